@@ -1,0 +1,62 @@
+# Everything a fresh checkout needs: Python 3.11 or newer, make, and a package index.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+JOBS   ?= 2
+
+export OMP_NUM_THREADS ?= 1
+export NO_MKDOCS_2_WARNING := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check format-check lint types imports bench docs format clean
+
+help: ## say what there is
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(READY) ## make .venv with everything for development (done once)
+
+$(READY): pyproject.toml
+	@command -v $(PYTHON) >/dev/null 2>&1 || { echo "error: $(PYTHON) not found; install Python 3.11 or newer, or: make PYTHON=/path/to/python3"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "error: $$($(PYTHON) --version) is too old; priorveil needs Python 3.11 or newer: make PYTHON=python3.12"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: $(READY) ## see it work, from a prior to a verdict
+	$(BIN)/priorveil demo
+
+test: $(READY) ## run all the tests, doctests and documentation examples included
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --cov --cov-report=term
+
+check: $(READY) format-check lint types imports docs test ## everything: format, lint, types, imports, docs, tests
+
+format-check: $(READY)
+	$(BIN)/ruff format --check .
+
+lint: $(READY)
+	$(BIN)/ruff check .
+
+types: $(READY)
+	$(BIN)/mypy
+
+imports: $(READY)
+	$(BIN)/lint-imports
+
+bench: $(READY) ## measure the claims of speed and accuracy
+	@for script in benchmarks/*.py; do \
+		case "$$script" in benchmarks/_*|'benchmarks/*.py') continue;; esac; \
+		echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
+
+docs: $(READY) ## build the documentation in site/
+	$(BIN)/python scripts/commands.py
+	$(BIN)/mkdocs build --strict --quiet
+
+format: $(READY) ## format the code and mend what the linter can
+	$(BIN)/ruff check --fix --quiet . || true
+	$(BIN)/ruff format .
+
+clean: ## remove everything that was made, .venv included
+	rm -rf $(VENV) site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.*
+	find src tests benchmarks scripts -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,314 @@
+"""Exact verification: the integers that a device samples from, held against a budget without rounding.
+
+A *table* is a matrix of integers whose rows add up to the same total, so that `W[x][y] / total` is the
+probability of a report and nothing else is. Its law under an integer prior is a fraction; comparing a
+lift with `e**eps` is then a comparison of integers with a rigorous enclosure of `e**eps` (ball
+arithmetic of FLINT). Levels are reported as floats, rounded up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+from flint import arb, ctx, fmpq, fmpz, fmpz_mat
+
+from priorveil.channels import Channel
+from priorveil.errors import CertificateError, InvalidChannel, InvalidInput
+from priorveil.notions import DI, LDP, LIP, Known, Pufferfish, Secrets, known, scenarios
+from priorveil.priors import Budget, Prior, Secret
+
+TOTAL = 2**62  # what every row of a table adds up to: fits a signed 64-bit integer, and a draw of 62 bits
+
+Table = npt.NDArray[np.int64]
+Certifiable = LIP | LDP | Pufferfish | DI
+
+_BITS = 256  # working precision of the enclosures
+_SCALE = 2**200  # the denominator of a rational enclosure
+
+
+@dataclass(frozen=True)
+class Lifts:
+    """The extremes of a channel as exact fractions; a ratio is None where it is infinite.
+
+    `lowest` and `highest` bound the lift of the secret, `ldp` is the largest ratio within a column for
+    the value itself, `ratio` the one that the certified notion compares.
+    """
+
+    lowest: Fraction
+    highest: Fraction
+    ldp: Fraction | None
+    ratio: Fraction | None = None
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What was proven of a channel: levels in natural logarithms, each rounded up.
+
+    `lip` holds for the secret (the value itself unless one was given) under the prior; `ldp` holds for
+    the value itself whatever is known. `level` is that of the notion the channel was certified for.
+    """
+
+    notion: str
+    lip_lower: float
+    lip_upper: float
+    ldp: float
+    level: float
+
+    @property
+    def lip(self) -> float:
+        """The larger of the two sides."""
+        return max(self.lip_lower, self.lip_upper)
+
+
+def exp_below(level: float) -> Fraction:
+    """A fraction proven to be at most `e**level`, and very near to it.
+
+    >>> float(exp_below(1.0)) == math.e and exp_below(0.0) == 1
+    True
+    """
+    return _enclosed(level)[0]
+
+
+def exp_above(level: float) -> Fraction:
+    """A fraction proven to be at least `e**level`, and very near to it.
+
+    >>> exp_above(1.0) > exp_below(1.0)
+    True
+    """
+    return _enclosed(level)[1]
+
+
+def _enclosed(level: float) -> tuple[Fraction, Fraction]:
+    if level == 0:
+        return Fraction(1), Fraction(1)
+    with _precision():
+        ball = arb(level).exp() * arb(_SCALE)
+        low, high = _whole(ball.lower().floor()), _whole(ball.upper().ceil())
+    one = Fraction(1)  # known to lie on one side of e**level, however small the level
+    return (max(low, one), high) if level > 0 else (low, min(high, one))
+
+
+def _whole(end: arb) -> Fraction:
+    """An exact integer ball over the scale."""
+    number = end.unique_fmpz()
+    assert number is not None  # an end of a ball has no radius
+    return Fraction(int(number), _SCALE)
+
+
+def log_above(ratio: Fraction | None) -> float:
+    """The smallest float proven to be at least `log(ratio)`; None is an infinite ratio.
+
+    >>> log_above(Fraction(1)), log_above(Fraction(3)) >= math.log(3)
+    (0.0, True)
+    """
+    if ratio is None:
+        return math.inf
+    if ratio <= 1:
+        return 0.0
+    with _precision(_BITS + ratio.numerator.bit_length()):  # a ratio may be next to one
+        ball = arb(fmpq(ratio.numerator, ratio.denominator)).log()
+        guess = float(ball.mid())
+        while not arb(guess) >= ball:
+            guess = math.nextafter(guess, math.inf)
+        return guess
+
+
+def certificate(lifts: Lifts, notion: Certifiable | None = None) -> Certificate:
+    """The certificate of proven extremes.
+
+    >>> certificate(Lifts(Fraction(1, 2), Fraction(2), Fraction(4))).lip.__round__(6)
+    0.693147
+    """
+    notion = notion or LIP()
+    lower = log_above(None if lifts.lowest == 0 else 1 / lifts.lowest)
+    upper, ldp = log_above(lifts.highest), log_above(lifts.ldp)
+    level = max(lower, upper) if isinstance(notion, LIP) else log_above(lifts.ratio)
+    return Certificate(type(notion).__name__, lower, upper, ldp, level)
+
+
+def within(lifts: Lifts, budget: Budget, notion: Certifiable | None = None) -> bool:
+    """Whether proven extremes keep a budget, decided in exact arithmetic."""
+    if isinstance(notion, LIP) or notion is None:
+        return _above(lifts.lowest, budget) and _below(lifts.highest, budget)
+    bound = min(budget.lower, budget.upper)
+    return math.isinf(bound) or (lifts.ratio is not None and lifts.ratio <= exp_below(bound))
+
+
+def _above(lowest: Fraction, budget: Budget) -> bool:
+    return math.isinf(budget.lower) or lowest >= exp_above(-budget.lower)
+
+
+def _below(highest: Fraction, budget: Budget) -> bool:
+    return math.isinf(budget.upper) or highest <= exp_below(budget.upper)
+
+
+def lifts(table: Table, prior: Known, secret: Secrets = None, notion: Certifiable | None = None) -> Lifts:
+    """The exact extremes of an integer table.
+
+    >>> lifts(np.array([[3, 1], [1, 3]]), Prior([0.5, 0.5]))
+    Lifts(lowest=Fraction(1, 2), highest=Fraction(3, 2), ldp=Fraction(3, 1), ratio=None)
+    """
+    prior = known(prior)
+    W = _checked(table, prior)
+    least, most = _mean_extremes(W, prior)
+    lowest, highest = _secret_extremes(W, least, most, secret)
+    return Lifts(lowest, highest, _column_ratio(W), _notion_ratio(notion, W, prior, secret))
+
+
+def certify(
+    table: Table,
+    prior: Known,
+    epsilon: float | Budget,
+    secret: Secrets = None,
+    notion: Certifiable | None = None,
+) -> Certificate:
+    """The certificate of an integer table, or a `CertificateError` that says where it breaks the budget.
+
+    Arguments: `table`, integers whose rows all add up to the same number; the `prior` or set of priors;
+    `epsilon`, a number or a `Budget`; the `secret`, the value itself by default; the `notion`, LIP by
+    default.
+
+    >>> certify(np.array([[3, 1], [1, 3]]), Prior([0.5, 0.5]), 0.7).lip.__round__(6)
+    0.693147
+    >>> certify(np.array([[3, 1], [1, 3]]), Prior([0.5, 0.5]), 0.69)
+    Traceback (most recent call last):
+    priorveil.errors.CertificateError: the lower side is broken: secret 0, report 1, level 0.6931 above 0.69
+    """
+    budget, found = Budget.of(epsilon), lifts(table, prior, secret, notion)
+    if not within(found, budget, notion):
+        raise _refusal(table, known(prior), budget, secret, certificate(found, notion))
+    return certificate(found, notion)
+
+
+def _refusal(
+    table: Table, prior: Known, budget: Budget, secret: Secrets, found: Certificate
+) -> CertificateError:
+    """The error for a table that breaks its budget. Floats only point at the place; integers decided."""
+    if found.notion != "LIP":
+        return CertificateError(
+            f"{found.notion} level {found.level:.6g} is above {min(budget.lower, budget.upper):.6g}"
+        )
+    down, up = LIP().worst(Channel.from_weights(table), prior, secret)
+    breach, level, bound = (
+        (up, found.lip_upper, budget.upper)
+        if found.lip_upper > budget.upper
+        else (down, found.lip_lower, budget.lower)
+    )
+    place = f"secret {breach.secret}, report {breach.report}, level {level:.4f} above {bound:.6g}"
+    return CertificateError(f"the {breach.side} side is broken: {place}", breach)
+
+
+def _checked(table: Table, prior: Known) -> Table:
+    """The table without reports that never happen, refused where it is none."""
+    W = np.asarray(table)
+    if W.ndim != 2 or W.dtype.kind not in "iu" or (W < 0).any():
+        raise InvalidChannel("table", W.shape, "give a matrix of whole numbers, zero or more")
+    totals = {sum(row) for row in W.tolist()}
+    if len(totals) != 1 or 0 in totals or max(totals) >= 2**63:
+        raise InvalidChannel("table", sorted(totals), "every row must add up to the same number, below 2**63")
+    if len(W) != len(prior):
+        raise InvalidChannel("table", W.shape, f"it needs {len(prior)} rows, one for each value of the prior")
+    return W[:, W.any(axis=0)].astype(np.int64)
+
+
+def _mean_extremes(W: Table, prior: Known) -> tuple[list[Fraction], list[Fraction]]:
+    """The smallest and largest mean of each column over the priors, exactly."""
+    if isinstance(prior, Prior):
+        law = _product([prior.weights], W)[0]
+        means = [Fraction(v, prior.total) for v in law]
+        return means, means
+    pairs = [prior.exact_extremes(column) for column in W.T.tolist()]
+    return [low for low, _ in pairs], [high for _, high in pairs]
+
+
+def _secret_extremes(
+    W: Table, least: Sequence[Fraction], most: Sequence[Fraction], secret: Secrets
+) -> tuple[Fraction, Fraction]:
+    """The smallest and largest lift of any secret, over all columns and priors."""
+    if secret is None:
+        bottoms: Sequence[Fraction | int] = W.min(axis=0).tolist()
+        tops: Sequence[Fraction | int] = W.max(axis=0).tolist()
+    else:
+        columns = list(zip(*_secret_means(W, secret), strict=True))
+        bottoms, tops = [min(c) for c in columns], [max(c) for c in columns]
+    if 0 in least:
+        raise CertificateError("no level: a prior of the set never sees a report that some value can send")
+    lowest = min(Fraction(b) / m for b, m in zip(bottoms, most, strict=True))
+    highest = max(Fraction(t) / m for t, m in zip(tops, least, strict=True))
+    return lowest, highest
+
+
+def _secret_means(W: Table, secret: Secrets) -> list[list[Fraction]]:
+    """`Pr(y | g)` times the table's total, for every secret of every scenario."""
+    rows = [row for s in scenarios(secret or ()) for row in s.weights]
+    if any(len(row) != len(W) for row in rows):
+        raise InvalidInput("secret", secret, f"its rows need {len(W)} numbers, one for each value")
+    means = _product(rows, W)
+    return [[Fraction(v, sum(row)) for v in mean] for row, mean in zip(rows, means, strict=True)]
+
+
+def _product(rows: Sequence[Sequence[int]], W: Table) -> list[list[int]]:
+    """An exact integer matrix product."""
+    left = fmpz_mat(len(rows), len(rows[0]), [fmpz(v) for row in rows for v in row])
+    right = fmpz_mat(W.shape[0], W.shape[1], [int(v) for v in W.ravel().tolist()])
+    return [[int(v) for v in row] for row in (left * right).tolist()]
+
+
+def _column_ratio(W: Table) -> Fraction | None:
+    """The largest ratio within a column, or None where it is infinite."""
+    tops, bottoms = W.max(axis=0).tolist(), W.min(axis=0).tolist()
+    if 0 in bottoms:
+        return None
+    return max(Fraction(t, b) for t, b in zip(tops, bottoms, strict=True))
+
+
+def _notion_ratio(notion: Certifiable | None, W: Table, prior: Known, secret: Secrets) -> Fraction | None:
+    """The ratio that a pairwise notion bounds; None for LIP, which bounds lifts, and where it is infinite."""
+    if notion is None or isinstance(notion, LIP):
+        return None
+    if isinstance(notion, LDP):
+        return _column_ratio(W)
+    if isinstance(notion, DI):
+        return _posterior_ratio(W, prior)
+    given = scenarios(secret) if secret is not None else (Secret(np.eye(len(W))),)
+    ratios = [_pair_ratio(_secret_means(W, s), notion) for s in given]
+    return None if None in ratios else max(r for r in ratios if r is not None)
+
+
+def _pair_ratio(means: list[list[Fraction]], notion: Pufferfish) -> Fraction | None:
+    largest = Fraction(1)
+    for g, h in notion.ordered(len(means)):
+        for top, bottom in zip(means[g], means[h], strict=True):
+            if top > 0 and bottom == 0:
+                return None
+            if bottom > 0:
+                largest = max(largest, top / bottom)
+    return largest
+
+
+def _posterior_ratio(W: Table, prior: Known) -> Fraction | None:
+    if not isinstance(prior, Prior):
+        raise InvalidInput("prior", prior, "differential identifiability is certified for one prior")
+    if (W == 0).any():
+        return None
+    joint = [[w * p for w, p in zip(column, prior.weights, strict=True)] for column in W.T.tolist()]
+    return max(Fraction(max(column), min(column)) for column in joint)
+
+
+class _precision:
+    """Work with enough bits, and leave the setting as it was."""
+
+    def __init__(self, bits: int = _BITS) -> None:
+        self._bits = bits
+
+    def __enter__(self) -> None:
+        self._before = ctx.prec
+        ctx.prec = self._bits
+
+    def __exit__(self, *_: object) -> None:
+        ctx.prec = self._before

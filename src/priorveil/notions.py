@@ -1,0 +1,407 @@
+"""Notions of privacy: each measures a channel against what is known.
+
+Every notion has the same two verbs: `epsilon`, the smallest level at which the channel satisfies it
+(infinite where there is none), and `holds`. Those that are *cones* also give the linear inequalities
+`A @ column >= 0` that a column of a channel has to meet, which is all that a design needs of them.
+
+The secret is the value itself (`G = X`) unless a `Secret` is given. Reports of probability zero never
+count. Levels are natural logarithms, in floating point; `priorveil.certify` gives exact ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from priorveil.channels import Channel
+from priorveil.errors import InvalidInput
+from priorveil.priors import Array, Budget, Label, Prior, PriorSet, Secret
+
+Known = Prior | PriorSet
+Secrets = Secret | Sequence[Secret] | None
+
+
+class Notion(Protocol):
+    """What every notion of privacy can say of a channel."""
+
+    def epsilon(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> float:
+        """The smallest level at which the channel satisfies the notion."""
+        ...
+
+    def holds(
+        self, channel: Channel, prior: Known | None, epsilon: float | Budget, secret: Secrets = None
+    ) -> bool:
+        """Whether the channel satisfies the notion at this level."""
+        ...
+
+
+@runtime_checkable
+class Cone(Protocol):
+    """A notion whose condition on a channel is linear in each of its columns."""
+
+    def inequalities(self, budget: Budget, prior: Known, secret: Secrets = None) -> Array:
+        """The rows `A` of `A @ column >= 0`; a column is allowed if it meets all and is not negative."""
+        ...
+
+
+class _Level:
+    """`holds`, for notions with a single level."""
+
+    def epsilon(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> float:
+        raise AssertionError("abstract")
+
+    def holds(
+        self, channel: Channel, prior: Known | None, epsilon: float | Budget, secret: Secrets = None
+    ) -> bool:
+        """Whether the channel satisfies the notion at this level (the smaller side, if the sides differ)."""
+        budget = Budget.of(epsilon)
+        return self.epsilon(channel, prior, secret) <= min(budget.lower, budget.upper)
+
+
+@dataclass(frozen=True)
+class Breach:
+    """Where a channel leaks most: the secret (or value), the report, and the level on that side."""
+
+    side: str
+    secret: Label
+    report: Label
+    level: float
+
+
+@dataclass(frozen=True)
+class LIP:
+    """Local information privacy: no report moves the belief in any secret by more than a factor.
+
+    `e**-lower <= Pr(g | y) / Pr(g) <= e**upper` for all secrets and reports (Definition 6 of the paper).
+    With a `PriorSet` it has to hold for every prior of the set (bounded prior), with `PriorSet.all` for
+    every prior there is (worst case), where it equals LDP.
+
+    >>> LIP().epsilon(Channel([[0.75, 0.25], [0.25, 0.75]]), Prior([0.5, 0.5])) == math.log(2)
+    True
+    """
+
+    def sides(self, channel: Channel, prior: Known, secret: Secrets = None) -> tuple[float, float]:
+        """The levels downwards and upwards: `-log` of the smallest lift and `log` of the largest."""
+        lower, upper = (b.level for b in self.worst(channel, prior, secret))
+        return lower, upper
+
+    def epsilon(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> float:
+        """The larger of the two sides."""
+        return max(self.sides(channel, _required(prior, "LIP"), secret))
+
+    def holds(
+        self, channel: Channel, prior: Known | None, epsilon: float | Budget, secret: Secrets = None
+    ) -> bool:
+        """Whether both sides stay within the budget."""
+        budget = Budget.of(epsilon)
+        lower, upper = self.sides(channel, _required(prior, "LIP"), secret)
+        return lower <= budget.lower and upper <= budget.upper
+
+    def worst(self, channel: Channel, prior: Known, secret: Secrets = None) -> tuple[Breach, Breach]:
+        """The secrets and reports at which the lift is smallest and largest."""
+        channel, prior = _live(channel), known(prior)
+        Q = channel.matrix
+        means, names = _given(Q, channel.inputs, secret)
+        lowest, highest = mean_range(Q, prior)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            down = np.log(highest / means)
+            up = np.where(means > 0, np.log(means / lowest), -np.inf)
+        return _breach("lower", down, names, channel.outputs), _breach("upper", up, names, channel.outputs)
+
+    def inequalities(self, budget: Budget, prior: Known, secret: Secrets = None) -> Array:
+        """`T r >= lo (p r)` and `T r <= hi (p r)`, for every secret and every corner of the prior set."""
+        prior = known(prior)
+        T = np.eye(len(prior)) if secret is None else np.vstack([s.rows for s in scenarios(secret)])
+        corners = prior.probabilities[None] if isinstance(prior, Prior) else prior.vertices()
+        pairs = [(row, p) for p in corners for row in T]
+        down = [row - budget.lo * p for row, p in pairs if math.isfinite(budget.lower)]
+        up = [budget.hi * p - row for row, p in pairs if math.isfinite(budget.hi)]
+        return np.array(down + up).reshape(-1, len(prior))
+
+
+@dataclass(frozen=True)
+class LDP(_Level):
+    """Local differential privacy: any two values give any report with similar probability.
+
+    `Q[x, y] <= e**eps Q[x', y]` (Definition 1). It needs no prior, and promises the same whatever is known.
+
+    >>> LDP().epsilon(Channel([[0.75, 0.25], [0.25, 0.75]])) == math.log(3)
+    True
+    """
+
+    def epsilon(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> float:
+        """The logarithm of the largest ratio within a column."""
+        return _ratio(_live(channel).matrix)
+
+    def inequalities(self, budget: Budget, prior: Known, secret: Secrets = None) -> Array:
+        """`e**eps r[x'] - r[x] >= 0` for every ordered pair of values."""
+        return _pairwise(np.eye(len(prior)), permutations(range(len(prior)), 2), budget)
+
+
+@dataclass(frozen=True)
+class Pufferfish(_Level):
+    """Local Pufferfish privacy: any two secrets give any report with similar probability.
+
+    `(T r)[g] <= e**eps (T r)[g']` for the given pairs of secrets (all pairs by default), in every
+    scenario: one `Secret`, or a sequence of them where the correlation is only known to lie in a set
+    (Definition 5). Without a secret it protects the value itself and equals LDP.
+
+    >>> secret = Secret([[0.6, 0.4], [0.4, 0.6]])
+    >>> round(Pufferfish(pairs=[(0, 1)]).epsilon(Channel.identity(2), None, secret), 6)
+    0.405465
+    """
+
+    pairs: tuple[tuple[int, int], ...] | None = None
+
+    def __init__(self, pairs: Iterable[tuple[int, int]] | None = None) -> None:
+        listed = None if pairs is None else tuple((int(g), int(h)) for g, h in pairs)
+        object.__setattr__(self, "pairs", listed)
+
+    def epsilon(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> float:
+        """The logarithm of the largest ratio between two secrets of a pair."""
+        Q = _live(channel).matrix
+        return max(self._level(s.rows @ Q) for s in _or_value(secret, len(Q)))
+
+    def inequalities(self, budget: Budget, prior: Known, secret: Secrets = None) -> Array:
+        """`e**eps (T r)[g'] - (T r)[g] >= 0` both ways for every pair, in every scenario."""
+        given = _or_value(secret, len(prior))
+        return np.vstack([_pairwise(s.rows, self.ordered(len(s)), budget) for s in given])
+
+    def _level(self, means: Array) -> float:
+        if self.pairs is None:
+            return _ratio(means)
+        return max((_ratio(means[[g, h]]) for g, h in self._checked(len(means))), default=0.0)
+
+    def ordered(self, size: int) -> Iterable[tuple[int, int]]:
+        """The pairs, both ways round, of `size` secrets."""
+        if self.pairs is None:
+            return permutations(range(size), 2)
+        return [pair for g, h in self._checked(size) for pair in ((g, h), (h, g))]
+
+    def _checked(self, size: int) -> tuple[tuple[int, int], ...]:
+        for pair in self.pairs or ():
+            if not all(0 <= g < size for g in pair):
+                raise InvalidInput(
+                    "pairs", pair, f"a pair holds two numbers of secrets, from 0 to {size - 1}"
+                )
+        return self.pairs or ()
+
+
+@dataclass(frozen=True)
+class MIL(_Level):
+    """Maximal information leakage: `log sum_y max_x Q[x, y]` (Definition 2). It needs no prior.
+
+    >>> MIL().epsilon(Channel.identity(4)) == math.log(4)
+    True
+    """
+
+    def epsilon(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> float:
+        """The logarithm of how much more often the best guess is right, at worst."""
+        return max(0.0, math.log(_live(channel).matrix.max(axis=0).sum()))
+
+
+@dataclass(frozen=True)
+class MIP(_Level):
+    """Mutual information privacy: `I(X; Y)`, in nats (Definition 3), at worst over a finite set of priors.
+
+    >>> MIP().epsilon(Channel.identity(2), Prior([0.5, 0.5])) == math.log(2)
+    True
+    """
+
+    def epsilon(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> float:
+        """The mutual information of value and report."""
+        channel, prior = _live(channel), _required(prior, "MIP")
+        members = (prior,) if isinstance(prior, Prior) else prior.members
+        if not members:
+            raise InvalidInput(
+                "prior", prior, "mutual information is measured under one prior, or a finite set of them"
+            )
+        return max(_information(channel, p) for p in members)
+
+
+@dataclass(frozen=True)
+class DI(_Level):
+    """Differential identifiability: `Pr(x | y) <= e**eps Pr(x' | y)` for all pairs (Definition 4).
+
+    >>> DI().epsilon(Channel([[0.75, 0.25], [0.25, 0.75]]), Prior([0.5, 0.5])) == math.log(3)
+    True
+    """
+
+    def epsilon(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> float:
+        """The logarithm of the largest ratio of two posteriors."""
+        Q, prior = _live(channel).matrix, _required(prior, "DI")
+        if isinstance(prior, Prior):
+            return _ratio(prior.probabilities[:, None] * Q)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return float(
+                max(
+                    np.log(np.nanmax(row / Q, axis=1) * odds).max()
+                    for row, odds in zip(Q, prior.odds(), strict=True)
+                )
+            )
+
+    def inequalities(self, budget: Budget, prior: Known, secret: Secrets = None) -> Array:
+        """`e**eps p[x'] r[x'] - p[x] r[x] >= 0` for every pair and every corner of the prior set."""
+        prior = known(prior)
+        corners = prior.probabilities[None] if isinstance(prior, Prior) else prior.vertices()
+        return np.vstack([_pairwise(np.diag(p), permutations(range(len(p)), 2), budget) for p in corners])
+
+
+@dataclass(frozen=True)
+class Leakage:
+    """The levels of one channel under every notion; prints as a table.
+
+    `mip` is None under a set of priors that is not a finite list.
+    """
+
+    lip_lower: float
+    lip_upper: float
+    ldp: float
+    mil: float
+    mip: float | None
+    di: float
+    pufferfish: float
+
+    @property
+    def lip(self) -> float:
+        """The larger of the two sides."""
+        return max(self.lip_lower, self.lip_upper)
+
+    def rows(self) -> list[tuple[str, float | None, str]]:
+        """Name, level and meaning of each notion, for tables."""
+        return [
+            ("LIP", self.lip, "belief in a secret moves by at most e^level"),
+            ("  downwards", self.lip_lower, "a secret becomes less likely by at most this"),
+            ("  upwards", self.lip_upper, "a secret becomes more likely by at most this"),
+            ("LDP", self.ldp, "for the value itself, whatever is known"),
+            ("Pufferfish", self.pufferfish, "any two secrets, likelihood ratio"),
+            ("DI", self.di, "any two values, posterior ratio"),
+            ("MIL", self.mil, "best guess, averaged over reports, any prior"),
+            ("MIP", self.mip, "mutual information, in nats"),
+        ]
+
+    def __str__(self) -> str:
+        lines = [f"{'notion':<12} {'level':>9}  meaning"]
+        lines += [f"{name:<12} {_shown(level):>9}  {meaning}" for name, level, meaning in self.rows()]
+        return "\n".join(lines)
+
+
+def leakage(
+    channel: Channel | npt.ArrayLike,
+    prior: Known | Sequence[float],
+    secret: Secrets = None,
+) -> Leakage:
+    """All levels of a channel in one object.
+
+    >>> print(leakage([[0.75, 0.25], [0.25, 0.75]], Prior([0.5, 0.5])))
+    notion           level  meaning
+    LIP             0.6931  belief in a secret moves by at most e^level
+      downwards     0.6931  a secret becomes less likely by at most this
+      upwards       0.4055  a secret becomes more likely by at most this
+    LDP             1.0986  for the value itself, whatever is known
+    Pufferfish      1.0986  any two secrets, likelihood ratio
+    DI              1.0986  any two values, posterior ratio
+    MIL             0.4055  best guess, averaged over reports, any prior
+    MIP             0.1308  mutual information, in nats
+    """
+    live, prior = Channel.of(channel).alive(), known(prior)
+    if len(prior) != live.shape[0]:
+        raise InvalidInput("prior", f"{len(prior)} values", f"the channel has {live.shape[0]} rows")
+    lower, upper = LIP().sides(live, prior, secret)
+    listed = isinstance(prior, Prior) or prior.members
+    return Leakage(
+        lip_lower=lower,
+        lip_upper=upper,
+        ldp=LDP().epsilon(live),
+        mil=MIL().epsilon(live),
+        mip=MIP().epsilon(live, prior) if listed else None,
+        di=DI().epsilon(live, prior),
+        pufferfish=Pufferfish().epsilon(live, prior, secret),
+    )
+
+
+def known(prior: Known | Sequence[float]) -> Known:
+    """A prior or a set of priors as it is; a sequence or mapping becomes a prior."""
+    return prior if isinstance(prior, (Prior, PriorSet)) else Prior.of(prior)
+
+
+def scenarios(secret: Secret | Sequence[Secret]) -> tuple[Secret, ...]:
+    """One secret or several, as a tuple."""
+    return (secret,) if isinstance(secret, Secret) else tuple(secret)
+
+
+def mean_range(Q: Array, prior: Known) -> tuple[Array, Array]:
+    """The smallest and largest `p @ Q` over what is known, for every column."""
+    if isinstance(prior, Prior):
+        law: Array = prior.probabilities @ Q
+        return law, law
+    return prior.extremes(Q)
+
+
+def _live(channel: Channel | npt.ArrayLike) -> Channel:
+    return Channel.of(channel).alive()
+
+
+def _required(prior: Known | None, notion: str) -> Known:
+    if prior is None:
+        raise InvalidInput("prior", None, f"{notion} is measured against a prior: give one, or a PriorSet")
+    return known(prior)
+
+
+def _or_value(secret: Secrets, size: int) -> tuple[Secret, ...]:
+    """The scenarios given, or the value itself as the secret."""
+    return (Secret(np.eye(size)),) if secret is None else _fitting(secret, size)
+
+
+def _fitting(secret: Secret | Sequence[Secret], size: int) -> tuple[Secret, ...]:
+    """The scenarios, refused where they are about another number of values."""
+    listed = scenarios(secret)
+    for s in listed:
+        if s.rows.shape[1] != size:
+            raise InvalidInput("secret", s.rows.shape, f"its rows need {size} numbers, one for each value")
+    return listed
+
+
+def _given(Q: Array, inputs: tuple[Label, ...], secret: Secrets) -> tuple[Array, tuple[Label, ...]]:
+    """`Pr(y | g)` for every secret, and the secrets' names."""
+    if secret is None:
+        return Q, inputs
+    listed = _fitting(secret, len(Q))
+    return np.vstack([s.rows @ Q for s in listed]), tuple(label for s in listed for label in s.labels)
+
+
+def _breach(side: str, levels: Array, names: tuple[Label, ...], outputs: tuple[Label, ...]) -> Breach:
+    g, y = np.unravel_index(int(np.argmax(levels)), levels.shape)
+    return Breach(side, names[g], outputs[y], max(0.0, float(levels[g, y])))
+
+
+def _ratio(columns: Array) -> float:
+    """The logarithm of the largest ratio within a column; columns that are all zero do not count."""
+    largest, smallest = columns.max(axis=0), columns.min(axis=0)
+    used = largest > 0
+    with np.errstate(divide="ignore"):
+        return float(np.log(largest[used] / smallest[used]).max(initial=0.0))
+
+
+def _pairwise(rows: Array, pairs: Iterable[tuple[int, int]], budget: Budget) -> Array:
+    """`e**eps rows[h] - rows[g]` for the pairs, under the smaller side of the budget."""
+    bound = math.exp(min(budget.lower, budget.upper))
+    return np.array([bound * rows[h] - rows[g] for g, h in pairs]).reshape(-1, rows.shape[1])
+
+
+def _information(channel: Channel, prior: Prior) -> float:
+    joint = prior.probabilities[:, None] * channel.matrix
+    happens = joint > 0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        nats = joint * np.log(channel.lift(prior))
+    return max(0.0, float(nats[happens].sum()))
+
+
+def _shown(level: float | None) -> str:
+    return "-" if level is None else "infinite" if math.isinf(level) else f"{level:.4f}"

@@ -1,0 +1,149 @@
+"""Channels: stochastic matrices with names, and what becomes of a value."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from priorveil.channels import Channel
+from priorveil.errors import InvalidChannel, InvalidInput, TooLarge
+from priorveil.priors import Prior
+from strategies import after, channels, priors, sizes
+
+
+@given(st.data())
+def test_posterior_and_lift_follow_bayes(data):
+    prior = data.draw(priors())
+    channel = data.draw(channels(len(prior))).alive()
+    P, Q = prior.probabilities, channel.matrix
+    law = channel.output_law(prior)
+    assert law.sum() == pytest.approx(1)
+    assert channel.posterior(prior) == pytest.approx(P[:, None] * Q / law)
+    assert P @ channel.lift(prior) == pytest.approx(np.ones(len(law)))
+    assert channel.lift(prior) @ law == pytest.approx(np.ones(len(P)))
+
+
+@given(st.data())
+def test_reports_that_never_happen_are_removed(data):
+    d = data.draw(sizes)
+    channel = data.draw(channels(d))
+    padded = Channel(np.column_stack([np.zeros(d), channel.matrix]), outputs=[-1, *range(channel.shape[1])])
+    assert padded.alive().outputs == channel.alive().outputs
+    assert np.array_equal(padded.alive().matrix, channel.alive().matrix)
+    assert channel.alive().alive() == channel.alive()
+    assert np.isnan(padded.lift(Prior.uniform(d))[:, 0]).all()
+
+
+@given(st.data())
+def test_post_processing_is_a_product_and_associates(data):
+    d = data.draw(sizes)
+    first = data.draw(channels(d))
+    second = data.draw(after(first))
+    third = data.draw(after(second))
+    assert (first @ second).matrix == pytest.approx(first.matrix @ second.matrix)
+    assert ((first @ second) @ third).matrix == pytest.approx((first @ (second @ third)).matrix)
+    assert (first @ Channel.identity(first.shape[1])).matrix == pytest.approx(first.matrix)
+
+
+@given(st.data())
+def test_side_by_side_each_report_is_still_there(data):
+    d = data.draw(sizes)
+    one, two = data.draw(channels(d)), data.draw(channels(d))
+    joint = one.beside(two).matrix.reshape(d, one.shape[1], two.shape[1])
+    assert joint.sum(axis=2) == pytest.approx(one.matrix)
+    assert joint.sum(axis=1) == pytest.approx(two.matrix)
+
+
+names = st.integers(-5, 5000) | st.sampled_from(
+    ["a", "b c", 'quo"te', "com,ma", "é", "x1", "-", "1.5", "0x", "²"]
+)
+
+
+@given(st.data())
+def test_json_and_csv_give_the_channel_back(data):
+    channel = data.draw(channels(data.draw(sizes)))
+    inputs, outputs = (data.draw(st.lists(names, min_size=n, max_size=n, unique=True)) for n in channel.shape)
+    named = Channel(channel.matrix, inputs, outputs)
+    assert Channel.from_json(named.to_json()) == named
+    assert Channel.from_csv(named.to_csv()) == named
+
+
+def test_labels_that_look_like_numbers_but_are_none():
+    text = ",a,b\n007,0.5,0.5\n²,0.5,0.5\n-3,1,0\n"
+    assert Channel.from_csv(text).inputs == ("007", "²", -3)
+
+
+def test_files_are_read_by_their_ending(tmp_path):
+    channel = Channel([[0.9, 0.1], [0.2, 0.8]], ["a", "b"])
+    (tmp_path / "q.json").write_text(channel.to_json(), encoding="utf-8")
+    (tmp_path / "q.csv").write_text(channel.to_csv(), encoding="utf-8")
+    (tmp_path / "rounded.csv").write_text("0.33,0.33,0.33\n0.5,0.25,0.25\n", encoding="utf-8")
+    assert Channel.load(tmp_path / "q.json") == Channel.load(tmp_path / "q.csv") == channel
+    assert Channel.load(tmp_path / "rounded.csv", normalise=True).matrix[0] == pytest.approx(1 / 3)
+    with pytest.raises(InvalidChannel, match="does not add up to one"):
+        Channel.load(tmp_path / "rounded.csv")
+
+
+@pytest.mark.parametrize(
+    ("matrix", "says"),
+    [
+        ([[0.5, 0.6]], r"matrix\[0\] = 1.1"),
+        ([[0.5, 0.5], [1.1, -0.1]], r"matrix\[1\]\[1\] = -0.1"),
+        ([[np.nan, 1.0]], r"matrix\[0\]\[0\] = nan"),
+        ([[np.inf, 1.0]], "finite"),
+        ([0.5, 0.5], "a row for each value"),
+        ([[]], "a row for each value"),
+        ([["a"]], "matrix of numbers"),
+        ([[0.5, 0.5], [1.0]], "matrix of numbers"),
+    ],
+)
+def test_what_is_no_channel_is_refused(matrix, says):
+    with pytest.raises(InvalidChannel, match=says):
+        Channel(matrix)
+
+
+@pytest.mark.parametrize("weights", [[[0, 0]], [[1, -1]], [[np.nan, 1]], [1, 2], [[1, 2], [3]], [["a"]]])
+def test_bad_weights_are_refused(weights):
+    with pytest.raises(InvalidChannel, match="weights"):
+        Channel.from_weights(weights)
+
+
+@pytest.mark.parametrize("text", ["", "a,b\n", "0.5,0.5\n1\n", ",x\na,b\n", "0.5,half\n"])
+def test_broken_csv_is_refused(text):
+    with pytest.raises(InvalidChannel):
+        Channel.from_csv(text)
+
+
+@pytest.mark.parametrize("text", ["", "{", "{}", "3", '{"matrix": 3}', '{"matrix": [["x"]]}'])
+def test_broken_json_is_refused(text):
+    with pytest.raises(InvalidChannel):
+        Channel.from_json(text)
+
+
+def test_shapes_that_do_not_fit_are_refused():
+    two, three = Channel.identity(2), Channel.identity(3)
+    with pytest.raises(InvalidChannel, match="needs 2 rows"):
+        two @ three
+    with pytest.raises(InvalidChannel, match="needs 2 rows"):
+        two.beside(three)
+    with pytest.raises(InvalidChannel, match="2 rows"):
+        two.lift(Prior.uniform(3))
+    with pytest.raises(InvalidInput, match="labels"):
+        Channel(np.eye(2), inputs=["a"])
+    large = Channel(np.full((10, 5000), 1 / 5000))
+    with pytest.raises(TooLarge, match="10 x 25000000"):
+        large.beside(large)
+
+
+def test_channels_compare_by_value_and_cannot_be_changed():
+    one, two = Channel([[0.5, 0.5]]), Channel([[0.5, 0.5]])
+    assert one == two
+    assert hash(one) == hash(two)
+    assert one != Channel([[0.5, 0.5]], outputs=["a", "b"])
+    assert json.loads(one.to_json())["matrix"] == [[0.5, 0.5]]
+    with pytest.raises(ValueError, match="read-only"):
+        one.matrix[0, 0] = 1

@@ -1,0 +1,64 @@
+"""Errors: one family, each with its data, none with anybody's."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from priorveil import errors
+
+FAMILY = [c for _, c in inspect.getmembers(errors, inspect.isclass) if c.__module__ == errors.__name__]
+
+
+@pytest.mark.parametrize("error", FAMILY, ids=lambda e: e.__name__)
+def test_every_error_is_one_of_ours_and_in_the_drawing(error):
+    assert issubclass(error, errors.PriorveilError)
+    assert error.__name__ in errors.__doc__
+    assert error.__doc__
+
+
+def test_the_drawing_is_the_hierarchy():
+    """Every line of the drawing stands under its parent."""
+    parents: list[tuple[int, str]] = []
+    for line in errors.__doc__.splitlines():
+        name = next((c.__name__ for c in FAMILY if line.strip("│├└─ ").split(" ")[0] == c.__name__), None)
+        if name is None:
+            continue
+        depth = line.index(name)
+        parents = [(at, parent) for at, parent in parents if at < depth]
+        if parents:
+            assert issubclass(getattr(errors, name), getattr(errors, parents[-1][1]))
+        parents.append((depth, name))
+    assert parents
+
+
+@pytest.mark.parametrize(
+    "error", [e for e in FAMILY if issubclass(e, errors.InvalidInput) and e is not errors.OutsideDomain]
+)
+def test_bad_input_names_the_argument_shows_the_value_and_says_what_to_do(error):
+    raised = error("epsilon", [1] * 1000, "give a number")
+    assert isinstance(raised, ValueError)
+    assert (raised.argument, raised.value, raised.advice) == ("epsilon", [1] * 1000, "give a number")
+    assert str(raised).startswith("epsilon = [1, 1")
+    assert str(raised).endswith("...: give a number")
+    assert len(str(raised)) < 120
+
+
+def test_a_private_value_never_appears():
+    raised = errors.OutsideDomain(7, "4 values")
+    assert raised.row == 7
+    assert "values[7]" in str(raised)
+    assert not hasattr(raised, "value")
+
+
+def test_errors_carry_their_data():
+    assert errors.CertificateError("broken", breach=3).breach == 3
+    assert errors.PlanError("prior", "missing").field == "prior"
+    assert errors.UnknownVersion("version", "update").advice == "update"
+    assert (errors.MissingExtra("x", "plot").library, errors.MissingExtra("x", "plot").extra) == ("x", "plot")
+
+
+def test_values_are_shown_on_one_line():
+    assert errors.shown("a\n  b") == "'a\\n b'"
+    assert "\n" not in errors.shown({"a": "b\nc" * 100})

@@ -1,0 +1,380 @@
+"""Priors, sets of priors, secrets and budgets: exact inside, strict at the door."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from checks import close
+from priorveil.errors import InvalidInput, InvalidPrior, InvalidSecret, TooLarge
+from priorveil.priors import Budget, Prior, PriorSet, Secret, dyadic, exact
+from strategies import budgets, generators, levels, prior_sets, priors, secrets, sizes
+
+# Prior
+
+
+@given(priors())
+def test_weights_are_the_prior_exactly(prior):
+    assert math.gcd(*prior.weights) == 1
+    assert prior.total == sum(prior.weights)
+    assert sum(exact(prior)) == 1
+    assert [float(p) for p in exact(prior)] == pytest.approx(prior.probabilities, rel=1e-13)
+
+
+@given(st.lists(st.floats(1e-300, 1.0), min_size=1, max_size=6))
+def test_dyadic_integers_are_in_the_proportions_of_the_floats(numbers):
+    whole = dyadic(np.array(numbers))
+    assert all(
+        Fraction(w, whole[0]) == Fraction(x) / Fraction(numbers[0])
+        for w, x in zip(whole, numbers, strict=True)
+    )
+
+
+def test_counts_are_kept_without_rounding():
+    prior = Prior.from_counts({"a": 10**18 + 1, "b": 10**18})
+    assert prior.weights == (10**18 + 1, 10**18)
+    assert prior == Prior.from_counts([10**18 + 1, 10**18], labels=["a", "b"])
+    assert prior != Prior.from_counts({"a": 1, "b": 1})
+
+
+def test_many_ways_to_the_same_prior():
+    by_map, by_list = Prior({"yes": 0.25, "no": 0.75}), Prior([0.25, 0.75], labels=["yes", "no"])
+    counted, seen = (
+        Prior.from_counts({"yes": 1, "no": 3}),
+        Prior.from_values(["no", "yes", "no", "no"], ["yes", "no"]),
+    )
+    assert by_map == by_list == counted == seen
+    assert len({by_map, by_list, counted, seen}) == 1
+    assert Prior.of(by_map) is by_map
+
+
+@given(priors())
+def test_equal_priors_have_equal_hashes(prior):
+    again = Prior.from_counts(prior.weights)
+    assert again == prior
+    assert hash(again) == hash(prior)
+
+
+def test_smoothing_is_a_choice():
+    with pytest.raises(InvalidPrior, match=r"counts\[1\] = 0.*smoothing=1 \(Laplace\)"):
+        Prior.from_counts([3, 0])
+    assert Prior.from_counts([3, 0], smoothing=1).weights == (4, 1)
+    assert Prior.from_counts([3, 0], smoothing=0.5).weights == (7, 1)
+    with pytest.raises(InvalidInput, match="smoothing"):
+        Prior.from_counts([3, 0], smoothing=0)
+
+
+def test_values_outside_the_domain_are_refused():
+    with pytest.raises(InvalidInput, match="not in the domain"):
+        Prior.from_values(["a", "z"], domain=["a", "b"], smoothing=1)
+    assert Prior.from_values([10, 9, 10]).labels == (9, 10)
+
+
+def test_uniform_and_zipf():
+    assert Prior.uniform(3).weights == (1, 1, 1)
+    assert Prior.zipf(4, 2.0).probabilities * 4**2 == pytest.approx(
+        Prior.zipf(4, 2.0).probabilities[0] * np.array([16, 4, 16 / 9, 1])
+    )
+    assert Prior.zipf(5, 0.0).probabilities == pytest.approx(0.2)
+
+
+@given(priors())
+def test_pushing_forward_adds_masses(prior):
+    pushed = prior.push(lambda x: x // 2)
+    assert (
+        pushed.total * math.gcd(*(sum(prior.weights[2 * i : 2 * i + 2]) for i in range(len(pushed))))
+        == prior.total
+    )
+    expected = [float(sum(exact(prior)[2 * i : 2 * i + 2])) for i in range(len(pushed))]
+    assert pushed.probabilities == pytest.approx(expected)
+    assert prior.push(lambda x: x) == prior
+    assert len(prior.push(lambda x: "all")) == 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ([0.5, 0.6], "add up to this, not to one"),
+        ([1.2, -0.2], r"probabilities\[1\] = -0.2"),
+        ([0.5, math.nan], r"probabilities\[1\] = nan"),
+        ([math.inf, 0.5], r"probabilities\[0\] = inf"),
+        ([1.0, 0.0], "probability zero cannot be protected"),
+        ([], "at least one"),
+        ([[0.5, 0.5]], "list"),
+        (["a", "b"], "give numbers"),
+        ([0.5, 0.5 + 1e-12], "not to one"),
+    ],
+)
+def test_what_is_no_distribution_is_refused(wrong, says):
+    with pytest.raises(InvalidPrior, match=says):
+        Prior(wrong)
+
+
+def test_rounding_of_a_few_ulps_is_fine():
+    assert len(Prior([0.1] * 10)) == 10
+    assert len(Prior(np.full(1000, 1 / 1000))) == 1000
+
+
+@pytest.mark.parametrize(
+    ("labels", "says"),
+    [(["a"], "one label for each"), (["a", "a"], "once only"), ([0.5, 1.5], "string or a whole number")],
+)
+def test_bad_labels_are_refused(labels, says):
+    with pytest.raises(InvalidInput, match=says):
+        Prior([0.5, 0.5], labels=labels)
+
+
+@pytest.mark.parametrize("count", [-1, 0.5, "many", True, None])
+def test_bad_counts_are_refused(count):
+    with pytest.raises(InvalidPrior, match="whole number"):
+        Prior.from_counts([1, count])
+
+
+def test_probabilities_are_read_only():
+    with pytest.raises(ValueError, match="read-only"):
+        Prior([0.5, 0.5]).probabilities[0] = 1
+
+
+def test_long_priors_print_short():
+    assert repr(Prior.uniform(1000)) == "Prior(1000 values, 0.001 to 0.001)"
+
+
+# PriorSet
+
+
+def constraints(known: PriorSet) -> dict[str, object]:
+    """The set as a linear programme: over `p`, and for a ball over the mass moved too."""
+    d, kind, numbers = len(known), known.kind, known.parameters
+    if kind == "interval":
+        bounds = list(zip(map(float, numbers["lower"]), map(float, numbers["upper"]), strict=True))
+        return {"A_eq": np.ones((1, d)), "b_eq": [1], "bounds": bounds}
+    if kind == "ball":
+        middle, eye = np.array([float(v) for v in numbers["middle"]]), np.eye(d)
+        A_ub = np.vstack([np.hstack([eye, -eye]), np.hstack([-eye, -eye]), [[0] * d + [0.5] * d]])
+        b_ub = np.concatenate([middle, -middle, [float(numbers["radius"])]])
+        A_eq = [[1] * d + [0] * d]
+        return {"A_eq": A_eq, "b_eq": [1], "A_ub": A_ub, "b_ub": b_ub, "bounds": [(0, None)] * 2 * d}
+    raise AssertionError(kind)
+
+
+def lowest_by_programme(known: PriorSet, column: np.ndarray) -> float:
+    if known.members:
+        return min(float(p.probabilities @ column) for p in known.members)
+    given_set = constraints(known)
+    cost = np.zeros(len(given_set["bounds"]))
+    cost[: len(column)] = column
+    return float(linprog(cost, **given_set).fun)
+
+
+@given(st.data(), generators)
+def test_extremes_are_those_of_a_linear_programme(data, rng):
+    d = data.draw(sizes)
+    known, columns = data.draw(prior_sets(d)), rng.choice([0.0, 0.2, 0.5, 1.0, 7.0], (d, 2))
+    low, high = known.extremes(columns)
+    assert low == pytest.approx([lowest_by_programme(known, c) for c in columns.T], abs=1e-6)
+    assert high == pytest.approx([-lowest_by_programme(known, -c) for c in columns.T], abs=1e-6)
+
+
+@given(st.data(), generators)
+def test_exact_extremes_agree_with_floats_and_with_the_corners(data, rng):
+    d = data.draw(st.integers(2, 5))
+    known, columns = data.draw(prior_sets(d)), rng.integers(0, 1000, (d, 3))
+    low, high = known.extremes(columns)
+    means = known.vertices() @ columns
+    assert means.min(axis=0) == pytest.approx(low, abs=1e-9)
+    assert means.max(axis=0) == pytest.approx(high, abs=1e-9)
+    for column, least, most in zip(columns.T.tolist(), low, high, strict=True):
+        assert [float(v) for v in known.exact_extremes(column)] == pytest.approx([least, most], abs=1e-9)
+
+
+@given(st.data())
+def test_corners_and_centre_lie_in_the_set(data):
+    known = data.draw(prior_sets(data.draw(st.integers(2, 5))))
+    for corner in known.vertices():
+        assert corner.sum() == pytest.approx(1)
+        assert known.members or known._shape.contains(corner, 1e-9)
+    assert known.members or known.contains(known.centre)
+    assert all(known.contains(member) for member in known.members)
+
+
+@given(st.data(), generators)
+def test_best_is_a_member_that_attains_the_maximum(data, rng):
+    d = data.draw(sizes)
+    known, direction = data.draw(prior_sets(d)), rng.normal(size=d)
+    assert known.best(direction) @ direction == pytest.approx(float(known.extremes(direction[:, None])[1][0]))
+
+
+def largest_odds(known: PriorSet, x: int, other: int) -> float:
+    """By bisection on linear programmes: the largest `c` with `p[x] - c p[other] >= 0` for some member."""
+    column = np.zeros(len(known))
+
+    def reached(c: float) -> bool:
+        column[x], column[other] = 1.0, -c
+        return float(known.extremes(column[:, None])[1][0]) >= -1e-13
+
+    if reached(1e9):
+        return math.inf
+    low, high = 0.0, 1e9
+    for _ in range(100):
+        middle = math.sqrt((low + 1e-12) * high)
+        low, high = (middle, high) if reached(middle) else (low, middle)
+    return high
+
+
+@given(st.data())
+def test_odds_are_the_largest_ratios(data):
+    d = data.draw(st.integers(2, 4))
+    known = data.draw(prior_sets(d))
+    odds = known.odds()
+    for x, other in permutations(range(d), 2):
+        expected = largest_odds(known, x, other)
+        assert (math.isinf(expected) and odds[x, other] > 1e8) or odds[x, other] == pytest.approx(
+            expected, rel=1e-3, abs=1e-9
+        )
+
+
+def test_odds_of_a_box_by_hand():
+    odds = PriorSet.interval([0.1, 0.2, 0.3], [0.4, 0.5, 0.6]).odds()
+    assert odds[0, 1] == pytest.approx(0.4 / 0.2)
+    assert odds[1, 0] == pytest.approx(5.0)
+    assert odds[2, 0] == pytest.approx(6.0)
+    assert PriorSet.all(3).odds()[0, 1] == math.inf
+
+
+def test_an_interval_of_one_prior_is_that_prior():
+    for P in ([0.3, 0.7], [0.1, 0.2, 0.7], [0.1] * 10):
+        low, high = PriorSet.interval(P, P).extremes(np.eye(len(P)))
+        assert low == pytest.approx(P)
+        assert high == pytest.approx(P)
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "says"),
+    [
+        ([0.6, 0.6], [0.7, 0.7], "no prior lies between"),
+        ([0.1, 0.1], [0.2, 0.2], "no prior lies between"),
+        ([0.5, 0.2], [0.4, 0.9], r"lower\[0\] = 0.5.*above the upper"),
+        ([0.5], [0.5, 0.5], "one number for each"),
+        ([-0.1, 0.5], [0.5, 0.9], "from 0 to 1"),
+        ([0.0, 1.0], [0.0, 1.0], r"upper\[0\] = 0.0.*cannot be protected"),
+        ({"a": 0.1, "b": 0.1}, {"a": 0.9, "c": 0.9}, "same labels"),
+    ],
+)
+def test_bad_intervals_are_refused(lower, upper, says):
+    with pytest.raises(InvalidInput, match=says):
+        PriorSet.interval(lower, upper)
+
+
+def test_bad_sets_are_refused():
+    with pytest.raises(InvalidInput, match="at least one prior"):
+        PriorSet([])
+    with pytest.raises(InvalidInput, match="same labels"):
+        PriorSet([Prior({"a": 0.5, "b": 0.5}), Prior({"b": 0.5, "a": 0.5})])
+    with pytest.raises(InvalidInput, match="radius"):
+        PriorSet.ball(Prior([0.5, 0.5]), 1.5)
+    with pytest.raises(TooLarge, match="too many corners"):
+        PriorSet.all(20).vertices()
+    with pytest.raises(TooLarge, match="too many corners"):
+        PriorSet.ball(Prior.uniform(40), 0.5).vertices()
+
+
+def test_mappings_may_come_in_any_order():
+    known = PriorSet.interval({"a": 0.1, "b": 0.5}, {"b": 0.9, "a": 0.5})
+    assert known.labels == ("a", "b")
+    assert known.extremes(np.eye(2))[1] == pytest.approx([0.5, 0.9])
+
+
+# Secret
+
+
+@given(st.data())
+def test_a_secret_made_from_the_prior_fits_it(data):
+    prior = data.draw(priors())
+    secret = data.draw(secrets(prior))
+    secret.require_fits(prior)
+    for row, whole in zip(secret.rows, secret.weights, strict=True):
+        assert [w / sum(whole) for w in whole] == pytest.approx(row.tolist(), rel=1e-12)
+
+
+def test_secrets_from_tables_and_columns():
+    table = Secret.from_joint([[3, 1], [0, 4]], labels=["rich", "poor"])
+    column = Secret.from_columns(["rich"] * 4 + ["poor"] * 4, [0, 0, 0, 1, 1, 1, 1, 1], domain=[0, 1])
+    assert column.labels == ("poor", "rich")
+    assert np.array_equal(table.rows, column.rows[::-1])
+
+
+def test_a_secret_that_contradicts_the_prior_is_refused():
+    with pytest.raises(InvalidSecret, match="no mixture"):
+        Secret([[0.9, 0.1], [0.8, 0.2]]).require_fits(Prior([0.5, 0.5]))
+    with pytest.raises(InvalidSecret, match="need 3 numbers"):
+        Secret([[0.9, 0.1]]).require_fits(Prior.uniform(3))
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        ([[0.5, 0.6]], r"rows\[0\] = 1.1"),
+        ([[1.5, -0.5]], "every row is a distribution"),
+        ([0.5, 0.5], "a row for each secret"),
+        ([["a", "b"]], "matrix of numbers"),
+        ([[]], "matrix"),
+    ],
+)
+def test_bad_secrets_are_refused(rows, says):
+    with pytest.raises(InvalidSecret, match=says):
+        Secret(rows)
+
+
+def test_bad_joint_tables_are_refused():
+    with pytest.raises(InvalidSecret, match="never happens"):
+        Secret.from_joint([[1, 1], [0, 0]])
+    with pytest.raises(InvalidSecret, match="zero or more"):
+        Secret.from_joint([[1, -1]])
+    with pytest.raises(InvalidInput, match="not in the domain"):
+        Secret.from_columns(["a"], ["x"], domain=["y"])
+
+
+# Budget
+
+
+@given(budgets())
+def test_tau_is_the_mass_of_the_values_at_the_top(budget):
+    assert 0 <= budget.lo <= 1 <= budget.hi
+    if math.isfinite(budget.hi):
+        assert budget.tau * budget.hi + (1 - budget.tau) * budget.lo == pytest.approx(1)
+
+
+@given(levels)
+def test_a_symmetric_budget(eps):
+    assert Budget.of(eps) == Budget(eps) == Budget(eps, eps)
+    assert Budget.of(Budget(eps, 9.0)) == Budget(eps, 9.0)
+    assert Budget(eps).symmetric
+    assert close(Budget(eps).tau, 1 / (1 + math.exp(eps)))
+
+
+def test_one_side_may_be_infinite():
+    assert Budget(1.0, math.inf).tau == 0
+    assert Budget(math.inf, 1.0).lo == 0
+    with pytest.raises(InvalidInput, match="one finite side"):
+        Budget(math.inf)
+    with pytest.raises(InvalidInput, match="finite number"):
+        Budget.of(math.inf)
+
+
+@pytest.mark.parametrize("level", [-0.1, math.nan, "x", None])
+def test_bad_levels_are_refused(level):
+    with pytest.raises(InvalidInput, match="zero or more"):
+        Budget.of(level)
+    with (
+        pytest.raises(InvalidInput, match=r"upper.*zero or more")
+        if level is not None
+        else pytest.raises(InvalidInput)
+    ):
+        Budget(1.0 if level is not None else level, level)

@@ -1,0 +1,185 @@
+"""Queries: the expected error of a channel, against its definition."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from checks import QUERIES, at_most, close, made
+from priorveil.channels import Channel
+from priorveil.errors import InvalidInput
+from priorveil.notions import LIP
+from priorveil.priors import Budget, Prior
+from priorveil.queries import Convex, Distribution, Guess, Histogram, Sum, identifiable
+from strategies import budgets, channels, generators, levels, priors, sizes
+
+CONVEX = [query for query in QUERIES if hasattr(query, "utility")]
+
+
+@given(st.data(), st.floats(-3, 3), st.floats(-9, 9))
+def test_errors_by_definition(data, weight, offset):
+    prior = data.draw(priors())
+    channel = data.draw(channels(len(prior))).alive()
+    joint = prior.probabilities[:, None] * channel.matrix
+    posterior, d = joint / joint.sum(axis=0), len(prior)
+    a = weight * np.arange(d) + offset
+    histogram = sum(
+        joint[x, y] * ((np.eye(d)[x] - posterior[:, y]) ** 2).sum() for x, y in np.ndindex(joint.shape)
+    )
+    total = sum(joint[x, y] * (a[x] - a @ posterior[:, y]) ** 2 for x, y in np.ndindex(joint.shape))
+    wrong = 1 - sum(column.max() for column in joint.T)
+    assert Histogram().error(channel, prior) == pytest.approx(histogram, abs=1e-9)
+    assert Sum(range(d), weight, offset).error(channel, prior) == pytest.approx(total, abs=1e-7)
+    assert Guess().error(channel, prior) == pytest.approx(wrong, abs=1e-9)
+
+
+@given(st.data())
+def test_any_convex_gain_covers_the_others(data):
+    prior = data.draw(priors())
+    channel = data.draw(channels(len(prior)))
+    squares = Convex(lambda p: (p**2).sum(axis=1))
+    best = Convex(lambda p: p.max(axis=1))
+    for general, special in ((squares, Histogram()), (best, Guess())):
+        assert general.error(channel, prior) == pytest.approx(special.error(channel, prior), abs=1e-9)
+        assert general.no_report(prior) == pytest.approx(special.no_report(prior), abs=1e-9)
+
+
+@pytest.mark.parametrize("query", CONVEX, ids=lambda q: q.__name__)
+@given(st.data(), generators, st.floats(0, 1))
+def test_utilities_are_convex(query, data, rng, share):
+    prior = data.draw(priors())
+    asked = made(query, len(prior))
+    posteriors = rng.dirichlet(np.ones(len(prior)), 2)
+    one, other = posteriors / prior.probabilities
+    ends = asked.utility(np.array([one, other]), prior)
+    middle = asked.utility((share * one + (1 - share) * other)[None], prior)[0]
+    assert at_most(middle, float(share * ends[0] + (1 - share) * ends[1]))
+
+
+def test_no_report_is_the_spread_of_the_prior():
+    prior = Prior([0.2, 0.3, 0.5])
+    assert Histogram().no_report(prior) == pytest.approx(1 - 0.04 - 0.09 - 0.25)
+    assert Sum([0, 1, 2]).no_report(prior) == pytest.approx(0.3 + 2.0 - 1.3**2)
+    assert Guess().no_report(prior) == pytest.approx(0.5)
+    assert Distribution().no_report(prior) == math.inf
+
+
+def test_a_huge_origin_does_not_cost_precision():
+    prior, channel = Prior([0.25, 0.75]), Channel([[0.7, 0.3], [0.4, 0.6]])
+    near, far = Sum([0, 1]).error(channel, prior), Sum([2.0**40, 2.0**40 + 1]).error(channel, prior)
+    assert far == pytest.approx(near, rel=1e-3)
+    assert Sum([0, 1], offset=1e12).error(channel, prior) == near
+
+
+# The free bounds
+
+
+@given(priors(), budgets())
+def test_bounds_are_below_the_prior_alone_and_fall_with_the_budget(prior, budget):
+    wider = Budget(budget.lower + 0.5, budget.upper + 0.5)
+    for query in QUERIES:
+        asked = made(query, len(prior))
+        assert at_most(asked.floor(prior, budget), asked.no_report(prior))
+        assert at_most(asked.floor(prior, wider), asked.floor(prior, budget))
+
+
+@given(sizes, levels)
+def test_the_histogram_bound_for_light_values(d, eps):
+    prior = Prior.uniform(max(d, math.ceil(1 + math.exp(eps))))
+    squares = float((prior.probabilities**2).sum())
+    expected = 1 - (math.exp(eps) - 1 + math.exp(-eps)) * squares
+    assert close(Histogram().floor(prior, Budget(eps)), expected)
+
+
+@given(priors(), levels)
+def test_the_histogram_bound_as_written(prior, eps):
+    P, lo, hi = prior.probabilities, math.exp(-eps), math.exp(2 * eps)
+    tau = (1 - lo) / (hi - lo)
+    inner = lo**2 + 2 * lo * (hi - lo) * tau + (hi - lo) ** 2 * tau * np.minimum(1, tau / P)
+    assert Histogram().floor(prior, Budget(eps, 2 * eps)) == pytest.approx(max(0, 1 - P**2 @ inner), abs=1e-9)
+
+
+@pytest.mark.parametrize(("size", "eps"), [(83, 4.0)])
+def test_the_bound_in_the_notes(size, eps):
+    assert Histogram().floor(Prior.uniform(size), Budget(eps)) == pytest.approx(0.354, abs=5e-4)
+    assert Histogram().no_report(Prior.uniform(size)) == pytest.approx(0.988, abs=5e-4)
+    assert Histogram().floor(Prior.zipf(size), Budget(2.0)) == pytest.approx(0.675, abs=6e-4)
+
+
+def test_the_bound_is_met_by_soft_subsets_of_mass_tau():
+    """Six light values, tau = 1/3: the three pairs as reports, every lift two or a half."""
+    prior, pairs = Prior.uniform(6), np.repeat(np.eye(3), 2, axis=0)
+    channel = Channel((0.5 + 1.5 * pairs) / 3)
+    eps = math.log(2)
+    assert LIP().epsilon(channel, prior) == pytest.approx(eps)
+    assert Histogram().error(channel, prior) == pytest.approx(Histogram().floor(prior, Budget(eps)))
+
+
+# Distribution
+
+
+@given(st.data())
+def test_the_variance_of_an_invertible_channel_is_that_of_its_inverse(data):
+    d = data.draw(sizes)
+    P = data.draw(st.just(Prior.uniform(d)) | st.just(Prior.zipf(d))).probabilities
+    noise = data.draw(generators).dirichlet(np.ones(d), d)
+    Q = 0.5 * np.eye(d) + 0.5 * noise
+    law, inverse = P @ Q, np.linalg.inv(Q)
+    spread = inverse.T @ (np.diag(law) - np.outer(law, law)) @ inverse
+    assert Distribution().error(Channel(Q), Prior(P)) == pytest.approx(float(np.trace(spread)), rel=1e-6)
+
+
+@given(st.data())
+def test_splitting_a_report_teaches_nothing(data):
+    prior = Prior.zipf(data.draw(sizes))
+    Q = 0.5 * np.eye(len(prior)) + 0.5 * data.draw(channels(len(prior))).matrix[:, :1] @ np.ones(
+        (1, len(prior))
+    )
+    Q /= Q.sum(axis=1, keepdims=True)
+    doubled = np.column_stack([0.3 * Q, 0.7 * Q])
+    one, two = (Distribution().error(Channel(M), prior) for M in (Q, doubled))
+    assert one == pytest.approx(two, rel=1e-6)
+
+
+def test_a_channel_that_does_not_identify_has_infinite_variance():
+    merged = Channel([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
+    assert Distribution().error(merged, Prior.uniform(3)) == math.inf
+    assert not identifiable(merged.matrix)
+    assert not identifiable(np.array([[0.5, 0.5], [0.5, 0.5]]))
+    assert identifiable(np.array([[0.6, 0.4], [0.5, 0.5]]))
+
+
+@given(st.data())
+def test_truth_is_the_floor_of_a_distribution(data):
+    prior = data.draw(priors())
+    assert Distribution().error(Channel.identity(len(prior)), prior) == pytest.approx(
+        Distribution().floor(prior, Budget(1.0)), abs=1e-9
+    )
+
+
+# Bad input
+
+
+@pytest.mark.parametrize("values", [[], ["a"], [math.nan], [math.inf], None, 3])
+def test_bad_values_are_refused(values):
+    with pytest.raises(InvalidInput, match="values"):
+        Sum(values)
+
+
+def test_values_that_do_not_fit_are_refused():
+    with pytest.raises(InvalidInput, match="give 2 numbers"):
+        Sum([1, 2, 3]).no_report(Prior([0.5, 0.5]))
+    with pytest.raises(InvalidInput, match="finite"):
+        Sum([1, 2], weight=math.inf)
+
+
+def test_gains_that_are_not_convex_are_refused():
+    with pytest.raises(InvalidInput, match="not convex"):
+        Convex(lambda p: -(p**2).sum(axis=1)).require_convex(3)
+    with pytest.raises(InvalidInput, match="one finite number"):
+        Convex(lambda p: p).no_report(Prior([0.5, 0.5]))
+    Convex(lambda p: (p**2).sum(axis=1)).require_convex(3)
