@@ -1,0 +1,13 @@
+"""Mechanisms: what a device runs. Integers only, one interface, no network."""
+
+from __future__ import annotations
+
+from priorveil.mechanisms.arc import Arc
+from priorveil.mechanisms.hashing import PooledHash
+from priorveil.mechanisms.reading import Mechanism
+from priorveil.mechanisms.table import Table
+from priorveil.mechanisms.unary import Unary
+
+__all__ = ["MECHANISMS", "Arc", "Mechanism", "PooledHash", "Table", "Unary"]
+
+MECHANISMS: dict[str, type[Mechanism]] = {m.kind: m for m in (Table, Arc, Unary, PooledHash)}

@@ -1,0 +1,212 @@
+"""The arc mechanism rounded towards privacy: its certificate, and the mechanism that just meets it.
+
+Everything here is in integers and fractions; nothing is rounded but to the safe side.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from priorveil.certify import Lifts
+from priorveil.errors import Infeasible, InvalidInput
+from priorveil.mechanisms.arc_line import ArcLine
+
+Ints = npt.NDArray[np.int64]
+BigInts = npt.NDArray[np.object_]
+
+# Bounds are compared in fixed point with this many binary places, each rounded to the safe side.
+_PLACES = 128
+
+
+def arc_lifts(line: ArcLine, weights: npt.ArrayLike) -> Lifts:
+    """Bounds on the lifts of the sampled law under the prior ``weights / sum(weights)`` (integers).
+
+    Let ``k = keep / 2**word``, ``M = 2**bits`` and ``T[x, y]`` the law of the report given that the value is
+    used. Then ``Q[x, y] = (1 - k) size_y / M + k T[x, y]``, exactly: ``size_y`` is the number of places of
+    an owned output and one for a place of the circle, where a fresh point stays uniform under any
+    independent shift. In units of ``size_y / M``, with *boost* ``= max_x T`` and *mean* ``= sum_x P_x T``,
+
+        ``(1 - k) / (1 - k + k mean) <= lift <= (1 - k + k boost) / (1 - k + k mean)``,
+
+    and the ratio of two rows is at most ``1 + k boost / (1 - k)``. `_terms` bounds boost and mean.
+
+    >>> toy = ArcLine(lengths=[8, 4, 4], order=[0, 1, 2], heavy=1, start=8, window=4, keep=2**63, bits=4)
+    >>> found = arc_lifts(toy, [2, 1, 1])
+    >>> round(float(found.lowest), 6), round(float(found.highest), 6)
+    (0.5, 2.5)
+    """
+    boost, low, high = _terms(line, weights)
+    used, fresh = line.keep, (1 << line.word) - line.keep
+    one = 1 << _PLACES
+    top = fresh * one + used * boost
+    ceilings = -((-top << _PLACES) // (fresh * one + used * low))
+    ratio = Fraction(fresh * one + used * int(boost.max()), fresh * one)
+    lowest = Fraction(fresh * one, fresh * one + used * int(high.max()))
+    return Lifts(lowest, Fraction(int(ceilings.max()), one), ratio, ratio)
+
+
+def _terms(m: ArcLine, weights: npt.ArrayLike) -> tuple[BigInts, BigInts, BigInts]:
+    """Upper bounds of boost, lower and upper bounds of mean, per owned output and one for the circle.
+
+    An owned output: its owner alone tells it, with probability ``own = ceil(size 2**word / length)`` over
+    ``2**word`` (one, unless it lends). So boost is ``own M / size``, and mean is ``P_owner`` times that.
+
+    The circle: let ``V_x(u)`` be the probability that the told place of ``x`` lies in ``[u, u + window)``.
+    Each place is met by at most one shift, of probability between ``f = floor(2**word / window) / 2**word``
+    and ``c = ceil(..) / 2**word``. So ``f V_x <= T[x, u] <= c V_x <= c``: boost is at most ``c M``, and mean
+    lies between ``f M V`` and ``c M V`` with ``V(u) = sum_x P_x V_x(u)``. To bound ``V``: let ``F(t)`` be
+    the probability, over the prior, that a told place is before ``t``, and ``E(t) = F(t) - t / M``. At the
+    ends of segments ``E`` is the rounding error of the layout; within a segment ``F`` is the straight line
+    between its ends plus less than ``2**-word``. So every ``E(t)`` on the circle lies in ``[e, e']``, with
+    ``e`` the least and ``e'`` the largest ``E`` at the ends of its segments, plus ``2**-word``. A window
+    that does not wrap has ``V = window / M + E(u + window) - E(u)``; one that does has two such differences.
+    Hence ``|V - window / M| <= 2 (e' - e)``.
+    """
+    n = big_integers(weights)[m.order]
+    total, M, W, words = int(n.sum()), m.places, m.window, 1 << m.word
+    size = np.diff(np.append(m.edges[: m.heavy], m.start)) if m.heavy else m.edges[:0]
+    size, length = size.astype(object), np.diff(m.edges[: m.heavy + 1]).astype(object)
+    own = -((-size * words) // length)
+    boost = -((-own * (M << _PLACES)) // (size * words))
+    low = own * (M << _PLACES) * n[: m.heavy] // (size * (words * total))
+    high = -((-own * (M << _PLACES) * n[: m.heavy]) // (size * (words * total)))
+    if m.circumference == 0:
+        return boost, low, high
+    first = m.heavy - int(m.start < m.edges[m.heavy])
+    before = np.concatenate([np.zeros(1, dtype=object), np.cumsum(n)])[first:]
+    drift = before * M - m.edges[first:].astype(object) * total
+    slack = 2 * (Fraction(int(drift.max() - drift.min()), M * total) + Fraction(1, words))
+    least, most = max(Fraction(W, M) - slack, Fraction(0)), min(Fraction(W, M) + slack, Fraction(1))
+    floor, ceil = Fraction(words // W * M, words), Fraction(-(-words // W) * M, words)
+    return (
+        np.append(boost, _fixed(ceil, up=True)),
+        np.append(low, _fixed(floor * least, up=False)),
+        np.append(high, _fixed(ceil * most, up=True)),
+    )
+
+
+def _fixed(number: Fraction, up: bool) -> int:
+    """A fraction in fixed point, rounded up or down."""
+    scaled = number.numerator << _PLACES
+    return -(-scaled // number.denominator) if up else scaled // number.denominator
+
+
+def big_integers(weights: npt.ArrayLike) -> BigInts:
+    """Integer weights as Python integers, which never overflow; each at least one.
+
+    >>> big_integers([3, 2**70]).tolist()
+    [3, 1180591620717411303424]
+    """
+    array = np.asarray(weights)
+    exact: BigInts = array.astype(object) if array.dtype != object else array
+    if array.ndim != 1 or not (np.issubdtype(array.dtype, np.integer) or _all_python_ints(array)):
+        raise InvalidInput("weights", weights, "give a list of integers")
+    if array.size == 0 or exact.min() < 1:
+        raise InvalidInput("weights", weights, "every input needs a weight of at least one")
+    return exact
+
+
+def _all_python_ints(array: npt.NDArray[Any]) -> bool:
+    return array.dtype == object and all(type(value) is int for value in array.tolist())
+
+
+def line_edges(weights: BigInts, size: int) -> Ints:
+    """The ends of the segments: cumulative weight, scaled to ``size`` and rounded.
+
+    Rounding the running total, not each length, keeps every stretch of the line within one place of its mass,
+    except where inputs too small for one place are given one.
+
+    >>> line_edges(big_integers([1, 1, 1]), 16).tolist()
+    [0, 5, 11, 16]
+    >>> line_edges(big_integers([10**9, 1, 1]), 16).tolist()
+    [0, 14, 15, 16]
+    """
+    d, total = len(weights), int(weights.sum())
+    if d > size:
+        raise Infeasible(f"{d} inputs do not fit on a line of {size} places: use more bits")
+    ends = ((np.cumsum(weights) * (2 * size) + total) // (2 * total)).astype(np.int64)
+    ranks = np.arange(1, d + 1)
+    ends = np.maximum.accumulate(np.maximum(ends - ranks, 0)) + ranks
+    ends = np.minimum(ends, size - (d - ranks))
+    return np.concatenate([[0], ends]).astype(np.int64)
+
+
+def fit_line(
+    weights: npt.ArrayLike,
+    order: npt.ArrayLike,
+    heavy: int,
+    lo_upper: Fraction,
+    hi_lower: Fraction | None,
+    bits: int | None = None,
+    word: int = 64,
+) -> ArcLine:
+    """The mechanism with the largest ``keep`` whose certificate proves ``lo_upper <= lift <= hi_lower``.
+
+    ``weights`` is the exact prior in integers; ``order`` and ``heavy`` are the layout; ``lo_upper`` is a
+    rational not below ``e^-lower`` and ``hi_lower`` one not above ``e^upper`` (None: no upper bound).
+
+    >>> m = fit_line([5, 2, 2, 1], [0, 1, 2, 3], 1, Fraction(37, 100), Fraction(271, 100))
+    >>> found = arc_lifts(m, [5, 2, 2, 1])
+    >>> found.lowest >= Fraction(37, 100), found.highest <= Fraction(271, 100), round(m.keep / 2**64, 6)
+    (True, True, 0.63)
+    """
+    if not 0 <= lo_upper < 1 or (hi_lower is not None and hi_lower <= 1):
+        raise InvalidInput("lo_upper, hi_lower", (lo_upper, hi_lower), "give 0 <= lo_upper < 1 < hi_lower")
+    bits = bits or line_bits(lo_upper, hi_lower)
+    places = np.asarray(order, dtype=np.int64)
+    edges = line_edges(big_integers(weights)[places], 1 << bits)
+    lengths = np.empty(len(places), dtype=np.int64)
+    lengths[places] = np.diff(edges)
+    start, window = _circle(edges, heavy, lo_upper, hi_lower)
+    draft = ArcLine(lengths, places, heavy, start, window, 0, bits, word)
+    keep = _largest_keep(_terms(draft, weights), lo_upper, hi_lower, word)
+    return ArcLine(lengths, places, heavy, start, window, keep, bits, word)
+
+
+def line_bits(lo: Fraction, hi: Fraction | None) -> int:
+    """How long to make the line: ``2**40`` places, more for narrow windows, ``2**48`` at most.
+
+    A window of ``W`` places costs about ``2 / W`` by rounding the layout, ``W / 2**64`` by that of the shift.
+
+    >>> line_bits(Fraction(1, 3), Fraction(3)), line_bits(Fraction(1, 3000), Fraction(3000))
+    (40, 44)
+    """
+    narrow = int((hi - lo) / (1 - lo)).bit_length() if hi is not None else 16
+    return 32 + min(max(narrow, 8), 16)
+
+
+def _circle(edges: Ints, heavy: int, lo: Fraction, hi: Fraction | None) -> tuple[int, int]:
+    """Where the circle begins, and its window: ``ceil(tau 2**bits)``, or the whole of a shorter circle."""
+    size, start = int(edges[-1]), int(edges[heavy])
+    if heavy == len(edges) - 1:
+        return size, 0
+    tau = (1 - lo) / (hi - lo) if hi is not None else Fraction(0)
+    window = max(1, -(-size * tau.numerator // tau.denominator))
+    if heavy and size - start < window:
+        start = max(size - window, int(edges[heavy - 1]) + 1)
+    return start, min(window, size - start)
+
+
+def _largest_keep(
+    terms: tuple[BigInts, BigInts, BigInts], lo: Fraction, hi: Fraction | None, word: int
+) -> int:
+    """The largest ``keep`` within both bounds.
+
+    With the odds ``q = k / (1 - k)`` both are linear:
+    ``q lo mean <= 1 - lo`` and ``q (boost - hi mean) <= hi - 1``.
+    """
+    boost, low, high = terms
+    one, odds = 1 << _PLACES, []
+    if lo > 0:
+        odds.append((1 - lo) * one / (lo * int(high.max())))
+    if hi is not None:
+        hi -= Fraction(1, one)  # the certificate rounds the largest lift up by less than this
+        excess = int((boost * hi.denominator - low * hi.numerator).max())
+        if excess > 0:
+            odds.append((hi - 1) * one * hi.denominator / excess)
+    most = (1 << word) - 1
+    return min(most, *(int(q / (1 + q) * (1 << word)) for q in odds)) if odds else most

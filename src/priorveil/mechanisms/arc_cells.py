@@ -1,0 +1,390 @@
+"""Reading arc reports: a small exact tally, and the posteriors, laws and variances that follow from it.
+
+As ``u`` goes round the circle, the window ``[u, u + window)`` gains or loses an arc at no more than two
+places per input. Between two such places (a **cell**) every overlap with an arc is linear in ``u``. So the
+number of reports in each cell and the sum of their offsets from its start are all that the sum of posteriors
+needs, exactly. The tally is three rows of 64-bit integers, one column per owned output and per cell: the
+counts, and the sums of the low 21 bits and of the remaining high bits of the reports (two sums, so that none
+overflows before ``2**31`` reports). Tallies add up entry by entry.
+
+In floats, and up to the rounding that the certificate accounts for (about 1e-7 relative at most), the law of
+the reports under the prior is uniform on the line, and the lift of ``x`` is ``1 - k + k (M / length_x)
+(overlap / window)``, with ``M`` the places of the line and an owned output counting as an overlap of one
+whole window.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from priorveil.errors import InvalidInput, TooLarge
+from priorveil.mechanisms.arc_line import ArcLine
+from priorveil.mechanisms.codes import checked_reports
+from priorveil.mechanisms.kernels import fast
+
+Array = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+_LIMB = 21
+_LOW = (1 << _LIMB) - 1
+# Reports sorted at a time: few enough to stay in the cache, and to add up below 2**63.
+_CHUNK = 1 << 15
+_MOST_ENTRIES = 1 << 26
+
+
+@dataclass(frozen=True, eq=False)
+class ArcCells:
+    """The cells of the circle, and for each the arc where its window begins and the one where it ends.
+
+    >>> toy = ArcLine(lengths=[8, 4, 4], order=[0, 1, 2], heavy=1, start=8, window=3, keep=2**63, bits=4)
+    >>> ArcCells(toy).cuts.tolist()
+    [0, 1, 4, 5, 8]
+    """
+
+    line: ArcLine
+
+    @cached_property
+    def members(self) -> Ints:
+        """The inputs on the circle, in order; a lender first."""
+        m = self.line
+        return m.order[m.heavy - int(m.start < m.edges[m.heavy]) :] if m.circumference else m.order[:0]
+
+    @cached_property
+    def rim(self) -> Ints:
+        """The ends of the arcs, from 0 to the circumference."""
+        m = self.line
+        return np.asarray(np.maximum(m.edges[len(m.order) - len(self.members) :] - m.start, 0))
+
+    @cached_property
+    def cuts(self) -> Ints:
+        """The ends of the cells, from 0 to the circumference."""
+        if len(self.members) == 0:
+            return np.zeros(1, dtype=np.int64)
+        back = (self.rim - self.line.window) % self.rim[-1]
+        return np.unique(np.concatenate([self.rim, back]))
+
+    @cached_property
+    def begins(self) -> Ints:
+        """The arc that holds the start of the window, for every cell."""
+        return np.searchsorted(self.rim, self.cuts[:-1], side="right") - 1
+
+    @cached_property
+    def ends(self) -> Ints:
+        """The arc that holds the end of the window; on the second turn, counted on from the first."""
+        end, n = self.cuts[:-1] + self.line.window, len(self.members)
+        wraps = end >= self.rim[-1]
+        within = np.searchsorted(self.rim, end - wraps * self.rim[-1], side="right") - 1
+        return np.asarray(within + wraps * n, dtype=np.int64)
+
+    @property
+    def width(self) -> Ints:
+        """How many places each cell has."""
+        return np.diff(self.cuts)
+
+    @cached_property
+    def sizes(self) -> Ints:
+        """How many places each column of the tally stands for: owned outputs, then cells."""
+        m = self.line
+        own = np.diff(np.append(m.edges[: m.heavy], m.start)) if m.heavy else m.edges[:0]
+        return np.concatenate([own, self.width]).astype(np.int64)
+
+    @cached_property
+    def base(self) -> Ints:
+        """The first report that falls in each column of the tally."""
+        heavy = self.line.heavy
+        return np.concatenate([np.arange(heavy), heavy + self.cuts[:-1]]).astype(np.int64)
+
+    @cached_property
+    def guide(self) -> tuple[int, Ints]:
+        """A shift, and for every value of ``report >> shift`` the column of the first such report."""
+        last = self.line.outputs
+        shift = max(0, last.bit_length() - (8 * len(self.base)).bit_length())
+        firsts = np.arange((last >> shift) + 2, dtype=np.int64) << shift
+        return shift, np.searchsorted(self.base, firsts, side="right") - 1
+
+    @cached_property
+    def lost(self) -> Array:
+        """At the first place of each cell, the overlap with the arc that is being lost."""
+        return (self.rim[self.begins + 1] - self.cuts[:-1]).astype(np.float64)
+
+    @cached_property
+    def gained(self) -> Array:
+        """At the first place of each cell, the overlap with the arc that is being gained."""
+        n = len(self.members)
+        turn = (self.ends >= n) * self.rim[-1]
+        end = self.cuts[:-1] + self.line.window - turn
+        return np.asarray(end - self.rim[self.ends % max(n, 1)], dtype=np.float64)
+
+
+def empty_tally(cells: ArcCells) -> Ints:
+    """No reports yet: three rows of zeros."""
+    return np.zeros((3, len(cells.sizes)), dtype=np.int64)
+
+
+def tally_arc(cells: ArcCells, reports: npt.ArrayLike) -> Ints:
+    """Count reports: rows are counts, low sums, high sums. Tallies of parts add up to the tally of the whole.
+
+    Reports are sorted a block at a time, so memory does not grow with their number.
+
+    >>> toy = ArcLine(lengths=[8, 4, 4], order=[0, 1, 2], heavy=1, start=8, window=3, keep=2**63, bits=4)
+    >>> tally_arc(ArcCells(toy), [0, 0, 3, 4, 8]).tolist()
+    [[2, 0, 2, 0, 1], [0, 0, 7, 0, 8], [0, 0, 0, 0, 0]]
+    """
+    m = cells.line
+    y = checked_reports(reports, m.outputs)
+    loop = fast(count_cells, len(y)) if len(y) >= len(cells.base) else None
+    if loop is not None:
+        shift, guide = cells.guide
+        counted = np.zeros((len(cells.base), 3), dtype=np.int64)
+        loop(y, cells.base, guide, shift, counted)
+        return np.ascontiguousarray(counted.T)
+    tally, step = empty_tally(cells), min(_CHUNK, 1 << (62 - m.bits))
+    for first in range(0, len(y), step):
+        tally += _tally_block(cells.base, np.sort(y[first : first + step]))
+    return tally
+
+
+def count_cells(reports: Ints, base: Ints, guide: Ints, shift: int, counted: Ints) -> None:
+    """The loop that numba compiles: a guide names a stretch of columns, a search finds the one."""
+    for i in range(reports.size):
+        y = reports[i]
+        bucket = y >> shift
+        low, high = guide[bucket], guide[bucket + 1]
+        while low < high:
+            middle = (low + high + 1) >> 1
+            if base[middle] <= y:
+                low = middle
+            else:
+                high = middle - 1
+        counted[low, 0] += 1
+        counted[low, 1] += y & _LOW
+        counted[low, 2] += y >> _LIMB
+
+
+def _tally_block(base: Ints, ordered: Ints) -> Ints:
+    """The tally of a sorted block; ``base`` is the first report of every column."""
+    until = np.searchsorted(ordered, base, side="left")
+    whole, low = _per_column(ordered, until), _per_column(ordered & _LOW, until)
+    return np.stack([np.diff(until, append=len(ordered)), low, (whole - low) >> _LIMB])
+
+
+def _per_column(values: Ints, until: Ints) -> Ints:
+    """Sums over the stretches that begin at ``until``; a block is short enough for 64 bits."""
+    total = np.zeros(len(values) + 1, dtype=np.int64)
+    np.cumsum(values, out=total[1:])
+    return np.diff(total[until], append=total[-1])
+
+
+def _offsets(cells: ArcCells, tally: Ints) -> Array:
+    """Sums of the offsets from the first place of each column; exact integers until the last step."""
+    low = tally[1] - tally[0] * (cells.base & _LOW)
+    high = tally[2] - tally[0] * (cells.base >> _LIMB)
+    return np.asarray(low + np.ldexp(high.astype(np.float64), _LIMB), dtype=np.float64)
+
+
+def _coverage(cells: ArcCells, counts: Array, sums: Array) -> Array:
+    """``sum over reports of overlap / window``, per input: an owned output counts as one. O(d + cells).
+
+    ``counts`` and ``sums`` may be any numbers: reports, or weights spread over the places of a cell. Arcs
+    held whole are counted by a difference array over two turns, the arcs lost and gained one by one. Where
+    the window lies within one arc, "held whole" comes out as minus one, which makes its overlap the window,
+    as it should.
+    """
+    m, n = cells.line, len(cells.members)
+    cover = np.zeros(len(m.order))
+    cover[m.order[: m.heavy]] = counts[: m.heavy]
+    if n == 0:
+        return cover
+    c, s = counts[m.heavy :], sums[m.heavy :]
+    steps = np.bincount(cells.begins + 1, c, 2 * n + 1) - np.bincount(cells.ends, c, 2 * n + 1)
+    whole = np.cumsum(steps)[: 2 * n].reshape(2, n).sum(axis=0) * np.diff(cells.rim)
+    lost = np.bincount(cells.begins, c * cells.lost - s, n)
+    gained = np.bincount(cells.ends % n, c * cells.gained + s, n)
+    np.add.at(cover, cells.members, (whole + lost + gained) / m.window)
+    return cover
+
+
+def _kept(m: ArcLine) -> float:
+    return m.keep / (1 << m.word)
+
+
+def made_for(cells: ArcCells, prior: npt.ArrayLike) -> bool:
+    """Whether this is the prior of the layout, up to the rounding of its segments.
+
+    >>> toy = ArcLine(lengths=[8, 4, 4], order=[0, 1, 2], heavy=1, start=8, window=4, keep=2**63, bits=4)
+    >>> made_for(ArcCells(toy), [0.5, 0.25, 0.25])
+    True
+    """
+    m, P = cells.line, np.asarray(prior, dtype=np.float64)
+    rounding = 1e-9 + (m.size + 1) / m.places
+    return P.shape == m.lengths.shape and bool(np.all(np.abs(P - m.lengths / m.places) <= rounding))
+
+
+def _own_prior(cells: ArcCells, prior: npt.ArrayLike) -> Array:
+    """The prior, if it is the one whose posteriors are linear within the cells."""
+    if not made_for(cells, prior):
+        advice = "the mechanism was made for another prior: use posterior_sums_under, or column_matrix"
+        raise InvalidInput("prior", prior, advice)
+    return np.asarray(prior, dtype=np.float64)
+
+
+def posterior_sums(cells: ArcCells, tally: Ints, prior: npt.ArrayLike) -> Array:
+    """The mmse histogram: ``sum over reports of Pr(x | report)``, per input, in O(d + cells).
+
+    With ``N`` reports this is ``P_x (N (1 - k) + k (M / length_x) coverage_x)``, where coverage is the number
+    of reports at the owned output plus the overlap of all report arcs with the arc of ``x``, in windows. It
+    holds for the prior that the mechanism was made for; `posterior_sums_under` takes any other.
+
+    >>> toy = ArcLine(lengths=[8, 4, 4], order=[0, 1, 2], heavy=1, start=8, window=4, keep=2**63, bits=4)
+    >>> cells = ArcCells(toy)
+    >>> posterior_sums(cells, tally_arc(cells, [0, 1]), [0.5, 0.25, 0.25]).tolist()
+    [1.0, 0.75, 0.25]
+    """
+    m, P = cells.line, _own_prior(cells, prior)
+    k, counts = _kept(m), tally[0].astype(np.float64)
+    cover = _coverage(cells, counts, _offsets(cells, tally))
+    return np.asarray(P * (counts.sum() * (1 - k) + k * m.places / m.lengths * cover))
+
+
+def posterior_variances(cells: ArcCells, tally: Ints, prior: npt.ArrayLike) -> Array:
+    """``sum over reports of p (1 - p)``, ``p = Pr(x | report)``, per input.
+
+    The squares of the offsets are not in the tally: within a cell reports are uniform if the prior is right,
+    which is what a posterior variance assumes anyway, and their second moments are taken so.
+    """
+    m, P = cells.line, _own_prior(cells, prior)
+    k, counts, n = _kept(m), tally[0].astype(np.float64), len(cells.members)
+    scale, c = k * m.places / m.lengths, tally[0, m.heavy :].astype(np.float64)
+    s = c * (cells.width - 1) / 2
+    mean = _coverage(cells, counts, np.append(np.zeros(m.heavy), s))
+    square = np.zeros(len(P))
+    square[m.order[: m.heavy]] = counts[: m.heavy]
+    if n:
+        np.add.at(square, cells.members, _squared_overlaps(cells, c) / m.window**2)
+    N = counts.sum()
+    first = P * (N * (1 - k) + scale * mean)
+    second = P**2 * (N * (1 - k) ** 2 + 2 * (1 - k) * scale * mean + scale**2 * square)
+    return np.asarray(first - second)
+
+
+def sum_variance(cells: ArcCells, tally: Ints, prior: npt.ArrayLike, values: npt.ArrayLike) -> float:
+    """``sum over reports of Var(a_X | report)`` for ``values`` a, with reports uniform within their cells."""
+    m, P = cells.line, _own_prior(cells, prior)
+    a = np.asarray(values, dtype=np.float64) - np.dot(P, np.asarray(values, dtype=np.float64))
+    k, counts, w = _kept(m), tally[0].astype(np.float64), cells.width.astype(np.float64)
+    s = np.append(np.zeros(m.heavy), counts[m.heavy :] * (w - 1) / 2)
+    cover = _coverage(cells, counts, s)
+    square = float(np.dot(a * a * P, counts.sum() * (1 - k) + k * m.places / m.lengths * cover))
+    start, slope = window_line(cells, a * P)
+    mean = start**2 + start * slope * (w - 1) + slope**2 * (w - 1) * (2 * w - 1) / 6
+    owned = (a * P / m.lengths)[m.order[: m.heavy]] * m.places
+    told = np.concatenate([owned**2, mean * (m.places / max(m.window, 1)) ** 2])
+    return square - k**2 * float(np.dot(counts, told))
+
+
+def _squared_overlaps(cells: ArcCells, c: Array) -> Array:
+    """``sum over reports of overlap^2`` per arc, for reports uniform within their cells."""
+    n, w = len(cells.members), cells.width.astype(np.float64)
+    same = (cells.ends - cells.begins) % n == 0
+    one, two = (w - 1) / 2, (w - 1) * (2 * w - 1) / 6
+    apart = np.where(same, 0.0, c)
+    lost = apart * (cells.lost**2 - 2 * cells.lost * one + two)
+    gained = apart * (cells.gained**2 + 2 * cells.gained * one + two)
+    held = np.where(cells.ends > cells.begins, c, 0.0)
+    steps = np.bincount(cells.begins + 1, held, 2 * n + 1) - np.bincount(cells.ends, held, 2 * n + 1)
+    arcs = np.diff(cells.rim).astype(np.float64)
+    whole = np.cumsum(steps)[: 2 * n].reshape(2, n).sum(axis=0) * arcs**2
+    inside = cells.lost + cells.gained - np.where(cells.ends == cells.begins, arcs[cells.begins], 0.0)
+    alone = np.where(same, c * inside**2, 0.0)
+    parts = np.bincount(cells.begins, lost + alone, n) + np.bincount(cells.ends % n, gained, n)
+    return np.asarray(whole + parts, dtype=np.float64)
+
+
+def report_likelihood(cells: ArcCells, report: int) -> Array:
+    """``Pr(report | x)`` for every input.
+
+    >>> toy = ArcLine(lengths=[8, 4, 4], order=[0, 1, 2], heavy=1, start=8, window=4, keep=2**63, bits=4)
+    >>> report_likelihood(ArcCells(toy), 0).tolist()
+    [0.75, 0.25, 0.25]
+    """
+    m, tally = cells.line, tally_arc(cells, [report])
+    cover = _coverage(cells, tally[0].astype(np.float64), _offsets(cells, tally))
+    each = (1 - _kept(m)) / m.places + _kept(m) * cover / m.lengths
+    return np.asarray(each * cells.sizes[report] if report < m.heavy else each)
+
+
+def column_law(cells: ArcCells, prior: npt.ArrayLike) -> Array:
+    """The law of the tally's columns when values follow ``prior``: ``prior @ matrix``, in O(d + cells).
+
+    >>> toy = ArcLine(lengths=[8, 4, 4], order=[0, 1, 2], heavy=1, start=8, window=4, keep=2**63, bits=4)
+    >>> column_law(ArcCells(toy), [0.5, 0.25, 0.25]).tolist()
+    [0.5, 0.25, 0.25]
+    """
+    m, p = cells.line, np.asarray(prior, dtype=np.float64)
+    start, slope = window_line(cells, p)
+    w = cells.width.astype(np.float64)
+    told = np.concatenate(
+        [
+            p[m.order[: m.heavy]] * cells.sizes[: m.heavy] / m.lengths[m.order[: m.heavy]],
+            (w * start + slope * w * (w - 1) / 2) / max(m.window, 1),
+        ]
+    )
+    return np.asarray((1 - _kept(m)) * p.sum() * cells.sizes / m.places + _kept(m) * told)
+
+
+def window_line(cells: ArcCells, masses: npt.ArrayLike) -> tuple[Array, Array]:
+    """The mass in the window, for any masses spread evenly over the segments.
+
+    Gives it at the first place of each cell, and its slope per place.
+    """
+    m, n = cells.line, len(cells.members)
+    density = (np.asarray(masses, dtype=np.float64) / m.lengths)[cells.members]
+    if n == 0:
+        return np.zeros(0), np.zeros(0)
+    arcs = np.concatenate([[0.0], np.cumsum(np.tile(density * np.diff(cells.rim), 2))])
+    last, first = density[cells.ends % n], density[cells.begins]
+    held = arcs[cells.ends] - arcs[cells.begins + 1]
+    return held + first * cells.lost + last * cells.gained, last - first
+
+
+def likelihood_sums(cells: ArcCells, weights: npt.ArrayLike) -> Array:
+    """``matrix @ weights``: for every input the mean of ``weights`` (one per column), in O(d + cells).
+
+    With `column_law` this is all that expectation maximisation needs, at any number of inputs.
+    """
+    m, w = cells.line, np.asarray(weights, dtype=np.float64)
+    sizes = cells.sizes.astype(np.float64)
+    cover = _coverage(cells, w * sizes, w * sizes * (sizes - 1) / 2)
+    return (1 - _kept(m)) * float(np.dot(w, sizes)) / m.places + _kept(m) * cover / m.lengths
+
+
+def posterior_sums_under(cells: ArcCells, tally: Ints, prior: npt.ArrayLike) -> Array:
+    """``sum over reports of Pr(x | column of the report)`` under any prior; also one step of EM from it.
+
+    Only the columns are used, not the offsets within them: under another prior the posterior is no longer
+    linear within a cell.
+
+    >>> toy = ArcLine(lengths=[8, 4, 4], order=[0, 1, 2], heavy=1, start=8, window=4, keep=2**63, bits=4)
+    >>> cells = ArcCells(toy)
+    >>> posterior_sums_under(cells, tally_arc(cells, [0, 0]), [0.25, 0.25, 0.5]).round(3).tolist()
+    [1.0, 0.333, 0.667]
+    """
+    p, counts = np.asarray(prior, dtype=np.float64), tally[0].astype(np.float64)
+    return np.asarray(p * likelihood_sums(cells, counts / column_law(cells, p)))
+
+
+def column_matrix(cells: ArcCells) -> Array:
+    """The channel from inputs to tally columns, ``d`` by columns, in floats; raises `TooLarge` when huge.
+
+    >>> toy = ArcLine(lengths=[8, 4, 4], order=[0, 1, 2], heavy=1, start=8, window=4, keep=2**63, bits=4)
+    >>> column_matrix(ArcCells(toy)).tolist()
+    [[0.75, 0.125, 0.125], [0.25, 0.4375, 0.3125], [0.25, 0.3125, 0.4375]]
+    """
+    d, columns = cells.line.size, len(cells.sizes)
+    if d * columns > _MOST_ENTRIES:
+        raise TooLarge(f"{d} by {columns} entries: use column_law and likelihood_sums, which need no matrix")
+    return np.stack([column_law(cells, row) for row in np.eye(d)])

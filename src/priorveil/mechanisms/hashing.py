@@ -1,0 +1,303 @@
+"""Local hashing: a public hash function sends the values into a few bins, and only the bin is perturbed.
+
+The hash function of a 64-bit seed is multiply-add-shift: with two 64-bit words `a`, `b` mixed from the seed,
+
+    h(x) = (a x + b mod 2**64) >> 32,        bin(x) = (h(x) * bins) >> 32.
+
+For random `a` and `b` any two values are hashed independently (values below `2**32`), and going from `x` to
+`x + 1` is one addition, which is what makes counting fast.
+
+The pool: seeds are published. Under LIP what is perturbed must be heavy enough, so the bins of
+a seed are put together into groups that are, and each seed has its own integer table on its groups. A
+report is one number, `seed index * groups + y`, and decoding is counting. Randomness: two words; the seed
+index is the lowest bits of the first (the pool is a power of two large), the second goes to the table as in
+`priorveil.mechanisms.table`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from priorveil.certify import TOTAL, Certifiable, Lifts
+from priorveil.errors import InvalidInput, TooLarge
+from priorveil.mechanisms import kernels
+from priorveil.mechanisms.codes import Codes, checked_codes, checked_reports
+from priorveil.mechanisms.randomness import WORD, Source, Words, blocks
+from priorveil.mechanisms.reading import Counted, one_prior
+from priorveil.mechanisms.table import Integers, Table
+from priorveil.notions import Known, Secrets
+
+_STEP = 0x9E3779B97F4A7C15
+_HALF = np.uint64(32)
+# Entries of a channel that is written out, at most.
+_MOST_CELLS = 1 << 26
+
+
+def mix(seeds: Words) -> Words:
+    """A bijection of 64-bit words that scatters them: Stafford's thirteenth variant (SplitMix64).
+
+    >>> [hex(word) for word in mix(np.array([0, 1], dtype=np.uint64))]
+    ['0x0', '0x5692161d100b05e5']
+    """
+    mixed = (seeds ^ seeds >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ mixed >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(mixed ^ mixed >> np.uint64(31))
+
+
+def coefficients(seeds: npt.ArrayLike) -> tuple[Words, Words]:
+    """The multipliers `a` and offsets `b` of the hash functions of these seeds.
+
+    >>> [hex(int(word[0])) for word in coefficients([0])]
+    ['0xe220a8397b1dcdaf', '0x6e789e6aa1b965f4']
+    """
+    words = np.asarray(seeds, dtype=WORD).reshape(-1)
+    first = words + np.uint64(_STEP)
+    return mix(first), mix(first + np.uint64(_STEP))
+
+
+def bins_of(seeds: npt.ArrayLike, values: Codes, bins: int) -> Codes:
+    """The bin of `values[i]` under the hash function of `seeds[i]`; the two broadcast.
+
+    >>> bins_of([[1], [2]], np.arange(8), 4)
+    array([[2, 1, 3, 1, 0, 2, 0, 2],
+           [2, 1, 3, 2, 0, 2, 1, 3]])
+    """
+    seeds = np.asarray(seeds, dtype=WORD)
+    a, b = (words.reshape(seeds.shape) for words in coefficients(seeds))
+    hashes = (a * values.astype(np.uint64) + b) >> _HALF
+    return np.asarray(hashes * np.uint64(bins) >> _HALF, dtype=np.int64)
+
+
+def bin_masses(seeds: npt.ArrayLike, masses: npt.NDArray[Any], bins: int) -> npt.NDArray[Any]:
+    """The mass of every bin, one row for every seed; `masses` may be integers or floats.
+
+    >>> bin_masses([1, 2], np.array([1, 2, 3, 4]), 4)
+    array([[0, 6, 1, 3],
+           [0, 2, 5, 3]])
+    """
+    words = np.asarray(seeds, dtype=WORD).reshape(-1)
+    a, b = coefficients(words)
+    sums = np.zeros((words.size, bins), dtype=masses.dtype)
+    rows = np.arange(words.size)
+    for x, mass in enumerate(masses):
+        hashes = (a * np.uint64(x) + b) >> _HALF
+        sums[rows, (hashes * np.uint64(bins) >> _HALF).astype(np.int64)] += mass
+    return sums
+
+
+def exact_bin_masses(seeds: npt.ArrayLike, weights: Sequence[int], bins: int) -> list[list[int]]:
+    """`bin_masses` for integers of any size: in pieces of 32 bits, put together at the end.
+
+    >>> exact_bin_masses([1], [1, 2, 3, 2**100], 4) == [[0, 2 + 2**100, 1, 3]]
+    True
+    """
+    pieces = range(0, max(weights).bit_length(), 32)
+    parts = [np.array([w >> shift & 0xFFFFFFFF for w in weights], dtype=np.int64) for shift in pieces]
+    sums = np.zeros((np.size(seeds), bins), dtype=object)
+    for part, shift in zip(parts, pieces, strict=True):
+        sums += bin_masses(seeds, part, bins).astype(object) << shift
+    return [list(row) for row in sums]
+
+
+def fresh_draw_table(masses: Sequence[int], fresh: int) -> Integers:
+    """Theorem 3 in integers: the truth, or with probability `fresh / 2**62` a draw from the prior.
+
+    Off the diagonal `W[b, y] = floor(fresh * masses[y] / sum(masses))`; the diagonal takes the rest.
+
+    >>> fresh_draw_table([1, 3], TOTAL // 2) // (TOTAL // 8)
+    array([[5, 3],
+           [1, 7]])
+    """
+    total = sum(masses)
+    common = np.array([fresh * mass // total for mass in masses], dtype=np.int64)
+    return common + np.eye(common.size, dtype=np.int64) * np.int64(TOTAL - int(common.sum()))
+
+
+@dataclass(frozen=True, eq=False)
+class PooledHash(Counted):
+    """Hashing with a public pool of seeds, and Theorem 3 on groups of bins; a value for each of `weights`.
+
+    Seed `s` sends value `x` into a bin, bin `b` belongs to group `groups[s, b]`, and the group is reported
+    through `fresh_draw_table` for the masses that the prior `weights` gives to the groups of `s`.
+
+    >>> pool = PooledHash((1, 1, 1, 1), np.array([11, 8]), np.array([[0, 1], [0, 1]]), TOTAL // 2)
+    >>> pool.outputs, pool.draws_per_report, pool.assignments
+    (4, 2, array([[0, 1, 1, 0],
+           [1, 0, 1, 0]]))
+    >>> from priorveil import LIP, Prior
+    >>> pool.lifts(Prior.uniform(4), None, LIP()).highest
+    Fraction(3, 2)
+    """
+
+    weights: tuple[int, ...]
+    seeds: Words
+    groups: Integers
+    fresh: int
+
+    kind: ClassVar[str] = "hashing"
+    draws_per_report: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        seeds, groups = np.array(self.seeds, dtype=WORD).reshape(-1), np.array(self.groups)
+        if seeds.size == 0 or seeds.size & seeds.size - 1:
+            raise InvalidInput("seeds", f"{seeds.size} seeds", "give a power of two of them")
+        if groups.ndim != 2 or groups.shape[0] != seeds.size or groups.dtype.kind not in "iu":
+            raise InvalidInput("groups", groups.shape, f"give {seeds.size} rows of whole numbers")
+        if groups.min() < 0 or groups.max() >= groups.shape[1]:
+            raise InvalidInput("groups", groups, f"give numbers from 0 to {groups.shape[1] - 1}")
+        if not 0 <= self.fresh < TOTAL:
+            raise InvalidInput("fresh", self.fresh, "give a whole number below 2**62")
+        if min(self.weights, default=0) < 1:
+            raise InvalidInput("weights", self.weights, "give positive whole numbers, one for every value")
+        for name, array in (("seeds", seeds), ("groups", groups.astype(np.int64))):
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+
+    @cached_property
+    def tables(self) -> Integers:
+        """The integer table of every seed on its groups, (seeds, groups, groups)."""
+        masses = exact_group_masses(self.seeds, self.groups, self.weights)
+        return np.stack([fresh_draw_table(row, self.fresh) for row in masses])
+
+    @cached_property
+    def _rows(self) -> Table:
+        """All the tables under each other: row `seed index * groups + group`."""
+        return Table(self.tables.reshape(-1, self.reported))
+
+    @property
+    def size(self) -> int:
+        """How many values there are."""
+        return len(self.weights)
+
+    @property
+    def bins(self) -> int:
+        """Bins of every hash function."""
+        return int(self.groups.shape[1])
+
+    @property
+    def reported(self) -> int:
+        """Groups of every seed: what can be reported once the seed is known."""
+        return int(self.groups.max()) + 1
+
+    @property
+    def outputs(self) -> int:
+        """How many different reports there are."""
+        return int(self.seeds.size) * self.reported
+
+    @cached_property
+    def assignments(self) -> Codes:
+        """The group of every value under every seed, (seeds, values)."""
+        bins = bins_of(self.seeds[:, None], np.arange(self.size), self.bins)
+        return np.take_along_axis(self.groups, bins, axis=1)
+
+    def sample_one(self, code: int, source: Source) -> int:
+        """The report of one value."""
+        values = checked_codes([code], self.size)
+        seed, word = source.words(2)
+        index = int(seed) & self.seeds.size - 1
+        group = int(self.groups[index, bins_of(self.seeds[index], values, self.bins)[0]])
+        return index * self.reported + self._rows.scan(index * self.reported + group, word)
+
+    def sample(self, codes: npt.ArrayLike, source: Source) -> Codes:
+        """The reports of many values."""
+        values = checked_codes(codes, self.size)
+        reports = np.empty(values.size, dtype=np.int64)
+        loop = kernels.fast(kernels.hash_values, values.size) or hash_values
+        for block, words in blocks(source, values.size, self.draws_per_report):
+            index = (words[:, 0] & np.uint64(self.seeds.size - 1)).astype(np.int64)
+            bins = np.empty_like(index)
+            loop(self.seeds[index], values[block], self.bins, bins)
+            rows = index * self.reported + self.groups[index, bins]
+            self._rows.look_up(rows, words[:, 1], reports[block], values.size)
+            reports[block] += index * self.reported
+        return reports
+
+    def accumulate(self, reports: npt.ArrayLike) -> Integers:
+        """How often each report came: `outputs` integers, which add up over parts."""
+        counted = np.bincount(checked_reports(reports, self.outputs), minlength=self.outputs)
+        return counted.astype(np.int64, copy=False)
+
+    def likelihood(self, report: int) -> npt.NDArray[np.float64]:
+        """`Pr(report | x)` for every value `x`."""
+        seed, y = divmod(int(checked_reports([report], self.outputs)[0]), self.reported)
+        told = self.tables[seed, self.assignments[seed], y]
+        return np.asarray(told / (float(TOTAL) * self.seeds.size))
+
+    @property
+    def matrix(self) -> npt.NDArray[np.float64]:
+        """The channel `Q[x, report]` in floats: values times reports."""
+        if self.size * self.outputs > _MOST_CELLS:
+            raise TooLarge(f"the channel has {self.size:,} x {self.outputs:,} entries: use fewer seeds")
+        chosen = self.tables[np.arange(self.seeds.size)[:, None], self.assignments]
+        return chosen.transpose(1, 0, 2).reshape(self.size, -1) / (float(TOTAL) * self.seeds.size)
+
+    def lifts(self, prior: Known, secret: Secrets, notion: Certifiable) -> Lifts:
+        """The exact extremes over all seeds: the seed is public, so each seed is a channel of its own."""
+        known = one_prior(prior, secret, notion, self.kind)
+        masses = exact_group_masses(self.seeds, self.groups, known.weights)
+        found = [table_lifts(table, row) for table, row in zip(self.tables, masses, strict=True)]
+        ratios = [lifts.ldp for lifts in found]
+        finite = [ratio for ratio in ratios if ratio is not None]
+        ratio = max(finite) if len(finite) == len(ratios) else None
+        return Lifts(min(lift.lowest for lift in found), max(lift.highest for lift in found), ratio, ratio)
+
+    def parameters(self) -> dict[str, Any]:
+        """The four fields; long integers as strings."""
+        return {
+            "weights": [str(w) for w in self.weights],
+            "seeds": [str(seed) for seed in self.seeds.tolist()],
+            "groups": self.groups.tolist(),
+            "fresh": str(self.fresh),
+        }
+
+    @classmethod
+    def read(cls, parameters: Mapping[str, Any]) -> PooledHash:
+        """The pool of these parameters."""
+        seeds = np.array([int(seed) for seed in parameters["seeds"]], dtype=WORD)
+        weights = tuple(int(w) for w in parameters["weights"])
+        return cls(weights, seeds, np.array(parameters["groups"]), int(parameters["fresh"]))
+
+
+def exact_group_masses(seeds: npt.ArrayLike, groups: Integers, weights: Sequence[int]) -> list[list[int]]:
+    """The mass of every group of bins, one row for every seed, in integers of any size.
+
+    >>> exact_group_masses([1], np.array([[0, 1, 1, 0]]), [1, 2, 3, 4])
+    [[3, 7]]
+    """
+    count = int(groups.max()) + 1
+    sums = [[0] * count for _ in groups]
+    by_bin = exact_bin_masses(seeds, weights, groups.shape[1])
+    for total, row, bins in zip(sums, groups.tolist(), by_bin, strict=True):
+        for group, mass in zip(row, bins, strict=True):
+            total[group] += mass
+    return sums
+
+
+def table_lifts(table: Integers, masses: Sequence[int]) -> Lifts:
+    """The exact extremes of one table on bins of these masses, without bins and reports that never occur.
+
+    >>> table_lifts(np.array([[3, 1], [1, 3]]), [1, 1])
+    Lifts(lowest=Fraction(1, 2), highest=Fraction(3, 2), ldp=Fraction(3, 1), ratio=Fraction(3, 1))
+    """
+    filled = [b for b, mass in enumerate(masses) if mass]
+    rows = table[filled]
+    rows = rows[:, rows.any(axis=0)]
+    total, kept = sum(masses), [masses[b] for b in filled]
+    columns = rows.T.tolist()
+    laws = [sum(m * w for m, w in zip(kept, column, strict=True)) for column in columns]
+    highest = max(Fraction(max(column) * total, law) for column, law in zip(columns, laws, strict=True))
+    lowest = min(Fraction(min(column) * total, law) for column, law in zip(columns, laws, strict=True))
+    ratio = max(Fraction(max(column), min(column)) for column in columns) if rows.all() else None
+    return Lifts(lowest, highest, ratio, ratio)
+
+
+def hash_values(seeds: Words, values: Codes, bins: int, hashed: Codes) -> None:
+    """The numpy twin of `kernels.hash_values`."""
+    hashed[:] = bins_of(seeds, values, bins)

@@ -1,0 +1,176 @@
+"""Where random words come from.
+
+A mechanism draws little-endian unsigned 64-bit **words**, and every mechanism says how many words one
+report takes and what each is for. That number never depends on the value, so a report tells nothing by
+the randomness it used, and any other implementation (the browser's) can be held to the same bytes.
+
+Three sources:
+
+* `SystemSource`: the operating system's generator; for bulk, AES-256 in counter mode under a key freshly
+  drawn from it. This is the default, and the only one whose reports are private.
+* `GeneratorSource`: a numpy generator, for simulations that must repeat.
+* `BytesSource`: a given string of bytes, for test vectors.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from priorveil.errors import InvalidInput
+
+Words = npt.NDArray[np.uint64]
+Stream = Callable[[int], Words]
+
+WORD = np.dtype("<u8")
+
+# Words handed to a sampler at a time: 128 KiB, so that they are still in the cache when they are used.
+BLOCK_WORDS = 1 << 14
+# Below this many words a call to the operating system is cheaper than setting up a cipher.
+_FEW_WORDS = 256
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Anything that gives uniform independent 64-bit words."""
+
+    def words(self, count: int) -> Words:
+        """The next `count` words."""
+        ...
+
+    def stream(self) -> Stream:
+        """A function giving the next `count` words at each call; the array may be reused by the next call."""
+        ...
+
+
+@dataclass(frozen=True)
+class SystemSource:
+    """The operating system's generator; in bulk, AES-256-CTR keyed freshly from it.
+
+    Holds no state: every call to `stream` takes a new key, so processes that fork never share words.
+
+    >>> SystemSource().words(3).shape
+    (3,)
+    """
+
+    def words(self, count: int) -> Words:
+        """Words straight from the operating system."""
+        return np.frombuffer(os.urandom(8 * count), dtype=WORD)
+
+    def stream(self) -> Stream:
+        """A key stream, opened once it is clear that many words are wanted."""
+        cipher: list[Stream] = []
+
+        def take(count: int) -> Words:
+            if count <= _FEW_WORDS and not cipher:
+                return self.words(count)
+            if not cipher:
+                cipher.append(_key_stream() or self.words)
+            return cipher[0](count)
+
+        return take
+
+
+def _key_stream() -> Stream | None:
+    """AES-256-CTR under a fresh key, or None where the `cryptography` package is missing."""
+    try:
+        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+    except ImportError:
+        return None
+    encryptor = Cipher(algorithms.AES(os.urandom(32)), modes.CTR(os.urandom(16))).encryptor()
+    zeros = np.zeros(BLOCK_WORDS, dtype=WORD)
+    buffer = np.empty(BLOCK_WORDS + 2, dtype=WORD)
+
+    def take(count: int) -> Words:
+        nonlocal zeros, buffer
+        if count > zeros.size:
+            zeros, buffer = np.zeros(count, dtype=WORD), np.empty(count + 2, dtype=WORD)
+        encryptor.update_into(zeros[:count].view(np.uint8).data, buffer.view(np.uint8).data)
+        return buffer[:count]
+
+    return take
+
+
+@dataclass(frozen=True)
+class GeneratorSource:
+    """A numpy generator: repeatable, hence **not private**. For simulations.
+
+    >>> first, second = (GeneratorSource(np.random.default_rng(1)) for _ in range(2))
+    >>> bool((first.words(5) == second.words(5)).all())
+    True
+    """
+
+    rng: np.random.Generator
+
+    def words(self, count: int) -> Words:
+        """The next words of the generator."""
+        drawn = self.rng.integers(0, 2**64, size=count, dtype=np.uint64)
+        return np.asarray(drawn, dtype=WORD)
+
+    def stream(self) -> Stream:
+        """The same words."""
+        return self.words
+
+
+@dataclass
+class BytesSource:
+    """A fixed string of bytes, read once from front to back: test vectors.
+
+    >>> BytesSource(bytes([7] + [0] * 7)).words(1)
+    array([7], dtype=uint64)
+    """
+
+    data: bytes
+    used: int = field(default=0)
+
+    def words(self, count: int) -> Words:
+        """The next words of the string; an error when it is used up."""
+        end = self.used + 8 * count
+        if end > len(self.data):
+            advice = f"give at least {end} bytes, eight for every word drawn"
+            raise InvalidInput("data", f"{len(self.data)} bytes", advice)
+        drawn = np.frombuffer(self.data, dtype=WORD, count=count, offset=self.used)
+        self.used = end
+        return drawn
+
+    def stream(self) -> Stream:
+        """The same words."""
+        return self.words
+
+
+def as_source(rng: Source | np.random.Generator | None) -> Source:
+    """The source meant by an `rng=` argument: None is the operating system.
+
+    >>> as_source(None)
+    SystemSource()
+    """
+    if rng is None:
+        return SystemSource()
+    if isinstance(rng, np.random.Generator):
+        return GeneratorSource(rng)
+    if isinstance(rng, Source):
+        return rng
+    raise InvalidInput("rng", rng, "give None (the operating system), a numpy Generator or a Source")
+
+
+def blocks(source: Source, reports: int, draws: int) -> Iterator[tuple[slice, Words]]:
+    """The words for many reports, some reports at a time: `(which reports, their words (n, draws))`.
+
+    A block is only good until the next one is taken. However the reports are cut into blocks, report
+    `i` gets the words `i * draws .. (i + 1) * draws - 1` of the stream.
+
+    >>> source = GeneratorSource(np.random.default_rng(1))
+    >>> [(rows, words.shape) for rows, words in blocks(source, 3, 2)]
+    [(slice(0, 3, None), (3, 2))]
+    """
+    step = max(1, BLOCK_WORDS // draws)
+    take = source.stream()
+    for start in range(0, reports, step):
+        rows = slice(start, min(start + step, reports))
+        count = rows.stop - rows.start
+        yield rows, take(count * draws).reshape(count, draws)

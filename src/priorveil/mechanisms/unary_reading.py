@@ -1,0 +1,136 @@
+"""Reading tallies of unary reports.
+
+* **mmse** under the plan's prior adds up posteriors given whole reports, from the scores of the tally; its
+  variance is the expected posterior variance (`unary_law`). Under another prior the scores do not apply,
+  and it adds up posteriors given single bits (the paper's estimator), from the counts of ones.
+* **unbiased** inverts the noise of each bit.
+* **mle** maximises the likelihood of the bits as if they were reported by different people (a composite
+  likelihood: consistent, and a distribution, where unbiased may be negative); its variance is that of
+  unbiased.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from priorveil.estimates import Cells, Moments, most_likely
+from priorveil.mechanisms.unary_law import posterior_variances, sum_gain
+
+Array = npt.NDArray[np.float64]
+
+
+class Flips(NamedTuple):
+    """The chances that a clear bit is set and a set bit cleared, and the odds."""
+
+    q01: float
+    q10: float
+    odds: float
+
+    @property
+    def contrast(self) -> float:
+        """`1 - q01 - q10`: how much likelier a bit is set for its own value."""
+        return 1 - self.q01 - self.q10
+
+    def shown(self, p: Array) -> Array:
+        """How likely each bit is set when the values follow `p`."""
+        return np.asarray(self.q01 + self.contrast * p)
+
+
+class Seen(NamedTuple):
+    """A tally of unary reports: how many, ones per value, and the scores (alone, and per set bit)."""
+
+    reports: int
+    ones: Array
+    base: float
+    scores: Array
+
+
+def joint_moments(flips: Flips, seen: Seen, prior: Array, values: Array | None) -> Moments:
+    """Posteriors given whole reports, added up: `P_x (sum of scores + (R - 1) sum of scores showing x)`."""
+    histogram = prior * (seen.base + (flips.odds - 1) * seen.scores)
+    if values is None:
+        return Moments(histogram, seen.reports * posterior_variances(prior, flips.q01, flips.odds))
+    return Moments(np.array([values @ histogram]), seen.reports * np.array([sum_error(flips, prior, values)]))
+
+
+def sum_error(flips: Flips, prior: Array, values: Array) -> float:
+    """The expected posterior variance of a value `a`, given a whole report."""
+    centred = values - prior @ values
+    return max(0.0, float(prior @ centred**2) - sum_gain(prior, flips.q01, flips.odds, centred))
+
+
+def bitwise_moments(flips: Flips, seen: Seen, prior: Array, values: Array | None) -> Moments:
+    """Posteriors given each value's own bit, added up."""
+    shown = flips.shown(prior)
+    if_set, if_clear = prior * (1 - flips.q10) / shown, prior * flips.q10 / (1 - shown)
+    histogram = seen.ones * if_set + (seen.reports - seen.ones) * if_clear
+    if values is None:
+        left = prior - shown * if_set**2 - (1 - shown) * if_clear**2
+        return Moments(histogram, seen.reports * left)
+    each = values * (if_set - if_clear)
+    error = _linear_error(flips, prior, values, each)
+    return Moments(np.array([values @ histogram]), seen.reports * np.array([error]))
+
+
+def _linear_error(flips: Flips, prior: Array, values: Array, each: Array) -> float:
+    """The variance of `a_X - sum_x each_x y_x`, the error of a sum of functions of single bits."""
+    q01, q10, _ = flips
+    means = values - flips.contrast * each
+    noise = q01 * (1 - q01) * (each @ each) + (q10 * (1 - q10) - q01 * (1 - q01)) * (prior @ each**2)
+    return float(prior @ means**2 - (prior @ means) ** 2 + noise)
+
+
+def unbiased_moments(flips: Flips, seen: Seen, values: Array | None, population: bool) -> Moments:
+    """`(ones - N q01) / (1 - q01 - q10)`, with the noise of the bits as variance.
+
+    With `population` also the variance of the people as a sample.
+    """
+    q01, q10, _ = flips
+    n = (seen.ones - seen.reports * q01) / flips.contrast
+    noise = (n * q10 * (1 - q10) + (seen.reports - n) * q01 * (1 - q01)) / flips.contrast**2
+    share = n / max(seen.reports, 1)
+    if values is None:
+        return Moments(
+            n, np.maximum(noise + (seen.reports * share * (1 - share) if population else 0.0), 0.0)
+        )
+    spread = seen.reports * float(values**2 @ share - (values @ share) ** 2) if population else 0.0
+    return Moments(np.array([values @ n]), np.array([max(0.0, values**2 @ noise + spread)]))
+
+
+def bit_cells(flips: Flips, reports: int, ones: Array) -> Cells:
+    """Every bit as a report of its own: cells "bit k is set" and "bit k is clear", in two runs of `d`."""
+    d = ones.size
+    shown = np.full((d, d), flips.q01) + flips.contrast * np.eye(d)
+    return Cells(np.concatenate([ones, reports - ones]), np.hstack([shown, 1 - shown]) / d)
+
+
+def composite_moments(
+    flips: Flips, seen: Seen, start: Array, values: Array | None, population: bool
+) -> Moments:
+    """The distribution that makes the counts of ones most likely, in people."""
+    p, rounds, converged = most_likely(bit_cells(flips, seen.reports, seen.ones), start)
+    spread = unbiased_moments(flips, seen, values, population).variance
+    mean = seen.reports * (p if values is None else np.array([values @ p]))
+    return Moments(mean, spread, rounds, converged)
+
+
+def ones_check(flips: Flips, seen: Seen, prior: Array) -> float | None:
+    """The p-value of the counts of ones under the prior: exact mean and covariance, a chi-square of `d`.
+
+    The bits of a report have variance `s (1 - s)`, `s` the chance to be set, and covariance
+    `-contrast^2 P_j P_k`.
+    """
+    from scipy.special import chdtrc  # imported when used: it is slow to load
+
+    shown = flips.shown(prior)
+    if seen.reports * float(np.minimum(shown, 1 - shown).min()) < 5:
+        return None
+    apart = flips.contrast * prior
+    own = shown * (1 - shown) + apart**2
+    off = (seen.ones - seen.reports * shown) / np.sqrt(seen.reports)
+    tilt = float((off / own) @ apart)
+    statistic = float(off @ (off / own)) + tilt**2 / (1 - float((apart / own) @ apart))
+    return float(chdtrc(seen.ones.size, statistic))

@@ -1,0 +1,118 @@
+"""Tallies: reports added up. Small, mergeable, and never a copy of the reports."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from priorveil.errors import InvalidInput
+
+Counts = npt.NDArray[np.int64]
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Weighted:
+    """What a weighted sum needs besides the counts: per cell, the sums of the weights and of their squares.
+
+    `offset` is the sum of everybody's offset.
+    """
+
+    weights: Array
+    squares: Array
+    offset: float
+
+    def __add__(self, other: Weighted) -> Weighted:
+        return Weighted(
+            self.weights + other.weights, self.squares + other.squares, self.offset + other.offset
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """The reports of one plan, added up: `tally + tally` is the tally of all.
+
+    `counts` is what the plan's mechanism keeps, in integers; `reports` how many were counted; `refused`
+    how many were not, by reason.
+
+    >>> a = Tally("plan", np.array([1, 2]), 3)
+    >>> (a + a).counts.tolist(), (a + a).reports
+    ([2, 4], 6)
+    """
+
+    plan: str
+    counts: Counts
+    reports: int
+    refused: Mapping[str, int] = field(default_factory=dict)
+    weighted: Weighted | None = None
+
+    def __add__(self, other: Tally) -> Tally:
+        if not isinstance(other, Tally):
+            return NotImplemented
+        if self.plan != other.plan:
+            raise InvalidInput("tally", other.plan, f"it belongs to another plan than {self.plan}")
+        if (self.weighted is None) != (other.weighted is None) and self.reports and other.reports:
+            raise InvalidInput(
+                "tally", other.plan, "one has weights and the other has none: tally both alike"
+            )
+        weighted = (
+            self.weighted + other.weighted
+            if self.weighted and other.weighted
+            else self.weighted or other.weighted
+        )
+        refused = dict(Counter(self.refused) + Counter(other.refused))
+        return Tally(self.plan, self.counts + other.counts, self.reports + other.reports, refused, weighted)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Tally) and self.to_json() == other.to_json()
+
+    def __hash__(self) -> int:
+        return hash((self.plan, self.reports, self.counts.tobytes()))
+
+    def __repr__(self) -> str:
+        refused = f", {sum(self.refused.values())} refused" if self.refused else ""
+        return f"Tally({self.reports} reports{refused}, plan {self.plan[:12]})"
+
+    def to_json(self) -> str:
+        """As a JSON text; integers that JavaScript could not hold are strings."""
+        fields: dict[str, object] = {
+            "format": "priorveil-tally",
+            "version": 1,
+            "plan": self.plan,
+            "reports": self.reports,
+            "refused": dict(sorted(self.refused.items())),
+            "shape": list(self.counts.shape),
+            "counts": [str(c) for c in self.counts.ravel().tolist()],
+        }
+        if self.weighted is not None:
+            w = self.weighted
+            fields["weighted"] = {
+                "weights": w.weights.tolist(),
+                "squares": w.squares.tolist(),
+                "offset": w.offset,
+            }
+        return json.dumps(fields)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read what `to_json` wrote.
+
+        >>> Tally.from_json(Tally("plan", np.array([1, 2]), 3).to_json())
+        Tally(3 reports, plan plan)
+        """
+        try:
+            read = json.loads(text)
+            counts = np.array([int(c) for c in read["counts"]], dtype=np.int64).reshape(read["shape"])
+            weighted = read.get("weighted")
+            kept = weighted and Weighted(
+                np.array(weighted["weights"]), np.array(weighted["squares"]), float(weighted["offset"])
+            )
+            return cls(str(read["plan"]), counts, int(read["reports"]), read["refused"], kept or None)
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvalidInput("text", text, f"not a tally: {error}") from error

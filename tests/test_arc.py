@@ -1,0 +1,421 @@
+"""The arc mechanism: its closed forms, the law it samples, its certificate, and how its reports are read."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from priorveil.certify import Lifts
+from priorveil.designs.arc import (
+    ArcLayout,
+    arc_layout,
+    guess_error,
+    histogram_error,
+    lifts,
+    own_lifts,
+    sum_error,
+)
+from priorveil.errors import ForeignReport, Infeasible, InvalidInput, OutsideDomain, TooLarge
+from priorveil.mechanisms import arc_cells, arc_line
+from priorveil.mechanisms.arc import Arc
+from priorveil.mechanisms.arc_bounds import arc_lifts, fit_line, line_edges
+from priorveil.mechanisms.arc_cells import (
+    ArcCells,
+    column_law,
+    column_matrix,
+    likelihood_sums,
+    posterior_sums,
+    posterior_sums_under,
+    posterior_variances,
+    report_likelihood,
+    sum_variance,
+    tally_arc,
+)
+from priorveil.mechanisms.arc_line import ArcLine, sample_arc
+from priorveil.mechanisms.randomness import BytesSource, GeneratorSource
+
+WEIGHTS = st.lists(st.integers(1, 40), min_size=2, max_size=8)
+TENTHS = st.tuples(st.integers(1, 9), st.integers(11, 60))
+
+
+def zipf(d: int) -> np.ndarray:
+    p = 1 / np.arange(1, d + 1)
+    return p / p.sum()
+
+
+def exact_prior(p: np.ndarray) -> np.ndarray:
+    return np.maximum((p * 2.0**60).astype(np.int64), 1)
+
+
+def bounds_at(eps: float) -> tuple[Fraction, Fraction]:
+    margin = Fraction(1, 2**50)
+    return Fraction(math.exp(-eps)) * (1 + margin), Fraction(math.exp(eps)) * (1 - margin)
+
+
+def fitted(weights, tenths, bits: int, word: int = 64, order=None) -> ArcLine:
+    lo, hi = Fraction(tenths[0], 10), Fraction(tenths[1], 10)
+    n = np.asarray(weights)
+    layout = arc_layout(n / n.sum(), float(lo), float(hi), order=order)
+    return fit_line(n, layout.order, layout.heavy, lo, hi, bits=bits, word=word)
+
+
+def on_a_grid(layout: ArcLayout, points: int) -> tuple[np.ndarray, np.ndarray]:
+    """The channel with the circle cut into many points: lifts and weights of the outputs."""
+    own, weight = own_lifts(layout)
+    if layout.circumference == 0:
+        return own, weight
+    u = (np.arange(points) + 0.5) / points * layout.circumference
+    each = np.full(points, layout.circumference / points)
+    return np.hstack([own, lifts(layout, u)]), np.append(weight, each)
+
+
+# The design ------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=60, deadline=None)
+@example([1, 8, 10], 1.0, 1.0, "guess")  # lends
+@example([3, 3, 4, 9], 1.0, 1.0, "sum")  # a tight circle
+@given(WEIGHTS, st.floats(0.1, 4), st.floats(0.1, 4), st.sampled_from(["histogram", "sum", "guess"]))
+def test_closed_forms_agree_with_the_channel_on_a_fine_grid(weights, lower, upper, query):
+    P = np.array(weights) / sum(weights)
+    a = np.cos(np.arange(len(P)))
+    kind = {"histogram": {}, "sum": {"values": a}, "guess": {"guess": True}}[query]
+    layout = arc_layout(P, math.exp(-lower), math.exp(upper), **kind)
+    r, lam = on_a_grid(layout, 10_000)
+    assert np.allclose(P @ r, 1)
+    assert np.allclose(r @ lam, 1, atol=1e-3)
+    assert r.min() >= layout.lo - 1e-9
+    assert r.max() <= layout.hi + 1e-9
+    told = P[:, None] * r
+    assert histogram_error(layout) == pytest.approx(1 - lam @ (told**2).sum(axis=0), abs=1e-6)
+    assert sum_error(layout, a) == pytest.approx(P @ a**2 - lam @ (a @ told) ** 2, abs=1e-6)
+    assert guess_error(layout) == pytest.approx(1 - lam @ told.max(axis=0), abs=1e-6)
+
+
+def test_figures_of_the_maths():
+    uniform = arc_layout(np.full(83, 1 / 83), math.exp(-4), math.exp(4))
+    assert histogram_error(uniform) == pytest.approx(0.498, abs=5e-4)
+    assert histogram_error(arc_layout(zipf(83), math.exp(-2), math.exp(2))) == pytest.approx(0.704, abs=5e-4)
+
+
+@pytest.mark.parametrize("hi", [math.exp(1.5), math.inf])
+def test_with_every_input_heavy_it_is_theorem_3(hi):
+    P, lo = np.array([0.5, 0.3, 0.2]), math.exp(-1.5)
+    layout = arc_layout(P, lo, hi)
+    r, lam = own_lifts(layout)
+    assert r * lam == pytest.approx((1 - lo) * np.eye(3) + lo * P)
+    assert layout.circumference == 0
+    variance = float(np.cov([1, 5, 2], aweights=P, ddof=0))
+    assert sum_error(layout, [1, 5, 2]) == pytest.approx((1 - (1 - lo) ** 2) * variance)
+
+
+def test_light_inputs_below_one_window_borrow_from_the_best_heavy_input():
+    P, a = np.array([0.02, 0.4, 0.03, 0.55]), np.array([0.0, 1.0, 2.0, 9.0])
+    lo, hi = math.exp(-1), math.exp(1)
+    layout = arc_layout(P, lo, hi, values=a)
+    assert layout.lends
+    assert layout.circumference == pytest.approx(layout.tau)
+    other = np.concatenate([layout.order[:2][::-1], layout.order[2:]])
+    swapped = ArcLayout(P, lo, hi, other, layout.heavy, layout.start, lends=True)
+    assert sum_error(layout, a) < sum_error(swapped, a)
+    assert histogram_error(layout) == pytest.approx(histogram_error(swapped))
+
+
+@pytest.mark.parametrize(("lo", "hi"), [(1.0, 2.0), (0.5, 1.0), (-0.1, 2.0)])
+def test_a_budget_that_allows_nothing_is_refused(lo, hi):
+    with pytest.raises(InvalidInput):
+        arc_layout([0.5, 0.5], lo, hi)
+
+
+# The integer law and its certificate -----------------------------------------------------------------------
+
+
+def enumerated(m: ArcLine) -> np.ndarray:
+    """The sampled law, by trying every possible draw: integer counts out of ``2**(3 word)``."""
+    r = np.arange(1 << m.word, dtype=np.uint64)
+    words = np.stack(np.meshgrid(r, r, r, indexing="ij"), axis=-1).reshape(-1, 3)
+    rows = [sample_arc(m, np.full(len(words), x), words) for x in range(len(m.lengths))]
+    return np.stack([np.bincount(row, minlength=m.outputs) for row in rows])
+
+
+def exact_law(m: ArcLine) -> np.ndarray:
+    """The same counts from the definition, place by place, in Python integers."""
+    words, d = 1 << m.word, len(m.lengths)
+
+    def hits(n: int) -> list[int]:
+        return [-(-(i + 1) * words // n) + (-i * words // n) for i in range(n)]
+
+    law = np.zeros((d, m.outputs), dtype=object)
+    for x in range(d):
+        told = [(int(m.starts[x]) + i, m.keep * c) for i, c in enumerate(hits(int(m.lengths[x])))]
+        fresh = [(t, (words - m.keep) * c) for t, c in enumerate(hits(m.places))]
+        for t, count in told + fresh:
+            if t < m.start:
+                law[x, int(np.searchsorted(m.edges, t, "right")) - 1] += count * words
+                continue
+            for w, c in enumerate(hits(m.window)):
+                law[x, m.heavy + (t - m.start - w) % m.circumference] += count * c
+    return law
+
+
+@settings(max_examples=40, deadline=None)
+@example([1, 20, 20], (4, 25), 5)  # lends
+@example([30, 12, 7, 1, 1], (5, 25), 5)
+@given(WEIGHTS, TENTHS, st.integers(4, 5))
+def test_the_sampled_law_is_the_stated_one_and_the_certificate_covers_it(weights, tenths, bits):
+    m = fitted(weights, tenths, bits, word=5)
+    law = exact_law(m)
+    assert (enumerated(m) == law).all()
+    bounds = arc_lifts(m, weights)
+    assert Fraction(tenths[0], 10) <= bounds.lowest
+    assert bounds.highest <= Fraction(tenths[1], 10)
+    # Another prior than the one it was made for: no promise, but the bounds must still be true.
+    for prior in (weights, weights[::-1], [1] * (len(weights) - 1) + [50], [50] + [1] * (len(weights) - 1)):
+        covers(arc_lifts(m, prior), law, prior)
+
+
+def covers(bounds: Lifts, law: np.ndarray, prior: list[int]) -> None:
+    lam = np.array(prior, dtype=object) @ law
+    assert all(lam > 0)
+    for y in range(law.shape[1]):
+        most, least = int(law[:, y].max()), int(law[:, y].min())
+        assert Fraction(most * sum(prior), int(lam[y])) <= bounds.highest
+        assert Fraction(least * sum(prior), int(lam[y])) >= bounds.lowest
+        assert most <= bounds.ldp * least
+
+
+@pytest.mark.parametrize("eps", [0.5, 2.0, 6.0])
+@pytest.mark.parametrize("d", [2, 83, 20_000])
+def test_rounding_costs_next_to_nothing(d, eps):
+    lo, hi = bounds_at(eps)
+    P = zipf(d)
+    layout = arc_layout(P, math.exp(-eps), math.exp(eps))
+    m = fit_line(exact_prior(P), layout.order, layout.heavy, lo, hi)
+    bounds = arc_lifts(m, exact_prior(P))
+    assert lo <= bounds.lowest
+    assert bounds.highest <= hi
+    assert bounds.ldp <= hi / lo
+    assert m.keep / 2**64 > (1 - float(lo)) * (1 - 3e-7)
+
+
+def test_one_more_unit_of_keep_would_break_the_certificate():
+    n, (lo, hi) = exact_prior(zipf(30)), bounds_at(1.0)
+    m = fit_line(n, np.arange(30), 0, lo, hi)
+    more = ArcLine(m.lengths, m.order, m.heavy, m.start, m.window, m.keep + 2, m.bits)
+    bounds = arc_lifts(more, n)
+    assert bounds.highest > hi or bounds.lowest < lo
+
+
+def test_the_certificate_sees_another_prior():
+    n, (lo, hi) = exact_prior(zipf(30)), bounds_at(1.0)
+    m = fit_line(n, np.arange(30), 0, lo, hi)
+    assert arc_lifts(m, n[::-1]).highest > hi
+
+
+def test_huge_and_tiny_weights():
+    n = [10**40, 1, 10**39, 3, 7]
+    lo, hi = bounds_at(1.0)
+    layout = arc_layout(np.array(n, dtype=float) / sum(n), math.exp(-1), math.exp(1))
+    m = fit_line(n, layout.order, layout.heavy, lo, hi)
+    bounds = arc_lifts(m, n)
+    assert lo <= bounds.lowest <= bounds.highest <= hi
+    assert m.lengths.min() == 1
+
+
+@given(st.lists(st.integers(1, 10**12), min_size=1, max_size=40), st.integers(6, 40))
+def test_segments_fill_the_line_and_keep_their_mass(weights, bits):
+    edges = line_edges(np.array(weights, dtype=object), 1 << bits)
+    assert edges[0] == 0
+    assert edges[-1] == 1 << bits
+    assert np.diff(edges).min() >= 1
+    drift = np.cumsum(weights) / sum(weights) * (1 << bits) - edges[1:]
+    assert np.abs(drift).max() <= len(weights) + 1
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("keep", 1 << 64),
+        ("window", 0),
+        ("window", 9),
+        ("heavy", 4),
+        ("start", 9),
+        ("order", [0, 0, 2]),
+        ("lengths", [8, 4, 5]),
+        ("bits", 60),
+    ],
+)
+def test_parameters_that_are_no_sampler_are_refused(field, value):
+    good = {"lengths": [8, 4, 4], "order": [0, 1, 2], "heavy": 1, "start": 8, "window": 4, "keep": 5}
+    good["bits"] = 4
+    ArcLine(**good)
+    with pytest.raises(InvalidInput, match=field):
+        ArcLine(**(good | {field: value}))
+
+
+@pytest.mark.parametrize("weights", [[1, 0], [1.5, 2.5], []])
+def test_weights_that_are_no_exact_prior_are_refused(weights):
+    with pytest.raises(InvalidInput, match="weights"):
+        fit_line(weights, np.arange(len(weights)), 0, *bounds_at(1.0))
+
+
+def test_too_many_inputs_for_the_line():
+    with pytest.raises(Infeasible):
+        line_edges(np.array([1] * 17, dtype=object), 16)
+
+
+# Fast paths ------------------------------------------------------------------------------------------------
+
+
+def big_example(d: int = 300, N: int = 60_000) -> tuple[ArcLine, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(5)
+    P, (lo, hi) = zipf(d), bounds_at(3.0)
+    layout = arc_layout(P, math.exp(-3), math.exp(3))
+    m = fit_line(exact_prior(P), layout.order, layout.heavy, lo, hi)
+    return m, rng.choice(d, N, p=P), rng.integers(0, 2**64, size=(N, 3), dtype=np.uint64)
+
+
+def test_words_are_used_as_stated():
+    m, codes, words = big_example(N=500)
+    for x, (coin, place, shift), y in zip(codes, words.tolist(), sample_arc(m, codes, words), strict=True):
+        t = int(m.starts[x]) + (place * int(m.lengths[x]) >> 64) if coin < m.keep else place >> (64 - m.bits)
+        if t < m.start:
+            assert m.edges[y] <= t < m.edges[y + 1]
+        else:
+            assert y == m.heavy + (t - m.start - (shift * m.window >> 64)) % m.circumference
+
+
+def test_compiled_loops_give_the_same(monkeypatch):
+    pytest.importorskip("numba")
+    from priorveil.mechanisms.kernels import compiled
+
+    m, codes, words = big_example()
+    cells = ArcCells(m)
+    monkeypatch.setattr(arc_line, "fast", lambda loop, work: compiled(loop))
+    monkeypatch.setattr(arc_cells, "fast", lambda loop, work: compiled(loop))
+    quick = sample_arc(m, codes, words)
+    quick_tally = tally_arc(cells, quick)
+    monkeypatch.setattr(arc_line, "fast", lambda loop, work: None)
+    monkeypatch.setattr(arc_cells, "fast", lambda loop, work: None)
+    assert (sample_arc(m, codes, words) == quick).all()
+    assert (tally_arc(cells, quick) == quick_tally).all()
+
+
+def test_the_object_draws_three_words_a_report_and_cuts_no_corners():
+    m, codes, words = big_example(N=20_000)
+    arc = Arc(m.lengths, m.order, m.heavy, m.start, m.window, m.keep, m.bits)
+    data = words.astype("<u8").tobytes()
+    reports = arc.sample(codes, BytesSource(data))
+    assert (reports == sample_arc(m, codes, words)).all()
+    assert arc.draws_per_report * 8 * len(codes) == len(data)
+    one_by_one = BytesSource(data)
+    assert [arc.sample_one(int(x), one_by_one) for x in codes[:50]] == reports[:50].tolist()
+    assert reports.max() < 2**53
+    with pytest.raises(OutsideDomain):
+        arc.sample([0, 300], GeneratorSource(np.random.default_rng(0)))
+
+
+# Reading reports -------------------------------------------------------------------------------------------
+
+
+def plain_channel(m: ArcLine) -> np.ndarray:
+    """The channel without the rounding of words, place by place."""
+    k, cells = m.keep / (1 << m.word), ArcCells(m)
+    Q = np.full((len(m.order), m.outputs), (1 - k) / m.places)
+    for h in range(m.heavy):
+        x, size = m.order[h], min(m.edges[h + 1], m.start) - m.edges[h]
+        Q[:, h] *= size
+        Q[x, h] += k * size / m.lengths[x]
+    for u in range(m.circumference):
+        for t in (u + np.arange(m.window)) % m.circumference:
+            x = cells.members[np.searchsorted(cells.rim, t, "right") - 1]
+            Q[x, m.heavy + u] += k / m.lengths[x] / m.window
+    return Q
+
+
+@settings(max_examples=60, deadline=None)
+@given(WEIGHTS, TENTHS, st.integers(4, 6), st.randoms(use_true_random=False))
+def test_the_tally_gives_exactly_what_the_reports_give(weights, tenths, bits, random):
+    order = list(range(len(weights)))
+    random.shuffle(order)
+    m = fitted(weights, tenths, bits, order=order)
+    Q, cells, P = plain_channel(m), ArcCells(m), m.lengths / m.places
+    assert Q.sum(axis=1) == pytest.approx(np.ones(len(P)))
+    reports = np.array([random.randrange(m.outputs) for _ in range(40)])
+    posterior = P[:, None] * Q / (P @ Q)
+    tally = tally_arc(cells, reports[:15]) + tally_arc(cells, reports[15:])
+    assert (tally == tally_arc(cells, reports)).all()
+    assert posterior_sums(cells, tally, P) == pytest.approx(posterior[:, reports].sum(axis=1))
+
+    likelihoods = [report_likelihood(cells, y) for y in range(m.outputs)]
+    assert np.stack(likelihoods, axis=1) == pytest.approx(Q)
+    merged = np.add.reduceat(Q, cells.base, axis=1)
+    weight = np.cos(np.arange(len(cells.base)))
+    assert column_matrix(cells) == pytest.approx(merged)
+    assert column_law(cells, P) == pytest.approx(P @ merged)
+    assert likelihood_sums(cells, weight) == pytest.approx(merged @ weight)
+
+    once = tally_arc(cells, np.arange(m.outputs))
+    a = np.sin(np.arange(len(P)))
+    assert posterior_variances(cells, once, P) == pytest.approx((posterior * (1 - posterior)).sum(axis=1))
+    spread = a**2 @ posterior - (a @ posterior) ** 2
+    assert sum_variance(cells, once, P, a) == pytest.approx(float(spread.sum()))
+
+
+def test_measured_error_is_the_expected_one():
+    """Mean of 300 runs of 400 users each, a fixed seed; the tolerance is four standard errors."""
+    rng = np.random.default_rng(11)
+    P, (lo, hi) = zipf(20), bounds_at(2.0)
+    layout = arc_layout(P, math.exp(-2), math.exp(2))
+    m = fit_line(exact_prior(P), layout.order, layout.heavy, lo, hi)
+    cells, errors = ArcCells(m), []
+    for _ in range(300):
+        codes = rng.choice(20, 400, p=P)
+        words = rng.integers(0, 2**64, size=(400, 3), dtype=np.uint64)
+        tally = tally_arc(cells, sample_arc(m, codes, words))
+        miss = posterior_sums(cells, tally, P) - np.bincount(codes, minlength=20)
+        errors.append(float(miss @ miss) / 400)
+    spread = 4 * np.std(errors) / math.sqrt(len(errors))
+    assert abs(np.mean(errors) - histogram_error(layout)) < spread
+    assert spread < 0.1 * histogram_error(layout)
+
+
+def test_expectation_maximisation_learns_another_prior_from_the_tally_alone():
+    """60,000 reports of values that do not follow the plan's prior: EM moves from it to the truth."""
+    rng = np.random.default_rng(3)
+    P, truth, (lo, hi) = np.full(12, 1 / 12), zipf(12), bounds_at(4.0)
+    layout = arc_layout(P, math.exp(-4), math.exp(4))
+    arc = Arc.fit([1] * 12, layout.order, layout.heavy, lo, hi)
+    tally = arc.accumulate(arc.sample(rng.choice(12, 60_000, p=truth), GeneratorSource(rng)))
+    p = P
+    for _ in range(300):
+        p = posterior_sums_under(arc.cells, tally, p) / tally[0].sum()
+    assert p.sum() == pytest.approx(1)
+    assert np.abs(p - truth).max() < 0.02 < np.abs(P - truth).max()
+
+
+def test_another_prior_is_read_by_columns_and_never_mistaken_for_the_plans_own():
+    m = fitted([3, 3, 3, 3, 4, 5], (3, 35), bits=6)
+    cells, other = ArcCells(m), np.array([0.4, 0.2, 0.1, 0.1, 0.1, 0.1])
+    tally = tally_arc(cells, np.arange(m.outputs))
+    joint = other[:, None] * column_matrix(cells)
+    assert posterior_sums_under(cells, tally, other) == pytest.approx((joint / joint.sum(axis=0)) @ tally[0])
+    for refuses in (posterior_sums, posterior_variances):
+        with pytest.raises(InvalidInput, match="prior"):
+            refuses(cells, tally, other)
+    with pytest.raises(InvalidInput, match="prior"):
+        sum_variance(cells, tally, other, np.arange(6))
+
+
+def test_foreign_reports_and_huge_matrices_are_refused():
+    m, _, _ = big_example(N=1)
+    with pytest.raises(ForeignReport):
+        tally_arc(ArcCells(m), [m.outputs])
+    wide = fit_line([1] * 9000, np.arange(9000), 0, *bounds_at(1.0))
+    with pytest.raises(TooLarge):
+        column_matrix(ArcCells(wide))

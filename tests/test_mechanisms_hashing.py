@@ -1,0 +1,278 @@
+"""Hashing: the hash family, the pool with its exact certificate, and OLH as the baseline."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+from priorveil import LIP
+from priorveil.certify import TOTAL, lifts, within
+from priorveil.channels import Channel
+from priorveil.designs.encodings import best_pool, grouped_bins
+from priorveil.errors import ForeignReport, Infeasible, InvalidInput
+from priorveil.mechanisms import kernels
+from priorveil.mechanisms.hashing import (
+    PooledHash,
+    bin_masses,
+    bins_of,
+    coefficients,
+    exact_bin_masses,
+    exact_group_masses,
+)
+from priorveil.mechanisms.local_hash import LocalHash
+from priorveil.mechanisms.randomness import BytesSource, GeneratorSource, SystemSource
+from priorveil.priors import Budget, Prior, PriorSet
+from priorveil.queries import Histogram
+
+needs_numba = pytest.mark.skipif(
+    kernels.compiled(kernels.count_support) is None, reason="the compiled loops need numba"
+)
+POOL = best_pool(Prior.zipf(30), Budget(1.5), seeds=16).mechanism
+OLH = LocalHash.at_ratio(83, 5, Fraction(4))
+
+
+def test_the_hash_is_the_one_that_is_written_down() -> None:
+    """Python integers, from the formula: any other client must give the same bins."""
+    mask = (1 << 64) - 1
+
+    def mixed(word: int) -> int:
+        word = (word ^ word >> 30) * 0xBF58476D1CE4E5B9 & mask
+        word = (word ^ word >> 27) * 0x94D049BB133111EB & mask
+        return word ^ word >> 31
+
+    for seed in (0, 1, 12345, mask):
+        a = mixed(seed + 0x9E3779B97F4A7C15 & mask)
+        b = mixed(seed + 2 * 0x9E3779B97F4A7C15 & mask)
+        assert [int(word[0]) for word in coefficients([seed])] == [a, b]
+        expected = [((a * x + b & mask) >> 32) * 7 >> 32 for x in range(200)]
+        assert bins_of(seed, np.arange(200), 7).tolist() == expected
+
+
+@pytest.mark.statistical
+def test_pairs_are_hashed_independently() -> None:
+    """Over 200,000 seeds a pair falls on all 25 pairs of bins alike (chi-square, false alarm 1e-4 in all)."""
+    seeds = np.arange(200_000, dtype=np.uint64)
+    for x, y in ((0, 1), (0, 82), (7, 8), (31, 62), (3, 1_000_000)):
+        first, second = (bins_of(seeds, np.array(value), 5) for value in (x, y))
+        assert chisquare(np.bincount(5 * first + second, minlength=25)).pvalue > 2e-5
+
+
+def test_masses_of_bins_are_those_of_their_values() -> None:
+    weights = [3, 1, 4, 1, 5, 9, 2, 6, 2**70]
+    for seed, row in zip((5, 6, 7), exact_bin_masses([5, 6, 7], weights, 4), strict=True):
+        bins = bins_of(seed, np.arange(9), 4)
+        assert row == [sum(w for w, b in zip(weights, bins, strict=True) if b == c) for c in range(4)]
+    small = np.array(weights[:8])
+    assert bin_masses([5, 6, 7], small, 4).tolist() == exact_bin_masses([5, 6, 7], weights[:8], 4)
+
+
+def tiny_pool() -> PooledHash:
+    weights = (5, 3, 4, 2, 6)
+    return PooledHash(weights, np.array([3, 9]), np.array([[0, 1, 2], [1, 0, 0]]), TOTAL // 3 + 11)
+
+
+def test_the_law_is_exact_at_every_threshold() -> None:
+    """Around every partial sum of every table, for every seed and value."""
+    pool = tiny_pool()
+    for index in range(2):
+        for code in range(5):
+            row = pool.tables[index, pool.assignments[index, code]].tolist()
+            sums = np.cumsum([0, *row]).tolist()
+            draws = sorted({e for s in sums for e in (s - 1, s) if 0 <= e < TOTAL})
+            data = b"".join(
+                word.to_bytes(8, "little") for draw in draws for word in ((0xABCDE0 + index), draw << 2)
+            )
+            expected = [index * pool.reported + sum(1 for s in sums[1:] if s <= draw) for draw in draws]
+            assert pool.sample(np.full(len(draws), code), BytesSource(data)).tolist() == expected
+
+
+def test_tables_are_truth_or_a_fresh_draw() -> None:
+    pool = tiny_pool()
+    fresh = pool.fresh / TOTAL
+    for index, masses in enumerate(exact_group_masses(pool.seeds, pool.groups, pool.weights)):
+        p = np.array(masses) / 20
+        np.testing.assert_allclose(
+            pool.tables[index] / TOTAL, (1 - fresh) * np.eye(3) + fresh * p, rtol=1e-12, atol=1e-15
+        )
+
+
+def test_extremes_are_those_of_the_channels_on_values() -> None:
+    """Every seed as an integer table on all values, certified by the general code."""
+    prior = Prior.zipf(30)
+    rows = POOL.tables[np.arange(16)[:, None], POOL.assignments]
+    expected = [lifts(table, prior) for table in rows]
+    found = POOL.lifts(prior, None, LIP())
+    assert found.lowest == min(e.lowest for e in expected)
+    assert found.highest == max(e.highest for e in expected)
+    assert found.ldp == max(e.ldp for e in expected if e.ldp is not None)
+    whole = rows.transpose(1, 0, 2).reshape(30, -1)
+    np.testing.assert_allclose(POOL.matrix, whole / (16.0 * TOTAL), rtol=1e-12)
+
+
+def test_a_light_group_is_found_out() -> None:
+    """Proposition 3: with bins as they fall, the certificate shows more than was asked for."""
+    prior, budget = Prior.zipf(30), Budget(1.0)
+    fresh = int(np.exp(-1.0) * TOTAL) + (1 << 20)
+    pool = PooledHash(prior.weights, np.arange(4), np.tile(np.arange(8), (4, 1)), fresh)
+    assert not within(pool.lifts(prior, None, LIP()), budget)
+    with pytest.raises(Infeasible):
+        pool.lifts(PriorSet([prior, prior]), None, LIP())
+
+
+@needs_numba
+def test_compiled_and_numpy_agree_bit_for_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(20)
+    for mechanism in (POOL, OLH, LocalHash.at_ratio(7, 3, Fraction(2))):
+        codes, data = rng.integers(0, mechanism.size, 20_003), rng.bytes(16 * 20_003)
+        monkeypatch.setattr(kernels, "ENOUGH_WORK", 0)
+        reports = mechanism.sample(codes, BytesSource(data))
+        counts = mechanism.accumulate(reports)
+        monkeypatch.setattr(kernels, "ENOUGH_WORK", 1 << 60)
+        np.testing.assert_array_equal(reports, mechanism.sample(codes, BytesSource(data)))
+        np.testing.assert_array_equal(counts, mechanism.accumulate(reports))
+
+
+@pytest.mark.parametrize("mechanism", [POOL, OLH], ids=["pool", "OLH"])
+def test_bulk_and_scalar_use_the_same_words_and_parts_add_up(mechanism: PooledHash | LocalHash) -> None:
+    rng = np.random.default_rng(21)
+    codes, data = rng.integers(0, mechanism.size, 300), rng.bytes(16 * 300)
+    source = BytesSource(data)
+    reports = mechanism.sample(codes, BytesSource(data))
+    np.testing.assert_array_equal(reports, [mechanism.sample_one(int(x), source) for x in codes])
+    assert source.used == len(data)
+    parts = mechanism.accumulate(reports[:100]) + mechanism.accumulate(reports[100:])
+    np.testing.assert_array_equal(parts, mechanism.accumulate(reports))
+
+
+@pytest.mark.statistical
+def test_the_law_is_accepted_and_one_percent_off_in_one_entry_is_not() -> None:
+    """Four million reports of a tiny pool; false alarm 1e-4 for either decision."""
+    pool = tiny_pool()
+    counts = pool.accumulate(pool.sample(np.full(4_000_000, 2), GeneratorSource(np.random.default_rng(22))))
+    law = pool.matrix[2]
+    live = law > 0
+    assert counts[~live].sum() == 0
+    assert chisquare(counts[live], counts.sum() * law[live]).pvalue > 1e-4
+    off = law[live].copy()
+    off[np.argmax(off)] *= 1.01
+    assert chisquare(counts[live], counts.sum() * off / off.sum()).pvalue < 1e-4
+
+
+def test_likelihood_of_a_report() -> None:
+    for report in range(0, POOL.outputs, 7):
+        np.testing.assert_allclose(POOL.likelihood(report), POOL.matrix[:, report])
+    report = OLH.sample_one(5, SystemSource())
+    own = bins_of(report[0], np.arange(83), 5) == int(report[1])
+    np.testing.assert_allclose(OLH.likelihood(report), np.where(own, float(OLH.ratio), 1.0))
+
+
+def test_parameters_read_back() -> None:
+    again = PooledHash.read(POOL.parameters())
+    assert again.parameters() == POOL.parameters()
+    np.testing.assert_array_equal(again.tables, POOL.tables)
+
+
+def test_what_is_refused() -> None:
+    weights, groups = (1, 1, 1), np.array([[0, 1]])
+    with pytest.raises(InvalidInput):
+        PooledHash(weights, np.arange(3), np.tile(groups, (3, 1)), 1)
+    with pytest.raises(InvalidInput):
+        PooledHash(weights, np.arange(1), np.array([[0, 2]]), 1)
+    with pytest.raises(InvalidInput):
+        PooledHash(weights, np.arange(1), groups, TOTAL)
+    with pytest.raises(InvalidInput):
+        PooledHash((1, 0, 1), np.arange(1), groups, 1)
+    with pytest.raises(ForeignReport):
+        POOL.accumulate([POOL.outputs])
+    with pytest.raises(ForeignReport):
+        OLH.accumulate(np.array([[1, 5]], dtype=np.uint64))
+    with pytest.raises(ForeignReport):
+        OLH.accumulate(np.array([1, 2], dtype=np.uint64))
+    with pytest.raises(InvalidInput):
+        LocalHash(10, 1, 5)
+    with pytest.raises(InvalidInput):
+        LocalHash(10, 4, TOTAL)
+
+
+# -- OLH --------------------------------------------------------------------------------------------------
+
+
+@given(st.integers(2, 50), st.fractions(Fraction(1001, 1000), 100))
+def test_the_ratio_is_kept_from_below(bins: int, ratio: Fraction) -> None:
+    found = LocalHash.at_ratio(10, bins, ratio).ratio
+    assert ratio * (1 - Fraction(1, 2**50)) <= found <= ratio
+
+
+@pytest.mark.statistical
+def test_support_counts_estimate_without_bias() -> None:
+    """300,000 people: every estimate within 5 standard deviations (false alarm below 5e-5 over 83 values)."""
+    rng, people = np.random.default_rng(23), 300_000
+    codes = rng.choice(83, people, p=Prior.zipf(83).probabilities)
+    counts = OLH.accumulate(OLH.sample(codes, GeneratorSource(rng)))
+    assert counts[0] == people
+    keep = OLH.channel.matrix[0, 0]
+    spread = np.sqrt(people * 0.25) / (keep - 1 / 5)
+    assert np.abs(OLH.unbiased_sum(counts) - np.bincount(codes, minlength=83)).max() < 5 * spread
+
+
+# -- designs ----------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=40), st.floats(0.01, 0.5))
+def test_groups_are_heavy_enough_and_complete(parts: list[float], least: float) -> None:
+    total = sum(parts)
+    if total <= 0:
+        return
+    masses = [part / total for part in parts]
+    found = grouped_bins(masses, [m * m for m in masses], least)
+    heavy = np.bincount(found.groups, masses, minlength=found.made)
+    assert heavy.min() >= least * (1 - 1e-12) and len(heavy) == found.made
+    squares = np.bincount(found.groups, np.square(masses), minlength=found.made)
+    assert found.told == pytest.approx(float((squares / heavy).sum()))
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(3, 60), st.floats(0.3, 4.0), st.integers(0, 2**32))
+def test_pools_keep_their_budget_and_tell_what_they_say(size: int, epsilon: float, seed: int) -> None:
+    P = np.random.default_rng(seed).dirichlet(np.ones(size)) + 1e-4
+    prior, budget = Prior(P / P.sum()), Budget(epsilon)
+    try:
+        design = best_pool(prior, budget, seeds=8)
+    except Infeasible:
+        parts = np.array(list(product((0, 1), repeat=min(size, 10)))) @ prior.probabilities[:10]
+        assert size <= 10 and not ((parts > budget.tau + 1e-8) & (1 - parts > budget.tau + 1e-8)).any()
+        return
+    assert within(design.lifts, budget)
+    error = Histogram().error(Channel(design.mechanism.matrix), prior)
+    assert 1 - design.gain == pytest.approx(error, abs=1e-9)
+    assert error >= Histogram().floor(prior, budget) - 1e-12
+
+
+def test_pools_come_near_the_bound() -> None:
+    """Histogram, 83 values, Zipf: at least 98 % of what the free bound leaves, for eps = 2 and 4."""
+    prior = Prior.zipf(83)
+    nothing = Histogram().no_report(prior)
+    for epsilon in (2.0, 4.0):
+        design = best_pool(prior, Budget(epsilon), seeds=32)
+        floor = Histogram().floor(prior, Budget(epsilon))
+        assert (nothing - (1 - design.gain)) / (nothing - floor) > 0.975
+
+
+@pytest.mark.statistical
+def test_the_expected_error_is_the_measured_one() -> None:
+    """Two hundred campaigns of 500 people: the mean squared error within 5 standard errors."""
+    rng, prior = np.random.default_rng(24), Prior.zipf(30)
+    P, squares = prior.probabilities, []
+    expected = Histogram().error(Channel(POOL.matrix), prior)
+    for _ in range(200):
+        codes = rng.choice(30, 500, p=P)
+        counts = POOL.accumulate(POOL.sample(codes, GeneratorSource(rng)))
+        mean = POOL.answer("mmse", counts, P, None, False).mean
+        squares.append(((mean - np.bincount(codes, minlength=30)) ** 2).sum() / 500)
+    assert abs(np.mean(squares) - expected) < 5 * np.std(squares) / np.sqrt(200)

@@ -1,0 +1,359 @@
+"""Unary encoding: its exact law, its packed reports, what its tallies say, and how much a report tells."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chisquare, kstest
+
+from priorveil import LIP
+from priorveil.certify import TOTAL, within
+from priorveil.designs.encodings import best_unary, best_unary_at, unary_odds, unary_on_curve
+from priorveil.errors import ForeignReport, Infeasible, InvalidInput, TooLarge
+from priorveil.mechanisms import kernels
+from priorveil.mechanisms.randomness import BytesSource, GeneratorSource, SystemSource
+from priorveil.mechanisms.unary import Unary, noise_words, smallest_mass, unary_lifts
+from priorveil.mechanisms.unary_law import (
+    bitwise_gain,
+    clearing,
+    guess_gain,
+    histogram_gain,
+    inverse_rule,
+    posterior_variances,
+    sum_gain,
+    unary_information,
+)
+from priorveil.priors import Budget, Prior, PriorSet
+
+needs_numba = pytest.mark.skipif(
+    kernels.compiled(kernels.flip_bits) is None, reason="the compiled loops need numba"
+)
+SMALL = Unary(np.array([5, 2, 9]), noise=3, noise_bits=3, drop=TOTAL // 5)
+SIZES = (2, 63, 64, 65, 83, 200)
+
+
+def mechanism(size: int) -> Unary:
+    masses = np.random.default_rng(size).integers(1, 1 << 40, size)
+    return Unary(masses, noise=5, noise_bits=5, drop=TOTAL // 3)
+
+
+def exact_law(unary: Unary, code: int) -> dict[int, Fraction]:
+    """The probability of every report as a number, from the definition: independent bits."""
+    q01, q10 = unary.flips
+    law = {}
+    for bits in product((0, 1), repeat=unary.size):
+        chance = Fraction(1)
+        for x, bit in enumerate(bits):
+            one = 1 - q10 if x == code else q01
+            chance *= one if bit else 1 - one
+        law[sum(bit << x for x, bit in enumerate(bits))] = chance
+    return law
+
+
+def test_noise_has_its_probability_in_every_bit_whatever_the_words() -> None:
+    """All 2**bits patterns of one bit position, counted: exactly `noise` of them set it."""
+    for bits in (1, 2, 3, 5):
+        patterns = np.array(list(product((0, 1), repeat=bits)), dtype=np.uint64)
+        for noise in range(1, 1 << bits):
+            assert int(noise_words(patterns, noise, bits, np.uint64(1)).sum()) == noise
+
+
+def test_the_law_is_exact_on_a_tiny_mechanism() -> None:
+    """All words that matter, counted: three bits of three levels, and both sides of the threshold."""
+    levels = np.array(list(product(range(8), repeat=3)), dtype=np.uint64)
+    keep = TOTAL - SMALL.drop
+    for code in range(3):
+        counted: dict[int, Fraction] = {}
+        for draw, share in ((keep - 1, Fraction(keep, TOTAL)), (keep, Fraction(SMALL.drop, TOTAL))):
+            own = np.full((len(levels), 1), draw << 2, dtype=np.uint64)
+            data = np.hstack([levels, own]).tobytes()
+            for report in SMALL.sample(np.full(len(levels), code), BytesSource(data))[:, 0].tolist():
+                counted[report] = counted.get(report, Fraction(0)) + share / 512
+        assert counted == exact_law(SMALL, code)
+
+
+def test_the_written_out_channel_is_the_law() -> None:
+    Q = SMALL.matrix
+    for code in range(3):
+        law = exact_law(SMALL, code)
+        np.testing.assert_allclose(Q[code], [float(law[y]) for y in range(8)], rtol=1e-12)
+    with pytest.raises(TooLarge):
+        _ = mechanism(83).matrix
+
+
+def test_extremes_are_those_of_the_whole_channel() -> None:
+    prior = Prior.from_counts([5, 2, 9])
+    laws = [exact_law(SMALL, code) for code in range(3)]
+    P = [Fraction(5, 16), Fraction(2, 16), Fraction(9, 16)]
+    lifts = [
+        laws[x][y] / sum(p * law[y] for p, law in zip(P, laws, strict=True))
+        for x in range(3)
+        for y in laws[0]
+    ]
+    found = SMALL.lifts(prior, None, LIP())
+    assert (found.lowest, found.highest) == (min(lifts), max(lifts))
+    assert found.ldp == max(a[y] / b[y] for a in laws for b in laws for y in a)
+
+
+@needs_numba
+@pytest.mark.parametrize("size", SIZES)
+def test_compiled_and_numpy_agree_bit_for_bit(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    unary, rng = mechanism(size), np.random.default_rng(9)
+    codes, data = rng.integers(0, size, 3000), rng.bytes(8 * 3000 * unary.draws_per_report)
+    monkeypatch.setattr(kernels, "ENOUGH_WORK", 0)
+    reports = unary.sample(codes, BytesSource(data))
+    counts = unary.accumulate(reports)
+    monkeypatch.setattr(kernels, "ENOUGH_WORK", 1 << 60)
+    np.testing.assert_array_equal(reports, unary.sample(codes, BytesSource(data)))
+    np.testing.assert_array_equal(counts, unary.accumulate(reports))
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_bulk_and_scalar_use_the_same_words(size: int) -> None:
+    unary, rng = mechanism(size), np.random.default_rng(10)
+    codes, data = rng.integers(0, size, 50), rng.bytes(8 * 50 * unary.draws_per_report)
+    source = BytesSource(data)
+    scalar = np.array([unary.sample_one(int(x), source) for x in codes])
+    np.testing.assert_array_equal(unary.sample(codes, BytesSource(data)), scalar)
+    assert source.used == len(data)
+
+
+@pytest.mark.statistical
+def test_the_law_is_accepted_and_one_percent_off_in_one_entry_is_not() -> None:
+    """Four million reports of three bits; false alarm 1e-4 for either decision."""
+    reports = SMALL.sample(np.zeros(4_000_000, dtype=np.int64), GeneratorSource(np.random.default_rng(11)))
+    counts = np.bincount(reports[:, 0].astype(np.int64), minlength=8)
+    law = SMALL.matrix[0]
+    assert chisquare(counts, counts.sum() * law).pvalue > 1e-4
+    off = law.copy()
+    off[np.argmax(law)] *= 1.01
+    assert chisquare(counts, counts.sum() * off / off.sum()).pvalue < 1e-4
+
+
+def sampled(size: int, people: int, seed: int) -> tuple[Unary, np.ndarray, np.ndarray, np.ndarray]:
+    unary, rng = mechanism(size), np.random.default_rng(seed)
+    codes = rng.choice(size, people, p=unary.scoring_prior)
+    return unary, unary.scoring_prior, codes, unary.sample(codes, GeneratorSource(rng))
+
+
+def test_tallies_say_what_the_reports_say() -> None:
+    unary, P, _, reports = sampled(83, 2000, 12)
+    counts = unary.accumulate(reports)
+    bits = unary.bits(reports).astype(float)
+    posterior = P * np.where(bits > 0, float(unary.odds), 1.0)
+    posterior /= posterior.sum(axis=1, keepdims=True)
+    np.testing.assert_array_equal(unary.seen(counts).ones, bits.sum(axis=0))
+    joint = unary.answer("mmse", counts, P, None, False).mean
+    np.testing.assert_allclose(joint, posterior.sum(axis=0), rtol=1e-6)
+    values = np.arange(83.0)
+    weights = np.random.default_rng(13).normal(size=2000)
+    weighted = unary.weighted(reports, weights, np.zeros(2000))
+    answer = unary.weighted_answer(weighted, P, values).mean[0]
+    assert answer == pytest.approx(weights @ posterior @ values, rel=1e-6)
+
+
+@settings(max_examples=20)
+@given(st.lists(st.integers(0, 500), max_size=4))
+def test_tallies_of_parts_add_up_exactly(cuts: list[int]) -> None:
+    unary, _, _, reports = sampled(70, 500, 14)
+    parts = np.split(reports, sorted(cuts))
+    np.testing.assert_array_equal(sum(unary.accumulate(part) for part in parts), unary.accumulate(reports))
+
+
+def test_parameters_read_back() -> None:
+    unary = mechanism(83)
+    again = Unary.read(unary.parameters())
+    data = np.random.default_rng(15).bytes(8 * 10 * unary.draws_per_report)
+    np.testing.assert_array_equal(
+        unary.sample(np.arange(10), BytesSource(data)), again.sample(np.arange(10), BytesSource(data))
+    )
+    assert again.parameters() == unary.parameters()
+
+
+def test_what_is_refused() -> None:
+    unary = mechanism(70)
+    beyond = np.zeros((2, 2), dtype=np.uint64)
+    beyond[1, 1] = 1 << 6
+    assert unary.accepts(beyond).tolist() == [True, False]
+    with pytest.raises(ForeignReport):
+        unary.accumulate(beyond)
+    with pytest.raises(ForeignReport):
+        unary.accumulate(np.zeros((2, 3), dtype=np.uint64))
+    with pytest.raises(InvalidInput):
+        Unary(np.array([1, 1]), noise=4, noise_bits=2, drop=1)
+    with pytest.raises(InvalidInput):
+        Unary(np.array([1, 1]), noise=3, noise_bits=2, drop=TOTAL - 1)
+    with pytest.raises(InvalidInput):
+        Unary(np.array([1, 0]), noise=1, noise_bits=2, drop=1)
+    with pytest.raises(InvalidInput):
+        unary.weighted_answer(
+            unary.weighted(beyond[:1], np.ones(1), np.zeros(1)), np.full(70, 1 / 70), np.ones(70)
+        )
+
+
+# -- how much a report tells ------------------------------------------------------------------------------
+
+
+def listed(P: np.ndarray, q01: float, R: float, values: np.ndarray) -> tuple[float, float, float, np.ndarray]:
+    """Histogram, sum and guess gain, and the information, by listing all reports."""
+    bits = np.array(list(product((0, 1), repeat=P.size)))
+    noise = np.prod(np.where(bits, q01, 1 - q01), axis=1)
+    likelihood = noise[:, None] * clearing(q01, R) / (1 - q01) * np.where(bits, R, 1.0)
+    law = likelihood @ P
+    posterior = P * likelihood / law[:, None]
+    J = (likelihood / law[:, None]).T @ likelihood
+    return (
+        float(law @ (posterior**2).sum(axis=1)),
+        float(law @ (posterior @ values) ** 2),
+        float(law @ posterior.max(axis=1)),
+        J,
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 9), st.floats(0.001, 0.999), st.floats(0.0, 12.0), st.integers(0, 2**32))
+def test_the_integral_is_the_sum_over_all_reports(size: int, q01: float, log_odds: float, seed: int) -> None:
+    rng, R = np.random.default_rng(seed), float(np.exp(log_odds))
+    P = rng.dirichlet(np.full(size, 0.5)) + 1e-9
+    P /= P.sum()
+    values = rng.normal(size=size)
+    histogram, total, guess, J = listed(P, q01, R, values)
+    assert histogram_gain(P, q01, R) == pytest.approx(histogram, rel=1e-11)
+    assert 1 - posterior_variances(P, q01, R).sum() == pytest.approx(histogram, rel=1e-11)
+    assert sum_gain(P, q01, R, values) == pytest.approx(total, rel=1e-10, abs=1e-13)
+    assert guess_gain(P, q01, R) == pytest.approx(guess, rel=1e-11)
+    np.testing.assert_allclose(unary_information(P, q01, R), J, rtol=1e-9)
+    assert bitwise_gain(P, q01, R) <= histogram + 1e-12
+
+
+@given(st.floats(0.0, 14.0), st.floats(0.0, 1.0))
+def test_the_rule_keeps_its_promise(log_top: float, share: float) -> None:
+    top = float(np.exp(log_top))
+    rule, D = inverse_rule(top), float(np.exp(log_top * share))
+    assert abs(D * float(rule.weights @ np.exp(-rule.nodes * D)) - 1) <= rule.error + 4e-15
+    assert rule.error < 1e-14
+
+
+def test_figures_of_the_published_mechanism() -> None:
+    """UE-LIP as printed (q10 = 1/2, bit by bit): 0.869 and 0.885; the best point, read jointly, is better."""
+    for prior, epsilon, printed in ((Prior.uniform(83), 4.0, 0.869), (Prior.zipf(83), 2.0, 0.885)):
+        design = best_unary(prior, Budget(epsilon))
+        R = float(unary_odds(Budget(epsilon), smallest_mass(prior)))
+        assert 1 - bitwise_gain(prior.probabilities, 1 / (1 + R), R) == pytest.approx(printed, abs=1e-3)
+        assert 1 - design.gain < printed - 0.004
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(2, 30), st.floats(0.05, 6.0), st.floats(0.05, 6.0), st.integers(0, 2**32))
+def test_designs_keep_and_use_their_budget(size: int, lower: float, upper: float, seed: int) -> None:
+    prior, budget = random_prior(size, seed), Budget(lower, upper)
+    design = best_unary(prior, budget)
+    assert within(design.lifts, budget)
+    tighter = Budget(lower * 0.999, upper * 0.999)
+    assert not within(design.lifts, tighter)
+    P, R = prior.probabilities, float(design.mechanism.odds)
+    nothing = float(P @ P)
+    for q01 in np.linspace(0.01, 0.99, 25):
+        assert histogram_gain(P, float(q01), R) - nothing <= (design.gain - nothing) * 1.002 + 1e-12
+
+
+def random_prior(size: int, seed: int) -> Prior:
+    P = np.random.default_rng(seed).dirichlet(np.ones(size)) + 1e-4
+    return Prior(P / P.sum())
+
+
+def test_a_set_of_priors_is_certified_for_its_rarest_value() -> None:
+    members = PriorSet([Prior([0.3, 0.7]), Prior([0.9, 0.1])])
+    design = best_unary(members, Budget(1.0))
+    assert design.lifts == unary_lifts(design.mechanism.odds, smallest_mass(members))
+    assert smallest_mass(members) == min(smallest_mass(Prior([0.3, 0.7])), smallest_mass(Prior([0.9, 0.1])))
+    for prior in (Prior([0.3, 0.7]), Prior([0.9, 0.1])):
+        assert within(design.mechanism.lifts(prior, None, LIP()), Budget(1.0))
+
+
+def test_odds_never_exceed_the_limit_and_come_close() -> None:
+    for odds in (Fraction(3), Fraction(22, 7), Fraction(10**6, 3)):
+        unary = unary_on_curve(Prior.uniform(5), 3, 4, odds)
+        assert odds * (1 - Fraction(1, 2**40)) < unary.odds <= odds
+    assert best_unary_at(Prior.uniform(50), Fraction(20)).odds <= 20
+    with pytest.raises(InvalidInput):
+        unary_on_curve(Prior.uniform(5), 1, 2, Fraction(1, 2))
+
+
+# -- estimates --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("method", ["mmse", "other prior", "unbiased", "mle"])
+def test_errors_are_what_the_variances_say(method: str) -> None:
+    """Forty campaigns of 4,000 people: the mean squared z-score is one within 14 % (4 sd of its error)."""
+    rng = np.random.default_rng(16)
+    unary = Unary(np.arange(10, 50), noise=3, noise_bits=3, drop=TOTAL // 5)
+    P = unary.scoring_prior
+    squares = []
+    for _ in range(40):
+        codes = rng.choice(P.size, 4000, p=P)
+        counts = unary.accumulate(unary.sample(codes, GeneratorSource(rng)))
+        prior = P * (1 + 1e-6 * np.arange(P.size)) if method == "other prior" else P
+        found = unary.answer(
+            "mmse" if method == "other prior" else method, counts, prior / prior.sum(), None, False
+        )
+        truth = np.bincount(codes, minlength=P.size)
+        squares.append((found.mean - truth) ** 2 / found.variance)
+    mean = np.mean(squares)
+    assert mean < 1.14 and (method == "mle" or mean > 0.86)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("shift", [0.0, 1e-6])
+def test_sums_have_their_variance(shift: float) -> None:
+    """Three hundred campaigns: the mean squared z-score is one within 0.3 (3.7 sd of its error)."""
+    rng, values = np.random.default_rng(17), np.arange(12.0) ** 2
+    unary = Unary(np.arange(1, 13), noise=3, noise_bits=3, drop=TOTAL // 5)
+    P = unary.scoring_prior
+    prior = P * (1 + shift * np.arange(12))
+    squares = []
+    for _ in range(300):
+        codes = rng.choice(12, 500, p=P)
+        counts = unary.accumulate(unary.sample(codes, GeneratorSource(rng)))
+        for method in ("mmse", "unbiased"):
+            found = unary.answer(method, counts, prior / prior.sum(), values, False)
+            squares.append((float(found.mean[0]) - values[codes].sum()) ** 2 / float(found.variance[0]))
+    for start in (0, 1):
+        assert abs(np.mean(squares[start::2]) - 1) < 0.3
+
+
+@pytest.mark.statistical
+def test_the_prior_check_is_uniform_and_fires() -> None:
+    """P-values of 300 campaigns pass a Kolmogorov test (false alarm 1e-4); a wrong prior gives tiny ones."""
+    rng = np.random.default_rng(18)
+    unary = Unary(np.arange(1, 13), noise=3, noise_bits=3, drop=TOTAL // 5)
+    P = unary.scoring_prior
+    found = []
+    for _ in range(300):
+        counts = unary.accumulate(unary.sample(rng.choice(12, 800, p=P), GeneratorSource(rng)))
+        found.append(unary.prior_check(counts, P))
+    assert kstest(found, "uniform").pvalue > 1e-4
+    counts = unary.accumulate(unary.sample(rng.choice(12, 20_000, p=P[::-1]), GeneratorSource(rng)))
+    assert (unary.prior_check(counts, P) or 0.0) < 1e-6
+    assert unary.prior_check(unary.accumulate(unary.sample([0], SystemSource())), P) is None
+
+
+def test_a_report_that_says_nothing_identifies_nothing() -> None:
+    silent = Unary(np.array([1, 1]), noise=1, noise_bits=1, drop=TOTAL // 2)
+    assert silent.odds == 1 and not silent.identifies()
+    with pytest.raises(Exception, match="do not determine"):
+        silent.answer(
+            "unbiased",
+            silent.accumulate(silent.sample([0, 1], SystemSource())),
+            np.array([0.5, 0.5]),
+            None,
+            False,
+        )
+    with pytest.raises(Infeasible):
+        silent.lifts(Prior([0.5, 0.5]), object(), LIP())  # type: ignore[arg-type]
