@@ -1,0 +1,326 @@
+"""The arc mechanism: a good channel for any prior and any number of inputs, in closed form.
+
+Lay the inputs on a line of length one, each as a segment as long as its prior mass. Inputs of mass at
+least ``tau = (1 - lo) / (hi - lo)`` (the *heavy* ones) come first and own an output each. The rest of
+the line is bent into a circle: an output is a point ``u`` of it, standing for the arc ``[u, u + tau)``.
+
+To report ``x``: with probability ``1 - lo`` take a uniform point of the segment of ``x``, otherwise a
+uniform point of the whole line. A point on a heavy segment sends that segment's output; a point on the
+circle is moved back by a uniform number in ``[0, tau)``, and sent. The lift of ``x`` is then
+
+    ``r_x = lo + (hi - lo) b_x``,  ``b_x = tau / P_x`` on its own output,
+    ``b_x(u) = |segment of x within [u, u + tau)| / P_x`` on the circle,
+
+which lies between ``lo`` and ``hi``. If the light inputs weigh less than ``tau`` together, the last heavy
+input lends the circle the end of its segment, so that the circle is exactly one window long: one output
+in all but name, holding every light input and a part of one heavy input. Any other way to fill that
+output is a mixture of these (the utilities are convex, the fills a simplex), so only the lender is chosen.
+
+Everything here is in floating point and says how good the channel is; what a device runs, and what is
+certified, is the integer mechanism of :mod:`priorveil.mechanisms.arc`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from priorveil.errors import InvalidInput
+
+Array = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class ArcLayout:
+    """Where each input lies.
+
+    ``order`` runs along the line; the first ``heavy`` inputs own an output each; the circle begins at
+    ``start``. If ``lends``, that is within the segment of the last heavy input, which lends the rest of it.
+
+    >>> layout = arc_layout([0.5, 0.2, 0.2, 0.1], lo=np.exp(-1), hi=np.exp(1))
+    >>> layout.heavy, round(layout.tau, 4), round(layout.circumference, 4)
+    (1, 0.2689, 0.5)
+    """
+
+    prior: Array
+    lo: float
+    hi: float
+    order: Ints
+    heavy: int
+    start: float
+    lends: bool = False
+
+    @property
+    def tau(self) -> float:
+        """The prior mass that one output stands for."""
+        return window_mass(self.lo, self.hi)
+
+    @property
+    def circumference(self) -> float:
+        """The length of the circle: zero when every input is heavy."""
+        return 1.0 - self.start if self.heavy < len(self.prior) else 0.0
+
+
+def window_mass(lo: float, hi: float) -> float:
+    """``tau = (1 - lo) / (hi - lo)``; zero where there is no upper bound.
+
+    >>> window_mass(0.5, 2.5), window_mass(0.5, np.inf)
+    (0.25, 0.0)
+    """
+    if not (0 <= lo < 1 < hi):
+        raise InvalidInput("lo, hi", (lo, hi), "give 0 <= lo < 1 < hi")
+    return float((1 - lo) / (hi - lo))
+
+
+def arc_layout(
+    prior: npt.ArrayLike,
+    lo: float,
+    hi: float,
+    *,
+    values: npt.ArrayLike | None = None,
+    guess: bool = False,
+    order: npt.ArrayLike | None = None,
+) -> ArcLayout:
+    """Lay the inputs out for a histogram, for the sum of ``values``, or for a ``guess``.
+
+    The error of the histogram does not depend on the order on the circle, so the given one (``order``, a
+    public permutation; by default the order of the codes) stays. A sum wants neighbours of like value, a
+    guess wants the largest light inputs a window apart; there ``order`` is chosen here.
+
+    >>> arc_layout([0.3, 0.2, 0.3, 0.2], lo=0.5, hi=2.5).order.tolist()
+    [0, 2, 1, 3]
+    """
+    P = np.asarray(prior, dtype=np.float64)
+    tau = window_mass(lo, hi)
+    base = np.arange(len(P)) if order is None else np.asarray(order, dtype=np.int64)
+    heavy, light = base[P[base] >= tau], base[P[base] < tau]
+    mass = float(P[light].sum())
+    if len(light) == 0:
+        return ArcLayout(P, lo, hi, heavy, len(heavy), 1.0)
+    if mass < tau:
+        heavy = _lender_last(P, lo, hi, heavy, light, values, guess)
+        return ArcLayout(P, lo, hi, np.concatenate([heavy, light]), len(heavy), 1.0 - tau, lends=True)
+    rounds = [light]
+    if guess:
+        rounds = [_spread(P, light, tau)]
+    elif values is not None:
+        rising = light[np.argsort(np.asarray(values, dtype=np.float64)[light], kind="stable")]
+        rounds = [rising, np.concatenate([rising[::2], rising[1::2][::-1]])]
+    layouts = [ArcLayout(P, lo, hi, np.concatenate([heavy, r]), len(heavy), 1.0 - mass) for r in rounds]
+    return layouts[0] if len(layouts) == 1 else min(layouts, key=lambda one: sum_error(one, values))
+
+
+def _spread(P: Array, light: Ints, tau: float) -> Ints:
+    """The largest light inputs a window apart, the others dealt out evenly between them."""
+    falling = light[np.argsort(-P[light], kind="stable")]
+    leaders = max(1, int(P[light].sum() / tau))
+    followers = falling[leaders:]
+    before = np.concatenate([[0.0], np.cumsum(P[followers])])
+    gap = np.floor(before[:-1] / max(before[-1], 1e-300) * leaders)
+    place = np.concatenate([np.arange(min(leaders, len(falling))) - 0.5, gap])
+    return falling[np.argsort(place, kind="stable")]
+
+
+def _lender_last(
+    P: Array, lo: float, hi: float, heavy: Ints, light: Ints, values: npt.ArrayLike | None, guess: bool
+) -> Ints:
+    """Move the heavy input that lends best to the end. For a histogram all lend equally well."""
+    tau, mass = window_mass(lo, hi), float(P[light].sum())
+    lent, own = tau - mass, P[heavy] - (tau - mass)
+    if guess:
+        told, base = lo * P[heavy] + (1 - lo), lo * P.max()
+        shared = np.maximum(lo * P[heavy] + (hi - lo) * lent, max(hi * P[light].max(), base))
+        gain = tau * shared - lent * np.maximum(told, base)
+    elif values is not None:
+        a = np.asarray(values, dtype=np.float64) - np.dot(P, np.asarray(values, dtype=np.float64))
+        gain = (np.dot(P[light], a[light]) + lent * a[heavy]) ** 2 / tau - lent * a[heavy] ** 2
+    else:
+        gain = own
+    best = int(np.argmax(gain))
+    return np.concatenate([np.delete(heavy, best), heavy[best : best + 1]])
+
+
+def _circle(layout: ArcLayout) -> tuple[Ints, Array]:
+    """The inputs on the circle, and the ``len + 1`` edges of their arcs, from 0 to the circumference."""
+    members = layout.order[layout.heavy - layout.lends :]
+    rim = np.concatenate([[0.0], np.cumsum(layout.prior[members])])
+    if layout.lends:
+        rim[1:] -= rim[-1] - layout.circumference
+    return members, rim
+
+
+def _own_mass(layout: ArcLayout) -> Array:
+    """The weight of each heavy output in the law of the reports."""
+    own = layout.prior[layout.order[: layout.heavy]].copy()
+    if layout.lends:
+        own[-1] -= layout.circumference - float(layout.prior[layout.order[layout.heavy :]].sum())
+    return own
+
+
+def second_moment(layout: ArcLayout) -> Array:
+    """``E[(b_x / tau)^2]`` of every input, over the law of the outputs; its mean is one.
+
+    Heavy: ``1 / P_x``. Light, with ``L`` the circumference: ``b_x(u)`` rises over a length ``P_x``, stays at
+    one, and falls again, so ``E[b_x^2] = tau - P_x / 3`` while ``L >= tau + P_x``. On a tighter circle the
+    same is said of ``1 - b_x``, the share of ``x`` in the gap of length ``c = L - tau``:
+    ``E[b_x^2] = L - 2 c + (c / P_x)^2 (P_x - c / 3)``. A lender owns the mass ``P_x - s`` and lends ``s``:
+    ``(P_x - s) / P_x^2 + s^2 / (tau P_x^2)``.
+
+    >>> layout = arc_layout([0.1] * 10, lo=np.exp(-1), hi=np.exp(1))
+    >>> bool(np.isclose(second_moment(layout)[0] * layout.tau**2, layout.tau - 0.1 / 3))
+    True
+    """
+    P, tau, L = layout.prior, layout.tau, layout.circumference
+    moment = 1 / P
+    light = layout.order[layout.heavy :]
+    if len(light):
+        p, c = P[light], max(L - tau, 0.0)
+        tight = L - 2 * c + (c / p) ** 2 * (p - c / 3)
+        moment[light] = np.where(tau + p <= L, tau - p / 3, tight) / tau**2
+    if layout.lends:
+        k, own = layout.order[layout.heavy - 1], _own_mass(layout)[-1]
+        moment[k] = (own + (P[k] - own) ** 2 / tau) / P[k] ** 2
+    return moment
+
+
+def histogram_error(layout: ArcLayout) -> float:
+    """Expected squared error per user, ``1 - sum_x P_x^2 E[r_x^2]``, in closed form.
+
+    With every input heavy this is the error of the paper's Theorem 3. It does not depend on the order.
+
+    >>> layout = arc_layout(np.full(83, 1 / 83), lo=np.exp(-4), hi=np.exp(4))
+    >>> round(histogram_error(layout), 3)
+    0.498
+    """
+    lift = 1 + (1 - layout.lo) ** 2 * (second_moment(layout) - 1)
+    return float(1 - np.dot(layout.prior**2, lift))
+
+
+def _pieces(layout: ArcLayout) -> tuple[Ints, Array, Array]:
+    """Members, rim, and the sorted places where the window ``[u, u + tau)`` gains or loses an arc."""
+    members, rim = _circle(layout)
+    L = float(rim[-1])
+    ends = np.mod(rim[:-1] - layout.tau, L) if L else rim[:0]
+    return members, rim, np.sort(np.concatenate([rim, ends[(ends > 0) & (ends < L)]]))
+
+
+def sum_error(layout: ArcLayout, values: npt.ArrayLike | None) -> float:
+    """Expected squared error per user of the sum of ``values``: ``Var - E[(sum_x a_x P_x r_x)^2]``.
+
+    With ``a`` centred, the posterior mean on the circle is ``(1 - lo) / tau`` times the integral of ``a``
+    over the window. That is linear between the places where the window gains or loses an arc, so its square
+    is integrated exactly, in O(d log d).
+
+    >>> sum_error(arc_layout([0.5, 0.5], lo=0.5, hi=2.5), [0, 1])
+    0.1875
+    """
+    P, a = layout.prior, np.asarray(values, dtype=np.float64)
+    a = a - np.dot(P, a)
+    owned = float(np.dot(_own_mass(layout), a[layout.order[: layout.heavy]] ** 2))
+    members, rim, cuts = _pieces(layout)
+    shared = 0.0
+    if len(members):
+        L = rim[-1]
+        total = np.concatenate([[0.0], np.cumsum(a[members] * np.diff(rim))])
+        turns = np.concatenate([rim, L + rim[1:]])
+        area = np.concatenate([total, total[-1] + total[1:]])
+        g = np.interp(cuts + layout.tau, turns, area) - np.interp(cuts, turns, area)
+        g0, g1 = g[:-1], g[1:]
+        shared = float(np.dot(np.diff(cuts), g0 * g0 + g0 * g1 + g1 * g1) / 3 / layout.tau**2)
+    return float(np.dot(P, a * a) - (1 - layout.lo) ** 2 * (owned + shared))
+
+
+def guess_error(layout: ArcLayout) -> float:
+    """Probability that the best guess after one report is wrong: ``1 - E[max_x P_x r_x]``, exactly.
+
+    Between two cuts the window holds some arcs whole, loses one and gains one. The posterior there is the
+    largest of a constant (the best input held whole, or none of them), a falling and a rising line; the
+    integral of such a maximum is exact once cut at the crossings. O(d log d) in all.
+
+    >>> round(guess_error(arc_layout([0.6, 0.4], lo=0.5, hi=2.5, guess=True)), 12)
+    0.24
+    """
+    P, lo = layout.prior, layout.lo
+    floor = lo * float(P.max())
+    told = lo * P[layout.order[: layout.heavy]] + (1 - lo)
+    owned = float(np.dot(_own_mass(layout), np.maximum(told, floor)))
+    members, rim, cuts = _pieces(layout)
+    if len(members) == 0:
+        return 1 - owned
+    return 1 - owned - _swept_maximum(layout, members, rim, cuts, floor)
+
+
+def _swept_maximum(layout: ArcLayout, members: Ints, rim: Array, cuts: Array, floor: float) -> float:
+    """The integral over the circle of the largest posterior."""
+    lo, scale, tau, n, L = layout.lo, (1 - layout.lo) / layout.tau, layout.tau, len(members), rim[-1]
+    left, width = cuts[:-1], np.diff(cuts)
+    keep = width > 0
+    left, width = left[keep], width[keep]
+    middle = left + width / 2
+    i = np.clip(np.searchsorted(rim, middle, "right") - 1, 0, n - 1)
+    turns = np.concatenate([rim, L + rim[1:]])
+    # No arc on the circle is as long as the window, so a window that ends where it began has gone round.
+    e = np.clip(np.searchsorted(turns, middle + tau, "right") - 1, i + 1, i + n)
+    P = layout.prior[members]
+    whole = np.tile(lo * P + scale * np.diff(rim), 2)
+    level = np.maximum(_range_maximum(whole, i + 1, e), floor)
+    falling = lo * P[i] + scale * (turns[i + 1] - left)
+    rising = lo * P[e % n] + scale * (left + tau - turns[e])
+    alone = e == i + n
+    both_ends = lo * P[i] + scale * (np.diff(rim)[i] + tau - L)
+    level = np.where(alone, np.maximum(level, both_ends), level)
+    falling, rising = np.where(alone, floor, falling), np.where(alone, floor, rising)
+    down, up = np.where(alone, 0.0, -scale), np.where(alone, 0.0, scale)
+    crossings = [(falling - rising) / (2 * scale), (falling - level) / scale, (level - rising) / scale]
+    stops = [np.zeros_like(width), width, *(np.clip(c, 0, width) for c in crossings)]
+    points = np.sort(np.stack(stops), axis=0)
+    height = np.maximum(level, np.maximum(falling + down * points, rising + up * points))
+    return float(np.sum(np.diff(points, axis=0) * (height[1:] + height[:-1]) / 2))
+
+
+def _range_maximum(x: Array, begin: Ints, end: Ints) -> Array:
+    """``max(x[begin:end])`` for many ranges at once (``-inf`` if empty), one doubling level at a time."""
+    best = np.full(len(begin), -np.inf)
+    size = end - begin
+    table, span = x, 1
+    while span <= max(int(size.max(initial=0)), 0):
+        now = (size >= span) & (size < 2 * span)
+        best[now] = np.maximum(table[begin[now]], table[end[now] - span])
+        table, span = np.maximum(table[:-span], table[span:]) if len(table) > span else table, 2 * span
+    return best
+
+
+def lifts(layout: ArcLayout, points: npt.ArrayLike) -> Array:
+    """The columns ``r`` of the outputs at these points of the circle, one column each (``d`` rows).
+
+    >>> lifts(arc_layout([0.125] * 8, lo=0.5, hi=2.5), [0.0, 0.875])[:, 1].tolist()
+    [2.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 2.5]
+    """
+    members, rim = _circle(layout)
+    u = np.asarray(points, dtype=np.float64)
+    if len(members) == 0:
+        raise InvalidInput("points", points, "every input owns an output, there is no circle: use own_lifts")
+    r = np.full((len(layout.prior), len(u)), layout.lo)
+    low, high = rim[:-1, None], rim[1:, None]
+    inside = np.zeros((len(members), len(u)))
+    for turn in (0.0, float(rim[-1])):
+        cover = np.minimum(high + turn, u + layout.tau) - np.maximum(low + turn, u)
+        inside += np.maximum(cover, 0.0)
+    r[members] += (1 - layout.lo) / layout.tau * inside / layout.prior[members][:, None]
+    return r
+
+
+def own_lifts(layout: ArcLayout) -> tuple[Array, Array]:
+    """The columns of the heavy outputs (``d`` by ``heavy``), and their weights in the law of the reports.
+
+    >>> r, weight = own_lifts(arc_layout([0.6, 0.4], lo=np.exp(-1), hi=np.exp(1)))
+    >>> bool(np.allclose(r @ weight, 1)), weight.tolist()
+    (True, [0.6, 0.4])
+    """
+    mine = layout.order[: layout.heavy]
+    r = np.full((len(layout.prior), layout.heavy), layout.lo)
+    r[mine, np.arange(layout.heavy)] += (1 - layout.lo) / layout.prior[mine]
+    return r, _own_mass(layout)

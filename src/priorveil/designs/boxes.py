@@ -1,0 +1,204 @@
+"""The best channels for the box `lo <= r <= hi`, query by query: seeds, symmetry and size around the engine.
+
+Inputs with the same prior (and weight) are interchangeable. The dual function is convex, so averaging duals
+over them never hurts, and the master needs one row for each class.
+
+Many light inputs are merged into blocks that share one lift. For histograms this costs nothing in the
+bound: a block `B` of light inputs, with `P_B = sum P_x` and weight `w_B = sum w_x P_x^2 / P_B^2`, has the
+same chord `w_B g_B P_B = sum w_x g_x P_x` as its members, so duals of the small problem that treat blocks
+by their chords prove the same bound for the large one.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypedDict, Unpack
+
+import numpy as np
+
+from priorveil.designs.columns import Array, Labels, Progress, Solution, relative_gap, solve
+from priorveil.designs.pricing import Box, Guess, Histogram, Mask, Sum, classes
+
+_ROWS = 160  # rows the master is merged down to
+_SPREAD = 2000  # domains up to this size are spread over their symmetry
+_CELLS = 48  # sums over more values are first solved on this many cells, or a quarter
+_SHIFTS = 200  # seeds of one kind
+
+
+class Limits(TypedDict, total=False):
+    """When to stop, and whom to tell: the options of `columns.solve`."""
+
+    target: float
+    time_limit: float
+    progress: Progress | None
+    should_stop: Callable[[], bool] | None
+
+
+def best_histogram(
+    prior: Array,
+    lo: float,
+    hi: float,
+    *,
+    weights: Array | None = None,
+    rows: int = _ROWS,
+    **limits: Unpack[Limits],
+) -> Solution:
+    """The best channel for a histogram, `phi = sum_x w_x (P_x r_x)^2`.
+
+    >>> best = best_histogram(np.full(4, 0.25), lo=0.5, hi=2.0)
+    >>> round(best.value, 9), round(best.efficiency, 9)
+    (0.34375, 1.0)
+    """
+    weights = np.ones(len(prior)) if weights is None else weights
+    alike = classes(prior, weights)
+    if len(prior) <= _SPREAD and alike.max() < 2 * rows:
+        return _histogram(prior, lo, hi, weights, None, limits)
+    labels = blocks(prior, (1.0 - lo) / (hi - lo), rows)
+    mass = _gathered(labels, prior)
+    weight = _gathered(labels, weights * prior**2) / mass**2
+    small = _histogram(mass, lo, hi, weight, np.bincount(labels) > 1, limits)
+    before = Histogram(Box(mass, lo, hi), weight).free_duals()
+    after = Histogram(Box(prior, lo, hi), weights).free_duals()
+    duals = after + prior * ((small.duals - before) / mass)[labels]
+    return replace(small, columns=small.columns[:, labels], duals=duals)
+
+
+def _histogram(
+    prior: Array, lo: float, hi: float, weights: Array, loose: Mask | None, limits: Limits
+) -> Solution:
+    box = Box(prior, lo, hi)
+    pricing = Histogram(box, weights, loose if loose is not None and loose.any() else None)
+    alike = classes(prior, weights) if loose is None else classes(prior, weights, loose.astype(float))
+    return solve(pricing, seeds(box), duals=pricing.free_duals(), floor=lo, classes=alike, **limits)
+
+
+def best_guess(prior: Array, lo: float, hi: float, **limits: Unpack[Limits]) -> Solution:
+    """The best channel for guessing the input, `phi = max_x P_x r_x`.
+
+    >>> best = best_guess(np.array([0.5, 0.5]), lo=0.5, hi=2.0)
+    >>> round(best.value, 9), len(best.weights)
+    (0.75, 2)
+    """
+    box = Box(prior, lo, hi)
+    return solve(Guess(box), seeds(box), floor=lo, classes=classes(prior), **limits)
+
+
+def best_sum(prior: Array, values: Array, lo: float, hi: float, **limits: Unpack[Limits]) -> Solution:
+    """The best channel for the sum of `values`, `phi = (sum_x a_x P_x r_x)^2`.
+
+    Works on values with mean zero and variance one: only the spread of the posterior means can be won.
+
+    >>> best = best_sum(np.array([0.5, 0.5]), np.array([0.0, 2.0]), lo=0.5, hi=2.0)
+    >>> round(best.value, 9)
+    1.25
+    """
+    mean = float(prior @ values)
+    spread = float(np.sqrt(prior @ (values - mean) ** 2))
+    unit = (values - mean) / (spread or 1.0)
+    best = _unit_sum(prior, unit, lo, hi, limits)
+    # phi = spread^2 phi_unit + 2 mean (a P) . r - mean^2, and (a P) . r has expectation `mean`
+    value, bound = (mean**2 + spread**2 * x for x in (best.value, best.bound))
+    duals = spread**2 * best.duals + 2.0 * mean * values * prior
+    return replace(best, value=value, bound=bound, duals=duals, gap=relative_gap(value, bound, mean**2))
+
+
+def _unit_sum(prior: Array, values: Array, lo: float, hi: float, limits: Limits) -> Solution:
+    """For values with mean zero and variance one; the solution on coarse cells starts the fine problem."""
+    box = Box(prior, lo, hi)
+    pricing = Sum(box, values)
+    if len(prior) <= _CELLS:
+        start = np.vstack([_windows(box, values), seeds(box)])
+        return solve(pricing, start, duals=pricing.free_duals(), floor=lo, **limits)
+    labels = cells(prior, values, max(_CELLS, len(prior) // 4))
+    mass = _gathered(labels, prior)
+    centres = _gathered(labels, prior * values) / mass
+    begin, seconds = time.monotonic(), limits.get("time_limit", math.inf)
+    coarse = _unit_sum(mass, centres, lo, hi, _within(limits, seconds / 3))
+    order = np.argsort(centres)
+    free = Sum(Box(mass, lo, hi), centres).free_duals()
+    above = ((coarse.duals - free) / mass)[order]
+    duals = pricing.free_duals() + prior * np.interp(values, centres[order], above)
+    left = 0.0 if coarse.interrupted else seconds - (time.monotonic() - begin)
+    return solve(pricing, coarse.columns[:, labels], duals=duals, floor=lo, **_within(limits, left))
+
+
+def _within(limits: Limits, seconds: float) -> Limits:
+    """The same limits with another time limit."""
+    shorter = limits.copy()
+    shorter["time_limit"] = seconds
+    return shorter
+
+
+def _gathered(labels: Labels, amounts: Array) -> Array:
+    """The sum of amounts under each label."""
+    return np.bincount(labels, amounts).astype(np.float64)
+
+
+def cells(prior: Array, values: Array, count: int) -> Labels:
+    """At most `count` or so cells of neighbouring values, about equal in mass; equal values stay together.
+
+    >>> cells(np.full(4, 0.25), np.array([3.0, 0.0, 1.0, 2.0]), 2)
+    array([1, 0, 0, 1])
+    """
+    order = np.argsort(values, kind="stable")
+    middle = np.cumsum(prior[order]) - prior[order] / 2
+    quantile = np.minimum((middle * count).astype(int), count - 1)
+    changes = np.diff(quantile, prepend=quantile[0]) > 0
+    changes &= np.diff(values[order], prepend=values[order[0]]) > 0
+    labels = np.empty(len(prior), np.intp)
+    labels[order] = np.cumsum(changes)
+    return labels
+
+
+def seeds(box: Box) -> Array:
+    """Columns to start from: arcs in several orders, and inputs followed by the heaviest or the lightest.
+
+    With all `P >= tau` the second kind is the mechanism of Theorem 3 itself.
+    """
+    d = len(box.prior)
+    rng = np.random.default_rng(0)
+    shifts = np.unique(np.linspace(0, d - 1, min(d, _SHIFTS)).astype(int))
+    rank = np.empty(d)
+    rank[np.argsort(box.prior, kind="stable")] = np.arange(d)
+    orders = [np.arange(d), rank, rng.permutation(d)]
+    arcs = [-((order - shift) % d) for order in orders for shift in shifts]
+    first = 2.0 * d * np.eye(d)[shifts]
+    return box.columns(box.fill(np.vstack([*arcs, first + rank, first - rank]).astype(float)))
+
+
+def _windows(box: Box, values: Array) -> Array:
+    """Stretches of neighbouring values: right of, left of and around every value, and both far ends."""
+    d = len(values)
+    place = np.empty(d)
+    place[np.argsort(values, kind="stable")] = np.arange(d)
+    scores = []
+    for centre in np.linspace(0, d - 1, min(d, _SHIFTS)):
+        away = place - centre
+        scores += [-np.where(away >= 0, away, 2 * d - away), -np.where(away <= 0, -away, 2 * d + away)]
+        scores += [-np.abs(away - 0.25), -np.abs(away + 0.25), np.abs(away), -(away % d)]
+    return box.columns(box.fill(np.array(scores)))
+
+
+def blocks(prior: Array, tau: float, rows: int) -> Labels:
+    """Merge the lightest inputs, two by two, down to `rows` blocks, none heavier than `tau / 2`.
+
+    >>> blocks(np.array([0.1, 0.4, 0.1, 0.4]), tau=0.5, rows=3)
+    array([0, 1, 0, 2])
+    """
+    heap = [(float(mass), [place]) for place, mass in enumerate(prior)]
+    heapq.heapify(heap)
+    while len(heap) > rows:
+        light, few = heapq.heappop(heap)
+        mass, many = heap[0]
+        if light + mass > tau / 2:
+            heapq.heappush(heap, (light, few))
+            break
+        heapq.heapreplace(heap, (light + mass, many + few))
+    labels = np.empty(len(prior), np.intp)
+    for label, (_, members) in enumerate(sorted(heap, key=lambda block: min(block[1]))):
+        labels[members] = label
+    return labels

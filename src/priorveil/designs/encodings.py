@@ -1,0 +1,274 @@
+"""Unary encoding and hashing at their best: which noise, how many bins, which seeds.
+
+**Unary.** Privacy fixes one number, the odds `R = (1-q01)(1-q10)/(q01 q10)`; what is left is a curve with one
+free point, `q01`. `best_unary` takes the point whose reports tell most (`mechanisms.unary_law`), with as few
+bits of resolution as that allows.
+
+**Hashing.** Theorem 3 on groups of bins is valid iff every group has mass at least `tau`, and then tells
+`sum_x P_x^2 (1 + (1-lo)^2 (1/p_group(x) - 1))` about the histogram: groups should be as light as is allowed.
+For every seed tried, `best_pool` fills groups with bins until they are just heavy enough, and it keeps the
+number of bins, the number of groups and the seeds that tell most.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import minimize_scalar
+
+from priorveil.certify import TOTAL, Lifts, exp_above, exp_below, within
+from priorveil.errors import Infeasible, InvalidInput
+from priorveil.mechanisms.hashing import PooledHash, bin_masses
+from priorveil.mechanisms.unary import Unary, scoring_masses, smallest_mass, unary_lifts
+from priorveil.mechanisms.unary_law import guess_gain, histogram_gain, sum_gain
+from priorveil.notions import LIP
+from priorveil.priors import Budget, Prior, PriorSet
+
+__all__ = [
+    "Gain",
+    "Grouping",
+    "PoolDesign",
+    "UnaryDesign",
+    "best_pool",
+    "best_unary",
+    "best_unary_at",
+    "grouped_bins",
+    "guess_gain",
+    "histogram_gain",
+    "sum_gain",
+    "unary_odds",
+    "unary_on_curve",
+]
+
+Array = npt.NDArray[np.float64]
+
+# gain(P, q01, R): how much a unary report tells, on the scale of the query's utility.
+Gain = Callable[[Array, float, float], float]
+
+# The share of the gain that a coarse noise probability may cost; each level of resolution costs a word.
+_COARSE_LOSS = 1e-3
+_MOST_NOISE_BITS = 24
+# Odds beyond which a report might as well be the value; only one-sided budgets allow them.
+_MOST_ODDS = Fraction(1 << 40)
+# Seeds tried for each one wanted; bins per 1/tau that are tried; bins, and values hashed, at most.
+_TRIES = 4
+_FINENESS = (1, 2, 4, 8)
+_MOST_BINS = 2048
+_MOST_HASHES = 1 << 22
+# Room for rounding: a bin must be this much heavier than tau, and draws this much more often fresh.
+_MARGIN = 1e-9
+_SLACK = 1 << 20
+
+
+def unary_odds(budget: Budget, smallest: Fraction) -> Fraction:
+    """The largest odds that keep the budget when the rarest value has this prior (Theorem 4, both sides).
+
+    `(e^lower - p) / (1 - p)` and `(1 - p) / (e^-upper - p)`, each proven from the safe side.
+
+    >>> round(float(unary_odds(Budget(1.0), Fraction(1, 10))), 6)
+    2.909202
+    """
+    p, limits = smallest, [_MOST_ODDS]
+    if math.isfinite(budget.lower):
+        limits.append((exp_below(budget.lower) - p) / (1 - p))
+    if math.isfinite(budget.upper) and exp_above(-budget.upper) > p:
+        limits.append((1 - p) / (exp_above(-budget.upper) - p))
+    return min(limits)
+
+
+@dataclass(frozen=True, eq=False)
+class UnaryDesign:
+    """A unary mechanism, its exact extremes, and how much its reports tell."""
+
+    mechanism: Unary
+    lifts: Lifts
+    gain: float
+
+
+def best_unary(prior: Prior | PriorSet, budget: Budget, gain: Gain = histogram_gain) -> UnaryDesign:
+    """Unary encoding with the best point of its tight curve, for any query that gives a `gain`.
+
+    >>> design = best_unary(Prior([0.2, 0.3, 0.5]), Budget(1.0))
+    >>> within(design.lifts, Budget(1.0)), design.mechanism.noise_bits < 8
+    (True, True)
+    """
+    smallest = smallest_mass(prior)
+    centre = prior if isinstance(prior, Prior) else prior.centre
+    mechanism = best_unary_at(centre, unary_odds(budget, smallest), gain)
+    found = unary_lifts(mechanism.odds, smallest)
+    if not within(found, budget):
+        raise Infeasible(f"unary encoding cannot keep {budget}: ask for a larger epsilon")
+    reached = gain(centre.probabilities, float(mechanism.flips[0]), float(mechanism.odds))
+    return UnaryDesign(mechanism, found, reached)
+
+
+def best_unary_at(prior: Prior, odds: Fraction, gain: Gain = histogram_gain) -> Unary:
+    """The best unary encoding of at most these odds; for LDP the odds are `e^eps`.
+
+    The noise is a fraction with as few bits as cost at most one part in a thousand of the gain: `q10`
+    makes up for it, so the odds stay within `2**-60` of the limit whatever the noise.
+
+    >>> best_unary_at(Prior.uniform(100), exp_below(1.0)).noise_bits <= 6
+    True
+    """
+    P, R = prior.probabilities, float(odds)
+    target = minimize_scalar(
+        lambda logit: -gain(P, _sigmoid(logit), R), bounds=_logit_range(R, P.size), method="bounded"
+    )
+    best, nothing = -float(target.fun), gain(P, 0.5, 1.0)
+    enough = best - _COARSE_LOSS * (best - nothing)
+    q01 = _sigmoid(float(target.x))
+    for bits in range(1, _MOST_NOISE_BITS + 1):
+        near = {min(max(round(q01 * 2**bits) + step, 1), 2**bits - 1) for step in (-1, 0, 1)}
+        noise = max(sorted(near), key=lambda a: gain(P, a / 2**bits, R))
+        if gain(P, noise / 2**bits, R) >= enough:
+            break
+    return unary_on_curve(prior, noise, bits, odds)
+
+
+def _sigmoid(logit: float) -> float:
+    return 1 / (1 + math.exp(-logit))
+
+
+def _logit_range(R: float, size: int) -> tuple[float, float]:
+    """Where `q01` can sensibly be: between one in `R d` (many values, sharp reports) and its complement."""
+    reach = math.log(R * size) + 2
+    return -reach, reach
+
+
+def unary_on_curve(prior: Prior, noise: int, noise_bits: int, odds: Fraction) -> Unary:
+    """The mechanism with this noise whose odds are as large as possible and not above `odds`.
+
+    >>> unary_on_curve(Prior([0.5, 0.5]), 1, 2, Fraction(3)).flips
+    (Fraction(1, 4), Fraction(1, 2))
+    """
+    if odds < 1:
+        raise InvalidInput("odds", odds, "give at least 1")
+    q01 = Fraction(noise, 1 << noise_bits)
+    q10 = (1 - q01) / (1 + (odds - 1) * q01)
+    return Unary(scoring_masses(prior.weights), noise, noise_bits, math.ceil(q10 * TOTAL))
+
+
+@dataclass(frozen=True, eq=False)
+class PoolDesign:
+    """A pool of seeds with its exact extremes, and how much its reports tell about the histogram."""
+
+    mechanism: PooledHash
+    lifts: Lifts
+    gain: float
+
+
+class Grouping(NamedTuple):
+    """The group of every bin, how many groups there are, and `sum_g (squares of g) / (mass of g)`."""
+
+    groups: list[int]
+    made: int
+    told: float
+
+
+class _Pool(NamedTuple):
+    seeds: npt.NDArray[np.uint64]
+    groups: npt.NDArray[np.int64]
+    told: float
+
+
+def best_pool(prior: Prior, budget: Budget, seeds: int = 256) -> PoolDesign:
+    """Hashing with Theorem 3 on groups of bins: the bins, groups and seeds that tell most.
+
+    Seeds are tried in order, 0, 1, 2, ... Where fewer than `seeds` agree on a number of groups, the pool is
+    the largest power of two that do.
+
+    >>> design = best_pool(Prior.uniform(30), Budget(1.0), seeds=8)
+    >>> design.mechanism.reported, design.mechanism.seeds.size, within(design.lifts, Budget(1.0))
+    (3, 8, True)
+    """
+    P = prior.probabilities
+    pools = [pool for bins in _bin_counts(P.size, budget) for pool in _pools(P, budget, seeds, bins)]
+    if not pools:
+        raise Infeasible("no seed found two groups of mass tau or more: use method='arc' or 'columns'")
+    best = max(pools, key=lambda pool: (pool.seeds.size, pool.told))
+    lo = exp_above(-budget.lower) if math.isfinite(budget.lower) else Fraction(0)
+    fresh = math.ceil(lo * TOTAL) + _SLACK
+    mechanism = PooledHash(prior.weights, best.seeds, best.groups, fresh)
+    lifts = mechanism.lifts(prior, None, LIP())
+    if not within(lifts, budget):
+        raise Infeasible("the rounded tables break the budget: use method='arc' or 'columns'")
+    move = (1 - budget.lo) ** 2
+    return PoolDesign(mechanism, lifts, float(P @ P * (1 - move) + move * best.told))
+
+
+def _bin_counts(size: int, budget: Budget) -> list[int]:
+    """Numbers of bins worth trying: a few for every group that fits, and not many more than values."""
+    fit = 1 / budget.tau if budget.tau > 0 else math.inf
+    most = min(_MOST_BINS, 4 * size)
+    return sorted({max(2, math.floor(min(most, fine * fit))) for fine in _FINENESS})
+
+
+def _pools(P: Array, budget: Budget, wanted: int, bins: int) -> list[_Pool]:
+    """For every number of groups that seeds with this many bins reach, the seeds that tell most."""
+    tries = np.arange(max(wanted, min(_TRIES * wanted, _MOST_HASHES // P.size)), dtype=np.uint64)
+    rows = zip(bin_masses(tries, P, bins).tolist(), bin_masses(tries, P**2, bins).tolist(), strict=True)
+    found = [grouped_bins(masses, squares, budget.tau * (1 + _MARGIN)) for masses, squares in rows]
+    pools = []
+    for count in {grouping.made for grouping in found} - {1}:
+        same = [seed for seed, grouping in enumerate(found) if grouping.made == count]
+        size = 1 << (min(wanted, len(same)).bit_length() - 1)
+        kept = sorted(sorted(same, key=lambda seed: -found[seed].told)[:size])
+        told = math.fsum(found[seed].told for seed in kept) / size
+        pools.append(_Pool(tries[kept], np.array([found[seed].groups for seed in kept]), told))
+    return pools
+
+
+def grouped_bins(masses: Sequence[float], squares: Sequence[float], least: float) -> Grouping:
+    """Bins put together into groups of mass at least `least`, each as little above it as a greedy fill can.
+
+    A bin that is heavy enough is a group. Otherwise the heaviest bin left opens a group, and the lightest bin
+    that completes it does so (or, if none does, the heaviest goes in). What cannot be completed joins the
+    group that loses least by it. `squares` are the sums of squared priors of the bins.
+
+    >>> grouped_bins([0.4, 0.25, 0.2, 0.1, 0.05], [0.16, 0.0625, 0.04, 0.01, 0.0025], 0.3).groups
+    [0, 1, 2, 2, 1]
+    """
+    light = sorted((mass, bin_) for bin_, mass in enumerate(masses) if 0 < mass < least)
+    made = [[bin_] for bin_, mass in enumerate(masses) if mass >= least]
+    rest: list[int] = []
+    while light:
+        mass, opening = light.pop()
+        rest = [opening]
+        while mass < least and light:
+            place = bisect_left(light, (least - mass, -1))
+            more, bin_ = light.pop(min(place, len(light) - 1))
+            mass += more
+            rest.append(bin_)
+        if mass >= least:
+            made.append(rest)
+            rest = []
+    return _completed(made, rest, masses, squares)
+
+
+def _completed(
+    made: list[list[int]], rest: list[int], masses: Sequence[float], squares: Sequence[float]
+) -> Grouping:
+    """The groups with the rest given to the one that loses least; empty bins are anyone's."""
+    heavy = [sum(masses[b] for b in group) for group in made]
+    square = [sum(squares[b] for b in group) for group in made]
+    if rest:
+        more, extra = sum(masses[b] for b in rest), sum(squares[b] for b in rest)
+        change = [(s + extra) / (m + more) - s / m for s, m in zip(square, heavy, strict=True)]
+        taker = change.index(max(change))
+        made[taker] += rest
+        heavy[taker] += more
+        square[taker] += extra
+    groups = [0] * len(masses)
+    for number, group in enumerate(made):
+        for bin_ in group:
+            groups[bin_] = number
+    told = math.fsum(s / m for s, m in zip(square, heavy, strict=True))
+    return Grouping(groups, len(made), told)

@@ -1,0 +1,261 @@
+"""Pricing for the box `lo <= r <= hi`: local information privacy where the secret is the input itself.
+
+Write `P_x r_x = lo P_x + (1 - lo) f_x`. Then `f` is a distribution with `f_x <= g_x = min(1, P_x / tau)`,
+where `tau = (1 - lo) / (hi - lo)`, and the master asks for `E[f] = P`: **an output is a distribution over
+inputs, capped by `g`.** A linear function is maximised over such `f` by a sort (fill the best inputs to
+their caps until the mass is used up), and a convex one at a vertex: every input empty or at its cap, but
+for one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from priorveil.designs.bounds import Bundles, branch_and_bound, bundled, fill
+from priorveil.designs.columns import Array, Labels, Priced
+
+Mask = npt.NDArray[np.bool_]
+
+_PUSHED = 256  # starts that push one input in
+_SLACK = 1e-14  # room for rounding in every bound, relative to the numbers that were added up
+
+
+@dataclass(frozen=True)
+class Box:
+    """The columns `lo <= r <= hi` with `P . r = 1`; `hi` may be infinite and `lo` zero, `lo < 1 < hi`.
+
+    >>> box = Box(np.array([0.5, 0.25, 0.25]), lo=0.5, hi=2.0)
+    >>> box.caps
+    array([1.  , 0.75, 0.75])
+    >>> box.columns(np.array([[0.25, 0.75, 0.0]]))
+    array([[0.75, 2.  , 0.5 ]])
+    """
+
+    prior: Array
+    lo: float
+    hi: float
+    caps: Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        with np.errstate(over="ignore"):
+            caps = np.minimum(1.0, self.prior * ((self.hi - self.lo) / (1.0 - self.lo)))
+        object.__setattr__(self, "caps", caps)
+
+    def columns(self, shares: Array) -> Array:
+        """The columns `r` of capped distributions `f` (K, d)."""
+        return np.asarray(self.lo + (1.0 - self.lo) * shares / self.prior)
+
+    def shares(self, columns: Array) -> Array:
+        """The capped distributions `f` of columns `r` (K, d)."""
+        return np.asarray(self.prior * (columns - self.lo) / (1.0 - self.lo))
+
+    def fill(self, scores: Array) -> Array:
+        """For each row of `scores` the capped distribution that scores best: a fractional knapsack."""
+        return fill(scores, np.broadcast_to(self.caps, scores.shape), np.ones(len(scores)))
+
+    def costs(self, duals: Array) -> tuple[Array, float]:
+        """`c` and `k` with `duals . r = c . f + k`."""
+        return (1.0 - self.lo) * duals / self.prior, self.lo * float(duals.sum())
+
+    def slack(self, costs: Array, rest: float) -> float:
+        """Room for rounding in `costs . f + rest`."""
+        size = np.abs(costs)
+        return _SLACK * (min(float(size.max()), float(size @ self.caps)) + rest)
+
+    def duals(self, costs: Array) -> Array:
+        """Duals that cost `c . f`, up to a constant."""
+        return np.asarray(costs * self.prior / (1.0 - self.lo))
+
+
+def classes(*features: Array) -> Labels:
+    """Labels 0, 1, ... of inputs that agree in every feature, for the master.
+
+    >>> classes(np.array([0.2, 0.3, 0.2, 0.3]))
+    array([0, 1, 0, 1])
+    """
+    return np.unique(np.column_stack(features), axis=0, return_inverse=True)[1].ravel()
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """`phi(r) = sum_x w_x (P_x r_x)^2`, with `w >= 0`.
+
+    Columns come from linearise-and-sort ascents from many starts and from branch and bound, which also
+    proves the bound. `loose` marks inputs that stand for many smaller ones: for them the bound is linear,
+    which holds whatever they are made of (see `large`).
+    """
+
+    box: Box
+    weights: Array
+    loose: Mask | None = None
+    starts: int = 48
+    quick: int = 512
+    boxes: int = 20_000
+    rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
+
+    def utility(self, columns: Array) -> Array:
+        """`phi` of each row of `columns` (K, d)."""
+        return np.asarray((self.weights * (self.box.prior * columns) ** 2).sum(1))
+
+    def free_duals(self) -> Array:
+        """Duals that prove the free bound, `f^2 <= f g` in every input."""
+        lo, prior = self.box.lo, self.box.prior
+        return np.asarray(self.weights * prior * ((1.0 - lo) * self.box.caps + 2.0 * lo * prior))
+
+    def price(self, duals: Array, exact: bool) -> Priced:
+        """Local maxima of `phi(r) - duals . r`, and a bound by branch and bound, longer if `exact`."""
+        lo, prior = self.box.lo, self.box.prior
+        costs, rest = self.box.costs(duals)
+        q = (1.0 - lo) ** 2 * self.weights
+        c = costs - 2.0 * lo * (1.0 - lo) * self.weights * prior
+        rest = lo * lo * float(self.weights @ prior**2) - rest
+        shares = _climb(self.box, q, c, self.box.fill(self._scores(q, c)))
+        reached = float(_objective(q, c, shares).max())
+        bundles = self._bundles(q, c)
+        if self.loose is not None:
+            reached = -math.inf
+        slack = self.box.slack(c, abs(rest) + float(q.max()))
+        room = self.boxes if exact else self.quick
+        found = branch_and_bound(bundles, reached=reached, tolerance=slack, boxes=room)
+        more = _climb(self.box, q, c, bundles.shares(found.totals))
+        columns = self.box.columns(_distinct(np.vstack([shares, more])))
+        return Priced(columns, self.utility(columns), found.bound + rest + slack)
+
+    def _bundles(self, q: Array, c: Array) -> Bundles:
+        if self.loose is None:
+            return bundled(q, c, self.box.caps)
+        return bundled(
+            np.where(self.loose, 0.0, q), np.where(self.loose, c - q * self.box.caps, c), self.box.caps
+        )
+
+    def _scores(self, q: Array, c: Array) -> Array:
+        """Starting directions: each input pushed in, and noise of every size on the densities `q g - c`."""
+        density = q * self.box.caps - c
+        spread = float(np.ptp(density)) or 1.0
+        size = spread * 10.0 ** self.rng.uniform(-2.5, 0.5, (self.starts, 1))
+        noisy = density + size * self.rng.standard_normal((self.starts, len(c)))
+        pushed = np.arange(len(c)) if len(c) <= _PUSHED else self.rng.choice(len(c), _PUSHED, replace=False)
+        return np.vstack([density, density + spread * np.eye(len(c))[pushed], noisy])
+
+
+def _objective(q: Array, c: Array, shares: Array) -> Array:
+    return np.asarray(((q * shares - c) * shares).sum(1))
+
+
+def _climb(box: Box, q: Array, c: Array, shares: Array) -> Array:
+    """Follow the gradient from vertex to vertex until nothing moves; a convex objective never falls."""
+    for _ in range(30):
+        moved = box.fill(2.0 * q * shares - c)
+        if np.abs(moved - shares).max() < 1e-12:
+            break
+        shares = moved
+    return shares
+
+
+def _distinct(shares: Array) -> Array:
+    keep = np.unique(np.round(shares, 11), axis=0, return_index=True)[1]
+    return shares[np.sort(keep)]
+
+
+@dataclass(frozen=True)
+class Sum:
+    """`phi(r) = (sum_x a_x P_x r_x)^2`: exact.
+
+    `v^2 = max_z 2 z v - z^2` turns the pricing into `max_z h(z) - q z^2`, with `h(z) = max_f (2 q z a - c)
+    . f` convex and piecewise linear. Its pieces are found where they matter: between two known pieces the
+    next one shows at their crossing, if there is one, and a stretch whose chord cannot reach the best value
+    is left alone.
+    """
+
+    box: Box
+    values: Array
+    grid: int = 24
+
+    def utility(self, columns: Array) -> Array:
+        """`phi` of each row of `columns` (K, d)."""
+        return np.asarray((columns @ (self.values * self.box.prior)) ** 2)
+
+    def free_duals(self) -> Array:
+        """Duals that prove `MSE >= Var(X) (1 - (1 - lo)^2)`; the values should be centred."""
+        return self.box.duals((1.0 - self.box.lo) ** 2 * self.values**2)
+
+    def price(self, duals: Array, exact: bool) -> Priced:
+        """Vertices around the maximum of `phi(r) - duals . r`, and the maximum."""
+        lo, values = self.box.lo, self.values
+        mean = float(values @ self.box.prior)
+        costs, rest = self.box.costs(duals)
+        q = (1.0 - lo) ** 2
+        c = costs - 2.0 * lo * (1.0 - lo) * mean * values
+        rest = lo * lo * mean * mean - rest
+        bound, shares = self._sweep(q, c)
+        columns = self.box.columns(_distinct(shares))
+        slack = self.box.slack(c, abs(rest) + q * float(np.abs(values).max()) ** 2)
+        return Priced(columns, self.utility(columns), bound + rest + slack)
+
+    def _sweep(self, q: float, c: Array) -> tuple[float, Array]:
+        """The maximum of `q (a . f)^2 - c . f`, and the vertices met on the way to it."""
+        ends = self.box.fill(np.vstack([-self.values, self.values])) @ self.values
+        z = np.linspace(ends[0], ends[1], self.grid)
+        shares = self.box.fill(2.0 * q * z[:, None] * self.values - c)
+        tolerance = 1e-14 * (q * float(np.abs(ends).max()) ** 2 + float(np.abs(c) @ self.box.prior))
+        bound = math.inf
+        for _ in range(60):
+            slope, base = 2.0 * q * (shares @ self.values), -(shares @ c)
+            best = float((slope**2 / (4.0 * q) + base).max())
+            height = slope * z + base
+            cross, over = _crossings(z, height, slope, base)
+            top = np.where(over > tolerance, _chord_top(q, z, height), -math.inf)
+            bound = min(bound, max(best, float(top.max())) + tolerance)
+            new_z = cross[top > best + tolerance]
+            if not len(new_z):
+                break
+            new = self.box.fill(2.0 * q * new_z[:, None] * self.values - c)
+            order = np.argsort(np.concatenate([z, new_z]), kind="stable")
+            z, shares = np.concatenate([z, new_z])[order], np.vstack([shares, new])[order]
+        return bound, shares
+
+
+def _crossings(z: Array, height: Array, slope: Array, base: Array) -> tuple[Array, Array]:
+    """Where neighbouring pieces cross, and how far the chord of `h` runs above the crossing."""
+    rise = np.diff(slope)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        cross = np.where(rise > 0, -np.diff(base) / rise, z[:-1])
+    cross = np.clip(cross, z[:-1], z[1:])
+    width = np.diff(z)
+    share = np.divide(cross - z[:-1], width, out=np.zeros_like(width), where=width > 0)
+    chord = height[:-1] + share * np.diff(height)
+    return cross, chord - (slope[:-1] * cross + base[:-1])
+
+
+def _chord_top(q: float, z: Array, height: Array) -> Array:
+    """The maximum of `chord of h - q z^2` on each stretch between neighbouring points."""
+    width = np.diff(z)
+    slope = np.divide(np.diff(height), width, out=np.zeros_like(width), where=width > 0)
+    top = np.clip(slope / (2.0 * q), z[:-1], z[1:])
+    return np.asarray(height[:-1] + slope * (top - z[:-1]) - q * top**2)
+
+
+@dataclass(frozen=True)
+class Guess:
+    """`phi(r) = max_x P_x r_x`: exact, one linear problem for every guess."""
+
+    box: Box
+
+    def utility(self, columns: Array) -> Array:
+        """`phi` of each row of `columns` (K, d)."""
+        return np.asarray((self.box.prior * columns).max(1))
+
+    def price(self, duals: Array, exact: bool) -> Priced:
+        """The best column for every guess, and the maximum."""
+        lo = self.box.lo
+        costs, rest = self.box.costs(duals)
+        scores = (1.0 - lo) * np.eye(len(costs)) - costs
+        shares = self.box.fill(scores)
+        values = lo * self.box.prior + (scores * shares).sum(1)
+        columns = self.box.columns(_distinct(shares))
+        slack = self.box.slack(costs, abs(rest) + 1.0)
+        return Priced(columns, self.utility(columns), float(values.max()) - rest + slack)

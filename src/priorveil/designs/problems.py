@@ -1,0 +1,179 @@
+"""A design problem, stated and checked: what is known, what may leak, what is asked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from priorveil.certify import Certifiable, Certificate
+from priorveil.channels import Channel
+from priorveil.designs import robust
+from priorveil.errors import Infeasible, InvalidInput
+from priorveil.mechanisms import Mechanism
+from priorveil.notions import DI, LDP, LIP, Known, Pufferfish, Secrets, known, scenarios
+from priorveil.priors import Array, Budget, Prior, PriorSet
+from priorveil.queries import Convex, Distribution, Guess, Histogram, Sum
+
+AnyQuery = Histogram | Sum | Guess | Convex | Distribution
+Report = Callable[[int, float, float], None]
+
+# How far a float computation of a bound may be off, relatively: bounds are lowered by this.
+SLACK = 1e-12
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is known, what may leak and what is asked."""
+
+    prior: Known
+    budget: Budget
+    query: AnyQuery
+    secret: Secrets
+    notion: Certifiable
+
+    @property
+    def reference(self) -> Prior:
+        """The prior, or the middle of the set."""
+        return self.prior if isinstance(self.prior, Prior) else self.prior.centre
+
+    @property
+    def P(self) -> Array:
+        """The reference prior's probabilities."""
+        return self.reference.probabilities
+
+    @property
+    def box(self) -> bool:
+        """Whether the columns allowed are exactly `lo <= r <= hi`: LIP of the value itself, one prior."""
+        return isinstance(self.notion, LIP) and self.secret is None and isinstance(self.prior, Prior)
+
+    @cached_property
+    def cone(self) -> Array:
+        """The inequalities `A @ column >= 0`."""
+        return self.notion.inequalities(self.budget, self.prior, self.secret)
+
+    @property
+    def epsilon(self) -> float:
+        """The smaller side: what pairwise notions use."""
+        return min(self.budget.lower, self.budget.upper)
+
+    @cached_property
+    def no_report(self) -> float:
+        """The error of the prior alone; over a set of priors, at worst."""
+        nothing = Channel(np.ones((len(self.prior), 1)))
+        return self.error(nothing)
+
+    @cached_property
+    def floor(self) -> float:
+        """A lower bound that costs nothing: the free one for LIP, and for LDP, which is stricter."""
+        contained = (
+            isinstance(self.notion, LIP | LDP) and self.secret is None and isinstance(self.prior, Prior)
+        )
+        if not contained:
+            return 0.0
+        return self.query.floor(self.reference, self.budget) * (1 - SLACK)
+
+    def error(self, channel: Channel) -> float:
+        """The expected error of a channel; over a set of priors, a proven bound on the worst one.
+
+        For `Distribution` the variance is taken at the middle of the set: it is local to a prior.
+        """
+        if isinstance(self.prior, Prior) or isinstance(self.query, Distribution):
+            return self.query.error(channel, self.reference)
+        if self.prior.members:
+            return max(self.query.error(channel, p) for p in self.prior.members)
+        columns = channel.alive().matrix.T
+        return self.task().worst(columns, self.prior.best, self.P, 1e-10).bound
+
+    def task(self) -> robust.Task:
+        """The query as the robust design knows it."""
+        if isinstance(self.query, Guess):
+            return robust.Guessed()
+        if isinstance(self.query, Sum):
+            return robust.Squared((self.query.weight * np.array(self.query.values))[None])
+        if isinstance(self.query, Histogram):
+            return robust.Squared(np.eye(len(self.prior)))
+        raise Infeasible(
+            f"{type(self.query).__name__} is designed for one prior: give a Prior, not a PriorSet"
+        )
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How far to go: the share of the gain left unproven, seconds, and whom to tell (round, error, bound)."""
+
+    target: float = 1e-7
+    seconds: float = 60.0
+    progress: Report | None = None
+    should_stop: Callable[[], bool] | None = None
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A certified answer to a problem, before it becomes a plan."""
+
+    mechanism: Mechanism
+    certificate: Certificate
+    expected: float
+    bound: float
+    method: str
+    why: str
+
+
+def posed(
+    prior: Known | Sequence[float],
+    epsilon: float | Budget,
+    query: AnyQuery,
+    secret: Secrets = None,
+    notion: Certifiable | None = None,
+) -> Problem:
+    """The problem, or a clear refusal of what makes no sense."""
+    prior, budget, notion = known(prior), Budget.of(epsilon), LIP() if notion is None else notion
+    if not isinstance(notion, LIP | LDP | Pufferfish | DI):
+        raise InvalidInput("notion", notion, "design for LIP(), LDP(), Pufferfish() or DI(): those are cones")
+    if not isinstance(query, Histogram | Sum | Guess | Convex | Distribution):
+        raise InvalidInput(
+            "query", query, "give Histogram(), Sum(values), Guess(), Convex(gain) or Distribution()"
+        )
+    for side in ("lower", "upper"):
+        if getattr(budget, side) <= 0:
+            raise InvalidInput(
+                f"epsilon {side}", getattr(budget, side), "with zero no report says anything: give more"
+            )
+    if not isinstance(notion, LIP) and not budget.symmetric and math.isinf(min(budget.lower, budget.upper)):
+        raise InvalidInput(
+            "epsilon", budget, f"{type(notion).__name__} has one level: give one finite number"
+        )
+    _require_query_fits(query, prior)
+    _require_secret_fits(secret, prior)
+    return Problem(prior, budget, query, secret, notion)
+
+
+def _require_query_fits(query: AnyQuery, prior: Known) -> None:
+    reference = prior if isinstance(prior, Prior) else prior.centre
+    if isinstance(query, Sum):
+        query.scores(reference)
+    if isinstance(query, Convex):
+        query.require_convex(len(reference))
+
+
+def _require_secret_fits(secret: Secrets, prior: Known) -> None:
+    if secret is None:
+        return
+    for s in scenarios(secret):
+        if s.rows.shape[1] != len(prior):
+            raise InvalidInput(
+                "secret", s.rows.shape, f"its rows need {len(prior)} numbers, one for each value"
+            )
+        if isinstance(prior, Prior):
+            s.require_fits(prior)
+
+
+def require_one_prior(problem: Problem, method: str) -> Prior:
+    """The prior, where a method works for one alone."""
+    if isinstance(problem.prior, PriorSet):
+        raise Infeasible(f"method='{method}' is for one prior: use method='columns' for a set of priors")
+    return problem.prior

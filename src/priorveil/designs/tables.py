@@ -1,0 +1,205 @@
+"""Designs that are written out as tables: closed forms, and the engine."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from priorveil.channels import Channel
+from priorveil.designs import boxes, closed, cones, programs, robust
+from priorveil.designs.columns import Progress, Solution, solve
+from priorveil.designs.distribution import DistributionDesign, distribution
+from priorveil.designs.distribution import solve as solve_distribution
+from priorveil.designs.problems import SLACK, Draft, Limits, Problem
+from priorveil.designs.rounding import certified_table
+from priorveil.errors import Infeasible, TooLarge
+from priorveil.mechanisms import Table
+from priorveil.notions import LDP
+from priorveil.priors import Array, Prior
+from priorveil.queries import Convex, Distribution, Guess, Histogram, Sum
+
+_ENUMERATED = 14  # box polytopes up to this size are listed corner by corner
+_LDP_ENUMERATED = 12
+_SUBSETS = 5_000  # subset selection with more outputs than this is not written out as a table
+
+
+def table_draft(problem: Problem, Q: Array, bound: float, method: str, why: str) -> Draft:
+    """The certified table nearest to `Q`, with its own error."""
+    weights, proof = certified_table(Q, problem.prior, problem.budget, problem.secret, problem.notion)
+    table = Table(weights)
+    expected = problem.error(Channel(table.matrix))
+    lower = min(max(problem.floor, bound - SLACK * abs(bound)), expected)
+    return Draft(table, proof, expected, lower, method, why)
+
+
+def closed_form(problem: Problem) -> Draft:
+    """The closed form that fits, or an error that says which conditions one has."""
+    d = len(problem.prior)
+    if d == 1:
+        return table_draft(problem, np.ones((1, 1)), problem.no_report, "closed", "there is only one value")
+    if problem.box and closed.heavy(problem.P, problem.budget.lo, problem.budget.hi).all():
+        Q = closed.rr_lip(problem.P, problem.budget.lo, problem.budget.hi)
+        why = "every value is likely enough for Theorem 3, which is then optimal for every query"
+        return _optimal(problem, Q, why)
+    if d == 2:
+        why = "two values: the two extreme columns are optimal for every query"
+        return _optimal(problem, closed.binary(problem.cone), why)
+    if isinstance(problem.notion, LDP):
+        return _ldp_closed(problem)
+    least = float(problem.P.min())
+    raise Infeasible(
+        f"no closed form fits: Theorem 3 needs every probability to be at least {problem.budget.tau:.4g} "
+        f"(the smallest is {least:.4g}), no secret and one prior; use method='columns' or 'arc'"
+    )
+
+
+def _optimal(problem: Problem, Q: Array, why: str) -> Draft:
+    """A channel that no other can beat: its own error is the bound."""
+    best = problem.error(Channel.from_weights(np.maximum(Q, 0.0)))
+    if not isinstance(problem.prior, Prior) and not problem.prior.members:
+        best = 0.0  # over a polytope of priors `error` is an over-estimate, and proves nothing from below
+    return table_draft(problem, Q, best, "closed", why)
+
+
+def _ldp_closed(problem: Problem) -> Draft:
+    """The better of k-ary randomised response and subset selection."""
+    d, epsilon = len(problem.prior), problem.epsilon
+    size = closed.best_subset_size(problem.P, epsilon)
+    sizes = {1, size if math.comb(d, size) <= _SUBSETS else 1}
+    drafts = []
+    for k in sorted(sizes):
+        Q = closed.k_rr(d, epsilon) if k == 1 else closed.subset_selection(d, epsilon, k)
+        why = "k-ary randomised response" if k == 1 else f"subset selection with subsets of {k}"
+        drafts.append(table_draft(problem, Q, 0.0, "closed", f"LDP: {why}"))
+    return min(drafts, key=lambda draft: draft.expected)
+
+
+def engine(problem: Problem, limits: Limits) -> Draft:
+    """The best channel that column generation (or enumeration) finds, with its proven bound."""
+    if isinstance(problem.query, Distribution):
+        return _learning(problem, limits)
+    if not isinstance(problem.prior, Prior):
+        return _robust(problem, limits)
+    found, how = _box(problem, limits) if problem.box else _general(problem, limits)
+    Q = (found.columns * found.weights[:, None]).T
+    bound = problem.query.ceiling(problem.reference) - found.bound
+    return table_draft(problem, Q, bound, "columns", how)
+
+
+def _told(problem: Problem, limits: Limits) -> Progress | None:
+    """Progress in errors, from an engine that speaks of utilities."""
+    tell, query = limits.progress, problem.query
+    if tell is None or isinstance(query, Distribution):
+        return tell
+    ceiling = query.ceiling(problem.reference)
+    return lambda count, value, bound: tell(count, ceiling - value, ceiling - bound)
+
+
+def _options(problem: Problem, limits: Limits) -> boxes.Limits:
+    return {
+        "target": limits.target,
+        "time_limit": limits.seconds,
+        "progress": _told(problem, limits),
+        "should_stop": limits.should_stop,
+    }
+
+
+def _box(problem: Problem, limits: Limits) -> tuple[Solution, str]:
+    """The engine on `lo <= r <= hi`."""
+    P, lo, hi, query = problem.P, problem.budget.lo, problem.budget.hi, problem.query
+    options = _options(problem, limits)
+    if isinstance(query, Histogram):
+        return _described(boxes.best_histogram(P, lo, hi, **options))
+    if isinstance(query, Sum):
+        return _described(boxes.best_sum(P, query.scores(problem.reference), lo, hi, **options))
+    if isinstance(query, Guess):
+        return _described(boxes.best_guess(P, lo, hi, **options))
+    if len(P) <= _ENUMERATED:
+        return _enumerated(problem, cones.box_rays(P, lo, hi))
+    return _generated(problem, limits)
+
+
+def _general(problem: Problem, limits: Limits) -> tuple[Solution, str]:
+    """The engine on any cone: all its extreme rays if they can be listed, generated ones otherwise."""
+    try:
+        return _enumerated(problem, _rays(problem))
+    except TooLarge:
+        return _generated(problem, limits)
+
+
+def _rays(problem: Problem) -> Array:
+    if isinstance(problem.notion, LDP):
+        if len(problem.prior) > _LDP_ENUMERATED:
+            raise TooLarge(f"LDP on {len(problem.prior)} values has too many extreme columns to list")
+        return cones.staircase_rays(problem.P, problem.epsilon)
+    return cones.extreme_rays(problem.cone, problem.P)
+
+
+def _enumerated(problem: Problem, rays: Array) -> tuple[Solution, str]:
+    prior, query = problem.reference, problem.query
+    assert not isinstance(query, Distribution)
+    found = cones.best_mixture(rays, lambda columns: query.utility(columns, prior))
+    return found, f"exact: one linear programme over all {len(rays)} extreme columns"
+
+
+def _generated(problem: Problem, limits: Limits) -> tuple[Solution, str]:
+    """Column generation with small linear programmes for pricing."""
+    A, P, query, prior = problem.cone, problem.P, problem.query, problem.reference
+    options = _options(problem, limits)
+    if isinstance(query, Guess):
+        found = solve(programs.peaks(A, P, P[None]), np.ones((1, len(P))), **options)
+    elif isinstance(query, Convex):
+        gains = programs.convex(A, P, lambda columns: query.utility(columns, prior))
+        found = solve(gains, np.ones((1, len(P))), **options)
+    else:
+        scores = query.scores(prior)[None] if isinstance(query, Sum) else np.eye(len(P))
+        pricing = programs.squares(A, P, scores * P, np.repeat(P[None], len(scores), axis=0))
+        found = solve(pricing, np.ones((1, len(P))), **options)
+    return _described(found)
+
+
+def _described(found: Solution) -> tuple[Solution, str]:
+    state = "proven" if found.converged else "stopped early"
+    return (
+        found,
+        f"column generation, {found.iterations} rounds, {state}: gap {max(found.gap, 0.0):.2g} of the gain",
+    )
+
+
+def _robust(problem: Problem, limits: Limits) -> Draft:
+    """The least error under the worst prior of a set."""
+    sets, task = problem.prior, problem.task()
+    assert not isinstance(sets, Prior)
+    if sets.members:
+        priors = np.array([p.probabilities for p in sets.members])
+        found = robust.robust_design(problem.cone, priors, task, time_limit=limits.seconds)
+    else:
+        start = np.vstack([problem.P, sets.vertices()[:64]])
+        found = robust.robust_over(problem.cone, sets.best, start, task, time_limit=limits.seconds)
+    state = "proven" if found.converged else "stopped early"
+    return table_draft(
+        problem, found.channel, found.lower_bound, "columns", f"robust over the set of priors, {state}"
+    )
+
+
+def _learning(problem: Problem, limits: Limits) -> Draft:
+    """The A-optimal channel for learning the distribution."""
+    if problem.box:
+        found = distribution(
+            problem.P,
+            problem.budget.lo,
+            problem.budget.hi,
+            target=max(limits.target, 1e-6),
+            time_limit=limits.seconds,
+            progress=limits.progress,
+            should_stop=limits.should_stop,
+        )
+    else:
+        found = solve_distribution(problem.P, _rays(problem))
+    Q = (found.columns * found.weights[:, None]).T
+    return table_draft(problem, Q, found.bound, "columns", _learnt(found))
+
+
+def _learnt(found: DistributionDesign) -> str:
+    return f"A-optimal for learning the distribution, {len(found.weights)} reports, gap {max(found.gap, 0.0):.2g}"

@@ -1,0 +1,180 @@
+"""The nouns as JSON and back: what a plan file is made of.
+
+Integers that a sampler or a certificate looks at, and all real numbers, are written as strings: `"4611686018427387904"`,
+`"0.1"`. So a document has one canonical text (sorted keys, no spaces, UTF-8) in every language, and its SHA-256 is
+its name. Strings of real numbers are Python's shortest ones, which read back to the same float.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from priorveil.certify import Certifiable, Certificate
+from priorveil.errors import InvalidInput, PlanError
+from priorveil.notions import DI, LDP, LIP, Known, Pufferfish, Secrets, scenarios
+from priorveil.priors import Budget, Label, Prior, PriorSet, Secret
+from priorveil.queries import Distribution, Guess, Histogram, Sum
+
+Json = Any  # a value of the json module
+AnyQuery = Histogram | Sum | Guess | Distribution
+
+
+def canonical(document: Mapping[str, Json]) -> bytes:
+    """The one text of a document.
+
+    >>> canonical({"b": [1, "x"], "a": None})
+    b'{"a":null,"b":[1,"x"]}'
+    """
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return text.encode("utf-8")
+
+
+def content_id(document: Mapping[str, Json]) -> str:
+    """The SHA-256 of a document's canonical text, without its own `id`.
+
+    >>> content_id({"a": 1}) == content_id({"id": "anything", "a": 1})
+    True
+    """
+    return hashlib.sha256(canonical({k: v for k, v in document.items() if k != "id"})).hexdigest()
+
+
+def real(number: float) -> str:
+    """A float as a string that reads back to the same float.
+
+    >>> real(0.1), real(float("inf"))
+    ('0.1', 'inf')
+    """
+    return repr(float(number))
+
+
+def reading(field: str, read: Callable[[], Any]) -> Any:
+    """What `read` returns; whatever goes wrong in it is a `PlanError` that names the field."""
+    try:
+        return read()
+    except PlanError:
+        raise
+    except InvalidInput as error:
+        raise PlanError(field, str(error)) from error
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError, ZeroDivisionError) as error:
+        raise PlanError(field, f"cannot be read ({type(error).__name__}: {error})") from error
+
+
+def prior_document(prior: Known) -> Json:
+    """What is known, as JSON."""
+    if isinstance(prior, Prior):
+        return {"kind": "fixed", "weights": [str(w) for w in prior.weights]}
+    if prior.kind == "finite":
+        return {"kind": "finite", "members": [[str(w) for w in p.weights] for p in prior.members]}
+    parameters = prior.parameters
+    if prior.kind == "interval":
+        return {"kind": "interval", **{side: _reals(parameters[side]) for side in ("lower", "upper")}}
+    return {
+        "kind": "ball",
+        "weights": [str(w) for w in prior.centre.weights],
+        "radius": _reals([parameters["radius"]])[0],
+    }
+
+
+def read_prior(document: Json, labels: Sequence[Label]) -> Known:
+    """What is known, from JSON.
+
+    >>> read_prior(prior_document(Prior({"a": 0.25, "b": 0.75})), ["a", "b"])
+    Prior({'a': 0.25, 'b': 0.75})
+    """
+    kind = document["kind"]
+    if kind == "fixed":
+        return _weighted(document["weights"], labels)
+    if kind == "finite":
+        return PriorSet([_weighted(w, labels) for w in document["members"]])
+    if kind == "interval":
+        lower, upper = ([float(v) for v in document[side]] for side in ("lower", "upper"))
+        return PriorSet.interval(lower, upper, labels)
+    if kind == "ball":
+        return PriorSet.ball(_weighted(document["weights"], labels), float(document["radius"]))
+    raise ValueError(f"unknown kind {kind!r}")
+
+
+def _weighted(weights: Sequence[str], labels: Sequence[Label]) -> Prior:
+    return Prior.from_counts([int(w) for w in weights], labels)
+
+
+def _reals(numbers: object) -> list[str]:
+    listed = list(numbers) if isinstance(numbers, Sequence) else []
+    return [real(float(v)) for v in listed if isinstance(v, Fraction)]
+
+
+def secret_document(secret: Secrets) -> Json:
+    """The secrets, as JSON: one entry per scenario, none if the value itself is the secret."""
+    if secret is None:
+        return None
+    return [
+        {"labels": list(s.labels), "rows": [[real(v) for v in row] for row in s.rows]}
+        for s in scenarios(secret)
+    ]
+
+
+def read_secret(document: Json) -> Secrets:
+    """The secrets, from JSON."""
+    if document is None:
+        return None
+    read = [Secret(np.array([[float(v) for v in row] for row in s["rows"]]), s["labels"]) for s in document]
+    return read[0] if len(read) == 1 else read
+
+
+def budget_document(budget: Budget) -> Json:
+    """The budget, as JSON."""
+    return {"lower": real(budget.lower), "upper": real(budget.upper)}
+
+
+def read_budget(document: Json) -> Budget:
+    """The budget, from JSON."""
+    return Budget(float(document["lower"]), float(document["upper"]))
+
+
+def notion_document(notion: Certifiable) -> Json:
+    """The notion, as JSON."""
+    pairs = notion.pairs if isinstance(notion, Pufferfish) else None
+    return {
+        "name": type(notion).__name__,
+        **({"pairs": [list(p) for p in pairs]} if pairs is not None else {}),
+    }
+
+
+def read_notion(document: Json) -> Certifiable:
+    """The notion, from JSON."""
+    plain: dict[str, Certifiable] = {"LIP": LIP(), "LDP": LDP(), "DI": DI()}
+    if document["name"] == "Pufferfish":
+        return Pufferfish(document.get("pairs"))
+    return plain[document["name"]]
+
+
+def query_document(query: object) -> Json:
+    """The query, as JSON; a convex gain is code, which no file should carry."""
+    if isinstance(query, Sum):
+        values = [real(v) for v in query.values]
+        return {"name": "Sum", "values": values, "weight": real(query.weight), "offset": real(query.offset)}
+    if isinstance(query, Histogram | Guess | Distribution):
+        return {"name": type(query).__name__}
+    raise InvalidInput("query", query, "a plan for a user-given gain cannot be saved: the gain is code")
+
+
+def read_query(document: Json) -> AnyQuery:
+    """The query, from JSON."""
+    plain: dict[str, AnyQuery] = {"Histogram": Histogram(), "Guess": Guess(), "Distribution": Distribution()}
+    if document["name"] == "Sum":
+        values = [float(v) for v in document["values"]]
+        return Sum(values, float(document["weight"]), float(document["offset"]))
+    return plain[document["name"]]
+
+
+def certificate_document(certificate: Certificate) -> Json:
+    """The certificate, as JSON."""
+    c = certificate
+    levels = {"lip_lower": c.lip_lower, "lip_upper": c.lip_upper, "ldp": c.ldp, "level": c.level}
+    return {"notion": c.notion, **{name: real(level) for name, level in levels.items()}}

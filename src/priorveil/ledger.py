@@ -1,0 +1,150 @@
+"""The ledger: what several reports about the same person leak together.
+
+Levels of LIP do **not** add up: the lift of a pair of reports is `r1 r2 / E[r1 r2]`, which can leak more than the sum of
+its parts. Where the joint channel is small it is measured; otherwise a bound is used that is proven for the value
+itself. For a latent secret no function of the levels is sound, so without the joint channel the ledger refuses.
+Repeating an answer that was already given costs nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from priorveil.channels import Channel
+from priorveil.errors import BudgetExceeded, Infeasible, InvalidInput, TooLarge
+from priorveil.notions import Known, Secrets, known, leakage
+from priorveil.plans import Plan
+from priorveil.priors import Budget, Prior
+
+_CELLS = 2_000_000  # a joint channel with more entries is not written out
+_ROUNDED = 1e-9  # joint levels are measured in floats: they are raised by this, relatively
+
+
+@dataclass(frozen=True)
+class Level:
+    """What has been spent: LIP for the secret (both sides), LDP for the value itself; `exact` if it was measured."""
+
+    lip_lower: float = 0.0
+    lip_upper: float = 0.0
+    ldp: float = 0.0
+    exact: bool = True
+
+    @property
+    def lip(self) -> float:
+        """The larger of the two sides."""
+        return max(self.lip_lower, self.lip_upper)
+
+
+@dataclass(frozen=True)
+class Spent:
+    """One plan that was answered: its id and its certified levels."""
+
+    plan: str
+    lip: float
+    ldp: float
+
+
+class Ledger:
+    """Remembers what one person has answered, and what it leaks together.
+
+    Arguments: the `prior` (or set of priors) and `secret` against which leakage is measured; `limit`, the most that may be
+    spent: a number or a `Budget` for LIP.
+
+    >>> import priorveil as pv
+    >>> prior = pv.Prior([0.5, 0.5])
+    >>> ledger = Ledger(prior, limit=1.2)
+    >>> plan = pv.design(prior, epsilon=0.5, query=pv.Histogram())
+    >>> ledger.spend(plan).lip <= 0.5 + 1e-6, ledger.spend(plan).lip <= 0.5 + 1e-6  # a repeated answer is free
+    (True, True)
+    """
+
+    def __init__(self, prior: Known, secret: Secrets = None, limit: float | Budget | None = None) -> None:
+        self.prior = known(prior)
+        self.secret = secret
+        self.limit = None if limit is None else Budget.of(limit)
+        self.spent: tuple[Spent, ...] = ()
+        self._joint: Channel | None = Channel(np.ones((len(self.prior), 1)), self.prior.labels)
+        self._level = Level()
+
+    @property
+    def level(self) -> Level:
+        """What all the answers so far leak together."""
+        return self._level
+
+    def would(self, plan: Plan) -> Level:
+        """What the level would be after answering this plan; nothing is spent."""
+        return self._after(plan)[1]
+
+    def spend(self, plan: Plan) -> Level:
+        """Answer a plan: the new level, or `BudgetExceeded` with nothing spent. Answering it again is free."""
+        joint, level = self._after(plan)
+        if self.limit is not None and (
+            level.lip_lower > self.limit.lower or level.lip_upper > self.limit.upper
+        ):
+            raise BudgetExceeded(
+                f"answering would leak {level.lip_lower:.4g} downwards and {level.lip_upper:.4g} upwards, the limit is "
+                f"{self.limit.lower:.4g} and {self.limit.upper:.4g}: repeat an old answer, or do not answer"
+            )
+        if not self._knows(plan):
+            self.spent = (*self.spent, Spent(plan.id, plan.certificate.lip, plan.certificate.ldp))
+        self._joint, self._level = joint, level
+        return level
+
+    def _knows(self, plan: Plan) -> bool:
+        return any(entry.plan == plan.id for entry in self.spent)
+
+    def _after(self, plan: Plan) -> tuple[Channel | None, Level]:
+        if plan.labels != self.prior.labels:
+            raise InvalidInput("plan", plan.labels, "it is about other values than this ledger's prior")
+        if self._knows(plan):
+            return self._joint, self._level
+        joint = self._beside(plan)
+        if joint is not None:
+            return joint, self._measured(joint, plan)
+        return None, self._bounded(plan)
+
+    def _beside(self, plan: Plan) -> Channel | None:
+        """The joint channel of everything answered and this plan, or None if it is too large to write out."""
+        if self._joint is None:
+            return None
+        try:
+            after = plan.channel
+            if (
+                self._joint.shape[0] * self._joint.shape[1] * after.shape[1] > _CELLS
+                or plan.mechanism.kind == "arc"
+            ):
+                return None
+            return self._joint.beside(after)
+        except TooLarge:
+            return None
+
+    def _measured(self, joint: Channel, plan: Plan) -> Level:
+        """Levels of the joint channel, raised by what floats may hide; a single plan's are its certificate's."""
+        c = plan.certificate
+        if not self.spent and plan.prior == self.prior and plan.secret is self.secret:
+            return Level(c.lip_lower, c.lip_upper, c.ldp)
+        found = leakage(joint, self.prior, self.secret)
+        lower, upper, ldp = (
+            side + _ROUNDED * (1 + side) for side in (found.lip_lower, found.lip_upper, found.ldp)
+        )
+        return Level(lower, upper, ldp)
+
+    def _bounded(self, plan: Plan) -> Level:
+        """The bound for the value itself: `min(2 sum - max, sum of LDP levels)`, on both sides."""
+        if self.secret is not None:
+            raise Infeasible(
+                "for a latent secret levels cannot be added, and the joint channel is too large to measure: "
+                "answer fewer questions, or use plans with fewer reports"
+            )
+        lips = [entry.lip for entry in self.spent] + [self._own_level(plan)]
+        ldp = math.fsum(entry.ldp for entry in self.spent) + plan.certificate.ldp
+        lip = min(2 * math.fsum(lips) - max(lips), ldp)
+        return Level(lip, lip, min(ldp, 2 * lip), exact=False)
+
+    def _own_level(self, plan: Plan) -> float:
+        """The plan's level under this ledger's prior: its certificate's if the priors agree, else its LDP level."""
+        same = plan.prior == self.prior if isinstance(self.prior, Prior) else plan.prior is self.prior
+        return plan.certificate.lip if same and plan.secret is None else plan.certificate.ldp

@@ -1,0 +1,302 @@
+"""Learning a distribution: the A-optimal design, its bound, and what no channel can do."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import scipy.optimize
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from priorveil.designs.distribution import box_vertices, distribution, solve
+from priorveil.designs.information import (
+    free_bound,
+    information_bound,
+    random_order_variance,
+    uniform_variance,
+)
+from priorveil.designs.pricing import Box
+from priorveil.errors import Infeasible, NotIdentifiable
+from priorveil.queries import variance
+
+SKEWED = np.array([0.025, 0.025, 0.025, 0.025, 0.9])
+budgets = st.sampled_from([0.1, 0.5, 1.0, 1.5, 2.0, 3.0])
+seeds = st.integers(0, 10**6)
+
+
+def priors(seed: int, low: int = 2, high: int = 6) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(low, high + 1))
+    return rng.dirichlet(np.full(d, rng.choice([0.5, 1.0, 4.0]))) * 0.99 + 0.01 / d
+
+
+def box(epsilon: float) -> tuple[float, float]:
+    return math.exp(-epsilon), math.exp(epsilon)
+
+
+def channel_of(columns: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    return (columns * weights[:, None]).T
+
+
+def randomized_response(d: int, epsilon: float) -> np.ndarray:
+    return (np.ones((d, d)) + (math.exp(epsilon) - 1) * np.eye(d)) / (math.exp(epsilon) + d - 1)
+
+
+def subset_selection(d: int, epsilon: float, size: int) -> np.ndarray:
+    subsets = itertools.combinations(range(d), size)
+    Q = np.array([[math.exp(epsilon) if x in s else 1.0 for x in range(d)] for s in subsets]).T
+    return Q / Q.sum(1, keepdims=True)
+
+
+def reference(columns: np.ndarray) -> float:
+    """The least variance over mixtures of `columns`, by a general solver that shares nothing with ours."""
+    Z = (columns - 1) @ np.linalg.svd(np.ones((1, columns.shape[1])))[2][1:].T
+    scale = np.abs(Z).max()
+    Z = Z / scale
+    rows = np.vstack([Z.T, np.ones(len(Z))])
+    side = np.eye(len(rows))[-1]
+    start = scipy.optimize.linprog(
+        np.r_[np.zeros(len(Z)), -1.0],
+        A_ub=np.hstack([-np.eye(len(Z)), np.ones((len(Z), 1))]),
+        b_ub=np.zeros(len(Z)),
+        A_eq=np.hstack([rows, np.zeros((len(rows), 1))]),
+        b_eq=side,
+    ).x[:-1]
+
+    def spread(weights: np.ndarray) -> tuple[float, np.ndarray]:
+        N = np.linalg.inv(Z.T @ (Z * weights[:, None]))
+        return float(np.trace(N)), -((Z @ N) ** 2).sum(1)
+
+    found = scipy.optimize.minimize(
+        spread,
+        start,
+        jac=True,
+        bounds=[(1e-12, 1)] * len(Z),
+        constraints={"type": "eq", "fun": lambda lam: rows @ lam - side, "jac": lambda lam: rows},
+        method="SLSQP",
+        options={"maxiter": 500, "ftol": 1e-10},
+    )
+    return float(found.fun / scale**2)
+
+
+def random_channel(prior: np.ndarray, lo: float, hi: float, rng: np.random.Generator) -> np.ndarray:
+    """A valid channel: mix random stochastic columns with the constant one until every lift fits."""
+    d = len(prior)
+    Q = rng.dirichlet(np.full(int(rng.integers(d, 3 * d)), 0.3), size=d)
+    Q = Q[:, prior @ Q > 0]
+    lift = Q / (prior @ Q) - 1
+    share = min(1.0, (hi - 1) / lift.max(), (1 - lo) / -lift.min())
+    return (1 + share * lift) * (prior @ Q)
+
+
+class TestVariance:
+    def test_known_figures(self) -> None:
+        assert variance(randomized_response(6, 1.0), np.full(6, 1 / 6)) == pytest.approx(16.8, abs=0.05)
+        assert variance(randomized_response(5, 1.0), SKEWED) == pytest.approx(11.6, abs=0.05)
+
+    @given(seeds)
+    def test_truth_is_multinomial(self, seed: int) -> None:
+        P = priors(seed)
+        assert variance(np.eye(len(P)), P) == pytest.approx(1 - P @ P)
+
+    @given(seeds)
+    def test_is_the_inverse_information_less_the_prior(self, seed: int) -> None:
+        P = priors(seed)
+        Q = np.random.default_rng(seed).dirichlet(np.ones(len(P) + 2), size=len(P))
+        J = (Q / (P @ Q)) @ Q.T
+        assert variance(Q, P) == pytest.approx(np.trace(np.linalg.inv(J)) - P @ P, rel=1e-6)
+
+    @given(seeds)
+    def test_post_processing_never_helps(self, seed: int) -> None:
+        P, rng = priors(seed), np.random.default_rng(seed)
+        Q = rng.dirichlet(np.ones(len(P) + 2), size=len(P))
+        T = rng.dirichlet(np.ones(len(P) + 1), size=Q.shape[1])
+        assert variance(Q @ T, P) >= variance(Q, P) * (1 - 1e-9)
+
+    def test_infinite_where_reports_do_not_tell(self) -> None:
+        P = np.full(3, 1 / 3)
+        assert variance(np.array([[0.9, 0.1], [0.5, 0.5], [0.1, 0.9]]), P) == math.inf
+        assert variance(np.array([[0.9, 0.05, 0.05], [0.2, 0.4, 0.4], [0.5, 0.25, 0.25]]), P) == math.inf
+
+    def test_outputs_of_probability_zero_do_not_matter(self) -> None:
+        Q = randomized_response(4, 1.0)
+        P = np.full(4, 0.25)
+        assert variance(np.hstack([Q, np.zeros((4, 2))]), P) == pytest.approx(variance(Q, P))
+
+
+class TestExact:
+    def test_published_figures(self) -> None:
+        assert distribution(np.full(6, 1 / 6), *box(1.0)).variance == pytest.approx(4.8, abs=0.05)
+        assert distribution(SKEWED, *box(1.0)).variance == pytest.approx(5.8, abs=0.05)
+
+    @given(seeds, budgets)
+    @settings(max_examples=25, deadline=None)
+    def test_matches_a_reference_solver(self, seed: int, epsilon: float) -> None:
+        P = priors(seed)
+        ours = distribution(P, *box(epsilon))
+        theirs = reference(box_vertices(Box(P, *box(epsilon))))
+        assert ours.variance <= theirs * (1 + 1e-4)
+        assert ours.bound <= theirs * (1 + 1e-7)
+
+    @given(seeds, budgets, budgets)
+    @settings(max_examples=60, deadline=None)
+    def test_is_a_channel_within_its_budget(self, seed: int, lower: float, upper: float) -> None:
+        P, lo, hi = priors(seed, high=8), math.exp(-lower), math.exp(upper)
+        found = distribution(P, lo, hi)
+        Q = channel_of(found.columns, found.weights)
+        assert np.allclose(Q.sum(1), 1, atol=1e-12)
+        assert found.columns.min() >= lo * (1 - 1e-12)
+        assert found.columns.max() <= hi * (1 + 1e-12)
+        assert variance(Q, P) == pytest.approx(found.variance, rel=1e-9)
+        assert found.converged
+        assert found.gap <= 1e-4
+        assert len(found.weights) <= len(P) * (len(P) + 1) // 2
+
+    @given(seeds, budgets)
+    @settings(max_examples=40, deadline=None)
+    def test_never_above_local_differential_privacy(self, seed: int, epsilon: float) -> None:
+        P = priors(seed)
+        d = len(P)
+        best = min(variance(subset_selection(d, epsilon, size), P) for size in range(1, d))
+        assert distribution(P, *box(epsilon)).variance <= best * (1 + 1e-9)
+
+    def test_one_sided_budget_is_the_truth_or_a_fresh_draw(self) -> None:
+        P, lo = np.array([0.5, 0.3, 0.15, 0.05]), math.exp(-1.0)
+        found = distribution(P, lo, math.inf)
+        assert found.variance == pytest.approx((1 - P @ P) / (1 - lo) ** 2)
+        assert found.gap == 0.0
+
+
+class TestSolve:
+    def test_scale_of_columns_does_not_matter(self) -> None:
+        vertices = box_vertices(Box(SKEWED, *box(1.0)))
+        scaled = vertices * np.linspace(0.1, 7, len(vertices))[:, None]
+        assert solve(SKEWED, scaled).variance == pytest.approx(solve(SKEWED, vertices).variance, rel=1e-5)
+
+    def test_ldp_cone_from_its_rays(self) -> None:
+        """For equal inputs subset selection of the best size is the best LDP channel."""
+        d, epsilon = 5, 1.0
+        P = np.full(d, 1 / d)
+        rays = np.array([r for r in itertools.product([1.0, math.e], repeat=d) if len(set(r)) > 1])
+        best = min(variance(subset_selection(d, epsilon, size), P) for size in range(1, d))
+        assert solve(P, rays).variance == pytest.approx(best, rel=1e-5)
+
+    def test_refuses_columns_that_cannot_tell(self) -> None:
+        with pytest.raises(NotIdentifiable):
+            solve(np.full(3, 1 / 3), np.array([[1.0, 1, 2], [2, 2, 1.0]]))
+
+    def test_refuses_columns_that_make_no_channel(self) -> None:
+        with pytest.raises(Infeasible):
+            solve(np.full(3, 1 / 3), np.array([[2.0, 1, 1], [2, 1.5, 1], [1.5, 1.4, 1], [3, 1, 0.5]]))
+
+
+class TestBound:
+    @given(seeds, budgets)
+    @settings(max_examples=40, deadline=None)
+    def test_no_channel_beats_it(self, seed: int, epsilon: float) -> None:
+        P, rng = priors(seed, high=9), np.random.default_rng(seed)
+        lo, hi = box(epsilon)
+        relaxed, exact = information_bound(P, lo, hi), distribution(P, lo, hi)
+        assert free_bound(P, lo, hi) <= relaxed <= exact.variance * (1 + 1e-9)
+        for _ in range(5):
+            assert exact.bound <= variance(random_channel(P, lo, hi, rng), P) * (1 + 1e-9)
+
+    @given(seeds, budgets)
+    @settings(max_examples=40, deadline=None)
+    def test_is_close(self, seed: int, epsilon: float) -> None:
+        P = priors(seed, high=8)
+        assert information_bound(P, *box(epsilon)) >= 0.8 * distribution(P, *box(epsilon)).variance
+
+    @pytest.mark.parametrize("d", [2, 3, 5, 8])
+    @pytest.mark.parametrize("epsilon", [0.2, 1.0, 2.5])
+    def test_equal_inputs_in_closed_form(self, d: int, epsilon: float) -> None:
+        exact = solve(np.full(d, 1 / d), box_vertices(Box(np.full(d, 1 / d), *box(epsilon)))).variance
+        assert uniform_variance(d, *box(epsilon)) == pytest.approx(exact, rel=1e-5)
+
+
+class TestGeneration:
+    @pytest.mark.parametrize("shape", ["zipf", "uniform"])
+    def test_large_domain_is_near_its_bound(self, shape: str) -> None:
+        d = 30
+        P = 1 / np.arange(1, d + 1) if shape == "zipf" else np.ones(d)
+        P = P / P.sum()
+        lo, hi = box(1.0)
+        seen: list[tuple[int, float, float]] = []
+        found = distribution(P, lo, hi, target=0.01, progress=lambda *step: seen.append(step))
+        assert found.efficiency > 0.98
+        assert np.allclose(found.weights @ found.columns, 1, atol=1e-11)
+        assert found.columns.min() >= lo * (1 - 1e-12)
+        assert found.columns.max() <= hi * (1 + 1e-12)
+        assert variance(channel_of(found.columns, found.weights), P) == pytest.approx(found.variance)
+        assert found.variance < variance(randomized_response(d, 1.0), P)
+        assert shape == "uniform" or seen[-1][1] == found.variance
+
+    def test_stops_when_told(self) -> None:
+        found = distribution(np.arange(1, 31) / 465, *box(1.0), should_stop=lambda: True)
+        assert found.iterations == 0
+        assert math.isfinite(found.variance)
+
+    def test_an_interrupt_returns_the_best_so_far(self) -> None:
+        def interrupt(rounds: int, value: float, bound: float) -> None:
+            if rounds == 1:
+                raise KeyboardInterrupt
+
+        found = distribution(np.arange(1, 31) / 465, *box(1.0), progress=interrupt)
+        assert np.allclose(found.weights @ found.columns, 1, atol=1e-11)
+
+
+def random_order_moments(P: np.ndarray, tau: float, waves: int = 400) -> np.ndarray:
+    """``E[b_x b_y]`` of arcs on a circle in random order, exactly: a Fourier series, and for each wave the
+    law of the mass between two inputs, ``integral over t of prod_z (1 - t + t e^(i w P_z))``."""
+    nodes, weights = np.polynomial.legendre.leggauss(120)
+    t, length = (nodes + 1) / 2, P.sum()
+    B = np.full((len(P), len(P)), tau**2 / length)
+    for n in range(1, waves):
+        turn = 2j * np.pi * n / length
+        factors = 1 - t[:, None] + t[:, None] * np.exp(turn * P)
+        A = np.sinc(n * P / length) * np.exp(turn * P / 2) / factors
+        between = (A.T * (weights / 2 * factors.prod(1))) @ A
+        B += 2 * tau**2 / length * np.sinc(n * tau / length) ** 2 * between.real
+    np.fill_diagonal(B, tau - P / 3)
+    return B
+
+
+class TestCyclic:
+    @pytest.mark.parametrize(("d", "epsilon"), [(15, 2.0), (83, 1.0), (40, 3.0)])
+    def test_equal_inputs_reach_the_closed_form(self, d: int, epsilon: float) -> None:
+        found = distribution(np.full(d, 1 / d), *box(epsilon))
+        assert found.bound == uniform_variance(d, *box(epsilon))
+        assert found.efficiency > 0.99
+        assert np.allclose(found.weights @ found.columns, 1, atol=1e-12)
+        assert np.allclose(found.columns @ np.full(d, 1 / d), 1, atol=1e-12)
+
+
+class TestRandomOrder:
+    @pytest.mark.parametrize("shape", ["equal", "falling"])
+    @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
+    def test_close_to_the_exact_moments(self, shape: str, epsilon: float) -> None:
+        P = np.ones(30) if shape == "equal" else 1 / np.arange(5.0, 35.0)
+        P, (lo, hi) = P / P.sum(), box(epsilon)
+        tau = (1 - lo) / (hi - lo)
+        B = random_order_moments(P, tau)
+        assert np.allclose(B @ P, tau**2, rtol=1e-6)
+        exact = (np.trace(np.linalg.inv(B)) - P @ P / tau**2) / (hi - lo) ** 2
+        assert random_order_variance(P, lo, hi) == pytest.approx(
+            exact, rel=1e-6 if shape == "equal" else 2e-3
+        )
+
+    def test_heavy_inputs_keep_their_own_outputs(self) -> None:
+        P, (lo, hi) = np.array([0.5, 0.3, 0.2]), box(2.0)
+        assert random_order_variance(P, lo, hi) == pytest.approx((1 - P @ P) / (1 - lo) ** 2)
+
+    @given(seeds, budgets)
+    @settings(deadline=None)
+    def test_never_below_the_bound(self, seed: int, epsilon: float) -> None:
+        P = np.random.default_rng(seed).dirichlet(np.ones(300))
+        assert random_order_variance(P, *box(epsilon)) >= free_bound(P, *box(epsilon))
+
+    def test_says_when_it_cannot_tell(self) -> None:
+        assert random_order_variance(np.array([0.8, 0.1, 0.1]), *box(1.0)) == math.inf
