@@ -10,7 +10,7 @@ import numpy.typing as npt
 from hypothesis import strategies as st
 
 from priorveil.channels import Channel
-from priorveil.priors import Array, Budget, Prior, PriorSet, Secret
+from priorveil.priors import Budget, Prior, PriorSet, Secret
 
 sizes = st.integers(2, 6)
 levels = st.floats(0.05, 5.0)
@@ -53,6 +53,14 @@ def secrets(draw: st.DrawFn, prior: Prior) -> Secret:
 
 
 @st.composite
+def boxes(draw: st.DrawFn, size: int) -> PriorSet:
+    """Intervals around a prior; where most are narrow, the wide ones cannot be used in full."""
+    P, rng = draw(priors(size)).probabilities, draw(generators)
+    down, up = (rng.choice([0.0, 0.1, 0.5], size) for _ in range(2))
+    return PriorSet.interval(P * (1 - down), np.minimum(1, P + up * P.max()))
+
+
+@st.composite
 def prior_sets(draw: st.DrawFn, size: int) -> PriorSet:
     """Finite sets, boxes, balls, and all priors."""
     kind = draw(st.sampled_from(["finite", "interval", "ball", "all"]))
@@ -60,15 +68,9 @@ def prior_sets(draw: st.DrawFn, size: int) -> PriorSet:
         return PriorSet.all(size)
     if kind == "finite":
         return PriorSet(draw(st.lists(priors(size), min_size=1, max_size=3)))
-    prior = draw(priors(size))
     if kind == "ball":
-        return PriorSet.ball(prior, draw(st.sampled_from([0.0, 0.01, 0.1, 0.5, 1.0])))
-    return _around(prior.probabilities, draw(generators))
-
-
-def _around(P: Array, rng: np.random.Generator) -> PriorSet:
-    down, up = (rng.choice([0.0, 0.1, 0.5], len(P)) for _ in range(2))
-    return PriorSet.interval(P * (1 - down), np.minimum(1, P + up * P.max()))
+        return PriorSet.ball(draw(priors(size)), draw(st.sampled_from([0.0, 0.01, 0.1, 0.5, 1.0])))
+    return draw(boxes(size))
 
 
 @st.composite

@@ -15,7 +15,7 @@ from scipy.optimize import linprog
 from checks import close
 from priorveil.errors import InvalidInput, InvalidPrior, InvalidSecret, TooLarge
 from priorveil.priors import Budget, Prior, PriorSet, Secret, dyadic, exact
-from strategies import budgets, generators, levels, prior_sets, priors, secrets, sizes
+from strategies import boxes, budgets, generators, levels, prior_sets, priors, secrets, sizes
 
 # Prior
 
@@ -231,7 +231,7 @@ def largest_odds(known: PriorSet, x: int, other: int) -> float:
 @given(st.data())
 def test_odds_are_the_largest_ratios(data):
     d = data.draw(st.integers(2, 4))
-    known = data.draw(prior_sets(d))
+    known = data.draw(boxes(d) | prior_sets(d))
     odds = known.odds()
     for x, other in permutations(range(d), 2):
         expected = largest_odds(known, x, other)
@@ -245,6 +245,8 @@ def test_odds_of_a_box_by_hand():
     assert odds[0, 1] == pytest.approx(0.4 / 0.2)
     assert odds[1, 0] == pytest.approx(5.0)
     assert odds[2, 0] == pytest.approx(6.0)
+    narrow = PriorSet.interval([0.1, 0.1, 0.1], [0.5, 0.6, 0.2])  # the first two must share 0.8 at least
+    assert narrow.odds()[0, 1] == pytest.approx(0.5 / 0.3)
     assert PriorSet.all(3).odds()[0, 1] == math.inf
 
 

@@ -21,7 +21,7 @@ from typing import TypedDict, Unpack
 import numpy as np
 
 from priorveil.designs.columns import Array, Labels, Progress, Solution, relative_gap, solve
-from priorveil.designs.pricing import Box, Guess, Histogram, Mask, Sum, classes
+from priorveil.designs.pricing import Box, Guess, Histogram, Mask, Sum, classes, free_guess
 
 _ROWS = 160  # rows the master is merged down to
 _SPREAD = 2000  # domains up to this size are spread over their symmetry
@@ -76,15 +76,63 @@ def _histogram(
     return solve(pricing, seeds(box), duals=pricing.free_duals(), floor=lo, classes=alike, **limits)
 
 
-def best_guess(prior: Array, lo: float, hi: float, **limits: Unpack[Limits]) -> Solution:
+def best_guess(
+    prior: Array, lo: float, hi: float, *, rows: int = _ROWS, **limits: Unpack[Limits]
+) -> Solution:
     """The best channel for guessing the input, `phi = max_x P_x r_x`.
+
+    About `1 / tau` inputs are ever guessed, the heaviest; in large domains the others become one block.
 
     >>> best = best_guess(np.array([0.5, 0.5]), lo=0.5, hi=2.0)
     >>> round(best.value, 9), len(best.weights)
     (0.75, 2)
     """
     box = Box(prior, lo, hi)
-    return solve(Guess(box), seeds(box), floor=lo, classes=classes(prior), **limits)
+    kept = max(rows, 2 * math.ceil(min(float(len(prior)), (hi - lo) / (1.0 - lo))))
+    if len(prior) <= 2 * kept:
+        return _guess(box, prior, limits)
+    labels = np.full(len(prior), kept, np.intp)
+    heaviest = np.argsort(-prior, kind="stable")
+    labels[heaviest[:kept]] = np.arange(kept)
+    peaks = np.append(prior[heaviest[:kept]], prior[heaviest[kept]])
+    small = _guess(Box(_gathered(labels, prior), lo, hi), peaks, limits)
+    bound, duals = free_guess(box)
+    bound = max(bound, small.value)
+    gap = relative_gap(small.value, bound, float(prior.max()))
+    converged = gap <= limits.get("target", 1e-9)
+    return replace(
+        small, columns=small.columns[:, labels], bound=bound, duals=duals, gap=gap, converged=converged
+    )
+
+
+def _guess(box: Box, peaks: Array, limits: Limits) -> Solution:
+    duals = free_guess(box)[1]
+    alike = classes(box.prior, peaks)
+    start = np.vstack([seeds(box), _guesses(box)])
+    return solve(Guess(box, peaks), start, duals=duals, floor=box.lo, classes=alike, **limits)
+
+
+def _guesses(box: Box) -> Array:
+    """The channel that reaches the free bound on guessing, where it exists.
+
+    Each of the heaviest inputs has a column that holds it up to its cap and spreads the rest over inputs that are
+    never guessed. The last of them is told only in part; what is left of it is shared by the columns before.
+    """
+    order = np.argsort(-box.prior, kind="stable")
+    often = (box.prior / box.caps)[order]
+    count = min(int(np.searchsorted(np.cumsum(often), 1.0 - 1e-12)) + 1, len(order))
+    told, tail = order[:count], order[count:]
+    caps, last = box.caps[told], told[-1]
+    rest = (often[:count] * (1.0 - caps))[:-1].sum()
+    left = box.prior[last] - (1.0 - often[: count - 1].sum()) * caps[-1]
+    part = np.append(np.full(count - 1, left / rest if rest > 0 else 0.0), 0.0)
+    shares = np.zeros((count, len(order)))
+    shares[:, last] = (1.0 - caps) * part
+    shares[np.arange(count), told] = caps
+    if len(tail):
+        shares[:, tail] = np.outer((1.0 - caps) * (1.0 - part), box.prior[tail] / box.prior[tail].sum())
+    fits = ((shares >= 0) & (shares <= box.caps + 1e-15)).all(1) & (np.abs(shares.sum(1) - 1.0) < 1e-12)
+    return box.columns(shares[fits])
 
 
 def best_sum(prior: Array, values: Array, lo: float, hi: float, **limits: Unpack[Limits]) -> Solution:
@@ -166,7 +214,8 @@ def seeds(box: Box) -> Array:
     rank[np.argsort(box.prior, kind="stable")] = np.arange(d)
     orders = [np.arange(d), rank, rng.permutation(d)]
     arcs = [-((order - shift) % d) for order in orders for shift in shifts]
-    first = 2.0 * d * np.eye(d)[shifts]
+    alone = np.union1d(shifts, np.flatnonzero(box.caps >= 1.0))
+    first = 2.0 * d * np.eye(d)[alone]
     return box.columns(box.fill(np.vstack([*arcs, first + rank, first - rank]).astype(float)))
 
 

@@ -209,7 +209,7 @@ class _Search:
 
     centre: Array | None
     bound: float = math.inf
-    lean: float = 0.5
+    lean: float = 0.8
 
     def trial(self, duals: Array, retreat: int) -> Array:
         """Duals to price at; `retreat` counts the empty rounds since the last new column."""

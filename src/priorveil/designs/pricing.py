@@ -241,21 +241,49 @@ def _chord_top(q: float, z: Array, height: Array) -> Array:
 
 @dataclass(frozen=True)
 class Guess:
-    """`phi(r) = max_x P_x r_x`: exact, one linear problem for every guess."""
+    """`phi(r) = max_x m_x r_x`: exact, one linear problem for every guess.
+
+    `m = P`, but for a block of inputs that share a lift, where it is the prior of its heaviest member.
+    """
 
     box: Box
+    peaks: Array
 
     def utility(self, columns: Array) -> Array:
         """`phi` of each row of `columns` (K, d)."""
-        return np.asarray((self.box.prior * columns).max(1))
+        return np.asarray((self.peaks * columns).max(1))
 
     def price(self, duals: Array, exact: bool) -> Priced:
         """The best column for every guess, and the maximum."""
         lo = self.box.lo
         costs, rest = self.box.costs(duals)
-        scores = (1.0 - lo) * np.eye(len(costs)) - costs
+        scores = (1.0 - lo) * np.diag(self.peaks / self.box.prior) - costs
         shares = self.box.fill(scores)
-        values = lo * self.box.prior + (scores * shares).sum(1)
+        values = lo * self.peaks + (scores * shares).sum(1)
         columns = self.box.columns(_distinct(shares))
         slack = self.box.slack(costs, abs(rest) + 1.0)
         return Priced(columns, self.utility(columns), float(values.max()) - rest + slack)
+
+
+def free_guess(box: Box) -> tuple[float, Array]:
+    """A bound on guessing, and duals that prove it.
+
+    Let `t >= lo max(P)` and `n_x = max(0, lo P_x + (1 - lo) g_x - t) / g_x`. The guess `x` earns
+    `lo P_x + (1 - lo) f_x <= t + n_x f_x` for all `f_x <= g_x` (it holds at both ends), so every column earns
+    at most `t + n . f`, and every channel `t + n . P`. The best `t` is one of the kinks.
+
+    >>> round(free_guess(Box(np.array([0.5, 0.5]), lo=0.5, hi=2.0))[0], 9)
+    0.75
+    """
+    lo, prior, caps = box.lo, box.prior, box.caps
+    earned = lo * prior + (1.0 - lo) * caps
+    least = lo * float(prior.max())
+    kinks = np.sort(np.append(earned[earned > least], least))
+    order = np.argsort(-earned)
+    rate = np.concatenate([[0.0], np.cumsum((prior / caps)[order])])
+    gain = np.concatenate([[0.0], np.cumsum((prior * earned / caps)[order])])
+    above = len(prior) - np.searchsorted(np.sort(earned), kinks, side="right")
+    bounds = kinks + gain[above] - kinks * rate[above]
+    best = float(kinks[np.argmin(bounds)])
+    costs = np.maximum(0.0, earned - best) / caps
+    return float(bounds.min()) * (1.0 + _SLACK * len(prior)), box.duals(costs)
