@@ -16,9 +16,17 @@ from typing import Protocol
 
 import numpy as np
 
-from priorveil.errors import NotIdentifiable
+from priorveil.errors import InvalidInput, NotIdentifiable
 from priorveil.priors import Array, Label
 from priorveil.queries import information
+
+SUM = ("sum",)  # the only label of an estimate that is one number
+
+ASSUMES = {
+    "mmse": "the prior is right: the spread is that of the posterior",
+    "unbiased": "nothing about the prior: the spread is the sampling noise of the reports",
+    "mle": "nothing about the prior, many reports: the spread follows from the Fisher information",
+}
 
 _ENOUGH = 5.0  # the smallest expected count of a cell in the test of the prior
 _RANK = 1e-10  # eigenvalues of the information below this are not identified
@@ -77,7 +85,9 @@ class Cells:
 class Estimate:
     """An answer: `values` with their `std_error`, how it was found and what its intervals assume.
 
-    For a histogram or a distribution there is one value per label, in people; for a sum, one value.
+    For a histogram or a distribution there is one value per label, in people; for a sum, one value. A search
+    (mle) says how many `rounds` it took, whether it `converged`, and its `shortfall`: a proven bound on the
+    mean log-likelihood that it may still lack.
     """
 
     values: Array
@@ -89,6 +99,7 @@ class Estimate:
     prior_check: float | None = None
     rounds: int | None = None
     converged: bool = True
+    shortfall: float | None = None
 
     @property
     def proportions(self) -> Array:
@@ -99,6 +110,8 @@ class Estimate:
         """Lower and upper ends of normal intervals that hold the truth with this probability, one by one."""
         from statistics import NormalDist
 
+        if not 0 < level < 1:
+            raise InvalidInput("level", level, "give a probability, such as 0.95")
         width = NormalDist().inv_cdf((1 + level) / 2) * self.std_error
         return self.values - width, self.values + width
 
@@ -109,6 +122,8 @@ class Estimate:
         >>> e.project().values.tolist()
         [0.0, 3.0]
         """
+        if self.labels == SUM:
+            raise InvalidInput("self", "a sum", "only a histogram can be projected; a sum may be negative")
         total = float(self.values.sum())
         return replace(self, values=_projected(self.values, total), method=f"{self.method}, projected")
 
@@ -121,22 +136,25 @@ class Estimate:
 
 
 def _projected(values: Array, total: float) -> Array:
-    """The nearest non-negative vector with the same total."""
+    """The nearest non-negative vector with the same total; nothing at all where that is not positive."""
+    if total <= 0:
+        return np.zeros_like(values)
     falling = np.sort(values)[::-1]
-    over = (np.cumsum(falling) - max(total, 0.0)) / np.arange(1, len(values) + 1)
-    shift = over[np.flatnonzero(falling > over)[-1]] if (falling > over).any() else over[-1]
+    over = (np.cumsum(falling) - total) / np.arange(1, len(values) + 1)
+    shift = over[np.flatnonzero(falling > over)[-1]]
     projected: Array = np.maximum(values - shift, 0.0)
     return projected
 
 
 @dataclass(frozen=True)
 class Moments:
-    """Mean and variance of each answer, and rounds if a search found them."""
+    """Mean and variance of each answer; rounds and shortfall if a search found them."""
 
     mean: Array
     variance: Array
     rounds: int | None = None
     converged: bool = True
+    shortfall: float | None = None
 
 
 def posterior_moments(cells: Cells, prior: Array, scores: Array | None = None) -> Moments:
@@ -206,14 +224,11 @@ def mle_moments(evidence: Evidence, prior: Array, scores: Array | None, populati
     covariance = _inverse_information(Q, inside / inside.sum()) - np.outer(p, p)
     if not population:
         covariance = covariance - (np.diag(p) - np.outer(p, p))
+    lacking = shortfall(evidence, p)
     if scores is None:
-        return Moments(N * p, N * np.maximum(np.diag(covariance), 0.0), rounds, converged)
-    return Moments(
-        np.array([N * (scores @ p)]),
-        np.array([max(0.0, N * float(scores @ covariance @ scores))]),
-        rounds,
-        converged,
-    )
+        return Moments(N * p, N * np.maximum(np.diag(covariance), 0.0), rounds, converged, lacking)
+    spread = np.array([max(0.0, N * float(scores @ covariance @ scores))])
+    return Moments(np.array([N * (scores @ p)]), spread, rounds, converged, lacking)
 
 
 def _inverse_information(Q: Array, p: Array) -> Array:
@@ -229,7 +244,8 @@ def most_likely(evidence: Evidence, start: Array) -> tuple[Array, int, bool]:
     """The distribution that makes the counts most likely; how many rounds it took, and whether it got there.
 
     Expectation maximisation `p <- p * Q (n / (p Q)) / N`, extrapolated (SQUAREM). The log-likelihood is
-    concave, so the largest entry of its gradient less one bounds what is missing: the stopping rule is a proof.
+    concave, so the largest entry of its gradient less one bounds what is missing: the stopping rule is a
+    proof.
 
     >>> p, rounds, converged = most_likely(Cells(np.array([30.0, 10.0]), np.eye(2)), np.array([0.5, 0.5]))
     >>> p.round(6).tolist(), converged
@@ -244,6 +260,19 @@ def most_likely(evidence: Evidence, start: Array) -> tuple[Array, int, bool]:
         twice = once * _gradient(evidence, n, once)
         p = _extrapolated(evidence, n, p, once, twice)
     return p, _ROUNDS, False
+
+
+def shortfall(evidence: Evidence, p: Array) -> float:
+    """What `p` may lack of the best mean log-likelihood: `max_x sum_y n_y Q[x, y] / (p Q)_y - 1`, `n` shares.
+
+    For any `q`, `log (q Q)_y - log (p Q)_y <= (q Q)_y / (p Q)_y - 1`; the mean over the reports is linear in
+    `q`.
+
+    >>> shortfall(Cells(np.array([30.0, 10.0]), np.eye(2)), np.array([0.75, 0.25]))
+    0.0
+    """
+    n = evidence.counts / max(float(evidence.counts.sum()), 1.0)
+    return max(0.0, float(_gradient(evidence, n, p).max()) - 1)
 
 
 def _gradient(evidence: Evidence, n: Array, p: Array) -> Array:
@@ -300,6 +329,26 @@ def prior_check(counts: Array, law: Array) -> float | None:
     return float(chdtrc(len(expected) - 1, statistic))
 
 
+def mean_check(moved: Array, square: Array, reports: int) -> float | None:
+    """The p-value of posteriors that should, on average, be the priors: for people with a prior each.
+
+    `moved` is the sum over reports of posterior less prior, `square` that of the outer products. If the
+    priors are right, `moved' square**-1 moved` follows chi-square, a degree of freedom for every direction
+    the reports can move. None where there are too few reports.
+
+    >>> mean_check(np.array([0.0, 0.0]), np.array([[9.0, -9.0], [-9.0, 9.0]]), 100)
+    1.0
+    """
+    from scipy.special import chdtrc  # imported when used: it is slow to load
+
+    size, vectors = np.linalg.eigh(square)
+    seen = size > _RANK * max(float(size[-1]), 1e-300)
+    if not seen.any() or reports < 2 * _ENOUGH * seen.sum():
+        return None
+    statistic = float(((vectors[:, seen].T @ moved) ** 2 / size[seen]).sum())
+    return float(chdtrc(int(seen.sum()), statistic))
+
+
 def combined(estimates: list[Estimate]) -> Estimate:
     """The estimate over several cohorts together: values and variances add up.
 
@@ -307,7 +356,11 @@ def combined(estimates: list[Estimate]) -> Estimate:
     >>> combined([one, replace(one, std_error=np.array([4.0]))]).std_error.tolist()
     [5.0]
     """
+    if not estimates:
+        raise InvalidInput("estimates", estimates, "give at least one")
     first = estimates[0]
+    if any(e.labels != first.labels for e in estimates):
+        raise InvalidInput("estimates", [e.labels for e in estimates], "all need the same labels")
     checks = [e.prior_check for e in estimates if e.prior_check is not None]
     least = min(1.0, len(checks) * min(checks)) if checks else None
     return replace(

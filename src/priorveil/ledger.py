@@ -1,9 +1,9 @@
 """The ledger: what several reports about the same person leak together.
 
-Levels of LIP do **not** add up: the lift of a pair of reports is `r1 r2 / E[r1 r2]`, which can leak more than the sum of
-its parts. Where the joint channel is small it is measured; otherwise a bound is used that is proven for the value
-itself. For a latent secret no function of the levels is sound, so without the joint channel the ledger refuses.
-Repeating an answer that was already given costs nothing.
+Levels of LIP do **not** add up: the lift of a pair of reports is `r1 r2 / E[r1 r2]`, which can leak more than
+the sum of its parts. Where the joint channel is small it is measured; otherwise a bound is used that is proven
+for the value itself. For a latent secret no function of the levels is sound, so without the joint channel the
+ledger refuses. Repeating an answer that was already given costs nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ROUNDED = 1e-9  # joint levels are measured in floats: they are raised by this,
 
 @dataclass(frozen=True)
 class Level:
-    """What has been spent: LIP for the secret (both sides), LDP for the value itself; `exact` if it was measured."""
+    """What has been spent: LIP for the secret (both sides), LDP for the value; `exact` if it was measured."""
 
     lip_lower: float = 0.0
     lip_upper: float = 0.0
@@ -40,7 +40,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Spent:
-    """One plan that was answered: its id and its certified levels."""
+    """One plan that was answered: its id, its level under the ledger's prior, and its LDP level."""
 
     plan: str
     lip: float
@@ -50,15 +50,17 @@ class Spent:
 class Ledger:
     """Remembers what one person has answered, and what it leaks together.
 
-    Arguments: the `prior` (or set of priors) and `secret` against which leakage is measured; `limit`, the most that may be
-    spent: a number or a `Budget` for LIP.
+    Arguments: the `prior` (or set of priors) and `secret` against which leakage is measured; `limit`, the most
+    that may be spent: a number or a `Budget` for LIP.
 
     >>> import priorveil as pv
     >>> prior = pv.Prior([0.5, 0.5])
     >>> ledger = Ledger(prior, limit=1.2)
     >>> plan = pv.design(prior, epsilon=0.5, query=pv.Histogram())
-    >>> ledger.spend(plan).lip <= 0.5 + 1e-6, ledger.spend(plan).lip <= 0.5 + 1e-6  # a repeated answer is free
-    (True, True)
+    >>> ledger.spend(plan).lip <= 0.5 + 1e-6
+    True
+    >>> ledger.spend(plan).lip <= 0.5 + 1e-6  # a repeated answer is free
+    True
     """
 
     def __init__(self, prior: Known, secret: Secrets = None, limit: float | Budget | None = None) -> None:
@@ -79,17 +81,17 @@ class Ledger:
         return self._after(plan)[1]
 
     def spend(self, plan: Plan) -> Level:
-        """Answer a plan: the new level, or `BudgetExceeded` with nothing spent. Answering it again is free."""
+        """Answer a plan: the new level, or `BudgetExceeded` with nothing spent. Doing it again is free."""
         joint, level = self._after(plan)
         if self.limit is not None and (
             level.lip_lower > self.limit.lower or level.lip_upper > self.limit.upper
         ):
             raise BudgetExceeded(
-                f"answering would leak {level.lip_lower:.4g} downwards and {level.lip_upper:.4g} upwards, the limit is "
-                f"{self.limit.lower:.4g} and {self.limit.upper:.4g}: repeat an old answer, or do not answer"
+                f"answering would leak {level.lip_lower:.4g} downwards and {level.lip_upper:.4g} upwards, the "
+                f"limit is {self.limit.lower:.4g} and {self.limit.upper:.4g}: repeat an old answer, or do not"
             )
         if not self._knows(plan):
-            self.spent = (*self.spent, Spent(plan.id, plan.certificate.lip, plan.certificate.ldp))
+            self.spent = (*self.spent, Spent(plan.id, self._own_level(plan), plan.certificate.ldp))
         self._joint, self._level = joint, level
         return level
 
@@ -122,7 +124,7 @@ class Ledger:
             return None
 
     def _measured(self, joint: Channel, plan: Plan) -> Level:
-        """Levels of the joint channel, raised by what floats may hide; a single plan's are its certificate's."""
+        """Levels of the joint channel, raised by what floats may hide; of one plan, its certificate's."""
         c = plan.certificate
         if not self.spent and plan.prior == self.prior and plan.secret is self.secret:
             return Level(c.lip_lower, c.lip_upper, c.ldp)
@@ -145,6 +147,6 @@ class Ledger:
         return Level(lip, lip, min(ldp, 2 * lip), exact=False)
 
     def _own_level(self, plan: Plan) -> float:
-        """The plan's level under this ledger's prior: its certificate's if the priors agree, else its LDP level."""
+        """The plan's level under this ledger's prior: its certificate's if they agree, else its LDP level."""
         same = plan.prior == self.prior if isinstance(self.prior, Prior) else plan.prior is self.prior
         return plan.certificate.lip if same and plan.secret is None else plan.certificate.ldp

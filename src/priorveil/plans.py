@@ -22,9 +22,9 @@ from priorveil import documents as doc
 from priorveil.certify import Certifiable, Certificate, certificate, within
 from priorveil.channels import Channel
 from priorveil.errors import InvalidInput, PlanError, UnknownVersion
-from priorveil.estimates import Estimate, Moments
+from priorveil.estimates import ASSUMES, SUM, Estimate, Moments
 from priorveil.mechanisms import MECHANISMS, Mechanism
-from priorveil.mechanisms.randomness import Source, as_source
+from priorveil.mechanisms.randomness import BytesSource, Source, as_source
 from priorveil.notions import Known, Secrets
 from priorveil.priors import Budget, Label, Prior
 from priorveil.queries import Distribution, Query, Sum
@@ -33,12 +33,6 @@ from priorveil.values import Column, codes_of
 
 VERSION = 1
 FORMAT = "priorveil-plan"
-
-_ASSUMES = {
-    "mmse": "the prior is right: the spread is that of the posterior",
-    "unbiased": "nothing about the prior: the spread is the sampling noise of the reports",
-    "mle": "nothing about the prior, many reports: the spread follows from the Fisher information",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +150,7 @@ class Plan:
 
         `prior` replaces the plan's where the curator knows more (a plan made for a set of priors, say).
         """
-        if method not in _ASSUMES:
+        if method not in ASSUMES:
             raise InvalidInput("method", method, "choose mmse, unbiased or mle")
         if tally.plan != self.id:
             raise InvalidInput("tally", tally.plan, f"it belongs to another plan than {self.id}")
@@ -169,12 +163,13 @@ class Plan:
             values=moments.mean + self._offset(tally),
             std_error=np.sqrt(np.maximum(moments.variance, 0.0)),
             method=method,
-            assumes=_ASSUMES[method],
+            assumes=ASSUMES[method],
             reports=tally.reports,
-            labels=("sum",) if isinstance(self.query, Sum) else self.labels,
+            labels=SUM if isinstance(self.query, Sum) else self.labels,
             prior_check=self.mechanism.prior_check(tally.counts, P),
             rounds=moments.rounds,
             converged=moments.converged,
+            shortfall=moments.shortfall,
         )
 
     def _moments(self, tally: Tally, method: str, P: npt.NDArray[np.float64]) -> Moments:
@@ -297,8 +292,8 @@ def _sifted(
     column = reports.to_numpy() if hasattr(reports, "to_numpy") else reports
     missing = np.ma.getmaskarray(column) if isinstance(column, np.ma.MaskedArray) else None
     rows = np.asarray(column)
-    if rows.size == 0:
-        rows = rows.astype(np.int64)
+    if rows.size == 0:  # an empty list has no shape of its own: take that of the reports of nobody
+        rows = mechanism.sample(np.empty(0, dtype=np.int64), BytesSource(b""))
     chosen = np.ones(len(rows), dtype=bool)
     refused: dict[str, int] = {}
     if missing is not None:

@@ -282,6 +282,8 @@ def variance(channel: Array, prior: Array) -> float:
 
 def lift_variance(columns: Array, weights: Array) -> float:
     """As `variance`, from lifts (K, d) and weights."""
+    if columns.shape[1] == 1:
+        return 0.0  # one value: its frequency is known
     directions = (columns - 1.0) @ tangent(columns.shape[1])
     scaled = np.sqrt(weights)[:, None] * directions
     if len(scaled) < scaled.shape[1]:

@@ -16,6 +16,9 @@ from priorveil.errors import InvalidInput
 Counts = npt.NDArray[np.int64]
 Array = npt.NDArray[np.float64]
 
+FORMAT = "priorveil-tally"
+VERSION = 1
+
 
 @dataclass(frozen=True, eq=False)
 class Weighted:
@@ -82,8 +85,8 @@ class Tally:
     def to_json(self) -> str:
         """As a JSON text; integers that JavaScript could not hold are strings."""
         fields: dict[str, object] = {
-            "format": "priorveil-tally",
-            "version": 1,
+            "format": FORMAT,
+            "version": VERSION,
             "plan": self.plan,
             "reports": self.reports,
             "refused": dict(sorted(self.refused.items())),
@@ -108,6 +111,8 @@ class Tally:
         """
         try:
             read = json.loads(text)
+            if read["format"] != FORMAT or read["version"] != VERSION or int(read["reports"]) < 0:
+                raise ValueError(f"it should be a {FORMAT} of version {VERSION}")
             counts = np.array([int(c) for c in read["counts"]], dtype=np.int64).reshape(read["shape"])
             weighted = read.get("weighted")
             kept = weighted and Weighted(

@@ -5,7 +5,7 @@ No message here ever shows a value: it is private until it is perturbed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +19,7 @@ Mask = npt.NDArray[np.bool_]
 Column = Sequence[Any] | npt.NDArray[Any] | Any  # also what pyarrow, pandas and polars call a column
 
 _ABSENT, _FOREIGN = -1, -2
+_LARGE = 2**63
 
 
 def codes_of(
@@ -26,8 +27,9 @@ def codes_of(
 ) -> tuple[Codes, Mask | None]:
     """The codes of a column of labels (or of codes), and which rows are missing.
 
-    Whole numbers are codes, unless the labels are whole numbers themselves. With `missing="refuse"` a gap is an
-    error; with "pass" its row gets code 0 and is marked, and the mask is None only if "refuse" was asked for.
+    Whole numbers are codes, unless some labels are whole numbers themselves. With `missing="refuse"` a gap is
+    an error; with "pass" its row gets code 0 and is marked, and the mask is None only if "refuse" was asked
+    for.
 
     >>> codes_of(["no", "yes"], ["yes", "no"])
     (array([1, 0]), None)
@@ -56,9 +58,7 @@ def _coded(values: Column, labels: Sequence[Label]) -> Codes:
     if hasattr(values, "dictionary_encode"):  # pyarrow
         return _from_arrow(values, labels)
     if isinstance(values, np.ma.MaskedArray):
-        return np.where(
-            np.ma.getmaskarray(values), _ABSENT, _coded(values.filled(values.data.flat[0]), labels)
-        )
+        return np.where(np.ma.getmaskarray(values), _ABSENT, _coded(values.data, labels))
     column = values.to_numpy() if hasattr(values, "to_numpy") else values
     array = column if isinstance(column, np.ndarray) else _array(column)
     if array.ndim != 1:
@@ -71,8 +71,10 @@ def _coded(values: Column, labels: Sequence[Label]) -> Codes:
 
 
 def _array(column: Iterable[Any]) -> npt.NDArray[Any]:
+    if isinstance(column, str | bytes | Mapping | Set) or not isinstance(column, Iterable):
+        raise InvalidInput("values", type(column).__name__, "give one label or code, or a column of them")
     listed = list(column)
-    if all(type(v) is int for v in listed):
+    if all(type(v) is int and -_LARGE < v < _LARGE for v in listed):
         return np.array(listed, dtype=np.int64)
     held = np.empty(len(listed), dtype=object)
     held[:] = listed
@@ -104,14 +106,18 @@ def _from_arrow(column: Any, labels: Sequence[Label]) -> Codes:
 
 def _from_dictionary(chunk: Any, labels: Sequence[Label]) -> Codes:
     words = _coded(_array(chunk.dictionary.to_pylist()), labels)
-    places = chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    codes: Codes = np.append(words, _ABSENT)[places]
+    # unsigned indices cannot say -1: a gap becomes place 0 of the dictionary, and is then marked as one
+    places = chunk.indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    gaps = chunk.indices.is_null().to_numpy(zero_copy_only=False)
+    codes: Codes = np.where(gaps, _ABSENT, np.append(words, _ABSENT)[places])
     return codes
 
 
 def _looked_up(values: list[Any], labels: Sequence[Label]) -> Codes:
     index: dict[Any, int] = {label: code for code, label in enumerate(labels)}
     if not any(isinstance(label, int) for label in labels):
+        # True and False equal 1 and 0, but whether True is the first or the second label nobody has said
+        values = [_FOREIGN if isinstance(v, bool) else v for v in values]
         index.update({code: code for code in range(len(labels))})
     try:
         found = [index.get(v, _FOREIGN) for v in values]

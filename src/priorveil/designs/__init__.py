@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from priorveil.certify import Certifiable
@@ -13,12 +14,17 @@ from priorveil.errors import Infeasible, InvalidInput, TooLarge
 from priorveil.notions import LDP, Known, Secrets
 from priorveil.plans import Plan
 from priorveil.priors import Budget
+from priorveil.queries import Convex, Distribution, Histogram
 
 __all__ = ["METHODS", "design"]
 
 Method = Literal["auto", "closed", "arc", "columns", "unary", "hashing"]
 
-_ENGINE = 1_500  # up to this many values `auto` writes the channel out
+_SMALL, _SMALL_GAP, _GAP = 20, 1e-7, 1e-4
+_ENGINE = 1_500  # up to this many values `auto` trusts the engine alone
+_LEARNING = 300  # the same for learning a distribution, whose channels have many reports
+_GROUPED = 200_000  # up to this many it still tries the engine, with values in groups
+_HASHED = 5_000  # up to this many it tries hash functions
 
 METHODS: dict[str, Callable[[Problem, Limits], Draft]] = {
     "closed": lambda problem, limits: tables.closed_form(problem),
@@ -37,17 +43,18 @@ def design(
     notion: Certifiable | None = None,
     method: Method = "auto",
     *,
-    gap: float = 1e-7,
-    time_limit: float = 60.0,
+    gap: float | None = None,
+    time_limit: float = 45.0,
     progress: Report | None = None,
     should_stop: Callable[[], bool] | None = None,
 ) -> Plan:
-    """The plan with the least error that privacy allows, certified; or an error, never a plan that breaks its budget.
+    """The plan with the least error that privacy allows, certified; an error rather than a broken budget.
 
-    Arguments: what is known (`prior`, or a `PriorSet`); `epsilon`, a number or a `Budget`; the `query`; the `secret`, the
-    value itself by default; the `notion`, LIP by default; the `method`, chosen by size and expected error by default.
-    The engine stops when less than `gap` of the achievable gain is unproven, after `time_limit` seconds, when
-    `should_stop()` is true, or on ctrl-C: with the best certified plan so far. `progress(round, error, bound)` is told.
+    Arguments: what is known (`prior`, or a `PriorSet`); `epsilon`, a number or a `Budget`; the `query`; the
+    `secret`, the value itself by default; the `notion`, LIP by default; the `method`, by default chosen by size
+    and expected error. The engine stops when less than `gap` of the achievable gain is unproven (1e-7 on small
+    domains, 2e-4 on larger ones), after `time_limit` seconds, when `should_stop()` is true, or on ctrl-C: each
+    time with the best certified plan so far. `progress(round, error, bound)` is told of each round.
 
     >>> import priorveil as pv
     >>> plan = design(pv.Prior([0.5, 0.3, 0.2]), epsilon=1.0, query=pv.Histogram())
@@ -55,7 +62,8 @@ def design(
     (True, True)
     """
     problem = posed(prior, epsilon, query, secret, notion)
-    limits = Limits(gap, time_limit, progress, should_stop)
+    target = gap if gap is not None else _SMALL_GAP if len(problem.prior) <= _SMALL else _GAP
+    limits = Limits(target, time_limit, progress, should_stop)
     if method != "auto" and method not in METHODS:
         raise InvalidInput("method", method, f"choose auto, {', '.join(METHODS)}")
     draft = _chosen(problem, limits) if method == "auto" else METHODS[method](problem, limits)
@@ -76,14 +84,38 @@ def design(
 
 
 def _chosen(problem: Problem, limits: Limits) -> Draft:
-    """What `auto` means: a closed form that is optimal, else the engine, else whatever large domains allow."""
+    """What `auto` means: a closed form that is optimal, else the engine, else what suits large domains."""
     d = len(problem.prior)
     theorem = problem.box and heavy(problem.P, problem.budget.lo, problem.budget.hi).all()
     if d <= 2 or theorem:
         return tables.closed_form(problem)
-    if d <= _ENGINE and not (isinstance(problem.notion, LDP) and d > 30):
+    if d <= _reach(problem):
         return tables.engine(problem, limits)
-    return _best_of(problem, ("arc", "unary", "hashing", "closed"), limits)
+    return _best_of(problem, _candidates(problem), limits)
+
+
+def _reach(problem: Problem) -> int:
+    """Up to how many values `auto` trusts the engine alone."""
+    learning = isinstance(problem.query, Distribution)
+    if isinstance(problem.notion, LDP):
+        return 12 if learning else 30
+    return _LEARNING if learning and problem.box else _ENGINE
+
+
+def _candidates(problem: Problem) -> tuple[str, ...]:
+    """The methods worth trying on a large domain: what takes long is left out where it is known to lose."""
+    if isinstance(problem.notion, LDP):
+        return ("unary", "closed")
+    if isinstance(problem.query, Distribution):
+        return ("hashing", "unary")
+    if not problem.box:
+        return ("columns", "unary")
+    names = ["arc"]
+    if len(problem.prior) <= _GROUPED and not isinstance(problem.query, Convex):
+        names.append("columns")
+    if len(problem.prior) <= _HASHED and isinstance(problem.query, Histogram):
+        names.append("hashing")
+    return tuple(names)
 
 
 def _best_of(problem: Problem, names: Sequence[str], limits: Limits) -> Draft:
@@ -96,4 +128,6 @@ def _best_of(problem: Problem, names: Sequence[str], limits: Limits) -> Draft:
             refusals.append(f"{name}: {error}")
     if not drafts:
         raise Infeasible("no method can do this at this size. " + " | ".join(refusals))
-    return min(drafts, key=lambda draft: draft.expected)
+    best = min(drafts, key=lambda draft: draft.expected)
+    tried = ", ".join(f"{draft.method} {draft.expected:.6g}" for draft in drafts)
+    return replace(best, why=f"{best.why} (the least expected error of: {tried})")

@@ -96,29 +96,29 @@ def best_guess(
     labels[heaviest[:kept]] = np.arange(kept)
     peaks = np.append(prior[heaviest[:kept]], prior[heaviest[kept]])
     small = _guess(Box(_gathered(labels, prior), lo, hi), peaks, limits)
-    bound, duals = free_guess(box)
+    bound, duals = free_guess(box, prior)
     bound = max(bound, small.value)
     gap = relative_gap(small.value, bound, float(prior.max()))
-    converged = gap <= limits.get("target", 1e-9)
+    converged = gap <= limits.get("target", 1e-9) and not small.interrupted
     return replace(
         small, columns=small.columns[:, labels], bound=bound, duals=duals, gap=gap, converged=converged
     )
 
 
 def _guess(box: Box, peaks: Array, limits: Limits) -> Solution:
-    duals = free_guess(box)[1]
+    duals = free_guess(box, peaks)[1]
     alike = classes(box.prior, peaks)
-    start = np.vstack([seeds(box), _guesses(box)])
+    start = np.vstack([seeds(box), _guesses(box, peaks)])
     return solve(Guess(box, peaks), start, duals=duals, floor=box.lo, classes=alike, **limits)
 
 
-def _guesses(box: Box) -> Array:
+def _guesses(box: Box, peaks: Array) -> Array:
     """The channel that reaches the free bound on guessing, where it exists.
 
-    Each of the heaviest inputs has a column that holds it up to its cap and spreads the rest over inputs that are
-    never guessed. The last of them is told only in part; what is left of it is shared by the columns before.
+    Each of the heaviest inputs has a column that holds it up to its cap and spreads the rest over inputs that
+    are never guessed. The last of them is told only in part; the columns before share what is left of it.
     """
-    order = np.argsort(-box.prior, kind="stable")
+    order = np.argsort(-peaks, kind="stable")
     often = (box.prior / box.caps)[order]
     count = min(int(np.searchsorted(np.cumsum(often), 1.0 - 1e-12)) + 1, len(order))
     told, tail = order[:count], order[count:]

@@ -362,7 +362,8 @@ def _polish(columns: Array, weights: Array, utilities: Array) -> tuple[Array, Ar
     rough = float(np.abs(weights @ columns - 1.0).max())
     if rough > 1e-14:
         sharper = scipy.linalg.lstsq(columns.T, np.ones(columns.shape[1]), lapack_driver="gelsy")[0]
-        if sharper.min() >= 0.0 and np.abs(sharper @ columns - 1.0).max() < rough:
+        sharper = np.maximum(sharper, 0.0)
+        if np.abs(sharper @ columns - 1.0).max() < rough:
             weights = sharper
     keep = weights > 0.0
     return columns[keep], weights[keep], utilities[keep]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -11,12 +10,18 @@ import numpy as np
 from priorveil.certify import certificate, exp_above, exp_below, within
 from priorveil.designs import encodings
 from priorveil.designs.arc import ArcLayout, arc_layout, guess_error, histogram_error, sum_error
+from priorveil.designs.encodings import Gain
 from priorveil.designs.problems import Draft, Problem, require_one_prior
-from priorveil.errors import CertificateError, Infeasible
+from priorveil.errors import CertificateError, Infeasible, TooLarge
 from priorveil.mechanisms import Arc, Mechanism
+from priorveil.mechanisms.hashing import PooledHash
 from priorveil.notions import LDP, LIP
-from priorveil.priors import Array, Prior
-from priorveil.queries import Guess, Histogram, Sum
+from priorveil.priors import Array, Budget, Prior
+from priorveil.queries import Distribution, Guess, Histogram, Sum, variance
+
+_POOL = 12  # reports of a pool for every value whose frequency is to be learnt
+_MOST_SEEDS = 4096
+_INVERTED = 1_000  # values up to which a pool's information matrix is inverted
 
 
 def _draft(problem: Problem, mechanism: Mechanism, expected: float, method: str, why: str) -> Draft:
@@ -42,7 +47,8 @@ def arc(problem: Problem) -> Draft:
     lo = exp_above(-budget.lower) if math.isfinite(budget.lower) else Fraction(0)
     hi = exp_below(budget.upper) if math.isfinite(budget.hi) else None
     layout = _layout(problem, budget.lo, budget.hi)
-    mechanism = Arc.fit(prior.weights, layout.order, layout.heavy, lo, hi)
+    weights = np.array(prior.weights, dtype=object)
+    mechanism = Arc.fit(weights, layout.order, layout.heavy, lo, hi)
     why = (
         f"arcs on a circle: {layout.heavy} likely values have a report of their own, the others share windows"
     )
@@ -82,39 +88,83 @@ def unary(problem: Problem) -> Draft:
     else:
         mechanism = encodings.best_unary(problem.prior, problem.budget, gain).mechanism
     q01, odds = float(mechanism.flips[0]), float(mechanism.odds)
-    members = (problem.prior,) if isinstance(problem.prior, Prior) else problem.prior.members
-    expected = max(_ceiling(problem, p) - gain(p.probabilities, q01, odds) for p in members)
-    why = f"unary encoding at the best point of its curve: 0 -> 1 with {q01:.4g}, 1 -> 0 with {float(mechanism.flips[1]):.4g}"
+    expected = _unary_error(problem, gain, q01, odds)
+    q10 = float(mechanism.flips[1])
+    why = f"unary encoding at the best point of its curve: 0 -> 1 with {q01:.4g}, 1 -> 0 with {q10:.4g}"
     return _draft(problem, mechanism, max(0.0, expected), "unary", why)
 
 
-def _gain(problem: Problem) -> Callable[[Array, float, float], float]:
+def _unary_error(problem: Problem, gain: Gain, q01: float, odds: float) -> float:
+    """The expected error: over a finite set of priors at worst, for `Distribution` at the middle."""
+    query = problem.query
+    if isinstance(query, Distribution):
+        return 1 / gain(problem.P, q01, odds)
+    assert isinstance(query, Histogram | Sum | Guess)
+    members = (problem.prior,) if isinstance(problem.prior, Prior) else problem.prior.members
+    return max(query.ceiling(p) - gain(p.probabilities, q01, odds) for p in members)
+
+
+def _gain(problem: Problem) -> Gain:
     """How much a unary report tells about the query."""
     query = problem.query
     if isinstance(query, Histogram):
         return encodings.histogram_gain
     if isinstance(query, Guess):
         return encodings.guess_gain
+    if isinstance(query, Distribution):
+        return learning_gain
     if isinstance(query, Sum):
         values = query.weight * np.array(query.values)
         return lambda P, q01, R: encodings.sum_gain(P, q01, R, values - P @ values)
-    raise Infeasible("method='unary' is for Histogram, Sum or Guess: use method='columns'")
+    raise Infeasible("method='unary' is for Histogram, Sum, Guess or Distribution: use method='columns'")
 
 
-def _ceiling(problem: Problem, prior: Prior) -> float:
-    query = problem.query
-    assert isinstance(query, Histogram | Sum | Guess)
-    return query.ceiling(prior)
+def learning_gain(P: Array, q01: float, R: float) -> float:
+    """One over the variance, summed over the values, of the distribution read from unary reports bit by bit.
+
+    A bit is one with probability `m_x = q01 + P_x (1 - q01 - q10)`; the share of ones, shifted and scaled,
+    has the variance `m_x (1 - m_x) / (1 - q01 - q10)**2` per person. Bits read together can only do better.
+    With the noise of optimised unary encoding it is about `4 d e**eps / (e**eps - 1)**2`:
+
+    >>> q01 = 1 / (math.e + 1)
+    >>> round(1 / learning_gain(np.full(1000, 1e-3), q01, math.e) - 4000 * math.e / (math.e - 1) ** 2)
+    2
+    """
+    apart = (1 - q01) * (R - 1) * q01 / (1 + (R - 1) * q01)
+    ones = q01 + P * apart
+    return apart**2 / float((ones * (1 - ones)).sum())
 
 
 def hashing(problem: Problem) -> Draft:
     """Hashing into a few bins, with seeds whose bins are all heavy enough."""
     prior = require_one_prior(problem, "hashing")
-    if not problem.box or not isinstance(problem.query, Histogram):
+    if not problem.box or not isinstance(problem.query, Histogram | Distribution):
         raise Infeasible(
-            "method='hashing' is for a Histogram under LIP of the value itself: use method='columns'"
+            "method='hashing' is for Histogram or Distribution and LIP of the value itself: try 'columns'"
         )
-    found = encodings.best_pool(prior, problem.budget)
+    learning = isinstance(problem.query, Distribution)
+    found = encodings.best_pool(
+        prior, problem.budget, _seeds(len(prior), problem.budget) if learning else 256
+    )
     pool = found.mechanism
+    expected = _pool_variance(pool, problem.P) if learning else 1 - found.gain
     why = f"hashing into {pool.bins} bins, {pool.seeds.size} seeds whose bins are all heavy enough"
-    return _draft(problem, pool, 1 - found.gain, "hashing", why)
+    return _draft(problem, pool, expected, "hashing", why)
+
+
+def _seeds(size: int, budget: Budget) -> int:
+    """Seeds enough to tell `size` values apart: a seed with `g` groups tells `g - 1` numbers."""
+    if size > _INVERTED:
+        raise TooLarge(f"a pool of seeds that tells {size:,} values apart is too large: use method='unary'")
+    told = max(1.0, 1 / budget.tau - 1) if budget.tau > 0 else size
+    return min(_MOST_SEEDS, 1 << math.ceil(math.log2(max(2.0, _POOL * size / told))))
+
+
+def _pool_variance(pool: PooledHash, P: Array) -> float:
+    """The variance of the distribution learnt from a pool; refused where its seeds do not identify it."""
+    spread = variance(pool.matrix, P)
+    if math.isinf(spread):
+        raise Infeasible(
+            "the pool of seeds does not identify the distribution: use method='unary' or 'columns'"
+        )
+    return spread

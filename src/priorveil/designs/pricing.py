@@ -265,19 +265,21 @@ class Guess:
         return Priced(columns, self.utility(columns), float(values.max()) - rest + slack)
 
 
-def free_guess(box: Box) -> tuple[float, Array]:
+def free_guess(box: Box, peaks: Array) -> tuple[float, Array]:
     """A bound on guessing, and duals that prove it.
 
-    Let `t >= lo max(P)` and `n_x = max(0, lo P_x + (1 - lo) g_x - t) / g_x`. The guess `x` earns
-    `lo P_x + (1 - lo) f_x <= t + n_x f_x` for all `f_x <= g_x` (it holds at both ends), so every column earns
-    at most `t + n . f`, and every channel `t + n . P`. The best `t` is one of the kinks.
+    The guess `x` earns `e_x(f_x) = m_x r_x = (m_x / P_x) (lo P_x + (1 - lo) f_x)`, with `m = peaks`. Let
+    `t >= lo max(m)` and `n_x = max(0, e_x(g_x) - t) / g_x`. Then `e_x(f_x) <= t + n_x f_x` at both ends of
+    `0 <= f_x <= g_x`, so in between; every column earns at most `t + n . f`, and every channel `t + n . P`.
+    The best `t` is a kink.
 
-    >>> round(free_guess(Box(np.array([0.5, 0.5]), lo=0.5, hi=2.0))[0], 9)
+    >>> half = np.array([0.5, 0.5])
+    >>> round(free_guess(Box(half, lo=0.5, hi=2.0), half)[0], 9)
     0.75
     """
     lo, prior, caps = box.lo, box.prior, box.caps
-    earned = lo * prior + (1.0 - lo) * caps
-    least = lo * float(prior.max())
+    earned = peaks / prior * (lo * prior + (1.0 - lo) * caps)
+    least = lo * float(peaks.max())
     kinks = np.sort(np.append(earned[earned > least], least))
     order = np.argsort(-earned)
     rate = np.concatenate([[0.0], np.cumsum((prior / caps)[order])])

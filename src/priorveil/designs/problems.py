@@ -12,6 +12,7 @@ import numpy as np
 from priorveil.certify import Certifiable, Certificate
 from priorveil.channels import Channel
 from priorveil.designs import robust
+from priorveil.designs.information import free_bound
 from priorveil.errors import Infeasible, InvalidInput
 from priorveil.mechanisms import Mechanism
 from priorveil.notions import DI, LDP, LIP, Known, Pufferfish, Secrets, known, scenarios
@@ -74,6 +75,8 @@ class Problem:
         )
         if not contained:
             return 0.0
+        if isinstance(self.query, Distribution):
+            return free_bound(self.P, self.budget.lo, self.budget.hi)
         return self.query.floor(self.reference, self.budget) * (1 - SLACK)
 
     def error(self, channel: Channel) -> float:
@@ -85,15 +88,27 @@ class Problem:
             return self.query.error(channel, self.reference)
         if self.prior.members:
             return max(self.query.error(channel, p) for p in self.prior.members)
-        columns = channel.alive().matrix.T
-        return self.task().worst(columns, self.prior.best, self.P, 1e-10).bound
+        return self.unit * self.worst(channel).bound
+
+    def worst(self, channel: Channel) -> robust.Worst:
+        """The prior of a polytope with the largest error, in units of `unit`, and a proven bound on it."""
+        assert isinstance(self.prior, PriorSet)
+        return self.task().worst(channel.alive().matrix.T, self.prior.best, self.P, 1e-10)
+
+    @property
+    def unit(self) -> float:
+        """The error that the robust design calls one: for a sum, the squared range of its values."""
+        if not isinstance(self.query, Sum):
+            return 1.0
+        return float(np.ptp(self.query.weight * np.array(self.query.values))) ** 2 or 1.0
 
     def task(self) -> robust.Task:
         """The query as the robust design knows it."""
         if isinstance(self.query, Guess):
             return robust.Guessed()
         if isinstance(self.query, Sum):
-            return robust.Squared((self.query.weight * np.array(self.query.values))[None])
+            values = self.query.weight * np.array(self.query.values)
+            return robust.Squared(((values - values.min()) / math.sqrt(self.unit))[None])
         if isinstance(self.query, Histogram):
             return robust.Squared(np.eye(len(self.prior)))
         raise Infeasible(
@@ -106,7 +121,7 @@ class Limits:
     """How far to go: the share of the gain left unproven, seconds, and whom to tell (round, error, bound)."""
 
     target: float = 1e-7
-    seconds: float = 60.0
+    seconds: float = 45.0
     progress: Report | None = None
     should_stop: Callable[[], bool] | None = None
 
@@ -143,12 +158,14 @@ def posed(
             raise InvalidInput(
                 f"epsilon {side}", getattr(budget, side), "with zero no report says anything: give more"
             )
-    if not isinstance(notion, LIP) and not budget.symmetric and math.isinf(min(budget.lower, budget.upper)):
+    if not isinstance(notion, LIP) and math.isinf(min(budget.lower, budget.upper)):
         raise InvalidInput(
             "epsilon", budget, f"{type(notion).__name__} has one level: give one finite number"
         )
     _require_query_fits(query, prior)
     _require_secret_fits(secret, prior)
+    if isinstance(notion, DI):
+        _require_even(prior, min(budget.lower, budget.upper))
     return Problem(prior, budget, query, secret, notion)
 
 
@@ -158,6 +175,13 @@ def _require_query_fits(query: AnyQuery, prior: Known) -> None:
         query.scores(reference)
     if isinstance(query, Convex):
         query.require_convex(len(reference))
+
+
+def _require_even(prior: Known, level: float) -> None:
+    """Differential identifiability compares posteriors: the prior alone must keep the level."""
+    own = DI().epsilon(Channel(np.ones((len(prior), 1))), prior)
+    if own > level:
+        raise Infeasible(f"the prior alone has a DI level of {own:.4g}: ask for more than that, or for LIP")
 
 
 def _require_secret_fits(secret: Secrets, prior: Known) -> None:

@@ -15,6 +15,7 @@ from priorveil.notions import Known, Secrets
 from priorveil.priors import Array, Budget, Prior
 
 _LADDER = (0.0, *(10.0**-k for k in np.arange(15.0, 3.75, -0.25)))
+_NEARLY = 1e-6  # rows of a solver's channel add up to one but for this
 _NEVER = 1e-13  # a report this unlikely is dropped before rounding
 
 
@@ -27,11 +28,13 @@ def certified_table(
 ) -> tuple[Table, Certificate]:
     """An integer table as near to `Q` as the budget allows, and its certificate.
 
-    >>> table, proof = certified_table(np.array([[0.731, 0.269], [0.269, 0.731]]), Prior([0.5, 0.5]), Budget(1.0))
+    >>> Q = np.array([[0.731, 0.269], [0.269, 0.731]])
+    >>> table, proof = certified_table(Q, Prior([0.5, 0.5]), Budget(1.0))
     >>> proof.lip <= 1.0, int(table[0].sum()) == TOTAL
     (True, True)
     """
     P = (prior if isinstance(prior, Prior) else prior.centre).probabilities
+    _require_channel(Q, len(P))
     clean = _clean(Q, P)
     law = P @ clean
     for t in _LADDER:
@@ -52,6 +55,17 @@ def rounded(Q: Array) -> Table:
     left = TOTAL - W.sum(axis=1)
     W[np.arange(len(W)), W.argmax(axis=1)] += left
     return W
+
+
+def _require_channel(Q: Array, size: int) -> None:
+    """Refuse what a failed solver may return: it is no channel, not even nearly."""
+    if Q.ndim != 2 or len(Q) != size or not np.isfinite(Q).all():
+        raise CertificateError(
+            f"the solver did not return a channel, but an array {Q.shape} for {size} values"
+        )
+    off = float(np.abs(np.maximum(Q, 0.0).sum(axis=1) - 1).max())
+    if off > _NEARLY:
+        raise CertificateError(f"the solver did not return a channel: a row misses one by {off:.2g}")
 
 
 def _clean(Q: Array, P: Array) -> Array:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from priorveil.channels import Channel
-from priorveil.designs import boxes, closed, cones, programs, robust
+from priorveil.designs import boxes, closed, cones, large, programs, robust
 from priorveil.designs.columns import Progress, Solution, solve
 from priorveil.designs.distribution import DistributionDesign, distribution
 from priorveil.designs.distribution import solve as solve_distribution
@@ -16,16 +16,22 @@ from priorveil.designs.rounding import certified_table
 from priorveil.errors import Infeasible, TooLarge
 from priorveil.mechanisms import Table
 from priorveil.notions import LDP
-from priorveil.priors import Array, Prior
+from priorveil.priors import Array, Prior, PriorSet
 from priorveil.queries import Convex, Distribution, Guess, Histogram, Sum
 
 _ENUMERATED = 14  # box polytopes up to this size are listed corner by corner
 _LDP_ENUMERATED = 12
+_PLAIN = 300  # beyond this many values, those that are treated alike share a row
+_KRR = 3_000  # k-ary randomised response on more values than this is not written out
 _SUBSETS = 5_000  # subset selection with more outputs than this is not written out as a table
+_ENTRIES = 4_000_000  # tables with more entries are not written out
+_LEARNT = 1_000  # values up to which the engine weighs columns for learning a distribution
 
 
 def table_draft(problem: Problem, Q: Array, bound: float, method: str, why: str) -> Draft:
     """The certified table nearest to `Q`, with its own error."""
+    if Q.size > _ENTRIES:
+        raise TooLarge(f"a table of {len(Q):,} x {Q.shape[-1]:,} entries: use method='arc' or method='unary'")
     weights, proof = certified_table(Q, problem.prior, problem.budget, problem.secret, problem.notion)
     table = Table(weights)
     expected = problem.error(Channel(table.matrix))
@@ -56,15 +62,20 @@ def closed_form(problem: Problem) -> Draft:
 
 def _optimal(problem: Problem, Q: Array, why: str) -> Draft:
     """A channel that no other can beat: its own error is the bound."""
-    best = problem.error(Channel.from_weights(np.maximum(Q, 0.0)))
-    if not isinstance(problem.prior, Prior) and not problem.prior.members:
-        best = 0.0  # over a polytope of priors `error` is an over-estimate, and proves nothing from below
+    channel = Channel.from_weights(np.maximum(Q, 0.0))
+    polytope = isinstance(problem.prior, PriorSet) and not problem.prior.members
+    if polytope and not isinstance(problem.query, Distribution):
+        best = problem.unit * problem.worst(channel).mse  # a prior of the set has this error
+    else:
+        best = problem.error(channel)
     return table_draft(problem, Q, best, "closed", why)
 
 
 def _ldp_closed(problem: Problem) -> Draft:
     """The better of k-ary randomised response and subset selection."""
     d, epsilon = len(problem.prior), problem.epsilon
+    if d > _KRR:
+        raise TooLarge(f"a table of {d} by {d} entries: use method='unary'")
     size = closed.best_subset_size(problem.P, epsilon)
     sizes = {1, size if math.comb(d, size) <= _SUBSETS else 1}
     drafts = []
@@ -81,10 +92,16 @@ def engine(problem: Problem, limits: Limits) -> Draft:
         return _learning(problem, limits)
     if not isinstance(problem.prior, Prior):
         return _robust(problem, limits)
+    many = problem.box and len(problem.prior) > _PLAIN
+    if many and isinstance(problem.query, Sum):
+        return large.merged_sum(problem, _options(problem, limits))
     found, how = _box(problem, limits) if problem.box else _general(problem, limits)
-    Q = (found.columns * found.weights[:, None]).T
     bound = problem.query.ceiling(problem.reference) - found.bound
-    return table_draft(problem, Q, bound, "columns", how)
+    if many and not isinstance(problem.query, Convex):
+        labels = large.groups_of(found.columns)
+        if int(labels.max()) + 1 < len(labels):
+            return large.grouped_draft(problem, found, labels, bound, how)
+    return table_draft(problem, (found.columns * found.weights[:, None]).T, bound, "columns", how)
 
 
 def _told(problem: Problem, limits: Limits) -> Progress | None:
@@ -179,12 +196,20 @@ def _robust(problem: Problem, limits: Limits) -> Draft:
         found = robust.robust_over(problem.cone, sets.best, start, task, time_limit=limits.seconds)
     state = "proven" if found.converged else "stopped early"
     return table_draft(
-        problem, found.channel, found.lower_bound, "columns", f"robust over the set of priors, {state}"
+        problem,
+        found.channel,
+        problem.unit * found.lower_bound,
+        "columns",
+        f"robust over the set of priors, {state}",
     )
 
 
 def _learning(problem: Problem, limits: Limits) -> Draft:
     """The A-optimal channel for learning the distribution."""
+    if len(problem.prior) > _LEARNT:
+        raise TooLarge(
+            f"{len(problem.prior):,} values: the engine learns up to {_LEARNT:,}; use method='unary'"
+        )
     if problem.box:
         found = distribution(
             problem.P,
@@ -202,4 +227,5 @@ def _learning(problem: Problem, limits: Limits) -> Draft:
 
 
 def _learnt(found: DistributionDesign) -> str:
-    return f"A-optimal for learning the distribution, {len(found.weights)} reports, gap {max(found.gap, 0.0):.2g}"
+    gap = max(found.gap, 0.0)
+    return f"A-optimal for learning the distribution, {len(found.weights)} reports, gap {gap:.2g}"

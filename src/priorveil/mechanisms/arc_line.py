@@ -132,7 +132,7 @@ def _check(m: ArcLine) -> None:
     need(m.outputs < 1 << 53, "heavy", "reports must stay below 2**53")
 
 
-def _scaled(words: Words, sizes: Words | int, word: int) -> Ints:
+def scaled(words: Words, sizes: Words | int, word: int) -> Ints:
     """``floor(words * sizes / 2**word)``, exactly; sizes below ``2**53``.
 
     For 64-bit words the product is taken in halves: with ``r = r1 2**32 + r0`` and ``n = n1 2**32 + n0`` the
@@ -212,10 +212,10 @@ def walk_line(
 def _sample_block(m: ArcLine, x: Ints, words: Words) -> Ints:
     """Both the told and the fresh place are worked out for everyone, and one is taken."""
     coin, place, shift = words[:, 0], words[:, 1], words[:, 2]
-    told = m.starts[x] + _scaled(place, m.lengths[x].astype(np.uint64), m.word)
+    told = m.starts[x] + scaled(place, m.lengths[x].astype(np.uint64), m.word)
     fresh = (place >> np.uint64(m.word - m.bits)).astype(np.int64)
     t = np.where(coin < np.uint64(m.keep), told, fresh)
-    moved = t - m.start - _scaled(shift, m.window, m.word)
+    moved = t - m.start - scaled(shift, m.window, m.word)
     moved += np.where(moved < 0, m.circumference, 0)
     if m.heavy == 0:
         return moved

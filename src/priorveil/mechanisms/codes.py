@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.errors import ForeignReport, InvalidInput, OutsideDomain
+from priorveil.mechanisms import kernels
 
 Codes = npt.NDArray[np.int64]
 
@@ -38,6 +39,23 @@ def checked_reports(reports: npt.ArrayLike, size: int) -> Codes:
     if row is not None:
         raise ForeignReport(f"reports[{row}]", int(array[row]), f"this mechanism reports 0 to {size - 1}")
     return np.ascontiguousarray(array, dtype=np.int64)
+
+
+def report_counts(reports: npt.ArrayLike, size: int) -> Codes:
+    """How often each of `size` reports came; a foreign one raises.
+
+    >>> report_counts([1, 0, 1], 3)
+    array([1, 2, 0])
+    """
+    array = _integers("reports", reports)
+    loop = kernels.fast(kernels.count_codes, array.size)
+    if loop is None:
+        return np.bincount(checked_reports(array, size), minlength=size).astype(np.int64, copy=False)
+    counts = np.zeros(size + 1, dtype=np.int64)
+    loop(np.ascontiguousarray(array, dtype=np.int64), counts)
+    if counts[size]:
+        checked_reports(array, size)
+    return counts[:size]
 
 
 def _integers(argument: str, values: npt.ArrayLike) -> npt.NDArray[np.integer]:

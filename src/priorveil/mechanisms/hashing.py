@@ -28,7 +28,7 @@ import numpy.typing as npt
 from priorveil.certify import TOTAL, Certifiable, Lifts
 from priorveil.errors import InvalidInput, TooLarge
 from priorveil.mechanisms import kernels
-from priorveil.mechanisms.codes import Codes, checked_codes, checked_reports
+from priorveil.mechanisms.codes import Codes, checked_codes, checked_reports, report_counts
 from priorveil.mechanisms.randomness import WORD, Source, Words, blocks
 from priorveil.mechanisms.reading import Counted, one_prior
 from priorveil.mechanisms.table import Integers, Table
@@ -221,8 +221,7 @@ class PooledHash(Counted):
 
     def accumulate(self, reports: npt.ArrayLike) -> Integers:
         """How often each report came: `outputs` integers, which add up over parts."""
-        counted = np.bincount(checked_reports(reports, self.outputs), minlength=self.outputs)
-        return counted.astype(np.int64, copy=False)
+        return report_counts(reports, self.outputs)
 
     def likelihood(self, report: int) -> npt.NDArray[np.float64]:
         """`Pr(report | x)` for every value `x`."""

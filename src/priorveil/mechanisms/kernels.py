@@ -119,23 +119,33 @@ def count_bytes(
     total: float,
     slope: float,
     scale: float,
-    ones: Signed,
-    scores: Signed,
+    one: int,
+    counts: Signed,
 ) -> None:
-    """For every place and every byte value: how many reports have it, and the sum of their scores.
+    """For every place and every byte value: `one` for each report that has it, plus the sum of their scores.
 
     The score of a report is `scale / (1 + slope * m)`, rounded, `m` the prior mass of its set bits;
-    `masses[place, byte]` is the mass of the bits of that byte.
+    `masses[256 * place + byte]` is the mass of the bits of that byte. Both sums share a number, so that
+    each byte touches the memory once.
     """
     for i in range(reports.shape[0]):
         mass = np.int64(0)
+        at = np.uint64(0)
         for place in range(reports.shape[1]):
-            mass += masses[place, reports[i, place]]
-        score = np.int64(np.rint(scale / (1.0 + slope * (np.float64(mass) / total))))
+            mass += masses[at + np.uint64(reports[i, place])]
+            at += np.uint64(256)
+        added = np.int64(np.rint(scale / (1.0 + slope * (np.float64(mass) / total)))) + one
+        at = np.uint64(0)
         for place in range(reports.shape[1]):
-            byte = reports[i, place]
-            ones[place, byte] += 1
-            scores[place, byte] += score
+            counts[at + np.uint64(reports[i, place])] += added
+            at += np.uint64(256)
+
+
+def count_codes(reports: Signed, counts: Signed) -> None:
+    """How often each report came; whatever is no report counts in the last place, which is one too many."""
+    last = np.uint64(counts.size - 1)
+    for i in range(reports.size):
+        counts[min(np.uint64(reports[i]), last)] += 1
 
 
 def hash_values(seeds: Words, values: Signed, bins: int, hashed: Signed) -> None:

@@ -136,7 +136,10 @@ class Counted:
 
     def weighted(self, reports: npt.NDArray[Any], weights: Array, offsets: Array) -> Weighted:
         """Sums of weights and of their squares, per report."""
-        linear, square = (np.bincount(reports, w, self.outputs) * 1.0 for w in (weights, weights**2))
+        linear, square = (
+            np.bincount(reports, w, self.outputs).astype(np.float64, copy=False)
+            for w in (weights, weights**2)
+        )
         return Weighted(linear, square, float(offsets.sum()))
 
     def weighted_answer(self, weighted: Weighted, prior: Array, scores: Array) -> Moments:

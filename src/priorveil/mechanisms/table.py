@@ -20,7 +20,7 @@ import numpy.typing as npt
 from priorveil.certify import TOTAL, Certifiable, Lifts, lifts
 from priorveil.errors import InvalidChannel
 from priorveil.mechanisms import kernels
-from priorveil.mechanisms.codes import Codes, checked_codes, checked_reports
+from priorveil.mechanisms.codes import Codes, checked_codes, checked_reports, report_counts
 from priorveil.mechanisms.randomness import Source, Words, blocks
 from priorveil.mechanisms.reading import Counted
 from priorveil.notions import Known, Secrets
@@ -116,8 +116,7 @@ class Table(Counted):
 
     def accumulate(self, reports: npt.ArrayLike) -> Integers:
         """How often each report came: `outputs` integers, which add up over parts."""
-        counted = np.bincount(checked_reports(reports, self.outputs), minlength=self.outputs)
-        return counted.astype(np.int64, copy=False)
+        return report_counts(reports, self.outputs)
 
     def likelihood(self, report: int) -> npt.NDArray[np.float64]:
         """`Pr(report | x)` for every value `x`: what the report says."""

@@ -52,8 +52,10 @@ Array = npt.NDArray[np.float64]
 
 # Scores are kept as integers in units of 2**-30, so that sums of parts equal the sum of the whole.
 SCORE = 1 << 30
-# Reports counted at a time; sums of scores stay far below 2**53 and are exact in floats too.
-_BLOCK_REPORTS = 1 << 16
+# Reports counted at a time; sums of scores stay far below 2**53 and are exact in floats too. Then a count
+# times _ONE and a sum of scores share a 64-bit number: 2**16 * 2**46 is 2**62, and 2**16 * SCORE is 2**46.
+_BLOCK_REPORTS = (1 << 16) - 1
+_ONE = 1 << 46
 # Values for which all reports can be listed.
 _MOST_LISTED = 12
 
@@ -149,7 +151,10 @@ class Unary:
         as_bytes = array.view(np.uint8)[:, : len(self._byte_masses)]
         for start in range(0, array.shape[0], _BLOCK_REPORTS):
             part = as_bytes[start : start + _BLOCK_REPORTS]
-            loop(part, self._byte_masses, *self._scale, ones, scores)
+            both = np.zeros(self._byte_masses.size, dtype=np.int64)
+            loop(part, self._byte_masses.reshape(-1), *self._scale, _ONE, both)
+            ones += (both // _ONE).reshape(ones.shape)
+            scores += (both % _ONE).reshape(scores.shape)
         base = scores[0].sum()
         head = np.array([array.shape[0], base], dtype=np.int64)
         return np.concatenate([head, self._by_bit(ones), self._by_bit(scores)])
@@ -373,14 +378,15 @@ def count_bytes(
     total: float,
     slope: float,
     scale: float,
-    ones: Integers,
-    scores: Integers,
+    one: int,
+    counts: Integers,
 ) -> None:
     """The numpy twin of `kernels.count_bytes`."""
-    score = _score(reports, masses, total, slope, scale)
+    by_place = counts.reshape(-1, 256)
+    score = _score(reports, masses.reshape(-1, 256), total, slope, scale)
     for place in range(reports.shape[1]):
-        ones[place] += np.bincount(reports[:, place], minlength=256)
-        scores[place] += np.bincount(reports[:, place], weights=score, minlength=256).astype(np.int64)
+        by_place[place] += one * np.bincount(reports[:, place], minlength=256)
+        by_place[place] += np.bincount(reports[:, place], weights=score, minlength=256).astype(np.int64)
 
 
 def _score(

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.estimates import Cells, Moments, most_likely
+from priorveil.estimates import Cells, Moments, most_likely, shortfall
 from priorveil.mechanisms.unary_law import posterior_variances, sum_gain
 
 Array = npt.NDArray[np.float64]
@@ -111,10 +111,11 @@ def composite_moments(
     flips: Flips, seen: Seen, start: Array, values: Array | None, population: bool
 ) -> Moments:
     """The distribution that makes the counts of ones most likely, in people."""
-    p, rounds, converged = most_likely(bit_cells(flips, seen.reports, seen.ones), start)
+    cells = bit_cells(flips, seen.reports, seen.ones)
+    p, rounds, converged = most_likely(cells, start)
     spread = unbiased_moments(flips, seen, values, population).variance
     mean = seen.reports * (p if values is None else np.array([values @ p]))
-    return Moments(mean, spread, rounds, converged)
+    return Moments(mean, spread, rounds, converged, shortfall(cells, p))
 
 
 def ones_check(flips: Flips, seen: Seen, prior: Array) -> float | None:

@@ -1,0 +1,147 @@
+"""The arc mechanism for many priors at once: layout and expected error of every row, in closed form.
+
+The formulas are those of `priorveil.designs.arc`, with one more axis: `P` is (K, d), a prior in each row, and
+a budget's sides are (K,).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from priorveil.mechanisms.arc_lines import PLACES, ArcLines, fit_lines
+from priorveil.priors import Array
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+# Numbers held in memory at a time.
+_CELLS = 1 << 20
+_ENDLESS = 700.0  # from here on `e**upper` is no bound
+
+
+def design_rows(P: Array, lower: Array, upper: Array, values: Array | None) -> ArcLines:
+    """The lines of all rows, for a histogram or the sum of `values`; a sum takes the better of two orders.
+
+    >>> lines = design_rows(np.array([[0.5, 0.5], [0.05, 0.95]]), np.ones(2), np.ones(2), None)
+    >>> lines.heavy.tolist()
+    [2, 1]
+    """
+    heavy = window_masses(lower, upper)[:, None] <= P
+    counts = heavy.sum(axis=1)
+    order = _order(P, lower, upper, heavy, values)
+    lines = fit_lines(P, lower, upper, order, counts)
+    if values is None:
+        return lines
+    other = fit_lines(P, lower, upper, _folded(order, counts), counts)
+    return lines.where(expected_errors(other, P, values) >= expected_errors(lines, P, values), other)
+
+
+def window_masses(lower: Array, upper: Array) -> Array:
+    """`tau = (1 - lo) / (hi - lo)` of every row: zero without an upper bound, one where nothing may be said.
+
+    >>> window_masses(np.array([np.log(2), 1.0, 0.0]), np.array([np.log(2), np.inf, 0.0])).round(6).tolist()
+    [0.333333, 0.0, 1.0]
+    """
+    lo, hi = np.exp(-lower), np.exp(np.minimum(upper, _ENDLESS))
+    room = hi - lo
+    mass = np.divide(1 - lo, room, out=np.ones_like(lo), where=room > 0)
+    return np.where(upper < _ENDLESS, mass, 0.0)
+
+
+def _order(P: Array, lower: Array, upper: Array, heavy: Mask, values: Array | None) -> Ints:
+    """Heavy values, the best lender last among them; then the light ones, for a sum rising in value."""
+    d = P.shape[1]
+    rank = np.zeros(d) if values is None else np.argsort(np.argsort(values, kind="stable")) / d
+    key = np.where(heavy, 0.0, 1.0 + rank)
+    lender = np.argmax(np.where(heavy, _lending(P, lower, upper, heavy, values), -np.inf), axis=1)
+    some = np.flatnonzero(heavy.any(axis=1))
+    key[some, lender[some]] = 0.5
+    return np.argsort(key, axis=1, kind="stable")
+
+
+def _lending(P: Array, lower: Array, upper: Array, heavy: Mask, values: Array | None) -> Array:
+    """What is gained if a value lends the circle the end of its segment, where the light ones fall short."""
+    if values is None:
+        return P
+    light, tau = np.where(heavy, 0.0, P), window_masses(lower, upper)[:, None]
+    a = centred(P, values)
+    lent = np.maximum(tau - light.sum(axis=1, keepdims=True), 0.0)
+    shared = (light * a).sum(axis=1, keepdims=True) + lent * a
+    return np.asarray(shared**2 / np.maximum(tau, 1e-300) - lent * a**2)
+
+
+def _folded(order: Ints, heavy: Ints) -> Ints:
+    """Up the light values by every second one, and down the others: likes are neighbours all around."""
+    d = order.shape[1]
+    place, light = np.arange(d) - heavy[:, None], d - heavy[:, None]
+    fold = np.where(place % 2 == 0, place // 2, light - 1 - place // 2)
+    key = np.where(place < 0, place, fold)
+    return np.take_along_axis(order, np.argsort(key, axis=1, kind="stable"), axis=1)
+
+
+def centred(P: Array, values: Array) -> Array:
+    """Values less their mean under each row's prior."""
+    return np.asarray(values - (P @ values)[:, None])
+
+
+def parts(rows: int, width: int) -> Iterator[slice]:
+    """All rows, some at a time, so that few numbers are in memory."""
+    step = max(1, _CELLS // width)
+    for first in range(0, rows, step):
+        yield slice(first, min(first + step, rows))
+
+
+def expected_errors(lines: ArcLines, P: Array, values: Array | None) -> Array:
+    """The expected squared error per person of each row, of the integers that are sampled."""
+    if values is None:
+        return _histogram_errors(lines, P)
+    d = P.shape[1]
+    found = [_sum_errors(lines.rows(part), P[part], values) for part in parts(len(P), 2 * d * (d + 1))]
+    return np.concatenate(found)
+
+
+def _owned(lines: ArcLines, P: Array) -> tuple[Array, Array, Mask]:
+    """Priors along the line, the mass that is told by an output of its own, and which values have one."""
+    along = np.take_along_axis(P, lines.order, axis=1)
+    inside = np.minimum(lines.edges[:, 1:], lines.start[:, None]) - lines.edges[:, :-1]
+    mine = np.arange(P.shape[1]) < lines.heavy[:, None]
+    share = np.where(mine, inside / np.diff(lines.edges, axis=1), 0.0)
+    return along, along * share, mine
+
+
+def _histogram_errors(lines: ArcLines, P: Array) -> Array:
+    """`1 - sum_x P_x^2 E[r_x^2]`, with the second moments of `designs.arc.second_moment`."""
+    along, own, mine = _owned(lines, P)
+    tau = np.maximum(lines.window, 1)[:, None] / PLACES
+    L = lines.circumference[:, None] / PLACES
+    gap = np.maximum(L - tau, 0.0)
+    tight = L - 2 * gap + (gap / along) ** 2 * (along - gap / 3)
+    light = np.where(tau + along <= L, tau - along / 3, tight) / tau**2
+    heavy = (own + (along - own) ** 2 / tau) / along**2
+    lift = 1 + lines.kept[:, None] ** 2 * (np.where(mine, heavy, light) - 1)
+    return np.asarray(np.maximum(0.0, 1 - (along**2 * lift).sum(axis=1)))
+
+
+def _sum_errors(lines: ArcLines, P: Array, values: Array) -> Array:
+    """`Var - E[(sum_x a_x P_x r_x)^2]`: on the circle a square of straight pieces, integrated exactly."""
+    along, own, _ = _owned(lines, P)
+    a = np.take_along_axis(centred(P, values), lines.order, axis=1)
+    variance, owned = (along * a**2).sum(axis=1), (own * a**2).sum(axis=1)
+    rim = np.maximum(lines.edges - lines.start[:, None], 0) / PLACES
+    L, tau = np.maximum(rim[:, -1:], 1e-300), np.maximum(lines.window, 1)[:, None] / PLACES
+    cuts = np.sort(np.concatenate([rim, np.mod(rim - tau, L)], axis=1), axis=1)
+    g = _area(a, rim, L, cuts + tau) - _area(a, rim, L, cuts)
+    squares = g[:, :-1] ** 2 + g[:, :-1] * g[:, 1:] + g[:, 1:] ** 2
+    shared = (np.diff(cuts, axis=1) * squares).sum(axis=1) / 3 / tau[:, 0] ** 2
+    shared = np.where(lines.circumference > 0, shared, 0.0)
+    return np.asarray(np.maximum(0.0, variance - lines.kept**2 * (owned + shared)))
+
+
+def _area(a: Array, rim: Array, L: Array, ends: Array) -> Array:
+    """The integral of `a` along the circle from 0 to each of `ends`, at most two turns."""
+    left, width = rim[:, None, :-1], np.diff(rim, axis=1)[:, None, :]
+    once, twice = (np.clip(ends[:, :, None] - turn - left, 0.0, width) for turn in (0.0, L[:, :, None]))
+    return np.asarray(((once + twice) * a[:, None, :]).sum(axis=2))

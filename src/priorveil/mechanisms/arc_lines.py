@@ -1,0 +1,276 @@
+"""Many arc mechanisms at once: everybody's own prior and own budget, a row each, without a loop in Python.
+
+Row `i` is an `ArcLine` like any other: segments on a line of `2**BITS` places, a circle, a window and a coin,
+and the same sampler, so that one person's row runs on a device as an `Arc`. Here the design, the certificate,
+the sampler and the posteriors are worked out for all rows together.
+
+**The certificate in floats.** The bounds are those of `arc_bounds`, where they are proven for exact numbers;
+only the arithmetic differs. Integers below `2**53` are exact in floats. Everything else is a product or a
+quotient of at most some twenty positive numbers, so that each rounding changes it by a factor of at most `1 +
+2**-53`; a running sum of `d` probabilities takes `d` more; numpy's `log1p` and `expm1` are trusted to a
+factor of `1 + 2**-46` (they err by a few `2**-53`). `_slack` is larger than all of it together, and every
+bound is moved by it to the unsafe side before it is compared. Differences of near numbers are formed last,
+from ends already moved apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from priorveil.mechanisms.arc import Arc
+from priorveil.mechanisms.arc_line import Ints, Words, scaled
+from priorveil.priors import Array
+
+Mask = npt.NDArray[np.bool_]
+
+BITS = 40
+PLACES = 1 << BITS
+_WORDS = 2.0**64
+
+
+@dataclass(frozen=True, eq=False)
+class ArcLines:
+    """A line, a circle and a coin in each of `K` rows: the fields of `ArcLine`, with one more axis.
+
+    `order` (K, d) runs along each line, `edges` (K, d + 1) are the ends of the segments in that order.
+    """
+
+    order: Ints
+    edges: Ints
+    heavy: Ints
+    start: Ints
+    window: Ints
+    keep: Words
+
+    @property
+    def circumference(self) -> Ints:
+        """How many places each circle has."""
+        return PLACES - self.start
+
+    @property
+    def outputs(self) -> Ints:
+        """Reports of row `i` are `0 .. outputs[i] - 1`."""
+        return self.heavy + self.circumference
+
+    @property
+    def odds(self) -> Array:
+        """`k / (1 - k)`: how much likelier the value is used than a fresh draw is made."""
+        return self.keep.astype(np.float64) / _fresh(self.keep)
+
+    @property
+    def kept(self) -> Array:
+        """`k`: the probability that the value is used."""
+        return self.keep.astype(np.float64) / _WORDS
+
+    def rows(self, part: slice) -> ArcLines:
+        """Some of the rows."""
+        return ArcLines(*(column[part] for column in self._columns()))
+
+    def where(self, chosen: Mask, other: ArcLines) -> ArcLines:
+        """These rows where `chosen`, those of `other` elsewhere."""
+        pairs = zip(self._columns(), other._columns(), strict=True)
+        return ArcLines(*(np.where(chosen.reshape(-1, *[1] * (a.ndim - 1)), a, b) for a, b in pairs))
+
+    def _columns(self) -> tuple[npt.NDArray[Any], ...]:
+        return self.order, self.edges, self.heavy, self.start, self.window, self.keep
+
+    def line(self, row: int) -> Arc:
+        """One row as the mechanism that its device runs."""
+        order = self.order[row]
+        lengths = np.empty(len(order), dtype=np.int64)
+        lengths[order] = np.diff(self.edges[row])
+        heavy, start, window, keep = (
+            int(column[row]) for column in (self.heavy, self.start, self.window, self.keep)
+        )
+        return Arc(lengths, order, heavy, start, window, keep, BITS)
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """What is proven of each row, in natural logarithms, rounded up: as `Certificate`, an entry for each."""
+
+    lip_lower: Array
+    lip_upper: Array
+    ldp: Array
+
+    @property
+    def lip(self) -> Array:
+        """The larger of the two sides."""
+        return np.maximum(self.lip_lower, self.lip_upper)
+
+
+@dataclass(frozen=True, eq=False)
+class _Bounds:
+    """Per output (owned ones, then the circle): the most of `boost`, both ends of `mean`; 0 for none."""
+
+    boost: Array
+    low: Array
+    high: Array
+
+
+def _slack(size: int) -> float:
+    """More than all roundings together can change a number, as a share of it."""
+    return (size + 256) * 2.0**-50
+
+
+def _fresh(keep: Words) -> Array:
+    """`2**64 - keep`, the subtraction exact."""
+    zero = np.uint64(0)
+    return np.where(keep == zero, _WORDS, (zero - keep).astype(np.float64))
+
+
+def fit_lines(priors: Array, lower: Array, upper: Array, order: Ints, heavy: Ints) -> ArcLines:
+    """For each row the line with the largest `keep` whose certificate meets `lower` and `upper`.
+
+    `order` and `heavy` are the layout; see `priorveil.designs.arc`.
+
+    >>> P = np.array([[0.5, 0.2, 0.2, 0.1]])
+    >>> lines = fit_lines(P, np.ones(1), np.ones(1), np.arange(4)[None], np.array([1]))
+    >>> bool(0.999999 < lines_levels(lines, P).lip[0] <= 1), lines.kept.round(6).tolist()
+    (True, [0.632121])
+    """
+    lo, hi = np.exp(-lower), np.exp(np.minimum(upper, 709.0))
+    tau = np.where(upper < 700, (1 - lo) / np.maximum(hi - lo, 1e-300), 0.0)
+    edges = _edges(np.take_along_axis(priors, order, axis=1))
+    start, window = _circles(edges, heavy, tau)
+    draft = ArcLines(order, edges, heavy, start, window, np.zeros(len(priors), dtype=np.uint64))
+    odds = _largest_odds(_bounds(draft, priors), lower, upper, _slack(priors.shape[1]))
+    share = np.where(np.isinf(odds), 1.0, odds / (1 + np.minimum(odds, 2.0**60)))
+    keep = (np.minimum(share, 1 - 2.0**-53) * _WORDS).astype(np.uint64)
+    return ArcLines(order, edges, heavy, start, window, keep)
+
+
+def _edges(along: Array) -> Ints:
+    """Running totals in places, rounded, every segment at least one place long."""
+    d = along.shape[1]
+    running = np.cumsum(along, axis=1)
+    ends = np.rint(running / running[:, -1:] * PLACES).astype(np.int64)
+    ranks = np.arange(1, d + 1)
+    ends = np.maximum.accumulate(np.maximum(ends - ranks, 0), axis=1) + ranks
+    ends = np.minimum(ends, PLACES - (d - ranks))
+    return np.concatenate([np.zeros((len(ends), 1), dtype=np.int64), ends], axis=1)
+
+
+def _circles(edges: Ints, heavy: Ints, tau: Array) -> tuple[Ints, Ints]:
+    """Where each circle begins, and its window: `ceil(tau 2**BITS)`, or the whole of a shorter circle."""
+    rows, d = np.arange(len(edges)), edges.shape[1] - 1
+    start, light = edges[rows, heavy], heavy < d
+    window = np.maximum(1, np.ceil(tau * PLACES)).astype(np.int64)
+    lends = light & (heavy > 0) & (PLACES - start < window)
+    lent = np.maximum(PLACES - window, edges[rows, np.maximum(heavy - 1, 0)] + 1)
+    start = np.where(lends, lent, start)
+    return start, np.where(light, np.minimum(window, PLACES - start), 0)
+
+
+def _bounds(m: ArcLines, priors: Array) -> _Bounds:
+    """The terms of `arc_bounds`: boost and mean of every owned output, and of the circle in the last column.
+
+    An owned output is told by its owner alone, with probability at most `size / length + 2**-64` where it
+    lends and one where it does not: boost is `(1 + length / (size 2**64)) M / length` at most, and mean is
+    that times `P`.
+    """
+    d, tiny = priors.shape[1], _slack(priors.shape[1])
+    P = np.take_along_axis(priors, m.order, axis=1)
+    P = P / P.sum(axis=1, keepdims=True)
+    owned = np.arange(d) < m.heavy[:, None]
+    length = np.diff(m.edges, axis=1).astype(np.float64)
+    size = np.maximum(np.minimum(m.edges[:, 1:], m.start[:, None]) - m.edges[:, :-1], 1)
+    boost = np.where(owned, PLACES / length * (1 + length / (size * _WORDS)), 0.0)
+    shared, wobble = _shared(m, P)
+    circle = m.circumference > 0
+    return _Bounds(
+        np.column_stack([boost, np.where(circle, shared, 0.0)]) * (1 + tiny),
+        np.column_stack([boost * P, np.where(circle, np.maximum(1 - wobble, 0.0), 0.0)]) * (1 - tiny),
+        np.column_stack([boost * P, np.where(circle, 1 + wobble, 0.0)]) * (1 + tiny),
+    )
+
+
+def _shared(m: ArcLines, P: Array) -> tuple[Array, Array]:
+    """Of the circle: the largest boost, and how far mean can be from one.
+
+    With `o = W / 2**64` for the rounding of the shift and `s` for that of the layout (the drift of
+    `arc_bounds`, with the rounding of the running sum added), boost is at most `(1 + o) M / W`, and mean
+    within `(1 +- o)(1 +- s M / W)`.
+    """
+    d = P.shape[1]
+    window = np.maximum(m.window, 1).astype(np.float64)
+    first = m.heavy - (m.start < m.edges[np.arange(len(P)), m.heavy])
+    running = np.concatenate([np.zeros((len(P), 1)), np.cumsum(P, axis=1)], axis=1)
+    drift = running - m.edges / PLACES
+    there = np.arange(d + 1) >= first[:, None]
+    spread = np.where(there, drift, -np.inf).max(axis=1) - np.where(there, drift, np.inf).min(axis=1)
+    s = 2 * (np.maximum(spread, 0.0) + 2 * _slack(d) + 1 / _WORDS) * PLACES / window
+    o = window / _WORDS
+    return (1 + o) * PLACES / window, o + s + o * s
+
+
+def _largest_odds(terms: _Bounds, lower: Array, upper: Array, tiny: float) -> Array:
+    """The largest odds `q` within both sides: `q mean <= e**lower - 1`, `q (boost - hi mean) <= hi - 1`."""
+    fall, rise = (np.expm1(np.minimum(level, 709.0) * (1 - 8 * tiny)) for level in (lower, upper))
+    excess = (terms.boost - (1 + rise[:, None]) * terms.low).max(axis=1)
+    with np.errstate(divide="ignore", over="ignore"):
+        down = np.where(lower < 700, fall / terms.high.max(axis=1), np.inf)
+        up = np.where((upper < 700) & (excess > 0), rise / np.maximum(excess, 1e-300), np.inf)
+    return np.minimum(down, up) * (1 - 8 * tiny)
+
+
+def lines_levels(lines: ArcLines, priors: Array) -> Levels:
+    """Proven levels of each row under its prior: `arc_bounds.arc_lifts` for all rows, rounded up.
+
+    With the odds `q` of the coin, `-log(lowest) <= log(1 + q mean)`, `log(highest) <= log(1 + q (boost -
+    mean) / (1 + q mean))`, and the LDP level is at most `log(1 + q boost)`.
+    """
+    tiny = _slack(priors.shape[1])
+    terms, q = _bounds(lines, priors), lines.odds[:, None]
+    lift = q * (terms.boost - terms.low) / (1 + q * terms.low)
+    return Levels(
+        np.log1p((q * terms.high).max(axis=1) * (1 + tiny)) * (1 + tiny),
+        np.log1p(np.maximum(lift, 0.0).max(axis=1) * (1 + tiny)) * (1 + tiny),
+        np.log1p((q * terms.boost).max(axis=1) * (1 + tiny)) * (1 + tiny),
+    )
+
+
+def sample_lines(lines: ArcLines, rows: Ints, codes: Ints, words: Words) -> Ints:
+    """One report per code, each from its own row; three words (coin, place, shift) per code, as `sample_arc`.
+
+    The whole row is looked at, whatever the value.
+    """
+    order, edges = lines.order[rows], lines.edges[rows]
+    mine = order == codes[:, None]
+    begin = np.where(mine, edges[:, :-1], 0).sum(axis=1)
+    length = np.where(mine, edges[:, 1:], 0).sum(axis=1) - begin
+    coin, place, shift = words[:, 0], words[:, 1], words[:, 2]
+    told = begin + scaled(place, length.astype(np.uint64), 64)
+    fresh = (place >> np.uint64(64 - BITS)).astype(np.int64)
+    t = np.where(coin < lines.keep[rows], told, fresh)
+    start, heavy = lines.start[rows], lines.heavy[rows]
+    moved = t - start - scaled(shift, lines.window[rows].astype(np.uint64), 64)
+    moved += np.where(moved < 0, lines.circumference[rows], 0)
+    passed = (edges[:, 1:] <= t[:, None]).sum(axis=1)
+    return np.asarray(np.where(t < start, passed, heavy + moved))
+
+
+def posteriors(lines: ArcLines, priors: Array, rows: Ints, reports: Ints) -> Array:
+    """`Pr(x | report)` for each report, (n, d), under the prior of its row.
+
+    In units of a fresh draw the likelihood is `1 + q M / length` for the owner of an output, one for the
+    others, and on the circle `1 + q (M / W) (share of the segment inside the window)`.
+    """
+    order, edges = lines.order[rows], lines.edges[rows]
+    start, heavy = lines.start[rows][:, None], lines.heavy[rows][:, None]
+    window, turn = lines.window[rows][:, None], lines.circumference[rows][:, None]
+    place = reports[:, None] - heavy
+    left, right = np.maximum(edges[:, :-1] - start, 0), np.maximum(edges[:, 1:] - start, 0)
+    inside = np.maximum(np.minimum(right, place + window) - np.maximum(left, place), 0)
+    inside += np.maximum(np.minimum(right + turn, place + window) - (left + turn), 0)
+    shares = inside / np.maximum(window, 1)
+    told = np.where(place < 0, np.arange(order.shape[1]) == reports[:, None], shares)
+    likelihood = 1 + lines.odds[rows][:, None] * PLACES / np.diff(edges, axis=1) * told
+    joint = np.take_along_axis(priors[rows], order, axis=1) * likelihood
+    found: Array = np.empty_like(joint)
+    np.put_along_axis(found, order, joint / joint.sum(axis=1, keepdims=True), axis=1)
+    return found
