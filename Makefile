@@ -5,6 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 JOBS   ?= 2
+NAME   ?= --all
 
 export OMP_NUM_THREADS ?= 1
 export NO_MKDOCS_2_WARNING := 1
@@ -24,8 +25,9 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-demo: $(READY) ## see it work, from a prior to a verdict
-	$(BIN)/priorveil demo
+demo: $(READY) ## see the whole loop on real data, in a minute
+	@mkdir -p build
+	$(BIN)/priorveil demo --plot build/demo.png
 
 test: $(READY) ## run all the tests, doctests and documentation examples included
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --cov --cov-report=term
@@ -44,10 +46,8 @@ types: $(READY)
 imports: $(READY)
 	$(BIN)/lint-imports
 
-bench: $(READY) ## measure the claims of speed and accuracy
-	@for script in benchmarks/*.py; do \
-		case "$$script" in benchmarks/_*|'benchmarks/*.py') continue;; esac; \
-		echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
+bench: $(READY) ## measure the claims of speed and accuracy (one of them: make bench NAME=design)
+	$(BIN)/priorveil bench $(NAME)
 
 docs: $(READY) ## build the documentation in site/
 	$(BIN)/python scripts/commands.py

@@ -1,0 +1,45 @@
+"""Write docs/commands.md from the commands' own help; with --check, only say whether it is current."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from priorveil.cli import commands
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "commands.md"
+INTRODUCTION = """# Commands
+
+Every command says the same with `--help`. Exit status: 0 all is well, 1 the answer is no, 2 a wrong
+argument or file, 130 interrupted.
+"""
+
+
+def sections(command: click.Command, name: str, parent: click.Context | None = None) -> Iterator[str]:
+    settings = {**command.context_settings, "terminal_width": 100, "max_content_width": 100}
+    context = click.Context(command, parent, info_name=name, **settings)
+    path = context.command_path
+    yield f"## {path}\n\n```text\n{command.get_help(context)}\n```\n"
+    if isinstance(command, click.Group):
+        for child in command.list_commands(context):
+            found = command.get_command(context, child)
+            if found is not None and not found.hidden:
+                yield from sections(found, child, context)
+
+
+def page() -> str:
+    return "\n".join([INTRODUCTION, *sections(commands, "priorveil")])
+
+
+def main() -> int:
+    if "--check" in sys.argv[1:]:
+        return 0 if PAGE.exists() and PAGE.read_text(encoding="utf-8") == page() else 1
+    PAGE.write_text(page(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,102 @@
+"""Write the test vectors that Python and JavaScript share: plan, random bytes and value, and the report they make.
+
+    python scripts/vectors.py
+
+One file for each plan in clients/js/vectors. Both sides read the files; only this script writes them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import priorveil as pv
+from priorveil.campaigns import written
+from priorveil.certify import certificate
+from priorveil.mechanisms import Grouped, Table
+from priorveil.mechanisms.randomness import BytesSource
+from priorveil.plans import Plan
+
+FOLDER = Path(__file__).resolve().parent.parent / "clients" / "js" / "vectors"
+CASES = 24
+
+
+def plans() -> Iterator[tuple[str, Plan]]:
+    """A plan for every mechanism and for every branch of the samplers and certificates."""
+    work = pv.Prior({"Private": 0.69, "Self-employed": 0.11, "Government": 0.13, "None": 0.07})
+    scripts = pv.Prior({"да": 0.2, "日本語": 0.3, 'quoted "\\ / \n': 0.1, "\U0001f300 \uffee": 0.4})
+    zipf, even = pv.Prior.zipf(40), pv.Prior.uniform(70)
+    histogram = pv.Histogram()
+    ill = pv.Secret([[0.9, 0.1, 0.0], [0.2, 0.3, 0.5]])
+    yield "table-two-answers", pv.design(pv.Prior({"yes": 0.2, "no": 0.8}), 1.0, histogram)
+    yield "table-truth-or-draw", pv.design(pv.Prior([0.3, 0.3, 0.4]), 1.0, histogram, method="closed")
+    yield "table-histogram", pv.design(work, 1.0, histogram)
+    yield "table-distribution", pv.design(work, 1.0, pv.Distribution())
+    yield "table-asymmetric", pv.design(scripts, pv.Budget(0.5, 2.0), histogram)
+    yield "table-secret", pv.design(pv.Prior([0.55, 0.2, 0.25]), 1.0, pv.Guess(), secret=ill)
+    yield "table-ldp", pv.design(work, 1.0, histogram, notion=pv.LDP())
+    yield "table-finite-set", pv.design(pv.PriorSet([[0.2, 0.3, 0.5], [0.4, 0.3, 0.3]]), 1.0, histogram)
+    yield "table-interval", pv.design(pv.PriorSet.interval([0.1, 0.2, 0.3], [0.3, 0.5, 0.6]), 1.0, histogram)
+    yield "arc-some-heavy", pv.design(zipf, 2.0, histogram, method="arc")
+    yield "arc-all-light", pv.design(even, 1.0, histogram, method="arc")
+    yield "arc-all-heavy", pv.design(pv.Prior([0.3, 0.3, 0.4]), 1.0, histogram, method="arc")
+    yield "arc-lending", pv.design(pv.Prior([0.6, 0.3, 0.06, 0.04]), 1.0, histogram, method="arc")
+    yield "unary-one-word", pv.design(work, 1.0, histogram, method="unary")
+    yield "unary-two-words", pv.design(even, 2.0, histogram, method="unary")
+    yield "grouped", grouped(pv.design(pv.Prior([0.3, 0.3, 0.4]), 1.0, histogram, method="closed"))
+    yield "hashing", pv.design(zipf, 1.0, histogram, method="hashing")
+
+
+def grouped(plan: Plan) -> Plan:
+    """The plan on five values, of which the first three share a row."""
+    assert isinstance(plan.mechanism, Table)
+    finer = pv.Prior([0.1, 0.1, 0.1, 0.3, 0.4])
+    mechanism = Grouped(np.array([0, 0, 0, 1, 2]), plan.mechanism)
+    proven = certificate(mechanism.lifts(finer, None, plan.notion), plan.notion)
+    return dataclasses.replace(plan, prior=finer, mechanism=mechanism, certificate=proven)
+
+
+def case(plan: Plan, code: int, randomness: bytes) -> dict[str, Any]:
+    """One value, the bytes it draws, and its report as it is sent."""
+    report = drawn(plan, code, randomness)
+    return {"code": code, "randomness": randomness.hex(), "report": written(plan.mechanism, report)}
+
+
+def drawn(plan: Plan, code: int, randomness: bytes) -> Any:
+    return plan.mechanism.sample_one(code, BytesSource(randomness))
+
+
+def likelihoods(plan: Plan, report: Any) -> list[float]:
+    """`Pr(report | x)` for every value over the largest of them, to nine digits."""
+    mechanism = plan.mechanism
+    told = mechanism.matrix[:, report] if isinstance(mechanism, Grouped) else mechanism.likelihood(report)
+    return [round(float(v), 9) for v in told / told.max()]
+
+
+def cases(plan: Plan, seed: int) -> list[dict[str, Any]]:
+    """The extreme draws for the first and the last value, then random ones for all."""
+    size, width = plan.mechanism.size, 8 * plan.mechanism.draws_per_report
+    rng = np.random.default_rng(seed)
+    extremes = [(code, fill * width) for code in (0, size - 1) for fill in (b"\x00", b"\xff", b"\x7f")]
+    rest = [(i * 7 % size, rng.bytes(width)) for i in range(CASES - len(extremes))]
+    listed = [case(plan, code, randomness) for code, randomness in extremes + rest]
+    for told, (code, randomness) in zip(listed[-2:], rest[-2:], strict=True):
+        told["likelihoods"] = likelihoods(plan, drawn(plan, code, randomness))
+    return listed
+
+
+def main() -> None:
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for seed, (name, plan) in enumerate(plans()):
+        vector = {"plan": json.loads(plan.to_json()), "cases": cases(plan, seed)}
+        text = json.dumps(vector, ensure_ascii=False, indent=None, separators=(",", ":"))
+        (FOLDER / f"{name}.json").write_text(text.replace('{"code"', '\n{"code"') + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

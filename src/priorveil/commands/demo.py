@@ -1,0 +1,219 @@
+"""`priorveil demo`: the whole loop on real data, told to somebody new."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from priorveil.commands import inputs, screens
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    from rich.console import Console
+
+    from priorveil.estimates import Estimate
+    from priorveil.plans import Plan
+    from priorveil.priors import Array, Label, Prior
+
+# People by kind of work, as two public surveys count them: what everyone knows, and who is asked.
+_KNOWN: dict[Label, int] = {
+    "Private": 33_906,
+    "Self-employed": 5_557,
+    "Government": 6_549,
+    "No pay": 31,
+}  # UCI Adult, 1994
+_ASKED = {"Private": 182_242, "Self-employed": 10_356, "Government": 26_390, "No pay": 733}  # ACS, 2018
+
+_EPSILON = 1.0
+
+
+@click.command()
+@click.option(
+    "--plot",
+    type=inputs.WRITTEN,
+    default=Path("priorveil-demo.png"),
+    show_default=True,
+    callback=inputs.picture,
+    help="Where the picture goes.",
+)
+@click.option(
+    "--service", is_flag=True, help="Instead: a curator on this machine, devices that report to it."
+)
+@click.option(
+    "--devices", type=click.IntRange(min=1), default=5000, show_default=True, help="With --service: how many."
+)
+@click.option("--no-browser", is_flag=True, help="With --service: open no page, and end when all is counted.")
+def demo(plot: Path, service: bool, devices: int, no_browser: bool) -> int:
+    """See the whole loop in a minute.
+
+    A survey asks 219,721 people for whom they work. Nobody tells the truth outright; the collector still
+    learns the totals. Real people (a census of 2018), and what was known about them (a census of 1994).
+    """
+    if service:
+        return _service(devices, no_browser)
+    screen = screens.console()
+    people, truth, origin = _crowd()
+    prior = _know(screen, origin, len(people))
+    _leak(screen, prior)
+    plan = _build(screen, prior)
+    told = _run(screen, plan, people, truth)
+    _draw(screen, told, truth, prior, plot)
+    return 0
+
+
+def _service(devices: int, no_browser: bool) -> int:
+    """The demo of the curator, where it is installed."""
+    try:
+        curator = import_module("priorveil.curator.demo")
+    except ImportError as error:
+        raise click.ClickException(f"the curator's demo cannot run here: {error}") from error
+    curator.run(devices, no_browser)
+    return 0
+
+
+def _crowd() -> tuple[npt.NDArray[np.intp], Array, str]:
+    """Who is asked: the code of each person, the true counts, and where they are from."""
+    import numpy as np
+
+    from priorveil import datasets
+    from priorveil.errors import DataNotFound
+
+    labels = list(_ASKED)
+    try:
+        census = datasets.acs()
+        people = np.array([labels.index(work) for work in census.work])
+        origin = "the American Community Survey of 2018, ages 19 to 34, person by person"
+    except DataNotFound:
+        people = np.repeat(np.arange(len(labels)), list(_ASKED.values()))
+        origin = "the American Community Survey of 2018, ages 19 to 34, from its totals"
+    return people, np.bincount(people, minlength=len(labels)).astype(float), origin
+
+
+def _know(screen: Console, origin: str, size: int) -> Prior:
+    from priorveil.priors import Prior
+
+    prior = Prior.from_counts(_KNOWN)
+    _chapter(screen, "1. What everyone knows")
+    screen.print(
+        f"We ask {size:,} people for whom they work ({origin}). Nobody shall have to trust us, so every "
+        "device perturbs its answer before it leaves. How much noise that needs depends on what is public "
+        "already: here, an old census (1994)."
+    )
+    rows = [(str(v), f"{p:.2%}") for v, p in zip(prior.labels, prior.probabilities, strict=True)]
+    screens.print_table(screen, ("the prior", ""), rows, "lr")
+    return prior
+
+
+def _leak(screen: Console, prior: Prior) -> None:
+    from priorveil import published
+
+    form = published.rr_lip(prior, _EPSILON)
+    _chapter(screen, "2. A published mechanism that leaks")
+    screen.print(
+        f"We promise epsilon {_EPSILON:g}: no report moves the belief in anyone's answer by more than a "
+        f"factor {math.exp(_EPSILON):.2f}, up or down. The closed form in the literature (tell the truth, "
+        "or else draw an answer from the prior) claims that. Measured:"
+    )
+    times = math.exp(form.leakage.lip_upper)
+    screen.print(f"  claimed {form.claimed:.3f}, real {form.leakage.lip:.3f}", style="red")
+    screen.print(f"Who reports the rarest answer is {times:,.0f} times as likely to have it as before.")
+
+
+def _build(screen: Console, prior: Prior) -> Plan:
+    from priorveil.commands.beside import ldp
+    from priorveil.designs import design
+    from priorveil.queries import Distribution
+
+    _chapter(screen, "3. A mechanism that keeps its promise")
+    plan = design(prior, _EPSILON, Distribution())
+    rival = ldp(plan)
+    screen.print(
+        "priorveil searches all mechanisms that keep the promise for the one that learns the totals with the "
+        "least noise, and proves how near it came. In exact arithmetic, on the integers that devices draw "
+        "from, it also proves that the promise is kept."
+    )
+    c = plan.certificate
+    screen.print(
+        f"  certified: {c.lip:.3f} under the prior, {c.ldp:.3f} whatever anyone knows", style="green"
+    )
+    rows = [("this plan", screens.shown_error(plan.expected_mse))]
+    if rival is not None:
+        rows.append(("best without a prior (LDP)", screens.shown_error(rival.error)))
+    rows.append(("no mechanism is below", screens.shown_error(plan.lower_bound)))
+    screens.print_table(screen, ("noise (variance per person)", ""), rows, "lr")
+    return plan
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What the curator makes of the reports, in two ways."""
+
+    leaning: Estimate
+    free: Estimate
+
+
+def _run(screen: Console, plan: Plan, people: npt.NDArray[np.intp], truth: Array) -> _Told:
+    _chapter(screen, "4. People report, the curator estimates")
+    reports = plan.privatize(people)
+    tally = plan.tally(reports)
+    told = _Told(plan.estimate(tally, method="mmse"), plan.estimate(tally, method="unbiased"))
+    screen.print(
+        f"Each device draws one of {plan.channel.shape[1]} possible reports, with the operating system's "
+        f"randomness. The curator only ever sees the {tally.reports:,} reports."
+    )
+    low, high = told.free.interval()
+    columns = zip(plan.labels, truth, told.leaning.values, told.free.values, low, high, strict=True)
+    rows = [
+        (str(label), f"{t:,.0f}", f"{m:,.0f}", f"{u:,.0f}", f"{a:,.0f} to {b:,.0f}")
+        for label, t, m, u, a, b in columns
+    ]
+    heads = ("people", "truth", "trusting the prior", "unbiased", "95 % interval")
+    screens.print_table(screen, heads, rows, "lrrrr")
+    _check(screen, told.free)
+    return told
+
+
+def _check(screen: Console, estimate: Estimate) -> None:
+    """What the law of the reports says of the prior."""
+    chance = estimate.prior_check
+    if chance is None:
+        return
+    shown = "below 0.0001" if chance < 1e-4 else f"{chance:.3g}"
+    screen.print(
+        "The curator knows how often each report should come if the old census were right. The chance of "
+        f"what came is {shown}."
+    )
+    if chance < 0.01:
+        screen.print(
+            "So the old census does not describe these people, and the estimate that trusts it is wrong. "
+            "The unbiased one needs no right prior: there the prior shapes the noise, never the answer."
+        )
+
+
+def _draw(screen: Console, told: _Told, truth: Array, prior: Prior, path: Path) -> None:
+    from priorveil.commands.drawing import draw_estimates
+    from priorveil.errors import MissingExtra
+
+    _chapter(screen, "5. A picture, and where to go")
+    try:
+        panels = (("trusting an old prior", told.leaning), ("unbiased", told.free))
+        draw_estimates(panels, truth, prior, path)
+        screen.print(f"  drawn in {path}")
+    except MissingExtra as error:
+        screen.print(f"  no picture: {error}", style="yellow")
+    for line in (
+        "priorveil design --help     your own prior, your own question",
+        "priorveil inspect --help    what a plan promises, and how good it is",
+        "priorveil audit --help      what any other mechanism leaks",
+    ):
+        screen.print(f"  {line}")
+
+
+def _chapter(screen: Console, title: str) -> None:
+    screen.print(f"\n{title}", style="bold")

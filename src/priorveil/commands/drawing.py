@@ -1,0 +1,135 @@
+"""Pictures that commands draw: a plan with its error against epsilon, and estimates beside the truth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from priorveil.commands import screens
+from priorveil.commands.beside import Curve, curve
+from priorveil.errors import TooLarge
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from priorveil.estimates import Estimate
+    from priorveil.plans import Plan
+    from priorveil.priors import Array, Label, Prior
+
+_NAMED = 40  # more values or reports than this, and the axes have no names
+_LONG = 18  # letters of a name
+
+
+def draw_plan(plan: Plan, path: Path) -> None:
+    """The plan's channel, where it can be written out, and its error against epsilon."""
+    from priorveil import plots
+
+    with plots.look():
+        lift = _lift(plan)
+        figure, axes = plots.canvas(1, 1 if lift is None else 2, width=4.6, height=3.4)
+        _save(figure, path)  # a folder that cannot be written to is told before the work
+        if lift is not None:
+            _belief_map(axes[0, 0], plan, lift)
+        with screens.waiting("designing for other budgets"):
+            found = curve(plan)
+        _errors(axes[0, -1], found)
+        _save(figure, path)
+
+
+def draw_estimates(told: Sequence[tuple[str, Estimate]], truth: Array, prior: Prior, path: Path) -> None:
+    """Estimates side by side, each beside the truth and the prior."""
+    from priorveil import plots
+
+    with plots.look():
+        figure, axes = plots.canvas(1, len(told), width=4.2, height=3.2, sharey=True)
+        for panel, (title, estimate) in zip(axes[0], told, strict=True):
+            plots.histogram(estimate, truth, prior, panel)
+            panel.set(title=title, xlabel="")
+            panel.yaxis.set_major_formatter("{x:,.0f}")
+        _save(figure, path)
+
+
+def _save(figure: Figure, path: Path) -> None:
+    figure.savefig(path, dpi=160)
+
+
+def _lift(plan: Plan) -> Array | None:
+    try:
+        return plan.channel.alive().lift(plan.reference)
+    except TooLarge:
+        return None
+
+
+def _belief_map(axes: Axes, plan: Plan, lift: Array) -> None:
+    """What each report does to the belief in each value, as the logarithm of its lift."""
+    order = _by_likeness(lift)
+    with np.errstate(divide="ignore"):
+        logs = np.log(lift[:, order])
+    allowed = max(side for side in (plan.budget.lower, plan.budget.upper) if math.isfinite(side))
+    largest = float(
+        np.abs(logs).max()
+    )  # above the budget where a side is free, or something else is the secret
+    top = min(max(largest, allowed), 3 * allowed)
+    image = axes.imshow(
+        np.clip(logs, -top, top), cmap="RdBu_r", vmin=-top, vmax=top, aspect="auto", interpolation="nearest"
+    )
+    axes.grid(False)
+    few = len(order) <= _NAMED
+    axes.set_xticks(range(len(order)) if few else [], [str(y) for y in order] if few else [])
+    axes.set_xlabel("report" if few else f"{len(order)} reports, by the values that they make more likely")
+    _name_values(axes, plan.labels)
+    axes.set_title("belief in a value after a report (log lift)")
+    beyond = "both" if largest > top * (1 + 1e-9) else "neither"
+    axes.figure.colorbar(image, ax=axes, extend=beyond, label="less likely  ←  0  →  more likely")
+
+
+def _by_likeness(lift: Array) -> npt.NDArray[np.intp]:
+    """The reports in the order of the values that they raise most."""
+    rows = np.arange(len(lift))[:, None]
+    raised = np.maximum(lift - 1, 0)
+    mass = raised.sum(axis=0)
+    centre = np.divide((rows * raised).sum(axis=0), mass, out=np.zeros_like(mass), where=mass > 0)
+    return np.lexsort((centre, lift.argmax(axis=0)))
+
+
+def _name_values(axes: Axes, labels: Sequence[Label]) -> None:
+    if len(labels) > _NAMED:
+        axes.set_ylabel("value")
+        return
+    names = [word if len(word) <= _LONG else word[: _LONG - 1] + "…" for word in map(str, labels)]
+    axes.set_yticks(range(len(labels)), names)
+
+
+def _errors(axes: Axes, found: Curve) -> None:
+    """Error against epsilon: the best design with its bound, LDP, and no report at all."""
+    from priorveil import plots
+
+    x, y = found.epsilons, found.errors
+    made = [plots.Line("best design, its bound shaded", "best", "blue", x, y, found.bounds, marker="o")]
+    rivals = [(e, r) for e, r in zip(x, found.rivals, strict=True) if r is not None]
+    if rivals:
+        at, errors = zip(*rivals, strict=True)
+        made.append(plots.Line("LDP at the same epsilon", "ldp", "red", at, errors, marker="s"))
+    if math.isfinite(found.no_report):
+        made.append(plots.Line("no report", "baseline", "grey", x, [found.no_report] * len(x)))
+    plots.lines(made, axes)
+    if math.isinf(found.no_report):
+        plots.logarithmic(axes)
+        axes.set_ylim(min(found.bounds) / 1.3, 1.3 * max([*y, *(r for _, r in rivals)]))
+    else:
+        least = min(found.bounds)
+        low = 0.0 if least < 0.6 * found.no_report else least - 0.1 * (found.no_report - least)
+        axes.set_ylim(low, found.no_report + 0.05 * (found.no_report - low))
+    axes.axvline(found.here, color="black", linewidth=0.8, alpha=0.5)
+    axes.set(
+        xlabel="epsilon (the line: this plan)",
+        ylabel="expected error per person",
+        title="error against epsilon",
+    )
+    axes.legend(frameon=False)

@@ -1,0 +1,116 @@
+"""The shell itself: the group, what it loads, and with which status it leaves."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+import priorveil as pv
+from priorveil.cli import COMMANDS, LazyGroup, commands
+from terminal import refused, run
+
+HERE = click.Context(commands, info_name="priorveil")
+
+
+def test_without_a_command_it_helps() -> None:
+    status, out, err = run()
+    assert (status, err) == (0, "")
+    assert "design" in out and "audit" in out
+
+
+def test_version() -> None:
+    assert run("--version")[:2] == (0, f"priorveil {pv.__version__}\n")
+
+
+def test_an_unknown_command_is_one_line() -> None:
+    assert "adit" in refused("adit")
+
+
+@pytest.mark.parametrize("name", commands.list_commands(HERE))
+def test_the_table_says_what_the_command_says(name: str) -> None:
+    command = commands.get_command(HERE, name)
+    assert command is not None
+    assert command.name == name
+    assert COMMANDS[name][1] == command.get_short_help_str(limit=100)
+
+
+@pytest.mark.parametrize("name", commands.list_commands(HERE))
+def test_every_command_has_help_with_words(name: str) -> None:
+    status, out, err = run(name, "--help")
+    assert (status, err) == (0, "")
+    assert out.startswith(f"Usage: priorveil {name}")
+
+
+@pytest.mark.parametrize("name", ["design", "inspect", "audit", "bench"])
+def test_help_teaches_by_examples(name: str) -> None:
+    assert f"Examples\n    priorveil {name}" in run(name, "--help")[1]
+
+
+def test_a_command_that_is_not_there_is_not_shown() -> None:
+    group = LazyGroup({"gone": ("priorveil.no_such_module:gone", "Nothing.")}, name="priorveil")
+    assert group.list_commands(click.Context(group)) == []
+    assert group.get_command(click.Context(group), "gone") is None
+
+
+def test_a_missing_library_stops_only_who_needs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "needy_command.py").write_text("import no_such_library\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    group = LazyGroup({"needy": ("needy_command:needy", "Needs it.")}, name="priorveil")
+    assert group.list_commands(click.Context(group)) == ["needy"]
+    with pytest.raises(click.ClickException, match="no_such_library is not installed"):
+        group.get_command(click.Context(group), "needy")
+
+
+def test_help_loads_no_command() -> None:
+    code = "import sys, json\nfrom priorveil.cli import main\ntry: main(['--help'])\n"
+    code += "except SystemExit: print(json.dumps(sorted(sys.modules)), file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = json.loads(done.stderr)
+    assert [m for m in loaded if m.startswith(("priorveil.commands.", "priorveil.designs", "rich"))] == []
+
+
+def test_interrupting_leaves_with_130(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    (tmp_path / "q.csv").write_text("0.5,0.5\n0.5,0.5\n")
+    (tmp_path / "p.csv").write_text("0.5\n0.5\n")
+    monkeypatch.setattr("priorveil.notions.leakage", interrupt)
+    status, _, err = run("audit", tmp_path / "q.csv", tmp_path / "p.csv")
+    assert (status, err.strip()) == (130, "error: interrupted")
+
+
+def test_as_a_module(tmp_path: Path) -> None:
+    (tmp_path / "q.csv").write_text("0.9,0.1\n0.1,0.9\n")
+    (tmp_path / "p.csv").write_text("0.5\n0.5\n")
+    command = [sys.executable, "-m", "priorveil.cli", "audit", tmp_path / "q.csv", tmp_path / "p.csv"]
+    done = subprocess.run([*map(str, command), "--epsilon", "1"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "does not hold" in done.stdout
+
+
+def test_benchmarks_are_listed_and_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "src" / "priorveil").mkdir(parents=True)
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks" / "quick.py").write_text(
+        '"""How quick it is."""\nimport sys\nsys.exit(3 if "--slow" in sys.argv else 0)\n'
+    )
+    (tmp_path / "benchmarks" / "_shared.py").write_text("raise SystemExit(9)\n")
+    monkeypatch.chdir(tmp_path)
+    status, out, _ = run("bench")
+    assert status == 0 and "How quick it is." in out and "_shared" not in out
+    assert run("bench", "quick")[0] == 0
+    assert run("bench", "quick", "--slow")[0] == 3
+    assert run("bench", "--all")[0] == 0
+    assert "there are quick" in refused("bench", "slow")
+
+
+def test_no_benchmarks_outside_a_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("priorveil.commands.bench.__file__", str(tmp_path / "a" / "b" / "c" / "bench.py"))
+    assert "part of a checkout" in refused("bench")
