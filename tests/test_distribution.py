@@ -225,7 +225,7 @@ class TestGeneration:
         P = P / P.sum()
         lo, hi = box(1.0)
         seen: list[tuple[int, float, float]] = []
-        found = distribution(P, lo, hi, target=0.01, progress=lambda *step: seen.append(step))
+        found = distribution(P, lo, hi, target=0.01, time_limit=600, progress=lambda *step: seen.append(step))
         assert found.efficiency > 0.98
         assert np.allclose(found.weights @ found.columns, 1, atol=1e-11)
         assert found.columns.min() >= lo * (1 - 1e-12)

@@ -34,6 +34,8 @@ from priorveil.values import Column, codes_of
 VERSION = 1
 FORMAT = "priorveil-plan"
 
+_NOTHING = 1e-11  # a gain this small, relative to the error without reports, is rounding
+
 
 @dataclass(frozen=True, eq=False)
 class Plan:
@@ -80,7 +82,9 @@ class Plan:
         if math.isinf(self.no_report):
             return self.lower_bound / self.expected_mse if self.expected_mse > 0 else 1.0
         achievable = self.no_report - self.lower_bound
-        return (self.no_report - self.expected_mse) / achievable if achievable > 1e-15 else 1.0
+        if achievable <= _NOTHING * self.no_report:
+            return 1.0  # nothing can be gained beyond rounding, and nothing is lost
+        return (self.no_report - self.expected_mse) / achievable
 
     @cached_property
     def identifiable(self) -> bool:

@@ -33,7 +33,7 @@ import scipy.optimize
 
 from priorveil.designs.columns import Array, Labels, Progress
 from priorveil.designs.cyclic import cyclic_columns
-from priorveil.designs.information import information_bound
+from priorveil.designs.information import free_bound, information_bound
 from priorveil.designs.pricing import Box
 from priorveil.errors import Infeasible, NotIdentifiable
 from priorveil.queries import lift_variance, tangent
@@ -285,10 +285,14 @@ class _Generation:
 
     def run(self) -> DistributionDesign:
         rng = np.random.default_rng(0)
-        bound = information_bound(self.box.prior, self.box.lo, self.box.hi)
-        best: DistributionDesign | None = None
+        box, best = self.box, None
         pool, rounds, fine = self._seeds(rng), 0, 3e-3
+        half = (time.monotonic() + self.deadline) / 2
         try:
+            best = self._weigh(pool, free_bound(box.prior, box.lo, box.hi), rounds, fine)[1]
+            bound = information_bound(
+                box.prior, box.lo, box.hi, should_stop=lambda: time.monotonic() > half or self._stopped()
+            )
             while True:
                 begin = time.monotonic()
                 state, best = self._weigh(pool, bound, rounds, fine)

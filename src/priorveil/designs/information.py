@@ -17,6 +17,7 @@ so the optimiser needs no trust: whatever it returns is a bound, and a good one 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -29,8 +30,12 @@ Mask = npt.NDArray[np.bool_]
 _RELAXED = 250  # inputs up to which the relaxation is solved; its bound costs d^3 a step
 
 
-def information_bound(prior: Array, lo: float, hi: float, *, rounds: int = 600) -> float:
+def information_bound(
+    prior: Array, lo: float, hi: float, *, rounds: int = 600, should_stop: Callable[[], bool] | None = None
+) -> float:
     """A variance that no channel with lifts in ``[lo, hi]`` beats, per user and summed over the values.
+
+    Proven wherever the search for it ends: after `rounds`, or when `should_stop()` says so.
 
     >>> P = np.array([0.5, 0.3, 0.2])
     >>> exact = (1 - P @ P) / (1 - np.exp(-2.0)) ** 2      # every input is heavy: Theorem 3 is the optimum
@@ -41,7 +46,7 @@ def information_bound(prior: Array, lo: float, hi: float, *, rounds: int = 600) 
         return uniform_variance(len(prior), lo, hi)
     if len(prior) > _RELAXED:
         return free_bound(prior, lo, hi)
-    relaxed = _Relaxation(prior, lo, hi).bound(rounds)
+    relaxed = _Relaxation(prior, lo, hi).bound(rounds, should_stop)
     proven = (relaxed - float(prior @ prior)) / (1 - lo) ** 2 * (1 - 1e-12)
     return max(proven, free_bound(prior, lo, hi))
 
@@ -161,8 +166,13 @@ class _Relaxation:
         slope = np.concatenate([np.diag(G) - self.ceiling, G @ self.prior - 1, self.floor - G[self.upper]])
         return -dual / self.size, -slope * self.scale / self.size
 
-    def bound(self, rounds: int) -> float:
+    def bound(self, rounds: int, should_stop: Callable[[], bool] | None) -> float:
         """The bound on ``tr B^-1`` from where the optimiser stopped; zero where it proves nothing."""
+
+        def enough(intermediate_result: scipy.optimize.OptimizeResult) -> None:
+            if should_stop is not None and should_stop():
+                raise StopIteration
+
         d = len(self.prior)
         pairs = len(self.upper[0])
         start = np.concatenate([np.ones(d), np.full(d, -0.5), np.zeros(pairs)])
@@ -173,6 +183,7 @@ class _Relaxation:
             jac=True,
             method="L-BFGS-B",
             bounds=scipy.optimize.Bounds(below, np.inf),
+            callback=enough,
             options={"maxiter": rounds, "maxfun": 2 * rounds, "maxcor": 30, "ftol": 1e-10, "gtol": 1e-10},
         )
         w, a, s, M = self._matrix(found.x)

@@ -135,7 +135,7 @@ class Subsets:
         count = math.comb(self.domain, self.size)
         if count > _COLUMNS:
             raise TooLarge(
-                f"{self.domain} values have {count} subsets of {self.size}: at most {_COLUMNS} are listed"
+                f"{self.domain} values have more than {_COLUMNS} subsets of {self.size}: too many to list"
             )
         chosen = list(combinations(range(self.domain), self.size))
         W = np.ones((self.domain, count))
