@@ -30,6 +30,7 @@ demo: $(READY) ## see the whole loop on real data, in a minute
 	$(BIN)/priorveil demo --plot build/demo.png
 
 test: $(READY) ## run all the tests, doctests and documentation examples included
+	@scripts/system-packages
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --cov --cov-report=term
 
 check: $(READY) format-check lint types imports docs test ## everything: format, lint, types, imports, docs, tests

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from priorveil import published as published
     from priorveil.certify import Certificate as Certificate
     from priorveil.certify import certify as certify_table
+    from priorveil.cohorts import Cohorts as Cohorts
     from priorveil.designs import design as design
     from priorveil.ledger import Ledger as Ledger
     from priorveil.plans import Plan as Plan
@@ -38,6 +39,7 @@ __all__ = [
     "Budget",
     "Certificate",
     "Channel",
+    "Cohorts",
     "Convex",
     "Distribution",
     "Guess",
@@ -60,6 +62,7 @@ __all__ = [
 # Loaded when first used, so that `import priorveil` stays light: name -> (module, attribute).
 _LATER = {
     "Certificate": ("priorveil.certify", "Certificate"),
+    "Cohorts": ("priorveil.cohorts", "Cohorts"),
     "Ledger": ("priorveil.ledger", "Ledger"),
     "Plan": ("priorveil.plans", "Plan"),
     "certify_table": ("priorveil.certify", "certify"),

@@ -18,7 +18,7 @@ Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 # Numbers held in memory at a time.
-_CELLS = 1 << 20
+_CELLS = 1 << 17
 _ENDLESS = 700.0  # from here on `e**upper` is no bound
 
 
@@ -33,10 +33,13 @@ def design_rows(P: Array, lower: Array, upper: Array, values: Array | None) -> A
     counts = heavy.sum(axis=1)
     order = _order(P, lower, upper, heavy, values)
     lines = fit_lines(P, lower, upper, order, counts)
-    if values is None:
+    many = np.flatnonzero(P.shape[1] - counts > 3)  # three values have but one order on a circle
+    if values is None or many.size == 0:
         return lines
-    other = fit_lines(P, lower, upper, _folded(order, counts), counts)
-    return lines.where(expected_errors(other, P, values) >= expected_errors(lines, P, values), other)
+    folded = _folded(order[many], counts[many])
+    other = fit_lines(P[many], lower[many], upper[many], folded, counts[many])
+    better = expected_errors(other, P[many], values) < expected_errors(lines.rows(many), P[many], values)
+    return lines.replaced(many[better], other.rows(better))
 
 
 def window_masses(lower: Array, upper: Array) -> Array:
@@ -98,9 +101,8 @@ def expected_errors(lines: ArcLines, P: Array, values: Array | None) -> Array:
     """The expected squared error per person of each row, of the integers that are sampled."""
     if values is None:
         return _histogram_errors(lines, P)
-    d = P.shape[1]
-    found = [_sum_errors(lines.rows(part), P[part], values) for part in parts(len(P), 2 * d * (d + 1))]
-    return np.concatenate(found)
+    cuts = 2 * (P.shape[1] + 1)
+    return np.concatenate([_sum_errors(lines.rows(p), P[p], values) for p in parts(len(P), cuts)])
 
 
 def _owned(lines: ArcLines, P: Array) -> tuple[Array, Array, Mask]:
@@ -113,16 +115,16 @@ def _owned(lines: ArcLines, P: Array) -> tuple[Array, Array, Mask]:
 
 
 def _histogram_errors(lines: ArcLines, P: Array) -> Array:
-    """`1 - sum_x P_x^2 E[r_x^2]`, with the second moments of `designs.arc.second_moment`."""
+    """`1 - sum_x P_x^2 E[r_x^2]`, with `P_x^2` times the second moments of `designs.arc.second_moment`."""
     along, own, mine = _owned(lines, P)
     tau = np.maximum(lines.window, 1)[:, None] / PLACES
     L = lines.circumference[:, None] / PLACES
     gap = np.maximum(L - tau, 0.0)
-    tight = L - 2 * gap + (gap / along) ** 2 * (along - gap / 3)
-    light = np.where(tau + along <= L, tau - along / 3, tight) / tau**2
-    heavy = (own + (along - own) ** 2 / tau) / along**2
-    lift = 1 + lines.kept[:, None] ** 2 * (np.where(mine, heavy, light) - 1)
-    return np.asarray(np.maximum(0.0, 1 - (along**2 * lift).sum(axis=1)))
+    tight = L - 2 * gap + (np.minimum(gap, along) / along) ** 2 * (along - gap / 3)
+    light = np.where(tau + along <= L, tau - along / 3, tight) * (along / tau) ** 2
+    heavy = own + (along - own) ** 2 / tau
+    known = along**2 + lines.kept[:, None] ** 2 * (np.where(mine, heavy, light) - along**2)
+    return np.asarray(np.maximum(0.0, 1 - known.sum(axis=1)))
 
 
 def _sum_errors(lines: ArcLines, P: Array, values: Array) -> Array:
@@ -142,6 +144,10 @@ def _sum_errors(lines: ArcLines, P: Array, values: Array) -> Array:
 
 def _area(a: Array, rim: Array, L: Array, ends: Array) -> Array:
     """The integral of `a` along the circle from 0 to each of `ends`, at most two turns."""
-    left, width = rim[:, None, :-1], np.diff(rim, axis=1)[:, None, :]
-    once, twice = (np.clip(ends[:, :, None] - turn - left, 0.0, width) for turn in (0.0, L[:, :, None]))
-    return np.asarray(((once + twice) * a[:, None, :]).sum(axis=2))
+    area = np.zeros_like(ends)
+    width = np.diff(rim, axis=1)
+    for x in range(a.shape[1]):
+        for turn in (0.0, L):
+            past = np.maximum(ends - (rim[:, x : x + 1] + turn), 0.0)
+            area += a[:, x : x + 1] * np.minimum(past, width[:, x : x + 1])
+    return area

@@ -66,14 +66,16 @@ class ArcLines:
         """`k`: the probability that the value is used."""
         return self.keep.astype(np.float64) / _WORDS
 
-    def rows(self, part: slice) -> ArcLines:
+    def rows(self, part: slice | Ints | Mask) -> ArcLines:
         """Some of the rows."""
         return ArcLines(*(column[part] for column in self._columns()))
 
-    def where(self, chosen: Mask, other: ArcLines) -> ArcLines:
-        """These rows where `chosen`, those of `other` elsewhere."""
-        pairs = zip(self._columns(), other._columns(), strict=True)
-        return ArcLines(*(np.where(chosen.reshape(-1, *[1] * (a.ndim - 1)), a, b) for a, b in pairs))
+    def replaced(self, rows: Ints, others: ArcLines) -> ArcLines:
+        """With `others` in place of these rows."""
+        columns = [column.copy() for column in self._columns()]
+        for column, other in zip(columns, others._columns(), strict=True):
+            column[rows] = other
+        return ArcLines(*columns)
 
     def _columns(self) -> tuple[npt.NDArray[Any], ...]:
         return self.order, self.edges, self.heavy, self.start, self.window, self.keep
@@ -139,9 +141,15 @@ def fit_lines(priors: Array, lower: Array, upper: Array, order: Ints, heavy: Int
     start, window = _circles(edges, heavy, tau)
     draft = ArcLines(order, edges, heavy, start, window, np.zeros(len(priors), dtype=np.uint64))
     odds = _largest_odds(_bounds(draft, priors), lower, upper, _slack(priors.shape[1]))
-    share = np.where(np.isinf(odds), 1.0, odds / (1 + np.minimum(odds, 2.0**60)))
-    keep = (np.minimum(share, 1 - 2.0**-53) * _WORDS).astype(np.uint64)
-    return ArcLines(order, edges, heavy, start, window, keep)
+    return ArcLines(order, edges, heavy, start, window, _coin(odds))
+
+
+def _coin(odds: Array) -> Words:
+    """`keep` of these odds, by its smaller side: a float near one is too coarse for what is left of it."""
+    likely, small = odds > 1, np.minimum(odds, 1.0)
+    used = (small / (1 + small) * _WORDS).astype(np.uint64)
+    fresh = np.ceil(_WORDS / (1 + np.clip(odds, 1.0, 2.0**63)))
+    return np.where(likely, np.uint64(0) - fresh.astype(np.uint64), used)
 
 
 def _edges(along: Array) -> Ints:

@@ -1,0 +1,222 @@
+"""Everybody's own prior and budget, held against the mechanism for one prior and its exact certificate."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import priorveil as pv
+from priorveil.certify import certificate, within
+from priorveil.cohorts import Cohorts, estimate_together
+from priorveil.errors import ForeignReport, InvalidInput, InvalidPrior, OutsideDomain
+from priorveil.estimates import combined
+from priorveil.mechanisms.arc_bounds import arc_lifts
+from priorveil.mechanisms.randomness import BytesSource
+from strategies import generators, levels, sizes
+
+VALUES = (3.0, -1.0, 0.5, 7.0, 2.0, 2.5)
+
+
+@st.composite
+def crowds(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, pv.Histogram | pv.Sum]:
+    """Priors from even to nearly certain, budgets from tight to wide."""
+    rows, d, rng = draw(st.integers(1, 8)), draw(sizes), draw(generators)
+    spread = draw(st.sampled_from([0.1, 1.0, 50.0]))
+    P = rng.dirichlet(np.full(d, spread), rows) + draw(st.sampled_from([1e-12, 1e-3]))
+    P /= P.sum(axis=1, keepdims=True)
+    epsilon = draw(levels) * 10.0 ** rng.uniform(-2, 0, rows)
+    query = draw(st.sampled_from([pv.Histogram(), pv.Sum(VALUES[:d], weight=2.0)]))
+    return P, epsilon, query
+
+
+def exact(crowd: Cohorts, row: int):
+    weights = np.array(pv.Prior(crowd.priors[row]).weights, dtype=object)
+    return arc_lifts(crowd.lines.line(row), weights)
+
+
+@given(crowds())
+def test_levels_lie_above_the_exact_ones_and_within_the_budget(crowd) -> None:
+    P, epsilon, query = crowd
+    made = Cohorts(P, epsilon, query)
+    for row in range(len(P)):
+        found = exact(made, row)
+        proven = certificate(found)
+        assert within(found, pv.Budget(float(epsilon[row])))
+        assert proven.lip_lower <= made.levels.lip_lower[row] <= proven.lip_lower + 1e-7
+        assert proven.lip_upper <= made.levels.lip_upper[row] <= proven.lip_upper + 1e-7
+        assert proven.ldp <= made.levels.ldp[row] <= proven.ldp + 1e-7
+        assert made.levels.lip[row] <= epsilon[row]
+
+
+@given(crowds())
+def test_the_error_is_that_of_the_design_for_one_prior(crowd) -> None:
+    P, epsilon, query = crowd
+    made = Cohorts(P, epsilon, query)
+    for row in range(len(P)):
+        one = pv.design(pv.Prior(P[row]), float(epsilon[row]), query, method="arc")
+        assert made.expected_mse[row] == pytest.approx(one.expected_mse, rel=1e-5, abs=1e-9)
+        assert made.no_report[row] == pytest.approx(one.no_report, rel=1e-9, abs=1e-12)
+        assert made.lower_bound[row] == pytest.approx(query.floor(pv.Prior(P[row]), one.budget), abs=1e-9)
+
+
+@given(crowds(), generators)
+def test_a_row_samples_as_its_plan_does(crowd, rng) -> None:
+    P, epsilon, query = crowd
+    made = Cohorts(P, epsilon, query)
+    words = rng.integers(0, 2**64, (len(P), 3), dtype=np.uint64)
+    codes = rng.integers(0, P.shape[1], len(P))
+    reports = made.privatize(codes, BytesSource(words.tobytes()))
+    posterior = made.estimate(reports[:1], rows=[0])
+    for row, report in enumerate(reports):
+        plan = pv.Plan.from_json(made.plan(row).to_json())
+        assert plan.privatize(int(codes[row]), BytesSource(words[row].tobytes())) == report
+    first = made.plan(0)
+    likelihood = first.mechanism.likelihood(int(reports[0]))
+    joint = P[0] * likelihood / (P[0] @ likelihood)
+    if isinstance(query, pv.Sum):
+        joint = np.array([joint @ np.array(query.values) * 2.0])
+    assert posterior.values == pytest.approx(joint, rel=1e-7, abs=1e-9)
+
+
+def test_with_every_value_likely_it_is_theorem_3() -> None:
+    P, eps = np.array([[0.3, 0.3, 0.4], [0.5, 0.25, 0.25]]), np.array([2.0, 1.5])
+    for row, made in enumerate(Cohorts(P, eps).expected_mse):
+        theorem = pv.published.rr_lip(pv.Prior(P[row]), float(eps[row]))
+        assert made == pytest.approx(pv.Histogram().error(theorem.channel, pv.Prior(P[row])), rel=1e-6)
+
+
+@pytest.mark.parametrize("budget", [pv.Budget(1.0, 0.5), pv.Budget(0.7, float("inf")), pv.Budget(0.0)])
+def test_other_budgets(budget: pv.Budget) -> None:
+    made = Cohorts([[0.7, 0.2, 0.1], [0.4, 0.3, 0.3]], budget)
+    assert all(within(exact(made, row), budget) for row in range(2))
+    assert (made.levels.lip_lower <= budget.lower).all()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("d", [1, 2, 5, 40])
+def test_extremes_are_certified_too(d: int) -> None:
+    """Priors down to the smallest float, budgets from nothing to twenty: none refused, none out of bounds."""
+    rng = np.random.default_rng(d)
+    P = np.maximum(rng.dirichlet(np.full(d, 0.1), 40), 10.0 ** -rng.integers(1, 320, (40, 1)).astype(float))
+    P = np.maximum(P / P.sum(axis=1, keepdims=True), 5e-324)
+    epsilon = np.append(0.0, 10 ** rng.uniform(-7, 1.3, 39))
+    for query in (pv.Histogram(), pv.Sum(np.arange(d) ** 2.0)):
+        made = Cohorts(P, epsilon, query)
+        assert all(within(exact(made, row), pv.Budget(float(epsilon[row]))) for row in range(40))
+        assert (made.levels.lip <= epsilon).all()
+        assert made.levels.lip[1:] == pytest.approx(epsilon[1:], rel=1e-4)  # the budget is used
+        assert (made.lower_bound <= made.expected_mse + 1e-9).all()
+        assert (made.expected_mse <= made.no_report + 1e-9).all()
+        assert np.isfinite(made.estimate(made.privatize(rng.integers(0, d, 40), rng)).values).all()
+
+
+@pytest.mark.statistical
+def test_measured_error_and_intervals_are_what_is_said() -> None:
+    """Four standard errors of 400 collections: fails by chance once in ten thousand."""
+    rng = np.random.default_rng(5)
+    N = 400
+    P = rng.dirichlet(np.ones(5), N) + 1e-3
+    P /= P.sum(axis=1, keepdims=True)
+    eps = rng.uniform(0.5, 3.0, N)
+    a, c, b = np.array(VALUES[:5]), rng.uniform(0.5, 2.0, N), rng.normal(size=N)
+    crowds = Cohorts(P, eps), Cohorts(P, eps, pv.Sum(a))
+    errors, weighted, inside, quiet = [], [], [], []
+    for _ in range(400):
+        people = (rng.random((N, 1)) > np.cumsum(P, axis=1)).sum(axis=1).clip(0, 4)
+        told = crowds[0].estimate(crowds[0].privatize(people, rng))
+        errors.append(((told.values - np.bincount(people, minlength=5)) ** 2).sum() / N)
+        quiet.append(told.prior_check)
+        summed = crowds[1].estimate(crowds[1].privatize(people, rng), weights=c, offsets=b)
+        truth = c @ a[people] + b.sum()
+        weighted.append((summed.values[0] - truth) ** 2)
+        low, high = summed.interval()
+        inside.append(low[0] <= truth <= high[0])
+    for measured, said in (
+        (errors, crowds[0].expected_mse.mean()),
+        (weighted, c**2 @ crowds[1].expected_mse),
+    ):
+        spread = float(np.std(measured)) / 20
+        assert abs(np.mean(measured) - said) < 4 * spread < 0.35 * said
+    assert 0.906 < np.mean(inside) < 0.994
+    assert 0.005 < np.mean(np.array(quiet) < 0.05) < 0.095
+
+
+def test_the_prior_check_fires_when_the_priors_are_wrong() -> None:
+    rng = np.random.default_rng(6)
+    P = rng.dirichlet(np.full(4, 5.0), 5000)
+    made = Cohorts(P, 1.0)
+    assert made.estimate(made.privatize(np.zeros(5000, dtype=int), rng)).prior_check < 1e-6
+    assert made.estimate(made.privatize([0, 1], rng, rows=[0, 1]), rows=[0, 1]).prior_check is None
+
+
+def test_people_may_share_rows_and_parts_combine() -> None:
+    rng = np.random.default_rng(7)
+    made = Cohorts([[0.5, 0.3, 0.2], [0.1, 0.2, 0.7]], [1.0, 2.0], labels=["a", "b", "c"])
+    rows = rng.integers(0, 2, 1000)
+    reports = made.privatize(["abc"[v] for v in rng.integers(0, 3, 1000)], rng, rows)
+    whole = made.estimate(reports, rows)
+    halves = combined([made.estimate(reports[h], rows[h]) for h in (slice(0, 300), slice(300, None))])
+    assert halves.values == pytest.approx(whole.values) and halves.reports == whole.reports == 1000
+    assert halves.std_error == pytest.approx(whole.std_error)
+    assert whole.values.sum() == pytest.approx(1000)
+    plans = {str(row): made.plan(row) for row in range(2)}
+    tallies = {str(row): plans[str(row)].tally(reports[rows == row]) for row in range(2)}
+    together = estimate_together(plans, tallies)
+    assert together.values == pytest.approx(whole.values)
+    assert together.std_error == pytest.approx(whole.std_error, rel=1e-3)
+
+
+def test_weights_and_offsets_are_read_as_a_plan_reads_them() -> None:
+    """With all values likely both are Theorem 3, so reports mean the same."""
+    P, query = [0.4, 0.35, 0.25], pv.Sum([1.0, 5.0, 2.0], weight=2.0, offset=10.0)
+    made, alone = Cohorts([P], 2.0, query), pv.design(P, 2.0, query, method="closed")
+    c, b, rows = np.array([1.0, 0.5, -2.0, 3.0]), np.array([0.0, 1.0, 2.0, 3.0]), np.zeros(4, dtype=int)
+    rank = made.lines.order[0]  # an owned report is a place on the line
+    reports = np.array([0, 1, 2, 1])
+    ours = made.estimate(reports, rows, weights=c, offsets=b)
+    plans = alone.estimate(alone.tally(rank[reports], weights=c, offsets=b))
+    assert ours.values == pytest.approx(plans.values, rel=1e-6)
+    assert ours.std_error == pytest.approx(plans.std_error, rel=1e-6)
+
+
+def test_estimate_together_refuses_what_does_not_belong_together() -> None:
+    one = pv.design([0.3, 0.7], 1.0, pv.Histogram())
+    other = pv.design([0.3, 0.3, 0.4], 1.0, pv.Histogram())
+    tally = one.tally([0, 1])
+    with pytest.raises(InvalidInput, match="b"):
+        estimate_together({"a": one}, {"b": tally})
+    with pytest.raises(InvalidInput, match="same labels"):
+        estimate_together({"a": one, "b": other}, {"a": tally, "b": other.tally([0])})
+
+
+@pytest.mark.parametrize(
+    ("error", "call"),
+    [
+        (InvalidPrior, lambda: Cohorts([[0.5, 0.5], [0.4, 0.5]], 1.0)),
+        (InvalidPrior, lambda: Cohorts([[1.0, 0.0]], 1.0)),
+        (InvalidPrior, lambda: Cohorts([0.5, 0.5], 1.0)),
+        (InvalidPrior, lambda: Cohorts([[0.5, "x"]], 1.0)),
+        (InvalidInput, lambda: Cohorts([[0.5, 0.5]], [1.0, 2.0])),
+        (InvalidInput, lambda: Cohorts([[0.5, 0.5]], -1.0)),
+        (InvalidInput, lambda: Cohorts([[0.5, 0.5]], "much")),
+        (InvalidInput, lambda: Cohorts([[0.5, 0.5]], 1.0, pv.Guess())),
+        (InvalidInput, lambda: Cohorts([[0.5, 0.5]], 1.0, pv.Sum([1.0]))),
+        (InvalidInput, lambda: Cohorts([[0.5, 0.5]], 1.0).privatize([0, 1])),
+        (InvalidInput, lambda: Cohorts([[0.5, 0.5]], 1.0).privatize([0, 1], rows=[0, 1])),
+        (InvalidInput, lambda: Cohorts([[0.5, 0.5]], 1.0).privatize([0, 1], rows=[0])),
+        (OutsideDomain, lambda: Cohorts([[0.5, 0.5]], 1.0).privatize([2])),
+        (ForeignReport, lambda: Cohorts([[0.5, 0.5]], 1.0).estimate([2])),
+        (InvalidInput, lambda: Cohorts([[0.5, 0.5]], 1.0).estimate([0.5])),
+        (InvalidInput, lambda: Cohorts([[0.5, 0.5]], 1.0).estimate([0], weights=[2.0])),
+        (InvalidInput, lambda: Cohorts([[0.5, 0.5]], 1.0, pv.Sum([0, 1])).estimate([0], weights=[1, 2])),
+    ],
+)
+def test_bad_input(error: type[Exception], call) -> None:
+    with pytest.raises(error):
+        call()
+
+
+def test_a_crowd_says_what_it_is() -> None:
+    assert repr(Cohorts([[0.5, 0.5]], 1.0)).startswith("Cohorts(1 rows of 2 values, LIP 1 to 1")

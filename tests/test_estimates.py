@@ -1,0 +1,222 @@
+"""Estimates: what each method returns, proves and refuses; how well it holds is measured in `statistical`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import priorveil as pv
+from priorveil.errors import InvalidInput, NotIdentifiable
+from priorveil.estimates import (
+    Cells,
+    Estimate,
+    combined,
+    mle_moments,
+    most_likely,
+    posterior_moments,
+    prior_check,
+    shortfall,
+    unbiased_moments,
+)
+from samples import NAMES, PRIOR, VALUES, plan
+from strategies import channels, generators, priors
+
+PLANS = {name: plan(name) for name in NAMES}
+
+
+def answer(values: list[float]) -> Estimate:
+    return Estimate(np.array(values), np.ones(len(values)), "unbiased", "", 10, tuple(range(len(values))))
+
+
+@given(priors(4), channels(4, positive=True), generators)
+def test_mmse_adds_up_posteriors(prior: pv.Prior, channel: pv.Channel, rng) -> None:
+    counts = rng.integers(0, 50, channel.shape[1]).astype(float)
+    P, posterior = prior.probabilities, channel.posterior(prior)
+    found = posterior_moments(Cells(counts, channel.matrix), P)
+    assert found.mean == pytest.approx(posterior @ counts)
+    assert found.mean.sum() == pytest.approx(counts.sum())
+    scores = rng.normal(size=4)
+    summed = posterior_moments(Cells(counts, channel.matrix), P, scores)
+    assert summed.mean[0] == pytest.approx(scores @ found.mean, abs=1e-9)
+    assert (summed.variance >= 0).all() and (found.variance >= -1e-12).all()
+
+
+@given(generators)
+def test_unbiased_inverts_the_channel(rng) -> None:
+    """Fed with the mean of the counts it returns the people, whatever the prior it was told."""
+    Q = 0.5 * np.eye(4) + 0.5 * rng.dirichlet(np.ones(4), 4)
+    people, P = rng.integers(0, 1000, 4).astype(float), rng.dirichlet(np.full(4, 5.0))
+    found = unbiased_moments(Cells(people @ Q, Q), P, None, False)
+    assert found.mean == pytest.approx(people, abs=1e-6 * people.sum())
+    noise = sum(n * (np.diag(q) - np.outer(q, q)) for n, q in zip(people, Q, strict=True))
+    inverse = np.linalg.inv(Q)
+    assert found.variance == pytest.approx(np.diag(inverse.T @ noise @ inverse), rel=1e-6)
+
+
+@given(priors(4), channels(4, positive=True), generators)
+def test_mle_stops_with_a_proof(prior: pv.Prior, channel: pv.Channel, rng) -> None:
+    """No other distribution is more likely by more than the shortfall."""
+    cells = Cells(rng.integers(0, 500, channel.shape[1]).astype(float) + 1, channel.matrix)
+    p, rounds, converged = most_likely(cells, prior.probabilities)
+    lacking = shortfall(cells, p)
+    assert converged and rounds >= 1 and lacking <= 1e-9
+    assert p.sum() == pytest.approx(1) and (p >= 0).all()
+    n = cells.counts / cells.counts.sum()
+    others = np.vstack([np.eye(4), rng.dirichlet(np.ones(4), 200), prior.probabilities])
+    likelihood = np.log(np.vstack([others, p]) @ channel.matrix) @ n
+    assert (likelihood[:-1] <= likelihood[-1] + lacking + 1e-12).all()
+
+
+def test_the_shortfall_is_large_away_from_the_best() -> None:
+    cells = Cells(np.array([30.0, 10.0]), np.array([[0.8, 0.2], [0.2, 0.8]]))
+    p = np.array([0.1, 0.9])
+    best, _, _ = most_likely(cells, p)
+    n = cells.counts / 40
+    truly = n @ np.log(cells.law(best)) - n @ np.log(cells.law(p))
+    assert 0.1 < truly <= shortfall(cells, p)
+
+
+@pytest.mark.parametrize("name", ["columns", "arc", "unary", "distribution", "sum"])
+def test_mle_says_how_it_went(name: str) -> None:
+    chosen, rng = PLANS[name], np.random.default_rng(2)
+    tally = chosen.tally(chosen.privatize(rng.choice(5, 5000, p=PRIOR.probabilities), rng))
+    found = chosen.estimate(tally, method="mle")
+    assert found.converged and found.rounds is not None and found.rounds < 1000
+    assert found.shortfall is not None and 0 <= found.shortfall <= 1e-9
+    assert chosen.estimate(tally).rounds is None and chosen.estimate(tally).shortfall is None
+
+
+def test_a_search_that_is_cut_short_admits_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("priorveil.estimates._ROUNDS", 1)
+    Q = np.array([[0.6, 0.4], [0.4, 0.6]])
+    found = mle_moments(Cells(np.array([55.0, 45.0]), Q), np.array([0.1, 0.9]), None, False)
+    assert not found.converged and found.rounds == 1
+    assert found.shortfall is not None and found.shortfall > 1e-9
+
+
+@pytest.mark.parametrize("name", ["hashing", "grouped"])
+@pytest.mark.parametrize("method", ["unbiased", "mle"])
+def test_what_reports_cannot_tell_is_refused_with_advice(name: str, method) -> None:
+    chosen = PLANS[name]
+    assert not chosen.identifiable
+    with pytest.raises(NotIdentifiable, match=r"Distribution\(\)"):
+        chosen.estimate(chosen.tally(chosen.privatize([0, 1, 2])), method=method)
+
+
+def test_methods_agree_when_reports_say_it_all() -> None:
+    Q, P = np.eye(3), np.array([0.5, 0.3, 0.2])
+    cells = Cells(np.array([5.0, 3.0, 2.0]), Q)
+    for moments in (
+        posterior_moments(cells, P),
+        unbiased_moments(cells, P, None, False),
+        mle_moments(cells, P, None, False),
+    ):
+        assert moments.mean == pytest.approx([5, 3, 2]) and moments.variance == pytest.approx(
+            [0, 0, 0], abs=1e-6
+        )
+
+
+def test_the_curator_may_know_more_than_the_plan() -> None:
+    """A plan for a set of priors, read with the exact one: the answer moves from the middle to the truth."""
+    near, far = pv.Prior([0.6, 0.3, 0.1]), pv.Prior([0.2, 0.3, 0.5])
+    chosen = pv.design(pv.PriorSet([near, far]), 1.0, pv.Histogram())
+    rng = np.random.default_rng(4)
+    people = rng.choice(3, 20_000, p=far.probabilities)
+    tally = chosen.tally(chosen.privatize(people, rng))
+    truth = np.bincount(people, minlength=3)
+    middle, exact, wrong = (chosen.estimate(tally, prior=p) for p in (None, far, near))
+    off = [float(np.abs(e.values - truth).max()) for e in (exact, middle, wrong)]
+    assert off[0] < 0.2 * off[1] < off[2]
+    assert exact.prior_check is not None and exact.prior_check > 0.001
+    assert wrong.prior_check is not None and wrong.prior_check < 1e-6
+    assert chosen.estimate(tally, prior=[0.2, 0.3, 0.5]).values.tolist() == exact.values.tolist()
+    with pytest.raises(InvalidInput, match="prior"):
+        chosen.estimate(tally, prior=[0.5, 0.5])
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=8))
+def test_projection_is_the_nearest_histogram(values: list[float]) -> None:
+    given = answer(values)
+    found = given.project()
+    total = max(float(given.values.sum()), 0.0)
+    assert (found.values >= 0).all()
+    assert found.values.sum() == pytest.approx(total, abs=1e-6)
+    assert found.method == "unbiased, projected"
+    distance = np.linalg.norm(found.values - given.values)
+    rng = np.random.default_rng(0)
+    for other in np.vstack([rng.dirichlet(np.ones(len(values)), 50), np.eye(len(values))]) * total:
+        assert distance <= np.linalg.norm(other - given.values) + 1e-6
+    if min(values) >= 0:
+        assert found.values == pytest.approx(given.values, abs=1e-6)
+
+
+def test_projecting_a_sum_is_refused() -> None:
+    chosen = PLANS["sum"]
+    with pytest.raises(InvalidInput, match="histogram"):
+        chosen.estimate(chosen.tally([0])).project()
+
+
+def test_unbiased_may_be_negative_and_projection_mends_it() -> None:
+    chosen, rng = PLANS["distribution"], np.random.default_rng(3)
+    found = chosen.estimate(chosen.tally(chosen.privatize([0] * 60, rng)), method="unbiased")
+    assert found.values.min() < 0 <= found.project().values.min()
+    assert found.values.sum() == pytest.approx(60) == found.project().values.sum()
+
+
+def test_intervals_widen_with_their_level() -> None:
+    found = answer([5.0, 7.0])
+    low, high = found.interval(0.95)
+    assert high - low == pytest.approx([3.92, 3.92], abs=1e-3)
+    assert (found.interval(0.99)[0] < low).all()
+    assert found.proportions.tolist() == [0.5, 0.7]
+    assert "95 % interval" in str(found)
+    for level in (0.0, 1.0, 95):
+        with pytest.raises(InvalidInput, match="level"):
+            found.interval(level)
+
+
+@pytest.mark.parametrize("method", ["mmse", "unbiased", "mle"])
+def test_every_estimate_says_what_it_assumes(method) -> None:
+    chosen = PLANS["distribution"]
+    found = chosen.estimate(chosen.tally(chosen.privatize([0, 1, 2, 3, 4] * 20)), method=method)
+    assert found.method == method and "prior" in found.assumes
+
+
+def test_unknown_methods_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="mmse, unbiased or mle"):
+        PLANS["columns"].estimate(PLANS["columns"].tally([0]), method="best")  # type: ignore[arg-type]
+    weighted = PLANS["sum"].tally([0, 1], weights=[1.0, 2.0])
+    with pytest.raises(InvalidInput, match="read by mmse"):
+        PLANS["sum"].estimate(weighted, method="mle")
+
+
+def test_weights_and_offsets_move_a_sum_as_they_should() -> None:
+    chosen = PLANS["sum"]
+    plain = chosen.estimate(chosen.tally([0, 1, 1]))
+    doubled = chosen.estimate(chosen.tally([0, 1, 1], weights=2.0, offsets=[1.0, 2.0, 3.0]))
+    assert doubled.values == pytest.approx(2 * plain.values + 6)
+    assert doubled.std_error == pytest.approx(2 * plain.std_error)
+    moved = pv.design(PRIOR, 1.5, pv.Sum(VALUES, weight=3.0, offset=10.0))
+    assert moved.estimate(moved.tally([0, 1, 1])).values == pytest.approx(3 * plain.values + 30, rel=1e-3)
+
+
+def test_the_prior_check_merges_rare_reports_and_stays_silent_on_few() -> None:
+    assert prior_check(np.array([3.0, 1.0]), np.array([0.5, 0.5])) is None
+    assert prior_check(np.zeros(2), np.array([0.5, 0.5])) is None
+    law = np.array([0.5, 0.49, 0.005, 0.005])
+    assert prior_check(1000 * law, law) == pytest.approx(1.0)
+    assert prior_check(np.array([500.0, 400.0, 50.0, 50.0]), law) < 1e-6
+
+
+def test_estimates_of_cohorts_combine() -> None:
+    chosen = PLANS["columns"]
+    parts = [chosen.estimate(chosen.tally(chosen.privatize([0, 1, 2] * n))) for n in (20, 30)]
+    both = combined(parts)
+    assert both.values == pytest.approx(parts[0].values + parts[1].values) and both.reports == 150
+    assert both.std_error == pytest.approx(np.hypot(parts[0].std_error, parts[1].std_error))
+    with pytest.raises(InvalidInput, match="labels"):
+        combined([parts[0], answer([1.0])])
+    with pytest.raises(InvalidInput, match="estimates"):
+        combined([])

@@ -1,0 +1,124 @@
+"""Columns of values, whatever library they come from, mean the same codes; and no message shows a value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from priorveil.errors import InvalidInput, OutsideDomain
+from priorveil.values import codes_of
+
+LABELS = ("ash", "birch", "cedar")
+
+WORDS: dict[str, Callable[[list[Any]], Any]] = {
+    "list": list,
+    "tuple": tuple,
+    "generator": iter,
+    "numpy objects": lambda v: np.array(v, dtype=object),
+    "pandas": pd.Series,
+    "pandas string": lambda v: pd.Series(v, dtype="string"),
+    "pandas category": lambda v: pd.Series(v, dtype="category"),
+    "pandas arrow": lambda v: pd.Series(v, dtype=pd.ArrowDtype(pa.string())),
+    "polars": lambda v: pl.Series(v, dtype=pl.String),
+    "polars category": lambda v: pl.Series(v, dtype=pl.Categorical),
+    "arrow": lambda v: pa.array(v, pa.string()),
+    "arrow large": lambda v: pa.array(v, pa.large_string()),
+    "arrow dictionary": lambda v: pa.array(v, pa.string()).dictionary_encode(),
+    "arrow chunks": lambda v: pa.chunked_array([v[:2], v[2:]], pa.string()),
+    "arrow dictionary chunks": lambda v: pa.chunked_array(
+        [pa.array(part, pa.string()).dictionary_encode() for part in (v[:1], v[1:])]
+    ),
+}
+
+NUMBERS: dict[str, Callable[[list[Any]], Any]] = {
+    "list": list,
+    "floats with gaps": lambda v: np.array([np.nan if x is None else x for x in v], dtype=float),
+    "masked": lambda v: np.ma.MaskedArray([99 if x is None else x for x in v], [x is None for x in v]),
+    "pandas": lambda v: pd.Series(v, dtype="Int64"),
+    "pandas floats": lambda v: pd.Series(v, dtype="float64"),
+    "polars": lambda v: pl.Series(v, dtype=pl.UInt8),
+    "arrow": lambda v: pa.array(v, pa.int16()),
+    "arrow chunks": lambda v: pa.chunked_array([v[:1], v[1:]], pa.int64()),
+}
+
+
+@pytest.mark.parametrize("kind", WORDS)
+@given(st.lists(st.sampled_from([*LABELS, None]), max_size=6))
+def test_labels(kind: str, values: list[str | None]) -> None:
+    codes, absent = codes_of(WORDS[kind](values), LABELS, missing="pass")
+    assert absent is not None and absent.tolist() == [v is None for v in values]
+    assert codes.tolist() == [0 if v is None else LABELS.index(v) for v in values]
+    if None in values:
+        with pytest.raises(InvalidInput, match=rf"values\[{values.index(None)}\].*missing"):
+            codes_of(WORDS[kind](values), LABELS)
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
+@given(st.lists(st.sampled_from([0, 1, 2, None]), max_size=6))
+def test_codes(kind: str, values: list[int | None]) -> None:
+    for labels in (LABELS, (0, 1, 2)):
+        codes, absent = codes_of(NUMBERS[kind](values), labels, missing="pass")
+        assert absent is not None and absent.tolist() == [v is None for v in values]
+        assert codes.tolist() == [v or 0 for v in values]
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
+def test_whole_numbers_are_labels_where_labels_are_numbers(kind: str) -> None:
+    assert codes_of(NUMBERS[kind]([7, 5, 5]), (5, 7, 9))[0].tolist() == [1, 0, 0]
+    with pytest.raises(OutsideDomain):
+        codes_of(NUMBERS[kind]([0, 1]), (5, 7, 9))
+
+
+@pytest.mark.parametrize("kind", ["uint8", "int64", "str"])
+def test_numpy_columns(kind: str) -> None:
+    values = np.array(LABELS)[[2, 0]] if kind == "str" else np.array([2, 0], dtype=kind)
+    assert codes_of(values, LABELS)[0].tolist() == [2, 0]
+
+
+SECRET = "larch-7391"
+
+
+@pytest.mark.parametrize("kind", WORDS)
+def test_outside_the_domain_names_the_row_and_never_the_value(kind: str) -> None:
+    for missing in ("refuse", "pass"):
+        with pytest.raises(OutsideDomain) as caught:
+            codes_of(WORDS[kind](["ash", "cedar", SECRET]), LABELS, missing)
+        assert caught.value.row == 2 and "values[2]" in str(caught.value)
+        assert SECRET not in str(caught.value) and SECRET not in str(vars(caught.value))
+
+
+@pytest.mark.parametrize("foreign", [3, -1, 739145, 10**30, 0.5, np.inf, True, "Ash", ("ash",), b"ash"])
+def test_foreign_values(foreign: object) -> None:
+    with pytest.raises(OutsideDomain) as caught:
+        codes_of([0, foreign], LABELS)
+    assert caught.value.row == 1 and repr(foreign) not in str(caught.value).replace("values[1]", "")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [None, 1.5, "ash", b"\x00", {"ash": 1}, {"ash"}, np.zeros((2, 2)), pd.DataFrame({"x": [1]}), [["ash"]]],
+    ids=lambda v: type(v).__name__,
+)
+def test_what_is_no_column_is_refused(values: Any) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        codes_of(values, LABELS)
+    assert "'ash'" not in str(caught.value)
+
+
+def test_a_truth_value_is_a_number_only_where_labels_are() -> None:
+    assert codes_of([True, False], (0, 1))[0].tolist() == [1, 0]
+    with pytest.raises(OutsideDomain):
+        codes_of(np.array([True]), ("yes", "no"))
+
+
+def test_choices_are_checked() -> None:
+    with pytest.raises(InvalidInput, match="missing"):
+        codes_of(["ash"], LABELS, "ignore")  # type: ignore[arg-type]
