@@ -1,0 +1,179 @@
+"""Data: found where they should be, checked, read right, and missed with a clear word."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import zipfile
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from priorveil import datasets
+from priorveil.errors import DataNotFound, InvalidInput
+
+
+def needs(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Skip a test where a data set is not on this machine."""
+    file = datasets.SOURCES[name].file
+    there = any((folder / file).is_file() for folder in datasets.folders())
+    return pytest.mark.skipif(not there, reason=f"{file} is not on this machine: set PRIORVEIL_DATA")
+
+
+@pytest.fixture
+def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine without data and without a network."""
+    monkeypatch.setenv("PRIORVEIL_DATA", str(tmp_path))
+    monkeypatch.setattr(datasets, "folders", lambda: (tmp_path,))
+
+    def offline(*_: object, **__: object) -> object:
+        raise OSError("no network")
+
+    monkeypatch.setattr("urllib.request.urlopen", offline)
+    return tmp_path
+
+
+def checkin_lines(rows: list[tuple[int, str, float, float, int]]) -> bytes:
+    return gzip.compress("".join("\t".join(map(str, row)) + "\n" for row in rows).encode())
+
+
+def adult_zip(data: str, test: str) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("adult.data", data)
+        archive.writestr("adult.test", test)
+    return packed.getvalue()
+
+
+def person(work: str, income: str) -> str:
+    return f"39, {work}, 1, Bachelors, 13, Single, Sales, Other, White, Male, 0, 0, 40, Somewhere, {income}\n"
+
+
+@pytest.mark.parametrize("name", datasets.SOURCES)
+def test_missing_data_say_where_they_are(name: str, nowhere: Path) -> None:
+    with pytest.raises(DataNotFound, match=r"PRIORVEIL_DATA") as caught:
+        datasets.find(name)
+    assert datasets.SOURCES[name].home in str(caught.value)
+
+
+def test_a_file_that_is_given_must_be_there(nowhere: Path) -> None:
+    with pytest.raises(DataNotFound, match="no such file"):
+        datasets.adult(nowhere / "adult.zip")
+
+
+def test_the_wrong_file_is_refused(nowhere: Path) -> None:
+    (nowhere / "adult.zip").write_bytes(b"something else")
+    with pytest.raises(DataNotFound, match="SHA-256 differs"):
+        datasets.find("adult")
+
+
+def test_the_folder_of_the_environment_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PRIORVEIL_DATA", str(tmp_path))
+    assert datasets.folders()[0] == tmp_path
+
+
+def test_a_download_is_checked_and_kept(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = adult_zip(person("Private", "<=50K"), "")
+    source = datasets.SOURCES["adult"]
+    digest = hashlib.sha256(content).hexdigest()
+    made = datasets.Source(source.file, source.home, digest, source.about, source.direct)
+    monkeypatch.setitem(datasets.SOURCES, "adult", made)
+    asked = []
+
+    def answer(address: str, timeout: float) -> io.BytesIO:
+        asked.append(address)
+        return io.BytesIO(content)
+
+    monkeypatch.setattr("urllib.request.urlopen", answer)
+    assert len(datasets.adult()) == 1
+    assert len(datasets.adult()) == 1
+    assert asked == [source.direct]  # the second time it was there
+
+
+def test_a_download_of_something_else_leaves_nothing_behind(
+    nowhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("urllib.request.urlopen", lambda *_, **__: io.BytesIO(b"a page that says sorry"))
+    with pytest.raises(DataNotFound, match="another file"):
+        datasets.find("adult")
+    assert list(nowhere.iterdir()) == []
+
+
+def test_adult_reads_both_parts_and_leaves_out_junk_and_unknown_work(tmp_path: Path) -> None:
+    first = person("Private", "<=50K") + person("?", ">50K") + person("State-gov", ">50K")
+    second = "|1x3 Cross validator\n" + person("Never-worked", "<=50K.") + person("Self-emp-inc", ">50K.")
+    (tmp_path / "adult.zip").write_bytes(adult_zip(first, second))
+    census = datasets.adult(tmp_path / "adult.zip")
+    assert census.work == ("Private", "Government", "No pay", "Self-employed")
+    assert census.income == ("<=50K", ">50K", "<=50K", ">50K")
+
+
+def test_acs_keeps_people_in_work(tmp_path: Path) -> None:
+    text = (
+        "workclass,income_dollars,income_bracket\nLocal-gov,25000,20-30K\nnot-in-universe,0,<20K\n"
+        "Unemployed-5y/never-worked,0,<20K\nWithout-pay,0,<20K\n"
+    )
+    (tmp_path / "acs.csv.gz").write_bytes(gzip.compress(text.encode()))
+    census = datasets.acs(tmp_path / "acs.csv.gz")
+    assert (census.work, census.income) == (("Government", "No pay"), ("20-30K", "<20K"))
+
+
+def test_gowalla_finds_the_latest_whatever_the_order(tmp_path: Path) -> None:
+    rows = [
+        (7, "2010-01-01T00:00:00Z", 0.0, 0.0, 1),
+        (3, "2010-03-01T00:00:00Z", 1.0, 1.0, 2),
+        (7, "2010-02-01T00:00:00Z", 1.0, 0.0, 3),
+        (3, "2009-03-01T00:00:00Z", 0.0, 1.0, 4),
+    ]
+    (tmp_path / "some.txt.gz").write_bytes(checkin_lines(rows))
+    checkins = datasets.gowalla(tmp_path / "some.txt.gz")
+    assert checkins.user.tolist() == [3, 3, 7, 7]
+    assert checkins.latest.tolist() == [False, True, False, True]
+    assert checkins.latitude[checkins.latest].tolist() == [1.0, 1.0]
+    assert checkins.districts(2).tolist() == [1, 3, 0, 2]
+    assert not checkins.whole
+    with pytest.raises(InvalidInput, match="side"):
+        checkins.districts(0)
+
+
+def test_gowalla_prefers_the_full_file(nowhere: Path) -> None:
+    rows = [(1, "2010-01-01T00:00:00Z", 0.0, 0.0, 1)]
+    (nowhere / datasets.SOURCES["gowalla"].file).write_bytes(checkin_lines(rows))
+    assert datasets.gowalla().whole
+
+
+@needs("adult")
+def test_adult_has_two_income_levels() -> None:
+    census = datasets.adult()
+    assert len(census) == 46_043
+    assert set(census.income) == set(census.brackets) == {"<=50K", ">50K"}
+    assert set(census.work) == set(datasets.WORK_CLASSES)
+
+
+@needs("acs")
+def test_acs_has_eight_brackets() -> None:
+    census = datasets.acs()
+    assert len(census) == 248_375 - 26_624 - 2_030
+    assert set(census.income) == set(census.brackets)
+    assert Counter(census.work)["No pay"] == 733
+
+
+@needs("gowalla-nyc")
+def test_gowalla_of_new_york() -> None:
+    checkins = datasets.gowalla()
+    if checkins.whole:
+        pytest.skip("the full file is here")
+    assert (len(checkins), int(checkins.latest.sum())) == (138_957, 7_115)
+    cells = checkins.districts(36)
+    assert cells.min() >= 0 and cells.max() < 36**2
+
+
+@needs("kosarak")
+def test_kosarak_has_one_item_for_each_user() -> None:
+    codes = datasets.kosarak()
+    assert len(codes) == 929_669
+    assert set(np.unique(codes).tolist()) == set(range(128))

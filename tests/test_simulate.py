@@ -1,0 +1,173 @@
+"""Experiments: theory and simulation agree, certified ways keep their budget, and bounds are bounds."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import priorveil as pv
+from priorveil import published
+from priorveil.errors import CertificateError, InvalidInput
+from priorveil.simulate import Study, as_csv, counted, measured, simulate
+from priorveil.ways import WAYS, Question, from_channel, mended
+
+PRIORS = {"uniform": pv.Prior.uniform(5), "skewed": pv.Prior([0.025] * 4 + [0.9])}
+CERTIFIED = ("best", "rr", "arc", "unary", "hashing")
+
+
+@pytest.fixture(scope="module")
+def studies() -> dict[str, Study]:
+    return {
+        name: simulate(P, [1.0, 2.0], None, tuple(WAYS), people=2_000, runs=120, seed=3)
+        for name, P in PRIORS.items()
+    }
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("name", PRIORS)
+def test_simulations_agree_with_theory(name: str, studies: dict[str, Study]) -> None:
+    """Some 28 intervals of 99 %: more than three outside would happen once in five thousand times.
+
+    A theory that is wrong by a factor 1.7 would be found out.
+    """
+    rows = [row for row in studies[name].rows if not math.isnan(row.measured)]
+    outside = [row for row in rows if not row.low <= row.expected <= row.high]
+    assert len(rows) >= 24
+    assert len(outside) <= 3, outside
+    assert sum(row.low <= 1.7 * row.expected <= row.high for row in rows) <= 1
+
+
+@pytest.mark.parametrize("name", PRIORS)
+def test_certified_ways_keep_the_budget_and_stay_above_the_bound(
+    name: str, studies: dict[str, Study]
+) -> None:
+    study = studies[name]
+    for row in study.rows:
+        if row.way in CERTIFIED and not row.note:
+            bound = next(r.bound for r in study.of("best") if r.epsilon == row.epsilon)
+            assert row.lip <= row.epsilon
+            assert row.expected >= bound - 1e-12
+        if row.kind == "ldp":
+            assert row.ldp <= row.epsilon + 1e-9
+
+
+@pytest.mark.parametrize("name", PRIORS)
+def test_published_leakage_is_what_the_channel_has(name: str, studies: dict[str, Study]) -> None:
+    P = PRIORS[name]
+    for row in studies[name].of("published-rr"):
+        lo, least = math.exp(-row.epsilon), float(P.probabilities.min())
+        assert row.lip == pytest.approx(max(row.epsilon, math.log(lo + (1 - lo) / least)), abs=2e-3)
+
+
+def test_errors_fall_as_the_budget_grows() -> None:
+    ways = [way for way in WAYS if way not in ("none", "hashing")]
+    study = simulate([0.1, 0.2, 0.3, 0.4], [0.5, 1.0, 2.0, 3.0], None, ways, runs=0)
+    for way in ways:
+        errors = [row.expected for row in study.of(way)]
+        assert (np.diff(errors) <= 1e-9).all(), way
+
+
+def test_the_same_seed_gives_the_same_study() -> None:
+    first, second, third = (
+        simulate([0.3, 0.7], [1.0], None, ["best", "ldp-rr"], runs=5, seed=s) for s in (1, 1, 2)
+    )
+    assert first.csv() == second.csv()
+    assert first.of("best")[0].measured != third.of("best")[0].measured
+
+
+def test_sums_and_guesses_are_simulated_too() -> None:
+    P = [0.1, 0.2, 0.3, 0.2, 0.2]
+    for query in (pv.Sum([0, 1, 2, 3, 4], weight=2.0, offset=1.0), pv.Guess()):
+        rows = simulate(
+            P, [1.0], query, ["best", "rr", "ldp-rr", "none"], people=1_000, runs=300, seed=5
+        ).rows
+        for row in rows:
+            assert row.low * 0.8 <= row.expected <= row.high * 1.25, row
+
+
+def test_own_data_are_the_same_in_every_run() -> None:
+    P = pv.Prior({"a": 0.5, "b": 0.5})
+    values = ["a"] * 900 + ["b"] * 100
+    study = simulate(P, [1.0], None, ["none"], values=values, runs=3)
+    (row,) = study.rows
+    assert row.people == 1_000
+    assert row.measured == pytest.approx(2 * 400**2 / 1_000)  # the prior expects 500 of each, always
+    assert counted(values, P).tolist() == [900, 100]
+
+
+def test_what_cannot_be_done_leaves_a_note() -> None:
+    rows = simulate(
+        [0.025] * 4 + [0.9], [1.0], pv.Sum([0, 1, 2, 3, 4]), ["hashing", "published-unary"], runs=0
+    ).rows
+    assert all(row.note and math.isnan(row.expected) for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("options", "argument"),
+    [({"ways": ["no-such"]}, "ways"), ({"people": 0}, "people"), ({"runs": -1}, "runs")],
+)
+def test_wrong_arguments_are_named(options: dict[str, object], argument: str) -> None:
+    with pytest.raises(InvalidInput, match=argument):
+        simulate([0.5, 0.5], [1.0], **options)  # type: ignore[arg-type]
+
+
+@given(
+    st.lists(st.floats(0.02, 1.0), min_size=2, max_size=6).map(lambda w: np.array(w) / np.sum(w)),
+    st.floats(0.1, 4.0),
+)
+def test_mending_keeps_the_budget_and_changes_no_more_than_it_must(P: np.ndarray, epsilon: float) -> None:
+    prior = pv.Prior(P / P.sum())
+    form = published.rr_lip(prior, epsilon)
+    channel, proof = mended(form.channel, prior, pv.Budget(epsilon))
+    assert proof.lip <= epsilon
+    if form.leakage.lip <= epsilon + 1e-12:
+        assert np.abs(channel.matrix - form.channel.matrix).max() < 1e-6
+    else:
+        assert proof.lip >= epsilon - 1e-3
+
+
+def test_mending_serves_latent_secrets() -> None:
+    prior, secret = pv.Prior([0.6, 0.4]), pv.Secret([[0.95, 0.05], [0.25, 0.75]])
+    form = published.release_symbol(prior, secret, 1.0, 0)
+    channel, proof = mended(form.channel, prior, pv.Budget(1.0), secret)
+    assert form.leakage.lip > 2 and proof.lip <= 1.0
+    assert pv.leakage(channel, prior, secret).lip == pytest.approx(1.0, abs=1e-3)
+
+
+def test_a_way_through_a_channel_measures_it() -> None:
+    way = from_channel(
+        "own", "certified", pv.Channel([[0.75, 0.25], [0.25, 0.75]]), Question(pv.Prior([0.5, 0.5]), 1.0)
+    )
+    assert way.lip == pytest.approx(math.log(2))
+    found = measured(way.trial, pv.Prior([0.5, 0.5]), 1_000, 400, np.random.default_rng(0))
+    assert found.low <= way.expected <= found.high
+    assert math.isnan(measured(way.trial, pv.Prior([0.5, 0.5]), 10, 1, np.random.default_rng(0)).mean)
+
+
+def test_tables_are_tidy() -> None:
+    study = simulate([0.5, 0.5], [1.0, 2.0], None, ["best", "none"], runs=0)
+    rows = list(csv.DictReader(io.StringIO(study.csv())))
+    assert [(row["epsilon"], row["way"]) for row in rows] == [
+        ("1", "best"),
+        ("1", "none"),
+        ("2", "best"),
+        ("2", "none"),
+    ]
+    assert rows[0]["measured"] == ""
+    assert as_csv([{"a": None}, {"b": 0.1}]) == "a,b\n,\n,0.1\n"
+
+
+def test_certified_error_is_not_swallowed() -> None:
+    """A budget that no mixing can keep (zero) ends in an error, not in a channel."""
+    prior = pv.Prior([0.5, 0.5])
+    try:
+        channel, proof = mended(pv.Channel.identity(2), prior, pv.Budget(1e-12))
+    except CertificateError:
+        return
+    assert proof.lip <= 1e-12 and channel.shape[0] == 2
