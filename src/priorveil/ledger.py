@@ -1,9 +1,9 @@
 """The ledger: what several reports about the same person leak together.
 
 Levels of LIP do **not** add up: the lift of a pair of reports is `r1 r2 / E[r1 r2]`, which can leak more than
-the sum of its parts. Where the joint channel is small it is measured; otherwise a bound is used that is proven
-for the value itself. For a latent secret no function of the levels is sound, so without the joint channel the
-ledger refuses. Repeating an answer that was already given costs nothing.
+the sum of its parts. Where the joint channel is small it is measured; otherwise a bound is used that is
+proven for the value itself. For a latent secret no function of the levels is sound, so without the joint
+channel the ledger refuses. Repeating an answer that was already given costs nothing.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Spent:
 class Ledger:
     """Remembers what one person has answered, and what it leaks together.
 
-    Arguments: the `prior` (or set of priors) and `secret` against which leakage is measured; `limit`, the most
-    that may be spent: a number or a `Budget` for LIP.
+    Arguments: the `prior` (or set of priors) and `secret` against which leakage is measured; `limit`, the
+    most that may be spent: a number or a `Budget` for LIP.
 
     >>> import priorveil as pv
     >>> prior = pv.Prior([0.5, 0.5])
@@ -87,8 +87,8 @@ class Ledger:
             level.lip_lower > self.limit.lower or level.lip_upper > self.limit.upper
         ):
             raise BudgetExceeded(
-                f"answering would leak {level.lip_lower:.4g} downwards and {level.lip_upper:.4g} upwards, the "
-                f"limit is {self.limit.lower:.4g} and {self.limit.upper:.4g}: repeat an old answer, or do not"
+                f"answering would leak {level.lip_lower:.4g} downwards and {level.lip_upper:.4g} upwards, "
+                f"the limit is {self.limit.lower:.4g} and {self.limit.upper:.4g}: repeat an old answer"
             )
         if not self._knows(plan):
             self.spent = (*self.spent, Spent(plan.id, self._own_level(plan), plan.certificate.ldp))

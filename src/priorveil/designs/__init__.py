@@ -14,13 +14,15 @@ from priorveil.errors import Infeasible, InvalidInput, TooLarge
 from priorveil.notions import LDP, Known, Secrets
 from priorveil.plans import Plan
 from priorveil.priors import Budget
-from priorveil.queries import Convex, Distribution, Histogram
+from priorveil.queries import Convex, Distribution, Guess, Histogram, Sum
 
 __all__ = ["METHODS", "design"]
 
 Method = Literal["auto", "closed", "arc", "columns", "unary", "hashing"]
 
-_SMALL, _SMALL_GAP, _GAP = 20, 1e-7, 1e-4
+_SMALL, _SMALL_GAP, _GAP = 20, 1e-10, 1e-4
+_WRITTEN = 300  # up to this many values a table is small anyway
+_ENOUGH = 5e-3  # beyond, arcs are preferred to a table that could win no more than this share of the gain
 _ENGINE = 1_500  # up to this many values `auto` trusts the engine alone
 _LEARNING = 300  # the same for learning a distribution, whose channels have many reports
 _GROUPED = 200_000  # up to this many it still tries the engine, with values in groups
@@ -51,10 +53,10 @@ def design(
     """The plan with the least error that privacy allows, certified; an error rather than a broken budget.
 
     Arguments: what is known (`prior`, or a `PriorSet`); `epsilon`, a number or a `Budget`; the `query`; the
-    `secret`, the value itself by default; the `notion`, LIP by default; the `method`, by default chosen by size
-    and expected error. The engine stops when less than `gap` of the achievable gain is unproven (1e-7 on small
-    domains, 2e-4 on larger ones), after `time_limit` seconds, when `should_stop()` is true, or on ctrl-C: each
-    time with the best certified plan so far. `progress(round, error, bound)` is told of each round.
+    `secret`, the value itself by default; the `notion`, LIP by default; the `method`, by default chosen by
+    size and expected error. The engine stops when less than `gap` of the achievable gain is unproven (1e-10
+    on small domains, 1e-4 on larger ones), after `time_limit` seconds, when `should_stop()` is true, or on
+    ctrl-C: each time with the best certified plan so far. `progress(round, error, bound)` is told.
 
     >>> import priorveil as pv
     >>> plan = design(pv.Prior([0.5, 0.3, 0.2]), epsilon=1.0, query=pv.Histogram())
@@ -89,6 +91,11 @@ def _chosen(problem: Problem, limits: Limits) -> Draft:
     theorem = problem.box and heavy(problem.P, problem.budget.lo, problem.budget.hi).all()
     if d <= 2 or theorem:
         return tables.closed_form(problem)
+    if d > _WRITTEN and problem.box and isinstance(problem.query, Histogram | Sum | Guess):
+        small = implicit.arc(problem)
+        if small.expected - small.bound <= _ENOUGH * (problem.no_report - small.bound):
+            why = f"{small.why}; a table could win less than {_ENOUGH:.1%} of the gain"
+            return replace(small, why=why)
     if d <= _reach(problem):
         return tables.engine(problem, limits)
     return _best_of(problem, _candidates(problem), limits)

@@ -7,8 +7,6 @@ sums over each group.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import numpy.typing as npt
 
@@ -23,7 +21,7 @@ from priorveil.queries import Guess, Histogram, Sum
 
 Labels = npt.NDArray[np.int64]
 
-_CELLS = 96  # cells of equal mass that the values of a sum are merged into
+_CELLS = 96  # cells that the values of a sum are merged into
 
 
 def groups_of(columns: Array) -> Labels:
@@ -72,16 +70,16 @@ def grouped_error(problem: Problem, mechanism: Grouped) -> float:
 
 
 def merged_sum(problem: Problem, options: boxes.Limits) -> Draft:
-    """A sum over many values: neighbours are merged into cells of about equal mass, which are designed for.
+    """A sum over many values: neighbours are merged into cells, which are designed for.
 
-    Write `a = c + e`, with `c` the mean of a value's cell. For the sum of `c` no channel beats the best one
-    on cells: averaging lifts within cells stays in the box and tells as much. By the triangle inequality and
-    the free bound for `e`, `sqrt(utility) <= sqrt(best on cells) + (1 - lo) sqrt(Var e)` for every channel.
+    The cells have about equal shares of the mass and of the variance, half of each: a rare value that lies
+    far out matters as much as a common one.
     """
-    query, P, lo, hi = problem.query, problem.P, problem.budget.lo, problem.budget.hi
+    query, P = problem.query, problem.P
     assert isinstance(query, Sum)
     scores = query.scores(problem.reference)
-    labels = boxes.cells(P, scores, _CELLS).astype(np.int64)
+    share = P * (1 + scores**2 / (float(P @ scores**2) or 1.0)) / 2
+    labels = boxes.cells(share, scores, _CELLS).astype(np.int64)
     mass = np.bincount(labels, P).astype(np.float64)
     means = np.bincount(labels, P * scores).astype(np.float64) / mass
     found = boxes.best_sum(mass, means, problem.budget.lo, problem.budget.hi, **options)
@@ -91,7 +89,7 @@ def merged_sum(problem: Problem, options: boxes.Limits) -> Draft:
 
 
 def _sum_bound(problem: Problem, scores: Array, means: Array, prices: Array) -> float:
-    """A proven bound for all the values: any duals give one, and those of the cells, interpolated, a good one."""
+    """A proven bound for all the values: any duals give one, those of the cells, interpolated, a good one."""
     order = np.argsort(means)
     duals = problem.P * np.interp(scores, means[order], prices[order])
     pricing = pricings.Sum(pricings.Box(problem.P, problem.budget.lo, problem.budget.hi), scores)

@@ -1,0 +1,308 @@
+"""Design: how near to the best the designs are, what is proven of it, and how long it takes.
+
+Every line says what was asked for, what came out and whether it was met. Seconds are processor time of one
+process with one thread, imports excluded; the engine's own limit of 45 seconds is by the clock on the wall,
+so on a busy machine long designs stop earlier than on a quiet one. Efficiency is the proven share of the
+achievable gain, `(no report - error) / (no report - bound)`; for a distribution it is `bound / variance`.
+
+    python benchmarks/design.py                  everything, some minutes
+    python benchmarks/design.py --quick          fewer and smaller instances, for a first look
+    python benchmarks/design.py --only sum       one part
+    python benchmarks/design.py --write          put the tables that were made into docs/design-figures.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+
+import priorveil as pv
+from priorveil.designs import closed
+from priorveil.queries import variance
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests"))  # the enumeration and the reference solver of the tests
+
+PAGE = ROOT / "docs" / "design-figures.md"
+
+
+class Line(NamedTuple):
+    """One measurement: the case, its figures, and what was asked of them (nothing: information)."""
+
+    case: str
+    figures: str
+    seconds: float
+    asked: str = ""
+    met: bool | None = None
+
+    def cells(self) -> list[str]:
+        verdict = "" if self.met is None else "yes" if self.met else "**no**"
+        return [self.case, self.figures, f"{self.seconds:.1f}", self.asked, verdict]
+
+
+def timed(*asked: Any, **options: Any) -> tuple[pv.Plan, float]:
+    """A design, and the seconds it took."""
+    begin = time.process_time()
+    plan = pv.design(*asked, **options)
+    return plan, time.process_time() - begin
+
+
+def efficient(case: str, least: float, most: float, *asked: Any, **options: Any) -> Line:
+    """A design that has to prove an efficiency of at least `least` in `most` seconds."""
+    plan, seconds = timed(*asked, **options)
+    wanted = f"{least:.1%}" if least > 0 else "stated"
+    figures = f"error {plan.expected_mse:.6g}, bound {plan.lower_bound:.6g}, **{shown(plan.efficiency)}**"
+    met = plan.efficiency >= least and seconds <= most
+    return Line(case, f"{figures}, {plan.method}", seconds, f"{wanted}, {most:.0f} s", met)
+
+
+def shown(share: float) -> str:
+    """A share in percent, never rounded up to a claim."""
+    return f"{math.floor(share * 1e6) / 1e4:.4f} %"
+
+
+def dirichlet(d: int) -> pv.Prior:
+    return pv.Prior(np.random.default_rng(0).dirichlet(np.ones(d)))
+
+
+SHAPES = {"Zipf": pv.Prior.zipf, "uniform": pv.Prior.uniform, "Dirichlet": dirichlet}
+
+
+# -- the parts -----------------------------------------------------------------------------------------------
+
+
+def exact(quick: bool) -> Iterator[Line]:
+    """Exact on small domains: error against full enumeration"""
+    import test_design as enumeration
+
+    kinds = {"value itself": 200, "latent secret": 100, "pairwise notions": 60, "sets of priors": 60}
+    for kind, count in kinds.items():
+        begin, off, held, tried = time.process_time(), [0.0], 0, count // 10 if quick else count
+        for seed in range(tried):
+            plan, best = instance(enumeration, kind, seed)
+            # where almost nothing is left of the error, rounding decides: then relative to a little of it
+            off.append((plan.expected_mse - best) / max(best, 1e-3 * plan.no_report))
+            held += plan.certificate.level <= max(plan.budget.lower, plan.budget.upper)
+        figures = (
+            f"{tried} instances: {min(off):.0e} to {max(off):+.0e} of the best, {held} certificates hold"
+        )
+        met = min(off) >= -1e-9 and max(off) <= 1e-6 and held == tried
+        yield Line(kind, figures, time.process_time() - begin, "0 to 1e-6, all hold", met)
+
+
+def instance(tests: ModuleType, kind: str, seed: int) -> tuple[pv.Plan, float]:
+    """A random problem with at most eight values, its design, and the least error by enumeration."""
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(2, {"value itself": 9, "latent secret": 7}.get(kind, 5)))
+    prior, budget, query = tests.random_prior(rng, d), tests.random_budget(rng), tests.random_query(rng, d)
+    P = prior.probabilities
+    if kind == "value itself":
+        plan = pv.design(prior, budget, query)
+        ends = budget.lo + (1 - budget.lo) * np.diag(1 / P)
+        return plan, tests.best_error(
+            plan, ends if math.isinf(budget.hi) else tests.corners(P, budget.lo, budget.hi)
+        )
+    if kind == "latent secret":
+        secret = tests.random_secret(rng, prior)
+        plan = pv.design(prior, budget, query, secret=secret)
+        return plan, tests.best_error(plan, tests.rays(pv.LIP().inequalities(budget, prior, secret), P))
+    if kind == "pairwise notions":
+        notion = [pv.LDP(), pv.Pufferfish()][seed % 2]
+        secret = tests.random_secret(rng, prior) if seed % 2 else None
+        plan = pv.design(prior, 1.0, query, secret=secret, notion=notion)
+        return plan, tests.best_error(plan, tests.rays(notion.inequalities(pv.Budget(1.0), prior, secret), P))
+    members = [tests.random_prior(rng, d) for _ in range(3)]
+    asked = [pv.Histogram(), pv.Sum(rng.normal(size=d)), pv.Guess()][seed % 3]
+    plan = pv.design(pv.PriorSet(members), 1.0, asked)
+    columns = tests.rays(pv.LIP().inequalities(pv.Budget(1.0), plan.prior), plan.reference.probabilities)
+    return plan, tests.worst_case(columns, asked, members)
+
+
+def histogram(quick: bool) -> Iterator[Line]:
+    """Histograms: proven efficiency at size"""
+    query = pv.Histogram()
+    for name, make in SHAPES.items():
+        for eps in (1.0, 2.0) if quick else (0.5, 1.0, 2.0, 3.0, 4.0):
+            least, most = (0.999, 10.0) if eps <= 2 else (0.98, 60.0)
+            yield efficient(f"d = 83, {name}, eps = {eps:g}", least, most, make(83), eps, query)
+    for eps, name in itertools.product((1.0, 2.0), SHAPES):
+        yield efficient(f"d = 1,296, {name}, eps = {eps:g}", 0.98, 120.0, SHAPES[name](1296), eps, query)
+    many = pv.Prior.zipf(100_000)
+    for eps, method in itertools.product((1.0, 2.0, 4.0), ("arc", "auto")):
+        case = f"d = 100,000, Zipf, eps = {eps:g}, `{method}`"
+        yield efficient(case, 0.0, 10.0, many, eps, query, method=method)
+    yield efficient("d = 1,000,000, uniform, eps = 1", 0.0, 60.0, pv.Prior.uniform(10**6), 1.0, query)
+
+
+def sums(quick: bool) -> Iterator[Line]:
+    """Sums"""
+    for eps, name in itertools.product((0.5, 1.0, 2.0, 3.0), SHAPES):
+        case, query = f"d = 100, {name}, eps = {eps:g}", pv.Sum(np.arange(100))
+        yield efficient(case, 0.995, 30.0, SHAPES[name](100), eps, query)
+    for d in () if quick else (200, 1_000, 100_000):
+        yield efficient(f"d = {d:,}, Zipf, eps = 1", 0.0, 60.0, pv.Prior.zipf(d), 1.0, pv.Sum(np.arange(d)))
+
+
+def learning(quick: bool) -> Iterator[Line]:
+    """Learning a distribution: N times the variance"""
+    import test_distribution as reference
+    from priorveil.designs.distribution import box_vertices
+    from priorveil.designs.pricing import Box
+
+    count, worst, above, begin = 20 if quick else 200, 0.0, -1.0, time.process_time()
+    for seed in range(count):
+        P, eps = reference.priors(seed), float(np.random.default_rng(seed).choice([0.5, 1.0, 2.0]))
+        plan = pv.design(pv.Prior(P), eps, pv.Distribution())
+        best = reference.reference(box_vertices(Box(P, math.exp(-eps), math.exp(eps))))
+        worst = max(worst, plan.expected_mse / best - 1)
+        above = max(above, plan.expected_mse / best_ldp_variance(P, eps) - 1)
+    figures = f"{count} priors with d <= 6: at most {worst:.1e} above a reference optimum"
+    yield Line("random priors", figures, time.process_time() - begin, "0.1 %", worst <= 1e-3)
+    yield Line("beside the best LDP mechanism", f"at most {above:+.1%}", 0.0, "never above", above <= 0)
+    for name, P, told in (
+        ("six equal values", np.full(6, 1 / 6), (4.8, 16.8)),
+        ("(.025 x 4, .9)", SKEWED, (5.8, 11.6)),
+    ):
+        plan, seconds = timed(pv.Prior(P), 1.0, pv.Distribution())
+        response = variance(closed.k_rr(len(P), 1.0), P)
+        met = abs(plan.expected_mse - told[0]) < 0.05 and abs(response - told[1]) < 0.05
+        figures = f"{plan.expected_mse:.3f}, randomised response {response:.3f}"
+        yield Line(f"{name}, eps = 1", figures, seconds, f"{told[0]} and {told[1]}", met)
+    for name, eps in itertools.product(SHAPES, (1.0,) if quick else (1.0, 2.0)):
+        case = f"d = 83, {name}, eps = {eps:g}"
+        yield efficient(case, 0.0, 60.0, SHAPES[name](83), eps, pv.Distribution())
+    for d in () if quick else (400, 1_000, 10_000):
+        yield efficient(f"d = {d:,}, Zipf, eps = 1", 0.0, 60.0, pv.Prior.zipf(d), 1.0, pv.Distribution())
+
+
+SKEWED = np.array([0.025, 0.025, 0.025, 0.025, 0.9])
+
+
+def best_ldp_variance(P: np.ndarray, eps: float) -> float:
+    """The best of subset selection of every size, randomised response among them."""
+    d = len(P)
+    return min(
+        variance(closed.subset_selection(d, eps, k) if k > 1 else closed.k_rr(d, eps), P) for k in range(1, d)
+    )
+
+
+def latent(quick: bool) -> Iterator[Line]:
+    """A latent secret: income in eight brackets, four work classes reported"""
+    import test_design as enumeration
+
+    try:
+        classes, counts = enumeration.work_and_income()
+    except BaseException as absent:
+        if type(absent).__name__ != "Skipped":
+            raise
+        yield Line("the survey is not on this machine", str(absent), 0.0)
+        return
+    joint = counts / counts.sum()
+    prior, secret = pv.Prior(joint.sum(axis=0), labels=classes), pv.Secret.from_joint(joint)
+    for query in (pv.Histogram(), pv.Sum([0, 1, 2, 3]), pv.Guess()):
+        for eps in (0.05, 0.2):
+            plan, seconds = timed(prior, eps, query, secret=secret)
+            A = pv.LIP().inequalities(pv.Budget(eps), prior, secret)
+            best = enumeration.best_error(plan, enumeration.rays(A, prior.probabilities))
+            off = abs(plan.expected_mse - best) / best
+            figures = (
+                f"error {plan.expected_mse:.6g} of {plan.no_report:.6g} without reports, off by {off:.1e}"
+            )
+            yield Line(
+                f"{type(query).__name__}, eps = {eps:g}",
+                figures,
+                seconds,
+                "exact, 1 s",
+                off < 1e-6 and seconds < 1,
+            )
+
+
+def compared(quick: bool) -> Iterator[Line]:
+    """Beside what was known before: error of a histogram, d = 83"""
+    for name, prior, eps in (
+        ("uniform", pv.Prior.uniform(83), 4.0),
+        ("Zipf", pv.Prior.zipf(83), 2.0),
+        ("Zipf", pv.Prior.zipf(83), 1.0),
+    ):
+        case, query = f"{name}, eps = {eps:g}", pv.Histogram()
+        silent, bound = query.no_report(prior), query.floor(prior, pv.Budget(eps))
+        plan, seconds = timed(prior, eps, query)
+        best = plan.lower_bound
+        ldp = 1 - float(np.max(closed.subset_gains(prior.probabilities, eps)))
+        unary = pv.design(prior, eps, query, method="unary").expected_mse
+        arc = pv.design(prior, eps, query, method="arc").expected_mse
+        rows = [
+            ("no report", silent), ("unary encoding (UE-LIP) at its best point", unary),
+            ("best LDP mechanism (subset selection)", ldp), ("`arc`", arc), ("engine", plan.expected_mse),
+            ("proven bound", best), ("free bound", bound),
+        ]  # fmt: skip
+        for what, error in rows:
+            gain = (silent - error) / (silent - best)
+            yield Line(
+                f"{case}: {what}",
+                f"{error:.4f}, {gain:.2%} of the gain",
+                seconds if what == "engine" else 0.0,
+            )
+
+
+PARTS = {
+    "exact": exact, "histogram": histogram, "sum": sums, "distribution": learning, "latent": latent,
+    "compared": compared,
+}  # fmt: skip
+
+
+def table(part: Callable[[bool], Iterator[Line]], quick: bool) -> tuple[str, bool]:
+    """A part as a markdown table, told as it grows, and whether all was met."""
+    head = ["case", "result", "seconds", "asked", "met"]
+    text = [f"## {part.__doc__}", "", f"| {' | '.join(head)} |", "|---|---|---|---|---|"]
+    print("\n".join(text), flush=True)
+    fine = True
+    for line in part(quick):
+        text.append(f"| {' | '.join(line.cells())} |")
+        fine &= line.met is not False
+        print(text[-1], flush=True)
+    print(flush=True)
+    return "\n".join(text), fine
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="fewer and smaller instances")
+    parser.add_argument("--only", choices=PARTS, nargs="+", default=list(PARTS), help="these parts alone")
+    parser.add_argument("--write", action="store_true", help=f"write the tables to {PAGE.relative_to(ROOT)}")
+    given = parser.parse_args()
+    made = {name: table(PARTS[name], given.quick) for name in given.only}
+    if given.write:
+        PAGE.write_text(page({PARTS[name].__doc__ or "": text for name, (text, _) in made.items()}), "utf-8")
+    return 0 if all(fine for _, fine in made.values()) else 1
+
+
+def page(tables: dict[str, str]) -> str:
+    """The page with these tables, in the order of the parts; tables not made this time stay as they are."""
+    old = PAGE.read_text(encoding="utf-8").split("\n\n## ")[1:] if PAGE.exists() else []
+    kept = {text.partition("\n")[0]: f"## {text.rstrip()}" for text in old}
+    made = {**kept, **tables}
+    about = (__doc__ or "").split("\n\n")[1].replace("\n", " ")
+    where = f"Measured with Python {platform.python_version()} and numpy {np.__version__}, one thread."
+    head = "# Figures of the designs\n\nMade by `python benchmarks/design.py --write`, not by hand."
+    parts = [made[part.__doc__ or ""] for part in PARTS.values() if part.__doc__ in made]
+    return "\n\n".join([head, about, where, *parts]) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

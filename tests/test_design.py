@@ -1,0 +1,563 @@
+"""`design`: as good as full enumeration where that can be done, certified, and honest about its bound."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+import scipy.optimize
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import priorveil as pv
+from priorveil import datasets
+from priorveil.certify import within
+from priorveil.designs import METHODS, boxes, tables
+from priorveil.designs.columns import Solution
+from priorveil.errors import CertificateError, DataNotFound, Infeasible, InvalidInput, InvalidSecret, TooLarge
+from priorveil.mechanisms import Table
+from priorveil.queries import variance
+
+Array = np.ndarray
+INF = math.inf
+
+
+def entropy(posteriors: Array) -> Array:
+    return (posteriors * np.log(np.maximum(posteriors, 1e-300))).sum(axis=1)
+
+
+def random_prior(rng: np.random.Generator, d: int) -> pv.Prior:
+    p = rng.dirichlet(np.full(d, rng.choice([0.4, 1.0, 5.0]))) + 1e-3
+    return pv.Prior(p / p.sum())
+
+
+def random_budget(rng: np.random.Generator) -> pv.Budget:
+    a, b = rng.choice([0.2, 0.7, 1.0, 2.0, 3.5], 2)
+    return [pv.Budget(a), pv.Budget(a, b), pv.Budget(a, INF), pv.Budget(INF, b)][rng.integers(4)]
+
+
+def random_query(rng: np.random.Generator, d: int) -> pv.Histogram | pv.Sum | pv.Guess | pv.Convex:
+    sums = pv.Sum(rng.normal(size=d) * 10.0 ** rng.integers(-3, 4), weight=2.0, offset=5.0)
+    return [pv.Histogram(), sums, pv.Guess(), pv.Convex(entropy)][rng.integers(4)]
+
+
+def random_secret(rng: np.random.Generator, prior: pv.Prior, count: int = 3) -> pv.Secret:
+    onward = rng.dirichlet(np.full(count, 0.7), size=len(prior))
+    return pv.Secret.from_joint((prior.probabilities[:, None] * onward).T)
+
+
+def rays(A: Array, P: Array) -> Array:
+    """All vertices of `{r >= 0, A r >= 0, P r = 1}`: every choice of tight rows, kept if it is allowed."""
+    d = len(P)
+    rows = np.vstack([A, np.eye(d)])
+    rows = rows[np.abs(rows).max(axis=1) > 0]
+    rows = np.unique(np.round(rows / np.abs(rows).max(axis=1, keepdims=True), 13), axis=0)
+    chosen = np.array(list(itertools.combinations(range(len(rows)), d - 1)), dtype=int).reshape(-1, d - 1)
+    systems = np.concatenate([rows[chosen], np.broadcast_to(P, (len(chosen), 1, d))], axis=1)
+    solvable = np.abs(np.linalg.det(systems)) > 1e-12
+    side = np.broadcast_to(np.eye(d)[-1][:, None], (int(solvable.sum()), d, 1))
+    found = np.linalg.solve(systems[solvable], side)[:, :, 0]
+    kept = found[(found @ rows.T >= -1e-9).all(axis=1)]
+    return kept[np.unique(np.round(kept, 10), axis=0, return_index=True)[1]]
+
+
+def best_error(plan: pv.Plan, columns: Array) -> float:
+    """The least error over all mixtures of `columns`, by one general linear programme."""
+    P, query = plan.reference, plan.query
+    utility = query.utility(columns, P)
+    scale = max(float(np.ptp(utility)), 1e-300)
+    solved = scipy.optimize.linprog(
+        -(utility - utility.min()) / scale, A_eq=columns.T, b_eq=np.ones(len(P)), method="highs"
+    )
+    assert solved.status == 0
+    return query.ceiling(P) - float(utility.min() - scale * solved.fun)
+
+
+def certified(plan: pv.Plan) -> None:
+    """Everything a plan says of itself holds, checked again from its integers."""
+    found = plan.mechanism.lifts(plan.prior, plan.secret, plan.notion)
+    assert within(found, plan.budget, plan.notion)
+    assert plan.lower_bound <= plan.expected_mse
+    assert plan.expected_mse <= plan.no_report * (1 + 1e-9)
+    assert plan.efficiency <= 1
+    if isinstance(plan.mechanism, Table):
+        again = pv.certify_table(
+            plan.mechanism.weights, plan.prior, plan.budget, secret=plan.secret, notion=plan.notion
+        )
+        assert again == plan.certificate
+
+
+def exact(plan: pv.Plan, best: float) -> None:
+    """Within one part in a million of the best, and never below it."""
+    certified(plan)
+    rounding = 1e-8 * abs(best) + 1e-9 * plan.no_report  # of the enumeration
+    assert plan.expected_mse >= best - rounding
+    assert plan.expected_mse <= best * (1 + 1e-6) + rounding
+    assert plan.lower_bound <= best + rounding
+
+
+class TestEnumerated:
+    """Random instances against the enumeration of this file, which shares no code with the engine."""
+
+    @pytest.mark.parametrize("seed", range(60))
+    def test_value_itself(self, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        d = int(rng.integers(2, 9))
+        prior, budget, query = random_prior(rng, d), random_budget(rng), random_query(rng, d)
+        plan = pv.design(prior, budget, query)
+        if math.isinf(budget.hi):  # the corners of a one-sided box: everything on one value
+            columns = budget.lo + (1 - budget.lo) * np.diag(1 / prior.probabilities)
+        else:
+            columns = corners(prior.probabilities, budget.lo, budget.hi)
+        exact(plan, best_error(plan, columns))
+
+    @pytest.mark.parametrize("seed", range(40))
+    def test_latent_secrets(self, seed: int) -> None:
+        rng = np.random.default_rng(1000 + seed)
+        d = int(rng.integers(2, 7))
+        prior, budget, query = random_prior(rng, d), random_budget(rng), random_query(rng, d)
+        secret = random_secret(rng, prior, int(rng.integers(2, 4)))
+        plan = pv.design(prior, budget, query, secret=secret)
+        exact(
+            plan,
+            best_error(
+                plan, rays(plan.notion.inequalities(budget, prior, secret), plan.reference.probabilities)
+            ),
+        )
+
+    @pytest.mark.parametrize("seed", range(24))
+    def test_pairwise_notions(self, seed: int) -> None:
+        rng = np.random.default_rng(2000 + seed)
+        d = int(rng.integers(2, 5))
+        prior, query, level = random_prior(rng, d), random_query(rng, d), float(rng.choice([0.5, 1.0, 2.0]))
+        notion = [pv.LDP(), pv.Pufferfish(), pv.DI()][seed % 3]
+        secret = random_secret(rng, prior) if isinstance(notion, pv.Pufferfish) else None
+        if isinstance(notion, pv.DI):
+            level += notion.epsilon(pv.Channel(np.ones((d, 1))), prior)
+        plan = pv.design(prior, level, query, secret=secret, notion=notion)
+        columns = rays(notion.inequalities(pv.Budget(level), prior, secret), prior.probabilities)
+        exact(plan, best_error(plan, columns))
+        assert plan.certificate.notion == type(notion).__name__
+        assert plan.certificate.level <= level
+
+    @pytest.mark.parametrize("seed", range(18))
+    def test_finite_sets_of_priors(self, seed: int) -> None:
+        rng = np.random.default_rng(3000 + seed)
+        d = int(rng.integers(2, 5))
+        members = [random_prior(rng, d) for _ in range(int(rng.integers(1, 4)))]
+        query = [pv.Histogram(), pv.Sum(rng.normal(size=d) * 100), pv.Guess()][seed % 3]
+        known, budget = pv.PriorSet(members), pv.Budget(float(rng.choice([0.7, 1.5])), 1.0)
+        plan = pv.design(known, budget, query)
+        P = plan.reference.probabilities
+        columns = rays(pv.LIP().inequalities(budget, known), P)
+        exact(plan, worst_case(columns, query, members))
+
+    @pytest.mark.parametrize("seed", range(12))
+    def test_polytopes_of_priors(self, seed: int) -> None:
+        rng = np.random.default_rng(4000 + seed)
+        d = int(rng.integers(2, 5))
+        centre = random_prior(rng, d)
+        p = centre.probabilities
+        known = (
+            pv.PriorSet.ball(centre, 0.1)
+            if seed % 2
+            else pv.PriorSet.interval(p * 0.8, np.minimum(1, p * 1.3))
+        )
+        query = [pv.Histogram(), pv.Sum(rng.normal(size=d) * 100), pv.Guess()][seed % 3]
+        plan = pv.design(known, 1.0, query)
+        certified(plan)
+        assert plan.lower_bound >= plan.expected_mse - 1e-6 * plan.no_report
+        channel, corner = pv.Channel(plan.channel.matrix), known.vertices()
+        for share in rng.dirichlet(np.ones(len(corner)), 50):
+            inside = pv.Prior(share @ corner + 1e-15)
+            assert query.error(channel, inside) <= plan.expected_mse * (1 + 1e-9) + 1e-12
+
+    @pytest.mark.parametrize("seed", range(10))
+    def test_distribution(self, seed: int) -> None:
+        rng = np.random.default_rng(5000 + seed)
+        d = int(rng.integers(2, 7))
+        prior, level = random_prior(rng, d), float(rng.choice([0.5, 1.0, 2.0]))
+        plan = pv.design(prior, level, pv.Distribution())
+        certified(plan)
+        assert plan.efficiency >= 0.999
+        assert plan.identifiable
+        ldp = pv.design(prior, level, pv.Distribution(), notion=pv.LDP())
+        certified(ldp)
+        assert plan.expected_mse <= ldp.expected_mse * (1 + 1e-9)
+        assert ldp.expected_mse <= variance(randomised_response(d, level), prior.probabilities) * (1 + 1e-6)
+
+
+def corners(P: Array, lo: float, hi: float) -> Array:
+    """Vertices of the box: every subset at `hi`, one value in between."""
+    found, d, room = [], len(P), (1 - lo) / (hi - lo)
+    for inside in itertools.product([0.0, 1.0], repeat=d):
+        b = np.array(inside)
+        for x in range(d):
+            b[x] = (room - (b @ P - b[x] * P[x])) / P[x]
+            if -1e-12 <= b[x] <= 1 + 1e-12:
+                found.append(b.copy())
+            b[x] = inside[x]
+    distinct = np.unique(np.round(found, 11), axis=0, return_index=True)[1]
+    return lo + (hi - lo) * np.clip(np.array(found)[distinct], 0, 1)
+
+
+def worst_case(columns: Array, query: pv.Histogram | pv.Sum | pv.Guess, members: list[pv.Prior]) -> float:
+    """The least worst error over a finite set of priors: one linear programme with an epigraph variable."""
+    gains = []
+    for prior in members:
+        law = columns @ prior.probabilities
+        gains.append(law * query.utility(columns / law[:, None], prior))
+    ceilings = np.array([query.ceiling(prior) for prior in members])
+    scale = float(ceilings.max())
+    solved = scipy.optimize.linprog(
+        np.r_[np.zeros(len(columns)), 1.0],
+        A_ub=np.hstack([-np.array(gains) / scale, -np.ones((len(members), 1))]),
+        b_ub=-ceilings / scale,
+        A_eq=np.hstack([columns.T, np.zeros((columns.shape[1], 1))]),
+        b_eq=np.ones(columns.shape[1]),
+        bounds=[(0, None)] * len(columns) + [(None, None)],
+    )
+    return scale * float(solved.fun)
+
+
+def randomised_response(d: int, level: float) -> Array:
+    return (np.ones((d, d)) + math.expm1(level) * np.eye(d)) / (math.exp(level) + d - 1)
+
+
+def valid_channel(Q: Array, P: Array, lo: float, hi: float) -> Array:
+    """`Q` pulled towards its output law until every lift is in `[lo, hi]`."""
+    law = P @ Q
+    Q, law = Q[:, law > 0], law[law > 0]
+    lift = Q / law - 1
+    share = min(1.0, (hi - 1) / max(lift.max(), 1e-300), (1 - lo) / max(-lift.min(), 1e-300))
+    return (1 + share * lift) * law
+
+
+class TestBound:
+    """`lower_bound` is a theorem: nothing valid gets below it."""
+
+    @given(st.integers(0, 10**6), st.integers(3, 12), st.sampled_from([0.3, 1.0, 2.0, 3.0]))
+    @settings(max_examples=20)
+    def test_random_channels_and_local_search_fail_to_beat_it(self, seed: int, d: int, level: float) -> None:
+        rng = np.random.default_rng(seed)
+        prior = random_prior(rng, d)
+        query = [pv.Histogram(), pv.Sum(rng.normal(size=d)), pv.Guess(), pv.Distribution()][seed % 4]
+        plan = pv.design(prior, level, query)
+        P, lo, hi = prior.probabilities, math.exp(-level), math.exp(level)
+        error = lambda Q: query.error(pv.Channel.from_weights(Q), prior)  # noqa: E731
+        starts = [valid_channel(rng.dirichlet(np.full(d + 1, 0.3), size=d), P, lo, hi) for _ in range(4)]
+        starts += [
+            valid_channel(np.eye(d), P, lo, hi),
+            valid_channel(randomised_response(d, level), P, lo, hi),
+        ]
+        best = min([*starts, plan.channel.matrix], key=error)
+        assert min(map(error, starts)) >= plan.lower_bound * (1 - 1e-12)
+        for start in (starts[0], best):
+            assert climbed(start, P, lo, hi, error, rng) >= plan.lower_bound * (1 - 1e-12)
+
+    @pytest.mark.parametrize("d", [25, 60])
+    @pytest.mark.parametrize("query", [pv.Histogram(), pv.Guess(), "sum"])
+    def test_holds_for_stopped_engines(self, d: int, query: object) -> None:
+        prior = pv.Prior.zipf(d)
+        asked = pv.Sum(np.arange(d)) if query == "sum" else query
+        rough = pv.design(prior, 2.0, asked, gap=0.5, method="columns")
+        fine = pv.design(prior, 2.0, asked, method="columns")
+        assert rough.lower_bound <= fine.expected_mse
+        assert fine.lower_bound <= rough.expected_mse
+        assert fine.efficiency >= 0.9998
+
+
+def climbed(Q: Array, P: Array, lo: float, hi: float, error, rng: np.random.Generator) -> float:
+    """The least error that small valid changes of a channel reach."""
+    least, size = error(Q), 0.3
+    for _ in range(150):
+        step = np.maximum(Q * (1 + size * rng.normal(size=Q.shape)), 1e-12)
+        trial = valid_channel(step / step.sum(axis=1, keepdims=True), P, lo, hi)
+        reached = error(trial)
+        if reached < least and trial.shape == Q.shape:
+            Q, least = trial, reached
+        else:
+            size = max(size * 0.97, 1e-4)
+    return least
+
+
+class TestMethods:
+    @pytest.mark.parametrize("seed", range(6))
+    @pytest.mark.parametrize("method", sorted(METHODS))
+    def test_auto_is_never_worse(self, method: str, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        prior, level = random_prior(rng, 12), float(rng.choice([0.5, 1.0, 2.0]))
+        for query in (pv.Histogram(), pv.Sum(np.arange(12)), pv.Guess(), pv.Distribution()):
+            auto = pv.design(prior, level, query)
+            try:
+                other = pv.design(prior, level, query, method=method)
+            except Infeasible:
+                continue
+            certified(other)
+            assert other.method == method
+            assert auto.expected_mse <= other.expected_mse * (1 + 1e-6)
+            assert auto.lower_bound <= other.expected_mse
+
+    @pytest.mark.parametrize("query", [pv.Histogram(), pv.Sum(np.arange(40)), pv.Guess()])
+    def test_expected_error_is_that_of_the_channel(self, query: pv.Histogram) -> None:
+        prior = pv.Prior.zipf(40)
+        for method in ("arc", "columns"):
+            plan = pv.design(prior, 1.5, query, method=method)
+            told = query.error(plan.channel, prior)
+            assert plan.expected_mse <= told * (
+                1 + 1e-6
+            )  # the cells of an arc are a little coarser than its reports
+            assert plan.expected_mse == pytest.approx(told, rel=0.02)
+
+    def test_theorem_three_where_it_holds(self) -> None:
+        prior = pv.Prior([0.3, 0.3, 0.4])
+        for query in (pv.Histogram(), pv.Sum([0, 1, 5]), pv.Guess(), pv.Convex(entropy), pv.Distribution()):
+            plan = pv.design(prior, 1.0, query)
+            assert plan.method == "closed"
+            assert plan.efficiency == pytest.approx(1, abs=1e-9)
+            engine = pv.design(prior, 1.0, query, method="columns")
+            assert plan.expected_mse == pytest.approx(engine.expected_mse, rel=1e-6)
+
+    @pytest.mark.parametrize(
+        "query", [pv.Histogram(), pv.Guess(), pv.Sum([1.0]), pv.Convex(entropy), pv.Distribution()]
+    )
+    def test_one_value(self, query: pv.Histogram) -> None:
+        plan = pv.design([1.0], 1.0, query)
+        assert plan.expected_mse == pytest.approx(0, abs=1e-12)
+        assert plan.privatize(0) == 0
+
+    @pytest.mark.parametrize(
+        "known", [pv.PriorSet.interval([0.2, 0.5], [0.5, 0.8]), pv.PriorSet([[0.2, 0.8], [0.4, 0.6]])]
+    )
+    @pytest.mark.parametrize("query", [pv.Histogram(), pv.Guess(), pv.Sum([0, 10])])
+    def test_two_values_and_a_set_of_priors(self, known: pv.PriorSet, query: pv.Histogram) -> None:
+        closed = pv.design(known, 1.0, query)
+        engine = pv.design(known, 1.0, query, method="columns")
+        certified(closed)
+        assert closed.method == "closed"
+        assert closed.expected_mse == pytest.approx(engine.expected_mse, rel=1e-6, abs=1e-9)
+        assert closed.lower_bound == pytest.approx(closed.expected_mse, rel=1e-6, abs=1e-9)
+
+    def test_identifiable(self) -> None:
+        skewed = pv.Prior([0.025, 0.025, 0.025, 0.025, 0.9])
+        assert not pv.design(skewed, 1.0, pv.Histogram()).identifiable
+        assert pv.design(skewed, 1.0, pv.Distribution()).identifiable
+        assert pv.design(skewed, 1.0, pv.Histogram(), method="unary").identifiable
+        assert pv.design(pv.Prior([0.5, 0.5]), 1.0, pv.Sum([0, 1])).identifiable
+
+
+class TestLargeDomains:
+    def test_a_million_values(self) -> None:
+        plan = pv.design(pv.Prior.uniform(10**6), 1.0, pv.Histogram())
+        assert plan.method == "arc"
+        assert plan.certificate.lip <= 1
+        assert plan.efficiency > 0.999
+        with pytest.raises(TooLarge):
+            _ = plan.channel
+
+    def test_auto_says_what_it_compared(self) -> None:
+        plan = pv.design(pv.Prior.zipf(3000), 1.0, pv.Histogram())
+        certified(plan)
+        assert plan.efficiency > 0.999
+        for name in ("arc", "columns", "hashing"):
+            assert f"{name} 0.9" in plan.why
+        others = [pv.design(pv.Prior.zipf(3000), 1.0, pv.Histogram(), method=m) for m in ("arc", "hashing")]
+        assert all(plan.expected_mse <= other.expected_mse for other in others)
+
+    @pytest.mark.parametrize("level", [1.0, 3.0])
+    def test_sums_over_many_values(self, level: float) -> None:
+        rng = np.random.default_rng(0)
+        prior, query = pv.Prior(rng.dirichlet(np.ones(700))), pv.Sum(rng.normal(size=700))
+        plan = pv.design(prior, level, query)
+        certified(plan)
+        assert plan.efficiency > 0.97
+        assert query.error(plan.channel, prior) == pytest.approx(plan.expected_mse, rel=1e-9)
+
+    def test_learning_many_values(self) -> None:
+        prior = pv.Prior.zipf(320)
+        plan = pv.design(prior, 2.0, pv.Distribution())
+        certified(plan)
+        assert plan.identifiable
+        assert math.isfinite(plan.expected_mse)
+        unary = pv.design(prior, 2.0, pv.Distribution(), method="unary")
+        assert plan.expected_mse <= unary.expected_mse
+        ldp = pv.design(prior, 2.0, pv.Distribution(), notion=pv.LDP())
+        assert plan.expected_mse <= ldp.expected_mse
+
+    def test_tables_that_would_not_fit_are_refused(self) -> None:
+        with pytest.raises(TooLarge, match="unary"):
+            pv.design(pv.Prior.uniform(5000), 1.0, pv.Distribution(), method="columns")
+
+
+class TestDistribution:
+    def test_figures(self) -> None:
+        equal, skewed = pv.Prior.uniform(6), pv.Prior([0.025, 0.025, 0.025, 0.025, 0.9])
+        assert pv.design(equal, 1.0, pv.Distribution()).expected_mse == pytest.approx(4.8, abs=0.05)
+        learning = pv.design(skewed, 1.0, pv.Distribution())
+        assert learning.expected_mse == pytest.approx(5.8, abs=0.05)
+        assert variance(randomised_response(6, 1.0), equal.probabilities) == pytest.approx(16.8, abs=0.05)
+        assert variance(randomised_response(5, 1.0), skewed.probabilities) == pytest.approx(11.6, abs=0.05)
+        histogram = pv.design(skewed, 1.0, pv.Histogram())
+        assert math.isinf(pv.Distribution().error(histogram.channel, skewed))
+        assert pv.Histogram().error(learning.channel, skewed) <= 1.04 * histogram.expected_mse
+
+    def test_a_secret_that_hides_the_distribution_is_refused(self) -> None:
+        prior = pv.Prior([0.25, 0.25, 0.25, 0.25])
+        plan = pv.design(
+            prior, 1.0, pv.Distribution(), secret=pv.Secret([[0.5, 0.5, 0, 0], [0, 0, 0.5, 0.5]])
+        )
+        certified(plan)
+        assert plan.identifiable
+
+
+class TestRequests:
+    """What makes no sense is refused, with the argument."""
+
+    @pytest.mark.parametrize("epsilon", [0, -1.0, math.nan, "one", pv.Budget(0.0, 1.0), pv.Budget(1.0, 0.0)])
+    def test_epsilon(self, epsilon: object) -> None:
+        with pytest.raises(InvalidInput):
+            pv.design([0.5, 0.3, 0.2], epsilon, pv.Histogram())
+
+    @pytest.mark.parametrize(
+        ("query", "argument"),
+        [
+            (pv.Sum([1, 2]), "values"),
+            (pv.Convex(lambda p: -(p**2).sum(axis=1)), "gain"),
+            (pv.Convex(lambda p: p), "gain"),
+            ("histogram", "query"),
+            (None, "query"),
+        ],
+    )
+    def test_query(self, query: object, argument: str) -> None:
+        with pytest.raises(InvalidInput) as caught:
+            pv.design([0.5, 0.3, 0.2], 1.0, query)
+        assert caught.value.argument == argument
+
+    def test_secret(self) -> None:
+        with pytest.raises(InvalidInput):
+            pv.design([0.5, 0.3, 0.2], 1.0, pv.Histogram(), secret=pv.Secret([[0.5, 0.5], [0.1, 0.9]]))
+        with pytest.raises(InvalidSecret):
+            pv.design(
+                [0.5, 0.3, 0.2], 1.0, pv.Histogram(), secret=pv.Secret([[0.1, 0.1, 0.8], [0.2, 0.1, 0.7]])
+            )
+
+    @pytest.mark.parametrize("notion", [pv.MIL(), pv.MIP(), "LIP"])
+    def test_notion(self, notion: object) -> None:
+        with pytest.raises(InvalidInput, match="notion"):
+            pv.design([0.5, 0.3, 0.2], 1.0, pv.Histogram(), notion=notion)
+
+    def test_method(self) -> None:
+        with pytest.raises(InvalidInput, match="method"):
+            pv.design([0.5, 0.3, 0.2], 1.0, pv.Histogram(), method="magic")
+        with pytest.raises(Infeasible, match="Theorem 3"):
+            pv.design([0.9, 0.05, 0.05], 1.0, pv.Histogram(), method="closed")
+        for method in ("arc", "hashing"):
+            with pytest.raises(Infeasible, match=method):
+                pv.design([0.5, 0.3, 0.2], 1.0, pv.Histogram(), notion=pv.LDP(), method=method)
+        with pytest.raises(Infeasible, match="one prior"):
+            pv.design(pv.PriorSet([[0.5, 0.3, 0.2]]), 1.0, pv.Histogram(), method="arc")
+        with pytest.raises(Infeasible, match="PriorSet"):
+            pv.design(pv.PriorSet.ball([0.5, 0.3, 0.2], 0.1), 1.0, pv.Convex(entropy))
+
+    def test_a_prior_that_breaks_the_notion_by_itself(self) -> None:
+        with pytest.raises(Infeasible, match=r"2\.89"):
+            pv.design([0.9, 0.05, 0.05], 1.0, pv.Histogram(), notion=pv.DI())
+
+    def test_one_level_for_pairwise_notions(self) -> None:
+        with pytest.raises(InvalidInput, match="epsilon"):
+            pv.design([0.9, 0.05, 0.05], INF, pv.Histogram(), notion=pv.LDP())
+
+
+class TestSolverFailures:
+    """A solver that fails never yields a plan that was not certified."""
+
+    @pytest.mark.parametrize("garbage", ["nan", "truth", "short", "huge"])
+    def test_garbage_is_refused(self, garbage: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        d = 5
+        columns = {
+            "nan": np.full((d, d), np.nan),
+            "truth": np.eye(d) * d,
+            "short": np.full((d, d), 0.5),
+            "huge": np.eye(d) * 1e300,
+        }[garbage]
+        broken = Solution(columns, np.full(d, 1 / d), 1.0, 0.0, 0.0, 1, True, np.zeros(d))
+        monkeypatch.setattr(boxes, "best_histogram", lambda *_, **__: broken)
+        with pytest.raises(CertificateError):
+            pv.design([0.4, 0.3, 0.1, 0.1, 0.1], 1.0, pv.Histogram(), method="columns")
+
+    def test_a_false_bound_never_exceeds_the_error(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        silent = Solution(np.ones((1, 5)), np.ones(1), 0.0, -9.0, 0.0, 1, True, np.zeros(5))
+        monkeypatch.setattr(boxes, "best_histogram", lambda *_, **__: silent)
+        certified(pv.design([0.4, 0.3, 0.1, 0.1, 0.1], 1.0, pv.Histogram(), method="columns"))
+
+    def test_a_solver_that_raises_is_not_swallowed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def fail(*_: object, **__: object) -> Solution:
+            raise RuntimeError("out of memory")
+
+        monkeypatch.setattr(tables, "engine", fail)
+        monkeypatch.setitem(METHODS, "columns", fail)
+        with pytest.raises(RuntimeError):
+            pv.design(pv.Prior.zipf(5), 1.0, pv.Histogram(), method="columns")
+
+
+class TestInterrupts:
+    @pytest.mark.parametrize("query", [pv.Histogram(), pv.Sum(np.arange(40.0)), pv.Distribution()])
+    def test_ctrl_c_returns_the_best_certified_plan(self, query: pv.Histogram) -> None:
+        seen: list[tuple[int, float, float]] = []
+
+        def interrupt(count: int, error: float, bound: float) -> None:
+            seen.append((count, error, bound))
+            raise KeyboardInterrupt
+
+        plan = pv.design(pv.Prior.zipf(40), 1.0, query, progress=interrupt)
+        certified(plan)
+        assert len(seen) == 1
+        assert seen[0][2] <= seen[0][1] * (1 + 1e-9)
+
+    def test_told_to_stop(self) -> None:
+        plan = pv.design(pv.Prior.zipf(60), 3.0, pv.Histogram(), should_stop=lambda: True)
+        certified(plan)
+        assert "stopped early" in plan.why
+
+    def test_progress_falls_towards_the_bound(self) -> None:
+        seen: list[tuple[int, float, float]] = []
+        plan = pv.design(
+            pv.Prior.zipf(60), 2.0, pv.Histogram(), gap=1e-5, progress=lambda *step: seen.append(step)
+        )
+        errors, bounds = [s[1] for s in seen], [s[2] for s in seen]
+        assert errors == sorted(errors, reverse=True)
+        assert bounds == sorted(bounds)
+        assert plan.expected_mse <= errors[-1] * (1 + 1e-6)
+
+
+def work_and_income() -> tuple[tuple[str, ...], Array]:
+    """How many people of the survey are in each of eight income brackets (rows) and four work classes."""
+    try:
+        census = datasets.acs()
+    except DataNotFound as absent:
+        pytest.skip(str(absent))
+    counts = Counter(zip(census.income, census.work, strict=True))
+    table = [[counts[bracket, work] for work in datasets.WORK_CLASSES] for bracket in census.brackets]
+    return datasets.WORK_CLASSES, np.array(table, dtype=float)
+
+
+class TestSurvey:
+    """Work class is reported, income is the secret."""
+
+    @pytest.mark.parametrize("query", [pv.Histogram(), pv.Guess(), pv.Sum([0, 1, 2, 3]), pv.Distribution()])
+    def test_four_work_classes_and_eight_brackets(self, query: pv.Histogram) -> None:
+        classes, table = work_and_income()
+        assert table.shape == (8, 4)
+        joint = table / table.sum()
+        prior = pv.Prior(joint.sum(axis=0), labels=classes)
+        secret = pv.Secret.from_joint(joint)
+        plan = pv.design(prior, 0.1, query, secret=secret)
+        if isinstance(query, pv.Distribution):
+            certified(plan)
+            assert plan.efficiency >= 0.999
+        else:
+            A = pv.LIP().inequalities(pv.Budget(0.1), prior, secret)
+            exact(plan, best_error(plan, rays(A, prior.probabilities)))

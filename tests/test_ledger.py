@@ -1,0 +1,184 @@
+"""The ledger: what reports leak together, never understated, and refused where nothing sound is known."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import priorveil as pv
+from priorveil.errors import BudgetExceeded, Infeasible, InvalidInput
+from priorveil.ledger import Ledger
+
+TOGETHER = [pv.Histogram(), pv.Guess(), pv.Distribution()]
+
+
+def plan_of(prior: pv.Prior, epsilon: float, query: object = None, **options: object) -> pv.Plan:
+    return pv.design(prior, epsilon, pv.Histogram() if query is None else query, **options)
+
+
+def joint_level(plans: list[pv.Plan], prior: pv.Prior) -> tuple[float, float]:
+    """Both sides of the lift of all the reports together, from first principles."""
+    P, Q = prior.probabilities, np.ones((len(prior), 1))
+    for plan in plans:
+        Q = (Q[:, :, None] * plan.channel.matrix[:, None, :]).reshape(len(P), -1)
+    law = P @ Q
+    lift = Q[:, law > 0] / law[law > 0]
+    return -math.log(lift.min()), math.log(lift.max())
+
+
+def test_levels_do_not_add_up() -> None:
+    """Two reports of a 1-LIP arc channel leak 2.735 downwards: more than the sum of the two."""
+    prior = pv.Prior.uniform(40)
+    arc = plan_of(prior, 1.0, method="arc")
+    other = pv.design(prior, 1.0, pv.Guess(), method="arc")
+    lower, _ = joint_level([arc, arc], prior)
+    assert lower == pytest.approx(2.735, abs=0.02)
+    assert lower > 2.0
+    bound = 2 * 2.0 - 1.0
+    assert lower <= bound
+    ledger = Ledger(prior)
+    assert ledger.spend(arc).lip <= 1.0
+    assert ledger.spend(other).lip == pytest.approx(bound, abs=1e-6)
+    assert not ledger.level.exact
+
+
+@given(st.integers(0, 10**6), st.lists(st.sampled_from([0.3, 0.7, 1.0]), min_size=1, max_size=3, unique=True))
+@settings(max_examples=15)
+def test_what_is_measured_is_the_joint_channel(seed: int, levels: list[float]) -> None:
+    rng = np.random.default_rng(seed)
+    prior = pv.Prior(rng.dirichlet(np.ones(4)) * 0.96 + 0.01)
+    plans = [plan_of(prior, eps, TOGETHER[seed % 3]) for eps in levels]
+    ledger = Ledger(prior)
+    for plan in plans:
+        foretold = ledger.would(plan)
+        assert ledger.spend(plan) == foretold
+    lower, upper = joint_level(plans, prior)
+    assert lower - 1e-12 <= ledger.level.lip_lower <= lower + 1e-6
+    assert upper - 1e-12 <= ledger.level.lip_upper <= upper + 1e-6
+    total = math.fsum(plan.certificate.lip for plan in plans)
+    bound = min(
+        2 * total - max(p.certificate.lip for p in plans), math.fsum(p.certificate.ldp for p in plans)
+    )
+    assert ledger.level.lip <= bound + 1e-6
+    assert ledger.level.exact
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=10)
+def test_the_bound_covers_what_is_too_large_to_measure(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    prior = pv.Prior(rng.dirichlet(np.full(9, 2.0)) * 0.91 + 0.01)
+    arcs = [
+        plan_of(prior, eps, query, method="arc") for eps, query in ((0.5, pv.Histogram()), (0.9, pv.Guess()))
+    ]
+    ledger = Ledger(prior)
+    for plan in arcs:
+        ledger.spend(plan)
+    lower, upper = joint_level(arcs, prior)
+    assert lower <= ledger.level.lip_lower
+    assert upper <= ledger.level.lip_upper
+    assert ledger.level.ldp <= sum(plan.certificate.ldp for plan in arcs) + 1e-12
+
+
+def test_repeating_an_answer_is_free() -> None:
+    prior = pv.Prior([0.5, 0.3, 0.2])
+    plan, ledger = plan_of(prior, 0.5), Ledger(prior, limit=0.6)
+    first = ledger.spend(plan)
+    assert ledger.spend(pv.Plan.from_json(plan.to_json())) == first
+    assert len(ledger.spent) == 1
+    assert ledger.spent[0].plan == plan.id
+
+
+def test_nothing_is_spent_beyond_the_limit() -> None:
+    prior = pv.Prior([0.5, 0.3, 0.2])
+    ledger = Ledger(prior, limit=0.8)
+    ledger.spend(plan_of(prior, 0.5))
+    before, spent = ledger.level, ledger.spent
+    with pytest.raises(BudgetExceeded, match=r"limit is 0\.8"):
+        ledger.spend(plan_of(prior, 0.6))
+    assert ledger.level == before
+    assert ledger.spent == spent
+    ledger.spend(plan_of(prior, 0.01))
+
+
+def test_a_limit_has_two_sides() -> None:
+    prior = pv.Prior([0.9, 0.1])
+    plan = plan_of(prior, pv.Budget(0.2, 1.5))
+    assert plan.certificate.lip_upper > 0.5
+    assert Ledger(prior, limit=pv.Budget(0.2, 1.5)).spend(plan).lip_upper <= 1.5
+    with pytest.raises(BudgetExceeded):
+        Ledger(prior, limit=pv.Budget(1.5, 0.2)).spend(plan)
+
+
+def test_a_fresh_ledger_has_spent_nothing() -> None:
+    assert Ledger([0.5, 0.5]).level.lip == 0
+
+
+def test_a_plan_made_for_another_prior_is_measured_under_this_one() -> None:
+    even, skewed = pv.Prior([0.5, 0.5]), pv.Prior([0.99, 0.01])
+    plan = plan_of(even, 0.5)
+    level = Ledger(skewed).spend(plan)
+    lower, upper = joint_level([plan], skewed)
+    assert level.lip >= max(lower, upper)
+    assert level.lip > plan.certificate.lip
+
+
+def test_a_large_plan_for_another_prior_is_charged_its_ldp_level() -> None:
+    prior = pv.Prior.uniform(9)
+    plan = plan_of(pv.Prior.zipf(9), 0.5, method="arc")
+    level = Ledger(prior).spend(plan)
+    lower, upper = joint_level([plan], prior)
+    assert max(lower, upper) <= level.lip <= plan.certificate.ldp
+
+
+def test_a_plan_for_another_prior_is_remembered_at_its_level_here() -> None:
+    """What was measured first must not be understated when a bound takes over."""
+    even, skewed = pv.Prior.uniform(8), pv.Prior.zipf(8, exponent=3.0)
+    first, second = plan_of(even, 0.5), plan_of(skewed, 0.5, method="arc")
+    ledger = Ledger(skewed)
+    ledger.spend(first)
+    ledger.spend(second)
+    alone = max(joint_level([first], skewed))
+    assert alone > first.certificate.lip
+    assert ledger.spent[0].lip >= alone
+    assert max(joint_level([first, second], skewed)) <= ledger.level.lip
+
+
+def test_a_latent_secret_is_measured() -> None:
+    """`G = A xor B`: each bit alone says nothing of it, both together say everything."""
+    prior = pv.Prior([0.25] * 4)  # the pairs 00, 01, 10, 11
+    secret = pv.Secret([[0.5, 0, 0, 0.5], [0, 0.5, 0.5, 0]])
+    first, second = (
+        pv.design(prior, 0.1, pv.Sum(bit), secret=secret) for bit in ([0, 0, 1, 1], [0, 1, 0, 1])
+    )
+    assert first.certificate.lip < 0.1 + 1e-9
+    ledger = Ledger(prior, secret)
+    ledger.spend(first)
+    assert ledger.would(second).lip > 5
+
+
+def test_a_latent_secret_is_refused_where_it_cannot_be_measured() -> None:
+    prior = pv.Prior.uniform(12)
+    secret = pv.Secret(np.kron(np.eye(2), np.full(6, 1 / 6)))
+    ledger = Ledger(prior, secret)
+    with pytest.raises(Infeasible, match="latent"):
+        ledger.spend(plan_of(prior, 1.0, method="arc"))
+    assert ledger.spent == ()
+
+
+def test_sets_of_priors() -> None:
+    known = pv.PriorSet([[0.5, 0.3, 0.2], [0.4, 0.4, 0.2]])
+    plan = pv.design(known, 0.7, pv.Histogram())
+    level = Ledger(known).spend(plan)
+    for member in known.members:
+        assert max(joint_level([plan], member)) <= level.lip + 1e-9
+    assert level.lip <= 0.7 + 1e-6
+
+
+def test_other_values_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="plan"):
+        Ledger(pv.Prior({"a": 0.5, "b": 0.5})).spend(plan_of(pv.Prior([0.5, 0.5]), 1.0))
