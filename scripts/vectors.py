@@ -1,15 +1,19 @@
-"""Write the test vectors that Python and JavaScript share: plan, random bytes and value, and the report they make.
+"""Keep Python and JavaScript together: write the vectors they share, and the client that the pages serve.
 
     python scripts/vectors.py
 
-One file for each plan in clients/js/vectors. Both sides read the files; only this script writes them.
+A vector is a plan, random bytes and a value, and the report they make: one file for each plan in
+clients/js/vectors. Both sides read the files; only this script writes them. The curator serves a copy of
+clients/js/priorveil.js.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +21,16 @@ import numpy as np
 
 import priorveil as pv
 from priorveil.campaigns import written
-from priorveil.certify import certificate
-from priorveil.mechanisms import Grouped, Table
+from priorveil.certify import TOTAL, certificate
+from priorveil.mechanisms import Arc, Grouped, Mechanism, PooledHash, Table, Unary
 from priorveil.mechanisms.randomness import BytesSource
 from priorveil.plans import Plan
 
-FOLDER = Path(__file__).resolve().parent.parent / "clients" / "js" / "vectors"
-CASES = 24
+ROOT = Path(__file__).resolve().parent.parent
+CLIENT = ROOT / "clients" / "js" / "priorveil.js"
+FOLDER = CLIENT.parent / "vectors"
+STATIC = ROOT / "src" / "priorveil" / "curator" / "static"
+CASES = 28
 
 
 def plans() -> Iterator[tuple[str, Plan]]:
@@ -78,11 +85,38 @@ def likelihoods(plan: Plan, report: Any) -> list[float]:
     return [round(float(v), 9) for v in told / told.max()]
 
 
+def edges(mechanism: Mechanism) -> list[bytes]:
+    """Draws for the first value that fall on a threshold of the sampler, and one below."""
+    if isinstance(mechanism, Arc):
+        return [packed(coin, 1 << 63, 1 << 62) for coin in (mechanism.keep, mechanism.keep - 1)]
+    if isinstance(mechanism, Unary):
+        quiet = [0] * (mechanism.draws_per_report - 1)
+        last = (TOTAL - mechanism.drop) << 2
+        return [packed(*quiet, last), packed(*quiet, last - 1)]
+    if isinstance(mechanism, PooledHash):
+        row = mechanism.tables[0, mechanism.assignments[0, 0]].tolist()
+        return [packed(0, word) for word in thresholds(row)]
+    table = mechanism.table if isinstance(mechanism, Grouped) else mechanism
+    assert isinstance(table, Table)
+    return [packed(word) for word in thresholds(table.weights[0].tolist())]
+
+
+def thresholds(row: list[int]) -> list[int]:
+    """The words at which the report of a row changes, each with the word before."""
+    inner = [total for total in accumulate(row) if 0 < total < TOTAL][:3]
+    return [word for total in inner for word in (total << 2, (total << 2) - 1)]
+
+
+def packed(*words: int) -> bytes:
+    return b"".join(word.to_bytes(8, "little") for word in words)
+
+
 def cases(plan: Plan, seed: int) -> list[dict[str, Any]]:
-    """The extreme draws for the first and the last value, then random ones for all."""
+    """The extreme draws for the first and the last value, those on an edge, then random ones for all."""
     size, width = plan.mechanism.size, 8 * plan.mechanism.draws_per_report
     rng = np.random.default_rng(seed)
     extremes = [(code, fill * width) for code in (0, size - 1) for fill in (b"\x00", b"\xff", b"\x7f")]
+    extremes += [(0, randomness) for randomness in edges(plan.mechanism)]
     rest = [(i * 7 % size, rng.bytes(width)) for i in range(CASES - len(extremes))]
     listed = [case(plan, code, randomness) for code, randomness in extremes + rest]
     for told, (code, randomness) in zip(listed[-2:], rest[-2:], strict=True):
@@ -91,6 +125,7 @@ def cases(plan: Plan, seed: int) -> list[dict[str, Any]]:
 
 
 def main() -> None:
+    shutil.copyfile(CLIENT, STATIC / CLIENT.name)
     FOLDER.mkdir(parents=True, exist_ok=True)
     for seed, (name, plan) in enumerate(plans()):
         vector = {"plan": json.loads(plan.to_json()), "cases": cases(plan, seed)}

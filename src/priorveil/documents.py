@@ -1,8 +1,9 @@
 """The nouns as JSON and back: what a plan file is made of.
 
-Integers that a sampler or a certificate looks at, and all real numbers, are written as strings: `"4611686018427387904"`,
-`"0.1"`. So a document has one canonical text (sorted keys, no spaces, UTF-8) in every language, and its SHA-256 is
-its name. Strings of real numbers are Python's shortest ones, which read back to the same float.
+Integers that a sampler or a certificate looks at, and all real numbers, are written as strings:
+`"4611686018427387904"`, `"0.1"`. So a document has one canonical text (sorted keys, no spaces, UTF-8) in every
+language, and its SHA-256 is its name. Strings of real numbers are Python's shortest ones, which read back to
+the same float.
 """
 
 from __future__ import annotations

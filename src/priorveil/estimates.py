@@ -220,7 +220,8 @@ def mle_moments(evidence: Evidence, prior: Array, scores: Array | None, populati
     p, rounds, converged = most_likely(evidence, prior)
     N = float(evidence.counts.sum())
     Q = evidence.matrix()
-    inside = np.maximum(p, 0.5 / max(N, 1.0))  # half a person: on the boundary there is no information to invert
+    # At least half a person each: on the boundary there is no information to invert.
+    inside = np.maximum(p, 0.5 / max(N, 1.0))
     covariance = _inverse_information(Q, inside / inside.sum()) - np.outer(p, p)
     if not population:
         covariance = covariance - (np.diag(p) - np.outer(p, p))

@@ -24,57 +24,74 @@ class Shape:
     kind: str
 
     def parameters(self) -> dict[str, object]:
+        """The numbers that define the set."""
         raise AssertionError("abstract")
 
     def centre(self) -> list[Fraction]:
+        """A prior in the middle of the set."""
         raise AssertionError("abstract")
 
     def minimiser(self, column: Sequence[Fraction | int]) -> Sequence[Fraction]:
+        """The prior of the set under which the column's mean is smallest."""
         raise AssertionError("abstract")
 
     def extremes(self, columns: Array) -> tuple[Array, Array]:
+        """The smallest and largest mean of every column, in floats."""
         raise AssertionError("abstract")
 
     def vertices(self) -> Iterator[tuple[float, ...]]:
+        """The corners of the set."""
         raise AssertionError("abstract")
 
     def contains(self, P: Array, tolerance: float) -> bool:
+        """Whether a prior lies in the set."""
         raise AssertionError("abstract")
 
     def odds(self) -> Array:
+        """The largest ratio of two probabilities, for every pair."""
         raise AssertionError("abstract")
 
     def minimum(self, column: Sequence[Fraction | int]) -> Fraction:
+        """The smallest mean of a column, exactly."""
         return sum((p * c for p, c in zip(self.minimiser(column), column, strict=True)), Fraction(0))
 
 
 @dataclass(frozen=True)
 class Finite(Shape):
+    """A list of priors."""
+
     members: tuple[tuple[Fraction, ...], ...]
     kind = "finite"
 
     def parameters(self) -> dict[str, object]:
+        """The numbers that define the set."""
         return {"members": self.members}
 
     def centre(self) -> list[Fraction]:
+        """A prior in the middle of the set."""
         return [sum(p, Fraction(0)) / len(self.members) for p in zip(*self.members, strict=True)]
 
     def minimiser(self, column: Sequence[Fraction | int]) -> Sequence[Fraction]:
+        """The prior of the set under which the column's mean is smallest."""
         return min(
             self.members, key=lambda p: sum((a * c for a, c in zip(p, column, strict=True)), Fraction(0))
         )
 
     def extremes(self, columns: Array) -> tuple[Array, Array]:
+        """The smallest and largest mean of every column, in floats."""
         means = self._floats() @ columns
         return means.min(axis=0), means.max(axis=0)
 
     def vertices(self) -> Iterator[tuple[float, ...]]:
+        """The corners of the set."""
         yield from (tuple(float(v) for v in p) for p in self.members)
 
     def contains(self, P: Array, tolerance: float) -> bool:
+        """Whether a prior lies in the set."""
         return bool((np.abs(self._floats() - P).max(axis=1) <= tolerance).any())
 
     def odds(self) -> Array:
+        """The largest ratio of two probabilities, for every pair."""
         P = self._floats()
         ratios: Array = (P[:, :, None] / P[:, None, :]).max(axis=0)
         return ratios
@@ -85,20 +102,25 @@ class Finite(Shape):
 
 @dataclass(frozen=True)
 class Box(Shape):
+    """All priors between two ends, value by value."""
+
     lower: tuple[Fraction, ...]
     upper: tuple[Fraction, ...]
     kind = "interval"
 
     def parameters(self) -> dict[str, object]:
+        """The numbers that define the set."""
         return {"lower": self.lower, "upper": self.upper}
 
     def centre(self) -> list[Fraction]:
+        """A prior in the middle of the set."""
         slack = 1 - sum(self.lower)
         room = sum(self.upper) - sum(self.lower)
         share = Fraction(slack) / room if room else Fraction(0)
         return [a + (b - a) * share for a, b in zip(self.lower, self.upper, strict=True)]
 
     def minimiser(self, column: Sequence[Fraction | int]) -> Sequence[Fraction]:
+        """The prior of the set under which the column's mean is smallest."""
         p = list(self.lower)
         left = 1 - sum(p)
         for x in sorted(range(len(p)), key=lambda i: column[i]):
@@ -108,6 +130,7 @@ class Box(Shape):
         return p
 
     def extremes(self, columns: Array) -> tuple[Array, Array]:
+        """The smallest and largest mean of every column, in floats."""
         return self._lowest(columns), -self._lowest(-columns)
 
     def _lowest(self, columns: Array) -> Array:
@@ -120,6 +143,7 @@ class Box(Shape):
         return lowest
 
     def vertices(self) -> Iterator[tuple[float, ...]]:
+        """The corners of the set."""
         d = len(self.lower)
         if d * 2 ** (d - 1) > _VERTICES:
             raise TooLarge(
@@ -139,10 +163,12 @@ class Box(Shape):
             yield tuple(float(v) for v in p)
 
     def contains(self, P: Array, tolerance: float) -> bool:
+        """Whether a prior lies in the set."""
         low, room = self._floats()
         return not ((low - P > tolerance).any() or (P - low - room > tolerance).any())
 
     def odds(self) -> Array:
+        """The largest ratio of two probabilities, for every pair."""
         low, room = self._floats()
         high, rest = low + room, low.sum() - low[:, None] - low[None, :]
         up = np.minimum(high[:, None], 1 - rest - low[None, :])
@@ -160,17 +186,22 @@ class Box(Shape):
 
 @dataclass(frozen=True)
 class Ball(Shape):
+    """All priors within a total variation distance of one."""
+
     middle: tuple[Fraction, ...]
     radius: Fraction
     kind = "ball"
 
     def parameters(self) -> dict[str, object]:
+        """The numbers that define the set."""
         return {"middle": self.middle, "radius": self.radius}
 
     def centre(self) -> list[Fraction]:
+        """A prior in the middle of the set."""
         return list(self.middle)
 
     def minimiser(self, column: Sequence[Fraction | int]) -> Sequence[Fraction]:
+        """The prior of the set under which the column's mean is smallest."""
         p = list(self.middle)
         order = sorted(range(len(p)), key=lambda i: column[i])
         moved, target = Fraction(0), order[0]
@@ -182,6 +213,7 @@ class Ball(Shape):
         return p
 
     def extremes(self, columns: Array) -> tuple[Array, Array]:
+        """The smallest and largest mean of every column, in floats."""
         return self._lowest(columns), -self._lowest(-columns)
 
     def _lowest(self, columns: Array) -> Array:
@@ -194,6 +226,7 @@ class Ball(Shape):
         return lowest
 
     def vertices(self) -> Iterator[tuple[float, ...]]:
+        """The corners of the set."""
         d, count = len(self.middle), 0
         for target in range(d):
             for emptied, partial in self._drains(target):
@@ -241,9 +274,11 @@ class Ball(Shape):
         return tuple(float(v) for v in p)
 
     def contains(self, P: Array, tolerance: float) -> bool:
+        """Whether a prior lies in the set."""
         return bool(np.abs(P - self._floats()).sum() / 2 <= float(self.radius) + tolerance)
 
     def odds(self) -> Array:
+        """The largest ratio of two probabilities, for every pair."""
         P, radius = self._floats(), float(self.radius)
         moved = np.minimum(radius, P)
         others = np.minimum(radius, 1 - P)  # x gains from x' first, then from the rest

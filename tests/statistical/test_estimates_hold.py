@@ -1,8 +1,8 @@
 """What plans promise, measured: errors, intervals, and what becomes of them when the prior is wrong.
 
-Every test repeats a whole collection many times under a fixed seed. A band of four standard errors fails by chance less
-than once in ten thousand tests; coverage is pooled over values and repetitions, so that 94 to 96 % is wider than four
-standard errors of it.
+Every test repeats a whole collection many times under a fixed seed. A band of four standard errors fails by
+chance less than once in ten thousand tests; coverage is pooled over values and repetitions, so that 94 to 96 %
+is wider than four standard errors of it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """A table whose rows are shared: values of one group are reported alike.
 
-On a large domain the best channel treats many unlikely values the same. Then the table has a row for each group, and
-`rows[x]` says which is the row of value `x`. Reports and randomness are those of the table. A report says nothing about which value
-of a group it was, so the posterior within a group is the prior's, and reports never identify the distribution.
+On a large domain the best channel treats many unlikely values the same. Then the table has a row for each
+group, and `rows[x]` says which is the row of value `x`. Reports and randomness are those of the table. A report
+says nothing about which value of a group it was, so the posterior within a group is the prior's, and reports
+never identify the distribution.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ class Grouped(Counted):
     """Value `x` is reported by row `rows[x]` of the table.
 
     >>> from priorveil.certify import TOTAL
-    >>> pair = Grouped(np.array([0, 1, 1]), Table(np.array([[TOTAL // 4 * 3, TOTAL // 4], [TOTAL // 4, TOTAL // 4 * 3]])))
+    >>> quarter = TOTAL // 4
+    >>> pair = Grouped(np.array([0, 1, 1]), Table(np.array([[3 * quarter, quarter], [quarter, 3 * quarter]])))
     >>> pair.size, pair.outputs, pair.matrix[2].tolist()
     (3, 2, [0.25, 0.75])
     """
