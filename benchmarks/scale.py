@@ -1,0 +1,225 @@
+"""Tables of any size: rows a second and peak memory, beside the same count by DuckDB and polars alone.
+
+Values are generated, privatised to a Parquet file and estimated from it. Every measurement is a process of
+its own; "start" is loading libraries and the plan, the time is that of the work after it ("cpu" is the
+processor's, over all threads, and bears a busy machine better), the memory is the peak of the process. The
+floor is what DuckDB and polars need to count the same column of the same file; for arc, by cells of one
+width. multi-freq-ldpy takes arrays, not files: it gets a million reports in memory, if it is installed here.
+
+    python benchmarks/scale.py                     a million rows
+    python benchmarks/scale.py --rows 1e6 1e7 1e8  all sizes of the documentation; 1e8 takes 3 GB of disk
+    python benchmarks/scale.py --mechanisms arc    one of table, arc, unary, hashing
+    python benchmarks/scale.py --json scale.json   also as JSON
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+MECHANISMS = {
+    "table": ("columns", 16),
+    "arc": ("arc", 1_000),
+    "unary": ("unary", 64),
+    "hashing": ("hashing", 1_000),
+}
+CHUNK = 1 << 20
+PEER_ROWS = 1_000_000
+CELLS = 2_000
+
+Work = Callable[[], int]
+
+
+# -- tasks, each in a process of its own -------------------------------------------------------------------
+
+
+def write_values(path: str, rows: int, size: int) -> Work:
+    """Zipf values, a chunk at a time."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rng = np.random.default_rng(1)
+    P = zipf(size)
+
+    def work() -> int:
+        with pq.ParquetWriter(path, pa.schema([("value", pa.int64())])) as writer:
+            for start in range(0, rows, CHUNK):
+                drawn = rng.choice(size, min(CHUNK, rows - start), p=P)
+                writer.write_batch(pa.record_batch({"value": drawn}))
+        return rows
+
+    return work
+
+
+def zipf(size: int) -> np.ndarray:
+    mass = 1 / np.arange(1, size + 1)
+    return mass / mass.sum()
+
+
+def privatize(plan: str, data: str, out: str) -> Work:
+    import priorveil as pv
+    from priorveil.frames import privatize_table
+
+    read = pv.Plan.load(plan)
+    return lambda: privatize_table(data, read, "value", out, replace=True).reports
+
+
+def estimate(plan: str, data: str) -> Work:
+    import priorveil as pv
+    from priorveil.frames import estimate_table
+
+    read = pv.Plan.load(plan)
+    return lambda: estimate_table(data, read).everybody.reports
+
+
+def count_duckdb(data: str) -> Work:
+    import duckdb
+
+    query = f"select report, count(*) from '{data}' group by 1"
+    return lambda: sum(n for _, n in duckdb.sql(query).fetchall())
+
+
+def cells_duckdb(data: str) -> Work:
+    """The count of arc reports as a database has it: as many cells, of one width, a count and two sums."""
+    import duckdb
+
+    low, high = "sum(report & 2097151)", "sum(report >> 21)"
+    top = duckdb.sql(f"select max(report) from '{data}'").fetchall()[0][0]
+    query = f"select report // {top // CELLS + 1}, count(*), {low}, {high} from '{data}' group by 1"
+    return lambda: sum(row[1] for row in duckdb.sql(query).fetchall())
+
+
+def count_polars(data: str) -> Work:
+    import polars as pl
+
+    counted = pl.scan_parquet(data).group_by("report").len()
+    return lambda: int(counted.collect(engine="streaming")["len"].sum())
+
+
+def cells_polars(data: str) -> Work:
+    import polars as pl
+
+    y = pl.col("report")
+    top = pl.scan_parquet(data).select(y.max()).collect(engine="streaming")["report"][0]
+    cell = (y // (top // CELLS + 1)).alias("cell")
+    added = pl.scan_parquet(data).group_by(cell).agg(pl.len(), low=(y % 2**21).sum(), high=(y // 2**21).sum())
+    return lambda: int(added.collect(engine="streaming")["len"].sum())
+
+
+def count_peer(size: int, rows: int) -> Work:
+    from multi_freq_ldpy.pure_frequency_oracles.GRR import GRR_Aggregator_MI
+
+    reports = np.random.default_rng(1).integers(0, size, rows)
+    return lambda: len(GRR_Aggregator_MI(reports, size, 1.0)) and rows
+
+
+TASKS: dict[str, Callable[..., Work]] = {
+    f.__name__: f
+    for f in (
+        write_values,
+        privatize,
+        estimate,
+        count_duckdb,
+        cells_duckdb,
+        count_polars,
+        cells_polars,
+        count_peer,
+    )
+}
+
+
+def run_task(name: str, arguments: list[Any]) -> None:
+    begin = time.perf_counter()
+    work = TASKS[name](*arguments)
+    ready, used = time.perf_counter(), time.process_time()
+    rows = work()
+    seconds, cpu = time.perf_counter() - ready, time.process_time() - used
+    unit = 1024**3 if sys.platform == "darwin" else 1024**2  # macOS counts bytes, Linux kilobytes
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+    print(json.dumps({"rows": rows, "start": ready - begin, "seconds": seconds, "cpu": cpu, "peak_gb": peak}))
+
+
+def measured(name: str, *arguments: Any) -> dict[str, Any]:
+    """A task in a process of its own; its error if it cannot."""
+    given = [
+        sys.executable,
+        __file__,
+        "--task",
+        name,
+        json.dumps([str(a) if isinstance(a, Path) else a for a in arguments]),
+    ]
+    done = subprocess.run(
+        given, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, check=False
+    )
+    if done.returncode:
+        return {"task": name, "error": (done.stderr.strip().splitlines() or ["killed"])[-1]}
+    return {"task": name, **json.loads(done.stdout.splitlines()[-1])}
+
+
+# -- the table ---------------------------------------------------------------------------------------------
+
+
+def measure(mechanism: str, rows: int, folder: Path) -> list[dict[str, Any]]:
+    import priorveil as pv
+
+    method, size = MECHANISMS[mechanism]
+    plan, values, reports = folder / "plan.json", folder / "values.parquet", folder / "reports.parquet"
+    pv.design(pv.Prior(zipf(size)), 1.0, pv.Histogram(), method=method, time_limit=20).save(plan)
+    measured("write_values", values, rows, size)
+    found = [measured("privatize", plan, values, reports), measured("estimate", plan, reports)]
+    values.unlink()
+    if mechanism in ("table", "hashing"):
+        found += [measured("count_duckdb", reports), measured("count_polars", reports)]
+    if mechanism == "arc":
+        found += [measured("cells_duckdb", reports), measured("cells_polars", reports)]
+    if mechanism == "table":
+        found.append(measured("count_peer", size, min(rows, PEER_ROWS)))
+    return [{"mechanism": mechanism, "values": size, **one} for one in found]
+
+
+def shown(one: dict[str, Any]) -> str:
+    head = f"{one['mechanism']:<8} {one['values']:>6,}"
+    if "error" in one:
+        return f"{head} {one['task']:<13} {one['error']}"
+    rate = one["rows"] / one["seconds"] / 1e6
+    times = f"start {one['start']:.2f} s {one['seconds']:>8.2f} s (cpu {one['cpu']:.2f}) {rate:>8.2f} M/s"
+    return f"{head} {one['rows']:>11,} {one['task']:<13} {times} {one['peak_gb']:>6.2f} GB"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rows", nargs="+", type=float, default=[1e6])
+    parser.add_argument("--mechanisms", nargs="+", choices=list(MECHANISMS), default=list(MECHANISMS))
+    parser.add_argument("--folder", type=Path, help="where the files go; a temporary folder by default")
+    parser.add_argument("--json", type=Path, help="write the measurements here too")
+    parser.add_argument("--task", nargs=2, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.task:
+        run_task(given.task[0], json.loads(given.task[1]))
+        return
+    results = []
+    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
+        for rows in map(int, given.rows):
+            for mechanism in given.mechanisms:
+                for one in measure(mechanism, rows, Path(folder)):
+                    results.append(one)
+                    print(shown(one), flush=True)
+    if given.json:
+        given.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

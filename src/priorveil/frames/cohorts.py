@@ -1,0 +1,47 @@
+"""One plan, or a plan for each value of a public column."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from priorveil.errors import InvalidInput
+from priorveil.frames.arrow import pa
+from priorveil.frames.columns import FOREIGN, Codes, looked_up
+from priorveil.frames.wire import report_type
+from priorveil.plans import Plan
+
+Plans = Plan | Mapping[Any, Plan]
+
+_ROWS = 1 << 18
+_BYTES = 1 << 25  # of reports in a batch, at most
+
+
+def by_cohort(plan: Plans, cohort: str | None) -> dict[Any, Plan]:
+    """The plans by the values of the cohort column; one plan for everybody stands under None."""
+    if isinstance(plan, Plan):
+        if cohort is not None:
+            raise InvalidInput("cohort", cohort, "give a plan for each value of this column: {value: plan}")
+        return {None: plan}
+    if cohort is None or not plan:
+        raise InvalidInput("plan", f"{len(plan)} plans", "say by which column they are chosen: cohort='...'")
+    if len({report_type(one.mechanism) for one in plan.values()}) > 1:
+        advice = "their reports do not fit into one column: use plans of one kind, or a table for each cohort"
+        raise InvalidInput("plan", f"{len(plan)} plans", advice)
+    return dict(plan)
+
+
+def cohort_codes(column: pa.Array, plans: Mapping[Any, Plan]) -> Codes:
+    """Which of the plans every row has; -2 where none. Values are compared as they are written.
+
+    >>> cohort_codes(pa.array([2, 1, None, 3]), {"1": None, "2": None}).tolist()
+    [1, 0, -2, -2]
+    """
+    index = {str(key): code for code, key in enumerate(plans)}
+    return looked_up(column, lambda word: index.get(str(word), FOREIGN), FOREIGN)
+
+
+def batch_rows(plans: Mapping[Any, Plan]) -> int:
+    """Rows to take at a time: many, but fewer where reports are long, so that memory stays flat."""
+    bytes_each: int = max(report_type(plan.mechanism).bit_width // 8 for plan in plans.values())
+    return max(1, min(_ROWS, _BYTES // bytes_each))

@@ -1,0 +1,91 @@
+"""Columns of values and of groups as codes, without an error for what is not among them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from priorveil.errors import OutsideDomain
+from priorveil.frames.arrow import pa
+from priorveil.priors import Label
+from priorveil.values import codes_of
+
+Codes = npt.NDArray[np.int64]
+
+ABSENT, FOREIGN = -1, -2
+
+
+def value_codes(column: pa.Array, labels: Sequence[Label], text: bool = False) -> Codes:
+    """The codes of a column of values; -1 where one is missing, -2 where it is outside the domain.
+
+    With `text` (a CSV) whole numbers are text too: labels, or codes where no label looks like a number.
+
+    >>> value_codes(pa.array(["no", None, "maybe"]), ["yes", "no"]).tolist()
+    [1, -1, -2]
+    >>> value_codes(pa.array(["1", "0.0", "2"]), ["yes", "no"], text=True).tolist()
+    [1, 0, -2]
+    """
+    if text:
+        index = _spellings(labels)
+        return looked_up(column, lambda word: index.get(word, FOREIGN), ABSENT)
+    try:
+        codes, absent = codes_of(_quick(column, labels), labels, "pass")
+    except OutsideDomain:
+        return looked_up(column, lambda word: _code(word, labels), ABSENT)
+    gone = np.zeros(len(codes), dtype=bool) if absent is None else absent
+    if column.null_count:
+        gone = gone | column.is_null().to_numpy(zero_copy_only=False)
+    return np.where(gone, ABSENT, codes)
+
+
+def looked_up(column: pa.Array, code: Callable[[Any], int], missing: int) -> Codes:
+    """`code` of every entry, asked once for each different one; `missing` for the gaps.
+
+    >>> looked_up(pa.array(["a", None, "bb", "a"]), len, 0).tolist()
+    [1, 0, 2, 1]
+    """
+    words = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    codes = [missing if word is None else code(word) for word in words.dictionary.to_pylist()]
+    places = words.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+    return np.asarray(np.array([*codes, missing], dtype=np.int64)[places])
+
+
+def _code(word: Any, labels: Sequence[Label]) -> int:
+    try:
+        codes, absent = codes_of([word], labels, "pass")
+    except OutsideDomain:
+        return FOREIGN
+    return ABSENT if absent is not None and absent[0] else int(codes[0])
+
+
+def _quick(column: pa.Array, labels: Sequence[Label]) -> Any:
+    """Numbers as numpy has them, gaps filled with something of the domain; other columns as they are."""
+    if pa.types.is_integer(column.type):
+        filler = labels[0] if isinstance(labels[0], int) else 0
+        return (column.fill_null(filler) if column.null_count else column).to_numpy(zero_copy_only=False)
+    return column.to_numpy(zero_copy_only=False) if pa.types.is_floating(column.type) else column
+
+
+def _spellings(labels: Sequence[Label]) -> dict[str, int]:
+    """How the values of a domain may be written in a CSV.
+
+    >>> _spellings([7, 8])
+    {'7': 0, '7.0': 0, '8': 1, '8.0': 1}
+    """
+    found: dict[str, int] = {}
+    for code, label in enumerate(labels):
+        found[str(label)] = code
+        if isinstance(label, int):
+            found[f"{label}.0"] = code
+    if not any(_whole(str(label)) for label in labels):
+        for code in range(len(labels)):
+            found[str(code)] = found[f"{code}.0"] = code
+    return found
+
+
+def _whole(text: str) -> bool:
+    digits = text.strip().removeprefix("-").removesuffix(".0")
+    return digits.isdigit()

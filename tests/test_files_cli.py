@@ -1,0 +1,237 @@
+"""The commands `privatize` and `estimate`, as people and machines use them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import priorveil as pv
+
+pa = pytest.importorskip("pyarrow")
+
+from priorveil import cli  # noqa: E402
+from priorveil.frames import estimate_table  # noqa: E402
+
+LABELS = ["yes", "no", "maybe"]
+PLAN = pv.design(pv.Prior([0.5, 0.3, 0.2], labels=LABELS), 1.0, pv.Histogram())
+UNARY = pv.design(pv.Prior([0.5, 0.3, 0.2], labels=LABELS), 1.0, pv.Histogram(), method="unary")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with plans and people, where the commands run."""
+    monkeypatch.chdir(tmp_path)
+    PLAN.save("plan.json")
+    UNARY.save("unary.json")
+    rng = np.random.default_rng(1)
+    rows = [
+        f"{name},{town}"
+        for name, town in zip(rng.choice(LABELS, 300), rng.choice(["A", "B"], 300), strict=True)
+    ]
+    rows[5], rows[7], rows[9] = ",A", "secret,B", "yes"
+    Path("people.csv").write_text("answer,town\n" + "\n".join(rows) + "\n")
+    return tmp_path
+
+
+def run(*arguments: str) -> int:
+    """The exit status of a command in this process."""
+    with pytest.raises(SystemExit) as done:
+        cli.main(arguments)
+    return int(done.value.code or 0)
+
+
+def command(*arguments: str, **options: Any) -> subprocess.Popen[bytes]:
+    """A command in a process of its own."""
+    ends = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen([sys.executable, "-m", "priorveil.cli", *arguments], **{**ends, **options})
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()} - {"plan.json", "unary.json", "people.csv"}
+
+
+@pytest.mark.parametrize("plan", ["plan.json", "unary.json"])
+@pytest.mark.parametrize("out", ["r.parquet", "r.csv", "r.csv.gz", "r.arrow"])
+def test_from_people_to_estimate(
+    folder: Path, plan: str, out: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        run("privatize", plan, "people.csv", "--column", "answer", "--keep", "town", "-o", out, "--json") == 0
+    )
+    told = capsys.readouterr()
+    made = json.loads(told.out)
+    assert made["reports"] == 297
+    assert made["refused"] == {"missing": 1, "outside the domain": 1, "wrong number of columns": 1}
+    assert [entry["row"] for entry in made["refused_rows"]] == [5, 7, 9]
+    assert "row 7: outside the domain" in told.err and "secret" not in told.err + told.out
+    assert run("estimate", plan, out, "--by", "town", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    expected = estimate_table(out, pv.Plan.load(plan), by="town")
+    assert found["reports"] == 297 and found["refused"] == {}
+    assert [row["estimate"] for row in found["values"]] == expected.everybody.values.tolist()
+    low, high = expected.groups["A"].interval()
+    rows = found["groups"][0]["values"]
+    assert [(row["low"], row["high"]) for row in rows] == list(zip(low, high, strict=True))
+
+
+def test_csv_and_tables(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("privatize", "plan.json", "people.csv", "--column", "answer", "--keep", "town", "-o", "r.csv")
+    capsys.readouterr()
+    assert run("estimate", "plan.json", "r.csv", "--by", "town", "--csv") == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [(row["town"], row["value"]) for row in rows] == [(t, v) for t in "AB" for v in LABELS]
+    assert run("estimate", "plan.json", "r.csv", "--by", "town") == 0
+    shown = capsys.readouterr().out
+    assert "town = A" in shown and "everybody: 297 reports" in shown and "check of the prior" in shown
+    assert run("estimate", "plan.json", "r.csv", "--csv", "--json") == 2
+
+
+def test_methods_levels_tallies_and_pictures(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("matplotlib")
+    run("privatize", "unary.json", "people.csv", "--column", "answer", "--keep", "town", "-o", "r.parquet")
+    capsys.readouterr()
+    options = ("--method", "unbiased", "--level", "0.5", "--json", "--tally", "t.json", "--plot", "e.svg")
+    assert run("estimate", "unary.json", "r.parquet", "--by", "town", *options) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["method"] == "unbiased" and found["level"] == 0.5
+    assert Path("e.svg").read_text().startswith("<?xml")
+    lines = [json.loads(line) for line in Path("t.json").read_text().splitlines()]
+    tallies = [pv.tallies.Tally.from_json(json.dumps(line["tally"])) for line in lines]
+    assert UNARY.estimate(tallies[0] + tallies[1], "unbiased").values.tolist() == [
+        row["estimate"] for row in found["values"]
+    ]
+    assert run("estimate", "unary.json", "r.parquet", "--plot", "e.xyz") == 2
+
+
+def test_cohorts_from_a_folder_of_plans(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "plans").mkdir()
+    for town in "AB":
+        PLAN.save(folder / "plans" / f"{town}.json")
+    at = ("--cohort", "town")
+    assert run("privatize", "plans", "people.csv", "--column", "answer", *at, "-o", "r.parquet") == 0
+    capsys.readouterr()
+    assert run("estimate", "plans", "r.parquet", *at, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["reports"] == 297
+    assert run("estimate", "plans", "r.parquet") == 2
+    assert run("estimate", "plan.json", "r.parquet", *at) == 2
+
+
+def test_every_refused_row_in_a_file(folder: Path) -> None:
+    run(
+        "privatize",
+        "plan.json",
+        "people.csv",
+        "--column",
+        "answer",
+        "-o",
+        "r.csv",
+        "--refused",
+        "refused.csv",
+    )
+    rows = sorted(Path("refused.csv").read_text().splitlines()[1:])
+    assert rows == ["5,missing", "7,outside the domain", "9,wrong number of columns"]
+
+
+def test_strict_and_force(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    task = ("privatize", "plan.json", "people.csv", "--column", "answer", "-o", "r.csv")
+    assert run(*task, "--strict") == 2
+    assert "secret" not in capsys.readouterr().err and names(folder) == set()
+    assert run(*task) == 0
+    assert run(*task) == 2 and "exists" in capsys.readouterr().err
+    assert run(*task, "--force", "--quiet", "--no-ids") == 0
+    assert Path("r.csv").read_text().splitlines()[0] == '"report"'
+
+
+def test_one_line_for_a_wrong_column_or_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for data, column in (("people.csv", "nope"), ("nope.csv", "answer"), ("plan.json", "answer")):
+        assert run("privatize", "plan.json", data, "--column", column, "-o", "r.csv") == 2
+        assert len(capsys.readouterr().err.splitlines()) == 1 and names(folder) == set()
+
+
+def test_pipes(folder: Path) -> None:
+    first = command("privatize", "plan.json", "-", "--column", "answer", "-o", "-")
+    reports, said = first.communicate(b"answer\nyes\nno\n\nzzz\n")
+    assert first.returncode == 0 and b"refused: 1 rows" in said
+    assert len(reports.splitlines()) == 3
+    second = command("estimate", "plan.json", "-", "--json")
+    found, _ = second.communicate(reports)
+    assert json.loads(found)["reports"] == 2
+
+
+def fed(folder: Path, **options: Any) -> subprocess.Popen[bytes]:
+    """A run in the middle of its work: a part is written, and it waits for more."""
+    running = command("privatize", "plan.json", "-", "--column", "answer", "-o", "r.parquet", **options)
+    assert running.stdin is not None
+    batch = pa.record_batch({"answer": ["yes"] * 5000})
+    writer = pa.ipc.new_stream(running.stdin, batch.schema)
+    for _ in range(4):
+        writer.write_batch(batch)
+    running.stdin.flush()
+    deadline = time.monotonic() + 60
+    while not any(p.stat().st_size > 10_000 for p in folder.glob(".r.parquet.*.part")):
+        assert time.monotonic() < deadline and running.poll() is None, "it never began to write"
+        time.sleep(0.02)
+    return running
+
+
+def test_killed_in_the_middle_there_is_no_file_with_the_name(folder: Path) -> None:
+    running = fed(folder)
+    os.kill(running.pid, signal.SIGKILL)
+    running.wait()
+    assert not (folder / "r.parquet").exists()
+    assert all(name.endswith(".part") for name in names(folder))
+    assert run("privatize", "plan.json", "people.csv", "--column", "answer", "-o", "r.parquet") == 0
+
+
+def test_interrupted_in_the_middle_nothing_is_left(folder: Path) -> None:
+    running = fed(folder)
+    os.kill(running.pid, signal.SIGINT)
+    _, said = running.communicate()
+    assert running.returncode == 130 and said.split() == [b"error:", b"interrupted"]
+    assert names(folder) == set()
+
+
+def test_a_full_disk_leaves_nothing(folder: Path) -> None:
+    def small() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+
+    full = command(
+        "privatize", "plan.json", "people.csv", "--column", "answer", "-o", "r.csv", preexec_fn=small
+    )
+    _, said = full.communicate()
+    assert full.returncode == 2 and said.startswith(b"error:") and len(said.splitlines()) == 1
+    assert names(folder) == set()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_full_pipe_is_an_error(folder: Path) -> None:
+    with open("/dev/full", "wb") as device:
+        full = command("privatize", "plan.json", "people.csv", "--column", "answer", "-o", "-", stdout=device)
+        _, said = full.communicate()
+    assert full.returncode == 2 and b"space" in said
+
+
+def test_progress_with_rate_on_a_terminal(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    screen = Terminal()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setattr(sys, "stderr", screen)
+    run("privatize", "plan.json", "people.csv", "--column", "answer", "-o", "r.csv")
+    assert "privatizing" in screen.getvalue() and "299 rows," in screen.getvalue()
+    assert "/s" in screen.getvalue()

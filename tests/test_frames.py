@@ -1,0 +1,472 @@
+"""Tables of any kind give the same tally; nothing is dropped in silence; files are whole or not there."""
+
+from __future__ import annotations
+
+import datetime
+import gzip
+import io
+import tracemalloc
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import priorveil as pv
+from priorveil.errors import ForeignReport, InvalidInput, PriorveilError, TooLarge
+
+pa = pytest.importorskip("pyarrow")
+import pyarrow.parquet as pq  # noqa: E402
+
+from priorveil.frames import (  # noqa: E402  # noqa: E402
+    Privatized,
+    Tallies,
+    estimate_table,
+    estimating,
+    formats,
+    privatize_table,
+    tally_table,
+)
+from priorveil.frames.cohorts import batch_rows  # noqa: E402
+from priorveil.frames.sinks import whole_file  # noqa: E402
+from priorveil.frames.sources import open_table  # noqa: E402
+from priorveil.frames.wire import report_column  # noqa: E402
+
+LABELS = ["a", "b", "c", "d", "e", "f"]
+METHODS = ["columns", "arc", "unary", "hashing"]
+PRIOR = pv.Prior([0.35, 0.25, 0.15, 0.1, 0.1, 0.05], labels=LABELS)
+PLANS = {m: pv.design(PRIOR, 1.0, pv.Histogram(), method=m, time_limit=5) for m in METHODS}
+WIDE = pv.design(pv.Prior.uniform(70), 1.0, pv.Histogram(), method="unary")
+COLUMNS = PLANS["columns"]
+
+
+class Same:
+    """A source of words that are all the same: then the report depends on the value alone."""
+
+    def words(self, count: int) -> Any:
+        return np.full(count, 2**62, dtype="<u8")
+
+    def stream(self) -> Any:
+        return self.words
+
+
+def multiset(table: Any, column: str = "report") -> Counter[Any]:
+    return Counter(table[column].to_pylist())
+
+
+# -- the same, whatever the table is -----------------------------------------------------------------------
+
+entries = st.one_of(st.sampled_from(LABELS), st.none(), st.sampled_from(["z", "", "A", "0x"]))
+frames = st.one_of(
+    st.lists(entries, max_size=30),
+    st.lists(entries, min_size=1, max_size=1),
+    st.integers(0, 60).map(lambda n: ["a"] * n + ["f"]),
+    st.just([None, None]),
+    st.just(["z"]),
+)
+
+
+def as_csv(values: list[Any], name: str = "answer") -> io.BytesIO:
+    """A CSV: an empty text is quoted, a gap is an empty cell; a second column keeps its line alive."""
+    cells = ["" if v is None else '"' + str(v) + '"' for v in values]
+    lines = [f"{name},other", *(cell + ",1" for cell in cells)]
+    return io.BytesIO("\n".join(lines).encode() + b"\n")
+
+
+def in_parts(values: list[Any]) -> Any:
+    """Three batches, the middle one empty."""
+    half = len(values) // 2
+    parts = [values[:half], [], values[half:]]
+    schema = pa.schema([("answer", pa.string())])
+    batches = [pa.record_batch({"answer": pa.array(part, pa.string())}) for part in parts]
+    return pa.RecordBatchReader.from_batches(schema, batches)
+
+
+def inputs(values: list[Any]) -> dict[str, Any]:
+    """The same values in every kind of table."""
+    import duckdb
+    import pandas as pd
+    import polars as pl
+
+    column = pa.array(values, pa.string())
+    table = pa.table({"answer": column})
+    file, stream = io.BytesIO(), io.BytesIO()
+    pq.write_table(table, file, row_group_size=7)
+    with pa.ipc.new_stream(stream, table.schema) as writer:
+        writer.write_table(table)
+    return {
+        "mapping": {"answer": column},
+        "arrow": table,
+        "batches": in_parts(values),
+        "categories": pa.table({"answer": column.dictionary_encode()}),
+        "pandas": pd.DataFrame({"answer": pd.Series(values, dtype="object")}) if values else table,
+        "pandas categories": pd.DataFrame({"answer": pd.Categorical(values)}) if any(values) else table,
+        "polars": pl.DataFrame({"answer": pl.Series(values, dtype=pl.String)}),
+        "polars categories": pl.DataFrame({"answer": pl.Series(values, dtype=pl.Categorical)}),
+        "duckdb": duckdb.from_arrow(table),
+        "csv": as_csv(values),
+        "gzip": io.BytesIO(gzip.compress(as_csv(values).getvalue())),
+        "parquet": io.BytesIO(file.getvalue()),
+        "arrow stream": io.BytesIO(stream.getvalue()),
+    }
+
+
+@given(frames)
+def test_every_table_gives_the_same_reports(values: list[Any]) -> None:
+    known = [v for v in values if v in LABELS]
+    expected = Counter(COLUMNS.privatize(known, Same()).tolist()) if known else Counter()
+    refused = {
+        "missing": values.count(None),
+        "outside the domain": len(values) - len(known) - values.count(None),
+    }
+    for kind, data in inputs(values).items():
+        made = privatize_table(data, COLUMNS, "answer", rng=Same())
+        assert multiset(made.table) == expected, kind
+        assert made.refused.counts == {why: n for why, n in refused.items() if n}, kind
+        assert [row for row, _ in made.refused.rows] == [
+            i for i, v in enumerate(values) if v not in LABELS
+        ], kind
+
+
+@pytest.mark.parametrize("method", METHODS)
+@given(seed=st.integers(0, 2**32 - 1), rows=st.sampled_from([0, 1, 40]))
+def test_every_table_gives_the_same_tally(method: str, seed: int, rows: int) -> None:
+    import duckdb
+    import polars as pl
+
+    rng, plan = np.random.default_rng(seed), PLANS[method]
+    reports = plan.privatize(np.minimum(rng.geometric(0.6, rows) - 1, 5), rng)
+    gaps = rng.random(rows) < 0.2
+    column = report_column(plan.mechanism, reports).to_pylist()
+    table = pa.table({"report": pa.array([None if g else r for r, g in zip(column, gaps, strict=True)],
+                                         pa.int64() if method != "unary" else pa.binary(8))})  # fmt: skip
+    texts = [None if r is None else r if method != "unary" else r.hex() for r in table["report"].to_pylist()]
+    mask = np.broadcast_to(gaps.reshape(-1, *[1] * (reports.ndim - 1)), reports.shape)
+    expected = plan.tally(np.ma.MaskedArray(reports, mask)) if rows else None
+    kinds = {
+        "arrow": table,
+        "polars": pl.from_arrow(table),
+        "duckdb": duckdb.from_arrow(table),
+        "csv": as_csv(texts, "report"),
+        "categories": pa.table({"report": table["report"].combine_chunks().dictionary_encode()}),
+        "batches": pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=3)),
+    }
+    for kind, data in kinds.items():
+        found = tally_table(data, plan).by
+        assert found == ({} if expected is None else {(None, None): expected}), kind
+
+
+@given(st.lists(st.one_of(st.none(), st.integers(-2, 7)), min_size=1, max_size=30))
+def test_whole_numbers_are_codes_everywhere(values: list[int | None]) -> None:
+    import pandas as pd
+
+    kinds = {
+        "arrow": {"answer": pa.array(values, pa.int64())},
+        "small": {"answer": pa.array(values, pa.int8())},
+        "pandas": pd.DataFrame({"answer": pd.Series(values, dtype="float64")}),
+        "csv": as_csv(values),
+        "csv from floats": as_csv([None if v is None else float(v) for v in values]),
+    }
+    for kind, data in kinds.items():
+        made = privatize_table(data, COLUMNS, "answer", rng=Same())
+        refused = [i for i, v in enumerate(values) if v is None or not 0 <= v <= 5]
+        assert [row for row, _ in made.refused.rows] == refused, kind
+        assert made.reports == len(values) - len(refused), kind
+
+
+def test_numbers_as_labels() -> None:
+    plan = pv.design(pv.Prior([0.5, 0.5], labels=[10, 20]), 1.0, pv.Histogram())
+    for data in ({"x": pa.array([10, None, 0, 20])}, io.BytesIO(b"x,y\n10,1\n,1\n0,1\n20,1\n")):
+        made = privatize_table(data, plan, "x")
+        assert made.refused.rows == ((1, "missing"), (2, "outside the domain"))
+
+
+def test_text_that_looks_like_a_code_is_not_one() -> None:
+    plan = pv.design(pv.Prior([0.5, 0.5], labels=["1", "2"]), 1.0, pv.Histogram())
+    made = privatize_table(io.BytesIO(b"x\n1\n2\n0\n"), plan, "x")
+    assert made.refused.rows == ((2, "outside the domain"),)
+
+
+# -- files -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "csv.gz", "arrow"])
+@pytest.mark.parametrize("plan", [*PLANS.values(), WIDE], ids=[*METHODS, "two words"])
+def test_files_hold_the_reports(plan: pv.Plan, suffix: str, tmp_path: Path) -> None:
+    values = {"x": [0, 1, 2, None, 99], "town": ["A", "B", "A", "B", "A"]}
+    in_memory = privatize_table(values, plan, "x", keep=["town"], rng=np.random.default_rng(5))
+    out = tmp_path / f"reports.{suffix}"
+    on_disk = privatize_table(values, plan, "x", out, keep=["town"], rng=np.random.default_rng(5))
+    assert on_disk == Privatized(3, in_memory.refused)
+    assert tally_table(out, plan, by="town").by == tally_table(in_memory.table, plan, by="town").by
+    assert [p.name for p in tmp_path.iterdir()] == [out.name]
+
+
+def test_ids_are_different_and_only_what_is_asked_for_leaves() -> None:
+    data = {"x": ["a"] * 500, "name": ["n"] * 500, "town": ["A"] * 500}
+    table = privatize_table(data, COLUMNS, "x", keep=["town"]).table
+    assert table.column_names == ["report_id", "town", "report"]
+    assert len(set(table["report_id"].to_pylist())) == 500
+    assert privatize_table(data, COLUMNS, "x", ids=False).table.column_names == ["report"]
+    with pytest.raises(InvalidInput, match="private"):
+        privatize_table(data, COLUMNS, "x", keep=["x"])
+
+
+def test_folders_patterns_and_partitions(tmp_path: Path) -> None:
+    for town in ("north", "south %26 east"):
+        folder = tmp_path / "all" / f"town={town}"
+        folder.mkdir(parents=True)
+        privatize_table({"x": ["a", "b", None]}, COLUMNS, "x", folder / "0.parquet")
+    (tmp_path / "all" / "_SUCCESS").write_text("")
+    (tmp_path / "all" / ".0.parquet.part").write_text("half")
+    found = estimate_table(tmp_path / "all", COLUMNS, by="town")
+    assert {town: e.reports for town, e in found.groups.items()} == {"north": 2, "south & east": 2}
+    assert estimate_table(f"{tmp_path}/all/*/*.parquet", COLUMNS).everybody.reports == 4
+    with pytest.raises(InvalidInput, match="no file"):
+        estimate_table(f"{tmp_path}/none*.parquet", COLUMNS)
+    with pytest.raises(FileNotFoundError):
+        estimate_table(tmp_path / "none.parquet", COLUMNS)
+
+
+def test_rows_are_numbered_over_files_and_broken_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(formats, "_BLOCK", 64)  # several blocks even here
+    lines = ["a,1"] * 20
+    lines[3], lines[7], lines[8], lines[15] = "z,1", "a", "a,1,1", ",1"
+    for name in ("0.csv", "1.csv"):
+        (tmp_path / name).write_text("x;y\n".replace(";", ",") + "\n".join(lines) + "\n")
+    made = privatize_table(tmp_path, COLUMNS, "x")
+    wrong = "wrong number of columns"
+    one = [(3, "outside the domain"), (7, wrong), (8, wrong), (15, "missing")]
+    assert made.refused.rows == (*one, *((row + 20, why) for row, why in one))
+    assert made.reports == 32
+
+
+def test_a_message_never_shows_a_value(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_bytes(b"x,y\nsecret,1,2,3\nsecret\nsecret,1\n\xff\xfesecret,1\n")
+    with pytest.raises(PriorveilError) as caught:
+        privatize_table(tmp_path / "x.csv", COLUMNS, "x", strict=True)
+    assert "secret" not in str(caught.value) and caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\n", b"PAR1 and then nothing", b"\xff\xff\xff\xff\x00\x01", b"ARROW1\0\0\0"]
+)
+def test_damaged_files(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(content)
+    with pytest.raises(InvalidInput, match="x"):
+        estimate_table(path, COLUMNS)
+
+
+def test_a_truncated_parquet_file(tmp_path: Path) -> None:
+    privatize_table({"x": ["a"] * 5000}, COLUMNS, "x", tmp_path / "r.parquet")
+    whole = (tmp_path / "r.parquet").read_bytes()
+    (tmp_path / "half.parquet").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InvalidInput, match=r"half\.parquet"):
+        estimate_table(tmp_path / "half.parquet", COLUMNS)
+
+
+def test_a_missing_column_is_named() -> None:
+    with pytest.raises(InvalidInput, match="the table has y"):
+        privatize_table({"y": [1]}, COLUMNS, "x")
+    with pytest.raises(InvalidInput, match="mapping"):
+        privatize_table(3, COLUMNS, "x")
+
+
+def test_nothing_is_replaced_unasked(tmp_path: Path) -> None:
+    out = tmp_path / "r.csv"
+    out.write_text("dear")
+    with pytest.raises(InvalidInput, match="exists"):
+        privatize_table({"x": ["a"]}, COLUMNS, "x", out)
+    assert out.read_text() == "dear"
+    privatize_table({"x": ["a"]}, COLUMNS, "x", out, replace=True)
+    assert out.read_text() != "dear"
+    with pytest.raises(InvalidInput, match=r"\.parquet"):
+        privatize_table({"x": ["a"]}, COLUMNS, "x", tmp_path / "r.txt")
+
+
+@pytest.mark.parametrize("failure", [RuntimeError, KeyboardInterrupt, OSError])
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "csv.gz", "arrow"])
+def test_an_interrupted_run_leaves_nothing(failure: type[BaseException], suffix: str, tmp_path: Path) -> None:
+    def stop(rows: int, of: int | None, share: float | None) -> None:
+        raise failure
+
+    with pytest.raises(failure):
+        privatize_table({"x": ["a"] * 10}, COLUMNS, "x", tmp_path / f"r.{suffix}", progress=stop)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_strict_writes_nothing(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="row 1"):
+        privatize_table({"x": ["a", "z"]}, COLUMNS, "x", tmp_path / "r.csv", strict=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_whole_file_keeps_the_old_one_on_failure(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"old")
+    with pytest.raises(ZeroDivisionError), whole_file(tmp_path / "f", replace=True) as file:
+        file.write(b"new")
+        1 / 0  # noqa: B018
+    assert (tmp_path / "f").read_bytes() == b"old"
+
+
+# -- cohorts, groups, refusals -----------------------------------------------------------------------------
+
+
+def test_cohorts_have_their_own_plans(tmp_path: Path) -> None:
+    plans = {"young": COLUMNS, "old": PLANS["arc"]}
+    rng = np.random.default_rng(3)
+    age = np.array(["young", "old", "none"])[rng.integers(0, 3, 600)]
+    data = {"x": rng.choice(LABELS, 600), "age": age}
+    made = privatize_table(data, plans, "x", tmp_path / "r.parquet", cohort="age", rng=rng)
+    assert made.refused.counts == {"no plan for the cohort": int((age == "none").sum())}
+    found = tally_table(tmp_path / "r.parquet", plans, cohort="age")
+    assert {key: tally.reports for key, tally in found.by.items()} == {
+        (name, None): int((age == name).sum()) for name in plans
+    }
+    alone = [plans[c].estimate(found.by[c, None]).values for c in plans]
+    assert found.estimate().values == pytest.approx(sum(alone))
+
+
+def test_cohorts_ask_for_what_they_need() -> None:
+    with pytest.raises(InvalidInput, match="cohort"):
+        privatize_table({"x": ["a"]}, {"young": COLUMNS}, "x")
+    with pytest.raises(InvalidInput, match="value: plan"):
+        privatize_table({"x": ["a"]}, COLUMNS, "x", cohort="age")
+    with pytest.raises(InvalidInput, match="one column"):
+        privatize_table({"x": ["a"]}, {"a": COLUMNS, "b": PLANS["unary"]}, "x", cohort="age")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_groups_are_tallied_as_if_alone(method: str) -> None:
+    rng, plan = np.random.default_rng(4), PLANS[method]
+    days = [datetime.date(2024, 1, 1 + d) for d in rng.integers(0, 3, 400)]
+    table = privatize_table(
+        {"x": rng.choice(LABELS, 400), "day": days}, plan, "x", keep=["day"], rng=rng
+    ).table
+    found = estimate_table(table, plan, by="day")
+    for day, estimate in found.groups.items():
+        rows = [d == day for d in days]
+        alone = estimate_table(table.filter(pa.array(rows)), plan).everybody
+        assert estimate.reports == sum(rows) and np.array_equal(estimate.values, alone.values)
+        assert np.array_equal(estimate.interval(), alone.interval())
+    assert sum(e.reports for e in found.groups.values()) == found.everybody.reports == 400
+
+
+def test_too_many_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(estimating, "_MOST_GROUPS", 3)
+    with pytest.raises(TooLarge, match="coarser"):
+        tally_table({"report": [0] * 9, "g": list(range(9))}, COLUMNS, by="g")
+
+
+@given(st.lists(st.sampled_from([0, 1, None, -1, 10**6]), max_size=40), st.integers(1, 5))
+def test_tallies_of_parts_add_up(reports: list[int | None], parts: int) -> None:
+    column = pa.array(reports, pa.int64())
+    cuts = [i * len(reports) // parts for i in range(parts + 1)]
+    whole = tally_table({"report": column}, COLUMNS)
+    summed = Tallies({None: COLUMNS}, {})
+    for a, b in pairwise(cuts):
+        summed += tally_table({"report": column[a:b]}, COLUMNS)
+    assert summed.by == whole.by and summed.refused.counts == whole.refused.counts
+
+
+def test_foreign_reports_are_counted_and_listed() -> None:
+    heard: list[tuple[int, str]] = []
+    found = estimate_table(
+        {"report": pa.array([0, None, -1, 2**40, 1])},
+        COLUMNS,
+        on_refused=lambda row, why: heard.append((row, why)),
+    )
+    assert found.everybody.reports == 2
+    assert sorted(heard) == [(1, "missing"), (2, "foreign"), (3, "foreign")] == list(found.refused.rows)
+    assert found.tallies.by[None, None].refused == {"missing": 1, "foreign": 2}
+
+
+@pytest.mark.parametrize("text", ["1.5", "x", "99999999999999999999999", "-1", "0x1", " 1"])
+def test_text_that_is_no_report(text: str) -> None:
+    assert tally_table({"report": [text, "1"]}, COLUMNS).refused.rows == ((0, "foreign"),)
+
+
+@pytest.mark.parametrize("entry", [b"", b"\0" * 7, b"\xff" * 8, b"\0" * 16])
+def test_bytes_that_are_no_report(entry: bytes) -> None:
+    plan = PLANS["unary"]
+    assert tally_table({"report": [entry, b"\1" + b"\0" * 7]}, plan).refused.rows == ((0, "foreign"),)
+    hexes = io.BytesIO(f"report,n\n{entry.hex() or '?'},1\n0100000000000000,1\n".encode())
+    assert tally_table(hexes, plan).refused.rows == ((0, "foreign"),)
+
+
+def test_reports_of_another_plan(tmp_path: Path) -> None:
+    privatize_table({"x": ["a"]}, COLUMNS, "x", tmp_path / "r.parquet")
+    with pytest.raises(ForeignReport, match=COLUMNS.id[:12]):
+        estimate_table(tmp_path / "r.parquet", PLANS["arc"])
+    with pytest.raises(InvalidInput, match="whole numbers"):
+        estimate_table({"report": pa.array([True])}, COLUMNS)
+
+
+def test_more_refusals_than_are_listed() -> None:
+    made = privatize_table({"x": pa.nulls(5000, pa.string())}, COLUMNS, "x")
+    assert made.refused.total == 5000 and len(made.refused.rows) == 1000
+
+
+def test_reports_as_floats_and_columns_of_nothing() -> None:
+    found = tally_table({"report": pa.array([0.0, None, 1.5, 1e300, 1.0])}, COLUMNS)
+    assert found.by[None, None].reports == 2
+    assert found.refused.rows == ((1, "missing"), (2, "foreign"), (3, "foreign"))
+    for plan in (COLUMNS, PLANS["unary"]):
+        assert tally_table({"report": pa.nulls(2)}, plan).refused.counts == {"missing": 2}
+
+
+def test_reports_of_a_cohort_without_a_plan() -> None:
+    found = tally_table({"report": [0, 0], "age": ["young", "old"]}, {"young": COLUMNS}, cohort="age")
+    assert found.refused.rows == ((1, "no plan for the cohort"),) and list(found.by) == [("young", None)]
+
+
+def test_parquet_cannot_come_through_a_pipe(tmp_path: Path) -> None:
+    class Pipe(io.BytesIO):
+        def seekable(self) -> bool:
+            return False
+
+    privatize_table({"x": ["a"]}, COLUMNS, "x", tmp_path / "r.parquet")
+    pipe = io.BufferedReader(Pipe((tmp_path / "r.parquet").read_bytes()))
+    with pytest.raises(InvalidInput, match="pipe"):
+        tally_table(pipe, COLUMNS)
+
+
+# -- streaming ---------------------------------------------------------------------------------------------
+
+
+def test_pieces_stay_small() -> None:
+    opened = open_table({"x": np.arange(10)}, ["x"], 4)
+    assert [p.batch.num_rows for p in opened.pieces] == [4, 4, 2]
+    huge = pv.design(pv.Prior.uniform(20_000), 1.0, pv.Histogram(), method="unary")
+    assert batch_rows({None: huge}) * 20_000 / 8 < 2**26
+
+
+def test_progress_is_told_to_the_end(tmp_path: Path) -> None:
+    told: list[tuple[int, int | None, float | None]] = []
+    privatize_table({"x": ["a"] * 100}, COLUMNS, "x", tmp_path / "0.parquet")
+    privatize_table({"x": ["a"] * 50}, COLUMNS, "x", tmp_path / "1.parquet")
+    tally_table(tmp_path, COLUMNS, progress=lambda *state: told.append(state))
+    assert told[-1][:2] == (150, 150)
+    (tmp_path / "v.csv").write_text("x\n" + "a\n" * 100)
+    told.clear()
+    privatize_table(tmp_path / "v.csv", COLUMNS, "x", progress=lambda *state: told.append(state))
+    assert told[-1] == (100, None, 1.0)
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+    reports = np.random.default_rng(1).integers(0, 2, 4_000_000)
+    options = {"row_group_size": 1 << 18, "use_dictionary": False, "compression": "none"}
+    pq.write_table(pa.table({"report": reports}), tmp_path / "r.parquet", **options)
+    before, held = pa.total_allocated_bytes(), []
+    tracemalloc.start()
+    tally_table(tmp_path, COLUMNS, progress=lambda *state: held.append(pa.total_allocated_bytes() - before))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(held) > 10 and max(held) + peak < reports.nbytes / 2
