@@ -88,9 +88,42 @@ def test_repeating_an_answer_is_free() -> None:
     prior = pv.Prior([0.5, 0.3, 0.2])
     plan, ledger = plan_of(prior, 0.5), Ledger(prior, limit=0.6)
     first = ledger.spend(plan)
-    assert ledger.spend(pv.Plan.from_json(plan.to_json())) == first
+    assert ledger.spend(pv.Plan.from_json(plan.to_json()), replay=True) == first
     assert len(ledger.spent) == 1
     assert ledger.spent[0].plan == plan.id
+    with pytest.raises(BudgetExceeded):
+        ledger.spend(plan)  # a new report by the same plan is not free
+
+
+def test_only_a_report_that_was_made_can_be_replayed() -> None:
+    prior = pv.Prior([0.5, 0.3, 0.2])
+    with pytest.raises(InvalidInput, match="no report of this plan"):
+        Ledger(prior).spend(plan_of(prior, 0.5), replay=True)
+
+
+def test_a_plan_that_just_meets_the_limit_is_allowed() -> None:
+    """Whatever the prior and the secret are, and also when they come from a file."""
+    prior, ball = pv.Prior([0.5, 0.3, 0.2]), pv.PriorSet.ball(pv.Prior([0.5, 0.3, 0.2]), 0.05)
+    secret = pv.Secret([[0.6, 0.3, 0.1], [0.4, 0.3, 0.3]])
+    uneven = pv.Budget(1.0, 2.0)
+    plans = [
+        (Ledger(pv.PriorSet.ball(prior, 0.05), limit=1.0), pv.design(ball, 1.0, pv.Histogram())),
+        (Ledger(prior, secret, limit=0.1), pv.design(prior, 0.1, pv.Histogram(), secret=secret)),
+        (Ledger(prior, limit=uneven), pv.design(prior, uneven, pv.Histogram(), method="arc")),
+    ]
+    for ledger, plan in plans:
+        assert ledger.spend(pv.Plan.from_json(plan.to_json())).lip == plan.certificate.lip
+
+
+def test_two_new_reports_by_the_same_plan_leak_more_than_twice_one() -> None:
+    prior = pv.Prior.uniform(10)
+    plan = pv.design(prior, 1.0, pv.Histogram(), method="columns")
+    ledger = Ledger(prior)
+    ledger.spend(plan)
+    assert ledger.spend(plan).lip == pytest.approx(
+        pv.LIP().epsilon(plan.channel.beside(plan.channel), prior), abs=1e-6
+    )
+    assert ledger.level.lip > 2.0
 
 
 def test_nothing_is_spent_beyond_the_limit() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from priorveil import documents
 from priorveil.errors import InvalidInput, PlanError, UnknownVersion
 from priorveil.mechanisms import MECHANISMS
 from priorveil.plans import schema
+from priorveil.tallies import Tally
 
 THREE = pv.Prior({"no": 0.5, "a little": 0.3, "ja, natürlich": 0.2})
 MANY = pv.Prior.zipf(25)
@@ -236,3 +238,52 @@ def test_repr_says_both_levels(plan: pv.Plan) -> None:
 def test_labels_keep_their_types() -> None:
     plan = pv.Plan.from_json(pv.design(pv.Prior({1: 0.5, "1": 0.5}), 1.0, pv.Histogram()).to_json())
     assert plan.labels == (1, "1")
+
+
+@pytest.mark.parametrize(
+    ("field", "change"),
+    [
+        ("expected_mse", {"expected_mse": "0.0", "lower_bound": "0.0"}),
+        ("no_report", {"no_report": "0.9999"}),
+        ("expected_mse", {"no_report": "nan"}),
+        ("method", {"method": "magic"}),
+        ("query", {"query": {"name": "Sum", "values": ["1.0"], "weight": "1.0", "offset": "0.0"}}),
+        ("budget", {"budget": {"lower": "1e21", "upper": "1e21"}}),
+    ],
+)
+def test_a_plan_that_contradicts_itself_is_refused_though_its_id_fits(
+    field: str, change: dict[str, object]
+) -> None:
+    plan = pv.design(pv.Prior([0.5, 0.3, 0.2]), 1.0, pv.Histogram())
+    forged = {**plan.document(), **change}
+    with pytest.raises(PlanError) as refusal:
+        pv.Plan.from_json(json.dumps({"id": documents.content_id(forged), **forged}))
+    assert refusal.value.field == field
+
+
+def test_a_notebook_never_runs_what_a_plan_says() -> None:
+    plan = replace(pv.design(pv.Prior([0.5, 0.5]), 1.0, pv.Histogram()), why="<script>alert(1)</script>")
+    assert "<script>" not in plan._repr_html_()
+
+
+def test_a_plan_for_a_gain_runs_but_cannot_be_saved() -> None:
+    plan = pv.design(pv.Prior([0.5, 0.3, 0.2]), 1.0, pv.Convex(lambda p: (p**3).sum(axis=1)))
+    tally = plan.tally(plan.privatize([0, 1, 2, 2]))
+    assert plan.estimate(tally).reports == 4
+    with pytest.raises(InvalidInput, match="cannot be saved"):
+        plan.to_json()
+
+
+@pytest.mark.parametrize("counts", [["1", "1"], ["5", "0", "0"], ["-1", "1", "3"]])
+def test_a_tally_that_the_plan_cannot_have_counted_is_refused(counts: list[str]) -> None:
+    plan = pv.design(pv.Prior([0.5, 0.3, 0.2]), 1.0, pv.Histogram())
+    made = json.loads(plan.tally(plan.privatize([0, 1, 2])).to_json())
+    forged = json.dumps({**made, "counts": counts, "shape": [len(counts)]})
+    with pytest.raises(InvalidInput):
+        plan.estimate(Tally.from_json(forged))
+
+
+@pytest.mark.parametrize("epsilon", [1e21, 1e300, 1e-17, "1", True, float("nan")])
+def test_senseless_levels_are_refused(epsilon: float) -> None:
+    with pytest.raises(InvalidInput):
+        pv.design(pv.Prior([0.5, 0.3, 0.2]), epsilon, pv.Histogram())

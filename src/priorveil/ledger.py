@@ -13,11 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from priorveil import documents as doc
 from priorveil.channels import Channel
 from priorveil.errors import BudgetExceeded, Infeasible, InvalidInput, TooLarge
 from priorveil.notions import Known, Secrets, known, leakage
 from priorveil.plans import Plan
-from priorveil.priors import Budget, Prior
+from priorveil.priors import Budget
 
 _CELLS = 2_000_000  # a joint channel with more entries is not written out
 _ROUNDED = 1e-9  # joint levels are measured in floats: they are raised by this, relatively
@@ -57,9 +58,11 @@ class Ledger:
     >>> prior = pv.Prior([0.5, 0.5])
     >>> ledger = Ledger(prior, limit=1.2)
     >>> plan = pv.design(prior, epsilon=0.5, query=pv.Histogram())
-    >>> ledger.spend(plan).lip <= 0.5 + 1e-6
+    >>> ledger.spend(plan).lip <= 0.5
     True
-    >>> ledger.spend(plan).lip <= 0.5 + 1e-6  # a repeated answer is free
+    >>> ledger.spend(plan, replay=True).lip <= 0.5  # the remembered report, sent again, is free
+    True
+    >>> ledger.spend(plan).lip > 0.5  # a new report is not
     True
     """
 
@@ -80,8 +83,15 @@ class Ledger:
         """What the level would be after answering this plan; nothing is spent."""
         return self._after(plan)[1]
 
-    def spend(self, plan: Plan) -> Level:
-        """Answer a plan: the new level, or `BudgetExceeded` with nothing spent. Doing it again is free."""
+    def spend(self, plan: Plan, replay: bool = False) -> Level:
+        """Make a new report by a plan: the new level, or `BudgetExceeded` with nothing spent.
+
+        With `replay` it is the remembered report of this plan that is sent again, which costs nothing.
+        """
+        if replay:
+            if not self._knows(plan):
+                raise InvalidInput("replay", plan.id, "no report of this plan was made yet")
+            return self._level
         joint, level = self._after(plan)
         if self.limit is not None and (
             level.lip_lower > self.limit.lower or level.lip_upper > self.limit.upper
@@ -90,8 +100,7 @@ class Ledger:
                 f"answering would leak {level.lip_lower:.4g} downwards and {level.lip_upper:.4g} upwards, "
                 f"the limit is {self.limit.lower:.4g} and {self.limit.upper:.4g}: repeat an old answer"
             )
-        if not self._knows(plan):
-            self.spent = (*self.spent, Spent(plan.id, self._own_level(plan), plan.certificate.ldp))
+        self.spent = (*self.spent, Spent(plan.id, self._own_level(plan), plan.certificate.ldp))
         self._joint, self._level = joint, level
         return level
 
@@ -101,12 +110,11 @@ class Ledger:
     def _after(self, plan: Plan) -> tuple[Channel | None, Level]:
         if plan.labels != self.prior.labels:
             raise InvalidInput("plan", plan.labels, "it is about other values than this ledger's prior")
-        if self._knows(plan):
-            return self._joint, self._level
         joint = self._beside(plan)
-        if joint is not None:
-            return joint, self._measured(joint, plan)
-        return None, self._bounded(plan)
+        if not self.spent and self._same(plan):
+            c = plan.certificate
+            return joint, Level(c.lip_lower, c.lip_upper, c.ldp)
+        return (joint, self._measured(joint)) if joint is not None else (None, self._bounded(plan))
 
     def _beside(self, plan: Plan) -> Channel | None:
         """The joint channel of everything answered and this plan, or None if it is too large to write out."""
@@ -123,11 +131,8 @@ class Ledger:
         except TooLarge:
             return None
 
-    def _measured(self, joint: Channel, plan: Plan) -> Level:
-        """Levels of the joint channel, raised by what floats may hide; of one plan, its certificate's."""
-        c = plan.certificate
-        if not self.spent and plan.prior == self.prior and plan.secret is self.secret:
-            return Level(c.lip_lower, c.lip_upper, c.ldp)
+    def _measured(self, joint: Channel) -> Level:
+        """Levels of the joint channel, raised by what floats may hide."""
         found = leakage(joint, self.prior, self.secret)
         lower, upper, ldp = (
             side + _ROUNDED * (1 + side) for side in (found.lip_lower, found.lip_upper, found.ldp)
@@ -148,5 +153,9 @@ class Ledger:
 
     def _own_level(self, plan: Plan) -> float:
         """The plan's level under this ledger's prior: its certificate's if they agree, else its LDP level."""
-        same = plan.prior == self.prior if isinstance(self.prior, Prior) else plan.prior is self.prior
-        return plan.certificate.lip if same and plan.secret is None else plan.certificate.ldp
+        return plan.certificate.lip if self._same(plan) and plan.secret is None else plan.certificate.ldp
+
+    def _same(self, plan: Plan) -> bool:
+        """Whether the plan was certified for this very prior and secret."""
+        mine = doc.prior_document(self.prior), doc.secret_document(self.secret)
+        return mine == (doc.prior_document(plan.prior), doc.secret_document(plan.secret))

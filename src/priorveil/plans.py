@@ -6,6 +6,7 @@ SHA-256 of its content, and loading one proves its certificate again.
 
 from __future__ import annotations
 
+import html
 import json
 import math
 from collections.abc import Sequence
@@ -23,16 +24,19 @@ from priorveil.certify import Certifiable, Certificate, certificate, within
 from priorveil.channels import Channel
 from priorveil.errors import InvalidInput, PlanError, UnknownVersion
 from priorveil.estimates import ASSUMES, SUM, Estimate, Moments
-from priorveil.mechanisms import MECHANISMS, Mechanism
+from priorveil.mechanisms import MECHANISMS, Arc, Mechanism
 from priorveil.mechanisms.randomness import BytesSource, Source, as_source
+from priorveil.mechanisms.reading import Counted
 from priorveil.notions import Known, Secrets
 from priorveil.priors import Budget, Label, Prior
-from priorveil.queries import Distribution, Query, Sum
+from priorveil.queries import Convex, Distribution, Query, Sum
 from priorveil.tallies import Tally
 from priorveil.values import Column, codes_of
 
 VERSION = 1
 FORMAT = "priorveil-plan"
+
+METHODS = ("closed", "arc", "columns", "unary", "hashing")
 
 _NOTHING = 1e-11  # a gain this small, relative to the error without reports, is rounding
 
@@ -70,8 +74,24 @@ class Plan:
 
     @cached_property
     def channel(self) -> Channel:
-        """The channel that is sampled, written out; raises `TooLarge` where it is implicit and huge."""
+        """The channel that is sampled, written out; raises `TooLarge` where it is implicit and huge.
+
+        For an arc it is the channel to the cells of the tally: what estimates need, but it averages over the reports
+        within a cell. Levels are measured on `exposed`.
+        """
         return Channel(self.mechanism.matrix, self.labels)
+
+    @cached_property
+    def exposed(self) -> Channel:
+        """A channel to measure levels on, under any prior and any secret: they are never below those of the reports.
+
+        It is `channel`, except for an arc. There its columns are the reports at which LIP, LDP, DI and Pufferfish have
+        their levels, so that those are exact (in floats); MIL and MIP are bounds from above.
+        """
+        if not isinstance(self.mechanism, Arc):
+            return self.channel
+        matrix, reports = self.mechanism.exposed
+        return Channel(matrix, self.labels, reports)
 
     @property
     def efficiency(self) -> float:
@@ -94,6 +114,8 @@ class Plan:
     @cached_property
     def id(self) -> str:
         """The SHA-256 of the plan's content."""
+        if isinstance(self.query, Convex):  # a gain is code: the id is that of the rest
+            return doc.content_id(self._described({"name": "Convex"}))
         return doc.content_id(self.document())
 
     # -- run -----------------------------------------------------------------------------------------------
@@ -158,6 +180,7 @@ class Plan:
             raise InvalidInput("method", method, "choose mmse, unbiased or mle")
         if tally.plan != self.id:
             raise InvalidInput("tally", tally.plan, f"it belongs to another plan than {self.id}")
+        _require_shape(self.mechanism, tally)
         known = self.reference if prior is None else Prior.of(prior)
         if len(known) != len(self.labels):
             raise InvalidInput("prior", f"{len(known)} values", f"the plan has {len(self.labels)}")
@@ -167,7 +190,7 @@ class Plan:
             values=moments.mean + self._offset(tally),
             std_error=np.sqrt(np.maximum(moments.variance, 0.0)),
             method=method,
-            assumes=ASSUMES[method],
+            assumes=moments.assumes or ASSUMES[method],
             reports=tally.reports,
             labels=SUM if isinstance(self.query, Sum) else self.labels,
             prior_check=self.mechanism.prior_check(tally.counts, P),
@@ -197,6 +220,9 @@ class Plan:
 
     def document(self) -> dict[str, Any]:
         """The plan as JSON, without its id."""
+        return self._described(doc.query_document(self.query))
+
+    def _described(self, query: dict[str, Any]) -> dict[str, Any]:
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -205,7 +231,7 @@ class Plan:
             "secret": doc.secret_document(self.secret),
             "budget": doc.budget_document(self.budget),
             "notion": doc.notion_document(self.notion),
-            "query": doc.query_document(self.query),
+            "query": query,
             "mechanism": {"kind": self.mechanism.kind, **self.mechanism.parameters()},
             "certificate": doc.certificate_document(self.certificate),
             "expected_mse": doc.real(self.expected_mse),
@@ -229,14 +255,17 @@ class Plan:
     @classmethod
     def load(cls, path: str | Path) -> Plan:
         """Read a plan from a file, proving its certificate again."""
-        return cls.from_json(Path(path).read_text(encoding="utf-8"))
+        try:
+            return cls.from_json(Path(path).read_text(encoding="utf-8"))
+        except UnicodeDecodeError as error:
+            raise PlanError("file", f"not UTF-8 text: {error}") from error
 
     @classmethod
     def from_json(cls, text: str) -> Plan:
         """Read a plan; refused, with the field, if it is unknown, inconsistent, or leaks more than it says."""
         try:
             read = json.loads(text)
-        except json.JSONDecodeError as error:
+        except (json.JSONDecodeError, RecursionError) as error:
             raise PlanError("file", f"not JSON: {error}") from error
         if not isinstance(read, dict) or read.get("format") != FORMAT:
             raise PlanError("format", f"not a plan: it should say {FORMAT!r}")
@@ -255,7 +284,8 @@ class Plan:
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><th style='text-align:left'>{k}</th><td>{v}</td></tr>" for k, v in self.summary()
+            f"<tr><th style='text-align:left'>{k}</th><td>{html.escape(v)}</td></tr>"
+            for k, v in self.summary()
         )
         return f"<table>{rows}</table>"
 
@@ -276,7 +306,7 @@ class Plan:
                 "identifies the distribution",
                 "yes" if self.identifiable else "no: estimates lean on the prior",
             ),
-            ("id", self.id if type(self.query).__name__ != "Convex" else "(cannot be saved)"),
+            ("id", "(cannot be saved)" if isinstance(self.query, Convex) else self.id),
         ]
 
 
@@ -296,8 +326,12 @@ def _sifted(
     column = reports.to_numpy() if hasattr(reports, "to_numpy") else reports
     missing = np.ma.getmaskarray(column) if isinstance(column, np.ma.MaskedArray) else None
     rows = np.asarray(column)
+    if rows.ndim == 0:
+        raise InvalidInput(
+            "reports", type(reports).__name__, "give a column of reports; of one, a list of one"
+        )
     if rows.size == 0:  # an empty list has no shape of its own: take that of the reports of nobody
-        rows = mechanism.sample(np.empty(0, dtype=np.int64), BytesSource(b""))
+        rows = _nobody(mechanism)
     chosen = np.ones(len(rows), dtype=bool)
     refused: dict[str, int] = {}
     if missing is not None:
@@ -309,6 +343,21 @@ def _sifted(
         chosen &= known
     kept = rows if chosen.all() else rows[chosen]
     return kept, chosen, {reason: n for reason, n in refused.items() if n}
+
+
+def _nobody(mechanism: Mechanism) -> npt.NDArray[Any]:
+    """The reports of nobody, in the shape that reports have."""
+    return mechanism.sample(np.empty(0, dtype=np.int64), BytesSource(b""))
+
+
+def _require_shape(mechanism: Mechanism, tally: Tally) -> None:
+    """Refuse a tally that this mechanism cannot have counted."""
+    empty = mechanism.accumulate(_nobody(mechanism))
+    counted = tally.counts.shape == empty.shape
+    if counted and isinstance(mechanism, Counted):
+        counted = int(tally.counts.sum()) == tally.reports
+    if not counted:
+        raise InvalidInput("tally", tally, "its counts are not those of this plan's reports")
 
 
 def _per_report(
@@ -362,6 +411,7 @@ def _number(read: dict[str, Any], name: str, field: str | None = None) -> float:
 
 def _proven(plan: Plan, read: dict[str, Any]) -> Plan:
     """The plan, if everything it says of itself is true."""
+    _require_consistent(plan)
     if plan.mechanism.size != len(plan.labels):
         raise PlanError(
             "mechanism", f"it is for {plan.mechanism.size} values, the plan has {len(plan.labels)}"
@@ -375,4 +425,33 @@ def _proven(plan: Plan, read: dict[str, Any]) -> Plan:
         raise PlanError("lower_bound", "it lies above the expected error")
     if doc.content_id(read) != read.get("id") or plan.id != read.get("id"):
         raise PlanError("id", "the content is not what the id says: the file was changed")
+    _require_errors(plan)
     return plan
+
+
+def _require_consistent(plan: Plan) -> None:
+    """Refuse fields that contradict each other."""
+    if isinstance(plan.query, Sum) and len(plan.query.values) != len(plan.labels):
+        raise PlanError("query", f"it has {len(plan.query.values)} values, the plan has {len(plan.labels)}")
+    if plan.method not in METHODS:
+        raise PlanError("method", f"it should be one of {', '.join(METHODS)}")
+
+
+def _require_errors(plan: Plan) -> None:
+    """Refuse errors that cannot be, and for a table under one prior those that are not so."""
+    if not 0 <= plan.expected_mse <= plan.no_report * (1 + 1e-9) + 1e-12:
+        raise PlanError(
+            "expected_mse", "it lies outside what is possible: from zero to the error without reports"
+        )
+    if not isinstance(plan.prior, Prior):
+        return
+    if not _near(plan.no_report, plan.query.no_report(plan.prior)):
+        raise PlanError("no_report", "it is not the error of the prior alone")
+    if plan.mechanism.kind == "table" and not _near(
+        plan.expected_mse, plan.query.error(plan.channel, plan.prior)
+    ):
+        raise PlanError("expected_mse", "it is not the error that the table has")
+
+
+def _near(said: float, found: float) -> bool:
+    return said == found or math.isclose(said, found, rel_tol=1e-6, abs_tol=1e-9)

@@ -24,6 +24,7 @@ from priorveil.shapes import Ball, Box, Finite, Shape
 Label = str | int
 
 _NORMALISED = 64 * np.finfo(float).eps  # how far from one the mass may be: the rounding of a division
+_LARGEST = 700.0  # levels beyond this are infinite for every purpose
 _ZERO = "a value of probability zero cannot be protected: leave it out, or smooth it (Prior.from_counts)"
 
 
@@ -606,10 +607,14 @@ class Budget:
 
 
 def _level(argument: str, value: float) -> float:
+    if isinstance(value, str | bytes | bool):
+        raise InvalidInput(argument, value, "give a number, zero or more")
     try:
         number = float(value)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidInput(argument, value, "give a number, zero or more") from error
     if math.isnan(number) or number < 0:
         raise InvalidInput(argument, value, "give a number, zero or more")
+    if _LARGEST < number < math.inf:
+        raise InvalidInput(argument, value, f"that protects nothing: give at most {_LARGEST:g}, or infinity")
     return number

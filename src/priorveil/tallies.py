@@ -111,13 +111,15 @@ class Tally:
         """
         try:
             read = json.loads(text)
-            if read["format"] != FORMAT or read["version"] != VERSION or int(read["reports"]) < 0:
+            if read["format"] != FORMAT or read["version"] != VERSION:
                 raise ValueError(f"it should be a {FORMAT} of version {VERSION}")
             counts = np.array([int(c) for c in read["counts"]], dtype=np.int64).reshape(read["shape"])
+            if int(read["reports"]) < 0 or (counts < 0).any():
+                raise ValueError("counts are zero or more")
             weighted = read.get("weighted")
             kept = weighted and Weighted(
                 np.array(weighted["weights"]), np.array(weighted["squares"]), float(weighted["offset"])
             )
             return cls(str(read["plan"]), counts, int(read["reports"]), read["refused"], kept or None)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
             raise InvalidInput("text", text, f"not a tally: {error}") from error

@@ -158,6 +158,8 @@ def posed(
             raise InvalidInput(
                 f"epsilon {side}", getattr(budget, side), "with zero no report says anything: give more"
             )
+    if budget.lo >= 1 or budget.hi <= 1:
+        raise InvalidInput("epsilon", budget, "too small to tell from zero: no report says anything")
     if not isinstance(notion, LIP) and math.isinf(min(budget.lower, budget.upper)):
         raise InvalidInput(
             "epsilon", budget, f"{type(notion).__name__} has one level: give one finite number"
