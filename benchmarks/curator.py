@@ -1,0 +1,315 @@
+"""What the curator takes in, on loopback, durable: requests and reports a second, 50th and 99th percentile.
+
+    python benchmarks/curator.py                  both stores, single reports and batches, a few seconds each
+    python benchmarks/curator.py --hold 10000000  load held: rate, memory and estimates, million by million
+
+`cpu us` is what the server's process uses for one request (PostgreSQL's own processes not included). The
+ceiling is the same server and the same route with a store that stores nothing. Load generator and server
+share this machine. PostgreSQL is started for the occasion, and left out where it is not installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import numpy as np
+
+from priorveil import Prior
+from priorveil.campaigns import Campaign, ask
+from priorveil.curator.bodies import write_packed
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "service"))
+from postgres_server import PostgresServer, free_port
+
+TOKEN = "benchmark"
+TUNED = {
+    "shared_buffers": "1GB",
+    "max_wal_size": "8GB",
+    "checkpoint_timeout": "30min",
+    "wal_compression": "on",
+}
+SERVER = """
+import asyncio, sys
+from priorveil.campaigns import Campaign
+from priorveil.curator import create_app, open_store
+from priorveil.curator.server import run
+from priorveil.curator.store import token_digest
+url, port, campaign = sys.argv[1], int(sys.argv[2]), Campaign.from_json(open(sys.argv[3]).read())
+async def prepare():
+    store = open_store(url)
+    await store.open()
+    await store.add_token(token_digest("benchmark"))
+    await store.add_campaign(campaign)
+    await store.close()
+class Nothing:
+    def __init__(self, store): self._store = store
+    def __getattr__(self, name): return getattr(self._store, name)
+    async def commit(self, groups): return 0
+if sys.argv[4] != "nothing":
+    asyncio.run(prepare())
+    run(create_app(open_store(url)), "127.0.0.1", port)
+else:
+    asyncio.run(prepare())
+    run(create_app(Nothing(open_store(url))), "127.0.0.1", port)
+"""
+
+
+class Connection(asyncio.Protocol):
+    """One keep-alive connection: sends the next request when the last was answered."""
+
+    def __init__(self, load: Load) -> None:
+        self.load = load
+        self.buffer = b""
+        self.sent = 0.0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+        self.next()
+
+    def next(self) -> None:
+        request = self.load.request()
+        if request is None:
+            self.transport.close()
+            return
+        self.sent = time.perf_counter()
+        self.transport.write(request)
+
+    def data_received(self, data: bytes) -> None:
+        self.buffer += data
+        head = self.buffer.find(b"\r\n\r\n")
+        if head < 0:
+            return
+        low = self.buffer[:head].lower()
+        at = low.index(b"content-length:") + 15
+        end = head + 4 + int(low[at : (low + b"\r\n").index(b"\r\n", at)])
+        if len(self.buffer) < end:
+            return
+        self.load.answered(self.buffer[9:12], self.buffer[head + 4 : end], time.perf_counter() - self.sent)
+        self.buffer = self.buffer[end:]
+        self.next()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.load.ended()
+
+
+class Load:
+    """Makes requests of `size` reports until time or number is used up, and keeps the score."""
+
+    def __init__(
+        self, campaign: Campaign, size: int, packed: bool, seconds: float | None, reports: int | None
+    ) -> None:
+        self.plan, self.size, self.packed = campaign.plan_for(None), size, packed
+        self.head = (
+            f"POST /v1/campaigns/{campaign.id}/reports HTTP/1.1\r\nhost: x\r\ncontent-type: "
+            f"{'application/vnd.priorveil.reports' if packed else 'application/json'}\r\ncontent-length: "
+        ).encode()
+        self.until = None if seconds is None else time.perf_counter() + seconds
+        self.left = reports
+        self.times: list[float] = []
+        self.failed = 0
+        self.open = 0
+        self.done = asyncio.Event()
+        self.values = np.random.default_rng(1).integers(0, self.plan.mechanism.outputs, 1 << 16)
+        self.at = 0
+
+    def request(self) -> bytes | None:
+        if (self.until is not None and time.perf_counter() > self.until) or (
+            self.left is not None and self.left <= 0
+        ):
+            return None
+        if self.left is not None:
+            self.left -= self.size
+        body = self.body()
+        return b"%s%d\r\n\r\n%s" % (self.head, len(body), body)
+
+    def body(self) -> bytes:
+        self.at = (self.at + self.size) % ((1 << 16) - 10_000)
+        values = self.values[self.at : self.at + self.size]
+        if self.packed:
+            return write_packed(self.plan.id, os.urandom(16 * self.size), values.astype("<i8").tobytes())
+        ids, plan = os.urandom(16 * self.size).hex(), self.plan.id
+        each = [
+            f'{{"id":"{ids[32 * i : 32 * i + 32]}","plan":"{plan}","report":{v}}}'
+            for i, v in enumerate(values.tolist())
+        ]
+        return (each[0] if self.size == 1 else f'{{"reports":[{",".join(each)}]}}').encode()
+
+    def answered(self, status: bytes, body: bytes, took: float) -> None:
+        self.times.append(took)
+        if status != b"200" or not body.endswith(b'"refused":[]}'):
+            self.failed += 1
+
+    def ended(self) -> None:
+        self.open -= 1
+        if self.open == 0:
+            self.done.set()
+
+
+async def loaded(port: int, load: Load, connections: int) -> float:
+    """Seconds that the load took."""
+    start = time.perf_counter()
+    loop = asyncio.get_running_loop()
+    load.open = connections
+    for _ in range(connections):
+        await loop.create_connection(lambda: Connection(load), "127.0.0.1", port)
+    await load.done.wait()
+    return time.perf_counter() - start
+
+
+@contextmanager
+def served(url: str, campaign: Campaign, kind: str) -> Iterator[tuple[int, int]]:
+    """A server in a process of its own: its port and process id."""
+    port = free_port()
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        file.write(campaign.to_json())
+        file.flush()
+        process = subprocess.Popen([sys.executable, "-c", SERVER, url, str(port), file.name, kind])
+        try:
+            for _ in range(200):
+                time.sleep(0.05)
+                try:
+                    if httpx.get(f"http://127.0.0.1:{port}/readyz").status_code == 200:
+                        break
+                except httpx.TransportError:
+                    continue
+            httpx.get(f"http://127.0.0.1:{port}/v1/campaigns/{campaign.id}/status").raise_for_status()
+            yield port, process.pid
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def cpu_seconds(pid: int) -> float:
+    """What a process has used of the processors: a figure that does not depend on who else is busy."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def measured(
+    port: int, pid: int, campaign: Campaign, size: int, packed: bool, seconds: float, connections: int
+) -> dict[str, float]:
+    """One row of the table."""
+
+    async def run() -> tuple[Load, float]:
+        load = Load(campaign, size, packed, seconds, None)
+        return load, await loaded(port, load, connections)
+
+    import uvloop
+
+    before = cpu_seconds(pid)
+    load, took = uvloop.run(run())
+    spent = (cpu_seconds(pid) - before) / len(load.times) * 1e6
+    p50, p99 = np.percentile(load.times, [50, 99]) * 1000
+    rate = len(load.times) / took
+    return {
+        "requests": rate,
+        "reports": rate * size,
+        "p50": float(p50),
+        "p99": float(p99),
+        "cpu": spent,
+        "failed": load.failed,
+    }
+
+
+def table(campaign: Campaign, places: dict[str, str], seconds: float, connections: int) -> None:
+    """Every store, single reports, batches in JSON and packed batches."""
+    names = ("store", "body", "requests/s", "reports/s", "p50 ms", "p99 ms", "ceiling", "cpu us", "failed")
+    print("".join(f"{name:<14}" if i < 2 else f"{name:>12}" for i, name in enumerate(names)))
+    ceilings: dict[str, float] = {}
+    for kind, url in places.items():
+        with served(url, campaign, kind) as (port, pid):
+            for name, size, packed, clients in (
+                ("single", 1, False, connections),
+                ("100, JSON", 100, False, 32),
+                ("100, packed", 100, True, 32),
+                ("1000, packed", 1000, True, 16),
+            ):
+                row = measured(port, pid, campaign, size, packed, seconds, clients)
+                share = row["requests"] / ceilings.setdefault(name, row["requests"])
+                rates = (
+                    f"{row['requests']:>12,.0f}{row['reports']:>12,.0f}{row['p50']:>12.1f}{row['p99']:>12.1f}"
+                )
+                print(
+                    f"{kind:<14}{name:<14}{rates}{share:>12.0%}{row['cpu']:>12.0f}{row['failed']:>12.0f}",
+                    flush=True,
+                )
+
+
+def resident(pid: int) -> float:
+    """Private memory of a process in MiB (pages of files are the system's to keep or drop)."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return float(next(line.split()[1] for line in lines if line.startswith("RssAnon"))) / 1024
+
+
+def hold(campaign: Campaign, kind: str, url: str, total: int) -> None:
+    """Millions of reports: rate, memory and estimate latency after each."""
+    step = 1_000_000
+    print(f"{kind}: {'reports':>12}{'reports/s':>12}{'cpu us':>9}{'MiB':>8}{'estimate ms':>13}")
+    with served(url, campaign, kind) as (port, pid):
+        estimates = f"http://127.0.0.1:{port}/v1/campaigns/{campaign.id}/estimates"
+        for done in range(step, total + 1, step):
+
+            async def run() -> float:
+                return await loaded(port, Load(campaign, 1000, True, None, step), 16)
+
+            before = cpu_seconds(pid)
+            took = asyncio.run(run())
+            spent = (cpu_seconds(pid) - before) / step * 1e6
+            answers = []
+            with httpx.Client(headers={"authorization": f"Bearer {TOKEN}"}, timeout=60, verify=False) as http:
+                for _ in range(6):  # the first one connects
+                    start = time.perf_counter()
+                    found = http.get(estimates).json()
+                    answers.append((time.perf_counter() - start) * 1000)
+            assert found["reports"] == done, (found["reports"], done)
+            rates = f"{done:>12,}{step / took:>12,.0f}{spent:>9.2f}{resident(pid):>8.0f}"
+            print(f"{'':<{len(kind) + 2}}{rates}{sorted(answers[1:])[2]:>13.1f}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seconds", type=float, default=4.0)
+    parser.add_argument("--connections", type=int, default=256)
+    parser.add_argument("--hold", type=int, default=0)
+    parser.add_argument("--stores", default="nothing,sqlite,postgres")
+    chosen = parser.parse_args()
+    campaign = ask("What kind of work do you do?", Prior([0.69, 0.11, 0.13, 0.07]))
+    with tempfile.TemporaryDirectory(prefix="priorveil-bench-") as name:
+        folder = Path(name)
+        places = {"nothing": str(folder / "nothing.db"), "sqlite": str(folder / "reports.db")}
+        server = None
+        try:
+            server = PostgresServer(**TUNED) if "postgres" in chosen.stores else None
+            if server is not None:
+                places["postgres"] = server.url("curator")
+        except BaseException as error:
+            if type(error).__name__ != "Skipped":
+                raise
+            print(error)
+        places = {kind: url for kind, url in places.items() if kind in chosen.stores.split(",")}
+        try:
+            if chosen.hold:
+                for kind, url in places.items():
+                    if kind != "nothing":
+                        hold(campaign, kind, url, chosen.hold)
+            else:
+                table(campaign, places, chosen.seconds, chosen.connections)
+        finally:
+            if server is not None:
+                server.remove()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+/** A label of an answer. */
+export type Label = string | number;
+/** A report as it is written in JSON: a whole number, or a row of bits as little-endian hexadecimal. */
+export type Report = number | string;
+/** Gives the next `count` uniform 64-bit words. */
+export type Source = (count: number) => bigint[];
+export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
+export type Document = { readonly [key: string]: Json };
+
+/** Something that must not be trusted, or cannot be done; `field` names the part of the document or the argument. */
+export class PriorveilError extends Error {
+  constructor(field: string, message: string);
+  readonly field: string;
+}
+
+/** The curator answered, and did not take the report; `reason` is its word for why. */
+export class Refused extends PriorveilError {
+  constructor(reason: string, message?: string);
+  readonly reason: string;
+}
+
+/** The report could not be delivered for now. It is kept, and sending again sends the same report. */
+export class Undelivered extends PriorveilError {
+  constructor(message: string);
+}
+
+/** The one text of a document: keys sorted by code point, no spaces. */
+export function canonical(value: Json): string;
+/** The SHA-256 of a document's canonical text, without its own `id`, in hexadecimal. */
+export function contentId(document: Document): Promise<string>;
+/** Random words from the operating system, by Web Crypto: the only source whose reports are private. */
+export function systemWords(count: number): bigint[];
+/** A source that reads given bytes once: for test vectors, never for real answers. */
+export function wordsFrom(bytes: Uint8Array): Source;
+/** A new report id: 16 random bytes, in hexadecimal. */
+export function freshId(): string;
+/** Fractions, as `[numerator, denominator]`, proven to lie below and above `e**level`; for a level of zero or more. */
+export function expBounds(level: number): [[bigint, bigint], [bigint, bigint]];
+
+/** Proven levels, in natural logarithms. */
+export interface Levels {
+  /** The larger side of local information privacy, under the prior, of what the plan protects. */
+  readonly lip: number;
+  readonly lipLower: number;
+  readonly lipUpper: number;
+  /** Local differential privacy of the value itself, whatever is known. */
+  readonly ldp: number;
+}
+
+/** A plan that was checked; made by `readPlan`. */
+export interface Plan {
+  readonly id: string;
+  readonly document: Document;
+  readonly labels: readonly Label[];
+  readonly kind: "table" | "grouped" | "arc" | "unary" | "hashing";
+  /** Random words that a report takes, whatever the value. */
+  readonly draws: number;
+  readonly levels: Levels;
+  /** Whether the whole certificate was proven again, or only the LDP level, which implies the rest. */
+  readonly proof: "budget" | "ldp";
+  /** What the certificate is about: the value itself, or a secret behind it. */
+  readonly protects: "value" | "secret";
+  /** The code of a label, or of a code where no label is a number. */
+  code(value: Label): number;
+  /** The report of one value. Leave `source` out for real answers. */
+  privatize(value: Label, source?: Source): Report;
+  /** For every value how likely it would have made this report, up to one factor common to all. */
+  likelihoods(report: Report): number[];
+  /** Whether this plan can have made a report. */
+  accepts(report: unknown): boolean;
+}
+
+/** A question with a checked plan for each cohort; made by `readCampaign`. */
+export interface Campaign {
+  readonly id: string;
+  readonly document: Document;
+  readonly question: string;
+  readonly labels: readonly Label[];
+  readonly contact: string;
+  readonly smallestCount: number;
+  readonly opens: Date | null;
+  readonly closes: Date | null;
+  readonly cohorts: readonly string[];
+  readonly plans: { readonly [cohort: string]: Plan };
+  /** By this clock. */
+  state(now?: Date): "not yet open" | "open" | "closed";
+  /** The plan of a cohort; the name may be left out where there is only one. */
+  planFor(cohort?: string): Plan;
+}
+
+/** Read a plan from its document or text: check its id, prove its certificate again, or refuse it with the field. */
+export function readPlan(given: string | Document, expected?: { id?: string }): Promise<Plan>;
+/** Read a campaign from its document or text: check its id and every plan in it, or refuse it with the field. */
+export function readCampaign(given: string | Document, expected?: { id?: string }): Promise<Campaign>;
+
+/** Exactly what leaves the device. */
+export interface Leaving {
+  readonly id: string;
+  readonly plan: string;
+  readonly report: Report;
+}
+
+export interface ClientOptions {
+  fetch?: typeof globalThis.fetch;
+  storage?: Pick<Storage, "getItem" | "setItem">;
+  wait?: (seconds: number) => Promise<void>;
+}
+
+/** Answers one campaign, once; `url` is the campaign's address. */
+export class Client {
+  constructor(url: string | URL, options?: ClientOptions);
+  readonly url: string;
+  /** The campaign, fetched once and checked: also that it is the one named by the address. */
+  campaign(): Promise<Campaign>;
+  /** What is remembered: the report, and whether it was delivered; or null. */
+  remembered(): Promise<(Leaving & { readonly delivered: boolean }) | null>;
+  /** What sending this answer would send. Nothing leaves and nothing is stored yet. */
+  prepare(value: Label, cohort?: string): Promise<Leaving>;
+  /** Perturb the value here, remember the report, and send it. */
+  answer(value: Label, cohort?: string): Promise<{ report: Leaving; replayed: boolean }>;
+  /** Send the remembered report, if there is one and it was not delivered; true if nothing is left to send. */
+  deliver(): Promise<boolean>;
+}

@@ -1,0 +1,984 @@
+/**
+ * priorveil: answer a campaign without giving the answer away. For browsers and Node, with no dependencies.
+ *
+ * A plan is a public document with integers wherever a sampler or a certificate looks. This module checks that it is what its
+ * id says, proves its certificate again in exact arithmetic, and samples exactly the law that was proven, from the same
+ * 64-bit words in the same order as the Python package: the same plan, bytes and value give the same report.
+ */
+
+const TOTAL_BITS = 62n;
+const TOTAL = 1n << TOTAL_BITS; // what every row of a table adds up to
+const WORD = 1n << 64n; // how many words there are
+const MASK = WORD - 1n;
+const LARGEST_REPORT = 1n << 53n; // whole numbers from here on would be rounded
+
+/** Something that must not be trusted, or cannot be done; `field` names the part of the document or the argument. */
+export class PriorveilError extends Error {
+  constructor(field, message) {
+    super(`${field}: ${message}`);
+    this.name = "PriorveilError";
+    this.field = field;
+  }
+}
+
+/** The curator answered, and did not take the report; `reason` is its word for why. */
+export class Refused extends PriorveilError {
+  constructor(reason, message = reason) {
+    super("report", message);
+    this.name = "Refused";
+    this.reason = reason;
+  }
+}
+
+/** The report could not be delivered for now. It is kept, and sending again sends the same report. */
+export class Undelivered extends PriorveilError {
+  constructor(message) {
+    super("network", message);
+    this.name = "Undelivered";
+  }
+}
+
+function need(holds, field, message) {
+  if (!holds) throw new PriorveilError(field, message);
+}
+
+// -- documents -----------------------------------------------------------------------------------------------------
+
+/**
+ * The one text of a document: keys sorted by code point, no spaces. Numbers are whole and below 2**53; longer ones
+ * and real ones are strings in every document.
+ */
+export function canonical(value) {
+  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
+  if (value !== null && typeof value === "object") {
+    const members = Object.keys(value).sort(byCodePoint);
+    return `{${members.map((key) => `${quoted(key)}:${canonical(value[key])}`).join(",")}}`;
+  }
+  if (typeof value === "string") return quoted(value);
+  if (typeof value === "number") {
+    need(Number.isSafeInteger(value), "document", "numbers should be whole and below 2**53");
+    return String(value);
+  }
+  need(value === null || typeof value === "boolean", "document", `a ${typeof value} is not JSON`);
+  return String(value);
+}
+
+function quoted(text) {
+  need(!/\p{Surrogate}/u.test(text), "document", "half a surrogate pair is not text");
+  return JSON.stringify(text);
+}
+
+/** Python sorts strings by code point; JavaScript's own order, by UTF-16 unit, differs beyond U+FFFF. */
+function byCodePoint(a, b) {
+  const [left, right] = [Array.from(a), Array.from(b)];
+  for (let i = 0; i < Math.min(left.length, right.length); i += 1) {
+    const apart = left[i].codePointAt(0) - right[i].codePointAt(0);
+    if (apart !== 0) return apart;
+  }
+  return left.length - right.length;
+}
+
+/** The SHA-256 of a document's canonical text, without its own `id`, in hexadecimal. */
+export async function contentId(document) {
+  need(globalThis.crypto?.subtle, "crypto", "Web Crypto is missing: serve the page over HTTPS");
+  const { id: _, ...content } = document;
+  const digest = await globalThis.crypto.subtle.digest("SHA-256", new TextEncoder().encode(canonical(content)));
+  return hex(new Uint8Array(digest));
+}
+
+function hex(bytes) {
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+async function checkId(document, expected) {
+  const found = await contentId(document);
+  need(document.id === found, "id", "the content is not what the id says: it was changed");
+  need(expected === undefined || expected === found, "id", "this is another document than the one asked for");
+  return found;
+}
+
+function whole(text, field) {
+  const good = typeof text === "string" ? /^-?(0|[1-9][0-9]*)$/.test(text) : Number.isSafeInteger(text);
+  need(good, field, "should be a whole number");
+  return BigInt(text);
+}
+
+function wholes(list, field) {
+  need(Array.isArray(list) && list.length > 0, field, "should be a list of whole numbers");
+  return list.map((text) => whole(text, field));
+}
+
+function real(text, field) {
+  const value = text === "inf" ? Infinity : Number(text);
+  need(
+    typeof text === "string" && text.trim() !== "" && value >= 0,
+    field,
+    "should be a number, zero or more, as text",
+  );
+  return value;
+}
+
+// -- randomness ----------------------------------------------------------------------------------------------------
+
+/** Random words from the operating system, by Web Crypto: the only source whose reports are private. */
+export function systemWords(count) {
+  const bytes = new Uint8Array(8 * count);
+  for (let start = 0; start < bytes.length; start += 65536) {
+    globalThis.crypto.getRandomValues(bytes.subarray(start, start + 65536));
+  }
+  return littleEndian(bytes);
+}
+
+/** A source that reads given bytes once from front to back: for test vectors, never for real answers. */
+export function wordsFrom(bytes) {
+  let used = 0;
+  return (count) => {
+    need(used + 8 * count <= bytes.length, "bytes", "used up: eight are needed for every word");
+    used += 8 * count;
+    return littleEndian(bytes.subarray(used - 8 * count, used));
+  };
+}
+
+function littleEndian(bytes) {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  return Array.from({ length: bytes.length / 8 }, (_, i) => view.getBigUint64(8 * i, true));
+}
+
+/** A new report id: 16 random bytes, in hexadecimal. */
+export function freshId() {
+  return hex(globalThis.crypto.getRandomValues(new Uint8Array(16)));
+}
+
+// -- exact numbers: a fraction is [numerator, denominator], the denominator above zero ------------------------------------
+
+const ONE = [1n, 1n];
+const PLACES = 320n; // binary places of an enclosure of e**level
+const MOST_LEVEL = 1000; // larger levels are held against this one, which is stricter
+
+const sum = (list) => list.reduce((a, b) => a + b, 0n);
+const ceil = (a, b) => (a + b - 1n) / b;
+const less = (a, b) => a[0] * b[1] < b[0] * a[1];
+const least = (list) => list.reduce((a, b) => (less(b, a) ? b : a));
+const most = (list) => list.reduce((a, b) => (less(a, b) ? b : a));
+const smallest = (list) => list.reduce((a, b) => (b < a ? b : a));
+const largest = (list) => list.reduce((a, b) => (a < b ? b : a));
+
+/** A float as the fraction it is. */
+function exactly(value) {
+  let [scaled, denominator] = [value, 1n];
+  while (!Number.isInteger(scaled)) [scaled, denominator] = [scaled * 2, denominator * 2n];
+  return [BigInt(scaled), denominator];
+}
+
+/** Fractions proven to lie below and above `e**level`, for a level of zero or more. */
+export function expBounds(level) {
+  if (level === 0) return [ONE, ONE];
+  const [n, d] = exactly(Math.min(level, MOST_LEVEL));
+  const halvings = BigInt(n / d).toString(2).length + 8;
+  const low = (n << PLACES) / (d << BigInt(halvings));
+  let [below, above] = [series(low, 0n), series(low + 1n, 1n)];
+  for (let i = 0; i < halvings; i += 1) {
+    [below, above] = [(below * below) >> PLACES, ((above * above) >> PLACES) + 1n];
+  }
+  return [
+    [below, 1n << PLACES],
+    [above, 1n << PLACES],
+  ];
+}
+
+/** `e**t` in fixed point for small `t`: every term rounded down, or with `up` one unit more and two for the rest. */
+function series(t, up) {
+  let [total, term] = [0n, 1n << PLACES];
+  for (let i = 1n; term > 1n; i += 1n) {
+    total += term;
+    term = ((term * t) >> PLACES) / i + up;
+  }
+  return total + 3n * up;
+}
+
+const atMostExp = (ratio, level) => level === Infinity || (ratio !== null && !less(expBounds(level)[0], ratio));
+const atLeastExpOfMinus = (ratio, level) =>
+  level === Infinity || (ratio[0] > 0n && atMostExp([ratio[1], ratio[0]], level));
+
+// -- mechanisms: each samples one value, scores a report, and states the exact extremes of its law ------------------------
+
+/** One row of integer weights per value; one word per report, its upper 62 bits are the draw. */
+class Table {
+  constructor({ bits, weights }) {
+    need(bits === Number(TOTAL_BITS), "mechanism.bits", `rows add up to 2**${TOTAL_BITS}`);
+    need(Array.isArray(weights) && weights.length > 0, "mechanism.weights", "should be a matrix");
+    this.weights = weights.map((row) => wholes(row, "mechanism.weights"));
+    this.outputs = this.weights[0].length;
+    const good = (row) => row.length === this.outputs && row.every((w) => w >= 0n) && sum(row) === TOTAL;
+    need(this.weights.every(good), "mechanism.weights", `rows should add up to 2**${TOTAL_BITS}`);
+    need(
+      transposed(this.weights).every((c) => sum(c) > 0n),
+      "mechanism.weights",
+      "an output never happens",
+    );
+    this.size = this.weights.length;
+    this.draws = 1;
+  }
+
+  sample(code, [word]) {
+    return scan(this.weights[code], word);
+  }
+
+  likelihoods(report) {
+    return this.weights.map((row) => Number(row[report]) / Number(TOTAL));
+  }
+
+  lifts(priors, secret) {
+    return tableLifts(this.weights, priors, secret);
+  }
+}
+
+/** A table whose rows are shared: value `x` is reported by row `rows[x]`. */
+class Grouped {
+  constructor(parameters) {
+    this.table = new Table(parameters);
+    this.rows = parameters.rows;
+    const used = Array.isArray(this.rows) && new Set(this.rows);
+    const good =
+      used && used.size === this.table.size && this.rows.every((g) => Number.isInteger(g) && g >= 0 && g < used.size);
+    need(good, "mechanism.rows", "should use every row of the table, and no other");
+    this.size = this.rows.length;
+    this.outputs = this.table.outputs;
+    this.draws = 1;
+  }
+
+  sample(code, words) {
+    return this.table.sample(this.rows[code], words);
+  }
+
+  likelihoods(report) {
+    const each = this.table.likelihoods(report);
+    return this.rows.map((group) => each[group]);
+  }
+
+  lifts(priors, secret) {
+    need(secret === null, "mechanism", "groups are proven for the value itself");
+    return this.table.lifts(
+      priors.map((prior) => massOf(this.rows, prior, this.table.size)),
+      null,
+    );
+  }
+}
+
+/** The mass of every group: `groups[x]` is the group of value `x`. */
+function massOf(groups, weights, count) {
+  const masses = Array(count).fill(0n);
+  groups.forEach((group, x) => {
+    masses[group] += weights[x];
+  });
+  return masses;
+}
+
+/** The number of partial sums of a row that are at most the draw. */
+function scan(row, word) {
+  const draw = word >> (64n - TOTAL_BITS);
+  let [partial, report] = [0n, 0];
+  for (const weight of row) {
+    partial += weight;
+    report += partial <= draw ? 1 : 0;
+  }
+  return report;
+}
+
+const transposed = (rows) => rows[0].map((_, y) => rows.map((row) => row[y]));
+const dot = (a, b) => a.reduce((total, value, i) => total + value * b[i], 0n);
+
+/** The exact extremes of a table: the lift of the secret (without one, of the value itself), and the ratio in a column. */
+function tableLifts(rows, priors, secret) {
+  const found = { lowest: ONE, highest: ONE, ldp: ONE };
+  for (const column of transposed(rows)) {
+    const chances = secret ? secret.map((t) => [dot(t, column), sum(t)]) : column.map((w) => [w, 1n]);
+    const [bottom, top] = [least(chances), most(chances)];
+    for (const prior of priors) {
+      const mean = [dot(prior, column), sum(prior)];
+      found.lowest = least([found.lowest, over(bottom, mean)]);
+      found.highest = most([found.highest, over(top, mean)]);
+    }
+    found.ldp = widest(found.ldp, largest(column), smallest(column));
+  }
+  return found;
+}
+
+const over = (a, b) => [a[0] * b[1], a[1] * b[0]];
+const widest = (ratio, top, bottom) => (ratio === null || bottom === 0n ? null : most([ratio, [top, bottom]]));
+
+/**
+ * Segments of a line, the last of them bent into a circle. Three words: the coin, the place and the shift; see the
+ * Python module `priorveil.mechanisms.arc_line`, which describes the sampler, and `arc_bounds`, which proves it.
+ */
+class Arc {
+  constructor(parameters) {
+    for (const name of ["start", "window", "keep"]) this[name] = whole(parameters[name], `mechanism.${name}`);
+    this.lengths = wholes(parameters.lengths, "mechanism.lengths");
+    this.order = parameters.order;
+    this.heavy = parameters.heavy;
+    this.bits = BigInt(whole(parameters.bits, "mechanism.bits"));
+    this.size = this.lengths.length;
+    this.draws = 3;
+    this.#check();
+    this.outputs = this.heavy + Number(this.circumference);
+  }
+
+  #check() {
+    const { order, heavy, size, lengths } = this;
+    const field = (name) => `mechanism.${name}`;
+    need(this.bits > 0n && this.bits <= 52n, field("bits"), "the line has at most 2**52 places");
+    this.places = 1n << this.bits;
+    need(lengths.every((n) => n >= 1n) && sum(lengths) === this.places, field("lengths"), "should fill the line");
+    const permutation = Array.isArray(order) && order.length === size && new Set(order).size === size;
+    need(
+      permutation && order.every((x) => Number.isInteger(x) && x >= 0 && x < size),
+      field("order"),
+      "should be a permutation",
+    );
+    need(
+      Number.isInteger(heavy) && heavy >= 0 && heavy <= size,
+      field("heavy"),
+      "should be at most the number of values",
+    );
+    this.edges = [0n];
+    for (const x of order) this.edges.push(this.edges.at(-1) + lengths[x]);
+    this.starts = Array(size);
+    order.forEach((x, rank) => {
+      this.starts[x] = this.edges[rank];
+    });
+    const lends = heavy > 0 && heavy < size && this.edges[heavy - 1] < this.start && this.start < this.edges[heavy];
+    need(
+      this.start === this.edges[heavy] || lends,
+      field("start"),
+      "the circle begins in or after the last heavy segment",
+    );
+    this.circumference = this.places - this.start;
+    const fits =
+      this.circumference === 0n ? this.window === 0n : this.window >= 1n && this.window <= this.circumference;
+    need(fits, field("window"), "should fit the circle");
+    need(this.keep >= 0n && this.keep < WORD, field("keep"), "should be below 2**64");
+    need(BigInt(heavy) + this.circumference < LARGEST_REPORT, field("heavy"), "reports must stay below 2**53");
+  }
+
+  sample(code, [coin, place, shift]) {
+    const told = this.starts[code] + ((place * this.lengths[code]) >> 64n);
+    const fresh = place >> (64n - this.bits);
+    const t = coin < this.keep ? told : fresh;
+    let moved = t - this.start - ((shift * this.window) >> 64n);
+    if (moved < 0n) moved += this.circumference;
+    return t < this.start ? this.#owner(t) : this.heavy + Number(moved);
+  }
+
+  #owner(t) {
+    return this.edges.slice(1, this.heavy).filter((edge) => edge <= t).length;
+  }
+
+  /** How many places an owned output has: all of its segment, unless the last one lends. */
+  #ownPlaces(rank) {
+    return (rank === this.heavy - 1 ? this.start : this.edges[rank + 1]) - this.edges[rank];
+  }
+
+  likelihoods(report) {
+    const [keep, places] = [Number(this.keep) / Number(WORD), Number(this.places)];
+    const owned = report < this.heavy;
+    const size = owned ? Number(this.#ownPlaces(report)) : 1;
+    return this.lengths.map((length, x) => {
+      const told = owned ? (x === this.order[report] ? size / Number(length) : 0) : this.#told(x, report);
+      return ((1 - keep) * size) / places + keep * told;
+    });
+  }
+
+  /** The chance that value `x`, told, ends on this place of the circle: its places within the window, over both. */
+  #told(x, report) {
+    const [from, length] = [BigInt(report - this.heavy), this.lengths[x]];
+    const [first, last] = [largest([this.starts[x] - this.start, 0n]), this.starts[x] + length - this.start];
+    let inside = overlap(from, from + this.window, first, last);
+    inside += overlap(from - this.circumference, from - this.circumference + this.window, first, last);
+    return Number(inside) / (Number(length) * Number(this.window));
+  }
+
+  lifts([prior, ...others], secret) {
+    need(others.length === 0 && secret === null, "mechanism", "arcs are proven for one prior and the value itself");
+    const { boost, low, high } = this.#terms(prior);
+    const [used, fresh] = [this.keep, WORD - this.keep];
+    const one = 1n << ARC_PLACES;
+    const ceilings = boost.map((top, i) => ceil((fresh * one + used * top) << ARC_PLACES, fresh * one + used * low[i]));
+    const ldp = [fresh * one + used * largest(boost), fresh * one];
+    return { lowest: [fresh * one, fresh * one + used * largest(high)], highest: [largest(ceilings), one], ldp };
+  }
+
+  /** Bounds of the largest and of the mean chance of each owned output and of the circle, in units of its size. */
+  #terms(prior) {
+    const n = this.order.map((x) => prior[x]);
+    const [total, M] = [sum(n), this.places];
+    const owned = this.order.slice(0, this.heavy).map((_, rank) => this.#ownTerms(rank, n[rank], total));
+    const terms = this.circumference === 0n ? owned : [...owned, this.#circleTerms(n, total, M)];
+    return { boost: terms.map((t) => t.boost), low: terms.map((t) => t.low), high: terms.map((t) => t.high) };
+  }
+
+  #ownTerms(rank, weight, total) {
+    const size = this.#ownPlaces(rank);
+    const own = ceil(size * WORD, this.edges[rank + 1] - this.edges[rank]);
+    const top = own * (this.places << ARC_PLACES);
+    const [mean, scale] = [top * weight, size * WORD * total];
+    return { boost: ceil(top, size * WORD), low: mean / scale, high: ceil(mean, scale) };
+  }
+
+  #circleTerms(n, total, M) {
+    const first = this.heavy - (this.start < this.edges[this.heavy] ? 1 : 0);
+    const before = [0n];
+    for (const weight of n) before.push(before.at(-1) + weight);
+    const drift = before.map((b, i) => b * M - this.edges[i] * total).slice(first);
+    // All over M * total * WORD: the window's share, and how far the mass of any window can be from it.
+    const scale = M * total * WORD;
+    const share = this.window * total * WORD;
+    const slack = 2n * ((largest(drift) - smallest(drift)) * WORD + M * total);
+    const [down, up] = [largest([share - slack, 0n]), smallest([share + slack, scale])];
+    const [floor, roof] = [(WORD / this.window) * M, ceil(WORD, this.window) * M];
+    return {
+      boost: ceil(roof << ARC_PLACES, WORD),
+      low: ((floor * down) << ARC_PLACES) / (WORD * scale),
+      high: ceil((roof * up) << ARC_PLACES, WORD * scale),
+    };
+  }
+}
+
+const ARC_PLACES = 128n;
+
+function overlap(from, to, first, last) {
+  const inside = smallest([to, last]) - largest([from, first]);
+  return inside > 0n ? inside : 0n;
+}
+
+/** A row of bits, one of them set, each flipped at random: `noise_bits` words for every 64 bits, then one. */
+class Unary {
+  constructor({ masses, noise, noise_bits: noiseBits, drop }) {
+    const listed = wholes(masses, "mechanism.masses");
+    need(
+      listed.length > 1 && listed.every((m) => m >= 1n) && sum(listed) <= TOTAL,
+      "mechanism.masses",
+      "should be positive",
+    );
+    need(Number.isInteger(noiseBits) && noiseBits >= 1 && noiseBits <= 62, "mechanism.noise_bits", "should be 1 to 62");
+    this.noise = whole(noise, "mechanism.noise");
+    need(this.noise > 0n && this.noise < 1n << BigInt(noiseBits), "mechanism.noise", "should be below 2**noise_bits");
+    this.drop = whole(drop, "mechanism.drop");
+    need(this.drop > 0n && this.drop < TOTAL, "mechanism.drop", "should be below 2**62");
+    this.noiseBits = noiseBits;
+    this.size = listed.length;
+    this.width = Math.ceil(this.size / 64);
+    this.draws = this.width * noiseBits + 1;
+    this.odds = [((1n << BigInt(noiseBits)) - this.noise) * (TOTAL - this.drop), this.noise * this.drop];
+    need(!less(this.odds, ONE), "mechanism.drop", "a set bit must favour its value");
+  }
+
+  /** The words of the report as little-endian hexadecimal. */
+  sample(code, words) {
+    let bits = 0n;
+    for (let block = 0; block < this.width; block += 1) {
+      bits |= this.#mixed(words.slice(block * this.noiseBits, (block + 1) * this.noiseBits)) << BigInt(64 * block);
+    }
+    bits &= (1n << BigInt(this.size)) - 1n;
+    const kept = words.at(-1) >> 2n < TOTAL - this.drop ? 1n : 0n;
+    const place = BigInt(code);
+    bits = (bits & ~(1n << place)) | (kept << place);
+    return hex(Uint8Array.from({ length: 8 * this.width }, (_, i) => Number((bits >> BigInt(8 * i)) & 255n)));
+  }
+
+  #mixed(levels) {
+    return levels.reduce((bits, word, level) => ((this.noise >> BigInt(level)) & 1n ? bits | word : bits & word), 0n);
+  }
+
+  likelihoods(report) {
+    const odds = Number(this.odds[0]) / Number(this.odds[1]);
+    const byte = (i) => parseInt(report.slice(2 * i, 2 * i + 2), 16);
+    return Array.from({ length: this.size }, (_, x) => ((byte(x >> 3) >> (x & 7)) & 1 ? odds : 1));
+  }
+
+  lifts(priors, secret) {
+    need(secret === null, "mechanism", "unary encoding is proven for the value itself");
+    const [R, D] = this.odds;
+    const [p, total] = least(priors.map((prior) => [smallest(prior), sum(prior)]));
+    const shift = (R - D) * p; // over D * total
+    return { lowest: [D * total, R * total - shift], highest: [R * total, D * total + shift], ldp: this.odds };
+  }
+}
+
+/** A public pool of hash functions: two words, the first picks the seed, the second goes to the table of its groups. */
+class PooledHash {
+  constructor({ weights, seeds, groups, fresh }) {
+    this.weights = wholes(weights, "mechanism.weights");
+    need(
+      this.weights.every((w) => w >= 1n),
+      "mechanism.weights",
+      "should be positive",
+    );
+    this.seeds = wholes(seeds, "mechanism.seeds");
+    const count = this.seeds.length;
+    need((count & (count - 1)) === 0, "mechanism.seeds", "should be a power of two of them");
+    need(
+      this.seeds.every((s) => s >= 0n && s < WORD),
+      "mechanism.seeds",
+      "should be below 2**64",
+    );
+    this.#checkGroups(groups, count);
+    this.fresh = whole(fresh, "mechanism.fresh");
+    need(this.fresh >= 0n && this.fresh < TOTAL, "mechanism.fresh", "should be below 2**62");
+    this.size = this.weights.length;
+    this.reported = groups.flat().reduce((a, b) => Math.max(a, b)) + 1;
+    this.outputs = count * this.reported;
+    this.draws = 2;
+  }
+
+  #checkGroups(groups, count) {
+    need(Array.isArray(groups) && groups.length === count, "mechanism.groups", "should have a row for each seed");
+    this.bins = groups[0]?.length;
+    const good = (row) =>
+      Array.isArray(row) &&
+      row.length === this.bins &&
+      row.every((g) => Number.isInteger(g) && g >= 0 && g < this.bins);
+    need(this.bins > 0 && groups.every(good), "mechanism.groups", "should be rows of whole numbers");
+    this.groups = groups;
+  }
+
+  /** The group of every value under a seed. */
+  #assigned(index) {
+    const [a, b] = coefficients(this.seeds[index]);
+    return this.weights.map((_, x) => this.groups[index][hashed(a, b, x, this.bins)]);
+  }
+
+  /** The truth, or with probability `fresh / 2**62` a draw from the prior: the row of a group under a seed. */
+  #table(assigned) {
+    const masses = massOf(assigned, this.weights, this.reported);
+    const total = sum(masses);
+    const common = masses.map((mass) => (this.fresh * mass) / total);
+    const rest = TOTAL - sum(common);
+    return common.map((_, b) => common.map((w, y) => (b === y ? w + rest : w)));
+  }
+
+  sample(code, [pick, word]) {
+    const index = Number(pick & BigInt(this.seeds.length - 1));
+    const assigned = this.#assigned(index);
+    return index * this.reported + scan(this.#table(assigned)[assigned[code]], word);
+  }
+
+  likelihoods(report) {
+    const index = Math.floor(report / this.reported);
+    const assigned = this.#assigned(index);
+    const table = this.#table(assigned);
+    return assigned.map((group) => Number(table[group][report % this.reported]) / Number(TOTAL) / this.seeds.length);
+  }
+
+  lifts([prior, ...others], secret) {
+    need(others.length === 0 && secret === null, "mechanism", "hashing is proven for one prior and the value itself");
+    const found = this.seeds.map((_, index) => this.#seedLifts(index, prior));
+    const ratios = found.map((f) => f.ldp);
+    const ldp = ratios.includes(null) ? null : most(ratios);
+    return { lowest: least(found.map((f) => f.lowest)), highest: most(found.map((f) => f.highest)), ldp };
+  }
+
+  /** The seed is public, so each is a channel of its own, on the groups that hold some value. */
+  #seedLifts(index, prior) {
+    const assigned = this.#assigned(index);
+    const masses = massOf(assigned, prior, this.reported);
+    const filled = masses.map((_, g) => g).filter((g) => masses[g] > 0n);
+    const table = this.#table(assigned);
+    const rows = filled.map((g) => table[g]);
+    const columns = transposed(rows).filter((column) => sum(column) > 0n);
+    return tableLifts(transposed(columns), [filled.map((g) => masses[g])], null);
+  }
+}
+
+/** Stafford's thirteenth variant of the SplitMix64 finaliser. */
+function mix(word) {
+  let z = ((word ^ (word >> 30n)) * 0xbf58476d1ce4e5b9n) & MASK;
+  z = ((z ^ (z >> 27n)) * 0x94d049bb133111ebn) & MASK;
+  return z ^ (z >> 31n);
+}
+
+function coefficients(seed) {
+  const step = 0x9e3779b97f4a7c15n;
+  const first = (seed + step) & MASK;
+  return [mix(first), mix((first + step) & MASK)];
+}
+
+const hashed = (a, b, x, bins) => Number(((((a * BigInt(x) + b) & MASK) >> 32n) * BigInt(bins)) >> 32n);
+
+const MECHANISMS = { table: Table, grouped: Grouped, arc: Arc, unary: Unary, hashing: PooledHash };
+
+// -- plans ---------------------------------------------------------------------------------------------------------
+
+/**
+ * A plan that was checked. Made by `readPlan` only.
+ *
+ * `levels` are the proven ones, in natural logarithms: `lip` of what `protects` names ("value" or "secret") under the prior, and
+ * `ldp` of the value itself whatever is known. `proof` is "budget" where the whole certificate was proven again, and "ldp"
+ * where only that level could be; `lip` is then `ldp`, which implies it.
+ */
+class Plan {
+  #mechanism;
+
+  constructor(document, mechanism, proven) {
+    this.#mechanism = mechanism;
+    this.document = document;
+    this.id = document.id;
+    this.labels = document.labels;
+    this.kind = document.mechanism.kind;
+    this.draws = mechanism.draws;
+    this.protects = document.secret === null ? "value" : "secret";
+    Object.assign(this, proven);
+    Object.freeze(this);
+  }
+
+  /** The code of a label, or of a code where no label is a number. */
+  code(value) {
+    const coded = typeof value === "number" && !this.labels.some((label) => typeof label === "number");
+    const code =
+      coded && value >= 0 && value < this.labels.length && Number.isInteger(value) ? value : this.labels.indexOf(value);
+    need(code >= 0, "value", "not one of this plan's labels"); // the value itself stays out of messages
+    return code;
+  }
+
+  /** The report of one value as it is written in JSON. `source(count)` gives words; leave it out for real answers. */
+  privatize(value, source = systemWords) {
+    return this.#mechanism.sample(this.code(value), source(this.draws));
+  }
+
+  /** For every value how likely it would have made this report, up to one factor common to all. */
+  likelihoods(report) {
+    need(this.accepts(report), "report", "this plan cannot have made it");
+    return this.#mechanism.likelihoods(report);
+  }
+
+  /** Whether this plan can have made a report. */
+  accepts(report) {
+    const { outputs, width, size } = this.#mechanism;
+    if (width === undefined) return Number.isSafeInteger(report) && report >= 0 && report < outputs;
+    if (typeof report !== "string" || report.length !== 16 * width || !/^[0-9a-f]+$/.test(report)) return false;
+    const bits = report.match(/../g).reduceRight((total, byte) => (total << 8n) | BigInt(`0x${byte}`), 0n);
+    return bits >> BigInt(size) === 0n;
+  }
+}
+
+/** Read a plan from its document or text: check its id, prove its certificate again, or refuse it with the field. */
+export async function readPlan(given, { id } = {}) {
+  const document = frozen(parsed(given));
+  need(document.format === "priorveil-plan", "format", "not a plan");
+  need(document.version === 1, "version", "not known here; this client reads 1");
+  checkLabels(document.labels);
+  await checkId(document, id);
+  const made = MECHANISMS[Object.hasOwn(MECHANISMS, document.mechanism?.kind) ? document.mechanism.kind : ""];
+  need(made, "mechanism", "of an unknown kind");
+  const mechanism = new made(document.mechanism);
+  need(mechanism.size === document.labels.length, "mechanism", "for another number of values than the plan has");
+  return new Plan(document, mechanism, certified(document, mechanism));
+}
+
+function checkLabels(labels) {
+  const good = Array.isArray(labels) && labels.length > 0 && new Set(labels).size === labels.length;
+  need(
+    good && labels.every((l) => typeof l === "string" || Number.isSafeInteger(l)),
+    "labels",
+    "should be different names",
+  );
+}
+
+function parsed(given) {
+  let document = given;
+  if (typeof given === "string") {
+    try {
+      document = JSON.parse(given);
+    } catch {
+      throw new PriorveilError("file", "not JSON");
+    }
+  }
+  need(document !== null && typeof document === "object" && !Array.isArray(document), "file", "not a document");
+  return document;
+}
+
+/** A copy that nobody can change after it was checked. */
+function frozen(value) {
+  if (value === null || typeof value !== "object") return value;
+  const copy = Array.isArray(value)
+    ? value.map(frozen)
+    : Object.fromEntries(Object.entries(value).map(([k, v]) => [k, frozen(v)]));
+  return Object.freeze(copy);
+}
+
+/** The levels that could be proven: all that the certificate states, or LDP alone; an error if either is broken. */
+function certified(document, mechanism) {
+  const { budget, certificate } = document;
+  const [lower, upper] = ["lower", "upper"].map((side) => real(budget?.[side], `budget.${side}`));
+  const stated = (name) => real(certificate?.[name], `certificate.${name}`);
+  const [lipLower, lipUpper, ldp] = ["lip_lower", "lip_upper", "ldp"].map(stated);
+  const priors = members(document);
+  const notion = document.notion?.name;
+  const whole = priors !== null && (notion === "LIP" || notion === "LDP");
+  const found = mechanism.lifts(priors ?? [Array(mechanism.size).fill(1n)], whole ? secretRows(document) : null);
+  const broken = "the mechanism leaks more than it says: do not run it";
+  need(atMostExp(found.ldp, ldp), "certificate.ldp", broken);
+  if (!whole) {
+    need(ldp < Infinity, "certificate", "this client cannot prove what it states; use the Python client");
+    return { levels: { lip: ldp, lipLower: ldp, lipUpper: ldp, ldp }, proof: "ldp" };
+  }
+  need(atLeastExpOfMinus(found.lowest, lipLower) && atMostExp(found.highest, lipUpper), "certificate", broken);
+  const kept =
+    notion === "LDP"
+      ? atMostExp(found.ldp, Math.min(lower, upper))
+      : atLeastExpOfMinus(found.lowest, lower) && atMostExp(found.highest, upper);
+  need(kept, "certificate", "the mechanism leaks more than its budget: do not run it");
+  return { levels: { lip: Math.max(lipLower, lipUpper), lipLower, lipUpper, ldp }, proof: "budget" };
+}
+
+/** The priors that the certificate is about, where they can be listed; else null. */
+function members({ prior, labels }) {
+  const lists = { fixed: [prior?.weights], finite: prior?.members }[prior?.kind];
+  need(lists !== undefined || ["interval", "ball"].includes(prior?.kind), "prior", "of an unknown kind");
+  if (lists === undefined) return null;
+  need(Array.isArray(lists) && lists.length > 0, "prior", "should have a member");
+  const weights = lists.map((list) => wholes(list, "prior.weights"));
+  need(
+    weights.every((w) => w.length === labels.length && w.every((n) => n >= 1n)),
+    "prior.weights",
+    "should be positive",
+  );
+  return weights;
+}
+
+/** The rows of all scenarios as integers over one power of two each; null where the value itself is the secret. */
+function secretRows({ secret, labels }) {
+  if (secret === null) return null;
+  need(Array.isArray(secret) && secret.length > 0, "secret", "should be a list of scenarios");
+  return secret.flatMap(({ rows }) => {
+    need(Array.isArray(rows) && rows.length > 0, "secret.rows", "should be a matrix");
+    return rows.map((row) => integerRow(row, labels.length));
+  });
+}
+
+function integerRow(row, size) {
+  need(Array.isArray(row) && row.length === size, "secret.rows", "should have a number for each value");
+  const fractions = row.map((text) => exactly(real(text, "secret.rows")));
+  const common = largest(fractions.map(([, d]) => d)); // powers of two
+  const integers = fractions.map(([n, d]) => n * (common / d));
+  need(sum(integers) > 0n, "secret.rows", "should not be all zero");
+  return integers;
+}
+
+// -- campaigns -----------------------------------------------------------------------------------------------------
+
+/** A question with a checked plan for each cohort. Made by `readCampaign` only. */
+class Campaign {
+  constructor(document, plans) {
+    this.document = document;
+    this.plans = plans;
+    for (const name of ["id", "question", "labels", "contact"]) this[name] = document[name];
+    this.smallestCount = document.smallest_count;
+    this.cohorts = Object.keys(plans);
+    [this.opens, this.closes] = [document.opens, document.closes].map((text) =>
+      text === null ? null : new Date(text),
+    );
+    Object.freeze(this);
+  }
+
+  /** "not yet open", "open" or "closed" by this clock. */
+  state(now = new Date()) {
+    if (this.opens !== null && now < this.opens) return "not yet open";
+    return this.closes !== null && now >= this.closes ? "closed" : "open";
+  }
+
+  /** The plan of a cohort; the name may be left out where there is only one. */
+  planFor(cohort) {
+    const name = cohort === undefined && this.cohorts.length === 1 ? this.cohorts[0] : cohort;
+    need(Object.hasOwn(this.plans, name ?? ""), "cohort", `choose one of ${this.cohorts.join(", ")}`);
+    return this.plans[name];
+  }
+}
+
+/** Read a campaign from its document or text: check its id and every plan in it, or refuse it with the field. */
+export async function readCampaign(given, { id } = {}) {
+  const document = frozen(parsed(given));
+  need(document.format === "priorveil-campaign", "format", "not a campaign");
+  need(document.version === 1, "version", "not known here; this client reads 1");
+  await checkId(document, id);
+  checkCampaign(document);
+  const entries = Object.entries(document.cohorts);
+  const plans = await Promise.all(entries.map(async ([name, plan]) => [name, await readPlan(plan)]));
+  const labels = canonical(document.labels);
+  need(
+    plans.every(([, plan]) => canonical(plan.labels) === labels),
+    "labels",
+    "they are not those of the plans",
+  );
+  need(new Set(plans.map(([, plan]) => plan.id)).size === plans.length, "cohorts", "two cohorts share a plan");
+  return new Campaign(document, Object.freeze(Object.fromEntries(plans)));
+}
+
+function checkCampaign({ question, contact, cohorts, opens, closes, smallest_count: count }) {
+  need(typeof question === "string" && question.trim() !== "", "question", "should be a text");
+  need(typeof contact === "string", "contact", "should be a text");
+  need(Number.isSafeInteger(count) && count >= 0, "smallest_count", "should be a whole number");
+  need(
+    cohorts !== null && typeof cohorts === "object" && Object.keys(cohorts).length > 0,
+    "cohorts",
+    "should have a plan",
+  );
+  const time = (text) => text === null || /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/.test(text);
+  need(time(opens) && time(closes), "opens", "times should look like 2026-01-31T12:00:00Z");
+}
+
+// -- the client ----------------------------------------------------------------------------------------------------
+
+const ATTEMPTS = 5;
+const FIRST_WAIT = 0.5; // seconds; each later wait is twice as long
+const LONGEST_WAIT = 30;
+const BUSY = new Set([408, 425, 429, 500, 502, 503, 504, 507]);
+
+/**
+ * Answers one campaign, once. `url` is the campaign's address; `fetch`, `storage` and `wait` may be replaced.
+ *
+ * The report is remembered before it is sent, and from then on it is the answer: asked again, the client sends the same
+ * report, so that nobody learns more. The value itself is never stored. The random words are drawn once and used for
+ * whatever value is chosen in the end, so that trying answers out cannot pick a report.
+ */
+export class Client {
+  #campaign;
+  #words = new Map();
+  #storage;
+  #fetch;
+  #wait;
+
+  constructor(url, { fetch = globalThis.fetch, storage = deviceStorage(), wait = sleep } = {}) {
+    this.url = String(url).replace(/\/+$/, "");
+    this.#fetch = (...request) => fetch(...request);
+    this.#storage = storage;
+    this.#wait = wait;
+  }
+
+  /** The campaign, fetched once and checked: also that it is the one named by the address. */
+  async campaign() {
+    if (this.#campaign === undefined) {
+      const id = this.url.match(/[0-9a-f]{64}$/)?.[0];
+      this.#campaign = await readCampaign(await this.#download(), { id });
+    }
+    return this.#campaign;
+  }
+
+  /** What is remembered: the report in the form in which it leaves, and whether it was delivered; or null. */
+  async remembered() {
+    const { id } = await this.campaign();
+    const text = this.#storage.getItem(`priorveil:${id}`);
+    return text === null ? null : this.#recalled(text);
+  }
+
+  /** A record that cannot be read is an error: answering afresh could tell more than one report does. */
+  #recalled(text) {
+    let record = null;
+    try {
+      record = JSON.parse(text);
+    } catch {
+      // said below
+    }
+    const plan = Object.values(this.#campaign.plans).find((p) => p.id === record?.plan);
+    need(plan?.accepts(record.report), "storage", "what was remembered cannot be read; clear it to answer afresh");
+    return Object.freeze(record);
+  }
+
+  /** What sending this answer would send: `{ id, plan, report }`. Nothing leaves and nothing is stored yet. */
+  async prepare(value, cohort) {
+    const known = await this.remembered();
+    const plan = (await this.campaign()).planFor(cohort);
+    const code = plan.code(value); // also a replay refuses what is not an answer
+    if (known !== null) return leaving(known);
+    if (!this.#words.has(plan.id)) this.#words.set(plan.id, { id: freshId(), words: systemWords(plan.draws) });
+    const { id, words } = this.#words.get(plan.id);
+    return leaving({ id, plan: plan.id, report: plan.privatize(plan.labels[code], () => words) });
+  }
+
+  /** Perturb the value here, remember the report, and send it; the receipt says whether it is a replay. */
+  async answer(value, cohort) {
+    const known = await this.remembered();
+    const report = await this.prepare(value, cohort);
+    if (known === null) await this.#remember({ ...report, delivered: false });
+    this.#words.clear();
+    if (!known?.delivered) await this.deliver();
+    return { report, replayed: known !== null };
+  }
+
+  /** Send the remembered report, if there is one and it was not delivered; true if nothing is left to send. */
+  async deliver() {
+    const known = await this.remembered();
+    if (known === null) return false;
+    if (!known.delivered) {
+      await this.#send(leaving(known));
+      await this.#remember({ ...known, delivered: true });
+    }
+    return true;
+  }
+
+  async #remember(record) {
+    const { id } = await this.campaign();
+    this.#storage.setItem(`priorveil:${id}`, JSON.stringify(record));
+  }
+
+  async #download() {
+    const response = await this.#tried(this.url, { headers: { accept: "application/json" }, credentials: "omit" });
+    need(response.ok, "campaign", `the curator answered ${response.status}`);
+    return response.text();
+  }
+
+  async #send(report) {
+    const headers = { "content-type": "application/json" };
+    const request = {
+      method: "POST",
+      headers,
+      body: JSON.stringify(report),
+      credentials: "omit",
+      referrerPolicy: "no-referrer",
+    };
+    const response = await this.#tried(`${this.url}/reports`, request);
+    const told = await response.json().catch(() => ({}));
+    if (!response.ok) throw new Refused(told.title ?? `status ${response.status}`, told.detail);
+    const [refusal] = told.refused ?? [];
+    if (refusal) throw new Refused(refusal.reason);
+  }
+
+  /** A request that is tried again while the network or the curator is busy. */
+  async #tried(url, request) {
+    for (let attempt = 1; ; attempt += 1) {
+      const response = await this.#fetch(url, request).catch(() => null);
+      if (response !== null && !BUSY.has(response.status)) return response;
+      if (attempt === ATTEMPTS) {
+        throw new Undelivered(
+          response === null ? "the curator cannot be reached" : `the curator is busy (${response.status})`,
+        );
+      }
+      const asked = Number(response?.headers.get("retry-after")) || 0;
+      const pause = FIRST_WAIT * 2 ** (attempt - 1) * (0.5 + Math.random() / 2); // not all devices at once
+      await this.#wait(Math.min(LONGEST_WAIT, Math.max(asked, pause)));
+    }
+  }
+}
+
+/** Exactly what leaves the device. */
+const leaving = ({ id, plan, report }) => Object.freeze({ id, plan, report });
+const sleep = (seconds) =>
+  new Promise((done) => {
+    setTimeout(done, 1000 * seconds);
+  });
+
+/** The browser's storage, or a store that lasts as long as the program where there is none or it is locked. */
+function deviceStorage() {
+  try {
+    if (globalThis.localStorage) return globalThis.localStorage;
+  } catch {
+    // a browser that blocks storage throws on touching it
+  }
+  const held = new Map();
+  return {
+    getItem: (key) => held.get(key) ?? null,
+    setItem: (key, text) => {
+      held.set(key, text);
+    },
+  };
+}

@@ -1,0 +1,48 @@
+// The vectors that Python made: the same plan, bytes and value must give the same report.
+import assert from "node:assert/strict";
+import { readFileSync, readdirSync } from "node:fs";
+import { test } from "node:test";
+
+import { readPlan, wordsFrom } from "../priorveil.js";
+
+const folder = new URL("../vectors/", import.meta.url);
+const vectors = readdirSync(folder).filter((name) => name.endsWith(".json"));
+
+test("there are vectors for every mechanism", () => {
+  const kinds = new Set(vectors.map((name) => name.split("-")[0].replace(".json", "")));
+  assert.deepEqual([...kinds].sort(), ["arc", "grouped", "hashing", "table", "unary"]);
+});
+
+for (const name of vectors) {
+  const { plan: document, cases } = JSON.parse(readFileSync(new URL(name, folder), "utf8"));
+
+  test(`${name}: reports are those of Python, byte for byte`, async () => {
+    const plan = await readPlan(document);
+    for (const { code, randomness, report } of cases) {
+      const bytes = Uint8Array.from(randomness.match(/../g), (byte) => parseInt(byte, 16));
+      const value = document.labels[code];
+      assert.equal(bytes.length, 8 * plan.draws);
+      assert.equal(plan.privatize(value, wordsFrom(bytes)), report);
+      assert.ok(plan.accepts(report));
+    }
+  });
+
+  test(`${name}: how likely each value made a report is what Python says`, async () => {
+    const plan = await readPlan(document);
+    const told = cases.filter((c) => c.likelihoods);
+    assert.equal(told.length, 2);
+    for (const { report, likelihoods } of told) {
+      const found = plan.likelihoods(report);
+      const top = Math.max(...found);
+      likelihoods.forEach((expected, x) => assert.ok(Math.abs(found[x] / top - expected) < 2e-9));
+    }
+  });
+
+  test(`${name}: the certificate is proven again`, async () => {
+    const { levels, proof } = await readPlan(document);
+    const { certificate } = document;
+    assert.equal(proof, name === "table-interval.json" ? "ldp" : "budget");
+    assert.equal(levels.ldp, certificate.ldp === "inf" ? Infinity : Number(certificate.ldp));
+    if (proof === "budget") assert.equal(levels.lipUpper, Number(certificate.lip_upper));
+  });
+}

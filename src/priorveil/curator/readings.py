@@ -1,0 +1,99 @@
+"""Tallies read as estimates, as the API shows them. Time grows with the values, never with the reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, cast
+
+import numpy as np
+
+from priorveil.campaigns import Campaign
+from priorveil.estimates import Estimate
+from priorveil.plans import Plan
+from priorveil.tallies import Tally
+
+METHODS = ("auto", "mmse", "unbiased", "mle")
+Method = Literal["mmse", "unbiased", "mle"]
+
+
+def readings(campaign: Campaign, tallies: Mapping[str, Tally], method: str, level: float) -> dict[str, Any]:
+    """The estimates of every cohort and of all together; withheld where there are too few reports.
+
+    `auto` reads without the prior where reports alone determine the answer, and by `mmse` where they do not.
+    """
+    found = {name: _read(campaign, plan, tallies[plan.id], method) for name, plan in campaign.cohorts.items()}
+    cohorts = [
+        {
+            "cohort": name,
+            **_about(campaign.cohorts[name]),
+            **_shown(campaign, tallies[campaign.cohorts[name].id], e, level),
+        }
+        for name, e in found.items()
+    ]
+    return {
+        "campaign": campaign.id,
+        "question": campaign.question,
+        "level": level,
+        "smallest_count": campaign.smallest_count,
+        "leans_on_prior": campaign.leans_on_prior,
+        "reports": sum(tally.reports for tally in tallies.values()),
+        "cohorts": cohorts,
+        "total": _total([e for e in found.values() if e is not None], level)
+        if None not in found.values()
+        else None,
+    }
+
+
+def _read(campaign: Campaign, plan: Plan, tally: Tally, method: str) -> Estimate | None:
+    if tally.reports < max(campaign.smallest_count, 1):
+        return None
+    chosen = ("unbiased" if plan.identifiable else "mmse") if method == "auto" else method
+    return plan.estimate(tally, cast(Method, chosen))
+
+
+def _about(plan: Plan) -> dict[str, Any]:
+    """What does not depend on the reports."""
+    c = plan.certificate
+    return {
+        "plan": plan.id,
+        "prior": plan.reference.probabilities.tolist(),
+        "identifiable": plan.identifiable,
+        "privacy": {"lip": c.lip, "lip_lower": c.lip_lower, "lip_upper": c.lip_upper, "ldp": c.ldp},
+    }
+
+
+def _shown(campaign: Campaign, tally: Tally, estimate: Estimate | None, level: float) -> dict[str, Any]:
+    shown: dict[str, Any] = {"reports": tally.reports, "withheld": estimate is None}
+    return shown if estimate is None else {**shown, **_numbers(estimate, level)}
+
+
+def _numbers(estimate: Estimate, level: float) -> dict[str, Any]:
+    low, high = estimate.interval(level)
+    return {
+        "method": estimate.method,
+        "assumes": estimate.assumes,
+        "labels": list(estimate.labels),
+        "values": estimate.values.tolist(),
+        "std_error": estimate.std_error.tolist(),
+        "lower": low.tolist(),
+        "upper": high.tolist(),
+        "prior_check": estimate.prior_check,
+        "converged": estimate.converged,
+    }
+
+
+def _total(estimates: list[Estimate], level: float) -> dict[str, Any] | None:
+    """All cohorts together: values add up, and so do variances, as cohorts are different people."""
+    first = estimates[0]
+    if any(e.labels != first.labels for e in estimates):
+        return None
+    together = Estimate(
+        values=np.sum([e.values for e in estimates], axis=0),
+        std_error=np.sqrt(np.sum([e.std_error**2 for e in estimates], axis=0)),
+        method=first.method if len({e.method for e in estimates}) == 1 else "mixed",
+        assumes="; ".join(dict.fromkeys(e.assumes for e in estimates)),
+        reports=sum(e.reports for e in estimates),
+        labels=first.labels,
+        prior_check=first.prior_check if len(estimates) == 1 else None,
+    )
+    return {"reports": together.reports, **_numbers(together, level)}

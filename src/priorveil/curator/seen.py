@@ -1,0 +1,264 @@
+"""Which report ids were seen, for ever, in flat memory: sorted runs on disk beside the packed log of reports.
+
+A unique index over random ids slows down as it grows, because every insert touches another page. Here recent
+ids are in a set; when there are `FLUSH` of them they become a sorted, memory-mapped file (a run), and runs
+are merged in the background, so that their number grows only with the logarithm of the number of ids. A
+bitmap over the ids' leading bits answers for most new ids without looking into any run.
+
+Runs are made from the log and can be thrown away at any time: opening makes what is missing again. A run's
+name says which entries of the log it covers and holds a digest of the last one, so that runs beside a
+restored backup are not believed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+Keys = npt.NDArray[np.uint64]  # (n, 2): the two halves of n ids
+Mask = npt.NDArray[np.bool_]
+
+FLUSH = 1 << 17
+FAN = 8  # runs of one size that are merged into one of the next
+BITMAP_BITS = 27  # 16 MiB; one new id in thirteen needs a search at ten million ids
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry of the log: its number, the keys of its reports, and a digest that tells it from others."""
+
+    number: int
+    keys: Keys
+
+    @property
+    def digest(self) -> str:
+        """Sixteen hexadecimal digits that depend on every key."""
+        return hashlib.sha256(self.keys.tobytes()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Run:
+    """Sorted keys of the log entries `first` to `last`, mapped from a file."""
+
+    path: Path
+    first: int
+    last: int
+    digest: str
+    keys: Keys  # (2, n)
+
+    def holds(self, keys: Keys) -> Mask:
+        """Which of the keys are in this run."""
+        high, low = self.keys
+        if not high.size:
+            return np.zeros(len(keys), dtype=bool)
+        at = np.searchsorted(high, keys[:, 0])
+        near = np.minimum(at, high.size - 1)
+        same = high[near] == keys[:, 0]
+        found = same & (low[near] == keys[:, 1])
+        for i in np.flatnonzero(
+            same & ~found
+        ):  # ids that agree in their first half: chance, or somebody's game
+            end = int(np.searchsorted(high, keys[i, 0], side="right"))
+            place = at[i] + int(np.searchsorted(low[at[i] : end], keys[i, 1]))
+            found[i] = place < end and low[place] == keys[i, 1]
+        return np.asarray(found)
+
+
+class Seen:
+    """The ids of all entries of a log. `lookup(number)` returns a log entry; used when opening.
+
+    Not safe for several threads: the writer owns it.
+    """
+
+    def __init__(self, folder: Path, flush: int = FLUSH) -> None:
+        self._folder = folder
+        self._flush = flush
+        self._recent: set[bytes] = set()
+        self._first = 1  # of the log entries that are in the set and in no run
+        self._bitmap = np.zeros(1 << (BITMAP_BITS - 3), dtype=np.uint8)
+        self._runs: tuple[Run, ...] = ()
+        self._merger = ThreadPoolExecutor(1, thread_name_prefix="priorveil-merge")
+        self._merging: tuple[tuple[Run, ...], Future[Run]] | None = None
+
+    def open(self, lookup: Callable[[int], Entry | None], entries: Callable[[int], Iterable[Entry]]) -> None:
+        """Take the runs that the log confirms, the rest from the log: `entries(n)` are those from n on."""
+        self._folder.mkdir(exist_ok=True)
+        for draft in self._folder.glob("*.part"):
+            draft.unlink()
+        self._runs = _confirmed(self._folder, lookup)
+        self._first = self._runs[-1].last + 1 if self._runs else 1
+        for run in self._runs:
+            self._mark(run.keys[0])
+        for entry in entries(self._first):
+            self._recent.update(_items(entry.keys))
+            self.flush_if_large(entry)
+
+    def close(self) -> None:
+        """Wait for a merge that is under way."""
+        self._merger.shutdown(wait=True)
+
+    @property
+    def runs(self) -> int:
+        """How many runs there are."""
+        return len(self._runs)
+
+    def fresh(self, keys: Keys, pending: set[bytes]) -> Mask:
+        """Which keys are new, each once; those go into `pending`, and into `add` once they are durable."""
+        old = self._in_runs(keys)
+        recent = self._recent
+        new = np.zeros(len(keys), dtype=bool)
+        for i, item in enumerate(_items(keys)):
+            if item not in recent and item not in pending and not old[i]:
+                pending.add(item)
+                new[i] = True
+        return new
+
+    def add(self, pending: set[bytes], last: Entry) -> None:
+        """Remember keys that were stored, the last of them in this log entry."""
+        self._recent |= pending
+        self.flush_if_large(last)
+
+    def flush_if_large(self, last: Entry) -> None:
+        """Make a run of the recent keys if there are many; a full disk only means trying again later."""
+        if len(self._recent) < self._flush:
+            return
+        try:
+            self._collect_merge()
+            keys = np.frombuffer(b"".join(self._recent), dtype=np.uint64).reshape(-1, 2)
+            run = _write(self._folder, self._first, last.number, last.digest, _in_order(keys))
+        except OSError as error:
+            _log.warning("ids stay in memory for now: %s", error.strerror)
+            return
+        self._mark(run.keys[0])
+        self._runs = (*self._runs, run)
+        self._recent = set()
+        self._first = last.number + 1
+        self._start_merge()
+
+    def _in_runs(self, keys: Keys) -> Mask:
+        place = (keys[:, 0] >> np.uint64(64 - BITMAP_BITS)).astype(np.int64)
+        found = (self._bitmap[place >> 3] >> (place & 7).astype(np.uint8)) & 1 == 1
+        suspects = np.flatnonzero(found)
+        if suspects.size:
+            asked = keys[suspects]
+            found[suspects] = np.logical_or.reduce([run.holds(asked) for run in self._runs])
+        return np.asarray(found)
+
+    def _mark(self, high: npt.NDArray[np.uint64]) -> None:
+        place = (high >> np.uint64(64 - BITMAP_BITS)).astype(np.int64)
+        np.bitwise_or.at(self._bitmap, place >> 3, np.left_shift(1, place & 7).astype(np.uint8))
+
+    def _start_merge(self) -> None:
+        tail = _to_merge(self._runs, self._flush)
+        if self._merging is None and tail:
+            self._merging = (tail, self._merger.submit(_merged, self._folder, tail))
+
+    def _collect_merge(self) -> None:
+        """Take over a finished merge; a merge that failed is tried again when there are more runs."""
+        if self._merging is None or not self._merging[1].done():
+            return
+        parts, future = self._merging
+        self._merging = None
+        try:
+            run = future.result()
+        except OSError as error:
+            _log.warning("runs of ids stay unmerged for now: %s", error.strerror)
+            return
+        at = self._runs.index(parts[0])
+        self._runs = (*self._runs[:at], run, *self._runs[at + len(parts) :])
+        for part in parts:
+            part.path.unlink(missing_ok=True)
+
+
+def as_keys(ids: bytes, campaign: str) -> Keys:
+    """Ids as keys: the same id in two campaigns is two keys."""
+    mask = np.frombuffer(hashlib.sha256(campaign.encode()).digest()[:16], dtype=">u8").astype(np.uint64)
+    return np.frombuffer(ids, dtype=">u8").astype(np.uint64).reshape(-1, 2) ^ mask
+
+
+def _items(keys: Keys) -> list[bytes]:
+    items: list[bytes] = np.ascontiguousarray(keys).view("V16").ravel().tolist()
+    return items
+
+
+def _in_order(keys: Keys) -> Keys:
+    """Keys sorted by both halves, as two rows. A stable sort merges runs that are already sorted."""
+    order = np.argsort(keys[:, 0], kind="stable")
+    high, low = keys[order, 0], keys[order, 1]
+    if np.any(high[1:] == high[:-1]):
+        order = np.lexsort((low, high))
+        high, low = high[order], low[order]
+    return np.stack([high, low])
+
+
+def _to_merge(runs: tuple[Run, ...], flush: int) -> tuple[Run, ...]:
+    """Neighbouring runs of about one size, if there are enough of them."""
+    levels = [max(0, int(np.log(max(run.keys.shape[1], 1) / flush) / np.log(FAN) + 0.5)) for run in runs]
+    for start in range(len(runs)):
+        same = [level == levels[start] for level in levels[start:]]
+        length = same.index(False) if False in same else len(same)
+        if length >= FAN:
+            return runs[start : start + length]
+    return ()
+
+
+def _merged(folder: Path, runs: tuple[Run, ...]) -> Run:
+    keys = np.concatenate([run.keys.T for run in runs])
+    return _write(folder, runs[0].first, runs[-1].last, runs[-1].digest, _in_order(keys))
+
+
+def _write(folder: Path, first: int, last: int, digest: str, keys: Keys) -> Run:
+    """A run in its file, all of it or nothing."""
+    path = folder / f"{first}-{last}-{digest}.ids"
+    draft = path.with_suffix(".part")
+    try:
+        with draft.open("wb") as file:
+            file.write(keys.astype("<u8").tobytes())
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
+    return Run(path, first, last, digest, _mapped(path))
+
+
+def _mapped(path: Path) -> Keys:
+    return np.memmap(path, dtype="<u8", mode="r").reshape(2, -1)
+
+
+def _confirmed(folder: Path, lookup: Callable[[int], Entry | None]) -> tuple[Run, ...]:
+    """The runs that cover the log without a gap, as far as the log agrees; others are removed."""
+    found = sorted(
+        (run for path in folder.glob("*.ids") if (run := _named(path))),
+        key=lambda run: (run.first, -run.last),
+    )
+    kept: list[Run] = []
+    for run in found:
+        entry = lookup(run.last)
+        starts = run.first == (kept[-1].last + 1 if kept else 1)
+        if starts and entry is not None and entry.digest == run.digest:
+            kept.append(run)
+        else:
+            run.path.unlink(missing_ok=True)
+    return tuple(kept)
+
+
+def _named(path: Path) -> Run | None:
+    """The run in a file, or None (and no file) if it is not one."""
+    try:
+        first, last, digest = path.stem.split("-")
+        return Run(path, int(first), int(last), digest, _mapped(path))
+    except (ValueError, OSError):
+        path.unlink(missing_ok=True)
+        return None

@@ -1,0 +1,157 @@
+"""The service behind the routes: live campaigns, the writer, counters. No HTTP here but for statuses."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hmac
+import logging
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from priorveil.campaigns import Campaign, State, stamp
+from priorveil.curator.bodies import OUT_OF_RANGE, Receipt, Refusal, Upload
+from priorveil.curator.store import Store, StoreFull, Unavailable, token_digest
+from priorveil.curator.writer import Writer
+
+_REFRESH = 1.0  # seconds in which a closing by another process is noticed
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class Live:
+    """A campaign that people may be answering."""
+
+    campaign: Campaign
+    closed: str | None
+
+    def __post_init__(self) -> None:
+        opens, closes = self.campaign.opens, self.campaign.closes
+        self._opens = opens.timestamp() if opens else float("-inf")
+        self._closes = closes.timestamp() if closes else float("inf")
+
+    def state(self) -> State:
+        """Whether it takes reports now."""
+        now = time.time()
+        if self.closed is not None or now >= self._closes:
+            return "closed"
+        return "open" if now >= self._opens else "not yet open"
+
+
+@dataclass
+class Service:
+    """Everything that the routes share. Made by `create_app`, started and stopped with it."""
+
+    store: Store
+    writer: Writer
+    live: dict[str, Live] = field(default_factory=dict)
+    refusals: Counter[str] = field(default_factory=Counter)
+    statuses: Counter[int] = field(default_factory=Counter)
+    _unsaved: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _loading: dict[str, asyncio.Task[Live | None]] = field(default_factory=dict)
+    _digests: list[bytes] = field(default_factory=list)
+    _refresher: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Open the store and begin to write."""
+        await self.store.open()
+        self._digests = await self.store.token_digests()
+        self.writer.start()
+        self._refresher = asyncio.create_task(self._keep_fresh())
+
+    async def stop(self) -> None:
+        """Finish what was accepted and close the store."""
+        if self._refresher is not None:
+            self._refresher.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._refresher
+        await self.writer.stop()
+        with contextlib.suppress(StoreFull, Unavailable):
+            await self._save_refusals()
+        await self.store.close()
+
+    async def find(self, campaign: str) -> Live | None:
+        """A campaign by its id, from memory or from the store; read once, however many ask."""
+        if campaign in self.live or len(campaign) != 64:
+            return self.live.get(campaign)
+        if campaign not in self._loading:
+            self._loading[campaign] = asyncio.create_task(self._load(campaign))
+        return await asyncio.shield(self._loading[campaign])
+
+    async def _load(self, campaign: str) -> Live | None:
+        try:
+            stored = await self.store.campaign(campaign)
+        finally:
+            del self._loading[campaign]
+        if stored is not None:
+            self.live[campaign] = Live(stored.campaign, stored.closed)
+        return self.live.get(campaign)
+
+    async def close(self, live: Live) -> None:
+        """Take no more reports."""
+        when = stamp(datetime.now(UTC)) or ""
+        await self.store.close_campaign(live.campaign.id, when)
+        live.closed = live.closed or when
+
+    async def take(self, upload: Upload, live: Live) -> Receipt:
+        """Store the reports of a request and say which were refused; returns when they are durable."""
+        state = live.state()
+        refused = upload.refused
+        if state != "open":
+            for group, places in zip(upload.groups, upload.places, strict=True):
+                ids = [group.ids[i : i + 16].hex() for i in range(0, len(group.ids), 16)]
+                refused.extend(Refusal(place, told, state) for place, told in zip(places, ids, strict=True))
+            accepted = 0
+        else:
+            answers = await self.writer.submit(upload.groups) if upload.groups else []
+            for group, places, bad in zip(upload.groups, upload.places, answers, strict=True):
+                refused.extend(
+                    Refusal(places[i], group.ids[16 * i : 16 * i + 16].hex(), OUT_OF_RANGE) for i in bad
+                )
+            accepted = sum(len(places) - len(bad) for places, bad in zip(upload.places, answers, strict=True))
+        if refused:
+            refused.sort(key=lambda r: r.index)
+            self._note(live.campaign.id, refused)
+        return Receipt(accepted, refused)
+
+    def allowed(self, token: str) -> bool:
+        """Whether this is a curator's token; takes the same time whichever it is."""
+        given = token_digest(token)
+        return sum(hmac.compare_digest(given, digest) for digest in self._digests) > 0
+
+    async def refusal_counts(self, campaign: str) -> dict[str, int]:
+        """How many reports were refused, by reason, saved or not yet."""
+        saved = Counter(await self.store.refusals(campaign))
+        return dict(saved + Counter({why: n for (name, why), n in self._unsaved.items() if name == campaign}))
+
+    def _note(self, campaign: str, refused: list[Refusal]) -> None:
+        for refusal in refused:
+            self._unsaved[campaign, refusal.reason] += 1
+            self.refusals[refusal.reason] += 1
+
+    async def _save_refusals(self) -> None:
+        if self._unsaved:
+            saving, self._unsaved = self._unsaved, Counter()
+            try:
+                await self.store.refuse(saving)
+            except (StoreFull, Unavailable):
+                self._unsaved += saving
+                raise
+
+    async def refresh(self) -> None:
+        """Save refusals, and learn of campaigns closed and tokens added elsewhere."""
+        await self._save_refusals()
+        self._digests = await self.store.token_digests()
+        for campaign, closed in await self.store.campaign_ids():
+            if campaign in self.live:
+                self.live[campaign].closed = closed or self.live[campaign].closed
+
+    async def _keep_fresh(self) -> None:
+        while True:
+            await asyncio.sleep(_REFRESH)
+            try:
+                await self.refresh()
+            except (StoreFull, Unavailable) as error:
+                _log.warning("%s", error)

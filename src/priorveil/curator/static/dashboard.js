@@ -1,0 +1,401 @@
+// The curator's dashboard: sign in, choose a campaign, watch its estimates. The token stays in this tab.
+
+import { el, factor, number } from "/static/dom.js";
+import { histogram } from "/static/histogram.js";
+
+const TOKEN = "priorveil-token"; // in sessionStorage: forgotten when the tab is closed
+const EVERY = 4000; // milliseconds between looks at the counts
+const METHODS = {
+  auto: "chosen by the plan",
+  unbiased: "unbiased",
+  mmse: "mmse (trusts the prior)",
+  mle: "most likely distribution",
+};
+
+const main = document.querySelector("#main");
+const news = document.querySelector("#news");
+const leave = document.querySelector("#leave");
+let watching = null; // the campaign on the page: { id, method, cohort, seen, timer }
+
+leave.addEventListener("click", () => signOut());
+addEventListener("hashchange", () => route());
+document.addEventListener("visibilitychange", () => {
+  if (!document.hidden && watching) refresh(watching);
+});
+
+class SignedOut extends Error {}
+
+async function ask(path) {
+  const headers = { authorization: `Bearer ${sessionStorage.getItem(TOKEN)}` };
+  const response = await fetch(`/v1/campaigns${path}`, { headers, cache: "no-store" });
+  if (response.status === 401) throw new SignedOut();
+  if (!response.ok)
+    throw new Error((await response.json().catch(() => ({}))).detail ?? `the curator answered ${response.status}`);
+  return response;
+}
+
+const read = async (path) => (await ask(path)).json();
+
+function put(...content) {
+  main.replaceChildren(...content.flat(Infinity).filter(Boolean));
+  main.querySelector("h1")?.focus();
+}
+
+function route() {
+  stop();
+  const id = location.hash.slice(1);
+  leave.hidden = sessionStorage.getItem(TOKEN) === null;
+  if (leave.hidden) return showSignIn();
+  return guarded(() => (/^[0-9a-f]{64}$/.test(id) ? watch(id) : showCampaigns()));
+}
+
+/** Run; a token that is no longer good leads back to signing in, anything else is told. */
+async function guarded(run) {
+  try {
+    await run();
+  } catch (error) {
+    if (error instanceof SignedOut) signOut("This token is not known here.");
+    else trouble(error);
+  }
+}
+
+function trouble(error) {
+  const text = error instanceof TypeError ? "The curator cannot be reached; trying again." : error.message;
+  let box = main.querySelector("#trouble");
+  if (box === null) main.prepend((box = el("p", { id: "trouble", class: "warning", role: "alert" })));
+  if (box.textContent !== text) box.textContent = text;
+}
+
+function signOut(why) {
+  sessionStorage.removeItem(TOKEN);
+  stop();
+  leave.hidden = true;
+  showSignIn(why);
+}
+
+function stop() {
+  clearTimeout(watching?.timer);
+  watching = null;
+}
+
+// -- signing in and choosing -------------------------------------------------------------------------------------------
+
+function showSignIn(why) {
+  document.title = "Dashboard · priorveil";
+  const field = el("input", {
+    type: "password",
+    name: "token",
+    required: true,
+    autocomplete: "off",
+    spellcheck: "false",
+    "aria-describedby": "kept",
+  });
+  const form = el(
+    "form",
+    {
+      onsubmit: (event) => {
+        event.preventDefault();
+        sessionStorage.setItem(TOKEN, field.value.trim());
+        route();
+      },
+    },
+    el("label", { class: "field" }, "Curator token", field),
+    el("p", { id: "kept", class: "quiet" }, "It is kept in this tab only and forgotten when the tab is closed."),
+    el("button", { type: "submit" }, "Sign in"),
+  );
+  put(el("h1", { tabindex: "-1" }, "Sign in"), why && el("p", { class: "warning", role: "alert" }, why), form);
+  field.focus();
+}
+
+async function showCampaigns() {
+  const { campaigns } = await read("");
+  document.title = "Campaigns · priorveil";
+  const entries = campaigns
+    .toReversed()
+    .map((c) =>
+      el(
+        "li",
+        {},
+        el(
+          "a",
+          { href: `#${c.id}` },
+          c.question,
+          el("br"),
+          el(
+            "span",
+            { class: "quiet" },
+            `${c.state}${c.cohorts.length > 1 ? ` · ${c.cohorts.length} cohorts` : ""} · ${c.id.slice(0, 12)}`,
+          ),
+        ),
+      ),
+    );
+  put(
+    el("h1", { tabindex: "-1" }, "Campaigns"),
+    entries.length > 0
+      ? el("ul", { class: "campaigns" }, ...entries)
+      : el("p", {}, "There is no campaign yet. Make one with the command line or the API."),
+  );
+}
+
+// -- watching one campaign -----------------------------------------------------------------------------------------------
+
+async function watch(id) {
+  watching = { id, method: "auto", cohort: "", seen: null, timer: 0 };
+  put(
+    el("p", {}, el("a", { href: "#" }, "All campaigns")),
+    el("h1", { tabindex: "-1", id: "question" }, "One moment…"),
+    el("div", { id: "live" }),
+  );
+  await refresh(watching);
+}
+
+/** Look again, and again later while this campaign is on the page and the page can be seen. */
+async function refresh(view) {
+  clearTimeout(view.timer);
+  await guarded(async () => {
+    const [estimates, counters] = await Promise.all([
+      read(`/${view.id}/estimates?method=${view.method}`),
+      read(`/${view.id}/counters`),
+    ]);
+    if (watching !== view) return;
+    main.querySelector("#trouble")?.remove();
+    draw(view, estimates, counters);
+  });
+  if (watching === view && !document.hidden) view.timer = setTimeout(() => refresh(view), EVERY);
+}
+
+function draw(view, estimates, counters) {
+  const text = JSON.stringify([estimates, counters, view.method, view.cohort]);
+  if (text === view.seen) return;
+  const fresh = view.seen === null;
+  view.seen = text;
+  const focused = document.activeElement?.id;
+  document.title = `${number(estimates.reports)} reports · ${estimates.question}`;
+  main.querySelector("#question").textContent = estimates.question;
+  main.querySelector("#live").replaceChildren(...sections(view, estimates, counters).flat(Infinity).filter(Boolean));
+  if (focused) document.getElementById(focused)?.focus();
+  if (!fresh) news.textContent = `${number(estimates.reports)} reports`;
+}
+
+function sections(view, estimates, counters) {
+  const several = estimates.cohorts.length > 1;
+  const all = several
+    ? estimates.total && { ...estimates.total, prior: mixed(estimates.cohorts), cohort: "all" }
+    : null;
+  const chosen = estimates.cohorts.find((c) => c.cohort === view.cohort) ?? (several ? all : estimates.cohorts[0]);
+  return [
+    facts(estimates, counters),
+    estimates.leans_on_prior &&
+      el(
+        "p",
+        { class: "warning" },
+        "These estimates lean on the prior: reports alone do not determine the distribution, so that a wrong prior is not corrected by more reports.",
+      ),
+    controls(view, estimates, several),
+    chosen === null || chosen.withheld ? withheld(estimates) : results(estimates, chosen),
+    priorCheck(estimates.cohorts),
+    privacy(estimates),
+    refused(counters),
+    downloads(view),
+  ];
+}
+
+/** The prior of everyone together, by how many of each cohort reported. */
+function mixed(cohorts) {
+  const total = cohorts.reduce((n, c) => n + c.reports, 0);
+  return cohorts[0].prior.map((_, x) =>
+    cohorts.reduce((sum, c) => sum + (c.prior[x] * c.reports) / Math.max(total, 1), 0),
+  );
+}
+
+function facts(estimates, counters) {
+  const lost = Object.values(counters.refused).reduce((a, b) => a + b, 0);
+  const worst = (name) => Math.max(...estimates.cohorts.map((c) => c.privacy[name] ?? Infinity));
+  const fact = (name, value, note) =>
+    el("div", {}, el("dt", {}, name), el("dd", {}, value, note && el("small", {}, note)));
+  const checks = estimates.cohorts.map((c) => c.prior_check).filter((p) => typeof p === "number");
+  const p = checks.length > 0 ? Math.min(...checks) : null;
+  return el(
+    "dl",
+    { class: "facts" },
+    fact("Reports", el("span", { id: "reports" }, number(estimates.reports)), `campaign ${estimates.state}`),
+    fact("Refused", number(lost)),
+    fact("Privacy (LIP)", level(worst("lip")), `a belief moves by a factor of ${factor(worst("lip"))} at most`),
+    fact("Privacy (LDP)", level(worst("ldp")), `whatever is known: a factor of ${factor(worst("ldp"))} at most`),
+    fact(
+      "Prior check",
+      p === null ? "–" : p < 0.001 ? "does not fit" : p < 0.05 ? "doubtful" : "fits",
+      p === null
+        ? "not enough reports"
+        : pValue(p) + (estimates.cohorts.length > 1 ? ", the least of all cohorts" : ""),
+    ),
+  );
+}
+
+const level = (value) => (value === Infinity ? "none" : (Math.ceil(value * 1000 - 1e-6) / 1000).toLocaleString("en")); // rounded up
+const pValue = (p) =>
+  p < 0.0001 ? "p below 0.0001" : `p = ${p.toLocaleString("en", { maximumSignificantDigits: 2 })}`;
+
+function controls(view, estimates, several) {
+  const select = (id, title, options, current, change) =>
+    el(
+      "label",
+      { class: "field" },
+      title,
+      el(
+        "select",
+        {
+          id,
+          onchange: (event) => {
+            change(event.target.value);
+            refresh(view);
+          },
+        },
+        ...options.map(([value, text]) => el("option", { value, selected: value === current }, text)),
+      ),
+    );
+  return el(
+    "div",
+    { class: "controls" },
+    select("method", "Method", Object.entries(METHODS), view.method, (value) => {
+      view.method = value;
+    }),
+    several &&
+      select(
+        "cohort",
+        "Cohort",
+        [["", "all together"], ...estimates.cohorts.map((c) => [c.cohort, c.cohort])],
+        view.cohort,
+        (value) => {
+          view.cohort = value;
+        },
+      ),
+  );
+}
+
+function withheld(estimates) {
+  return [
+    el("h2", {}, "Estimates"),
+    el(
+      "p",
+      { id: "withheld" },
+      `Withheld: this campaign promises to show no estimate from fewer than ${number(estimates.smallest_count)} reports${estimates.cohorts.length > 1 ? " of a cohort" : ""}.`,
+    ),
+  ];
+}
+
+function results(estimates, chosen) {
+  return [
+    el("h2", {}, "Estimates"),
+    histogram(chosen, estimates.level),
+    el("p", { class: "quiet" }, `Method: ${chosen.method}. The intervals assume ${chosen.assumes}.`),
+    chosen.converged === false &&
+      el("p", { class: "warning" }, "The search for the most likely distribution stopped before it settled."),
+  ];
+}
+
+function priorCheck(cohorts) {
+  const lines = cohorts.map((c) =>
+    el("p", {}, cohorts.length > 1 && el("strong", {}, `${c.cohort}: `), checked(c.prior_check)),
+  );
+  return [el("h2", {}, "Prior check"), ...lines];
+}
+
+function checked(p) {
+  if (typeof p !== "number") return "There are not enough reports yet to hold them against the prior.";
+  if (p >= 0.05) return `The reports are such as the prior leads one to expect (${pValue(p)}).`;
+  const fit = p < 0.001 ? "do not fit" : "hardly fit";
+  return `The reports ${fit} the prior (${pValue(p)}). Either the prior is wrong or somebody sends false reports: the check cannot tell which.`;
+}
+
+function privacy(estimates) {
+  const rows = estimates.cohorts.map((c) =>
+    el(
+      "tr",
+      {},
+      el("th", { scope: "row" }, c.cohort),
+      ...["lip_lower", "lip_upper", "ldp"].map((name) =>
+        el("td", { class: "figure" }, level(c.privacy[name] ?? Infinity)),
+      ),
+      el("td", { class: "figure" }, c.identifiable ? "no" : "yes"),
+    ),
+  );
+  return [
+    el("h2", {}, "Privacy"),
+    el(
+      "div",
+      { class: "scroll", tabindex: "0", role: "region", "aria-label": "Privacy levels" },
+      el(
+        "table",
+        {},
+        el("caption", {}, "Certified levels, natural logarithms, rounded up"),
+        el(
+          "thead",
+          {},
+          el(
+            "tr",
+            {},
+            el("th", { scope: "col" }, "Cohort"),
+            el("th", { scope: "col", class: "figure" }, "LIP, down"),
+            el("th", { scope: "col", class: "figure" }, "LIP, up"),
+            el("th", { scope: "col", class: "figure" }, "LDP"),
+            el("th", { scope: "col", class: "figure" }, "Leans on the prior"),
+          ),
+        ),
+        el("tbody", {}, ...rows),
+      ),
+    ),
+  ];
+}
+
+function refused({ refused: reasons }) {
+  const entries = Object.entries(reasons);
+  if (entries.length === 0) return [el("h2", {}, "Refused reports"), el("p", {}, "None.")];
+  const rows = entries.map(([reason, count]) =>
+    el("tr", {}, el("th", { scope: "row" }, reason), el("td", { class: "figure" }, number(count))),
+  );
+  return [
+    el("h2", {}, "Refused reports"),
+    el(
+      "table",
+      {},
+      el(
+        "thead",
+        {},
+        el("tr", {}, el("th", { scope: "col" }, "Reason"), el("th", { scope: "col", class: "figure" }, "Reports")),
+      ),
+      el("tbody", {}, ...rows),
+    ),
+  ];
+}
+
+function downloads(view) {
+  const button = el(
+    "button",
+    { type: "button", id: "download", onclick: () => guarded(() => download(view, button)) },
+    "Download reports (Parquet)",
+  );
+  return [
+    el("h2", {}, "Share and keep"),
+    el(
+      "p",
+      {},
+      "Respondents answer at ",
+      el("a", { href: `/answer/${view.id}` }, `${location.origin}/answer/${view.id.slice(0, 12)}…`),
+    ),
+    el("div", { class: "actions" }, button),
+  ];
+}
+
+async function download(view, button) {
+  button.disabled = true;
+  try {
+    const url = URL.createObjectURL(await (await ask(`/${view.id}/reports`)).blob());
+    el("a", { href: url, download: `${view.id.slice(0, 12)}.parquet` }).click();
+    setTimeout(() => URL.revokeObjectURL(url), 60000);
+  } finally {
+    button.disabled = false;
+  }
+}
+
+route();

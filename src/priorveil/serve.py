@@ -1,0 +1,117 @@
+"""The commands `serve` and `recount`: the curator on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from pathlib import Path
+
+import click
+
+_STORE = click.option(
+    "--store",
+    default="priorveil.db",
+    show_default=True,
+    envvar="PRIORVEIL_STORE",
+    help="An SQLite file, or postgresql://user@host/database.",
+)
+
+_SERVE_EXAMPLES = """\b
+Examples
+  priorveil serve
+      an SQLite file in this folder; prints the curator's token the first time
+  priorveil serve --store postgresql://curator@localhost/surveys --port 8001
+      PostgreSQL; start as many as there are cores, each on its own port
+  priorveil serve --new-token
+      one more token, printed once; only its hash is stored
+"""
+
+
+@click.command(epilog=_SERVE_EXAMPLES)
+@_STORE
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option(
+    "--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="The port to listen on."
+)
+@click.option("--new-token", is_flag=True, help="Make and print another curator token.")
+@click.option(
+    "--token-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    envvar="PRIORVEIL_TOKEN_FILE",
+    help="A file with the curator's token, instead of a printed one.",
+)
+def serve(store: str, host: str, port: int, new_token: bool, token_file: Path | None) -> None:
+    """Collect reports and estimate while they come in.
+
+    Put a reverse proxy with TLS in front of it. Nothing about a person is stored or logged but the report.
+    """
+    from priorveil.curator import create_app, open_store
+    from priorveil.curator.server import run
+
+    told = token_file.read_text(encoding="utf-8").strip() if token_file else None
+    made = asyncio.run(_prepared(store, told, new_token))
+    if made is not None:
+        click.echo(f"curator token (shown once): {made}")
+    click.echo(f"listening on http://{host}:{port}  (reports go to {store})", err=True)
+    run(create_app(open_store(store)), host, port)
+
+
+async def _prepared(url: str, told: str | None, another: bool) -> str | None:
+    """Open the store once, and see to it that there is a token; the token if it was made here."""
+    from priorveil.curator.store import open_store, token_digest
+
+    store = open_store(url)
+    await store.open()
+    try:
+        if told is not None:
+            await store.add_token(token_digest(told))
+            return None
+        if await store.token_digests() and not another:
+            return None
+        made = secrets.token_urlsafe(32)
+        await store.add_token(token_digest(made))
+        return made
+    finally:
+        await store.close()
+
+
+@click.command()
+@_STORE
+@click.option("--repair", is_flag=True, help="Put the recounted tallies in place of the stored ones.")
+def recount(store: str, repair: bool) -> int:
+    """Count all stored reports again and compare with the tallies. Stop the service first.
+
+    Exit status 1 if they differ.
+    """
+    differing = asyncio.run(_recount(store, repair))
+    for line in differing:
+        click.echo(line)
+    if not differing:
+        click.echo("all tallies agree with the reports")
+    return 1 if differing and not repair else 0
+
+
+async def _recount(url: str, repair: bool) -> list[str]:
+    """One line for each plan whose tally differs."""
+    from priorveil.curator.store import open_store, recounted
+
+    store = open_store(url)
+    await store.open()
+    try:
+        lines: list[str] = []
+        for campaign_id, _ in await store.campaign_ids():
+            stored = await store.campaign(campaign_id)
+            if stored is None:
+                continue
+            found, kept = await recounted(store, stored.campaign), await store.tallies(stored.campaign)
+            wrong = {plan: tally for plan, tally in found.items() if tally != kept[plan]}
+            if wrong and repair:
+                await store.replace_tallies(stored.campaign, wrong)
+            done = " (repaired)" if repair else ""
+            lines += [
+                f"{campaign_id[:12]} plan {p[:12]}: {kept[p].reports} counted, {t.reports} stored{done}"
+                for p, t in wrong.items()
+            ]
+        return lines
+    finally:
+        await store.close()

@@ -1,0 +1,194 @@
+"""A curator to ask and a browser to ask with: what the tests of the pages drive."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import uvicorn
+from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
+
+import priorveil as pv
+from priorveil.campaigns import Campaign, ask, fresh_id, read_time, written
+from priorveil.curator.app import create_app
+from priorveil.curator.server import configuration
+from priorveil.curator.sqlite import SqliteStore
+from priorveil.curator.store import token_digest
+
+TOKEN = "a-token-for-tests"
+WORK = {"Private": 0.69, "Self-employed": 0.11, "Government": 0.13, "None": 0.07}
+# Chromium as root, and with nothing that calls home.
+FLAGS = [
+    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--disable-dev-shm-usage", "--force-color-profile=srgb", "--lang=en",
+]  # fmt: skip
+
+
+@dataclass
+class Curator:
+    """A running curator: its address and the campaigns it has."""
+
+    url: str
+    campaigns: dict[str, Campaign]
+
+    def answered(self, name: str, values: list[int], seed: int = 1) -> None:
+        """Reports of simulated people."""
+        campaign = self.campaigns[name]
+        plan, rng = next(iter(campaign.cohorts.values())), np.random.default_rng(seed)
+        reports = plan.privatize(np.array(values), rng)
+        sent = [
+            {"id": fresh_id(), "plan": plan.id, "report": written(plan.mechanism, report)}
+            for report in reports
+        ]
+        response = httpx.post(f"{self.url}/v1/campaigns/{campaign.id}/reports", json={"reports": sent})
+        assert response.json() == {"accepted": len(values), "refused": []}
+
+    def counters(self, name: str) -> dict[str, Any]:
+        place = f"{self.url}/v1/campaigns/{self.campaigns[name].id}/counters"
+        found: dict[str, Any] = httpx.get(place, headers={"authorization": f"Bearer {TOKEN}"}).json()
+        return found
+
+    def answer_page(self, name: str) -> str:
+        return f"{self.url}/answer/{self.campaigns[name].id}"
+
+
+def asked() -> dict[str, Campaign]:
+    """A campaign for every kind of page."""
+    work = pv.Prior(WORK)
+    many = pv.Prior.zipf(40, labels=[f"Occupation {i + 1}" for i in range(40)])
+    plan = pv.design(many, 2.0, pv.Histogram(), method="unary")
+    rare = pv.Prior({"none of them": 0.9, "asthma": 0.025, "gout": 0.025, "migraine": 0.025, "other": 0.025})
+    ill = pv.Prior({"yes": 0.08, "no": 0.92})
+    return {
+        "work": ask("What kind of work do you do?", work, smallest_count=20, contact="survey@example.org"),
+        "keyboard": ask("Which way do you travel?", work, smallest_count=3),
+        "phone": ask("How do you pay? Please think of the last time you bought something in a shop.", work),
+        "offline": ask("Do you have a garden?", pv.Prior({"yes": 0.4, "no": 0.6})),
+        "leaning": ask("Which of these do you have?", rare, 1.0, pv.Histogram(), smallest_count=20),
+        "many": Campaign("What is your occupation?", {"everyone": plan}),
+        "cohorts": ask("Are you ill?", {"north": ill, "south": pv.Prior({"yes": 0.2, "no": 0.8})}, 1.5),
+        "later": ask("Is it time yet?", work, opens=read_time("opens", "2999-01-01T00:00:00Z")),
+    }
+
+
+@contextmanager
+def serving(path: Path) -> Iterator[Curator]:
+    """A curator on a free port, with its store at this path, all campaigns and the token."""
+    campaigns = asked()
+
+    async def prepared() -> None:
+        store = SqliteStore(path)
+        await store.open()
+        await store.add_token(token_digest(TOKEN))
+        for campaign in campaigns.values():
+            await store.add_campaign(campaign)
+        await store.close()
+
+    asyncio.run(prepared())
+    server = uvicorn.Server(configuration(create_app(SqliteStore(path)), "127.0.0.1", 0))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        assert thread.is_alive(), "the curator did not start"
+        time.sleep(0.01)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    yield Curator(f"http://127.0.0.1:{port}", campaigns)
+    server.should_exit = True
+    thread.join(timeout=20)
+
+
+@dataclass
+class Browser:
+    """Chromium with what a person does: look, click, press keys; and what leaves it."""
+
+    driver: Any
+    downloads: Path
+    forgiven: list[str] = field(default_factory=list)  # complaints of the console that a test expects
+
+    def open(self, url: str) -> None:
+        self.driver.get(url)
+
+    def see(self, css: str, text: str = "", seconds: float = 15.0) -> Any:
+        """The first element that matches and shows the text, once it is there."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            try:
+                for element in self.driver.find_elements("css selector", css):
+                    if text in element.text:
+                        return element
+            except StaleElementReferenceException:
+                pass  # the page was drawn again while we looked
+            time.sleep(0.03)
+        page = self.driver.find_element("css selector", "body").text
+        raise AssertionError(f"no {css!r} with {text!r} on the page:\n{page}")
+
+    def click(self, css: str, text: str = "") -> None:
+        self.see(css, text).click()
+
+    def press(self, *keys: str) -> None:
+        webdriver.ActionChains(self.driver).send_keys(*keys).perform()
+
+    def run(self, script: str, *arguments: Any) -> Any:
+        return self.driver.execute_script(script, *arguments)
+
+    def requests(self) -> list[dict[str, Any]]:
+        """What the page asked of the network since the last call."""
+        messages = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
+        return [m["params"]["request"] for m in messages if m["method"] == "Network.requestWillBeSent"]
+
+    def size(self, width: int, height: int, scale: float = 1.0, mobile: bool = False) -> None:
+        metrics = {"width": width, "height": height, "deviceScaleFactor": scale, "mobile": mobile}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+
+    def scheme(self, name: str) -> None:
+        media = {"features": [{"name": "prefers-color-scheme", "value": name}]}
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+
+    def offline(self, off: bool) -> None:
+        conditions = {"offline": off, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
+        self.driver.execute_cdp_cmd("Network.enable", {})
+        self.driver.execute_cdp_cmd("Network.emulateNetworkConditions", conditions)
+
+    def picture(self, name: str) -> None:
+        """Keep a picture of the whole page, if asked to."""
+        folder = os.environ.get("PRIORVEIL_SCREENSHOTS")
+        if folder:
+            shot = self.driver.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True})
+            Path(folder).mkdir(parents=True, exist_ok=True)
+            (Path(folder) / f"{name}.png").write_bytes(base64.b64decode(shot["data"]))
+
+    def named_nodes(self) -> set[tuple[str, str]]:
+        """Role and name of everything in the accessibility tree: what a screen reader is given."""
+        tree = self.driver.execute_cdp_cmd("Accessibility.getFullAXTree", {})
+        shown = [node for node in tree["nodes"] if not node["ignored"]]
+        return {(node["role"]["value"], node.get("name", {}).get("value", "")) for node in shown}
+
+    def complaints(self) -> list[str]:
+        """Errors and warnings of the console, violations of the content-security policy among them."""
+        told = [entry["message"] for entry in self.driver.get_log("browser")]
+        return [message for message in told if not any(part in message for part in self.forgiven)]
+
+
+def opened(binary: str, chromedriver: str, profile: Path) -> Browser:
+    """A fresh Chromium that keeps a log of its network and its console."""
+    options = webdriver.ChromeOptions()
+    options.binary_location = binary
+    for flag in [*FLAGS, f"--user-data-dir={profile / 'profile'}"]:
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
+    options.add_experimental_option("prefs", {"download.default_directory": str(profile)})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(chromedriver))
+    return Browser(driver, profile)

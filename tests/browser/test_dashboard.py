@@ -1,0 +1,222 @@
+"""The curator's dashboard in Chromium: what it shows, what it keeps, how it reads."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+TOKEN = "a-token-for-tests"
+HEADING = "main h1"
+TAB, ENTER = "\ue004", "\ue007"  # keys, as WebDriver names them
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _answers(curator: Any) -> None:
+    curator.answered("work", [0] * 2400 + [1] * 560 + [2] * 640 + [3] * 400)
+    curator.answered("leaning", [0] * 150 + [1, 2, 3, 4] * 50)
+
+
+def sign_in(browser: Any, curator: Any, name: str | None = None, token: str = TOKEN) -> None:
+    place = "" if name is None else f"#{curator.campaigns[name].id}"
+    browser.open(f"{curator.url}/dashboard{place}")
+    browser.see("input[type=password]").send_keys(token)
+    browser.click("button", "Sign in")
+
+
+def reports(browser: Any) -> int:
+    return int(browser.see("#reports").text.replace(",", ""))
+
+
+def test_a_wrong_token_is_refused(browser: Any, curator: Any) -> None:
+    browser.forgiven = ["401"]
+    browser.open(f"{curator.url}/dashboard")
+    browser.see(HEADING, "Sign in")
+    browser.picture("dashboard-sign-in-light")
+    sign_in(browser, curator, token="guessed")
+    browser.see("[role=alert]", "This token is not known here.")
+    assert browser.run("return sessionStorage.length") == 0
+
+
+def test_the_token_stays_in_the_tab(browser: Any, curator: Any) -> None:
+    sign_in(browser, curator)
+    browser.see(HEADING, "Campaigns")
+    assert browser.run("return Object.values(sessionStorage)") == [TOKEN]
+    assert browser.run("return localStorage.length") == 0
+    assert browser.run("return document.cookie") == ""
+    assert TOKEN not in browser.driver.current_url
+    browser.click("button", "Sign out")
+    browser.see(HEADING, "Sign in")
+    assert browser.run("return sessionStorage.length") == 0
+
+
+def test_estimates_stand_beside_the_prior(browser: Any, curator: Any) -> None:
+    sign_in(browser, curator)
+    browser.click(".campaigns a", "What kind of work do you do?")
+    rows = _rows(browser)
+    assert [row[0] for row in rows] == ["Private", "Self-employed", "Government", "None"]
+    shares = [float(row[1].split(" %")[0]) for row in rows]
+    assert abs(shares[0] - 60) < 8 and abs(sum(shares) - 100) < 1
+    assert [row[3] for row in rows] == ["69.0 %", "11.0 %", "13.0 %", "7.0 %"]
+    for row, share in zip(rows, shares, strict=True):
+        low, high = (float(end.strip(" %")) for end in row[2].split(" to "))
+        assert low < share < high
+    assert len(browser.driver.find_elements("css selector", "#histogram tbody svg")) == 4
+    page = browser.see("main").text
+    assert "Prior check" in page and "LDP" in page and "LIP" in page
+    assert "lean on the prior" not in page
+
+
+def _rows(browser: Any) -> list[list[str]]:
+    browser.see("#histogram tbody tr")
+    found: list[list[str]] = browser.run(
+        "return [...document.querySelectorAll('#histogram tbody tr')].map(row => "
+        "[...row.children].filter(c => !c.classList.contains('picture')).map(c => c.innerText))"
+    )
+    return found
+
+
+def test_the_keyboard_is_enough(browser: Any, curator: Any) -> None:
+    browser.open(f"{curator.url}/dashboard")
+    browser.see("input[type=password]")
+    browser.press(TOKEN, ENTER)
+    browser.see(HEADING, "Campaigns")
+    for _ in range(12):
+        browser.press(TAB)
+        if "What kind of work" in browser.run("return document.activeElement.textContent"):
+            break
+    browser.press(ENTER)
+    browser.see("#histogram")
+    reached = set()
+    for _ in range(8):
+        browser.press(TAB)
+        reached.add(browser.run("return document.activeElement.id"))
+    assert {"method", "download"} <= reached
+
+
+def test_counts_are_live(browser: Any, curator: Any) -> None:
+    sign_in(browser, curator, "work")
+    before = reports(browser)
+    curator.answered("work", [0] * 25, seed=2)
+    end = time.monotonic() + 15
+    while reports(browser) != before + 25 and time.monotonic() < end:
+        time.sleep(0.1)
+    assert reports(browser) == before + 25
+    assert browser.run("return document.querySelector('[role=status]').textContent").endswith("reports")
+
+
+def test_few_reports_give_no_estimate(browser: Any, curator: Any) -> None:
+    sign_in(browser, curator, "phone")
+    assert "fewer than 100 reports" in browser.see("#withheld").text
+    assert not browser.driver.find_elements("css selector", "#histogram")
+
+
+def test_a_plan_that_leans_on_the_prior_says_so(browser: Any, curator: Any) -> None:
+    sign_in(browser, curator, "leaning")
+    browser.see(".warning", "These estimates lean on the prior")
+    browser.see("main", "do not fit the prior")
+    browser.picture("dashboard-leaning-light")
+
+
+def test_refusals_are_counted(browser: Any, curator: Any) -> None:
+    campaign = curator.campaigns["work"]
+    browser.open(f"{curator.url}/")
+    wrong = {"id": "ab" * 16, "plan": "00" * 32, "report": 1}
+    browser.run(
+        "const headers = {'content-type': 'application/json'};"
+        "return fetch(arguments[0], {method: 'POST', headers, body: arguments[1]}).then(r => r.status)",
+        f"{curator.url}/v1/campaigns/{campaign.id}/reports",
+        json.dumps(wrong),
+    )
+    sign_in(browser, curator, "work")
+    browser.see("tr", "unknown plan 1")
+
+
+def test_reports_can_be_downloaded(browser: Any, curator: Any) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet", reason="the export is a Parquet file")
+    sign_in(browser, curator, "leaning")
+    browser.click("#download")
+    path = browser.downloads / f"{curator.campaigns['leaning'].id[:12]}.parquet"
+    end = time.monotonic() + 15
+    while not path.exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert parquet.read_table(path).num_rows == 350
+
+
+def test_cohorts_are_shown_together_and_apart(browser: Any, curator: Any) -> None:
+    for cohort, seed in (("north", 3), ("south", 4)):
+        _answer_cohort(curator, cohort, seed)
+    sign_in(browser, curator, "cohorts")
+    assert len(_rows(browser)) == 2
+    both = _rows(browser)
+    browser.see("#cohort").send_keys("north")
+    end = time.monotonic() + 10
+    while _rows(browser) == both and time.monotonic() < end:
+        time.sleep(0.05)
+    assert _rows(browser)[0][3] == "8.0 %"
+    browser.picture("dashboard-cohorts-light")
+
+
+def _answer_cohort(curator: Any, cohort: str, seed: int) -> None:
+    whole = curator.campaigns["cohorts"]
+    only = type(curator)(curator.url, {"one": _Only(whole, cohort)})
+    only.answered("one", [0] * 30 + [1] * 170, seed)
+
+
+class _Only:
+    """A campaign seen by one cohort."""
+
+    def __init__(self, whole: Any, cohort: str) -> None:
+        self.id, self.cohorts = whole.id, {cohort: whole.cohorts[cohort]}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits_a_desk_and_a_phone(browser: Any, curator: Any, scheme: str) -> None:
+    browser.scheme(scheme)
+    sign_in(browser, curator)
+    browser.see(".campaigns a")
+    browser.picture(f"dashboard-campaigns-{scheme}")
+    browser.click(".campaigns a", "What kind of work do you do?")
+    browser.see("#histogram")
+    browser.picture(f"dashboard-{scheme}")
+    browser.size(360, 740, scale=2, mobile=True)
+    browser.see("#histogram")
+    browser.picture(f"dashboard-phone-{scheme}")
+    assert browser.run("return document.documentElement.scrollWidth") <= 360
+    named = browser.named_nodes()
+    assert {("rowheader", "Self-employed"), ("columnheader", "Prior"), ("combobox", "Method")} <= named
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_can_be_read(browser: Any, curator: Any, scheme: str) -> None:
+    """Contrast of at least 4.5 for text and 3 for lines (WCAG AA)."""
+    browser.scheme(scheme)
+    browser.open(f"{curator.url}/")
+    pairs = {("ink", "ground"): 4.5, ("ink", "raised"): 4.5, ("ink", "tint"): 4.5, ("soft", "ground"): 4.5,
+             ("soft", "raised"): 4.5, ("accent", "ground"): 4.5, ("on-accent", "accent"): 4.5,
+             ("warn", "warn-ground"): 4.5, ("prior", "ground"): 3.0}  # fmt: skip
+    names = sorted({name for pair in pairs for name in pair})
+    found = browser.run(
+        "const style = getComputedStyle(document.documentElement);"
+        "return Object.fromEntries(arguments[0].map(n => [n, style.getPropertyValue('--' + n).trim()]))",
+        names,
+    )
+    poor = {
+        p: contrast(found[p[0]], found[p[1]])
+        for p, c in pairs.items()
+        if contrast(found[p[0]], found[p[1]]) < c
+    }
+    assert poor == {}
+
+
+def contrast(one: str, other: str) -> float:
+    high, low = sorted((luminance(one), luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

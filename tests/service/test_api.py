@@ -1,0 +1,428 @@
+"""The API as its users see it, on both stores."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import io
+import json
+import os
+from collections.abc import AsyncIterator, Callable, Coroutine
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from conftest import PRIOR, running
+from priorveil import Channel, Histogram, Prior
+from priorveil.campaigns import Campaign, ask, fresh_id, written
+from priorveil.certify import certificate
+from priorveil.curator.app import Curator, Limits
+from priorveil.curator.bodies import LARGEST_BATCH, PACKED, write_packed
+from priorveil.curator.openapi import OPERATIONS
+from priorveil.curator.sqlite import SqliteStore
+from priorveil.curator.store import Group, StoreFull, Unavailable, open_store
+from priorveil.mechanisms import Table
+
+RNG = np.random.default_rng(3)
+
+
+def reports(campaign: Campaign, count: int, cohort: str | None = None) -> list[dict[str, Any]]:
+    plan = campaign.plan_for(cohort)
+    drawn = plan.privatize(RNG.integers(0, 4, count), RNG)
+    return [{"id": fresh_id(), "plan": plan.id, "report": written(plan.mechanism, r)} for r in drawn]
+
+
+def path(campaign: Campaign, rest: str = "") -> str:
+    return f"/v1/campaigns/{campaign.id}{rest}"
+
+
+def on(
+    url: str,
+    work: Callable[[httpx.AsyncClient], Coroutine[Any, Any, None]],
+    *campaigns: Campaign,
+    **more: Any,
+) -> None:
+    async def run() -> None:
+        async with running(open_store(url), *campaigns, **more) as http:
+            await work(http)
+
+    asyncio.run(run())
+
+
+@pytest.fixture
+def sqlite_url(tmp_path: Any) -> str:
+    return str(tmp_path / "reports.db")
+
+
+def test_a_whole_campaign(store_url: str, campaign: Campaign) -> None:
+    async def work(http: httpx.AsyncClient) -> None:
+        made = await http.post("/v1/campaigns", content=campaign.to_json())
+        assert (made.status_code, made.json()["id"]) == (201, campaign.id)
+        assert (await http.post("/v1/campaigns", content=campaign.to_json())).status_code == 200
+        public = httpx.AsyncClient(transport=http._transport, base_url="http://curator")
+        got = await public.get(path(campaign))
+        assert Campaign.from_json(got.content).id == campaign.id
+        sent = reports(campaign, 300)
+        for body in (
+            sent[0],
+            {"reports": sent[1:200]},
+            {"reports": sent[150:]},
+            {"reports": []},
+            {"reports": sent},
+        ):
+            answer = await public.post(path(campaign, "/reports"), json=body)
+            count = len(body["reports"]) if "reports" in body else 1
+            assert (answer.status_code, answer.json()) == (200, {"accepted": count, "refused": []})
+        plan = campaign.plan_for(None)
+        expected = plan.estimate(plan.tally([r["report"] for r in sent]), "unbiased")
+        found = (await http.get(path(campaign, "/estimates"))).json()
+        assert found["reports"] == 300 and not found["leans_on_prior"]
+        for shown in (found["cohorts"][0], found["total"]):
+            assert shown["values"] == expected.values.tolist()
+            assert shown["lower"] == expected.interval()[0].tolist()
+            assert shown["prior_check"] == expected.prior_check
+        table = pq.read_table(io.BytesIO((await http.get(path(campaign, "/reports"))).content))
+        stored = {row["id"].hex(): row["report"] for row in table.to_pylist()}
+        assert stored == {r["id"]: r["report"] for r in sent}
+        assert (await http.post(path(campaign, "/close"))).json()["state"] == "closed"
+        late = reports(campaign, 2)
+        answer = await public.post(path(campaign, "/reports"), json={"reports": late})
+        assert [(r["id"], r["reason"]) for r in answer.json()["refused"]] == [
+            (r["id"], "closed") for r in late
+        ]
+        counters = (await http.get(path(campaign, "/counters"))).json()
+        assert counters["reports"] == {"everyone": 300} and counters["refused"] == {"closed": 2}
+        assert [c["state"] for c in (await http.get("/v1/campaigns")).json()["campaigns"]] == ["closed"]
+
+    on(store_url, work)
+
+
+def test_every_mechanism_in_both_bodies(store_url: str, cohorts: Campaign) -> None:
+    async def work(http: httpx.AsyncClient) -> None:
+        for name, plan in cohorts.cohorts.items():
+            answer = await http.post(path(cohorts, "/reports"), json={"reports": reports(cohorts, 20, name)})
+            assert answer.json() == {"accepted": 20, "refused": []}, name
+            drawn = plan.privatize(RNG.integers(0, 4, 30), RNG).astype("<u8").tobytes()
+            body = write_packed(plan.id, os.urandom(480), drawn)
+            answer = await http.post(
+                path(cohorts, "/reports"), content=body, headers={"content-type": PACKED}
+            )
+            assert answer.json() == {"accepted": 30, "refused": []}, name
+        found = (await http.get(path(cohorts, "/estimates"), params={"method": "mmse", "level": 0.5})).json()
+        assert [c["reports"] for c in found["cohorts"]] == [50] * 4
+        assert found["total"]["reports"] == 200
+        table = pq.read_table(io.BytesIO((await http.get(path(cohorts, "/reports"))).content))
+        assert table.num_rows == 200
+        mixed = [reports(cohorts, 1, name)[0] for name in cohorts.cohorts]
+        assert (await http.post(path(cohorts, "/reports"), json={"reports": mixed})).json()["accepted"] == 4
+
+    on(store_url, work, cohorts)
+
+
+def test_only_the_bad_reports_of_a_batch_are_refused(store_url: str, campaign: Campaign) -> None:
+    good = reports(campaign, 1)[0]
+    bad = [
+        ({**good, "id": fresh_id(), "report": 10**6}, "out of range"),
+        ({**good, "id": fresh_id(), "report": -1}, "out of range"),
+        ({**good, "id": fresh_id(), "report": 2**60}, "out of range"),
+        ({**good, "id": fresh_id(), "report": 2**70}, "out of range"),
+        ({**good, "id": fresh_id(), "plan": "0" * 64}, "unknown plan"),
+        ({**good, "id": "xyz"}, "malformed"),
+        ({**good, "id": "zz" * 16}, "malformed"),
+        ({**good, "id": fresh_id(), "report": "00"}, "malformed"),
+        ({**good, "id": fresh_id(), "report": 0.5}, "malformed"),
+        ({**good, "id": fresh_id(), "report": None}, "malformed"),
+        ({**good, "id": fresh_id(), "more": 1}, "malformed"),
+        ({"id": fresh_id()}, "malformed"),
+        ([], "malformed"),
+        (3, "malformed"),
+    ]
+
+    async def work(http: httpx.AsyncClient) -> None:
+        for chosen in (bad, bad[:2], bad[:5]):
+            batch = [good, *(b for b, _ in chosen), good]
+            answer = (await http.post(path(campaign, "/reports"), json={"reports": batch})).json()
+            assert answer["accepted"] == 2
+            assert [(r["index"], r["reason"]) for r in answer["refused"]] == [
+                (i, why) for i, (_, why) in enumerate(chosen, start=1)
+            ]
+        counters = (await http.get(path(campaign, "/counters"))).json()
+        assert counters["reports"] == {"everyone": 1}
+        packed = write_packed("0" * 64, os.urandom(32), bytes(16))
+        answer = await http.post(path(campaign, "/reports"), content=packed, headers={"content-type": PACKED})
+        assert [r["reason"] for r in answer.json()["refused"]] == ["unknown plan"] * 2
+
+    on(store_url, work, campaign)
+
+
+def test_times_of_opening_and_closing(sqlite_url: str) -> None:
+    now = datetime.now(UTC)
+    future = ask("Later?", PRIOR, opens=now + timedelta(days=1))
+    past = ask("Earlier?", PRIOR, closes=now - timedelta(days=1))
+
+    async def work(http: httpx.AsyncClient) -> None:
+        for campaign, state in ((future, "not yet open"), (past, "closed")):
+            answer = (await http.post(path(campaign, "/reports"), json=reports(campaign, 1)[0])).json()
+            assert answer["accepted"] == 0 and answer["refused"][0]["reason"] == state
+            assert (await http.get(path(campaign, "/status"))).json()["state"] == state
+
+    on(sqlite_url, work, future, past)
+
+
+def test_few_reports_are_not_shown_and_leaning_is_said(sqlite_url: str) -> None:
+    shy = ask("Shy?", PRIOR, query=Histogram(), smallest_count=10)
+
+    async def work(http: httpx.AsyncClient) -> None:
+        await http.post(path(shy, "/reports"), json={"reports": reports(shy, 9)})
+        found = (await http.get(path(shy, "/estimates"))).json()
+        assert (
+            found["cohorts"][0]["withheld"] and "values" not in found["cohorts"][0] and found["total"] is None
+        )
+        assert found["leans_on_prior"] is shy.leans_on_prior
+        await http.post(path(shy, "/reports"), json={"reports": reports(shy, 1)})
+        assert not (await http.get(path(shy, "/estimates"))).json()["cohorts"][0]["withheld"]
+        if shy.leans_on_prior:
+            refused = await http.get(path(shy, "/estimates"), params={"method": "unbiased"})
+            assert refused.status_code == 409
+
+    on(sqlite_url, work, shy)
+
+
+@pytest.mark.parametrize(
+    "token", [None, "", "Bearer", "Bearer ", "Bearer wrong", "Basic YTpi", "bearer \xff", "x" * 5000]
+)
+def test_the_curators_routes_need_the_token(sqlite_url: str, campaign: Campaign, token: str | None) -> None:
+    async def work(http: httpx.AsyncClient) -> None:
+        del http.headers["authorization"]
+        headers = {} if token is None else {"authorization": token.encode("latin-1")}
+        for operation in OPERATIONS:
+            if operation.curator:
+                answer = await http.request(
+                    operation.method, operation.path.format(id=campaign.id), headers=headers
+                )
+                assert answer.status_code == 401 and answer.headers["www-authenticate"].startswith("Bearer")
+
+    on(sqlite_url, work, campaign)
+
+
+def test_problems_are_problem_documents(sqlite_url: str, campaign: Campaign) -> None:
+    upload = path(campaign, "/reports")
+    text = {"content-type": "application/json"}
+    changed = json.loads(campaign.to_json()) | {"question": "Another question?"}
+    cases: list[tuple[int, str, str, dict[str, Any]]] = [
+        (404, "GET", "/nowhere", {}),
+        (404, "GET", "/v1/campaigns/" + "0" * 64, {}),
+        (404, "POST", "/v1/campaigns/nonsense/reports", {"json": {}}),
+        (405, "DELETE", path(campaign), {}),
+        (400, "POST", upload, {"content": b"{", "headers": text}),
+        (400, "POST", upload, {"content": b"[" * 100_000, "headers": text}),
+        (400, "POST", upload, {"content": b'{"reports":' + b"[" * 100_000, "headers": text}),
+        (400, "POST", upload, {"content": b"\xff\xfe", "headers": text}),
+        (400, "POST", upload, {"content": b"PVR1", "headers": {"content-type": PACKED}}),
+        (400, "POST", upload, {"content": b"XXXX" + bytes(36), "headers": {"content-type": PACKED}}),
+        (413, "POST", upload, {"content": b" " * (1 << 20), "headers": text}),
+        (413, "POST", upload, {"content": b'{"reports":[' + b"0," * LARGEST_BATCH + b"0]}", "headers": text}),
+        (415, "POST", upload, {"content": b"{}"}),
+        (415, "POST", upload, {"content": b"{}", "headers": {"content-type": "text/plain"}}),
+        (422, "POST", "/v1/campaigns", {"content": b"not json"}),
+        (422, "POST", "/v1/campaigns", {"content": b"[" * 100_000}),
+        (422, "POST", "/v1/campaigns", {"json": changed}),
+        (400, "GET", path(campaign, "/estimates?method=guess"), {}),
+        (400, "GET", path(campaign, "/estimates?level=2"), {}),
+        (400, "GET", path(campaign, "/estimates?level=nan"), {}),
+    ]
+
+    async def work(http: httpx.AsyncClient) -> None:
+        for status, method, where, more in cases:
+            answer = await http.request(method, where, **more)
+            assert answer.status_code == status, (method, where, answer.text)
+            assert answer.headers["content-type"] == "application/problem+json"
+            assert answer.json()["status"] == status and answer.json()["title"]
+
+    on(sqlite_url, work, campaign, limits=Limits(body=1 << 19))
+
+
+def test_slow_and_unfinished_bodies_are_given_up(sqlite_url: str, campaign: Campaign) -> None:
+    async def slow() -> AsyncIterator[bytes]:
+        yield b"{"
+        await asyncio.sleep(5)
+
+    async def work(http: httpx.AsyncClient) -> None:
+        app: Curator = http.app  # type: ignore[attr-defined]
+        scope = {
+            "type": "http",
+            "method": "POST",
+            "path": path(campaign, "/reports"),
+            "headers": [(b"content-type", b"application/json")],
+        }
+        for last, status in ((None, 408), ({"type": "http.disconnect"}, 400)):
+            messages = [{"type": "http.request", "body": b"{", "more_body": True}, last]
+            sent: list[dict[str, Any]] = []
+
+            async def receive(messages: list[Any] = messages) -> Any:
+                message = messages.pop(0)
+                if message is None:
+                    await asyncio.sleep(30)
+                return message
+
+            async def send(message: Any, sent: list[dict[str, Any]] = sent) -> None:
+                sent.append(message)
+
+            await app(scope, receive, send)
+            assert sent[0]["status"] == status
+
+    on(sqlite_url, work, campaign, limits=Limits(seconds=0.1))
+
+
+class Stuck(SqliteStore):
+    """A store whose next commits fail, or wait."""
+
+    trouble: Exception | None = None
+    gate: asyncio.Event | None = None
+
+    async def commit(self, groups: Any) -> int:
+        if self.gate is not None:
+            await self.gate.wait()
+        if self.trouble is not None:
+            raise self.trouble
+        return await super().commit(groups)
+
+
+def test_a_full_queue_says_when_to_come_back(tmp_path: Any, campaign: Campaign) -> None:
+    async def run() -> None:
+        store = Stuck(tmp_path / "a.db")
+        async with running(store, campaign, limits=Limits(waiting=4000)) as http:
+            store.gate = asyncio.Event()
+            posts = [
+                asyncio.create_task(http.post(path(campaign, "/reports"), json=r))
+                for r in reports(campaign, 12)
+            ]
+            await asyncio.sleep(0.2)
+            store.gate.set()
+            answers = await asyncio.gather(*posts)
+            busy = [a for a in answers if a.status_code == 429]
+            assert 0 < len(busy) < 12 and all(a.headers["retry-after"] == "1" for a in busy)
+            counters = (await http.get(path(campaign, "/counters"))).json()
+            assert counters["reports"]["everyone"] == 12 - len(busy)
+
+    asyncio.run(run())
+
+
+def test_trouble_with_the_store_is_said_and_passes(tmp_path: Any, campaign: Campaign) -> None:
+    async def run() -> None:
+        store = Stuck(tmp_path / "a.db")
+        async with running(store, campaign) as http:
+            report = reports(campaign, 1)[0]
+            for trouble, status in ((StoreFull("full"), 507), (Unavailable("away"), 503), (None, 200)):
+                store.trouble = trouble
+                answer = await http.post(path(campaign, "/reports"), json=report)
+                assert answer.status_code == status
+                assert status == 200 or "retry-after" in answer.headers
+
+    asyncio.run(run())
+
+
+def test_what_was_accepted_is_finished_at_shutdown(tmp_path: Any, campaign: Campaign) -> None:
+    async def run() -> None:
+        store = Stuck(tmp_path / "a.db")
+        async with running(store, campaign) as http:
+            store.gate = asyncio.Event()
+            posts = [
+                asyncio.create_task(http.post(path(campaign, "/reports"), json=r))
+                for r in reports(campaign, 5)
+            ]
+            await asyncio.sleep(0.1)
+            asyncio.get_running_loop().call_later(0.2, store.gate.set)
+        assert [(await p).status_code for p in posts] == [200] * 5
+
+    asyncio.run(run())
+
+
+def test_operations(store_url: str, campaign: Campaign) -> None:
+    async def work(http: httpx.AsyncClient) -> None:
+        await http.post(path(campaign, "/reports"), json={"reports": reports(campaign, 7)})
+        assert (await http.get("/healthz")).json() == {"status": "ok"}
+        assert (await http.get("/readyz")).json() == {"status": "ready"}
+        text = (await http.get("/metrics")).text
+        assert "priorveil_reports_stored_total 7\n" in text and 'responses_total{status="200"}' in text
+
+    on(store_url, work, campaign)
+
+
+def test_the_document_describes_every_route(sqlite_url: str) -> None:
+    async def work(http: httpx.AsyncClient) -> None:
+        described = (await http.get("/openapi.json")).json()["paths"]
+        app: Curator = http.app  # type: ignore[attr-defined]
+        routes = {
+            (r.path, m.lower())
+            for r in app.routes
+            for m in r.methods
+            if r.path.startswith(("/v1", "/healthz", "/readyz", "/metrics", "/openapi"))
+        }  # type: ignore[attr-defined]
+        plain = {(p, m) for p, m in routes if m not in ("head", "options")} | {
+            ("/v1/campaigns/{id}/reports", "post")
+        }
+        assert plain == {(p, m) for p, methods in described.items() for m in methods}
+
+    on(sqlite_url, work)
+
+
+def test_any_page_may_answer_and_nothing_else_is_allowed(sqlite_url: str, campaign: Campaign) -> None:
+    async def work(http: httpx.AsyncClient) -> None:
+        before = await http.options(
+            path(campaign, "/reports"), headers={"origin": "https://somewhere.example"}
+        )
+        assert before.status_code == 204 and before.headers["access-control-allow-headers"] == "content-type"
+        for answer in (
+            await http.get(path(campaign)),
+            await http.post(path(campaign, "/reports"), json=reports(campaign, 1)[0]),
+        ):
+            assert answer.headers["access-control-allow-origin"] == "*"
+            assert "default-src 'none'" in answer.headers["content-security-policy"]
+        assert "access-control-allow-origin" not in (await http.get(path(campaign, "/estimates"))).headers
+
+    on(sqlite_url, work, campaign)
+
+
+def test_each_report_lands_in_a_cell_of_its_own(store_url: str) -> None:
+    """A plan with more outputs than reports; every output is sent once, in pieces, many times and at once."""
+    outputs = 4096
+    campaign = own_cells(outputs)
+    plan = campaign.plan_for(None)
+    sent = [{"id": fresh_id(), "plan": plan.id, "report": i} for i in range(outputs)]
+
+    async def work(http: httpx.AsyncClient) -> None:
+        pieces = [sent[i : i + 97] for i in range(0, outputs, 97)] + [
+            sent[i : i + 501] for i in range(0, outputs, 501)
+        ]
+        pieces += [[r] for r in sent[::17]]
+        RNG.shuffle(pieces)  # type: ignore[arg-type]
+        answers = await asyncio.gather(
+            *(http.post(path(campaign, "/reports"), json={"reports": p}) for p in pieces)
+        )
+        assert all(a.json()["refused"] == [] for a in answers)
+        app: Curator = http.app  # type: ignore[attr-defined]
+        tally = (await app.service.store.tallies(campaign))[plan.id]
+        assert tally.reports == outputs and (tally.counts == 1).all()
+
+    on(store_url, work, campaign)
+
+
+def own_cells(outputs: int) -> Campaign:
+    """A campaign whose table has this many outputs, all equally likely whatever the answer: nothing leaks."""
+    coin = Prior({"heads": 0.5, "tails": 0.5})
+    base = ask("Heads or tails?", coin, query=Histogram()).plan_for(None)
+    table = Table(np.full((2, outputs), 2**62 // outputs, dtype=np.int64))
+    levels = certificate(table.lifts(coin, None, base.notion), base.notion)
+    error = base.query.error(Channel(table.matrix, base.labels), coin)
+    plan = dataclasses.replace(base, mechanism=table, certificate=levels, expected_mse=error)
+    return Campaign("Heads or tails?", {"everyone": plan}, smallest_count=1)
+
+
+def test_groups_carry_no_more_than_reports() -> None:
+    """What is stored of a person: the report. There is no field for anything else."""
+    assert set(Group.__slots__) == {"campaign", "plan", "mechanism", "ids", "words"}

@@ -1,0 +1,110 @@
+"""Campaigns as documents: one text, one id, nothing believed that is not proven."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+
+from conftest import PRIOR
+from priorveil import Histogram, Prior
+from priorveil.campaigns import Campaign, ask, packed, read_time, unpacked, written
+from priorveil.errors import InvalidInput, PlanError, UnknownVersion
+
+
+def changed(campaign: Campaign, **fields: object) -> str:
+    """The text of a campaign with other fields, and no id."""
+    document = campaign.document() | fields
+    return json.dumps({k: v for k, v in document.items() if v is not ...})
+
+
+def test_a_campaign_reads_back(cohorts: Campaign) -> None:
+    again = Campaign.from_json(cohorts.to_json())
+    assert again.id == cohorts.id and again.to_json() == cohorts.to_json()
+    assert list(again.cohorts) == ["columns", "arc", "unary", "hashing"]
+    assert "4 answers, 4 cohorts" in repr(again)
+
+
+def test_the_default_plan_can_correct_a_wrong_prior() -> None:
+    assert not ask("Work?", PRIOR).leans_on_prior
+    two = ask("Work?", {"north": PRIOR, "south": Prior([0.25] * 4, labels=PRIOR.labels)})
+    assert list(two.cohorts) == ["north", "south"] and not two.leans_on_prior
+    assert ask("Work?", PRIOR, query=Histogram()).id != ask("Work?", PRIOR).id
+
+
+def test_any_change_makes_another_campaign(campaign: Campaign) -> None:
+    ids = {campaign.id}
+    for fields in (
+        {"question": "Other?"},
+        {"contact": "x"},
+        {"smallest_count": 7},
+        {"closes": "2099-01-01T00:00:00Z"},
+    ):
+        ids.add(Campaign.from_json(changed(campaign, **fields)).id)
+    assert len(ids) == 5
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"format": "other"}, "format"),
+        ({"question": ""}, "campaign"),
+        ({"question": "x" * 5000}, "campaign"),
+        ({"question": "\ud800"}, "campaign"),
+        ({"labels": ["a", "b"]}, "labels"),
+        ({"cohorts": {}}, "campaign"),
+        ({"cohorts": []}, "cohorts"),
+        ({"smallest_count": -1}, "campaign"),
+        ({"smallest_count": True}, "campaign"),
+        ({"opens": "yesterday"}, "campaign"),
+        ({"opens": "2026-01-01T00:00:00"}, "campaign"),
+        ({"opens": "2026-01-01T00:00:00+01:00"}, "campaign"),
+        ({"opens": "2027-01-01T00:00:00Z", "closes": "2026-01-01T00:00:00Z"}, "campaign"),
+        ({"id": "0" * 64}, "id"),
+        ({"extra": 1}, "extra"),
+        ({"contact": ...}, "campaign"),
+    ],
+)
+def test_a_wrong_field_is_named(campaign: Campaign, fields: dict[str, object], field: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        Campaign.from_json(changed(campaign, **fields))
+    assert caught.value.field == field
+
+
+def test_newer_versions_and_nonsense_are_refused(campaign: Campaign) -> None:
+    with pytest.raises(UnknownVersion):
+        Campaign.from_json(changed(campaign, version=2))
+    for text in ("", "[]", "{", "\x00", "[" * 100_000, b"\xff"):
+        with pytest.raises(PlanError):
+            Campaign.from_json(text)
+
+
+def test_cohorts_are_told_apart_by_their_plans(campaign: Campaign) -> None:
+    plan = campaign.plan_for(None)
+    with pytest.raises(InvalidInput, match="share a plan"):
+        Campaign("Work?", {"a": plan, "b": plan})
+    other = ask("Smoke?", Prior({"yes": 0.2, "no": 0.8})).plan_for(None)
+    with pytest.raises(InvalidInput, match="same labels"):
+        Campaign("Work?", {"a": plan, "b": other})
+    with pytest.raises(InvalidInput, match="cohort"):
+        campaign.plan_for("nobody")
+
+
+def test_states_follow_the_clock() -> None:
+    opens, closes = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 2, 1, tzinfo=UTC)
+    campaign = ask("Work?", PRIOR, opens=opens, closes=closes)
+    asked = [datetime(2025, 12, 31, 23, 59, 59, tzinfo=UTC), opens, datetime(2026, 1, 31, tzinfo=UTC), closes]
+    assert [campaign.state(now) for now in asked] == ["not yet open", "open", "open", "closed"]
+    assert read_time("now", None) is None
+
+
+def test_every_report_survives_the_wire(cohorts: Campaign) -> None:
+    rng = np.random.default_rng(1)
+    for plan in cohorts.plans.values():
+        reports = plan.privatize(rng.integers(0, 4, 50), rng)
+        words = b"".join(packed(plan.mechanism, written(plan.mechanism, r)) or b"" for r in reports)
+        assert np.array_equal(unpacked(plan.mechanism, words), reports)
+        for wrong in (None, 1.5, True, -1, 2**53, "zz" * 8, "0 " * 8, "00", [], "0" * 15 + " "):
+            assert packed(plan.mechanism, wrong) is None

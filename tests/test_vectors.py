@@ -1,0 +1,47 @@
+"""The vectors shared with JavaScript hold in Python, and leave no mechanism out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from priorveil.campaigns import packed, unpacked, written
+from priorveil.mechanisms import MECHANISMS
+from priorveil.mechanisms.randomness import BytesSource
+from priorveil.plans import Plan
+
+FOLDER = Path(__file__).resolve().parent.parent / "clients" / "js" / "vectors"
+VECTORS = sorted(FOLDER.glob("*.json"))
+
+
+def read(path: Path) -> tuple[Plan, list[dict[str, Any]]]:
+    vector = json.loads(path.read_text(encoding="utf-8"))
+    return Plan.from_json(json.dumps(vector["plan"])), vector["cases"]
+
+
+@pytest.mark.parametrize("path", VECTORS, ids=lambda path: path.stem)
+def test_reports_are_those_of_the_vector(path: Path) -> None:
+    plan, cases = read(path)
+    assert len(cases) >= 20
+    for case in cases:
+        randomness = bytes.fromhex(case["randomness"])
+        assert len(randomness) == 8 * plan.mechanism.draws_per_report
+        one = plan.mechanism.sample_one(case["code"], BytesSource(randomness))
+        many = plan.mechanism.sample([case["code"]], BytesSource(randomness))
+        assert written(plan.mechanism, one) == written(plan.mechanism, many[0]) == case["report"]
+
+
+@pytest.mark.parametrize("path", VECTORS, ids=lambda path: path.stem)
+def test_reports_arrive_as_they_were_sent(path: Path) -> None:
+    plan, cases = read(path)
+    sent = [packed(plan.mechanism, case["report"]) for case in cases]
+    arrived = unpacked(plan.mechanism, b"".join(words for words in sent if words is not None))
+    assert plan.mechanism.accepts(arrived).all()
+    assert [written(plan.mechanism, report) for report in arrived] == [case["report"] for case in cases]
+
+
+def test_every_mechanism_has_a_vector() -> None:
+    assert {read(path)[0].mechanism.kind for path in VECTORS} == set(MECHANISMS)
