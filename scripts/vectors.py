@@ -22,7 +22,7 @@ import numpy as np
 import priorveil as pv
 from priorveil.campaigns import written
 from priorveil.certify import TOTAL, certificate
-from priorveil.mechanisms import Arc, Grouped, Mechanism, PooledHash, Table, Unary
+from priorveil.mechanisms import Arc, ArcPool, Grouped, Mechanism, PooledHash, Table, Unary
 from priorveil.mechanisms.randomness import BytesSource
 from priorveil.plans import Plan
 
@@ -57,6 +57,8 @@ def plans() -> Iterator[tuple[str, Plan]]:
     yield "unary-two-words", pv.design(even, 2.0, histogram, method="unary")
     yield "grouped", grouped(pv.design(pv.Prior([0.3, 0.3, 0.4]), 1.0, histogram, method="closed"))
     yield "hashing", pv.design(zipf, 1.0, histogram, method="hashing")
+    yield "arc-pool", pv.design(pv.Prior.zipf(30), 1.0, pv.Distribution(), method="arc")
+    yield "arc-pool-owners", pv.design(pv.Prior.zipf(12), 2.5, pv.Distribution(), method="arc")
 
 
 def grouped(plan: Plan) -> Plan:
@@ -65,7 +67,9 @@ def grouped(plan: Plan) -> Plan:
     finer = pv.Prior([0.1, 0.1, 0.1, 0.3, 0.4])
     mechanism = Grouped(np.array([0, 0, 0, 1, 2]), plan.mechanism)
     proven = certificate(mechanism.lifts(finer, None, plan.notion), plan.notion)
-    return dataclasses.replace(plan, prior=finer, mechanism=mechanism, certificate=proven)
+    error = plan.query.error(pv.Channel(mechanism.matrix), finer)
+    known = {"expected_mse": error, "lower_bound": 0.0, "no_report": plan.query.no_report(finer)}
+    return dataclasses.replace(plan, prior=finer, mechanism=mechanism, certificate=proven, **known)
 
 
 def case(plan: Plan, code: int, randomness: bytes) -> dict[str, Any]:
@@ -89,6 +93,8 @@ def edges(mechanism: Mechanism) -> list[bytes]:
     """Draws for the first value that fall on a threshold of the sampler, and one below."""
     if isinstance(mechanism, Arc):
         return [packed(coin, 1 << 63, 1 << 62) for coin in (mechanism.keep, mechanism.keep - 1)]
+    if isinstance(mechanism, ArcPool):
+        return [packed(7, coin, 1 << 63, 1 << 62) for coin in (mechanism.keep, mechanism.keep - 1)]
     if isinstance(mechanism, Unary):
         quiet = [0] * (mechanism.draws_per_report - 1)
         last = (TOTAL - mechanism.drop) << 2

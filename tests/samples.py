@@ -15,7 +15,8 @@ LABELS = ("a", "b", "c", "d", "e")
 PRIOR = pv.Prior([0.3, 0.25, 0.2, 0.15, 0.1], LABELS)
 VALUES = (0.0, 1.0, 2.0, 5.0, 9.0)
 
-NAMES = ("columns", "closed", "arc", "unary", "hashing", "grouped", "sum", "distribution", "wide")
+NAMES = ("columns", "closed", "arc", "unary", "hashing", "grouped", "sum", "distribution", "wide",
+         "arc_pool")  # fmt: skip
 
 
 @cache
@@ -27,6 +28,8 @@ def plan(name: str) -> pv.Plan:
         return pv.design(pv.Prior.zipf(150), 1.0, pv.Histogram(), method="unary")
     if name == "sum":
         return pv.design(PRIOR, 1.5, pv.Sum(VALUES))
+    if name == "arc_pool":
+        return pv.design(PRIOR, 0.5, pv.Distribution(), method="arc")
     if name == "distribution":
         return pv.design(PRIOR, 1.5, pv.Distribution())
     return _grouped() if name == "grouped" else pv.design(PRIOR, 1.5, pv.Histogram(), method=name)  # type: ignore[arg-type]

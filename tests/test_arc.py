@@ -11,6 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from priorveil.certify import Lifts
+from priorveil.channels import Channel
 from priorveil.designs.arc import (
     ArcLayout,
     arc_layout,
@@ -25,6 +26,7 @@ from priorveil.mechanisms import arc_cells, arc_line
 from priorveil.mechanisms.arc import Arc
 from priorveil.mechanisms.arc_bounds import arc_lifts, fit_line, line_edges
 from priorveil.mechanisms.arc_cells import (
+    LIMB,
     ArcCells,
     column_law,
     column_matrix,
@@ -36,8 +38,12 @@ from priorveil.mechanisms.arc_cells import (
     sum_variance,
     tally_arc,
 )
+from priorveil.mechanisms.arc_exposed import exposed_matrix, exposed_reports
 from priorveil.mechanisms.arc_line import ArcLine, sample_arc
+from priorveil.mechanisms.arc_pool import ArcPool
 from priorveil.mechanisms.randomness import BytesSource, GeneratorSource
+from priorveil.notions import leakage
+from priorveil.priors import Prior, Secret
 
 WEIGHTS = st.lists(st.integers(1, 40), min_size=2, max_size=8)
 TENTHS = st.tuples(st.integers(1, 9), st.integers(11, 60))
@@ -412,10 +418,68 @@ def test_another_prior_is_read_by_columns_and_never_mistaken_for_the_plans_own()
         sum_variance(cells, tally, other, np.arange(6))
 
 
+@settings(max_examples=60, deadline=None)
+@given(WEIGHTS, TENTHS, st.integers(4, 6), st.integers(0, 2**32 - 1))
+def test_what_is_exposed_leaks_what_the_points_leak_and_never_less(weights, tenths, bits, seed):
+    """Against every place of the circle, under another prior and for a secret, by brute force."""
+    m, rng, d = fitted(weights, tenths, bits), np.random.default_rng(seed), len(weights)
+    cells, points = ArcCells(m), Channel(plain_channel(m))
+    exposed = Channel(exposed_matrix(cells))
+    T = rng.dirichlet(np.ones(d), 3) + 1e-6
+    T /= T.sum(axis=1, keepdims=True)
+    secret, prior = Secret(T), Prior(T.mean(axis=0) / T.mean(axis=0).sum())
+    found, truth = leakage(exposed, prior, secret), leakage(points, prior, secret)
+    for level in ("lip_lower", "lip_upper", "ldp", "di", "pufferfish"):
+        assert getattr(found, level) == pytest.approx(getattr(truth, level), rel=1e-9, abs=1e-9)
+    assert found.mil >= truth.mil - 1e-12 and found.mip >= truth.mip - 1e-12
+    at = plain_channel(m)[:, exposed_reports(cells)]
+    assert exposed.matrix / exposed.matrix[0] == pytest.approx(at / at[0])
+
+
+def test_cells_alone_would_say_too_little():
+    m = fitted([3, 3, 3, 3, 4, 5], (3, 35), bits=6)
+    prior = Prior([0.4, 0.2, 0.1, 0.1, 0.1, 0.1])
+    secret = Secret([[0.5, 0.0, 0.5, 0.0, 0.0, 0.0], [0.0, 0.5, 0.0, 0.5, 0.0, 0.0]])
+    said = leakage(Channel(column_matrix(ArcCells(m))), prior, secret)
+    truth = leakage(Channel(plain_channel(m)), prior, secret)
+    assert said.pufferfish < truth.pufferfish - 0.3
+    found = leakage(Channel(exposed_matrix(ArcCells(m))), prior, secret)
+    assert found.pufferfish == pytest.approx(truth.pufferfish)
+
+
+def test_a_pool_of_circles_is_measured_at_its_points_too():
+    pool = ArcPool([9, 10, 9, 9, 12, 15], [5], [1, 2], [1, 3], window=14, keep=2**63, bits=6)
+    points = np.hstack([plain_channel(line) for line in pool.lines]) / 2
+    prior = Prior([0.4, 0.2, 0.1, 0.1, 0.1, 0.1])
+    matrix, reports = pool.exposed
+    found, truth = leakage(Channel(matrix), prior), leakage(Channel(points), prior)
+    for level in ("lip_lower", "lip_upper", "ldp", "di"):
+        assert getattr(found, level) == pytest.approx(getattr(truth, level))
+    assert pool.accepts(np.array(reports)).all()
+    assert matrix[:, -1] / matrix[0, -1] == pytest.approx(
+        pool.likelihood(reports[-1]) / pool.likelihood(reports[-1])[0]
+    )
+
+
+def test_tallies_whose_sums_may_have_overflowed_are_refused():
+    wide = ArcLine([1 << 51, 1 << 51], [0, 1], 0, 0, 1 << 50, 2**63, 52)
+    cells = ArcCells(wide)
+    assert cells.most >= 1 << 31
+    tally = tally_arc(cells, [wide.outputs - 1])
+    large, most = tally * cells.most, np.array([0.5, 0.5])
+    assert int(large[2, -1]) == cells.most * ((wide.outputs - 1) >> LIMB) > 0
+    assert posterior_sums(cells, large, most) == pytest.approx(
+        cells.most * posterior_sums(cells, tally, most)
+    )
+    with pytest.raises(TooLarge, match="64 bits"):
+        posterior_sums(cells, large + tally, most)
+
+
 def test_foreign_reports_and_huge_matrices_are_refused():
     m, _, _ = big_example(N=1)
     with pytest.raises(ForeignReport):
         tally_arc(ArcCells(m), [m.outputs])
     wide = fit_line([1] * 9000, np.arange(9000), 0, *bounds_at(1.0))
-    with pytest.raises(TooLarge):
-        column_matrix(ArcCells(wide))
+    for written in (column_matrix, exposed_matrix):
+        with pytest.raises(TooLarge):
+            written(ArcCells(wide))

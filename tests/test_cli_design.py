@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import priorveil as pv
+from priorveil.commands import screens
 from priorveil.commands.beside import ldp
 from priorveil.commands.watching import Watch, gap_of
 from terminal import refused, run
@@ -161,6 +162,19 @@ def test_other_notions(files: Path, notion: str) -> None:
 )  # fmt: skip
 def test_bad_input_is_one_line(files: Path, arguments: tuple[object, ...], said: str) -> None:
     assert said in refused("design", *arguments)
+
+
+def test_a_blank_line_in_a_column_alone_is_refused(files: Path) -> None:
+    (files / "alone.csv").write_text("work\na\n\nb\n")
+    assert "line 3 is blank" in refused("design", "alone.csv", "--column", "work", "--epsilon", 1)
+    (files / "beside.csv").write_text("work,age\na,1\n\nb,2\n")
+    assert run("design", "beside.csv", "--column", "work", "--epsilon", 1)[0] == 0
+
+
+def test_a_share_below_one_is_never_shown_as_all() -> None:
+    assert screens.shown_share(1 - 1e-12) == "99.99 %"
+    assert screens.shown_share(math.nextafter(1.0, 0.0)) == "99.99 %"
+    assert screens.shown_share(1.0) == "100 %"
 
 
 def test_several_numbers_for_one_value_are_refused(files: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import priorveil as pv
 from priorveil.certify import certificate, within
 from priorveil.cohorts import Cohorts, estimate_together
-from priorveil.errors import ForeignReport, InvalidInput, InvalidPrior, OutsideDomain
+from priorveil.errors import CertificateError, ForeignReport, InvalidInput, InvalidPrior, OutsideDomain
 from priorveil.estimates import combined
 from priorveil.mechanisms.arc_bounds import arc_lifts
 from priorveil.mechanisms.randomness import BytesSource
@@ -216,6 +216,14 @@ def test_estimate_together_refuses_what_does_not_belong_together() -> None:
 def test_bad_input(error: type[Exception], call) -> None:
     with pytest.raises(error):
         call()
+
+
+def test_a_row_that_breaks_its_budget_makes_no_plan() -> None:
+    made = Cohorts([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]], 1.0)
+    object.__setattr__(made, "lower", np.array([1.0, 0.99]))
+    assert made.plan(0).certificate.lip <= 1
+    with pytest.raises(CertificateError, match="row 1"):
+        made.plan(1)
 
 
 def test_a_crowd_says_what_it_is() -> None:

@@ -220,3 +220,15 @@ def test_estimates_of_cohorts_combine() -> None:
         combined([parts[0], answer([1.0])])
     with pytest.raises(InvalidInput, match="estimates"):
         combined([])
+
+
+def test_mle_of_bits_says_that_it_is_a_composite_likelihood() -> None:
+    bits = pv.design(pv.Prior([0.5, 0.3, 0.2]), 1.0, pv.Histogram(), method="unary")
+    table = pv.design(pv.Prior([0.5, 0.3, 0.2]), 1.0, pv.Distribution())
+    found, other = (
+        plan.estimate(plan.tally(plan.privatize([0, 1, 2] * 50)), method="mle") for plan in (bits, table)
+    )
+    assert "composite" in found.assumes and "conservative" in found.assumes
+    assert "Fisher" in other.assumes and "Fisher" not in found.assumes
+    both = combined([found, other, found]).assumes
+    assert found.assumes in both and other.assumes in both

@@ -35,6 +35,7 @@ MAKERS: dict[str, Callable[[], pv.Plan]] = {
     "grouped": lambda: pv.design(pv.Prior.zipf(400), 1.0, pv.Histogram()),
     "arc": lambda: pv.design(MANY, 1.0, pv.Histogram(), method="arc"),
     "arc, one side": lambda: pv.design(MANY, pv.Budget(1.0, math.inf), pv.Sum(range(25)), method="arc"),
+    "arc pool": lambda: pv.design(MANY, 1.0, pv.Distribution(), method="arc"),
     "unary": lambda: pv.design(MANY, 1.0, pv.Histogram(), method="unary"),
     "hashing": lambda: pv.design(MANY, 1.0, pv.Histogram(), method="hashing"),
     "latent": lambda: pv.design(THREE, 0.5, pv.Histogram(), secret=LATENT),

@@ -451,6 +451,96 @@ function overlap(from, to, first, last) {
   return inside > 0n ? inside : 0n;
 }
 
+/**
+ * A public pool of circles that differ in the order of their arcs. Four words: the first picks the order, the others go
+ * to its line; see the Python modules `priorveil.mechanisms.arc_pool` and `arc_orders`, which say how orders are made.
+ */
+class ArcPool {
+  constructor(parameters) {
+    this.lengths = parameters.lengths;
+    this.parameters = parameters;
+    need(Array.isArray(this.lengths), "mechanism.lengths", "should be a list of whole numbers");
+    this.size = this.lengths.length;
+    this.draws = 4;
+    this.#checkOwners(parameters.owners);
+    this.#checkOrders(parameters.seeds, parameters.multipliers);
+    this.bits = Number(whole(parameters.bits, "mechanism.bits"));
+    this.span = 2 ** this.bits;
+    need(this.count * this.span <= Number(LARGEST_REPORT), "mechanism.bits", "reports must stay below 2**53");
+    this.outputs = this.count * this.span;
+    this.#line(0); // checks the segments, the window and the coin
+  }
+
+  #checkOwners(owners) {
+    const good = Array.isArray(owners) && owners.every((x) => Number.isInteger(x) && x >= 0 && x < this.size);
+    need(good && new Set(owners).size === owners.length, "mechanism.owners", "should be codes of values, each once");
+    this.owners = owners;
+    const own = new Set(owners);
+    this.light = this.lengths.map((_, x) => x).filter((x) => !own.has(x));
+    need(this.light.length > 0, "mechanism.owners", "should leave some values for the circle");
+    this.prime = primeAbove(this.light.length);
+  }
+
+  #checkOrders(seeds, multipliers) {
+    const naturals = (list) => Array.isArray(list) && list.every((n) => Number.isSafeInteger(n) && n >= 0);
+    this.count = naturals(seeds) ? seeds.length : 0;
+    need(this.count > 0 && (this.count & (this.count - 1)) === 0, "mechanism.seeds", "should be a power of two of them");
+    const good = naturals(multipliers) && multipliers.length === this.count;
+    need(good && multipliers.every((a) => a >= 1 && a < this.prime), "mechanism.multipliers", "should be below the prime");
+    this.seeds = seeds;
+    this.multipliers = multipliers;
+  }
+
+  /** The values of the circle, shuffled by the seed, then sorted by multiples of their ranks. */
+  #order(index) {
+    const keys = new Map(this.light.map((x) => [x, shuffleKey(this.seeds[index], x)]));
+    const shuffled = [...this.light].sort((x, y) => (keys.get(x) < keys.get(y) ? -1 : keys.get(x) > keys.get(y) ? 1 : x - y));
+    const place = shuffled.map((x, i) => [(this.multipliers[index] * (i + 1)) % this.prime, x]);
+    return place.sort((a, b) => a[0] - b[0]).map(([, x]) => x);
+  }
+
+  #line(index) {
+    const { bits, lengths, window, keep } = this.parameters;
+    const start = String(sum(this.owners.map((x) => whole(lengths[x], "mechanism.lengths"))));
+    const order = [...this.owners, ...this.#order(index)];
+    return new Arc({ bits, lengths, order, heavy: this.owners.length, start, window, keep });
+  }
+
+  sample(code, [pick, ...words]) {
+    const index = Number(pick & BigInt(this.count - 1));
+    return index * this.span + this.#line(index).sample(code, words);
+  }
+
+  likelihoods(report) {
+    const index = Math.floor(report / this.span);
+    return this.#line(index)
+      .likelihoods(report % this.span)
+      .map((chance) => chance / this.count);
+  }
+
+  /** The order is public and drawn without looking at the value, so each is a channel of its own. */
+  lifts(priors, secret) {
+    const found = this.seeds.map((_, index) => this.#line(index).lifts(priors, secret));
+    return {
+      lowest: least(found.map((f) => f.lowest)),
+      highest: most(found.map((f) => f.highest)),
+      ldp: most(found.map((f) => f.ldp)),
+    };
+  }
+}
+
+function primeAbove(n) {
+  const divided = (p) => {
+    for (let q = 2; q * q <= p; q += 1) if (p % q === 0) return true;
+    return false;
+  };
+  let p = Math.max(2, n + 1);
+  while (divided(p)) p += 1;
+  return p;
+}
+
+const shuffleKey = (seed, x) => mix((BigInt(seed) + BigInt(x + 1) * STEP) & MASK);
+
 /** A row of bits, one of them set, each flipped at random: `noise_bits` words for every 64 bits, then one. */
 class Unary {
   constructor({ masses, noise, noise_bits: noiseBits, drop }) {
@@ -597,15 +687,23 @@ function mix(word) {
   return z ^ (z >> 31n);
 }
 
+const STEP = 0x9e3779b97f4a7c15n;
+
 function coefficients(seed) {
-  const step = 0x9e3779b97f4a7c15n;
-  const first = (seed + step) & MASK;
-  return [mix(first), mix((first + step) & MASK)];
+  const first = (seed + STEP) & MASK;
+  return [mix(first), mix((first + STEP) & MASK)];
 }
 
 const hashed = (a, b, x, bins) => Number(((((a * BigInt(x) + b) & MASK) >> 32n) * BigInt(bins)) >> 32n);
 
-const MECHANISMS = { table: Table, grouped: Grouped, arc: Arc, unary: Unary, hashing: PooledHash };
+const MECHANISMS = {
+  table: Table,
+  grouped: Grouped,
+  arc: Arc,
+  arc_pool: ArcPool,
+  unary: Unary,
+  hashing: PooledHash,
+};
 
 // -- plans ---------------------------------------------------------------------------------------------------------
 

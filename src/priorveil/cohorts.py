@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.certify import certificate
+from priorveil.certify import certificate, within
 from priorveil.designs.arc_rows import centred, design_rows, expected_errors, parts
 from priorveil.errors import CertificateError, ForeignReport, InvalidInput, InvalidPrior
 from priorveil.estimates import ASSUMES, SUM, Estimate, combined, mean_check
@@ -40,7 +40,10 @@ class Cohorts:
     Arguments: `priors` (K, d), a distribution in each row; `epsilon`, a number or a `Budget` for everyone, or
     one number for each row; `query`, a `Histogram` or a `Sum`; `labels`, the names of the d values.
 
-    `levels` are proven and rounded up, an entry for each row; a row that would break its budget is refused.
+    `levels` are bounds, an entry for each row; a row that would break its budget is refused. They are worked
+    out in floats and rest on an error analysis: every step is rounded up by a stated slack
+    (`mechanisms.arc_lines`). `plan(row)` is certified in exact arithmetic, as any plan is.
+
     `expected_mse`, `lower_bound` and `no_report` are per person, an entry for each row.
 
     >>> crowd = Cohorts([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]], epsilon=[1.0, 2.0])
@@ -136,15 +139,23 @@ class Cohorts:
         return reports
 
     def plan(self, row: int) -> Plan:
-        """The plan of one row, with its exact certificate: for a device. It samples as the row does."""
+        """The plan of one row, certified in exact arithmetic: for a device. It samples as the row does.
+
+        Raises `CertificateError` if the exact certificate does not keep the row's budget.
+        """
         prior, mechanism = Prior(self.priors[row], self.labels), self.lines.line(row)
+        budget = Budget(float(self.lower[row]), float(self.upper[row]))
+        lifts = mechanism.lifts(prior, None, LIP())
+        if not within(lifts, budget):
+            found = certificate(lifts)
+            raise CertificateError(f"row {row} leaks {found.lip:.9g}, more than its budget", row)
         expected = float(self.expected_mse[row])
         return Plan(
             prior=prior,
-            budget=Budget(float(self.lower[row]), float(self.upper[row])),
+            budget=budget,
             query=self.query,
             mechanism=mechanism,
-            certificate=certificate(mechanism.lifts(prior, None, LIP())),
+            certificate=certificate(lifts),
             notion=LIP(),
             secret=None,
             expected_mse=expected,

@@ -148,13 +148,17 @@ def _projected(values: Array, total: float) -> Array:
 
 @dataclass(frozen=True)
 class Moments:
-    """Mean and variance of each answer; rounds and shortfall if a search found them."""
+    """Mean and variance of each answer; rounds and shortfall if a search found them.
+
+    `assumes` says what they rest on, where it is not what the method assumes elsewhere (`ASSUMES`).
+    """
 
     mean: Array
     variance: Array
     rounds: int | None = None
     converged: bool = True
     shortfall: float | None = None
+    assumes: str | None = None
 
 
 def posterior_moments(cells: Cells, prior: Array, scores: Array | None = None) -> Moments:
@@ -368,6 +372,7 @@ def combined(estimates: list[Estimate]) -> Estimate:
         first,
         values=np.sum([e.values for e in estimates], axis=0),
         std_error=np.sqrt(np.sum([e.std_error**2 for e in estimates], axis=0)),
+        assumes="; ".join(dict.fromkeys(e.assumes for e in estimates)),
         reports=sum(e.reports for e in estimates),
         prior_check=None if least is None or math.isnan(least) else least,
         converged=all(e.converged for e in estimates),

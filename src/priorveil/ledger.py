@@ -122,10 +122,9 @@ class Ledger:
             return None
         try:
             after = plan.channel
-            if (
-                self._joint.shape[0] * self._joint.shape[1] * after.shape[1] > _CELLS
-                or plan.mechanism.kind == "arc"
-            ):
+            if self._joint.shape[0] * self._joint.shape[1] * after.shape[
+                1
+            ] > _CELLS or plan.mechanism.kind in ("arc", "arc_pool"):
                 return None
             return self._joint.beside(after)
         except TooLarge:

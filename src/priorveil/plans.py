@@ -24,7 +24,8 @@ from priorveil.certify import Certifiable, Certificate, certificate, within
 from priorveil.channels import Channel
 from priorveil.errors import InvalidInput, PlanError, UnknownVersion
 from priorveil.estimates import ASSUMES, SUM, Estimate, Moments
-from priorveil.mechanisms import MECHANISMS, Arc, Mechanism
+from priorveil.mechanisms import MECHANISMS, Mechanism
+from priorveil.mechanisms.arc_exposed import Exposing
 from priorveil.mechanisms.randomness import BytesSource, Source, as_source
 from priorveil.mechanisms.reading import Counted
 from priorveil.notions import Known, Secrets
@@ -76,7 +77,7 @@ class Plan:
     def channel(self) -> Channel:
         """The channel that is sampled, written out; raises `TooLarge` where it is implicit and huge.
 
-        For an arc it is the channel to the cells of the tally: what estimates need, but it averages over the reports
+        For arcs it is the channel to the cells of the tally: what estimates need, but it averages over the reports
         within a cell. Levels are measured on `exposed`.
         """
         return Channel(self.mechanism.matrix, self.labels)
@@ -85,10 +86,10 @@ class Plan:
     def exposed(self) -> Channel:
         """A channel to measure levels on, under any prior and any secret: they are never below those of the reports.
 
-        It is `channel`, except for an arc. There its columns are the reports at which LIP, LDP, DI and Pufferfish have
+        It is `channel`, except for arcs. There its columns are the reports at which LIP, LDP, DI and Pufferfish have
         their levels, so that those are exact (in floats); MIL and MIP are bounds from above.
         """
-        if not isinstance(self.mechanism, Arc):
+        if not isinstance(self.mechanism, Exposing):
             return self.channel
         matrix, reports = self.mechanism.exposed
         return Channel(matrix, self.labels, reports)

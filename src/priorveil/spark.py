@@ -30,7 +30,7 @@ from priorveil.frames.pieces import placed
 from priorveil.frames.privatizing import REPORT, REPORT_ID, kept_columns, make_reports, random_ids
 from priorveil.frames.refusals import FOREIGN, MISSING, NO_PLAN, Refused
 from priorveil.mechanisms import Arc, Unary
-from priorveil.mechanisms.arc_cells import ArcCells
+from priorveil.mechanisms.arc_cells import LIMB, ArcCells
 from priorveil.mechanisms.randomness import SystemSource
 from priorveil.mechanisms.reading import Counted
 from priorveil.plans import Plan
@@ -52,7 +52,6 @@ REFUSED = "refused"
 
 # In a table of amounts by place: places of the tally count from 0, and these stand for what is beside it.
 _MISSING, _FOREIGN, _REPORTS = -1, -2, -3
-_LIMB = 21  # an arc tally has the sums of the low 21 bits of the reports and of the rest
 _MOST_CELLS = 1 << 18  # of a broadcast join
 
 
@@ -201,8 +200,8 @@ def _by_cell(reports: DataFrame, cells: ArcCells) -> DataFrame:
         .groupBy("group", place.alias("cell"))
         .agg(
             F.count(F.lit(1)).alias("count"),
-            F.sum(y.bitwiseAND(F.lit((1 << _LIMB) - 1))).alias("low"),
-            F.sum(F.shiftright(y, _LIMB)).alias("high"),
+            F.sum(y.bitwiseAND(F.lit((1 << LIMB) - 1))).alias("low"),
+            F.sum(F.shiftright(y, LIMB)).alias("high"),
         )
     )
     width, cell = len(cells.base), F.col("cell")

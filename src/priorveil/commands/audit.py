@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,7 +43,15 @@ Examples
       what the report says of something behind the value, for a machine to read
 
 Levels are natural logarithms, measured in floating point. LIP depends on the prior; LDP does not.
+Of a plan of arcs, MIL and MIP are bounds from above.
 """
+
+
+def _no_nan(ctx: click.Context, parameter: click.Parameter, value: float) -> float:
+    """Refuse what compares with nothing, and so would let every level pass."""
+    if math.isnan(value):
+        raise click.BadParameter("nan is no number from 0 to 1e-06", ctx, parameter)
+    return value
 
 
 @click.command(epilog=_EXAMPLES)
@@ -57,7 +66,14 @@ Levels are natural logarithms, measured in floating point. LIP depends on the pr
     help="What has to hold.",
 )
 @inputs.options(inputs.COUNTS, inputs.SMOOTHING, inputs.NORMALISE)
-@click.option("--tolerance", type=float, default=1e-9, show_default=True, help="Allowed for rounding.")
+@click.option(
+    "--tolerance",
+    type=click.FloatRange(0, 1e-6),
+    callback=_no_nan,
+    default=1e-9,
+    show_default=True,
+    help="Allowed for rounding.",
+)
 @inputs.JSON
 def audit(
     channel: Path,

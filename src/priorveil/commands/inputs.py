@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+Line = tuple[int, list[str]]  # of a CSV file: its number, and its cells
+
+_ABSENT = ("na", "n/a", "nan", "null", "none", "inf", "")  # no names of a column of numbers
 
 COUNTS = click.option("--counts", is_flag=True, help="PRIOR holds whole counts.")
 SMOOTHING = click.option(
@@ -109,11 +112,11 @@ def budget(epsilon: float | None, lower: float | None, upper: float | None, noti
 
 
 def channel(path: Path, normalise: bool) -> Channel:
-    """A channel from CSV or JSON, or the one of a plan."""
+    """A channel from CSV or JSON, or for a plan the one that its levels are measured on."""
     from priorveil.channels import Channel
 
     with reading(path):
-        return plan(path).channel if _is_plan(path) else Channel.load(path, normalise)
+        return plan(path).exposed if _is_plan(path) else Channel.load(path, normalise)
 
 
 def plan(path: Path) -> Plan:
@@ -181,7 +184,7 @@ def prior(path: Path, counts: bool, smoothing: float | None, normalise: bool) ->
 def _numbers(path: Path) -> tuple[list[Label] | None, list[float]]:
     if path.suffix.lower() == ".json":
         return _json_numbers(path.read_text(encoding="utf-8-sig"))
-    return _csv_numbers(_cells(path))
+    return _csv_numbers(_lines(path))
 
 
 def _json_numbers(text: str) -> tuple[list[Label] | None, list[float]]:
@@ -193,22 +196,29 @@ def _json_numbers(text: str) -> tuple[list[Label] | None, list[float]]:
     raise ValueError('give {"label": probability, ...} or a list of probabilities')
 
 
-def _csv_numbers(lines: list[list[str]]) -> tuple[list[Label] | None, list[float]]:
-    if len(lines) == 1 and len(lines[0]) > 2:
-        lines = [[cell] for cell in lines[0]]  # all on one line
-    headed = _headed(lines)
+def _csv_numbers(lines: list[Line]) -> tuple[list[Label] | None, list[float]]:
+    if len(lines) == 1 and len(lines[0][1]) > 2:
+        lines = [(1, [cell]) for cell in lines[0][1]]  # all on one line
+    headed = len(lines) > 1 and _is_head(lines[0][1][:2][-1])
     lines = lines[1:] if headed else lines
-    widths = {len(row) for row in lines}
+    widths = {len(row) for _, row in lines}
     if len(widths) != 1 or not (headed or max(widths) <= 2):
         raise ValueError("give lines of label,number, or a number on each line")
-    if max(widths) == 1:
-        return None, [_number(row[0]) for row in lines]
-    return labels_of([row[0] for row in lines]), [_number(row[1]) for row in lines]
+    numbers = [_line_number(at, row[:2][-1]) for at, row in lines]
+    return (None if max(widths) == 1 else labels_of([row[0] for _, row in lines])), numbers
 
 
-def _headed(lines: list[list[str]]) -> bool:
-    """Whether the first line is a header; with a digit in its number, it is rather a number gone wrong."""
-    return len(lines) > 1 and not any(map(str.isdigit, lines[0][min(1, len(lines[0]) - 1)]))
+def _is_head(cell: str) -> bool:
+    """Whether the cell heads a column of numbers: a word, no number gone wrong, and none that is missing."""
+    word = any(map(str.isalpha, cell)) and not any(map(str.isdigit, cell))
+    return word and not is_number(cell) and cell.lower() not in _ABSENT
+
+
+def _line_number(line: int, cell: str) -> float:
+    try:
+        return _number(cell)
+    except ValueError as error:
+        raise ValueError(f"line {line}: {error}") from error
 
 
 def labels_of(words: Sequence[str]) -> list[Label]:
@@ -225,6 +235,8 @@ def labels_of(words: Sequence[str]) -> list[Label]:
 def _number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float, str)) or not is_number(value):
         raise ValueError(f"{value!r} is not a number")
+    if not math.isfinite(float(value)):
+        raise ValueError(f"{value!r} is not a finite number")
     return float(value)
 
 
@@ -255,13 +267,13 @@ def columns(path: Path, *names: str) -> tuple[list[str], ...]:
     with reading(path):
         if path.suffix.lower() == ".parquet":
             return _parquet_columns(path, names)
-        lines = _cells(path)
-        heads = lines[0] if lines else []
+        lines = _lines(path)
+        heads = lines[0][1] if lines else []
         found = [_place(heads, name) for name in names]
-        uneven = next((at for at, row in enumerate(lines, 1) if len(row) != len(heads)), None)
+        uneven = next((at for at, row in lines if len(row) != len(heads)), None)
         if uneven is not None:
             raise ValueError(f"line {uneven} has not {len(heads)} columns as the header has")
-        return tuple([row[place] for row in lines[1:]] for place in found)
+        return tuple([row[place] for _, row in lines[1:]] for place in found)
 
 
 def heads(path: Path) -> list[str]:
@@ -269,18 +281,25 @@ def heads(path: Path) -> list[str]:
     with reading(path):
         if path.suffix.lower() == ".json":
             raise ValueError("JSON has no columns: give numbers, as 0,1,2")
-        lines = _cells(path)
-        return lines[0] if lines else []
+        lines = _lines(path)
+        return lines[0][1] if lines else []
 
 
-def _cells(path: Path) -> list[list[str]]:
-    """The lines of a CSV file that are not empty, as stripped cells."""
+def _lines(path: Path) -> list[Line]:
+    """The lines of a CSV file with their numbers, as stripped cells.
+
+    Blank lines are left out, except in a file of one column: there one may be a value that is missing.
+    """
     raw = gzip.decompress(path.read_bytes()) if path.suffix.lower() == ".gz" else path.read_bytes()
     rows = csv.reader(io.StringIO(raw.decode("utf-8-sig")), skipinitialspace=True)
     try:
-        return [[cell.strip() for cell in row] for row in rows if row]
+        lines = [(rows.line_num, [cell.strip() for cell in row]) for row in rows]
     except csv.Error as error:
         raise ValueError(f"not CSV: {error}") from error
+    blank = next((at for at, row in lines if not row), None)
+    if blank is not None and all(len(row) <= 1 for _, row in lines):
+        raise ValueError(f'line {blank} is blank: delete it, or write "" if a value is missing there')
+    return [(at, row) for at, row in lines if row]
 
 
 def _place(heads: Sequence[str], name: str) -> int:

@@ -62,7 +62,7 @@ def _levels(plan: Plan) -> Leakage | None:
     from priorveil.notions import leakage
 
     try:
-        return leakage(plan.channel, plan.prior, plan.secret)
+        return leakage(plan.exposed, plan.prior, plan.secret)
     except TooLarge:
         return None
 
@@ -114,6 +114,8 @@ def _show_levels(screen: Console, plan: Plan, levels: Leakage | None) -> None:
     screens.print_levels(screen, levels)
     if plan.secret is not None:
         screen.print("LIP and Pufferfish are for the secret; about the value itself only LDP is said.")
+    if plan.exposed is not plan.channel:
+        screen.print("MIL and MIP are bounds from above.")
 
 
 def _identified(plan: Plan) -> str:

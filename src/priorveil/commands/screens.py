@@ -82,10 +82,10 @@ def shown_error(error: float) -> str:
 def shown_share(share: float) -> str:
     """A share for people: nothing below one is rounded up to one.
 
-    >>> shown_share(0.99999), shown_share(1.0), shown_share(0.5)
+    >>> shown_share(1 - 1e-12), shown_share(1.0), shown_share(0.5)
     ('99.99 %', '100 %', '50.00 %')
     """
-    return "100 %" if share >= 1 - 1e-9 else f"{math.floor(share * 1e4 + 1e-6) / 100:.2f} %"
+    return "100 %" if share >= 1 else f"{min(math.floor(share * 1e4 + 1e-6), 9999) / 100:.2f} %"
 
 
 def stated(budget: Budget) -> str:

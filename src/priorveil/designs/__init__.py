@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Literal
 
 from priorveil.certify import Certifiable
-from priorveil.designs import implicit, tables
+from priorveil.designs import implicit, orders, tables
 from priorveil.designs.closed import heavy
 from priorveil.designs.problems import AnyQuery, Draft, Limits, Problem, Report, posed
 from priorveil.errors import Infeasible, InvalidInput, TooLarge
@@ -30,7 +30,7 @@ _HASHED = 5_000  # up to this many it tries hash functions
 
 METHODS: dict[str, Callable[[Problem, Limits], Draft]] = {
     "closed": lambda problem, limits: tables.closed_form(problem),
-    "arc": lambda problem, limits: implicit.arc(problem),
+    "arc": lambda problem, limits: _arcs(problem),
     "columns": tables.engine,
     "unary": lambda problem, limits: implicit.unary(problem),
     "hashing": lambda problem, limits: implicit.hashing(problem),
@@ -85,6 +85,11 @@ def design(
     )
 
 
+def _arcs(problem: Problem) -> Draft:
+    """Arcs: to learn a distribution in many orders, for anything else in one."""
+    return orders.arc_pool(problem) if isinstance(problem.query, Distribution) else implicit.arc(problem)
+
+
 def _chosen(problem: Problem, limits: Limits) -> Draft:
     """What `auto` means: a closed form that is optimal, else the engine, else what suits large domains."""
     d = len(problem.prior)
@@ -114,7 +119,7 @@ def _candidates(problem: Problem) -> tuple[str, ...]:
     if isinstance(problem.notion, LDP):
         return ("unary", "closed")
     if isinstance(problem.query, Distribution):
-        return ("hashing", "unary")
+        return ("arc", "hashing", "unary")
     if not problem.box:
         return ("columns", "unary")
     names = ["arc"]

@@ -24,7 +24,7 @@ _MOST_SEEDS = 4096
 _INVERTED = 1_000  # values up to which a pool's information matrix is inverted
 
 
-def _draft(problem: Problem, mechanism: Mechanism, expected: float, method: str, why: str) -> Draft:
+def certified(problem: Problem, mechanism: Mechanism, expected: float, method: str, why: str) -> Draft:
     """The certified draft of a mechanism; refused if its exact certificate does not hold."""
     found = mechanism.lifts(problem.prior, problem.secret, problem.notion)
     if not within(found, problem.budget, problem.notion):
@@ -52,7 +52,7 @@ def arc(problem: Problem) -> Draft:
     why = (
         f"arcs on a circle: {layout.heavy} likely values have a report of their own, the others share windows"
     )
-    return _draft(problem, mechanism, arc_error(problem, mechanism), "arc", why)
+    return certified(problem, mechanism, arc_error(problem, mechanism), "arc", why)
 
 
 def _layout(problem: Problem, lo: float, hi: float) -> ArcLayout:
@@ -91,7 +91,7 @@ def unary(problem: Problem) -> Draft:
     expected = _unary_error(problem, gain, q01, odds)
     q10 = float(mechanism.flips[1])
     why = f"unary encoding at the best point of its curve: 0 -> 1 with {q01:.4g}, 1 -> 0 with {q10:.4g}"
-    return _draft(problem, mechanism, max(0.0, expected), "unary", why)
+    return certified(problem, mechanism, max(0.0, expected), "unary", why)
 
 
 def _unary_error(problem: Problem, gain: Gain, q01: float, odds: float) -> float:
@@ -149,7 +149,7 @@ def hashing(problem: Problem) -> Draft:
     pool = found.mechanism
     expected = _pool_variance(pool, problem.P) if learning else 1 - found.gain
     why = f"hashing into {pool.bins} bins, {pool.seeds.size} seeds whose bins are all heavy enough"
-    return _draft(problem, pool, expected, "hashing", why)
+    return certified(problem, pool, expected, "hashing", why)
 
 
 def _seeds(size: int, budget: Budget) -> int:

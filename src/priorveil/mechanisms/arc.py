@@ -31,6 +31,7 @@ from priorveil.mechanisms.arc_cells import (
     sum_variance,
     tally_arc,
 )
+from priorveil.mechanisms.arc_exposed import exposed_lines
 from priorveil.mechanisms.arc_line import DRAWS, ArcLine, sample_arc
 from priorveil.mechanisms.codes import checked_codes
 from priorveil.mechanisms.randomness import Source, blocks
@@ -82,8 +83,20 @@ class Arc(ArcLine):
 
     @cached_property
     def matrix(self) -> Array:
-        """The channel from values to the columns of a tally; raises `TooLarge` when huge."""
+        """The channel from values to the columns of a tally; raises `TooLarge` when huge.
+
+        A cell is an average over its places, so this may leak less than the reports do: levels are measured
+        on `exposed`.
+        """
         return column_matrix(self.cells)
+
+    @cached_property
+    def exposed(self) -> tuple[Array, tuple[int, ...]]:
+        """A channel that leaks no less than the reports do, and the reports of its columns.
+
+        See `arc_exposed.exposed_matrix`.
+        """
+        return exposed_lines([self])
 
     def sample_one(self, code: int, source: Source) -> int:
         """The report of one value."""

@@ -210,3 +210,13 @@ def _largest_keep(
             odds.append((hi - 1) * one * hi.denominator / excess)
     most = (1 << word) - 1
     return min(most, *(int(q / (1 + q) * (1 << word)) for q in odds)) if odds else most
+
+
+def largest_keep(line: ArcLine, weights: npt.ArrayLike, lo_upper: Fraction, hi_lower: Fraction | None) -> int:
+    """The largest ``keep`` with which this line proves ``lo_upper <= lift <= hi_lower``; see `fit_line`.
+
+    >>> m = fit_line([5, 2, 2, 1], [0, 1, 2, 3], 1, Fraction(37, 100), Fraction(271, 100))
+    >>> largest_keep(m, [5, 2, 2, 1], Fraction(37, 100), Fraction(271, 100)) == m.keep
+    True
+    """
+    return _largest_keep(_terms(line, weights), lo_upper, hi_lower, line.word)

@@ -5,7 +5,8 @@ places per input. Between two such places (a **cell**) every overlap with an arc
 number of reports in each cell and the sum of their offsets from its start are all that the sum of posteriors
 needs, exactly. The tally is three rows of 64-bit integers, one column per owned output and per cell: the
 counts, and the sums of the low 21 bits and of the remaining high bits of the reports (two sums, so that none
-overflows before ``2**31`` reports). Tallies add up entry by entry.
+overflows before ``2**31`` reports in a column; `ArcCells.most` is the exact number, and a tally beyond it is
+refused when read). Tallies add up entry by entry.
 
 In floats, and up to the rounding that the certificate accounts for (about 1e-7 relative at most), the law of
 the reports under the prior is uniform on the line, and the lift of ``x`` is ``1 - k + k (M / length_x)
@@ -29,8 +30,9 @@ from priorveil.mechanisms.kernels import fast
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-_LIMB = 21
-_LOW = (1 << _LIMB) - 1
+# A tally has the sums of this many low bits of the reports, and of the rest.
+LIMB = 21
+_LOW = (1 << LIMB) - 1
 # Reports sorted at a time: few enough to stay in the cache, and to add up below 2**63.
 _CHUNK = 1 << 15
 _MOST_ENTRIES = 1 << 26
@@ -91,6 +93,11 @@ class ArcCells:
         m = self.line
         own = np.diff(np.append(m.edges[: m.heavy], m.start)) if m.heavy else m.edges[:0]
         return np.concatenate([own, self.width]).astype(np.int64)
+
+    @property
+    def most(self) -> int:
+        """How many reports a column of the tally can count before one of its sums may pass 64 bits."""
+        return ((1 << 63) - 1) // max(_LOW, self.line.outputs >> LIMB)
 
     @cached_property
     def base(self) -> Ints:
@@ -162,14 +169,14 @@ def count_cells(reports: Ints, base: Ints, guide: Ints, shift: int, counted: Int
                 high = middle - 1
         counted[low, 0] += 1
         counted[low, 1] += y & _LOW
-        counted[low, 2] += y >> _LIMB
+        counted[low, 2] += y >> LIMB
 
 
 def _tally_block(base: Ints, ordered: Ints) -> Ints:
     """The tally of a sorted block; ``base`` is the first report of every column."""
     until = np.searchsorted(ordered, base, side="left")
     whole, low = _per_column(ordered, until), _per_column(ordered & _LOW, until)
-    return np.stack([np.diff(until, append=len(ordered)), low, (whole - low) >> _LIMB])
+    return np.stack([np.diff(until, append=len(ordered)), low, (whole - low) >> LIMB])
 
 
 def _per_column(values: Ints, until: Ints) -> Ints:
@@ -181,9 +188,14 @@ def _per_column(values: Ints, until: Ints) -> Ints:
 
 def _offsets(cells: ArcCells, tally: Ints) -> Array:
     """Sums of the offsets from the first place of each column; exact integers until the last step."""
+    if int(tally[0].max(initial=0)) > cells.most:
+        raise TooLarge(
+            f"{int(tally[0].max())} reports in one cell of the tally: beyond {cells.most} its sums do not fit "
+            "64 bits; read tallies of fewer reports one by one and combine the estimates"
+        )
     low = tally[1] - tally[0] * (cells.base & _LOW)
-    high = tally[2] - tally[0] * (cells.base >> _LIMB)
-    return np.asarray(low + np.ldexp(high.astype(np.float64), _LIMB), dtype=np.float64)
+    high = tally[2] - tally[0] * (cells.base >> LIMB)
+    return np.asarray(low + np.ldexp(high.astype(np.float64), LIMB), dtype=np.float64)
 
 
 def _coverage(cells: ArcCells, counts: Array, sums: Array) -> Array:
@@ -384,7 +396,11 @@ def column_matrix(cells: ArcCells) -> Array:
     >>> column_matrix(ArcCells(toy)).tolist()
     [[0.75, 0.125, 0.125], [0.25, 0.4375, 0.3125], [0.25, 0.3125, 0.4375]]
     """
-    d, columns = cells.line.size, len(cells.sizes)
-    if d * columns > _MOST_ENTRIES:
+    require_writable(cells, len(cells.sizes))
+    return np.stack([column_law(cells, row) for row in np.eye(cells.line.size)])
+
+
+def require_writable(cells: ArcCells, columns: int) -> None:
+    """Refuse to write out a matrix of this many columns, if it is huge."""
+    if (d := cells.line.size) * columns > _MOST_ENTRIES:
         raise TooLarge(f"{d} by {columns} entries: use column_law and likelihood_sums, which need no matrix")
-    return np.stack([column_law(cells, row) for row in np.eye(d)])

@@ -210,9 +210,16 @@ def walk_line(
 
 
 def _sample_block(m: ArcLine, x: Ints, words: Words) -> Ints:
-    """Both the told and the fresh place are worked out for everyone, and one is taken."""
+    return reports_from(m, m.starts[x], m.lengths[x], words)
+
+
+def reports_from(m: ArcLine, starts: Ints, lengths: Ints, words: Words) -> Ints:
+    """The reports of people whose segments begin at ``starts``; words as in `sample_arc`.
+
+    Both the told and the fresh place are worked out for everyone, and one is taken.
+    """
     coin, place, shift = words[:, 0], words[:, 1], words[:, 2]
-    told = m.starts[x] + scaled(place, m.lengths[x].astype(np.uint64), m.word)
+    told = starts + scaled(place, lengths.astype(np.uint64), m.word)
     fresh = (place >> np.uint64(m.word - m.bits)).astype(np.int64)
     t = np.where(coin < np.uint64(m.keep), told, fresh)
     moved = t - m.start - scaled(shift, m.window, m.word)

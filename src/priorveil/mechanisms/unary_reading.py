@@ -21,6 +21,11 @@ from priorveil.mechanisms.unary_law import posterior_variances, sum_gain
 
 Array = npt.NDArray[np.float64]
 
+COMPOSITE = (
+    "nothing about the prior, many reports: the likelihood is a composite one, of the bits as if each came from "
+    "another person; the spread is that of unbiased, which is conservative"
+)
+
 
 class Flips(NamedTuple):
     """The chances that a clear bit is set and a set bit cleared, and the odds."""
@@ -115,7 +120,7 @@ def composite_moments(
     p, rounds, converged = most_likely(cells, start)
     spread = unbiased_moments(flips, seen, values, population).variance
     mean = seen.reports * (p if values is None else np.array([values @ p]))
-    return Moments(mean, spread, rounds, converged, shortfall(cells, p))
+    return Moments(mean, spread, rounds, converged, shortfall(cells, p), COMPOSITE)
 
 
 def ones_check(flips: Flips, seen: Seen, prior: Array) -> float | None:
