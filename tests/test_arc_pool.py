@@ -272,8 +272,9 @@ def test_large_domains_are_learnt_near_the_bound() -> None:
     assert found.efficiency >= 0.9
     m = found.mechanism
     assert isinstance(m, ArcPool)
-    with pytest.raises(TooLarge):
-        _ = m.matrix
+    tally = m.accumulate(m.sample(np.arange(400), GeneratorSource(np.random.default_rng(0))))
+    with pytest.raises(TooLarge, match="unbiased"):
+        m.answer("mle", tally, prior.probabilities, None, True)
 
 
 def test_uniform_domains_too() -> None:

@@ -125,7 +125,9 @@ def test_a_secret_behind_the_value(tmp_path: Path) -> None:
     audit = ("audit", tmp_path / "q.csv", tmp_path / "p.csv", "--secret", tmp_path / "t.csv")
     status, out, _ = run(*audit, "--epsilon", 0.2)
     assert status == 1
-    assert "LIP does not hold downwards at secret 'ill', report 1: level 0.223144, above 0.2." in " ".join(out.split())
+    assert "LIP does not hold downwards at secret 'ill', report 1: level 0.223144, above 0.2." in " ".join(
+        out.split()
+    )
     assert "infinite" in out  # nothing is promised of the value itself
     assert run(*audit, "--epsilon", 0.23)[0] == 0
     status, out, _ = run(*audit, "--epsilon", 9, "--notion", "ldp")

@@ -76,6 +76,18 @@ def test_measured_error_is_the_expected_one(method: str, query: pv.Histogram | p
     assert 0.25 * plan.expected_mse > 4 * spread
 
 
+@pytest.mark.parametrize("method", ["columns", "arc", "unary"])
+def test_measured_wrong_guesses_are_the_expected_share(method: str) -> None:
+    """Four standard errors of 6,000 guesses are 2.6 points at most."""
+    rng = np.random.default_rng(9)
+    plan = pv.design(PRIOR, 1.5, pv.Guess(), method=method)
+    people = rng.choice(len(PRIOR), 6_000, p=PRIOR.probabilities)
+    reports = plan.privatize(people, rng)
+    guesses = [int(np.argmax(PRIOR.probabilities * plan.mechanism.likelihood(r))) for r in reports]
+    wrong = float(np.mean(np.array(guesses) != people))
+    assert abs(wrong - plan.expected_mse) < 4 * np.sqrt(plan.expected_mse * (1 - plan.expected_mse) / 6_000)
+
+
 @pytest.mark.parametrize("method", MECHANISMS)
 def test_posterior_intervals_hold_when_the_prior_is_right(method: str) -> None:
     plan = pv.design(PRIOR, 1.5, pv.Histogram(), method=method)
@@ -84,7 +96,8 @@ def test_posterior_intervals_hold_when_the_prior_is_right(method: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "how"), [("columns", "unbiased"), ("columns", "mle"), ("unary", "unbiased")]
+    ("method", "how"),
+    [("columns", "unbiased"), ("columns", "mle"), ("arc", "unbiased"), ("arc", "mle"), ("unary", "unbiased")],
 )
 def test_sampling_intervals_hold_when_the_prior_is_wrong(method: str, how: str) -> None:
     query = pv.Distribution() if method == "columns" else pv.Histogram()

@@ -26,16 +26,14 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.certify import Certifiable, Lifts
-from priorveil.errors import ForeignReport, Infeasible, InvalidInput, TooLarge
+from priorveil.errors import ForeignReport, Infeasible, InvalidInput, NotIdentifiable, TooLarge
 from priorveil.estimates import (
     Cells,
     Moments,
     mle_moments,
-    most_likely,
     not_identifiable,
     posterior_moments,
     prior_check,
-    shortfall,
 )
 from priorveil.mechanisms.arc_bounds import arc_lifts, fit_line, largest_keep, line_bits
 from priorveil.mechanisms.arc_cells import (
@@ -63,7 +61,7 @@ Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 _CHUNK = 1 << 20
-_MOST_ENTRIES = 1 << 23  # of a channel that is written out
+_MOST_ENTRIES = 1 << 24  # of a channel that is written out
 _REPORT_BITS = 53
 _RANK = 1e-10  # eigenvalues of the information below this are not identified
 
@@ -74,7 +72,7 @@ class ArcPool:
 
     >>> pool = ArcPool.fit([5, 2, 2, 1], [0], 4, Fraction(37, 100), Fraction(271, 100))
     >>> [line.order.tolist() for line in pool.lines]
-    [[0, 2, 3, 1], [0, 2, 3, 1], [0, 1, 3, 2], [0, 2, 1, 3]]
+    [[0, 2, 1, 3], [0, 3, 2, 1], [0, 3, 1, 2], [0, 2, 3, 1]]
     >>> from priorveil.mechanisms.randomness import GeneratorSource
     >>> reports = pool.sample([0] * 500 + [3] * 100, GeneratorSource(np.random.default_rng(1)))
     >>> pool.accepts(reports).all(), int(pool.accumulate(reports)[0].sum())
@@ -185,17 +183,16 @@ class ArcPool:
         """The channel from values to the columns of a tally; raises `TooLarge` when huge."""
         columns = int(self.bases[1][-1])
         if self.size * columns > _MOST_ENTRIES:
-            raise TooLarge(f"the channel has {self.size:,} by {columns:,} entries: use likelihood(report)")
+            raise TooLarge(
+                f"the channel has {self.size:,} by {columns:,} entries: read reports with method='unbiased' "
+                "(and project() the estimate), or with 'mmse' under the plan's own prior"
+            )
         return np.hstack([column_matrix(ArcCells(line)) for line in self.lines]) / len(self.lines)
 
     @cached_property
     def exposed(self) -> tuple[Array, tuple[int, ...]]:
         """A channel that leaks no less than the reports do, and the reports of its columns."""
         return exposed_lines(self.lines, self.span)
-
-    @property
-    def _written(self) -> bool:
-        return self.size * int(self.bases[1][-1]) <= _MOST_ENTRIES
 
     def sample_one(self, code: int, source: Source) -> int:
         """The report of one value."""
@@ -284,8 +281,10 @@ class ArcPool:
 
     def identifies(self) -> bool:
         """Whether reports alone determine the distribution."""
-        root = np.sqrt(self.lengths / self.span)
-        return bool(np.linalg.eigvalsh(root[:, None] * self.information * root)[0] > _RANK)
+        try:
+            return bool(np.isfinite(self.inverse).all())
+        except NotIdentifiable:
+            return False
 
     def evidence(self, counts: Ints) -> PoolEvidence:
         """The counts of the cells, with the channel as two products: no matrix is needed."""
@@ -305,12 +304,7 @@ class ArcPool:
         if method == "unbiased":
             sums, squares = self._lift_sums(counts)
             return self._learnt(self.inverse @ sums, squares, scores, population)
-        if self._written:
-            return mle_moments(self.evidence(counts), prior, scores, population)
-        evidence = self.evidence(counts)
-        p, rounds, converged = most_likely(evidence, prior)
-        found = self._learnt(evidence.counts.sum() * p, self._lift_sums(counts)[1], scores, population)
-        return Moments(found.mean, found.variance, rounds, converged, shortfall(evidence, p))
+        return mle_moments(Cells(counts[0].astype(np.float64), self.matrix), prior, scores, population)
 
     def _posterior(self, counts: Ints, prior: Array, scores: Array | None) -> Moments:
         """Sums over the orders of posterior means and variances."""
