@@ -54,7 +54,7 @@ def tight(notion: notions.Notion, channel: Channel, prior: Prior | PriorSet, sec
     level = notion.epsilon(channel, prior, secret)
     assert level >= 0
     if math.isinf(level):
-        assert not notion.holds(channel, prior, 1e6, secret)
+        assert not notion.holds(channel, prior, 700.0, secret)
         return
     assert notion.holds(channel, prior, level, secret)
     assert notion.holds(channel, prior, Budget(level, level + 1), secret)
