@@ -561,3 +561,16 @@ class TestSurvey:
         else:
             A = pv.LIP().inequalities(pv.Budget(0.1), prior, secret)
             exact(plan, best_error(plan, rays(A, prior.probabilities)))
+
+
+def test_a_robust_design_tells_and_survives_an_interrupt() -> None:
+    ball, seen = pv.PriorSet.ball(pv.Prior([0.4, 0.3, 0.2, 0.1]), 0.05), []
+
+    def interrupt(count: int, error: float, bound: float) -> None:
+        seen.append((error, bound))
+        raise KeyboardInterrupt
+
+    plan = pv.design(ball, 1.0, pv.Sum([0, 1, 2, 3]), progress=interrupt)
+    assert len(seen) == 1
+    assert plan.certificate.lip <= 1.0
+    assert plan.lower_bound <= plan.expected_mse <= seen[0][0] * (1 + 1e-6)

@@ -353,12 +353,15 @@ def robust_over(
     target: float = 1e-8,
     time_limit: float = math.inf,
     rounds: int = 200,
+    progress: Callable[[int, float, float], None] | None = None,
+    should_stop: Callable[[], bool] | None = None,
 ) -> Robust:
     """The channel with the least error under the worst prior of a polytope.
 
     ``oracle(g)`` returns a prior of the set with the largest ``g @ p``; ``start`` (k, d) are some priors of
     it, their mean positive everywhere. ``A`` has the inequalities of the whole set (those of its vertices).
-    Stops when the proven bounds are within ``target``.
+    Stops when the proven bounds are within ``target``, at the limits, when ``should_stop()`` says so, or on
+    ctrl-C, with the best so far. ``progress(round, error, bound)`` is told of each round.
 
     >>> A = np.array([[-1.0, 3.0], [3.0, -1.0]])
     >>> oracle = interval_oracle(np.array([0.2, 0.2]), np.array([0.8, 0.8]))
@@ -372,17 +375,25 @@ def robust_over(
     priors, proof, weights = start, start, np.full(len(start), 1 / len(start))
     best, worst_prior = np.ones((start.shape[1], 1)), start[0]
     count = 0
-    while count < rounds and upper - lower > target and time.monotonic() <= deadline:
-        count += 1
-        master, bound = source.solve(priors, target / 4, deadline)
-        if bound > lower:
-            lower, proof, weights = bound, priors, master.weights
-        columns, mixture = sharpened(source.pool, master.mixture)
-        inside = priors.T @ master.weights
-        worst = task.worst(columns * mixture[:, None], oracle, inside, target / 4)
-        if worst.bound < upper:
-            upper, best, worst_prior = worst.bound, (columns * mixture[:, None]).T, worst.prior
-        priors = np.vstack([priors, worst.prior])
+    try:
+        while count < rounds and upper - lower > target and time.monotonic() <= deadline:
+            count += 1
+            master, bound = source.solve(priors, target / 4, deadline)
+            if bound > lower:
+                lower, proof, weights = bound, priors, master.weights
+            columns, mixture = sharpened(source.pool, master.mixture)
+            inside = priors.T @ master.weights
+            worst = task.worst(columns * mixture[:, None], oracle, inside, target / 4)
+            if worst.bound < upper:
+                upper, best, worst_prior = worst.bound, (columns * mixture[:, None]).T, worst.prior
+            priors = np.vstack([priors, worst.prior])
+            if progress is not None:
+                progress(count, upper, lower)
+            if should_stop is not None and should_stop():
+                break
+    except KeyboardInterrupt:
+        if math.isinf(upper):
+            raise
     converged = upper - lower <= target
     return Robust(best, upper, min(lower, upper), worst_prior, proof, weights, count, converged)
 

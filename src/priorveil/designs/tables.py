@@ -193,7 +193,16 @@ def _robust(problem: Problem, limits: Limits) -> Draft:
         found = robust.robust_design(problem.cone, priors, task, time_limit=limits.seconds)
     else:
         start = np.vstack([problem.P, sets.vertices()[:64]])
-        found = robust.robust_over(problem.cone, sets.best, start, task, time_limit=limits.seconds)
+        tell, unit = limits.progress, problem.unit
+        found = robust.robust_over(
+            problem.cone,
+            sets.best,
+            start,
+            task,
+            time_limit=limits.seconds,
+            progress=None if tell is None else lambda n, error, bound: tell(n, unit * error, unit * bound),
+            should_stop=limits.should_stop,
+        )
     state = "proven" if found.converged else "stopped early"
     return table_draft(
         problem,
