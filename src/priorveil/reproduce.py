@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from priorveil.simulate import Study
     from priorveil.ways import Asked
 
+_HELP = {"help_option_names": ["-h", "--help"]}  # also when a command is run on its own
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _FIGURES = (
     "introduction", "notions", "regions", "parameters", "priors", "correlation", "bounded", "domain",
@@ -44,7 +45,7 @@ Gowalla and census need data: see PRIORVEIL_DATA in the documentation.
 """
 
 
-@click.command(epilog=_REPRODUCE_EXAMPLES)
+@click.command(epilog=_REPRODUCE_EXAMPLES, context_settings=_HELP)
 @click.argument("figures", nargs=-1, metavar="[FIGURE]...")
 @click.option("--quick", is_flag=True, help="Fewer points, people and runs.")
 @click.option(
@@ -148,7 +149,7 @@ Examples
 """
 
 
-@click.command(epilog=_SIMULATE_EXAMPLES)
+@click.command(epilog=_SIMULATE_EXAMPLES, context_settings=_HELP)
 @click.argument("prior", type=_FILE)
 @click.option(
     "--epsilon",

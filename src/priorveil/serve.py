@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+_HELP = {"help_option_names": ["-h", "--help"]}  # also when a command is run on its own
 _STORE = click.option(
     "--store",
     default="priorveil.db",
@@ -27,7 +28,7 @@ Examples
 """
 
 
-@click.command(epilog=_SERVE_EXAMPLES)
+@click.command(epilog=_SERVE_EXAMPLES, context_settings=_HELP)
 @_STORE
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
@@ -75,7 +76,7 @@ async def _prepared(url: str, told: str | None, another: bool) -> str | None:
         await store.close()
 
 
-@click.command()
+@click.command(context_settings=_HELP)
 @_STORE
 @click.option("--repair", is_flag=True, help="Put the recounted tallies in place of the stored ones.")
 def recount(store: str, repair: bool) -> int:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from priorveil.frames import Refused, TableEstimate
     from priorveil.plans import Plan
 
+_HELP = {"help_option_names": ["-h", "--help"]}  # also when a command is run on its own
 _SHOWN = 10  # refused rows shown to people
 _PICTURES = ("svg", "png", "pdf")
 _MOST_PANELS = 24
@@ -70,7 +71,7 @@ Missing reports, and reports that this plan cannot have made, are left out, coun
 """
 
 
-@click.command(epilog=_PRIVATIZE_EXAMPLES)
+@click.command(epilog=_PRIVATIZE_EXAMPLES, context_settings=_HELP)
 @click.argument("plan", type=click.Path(exists=True, path_type=Path))
 @click.argument("data")
 @click.option("--column", required=True, help="The private column.")
@@ -129,7 +130,7 @@ def privatize(
     return 0
 
 
-@click.command(epilog=_ESTIMATE_EXAMPLES)
+@click.command(epilog=_ESTIMATE_EXAMPLES, context_settings=_HELP)
 @click.argument("plan", type=click.Path(exists=True, path_type=Path))
 @click.argument("reports")
 @click.option("--column", default="report", show_default=True, help="The column of the reports.")
