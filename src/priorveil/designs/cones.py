@@ -9,9 +9,7 @@ all listed and one linear programme is exact. For larger ``d`` the pricings of
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
 
-import highspy
 import numpy as np
 import numpy.typing as npt
 import scipy.optimize
@@ -23,20 +21,10 @@ Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 Index = npt.NDArray[np.intp]
 Utility = Callable[[Array], Array]
-Gradient = Callable[[Array], Array]
-Node = TypeVar("Node")
-Split = list[tuple[float, Node]]  # children with their bounds
-Box = tuple[Array, Array, Array]  # lower ends, upper ends, the relaxation's column
-Simplex = tuple[Array, Array]  # corners, the relaxation's weights on them
 
 _ZERO = 1e-11  # a ray on a hyperplane, both scaled to largest entry one
 _PAIRS = 4_000_000  # entries of one block of comparisons
-_SETTLED = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kInfeasible)
-_QUICK = 20  # splits for a passing bound
-_PATIENCE = 400  # splits before a better column ends the search
-_IMPROVES = 1e-7  # worth stopping for
-_EMPTY = "the inequalities allow no column at all, not even the constant one"
-_SAME = 1e-10  # a bound this close to the best value found is that value
+EMPTY = "the inequalities allow no column at all, not even the constant one"
 
 
 def extreme_rays(A: Array, P: Array, most: int = 8_000) -> Array:
@@ -65,7 +53,7 @@ def extreme_rays(A: Array, P: Array, most: int = 8_000) -> Array:
         rays, on = _cut(rays, on, side[:, first])
         rows = np.delete(rows, first, axis=0)
         if not len(rays):
-            raise Infeasible(_EMPTY)
+            raise Infeasible(EMPTY)
         if len(rays) > most:
             raise TooLarge(f"more than {most:,} extreme rays: use column generation")
     rays = rays / (rays @ P)[:, None]

@@ -18,25 +18,20 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.designs.columns import Priced
+from priorveil.designs.cones import EMPTY, Utility
 from priorveil.errors import Infeasible, PriorveilError
 
 Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
-Index = npt.NDArray[np.intp]
-Utility = Callable[[Array], Array]
 Gradient = Callable[[Array], Array]
 Node = TypeVar("Node")
 Split = list[tuple[float, Node]]  # children with their bounds
 Box = tuple[Array, Array, Array]  # lower ends, upper ends, the relaxation's column
 Simplex = tuple[Array, Array]  # corners, the relaxation's weights on them
 
-_ZERO = 1e-11  # a ray on a hyperplane, both scaled to largest entry one
-_PAIRS = 4_000_000  # entries of one block of comparisons
 _SETTLED = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kInfeasible)
 _QUICK = 20  # splits for a passing bound
 _PATIENCE = 400  # splits before a better column ends the search
 _IMPROVES = 1e-7  # worth stopping for
-_EMPTY = "the inequalities allow no column at all, not even the constant one"
 _SAME = 1e-10  # a bound this close to the best value found is that value
 
 
@@ -77,7 +72,7 @@ class Program:
         """A proven upper bound on ``g @ r``."""
         answer = self.maximise(g)
         if answer is None:
-            raise Infeasible(_EMPTY)
+            raise Infeasible(EMPTY)
         return answer[1]
 
     def maximise(self, g: Array, more: Array | None = None) -> tuple[Array, float] | None:
@@ -171,7 +166,7 @@ class Starts:
         for g in directions:
             answer = self.program.maximise(g * self.program.P)
             if answer is None:
-                raise Infeasible(_EMPTY)
+                raise Infeasible(EMPTY)
             self._keep(answer[0])
 
     def _keep(self, column: Array) -> None:
@@ -256,7 +251,7 @@ class Squares:
 
         root = self._relax(duals, self.low, self.high)
         if root is None:
-            raise Infeasible(_EMPTY)
+            raise Infeasible(EMPTY)
         pool.add([root[1][2]])
         bound = pool.bound(root, split, self.nodes if exact or len(self.C) == 1 else _QUICK)
         if exact:
@@ -417,7 +412,7 @@ class Convex:
 
         root = self._relax(duals, np.diag(1 / self.starts.program.P))
         if root is None:
-            raise Infeasible(_EMPTY)
+            raise Infeasible(EMPTY)
         return pool.priced(pool.bound(root, split, self.nodes if exact else _QUICK))
 
     def _halves(self, node: Simplex) -> list[Array] | None:
