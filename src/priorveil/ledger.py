@@ -21,6 +21,7 @@ from priorveil.plans import Plan
 from priorveil.priors import Budget
 
 _CELLS = 2_000_000  # a joint channel with more entries is not written out
+_AVERAGED = ("arc", "arc_pool")  # written out, these average over cells, and would seem to leak too little
 _ROUNDED = 1e-9  # joint levels are measured in floats: they are raised by this, relatively
 
 
@@ -118,15 +119,11 @@ class Ledger:
 
     def _beside(self, plan: Plan) -> Channel | None:
         """The joint channel of everything answered and this plan, or None if it is too large to write out."""
-        if self._joint is None:
+        if self._joint is None or plan.mechanism.kind in _AVERAGED:
             return None
         try:
-            after = plan.channel
-            if self._joint.shape[0] * self._joint.shape[1] * after.shape[
-                1
-            ] > _CELLS or plan.mechanism.kind in ("arc", "arc_pool"):
-                return None
-            return self._joint.beside(after)
+            entries = self._joint.matrix.size * plan.channel.shape[1]
+            return self._joint.beside(plan.channel) if entries <= _CELLS else None
         except TooLarge:
             return None
 
