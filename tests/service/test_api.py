@@ -425,4 +425,4 @@ def own_cells(outputs: int) -> Campaign:
 
 def test_groups_carry_no_more_than_reports() -> None:
     """What is stored of a person: the report. There is no field for anything else."""
-    assert set(Group.__slots__) == {"campaign", "plan", "mechanism", "ids", "words"}
+    assert set(Group._fields) == {"campaign", "plan", "mechanism", "ids", "words"}

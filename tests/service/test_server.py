@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from test_crashes import Server
 
+from priorveil.curator import guarded
 from priorveil.curator import server as served
 
 
@@ -82,7 +83,7 @@ def test_slow_headers_are_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})  # type: ignore[operator]
         await send({"type": "http.response.body", "body": b""})  # type: ignore[operator]
 
-    monkeypatch.setattr(served, "HEADER_SECONDS", 0.3)
+    monkeypatch.setattr(guarded, "HEADER_SECONDS", 0.3)
 
     async def run() -> None:
         config = served.configuration(app, "127.0.0.1", 0, lifespan="off", loop="asyncio")  # type: ignore[arg-type]

@@ -36,10 +36,11 @@ from priorveil.plans import Plan
 _LAST = {"connection": "close"}
 _ANYWHERE = {"access-control-allow-origin": "*"}  # public, without credentials: any page may ask and answer
 _FOR_EVER = {"cache-control": "public, max-age=31536000, immutable", "vary": "origin"}
-_REPORT_HEADERS = [
+_REPORT_HEADERS = tuple(
     (name.encode(), value.encode())
     for name, value in {"content-type": "application/json", **HEADERS, **_ANYWHERE}.items()
-]
+)
+_READERS = {JSON.encode(): read_json, PACKED.encode(): read_packed}
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,8 @@ def create_app(store: Store, limits: Limits | None = None) -> ASGIApp:
 
 
 Endpoint = Callable[[Request], Awaitable[Response]]
+Headers = tuple[tuple[bytes, bytes], ...]
+Reply = tuple[int, Headers, bytes]  # status, headers other than the length, and content
 
 
 class Curator:
@@ -136,19 +139,46 @@ class Curator:
     async def _take(self, campaign: str, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             live = self.service.live.get(campaign) or await self._live(campaign)
-            read = _reader(scope)
+            read = _reader(_header(scope, b"content-type"))
             body = await self._body(scope, receive, self.limits.body)
             receipt = await self.service.take(read(body, campaign, live.campaign.plans), live)
         except PriorveilError as error:
-            answer = as_problem(error)
-            answer.headers.update(_ANYWHERE)
-            self.service.statuses[answer.status_code] += 1
-            return await answer(scope, receive, send)
-        content = _written(receipt)
-        self.service.statuses[200] += 1
-        headers = [*_REPORT_HEADERS, (b"content-length", b"%d" % len(content))]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
+            status, headers, content = self.refusal(error)
+        else:
+            status, headers, content = self._accepted(receipt)
+        sized = [*headers, (b"content-length", b"%d" % len(content))]
+        await send({"type": "http.response.start", "status": status, "headers": sized})
         await send({"type": "http.response.body", "body": content})
+
+    def take_whole(self, live: Live, kind: bytes, body: bytes, reply: Callable[[Reply], None]) -> None:
+        """Take a body that is all here; `reply` is called with the answer once its reports are durable."""
+        try:
+            read = _reader(kind)(body, live.campaign.id, live.campaign.plans)
+            upload = self.service.admitted(read, live)
+            waiting = self.service.submit(upload)
+        except PriorveilError as error:
+            return reply(self.refusal(error))
+
+        def answer(done: asyncio.Future[list[list[int]]]) -> None:
+            failure = done.exception()
+            if failure is None:
+                reply(self._accepted(self.service.receipt(upload, live, done.result())))
+            else:
+                reply(self.refusal(failure))
+
+        waiting.add_done_callback(answer)
+
+    def refusal(self, error: BaseException) -> Reply:
+        """The answer to an upload that failed as a whole."""
+        answer = as_problem(error)
+        answer.headers.update(_ANYWHERE)
+        self.service.statuses[answer.status_code] += 1
+        headers = tuple(pair for pair in answer.raw_headers if pair[0] != b"content-length")
+        return answer.status_code, headers, bytes(answer.body)
+
+    def _accepted(self, receipt: Receipt) -> Reply:
+        self.service.statuses[200] += 1
+        return 200, _REPORT_HEADERS, _written(receipt)
 
     async def _live(self, campaign: str) -> Live:
         live = await self.service.find(campaign)
@@ -280,19 +310,22 @@ class Curator:
         return json_answer(document(), headers=_ANYWHERE)
 
 
-def _reader(scope: Scope) -> Callable[[bytes, str, Mapping[str, Plan]], Upload]:
+def _reader(kind: bytes) -> Callable[[bytes, str, Mapping[str, Plan]], Upload]:
     """How to read the body, by its declared type."""
-    kind = next((value for name, value in scope["headers"] if name == b"content-type"), b"")
-    plain = kind.partition(b";")[0].strip().lower()
-    if plain == JSON.encode():
-        return read_json
-    if plain == PACKED.encode():
-        return read_packed
-    raise Refused(415, f"send reports as {JSON} or {PACKED}")
+    if kind not in _READERS:
+        kind = kind.partition(b";")[0].strip().lower()
+    if kind not in _READERS:
+        raise Refused(415, f"send reports as {JSON} or {PACKED}")
+    return _READERS[kind]
+
+
+def _header(scope: Scope, wanted: bytes) -> bytes:
+    found: bytes = next((value for name, value in scope["headers"] if name == wanted), b"")
+    return found
 
 
 def _announced(scope: Scope) -> int:
-    told = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+    told = _header(scope, b"content-length")
     return int(told) if told.isdigit() else 0
 
 

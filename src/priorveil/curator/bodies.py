@@ -10,7 +10,7 @@ from __future__ import annotations
 import binascii
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import msgspec
 
@@ -76,13 +76,21 @@ class Receipt(msgspec.Struct):
     refused: list[Refusal]
 
 
-@dataclass(frozen=True, slots=True)
-class Upload:
+class Upload(NamedTuple):
     """A body that was read: groups to store, the places of their reports, and what is refused already."""
 
     groups: list[Group]
     places: list[Sequence[int]]
-    refused: list[Refusal] = field(default_factory=list)
+    refused: list[Refusal]
+
+    def turned_away(self, reason: str) -> Upload:
+        """The same with every report refused."""
+        others = [
+            Refusal(place, group.id_of(i), reason)
+            for group, places in zip(self.groups, self.places, strict=True)
+            for i, place in enumerate(places)
+        ]
+        return Upload([], [], [*self.refused, *others])
 
 
 _one = msgspec.json.Decoder(Answer)
@@ -98,10 +106,10 @@ def read_json(body: bytes, campaign: str, plans: Mapping[str, Plan]) -> Upload:
     except UNREADABLE:
         return _one_by_one(body, campaign, plans)
     _check_batch(len(answers))
-    group = _uniform(answers, campaign, plans)
+    group = _uniform(answers, campaign, plans) if batch else _alone(answers[0], campaign, plans)
     if group is None:
         return _sorted_out(list(answers), [a.id for a in answers], campaign, plans)
-    return Upload([group], [range(len(answers))])
+    return Upload([group], [range(len(answers))], [])
 
 
 def read_packed(body: bytes, campaign: str, plans: Mapping[str, Plan]) -> Upload:
@@ -121,7 +129,9 @@ def read_packed(body: bytes, campaign: str, plans: Mapping[str, Plan]) -> Upload
     if len(body) != ids_end + WORD_BYTES * words_per_report(plan.mechanism) * count:
         raise BadBody(f"{count} reports of this plan do not have this length")
     return Upload(
-        [Group(campaign, plan.id, plan.mechanism, body[_HEAD.size : ids_end], body[ids_end:])], [range(count)]
+        [Group(campaign, plan.id, plan.mechanism, body[_HEAD.size : ids_end], body[ids_end:])],
+        [range(count)],
+        [],
     )
 
 
@@ -139,19 +149,25 @@ def _check_batch(size: int) -> None:
         raise BadBody(f"{size} reports at once: send at most {LARGEST_BATCH}", 413)
 
 
+def _alone(answer: Answer, campaign: str, plans: Mapping[str, Plan]) -> Group | None:
+    """The group of one report, if all is as it should be."""
+    plan, told = plans.get(answer.plan), _id_bytes(answer.id)
+    words = packed(plan.mechanism, answer.report) if plan is not None else None
+    if plan is None or told is None or words is None:
+        return None
+    return Group(campaign, answer.plan, plan.mechanism, told, words)
+
+
 def _uniform(answers: list[Answer], campaign: str, plans: Mapping[str, Plan]) -> Group | None:
     """The group of a batch in which all is as it should be: one plan, well-formed. Otherwise None."""
     if not answers:
         return None
+    told = [a.id for a in answers]
     plan = plans.get(answers[0].plan)
-    if (
-        plan is None
-        or any(a.plan != plan.id for a in answers)
-        or any(len(a.id) != 2 * ID_BYTES for a in answers)
-    ):
+    if plan is None or {a.plan for a in answers} != {answers[0].plan} or {*map(len, told)} != {2 * ID_BYTES}:
         return None
     try:
-        ids = binascii.unhexlify("".join([a.id for a in answers]))
+        ids = binascii.unhexlify("".join(told))
     except ValueError:
         return None
     words = _packed_all([a.report for a in answers], plan.mechanism)
@@ -174,7 +190,7 @@ def _one_by_one(body: bytes, campaign: str, plans: Mapping[str, Plan]) -> Upload
     try:
         pieces = _pieces.decode(body).reports
     except UNREADABLE:
-        pieces = [_alone(body)]
+        pieces = [_only(body)]
     _check_batch(len(pieces))
     answers: list[Answer | None] = []
     for piece in pieces:
@@ -187,7 +203,7 @@ def _one_by_one(body: bytes, campaign: str, plans: Mapping[str, Plan]) -> Upload
     )
 
 
-def _alone(body: bytes) -> msgspec.Raw:
+def _only(body: bytes) -> msgspec.Raw:
     """The body, if it is one report."""
     try:
         _one.decode(body)

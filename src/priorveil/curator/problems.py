@@ -10,7 +10,7 @@ import msgspec
 from starlette.responses import Response
 
 from priorveil.curator.bodies import BadBody
-from priorveil.curator.store import StoreFull, Unavailable
+from priorveil.curator.store import Damaged, StoreFull, Unavailable
 from priorveil.curator.writer import Busy, Stopped
 from priorveil.errors import PriorveilError
 
@@ -46,7 +46,7 @@ def problem(status: int, detail: str, headers: Mapping[str, str] | None = None) 
     return Response(msgspec.json.encode(content), status, {**HEADERS, **(headers or {})}, PROBLEM)
 
 
-def as_problem(error: Exception) -> Response:
+def as_problem(error: BaseException) -> Response:
     """The answer to a request that failed in a way we know."""
     if isinstance(error, Refused):
         return problem(error.status, str(error), error.headers)
@@ -58,5 +58,7 @@ def as_problem(error: Exception) -> Response:
         return problem(507, str(error), {"retry-after": "60"})
     if isinstance(error, Unavailable | Stopped):
         return problem(503, "reports cannot be stored for now", {"retry-after": _WAIT})
+    if isinstance(error, Damaged):
+        return problem(500, str(error))
     _log.error("%s: %s", type(error).__name__, error)
     return problem(500, "something went wrong here; it was noted")

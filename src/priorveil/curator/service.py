@@ -97,20 +97,31 @@ class Service:
 
     async def take(self, upload: Upload, live: Live) -> Receipt:
         """Store the reports of a request and say which were refused; returns when they are durable."""
+        admitted = self.admitted(upload, live)
+        return self.receipt(admitted, live, await self.submit(admitted))
+
+    def admitted(self, upload: Upload, live: Live) -> Upload:
+        """The upload as it is while the campaign is open; before and after, all of it refused."""
         state = live.state()
-        refused = upload.refused
-        if state != "open":
-            for group, places in zip(upload.groups, upload.places, strict=True):
-                ids = [group.ids[i : i + 16].hex() for i in range(0, len(group.ids), 16)]
-                refused.extend(Refusal(place, told, state) for place, told in zip(places, ids, strict=True))
-            accepted = 0
-        else:
-            answers = await self.writer.submit(upload.groups) if upload.groups else []
-            for group, places, bad in zip(upload.groups, upload.places, answers, strict=True):
-                refused.extend(
-                    Refusal(places[i], group.ids[16 * i : 16 * i + 16].hex(), OUT_OF_RANGE) for i in bad
-                )
-            accepted = sum(len(places) - len(bad) for places, bad in zip(upload.places, answers, strict=True))
+        return upload if state == "open" else upload.turned_away(state)
+
+    def submit(self, upload: Upload) -> asyncio.Future[list[list[int]]]:
+        """Hand an upload to the writer; done when it is durable.
+
+        The result is, for each group, the places of its reports that were refused.
+        """
+        if upload.groups:
+            return self.writer.submit(upload.groups)
+        nothing: asyncio.Future[list[list[int]]] = asyncio.get_running_loop().create_future()
+        nothing.set_result([])
+        return nothing
+
+    def receipt(self, upload: Upload, live: Live, answers: list[list[int]]) -> Receipt:
+        """What to tell the sender when `submit` is done."""
+        refused, accepted = upload.refused, 0
+        for group, places, bad in zip(upload.groups, upload.places, answers, strict=True):
+            accepted += len(places) - len(bad)
+            refused.extend(Refusal(places[i], group.id_of(i), OUT_OF_RANGE) for i in bad)
         if refused:
             refused.sort(key=lambda r: r.index)
             self._note(live.campaign.id, refused)

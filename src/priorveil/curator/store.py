@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -27,12 +27,19 @@ class Unavailable(PriorveilError):
     """The database does not answer for now."""
 
 
+class Damaged(PriorveilError):
+    """A stored campaign that does not load, or is not the one that was stored. Says nothing of its content."""
+
+    def __init__(self, campaign: str, why: str) -> None:
+        super().__init__(f"the stored campaign {campaign[:12]} is damaged ({why}): restore it from a backup")
+        self.campaign = campaign
+
+
 class SchemaTooNew(PriorveilError):
     """The database was made by a newer priorveil."""
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(NamedTuple):
     """Valid reports of one plan, for one transaction: `ids` 16 bytes each, `words` 8 bytes each."""
 
     campaign: str
@@ -41,6 +48,10 @@ class Group:
     ids: bytes
     words: bytes
 
+    def id_of(self, place: int) -> str:
+        """The id of one report, as its sender wrote it."""
+        return self.ids[ID_BYTES * place : ID_BYTES * (place + 1)].hex()
+
 
 @dataclass(frozen=True, slots=True)
 class Stored:
@@ -48,6 +59,17 @@ class Stored:
 
     campaign: Campaign
     closed: str | None
+
+
+def read_stored(campaign: str, document: str, closed: str | None) -> Stored:
+    """A campaign from its row, its certificates proven again; raises `Damaged`."""
+    try:
+        found = Campaign.from_json(document)
+    except PriorveilError as error:
+        raise Damaged(campaign, type(error).__name__) from error
+    if found.id != campaign:
+        raise Damaged(campaign, "its content has another id")
+    return Stored(found, closed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,13 +85,16 @@ class Writer:
         """Queue the reports of one request. Raises `Busy` when the queue is full."""
         if self._stopping:
             raise Stopped("the service is shutting down")
-        weight = _OVERHEAD + sum(len(g.ids) + len(g.words) for g in groups)
+        weight = _OVERHEAD
+        for group in groups:
+            weight += len(group.ids) + len(group.words)
         if self._weight + weight > self.capacity and self._weight:
             raise Busy("the queue of reports is full")
         answer: asyncio.Future[list[list[int]]] = asyncio.get_running_loop().create_future()
         self._waiting.append(Submission(groups, answer, weight))
         self._weight += weight
-        self._wake.set()
+        if not self._wake.is_set():
+            self._wake.set()
         return answer
 
     async def _run(self) -> None:
