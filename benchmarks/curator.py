@@ -3,9 +3,11 @@
     python benchmarks/curator.py                  both stores, single reports and batches, a few seconds each
     python benchmarks/curator.py --hold 10000000  load held: rate, memory and estimates, million by million
 
-`cpu us` is what the server's process uses for one request (PostgreSQL's own processes not included). The
-ceiling is the same server and the same route with a store that stores nothing. Load generator and server
-share this machine. PostgreSQL is started for the occasion, and left out where it is not installed.
+`cpu us` is what the server's process uses for one request (PostgreSQL's own processes not included). `bare`
+is the ceiling: a server written as one usually would, Starlette and msgspec on uvicorn, which reads the body
+and stores nothing. `nothing` is our own server with a store that stores nothing. Load generator and server
+share this machine; requests are made before the clock starts. PostgreSQL is started for the occasion, and
+left out where it is not installed.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "service"))
 from postgres_server import PostgresServer, free_port
 
 TOKEN = "benchmark"
+PREPARED = 2_000_000  # weight of the requests made beforehand
 TUNED = {
     "shared_buffers": "1GB",
     "max_wal_size": "8GB",
@@ -61,6 +64,33 @@ if sys.argv[4] != "nothing":
 else:
     asyncio.run(prepare())
     run(create_app(Nothing(open_store(url))), "127.0.0.1", port)
+"""
+
+
+BARE = """
+import sys, msgspec, struct, uvicorn
+from starlette.applications import Starlette
+from starlette.responses import Response
+from starlette.routing import Route
+class Answer(msgspec.Struct):
+    id: str
+    plan: str
+    report: int
+class Answers(msgspec.Struct):
+    reports: list[Answer]
+one, many = msgspec.json.Decoder(Answer), msgspec.json.Decoder(Answers)
+async def take(request):
+    body = await request.body()
+    if body[:4] == b"PVR1":
+        count = struct.unpack_from("<I", body, 36)[0]
+    else:
+        count = len(many.decode(body).reports) if b'"reports"' in body[:64] else one.decode(body) and 1
+    return Response(b'{"accepted":%d,"refused":[]}' % count, media_type="application/json")
+async def fine(request):
+    return Response(b"{}")
+routes = [Route("/readyz", fine), Route("/v1/campaigns/{id}/status", fine)]
+app = Starlette(routes=[Route("/v1/campaigns/{id}/reports", take, methods=["POST"]), *routes])
+uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[2]), log_level="warning", access_log=False)
 """
 
 
@@ -113,7 +143,6 @@ class Load:
             f"POST /v1/campaigns/{campaign.id}/reports HTTP/1.1\r\nhost: x\r\ncontent-type: "
             f"{'application/vnd.priorveil.reports' if packed else 'application/json'}\r\ncontent-length: "
         ).encode()
-        self.until = None if seconds is None else time.perf_counter() + seconds
         self.left = reports
         self.times: list[float] = []
         self.failed = 0
@@ -121,6 +150,8 @@ class Load:
         self.done = asyncio.Event()
         self.values = np.random.default_rng(1).integers(0, self.plan.mechanism.outputs, 1 << 16)
         self.at = 0
+        self.ready = [self.whole() for _ in range(PREPARED // (2 * size + 20))]
+        self.until = None if seconds is None else time.perf_counter() + seconds
 
     def request(self) -> bytes | None:
         if (self.until is not None and time.perf_counter() > self.until) or (
@@ -129,6 +160,9 @@ class Load:
             return None
         if self.left is not None:
             self.left -= self.size
+        return self.ready.pop() if self.ready else self.whole()
+
+    def whole(self) -> bytes:
         body = self.body()
         return b"%s%d\r\n\r\n%s" % (self.head, len(body), body)
 
@@ -173,7 +207,9 @@ def served(url: str, campaign: Campaign, kind: str) -> Iterator[tuple[int, int]]
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         file.write(campaign.to_json())
         file.flush()
-        process = subprocess.Popen([sys.executable, "-c", SERVER, url, str(port), file.name, kind])
+        process = subprocess.Popen(
+            [sys.executable, "-c", BARE if kind == "bare" else SERVER, url, str(port), file.name, kind]
+        )
         try:
             for _ in range(200):
                 time.sleep(0.05)
@@ -283,12 +319,12 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--connections", type=int, default=256)
     parser.add_argument("--hold", type=int, default=0)
-    parser.add_argument("--stores", default="nothing,sqlite,postgres")
+    parser.add_argument("--stores", default="bare,nothing,sqlite,postgres")
     chosen = parser.parse_args()
     campaign = ask("What kind of work do you do?", Prior([0.69, 0.11, 0.13, 0.07]))
     with tempfile.TemporaryDirectory(prefix="priorveil-bench-") as name:
         folder = Path(name)
-        places = {"nothing": str(folder / "nothing.db"), "sqlite": str(folder / "reports.db")}
+        places = {name: str(folder / f"{name}.db") for name in ("bare", "nothing", "sqlite")}
         server = None
         try:
             server = PostgresServer(**TUNED) if "postgres" in chosen.stores else None
@@ -302,7 +338,7 @@ def main() -> None:
         try:
             if chosen.hold:
                 for kind, url in places.items():
-                    if kind != "nothing":
+                    if kind not in ("bare", "nothing"):
                         hold(campaign, kind, url, chosen.hold)
             else:
                 table(campaign, places, chosen.seconds, chosen.connections)

@@ -99,6 +99,15 @@ class Senders:
         self.acknowledged.update(values)
         return True
 
+    def wait(self, more: int = 1) -> None:
+        """Until so many more reports are acknowledged: a kill should hit a server that is at work."""
+        wanted = len(self.acknowledged) + more
+        for _ in range(600):
+            if len(self.acknowledged) >= wanted:
+                return
+            time.sleep(0.05)
+        raise AssertionError(f"nothing is acknowledged any more: {self.statuses}")
+
 
 class Server:
     """`priorveil serve` in a process of its own, on one port, for as often as it is killed."""
@@ -173,10 +182,11 @@ def test_kill_9_under_load(store_url: str, tmp_path: Path, cells: Campaign) -> N
     chance = random.Random(5)
     with served(store_url, tmp_path, cells) as [server], Senders(cells, [server.port]) as senders:
         for _ in range(KILLS):
-            time.sleep(chance.uniform(0.2, 1.0))
+            senders.wait()
+            time.sleep(chance.uniform(0.0, 0.5))
             server.kill()
             server.start()
-        time.sleep(0.5)
+        senders.wait()
         server.stop()
     check(store_url, cells, senders)
 
@@ -187,10 +197,11 @@ def test_two_processes_on_one_database_one_killed(
     url = postgres.url("crash_two")
     with served(url, tmp_path, cells, 2) as servers, Senders(cells, [s.port for s in servers], 4) as senders:
         for server in servers[: max(1, KILLS // 2)]:
-            time.sleep(0.7)
+            senders.wait()
+            time.sleep(0.2)
             server.kill()
             server.start()
-        time.sleep(0.5)
+        senders.wait()
         for server in servers:
             server.stop()
     check(url, cells, senders)
@@ -202,14 +213,9 @@ def test_the_database_restarted_under_load(tmp_path: Path, cells: Campaign) -> N
         url = database.url("restarted")
         with served(url, tmp_path, cells) as [server], Senders(cells, [server.port]) as senders:
             for _ in range(max(1, KILLS // 2)):
-                time.sleep(0.7)
-                before = len(senders.acknowledged)
+                senders.wait()
                 database.restart()
-                for _ in range(400):
-                    if len(senders.acknowledged) > before + 50:
-                        break
-                    time.sleep(0.05)
-                assert len(senders.acknowledged) > before, "the writer reconnects by itself"
+                senders.wait(50)  # the writer reconnects by itself
             server.stop()
         check(url, cells, senders)
     finally:

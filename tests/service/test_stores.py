@@ -161,6 +161,47 @@ def test_two_writers_share_a_postgres_database(postgres, campaign: Campaign) -> 
     asyncio.run(run())
 
 
+def test_ids_that_come_again_now_and_then(store_url: str, campaign: Campaign) -> None:
+    """Commits with and without such ids, in any order: each id is counted once, with the report that came first."""
+    sent = [group(campaign, 40) for _ in range(12)]
+    again = [group(campaign, 40, ids=g.ids[:320] + os.urandom(320)) for g in sent[:4]]
+
+    async def work(store: Store) -> None:
+        await store.add_campaign(campaign)
+        stored = [await store.commit([g]) for g in (*sent[:6], again[0], *sent[6:], *again[1:])]
+        assert stored == [40] * 6 + [20] + [40] * 6 + [20] * 3
+        kept = {}
+        for g in (*sent, *again):
+            for i in range(40):
+                kept.setdefault(g.id_of(i), g.words[8 * i : 8 * i + 8])
+        chunks = [chunk async for chunk in store.reports(campaign)]
+        ids, words = b"".join(c.ids for c in chunks), b"".join(c.words for c in chunks)
+        there = {ids[16 * i : 16 * i + 16].hex(): words[8 * i : 8 * i + 8] for i in range(len(ids) // 16)}
+        assert there == kept
+        assert await recounted(store, campaign) == await store.tallies(campaign)
+
+    on(store_url, work)
+
+
+def test_postgres_copies_again_after_a_while(
+    postgres, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from priorveil.curator import postgres as own
+
+    monkeypatch.setattr(own, "_CAREFUL", 2)
+    first = group(campaign, 5)
+
+    async def work(store: Store) -> None:
+        await store.add_campaign(campaign)
+        careful = []
+        for g in (first, first, group(campaign, 5), group(campaign, 5), first):
+            await store.commit([g])
+            careful.append(store._careful)  # type: ignore[attr-defined]
+        assert careful == [0, 2, 1, 0, 2]
+
+    on(postgres.url("copies_again"), work)
+
+
 # -- SQLite's own --------------------------------------------------------------------------------------------
 
 

@@ -3,16 +3,23 @@
 Each writer counts into a shard of its own, held by an advisory lock for as long as its connection lives, so
 that writers never wait for each other. A lost connection is made again; what it was writing is written again,
 and ids that had been stored after all are not counted twice.
+
+Reports are copied in, which is three times faster than inserting them but fails as a whole if an id is there
+already. Then the transaction is done again with care, and so are those that follow: who sends again seldom
+comes alone.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import io
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 try:
     import asyncpg
@@ -41,6 +48,9 @@ from priorveil.curator.store import (
 from priorveil.tallies import Tally
 
 T = TypeVar("T")
+Put = Callable[
+    [Any, Group, int, int], Awaitable[Group]
+]  # writes a group to its campaign and plan: what was new
 
 MIGRATIONS = (
     """
@@ -70,6 +80,10 @@ MIGRATIONS = (
 _LOCKS = 0x7076  # the class of our advisory locks; the schema is locked as shard -1
 _PATIENCE = 10.0  # seconds in which a lost connection should come back
 _PAGE = 20_000  # reports read at once
+_CAREFUL = 64  # commits done with care after one in which an id came again
+_COLUMNS = ("id", "report", "campaign", "plan")
+_COPY_HEAD = b"PGCOPY\n\xff\r\n\0" + bytes(8)  # the signature, no flags, no extension
+_COPY_TAIL = b"\xff\xff"
 _LOST = (
     OSError,
     TimeoutError,
@@ -117,6 +131,7 @@ class PostgresStore:
         self._pool: Any = None
         self._connection: Any = None
         self._shard = 0
+        self._careful = 0  # commits for which ids are expected that are there already
         self._numbers: dict[tuple[str, str], tuple[int, int]] = {}
         self._cells: dict[int, Cells] = {}
 
@@ -151,6 +166,16 @@ class PostgresStore:
         return await _patiently(lambda: self._commit(groups), self._drop)
 
     async def _commit(self, groups: Sequence[Group]) -> int:
+        if not self._careful:
+            with contextlib.suppress(asyncpg.UniqueViolationError):
+                return await self._written(groups, _copy)
+        self._careful = max(self._careful - 1, 0)
+        stored = await self._written(groups, _insert)
+        if stored < sum(len(g.ids) for g in groups) // ID_BYTES:
+            self._careful = _CAREFUL
+        return stored
+
+    async def _written(self, groups: Sequence[Group], put: Put) -> int:
         db = await self._writer()
         stored = 0
         changed: dict[int, Cells] = {}
@@ -160,7 +185,7 @@ class PostgresStore:
                 groups, key=lambda g: (g.campaign, g.plan)
             ):  # one order for all writers: no deadlock
                 campaign, plan = await self._plan_numbers(db, group)
-                new = await _insert(db, group, campaign, plan)
+                new = await put(db, group, campaign, plan)
                 if not new.ids:
                     continue
                 delta = counted(group.mechanism, new.words)
@@ -311,12 +336,35 @@ def _same(value: bytes) -> bytes:
     return value
 
 
-async def _insert(db: Any, group: Group, campaign: int, plan: int) -> Group:
-    """Insert a group's reports; what was new of it is returned."""
+async def _copy(db: Any, group: Group, campaign: int, plan: int) -> Group:
+    """Copy a group's reports in; fails if one of them is there already."""
+    ids, words = _in_order(group)
+    row = [(f"{name}_size", ">i4") for name in _COLUMNS]
+    values = [("id", ids.dtype), ("report", words.dtype), ("campaign", ">i4"), ("plan", ">i4")]
+    rows = np.zeros(
+        len(ids),
+        dtype=[("columns", ">i2"), *(field for pair in zip(row, values, strict=True) for field in pair)],
+    )
+    rows["columns"] = len(_COLUMNS)
+    for name, column in zip(_COLUMNS, (ids, words, campaign, plan), strict=True):
+        rows[name] = column
+        rows[f"{name}_size"] = rows.dtype[name].itemsize
+    source = io.BytesIO(_COPY_HEAD + rows.tobytes() + _COPY_TAIL)
+    await db.copy_to_table("reports", source=source, columns=_COLUMNS, format="binary")
+    return group
+
+
+def _in_order(group: Group) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void]]:
+    """Ids and reports by the ids' leading halves: neighbours in the index are written together."""
     size = WORD_BYTES * words_per_report(group.mechanism)
     order = np.argsort(np.frombuffer(group.ids, dtype=">u8")[::2], kind="stable")
-    ids: list[bytes] = np.frombuffer(group.ids, dtype=f"V{ID_BYTES}")[order].tolist()
-    words: list[bytes] = np.frombuffer(group.words, dtype=f"V{size}")[order].tolist()
+    ids = np.frombuffer(group.ids, dtype=f"V{ID_BYTES}")[order]
+    return ids, np.frombuffer(group.words, dtype=f"V{size}")[order]
+
+
+async def _insert(db: Any, group: Group, campaign: int, plan: int) -> Group:
+    """Insert a group's reports; what was new of it is returned."""
+    ids, words = (column.tolist() for column in _in_order(group))
     stored = int((await db.execute(_INSERT, ids, words, campaign, plan)).rpartition(" ")[2])
     if stored == len(ids):
         return group

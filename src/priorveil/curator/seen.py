@@ -115,9 +115,13 @@ class Seen:
     def fresh(self, keys: Keys, pending: set[bytes]) -> Mask:
         """Which keys are new, each once; those go into `pending`, and into `add` once they are durable."""
         old = self._in_runs(keys)
-        recent = self._recent
+        recent, items = self._recent, _items(keys)
+        once = set(items)
+        if len(once) == len(items) and not old.any() and recent.isdisjoint(items) and pending.isdisjoint(items):
+            pending |= once
+            return np.ones(len(keys), dtype=bool)
         new = np.zeros(len(keys), dtype=bool)
-        for i, item in enumerate(_items(keys)):
+        for i, item in enumerate(items):
             if item not in recent and item not in pending and not old[i]:
                 pending.add(item)
                 new[i] = True
