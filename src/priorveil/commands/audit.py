@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from priorveil.commands import inputs, screens
+from priorveil.commands import inputs, screens, watched
 
 if TYPE_CHECKING:
     from priorveil.channels import Channel
@@ -41,6 +41,11 @@ Examples
       a prior from counts, one added to each (Laplace)
   priorveil audit channel.csv prior.csv --secret given.csv --epsilon 1 --json
       what the report says of something behind the value, for a machine to read
+  priorveil audit seen.csv prior.csv --observed --epsilon 1
+      a sampler that was only watched: a line for each report, columns `value` and `report`;
+      exit status 1 if chance does not explain it
+  priorveil audit plan.json prior.csv --samples 1000000
+      a plan's own sampler, run a million times for each value
 
 Levels are natural logarithms, measured in floating point. LIP depends on the prior; LDP does not.
 Of a plan of arcs, MIL and MIP are bounds from above.
@@ -74,6 +79,17 @@ def _no_nan(ctx: click.Context, parameter: click.Parameter, value: float) -> flo
     show_default=True,
     help="Allowed for rounding.",
 )
+@click.option("--observed", is_flag=True, help="CHANNEL holds reports that were seen.")
+@click.option(
+    "--samples", type=click.IntRange(1), help="CHANNEL is a plan: run its sampler so often for each value."
+)
+@click.option(
+    "--confidence",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.99,
+    show_default=True,
+    help="Of levels from samples.",
+)
 @inputs.JSON
 def audit(
     channel: Path,
@@ -87,17 +103,29 @@ def audit(
     smoothing: float | None,
     normalise: bool,
     tolerance: float,
+    observed: bool,
+    samples: int | None,
+    confidence: float,
     as_json: bool,
 ) -> int:
     """Measure what a CHANNEL leaks under a PRIOR.
 
     Prints the level of every notion. With --epsilon (or --lower and --upper) it also says whether the
     notion holds; if not, it names the input and output that break it and exits with status 1.
+
+    With --observed or --samples the levels come from samples: ranges that hold together with the stated
+    confidence. They can refute a budget, never prove one.
     """
     from priorveil.notions import leakage
 
     allowed = inputs.budget(epsilon, lower, upper, notion)
     known = inputs.prior(prior, counts, smoothing, normalise)
+    if observed or samples is not None:
+        if secret is not None or notion != "lip" or (observed and samples is not None):
+            raise click.UsageError(
+                "samples are for LIP of the value itself, from --observed counts or a plan's --samples"
+            )
+        return watched.show(channel, known, samples, confidence, allowed, as_json)
     read, known = _matched(inputs.channel(channel, normalise), known)
     latent = None if secret is None else inputs.secret(secret, known, normalise)
     levels = leakage(read, known, latent)
