@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.errors import InvalidChannel, TooLarge
-from priorveil.priors import Array, Label, Prior, _labels, frozen
+from priorveil.priors import Array, Label, Prior, as_labels, frozen
 
 _ROWS_ADD_UP = 1e-9  # how far from one a row may be before it is refused
 _WHOLE = re.compile(r"0|-?[1-9][0-9]*")  # a label that was a number; 007 was not
@@ -49,8 +49,8 @@ class Channel:
             )
         _require_stochastic(Q)
         self._matrix = Q
-        self._inputs = _labels(inputs, Q.shape[0])
-        self._outputs = _labels(outputs, Q.shape[1])
+        self._inputs = as_labels(inputs, Q.shape[0])
+        self._outputs = as_labels(outputs, Q.shape[1])
 
     @classmethod
     def of(cls, channel: Channel | npt.ArrayLike) -> Channel:

@@ -1,0 +1,24 @@
+"""What is known before anyone reports: priors, sets of priors, secrets, and budgets.
+
+A `Prior` is exact: the floats or counts it is made from are kept as integers over one total, so that a
+certificate can be checked in integer arithmetic against the very prior that was given.
+"""
+
+from priorveil.priors.budget import Budget
+from priorveil.priors.numbers import Array, Label, as_labels, dyadic, frozen
+from priorveil.priors.prior import Prior, exact
+from priorveil.priors.secret import Secret
+from priorveil.priors.sets import PriorSet
+
+__all__ = [
+    "Array",
+    "Budget",
+    "Label",
+    "Prior",
+    "PriorSet",
+    "Secret",
+    "as_labels",
+    "dyadic",
+    "exact",
+    "frozen",
+]

@@ -1,0 +1,78 @@
+"""Budgets: how far a report may move a belief, down and up."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from priorveil.errors import InvalidInput
+
+_LARGEST = 700.0  # levels beyond this are infinite for every purpose
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How far a report may move a belief: by at most `e**-lower` down and `e**upper` up.
+
+    `upper` equals `lower` if not given; either may be infinite, not both.
+
+    >>> Budget(1.0)
+    Budget(lower=1.0, upper=1.0)
+    """
+
+    lower: float
+    upper: float
+
+    def __init__(self, lower: float, upper: float | None = None) -> None:
+        object.__setattr__(self, "lower", _level("lower", lower))
+        object.__setattr__(self, "upper", _level("upper", lower if upper is None else upper))
+        if math.isinf(self.lower) and math.isinf(self.upper):
+            raise InvalidInput("upper", upper, "a budget needs at least one finite side")
+
+    @classmethod
+    def of(cls, epsilon: float | Budget) -> Budget:
+        """The budget itself, or the symmetric one of a number."""
+        if isinstance(epsilon, Budget):
+            return epsilon
+        _level("epsilon", epsilon)
+        if math.isinf(epsilon):
+            raise InvalidInput(
+                "epsilon", epsilon, "give a finite number, or Budget(lower, upper) with one side infinite"
+            )
+        return cls(epsilon)
+
+    @property
+    def lo(self) -> float:
+        """The smallest lift, `e**-lower`."""
+        return math.exp(-self.lower)
+
+    @property
+    def hi(self) -> float:
+        """The largest lift, `e**upper`."""
+        return math.exp(self.upper) if self.upper < 700 else math.inf
+
+    @property
+    def tau(self) -> float:
+        """The mass of a report's soft subset, `(1 - lo) / (hi - lo)`."""
+        return (
+            0.0 if math.isinf(self.hi) else (1 - self.lo) / (self.hi - self.lo) if self.hi > self.lo else 1.0
+        )
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether both sides are equal."""
+        return self.lower == self.upper
+
+
+def _level(argument: str, value: float) -> float:
+    if isinstance(value, str | bytes | bool):
+        raise InvalidInput(argument, value, "give a number, zero or more")
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidInput(argument, value, "give a number, zero or more") from error
+    if math.isnan(number) or number < 0:
+        raise InvalidInput(argument, value, "give a number, zero or more")
+    if _LARGEST < number < math.inf:
+        raise InvalidInput(argument, value, f"that protects nothing: give at most {_LARGEST:g}, or infinity")
+    return number

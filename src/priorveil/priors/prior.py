@@ -1,0 +1,207 @@
+"""A prior: what is known about one person's value."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from fractions import Fraction
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from priorveil.errors import InvalidInput, InvalidPrior
+from priorveil.priors.numbers import Array, Label, _label, as_labels, distribution, dyadic, numbers_first
+
+
+class Prior:
+    """What is publicly known about one person's value: `P[x] = Pr(X = x)`, every value possible.
+
+    Arguments: `probabilities`, a mapping from labels to probabilities, or a sequence of them, positive
+    and adding up to one; `labels`, the names of the values (0, 1, 2, ... if not given).
+
+    >>> Prior({"yes": 0.2, "no": 0.8})
+    Prior({'yes': 0.2, 'no': 0.8})
+    >>> Prior([0.5, 0.6])
+    Traceback (most recent call last):
+    priorveil.errors.InvalidPrior: probabilities = 1.1: they add up to this, not to one; \
+for counts use Prior.from_counts
+    """
+
+    def __init__(
+        self,
+        probabilities: Mapping[Label, float] | Sequence[float] | Array,
+        labels: Iterable[Hashable] | None = None,
+    ) -> None:
+        if isinstance(probabilities, Mapping):
+            if labels is not None:
+                raise InvalidInput("labels", labels, "a mapping brings its own labels")
+            labels, probabilities = list(probabilities), list(probabilities.values())
+        self._probabilities = distribution("probabilities", probabilities)
+        self._labels = as_labels(labels, len(self._probabilities))
+
+    @classmethod
+    def _exact(cls, weights: Sequence[int], labels: Iterable[Hashable] | None) -> Self:
+        """A prior proportional to positive integers, without rounding."""
+        total = sum(weights)
+        prior = cls([w / total for w in weights] if len(weights) > 1 else [1.0], labels)
+        divisor = math.gcd(*weights)
+        prior.__dict__["weights"] = tuple(w // divisor for w in weights)
+        return prior
+
+    @classmethod
+    def of(cls, known: Prior | Mapping[Label, float] | Sequence[float] | Array) -> Prior:
+        """The prior itself, or one made from what `Prior` accepts."""
+        return known if isinstance(known, Prior) else cls(known)
+
+    @classmethod
+    def uniform(cls, values: int | Iterable[Label]) -> Self:
+        """Every value equally likely; `values` is how many, or their labels.
+
+        >>> Prior.uniform(["a", "b"]).probabilities.tolist()
+        [0.5, 0.5]
+        """
+        labels = None if isinstance(values, int) else list(values)
+        size = values if isinstance(values, int) else len(labels or ())
+        _size(size)
+        return cls._exact([1] * size, labels)
+
+    @classmethod
+    def zipf(cls, size: int, exponent: float = 1.0, labels: Iterable[Label] | None = None) -> Self:
+        """Zipf's law: the k-th value has probability proportional to `k ** -exponent`.
+
+        >>> Prior.zipf(3).probabilities.round(4).tolist()
+        [0.5455, 0.2727, 0.1818]
+        """
+        _size(size)
+        if not math.isfinite(exponent):
+            raise InvalidInput("exponent", exponent, "give a finite number; 1 is the classic law")
+        mass = np.arange(1, size + 1, dtype=np.float64) ** -exponent
+        return cls(mass / mass.sum(), labels)
+
+    @classmethod
+    def from_counts(
+        cls,
+        counts: Mapping[Label, int] | Sequence[int] | npt.NDArray[np.int64],
+        labels: Iterable[Hashable] | None = None,
+        smoothing: float | None = None,
+    ) -> Self:
+        """The prior proportional to whole counts.
+
+        `smoothing` is added to every count first: 1 is Laplace's rule, 0.5 Jeffreys'. Without it (None)
+        a count of zero is refused, since a value that cannot happen cannot be protected.
+
+        >>> Prior.from_counts({"a": 3, "b": 0}, smoothing=1)
+        Prior({'a': 0.8, 'b': 0.2})
+        """
+        if isinstance(counts, Mapping):
+            labels, counts = list(counts), list(counts.values())
+        whole = [_count(c) for c in counts]
+        _size(len(whole))
+        if smoothing is None:
+            if 0 in whole:
+                advice = (
+                    "a count of zero; choose smoothing=1 (Laplace), 0.5 (Jeffreys), or leave the value out"
+                )
+                raise InvalidPrior(f"counts[{whole.index(0)}]", 0, advice)
+            return cls._exact(whole, labels)
+        if not (math.isfinite(smoothing) and smoothing > 0):
+            raise InvalidInput("smoothing", smoothing, "give a positive number, or None to refuse zeros")
+        added = Fraction(smoothing)
+        return cls._exact([c * added.denominator + added.numerator for c in whole], labels)
+
+    @classmethod
+    def from_values(
+        cls,
+        values: Iterable[Hashable],
+        domain: Iterable[Label] | None = None,
+        smoothing: float | None = None,
+    ) -> Self:
+        """The prior of observed values; `domain` lists all the values there can be (else those seen, sorted).
+
+        >>> Prior.from_values(["b", "a", "b"], domain=["a", "b", "c"], smoothing=1)
+        Prior({'a': 0.333333, 'b': 0.5, 'c': 0.166667})
+        """
+        seen = Counter(_label(v) for v in values)
+        names = list(domain) if domain is not None else sorted(seen, key=numbers_first)
+        foreign = sorted(set(seen) - set(names), key=str)
+        if foreign:
+            raise InvalidInput(
+                "values", foreign, "these are not in the domain: add them to it or leave them out"
+            )
+        return cls.from_counts([seen[name] for name in names], names, smoothing)
+
+    @property
+    def probabilities(self) -> Array:
+        """`P`, as floats, read-only."""
+        return self._probabilities
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """The names of the values, in order."""
+        return self._labels
+
+    @cached_property
+    def weights(self) -> tuple[int, ...]:
+        """`P` as integers in exactly the same proportions."""
+        return dyadic(self._probabilities)
+
+    @cached_property
+    def total(self) -> int:
+        """What the integer weights add up to: `P[x] = weights[x] / total`, exactly."""
+        return sum(self.weights)
+
+    def push(self, function: Callable[[Label], Label]) -> Prior:
+        """The prior of `function(X)`: the paper's surjective `f`.
+
+        >>> Prior({"a": 0.25, "b": 0.25, "c": 0.5}).push(lambda v: "c" if v == "c" else "other")
+        Prior({'other': 0.5, 'c': 0.5})
+        """
+        merged: dict[Label, int] = {}
+        for label, weight in zip(self.labels, self.weights, strict=True):
+            image = _label(function(label))
+            merged[image] = merged.get(image, 0) + weight
+        return Prior._exact(list(merged.values()), list(merged))
+
+    def __len__(self) -> int:
+        return len(self._probabilities)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Prior):
+            return NotImplemented
+        return self.labels == other.labels and self.weights == other.weights
+
+    def __hash__(self) -> int:
+        return hash((self.labels, self.weights))
+
+    def __repr__(self) -> str:
+        if len(self) > 12:
+            P = self._probabilities
+            return f"Prior({len(self)} values, {P.min():.3g} to {P.max():.3g})"
+        pairs = (f"{label!r}: {p:.6g}" for label, p in zip(self.labels, self._probabilities, strict=True))
+        return "Prior({" + ", ".join(pairs) + "})"
+
+
+def _size(size: int) -> None:
+    if size < 1:
+        raise InvalidPrior("size", size, "a prior needs at least one value")
+
+
+def _count(count: object) -> int:
+    value = count.item() if isinstance(count, np.generic) else count
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise InvalidPrior("counts", count, "a count is a whole number, zero or more")
+    return value
+
+
+def exact(prior: Prior) -> tuple[Fraction, ...]:
+    """A prior's probabilities as fractions.
+
+    >>> exact(Prior.uniform(2))
+    (Fraction(1, 2), Fraction(1, 2))
+    """
+    return tuple(Fraction(w, prior.total) for w in prior.weights)
