@@ -1,15 +1,26 @@
-"""`priorveil demo`: the whole loop, told."""
+"""`priorveil demo`: the whole loop, told, and a curator that answers and goes away."""
 
 from __future__ import annotations
 
+import os
+import pty
+import re
+import signal
+import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
+from priorveil.campaigns import ask
 from priorveil.commands import demo
+from priorveil.errors import PriorveilError
+from priorveil.priors import Prior
 from terminal import refused, run
+
+FEW = ("--devices", 100)
 
 
 @pytest.fixture(autouse=True)
@@ -19,8 +30,9 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("priorveil.datasets.folders", lambda: ())
 
 
-def test_it_tells_the_whole_story(tmp_path: Path) -> None:
-    status, out, err = run("demo", "--plot", "picture.png")
+def test_it_tells_the_whole_story_and_ends_where_nobody_watches(tmp_path: Path) -> None:
+    pytest.importorskip("uvicorn", reason="the second half is the curator")
+    status, out, err = run("demo", "--plot", "picture.png", "--devices", 300)
     story = " ".join(out.split())
     assert (status, err) == (0, "")
     assert "claimed 1.000, real 6.845" in story
@@ -28,13 +40,30 @@ def test_it_tells_the_whole_story(tmp_path: Path) -> None:
     assert "from its totals" in story
     assert "chance of what came is below 0.0001" in story
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
+    assert "answered 300" in story
+    counted = out.partition("answered 300")[2]
+    truth = [int(row.split()[-5]) for row in counted.splitlines()[2:6]]
+    assert sum(truth) == 300 and max(truth) == truth[0]
+    assert "leave its dashboard open: priorveil demo --browser" in story
 
 
-def test_it_can_do_without_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    status, out, _ = run("demo")
+def test_no_number_is_cut_on_a_narrow_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    _, out, _ = run("demo", *FEW)
+    assert "…" not in out and max(map(len, out.splitlines())) <= 40
+    assert re.search(r"truth +182,242\n", out)
+
+
+def test_it_can_do_without_pictures_and_without_a_curator(monkeypatch: pytest.MonkeyPatch) -> None:
+    for library in ("matplotlib", "starlette", "starlette.applications"):
+        monkeypatch.setitem(sys.modules, library, None)
+    for name in [name for name in sys.modules if name.startswith("priorveil.curator")]:
+        monkeypatch.delitem(sys.modules, name)
+    status, out, _ = run("demo", *FEW)
     assert status == 0
-    assert "pip install 'priorveil[plot]'" in out
+    assert "no picture: matplotlib is not installed: pip install 'priorveil[plot]'" in out
+    assert "no curator: starlette is not installed: pip install 'priorveil[serve]'" in out
+    assert "priorveil design --help" in out
 
 
 def test_the_built_in_figures_are_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,15 +78,124 @@ def test_the_built_in_figures_are_the_data(monkeypatch: pytest.MonkeyPatch) -> N
     assert {work: census.work.count(work) for work in demo._ASKED} == demo._ASKED
 
 
-def test_what_the_service_misses_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "priorveil.curator.demo", None)
-    assert "curator" in refused("demo", "--service")
+def test_too_few_devices_tell_nothing() -> None:
+    assert "--devices" in refused("demo", "--devices", 5)
 
 
-def test_the_service_is_told_how_many_devices(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[object] = []
-    stand_in = SimpleNamespace(run=lambda *given: told.extend(given))
-    monkeypatch.setitem(sys.modules, "priorveil.curator", SimpleNamespace(__path__=[]))
-    monkeypatch.setitem(sys.modules, "priorveil.curator.demo", stand_in)
-    assert run("demo", "--service", "--devices", 7, "--no-browser")[0] == 0
-    assert told == [7, True]
+class Terminal:
+    """`priorveil demo` on a terminal of its own, and what it says there."""
+
+    def __init__(self, *arguments: str, **settings: str) -> None:
+        self.master, slave = pty.openpty()
+        code = "from priorveil.cli import main; main()"
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", code, "demo", "--devices", "100", *arguments],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            env={**os.environ, **settings},
+        )
+        os.close(slave)
+        self.said = ""
+
+    def until(self, text: str) -> None:
+        """Read until it says this; `""` is its end."""
+        while not text or text not in self.said:
+            try:
+                read = os.read(self.master, 65536)
+            except OSError:  # how Linux tells that the other end has gone
+                read = b""
+            if not read:
+                assert not text, self.said
+                return
+            self.said += read.decode(errors="replace")
+
+    def url(self) -> str:
+        return str(re.findall(r"(http://127\.0\.0\.1:\d+)/dashboard#[0-9a-f]{64}", self.said)[0])
+
+
+@pytest.fixture
+def httpx() -> object:
+    return pytest.importorskip("httpx", reason="the second half is the curator")
+
+
+@pytest.fixture
+def staying(httpx: object, tmp_path: Path) -> Iterator[Terminal]:
+    terminal = Terminal("--browser", DISPLAY="", WAYLAND_DISPLAY="", BROWSER="", TMPDIR=str(tmp_path))
+    try:
+        terminal.until("ctrl-C ends it")
+        yield terminal
+    finally:
+        terminal.process.kill()
+        terminal.process.wait()
+        os.close(terminal.master)
+
+
+def gone(httpx: object, url: str) -> bool:
+    """Whether nobody answers there any more, before long."""
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        try:
+            httpx.get(f"{url}/healthz", trust_env=False)  # type: ignore[attr-defined]
+        except httpx.TransportError:  # type: ignore[attr-defined]
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_the_dashboard_stays_until_interrupted(staying: Terminal, httpx: object, tmp_path: Path) -> None:
+    url, token = staying.url(), re.findall(r"its token:\S*\s+(\S{32})\s", staying.said)[0]
+    headers = {"authorization": f"Bearer {token}"}
+    found = httpx.get(f"{url}/v1/campaigns", headers=headers, trust_env=False)  # type: ignore[attr-defined]
+    assert [campaign["question"] for campaign in found.json()["campaigns"]] == ["For whom do you work?"]
+    staying.process.send_signal(signal.SIGINT)
+    staying.until("")
+    assert staying.process.wait() == 0
+    assert "Traceback" not in staying.said and staying.said.rstrip("\x1b[0m\r\n ").endswith("has stopped.")
+    assert gone(httpx, url)
+    assert list(tmp_path.glob("priorveil-demo-*")) == []
+
+
+def test_interrupted_while_devices_answer_it_ends_in_one_line(httpx: object, tmp_path: Path) -> None:
+    terminal = Terminal("--devices", "20000", TMPDIR=str(tmp_path))
+    terminal.until("/20000")
+    terminal.process.send_signal(signal.SIGINT)
+    terminal.until("")
+    assert terminal.process.wait() == 130
+    assert "error: interrupted" in terminal.said and "Traceback" not in terminal.said
+    assert list(tmp_path.glob("priorveil-demo-*")) == []
+    os.close(terminal.master)
+
+
+def test_the_curator_does_not_outlive_the_demo(staying: Terminal, httpx: object) -> None:
+    staying.process.kill()
+    assert gone(httpx, staying.url())
+
+
+def test_a_terminal_without_a_browser_is_not_kept_waiting(httpx: object) -> None:
+    terminal = Terminal(DISPLAY="", WAYLAND_DISPLAY="", BROWSER="")
+    terminal.until("")
+    assert terminal.process.wait() == 0
+    assert "100/100" in terminal.said and "priorveil demo --browser" in terminal.said
+    os.close(terminal.master)
+
+
+def test_a_port_that_is_taken_meanwhile_is_not_minded(monkeypatch: pytest.MonkeyPatch) -> None:
+    service = pytest.importorskip("priorveil.curator.demo", reason="the second half is the curator")
+    campaign = ask("Busy?", Prior({"yes": 0.4, "no": 0.6}))
+    with service.running(campaign) as first:
+        port, taken = service._free_port, [int(first.url.rpartition(":")[2])]
+        monkeypatch.setattr(service, "_free_port", lambda: taken.pop() if taken else port())
+        with service.running(campaign) as second:
+            assert taken == [] and second.url != first.url
+            assert second.estimates()["reports"] == 0
+
+
+def test_why_a_curator_did_not_start_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    service = pytest.importorskip("priorveil.curator.demo", reason="the second half is the curator")
+    monkeypatch.setattr(service, "_SERVE", "raise SystemExit('no room here')")
+    with (
+        pytest.raises(PriorveilError, match="did not start: no room here"),
+        service.running(ask("Never?", Prior({"yes": 0.4, "no": 0.6}))),
+    ):
+        pass

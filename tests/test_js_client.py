@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 import priorveil as pv
-from priorveil.campaigns import Campaign, read_time, written
+from priorveil.campaigns import Campaign, ask, read_time, written
 from priorveil.errors import Infeasible, TooLarge
 from priorveil.mechanisms.randomness import BytesSource
 from priorveil.plans import Plan
@@ -46,6 +47,26 @@ def test_the_client_has_no_dependencies() -> None:
     assert package["version"] == pv.__version__
     assert not {"dependencies", "peerDependencies", "optionalDependencies"} & set(package)
     assert "import " not in (CLIENT / "priorveil.js").read_text(encoding="utf-8")
+
+
+def test_the_types_name_what_the_client_exports() -> None:
+    named = re.compile(r"^export (?:async )?(?:class|function|const) (\w+)", re.MULTILINE)
+    code, types = ((CLIENT / name).read_text(encoding="utf-8") for name in ("priorveil.js", "priorveil.d.ts"))
+    assert len(named.findall(code)) > 5 and set(named.findall(code)) == set(named.findall(types))
+
+
+def test_the_example_of_the_readme_runs() -> None:
+    demo = pytest.importorskip("priorveil.curator.demo", reason="the example asks a real curator")
+    prior = pv.Prior({"Private": 0.69, "Self-employed": 0.11, "Government": 0.13, "None": 0.07})
+    [example] = re.findall(r"```js\n(.*?)```", (CLIENT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    with demo.running(ask("What kind of work do you do?", prior, smallest_count=1)) as curator:
+        place = f"{curator.url}/v1/campaigns/{curator.campaign.id}"
+        code, changed = re.subn(r'"https://curator[^"]+"', json.dumps(place), example)
+        command = [node(), "--input-type=module", "-e", code]
+        ran = subprocess.run(command, cwd=CLIENT, capture_output=True, text=True, timeout=60)
+        assert (changed, ran.returncode) == (1, 0), ran.stderr
+        assert ran.stdout.startswith("What kind of work do you do?") and ran.stdout.endswith("true false\n")
+        assert curator.estimates()["reports"] == 1
 
 
 RUN = """

@@ -16,18 +16,19 @@ from typing import Any
 
 import httpx
 import numpy as np
+import pytest
 import uvicorn
 from selenium import webdriver
 from selenium.common.exceptions import StaleElementReferenceException
 
 import priorveil as pv
+from browser.steps import TOKEN
 from priorveil.campaigns import Campaign, ask, fresh_id, read_time, written
 from priorveil.curator.app import create_app
 from priorveil.curator.server import configuration
 from priorveil.curator.sqlite import SqliteStore
 from priorveil.curator.store import token_digest
 
-TOKEN = "a-token-for-tests"
 WORK = {"Private": 0.69, "Self-employed": 0.11, "Government": 0.13, "None": 0.07}
 # Chromium as root, and with nothing that calls home.
 FLAGS = [
@@ -80,6 +81,9 @@ def asked() -> dict[str, Campaign]:
         "leaning": ask("Which of these do you have?", rare, 1.0, pv.Histogram(), smallest_count=20),
         "many": Campaign("What is your occupation?", {"everyone": plan}),
         "cohorts": ask("Are you ill?", {"north": ill, "south": pv.Prior({"yes": 0.2, "no": 0.8})}, 1.5),
+        "ending": ask("Which paper do you read?", work, smallest_count=20),
+        "watched": ask("Which fruit do you like?", rare, 1.0, pv.Histogram(), smallest_count=20),
+        "few": ask("Do you cycle?", pv.Prior({"yes": 0.3, "no": 0.7})),
         "later": ask("Is it time yet?", work, opens=read_time("opens", "2999-01-01T00:00:00Z")),
     }
 
@@ -110,6 +114,12 @@ def serving(path: Path) -> Iterator[Curator]:
     thread.join(timeout=20)
 
 
+def axe() -> str:
+    """The checks of accessibility, a tool of the tests that no page ever serves."""
+    package = pytest.importorskip("axe_core_python", reason="accessibility is checked by axe-core-python")
+    return (Path(package.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
+
+
 @dataclass
 class Browser:
     """Chromium with what a person does: look, click, press keys; and what leaves it."""
@@ -134,6 +144,13 @@ class Browser:
             time.sleep(0.03)
         page = self.driver.find_element("css selector", "body").text
         raise AssertionError(f"no {css!r} with {text!r} on the page:\n{page}")
+
+    def gone(self, css: str, seconds: float = 15.0) -> bool:
+        """Whether nothing matches any more, before long."""
+        end = time.monotonic() + seconds
+        while self.driver.find_elements("css selector", css) and time.monotonic() < end:
+            time.sleep(0.03)
+        return not self.driver.find_elements("css selector", css)
 
     def click(self, css: str, text: str = "") -> None:
         self.see(css, text).click()
@@ -175,6 +192,15 @@ class Browser:
         tree = self.driver.execute_cdp_cmd("Accessibility.getFullAXTree", {})
         shown = [node for node in tree["nodes"] if not node["ignored"]]
         return {(node["role"]["value"], node.get("name", {}).get("value", "")) for node in shown}
+
+    def faults(self) -> list[str]:
+        """What axe finds wrong with the page for people who do not see it, or see or move it with difficulty."""
+        self.run(axe())
+        found = self.driver.execute_async_script(
+            "const told = arguments[0]; axe.run(document, {resultTypes: ['violations']}).then(r => told("
+            "r.violations.flatMap(v => v.nodes.map(n => `${v.id}: ${n.html} (${n.failureSummary})`))))"
+        )
+        return list(found)
 
     def complaints(self) -> list[str]:
         """Errors and warnings of the console, violations of the content-security policy among them."""

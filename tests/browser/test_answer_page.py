@@ -5,15 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from browser.steps import DOWN, ENTER, SPACE, TAB, choose
+
 STEPS = "main h1"
 PHONE = 360  # pixels across
-TAB, SPACE, ENTER, DOWN = "\ue004", " ", "\ue007", "\ue015"  # keys, as WebDriver names them
-
-
-def choose(browser: Any, label: str) -> None:
-    browser.click("label.choice", label)
-    browser.click("button", "Continue")
-    browser.see(STEPS, "Before anything leaves")
 
 
 def shown(browser: Any) -> dict[str, Any]:

@@ -8,22 +8,15 @@ from typing import Any
 
 import pytest
 
-TOKEN = "a-token-for-tests"
+from browser.steps import ENTER, TAB, TOKEN, sign_in
+
 HEADING = "main h1"
-TAB, ENTER = "\ue004", "\ue007"  # keys, as WebDriver names them
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _answers(curator: Any) -> None:
     curator.answered("work", [0] * 2400 + [1] * 560 + [2] * 640 + [3] * 400)
     curator.answered("leaning", [0] * 150 + [1, 2, 3, 4] * 50)
-
-
-def sign_in(browser: Any, curator: Any, name: str | None = None, token: str = TOKEN) -> None:
-    place = "" if name is None else f"#{curator.campaigns[name].id}"
-    browser.open(f"{curator.url}/dashboard{place}")
-    browser.see("input[type=password]").send_keys(token)
-    browser.click("button", "Sign in")
 
 
 def reports(browser: Any) -> int:
@@ -34,6 +27,7 @@ def test_a_wrong_token_is_refused(browser: Any, curator: Any) -> None:
     browser.forgiven = ["401"]
     browser.open(f"{curator.url}/dashboard")
     browser.see(HEADING, "Sign in")
+    assert not browser.driver.find_element("id", "leave").is_displayed()
     browser.picture("dashboard-sign-in-light")
     sign_in(browser, curator, token="guessed")
     browser.see("[role=alert]", "This token is not known here.")
@@ -43,6 +37,7 @@ def test_a_wrong_token_is_refused(browser: Any, curator: Any) -> None:
 def test_the_token_stays_in_the_tab(browser: Any, curator: Any) -> None:
     sign_in(browser, curator)
     browser.see(HEADING, "Campaigns")
+    assert browser.driver.find_element("id", "leave").is_displayed()
     assert browser.run("return Object.values(sessionStorage)") == [TOKEN]
     assert browser.run("return localStorage.length") == 0
     assert browser.run("return document.cookie") == ""
@@ -83,7 +78,7 @@ def test_the_keyboard_is_enough(browser: Any, curator: Any) -> None:
     browser.see("input[type=password]")
     browser.press(TOKEN, ENTER)
     browser.see(HEADING, "Campaigns")
-    for _ in range(12):
+    for _ in range(60):
         browser.press(TAB)
         if "What kind of work" in browser.run("return document.activeElement.textContent"):
             break

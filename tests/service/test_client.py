@@ -6,6 +6,7 @@ import dataclasses
 import json
 import stat
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,16 @@ from test_crashes import Server
 from conftest import PRIOR
 from priorveil import Prior
 from priorveil.campaigns import Campaign, Report, ask
-from priorveil.client import Client, NotSent, Patience, Refused
+from priorveil.client import Client, Memory, NotSent, Patience, Refused, own_folder
 from priorveil.errors import BudgetExceeded, InvalidInput, OutsideDomain, PlanError
 
 HEADER = {"authorization": "Bearer secret"}
 NO_WAIT = Patience(attempts=4, sleep=lambda seconds: None)
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PRIORVEIL_STATE", str(tmp_path / "own"))
 
 
 @pytest.fixture(scope="module")
@@ -96,6 +102,7 @@ def test_unsent_reports_are_kept_and_sent_later(server: Server, tmp_path: Path) 
     assert counted(url) == {"everyone": 0}
     with Client(url, state=tmp_path, patience=NO_WAIT) as later:
         assert later.flush() == 0
+        assert later.flush() == 0
         assert isinstance(later.answer("Private"), Report)
     assert counted(url) == {"everyone": 1}
 
@@ -111,7 +118,7 @@ def test_two_clients_of_one_person_agree(server: Server, tmp_path: Path) -> None
 def test_cohorts_and_every_mechanism(server: Server, cohorts: Campaign) -> None:
     url = put_up(server, cohorts)
     for name in cohorts.cohorts:
-        with Client(url) as client:
+        with Client(url, state=Memory()) as client:
             client.answer("Private", cohort=name)
     assert counted(url) == dict.fromkeys(cohorts.cohorts, 1)
     with Client(url) as client, pytest.raises(InvalidInput, match="cohort"):
@@ -147,7 +154,7 @@ def test_closed_campaigns_cost_nothing(server: Server, tmp_path: Path) -> None:
     past = ask("Past?", PRIOR, closes=datetime.now(UTC) - timedelta(days=1))
     with Client(put_up(server, past), state=tmp_path) as client, pytest.raises(Refused, match="closed"):
         client.answer("Private")
-    assert list(tmp_path.iterdir()) == []
+    assert list(tmp_path.glob("*.json")) == []
     early = ask("Closed early?", PRIOR)
     url = put_up(server, early)
     httpx.post(f"{url}/close", headers=HEADER, verify=False)
@@ -176,3 +183,119 @@ def test_a_broken_memory_is_said(tmp_path: Path) -> None:
     (tmp_path / f"{'0' * 64}.json").write_text("{")
     with pytest.raises(InvalidInput, match="remembered"):
         Client(f"http://x/{'0' * 64}", state=tmp_path)
+
+
+def test_answers_are_remembered_without_being_told_where(server: Server) -> None:
+    url = put_up(server, ask("By default?", PRIOR))
+    with Client(url) as client, Client(url) as again:
+        report = client.answer("Private")
+        assert again.answer("None") == report
+    assert [path.name for path in sorted(own_folder().iterdir())] == [".lock", f"{report.campaign}.json"]
+    assert counted(url) == {"everyone": 1}
+    with Client(url, state=Memory()) as forgetful:
+        assert forgetful.answer("Private") != report
+    assert counted(url) == {"everyone": 2}
+
+
+def test_the_folder_may_be_in_the_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("PRIORVEIL_STATE")
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    Client(f"http://x/{'0' * 64}", state="~/answers")
+    Client(f"http://x/{'0' * 64}")
+    assert (tmp_path / "answers").is_dir()
+    assert (tmp_path / ".local" / "state" / "priorveil" / "answers").is_dir()
+
+
+def test_clients_made_before_each_other_answered_share_the_limit(server: Server) -> None:
+    urls = [put_up(server, ask(f"Shared {i}?", PRIOR, 1.0)) for i in range(3)]
+    clients = [Client(url, limit=1.5) for url in urls]
+    with ThreadPoolExecutor(3) as pool:
+        done = [pool.submit(client.answer, "Private") for client in clients]
+    failed = [type(each.exception()) for each in done if each.exception() is not None]
+    assert failed == [BudgetExceeded, BudgetExceeded]
+    assert sum(counted(url)["everyone"] for url in urls) == 1
+
+
+def test_what_was_not_sent_is_said_and_where_it_is(server: Server, tmp_path: Path) -> None:
+    url = put_up(server, ask("Where?", PRIOR))
+    with (
+        Client(url, Lossy(*["before"] * 4), state=tmp_path / "a", patience=NO_WAIT) as client,
+        pytest.raises(NotSent, match=f"kept in {tmp_path / 'a'}"),
+    ):
+        client.answer("Private")
+    with (
+        Client(url, Lossy(*["before"] * 4), state=Memory(), patience=NO_WAIT) as client,
+        pytest.raises(NotSent, match="until this process ends"),
+    ):
+        client.answer("Private")
+
+
+@pytest.mark.parametrize("answer", ["<html>Welcome to our hotel</html>", "[]", '{"refused": [{}]}', "5"])
+def test_a_stranger_that_answers_is_not_the_curator(server: Server, answer: str) -> None:
+    class Hotel(Lossy):
+        def handle_request(self, request: httpx.Request) -> httpx.Response:
+            return (
+                httpx.Response(200, text=answer)
+                if request.method == "POST"
+                else super().handle_request(request)
+            )
+
+    url = put_up(server, ask(f"Hotel {answer}?", PRIOR))
+    with Client(url, Hotel(), patience=NO_WAIT) as client:
+        with pytest.raises(NotSent, match="not the curator"):
+            client.answer("Private")
+        assert client.flush() == 1
+    with Client(url) as later:
+        assert later.flush() == 0
+    assert counted(url) == {"everyone": 1}
+
+
+def test_a_refusal_that_may_pass_is_tried_again(server: Server) -> None:
+    url = put_up(server, ask("Forbidden?", PRIOR))
+    with Client(url, Lossy(403, 403), patience=NO_WAIT) as client:
+        with pytest.raises(Refused, match="403"):
+            client.answer("Private")
+        assert client.flush() == 1
+        assert client.flush() == 0
+    assert counted(url) == {"everyone": 1}
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "nonsense",
+        "http://x/v1/campaigns",
+        f"ftp://x/{'0' * 64}",
+        f"http://x:port/{'0' * 64}",
+        f"http:///{'0' * 64}",
+        None,
+    ],
+)
+def test_an_address_that_cannot_be_one_is_said_at_once(url: Any) -> None:
+    with pytest.raises(InvalidInput, match="campaign_url"):
+        Client(url)
+
+
+def test_wrong_settings_are_said_at_once(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="limit = -1"):
+        Client(f"http://x/{'0' * 64}", limit=-1)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InvalidInput, match="give a folder"):
+        Client(f"http://x/{'0' * 64}", state=tmp_path / "file")
+
+
+def test_the_page_for_people_is_no_campaign(server: Server) -> None:
+    url = put_up(server, ask("Page?", PRIOR)).replace("/v1/campaigns/", "/answer/")
+    with Client(url) as client, pytest.raises(Refused, match="no campaign at this address"):
+        client.answer("Private")
+
+
+@pytest.mark.parametrize("value", ["Astronaut", ["Astronaut"], 12345.5, b"Astronaut", {"Astronaut": 12345}])
+def test_no_error_tells_the_value(server: Server, value: Any) -> None:
+    url = put_up(server, ask("Value?", PRIOR))
+    with Client(url) as client, pytest.raises(InvalidInput) as told:
+        client.answer(value)
+    assert "Astronaut" not in str(told.value) and "12345" not in str(told.value)
+    assert list(own_folder().glob("*.json")) == []

@@ -1,21 +1,19 @@
-"""`serve`, `recount` and the demo, as a person runs them."""
+"""`serve` and `recount`, as a person runs them."""
 
 from __future__ import annotations
 
 import asyncio
-import io
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 from postgres_server import free_port
-from rich.console import Console
 from test_stores import group
 
 from priorveil.campaigns import Campaign
-from priorveil.curator import demo
 from priorveil.curator.store import Store, open_store
 from priorveil.serve import recount
 
@@ -68,8 +66,10 @@ def test_serve_shows_its_token_once_and_ends_politely(tmp_path: Path) -> None:
     assert all(secret not in path.read_bytes() for path in tmp_path.iterdir() if path.is_file())
 
 
-def test_the_demo_ends_by_itself() -> None:
-    screen = Console(file=io.StringIO(), width=100)
-    demo.run(devices=200, no_browser=True, console=screen)
-    text = screen.file.getvalue()  # type: ignore[attr-defined]
-    assert "Self-employed" in text and "200 reports" in text
+@pytest.mark.parametrize("library", ["starlette", "msgspec", "uvicorn"])
+def test_serving_without_the_extra_names_it(tmp_path: Path, library: str) -> None:
+    code = f"import sys; sys.modules[{library!r}] = None; from priorveil.cli import main; main(sys.argv[1:])"
+    told = [sys.executable, "-c", code, "serve", "--store", str(tmp_path / "a.db"), "--port", "0"]
+    left = subprocess.run(told, capture_output=True, text=True, check=False, timeout=60)
+    assert left.returncode == 2
+    assert left.stderr == f"error: {library} is not installed: pip install 'priorveil[serve]'\n"

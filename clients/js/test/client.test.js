@@ -120,6 +120,28 @@ test("a busy curator is tried again, a refusal is told", async () => {
   await assert.rejects(client(wrong).answer("Private"), Refused);
 });
 
+test("an answer that is not the curator's leaves the report undelivered", async () => {
+  for (const stranger of ["<html>Welcome to our hotel</html>", [], { accepted: 1 }]) {
+    const c = await curator({ answers: [stranger] });
+    const store = storage();
+    await assert.rejects(client(c, store).answer("Private"), Undelivered);
+    assert.equal((await client(c, store).remembered()).delivered, false);
+    assert.equal(await client(c, store).deliver(), true);
+    assert.equal(new Set(c.sent.map((request) => request.body)).size, 1);
+  }
+});
+
+test("an address without an id is not asked", async () => {
+  for (const url of [
+    "https://example.org/v1/campaigns",
+    "https://example.org/",
+    `https://example.org/x${"0".repeat(64)}`,
+  ]) {
+    const asked = new Client(url, { fetch: () => assert.fail("it was asked") });
+    await assert.rejects(asked.campaign(), (error) => error instanceof PriorveilError && error.field === "url");
+  }
+});
+
 test("a campaign that is not the one asked for, or was changed, is not answered", async () => {
   const other = await campaign({ contact: "somebody else" });
   const c = await curator();

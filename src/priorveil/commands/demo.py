@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from rich.console import Console
 
+    from priorveil.curator.demo import Running
     from priorveil.estimates import Estimate
     from priorveil.plans import Plan
     from priorveil.priors import Array, Label, Prior
@@ -30,10 +34,20 @@ _KNOWN: dict[Label, int] = {
 }  # UCI Adult, 1994
 _ASKED = {"Private": 182_242, "Self-employed": 10_356, "Government": 26_390, "No pay": 733}  # ACS, 2018
 
+_QUESTION = "For whom do you work?"
 _EPSILON = 1.0
+_EXAMPLES = """\b
+Examples
+  priorveil demo
+      the whole loop; on a desktop, the dashboard stays open until ctrl-C
+  priorveil demo --no-browser
+      ends by itself
+  priorveil demo --browser
+      stays until ctrl-C in any case, for instance on a server that you reach with ssh -L
+"""
 
 
-@click.command()
+@click.command(epilog=_EXAMPLES)
 @click.option(
     "--plot",
     type=inputs.WRITTEN,
@@ -43,20 +57,25 @@ _EPSILON = 1.0
     help="Where the picture goes.",
 )
 @click.option(
-    "--service", is_flag=True, help="Instead: a curator on this machine, devices that report to it."
+    "--devices",
+    type=click.IntRange(100, 200_000),
+    default=5000,
+    show_default=True,
+    help="How many devices answer over HTTP.",
 )
 @click.option(
-    "--devices", type=click.IntRange(min=1), default=5000, show_default=True, help="With --service: how many."
+    "--browser/--no-browser",
+    default=None,
+    help="Leave the dashboard open until ctrl-C, or end when all is counted. Without either: left open where "
+    "this is a terminal on a desktop.",
 )
-@click.option("--no-browser", is_flag=True, help="With --service: open no page, and end when all is counted.")
-def demo(plot: Path, service: bool, devices: int, no_browser: bool) -> int:
+def demo(plot: Path, devices: int, browser: bool | None) -> int:
     """See the whole loop in a minute.
 
     A survey asks 219,721 people for whom they work. Nobody tells the truth outright; the collector still
-    learns the totals. Real people (a census of 2018), and what was known about them (a census of 1994).
+    learns the totals. Real people (a census of 2018), and what was known about them (a census of 1994). Then
+    the same as a service: a curator on this machine, and devices that answer it over HTTP.
     """
-    if service:
-        return _service(devices, no_browser)
     screen = screens.console()
     people, truth, origin = _crowd()
     prior = _know(screen, origin, len(people))
@@ -64,16 +83,7 @@ def demo(plot: Path, service: bool, devices: int, no_browser: bool) -> int:
     plan = _build(screen, prior)
     told = _run(screen, plan, people, truth)
     _draw(screen, told, truth, prior, plot)
-    return 0
-
-
-def _service(devices: int, no_browser: bool) -> int:
-    """The demo of the curator, where it is installed."""
-    try:
-        curator = import_module("priorveil.curator.demo")
-    except ImportError as error:
-        raise click.ClickException(f"the curator's demo cannot run here: {error}") from error
-    curator.run(devices, no_browser)
+    _serve(screen, plan, people, devices, _can_open() if browser is None else browser)
     return 0
 
 
@@ -174,9 +184,21 @@ def _run(screen: Console, plan: Plan, people: npt.NDArray[np.intp], truth: Array
         for label, t, m, u, a, b in columns
     ]
     heads = ("people", "truth", "trusting the prior", "unbiased", "95 % interval")
-    screens.print_table(screen, heads, rows, "lrrrr")
+    _print_estimates(screen, heads, rows)
     _check(screen, told.free)
     return told
+
+
+def _print_estimates(screen: Console, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table where it fits; else a block for each row, so that no number is cut."""
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    if sum(widths) + 2 * len(widths) <= screen.width:
+        screens.print_table(screen, heads, rows, "l" + "r" * len(heads[1:]))
+        return
+    for label, *figures in rows:
+        screen.print(label)
+        lines = [(f"  {head}", figure) for head, figure in zip(heads[1:], figures, strict=True)]
+        screens.print_table(screen, ("", ""), lines, "lr")
 
 
 def _check(screen: Console, estimate: Estimate) -> None:
@@ -200,19 +222,123 @@ def _draw(screen: Console, told: _Told, truth: Array, prior: Prior, path: Path) 
     from priorveil.commands.drawing import draw_estimates
     from priorveil.errors import MissingExtra
 
-    _chapter(screen, "5. A picture, and where to go")
+    _chapter(screen, "5. A picture")
     try:
         panels = (("trusting an old prior", told.leaning), ("unbiased", told.free))
         draw_estimates(panels, truth, prior, path)
         screen.print(f"  drawn in {path}")
     except MissingExtra as error:
         screen.print(f"  no picture: {error}", style="yellow")
-    for line in (
-        "priorveil design --help     your own prior, your own question",
-        "priorveil inspect --help    what a plan promises, and how good it is",
-        "priorveil audit --help      what any other mechanism leaks",
+
+
+def _serve(screen: Console, plan: Plan, people: npt.NDArray[np.intp], devices: int, stays: bool) -> None:
+    """The same as a service, where what it needs is installed."""
+    from priorveil.errors import MissingExtra
+
+    _chapter(screen, "6. The same as a service")
+    try:
+        from priorveil.curator import demo as service
+    except (ImportError, MissingExtra) as error:
+        library = (getattr(error, "name", None) or "httpx").partition(".")[0]
+        told = error if isinstance(error, MissingExtra) else MissingExtra(library, "serve")
+        screen.print(f"  no curator: {told}", style="yellow")
+        return _farewell(screen)
+    from priorveil.campaigns import Campaign
+
+    campaign = Campaign(_QUESTION, {"everyone": plan}, smallest_count=100)
+    screen.print(
+        f"A curator starts on this machine. {devices:,} of these people answer, each on a device of its own, over "
+        "HTTP; the curator stores the reports in SQLite and estimates while they come in."
+    )
+    with service.running(campaign) as curator:
+        codes = _asked(people, devices)
+        with _bar(screen, devices) as done:
+            service.answered(curator, codes.tolist(), done)
+        _compare(screen, plan, curator.estimates(), codes)
+        _farewell(screen)
+        _stay(screen, curator, stays)
+
+
+def _asked(people: npt.NDArray[np.intp], devices: int) -> npt.NDArray[np.intp]:
+    """Some of the people, at random."""
+    import numpy as np
+
+    return np.random.default_rng().choice(people, size=devices, replace=False)
+
+
+@contextmanager
+def _bar(screen: Console, devices: int) -> Iterator[Callable[[], None]]:
+    """A bar on a terminal, one line elsewhere; to be called for every device."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (TextColumn("  answered"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=screen, disable=not screen.is_terminal) as progress:
+        task = progress.add_task("", total=devices)
+        yield lambda: progress.advance(task)
+    if not screen.is_terminal:
+        screen.print(f"  answered {devices:,}")
+
+
+def _compare(screen: Console, plan: Plan, found: dict[str, Any], codes: npt.NDArray[np.intp]) -> None:
+    """What the curator estimates beside what the devices hold, which only this demo knows."""
+    import numpy as np
+
+    cohort = found["cohorts"][0]
+    truth = np.bincount(codes, minlength=len(plan.labels))
+    columns = zip(plan.labels, truth, cohort["values"], cohort["lower"], cohort["upper"], strict=True)
+    rows = [(str(v), f"{t:,}", f"{e:,.0f}", f"{a:,.0f} to {b:,.0f}") for v, t, e, a, b in columns]
+    _print_estimates(screen, ("people", "truth", "estimate", "95 % interval"), rows)
+
+
+def _can_open() -> bool:
+    """Whether a person is before this terminal, and a browser can show them a page."""
+    import webbrowser
+
+    if not sys.stdout.isatty():
+        return False
+    if sys.platform.startswith("linux") and not any(
+        os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
     ):
-        screen.print(f"  {line}")
+        return False  # what is left are browsers that would take the terminal
+    try:
+        webbrowser.get()
+    except webbrowser.Error:
+        return False
+    return True
+
+
+def _stay(screen: Console, curator: Running, stays: bool) -> None:
+    """Leave the dashboard open until ctrl-C, or say how to."""
+    import webbrowser
+
+    if not stays:
+        screen.print("\nThe curator stops here. To leave its dashboard open: priorveil demo --browser")
+        return
+    for name, told in (
+        ("dashboard", curator.dashboard),
+        ("its token", curator.token),
+        ("answer too", curator.answer_page),
+    ):
+        screen.print(f"\n{name}:", style="bold")
+        screen.print(told, soft_wrap=True)
+    screen.print("\nctrl-C ends it")
+    try:
+        if _can_open():
+            webbrowser.open(curator.dashboard)
+        curator.stay()
+    except KeyboardInterrupt:
+        screen.print("\nThe curator has stopped.")
+
+
+def _farewell(screen: Console) -> None:
+    _chapter(screen, "Where to go")
+    rows = [
+        ("priorveil design --help", "your own prior, your own question"),
+        ("priorveil inspect --help", "what a plan promises, and how good it is"),
+        ("priorveil audit --help", "what any other mechanism leaks"),
+        ("priorveil serve --help", "a curator of your own"),
+    ]
+    screens.print_table(screen, ("", ""), rows)
 
 
 def _chapter(screen: Console, title: str) -> None:

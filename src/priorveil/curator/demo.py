@@ -1,139 +1,188 @@
-"""A whole campaign here: a curator, thousands of simulated devices over HTTP, estimate beside truth."""
+"""A curator on this machine and devices that answer it over HTTP: the second half of `priorveil demo`."""
 
 from __future__ import annotations
 
-import asyncio
+import json
 import secrets
 import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-import webbrowser
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
+from threading import Event
+from typing import Any
 
 import httpx
-import numpy as np
-from rich.console import Console
-from rich.progress import Progress
-from rich.table import Table
 
-from priorveil.campaigns import Campaign, ask, fresh_id, written
+from priorveil.campaigns import Campaign, fresh_id, written
 from priorveil.curator.store import Unavailable
 from priorveil.mechanisms.randomness import as_source
-from priorveil.priors import Prior
 
-_QUESTION = "What kind of work do you do?"
-_BELIEVED: dict[str | int, float] = {"Private": 0.69, "Self-employed": 0.11, "Government": 0.13, "None": 0.07}
-_TRUE = (0.60, 0.14, 0.16, 0.10)  # the prior is wrong, and the reports say so
-_AT_ONCE = 32
+_AT_ONCE = 16
+_ATTEMPTS = 3  # a free port may be taken by somebody else before the curator has it
+_SECONDS = 30.0  # for the curator to start
+
+# The curator ends when its standard input does: so it never outlives the demo, however that ends.
+_SERVE = """
+import os, signal, sys, threading
+from priorveil.serve import serve
+
+def follow():
+    sys.stdin.buffer.read()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+threading.Thread(target=follow, daemon=True).start()
+serve()
+"""
 
 
-def run(devices: int = 5000, no_browser: bool = False, console: Console | None = None) -> None:
-    """Run the campaign; then, unless `no_browser`, leave the dashboard open until interrupted."""
-    screen = console or Console()
-    token = secrets.token_urlsafe(24)
-    campaign = ask(_QUESTION, Prior(_BELIEVED), 1.0, smallest_count=min(100, devices))
-    with (
-        tempfile.TemporaryDirectory(prefix="priorveil-demo-") as folder,
-        _curator(Path(folder), campaign, token) as http,
-    ):
-        url = str(http.base_url)
-        answers = np.random.default_rng().choice(len(_TRUE), size=devices, p=_TRUE)
-        with Progress(console=screen, transient=not screen.is_terminal) as progress:
-            task = progress.add_task(f"{devices} devices answer", total=devices)
-            asyncio.run(_answers(url, campaign, answers.tolist(), lambda: progress.advance(task)))
-        screen.print(_comparison(http, campaign, np.bincount(answers, minlength=len(_TRUE)).tolist()))
-        if not no_browser:
-            _show(screen, url, campaign, token)
+@dataclass(frozen=True)
+class Running:
+    """A curator that runs in a process of its own, and the token that opens its dashboard."""
+
+    url: str
+    token: str
+    campaign: Campaign
+    process: subprocess.Popen[bytes]
+
+    @property
+    def dashboard(self) -> str:
+        """Where its reports can be watched."""
+        return f"{self.url}/dashboard#{self.campaign.id}"
+
+    @property
+    def answer_page(self) -> str:
+        """Where a person can answer."""
+        return f"{self.url}/answer/{self.campaign.id}"
+
+    def estimates(self) -> dict[str, Any]:
+        """What it estimates now."""
+        with _client(self.url, self.token) as http:
+            found: dict[str, Any] = _good(http.get(f"/v1/campaigns/{self.campaign.id}/estimates")).json()
+        return found
+
+    def stay(self) -> None:
+        """Return when it has ended."""
+        while self.process.poll() is None:
+            time.sleep(0.2)
 
 
 @contextmanager
-def _curator(folder: Path, campaign: Campaign, token: str) -> Iterator[httpx.Client]:
-    """A curator in a process of its own, with the campaign; a client for it."""
+def running(campaign: Campaign) -> Iterator[Running]:
+    """A curator with this campaign, on SQLite in a folder that is removed with it."""
+    token = secrets.token_urlsafe(24)
+    with tempfile.TemporaryDirectory(prefix="priorveil-demo-") as folder:
+        process, url = _started(Path(folder), token)
+        try:
+            with _client(url, token) as http:
+                _good(http.post("/v1/campaigns", content=campaign.to_json()))
+            yield Running(url, token, campaign, process)
+        finally:
+            _ended(process)
+
+
+def answered(curator: Running, codes: Sequence[int], done: Callable[[], object]) -> None:
+    """Every device perturbs its value and sends its report; `done` is called for each."""
+    stop = Event()
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        try:
+            parts = [codes[i::_AT_ONCE] for i in range(_AT_ONCE)]
+            for each in [pool.submit(_devices, curator, part, done, stop) for part in parts]:
+                each.result()
+        except (OSError, HTTPException) as error:
+            raise Unavailable(f"the curator stopped answering: {type(error).__name__}") from error
+        finally:
+            stop.set()
+
+
+def _devices(curator: Running, codes: Sequence[int], done: Callable[[], object], stop: Event) -> None:
+    """Devices one after the other, through one connection."""
+    plan, source = curator.campaign.plan_for(None), as_source(None)
+    place, headers = f"/v1/campaigns/{curator.campaign.id}/reports", {"content-type": "application/json"}
+    with closing(HTTPConnection(curator.url.removeprefix("http://"), timeout=30)) as http:
+        for code in codes:
+            if stop.is_set():
+                return
+            report = written(plan.mechanism, plan.mechanism.sample_one(code, source))
+            sent = {"id": fresh_id(), "plan": plan.id, "report": report}
+            http.request("POST", place, json.dumps(sent), headers)
+            answer = http.getresponse()
+            told = json.loads(answer.read())
+            if answer.status != 200 or told["refused"]:
+                raise Unavailable(f"the curator did not take a report: {answer.status}")
+            done()
+
+
+def _started(folder: Path, token: str) -> tuple[subprocess.Popen[bytes], str]:
+    """A curator that is ready, and its address."""
     (folder / "token").write_text(token, encoding="utf-8")
+    options = ["--store", str(folder / "demo.db"), "--token-file", str(folder / "token"), "--port"]
+    for _ in range(_ATTEMPTS):
+        port = _free_port()
+        with (folder / "said").open("wb") as said:
+            process = subprocess.Popen(
+                [sys.executable, "-c", _SERVE, *options, str(port)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=said,
+                start_new_session=True,  # ctrl-C is for the demo, which then ends the curator
+            )
+        url = f"http://127.0.0.1:{port}"
+        try:
+            if _ready(process, url, token):
+                return process, url
+        except BaseException:
+            _ended(process)
+            raise
+        _ended(process)
+    last = (folder / "said").read_text(encoding="utf-8", errors="replace").strip().rpartition("\n")[2]
+    raise Unavailable(f"the curator did not start: {last or 'it said nothing'}")
+
+
+def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    options = ["--store", str(folder / "demo.db"), "--token-file", str(folder / "token"), "--port", str(port)]
-    command = [sys.executable, "-c", "from priorveil.serve import serve; serve()", *options]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    url = f"http://127.0.0.1:{port}"
+        port: int = probe.getsockname()[1]
+    return port
+
+
+def _ready(process: subprocess.Popen[bytes], url: str, token: str) -> bool:
+    """Whether it came up; only the curator of this demo knows the token, not another one on its port."""
+    end = time.monotonic() + _SECONDS
+    with _client(url, token) as http:
+        while process.poll() is None and time.monotonic() < end:
+            try:
+                if http.get("/v1/campaigns").status_code == 200:
+                    return True
+            except httpx.TransportError:
+                pass
+            time.sleep(0.05)
+    return False
+
+
+def _ended(process: subprocess.Popen[bytes]) -> None:
+    if process.stdin is not None:
+        process.stdin.close()
     try:
-        with httpx.Client(base_url=url, headers={"authorization": f"Bearer {token}"}, verify=False) as http:
-            _await_ready(process, http)
-            http.post("/v1/campaigns", content=campaign.to_json()).raise_for_status()
-            yield http
-    finally:
-        process.terminate()
+        process.wait(timeout=10)
+    except subprocess.TimeoutExpired:
+        process.kill()
         process.wait()
 
 
-def _await_ready(process: subprocess.Popen[bytes], http: httpx.Client) -> None:
-    for _ in range(600):
-        try:
-            if http.get("/readyz").status_code == 200:
-                return
-        except httpx.TransportError:
-            time.sleep(0.05)
-        if process.poll() is not None:
-            break
-    raise Unavailable("the curator did not start")
+def _client(url: str, token: str) -> httpx.Client:
+    """Straight to this machine: no proxy, no certificates."""
+    headers = {"authorization": f"Bearer {token}"}
+    return httpx.Client(base_url=url, headers=headers, timeout=30, verify=False, trust_env=False)
 
 
-async def _answers(url: str, campaign: Campaign, values: list[int], done: Callable[[], object]) -> None:
-    """Every device perturbs its value and sends its report."""
-    plan = campaign.plan_for(None)
-    waiting = iter(values)
-    source = as_source(None)
-
-    async def devices() -> None:
-        async with httpx.AsyncClient(base_url=url, timeout=30, verify=False) as http:
-            for value in waiting:
-                report = written(plan.mechanism, plan.mechanism.sample_one(value, source))
-                sent = {"id": fresh_id(), "plan": plan.id, "report": report}
-                (await http.post(f"/v1/campaigns/{campaign.id}/reports", json=sent)).raise_for_status()
-                done()
-
-    await asyncio.gather(*(devices() for _ in range(_AT_ONCE)))
-
-
-def _comparison(http: httpx.Client, campaign: Campaign, truth: list[int]) -> Table:
-    """What the curator estimates beside what the devices hold (which only this demo knows)."""
-    found = http.get(f"/v1/campaigns/{campaign.id}/estimates", timeout=30).json()
-    cohort = found["cohorts"][0]
-    total = sum(truth)
-    privacy = cohort["privacy"]
-    table = Table(
-        title=campaign.question,
-        caption=f"{total} reports, LIP {privacy['lip']:.3g}, LDP {privacy['ldp']:.3g}; "
-        f"if the prior were right, counts like these would have p = {cohort['prior_check']:.2g}",
-    )
-    table.add_column("answer")
-    for name in ("prior", "estimate", "95 % interval", "truth"):
-        table.add_column(name, justify="right")
-    rows = zip(
-        campaign.labels,
-        cohort["prior"],
-        *(cohort[k] for k in ("values", "lower", "upper")),
-        truth,
-        strict=True,
-    )
-    for label, prior, value, low, high, true in rows:
-        table.add_row(
-            str(label), f"{prior * total:.0f}", f"{value:.0f}", f"{low:.0f} to {high:.0f}", str(true)
-        )
-    return table
-
-
-def _show(screen: Console, url: str, campaign: Campaign, token: str) -> None:
-    screen.print(f"dashboard: {url}/dashboard   token: {token}")
-    screen.print(f"answer yourself: {url}/answer/{campaign.id}\nCtrl-C ends it")
-    webbrowser.open(f"{url}/dashboard")
-    try:
-        threading.Event().wait()
-    except KeyboardInterrupt:
-        screen.print("bye")
+def _good(response: httpx.Response) -> httpx.Response:
+    if response.is_success:
+        return response
+    raise Unavailable(f"the curator answered {response.status_code}")

@@ -5,10 +5,16 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-import uvicorn
 from starlette.types import ASGIApp
 
-from priorveil.curator.express import Express
+try:
+    import uvicorn
+
+    from priorveil.curator.express import Express
+except ModuleNotFoundError as missing:  # pragma: no cover
+    from priorveil.errors import MissingExtra
+
+    raise MissingExtra((missing.name or "uvicorn").partition(".")[0], "serve") from missing
 
 _SHUTDOWN_SECONDS = 30
 _SWITCH_SECONDS = 0.0005  # the writer's thread waits no longer than this for the interpreter

@@ -360,7 +360,7 @@ function showShut(campaign, state) {
 function showBroken(error) {
   if (error instanceof Undelivered)
     return show("No connection", warning("The question could not be fetched. Please try again later."));
-  if (error.field === "campaign")
+  if (error.field === "campaign" || error.field === "url")
     return show("There is no such question", el("p", {}, "Please check the link that you were given."));
   return show(
     "This question cannot be trusted",

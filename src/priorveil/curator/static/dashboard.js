@@ -1,10 +1,12 @@
-// The curator's dashboard: sign in, choose a campaign, watch its estimates. The token stays in this tab.
+// The curator's dashboard: sign in, choose a campaign, watch its estimates.
 
+import { badge, campaignList, closing, sharing } from "/static/campaigns.js";
+import { SignedOut, ask, forget, read, signIn, signedIn } from "/static/curator.js";
 import { el, factor, number } from "/static/dom.js";
 import { histogram } from "/static/histogram.js";
 
-const TOKEN = "priorveil-token"; // in sessionStorage: forgotten when the tab is closed
 const EVERY = 4000; // milliseconds between looks at the counts
+const [DOUBTFUL, UNFIT] = [0.05, 0.001]; // chances of such reports under the prior
 const METHODS = {
   auto: "chosen by the plan",
   unbiased: "unbiased",
@@ -23,18 +25,9 @@ document.addEventListener("visibilitychange", () => {
   if (!document.hidden && watching) refresh(watching);
 });
 
-class SignedOut extends Error {}
-
-async function ask(path) {
-  const headers = { authorization: `Bearer ${sessionStorage.getItem(TOKEN)}` };
-  const response = await fetch(`/v1/campaigns${path}`, { headers, cache: "no-store" });
-  if (response.status === 401) throw new SignedOut();
-  if (!response.ok)
-    throw new Error((await response.json().catch(() => ({}))).detail ?? `the curator answered ${response.status}`);
-  return response;
-}
-
-const read = async (path) => (await ask(path)).json();
+const say = (text) => {
+  news.textContent = text;
+};
 
 function put(...content) {
   main.replaceChildren(...content.flat(Infinity).filter(Boolean));
@@ -44,7 +37,7 @@ function put(...content) {
 function route() {
   stop();
   const id = location.hash.slice(1);
-  leave.hidden = sessionStorage.getItem(TOKEN) === null;
+  leave.hidden = !signedIn();
   if (leave.hidden) return showSignIn();
   return guarded(() => (/^[0-9a-f]{64}$/.test(id) ? watch(id) : showCampaigns()));
 }
@@ -67,7 +60,7 @@ function trouble(error) {
 }
 
 function signOut(why) {
-  sessionStorage.removeItem(TOKEN);
+  forget();
   stop();
   leave.hidden = true;
   showSignIn(why);
@@ -95,7 +88,7 @@ function showSignIn(why) {
     {
       onsubmit: (event) => {
         event.preventDefault();
-        sessionStorage.setItem(TOKEN, field.value.trim());
+        signIn(field.value.trim());
         route();
       },
     },
@@ -108,33 +101,9 @@ function showSignIn(why) {
 }
 
 async function showCampaigns() {
-  const { campaigns } = await read("");
+  const list = await campaignList(guarded, say);
   document.title = "Campaigns · priorveil";
-  const entries = campaigns
-    .toReversed()
-    .map((c) =>
-      el(
-        "li",
-        {},
-        el(
-          "a",
-          { href: `#${c.id}` },
-          c.question,
-          el("br"),
-          el(
-            "span",
-            { class: "quiet" },
-            `${c.state}${c.cohorts.length > 1 ? ` · ${c.cohorts.length} cohorts` : ""} · ${c.id.slice(0, 12)}`,
-          ),
-        ),
-      ),
-    );
-  put(
-    el("h1", { tabindex: "-1" }, "Campaigns"),
-    entries.length > 0
-      ? el("ul", { class: "campaigns" }, ...entries)
-      : el("p", {}, "There is no campaign yet. Make one with the command line or the API."),
-  );
+  put(list);
 }
 
 // -- watching one campaign -----------------------------------------------------------------------------------------------
@@ -174,7 +143,7 @@ function draw(view, estimates, counters) {
   main.querySelector("#question").textContent = estimates.question;
   main.querySelector("#live").replaceChildren(...sections(view, estimates, counters).flat(Infinity).filter(Boolean));
   if (focused) document.getElementById(focused)?.focus();
-  if (!fresh) news.textContent = `${number(estimates.reports)} reports`;
+  if (!fresh) say(`${number(estimates.reports)} reports`);
 }
 
 function sections(view, estimates, counters) {
@@ -196,7 +165,9 @@ function sections(view, estimates, counters) {
     priorCheck(estimates.cohorts),
     privacy(estimates),
     refused(counters),
+    sharing(view.id, estimates.state, say),
     downloads(view),
+    estimates.state !== "closed" && closing(view.id, guarded, () => refresh(view)),
   ];
 }
 
@@ -211,23 +182,24 @@ function mixed(cohorts) {
 function facts(estimates, counters) {
   const lost = Object.values(counters.refused).reduce((a, b) => a + b, 0);
   const worst = (name) => Math.max(...estimates.cohorts.map((c) => c.privacy[name] ?? Infinity));
-  const fact = (name, value, note) =>
-    el("div", {}, el("dt", {}, name), el("dd", {}, value, note && el("small", {}, note)));
+  const fact = (name, value, note, look) =>
+    el("div", { class: look }, el("dt", {}, name), el("dd", {}, value, note && el("small", {}, note)));
   const checks = estimates.cohorts.map((c) => c.prior_check).filter((p) => typeof p === "number");
   const p = checks.length > 0 ? Math.min(...checks) : null;
   return el(
     "dl",
     { class: "facts" },
-    fact("Reports", el("span", { id: "reports" }, number(estimates.reports)), `campaign ${estimates.state}`),
+    fact("Reports", el("span", { id: "reports" }, number(estimates.reports)), badge(estimates.state)),
     fact("Refused", number(lost)),
     fact("Privacy (LIP)", level(worst("lip")), `a belief moves by a factor of ${factor(worst("lip"))} at most`),
     fact("Privacy (LDP)", level(worst("ldp")), `whatever is known: a factor of ${factor(worst("ldp"))} at most`),
     fact(
       "Prior check",
-      p === null ? "–" : p < 0.001 ? "does not fit" : p < 0.05 ? "doubtful" : "fits",
+      p === null ? "–" : p < UNFIT ? "does not fit" : p < DOUBTFUL ? "doubtful" : "fits",
       p === null
         ? "not enough reports"
         : pValue(p) + (estimates.cohorts.length > 1 ? ", the least of all cohorts" : ""),
+      p !== null && p < DOUBTFUL && "alarm",
     ),
   );
 }
@@ -235,6 +207,12 @@ function facts(estimates, counters) {
 const level = (value) => (value === Infinity ? "none" : (Math.ceil(value * 1000 - 1e-6) / 1000).toLocaleString("en")); // rounded up
 const pValue = (p) =>
   p < 0.0001 ? "p below 0.0001" : `p = ${p.toLocaleString("en", { maximumSignificantDigits: 2 })}`;
+
+/** Methods that can be had: where reports alone do not determine the answer, only those that trust the prior. */
+function methods({ cohorts }) {
+  const free = cohorts.every((c) => c.identifiable);
+  return Object.entries(METHODS).filter(([name]) => free || name === "auto" || name === "mmse");
+}
 
 function controls(view, estimates, several) {
   const select = (id, title, options, current, change) =>
@@ -257,7 +235,7 @@ function controls(view, estimates, several) {
   return el(
     "div",
     { class: "controls" },
-    select("method", "Method", Object.entries(METHODS), view.method, (value) => {
+    select("method", "Method", methods(estimates), view.method, (value) => {
       view.method = value;
     }),
     several &&
@@ -289,6 +267,9 @@ function results(estimates, chosen) {
     el("h2", {}, "Estimates"),
     histogram(chosen, estimates.level),
     el("p", { class: "quiet" }, `Method: ${chosen.method}. The intervals assume ${chosen.assumes}.`),
+    chosen.method === "unbiased" &&
+      Math.min(...chosen.values) < 0 &&
+      el("p", { class: "quiet" }, "An unbiased estimate of a rare answer can fall below zero: mind its interval."),
     chosen.converged === false &&
       el("p", { class: "warning" }, "The search for the most likely distribution stopped before it settled."),
   ];
@@ -296,16 +277,25 @@ function results(estimates, chosen) {
 
 function priorCheck(cohorts) {
   const lines = cohorts.map((c) =>
-    el("p", {}, cohorts.length > 1 && el("strong", {}, `${c.cohort}: `), checked(c.prior_check)),
+    el(
+      "p",
+      { class: c.prior_check < DOUBTFUL ? "warning" : null },
+      cohorts.length > 1 && el("strong", {}, `${c.cohort}: `),
+      checked(c),
+    ),
   );
   return [el("h2", {}, "Prior check"), ...lines];
 }
 
-function checked(p) {
+function checked({ prior_check: p, method }) {
   if (typeof p !== "number") return "There are not enough reports yet to hold them against the prior.";
-  if (p >= 0.05) return `The reports are such as the prior leads one to expect (${pValue(p)}).`;
-  const fit = p < 0.001 ? "do not fit" : "hardly fit";
-  return `The reports ${fit} the prior (${pValue(p)}). Either the prior is wrong or somebody sends false reports: the check cannot tell which.`;
+  if (p >= DOUBTFUL) return `The reports are such as the prior leads one to expect (${pValue(p)}).`;
+  const fit = p < UNFIT ? "do not fit" : "hardly fit";
+  const meaning =
+    method === "mmse"
+      ? "The estimates above trust the prior: do not rely on them."
+      : "If it is the prior, the estimates above still hold.";
+  return `The reports ${fit} the prior (${pValue(p)}). Either the prior is wrong or somebody sends false reports: the check cannot tell which. ${meaning}`;
 }
 
 function privacy(estimates) {
@@ -372,17 +362,12 @@ function refused({ refused: reasons }) {
 function downloads(view) {
   const button = el(
     "button",
-    { type: "button", id: "download", onclick: () => guarded(() => download(view, button)) },
+    { type: "button", id: "download", class: "plain", onclick: () => guarded(() => download(view, button)) },
     "Download reports (Parquet)",
   );
   return [
-    el("h2", {}, "Share and keep"),
-    el(
-      "p",
-      {},
-      "Respondents answer at ",
-      el("a", { href: `/answer/${view.id}` }, `${location.origin}/answer/${view.id.slice(0, 12)}…`),
-    ),
+    el("h2", {}, "Keep"),
+    el("p", {}, "Every report as it arrived, with its id and cohort."),
     el("div", { class: "actions" }, button),
   ];
 }

@@ -484,9 +484,17 @@ class ArcPool {
   #checkOrders(seeds, multipliers) {
     const naturals = (list) => Array.isArray(list) && list.every((n) => Number.isSafeInteger(n) && n >= 0);
     this.count = naturals(seeds) ? seeds.length : 0;
-    need(this.count > 0 && (this.count & (this.count - 1)) === 0, "mechanism.seeds", "should be a power of two of them");
+    need(
+      this.count > 0 && (this.count & (this.count - 1)) === 0,
+      "mechanism.seeds",
+      "should be a power of two of them",
+    );
     const good = naturals(multipliers) && multipliers.length === this.count;
-    need(good && multipliers.every((a) => a >= 1 && a < this.prime), "mechanism.multipliers", "should be below the prime");
+    need(
+      good && multipliers.every((a) => a >= 1 && a < this.prime),
+      "mechanism.multipliers",
+      "should be below the prime",
+    );
     this.seeds = seeds;
     this.multipliers = multipliers;
   }
@@ -494,7 +502,9 @@ class ArcPool {
   /** The values of the circle, shuffled by the seed, then sorted by multiples of their ranks. */
   #order(index) {
     const keys = new Map(this.light.map((x) => [x, shuffleKey(this.seeds[index], x)]));
-    const shuffled = [...this.light].sort((x, y) => (keys.get(x) < keys.get(y) ? -1 : keys.get(x) > keys.get(y) ? 1 : x - y));
+    const shuffled = [...this.light].sort((x, y) =>
+      keys.get(x) < keys.get(y) ? -1 : keys.get(x) > keys.get(y) ? 1 : x - y,
+    );
     const place = shuffled.map((x, i) => [(this.multipliers[index] * (i + 1)) % this.prime, x]);
     return place.sort((a, b) => a[0] - b[0]).map(([, x]) => x);
   }
@@ -956,7 +966,8 @@ export class Client {
   /** The campaign, fetched once and checked: also that it is the one named by the address. */
   async campaign() {
     if (this.#campaign === undefined) {
-      const id = this.url.match(/[0-9a-f]{64}$/)?.[0];
+      const id = this.url.match(/\/([0-9a-f]{64})$/)?.[1];
+      need(id, "url", "should be a campaign's address, which ends in its id of 64 hexadecimal digits");
       this.#campaign = await readCampaign(await this.#download(), { id });
     }
     return this.#campaign;
@@ -1035,9 +1046,10 @@ export class Client {
       referrerPolicy: "no-referrer",
     };
     const response = await this.#tried(`${this.url}/reports`, request);
-    const told = await response.json().catch(() => ({}));
-    if (!response.ok) throw new Refused(told.title ?? `status ${response.status}`, told.detail);
-    const [refusal] = told.refused ?? [];
+    const told = await response.json().catch(() => null);
+    if (!response.ok) throw new Refused(told?.title ?? `status ${response.status}`, told?.detail);
+    if (!Array.isArray(told?.refused)) throw new Undelivered("what answered is not the curator"); // a hotel's sign-in page, say
+    const [refusal] = told.refused;
     if (refusal) throw new Refused(refusal.reason);
   }
 

@@ -1,0 +1,167 @@
+// The list of campaigns, a new one from its file, the link that people are given, and the end of a campaign.
+
+import { read, send } from "/static/curator.js";
+import { el } from "/static/dom.js";
+
+/** The page of all campaigns, newest first; `guarded` runs what may fail, `say` tells a screen reader. */
+export async function campaignList(guarded, say) {
+  const { campaigns } = await read("");
+  return [
+    el("h1", { tabindex: "-1" }, "Campaigns"),
+    campaigns.length > 0
+      ? el("ul", { class: "campaigns" }, ...campaigns.toReversed().map((campaign) => entry(campaign, say)))
+      : el("p", {}, "There is no campaign yet."),
+    creation(guarded),
+  ];
+}
+
+function entry({ id, question, state, cohorts }, say) {
+  return el(
+    "li",
+    {},
+    el("a", { class: "name", href: `#${id}` }, question),
+    el(
+      "p",
+      { class: "quiet" },
+      badge(state),
+      cohorts.length > 1 && ` ${cohorts.length} cohorts ·`,
+      ` id ${id.slice(0, 12)}`,
+    ),
+    el(
+      "div",
+      { class: "links" },
+      el("a", { href: `/answer/${id}`, "aria-label": `Answer page of: ${question}` }, "Answer page"),
+      copier(id, `Copy link of: ${question}`, say),
+    ),
+  );
+}
+
+/** The state of a campaign, in words and in colour. */
+export const badge = (state) => el("span", { class: `badge ${state === "open" ? "on" : "off"}` }, state);
+
+const address = (id) => `${location.origin}/answer/${id}`;
+
+/** A button that copies the link for people; none where the browser does not let pages copy. */
+function copier(id, label, say) {
+  if (!navigator.clipboard) return null;
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(address(id));
+      say("The link is copied.");
+      button.textContent = "Copied";
+    } catch {
+      say("The browser did not let this page copy.");
+      button.textContent = "Not copied";
+    }
+    setTimeout(() => (button.textContent = "Copy link"), 2500);
+  };
+  const button = el(
+    "button",
+    { type: "button", class: "plain", id: `copy-${id}`, "aria-label": label, onclick: copy },
+    "Copy link",
+  );
+  return button;
+}
+
+/** The link that people are given. */
+export function sharing(id, state, say) {
+  return [
+    el("h2", {}, "Share"),
+    el(
+      "p",
+      {},
+      state === "closed" ? "It was answered at " : "People answer at ",
+      el("a", { href: `/answer/${id}` }, address(id)),
+    ),
+    state !== "closed" && el("div", { class: "actions" }, copier(id, "Copy link for people", say)),
+  ];
+}
+
+// -- a new campaign ------------------------------------------------------------------------------------------------
+
+function creation(guarded) {
+  const file = el("input", {
+    type: "file",
+    name: "campaign",
+    accept: ".json,application/json",
+    required: true,
+    "aria-describedby": "made",
+  });
+  const problem = el("p", { class: "warning", role: "alert", hidden: true });
+  const create = async () => {
+    problem.hidden = true;
+    try {
+      const { id } = await send("", await file.files[0].text());
+      location.hash = id;
+    } catch (error) {
+      if (error.constructor !== Error) throw error;
+      problem.textContent = `This file was not taken. ${error.message}`;
+      problem.hidden = false;
+    }
+  };
+  return [
+    el("h2", {}, "New campaign"),
+    el(
+      "form",
+      {
+        onsubmit: (event) => {
+          event.preventDefault();
+          guarded(create);
+        },
+      },
+      el("label", { class: "field" }, "Campaign file", file),
+      el(
+        "p",
+        { class: "quiet", id: "made" },
+        "A file written in Python: ",
+        el("code", {}, "priorveil.campaigns.ask(…).to_json()"),
+        ". The curator proves its certificates again.",
+      ),
+      problem,
+      el("button", { type: "submit" }, "Create campaign"),
+    ),
+  ];
+}
+
+// -- the end of a campaign -----------------------------------------------------------------------------------------
+
+/** A button that ends a campaign, once that is confirmed; `closed` is called when it is done. */
+export function closing(id, guarded, closed) {
+  const open = () => {
+    const dialog = confirmation(async () => {
+      await send(`/${id}/close`);
+      closed();
+    }, guarded);
+    document.body.append(dialog);
+    dialog.showModal();
+  };
+  return [
+    el("h2", {}, "End"),
+    el("p", {}, "A closed campaign takes no more reports. Its estimates stay."),
+    el(
+      "div",
+      { class: "actions" },
+      el("button", { type: "button", class: "plain", id: "close", onclick: open }, "Close this campaign…"),
+    ),
+  ];
+}
+
+function confirmation(confirmed, guarded) {
+  const end = () => {
+    dialog.close();
+    guarded(confirmed);
+  };
+  const dialog = el(
+    "dialog",
+    { "aria-labelledby": "sure", onclose: () => dialog.remove() },
+    el("h2", { id: "sure" }, "Close this campaign?"),
+    el("p", {}, "People who answer from now on are turned away. This cannot be undone."),
+    el(
+      "div",
+      { class: "actions" },
+      el("button", { type: "button", onclick: end }, "Close for good"),
+      el("button", { type: "button", class: "plain", autofocus: true, onclick: () => dialog.close() }, "Keep it open"),
+    ),
+  );
+  return dialog;
+}

@@ -1,0 +1,23 @@
+// What the dashboard asks of the curator. The token stays in this tab.
+
+const TOKEN = "priorveil-token"; // in sessionStorage: forgotten when the tab is closed
+
+/** The token is not good, or no longer. */
+export class SignedOut extends Error {}
+
+export const signedIn = () => sessionStorage.getItem(TOKEN) !== null;
+export const signIn = (token) => sessionStorage.setItem(TOKEN, token);
+export const forget = () => sessionStorage.removeItem(TOKEN);
+
+/** The answer to a request about campaigns, if it is a good one. */
+export async function ask(path, options = {}) {
+  const headers = { authorization: `Bearer ${sessionStorage.getItem(TOKEN)}` };
+  const response = await fetch(`/v1/campaigns${path}`, { ...options, headers, cache: "no-store" });
+  if (response.status === 401) throw new SignedOut();
+  if (!response.ok)
+    throw new Error((await response.json().catch(() => ({}))).detail ?? `the curator answered ${response.status}`);
+  return response;
+}
+
+export const read = async (path) => (await ask(path)).json();
+export const send = async (path, body) => (await ask(path, { method: "POST", body })).json();

@@ -1,0 +1,23 @@
+"""What people do on the pages, step by step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+TOKEN = "a-token-for-tests"
+TAB, SPACE, ENTER, ESCAPE, DOWN = "\ue004", " ", "\ue007", "\ue00c", "\ue015"  # keys, as WebDriver names them
+
+
+def choose(browser: Any, label: str) -> None:
+    """Choose an answer and go on to what would leave."""
+    browser.click("label.choice", label)
+    browser.click("button", "Continue")
+    browser.see("main h1", "Before anything leaves")
+
+
+def sign_in(browser: Any, curator: Any, name: str | None = None, token: str = TOKEN) -> None:
+    """Sign in to the dashboard, for the list of campaigns or for one of them."""
+    place = "" if name is None else f"#{curator.campaigns[name].id}"
+    browser.open(f"{curator.url}/dashboard{place}")
+    browser.see("input[type=password]").send_keys(token)
+    browser.click("button", "Sign in")

@@ -1,0 +1,101 @@
+"""Every step of every page, held against axe's rules (WCAG 2.1 A and AA, and good practice), light and dark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from browser.steps import choose, sign_in
+
+Step = Callable[[Any, Any], Any]
+
+
+def _question(browser: Any, curator: Any) -> None:
+    browser.open(curator.answer_page("few"))
+    browser.see("label.choice", "yes")
+
+
+def _list(browser: Any, curator: Any) -> None:
+    browser.open(curator.answer_page("many"))
+    browser.see("select[name=answer]")
+
+
+def _review(browser: Any, curator: Any) -> None:
+    _question(browser, curator)
+    choose(browser, "yes")
+    browser.run("document.querySelectorAll('details').forEach(d => { d.open = true; })")
+
+
+def _thanks(browser: Any, curator: Any) -> None:
+    _review(browser, curator)
+    browser.click("button", "Send this report")
+    browser.see("main h1", "Thank you")
+
+
+def _unknown(browser: Any, curator: Any) -> None:
+    browser.forgiven = ["404"]
+    browser.open(f"{curator.url}/answer/{'0' * 64}")
+    browser.see("main h1", "There is no such question")
+
+
+def _front(browser: Any, curator: Any) -> None:
+    browser.open(f"{curator.url}/")
+
+
+def _sign_in(browser: Any, curator: Any) -> None:
+    browser.open(f"{curator.url}/dashboard")
+    browser.see("input[type=password]")
+
+
+def _campaigns(browser: Any, curator: Any) -> None:
+    sign_in(browser, curator)
+    browser.see(".campaigns li")
+
+
+def _watching(browser: Any, curator: Any) -> None:
+    sign_in(browser, curator, "watched")
+    browser.see("#histogram")
+
+
+def _withheld(browser: Any, curator: Any) -> None:
+    sign_in(browser, curator, "few")
+    browser.see("#withheld")
+
+
+def _closing(browser: Any, curator: Any) -> None:
+    _withheld(browser, curator)
+    browser.click("#close")
+    browser.see("dialog h2")
+
+
+STEPS: list[Step] = [
+    _question, _list, _review, _thanks, _unknown, _front, _sign_in, _campaigns, _watching, _withheld, _closing,
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _answers(curator: Any) -> Iterator[None]:
+    curator.answered("watched", [0] * 150 + [1, 2, 3, 4] * 50)
+    yield
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.__name__.strip("_"))
+def test_nobody_is_shut_out(browser: Any, curator: Any, step: Step, scheme: str) -> None:
+    browser.scheme(scheme)
+    step(browser, curator)
+    assert browser.faults() == []
+    browser.picture(f"step-{step.__name__.strip('_')}-{scheme}")
+    browser.size(360, 740, scale=2, mobile=True)
+    assert browser.run("return document.documentElement.scrollWidth") <= 360
+    assert browser.faults() == []
+    browser.picture(f"step-{step.__name__.strip('_')}-phone-{scheme}")
+
+
+def test_axe_finds_what_is_wrong(browser: Any, curator: Any) -> None:
+    """The check can fail: a field without a name is found."""
+    _question(browser, curator)
+    browser.run("document.querySelector('main').append(document.createElement('select'))")
+    assert any(fault.startswith("select-name") for fault in browser.faults())
