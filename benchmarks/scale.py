@@ -3,12 +3,17 @@
 Values are generated, privatised to a Parquet file and estimated from it. Every measurement is a process of
 its own; "start" is loading libraries and the plan, the time is that of the work after it ("cpu" is the
 processor's, over all threads, and bears a busy machine better), the memory is the peak of the process. The
-floor is what DuckDB and polars need to count the same column of the same file; for arc, by cells of one
-width. multi-freq-ldpy takes arrays, not files: it gets a million reports in memory, if it is installed here.
+floor is what DuckDB and polars need to count the same column of the same file: by report; for arc, a count
+and two sums in as many cells of one width; for unary, the ones of every bit, by DuckDB alone. Lines that
+begin with "times" say how many times the least of the floors `estimate` takes.
+
+multi-freq-ldpy takes arrays, not files: it gets at most a million reports in memory (of local hashing, a
+thousand: it hashes every value for every report), from the environment that `run.py` installs it in.
 
     python benchmarks/scale.py                     a million rows
-    python benchmarks/scale.py --rows 1e6 1e7 1e8  all sizes of the documentation; 1e8 takes 3 GB of disk
+    python benchmarks/scale.py --rows 1e6 1e7 1e8  all sizes of the documentation; 1e8 takes 5 GB of disk
     python benchmarks/scale.py --mechanisms arc    one of table, arc, unary, hashing
+    python benchmarks/scale.py --repeat 3          all but making the reports three times; the least is shown
     python benchmarks/scale.py --json scale.json   also as JSON
 """
 
@@ -22,7 +27,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +39,14 @@ MECHANISMS = {
     "unary": ("unary", 64),
     "hashing": ("hashing", 1_000),
 }
+FLOORS: dict[str, list[tuple[Any, ...]]] = {
+    "table": [("count_duckdb",), ("count_polars",)],
+    "arc": [("cells_duckdb",), ("cells_polars",)],
+    "unary": [("bits_duckdb", MECHANISMS["unary"][1])],
+    "hashing": [("count_duckdb",), ("count_polars",)],
+}
 CHUNK = 1 << 20
-PEER_ROWS = 1_000_000
+PEER_ROWS = {"table": 1_000_000, "unary": 1_000_000, "hashing": 1_000}
 CELLS = 2_000
 
 Work = Callable[[], int]
@@ -117,11 +128,28 @@ def cells_polars(data: str) -> Work:
     return lambda: int(added.collect(engine="streaming")["len"].sum())
 
 
-def count_peer(size: int, rows: int) -> Work:
-    from multi_freq_ldpy.pure_frequency_oracles.GRR import GRR_Aggregator_MI
+def bits_duckdb(data: str, size: int) -> Work:
+    """The ones of every bit. A database counts the bits of a byte from the left, reports from the right."""
+    import duckdb
 
-    reports = np.random.default_rng(1).integers(0, size, rows)
-    return lambda: len(GRR_Aggregator_MI(reports, size, 1.0)) and rows
+    ones = ", ".join(f"sum(get_bit(bits, {8 * (x // 8) + 7 - x % 8}))" for x in range(size))
+    query = f"select count(*), {ones} from (select report::BIT as bits from '{data}')"
+    return lambda: duckdb.sql(query).fetchall()[0][0]
+
+
+def count_peer(mechanism: str, size: int, rows: int) -> Work:
+    """Multi-freq-ldpy reads reports that are in memory already."""
+    from multi_freq_ldpy.pure_frequency_oracles import GRR, LH, UE
+
+    rng = np.random.default_rng(1)
+    if mechanism == "table":
+        reports = rng.integers(0, size, rows)
+        return lambda: len(GRR.GRR_Aggregator_MI(reports, size, 1.0)) and rows
+    if mechanism == "unary":
+        bits = rng.integers(0, 2, (rows, size), dtype=np.int8)
+        return lambda: len(UE.UE_Aggregator_MI(bits, 1.0)) and rows
+    pairs = list(zip(rng.integers(0, 4, rows).tolist(), rng.integers(0, 2**31, rows).tolist(), strict=True))
+    return lambda: len(LH.LH_Aggregator_MI(pairs, size, 1.0)) and rows
 
 
 TASKS: dict[str, Callable[..., Work]] = {
@@ -134,6 +162,7 @@ TASKS: dict[str, Callable[..., Work]] = {
         cells_duckdb,
         count_polars,
         cells_polars,
+        bits_duckdb,
         count_peer,
     )
 }
@@ -150,42 +179,60 @@ def run_task(name: str, arguments: list[Any]) -> None:
     print(json.dumps({"rows": rows, "start": ready - begin, "seconds": seconds, "cpu": cpu, "peak_gb": peak}))
 
 
-def measured(name: str, *arguments: Any) -> dict[str, Any]:
-    """A task in a process of its own; its error if it cannot."""
-    given = [
-        sys.executable,
-        __file__,
-        "--task",
-        name,
-        json.dumps([str(a) if isinstance(a, Path) else a for a in arguments]),
-    ]
-    done = subprocess.run(
-        given, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, check=False
-    )
-    if done.returncode:
-        return {"task": name, "error": (done.stderr.strip().splitlines() or ["killed"])[-1]}
-    return {"task": name, **json.loads(done.stdout.splitlines()[-1])}
+def measured(
+    name: str, *arguments: Any, repeat: int = 1, python: Path | str = sys.executable
+) -> dict[str, Any]:
+    """A task in a process of its own, the quickest of several; its error if it cannot."""
+    task = json.dumps([str(a) if isinstance(a, Path) else a for a in arguments])
+    found = []
+    for _ in range(repeat):
+        try:
+            done = subprocess.run(
+                [str(python), __file__, "--task", name, task],
+                capture_output=True,
+                text=True,
+                env={**os.environ, "OMP_NUM_THREADS": "1"},
+                check=False,
+            )
+        except OSError as error:
+            return {"task": name, "error": str(error)}
+        if done.returncode:
+            return {"task": name, "error": (done.stderr.strip().splitlines() or ["killed"])[-1]}
+        found.append(json.loads(done.stdout.splitlines()[-1]))
+    least = {key: min(one[key] for one in found) for key in ("start", "seconds", "cpu")}
+    return {"task": name, **found[0], **least, "peak_gb": max(one["peak_gb"] for one in found)}
 
 
 # -- the table ---------------------------------------------------------------------------------------------
 
 
-def measure(mechanism: str, rows: int, folder: Path) -> list[dict[str, Any]]:
+def measure(
+    mechanism: str, rows: int, folder: Path, repeat: int, peer: Path | None
+) -> Iterator[dict[str, Any]]:
+    """All that is measured of a mechanism; the floors before the estimate, which is told in times of them."""
     import priorveil as pv
 
     method, size = MECHANISMS[mechanism]
+    about = {"mechanism": mechanism, "values": size}
     plan, values, reports = folder / "plan.json", folder / "values.parquet", folder / "reports.parquet"
     pv.design(pv.Prior(zipf(size)), 1.0, pv.Histogram(), method=method, time_limit=20).save(plan)
     measured("write_values", values, rows, size)
-    found = [measured("privatize", plan, values, reports), measured("estimate", plan, reports)]
+    yield {**about, **measured("privatize", plan, values, reports)}
     values.unlink()
-    if mechanism in ("table", "hashing"):
-        found += [measured("count_duckdb", reports), measured("count_polars", reports)]
-    if mechanism == "arc":
-        found += [measured("cells_duckdb", reports), measured("cells_polars", reports)]
-    if mechanism == "table":
-        found.append(measured("count_peer", size, min(rows, PEER_ROWS)))
-    return [{"mechanism": mechanism, "values": size, **one} for one in found]
+    floors = []
+    for name, *more in FLOORS[mechanism]:
+        floors.append(measured(name, reports, *more, repeat=repeat))
+        yield {**about, **floors[-1]}
+    own = measured("estimate", plan, reports, repeat=repeat)
+    ratios = {
+        kind: own[kind] / min(floor[kind] for floor in floors if "error" not in floor)
+        for kind in ("seconds", "cpu")
+        if "error" not in own and any("error" not in floor for floor in floors)
+    }
+    yield {**about, **own, "times": ratios}
+    if peer is not None and mechanism in PEER_ROWS:
+        most = min(rows, PEER_ROWS[mechanism])
+        yield {**about, **measured("count_peer", mechanism, size, most, repeat=repeat, python=peer)}
 
 
 def shown(one: dict[str, Any]) -> str:
@@ -194,7 +241,12 @@ def shown(one: dict[str, Any]) -> str:
         return f"{head} {one['task']:<13} {one['error']}"
     rate = one["rows"] / one["seconds"] / 1e6
     times = f"start {one['start']:.2f} s {one['seconds']:>8.2f} s (cpu {one['cpu']:.2f}) {rate:>8.2f} M/s"
-    return f"{head} {one['rows']:>11,} {one['task']:<13} {times} {one['peak_gb']:>6.2f} GB"
+    line = f"{head} {one['rows']:>11,} {one['task']:<13} {times} {one['peak_gb']:>6.2f} GB"
+    if one.get("times"):
+        line += (
+            f"\n{head} times the least floor: {one['times']['seconds']:.2f} (cpu {one['times']['cpu']:.2f})"
+        )
+    return line
 
 
 def main() -> None:
@@ -203,6 +255,10 @@ def main() -> None:
     )
     parser.add_argument("--rows", nargs="+", type=float, default=[1e6])
     parser.add_argument("--mechanisms", nargs="+", choices=list(MECHANISMS), default=list(MECHANISMS))
+    parser.add_argument(
+        "--repeat", type=int, default=1, help="how often each is measured; the least is shown"
+    )
+    parser.add_argument("--no-peers", action="store_true", help="without multi-freq-ldpy")
     parser.add_argument("--folder", type=Path, help="where the files go; a temporary folder by default")
     parser.add_argument("--json", type=Path, help="write the measurements here too")
     parser.add_argument("--task", nargs=2, help=argparse.SUPPRESS)
@@ -210,11 +266,14 @@ def main() -> None:
     if given.task:
         run_task(given.task[0], json.loads(given.task[1]))
         return
+    from run import peers_python
+
+    peer = None if given.no_peers else peers_python()
     results = []
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
         for rows in map(int, given.rows):
             for mechanism in given.mechanisms:
-                for one in measure(mechanism, rows, Path(folder)):
+                for one in measure(mechanism, rows, Path(folder), given.repeat, peer):
                     results.append(one)
                     print(shown(one), flush=True)
     if given.json:

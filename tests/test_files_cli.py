@@ -191,12 +191,41 @@ def test_killed_in_the_middle_there_is_no_file_with_the_name(folder: Path) -> No
     os.kill(running.pid, signal.SIGKILL)
     running.wait()
     assert not (folder / "r.parquet").exists()
-    assert all(name.endswith(".part") for name in names(folder))
+    (draft,) = names(folder)
+    assert draft.endswith(".part")
+    assert run("privatize", "plan.json", "people.csv", "--column", "answer", "-o", "other.parquet") == 0
+    assert names(folder) == {draft, "other.parquet"}
     assert run("privatize", "plan.json", "people.csv", "--column", "answer", "-o", "r.parquet") == 0
+    assert names(folder) == {"r.parquet", "other.parquet"}
+
+
+def test_two_runs_do_not_take_each_others_files(folder: Path) -> None:
+    slow = fed(folder)
+    (draft,) = names(folder)
+    assert run("privatize", "plan.json", "people.csv", "--column", "answer", "-o", "r.parquet") == 0
+    first = (folder / "r.parquet").read_bytes()
+    assert names(folder) == {draft, "r.parquet"}
+    _, said = slow.communicate()  # its input ends, and its file is whole: but the name is taken by now
+    assert slow.returncode == 2 and b"exists" in said
+    assert names(folder) == {"r.parquet"} and (folder / "r.parquet").read_bytes() == first
 
 
 def test_interrupted_in_the_middle_nothing_is_left(folder: Path) -> None:
     running = fed(folder)
+    os.kill(running.pid, signal.SIGINT)
+    _, said = running.communicate()
+    assert running.returncode == 130 and said.split() == [b"error:", b"interrupted"]
+    assert names(folder) == set()
+
+
+def test_estimates_can_be_interrupted(folder: Path) -> None:
+    running = command("estimate", "plan.json", "-", "--tally", "t.json")
+    assert running.stdin is not None
+    batch = pa.record_batch({"report": [0] * 100_000})
+    writer = pa.ipc.new_stream(running.stdin, batch.schema)
+    for _ in range(20):  # more than a pipe holds: when all is written, most of it has been read
+        writer.write_batch(batch)
+    running.stdin.flush()
     os.kill(running.pid, signal.SIGINT)
     _, said = running.communicate()
     assert running.returncode == 130 and said.split() == [b"error:", b"interrupted"]

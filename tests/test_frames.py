@@ -20,9 +20,10 @@ import priorveil as pv
 from priorveil.errors import ForeignReport, InvalidInput, PriorveilError, TooLarge
 
 pa = pytest.importorskip("pyarrow")
+import pyarrow.dataset as ds  # noqa: E402
 import pyarrow.parquet as pq  # noqa: E402
 
-from priorveil.frames import (  # noqa: E402  # noqa: E402
+from priorveil.frames import (  # noqa: E402
     Privatized,
     Tallies,
     estimate_table,
@@ -32,6 +33,9 @@ from priorveil.frames import (  # noqa: E402  # noqa: E402
     tally_table,
 )
 from priorveil.frames.cohorts import batch_rows  # noqa: E402
+from priorveil.frames.counting import counter  # noqa: E402
+from priorveil.frames.estimating import tally_pieces  # noqa: E402
+from priorveil.frames.pieces import placed  # noqa: E402
 from priorveil.frames.sinks import whole_file  # noqa: E402
 from priorveil.frames.sources import open_table  # noqa: E402
 from priorveil.frames.wire import report_column  # noqa: E402
@@ -102,6 +106,8 @@ def inputs(values: list[Any]) -> dict[str, Any]:
         "mapping": {"answer": column},
         "arrow": table,
         "batches": in_parts(values),
+        "data set": ds.dataset(table),
+        "scanner": ds.dataset(table).scanner(),
         "categories": pa.table({"answer": column.dictionary_encode()}),
         "pandas": pd.DataFrame({"answer": pd.Series(values, dtype="object")}) if values else table,
         "pandas categories": pd.DataFrame({"answer": pd.Categorical(values)}) if any(values) else table,
@@ -279,6 +285,21 @@ def test_a_missing_column_is_named() -> None:
         privatize_table(3, COLUMNS, "x")
 
 
+def test_what_is_no_table_of_plain_columns(tmp_path: Path) -> None:
+    import pandas as pd
+    import polars as pl
+
+    for data in (pl.Series("x", ["a"]), pd.Series(["a"], name="x"), [{"x": "a"}]):
+        with pytest.raises(InvalidInput, match="mapping"):
+            privatize_table(data, COLUMNS, "x")
+    for nested in ([[1]], [{"a": 1}]):
+        with pytest.raises(InvalidInput, match="text, numbers or dates"):
+            tally_table({"report": [0], "g": nested}, COLUMNS, by="g")
+    with pytest.raises(InvalidInput, match="Parquet"):
+        privatize_table({"x": ["a"], "g": [[1]]}, COLUMNS, "x", tmp_path / "r.csv", keep=["g"])
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_nothing_is_replaced_unasked(tmp_path: Path) -> None:
     out = tmp_path / "r.csv"
     out.write_text("dear")
@@ -289,6 +310,8 @@ def test_nothing_is_replaced_unasked(tmp_path: Path) -> None:
     assert out.read_text() != "dear"
     with pytest.raises(InvalidInput, match=r"\.parquet"):
         privatize_table({"x": ["a"]}, COLUMNS, "x", tmp_path / "r.txt")
+    with pytest.raises(InvalidInput, match="no folder"):
+        privatize_table({"x": ["a"]}, COLUMNS, "x", tmp_path / "none" / "r.csv")
 
 
 @pytest.mark.parametrize("failure", [RuntimeError, KeyboardInterrupt, OSError])
@@ -339,6 +362,8 @@ def test_cohorts_ask_for_what_they_need() -> None:
         privatize_table({"x": ["a"]}, {"young": COLUMNS}, "x")
     with pytest.raises(InvalidInput, match="value: plan"):
         privatize_table({"x": ["a"]}, COLUMNS, "x", cohort="age")
+    with pytest.raises(InvalidInput, match="alike"):
+        privatize_table({"x": ["a"]}, {1: COLUMNS, "1": COLUMNS}, "x", cohort="age")
     with pytest.raises(InvalidInput, match="one column"):
         privatize_table({"x": ["a"]}, {"a": COLUMNS, "b": PLANS["unary"]}, "x", cohort="age")
 
@@ -359,10 +384,52 @@ def test_groups_are_tallied_as_if_alone(method: str) -> None:
     assert sum(e.reports for e in found.groups.values()) == found.everybody.reports == 400
 
 
+def test_not_a_number_is_one_group() -> None:
+    batches = [pa.record_batch({"report": [0, 1], "g": [float("nan"), 1.0]}) for _ in range(3)]
+    found = tally_table(pa.RecordBatchReader.from_batches(batches[0].schema, batches), COLUMNS, by="g")
+    assert sorted(t.reports for t in found.by.values()) == [3, 3]
+
+
+def test_empty_pieces_in_groups() -> None:
+    parts = [
+        pa.record_batch({"report": pa.array(r, pa.int64()), "g": pa.array(r, pa.int64())})
+        for r in ([], [0], [])
+    ]
+    found = tally_pieces(placed(iter(parts)), {None: COLUMNS}, "report", "g")
+    assert [tally.reports for tally in found.by.values()] == [1]
+
+
 def test_too_many_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(estimating, "_MOST_GROUPS", 3)
     with pytest.raises(TooLarge, match="coarser"):
         tally_table({"report": [0] * 9, "g": list(range(9))}, COLUMNS, by="g")
+
+
+@given(
+    st.integers(1, 40),
+    st.sampled_from([0.05, 1.0, 5.0]),
+    st.lists(st.floats(0, 1, exclude_max=True), max_size=60),
+)
+def test_arcs_are_counted_as_the_mechanism_counts(size: int, epsilon: float, places: list[float]) -> None:
+    prior = pv.Prior(np.arange(1, size + 2) / sum(range(size + 2)))
+    arc = pv.design(prior, epsilon, pv.Histogram(), method="arc").mechanism
+    ends = np.concatenate([arc.cells.base, arc.cells.base[1:] - 1, [arc.outputs - 1]])
+    reports = np.concatenate([ends, (np.array(places) * arc.outputs).astype(np.int64)])
+    assert np.array_equal(counter(arc)(reports), arc.accumulate(reports))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_threads_change_nothing(method: str) -> None:
+    rng, plan = np.random.default_rng(6), PLANS[method]
+    reports = report_column(plan.mechanism, plan.privatize(rng.integers(0, 6, 5000), rng)).to_pylist()
+    kind = pa.binary(8) if method == "unary" else pa.int64()
+    column = pa.array([None if rng.random() < 0.1 else report for report in reports], kind)
+    table = pa.table({"report": column, "g": rng.integers(0, 9, 5000)})
+    found = [
+        tally_pieces(open_table(table, None, 100).pieces, {None: plan}, "report", "g", threads=threads)
+        for threads in (1, 3)
+    ]
+    assert found[0].by == found[1].by and found[0].refused == found[1].refused
 
 
 @given(st.lists(st.sampled_from([0, 1, None, -1, 10**6]), max_size=40), st.integers(1, 5))

@@ -32,14 +32,14 @@ pytestmark = pytest.mark.slow
 
 LABELS = ["a", "b", "c", "d", "e", "f"]
 METHODS = ["columns", "arc", "unary", "hashing"]
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # Java starts quickly rather than runs fast
 
 
 def session(master: str) -> Any:
-    """A Spark session that is this test's own; Java is told to start quickly rather than to run fast."""
-    quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    """A Spark session that is this test's own."""
     os.environ |= {
         "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_SUBMIT_ARGS": f'--driver-java-options "{quick}" pyspark-shell',
+        "PYSPARK_SUBMIT_ARGS": f'--driver-java-options "{QUICK}" pyspark-shell',
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
     settings = {
@@ -47,7 +47,7 @@ def session(master: str) -> Any:
         "spark.sql.shuffle.partitions": "2",
         "spark.driver.host": "127.0.0.1",
         "spark.executor.memory": "1024m",
-        "spark.executor.extraJavaOptions": quick,
+        "spark.executor.extraJavaOptions": QUICK,
         "spark.log.level": "ERROR",
     }
     builder = pyspark.sql.SparkSession.builder.master(master)
@@ -63,8 +63,12 @@ def spark() -> Iterator[Any]:
     opened.stop()
 
 
-@pytest.fixture(scope="module")
-def plans() -> dict[str, pv.Plan]:
+@pytest.fixture(scope="module", name="plans")
+def designed_plans() -> dict[str, pv.Plan]:
+    return designed()
+
+
+def designed() -> dict[str, pv.Plan]:
     prior = pv.Prior([0.35, 0.25, 0.15, 0.1, 0.1, 0.05], labels=LABELS)
     return {m: pv.design(prior, 1.0, pv.Histogram(), method=m, time_limit=5) for m in METHODS}
 
@@ -132,17 +136,83 @@ def test_cohorts(spark: Any, plans: dict[str, pv.Plan]) -> None:
     assert found.refused.counts == {"no plan for the cohort": 2}
 
 
+def in_cohorts(plans: dict[str, pv.Plan], methods: list[str], rows: int = 120) -> tuple[Any, Any]:
+    """Reports by several plans with gaps and foreign ones, some of cohorts that have no plan; the plans."""
+    several = {name: plans[m] for name, m in zip(["x", "y", "w"], methods, strict=False)}
+    tables = [
+        nasty_reports(several.get(name, plans[methods[0]]), seed, rows) for seed, name in enumerate("xywz")
+    ]
+    cohorts = [name for name in ("x", "y", "w", None) for _ in range(rows)]
+    return pa.concat_tables(tables).append_column("cohort", pa.array(cohorts, pa.string())), several
+
+
+@pytest.mark.parametrize("methods", [["columns", "arc", "hashing"], ["unary", "unary"]])
+def test_cohorts_and_groups_in_one_job(spark: Any, plans: dict[str, pv.Plan], methods: list[str]) -> None:
+    table, several = in_cohorts(plans, methods)
+    df = spark.createDataFrame(table).repartition(3)
+    expected = tally_table(table, several, by="town", cohort="cohort")
+    assert len(expected.by) > 8 and len(expected.refused.counts) == 3
+    same(on_spark.tally(df, several, by="town", cohort="cohort"), expected)
+    rows = on_spark.refused(df, several, cohort="cohort").groupBy("reason").count().toArrow()
+    assert (
+        dict(zip(rows["reason"].to_pylist(), rows["count"].to_pylist(), strict=True))
+        == expected.refused.counts
+    )
+
+
+def test_cohorts_are_written_as_in_python(spark: Any, plans: dict[str, pv.Plan]) -> None:
+    several = {"True": plans["columns"], "False": plans["arc"]}
+    table = pa.table({"report": [0, 0, 1], "adult": [True, False, None], "half": [0.5, 1.5, None]})
+    df = spark.createDataFrame(table)
+    found = on_spark.tally(df, several, cohort="adult")
+    same(found, tally_table(table, several, cohort="adult"))
+    assert {key for key, _ in found.by} == {"True", "False"}
+    for task in (on_spark.tally, on_spark.refused):
+        with pytest.raises(InvalidInput, match="string"):
+            task(df, several, cohort="half")
+
+
+def test_arcs_of_a_huge_domain_are_counted_in_python(
+    spark: Any, plans: dict[str, pv.Plan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, several = in_cohorts(plans, ["arc", "columns"])
+    df = spark.createDataFrame(table).repartition(3)
+    by_expressions = on_spark.tally(df, several, by="town", cohort="cohort")
+    monkeypatch.setattr(on_spark, "_MOST_CELLS", len(plans["arc"].mechanism.cells.base) - 1)
+    assert "InArrow" in physical_plan(df, several["x"])
+    same(on_spark.tally(df, several, by="town", cohort="cohort"), by_expressions)
+    same(by_expressions, tally_table(table, several, by="town", cohort="cohort"))
+
+
+def test_the_refused_rows_themselves(spark: Any, plans: dict[str, pv.Plan]) -> None:
+    table = pa.table({"report": [0, None, -7, 1], "id": ["p", "q", "r", "s"]})
+    df = spark.createDataFrame(table)
+    rows = on_spark.refused(df, plans["arc"]).toArrow().to_pylist()
+    assert sorted((row["id"], row["reason"]) for row in rows) == [("q", "missing"), ("r", "foreign")]
+    with pytest.raises(InvalidInput, match="rename"):
+        on_spark.refused(df.withColumnRenamed("id", "reason"), plans["arc"])
+
+
+def test_sums_of_foreign_reports_do_not_overflow(spark: Any, plans: dict[str, pv.Plan]) -> None:
+    df = spark.range(1 << 23).selectExpr("9223372036854775807L as report")
+    found = on_spark.tally(df, plans["arc"])
+    assert found.refused.counts == {"foreign": 1 << 23} and found.by[None, None].reports == 0
+
+
 def test_reports_that_are_no_numbers(spark: Any, plans: dict[str, pv.Plan]) -> None:
     with pytest.raises(InvalidInput, match="bigint"):
         on_spark.tally(spark.createDataFrame(pa.table({"report": ["1"]})), plans["arc"])
 
 
-@pytest.mark.parametrize("method", ["columns", "arc", "hashing"])
+def physical_plan(df: Any, plan: pv.Plan) -> str:
+    amounts = on_spark._amounts(df.selectExpr("string(null) as group", "report"), {None: plan})
+    return str(amounts._jdf.queryExecution().executedPlan().toString())
+
+
+@pytest.mark.parametrize("method", METHODS)
 def test_no_python_where_expressions_do(spark: Any, plans: dict[str, pv.Plan], method: str) -> None:
-    df = spark.createDataFrame(nasty_reports(plans[method], 1, 10))
-    amounts = on_spark._amounts(df, plans[method], "report", None)
-    plan = amounts._jdf.queryExecution().executedPlan().toString()
-    assert "Python" not in plan and "InArrow" not in plan
+    steps = physical_plan(spark.createDataFrame(nasty_reports(plans[method], 1, 10)), plans[method])
+    assert ("Python" in steps or "InArrow" in steps) == (method == "unary")
 
 
 def test_data_frames_only() -> None:
@@ -163,21 +233,35 @@ def test_the_example_of_the_documentation(spark: Any, tmp_path: Path) -> None:
     same(found.tallies, local)
 
 
-def test_spark_connect() -> None:
-    """In a process of its own: one process speaks either to Spark or to Spark Connect."""
-    pytest.importorskip("grpc", reason="Spark Connect needs grpcio: pip install 'pyspark[connect]'")
-    script = """
+CONNECT = """
 import sys; sys.path[:0] = sys.argv[1:]
-import pyspark.sql, test_spark as t, priorveil as pv
-plan = pv.design(pv.Prior([0.5, 0.3, 0.2]), 1.0, pv.Histogram(), method="arc")
-table = t.pa.table({"report": [0, 1, None, -5, 2**40]})
+import pyspark.sql, test_spark as t
 session = pyspark.sql.SparkSession.builder.remote("local[2]").getOrCreate()
-t.same(t.on_spark.tally(session.createDataFrame(table), plan), t.tally_table(table, plan))
+assert "connect" in type(session).__module__
+plans = t.designed()
+for methods in (["columns", "arc", "hashing"], ["unary", "unary"]):
+    table, several = t.in_cohorts(plans, methods)
+    found = t.on_spark.tally(session.createDataFrame(table), several, by="town", cohort="cohort")
+    t.same(found, t.tally_table(table, several, by="town", cohort="cohort"))
+values = session.createDataFrame(t.pa.table({"answer": [*"abcdef", "z", None]}))
+made = t.on_spark.privatize(values, plans["arc"], "answer").toArrow()
+reports = session.createDataFrame(made)
+t.same(t.on_spark.tally(reports, plans["arc"]), t.tally_table(made, plans["arc"]))
+assert t.on_spark.estimate(reports, plans["arc"]).everybody.reports == 6
+assert t.on_spark.refused(reports, plans["arc"]).count() == 2
+session.stop()
 print("the same")
 """
+
+
+def test_spark_connect() -> None:
+    """In a process of its own: one process speaks either to Spark or to Spark Connect."""
+    pytest.importorskip("grpc", reason="Spark Connect needs grpcio: pip install 'priorveil[connect]'")
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    environment.pop("PYSPARK_SUBMIT_ARGS", None)
-    task = [sys.executable, "-c", script, str(Path(__file__).parent)]
+    environment["PYSPARK_SUBMIT_ARGS"] = (
+        f'--driver-java-options "{QUICK}" --conf spark.sql.shuffle.partitions=2 pyspark-shell'
+    )
+    task = [sys.executable, "-c", CONNECT, str(Path(__file__).parent)]
     done = subprocess.run(task, capture_output=True, text=True, env=environment, check=False)
     assert "the same" in done.stdout, done.stderr[-2000:]
 

@@ -2,13 +2,14 @@
 
 The DataFrame API alone is used, so it works with Spark Connect too. Counting is done by Spark's own
 expressions for table and hashing plans (group by the report) and for arc plans (a broadcast join finds the
-cell of a report). Unary reports are rows of bits, which no expression adds up: there, and for arcs of a huge
-domain, `mapInArrow` gives a tally per partition, and Spark adds those up. Workers need priorveil and pyarrow
-for `mapInArrow` only.
+cell of a report), in one job however many plans there are. Unary reports are rows of bits, which no
+expression adds up: there, and for arcs of a huge domain, `mapInArrow` gives a tally per partition, and Spark
+adds those up. Workers need priorveil and pyarrow for `mapInArrow` only.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ import numpy.typing as npt
 
 from priorveil.errors import InvalidInput, MissingExtra
 from priorveil.frames.arrow import pa
-from priorveil.frames.cohorts import Plans, by_cohort
+from priorveil.frames.cohorts import Plans, by_cohort, cohort_codes
 from priorveil.frames.estimating import (
     Method,
     TableEstimate,
@@ -29,7 +30,8 @@ from priorveil.frames.estimating import (
 from priorveil.frames.pieces import placed
 from priorveil.frames.privatizing import REPORT, REPORT_ID, kept_columns, make_reports, random_ids
 from priorveil.frames.refusals import FOREIGN, MISSING, NO_PLAN, Refused
-from priorveil.mechanisms import Arc, Unary
+from priorveil.frames.wire import sift
+from priorveil.mechanisms import Arc, Mechanism, Unary
 from priorveil.mechanisms.arc_cells import LIMB, ArcCells
 from priorveil.mechanisms.randomness import SystemSource
 from priorveil.mechanisms.reading import Counted
@@ -43,15 +45,17 @@ try:
 except ImportError as error:
     raise MissingExtra("pyspark", "spark") from error
 
+Ints = npt.NDArray[np.int64]
+
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["estimate", "privatize", "tally"]
+__all__ = ["estimate", "privatize", "refused", "tally"]
 
-REFUSED = "refused"
+REFUSED, REASON = "refused", "reason"
 
 # In a table of amounts by place: places of the tally count from 0, and these stand for what is beside it.
-_MISSING, _FOREIGN, _REPORTS = -1, -2, -3
+_MISSING, _FOREIGN, _REPORTS, _NO_PLAN = -1, -2, -3, -4
 _MOST_CELLS = 1 << 18  # of a broadcast join
 
 
@@ -71,6 +75,7 @@ def privatize(
     and go on from there.
     """
     plans, kept = by_cohort(plan, cohort), kept_columns(keep, column, cohort)
+    _cohorts(df, cohort)  # refuses what `tally` would
     first = next(iter(plans.values()))
     fields = [T.StructField(REPORT_ID, T.BinaryType())] if ids else []
     fields += [df.schema[name] for name in kept]
@@ -127,41 +132,80 @@ def estimate(
 def tally(
     df: DataFrame, plan: Plans, *, column: str = REPORT, by: str | None = None, cohort: str | None = None
 ) -> Tallies:
-    """Add up a data frame of reports: a job for each plan, whose result is no larger than its tallies.
+    """Add up a data frame of reports in one job, whose result is no larger than the tallies.
 
     Refused reports are counted by reason; they have no row numbers, as rows of a data frame have none.
+    `refused` gives the rows themselves.
     """
     plans = by_cohort(plan, cohort)
-    found: dict[tuple[Any, Any], Tally] = {}
-    counts: dict[str, int] = {}
-    for key, one in plans.items():
-        own = df if cohort is None else df.filter(F.col(cohort).cast("string") == str(key))
-        for group, part in _tallies(own, one, column, by).items():
-            found[key, group] = part
-            for reason, number in part.refused.items():
-                counts[reason] = counts.get(reason, 0) + number
-    if cohort is not None:
-        known = F.col(cohort).cast("string").isin([str(key) for key in plans])
-        lost = df.filter(~F.coalesce(known, F.lit(False))).count()
-        counts |= {NO_PLAN: lost} if lost else {}
-    return Tallies(plans, found, Refused(dict(sorted(counts.items()))))
-
-
-def _tallies(df: DataFrame, plan: Plan, column: str, by: str | None) -> dict[Any, Tally]:
-    """The tallies of one plan by group."""
-    return _assembled(_amounts(df, plan, column, by).toArrow(), plan)
-
-
-def _amounts(df: DataFrame, plan: Plan, column: str, by: str | None) -> DataFrame:
-    """What stands at every place of the tally of every group."""
     group = F.lit(None).cast("string") if by is None else F.col(by)
-    reports = df.select(group.alias("group"), F.col(column).alias("report"))
-    mechanism = plan.mechanism
-    if isinstance(mechanism, Counted):
-        return _by_report(_whole(reports), mechanism.outputs)
-    if isinstance(mechanism, Arc) and len(mechanism.cells.base) <= _MOST_CELLS:
-        return _by_cell(_whole(reports), mechanism.cells)
-    return _in_python(reports, plan)
+    reports = df.select(group.alias("group"), F.col(column).alias("report"), *_cohorts(df, cohort))
+    return _assembled(_amounts(reports, plans), plans)
+
+
+def refused(df: DataFrame, plan: Plans, *, column: str = REPORT, cohort: str | None = None) -> DataFrame:
+    """The rows that `tally` leaves out, with the reason in the column `reason`: to count, to see, to keep."""
+    plans = by_cohort(plan, cohort)
+    _cohorts(df, cohort)  # refuses what `tally` would
+    if REASON in df.columns:
+        raise InvalidInput(
+            "df", f"a column {REASON!r}", "this name is taken by what is made: rename the column"
+        )
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield refused_rows(batch, plans, column, cohort)
+
+    return df.mapInArrow(run, T.StructType([*df.schema.fields, T.StructField(REASON, T.StringType())]))
+
+
+def refused_rows(
+    batch: pa.RecordBatch, plans: Mapping[Any, Plan], column: str, cohort: str | None
+) -> pa.RecordBatch:
+    """The rows of a batch that are not counted, and why.
+
+    >>> import priorveil as pv
+    >>> plan = pv.design(pv.Prior([0.5, 0.5]), 1.0, pv.Histogram())
+    >>> refused_rows(pa.record_batch({"report": [0, None, 7]}), {None: plan}, "report", None).to_pylist()
+    [{'report': None, 'reason': 'missing'}, {'report': 7, 'reason': 'foreign'}]
+    """
+    reasons = np.full(batch.num_rows, None, dtype=object)
+    codes = np.zeros(batch.num_rows, dtype=np.int64)
+    if cohort is not None:
+        codes = cohort_codes(batch.column(cohort), plans)
+        reasons[codes < 0] = NO_PLAN
+    for number, plan in enumerate(plans.values()):
+        own = np.flatnonzero(codes == number)
+        for reason, places in sift(plan.mechanism, batch.column(column).take(pa.array(own))).refused.items():
+            reasons[own[places]] = reason
+    rows = np.flatnonzero(reasons.astype(bool))
+    return batch.take(pa.array(rows)).append_column(REASON, pa.array(reasons[rows].tolist(), pa.string()))
+
+
+def _cohorts(df: DataFrame, cohort: str | None) -> list[Column]:
+    """The column of cohorts as Python writes them, which is how plans are chosen everywhere; or nothing."""
+    if cohort is None:
+        return []
+    kind = df.schema[cohort].dataType
+    if not isinstance(kind, T.StringType | T.IntegralType | T.DateType | T.BooleanType):
+        raise InvalidInput("cohort", f"a column of {kind.simpleString()}", "cast the cohorts to string first")
+    name = F.col(cohort).cast("string")
+    return [(F.initcap(name) if isinstance(kind, T.BooleanType) else name).alias("cohort")]
+
+
+# -- counting ----------------------------------------------------------------------------------------------
+
+
+def _amounts(reports: DataFrame, plans: Mapping[Any, Plan]) -> DataFrame:
+    """What stands at every place of the tally of every plan (by its number) and group.
+
+    Counted by expressions, a place of an arc plan has a count and two sums; in Python there is a row for each.
+    """
+    mechanisms = [plan.mechanism for plan in plans.values()]
+    cells = sum(len(one.cells.base) for one in mechanisms if isinstance(one, Arc))
+    if cells > _MOST_CELLS or not all(isinstance(one, Counted | Arc) for one in mechanisms):
+        return _in_python(reports, plans)
+    return _by_place(_chosen(_whole(reports), plans), mechanisms)
 
 
 def _whole(reports: DataFrame) -> DataFrame:
@@ -169,81 +213,102 @@ def _whole(reports: DataFrame) -> DataFrame:
     kind = reports.schema["report"].dataType
     if not isinstance(kind, T.IntegralType):
         raise InvalidInput("column", f"a column of {kind.simpleString()}", "cast the reports to bigint first")
-    return reports.select("group", F.col("report").cast("bigint").alias("report"))
+    return reports.withColumn("report", F.col("report").cast("bigint"))
 
 
-def _beside(report: Column) -> Column:
-    """The place of what is not counted."""
-    return F.when(report.isNull(), F.lit(_MISSING)).otherwise(F.lit(_FOREIGN)).cast("bigint")
+def _chosen(reports: DataFrame, plans: Mapping[Any, Plan]) -> DataFrame:
+    """The reports, each with the number of its plan, the outputs of a counted one and the shift of an arc one."""
+    mechanisms = [plan.mechanism for plan in plans.values()]
+    rows = [
+        (
+            number,
+            one.outputs if isinstance(one, Counted) else None,
+            bucket_shift(one.cells) if isinstance(one, Arc) else None,
+        )
+        for number, one in enumerate(mechanisms)
+    ]
+    kinds = {"plan": "bigint", "outputs": "bigint", "shift": "int"}
+    if "cohort" not in reports.columns:
+        given = zip(kinds, rows[0], strict=True)
+        return reports.withColumns({name: F.lit(value).cast(kinds[name]) for name, value in given})
+    named = [(str(key), *row) for key, row in zip(plans, rows, strict=True)]
+    schema = ", ".join(f"{name} {kind}" for name, kind in {"named": "string", **kinds}.items())
+    lookup = F.broadcast(reports.sparkSession.createDataFrame(named, schema))
+    return reports.join(lookup, F.col("cohort") == F.col("named"), "left")
 
 
-def _by_report(reports: DataFrame, outputs: int) -> DataFrame:
-    """How often each report came."""
-    y = F.col("report")
-    place = F.when((y >= 0) & (y < outputs), y).otherwise(_beside(y))
-    return reports.groupBy("group", place.alias("place")).agg(F.count(F.lit(1)).alias("amount"))
+def _by_place(reports: DataFrame, mechanisms: Sequence[Mechanism]) -> DataFrame:
+    """How often each report came, or for arcs, counts and sums of the cells of a circle.
 
-
-def _by_cell(reports: DataFrame, cells: ArcCells) -> DataFrame:
-    """Counts and sums of the cells of a circle.
-
-    The high bits of a report name a bucket, and a bucket overlaps few cells: a broadcast hash join and a
+    The high bits of an arc report name a bucket, and a bucket overlaps few cells: a broadcast hash join and a
     comparison find the one.
     """
-    shift, table = cell_table(cells)
-    lookup = F.broadcast(reports.sparkSession.createDataFrame(table))
-    y = F.col("report")
-    inside = (F.col("bucket") == F.shiftright(y, shift)) & (y >= F.col("first")) & (y < F.col("until"))
-    place = F.coalesce(F.col("cell"), _beside(y))
-    sums = (
-        reports.join(lookup, inside, "left")
-        .groupBy("group", place.alias("cell"))
-        .agg(
-            F.count(F.lit(1)).alias("count"),
-            F.sum(y.bitwiseAND(F.lit((1 << LIMB) - 1))).alias("low"),
-            F.sum(F.shiftright(y, LIMB)).alias("high"),
-        )
+    y, plan = F.col("report"), F.col("plan")
+    arcs = {number: one.cells for number, one in enumerate(mechanisms) if isinstance(one, Arc)}
+    sums, cell = [F.count(F.lit(1)).alias("amount")], F.lit(None).cast("bigint")
+    if arcs:
+        lookup = F.broadcast(reports.sparkSession.createDataFrame(_cell_tables(arcs)))
+        same = (plan == F.col("of")) & (F.expr("shiftright(report, shift)") == F.col("bucket"))
+        reports = reports.join(lookup, same & (y >= F.col("first")) & (y < F.col("until")), "left")
+        cell = F.col("cell")
+        known = F.when(cell.isNotNull(), y)
+        sums += [
+            F.sum(known.bitwiseAND(F.lit((1 << LIMB) - 1))).alias("low"),
+            F.sum(F.shiftright(known, LIMB)).alias("high"),
+        ]
+    place = (
+        F.when(plan.isNull(), F.lit(_NO_PLAN).cast("bigint"))
+        .when(y.isNull(), F.lit(_MISSING).cast("bigint"))
+        .when((y >= 0) & (y < F.col("outputs")), y)
+        .otherwise(F.coalesce(cell, F.lit(_FOREIGN).cast("bigint")))
     )
-    width, cell = len(cells.base), F.col("cell")
-    rows = [
-        F.struct((cell + F.lit(row * width)).alias("place"), F.col(name).alias("amount"))
-        for row, name in enumerate(("count", "low", "high"))
+    return reports.groupBy("plan", "group", place.alias("place")).agg(*sums)
+
+
+def _cell_tables(arcs: Mapping[int, ArcCells]) -> pa.Table:
+    """The cells of several circles; `of` says whose they are."""
+    tables = {number: cell_table(cells) for number, cells in arcs.items()}
+    named = [
+        table.append_column("of", pa.repeat(pa.scalar(number, pa.int64()), table.num_rows))
+        for number, table in tables.items()
     ]
-    alone = F.array(F.struct(cell.alias("place"), F.col("count").alias("amount")))
-    each = F.explode(F.when(cell >= 0, F.array(*rows)).otherwise(alone)).alias("each")
-    return sums.select("group", each).select("group", "each.place", "each.amount")
+    return pa.concat_tables(named)
 
 
-def cell_table(cells: ArcCells) -> tuple[int, pa.Table]:
-    """A shift, and a row for every cell in every bucket `report >> shift`: bucket, first, until, cell.
+def bucket_shift(cells: ArcCells) -> int:
+    """How far a report is shifted to name its bucket: there are about as many buckets as cells."""
+    return max(0, cells.line.outputs.bit_length() - len(cells.base).bit_length())
+
+
+def cell_table(cells: ArcCells) -> pa.Table:
+    """A row for every cell in every bucket `report >> bucket_shift`: bucket, first, until, cell.
 
     >>> from priorveil.mechanisms.arc_line import ArcLine
     >>> toy = ArcLine(lengths=[8, 4, 4], order=[0, 1, 2], heavy=1, start=8, window=3, keep=2**63, bits=4)
-    >>> shift, table = cell_table(ArcCells(toy))
-    >>> shift, table.to_pydict()["bucket"], table.to_pydict()["cell"]
+    >>> table = cell_table(ArcCells(toy)).to_pydict()
+    >>> bucket_shift(ArcCells(toy)), table["bucket"], table["cell"]
     (1, [0, 0, 1, 2, 2, 3, 4], [0, 1, 2, 2, 3, 4, 4])
     """
-    first, last = cells.base, cells.line.outputs
+    first, last, shift = cells.base, cells.line.outputs, bucket_shift(cells)
     until = np.append(first[1:], last)
-    shift = max(0, last.bit_length() - len(first).bit_length())
     low, high = first >> shift, (until - 1) >> shift
     times = high - low + 1
     cell = np.repeat(np.arange(len(first)), times)
     bucket = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times - low, times)
-    return shift, pa.table({"bucket": bucket, "first": first[cell], "until": until[cell], "cell": cell})
+    return pa.table({"bucket": bucket, "first": first[cell], "until": until[cell], "cell": cell})
 
 
-def _in_python(reports: DataFrame, plan: Plan) -> DataFrame:
-    """A tally for every partition, made by Python where the partition is; Spark adds them up."""
-    group = reports.schema["group"]
-    schema = T.StructType(
-        [group, T.StructField("place", T.LongType()), T.StructField("amount", T.LongType())]
-    )
-    parts = reports.mapInArrow(_counter(plan), schema)
-    return parts.groupBy("group", "place").agg(F.sum("amount").alias("amount"))
+def _in_python(reports: DataFrame, plans: Mapping[Any, Plan]) -> DataFrame:
+    """Tallies for every partition, made by Python where the partition is; Spark adds them up."""
+    whole = [T.StructField(name, T.LongType()) for name in ("plan", "place", "amount")]
+    schema = T.StructType([reports.schema["group"], *whole])
+    parts = reports.mapInArrow(_counter(plans, "cohort" if "cohort" in reports.columns else None), schema)
+    return parts.groupBy("plan", "group", "place").agg(F.sum("amount").alias("amount"))
 
 
-def _counter(plan: Plan) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _counter(
+    plans: Mapping[Any, Plan], cohort: str | None
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         kind = pa.string()
 
@@ -253,47 +318,78 @@ def _counter(plan: Plan) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.Rec
                 kind = batch.schema.field("group").type
                 yield batch
 
-        for (_, group), part in tally_pieces(placed(seen()), {None: plan}, "report", "group").by.items():
-            yield amounts_of(part, group, kind)
+        yield from amounts_of(tally_pieces(placed(seen()), plans, "report", "group", cohort), lambda: kind)
 
     return run
 
 
-def amounts_of(part: Tally, group: Any, kind: pa.DataType) -> pa.RecordBatch:
-    """A tally as rows of group, place and amount, without the zeros."""
-    counts = part.counts.ravel()
-    filled = np.flatnonzero(counts)
-    beside = {
-        _REPORTS: part.reports,
-        _MISSING: part.refused.get(MISSING, 0),
-        _FOREIGN: part.refused.get(FOREIGN, 0),
+def amounts_of(tallies: Tallies, kind: Callable[[], pa.DataType]) -> Iterator[pa.RecordBatch]:
+    """Tallies as rows of group, plan, place and amount, without the zeros; `kind` is the type of groups."""
+    numbers = {key: number for number, key in enumerate(tallies.plans)}
+    for (key, group), part in tallies.by.items():
+        counts = part.counts.ravel()
+        filled = np.flatnonzero(counts)
+        beside = {
+            _REPORTS: part.reports,
+            _MISSING: part.refused.get(MISSING, 0),
+            _FOREIGN: part.refused.get(FOREIGN, 0),
+        }
+        places = np.concatenate([filled, list(beside)])
+        amounts = np.concatenate([counts[filled], list(beside.values())])
+        yield _rows(kind(), group, numbers[key], places, amounts)
+    lost = tallies.refused.counts.get(NO_PLAN, 0)
+    if lost:
+        yield _rows(kind(), None, None, np.array([_NO_PLAN]), np.array([lost]))
+
+
+def _rows(kind: pa.DataType, group: Any, plan: int | None, places: Ints, amounts: Ints) -> pa.RecordBatch:
+    columns = {
+        "group": pa.repeat(pa.scalar(group, kind), len(places)),
+        "plan": pa.repeat(pa.scalar(plan, pa.int64()), len(places)),
+        "place": pa.array(places, pa.int64()),
+        "amount": pa.array(amounts, pa.int64()),
     }
-    places = np.concatenate([filled, list(beside)]).astype(np.int64)
-    amounts = np.concatenate([counts[filled], list(beside.values())]).astype(np.int64)
-    groups = pa.repeat(pa.scalar(group, kind), len(places))
-    return pa.RecordBatch.from_arrays(
-        [groups, pa.array(places), pa.array(amounts)], ["group", "place", "amount"]
-    )
+    return pa.RecordBatch.from_pydict(columns)
 
 
-def _assembled(amounts: pa.Table, plan: Plan) -> dict[Any, Tally]:
-    """The tallies of all groups from rows of group, place and amount."""
-    words = amounts.column("group").combine_chunks().dictionary_encode()
-    codes = words.indices.fill_null(len(words.dictionary)).to_numpy(zero_copy_only=False)
-    places, numbers = (amounts.column(name).to_numpy() for name in ("place", "amount"))
+# -- what comes back ---------------------------------------------------------------------------------------
+
+
+def _assembled(amounts: DataFrame, plans: Mapping[Any, Plan]) -> Tallies:
+    """The tallies of all plans and groups from what stands at their places."""
+    table = amounts.toArrow()
+    words = table["group"].combine_chunks().dictionary_encode()
     names = [*words.dictionary.to_pylist(), None]
-    return {
-        names[code]: _tally_of(plan, places[codes == code], numbers[codes == code])
-        for code in np.unique(codes).tolist()
-    }
+    groups = words.indices.cast(pa.int64()).fill_null(len(names) - 1).to_numpy(zero_copy_only=False)
+    numbers = table["plan"].fill_null(-1).to_numpy()
+    found: dict[tuple[Any, Any], Tally] = {}
+    counts: Counter[str] = Counter()
+    keys = numbers * len(names) + groups
+    order = np.argsort(keys, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(keys[order])) + 1):
+        if rows.size and numbers[rows[0]] < 0:
+            counts[NO_PLAN] += int(table["amount"].take(pa.array(rows)).to_numpy().sum())
+        elif rows.size:
+            key = list(plans)[numbers[rows[0]]]
+            part = _tally_of(plans[key], table.take(pa.array(rows)))
+            found[key, names[groups[rows[0]]]] = part
+            counts.update(part.refused)
+    return Tallies(dict(plans), found, Refused(dict(sorted(counts.items()))))
 
 
-def _tally_of(plan: Plan, places: npt.NDArray[np.int64], amounts: npt.NDArray[np.int64]) -> Tally:
+def _tally_of(plan: Plan, table: pa.Table) -> Tally:
+    """The tally of one plan and group."""
     empty = empty_tally(plan)
     flat = empty.counts.ravel().copy()
-    flat[places[places >= 0]] = amounts[places >= 0]
+    places, amounts = table["place"].to_numpy(), table["amount"].to_numpy()
+    inside = places >= 0
+    flat[places[inside]] = amounts[inside]
+    if isinstance(plan.mechanism, Arc) and "low" in table.column_names:
+        for row, name in ((1, "low"), (2, "high")):
+            sums = table[name].fill_null(0).to_numpy()
+            flat[places[inside] + row * empty.counts.shape[1]] = sums[inside]
     counts = flat.reshape(empty.counts.shape)
-    said = {place: int(amount) for place, amount in zip(places, amounts, strict=True) if place < 0}
+    said = dict(zip(places[~inside].tolist(), amounts[~inside].tolist(), strict=True))
     reports = said.get(_REPORTS, int((counts[0] if counts.ndim == 2 else counts).sum()))
-    refused = {MISSING: said.get(_MISSING, 0), FOREIGN: said.get(_FOREIGN, 0)}
-    return Tally(plan.id, counts, reports, {reason: n for reason, n in refused.items() if n})
+    reasons = {MISSING: said.get(_MISSING, 0), FOREIGN: said.get(_FOREIGN, 0)}
+    return Tally(plan.id, counts, reports, {reason: n for reason, n in reasons.items() if n})

@@ -25,6 +25,8 @@ def by_cohort(plan: Plans, cohort: str | None) -> dict[Any, Plan]:
         return {None: plan}
     if cohort is None or not plan:
         raise InvalidInput("plan", f"{len(plan)} plans", "say by which column they are chosen: cohort='...'")
+    if len({str(key) for key in plan}) < len(plan):
+        raise InvalidInput("plan", f"{len(plan)} plans", "two of their cohorts are written alike")
     if len({report_type(one.mechanism) for one in plan.values()}) > 1:
         advice = "their reports do not fit into one column: use plans of one kind, or a table for each cohort"
         raise InvalidInput("plan", f"{len(plan)} plans", advice)

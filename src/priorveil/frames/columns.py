@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.errors import OutsideDomain
+from priorveil.errors import InvalidInput, OutsideDomain
 from priorveil.frames.arrow import pa
 from priorveil.priors import Label
 from priorveil.values import codes_of
@@ -47,6 +47,8 @@ def looked_up(column: pa.Array, code: Callable[[Any], int], missing: int) -> Cod
     >>> looked_up(pa.array(["a", None, "bb", "a"]), len, 0).tolist()
     [1, 0, 2, 1]
     """
+    if pa.types.is_nested(column.type):
+        raise InvalidInput("column", f"of {column.type}", "choose one of text, numbers or dates")
     words = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     codes = [missing if word is None else code(word) for word in words.dictionary.to_pylist()]
     places = words.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from priorveil.errors import ForeignReport, TooLarge
 from priorveil.estimates import Estimate, combined
 from priorveil.frames.arrow import pa
 from priorveil.frames.cohorts import Plans, batch_rows, by_cohort, cohort_codes
 from priorveil.frames.columns import FOREIGN, Codes, looked_up
+from priorveil.frames.counting import counter
 from priorveil.frames.pieces import Opened, Piece
 from priorveil.frames.privatizing import REPORT, Progress
-from priorveil.frames.refusals import BROKEN, NO_PLAN, Book, Refused
+from priorveil.frames.refusals import BROKEN, NO_PLAN, Book, Places, Refused
 from priorveil.frames.sources import open_table
+from priorveil.frames.threads import in_threads, threads_here
 from priorveil.frames.wire import no_reports, sift
-from priorveil.mechanisms import Mechanism
-from priorveil.mechanisms.reading import Counted
 from priorveil.plans import Plan
 from priorveil.priors import Prior
 from priorveil.tallies import Counts, Tally
@@ -141,7 +141,7 @@ def tally_table(
     opened = open_table(data, wanted, batch_rows(plans), lambda row: book.enter(BROKEN, np.array([row])))
     _check_origin(opened, plans)
     told = None if progress is None else lambda seen: progress(seen, opened.rows, opened.share())
-    return tally_pieces(opened.pieces, plans, column, by, cohort, book, told)
+    return tally_pieces(opened.pieces, plans, column, by, cohort, book, told, threads_here())
 
 
 def tally_pieces(
@@ -152,13 +152,18 @@ def tally_pieces(
     cohort: str | None = None,
     book: Book | None = None,
     told: Callable[[int], None] | None = None,
+    threads: int = 1,
 ) -> Tallies:
     """Add up pieces of a table; `told` hears how many rows there were so far."""
     work = _Work(dict(plans), column, by, cohort, book or Book())
+    # Groups get their numbers here, one piece after another; what takes time is done in threads.
+    shared = ((piece, list(_shares(work, piece))) for piece in pieces)
+    read = in_threads(lambda job: (job[0].batch.num_rows, _read(work, *job)), shared, threads)
     seen = 0
-    for piece in pieces:
-        _add(work, piece)
-        seen += piece.batch.num_rows
+    for rows, parts in read:
+        for part in parts:
+            _add(work, part)
+        seen += rows
         if told is not None:
             told(seen)
     return _closed(work)
@@ -200,58 +205,84 @@ class _Work:
     names: dict[Hashable, int] = field(default_factory=dict)
     sums: dict[tuple[int, int], _Sum] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.mechanisms = [plan.mechanism for plan in self.plans.values()]
+        self.counters = [counter(mechanism) for mechanism in self.mechanisms]
 
-def _add(work: _Work, piece: Piece) -> None:
-    """Add a piece to the tallies."""
-    plans = list(work.plans.values())
+
+Share = tuple[int, int, Codes | None]  # cohort, group, and which rows of the piece; None for all
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """What a piece adds to one tally: counts, how many reports, and the rows it refuses by their numbers."""
+
+    cohort: int
+    group: int
+    counts: Counts | None
+    reports: int
+    refused: dict[str, Places]
+
+
+def _read(work: _Work, piece: Piece, shares: Sequence[Share]) -> list[_Part]:
+    """What a piece adds to the tallies. Changes nothing, so pieces can be read side by side."""
+    return [_read_share(work, piece, *share) for share in shares]
+
+
+def _read_share(work: _Work, piece: Piece, cohort: int, group: int, places: Codes | None) -> _Part:
+    if cohort == FOREIGN:
+        assert places is not None
+        return _Part(cohort, group, None, 0, {NO_PLAN: piece.numbers(places)})
     column = piece.batch.column(work.column)
-    for (cohort, group), places in _shares(work, piece):
-        if cohort == FOREIGN:
-            work.book.enter(NO_PLAN, piece.numbers(places))
-            continue
-        mechanism = plans[cohort].mechanism
-        found = sift(mechanism, column if len(places) == len(column) else column.take(pa.array(places)))
-        own = work.sums.get((cohort, group))
-        if own is None:
-            own = work.sums[cohort, group] = _Sum(mechanism.accumulate(no_reports(mechanism)))
-        own.counts += _counts(mechanism, found.reports)
-        own.reports += len(found.reports)
-        for reason, rows in found.refused.items():
-            own.refused[reason] += rows.size
-            work.book.enter(reason, piece.numbers(places[rows]))
+    found = sift(work.mechanisms[cohort], column if places is None else column.take(pa.array(places)))
+    refused = {
+        reason: piece.numbers(rows if places is None else places[rows])
+        for reason, rows in found.refused.items()
+    }
+    return _Part(cohort, group, work.counters[cohort](found.reports), len(found.reports), refused)
 
 
-def _counts(mechanism: Mechanism, reports: npt.NDArray[Any]) -> Counts:
-    """What `accumulate` gives, for reports that are known to be the mechanism's own.
+def _add(work: _Work, part: _Part) -> None:
+    """Add what a piece says to the tallies and to the book of what is refused."""
+    for reason, rows in part.refused.items():
+        work.book.enter(reason, rows)
+    if part.counts is None:
+        return
+    own = work.sums.get((part.cohort, part.group))
+    if own is None:
+        work.sums[part.cohort, part.group] = own = _Sum(np.zeros_like(part.counts))
+    own.counts += part.counts
+    own.reports += part.reports
+    own.refused.update({reason: rows.size for reason, rows in part.refused.items()})
 
-    Where it only counts, numpy does that at once: a compiled loop would take longer to load.
-    """
-    if isinstance(mechanism, Counted):
-        return np.bincount(reports, minlength=mechanism.outputs).astype(np.int64, copy=False)
-    return mechanism.accumulate(reports)
 
-
-def _shares(work: _Work, piece: Piece) -> Iterator[tuple[tuple[int, int], Codes]]:
-    """The rows of a piece by cohort and group, all of them together where there is only one."""
-    rows = piece.batch.num_rows
+def _shares(work: _Work, piece: Piece) -> Iterator[Share]:
+    """The rows of a piece by cohort and group."""
     if work.cohort is None and work.by is None:
-        yield (0, 0), np.arange(rows)
+        yield 0, 0, None
+        return
+    rows = piece.batch.num_rows
+    if rows == 0:
         return
     cohorts = groups = np.zeros(rows, dtype=np.int64)
     if work.cohort is not None:
         cohorts = cohort_codes(piece.batch.column(work.cohort), work.plans)
     if work.by is not None:
         groups = looked_up(piece.batch.column(work.by), lambda name: _named(work, name), _named(work, None))
-    keys = cohorts * (_MOST_GROUPS + 1) + groups
+    keys = (cohorts - FOREIGN) * max(len(work.names), 1) + groups
+    if int(keys.max(initial=0)) < 1 << 16:
+        keys = keys.astype(np.uint16)  # small numbers are sorted several times as fast
     order = np.argsort(keys, kind="stable")
-    starts = np.flatnonzero(np.diff(keys[order], prepend=np.int64(-(2**62))))
+    ordered = keys[order]
+    starts = [0, *(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1)]
     for start, end in zip(starts, [*starts[1:], rows], strict=True):
         places = order[start:end]
-        yield (int(cohorts[places[0]]), int(groups[places[0]])), places
+        yield int(cohorts[places[0]]), int(groups[places[0]]), places
 
 
 def _named(work: _Work, name: Any) -> int:
     """The number of a group."""
+    name = math.nan if name != name else name  # one "not a number" is as good as another
     if name not in work.names and len(work.names) >= _MOST_GROUPS:
         raise TooLarge(f"{work.by!r} has more than {_MOST_GROUPS:,} values: group by something coarser")
     return work.names.setdefault(name, len(work.names))

@@ -54,7 +54,8 @@ def _opened(
     start = file.peek(8)[:8]
     try:
         if start.startswith(_PARQUET):
-            return _parquet(file, columns, batch_rows)
+            # Arrow reads a path by itself, without asking Python for every block.
+            return _parquet(file if size is None else pa.OSFile(where), columns, batch_rows)
         if start.startswith((_ARROW_FILE, _ARROW_STREAM)):
             return _arrow(file, start, columns)
         return _csv(file, size, columns, broken)

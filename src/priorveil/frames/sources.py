@@ -81,15 +81,25 @@ def _of_object(data: Any, columns: Sequence[str] | None) -> Opened:
         data = pa.table(dict(data))
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
-    if not hasattr(data, "__arrow_c_stream__"):
-        advice = "give a path, a file, a pyarrow, pandas, polars or DuckDB table, or a mapping of columns"
-        raise InvalidInput("data", type(data).__name__, advice)
     known = data.num_rows if isinstance(data, pa.Table) else getattr(data, "height", None)
-    reader = pa.RecordBatchReader.from_stream(data)
+    reader = _reader(data, columns)
     names = chosen(reader.schema.names, columns)
     schema = pa.schema([reader.schema.field(name) for name in names])
     batches = (batch.select(names) for batch in reader)
     return Opened(schema, placed(batches), rows=known, plans=plans_of(reader.schema))
+
+
+def _reader(data: Any, columns: Sequence[str] | None) -> pa.RecordBatchReader:
+    """The stream of an object; of a data set of Arrow's, only the columns that are wanted are read."""
+    if hasattr(data, "scanner"):
+        data = data.scanner(columns=chosen(data.schema.names, columns))
+    if hasattr(data, "to_reader"):
+        return data.to_reader()
+    try:
+        return pa.RecordBatchReader.from_stream(data)
+    except (TypeError, pa.ArrowException):  # no stream, or one of something else than rows
+        advice = "give a path, a file, a pyarrow, pandas, polars or DuckDB table, or a mapping of columns"
+        raise InvalidInput("data", type(data).__name__, advice) from None
 
 
 # -- several files -----------------------------------------------------------------------------------------

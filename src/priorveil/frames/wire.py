@@ -14,8 +14,9 @@ import numpy.typing as npt
 from priorveil.errors import InvalidInput
 from priorveil.frames.arrow import pa, pc
 from priorveil.frames.refusals import FOREIGN, MISSING, Places
-from priorveil.mechanisms import Mechanism, Unary
+from priorveil.mechanisms import Arc, Mechanism, Unary
 from priorveil.mechanisms.randomness import WORD
+from priorveil.mechanisms.reading import Counted
 
 _DIGITS = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
 _EXACT = 2.0**53  # up to here every whole number is a float
@@ -86,6 +87,8 @@ def sift(mechanism: Mechanism, column: pa.Array) -> Sifted:
         reports, readable = _words(plain, mechanism.width)
     else:
         reports, readable = _numbers(plain)
+        if len(reports) == len(plain) and _all_own(mechanism, reports):
+            return Sifted(reports, {})
     accepted = mechanism.accepts(reports)
     if len(reports) == len(plain) and accepted.all():
         return Sifted(reports, {})
@@ -93,6 +96,16 @@ def sift(mechanism: Mechanism, column: pa.Array) -> Sifted:
     known[readable] = accepted
     refused = {MISSING: np.flatnonzero(missing), FOREIGN: np.flatnonzero(~missing & ~known)}
     return Sifted(reports[accepted], {why: rows for why, rows in refused.items() if rows.size})
+
+
+def _all_own(mechanism: Mechanism, reports: npt.NDArray[np.int64]) -> bool:
+    """Whether all are reports of a mechanism that makes the numbers below `outputs`: one quick look.
+
+    Negative numbers are the largest, read without their sign.
+    """
+    if not isinstance(mechanism, Counted | Arc):
+        return False
+    return int(reports.view(np.uint64).max(initial=0)) < mechanism.outputs
 
 
 def _numbers(column: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
