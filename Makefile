@@ -11,7 +11,7 @@ export OMP_NUM_THREADS ?= 1
 export NO_MKDOCS_2_WARNING := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format-check lint types imports bench docs format clean
+.PHONY: help setup demo test check format-check lint types imports audit bench docs format clean
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,7 +25,7 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-demo: $(READY) ## see the whole loop on real data, in a minute
+demo: $(READY) ## see the whole loop on real data in a minute, and a curator at work
 	@mkdir -p build
 	$(BIN)/priorveil demo --plot build/demo.png
 
@@ -46,6 +46,9 @@ types: $(READY)
 
 imports: $(READY)
 	$(BIN)/lint-imports
+
+audit: $(READY) ## look up known vulnerabilities of all dependencies (needs PyPI; not part of check)
+	$(BIN)/python scripts/audit.py
 
 bench: $(READY) ## measure the claims of speed and accuracy (one of them: make bench NAME=design)
 	$(BIN)/priorveil bench $(NAME)

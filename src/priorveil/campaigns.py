@@ -46,7 +46,7 @@ _FIELDS = {
     "smallest_count",
     "contact",
 }
-_LONGEST_TEXT = 2000
+LONGEST_TEXT = 2000
 
 State = Literal["not yet open", "open", "closed"]
 
@@ -287,8 +287,8 @@ def _whole_second(field: str, time: datetime | None) -> datetime | None:
 
 
 def _check_text(field: str, text: object, least: int = 0) -> None:
-    if not isinstance(text, str) or not least <= len(text.strip()) <= len(text) <= _LONGEST_TEXT:
-        raise InvalidInput(field, text, f"give a text of {least} to {_LONGEST_TEXT} characters")
+    if not isinstance(text, str) or not least <= len(text.strip()) <= len(text) <= LONGEST_TEXT:
+        raise InvalidInput(field, text, f"give a text of {least} to {LONGEST_TEXT} characters")
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:

@@ -82,26 +82,31 @@ async def _prepared(url: str, told: str | None, another: bool) -> str | None:
 def recount(store: str, repair: bool) -> int:
     """Count all stored reports again and compare with the tallies. Stop the service first.
 
-    Exit status 1 if they differ.
+    Exit status 1 if they differ, or if a stored campaign is damaged.
     """
-    differing = asyncio.run(_recount(store, repair))
-    for line in differing:
+    differing, damaged = asyncio.run(_recount(store, repair))
+    for line in differing + damaged:
         click.echo(line)
     if not differing:
         click.echo("all tallies agree with the reports")
-    return 1 if differing and not repair else 0
+    return 1 if damaged or (differing and not repair) else 0
 
 
-async def _recount(url: str, repair: bool) -> list[str]:
-    """One line for each plan whose tally differs."""
-    from priorveil.curator.store import open_store, recounted
+async def _recount(url: str, repair: bool) -> tuple[list[str], list[str]]:
+    """One line for each plan whose tally differs, and one for each campaign that does not load."""
+    from priorveil.curator.store import Damaged, open_store, recounted
 
     store = open_store(url)
     await store.open()
     try:
         lines: list[str] = []
+        damaged: list[str] = []
         for campaign_id, _ in await store.campaign_ids():
-            stored = await store.campaign(campaign_id)
+            try:
+                stored = await store.campaign(campaign_id)
+            except Damaged as error:
+                damaged.append(str(error))
+                continue
             if stored is None:
                 continue
             found, kept = await recounted(store, stored.campaign), await store.tallies(stored.campaign)
@@ -113,6 +118,6 @@ async def _recount(url: str, repair: bool) -> list[str]:
                 f"{campaign_id[:12]} plan {p[:12]}: {kept[p].reports} counted, {t.reports} stored{done}"
                 for p, t in wrong.items()
             ]
-        return lines
+        return lines, damaged
     finally:
         await store.close()

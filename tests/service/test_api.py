@@ -353,24 +353,6 @@ def test_operations(store_url: str, campaign: Campaign) -> None:
     on(store_url, work, campaign)
 
 
-def test_the_document_describes_every_route(sqlite_url: str) -> None:
-    async def work(http: httpx.AsyncClient) -> None:
-        described = (await http.get("/openapi.json")).json()["paths"]
-        app: Curator = http.app  # type: ignore[attr-defined]
-        routes = {
-            (r.path, m.lower())
-            for r in app.routes
-            for m in r.methods
-            if r.path.startswith(("/v1", "/healthz", "/readyz", "/metrics", "/openapi"))
-        }  # type: ignore[attr-defined]
-        plain = {(p, m) for p, m in routes if m not in ("head", "options")} | {
-            ("/v1/campaigns/{id}/reports", "post")
-        }
-        assert plain == {(p, m) for p, methods in described.items() for m in methods}
-
-    on(sqlite_url, work)
-
-
 def test_any_page_may_answer_and_nothing_else_is_allowed(sqlite_url: str, campaign: Campaign) -> None:
     async def work(http: httpx.AsyncClient) -> None:
         before = await http.options(

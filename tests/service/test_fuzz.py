@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +144,24 @@ def test_campaigns_that_are_nearly_right(world: Worlds, data: st.DataObject) -> 
     fine(answer)
     if answer.status_code == 200:
         assert json.dumps(made | {"id": world.campaign.id}, sort_keys=True) == before
+
+
+def places(document: Any) -> Iterator[tuple[Any, Any]]:
+    """Every place in a document, as what holds it and its key there; of a list, the first entry only."""
+    for key in [*document] if isinstance(document, dict) else range(min(len(document), 1)):
+        yield document, key
+        if isinstance(document[key], dict | list):
+            yield from places(document[key])
+
+
+@pytest.mark.parametrize("odd", ["\ud800", float("nan"), float("inf"), 10**400], ids=ascii)
+def test_campaigns_with_what_only_python_takes_for_json(world: Worlds, campaign: Campaign, odd: Any) -> None:
+    made = json.loads(campaign.to_json())
+    for holder, key in [*places(made)]:
+        kept, holder[key] = holder[key], odd
+        answer = world.ask("POST", "/v1/campaigns", content=json.dumps(made).encode())
+        assert answer.status_code == 422, (key, answer.text)
+        holder[key] = kept
 
 
 @settings(max_examples=60)

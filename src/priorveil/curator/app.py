@@ -16,7 +16,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute, Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from priorveil.campaigns import Campaign
@@ -24,11 +24,11 @@ from priorveil.curator import pages
 from priorveil.curator.bodies import JSON, PACKED, Receipt, Upload, read_json, read_packed
 from priorveil.curator.exports import PARQUET, parquet
 from priorveil.curator.metrics import exposition
-from priorveil.curator.openapi import document
+from priorveil.curator.openapi import document, methods_at
 from priorveil.curator.problems import HEADERS, Refused, as_problem, json_answer, problem
 from priorveil.curator.readings import METHODS, readings
 from priorveil.curator.service import Live, Service
-from priorveil.curator.store import Store
+from priorveil.curator.store import Damaged, Store
 from priorveil.curator.writer import CAPACITY, Writer
 from priorveil.errors import PriorveilError
 from priorveil.plans import Plan
@@ -83,6 +83,7 @@ class Curator:
                 Exception: _unknown,
             },
         )
+        self._others.router.redirect_slashes = False  # a redirect would repeat the host that was sent
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -249,8 +250,21 @@ class Curator:
 
     async def index(self, request: Request) -> Response:
         """All campaigns, oldest first."""
-        found = [await self._live(campaign) for campaign, _ in await self.service.store.campaign_ids()]
-        return json_answer({"campaigns": [_summary(live) for live in found]})
+        found = [await self._line(*row) for row in await self.service.store.campaign_ids()]
+        return json_answer({"campaigns": found})
+
+    async def _line(self, campaign: str, closed: str | None) -> dict[str, object]:
+        """A line of the index; a campaign that does not load must not hide the others."""
+        try:
+            return _summary(await self._live(campaign))
+        except Damaged as error:
+            return {
+                "id": campaign,
+                "question": str(error),
+                "cohorts": [],
+                "state": "damaged",
+                "closed": closed,
+            }
 
     async def close(self, request: Request) -> Response:
         """Take no more reports."""
@@ -367,7 +381,14 @@ async def _preflight(request: Request) -> Response:
 async def _http_problem(request: Request, error: Exception) -> Response:
     if not isinstance(error, HTTPException):
         raise error
-    return problem(error.status_code, error.detail, error.headers)
+    headers = error.headers if error.status_code != 405 else {"allow": _methods(request)}
+    return problem(error.status_code, error.detail, headers)
+
+
+def _methods(request: Request) -> str:
+    """What may be asked of this address: its methods are spread over several routes."""
+    routes = [route for route in request.app.routes if isinstance(route, Route)]
+    return methods_at(*(r.path for r in routes if r.matches(request.scope)[0] is Match.PARTIAL))
 
 
 async def _known_problem(request: Request, error: Exception) -> Response:

@@ -69,7 +69,7 @@ class Express(Guarded):
 
     def unfinished(self) -> bool:
         """Headers, or the body of an upload on the short way."""
-        return self._in_head or (type(self.cycle) is Exchange and self.cycle.more_body)
+        return super().unfinished() or (type(self.cycle) is Exchange and self.cycle.more_body)
 
     def give_up(self) -> None:
         """End the connection; who was slow with a body is told so."""
@@ -86,6 +86,8 @@ class Express(Guarded):
             return None
         if self.cycle is not None and not self.cycle.response_complete:
             return None  # pipelined
+        if self.flow.write_paused:
+            return None  # does not read its answers: the ordinary way waits for that
         found = _UPLOAD.fullmatch(self.url)
         if not found or (campaign := found[1].decode()) not in self.app.service.live:
             return None

@@ -50,8 +50,13 @@ class Guarded(HttpToolsProtocol):
         super().connection_lost(error)
 
     def unfinished(self) -> bool:
-        """Whether the sender owes us something that this clock is for."""
-        return self._in_head
+        """Whether the sender owes us something that this clock is for.
+
+        That is the rest of the headers, or, once a request is answered and something more has come, which
+        stops the clock of idle connections, the rest of that.
+        """
+        answered = self.cycle is not None and self.cycle.response_complete
+        return self._in_head or (answered and self.timeout_keep_alive_task is None)
 
     def give_up(self) -> None:
         """End the connection."""

@@ -1,45 +1,44 @@
-"""The API as an OpenAPI document: every route in one table, with the schemas of the wire formats."""
+"""The API as an OpenAPI document: every route in one table; the schemas are in `schemas`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
 
-import msgspec
-
-from priorveil.campaigns import ID_BYTES, LARGEST_REPORT
-from priorveil.curator.bodies import JSON, LARGEST_BATCH, PACKED, Answer, Answers, Receipt
+from priorveil.curator.bodies import JSON, PACKED
 from priorveil.curator.exports import PARQUET
 from priorveil.curator.problems import PROBLEM
 from priorveil.curator.readings import METHODS
+from priorveil.curator.schemas import CONTENT_ID, Json, reference, schemas
 
-Json = dict[str, Any]
-_ANY: Json = {"type": "object"}
+_BINARY: Json = {"type": "string", "format": "binary"}
+_HTML = ("text/html", {"type": "string"})
 
 
 @dataclass(frozen=True)
 class Operation:
-    """One route: what it does, who may, what it takes and what it answers."""
+    """One route: what it does, who may, what it takes and what it answers; `any_id`: whatever the id is."""
 
     method: str
     path: str
     name: str
     summary: str
-    answers: dict[int, tuple[str, Json]]
+    answers: dict[int, tuple[str, Json] | None]
     problems: tuple[int, ...] = ()
     curator: bool = False
-    takes: dict[str, Json] | None = None
+    takes: dict[str, Json] = field(default_factory=dict)
     asks: tuple[Json, ...] = ()
+    any_id: bool = False
 
 
-def _reference(name: str) -> Json:
-    return {"$ref": f"#/components/schemas/{name}"}
+def _json(name: str, *statuses: int) -> dict[int, tuple[str, Json] | None]:
+    """An answer in JSON by the name of its schema."""
+    return {status: (JSON, reference(name)) for status in statuses or (200,)}
 
 
 _UPLOADS: dict[str, Json] = {
-    JSON: {"oneOf": [_reference("Answer"), _reference("Answers")]},
-    PACKED: {"type": "string", "format": "binary"},
+    JSON: {"oneOf": [reference("Answer"), reference("Answers")]},
+    PACKED: _BINARY,
 }
 _LEVEL = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1, "default": 0.95}
 _ASKS: tuple[Json, ...] = (
@@ -47,59 +46,88 @@ _ASKS: tuple[Json, ...] = (
     {"name": "level", "in": "query", "schema": _LEVEL},
 )
 _CAMPAIGN = "/v1/campaigns/{id}"
-_OK = {200: ("application/json", _ANY)}
+_KNOWN = (404, 500, 503)  # what may be wrong with a campaign: not there, damaged, out of reach
+_WRITE = (503, 507)
 
 OPERATIONS = (
-    Operation("get", _CAMPAIGN, "campaign", "The campaign: public, the same for ever.", _OK, (404,)),
-    Operation("get", f"{_CAMPAIGN}/status", "status", "Whether it takes reports now.", _OK, (404,)),
+    Operation("get", _CAMPAIGN, "campaign", "The campaign: the same for ever.", _json("Campaign"), _KNOWN),
+    Operation("get", f"{_CAMPAIGN}/status", "status", "Whether it takes reports.", _json("Status"), _KNOWN),
     Operation(
         "post",
         f"{_CAMPAIGN}/reports",
         "upload",
         "Send one or many reports. Answered when they are durable; sending again counts nothing twice.",
-        {200: ("application/json", _reference("Receipt"))},
-        (400, 404, 408, 413, 415, 429, 503, 507),
+        _json("Receipt"),
+        (400, *_KNOWN, 408, 413, 415, 429, 507),
         takes=_UPLOADS,
     ),
-    Operation("get", "/v1/campaigns", "campaigns", "All campaigns.", _OK, curator=True),
+    Operation(
+        "options", f"{_CAMPAIGN}/reports", "preflight", "Any page may send reports.", {204: None}, any_id=True
+    ),
+    Operation("get", "/v1/campaigns", "campaigns", "All of them.", _json("Campaigns"), (503,), curator=True),
     Operation(
         "post",
         "/v1/campaigns",
         "create",
         "Put up a campaign; its certificates are proven again.",
-        {200: ("application/json", _ANY), 201: ("application/json", _ANY)},
-        (400, 408, 413, 422, 503, 507),
+        _json("Created", 200, 201),
+        (400, 408, 413, 422, *_WRITE),
         curator=True,
-        takes={JSON: _ANY},
+        takes={JSON: reference("Campaign")},
     ),
     Operation(
-        "post", f"{_CAMPAIGN}/close", "close", "Take no more reports.", _OK, (404, 503, 507), curator=True
+        "post",
+        f"{_CAMPAIGN}/close",
+        "close",
+        "Take no more reports.",
+        _json("Summary"),
+        (*_KNOWN, 507),
+        curator=True,
     ),
     Operation(
         "get",
         f"{_CAMPAIGN}/estimates",
         "estimates",
         "What the reports say.",
-        _OK,
-        (400, 404, 409),
-        True,
+        _json("Estimates"),
+        (400, *_KNOWN, 409),
+        curator=True,
         asks=_ASKS,
     ),
-    Operation("get", f"{_CAMPAIGN}/counters", "counters", "Reports and refusals.", _OK, (404,), curator=True),
+    Operation(
+        "get",
+        f"{_CAMPAIGN}/counters",
+        "counters",
+        "Reports and refusals.",
+        _json("Counters"),
+        _KNOWN,
+        curator=True,
+    ),
     Operation(
         "get",
         f"{_CAMPAIGN}/reports",
         "export",
         "All reports as a Parquet file.",
-        {200: (PARQUET, {"type": "string", "format": "binary"})},
-        (404,),
+        {200: (PARQUET, _BINARY)},
+        _KNOWN,
         curator=True,
     ),
-    Operation("get", "/healthz", "health", "The process answers.", _OK),
-    Operation("get", "/readyz", "ready", "Reports can be stored.", _OK, (503, 507)),
+    Operation("get", "/healthz", "health", "The process answers.", _json("Health")),
+    Operation("get", "/readyz", "ready", "Reports can be stored.", _json("Health"), _WRITE),
     Operation("get", "/metrics", "metrics", "For Prometheus.", {200: ("text/plain", {"type": "string"})}),
-    Operation("get", "/openapi.json", "openapi", "This document.", _OK),
+    Operation("get", "/openapi.json", "openapi", "This document.", {200: (JSON, {"type": "object"})}),
+    Operation("get", "/", "start", "The first page.", {200: _HTML}),
+    Operation("get", "/dashboard", "dashboard", "The curator's page.", {200: _HTML}),
+    Operation("get", "/answer/{id}", "answer", "The respondent's page.", {200: _HTML}, any_id=True),
+    Operation("get", "/static/{name}", "asset", "What pages load.", {200: ("*/*", _BINARY)}, (404,)),
 )
+_HEADERS = {
+    201: "Location",
+    401: "WWW-Authenticate",
+    429: "Retry-After",
+    503: "Retry-After",
+    507: "Retry-After",
+}
 
 
 @cache
@@ -117,7 +145,7 @@ def document() -> Json:
         },
         "paths": paths,
         "components": {
-            "schemas": _schemas(),
+            "schemas": schemas(),
             "securitySchemes": {"curator": {"type": "http", "scheme": "bearer"}},
         },
     }
@@ -125,23 +153,13 @@ def document() -> Json:
 
 def _described(operation: Operation) -> Json:
     problems = operation.problems + ((401,) if operation.curator else ())
-    answers = {
-        str(s): {"description": "", "content": {kind: {"schema": of}}}
-        for s, (kind, of) in operation.answers.items()
-    }
-    problem = {"description": "A problem document.", "content": {PROBLEM: {"schema": _reference("Problem")}}}
+    answers = {**operation.answers, **dict.fromkeys(problems, (PROBLEM, reference("Problem")))}
     described: Json = {
         "operationId": operation.name,
         "summary": operation.summary,
-        "responses": {**answers, **{str(status): problem for status in sorted(problems)}},
+        "responses": {str(status): _answer(status, answers[status]) for status in sorted(answers)},
     }
-    identity = {
-        "name": "id",
-        "in": "path",
-        "required": True,
-        "schema": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
-    }
-    asks = [*([identity] if "{id}" in operation.path else []), *operation.asks]
+    asks = [*_places(operation), *operation.asks]
     if asks:
         described["parameters"] = asks
     if operation.takes:
@@ -152,19 +170,31 @@ def _described(operation: Operation) -> Json:
     return described
 
 
-def _schemas() -> Json:
-    """The wire formats, with the bounds that types alone do not say."""
-    _, schemas = msgspec.json.schema_components(
-        [Answer, Answers, Receipt], ref_template="#/components/schemas/{name}"
-    )
-    fields = schemas["Answer"]["properties"]
-    fields["id"]["pattern"] = f"^[0-9a-fA-F]{{{2 * ID_BYTES}}}$"
-    fields["plan"]["pattern"] = "^[0-9a-f]{64}$"
-    fields["report"] = {
-        "anyOf": [{"type": "integer", "minimum": 0, "maximum": LARGEST_REPORT - 1}, {"type": "string"}]
-    }
-    schemas["Answers"]["properties"]["reports"]["maxItems"] = LARGEST_BATCH
-    text = {"type": "string"}
-    problem = {"type": text, "title": text, "status": {"type": "integer"}, "detail": text}
-    schemas["Problem"] = {"type": "object", "properties": problem, "required": list(problem)}
-    return dict(schemas)
+def _answer(status: int, content: tuple[str, Json] | None) -> Json:
+    described: Json = {"description": "A problem document." if status >= 400 else "As asked."}
+    if content is not None:
+        described["content"] = {content[0]: {"schema": content[1]}}
+    if status in _HEADERS:
+        described["headers"] = {_HEADERS[status]: {"required": True, "schema": {"type": "string"}}}
+    return described
+
+
+def _places(operation: Operation) -> list[Json]:
+    """What stands in braces in the path."""
+    text = {"type": "string", "minLength": 1}
+    schemas = {"id": text if operation.any_id else CONTENT_ID, "name": text}
+    return [
+        {"name": name, "in": "path", "required": True, "schema": schema}
+        for name, schema in schemas.items()
+        if f"{{{name}}}" in operation.path
+    ]
+
+
+def methods_at(*paths: str) -> str:
+    """The methods of these paths, as an `Allow` header lists them.
+
+    >>> methods_at("/v1/campaigns")
+    'GET, HEAD, POST'
+    """
+    found = {operation.method.upper() for operation in OPERATIONS if operation.path in paths}
+    return ", ".join(sorted(found | {"HEAD"} if "GET" in found else found))

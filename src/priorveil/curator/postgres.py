@@ -44,6 +44,7 @@ from priorveil.curator.store import (
     chunk,
     counted,
     no_cells,
+    read_stored,
 )
 from priorveil.tallies import Tally
 
@@ -293,7 +294,7 @@ class PostgresStore:
     async def campaign(self, campaign: str) -> Stored | None:
         """A campaign by its id."""
         rows = await self._fetch("SELECT document, closed FROM campaigns WHERE id = $1", campaign)
-        return Stored(await asyncio.to_thread(Campaign.from_json, rows[0][0]), rows[0][1]) if rows else None
+        return await asyncio.to_thread(read_stored, campaign, *rows[0]) if rows else None
 
     # -- counters and tokens ---------------------------------------------------------------------------------
 

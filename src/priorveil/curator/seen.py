@@ -117,7 +117,12 @@ class Seen:
         old = self._in_runs(keys)
         recent, items = self._recent, _items(keys)
         once = set(items)
-        if len(once) == len(items) and not old.any() and recent.isdisjoint(items) and pending.isdisjoint(items):
+        if (
+            len(once) == len(items)
+            and not old.any()
+            and recent.isdisjoint(items)
+            and pending.isdisjoint(items)
+        ):
             pending |= once
             return np.ones(len(keys), dtype=bool)
         new = np.zeros(len(keys), dtype=bool)

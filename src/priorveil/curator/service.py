@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import hmac
 import logging
+import re
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -13,10 +14,11 @@ from datetime import UTC, datetime
 
 from priorveil.campaigns import Campaign, State, stamp
 from priorveil.curator.bodies import OUT_OF_RANGE, Receipt, Refusal, Upload
-from priorveil.curator.store import Store, StoreFull, Unavailable, token_digest
+from priorveil.curator.store import Damaged, Store, StoreFull, Unavailable, token_digest
 from priorveil.curator.writer import Writer
 
 _REFRESH = 1.0  # seconds in which a closing by another process is noticed
+_ID = re.compile("[0-9a-f]{64}")
 _log = logging.getLogger(__name__)
 
 
@@ -51,6 +53,7 @@ class Service:
     statuses: Counter[int] = field(default_factory=Counter)
     _unsaved: Counter[tuple[str, str]] = field(default_factory=Counter)
     _loading: dict[str, asyncio.Task[Live | None]] = field(default_factory=dict)
+    _damaged: dict[str, str] = field(default_factory=dict)
     _digests: list[bytes] = field(default_factory=list)
     _refresher: asyncio.Task[None] | None = None
 
@@ -74,8 +77,10 @@ class Service:
 
     async def find(self, campaign: str) -> Live | None:
         """A campaign by its id, from memory or from the store; read once, however many ask."""
-        if campaign in self.live or len(campaign) != 64:
+        if campaign in self.live or not _ID.fullmatch(campaign):  # anything else stays out of queries
             return self.live.get(campaign)
+        if campaign in self._damaged:  # noted once; proving certificates again and again would cost us
+            raise Damaged(campaign, self._damaged[campaign])
         if campaign not in self._loading:
             self._loading[campaign] = asyncio.create_task(self._load(campaign))
         return await asyncio.shield(self._loading[campaign])
@@ -83,6 +88,10 @@ class Service:
     async def _load(self, campaign: str) -> Live | None:
         try:
             stored = await self.store.campaign(campaign)
+        except Damaged as error:
+            self._damaged[campaign] = error.why
+            _log.error("%s", error)
+            raise
         finally:
             del self._loading[campaign]
         if stored is not None:

@@ -35,6 +35,7 @@ from priorveil.curator.store import (
     counted,
     no_cells,
     only,
+    read_stored,
 )
 from priorveil.tallies import Tally
 
@@ -254,7 +255,7 @@ class SqliteStore:
     async def campaign(self, campaign: str) -> Stored | None:
         """A campaign by its id."""
         rows = await self._read("SELECT document, closed FROM campaigns WHERE id = ?", (campaign,))
-        return Stored(await asyncio.to_thread(Campaign.from_json, rows[0][0]), rows[0][1]) if rows else None
+        return await asyncio.to_thread(read_stored, campaign, *rows[0]) if rows else None
 
     # -- counters and tokens ---------------------------------------------------------------------------------
 

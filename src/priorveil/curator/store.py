@@ -33,6 +33,7 @@ class Damaged(PriorveilError):
     def __init__(self, campaign: str, why: str) -> None:
         super().__init__(f"the stored campaign {campaign[:12]} is damaged ({why}): restore it from a backup")
         self.campaign = campaign
+        self.why = why
 
 
 class SchemaTooNew(PriorveilError):

@@ -1,0 +1,144 @@
+"""A disk that fills up for real: answered with 507, nothing acknowledged is lost, and it goes on when there is space.
+
+The store is on a file system of a few megabytes, in memory; only root may mount one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import asyncpg
+import httpx
+import pytest
+from click.testing import CliRunner
+from postgres_server import PostgresServer
+from test_crashes import Server, served
+
+from priorveil.campaigns import ID_BYTES, WORD_BYTES, Campaign
+from priorveil.curator.bodies import PACKED, write_packed
+from priorveil.curator.store import open_store
+from priorveil.serve import recount
+
+BATCH = 5000
+TOKEN = {"authorization": "Bearer secret"}  # of `Server`
+
+
+@contextmanager
+def small_disk(folder: Path, megabytes: int) -> Iterator[Path]:
+    """A file system of this size at the folder."""
+    folder.mkdir()
+    if os.geteuid() != 0:
+        pytest.skip("only root may mount a small file system")
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(folder)], capture_output=True
+    )
+    if mounted.returncode:
+        pytest.skip(f"mounting is not allowed here: {mounted.stderr.decode().strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def left(disk: Path) -> int:
+    return shutil.disk_usage(disk).free
+
+
+class Sender:
+    """Sends batches of reports and remembers what was acknowledged."""
+
+    def __init__(self, server: Server, campaign: Campaign) -> None:
+        self.base = f"http://127.0.0.1:{server.port}"
+        self.campaign, self.plan = campaign, campaign.plan_for(None).id
+        self.acknowledged: set[bytes] = set()
+        self.refused: list[bytes] = []
+
+    def send(self, ids: bytes | None = None, count: int = BATCH) -> httpx.Response:
+        told = ids or os.urandom(ID_BYTES * count)
+        body = write_packed(self.plan, told, bytes(WORD_BYTES * (len(told) // ID_BYTES)))
+        where = f"{self.base}/v1/campaigns/{self.campaign.id}/reports"
+        answer = httpx.post(where, content=body, headers={"content-type": PACKED}, timeout=30)
+        if answer.status_code == 200:
+            self.acknowledged.update(told[i : i + ID_BYTES] for i in range(0, len(told), ID_BYTES))
+        else:
+            self.refused.append(told)
+        return answer
+
+    def counted(self) -> int:
+        where = f"{self.base}/v1/campaigns/{self.campaign.id}/counters"
+        return int(httpx.get(where, headers=TOKEN).json()["reports"]["everyone"])
+
+
+def stored_ids(url: str, campaign: Campaign) -> list[bytes]:
+    async def read() -> list[bytes]:
+        store = open_store(url)
+        await store.open()
+        chunks = [part.ids async for part in store.reports(campaign)]
+        await store.close()
+        return [ids[i : i + ID_BYTES] for ids in chunks for i in range(0, len(ids), ID_BYTES)]
+
+    return asyncio.run(read())
+
+
+def fills_and_recovers(url: str, disk: Path, folder: Path, campaign: Campaign, room: int) -> None:
+    with served(url, folder, campaign) as [server]:
+        sender = Sender(server, campaign)
+        assert sender.send().status_code == 200
+        filler = disk / "filler"
+        filler.write_bytes(bytes(max(left(disk) - room, 0)))
+        answers = [sender.send() for _ in range(100) if not sender.refused]
+        assert len(answers) > 1, "some still fitted"
+        full = answers[-1]
+        assert (full.status_code, full.headers["content-type"]) == (507, "application/problem+json")
+        assert (
+            full.json()["status"] == 507 and "full" in full.json()["detail"] and full.headers["retry-after"]
+        )
+        assert [sender.send().status_code for _ in range(5)] == [507] * 5
+        assert sender.counted() == len(sender.acknowledged), "what was acknowledged can be read all the same"
+        assert httpx.get(f"{sender.base}/healthz").status_code == 200
+        assert server.process.poll() is None
+        filler.unlink()
+        again = [sender.send(ids).status_code for ids in (sender.refused[0], *[None] * 5)]
+        assert again == [200] * 6, "without a restart"
+        known = b"".join(sorted(sender.acknowledged)[:BATCH])
+        assert sender.send(known).status_code == 200, "sending again counts nothing twice"
+        assert sender.counted() == len(sender.acknowledged)
+        server.stop()
+        assert "Traceback" not in server.log.read_text()
+    assert sorted(stored_ids(url, campaign)) == sorted(sender.acknowledged)
+    found = CliRunner().invoke(recount, ["--store", url], standalone_mode=False)
+    assert found.output == "all tallies agree with the reports\n"
+
+
+def test_sqlite_on_a_full_disk(tmp_path: Path, campaign: Campaign) -> None:
+    """Its log of reports and the files of ids compete for what is left."""
+    with small_disk(tmp_path / "small", 24) as disk:
+        fills_and_recovers(str(disk / "reports.db"), disk, tmp_path, campaign, room=6 << 20)
+
+
+def test_postgres_on_a_full_disk(tmp_path: Path, campaign: Campaign) -> None:
+    """The database is in a tablespace on the small disk; its log is elsewhere, as it should be."""
+    server = PostgresServer()
+    try:
+        with small_disk(server.folder / "small", 40) as disk:
+            shutil.chown(disk, "postgres")
+            url = server.url("crowded")
+
+            async def move() -> None:
+                admin = await asyncpg.connect(url.replace("/crowded", "/postgres"))
+                await admin.execute(f"CREATE TABLESPACE small LOCATION '{disk}'")
+                await admin.execute("ALTER DATABASE crowded SET TABLESPACE small")
+                await admin.close()
+
+            asyncio.run(move())
+            fills_and_recovers(url, disk, tmp_path, campaign, room=6 << 20)
+            server.stop()
+            server.start()
+    finally:
+        server.remove()

@@ -1,0 +1,148 @@
+"""Requests made from the OpenAPI document, against a real server: every answer is one that the document allows.
+
+With the token and without, with a campaign that is there and with any id at all. Schemathesis adds cases at the
+edges of every schema ("coverage") to those drawn at random; all of it is the same in every run.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from openapi_spec_validator import validate
+from starlette.routing import Route
+from test_api import reports
+from test_crashes import Server, served
+
+from priorveil.campaigns import Campaign
+from priorveil.curator import create_app
+from priorveil.curator.app import Curator
+from priorveil.curator.openapi import OPERATIONS, document
+from priorveil.curator.sqlite import SqliteStore
+
+TOKEN = {"Authorization": "Bearer secret"}  # of `Server`
+TOLD = ["--header", "Authorization: Bearer secret"]
+CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance"
+CHECKS += ",response_schema_conformance,unsupported_method,allow_header_conformance"
+
+# A plan takes a second to draw.
+CREATE = """
+[[operations]]
+include-operation-id = "create"
+generation.max-examples = 2
+phases.coverage.enabled = false
+"""
+
+
+@pytest.fixture(scope="module")
+def curator(tmp_path_factory: pytest.TempPathFactory, cohorts: Campaign) -> Iterator[Server]:
+    """A server with a campaign of every mechanism and some reports."""
+    folder = tmp_path_factory.mktemp("schema")
+    with served(str(folder / "a.db"), folder, cohorts) as [server]:
+        where = f"http://127.0.0.1:{server.port}/v1/campaigns/{cohorts.id}/reports"
+        sent = [report for cohort in cohorts.cohorts for report in reports(cohorts, 5, cohort)]
+        assert httpx.post(where, json={"reports": sent}).json() == {"accepted": 20, "refused": []}
+        yield server
+        server.stop()
+        assert "Traceback" not in server.log.read_text()
+
+
+def run(
+    server: Server, folder: Path, checks: str, *options: str, settings: str = "", examples: int = 20
+) -> str:
+    """What schemathesis says of the server after asking all that the document allows, and what it does not."""
+    configuration = folder / "schemathesis.toml"
+    configuration.write_text(f"{settings}\n{CREATE}")
+    where = f"http://127.0.0.1:{server.port}/openapi.json"
+    command = [
+        "schemathesis.cli",
+        "--config-file",
+        str(configuration),
+        "run",
+        where,
+        "--seed",
+        "1",
+        "--no-color",
+    ]
+    bounds = [
+        "--phases",
+        "coverage,fuzzing",
+        "--max-examples",
+        str(examples),
+        "--generation-database",
+        "none",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", *command, *bounds, "--checks", checks, *options],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
+    return done.stdout
+
+
+def test_the_document_is_openapi() -> None:
+    validate(document())
+
+
+def test_the_document_describes_every_route_and_nothing_else(tmp_path: Path) -> None:
+    app = create_app(SqliteStore(tmp_path / "a.db"))
+    assert isinstance(app, Curator)
+    routes = {(r.path, m.lower()) for r in app.routes if isinstance(r, Route) for m in r.methods or ()}
+    taken = {("/v1/campaigns/{id}/reports", "post")}  # answered before the routes are asked
+    heads = {(path, method) for path, method in routes if method == "head"}
+    assert routes - heads | taken == {(p, m) for p, methods in document()["paths"].items() for m in methods}
+
+
+WITH_TESTS_OF_THEIR_OWN = ("create", "close", "upload")
+
+
+def test_any_request(curator: Server, tmp_path: Path) -> None:
+    """With the token; ids are drawn, or learnt from the list of campaigns."""
+    checks = f"{CHECKS},negative_data_rejection,positive_data_acceptance,ignored_auth"
+    others = [word for name in WITH_TESTS_OF_THEIR_OWN for word in ("--exclude-operation-id", name)]
+    said = run(curator, tmp_path, checks, *others, *TOLD)
+    preflight = 1  # a method that schemathesis only asks for where there should be none
+    assert f"Tested: {len(OPERATIONS) - len(WITH_TESTS_OF_THEIR_OWN) - preflight}" in said
+
+
+def test_closing_what_is_not_there(curator: Server, tmp_path: Path) -> None:
+    checks = f"{CHECKS},negative_data_rejection,positive_data_acceptance,ignored_auth"
+    run(curator, tmp_path, checks, "--include-operation-id", "close", *TOLD)
+
+
+def test_any_campaign(curator: Server, tmp_path: Path) -> None:
+    """A certificate cannot be drawn: all are refused, those of the right form as well."""
+    checks = f"{CHECKS},negative_data_rejection,ignored_auth"
+    run(curator, tmp_path, checks, "--include-operation-id", "create", *TOLD)
+
+
+def test_any_request_about_a_campaign_that_is_there(
+    curator: Server, tmp_path: Path, cohorts: Campaign
+) -> None:
+    """With the token. Wrong reports in a batch are not a wrong request: it is answered, and they are listed."""
+    known = f'[parameters]\n"path.id" = "{cohorts.id}"'
+    only = ["--include-path-regex", "{id}", "--exclude-operation-id", "close"]
+    said = run(curator, tmp_path, f"{CHECKS},ignored_auth", *only, *TOLD, settings=known)
+    assert "404" not in said, "the campaign was found"
+
+
+def test_any_request_without_the_token(curator: Server, tmp_path: Path, cohorts: Campaign) -> None:
+    """The curator's operations are refused: nothing is put up, nothing closed."""
+    known = f'[parameters]\n"path.id" = "{cohorts.id}"'
+    run(curator, tmp_path, CHECKS, settings=known, examples=5)
+    listed = httpx.get(f"http://127.0.0.1:{curator.port}/v1/campaigns", headers=TOKEN).json()["campaigns"]
+    assert [(c["id"], c["state"]) for c in listed] == [(cohorts.id, "open")]
+
+
+@pytest.mark.parametrize("level", ["0.9999999999999999", "5e-324", "0.5"])
+def test_levels_at_the_edge(curator: Server, cohorts: Campaign, level: str) -> None:
+    where = f"http://127.0.0.1:{curator.port}/v1/campaigns/{cohorts.id}/estimates"
+    answer = httpx.get(where, params={"level": level, "method": "mmse"}, headers=TOKEN)
+    assert answer.status_code == 200 and answer.json()["level"] == float(level)
