@@ -4,9 +4,11 @@ Every measurement is a process of its own with one thread, on the same machine i
 seconds of processor time: read the ratios. The peers live in an environment of their own in the user's
 cache, made at the first run; their code is imported, nothing more. They get fewer reports where a million
 would take too long: rates are per report, and N is in the table. The first call (imports, compiling,
-warming up) is timed apart. Memory is the peak of the process less what it had before the reports, per
-report. The error is the root mean square error of a count over the root of N; multi-freq-ldpy clips and
-rescales its estimates, which lowers it.
+warming up) is timed apart. Memory is the most that is allocated at a time, reports included, per report (for
+the peers the peak of the process less what it had before); what the curator takes beside the reports is
+measured apart, with N and with N / 4 of them. The error is the root mean square error of a count over the root
+of N; multi-freq-ldpy clips and rescales its estimates, which lowers it. What the curators do, and that not all
+do the same, is said in `_runners.py`.
 
     python benchmarks/run.py            everything, a few minutes
     python benchmarks/run.py --quick    fewer reports, for a first look
@@ -23,176 +25,23 @@ import resource
 import subprocess
 import sys
 import time
+import tracemalloc
 import venv
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-EPSILON = 1.0
+from _runners import EPSILON, FOREIGN, RUNNERS, Runner, taking_part
+
 SIZES = (83, 1_024)
 REPORTS = 1_000_000
 PEERS = ("multi-freq-ldpy", "pure-ldp", "xxhash<4", "scikit-learn", "statsmodels")
 PATIENCE = 4.0  # seconds that a peer may take for one measurement
 ARC_SIZE, ARC_REPORTS = 1_296, 10_000_000
 PEOPLE = 100_000  # with a prior each
-
-
-class Runner(NamedTuple):
-    """A library at work on one mechanism: values to reports, and reports to a histogram."""
-
-    client: Callable[[np.ndarray], Any]
-    curator: Callable[[Any], np.ndarray]
-
-
-# -- priorveil -----------------------------------------------------------------------------------------------
-
-
-def priorveil(mechanism: str, d: int, seeded: bool) -> Runner:
-    from fractions import Fraction
-
-    import priorveil as pv
-    from priorveil.mechanisms.local_hash import LocalHash
-    from priorveil.mechanisms.randomness import as_source
-
-    source = as_source(np.random.default_rng(1) if seeded else None)
-    ratio = Fraction(math.exp(EPSILON))
-    if mechanism == "OUE":
-        even_prior = pv.Prior.uniform(d)
-        unary = pv.design(even_prior, EPSILON, pv.Histogram(), notion=pv.LDP(), method="unary").mechanism
-        even = np.full(d, 1 / d)
-        return Runner(
-            lambda x: unary.sample(x, source),
-            lambda r: unary.answer("unbiased", unary.accumulate(r), even, None, False).mean,
-        )
-    if mechanism == "OLH":
-        hashed = LocalHash.at_ratio(d, round(math.exp(EPSILON)) + 1, ratio)
-        return Runner(lambda x: hashed.sample(x, source), lambda r: hashed.unbiased_sum(hashed.accumulate(r)))
-    table = LocalHash.at_ratio(d, d, ratio).channel
-    keep, other = table.matrix[0, 0], table.matrix[0, 1]
-    return Runner(
-        lambda x: table.sample(x, source), lambda r: (table.accumulate(r) - len(r) * other) / (keep - other)
-    )
-
-
-# -- plain numpy ---------------------------------------------------------------------------------------------
-
-
-def plain_numpy(mechanism: str, d: int) -> Runner:
-    rng, e = np.random.default_rng(1), math.exp(EPSILON)
-    return {"GRR": _numpy_grr, "OUE": _numpy_oue, "OLH": _numpy_olh}[mechanism](rng, d, e)
-
-
-def _parts(n: int, d: int) -> Iterator[slice]:
-    step = max(1, (1 << 17) // d)  # what fits the cache
-    return (slice(i, min(i + step, n)) for i in range(0, n, step))
-
-
-def _numpy_grr(rng: np.random.Generator, d: int, e: float) -> Runner:
-    keep, other = e / (e + d - 1), 1 / (e + d - 1)
-
-    def client(x: np.ndarray) -> np.ndarray:
-        lie = (x + rng.integers(1, d, len(x))) % d
-        return np.where(rng.random(len(x)) < keep, x, lie)
-
-    return Runner(client, lambda r: (np.bincount(r, minlength=d) - len(r) * other) / (keep - other))
-
-
-def _numpy_oue(rng: np.random.Generator, d: int, e: float) -> Runner:
-    noise = np.float32(1 / (e + 1))
-
-    def client(x: np.ndarray) -> np.ndarray:
-        packed = np.empty((len(x), -(-d // 8)), dtype=np.uint8)
-        for part in _parts(len(x), d):
-            mine = x[part]
-            bits = rng.random((len(mine), d), dtype=np.float32) < noise
-            bits[np.arange(len(mine)), mine] = rng.random(len(mine)) < 0.5
-            packed[part] = np.packbits(bits, axis=1)
-        return packed
-
-    def curator(r: np.ndarray) -> np.ndarray:
-        ones = np.zeros(d)
-        for part in _parts(len(r), d):
-            ones += np.unpackbits(r[part], axis=1, count=d).sum(axis=0, dtype=np.int64)
-        return (ones - len(r) * float(noise)) / (0.5 - float(noise))
-
-    return Runner(client, curator)
-
-
-def _numpy_olh(rng: np.random.Generator, d: int, e: float) -> Runner:
-    bins = round(e) + 1
-    keep, half, golden = e / (e + bins - 1), np.uint64(32), np.uint64(0x9E3779B97F4A7C15)
-
-    def hashed(seeds: np.ndarray, values: np.ndarray) -> np.ndarray:
-        places = seeds * values + ((seeds >> half) ^ seeds) * golden
-        return ((places >> half) * np.uint64(bins)) >> half
-
-    def client(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        seeds = rng.integers(0, 2**64, len(x), dtype=np.uint64)
-        own = hashed(seeds, x.astype(np.uint64))
-        lie = (own + rng.integers(1, bins, len(x), dtype=np.uint64)) % np.uint64(bins)
-        return seeds, np.where(rng.random(len(x)) < keep, own, lie)
-
-    def curator(r: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-        seeds, told = r
-        support, values = np.zeros(d), np.arange(d, dtype=np.uint64)
-        for part in _parts(len(seeds), d):
-            support += (hashed(seeds[part, None], values) == told[part, None]).sum(axis=0)
-        return (support - len(seeds) / bins) / (keep - 1 / bins)
-
-    return Runner(client, curator)
-
-
-# -- the peers -----------------------------------------------------------------------------------------------
-
-
-def multi_freq_ldpy(mechanism: str, d: int) -> Runner:
-    from multi_freq_ldpy.pure_frequency_oracles import GRR, LH, UE
-
-    if mechanism == "GRR":
-        return Runner(
-            lambda x: np.array([GRR.GRR_Client(v, d, EPSILON) for v in x]),
-            lambda r: GRR.GRR_Aggregator_MI(r, d, EPSILON) * len(r),
-        )
-    if mechanism == "OUE":
-        return Runner(
-            lambda x: np.array([UE.UE_Client(v, d, EPSILON, True) for v in x]),
-            lambda r: UE.UE_Aggregator_MI(r, EPSILON, True) * len(r),
-        )
-    return Runner(
-        lambda x: [LH.LH_Client(v, d, EPSILON, True) for v in x],
-        lambda r: LH.LH_Aggregator_MI(r, d, EPSILON, True) * len(r),
-    )
-
-
-def pure_ldp(mechanism: str, d: int) -> Runner:
-    from pure_ldp.frequency_oracles import direct_encoding, local_hashing, unary_encoding
-
-    make_client, make_server, options = {
-        "GRR": (direct_encoding.DEClient, direct_encoding.DEServer, {}),
-        "OUE": (unary_encoding.UEClient, unary_encoding.UEServer, {"use_oue": True}),
-        "OLH": (local_hashing.LHClient, local_hashing.LHServer, {"use_olh": True}),
-    }[mechanism]
-    client = make_client(EPSILON, d, **options)
-
-    def curator(reports: list[Any]) -> np.ndarray:
-        server = make_server(EPSILON, d, **options)
-        for report in reports:
-            server.aggregate(report)
-        return np.array([server.estimate(v + 1, suppress_warnings=True) for v in range(d)])
-
-    return Runner(lambda x: [client.privatise(int(v) + 1) for v in x], curator)
-
-
-RUNNERS: dict[str, Callable[[str, int], Runner]] = {
-    "priorveil": lambda mechanism, d: priorveil(mechanism, d, seeded=False),
-    "priorveil, seeded": lambda mechanism, d: priorveil(mechanism, d, seeded=True),
-    "numpy": plain_numpy,
-    "multi-freq-ldpy": multi_freq_ldpy,
-    "pure-LDP": pure_ldp,
-}
-FOREIGN = ("multi-freq-ldpy", "pure-LDP")
+LOOPED = 200  # of them, one after another
 
 
 # -- one measurement, in a process of its own ----------------------------------------------------------------
@@ -226,14 +75,38 @@ def measure(library: str, mechanism: str, d: int, reports: int) -> dict[str, flo
         best_curator = min(best_curator, seconds)
         del told
     truth = np.bincount(people, minlength=d)
+    if library in FOREIGN:
+        memory, growth = peak() - before, math.nan
+    else:
+        memory, growth = (
+            most_allocated(lambda x: runner.curator(runner.client(x)), people),
+            _growth(runner, people),
+        )
     return {
         "client": len(people) / best_client,
         "curator": len(people) / best_curator,
         "first": first,
-        "memory": (peak() - before) / len(people),
+        "memory": memory / len(people),
+        "growth": growth,
         "reports": len(people),
         "error": float(np.sqrt(np.mean((found - truth) ** 2) / len(people))),
     }
+
+
+def _growth(runner: Runner, people: np.ndarray) -> float:
+    """Bytes that the curator takes beside the reports for each further one: from N / 4 to N of them."""
+    many, few = (runner.client(people[:n]) for n in (len(people), len(people) // 4))
+    more = most_allocated(runner.curator, many) - most_allocated(runner.curator, few)
+    return more / (len(people) - len(people) // 4)
+
+
+def most_allocated(work: Callable[[Any], Any], argument: Any) -> int:
+    """The most bytes that were allocated at a time."""
+    tracemalloc.start()
+    work(argument)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return most
 
 
 def _affordable(runner: Runner, warm: np.ndarray, reports: int) -> int:
@@ -257,23 +130,36 @@ def measure_arc(reports: int) -> dict[str, float]:
     return {"client": reports / client, "decode": decode, "sort": sort, "reports": reports}
 
 
-def measure_cohorts(people: int) -> dict[str, float]:
+def measure_cohorts(people: int, size: int) -> dict[str, float]:
+    """Seconds for all people at once, and for a person where each has a plan of their own, in a loop."""
     import priorveil as pv
-    from priorveil.cohorts import Cohorts
+    from priorveil.cohorts import Cohorts, estimate_together
 
     rng = np.random.default_rng(0)
-    P = rng.dirichlet(np.ones(5), people) + 1e-6
+    P = rng.dirichlet(np.ones(size), people) + 1e-6
     P, epsilons = P / P.sum(axis=1, keepdims=True), rng.uniform(0.5, 3.0, people)
+    values, query = rng.integers(0, size, people), pv.Histogram()
     Cohorts(P[:100], epsilons[:100])
-    found: dict[str, float] = {"reports": people}
-    for name, query in (("histogram", pv.Histogram()), ("sum", pv.Sum([0, 1, 2, 5, 9]))):
-        found[name], crowd = timed(lambda q: Cohorts(P, epsilons, q), query)
-    found["client"], told = timed(crowd.privatize, rng.integers(0, 5, people))
+    found: dict[str, float] = {"people": people, "size": size}
+    found["design"], crowd = timed(lambda q: Cohorts(P, epsilons, q), query)
+    found["client"], told = timed(crowd.privatize, values)
     found["curator"], _ = timed(crowd.estimate, told)
+    few = range(LOOPED)
+    seconds, plans = timed(
+        lambda q: [pv.design(pv.Prior(P[i]), float(epsilons[i]), q, method="arc") for i in few], query
+    )
+    found["design loop"] = seconds / LOOPED
+    seconds, reports = timed(lambda v: [plans[i].privatize(int(v[i])) for i in few], values)
+    found["client loop"] = seconds / LOOPED
+    named = {str(i): plans[i] for i in few}
+    seconds, _ = timed(
+        lambda told: estimate_together(named, {str(i): plans[i].tally([told[i]]) for i in few}), reports
+    )
+    found["curator loop"] = seconds / LOOPED
     return found
 
 
-SPECIAL = {"arc": measure_arc, "cohorts": measure_cohorts}
+SPECIAL: dict[str, Callable[..., dict[str, float]]] = {"arc": measure_arc, "cohorts": measure_cohorts}
 
 
 # -- all of them ---------------------------------------------------------------------------------------------
@@ -284,14 +170,20 @@ def peers_python() -> Path | None:
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "priorveil-bench" / "peers"
     python = cache / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     ready = cache / ".ready"
-    if ready.exists():
+    if ready.exists() and python.exists():
         return python
     print(f"installing {', '.join(PEERS)} in {cache}", file=sys.stderr)
     try:
-        venv.create(cache, with_pip=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", *PEERS], check=True)
+        venv.create(cache, with_pip=True, clear=True)
+        install = [str(python), "-m", "pip", "install", "--quiet", "--retries", "1", *PEERS]
+        subprocess.run(install, check=True, capture_output=True, text=True)
     except (OSError, subprocess.CalledProcessError) as error:
-        print(f"the peers cannot be installed, so they are left out: {error}", file=sys.stderr)
+        told = (getattr(error, "stderr", None) or str(error)).strip().splitlines()
+        reason = next((line for line in told if line.startswith("ERROR")), told[-1])
+        print(
+            f"the peers cannot be installed, so they are left out (is there a network?): {reason}",
+            file=sys.stderr,
+        )
         return None
     ready.touch()
     return python
@@ -316,7 +208,7 @@ def short(number: float) -> str:
     return f"{max(number, 0):.3g}"
 
 
-def print_table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+def print_table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     print("| " + " | ".join(header) + " |")
     print("|" + "|".join("---" if i == 0 else "---:" for i in range(len(header))) + "|")
     for row in rows:
@@ -326,7 +218,7 @@ def print_table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
 
 def compare(mechanism: str, d: int, reports: int, peers: Path | None) -> dict[str, dict[str, float]]:
     """One mechanism at one size, by everyone; printed, with ratios to priorveil on system randomness."""
-    pythons = {name: peers if name in FOREIGN else sys.executable for name in RUNNERS}
+    pythons = {name: peers if name in FOREIGN else sys.executable for name in taking_part(mechanism)}
     found = {name: in_process(p, name, mechanism, d, reports) for name, p in pythons.items() if p is not None}
     ours = found["priorveil"]
     print(f"### {mechanism}, d = {d:,}\n")
@@ -372,7 +264,8 @@ AIMS = (
     Aim("table client, both seeded", "GRR", "client", "priorveil, seeded", "numpy", 1),
     Aim("table curator", "GRR", "curator", "priorveil", "numpy", 1),
     Aim("unary client", "OUE", "client", "priorveil", "numpy", 5),
-    Aim("unary curator, which scores reports too", "OUE", "curator", "priorveil", "numpy", 5),
+    Aim("unary curator, scores too", "OUE", "curator", "priorveil", "numpy", 5),
+    Aim("unary curator, scores too, Zipf prior", "OUE", "curator", "priorveil, Zipf prior", "numpy", 1),
     Aim("hash client, both seeded", "OLH", "client", "priorveil, seeded", "numpy", 1),
     Aim("hash decoding", "OLH", "curator", "priorveil", "numpy", 5),
 )
@@ -392,6 +285,11 @@ def print_aims(found: dict[tuple[str, int], dict[str, dict[str, float]]], arc: d
     ratio = arc["decode"] / arc["sort"]
     work = f"time of decoding {arc['reports']:,} arcs, to that of sorting them"
     rows.append((work, "at most 2 x", times(ratio), _verdict(ratio <= 2)))
+    growth = max(
+        m["growth"] for at in found.values() for name, m in at.items() if name.startswith("priorveil")
+    )
+    work = "bytes that a curator takes beside the reports for each further one, the worst of all above"
+    rows.append((work, "at most 1", f"{growth:.1g}", _verdict(growth <= 1)))
     print_table(("", "aim", "here", ""), rows)
 
 
@@ -424,17 +322,25 @@ def main() -> None:
             ("np.sort", f"{arc['sort']:.2f}", short(arc_reports / arc["sort"])),
         ],
     )
-    print_cohorts(in_process(sys.executable, "cohorts", PEOPLE))
+    for people, size in ((PEOPLE, 5), (PEOPLE // 10, 83)):
+        print_cohorts(in_process(sys.executable, "cohorts", people // 10 if chosen.quick else people, size))
     print_aims(found, arc)
 
 
 def print_cohorts(found: dict[str, float]) -> None:
-    people = int(found["reports"])
-    print(f"### A prior and an epsilon for each of {people:,} people, five values\n")
-    names = {"histogram": "design and certify for a histogram", "sum": "the same for a sum"}
-    names |= {"client": "privatise", "curator": "estimate"}
-    rows = [(words, f"{found[key]:.2f}", short(people / found[key])) for key, words in names.items()]
-    print_table(("", "seconds", "people/s"), rows)
+    people = int(found["people"])
+    print(f"### A prior and an epsilon for each of {people:,} people, {int(found['size'])} values\n")
+    names = {"design": "design and certify for a histogram", "client": "privatise", "curator": "estimate"}
+    rows = [
+        (
+            words,
+            f"{found[key]:.2f}",
+            short(people / found[key]),
+            times(found[f"{key} loop"] * people / found[key]),
+        )
+        for key, words in names.items()
+    ]
+    print_table(("", "seconds", "people/s", "to a loop over plans"), rows)
 
 
 if __name__ == "__main__":

@@ -25,9 +25,11 @@ from priorveil.errors import ForeignReport, Infeasible, InvalidInput, OutsideDom
 from priorveil.mechanisms import arc_cells, arc_line
 from priorveil.mechanisms.arc import Arc
 from priorveil.mechanisms.arc_bounds import arc_lifts, fit_line, line_edges
-from priorveil.mechanisms.arc_cells import (
-    LIMB,
-    ArcCells,
+from priorveil.mechanisms.arc_cells import LIMB, ArcCells, tally_arc
+from priorveil.mechanisms.arc_exposed import exposed_matrix, exposed_reports
+from priorveil.mechanisms.arc_line import ArcLine, sample_arc
+from priorveil.mechanisms.arc_pool import ArcPool
+from priorveil.mechanisms.arc_reading import (
     column_law,
     column_matrix,
     likelihood_sums,
@@ -36,11 +38,7 @@ from priorveil.mechanisms.arc_cells import (
     posterior_variances,
     report_likelihood,
     sum_variance,
-    tally_arc,
 )
-from priorveil.mechanisms.arc_exposed import exposed_matrix, exposed_reports
-from priorveil.mechanisms.arc_line import ArcLine, sample_arc
-from priorveil.mechanisms.arc_pool import ArcPool
 from priorveil.mechanisms.randomness import BytesSource, GeneratorSource
 from priorveil.notions import leakage
 from priorveil.priors import Prior, Secret

@@ -13,6 +13,8 @@ import priorveil as pv
 from priorveil.certify import exp_above, exp_below
 from priorveil.designs.information import free_bound
 from priorveil.errors import Infeasible, InvalidInput, PriorveilError, TooLarge
+from priorveil.estimates import mle_moments, posterior_moments, unbiased_moments
+from priorveil.likelihoods import Cells
 from priorveil.mechanisms import Arc, ArcPool
 from priorveil.mechanisms.arc_orders import (
     add_pairs,
@@ -22,6 +24,7 @@ from priorveil.mechanisms.arc_orders import (
     prime_above,
     spread_orders,
 )
+from priorveil.mechanisms.arc_reading import column_matrix
 from priorveil.mechanisms.randomness import BytesSource, GeneratorSource
 from priorveil.queries import variance
 
@@ -272,9 +275,6 @@ def test_large_domains_are_learnt_near_the_bound() -> None:
     assert found.efficiency >= 0.9
     m = found.mechanism
     assert isinstance(m, ArcPool)
-    tally = m.accumulate(m.sample(np.arange(400), GeneratorSource(np.random.default_rng(0))))
-    with pytest.raises(TooLarge, match="unbiased"):
-        m.answer("mle", tally, prior.probabilities, None, True)
 
 
 def test_uniform_domains_too() -> None:
@@ -314,7 +314,34 @@ def test_auto_learns_large_domains_with_a_pool() -> None:
     assert found.efficiency >= 0.95
 
 
-def test_everybodys_own_weight_is_refused() -> None:
-    m = pool()
-    with pytest.raises(InvalidInput, match="weights"):
-        m.weighted(np.array([0]), np.ones(1), np.ones(1))
+@pytest.mark.parametrize(("size", "epsilon"), [(12, 2.5), (16, 1.0), (20, 4.0), (5, 0.5)])
+def test_circles_read_together_are_the_channels_of_the_arcs(size: int, epsilon: float) -> None:
+    m, rng = pool(size, epsilon), np.random.default_rng(1)
+    Q = np.hstack([column_matrix(cells) for cells in m.circles.circles]) / len(m.lines)
+    p, w = rng.dirichlet(np.ones(size)), rng.normal(size=Q.shape[1])
+    assert np.hstack([block for _, block in m.circles.blocks()]) == pytest.approx(Q, abs=1e-15)
+    assert [part.stop for part, _ in m.circles.blocks()] == m.bases[1][1:].tolist()
+    assert m.circles.law(p) == pytest.approx(p @ Q, abs=1e-15)
+    assert m.circles.mean(w) == pytest.approx(Q @ w, abs=1e-13)
+
+
+def test_a_channel_too_large_to_write_out_is_read_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    m, P = pool(12, 2.5), pv.Prior.zipf(12).probabilities
+    _, tally = told(m, np.full(12, 1 / 12), 20_000, 3)
+    whole = Cells(tally[0].astype(float), m.matrix)
+    del m.__dict__["matrix"]
+    monkeypatch.setattr("priorveil.mechanisms.arc_pool._MOST_ENTRIES", 1)
+    monkeypatch.setattr("priorveil.mechanisms.arc_pool.SMALL", 0)
+    with pytest.raises(TooLarge, match="blocks"):
+        _ = m.matrix
+    flat = np.full(12, 1 / 12)
+    for found, right in (
+        (m.answer("mle", tally, P, None, True), mle_moments(whole, P, None, True)),
+        (m.answer("score", tally, flat, None, False), unbiased_moments(whole, flat, None, False)),
+        (m.answer("mmse", tally, flat, None, False), posterior_moments(whole, flat)),
+    ):
+        assert found.mean == pytest.approx(right.mean, rel=1e-6)
+        assert found.variance == pytest.approx(right.variance, rel=1e-6)
+    monkeypatch.setattr("priorveil.mechanisms.arc_pool._MOST_WORK", 1)
+    with pytest.raises(TooLarge, match="unbiased"):
+        m.answer("mle", tally, P, None, True)

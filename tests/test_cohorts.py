@@ -181,6 +181,23 @@ def test_weights_and_offsets_are_read_as_a_plan_reads_them() -> None:
     assert ours.std_error == pytest.approx(plans.std_error, rel=1e-6)
 
 
+def test_weighted_people_are_read_alike_by_rows_and_by_plans() -> None:
+    """Two rows on circles: a crowd reads its reports as the rows' own plans do, weights and all."""
+    rng = np.random.default_rng(4)
+    made = Cohorts([[0.3, 0.2, 0.2, 0.2, 0.1], [0.1, 0.15, 0.2, 0.25, 0.3]], [0.5, 0.8])
+    rows, c = rng.integers(0, 2, 600), rng.uniform(0.5, 2.0, 600)
+    reports = made.privatize(rng.integers(0, 5, 600), rng, rows)
+    whole = made.estimate(reports, rows, weights=c)
+    plans = {str(row): made.plan(row) for row in range(2)}
+    tallies = {n: plan.tally(reports[rows == int(n)], weights=c[rows == int(n)]) for n, plan in plans.items()}
+    together = estimate_together(plans, tallies)
+    assert together.values == pytest.approx(whole.values)
+    assert together.std_error == pytest.approx(whole.std_error, rel=0.02)  # plans take cells as a whole
+    assert whole.values.sum() == pytest.approx(c.sum()) == whole.total == pytest.approx(together.total)
+    assert whole.proportions.sum() == pytest.approx(1)
+    assert whole.assumes == together.assumes and "every weight" in whole.assumes
+
+
 def test_estimate_together_refuses_what_does_not_belong_together() -> None:
     one = pv.design([0.3, 0.7], 1.0, pv.Histogram())
     other = pv.design([0.3, 0.3, 0.4], 1.0, pv.Histogram())
@@ -209,7 +226,9 @@ def test_estimate_together_refuses_what_does_not_belong_together() -> None:
         (OutsideDomain, lambda: Cohorts([[0.5, 0.5]], 1.0).privatize([2])),
         (ForeignReport, lambda: Cohorts([[0.5, 0.5]], 1.0).estimate([2])),
         (InvalidInput, lambda: Cohorts([[0.5, 0.5]], 1.0).estimate([0.5])),
-        (InvalidInput, lambda: Cohorts([[0.5, 0.5]], 1.0).estimate([0], weights=[2.0])),
+        (InvalidInput, lambda: Cohorts([[0.5, 0.5]], 1.0).estimate([0], offsets=[2.0])),
+        (InvalidInput, lambda: Cohorts([[0.5, 0.5]], 1.0).estimate([0], weights=[np.nan])),
+        (InvalidInput, lambda: Cohorts([[0.5, 0.5]], 1.0).estimate([0], weights=["heavy"])),
         (InvalidInput, lambda: Cohorts([[0.5, 0.5]], 1.0, pv.Sum([0, 1])).estimate([0], weights=[1, 2])),
     ],
 )

@@ -15,7 +15,7 @@ from priorveil import LIP
 from priorveil.certify import TOTAL, within
 from priorveil.designs.encodings import best_unary, best_unary_at, unary_odds, unary_on_curve
 from priorveil.errors import ForeignReport, Infeasible, InvalidInput, TooLarge
-from priorveil.mechanisms import kernels
+from priorveil.mechanisms import kernels, unary_counting
 from priorveil.mechanisms.randomness import BytesSource, GeneratorSource, SystemSource
 from priorveil.mechanisms.unary import Unary, noise_words, smallest_mass, unary_lifts
 from priorveil.mechanisms.unary_law import (
@@ -37,8 +37,8 @@ SMALL = Unary(np.array([5, 2, 9]), noise=3, noise_bits=3, drop=TOTAL // 5)
 SIZES = (2, 63, 64, 65, 83, 200)
 
 
-def mechanism(size: int) -> Unary:
-    masses = np.random.default_rng(size).integers(1, 1 << 40, size)
+def mechanism(size: int, even: bool = False) -> Unary:
+    masses = np.full(size, 12_345) if even else np.random.default_rng(size).integers(1, 1 << 40, size)
     return Unary(masses, noise=5, noise_bits=5, drop=TOTAL // 3)
 
 
@@ -101,9 +101,10 @@ def test_extremes_are_those_of_the_whole_channel() -> None:
 
 
 @needs_numba
+@pytest.mark.parametrize("even", [False, True], ids=["uneven", "even"])
 @pytest.mark.parametrize("size", SIZES)
-def test_compiled_and_numpy_agree_bit_for_bit(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    unary, rng = mechanism(size), np.random.default_rng(9)
+def test_compiled_and_numpy_agree_bit_for_bit(size: int, even: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    unary, rng = mechanism(size, even), np.random.default_rng(9)
     codes, data = rng.integers(0, size, 3000), rng.bytes(8 * 3000 * unary.draws_per_report)
     monkeypatch.setattr(kernels, "ENOUGH_WORK", 0)
     reports = unary.sample(codes, BytesSource(data))
@@ -111,6 +112,24 @@ def test_compiled_and_numpy_agree_bit_for_bit(size: int, monkeypatch: pytest.Mon
     monkeypatch.setattr(kernels, "ENOUGH_WORK", 1 << 60)
     np.testing.assert_array_equal(reports, unary.sample(codes, BytesSource(data)))
     np.testing.assert_array_equal(counts, unary.accumulate(reports))
+
+
+@pytest.mark.parametrize("even", [False, True], ids=["uneven", "even"])
+@pytest.mark.parametrize("size", [30, 83, 130])
+def test_counts_and_scores_are_those_of_the_definition(
+    size: int, even: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Written out bit by bit; the compiled loops where there are any, and blocks that end anywhere."""
+    unary, rng = mechanism(size, even), np.random.default_rng(19)
+    reports = unary.sample(rng.integers(0, size, 1000), GeneratorSource(rng))
+    bits = unary.bits(reports).astype(np.int64)
+    slope = float((unary.odds - 1) / int(unary.masses.sum()))
+    scores = np.rint(unary_counting.SCORE / (1 + slope * (bits @ unary.masses))).astype(np.int64)
+    monkeypatch.setattr(kernels, "ENOUGH_WORK", 0)
+    monkeypatch.setattr(unary_counting, "_CLOSE_WORDS", 100)
+    monkeypatch.setattr(unary_counting, "_MOST_SHARED", 333)
+    expected = [1000, scores.sum(), *bits.sum(axis=0), *(scores @ bits)]
+    np.testing.assert_array_equal(unary.accumulate(reports), expected)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -152,8 +171,7 @@ def test_tallies_say_what_the_reports_say() -> None:
     np.testing.assert_allclose(joint, posterior.sum(axis=0), rtol=1e-6)
     values = np.arange(83.0)
     weights = np.random.default_rng(13).normal(size=2000)
-    weighted = unary.weighted(reports, weights, np.zeros(2000))
-    answer = unary.weighted_answer(weighted, P, values).mean[0]
+    answer = unary.answer("mmse", unary.weigh(reports, weights), P, values, False).mean[0]
     assert answer == pytest.approx(weights @ posterior @ values, rel=1e-6)
 
 
@@ -190,10 +208,8 @@ def test_what_is_refused() -> None:
         Unary(np.array([1, 1]), noise=3, noise_bits=2, drop=TOTAL - 1)
     with pytest.raises(InvalidInput):
         Unary(np.array([1, 0]), noise=1, noise_bits=2, drop=1)
-    with pytest.raises(InvalidInput):
-        unary.weighted_answer(
-            unary.weighted(beyond[:1], np.ones(1), np.zeros(1)), np.full(70, 1 / 70), np.ones(70)
-        )
+    with pytest.raises(ForeignReport):
+        unary.weigh(beyond, np.ones(2))
 
 
 # -- how much a report tells ------------------------------------------------------------------------------

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,8 +14,11 @@ from typing import Any
 import jsonschema
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import priorveil as pv
+import samples
 from priorveil import documents
 from priorveil.errors import InvalidInput, PlanError, UnknownVersion
 from priorveil.mechanisms import MECHANISMS
@@ -141,7 +146,10 @@ def tell_more(read: dict[str, Any]) -> None:
     ("field", "edit"),
     [
         ("labels", assign("labels", value=None)),
-        ("prior", assign("labels", value=["no", "no", "yes"])),
+        ("labels", assign("labels", value=["no", "no", "yes"])),
+        ("labels", assign("labels", value=[])),
+        ("labels", assign("labels", value=["no", None, "yes"])),
+        ("labels", assign("labels", value=["no", ["a", "b"], "yes"])),
         ("prior", assign("prior", "kind", value="guessed")),
         ("prior", assign("prior", "weights", 0, value="many")),
         ("prior", assign("prior", "weights", 0, value="0")),
@@ -172,6 +180,122 @@ def test_tampering_names_the_field(
         pv.Plan.from_json(edited(plans["closed"], edit, sign))
     assert caught.value.field == field
     assert field in str(caught.value)
+
+
+def leaves(read: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    """The paths to everything in a document that is not made of parts."""
+    if isinstance(read, dict | list) and read:
+        steps = read.items() if isinstance(read, dict) else enumerate(read)
+        return [leaf for step, part in steps for leaf in leaves(part, (*path, step))]
+    return [path]
+
+
+FIELDS = {*pv.design([0.5, 0.5], 1.0, pv.Histogram()).document(), "id", "file"}
+OURS = ["closed", "sum", "distribution", "latent", "scenarios", "pufferfish", "finite", "interval", "ball",
+        "one value"]  # fmt: skip
+SAMPLES = ["arc", "arc_pool", "unary", "hashing", "grouped"]
+
+
+def small(name: str, plans: dict[str, pv.Plan]) -> pv.Plan:
+    """A plan of a few values: quick to prove, so that many forgeries can be tried."""
+    return samples.plan(name) if name in SAMPLES else plans[name]
+
+
+def near_misses(leaf: object) -> list[object]:
+    """What someone might write instead: a little more, a little less, something of another kind."""
+    if isinstance(leaf, str) and leaf.lstrip("-").isdigit():
+        return [str(int(leaf) + 1), str(int(leaf) - 1), f" {leaf}", f"{leaf}.0", int(leaf), "-" + leaf]
+    if isinstance(leaf, str):
+        return [leaf + "1", leaf + " ", "", "nan", "-1", "1e400", "\ud800"]
+    if isinstance(leaf, int):
+        return [leaf + 1, leaf - 1, str(leaf), float(leaf), leaf + 2**64, True]
+    return ["", 0, [0], {"kind": "fixed"}]
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.data())
+@pytest.mark.parametrize("name", [*OURS, *SAMPLES])
+def test_no_leaf_can_be_changed_unnoticed(name: str, plans: dict[str, pv.Plan], data: st.DataObject) -> None:
+    """Whatever is changed is refused with a field; signed anew, it is refused or another plan: never the same."""
+    plan = small(name, plans)
+    read = json.loads(plan.to_json())
+    path = data.draw(st.sampled_from(leaves(read)))
+    old: Any = read
+    for step in path:
+        old = old[step]
+    strange = [None, [], {}, True, -1, 10**400, float("nan"), float("inf"), [[]], "\0", "9" * 5000]
+    new = data.draw(
+        st.sampled_from([*near_misses(old), *strange]).filter(lambda v: json.dumps(v) != json.dumps(old))
+    )
+    edit = assign(*path, value=new)
+    with pytest.raises(PlanError) as caught:
+        pv.Plan.from_json(edited(plan, edit, sign=False))
+    assert caught.value.field in FIELDS
+    try:
+        forged = edited(plan, edit, sign=True)
+    except ValueError:
+        return  # there is no canonical text of NaN, nor of half a character
+    try:
+        other = pv.Plan.from_json(forged)
+    except PlanError as error:
+        assert error.field in FIELDS
+    else:
+        assert path == ("id",) or other.id != plan.id
+        assert other.certificate.lip <= max(other.budget.lower, other.budget.upper)
+
+
+@pytest.mark.parametrize("name", ["closed", *SAMPLES])
+@given(st.data())
+def test_no_part_can_be_left_out(name: str, plans: dict[str, pv.Plan], data: st.DataObject) -> None:
+    plan = small(name, plans)
+    read = json.loads(plan.to_json())
+    path = data.draw(st.sampled_from(leaves(read)))
+
+    def edit(read: Any) -> None:
+        for step in path[:-1]:
+            read = read[step]
+        del read[path[-1]]
+
+    for sign in (False, True):
+        if path != ("id",) or not sign:
+            with pytest.raises(PlanError) as caught:
+                pv.Plan.from_json(edited(plan, edit, sign))
+            assert caught.value.field in FIELDS
+
+
+BARE = """
+import sys
+
+class Only:
+    known = {*sys.stdlib_module_names, "priorveil", "numpy", "flint"}
+
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] not in self.known:
+            raise ImportError(f"{name} is not there")
+
+sys.meta_path.insert(0, Only())
+for gone in [name for name in sys.modules if name.split(".")[0] not in Only.known]:
+    del sys.modules[gone]
+from priorveil import Plan
+
+for path in sys.argv[1:]:
+    plan = Plan.load(path)
+    plan.privatize(plan.labels[0])
+    reports = plan.privatize([plan.labels[0]] * 50)
+    print(plan.mechanism.kind, plan.tally(reports).reports)
+"""
+
+
+def test_devices_need_numpy_and_exact_arithmetic_alone(plans: dict[str, pv.Plan], tmp_path: Path) -> None:
+    """Every other package is hidden: plans are loaded, proven and run all the same."""
+    paths = [tmp_path / f"{i}.json" for i in range(len(plans))]
+    for plan, path in zip(plans.values(), paths, strict=True):
+        plan.save(path)
+    done = subprocess.run(
+        [sys.executable, "-c", BARE, *map(str, paths)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [f"{plan.mechanism.kind} 50" for plan in plans.values()]
 
 
 @pytest.mark.parametrize(

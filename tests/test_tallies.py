@@ -44,12 +44,24 @@ def test_order_does_not_matter(plan: pv.Plan) -> None:
     assert plan.tally(reports[::-1]) == plan.tally(reports)
 
 
+@each_plan
 @given(st.integers(0, 150))
-def test_weighted_parts_add_up_to_the_whole(cut: int) -> None:
-    plan, rng = PLANS["sum"], np.random.default_rng(1)
+def test_weighted_parts_add_up_to_the_whole(plan: pv.Plan, cut: int) -> None:
+    """To the last bit where sums of weights are exact in floats, as those of quarters are."""
+    rng = np.random.default_rng(1)
     reports, c, b = reported(plan, 150), rng.integers(1, 9, 150) / 4, rng.integers(-9, 9, 150) / 4
-    parts = [plan.tally(reports[h], c[h], b[h]) for h in (slice(0, cut), slice(cut, None))]
-    assert parts[0] + parts[1] == plan.tally(reports, c, b)
+    offsets = (lambda h: b[h]) if plan is PLANS["sum"] else (lambda h: None)
+    parts = [plan.tally(reports[h], c[h], offsets(h)) for h in (slice(0, cut), slice(cut, None))]
+    whole = plan.tally(reports, c, offsets(slice(None)))
+    assert parts[0] + parts[1] == whole == Tally.from_json(whole.to_json())
+    assert whole.counts.tolist() == plan.tally(reports).counts.tolist()
+
+
+@each_plan
+def test_a_weight_of_one_counts_once(plan: pv.Plan) -> None:
+    tally = plan.tally(reported(plan, 300), weights=1.0)
+    assert tally.weighted is not None
+    assert tally.weighted.weights.tolist() == tally.weighted.squares.tolist() == tally.counts.tolist()
 
 
 @each_plan
@@ -134,7 +146,18 @@ def test_what_does_not_belong_together_is_refused() -> None:
         ("weights", lambda: PLANS["sum"].tally([0, 1], weights=[1.0])),
         ("weights", lambda: PLANS["sum"].tally([0], weights=[np.nan])),
         ("offsets", lambda: PLANS["sum"].tally([0, 1], offsets=[1.0, 2.0, 3.0])),
-        ("weights", lambda: PLANS["columns"].tally([0], weights=[1.0])),
+        ("weights", lambda: PLANS["sum"].tally([0], weights=["heavy"])),
+        ("weights", lambda: PLANS["sum"].tally([0], weights=[np.inf])),
+        ("weights", lambda: PLANS["sum"].tally([0], weights=[1e200])),
+        ("weights", lambda: PLANS["sum"].tally([0], weights=[None])),
+        ("weights", lambda: PLANS["sum"].tally([0, 1], weights=[[1.0], [2.0]])),
+        ("weights", lambda: PLANS["sum"].tally([0], weights=np.ma.masked_array([1.0], [True]))),
+        ("weights", lambda: PLANS["arc"].tally([0, 1], weights=[1.0])),
+        ("weights", lambda: PLANS["arc_pool"].tally([0], weights=[np.nan])),
+        ("offsets", lambda: PLANS["sum"].tally([0], offsets=[np.nan])),
+        ("offsets", lambda: PLANS["columns"].tally([0], offsets=[1.0])),
+        ("reports", lambda: PLANS["columns"].tally([-1], weights=[1.0])),
+        ("reports", lambda: PLANS["arc_pool"].tally([-1], weights=[1.0])),
         ("foreign", lambda: PLANS["columns"].tally([0], foreign="drop")),
         ("reports", lambda: PLANS["columns"].tally([0.5])),
         ("reports", lambda: PLANS["columns"].tally([0.5], foreign="count")),
@@ -154,6 +177,13 @@ def test_broken_texts_are_refused(text: str) -> None:
 
 def test_a_text_of_another_format_is_refused() -> None:
     read = json.loads(PLANS["columns"].tally([0]).to_json())
-    for change in ({"format": "something"}, {"version": 2}, {"reports": -1}):
+    weighted = json.loads(PLANS["columns"].tally([0], weights=2.0).to_json())["weighted"]
+    wrong = [{**weighted, "weights": [1.0]}, {**weighted, "total": float("nan")}, {"weights": []}, None, 3]
+    for change in (
+        {"format": "something"},
+        {"version": 2},
+        {"reports": -1},
+        *({"weighted": each} for each in wrong),
+    ):
         with pytest.raises(InvalidInput, match="not a tally"):
             Tally.from_json(json.dumps({**read, **change}))

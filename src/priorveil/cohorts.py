@@ -21,14 +21,17 @@ import numpy.typing as npt
 from priorveil.certify import certificate, within
 from priorveil.designs.arc_rows import centred, design_rows, expected_errors, parts
 from priorveil.errors import CertificateError, ForeignReport, InvalidInput, InvalidPrior
-from priorveil.estimates import ASSUMES, SUM, Estimate, combined, mean_check
+from priorveil.estimates import ASSUMES, SUM, Estimate, combined
 from priorveil.mechanisms.arc_line import DRAWS, Ints
 from priorveil.mechanisms.arc_lines import ArcLines, Levels, lines_levels, posteriors, sample_lines
 from priorveil.mechanisms.randomness import Source, as_source, blocks
+from priorveil.mechanisms.reading import WEIGHTED
 from priorveil.notions import LIP
 from priorveil.plans import Plan
+from priorveil.prior_checks import mean_check
 from priorveil.priors import Array, Budget, Label, Prior, frozen
 from priorveil.queries import Histogram, Sum
+from priorveil.reports import per_report
 from priorveil.tallies import Tally
 from priorveil.values import Column, codes_of
 
@@ -176,9 +179,10 @@ class Cohorts:
     ) -> Estimate:
         """The histogram, or the sum of `c_i a(x_i) + b_i`, over everybody: posterior means, added up (mmse).
 
-        `weights` and `offsets`, one for each person, are the paper's `c_i` and `b_i`. The variance is that of
-        the posteriors. The prior check asks whether posteriors are, on average, the priors. Parts can be read
-        one by one and put together by `priorveil.estimates.combined`.
+        `weights` and `offsets`, one for each person, are the paper's `c_i` and `b_i`; with weights a histogram
+        adds up the weights of the people who have each value. The variance is that of the posteriors. The prior
+        check asks whether posteriors are, on average, the priors. Parts can be read one by one and put together
+        by `priorveil.estimates.combined`.
         """
         told = np.asarray(reports)
         mine = self._row_of(rows, len(told))
@@ -198,10 +202,11 @@ class Cohorts:
             values=sums.mean(self._scores) + offset,
             std_error=np.sqrt(np.maximum(sums.variance(self._scores), 0.0)),
             method="mmse",
-            assumes=ASSUMES["mmse"],
+            assumes=ASSUMES["mmse"] if c is None else WEIGHTED["mmse"],
             reports=len(told),
             labels=self.labels if self._scores is None else SUM,
             prior_check=mean_check(sums.moved, sums.square, len(told)),
+            total=None if c is None else float(c.sum()),
         )
 
     def _row_of(self, rows: npt.ArrayLike | None, people: int) -> Ints:
@@ -231,14 +236,9 @@ class Cohorts:
     def _per_person(self, argument: str, given: npt.ArrayLike | None, people: int) -> Array | None:
         if given is None:
             return None
-        if not isinstance(self.query, Sum):
-            raise InvalidInput(argument, type(self.query).__name__, "weights and offsets belong to a Sum")
-        numbers = np.asarray(given, dtype=np.float64)
-        if numbers.shape not in ((), (people,)) or not np.isfinite(numbers).all():
-            raise InvalidInput(
-                argument, numbers.shape, f"give one finite number for each of the {people} reports"
-            )
-        return np.broadcast_to(numbers, (people,))
+        if argument == "offsets" and not isinstance(self.query, Sum):
+            raise InvalidInput(argument, type(self.query).__name__, "offsets belong to a Sum")
+        return per_report(argument, given, np.ones(people, dtype=bool))
 
 
 class _Sums:
@@ -254,11 +254,11 @@ class _Sums:
         step = posterior - prior
         self.moved = self.moved + step.sum(axis=0)
         self.square = self.square + step.T @ step
-        if scores is None:
-            self.first = self.first + posterior.sum(axis=0)
-            self.second = self.second + (posterior * (1 - posterior)).sum(axis=0)
-            return
         c = np.ones(len(posterior)) if weights is None else weights
+        if scores is None:
+            self.first = self.first + c @ posterior
+            self.second = self.second + c**2 @ (posterior * (1 - posterior))
+            return
         mean = posterior @ scores
         self.total += float(c @ mean)
         self.spread += float(c**2 @ np.maximum(posterior @ scores**2 - mean**2, 0.0))

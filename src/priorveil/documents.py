@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from priorveil.certify import Certifiable, Certificate
-from priorveil.errors import InvalidInput, PlanError
+from priorveil.errors import InvalidInput, PlanError, PriorveilError
 from priorveil.notions import DI, LDP, LIP, Known, Pufferfish, Secrets, scenarios
 from priorveil.priors import Budget, Label, Prior, PriorSet, Secret
 from priorveil.queries import Distribution, Guess, Histogram, Sum
@@ -60,7 +60,7 @@ def reading(field: str, read: Callable[[], Any]) -> Any:
         return read()
     except PlanError:
         raise
-    except InvalidInput as error:
+    except PriorveilError as error:
         raise PlanError(field, str(error)) from error
     except (KeyError, TypeError, ValueError, IndexError, OverflowError, ZeroDivisionError) as error:
         raise PlanError(field, f"cannot be read ({type(error).__name__}: {error})") from error
@@ -124,6 +124,8 @@ def read_secret(document: Json) -> Secrets:
     """The secrets, from JSON."""
     if document is None:
         return None
+    if not isinstance(document, list) or not document:
+        raise ValueError("give a list of secrets, or null if the value itself is the secret")
     read = [Secret(np.array([[float(v) for v in row] for row in s["rows"]]), s["labels"]) for s in document]
     return read[0] if len(read) == 1 else read
 

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -19,21 +19,33 @@ Array = npt.NDArray[np.float64]
 FORMAT = "priorveil-tally"
 VERSION = 1
 
+_SUMS = ("total", "power", "least", "offset")
+
 
 @dataclass(frozen=True, eq=False)
 class Weighted:
-    """What a weighted sum needs besides the counts: per cell, the sums of the weights and of their squares.
+    """What weighted answers need besides the counts.
 
-    `offset` is the sum of everybody's offset.
+    `weights` and `squares` are the counts once more, with every report counted as often as its weight says,
+    and as often as the square of its weight; `total` and `power` are the sums of both over all reports,
+    `least` is the smallest weight, `offset` the sum of everybody's offset.
     """
 
     weights: Array
     squares: Array
+    total: float
+    power: float
+    least: float
     offset: float
 
     def __add__(self, other: Weighted) -> Weighted:
         return Weighted(
-            self.weights + other.weights, self.squares + other.squares, self.offset + other.offset
+            self.weights + other.weights,
+            self.squares + other.squares,
+            self.total + other.total,
+            self.power + other.power,
+            min(self.least, other.least),
+            self.offset + other.offset,
         )
 
 
@@ -98,7 +110,7 @@ class Tally:
             fields["weighted"] = {
                 "weights": w.weights.tolist(),
                 "squares": w.squares.tolist(),
-                "offset": w.offset,
+                **{name: getattr(w, name) for name in _SUMS},
             }
         return json.dumps(fields)
 
@@ -116,10 +128,18 @@ class Tally:
             counts = np.array([int(c) for c in read["counts"]], dtype=np.int64).reshape(read["shape"])
             if int(read["reports"]) < 0 or (counts < 0).any():
                 raise ValueError("counts are zero or more")
-            weighted = read.get("weighted")
-            kept = weighted and Weighted(
-                np.array(weighted["weights"]), np.array(weighted["squares"]), float(weighted["offset"])
-            )
-            return cls(str(read["plan"]), counts, int(read["reports"]), read["refused"], kept or None)
+            kept = _read_weighted(read["weighted"], counts.shape) if "weighted" in read else None
+            return cls(str(read["plan"]), counts, int(read["reports"]), read["refused"], kept)
         except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
             raise InvalidInput("text", text, f"not a tally: {error}") from error
+
+
+def _read_weighted(read: Mapping[str, Any], shape: tuple[int, ...]) -> Weighted:
+    """The weighted counts of a text, if they are numbers in the shape of the counts."""
+    weights, squares = (np.array(read[name], dtype=np.float64) for name in ("weights", "squares"))
+    sums = {name: float(read[name]) for name in _SUMS}
+    if weights.shape != shape or squares.shape != shape:
+        raise ValueError(f"weighted counts of shape {weights.shape} beside counts of shape {shape}")
+    if not all(np.isfinite(part).all() for part in (weights, squares, list(sums.values()))):
+        raise ValueError("weighted counts are finite numbers")
+    return Weighted(weights, squares, **sums)

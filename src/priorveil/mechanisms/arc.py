@@ -1,12 +1,12 @@
 """The arc mechanism: one object that samples, counts, scores and bounds itself.
 
 The parts are in their own modules: the integer line and its sampler (`arc_line`), the certificate and the
-rounding towards privacy (`arc_bounds`), and the reading of reports (`arc_cells`).
+rounding towards privacy (`arc_bounds`), the counting of reports (`arc_cells`), and their reading (`arc_reading`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -16,11 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.certify import Certifiable, Lifts
-from priorveil.errors import InvalidInput
-from priorveil.estimates import Cells, Moments, posterior_moments, prior_check
+from priorveil.estimates import Moments, posterior_moments
+from priorveil.likelihoods import Cells, Evidence
 from priorveil.mechanisms.arc_bounds import arc_lifts, fit_line
-from priorveil.mechanisms.arc_cells import (
-    ArcCells,
+from priorveil.mechanisms.arc_cells import ArcCells, tally_arc, weigh_arc
+from priorveil.mechanisms.arc_exposed import exposed_lines
+from priorveil.mechanisms.arc_line import DRAWS, ArcLine, sample_arc
+from priorveil.mechanisms.arc_reading import (
     column_law,
     column_matrix,
     likelihood_sums,
@@ -29,16 +31,13 @@ from priorveil.mechanisms.arc_cells import (
     posterior_variances,
     report_likelihood,
     sum_variance,
-    tally_arc,
 )
-from priorveil.mechanisms.arc_exposed import exposed_lines
-from priorveil.mechanisms.arc_line import DRAWS, ArcLine, sample_arc
 from priorveil.mechanisms.codes import checked_codes
 from priorveil.mechanisms.randomness import Source, blocks
-from priorveil.mechanisms.reading import inverted, one_prior, whole_numbers
+from priorveil.mechanisms.reading import SMALL, inverted, one_prior, whole_numbers
 from priorveil.notions import Known, Secrets
+from priorveil.prior_checks import prior_check
 from priorveil.queries import identifiable
-from priorveil.tallies import Weighted
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -115,11 +114,15 @@ class Arc(ArcLine):
         """The tally: counts and sums per column; see `arc_cells`. Tallies add up."""
         return tally_arc(self.cells, reports)
 
+    def weigh(self, reports: npt.NDArray[Any], weights: Array) -> Array:
+        """As `accumulate`, in floats: every report is counted as often as its weight says."""
+        return weigh_arc(self.cells, reports, weights)
+
     def likelihood(self, report: int) -> Array:
         """``Pr(report | x)`` for every value."""
         return report_likelihood(self.cells, report)
 
-    def posterior_sum(self, tally: Ints, prior: npt.ArrayLike) -> Array:
+    def posterior_sum(self, tally: npt.NDArray[Any], prior: npt.ArrayLike) -> Array:
         """The mmse histogram of the reports in a tally."""
         return posterior_sums(self.cells, tally, prior)
 
@@ -135,42 +138,28 @@ class Arc(ArcLine):
         """Whether reports alone determine the distribution."""
         return identifiable(self.matrix)
 
-    def evidence(self, counts: Ints) -> ArcEvidence:
-        """The counts of the cells, with the channel as two products: no matrix is needed."""
-        return ArcEvidence(counts[0].astype(np.float64), self)
+    def evidence(self, counts: npt.NDArray[Any]) -> Evidence:
+        """The counts of the cells with the channel: written out if it is small, else as two products."""
+        seen = counts[0].astype(np.float64)
+        small = self.size * seen.size <= SMALL
+        return Cells(seen, self.matrix) if small else ArcEvidence(seen, self)
 
     def prior_check(self, counts: Ints, prior: Array) -> float | None:
         """The p-value of the counts under the law that the prior gives them."""
         return prior_check(counts[0].astype(np.float64), column_law(self.cells, prior))
 
     def answer(
-        self, method: str, counts: Ints, prior: Array, scores: Array | None, population: bool
+        self, method: str, counts: npt.NDArray[Any], prior: Array, scores: Array | None, population: bool
     ) -> Moments:
         """The histogram (or the sum of `scores`) by `mmse`, `unbiased` or `mle`."""
         if method != "mmse":
-            return inverted(method, self._written(counts), prior, scores, population)
+            return inverted(method, self.evidence(counts), prior, scores, population)
         if not made_for(self.cells, prior):
-            return posterior_moments(self._written(counts), prior, scores)
+            return posterior_moments(self.evidence(counts), prior, scores)
         sums = self.posterior_sum(counts, prior)
         if scores is None:
             return Moments(sums, posterior_variances(self.cells, counts, prior))
         return Moments(np.array([scores @ sums]), np.array([sum_variance(self.cells, counts, prior, scores)]))
-
-    def _written(self, counts: Ints) -> Cells:
-        """The counts of the cells with the channel written out."""
-        return Cells(counts[0].astype(np.float64), self.matrix)
-
-    def weighted(self, reports: npt.NDArray[Any], weights: Array, offsets: Array) -> Weighted:
-        """Refused: a small tally of arcs cannot hold everybody's weight."""
-        raise InvalidInput(
-            "weights", self.kind, "weights for each report need a plan of method 'columns' or 'closed'"
-        )
-
-    def weighted_answer(self, weighted: Weighted, prior: Array, scores: Array) -> Moments:
-        """Refused, as `weighted` is."""
-        raise InvalidInput(
-            "weights", self.kind, "weights for each report need a plan of method 'columns' or 'closed'"
-        )
 
     def parameters(self) -> dict[str, Any]:
         """The line, the circle and the coin, as JSON."""
@@ -208,6 +197,6 @@ class ArcEvidence:
         """For every value the mean of the cells' weights."""
         return likelihood_sums(self.arc.cells, weights)
 
-    def matrix(self) -> Array:
+    def blocks(self) -> Iterator[tuple[slice, Array]]:
         """The channel, where it fits."""
-        return self.arc.matrix
+        yield slice(None), self.arc.matrix

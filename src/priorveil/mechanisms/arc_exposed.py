@@ -12,8 +12,9 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.mechanisms.arc_cells import ArcCells, column_law, require_writable, window_line
+from priorveil.mechanisms.arc_cells import ArcCells
 from priorveil.mechanisms.arc_line import ArcLine
+from priorveil.mechanisms.arc_reading import column_law, require_writable, window_line
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

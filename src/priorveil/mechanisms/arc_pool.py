@@ -27,41 +27,33 @@ import numpy.typing as npt
 
 from priorveil.certify import Certifiable, Lifts
 from priorveil.errors import ForeignReport, Infeasible, InvalidInput, NotIdentifiable, TooLarge
-from priorveil.estimates import (
-    Cells,
-    Moments,
-    mle_moments,
-    not_identifiable,
-    posterior_moments,
-    prior_check,
-)
+from priorveil.estimates import Moments, not_identifiable, posterior_moments
+from priorveil.likelihoods import Cells, Evidence
 from priorveil.mechanisms.arc_bounds import arc_lifts, fit_line, largest_keep, line_bits
-from priorveil.mechanisms.arc_cells import (
-    LIMB,
-    ArcCells,
-    column_law,
-    column_matrix,
-    likelihood_sums,
+from priorveil.mechanisms.arc_cells import LIMB, ArcCells, weigh_columns
+from priorveil.mechanisms.arc_circles import Circles, CirclesEvidence
+from priorveil.mechanisms.arc_exposed import exposed_lines
+from priorveil.mechanisms.arc_line import DRAWS, ArcLine, reports_from
+from priorveil.mechanisms.arc_orders import circle_orders, pair_moments, prime_above, spread_orders
+from priorveil.mechanisms.arc_reading import (
     made_for,
     posterior_sums,
     posterior_variances,
     report_likelihood,
     sum_variance,
 )
-from priorveil.mechanisms.arc_exposed import exposed_lines
-from priorveil.mechanisms.arc_line import DRAWS, ArcLine, reports_from
-from priorveil.mechanisms.arc_orders import circle_orders, pair_moments, prime_above, spread_orders
 from priorveil.mechanisms.codes import checked_codes
 from priorveil.mechanisms.randomness import Source, Words, blocks
-from priorveil.mechanisms.reading import one_prior, whole_numbers
+from priorveil.mechanisms.reading import SMALL, inverted, one_prior, whole_numbers
 from priorveil.notions import Known, Secrets
-from priorveil.tallies import Weighted
+from priorveil.prior_checks import prior_check
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 _CHUNK = 1 << 20
 _MOST_ENTRIES = 1 << 24  # of a channel that is written out
+_MOST_WORK = 1 << 38  # multiplications in a product of the channel with itself
 _REPORT_BITS = 53
 _RANK = 1e-10  # eigenvalues of the information below this are not identified
 
@@ -166,17 +158,24 @@ class ArcPool:
         return np.stack([line.starts for line in self.lines])
 
     @cached_property
+    def circles(self) -> Circles:
+        """The cells of every order."""
+        return Circles([ArcCells(line) for line in self.lines])
+
+    @cached_property
     def bases(self) -> tuple[Ints, Ints]:
         """The first report of every column of a tally, and where the columns of each order begin and end."""
-        found = [ArcCells(line).base for line in self.lines]
-        ends = np.cumsum([0] + [len(base) for base in found])
-        return np.concatenate([base + i * self.span for i, base in enumerate(found)]), ends
+        bases = [cells.base + i * self.span for i, cells in enumerate(self.circles.circles)]
+        return np.concatenate(bases), self.circles.ends
 
     def parts(self, tally: npt.NDArray[Any]) -> Iterator[tuple[ArcCells, npt.NDArray[Any]]]:
         """The cells of every order with its part of an array that has a column for each cell."""
         ends = self.bases[1].tolist()
-        for line, first, last in zip(self.lines, ends[:-1], ends[1:], strict=True):
-            yield ArcCells(line), tally[..., first:last]
+        for cells, first, last in zip(self.circles.circles, ends[:-1], ends[1:], strict=True):
+            yield cells, tally[..., first:last]
+
+    def _made_for(self, prior: Array) -> bool:
+        return made_for(self.circles.circles[0], prior)
 
     @cached_property
     def matrix(self) -> Array:
@@ -184,10 +183,9 @@ class ArcPool:
         columns = int(self.bases[1][-1])
         if self.size * columns > _MOST_ENTRIES:
             raise TooLarge(
-                f"the channel has {self.size:,} by {columns:,} entries: read reports with method='unbiased' "
-                "(and project() the estimate), or with 'mmse' under the plan's own prior"
+                f"the channel has {self.size:,} by {columns:,} entries: read it in `circles.blocks()`"
             )
-        return np.hstack([column_matrix(ArcCells(line)) for line in self.lines]) / len(self.lines)
+        return np.hstack([block for _, block in self.circles.blocks()])
 
     @cached_property
     def exposed(self) -> tuple[Array, tuple[int, ...]]:
@@ -220,26 +218,35 @@ class ArcPool:
 
     def accumulate(self, reports: npt.ArrayLike) -> Ints:
         """The tallies of all orders, side by side; see `arc_cells`. Tallies add up."""
-        array = np.asarray(reports)
-        array = array.astype(np.int64) if array.size == 0 else array
-        good = self.accepts(array)
-        if array.ndim != 1 or not good.all():
-            row = int(np.argmin(good))
-            raise ForeignReport(f"reports[{row}]", array.flat[row], "no order of this pool makes it")
-        base = self.bases[0]
+        array, base = self._checked(reports), self.bases[0]
         tally = np.zeros((3, len(base)), dtype=np.int64)
         for first in range(0, len(array), _CHUNK):
-            part = array[first : first + _CHUNK].astype(np.int64)
+            part = array[first : first + _CHUNK]
             column, y = np.searchsorted(base, part, side="right") - 1, part & (self.span - 1)
             tally[0] += np.bincount(column, minlength=len(base))
             np.add.at(tally[1], column, y & (1 << LIMB) - 1)
             np.add.at(tally[2], column, y >> LIMB)
         return tally
 
+    def weigh(self, reports: npt.NDArray[Any], weights: Array) -> Array:
+        """As `accumulate`, in floats: every report is counted as often as its weight says."""
+        array, base = self._checked(reports), self.bases[0]
+        column = np.searchsorted(base, array, side="right") - 1
+        return weigh_columns(column, array & (self.span - 1), weights, len(base))
+
+    def _checked(self, reports: npt.ArrayLike) -> Ints:
+        array = np.asarray(reports)
+        array = array.astype(np.int64) if array.size == 0 else array
+        good = self.accepts(array)
+        if array.ndim != 1 or not good.all():
+            row = int(np.argmin(good))
+            raise ForeignReport(f"reports[{row}]", array.flat[row], "no order of this pool makes it")
+        return array.astype(np.int64, copy=False)
+
     def likelihood(self, report: int) -> Array:
         """``Pr(report | x)`` for every value."""
         index, y = divmod(int(report), self.span)
-        return report_likelihood(ArcCells(self.lines[index]), y) / len(self.lines)
+        return report_likelihood(self.circles.circles[index], y) / len(self.lines)
 
     def lifts(self, prior: Known, secret: Secrets, notion: Certifiable) -> Lifts:
         """Proven bounds on the lifts: the order is public, so each order is a channel of its own."""
@@ -286,9 +293,11 @@ class ArcPool:
         except NotIdentifiable:
             return False
 
-    def evidence(self, counts: Ints) -> PoolEvidence:
-        """The counts of the cells, with the channel as two products: no matrix is needed."""
-        return PoolEvidence(counts[0].astype(np.float64), self)
+    def evidence(self, counts: npt.NDArray[Any]) -> Evidence:
+        """The counts of the cells with the channel: written out if it is small, else as two products."""
+        seen = counts[0].astype(np.float64)
+        small = self.size * seen.size <= SMALL
+        return Cells(seen, self.matrix) if small else CirclesEvidence(seen, self.circles)
 
     def prior_check(self, counts: Ints, prior: Array) -> float | None:
         """The p-value of the counts under the law that the prior gives them."""
@@ -296,7 +305,7 @@ class ArcPool:
         return prior_check(evidence.counts, evidence.law(prior))
 
     def answer(
-        self, method: str, counts: Ints, prior: Array, scores: Array | None, population: bool
+        self, method: str, counts: npt.NDArray[Any], prior: Array, scores: Array | None, population: bool
     ) -> Moments:
         """The histogram (or the sum of `scores`) by `mmse`, `unbiased` or `mle`."""
         if method == "mmse":
@@ -304,12 +313,21 @@ class ArcPool:
         if method == "unbiased":
             sums, squares = self._lift_sums(counts)
             return self._learnt(self.inverse @ sums, squares, scores, population)
-        return mle_moments(Cells(counts[0].astype(np.float64), self.matrix), prior, scores, population)
+        return inverted(method, self._readable(counts), prior, scores, population)
 
-    def _posterior(self, counts: Ints, prior: Array, scores: Array | None) -> Moments:
+    def _readable(self, counts: npt.NDArray[Any]) -> Evidence:
+        """The evidence, where a pass over the whole channel takes seconds and not hours."""
+        if self.size**2 * int(self.bases[1][-1]) > _MOST_WORK:
+            raise TooLarge(
+                f"the channel has {self.size:,} by {int(self.bases[1][-1]):,} entries: read reports with "
+                "method='unbiased' (and project() the estimate), or with 'mmse' under the plan's own prior"
+            )
+        return self.evidence(counts)
+
+    def _posterior(self, counts: npt.NDArray[Any], prior: Array, scores: Array | None) -> Moments:
         """Sums over the orders of posterior means and variances."""
-        if not made_for(ArcCells(self.lines[0]), prior):
-            return posterior_moments(Cells(counts[0].astype(np.float64), self.matrix), prior, scores)
+        if not self._made_for(prior):
+            return posterior_moments(self._readable(counts), prior, scores)
         mean, spread = np.zeros(self.size), np.zeros(self.size if scores is None else 1)
         for cells, tally in self.parts(counts):
             if tally[0].any():
@@ -321,7 +339,7 @@ class ArcPool:
                 )
         return Moments(mean if scores is None else np.array([scores @ mean]), spread)
 
-    def _lift_sums(self, counts: Ints) -> tuple[Array, Array]:
+    def _lift_sums(self, counts: npt.NDArray[Any]) -> tuple[Array, Array]:
         """``sum over reports of r`` and of ``r**2``, for every value."""
         own = self.lengths / self.span
         found = self._posterior(counts, own, None)
@@ -344,18 +362,6 @@ class ArcPool:
         noise = N * float(a @ self.inverse @ a) - (total**2 / N if population else float(scores**2 @ mean))
         return Moments(np.array([total]), np.array([max(0.0, noise)]))
 
-    def weighted(self, reports: npt.NDArray[Any], weights: Array, offsets: Array) -> Weighted:
-        """Refused: a small tally of arcs cannot hold everybody's weight."""
-        raise InvalidInput(
-            "weights", self.kind, "weights for each report need a plan of method 'columns' or 'closed'"
-        )
-
-    def weighted_answer(self, weighted: Weighted, prior: Array, scores: Array) -> Moments:
-        """Refused, as `weighted` is."""
-        raise InvalidInput(
-            "weights", self.kind, "weights for each report need a plan of method 'columns' or 'closed'"
-        )
-
     def parameters(self) -> dict[str, Any]:
         """The segments, the names of the orders, the window and the coin, as JSON."""
         return {
@@ -377,27 +383,3 @@ class ArcPool:
         )
         window, keep, bits = (int(parameters[name]) for name in ("window", "keep", "bits"))
         return cls(lengths, owners, seeds, multipliers, window, keep, bits)
-
-
-@dataclass(frozen=True, eq=False)
-class PoolEvidence:
-    """Counts of the cells of all circles, and the channel from values to cells, never written out."""
-
-    counts: Array
-    pool: ArcPool
-
-    def law(self, p: Array) -> Array:
-        """The law of the cells when the values follow `p`."""
-        laws = [column_law(ArcCells(line), p) for line in self.pool.lines]
-        return np.concatenate(laws) / len(laws)
-
-    def mean(self, weights: Array) -> Array:
-        """For every value the mean of the cells' weights."""
-        total = np.zeros(self.pool.size)
-        for cells, part in self.pool.parts(weights):
-            total += likelihood_sums(cells, part)
-        return total / len(self.pool.lines)
-
-    def matrix(self) -> Array:
-        """The channel, where it fits."""
-        return self.pool.matrix

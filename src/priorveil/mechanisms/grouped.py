@@ -17,12 +17,13 @@ import numpy.typing as npt
 
 from priorveil.certify import Certifiable, Lifts
 from priorveil.errors import InvalidInput, TooLarge
-from priorveil.estimates import Moments, not_identifiable, prior_check
+from priorveil.estimates import Moments, not_identifiable
 from priorveil.mechanisms.codes import Codes, checked_codes
 from priorveil.mechanisms.randomness import Source, blocks
 from priorveil.mechanisms.reading import Counted, one_prior
 from priorveil.mechanisms.table import Integers, Table
 from priorveil.notions import Known, Secrets
+from priorveil.prior_checks import prior_check
 from priorveil.priors import Array, Prior
 
 _MOST_ENTRIES = 1 << 26
@@ -109,7 +110,7 @@ class Grouped(Counted):
         return prior_check(counts.astype(np.float64), np.bincount(self.rows, prior) @ self.table.matrix)
 
     def answer(
-        self, method: str, counts: Integers, prior: Array, scores: Array | None, population: bool
+        self, method: str, counts: npt.NDArray[Any], prior: Array, scores: Array | None, population: bool
     ) -> Moments:
         """The histogram (or the sum of `scores`) by `mmse`: posteriors of the groups, shared out as in the prior."""
         if method != "mmse":

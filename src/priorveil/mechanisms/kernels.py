@@ -113,32 +113,80 @@ def flip_bits(
         reports[i, column] = (reports[i, column] & ~(one << place)) | (kept << place)
 
 
-def count_bytes(
-    reports: npt.NDArray[np.uint8],
-    masses: Signed,
-    total: float,
-    slope: float,
-    scale: float,
-    one: int,
-    counts: Signed,
+def score_reports(
+    words: Words, width: int, halves: int, masses: Signed, slope: float, scale: float, scores: Signed
 ) -> None:
-    """For every place and every byte value: `one` for each report that has it, plus the sum of their scores.
+    """`scores[i]` = `scale / (1 + slope * m)`, rounded, `m` the mass of the set bits of report `i`.
 
-    The score of a report is `scale / (1 + slope * m)`, rounded, `m` the prior mass of its set bits;
-    `masses[256 * place + byte]` is the mass of the bits of that byte. Both sums share a number, so that
-    each byte touches the memory once.
+    A report is `width` words, of which the first `halves` half words are read; `masses[256 * place + byte]`
+    is the mass of the bits of a byte. Going through one word of all reports before the next keeps the part of
+    the table that is looked at close to the processor.
     """
-    for i in range(reports.shape[0]):
-        mass = np.int64(0)
-        at = np.uint64(0)
-        for place in range(reports.shape[1]):
-            mass += masses[at + np.uint64(reports[i, place])]
-            at += np.uint64(256)
-        added = np.int64(np.rint(scale / (1.0 + slope * (np.float64(mass) / total)))) + one
-        at = np.uint64(0)
-        for place in range(reports.shape[1]):
-            counts[at + np.uint64(reports[i, place])] += added
-            at += np.uint64(256)
+    low, byte, step, wide = np.uint64(255), np.uint64(8), np.uint64(256), np.uint64(width)
+    scores[:] = 0
+    for column in range(halves // 2):
+        at = np.uint64(column)
+        for i in range(scores.size):
+            word, place, mass = words[at], np.uint64(2048 * column), np.int64(0)
+            for _ in range(8):
+                mass += masses[place + (word & low)]
+                word >>= byte
+                place += step
+            scores[i] += mass
+            at += wide
+    if halves % 2:
+        at = np.uint64(halves // 2)
+        for i in range(scores.size):
+            word, place, mass = words[at], np.uint64(1024 * (halves - 1)), np.int64(0)
+            for _ in range(4):
+                mass += masses[place + (word & low)]
+                word >>= byte
+                place += step
+            scores[i] += mass
+            at += wide
+    for i in range(scores.size):
+        scores[i] = np.int64(np.rint(scale / (1.0 + slope * np.float64(scores[i]))))
+
+
+def score_ones(words: Words, width: int, by_ones: Signed, scores: Signed) -> None:
+    """`scores[i]` = `by_ones[k]`, `k` the number of set bits of report `i`, which is `width` words."""
+    at = np.uint64(0)
+    for i in range(scores.size):
+        ones = np.uint64(0)
+        for _ in range(width):
+            # Sums of bits in pairs, fours and bytes, then of all bytes: compilers know it as one instruction.
+            word = words[at]
+            word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
+            fours = (word & np.uint64(0x3333333333333333)) + (
+                (word >> np.uint64(2)) & np.uint64(0x3333333333333333)
+            )
+            eights = (fours + (fours >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+            ones += (eights * np.uint64(0x0101010101010101)) >> np.uint64(56)
+            at += np.uint64(1)
+        scores[i] = by_ones[ones]
+
+
+def add_by_byte(words: Words, width: int, halves: int, one: int, scores: Signed, sums: Signed) -> None:
+    """`sums[256 * place + byte]` grows by `one + scores[i]` for each byte of report `i`; else as `score_reports`."""
+    low, byte, step, wide = np.uint64(255), np.uint64(8), np.uint64(256), np.uint64(width)
+    for column in range(halves // 2):
+        at = np.uint64(column)
+        for i in range(scores.size):
+            word, place, more = words[at], np.uint64(2048 * column), one + scores[i]
+            for _ in range(8):
+                sums[place + (word & low)] += more
+                word >>= byte
+                place += step
+            at += wide
+    if halves % 2:
+        at = np.uint64(halves // 2)
+        for i in range(scores.size):
+            word, place, more = words[at], np.uint64(1024 * (halves - 1)), one + scores[i]
+            for _ in range(4):
+                sums[place + (word & low)] += more
+                word >>= byte
+                place += step
+            at += wide
 
 
 def count_codes(reports: Signed, counts: Signed) -> None:

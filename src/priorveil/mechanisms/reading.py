@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -10,9 +11,12 @@ import numpy.typing as npt
 
 from priorveil.certify import Certifiable, Lifts
 from priorveil.errors import Infeasible, InvalidInput
-from priorveil.estimates import Cells, Moments, mle_moments, posterior_moments, prior_check, unbiased_moments
+from priorveil.estimates import Moments, mle_moments, posterior_moments, unbiased_moments
+from priorveil.likelihoods import Cells, Evidence
+from priorveil.mechanisms.codes import checked_reports
 from priorveil.mechanisms.randomness import Source
 from priorveil.notions import LDP, LIP, Known, Secrets
+from priorveil.prior_checks import prior_check
 from priorveil.priors import Prior
 from priorveil.queries import identifiable
 from priorveil.tallies import Weighted
@@ -20,6 +24,14 @@ from priorveil.tallies import Weighted
 Array = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+
+SMALL = 1 << 16  # entries of a channel that is quicker written out than not
+
+WEIGHTED = {
+    "mmse": "the prior is right, and right for people of every weight: the spread is that of the posterior",
+    "mle": "nothing about the prior, many reports: weights multiply the log-likelihood, and the spread is the "
+    "sampling noise of the reports",
+}
 
 
 class Mechanism(Protocol):
@@ -70,18 +82,18 @@ class Mechanism(Protocol):
         """The p-value of the counts under the law that the prior gives them."""
         ...
 
+    def weigh(self, reports: npt.NDArray[Any], weights: Array) -> Array:
+        """As `accumulate`, in floats: every report is counted as often as its weight says."""
+        ...
+
     def answer(
-        self, method: str, counts: Codes, prior: Array, scores: Array | None, population: bool
+        self, method: str, counts: npt.NDArray[Any], prior: Array, scores: Array | None, population: bool
     ) -> Moments:
-        """The histogram (or the sum of `scores`) by `mmse`, `unbiased` or `mle`."""
-        ...
+        """The histogram (or the sum of `scores`) by `mmse`, `unbiased` or `mle`.
 
-    def weighted(self, reports: npt.NDArray[Any], weights: Array, offsets: Array) -> Weighted:
-        """What a weighted sum needs."""
-        ...
-
-    def weighted_answer(self, weighted: Weighted, prior: Array, scores: Array) -> Moments:
-        """The weighted sum of posterior means."""
+        `counts` are those of `accumulate` or of `weigh`; for the latter, see `weighted_moments`. A fourth method,
+        `score`, is the linear answer that mle comes to near the distribution `prior`.
+        """
         ...
 
     def parameters(self) -> dict[str, Any]:
@@ -117,7 +129,7 @@ class Counted:
         """Whether the rows of the channel are independent."""
         return identifiable(self.matrix)
 
-    def evidence(self, counts: Codes) -> Cells:
+    def evidence(self, counts: npt.NDArray[Any]) -> Cells:
         """The counts with the channel that made them."""
         return Cells(counts.astype(np.float64), self.matrix)
 
@@ -126,7 +138,7 @@ class Counted:
         return prior_check(counts.astype(np.float64), prior @ self.matrix)
 
     def answer(
-        self, method: str, counts: Codes, prior: Array, scores: Array | None, population: bool
+        self, method: str, counts: npt.NDArray[Any], prior: Array, scores: Array | None, population: bool
     ) -> Moments:
         """The histogram (or the sum of `scores`) by `mmse`, `unbiased` or `mle`."""
         cells = self.evidence(counts)
@@ -134,25 +146,68 @@ class Counted:
             return posterior_moments(cells, prior, scores)
         return inverted(method, cells, prior, scores, population)
 
-    def weighted(self, reports: npt.NDArray[Any], weights: Array, offsets: Array) -> Weighted:
-        """Sums of weights and of their squares, per report."""
-        linear, square = (
-            np.bincount(reports, w, self.outputs).astype(np.float64, copy=False)
-            for w in (weights, weights**2)
+    def weigh(self, reports: npt.NDArray[Any], weights: Array) -> Array:
+        """The sum of the weights of each report."""
+        return np.bincount(checked_reports(reports, self.outputs), weights, self.outputs).astype(np.float64)
+
+
+def weighted_moments(
+    mechanism: Mechanism,
+    method: str,
+    weighted: Weighted,
+    reports: int,
+    prior: Array,
+    scores: Array | None,
+    population: bool,
+) -> Moments:
+    """`sum_i c_i 1{x_i = x}`, or `sum_i c_i a(x_i)` with `scores` a, for people of weight `c_i`.
+
+    What a report adds to an mmse or unbiased answer is multiplied by its weight, and what it adds to the variance by
+    the square: so the mean is that of the counts with weights, the variance that of the counts with squares.
+
+    With `population`, `m` the share that is estimated, people are a sample: the variance is `sum_i c_i**2 (psi_i -
+    m)**2`, and counts with squares give it around their own mean.
+
+    For mle weights multiply the log-likelihood (a pseudo-likelihood: it has the right mean even if weights go with
+    values). To first order it adds up the scores `psi` that are unbiased at the most likely distribution, which
+    give its variance.
+    """
+    each = weighted.power / max(reports, 1) or 1.0
+    if method == "mle":
+        likely = _most_likely_weighted(mechanism, weighted, prior)
+        p = likely.mean / likely.mean.sum()
+        mean = weighted.total * (p if scores is None else np.array([scores @ p]))
+        inside = np.maximum(p, 0.5 * weighted.power / weighted.total**2)
+        squared = mechanism.answer(
+            "score", weighted.squares / each, inside / inside.sum(), scores, population
         )
-        return Weighted(linear, square, float(offsets.sum()))
+        found = replace(likely, mean=mean, assumes=likely.assumes or WEIGHTED["mle"])
+    else:
+        found = mechanism.answer(method, weighted.weights, prior, scores, population)
+        found = replace(found, assumes=found.assumes or WEIGHTED.get(method))
+        squared = mechanism.answer(method, weighted.squares / each, prior, scores, population)
+    variance = each * squared.variance
+    if population and method != "mmse" and weighted.least >= 0 < weighted.total:
+        variance += each * reports * (squared.mean / reports - found.mean / weighted.total) ** 2
+    return replace(found, variance=variance)
 
-    def weighted_answer(self, weighted: Weighted, prior: Array, scores: Array) -> Moments:
-        """`sum_i c_i E[a | y_i]`, with variance `sum_i c_i**2 Var(a | y_i)`."""
-        mean = posterior_moments(Cells(weighted.weights, self.matrix), prior, scores).mean
-        return Moments(mean, posterior_moments(Cells(weighted.squares, self.matrix), prior, scores).variance)
+
+def _most_likely_weighted(mechanism: Mechanism, weighted: Weighted, prior: Array) -> Moments:
+    """The most likely histogram, of as many people of equal weight as would tell the same."""
+    if weighted.least < 0 or weighted.total <= 0:
+        advice = "weights below zero, or all zero, have no likelihood: use 'mmse' or 'unbiased'"
+        raise InvalidInput("method", "mle", advice)
+    people = weighted.total**2 / weighted.power
+    return mechanism.answer("mle", weighted.weights * (people / weighted.total), prior, None, False)
 
 
-def inverted(method: str, cells: Cells, prior: Array, scores: Array | None, population: bool) -> Moments:
-    """The unbiased or the most likely answer."""
-    if method == "unbiased":
-        return unbiased_moments(cells, prior, scores, population)
-    return mle_moments(cells, prior, scores, population)
+def inverted(
+    method: str, evidence: Evidence, prior: Array, scores: Array | None, population: bool
+) -> Moments:
+    """The unbiased or the most likely answer; near its `prior` the first is also what the second comes to."""
+    if method in ("unbiased", "score"):
+        return unbiased_moments(evidence, prior, scores, population)
+    return mle_moments(evidence, prior, scores, population)
 
 
 def whole_numbers(reports: npt.NDArray[Any], outputs: int) -> Mask:

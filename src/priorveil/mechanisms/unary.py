@@ -34,28 +34,22 @@ from priorveil.mechanisms import kernels
 from priorveil.mechanisms.codes import checked_codes
 from priorveil.mechanisms.randomness import WORD, Source, Words, blocks
 from priorveil.mechanisms.table import Integers
+from priorveil.mechanisms.unary_counting import SCORE, Scoring, by_bit, counted, scores_of, scoring
 from priorveil.mechanisms.unary_reading import (
     Flips,
     Seen,
     bitwise_moments,
     composite_moments,
     joint_moments,
+    levelled_moments,
     ones_check,
-    sum_error,
     unbiased_moments,
 )
 from priorveil.notions import LDP, LIP, Known, Secrets
 from priorveil.priors import Prior
-from priorveil.tallies import Weighted
 
 Array = npt.NDArray[np.float64]
 
-# Scores are kept as integers in units of 2**-30, so that sums of parts equal the sum of the whole.
-SCORE = 1 << 30
-# Reports counted at a time; sums of scores stay far below 2**53 and are exact in floats too. Then a count
-# times _ONE and a sum of scores share a 64-bit number: 2**16 * 2**46 is 2**62, and 2**16 * SCORE is 2**46.
-_BLOCK_REPORTS = (1 << 16) - 1
-_ONE = 1 << 46
 # Values for which all reports can be listed.
 _MOST_LISTED = 12
 
@@ -146,28 +140,18 @@ class Unary:
         Ones serve the bit-by-bit and the unbiased estimators, scores the posterior given the whole report.
         """
         array = self._checked(reports)
-        ones, scores = np.zeros((2, *self._byte_masses.shape), dtype=np.int64)
-        loop = kernels.fast(kernels.count_bytes, array.shape[0] * self.size) or count_bytes
-        as_bytes = array.view(np.uint8)[:, : len(self._byte_masses)]
-        for start in range(0, array.shape[0], _BLOCK_REPORTS):
-            part = as_bytes[start : start + _BLOCK_REPORTS]
-            both = np.zeros(self._byte_masses.size, dtype=np.int64)
-            loop(part, self._byte_masses.reshape(-1), *self._scale, _ONE, both)
-            ones += (both // _ONE).reshape(ones.shape)
-            scores += (both % _ONE).reshape(scores.shape)
-        base = scores[0].sum()
-        head = np.array([array.shape[0], base], dtype=np.int64)
-        return np.concatenate([head, self._by_bit(ones), self._by_bit(scores)])
+        ones, scores, base = counted(self._scoring, array)
+        return np.concatenate([np.array([array.shape[0], base], dtype=np.int64), ones, scores])
 
-    def seen(self, counts: Integers) -> Seen:
+    def seen(self, counts: npt.NDArray[Any]) -> Seen:
         """The parts of an accumulated array, scores as numbers."""
         if counts.shape != (2 * self.size + 2,):
             raise InvalidInput("counts", counts.shape, f"give the {2 * self.size + 2} integers of accumulate")
         ones, scores = counts[2 : 2 + self.size], counts[2 + self.size :]
-        return Seen(int(counts[0]), ones.astype(np.float64), int(counts[1]) / SCORE, scores / SCORE)
+        return Seen(float(counts[0]), ones.astype(np.float64), float(counts[1]) / SCORE, scores / SCORE)
 
     def answer(
-        self, method: str, counts: Integers, prior: Array, scores: Array | None, population: bool
+        self, method: str, counts: npt.NDArray[Any], prior: Array, scores: Array | None, population: bool
     ) -> Moments:
         """The histogram (or the sum of `scores`) by `mmse`, `unbiased` or `mle`: see `unary_reading`."""
         flips, seen = self._floats, self.seen(counts)
@@ -178,29 +162,22 @@ class Unary:
             raise not_identifiable()
         if method == "unbiased":
             return unbiased_moments(flips, seen, scores, population)
+        if method == "score":
+            return levelled_moments(flips, seen, prior, scores, population)
         return composite_moments(flips, seen, prior, scores, population)
 
     def prior_check(self, counts: Integers, prior: Array) -> float | None:
         """The p-value of the counts of ones under a prior."""
         return ones_check(self._floats, self.seen(counts), prior)
 
-    def weighted(self, reports: npt.ArrayLike, weights: Array, offsets: Array) -> Weighted:
-        """Sums of weight times score, of all reports and of those that show each value."""
-        array = self._checked(reports).view(np.uint8)[:, : len(self._byte_masses)]
-        score = weights * _score(array, self._byte_masses, *self._scale) / SCORE
-        sums = np.stack([np.bincount(column, score, 256) for column in array.T])
-        total = np.array([score.sum()])
-        shown = (sums @ _BITS_OF_BYTE).reshape(-1)[: self.size]
-        return Weighted(np.concatenate([total, shown]), np.array([weights @ weights]), float(offsets.sum()))
-
-    def weighted_answer(self, weighted: Weighted, prior: Array, scores: Array) -> Moments:
-        """`sum_i c_i E[a | y_i]` under the plan's prior; the variance is the expected one, times `c_i**2`."""
-        if not np.allclose(prior, self.scoring_prior, rtol=1e-9, atol=0.0):
-            raise InvalidInput(
-                "prior", prior, "unary reports are scored under the plan's prior: leave it out"
-            )
-        mean = (scores * prior) @ (weighted.weights[0] + (self._floats.odds - 1) * weighted.weights[1:])
-        return Moments(np.array([mean]), weighted.squares * sum_error(self._floats, prior, scores))
+    def weigh(self, reports: npt.ArrayLike, weights: Array) -> Array:
+        """As `accumulate`, in floats: every report is counted as often as its weight says."""
+        words = self._checked(reports)
+        score = weights * scores_of(self._scoring, words)
+        head = np.array([weights.sum(), score.sum()])
+        columns = words.view(np.uint8).T
+        sums = (np.stack([np.bincount(column, w, 256) for column in columns]) for w in (weights, score))
+        return np.concatenate([head, *(by_bit(by_byte, self.size) for by_byte in sums)])
 
     def identifies(self) -> bool:
         """Whether reports alone determine the distribution: whenever they tell anything."""
@@ -250,10 +227,9 @@ class Unary:
         q01, q10 = self.flips
         return Flips(float(q01), float(q10), float(self.odds))
 
-    @property
-    def _scale(self) -> tuple[float, float, float]:
-        """Total mass, slope and unit of a score."""
-        return float(self.masses.sum()), float(self.odds - 1), float(SCORE)
+    @cached_property
+    def _scoring(self) -> Scoring:
+        return scoring(self.masses, self.odds)
 
     def likelihood(self, report: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """`Pr(report | x)` for every value `x`, up to a factor: `R` where the bit is set, else 1."""
@@ -274,25 +250,11 @@ class Unary:
 
     def _checked(self, reports: npt.ArrayLike) -> Words:
         array = self._words(reports)
-        good = self.accepts(array)
-        if not good.all():
-            row = int(np.argmin(good))
+        beyond = ~np.uint64(self._tail)
+        if beyond and np.bitwise_or.reduce(array[:, -1]) & beyond:
+            row = int(np.argmin(self.accepts(array)))
             raise ForeignReport(f"reports[{row}]", array[row], f"only the first {self.size} bits may be set")
         return array
-
-    @cached_property
-    def _byte_masses(self) -> Integers:
-        """The prior mass of the set bits, for every place and value of a byte."""
-        padded = np.zeros(8 * -(-self.size // 8), dtype=np.int64)
-        padded[: self.size] = self.masses
-        return padded.reshape(-1, 8) @ _BITS_OF_BYTE.T
-
-    def _by_bit(self, by_byte: Integers) -> Integers:
-        return (by_byte @ _BITS_OF_BYTE).reshape(-1)[: self.size]
-
-
-# Bit j of byte v, as a (256, 8) matrix.
-_BITS_OF_BYTE = np.arange(256)[:, None] >> np.arange(8) & 1
 
 
 def scoring_masses(weights: Sequence[int]) -> Integers:
@@ -370,30 +332,3 @@ def flip_bits(
     rows, columns, places = np.arange(codes.size), codes >> 6, (codes & 63).astype(np.uint64)
     kept = (words[:, -1] >> np.uint64(2) < keep).astype(np.uint64)
     reports[rows, columns] = reports[rows, columns] & ~(np.uint64(1) << places) | kept << places
-
-
-def count_bytes(
-    reports: npt.NDArray[np.uint8],
-    masses: Integers,
-    total: float,
-    slope: float,
-    scale: float,
-    one: int,
-    counts: Integers,
-) -> None:
-    """The numpy twin of `kernels.count_bytes`."""
-    by_place = counts.reshape(-1, 256)
-    score = _score(reports, masses.reshape(-1, 256), total, slope, scale)
-    for place in range(reports.shape[1]):
-        by_place[place] += one * np.bincount(reports[:, place], minlength=256)
-        by_place[place] += np.bincount(reports[:, place], weights=score, minlength=256).astype(np.int64)
-
-
-def _score(
-    reports: npt.NDArray[np.uint8], masses: Integers, total: float, slope: float, scale: float
-) -> Array:
-    """`scale / (1 + slope * m)`, rounded, for every report; sums of integers, so in any order the same."""
-    mass = np.zeros(reports.shape[0], dtype=np.int64)
-    for place in range(reports.shape[1]):
-        mass += masses[place, reports[:, place]]
-    return np.asarray(np.rint(scale / (1.0 + slope * (mass.astype(np.float64) / total))))

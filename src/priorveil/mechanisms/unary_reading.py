@@ -5,8 +5,9 @@
   and it adds up posteriors given single bits (the paper's estimator), from the counts of ones.
 * **unbiased** inverts the noise of each bit.
 * **mle** maximises the likelihood of the bits as if they were reported by different people (a composite
-  likelihood: consistent, and a distribution, where unbiased may be negative); its variance is that of
-  unbiased.
+  likelihood: consistent, and a distribution, where unbiased may be negative). To first order it is unbiased,
+  with what the histogram has too much or too little taken off in proportion to `s (1 - s)`, `s` the chance
+  of a bit to be set; so its variance is not that of a likelihood, but known.
 """
 
 from __future__ import annotations
@@ -16,14 +17,20 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.estimates import Cells, Moments, most_likely, shortfall
+from priorveil.estimates import Moments
+from priorveil.likelihoods import Cells, most_likely, shortfall
 from priorveil.mechanisms.unary_law import posterior_variances, sum_gain
+from priorveil.prior_checks import chi_square_tail
 
 Array = npt.NDArray[np.float64]
 
+BITWISE = (
+    "the prior is right: the tally was scored under the plan's prior, so under this one posteriors are given each "
+    "value's own bit, not the whole report; the spread is that of such posteriors"
+)
 COMPOSITE = (
     "nothing about the prior, many reports: the likelihood is a composite one, of the bits as if each came from "
-    "another person; the spread is that of unbiased, which is conservative"
+    "another person; the spread is the sampling noise of the reports"
 )
 
 
@@ -47,7 +54,7 @@ class Flips(NamedTuple):
 class Seen(NamedTuple):
     """A tally of unary reports: how many, ones per value, and the scores (alone, and per set bit)."""
 
-    reports: int
+    reports: float
     ones: Array
     base: float
     scores: Array
@@ -74,10 +81,10 @@ def bitwise_moments(flips: Flips, seen: Seen, prior: Array, values: Array | None
     histogram = seen.ones * if_set + (seen.reports - seen.ones) * if_clear
     if values is None:
         left = prior - shown * if_set**2 - (1 - shown) * if_clear**2
-        return Moments(histogram, seen.reports * left)
+        return Moments(histogram, seen.reports * left, assumes=BITWISE)
     each = values * (if_set - if_clear)
     error = _linear_error(flips, prior, values, each)
-    return Moments(np.array([values @ histogram]), seen.reports * np.array([error]))
+    return Moments(np.array([values @ histogram]), seen.reports * np.array([error]), assumes=BITWISE)
 
 
 def _linear_error(flips: Flips, prior: Array, values: Array, each: Array) -> float:
@@ -93,19 +100,46 @@ def unbiased_moments(flips: Flips, seen: Seen, values: Array | None, population:
 
     With `population` also the variance of the people as a sample.
     """
+    n, noise = _inverted(flips, seen)
+    if values is None:
+        return Moments(n, np.maximum(noise + (_drawn(n, seen, None) if population else 0.0), 0.0))
+    spread = values**2 @ noise + (_drawn(n, seen, values) if population else 0.0)
+    return Moments(np.array([values @ n]), np.maximum(spread, 0.0).reshape(1))
+
+
+def levelled_moments(flips: Flips, seen: Seen, p: Array, values: Array | None, population: bool) -> Moments:
+    """The unbiased answer made to add up to the reports: what the most likely one is, to first order at `p`.
+
+    With `w` in proportion to `s (1 - s)` at `p`, adding up to one, it is `n - w (sum of n - N)`; the noise of
+    the bits of a report is independent, so its variances are those of weighted sums.
+    """
+    n, noise = _inverted(flips, seen)
+    shown = flips.shown(p)
+    w = shown * (1 - shown) / float((shown * (1 - shown)).sum())
+    level = n - w * (n.sum() - seen.reports)
+    if values is None:
+        spread = noise * (1 - 2 * w) + w**2 * noise.sum()
+        return Moments(level, np.maximum(spread + (_drawn(level, seen, None) if population else 0.0), 0.0))
+    spread = (values - values @ w) ** 2 @ noise + (_drawn(level, seen, values) if population else 0.0)
+    return Moments(np.array([values @ level]), np.maximum(spread, 0.0).reshape(1))
+
+
+def _inverted(flips: Flips, seen: Seen) -> tuple[Array, Array]:
+    """`(ones - N q01) / (1 - q01 - q10)`, and the noise of the bits in it."""
     q01, q10, _ = flips
     n = (seen.ones - seen.reports * q01) / flips.contrast
-    noise = (n * q10 * (1 - q10) + (seen.reports - n) * q01 * (1 - q01)) / flips.contrast**2
-    share = n / max(seen.reports, 1)
+    return n, (n * q10 * (1 - q10) + (seen.reports - n) * q01 * (1 - q01)) / flips.contrast**2
+
+
+def _drawn(n: Array, seen: Seen, values: Array | None) -> Array:
+    """The variance of the people as a sample."""
+    share = n / (seen.reports or 1.0)
     if values is None:
-        return Moments(
-            n, np.maximum(noise + (seen.reports * share * (1 - share) if population else 0.0), 0.0)
-        )
-    spread = seen.reports * float(values**2 @ share - (values @ share) ** 2) if population else 0.0
-    return Moments(np.array([values @ n]), np.array([max(0.0, values**2 @ noise + spread)]))
+        return np.asarray(seen.reports * share * (1 - share))
+    return np.asarray(seen.reports * (values**2 @ share - (values @ share) ** 2))
 
 
-def bit_cells(flips: Flips, reports: int, ones: Array) -> Cells:
+def bit_cells(flips: Flips, reports: float, ones: Array) -> Cells:
     """Every bit as a report of its own: cells "bit k is set" and "bit k is clear", in two runs of `d`."""
     d = ones.size
     shown = np.full((d, d), flips.q01) + flips.contrast * np.eye(d)
@@ -118,7 +152,7 @@ def composite_moments(
     """The distribution that makes the counts of ones most likely, in people."""
     cells = bit_cells(flips, seen.reports, seen.ones)
     p, rounds, converged = most_likely(cells, start)
-    spread = unbiased_moments(flips, seen, values, population).variance
+    spread = levelled_moments(flips, seen, p, values, population).variance
     mean = seen.reports * (p if values is None else np.array([values @ p]))
     return Moments(mean, spread, rounds, converged, shortfall(cells, p), COMPOSITE)
 
@@ -129,8 +163,6 @@ def ones_check(flips: Flips, seen: Seen, prior: Array) -> float | None:
     The bits of a report have variance `s (1 - s)`, `s` the chance to be set, and covariance
     `-contrast^2 P_j P_k`.
     """
-    from scipy.special import chdtrc  # imported when used: it is slow to load
-
     shown = flips.shown(prior)
     if seen.reports * float(np.minimum(shown, 1 - shown).min()) < 5:
         return None
@@ -139,4 +171,4 @@ def ones_check(flips: Flips, seen: Seen, prior: Array) -> float | None:
     off = (seen.ones - seen.reports * shown) / np.sqrt(seen.reports)
     tilt = float((off / own) @ apart)
     statistic = float(off @ (off / own)) + tilt**2 / (1 - float((apart / own) @ apart))
-    return float(chdtrc(seen.ones.size, statistic))
+    return chi_square_tail(statistic, seen.ones.size)

@@ -1,0 +1,187 @@
+"""PostgreSQL that goes away at awkward moments, and what it must not write down."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import re
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import asyncpg
+import pytest
+from postgres_server import PostgresServer
+
+from priorveil.campaigns import Campaign
+from priorveil.curator import create_app
+from priorveil.curator.app import Curator
+from priorveil.curator.bodies import Refusal
+from priorveil.curator.postgres import PostgresStore
+from priorveil.curator.store import Group, Unavailable, recounted
+
+_numbers = itertools.count()
+
+
+@asynccontextmanager
+async def stores(
+    url: str, campaign: Campaign, number: int = 1, port: int | None = None
+) -> AsyncIterator[list[PostgresStore]]:
+    through = url if port is None else re.sub(r":\d+/", f":{port}/", url)
+    made = [PostgresStore(through) for _ in range(number)]
+    for store in made:
+        await store.open()
+    await made[0].add_campaign(campaign)
+    yield made
+    for store in made:
+        await store.close()
+
+
+@pytest.fixture
+def url(postgres: PostgresServer) -> str:
+    return postgres.url(f"review{next(_numbers)}")
+
+
+def some(campaign: Campaign, count: int) -> Group:
+    plan = campaign.plan_for(None)
+    return Group(campaign.id, plan.id, plan.mechanism, os.urandom(16 * count), bytes(8 * count))
+
+
+def elsewhere(url: str) -> str:
+    return url.rpartition("/")[0] + "/postgres"
+
+
+async def right(store: PostgresStore, campaign: Campaign, count: int) -> bool:
+    tallies = await store.tallies(campaign)
+    return tallies == await recounted(store, campaign) and sum(t.reports for t in tallies.values()) == count
+
+
+def test_a_connection_ended_by_the_server_is_made_again(url: str, campaign: Campaign) -> None:
+    """Also if the next commit comes between the server's last message and its hanging up."""
+
+    async def run() -> None:
+        async with stores(url, campaign) as (store,):
+            admin = await asyncpg.connect(elsewhere(url))
+            for _ in range(20):
+                await store.commit([some(campaign, 1)])
+                await admin.execute("SELECT pg_terminate_backend($1)", store._connection.get_server_pid())
+                await asyncio.sleep(0)
+                assert await store.commit([some(campaign, 1)]) == 1
+            assert await right(store, campaign, 40)
+            await admin.close()
+
+    asyncio.run(run())
+
+
+class Cable:
+    """What lies between us and the database. It breaks when it sees a word; the far end does not notice."""
+
+    def __init__(self, port: int) -> None:
+        self.port, self.breaks_at = port, b""
+        self.far: list[asyncio.StreamWriter] = []
+        self.tasks: set[asyncio.Task[None]] = set()
+
+    async def lay(self) -> int:
+        self.server = await asyncio.start_server(self.serve, "127.0.0.1", 0)
+        return int(self.server.sockets[0].getsockname()[1])
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, away = await asyncio.open_connection("127.0.0.1", self.port)
+        self.far.append(away)
+        back = asyncio.create_task(self.carry(there, writer))
+        self.tasks.add(back)
+        while data := await reader.read(1 << 16):
+            if self.breaks_at and self.breaks_at in data:
+                self.breaks_at = b""
+                writer.transport.abort()
+                return
+            away.write(data)
+        away.close()
+
+    async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(1 << 16):
+            writer.write(data)
+
+    async def remove(self) -> None:
+        for end in self.far:
+            end.transport.abort()
+        for task in self.tasks:
+            task.cancel()
+        self.server.close()
+
+
+def test_a_transaction_that_lost_its_writer_does_not_hold_up_the_next(
+    postgres: PostgresServer, url: str, campaign: Campaign
+) -> None:
+    async def run() -> None:
+        cable = Cable(postgres.port)
+        async with stores(url, campaign, port=await cable.lay()) as (store,):
+            await store.commit([some(campaign, 1)])
+            cable.breaks_at = b"COMMIT;"
+            assert await asyncio.wait_for(store.commit([some(campaign, 3)]), 30) == 3
+            assert await right(store, campaign, 4)
+        await cable.remove()
+
+    asyncio.run(run())
+
+
+def test_the_log_of_the_database_holds_no_ids(postgres: PostgresServer, url: str, campaign: Campaign) -> None:
+    async def run() -> None:
+        async with stores(url, campaign) as (store,):
+            group = some(campaign, 5)
+            assert [await store.commit([group]) for _ in range(2)] == [5, 0]
+            log = (postgres.data / "log").read_text()
+            told = [str(uuid.UUID(bytes=group.ids[i : i + 16])) for i in range(0, 80, 16)]
+            assert "duplicate key" in log and not [one for one in told if one in log]
+
+    asyncio.run(run())
+
+
+def test_tallies_are_not_replaced_while_others_write(url: str, campaign: Campaign) -> None:
+    async def run() -> None:
+        async with stores(url, campaign, 3) as (one, two, idle):
+            await one.commit([some(campaign, 2)])
+            await two.commit([some(campaign, 10)])
+            with pytest.raises(Unavailable, match="stop it first"):
+                await idle.replace_tallies(campaign, await recounted(idle, campaign))
+            await two.commit([some(campaign, 1)])
+            assert await right(idle, campaign, 13)
+
+    asyncio.run(run())
+
+
+def test_a_closing_is_noticed_after_a_time_as_a_standby(url: str, campaign: Campaign) -> None:
+    async def run() -> None:
+        name = url.rpartition("/")[2]
+        store = PostgresStore(url)
+        app = create_app(store)
+        assert isinstance(app, Curator)
+        admin = await asyncpg.connect(elsewhere(url))
+        async with app.lifespan():
+            await store.add_campaign(campaign)
+            live = await app.service.find(campaign.id)
+            assert live is not None
+            await admin.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+            await admin.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1", name
+            )
+            app.service._note(campaign.id, [Refusal(0, None, "malformed")])
+            await asyncio.sleep(1.5)
+            await admin.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = off")
+            await admin.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1", name
+            )
+            assert await store.commit([some(campaign, 1)]) == 1
+            other = PostgresStore(url)
+            await other.open()
+            await other.close_campaign(campaign.id, "2026-01-01T00:00:00Z")
+            await other.close()
+            for _ in range(60):
+                await asyncio.sleep(0.1)
+                if live.state() == "closed":
+                    break
+            assert live.state() == "closed"
+        await admin.close()
+
+    asyncio.run(run())
