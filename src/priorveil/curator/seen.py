@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,6 +84,7 @@ class Seen:
         self._folder = folder
         self._flush = flush
         self._recent: set[bytes] = set()
+        self._arrived: list[Keys] = []  # the same keys as arrays: sorting them needs no walk through the set
         self._first = 1  # of the log entries that are in the set and in no run
         self._bitmap = np.zeros(1 << (BITMAP_BITS - 3), dtype=np.uint8)
         self._runs: tuple[Run, ...] = ()
@@ -100,8 +101,7 @@ class Seen:
         for run in self._runs:
             self._mark(run.keys[0])
         for entry in entries(self._first):
-            self._recent.update(_items(entry.keys))
-            self.flush_if_large(entry)
+            self.add(set(_items(entry.keys)), [entry])
 
     def close(self) -> None:
         """Wait for a merge that is under way."""
@@ -132,25 +132,26 @@ class Seen:
                 new[i] = True
         return new
 
-    def add(self, pending: set[bytes], last: Entry) -> None:
-        """Remember keys that were stored, the last of them in this log entry."""
+    def add(self, pending: set[bytes], entries: Sequence[Entry]) -> None:
+        """Remember keys that were stored, in these entries of the log."""
         self._recent |= pending
-        self.flush_if_large(last)
+        self._arrived += [entry.keys for entry in entries]
+        self._flush_if_large(entries[-1])
 
-    def flush_if_large(self, last: Entry) -> None:
+    def _flush_if_large(self, last: Entry) -> None:
         """Make a run of the recent keys if there are many; a full disk only means trying again later."""
         if len(self._recent) < self._flush:
             return
         try:
             self._collect_merge()
-            keys = np.frombuffer(b"".join(self._recent), dtype=np.uint64).reshape(-1, 2)
-            run = _write(self._folder, self._first, last.number, last.digest, _in_order(keys))
+            keys = _in_order(np.concatenate(self._arrived))
+            run = _write(self._folder, self._first, last.number, last.digest, keys)
         except OSError as error:
             _log.warning("ids stay in memory for now: %s", error.strerror)
             return
         self._mark(run.keys[0])
         self._runs = (*self._runs, run)
-        self._recent = set()
+        self._recent, self._arrived = set(), []
         self._first = last.number + 1
         self._start_merge()
 

@@ -145,7 +145,7 @@ class SqliteStore:
     def _commit(self, groups: Sequence[Group]) -> int:
         pending: set[bytes] = set()
         changed: dict[int, Cells] = {}
-        last = None
+        stored: list[seen.Entry] = []
         with self._transaction() as db:
             for group in groups:
                 keys = seen.as_keys(group.ids, group.campaign)
@@ -157,12 +157,12 @@ class SqliteStore:
                 entry = db.execute(
                     "INSERT INTO log (plan, ids, words) VALUES (?, ?, ?)", (plan, kept.ids, kept.words)
                 )
-                last = seen.Entry(int(entry.lastrowid or 0), keys[new])
+                stored.append(seen.Entry(int(entry.lastrowid or 0), keys[new]))
                 before = changed[plan] if plan in changed else self._tally(plan, group)
                 changed[plan] = self._count(db, plan, before, counted(group.mechanism, kept.words))
-        if last is not None:
+        if stored:
             self._cells.update(changed)
-            self._seen.add(pending, last)
+            self._seen.add(pending, stored)
         return len(pending)
 
     def _count(self, db: sqlite3.Connection, plan: int, before: Cells, delta: Cells) -> Cells:
