@@ -7,6 +7,7 @@ import os
 import sqlite3
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from threading import Event
 
 import numpy as np
 import pytest
@@ -283,6 +284,28 @@ def test_ids_that_agree_in_their_first_half(tmp_path: Path) -> None:
     assert not found.fresh(keys, set()).any()
     assert found.fresh(keys + np.uint64(1000), set()).all()
     found.close()
+
+
+@pytest.mark.parametrize("block", [1, 7, 1 << 15])
+def test_merged_runs_hold_every_key_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    """Runs of uneven sizes, with keys that agree in their first half across and within runs."""
+    monkeypatch.setattr(seen, "BLOCK", block)
+    runs, every = [], []
+    for number, size in enumerate((1, 60, 200, 7), start=1):
+        keys = RNG.integers(0, 40, (size, 2), dtype=np.uint64)
+        every.append(keys)
+        runs.append(seen._write(tmp_path, number, number, "0" * 16, seen._in_order(keys)))
+    merged = seen._merged(tmp_path, tuple(runs), Event())
+    whole = np.concatenate(every)
+    assert np.array_equal(merged.keys.T, whole[np.lexsort((whole[:, 1], whole[:, 0]))])
+    assert (merged.first, merged.last) == (1, 4) and merged.holds(whole).all()
+    closing = Event()
+    closing.set()
+    with pytest.raises(OSError):
+        seen._merged(tmp_path, tuple(runs), closing)
+    assert not list(tmp_path.glob("*.part"))
 
 
 def test_a_full_disk_keeps_ids_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,9 @@
 
 A unique index over random ids slows down as it grows, because every insert touches another page. Here recent
 ids are in a set; when there are `FLUSH` of them they become a sorted, memory-mapped file (a run), and runs
-are merged in the background, so that their number grows only with the logarithm of the number of ids. A
-bitmap over the ids' leading bits answers for most new ids without looking into any run.
+are merged in the background, block by block, so that their number grows only with the logarithm of the number
+of ids and memory with neither. A bitmap over the ids' leading bits answers for most new ids without looking
+into any run.
 
 Runs are made from the log and can be thrown away at any time: opening makes what is missing again. A run's
 name says which entries of the log it covers and holds a digest of the last one, so that runs beside a
@@ -12,13 +13,16 @@ restored backup are not believed.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import logging
 import os
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 
 import numpy as np
 import numpy.typing as npt
@@ -28,8 +32,10 @@ Mask = npt.NDArray[np.bool_]
 
 FLUSH = 1 << 17
 FAN = 8  # runs of one size that are merged into one of the next
+BLOCK = 1 << 15  # keys of each run that are merged at a time
 BITMAP_BITS = 27  # 16 MiB; one new id in thirteen needs a search at ten million ids
 
+_LONGEST_PAUSE = 0.1
 _log = logging.getLogger(__name__)
 
 
@@ -90,6 +96,7 @@ class Seen:
         self._runs: tuple[Run, ...] = ()
         self._merger = ThreadPoolExecutor(1, thread_name_prefix="priorveil-merge")
         self._merging: tuple[tuple[Run, ...], Future[Run]] | None = None
+        self._closing = Event()
 
     def open(self, lookup: Callable[[int], Entry | None], entries: Callable[[int], Iterable[Entry]]) -> None:
         """Take the runs that the log confirms, the rest from the log: `entries(n)` are those from n on."""
@@ -104,7 +111,8 @@ class Seen:
             self.add(set(_items(entry.keys)), [entry])
 
     def close(self) -> None:
-        """Wait for a merge that is under way."""
+        """Give up a merge that is under way; it begins anew when the store is opened and grows."""
+        self._closing.set()
         self._merger.shutdown(wait=True)
 
     @property
@@ -171,7 +179,7 @@ class Seen:
     def _start_merge(self) -> None:
         tail = _to_merge(self._runs, self._flush)
         if self._merging is None and tail:
-            self._merging = (tail, self._merger.submit(_merged, self._folder, tail))
+            self._merging = (tail, self._merger.submit(_merged, self._folder, tail, self._closing))
 
     def _collect_merge(self) -> None:
         """Take over a finished merge; a merge that failed is tried again when there are more runs."""
@@ -222,25 +230,70 @@ def _to_merge(runs: tuple[Run, ...], flush: int) -> tuple[Run, ...]:
     return ()
 
 
-def _merged(folder: Path, runs: tuple[Run, ...]) -> Run:
-    keys = np.concatenate([run.keys.T for run in runs])
-    return _write(folder, runs[0].first, runs[-1].last, runs[-1].digest, _in_order(keys))
+class _Abandoned(OSError):
+    """A merge that was not finished because the store closes."""
+
+
+def _merged(folder: Path, runs: tuple[Run, ...], closing: Event) -> Run:
+    """One run in the place of several, a block at a time and with pauses: who commits meanwhile comes first."""
+    name = _name(runs[0].first, runs[-1].last, runs[-1].digest)
+    return _written(folder, name, sum(run.keys.shape[1] for run in runs), _paced(_blocks(runs), closing))
+
+
+def _blocks(runs: tuple[Run, ...]) -> Iterator[Keys]:
+    """The keys of all runs in order; each block takes `BLOCK` from a run, or a few more that agree in their half."""
+    places = [0] * len(runs)
+    while left := [i for i, run in enumerate(runs) if places[i] < run.keys.shape[1]]:
+        highs = {i: runs[i].keys[0, places[i] : places[i] + BLOCK + 1] for i in left}
+        bound = min(high[-1] for high in highs.values())
+        parts = []
+        for i in left:
+            end = int(np.searchsorted(runs[i].keys[0], bound, side="right"))
+            parts.append(runs[i].keys[:, places[i] : end].T)
+            places[i] = end
+        yield _in_order(np.concatenate(parts))
+
+
+def _paced(blocks: Iterator[Keys], closing: Event) -> Iterator[Keys]:
+    """The blocks, with a pause after each, twice as long as it took."""
+    start = time.perf_counter()
+    for block in blocks:
+        yield block
+        if closing.wait(min(2 * (time.perf_counter() - start), _LONGEST_PAUSE)):
+            raise _Abandoned
+        start = time.perf_counter()
 
 
 def _write(folder: Path, first: int, last: int, digest: str, keys: Keys) -> Run:
     """A run in its file, all of it or nothing."""
-    path = folder / f"{first}-{last}-{digest}.ids"
+    return _written(folder, _name(first, last, digest), keys.shape[1], [keys])
+
+
+def _name(first: int, last: int, digest: str) -> str:
+    return f"{first}-{last}-{digest}.ids"
+
+
+def _written(folder: Path, name: str, size: int, blocks: Iterable[Keys]) -> Run:
+    """A run of blocks in order: the leading halves of all keys, then the others."""
+    path = folder / name
     draft = path.with_suffix(".part")
     try:
-        with draft.open("wb") as file:
-            file.write(keys.astype("<u8").tobytes())
-            file.flush()
-            os.fsync(file.fileno())
+        with draft.open("wb") as high, draft.open("r+b") as low:
+            low.seek(8 * size)
+            for block in blocks:
+                high.write(block[0].astype("<u8").tobytes())
+                low.write(block[1].astype("<u8").tobytes())
+            for half in (high, low):
+                half.flush()
+            os.fsync(high.fileno())
         draft.replace(path)
     except OSError:
         draft.unlink(missing_ok=True)
         raise
-    return Run(path, first, last, digest, _mapped(path))
+    found = _named(path)
+    if found is None:
+        raise OSError(errno.EIO, "a run of ids was not written as it should be")
+    return found
 
 
 def _mapped(path: Path) -> Keys:
