@@ -30,7 +30,7 @@ def slow_commits(there: Place, seconds: float) -> None:
         await asyncio.sleep(seconds)
         return await commit(groups)  # type: ignore[arg-type]
 
-    there.app.service.store.commit = slow  # type: ignore[method-assign, assignment]
+    there.app.service.store.commit = slow  # type: ignore[method-assign]
 
 
 def fail(*_: object) -> None:
@@ -47,7 +47,7 @@ def test_who_does_not_read_answers_fills_no_memory(tmp_path: Path, campaign: Cam
                 await asyncio.get_running_loop().sock_sendall(sender, there.request(MANY))
                 await asyncio.sleep(0.05)
             (connection,) = there.server.server_state.connections
-            assert connection.transport.get_write_buffer_size() < 2 << 20  # type: ignore[union-attr]
+            assert connection.transport.get_write_buffer_size() < 2 << 20
 
     at(tmp_path, campaign, work)
 
@@ -149,6 +149,22 @@ def test_who_has_said_everything_still_gets_the_answer(tmp_path: Path, campaign:
     at(tmp_path, campaign, work)
 
 
+@pytest.mark.parametrize("nonsense", [b"XX", b"GET / HTTP/1.1\r\nx y\r\n\r\n"])
+def test_nonsense_after_an_upload_does_not_take_its_answer(
+    tmp_path: Path, campaign: Campaign, nonsense: bytes
+) -> None:
+    """A sender must not hear that a report was refused which is counted."""
+
+    async def work(there: Place) -> None:
+        for request in (there.request(report(campaign)), there.chunked(report(campaign))):
+            reader, writer = await connected(there)
+            writer.write(request + nonsense)
+            assert (await asyncio.wait_for(reader.read(), 5)).startswith(b"HTTP/1.1 200 ")
+            writer.close()
+
+    at(tmp_path, campaign, work)
+
+
 def test_nothing_is_kept_of_idle_and_of_broken_connections(tmp_path: Path, campaign: Campaign) -> None:
     async def work(there: Place) -> None:
         body = report(campaign)[:-1] + b" " * 60_000 + b"}"
@@ -156,7 +172,7 @@ def test_nothing_is_kept_of_idle_and_of_broken_connections(tmp_path: Path, campa
             reader, writer = await connected(there)
             writer.write(there.request(body))
             await _answer(reader)
-            assert sum(len(c.cycle.body) for c in there.server.server_state.connections) == 0  # type: ignore[union-attr]
+            assert sum(len(c.cycle.body) for c in there.server.server_state.connections) == 0
             linger = struct.pack("ii", 1, 0)  # closing resets
             writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
             writer.transport.abort()

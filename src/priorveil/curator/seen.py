@@ -3,7 +3,7 @@
 A unique index over random ids slows down as it grows, because every insert touches another page. Here recent
 ids are in a set; when there are `FLUSH` of them they become a sorted, memory-mapped file (a run), and runs
 are merged in the background, block by block, so that their number grows only with the logarithm of the number
-of ids and memory with neither. A bitmap over the ids' leading bits answers for most new ids without looking
+of ids and memory with neither. A bitmap (a Bloom filter of two bits) answers for most new ids without looking
 into any run.
 
 Runs are made from the log and can be thrown away at any time: opening makes what is missing again. A run's
@@ -33,7 +33,7 @@ Mask = npt.NDArray[np.bool_]
 FLUSH = 1 << 17
 FAN = 8  # runs of one size that are merged into one of the next
 BLOCK = 1 << 15  # keys of each run that are merged at a time
-BITMAP_BITS = 27  # 16 MiB; one new id in thirteen needs a search at ten million ids
+BITMAP_BITS = 27  # 16 MiB; one new id in fifty needs a search at ten million ids
 
 _LONGEST_PAUSE = 0.1
 _log = logging.getLogger(__name__)
@@ -106,7 +106,7 @@ class Seen:
         self._runs = _confirmed(self._folder, lookup)
         self._first = self._runs[-1].last + 1 if self._runs else 1
         for run in self._runs:
-            self._mark(run.keys[0])
+            self._mark(run.keys)
         for entry in entries(self._first):
             self.add(set(_items(entry.keys)), [entry])
 
@@ -157,24 +157,26 @@ class Seen:
         except OSError as error:
             _log.warning("ids stay in memory for now: %s", error.strerror)
             return
-        self._mark(run.keys[0])
+        self._mark(run.keys)
         self._runs = (*self._runs, run)
         self._recent, self._arrived = set(), []
         self._first = last.number + 1
         self._start_merge()
 
     def _in_runs(self, keys: Keys) -> Mask:
-        place = (keys[:, 0] >> np.uint64(64 - BITMAP_BITS)).astype(np.int64)
-        found = (self._bitmap[place >> 3] >> (place & 7).astype(np.uint8)) & 1 == 1
+        places = _places(keys)
+        bits = (self._bitmap[places >> 3] >> (places & 7).astype(np.uint8)) & 1
+        found: Mask = bits.all(axis=1)
         suspects = np.flatnonzero(found)
         if suspects.size:
+            suspects = suspects[np.argsort(keys[suspects, 0])]  # neighbours are looked up one after the other
             asked = keys[suspects]
             found[suspects] = np.logical_or.reduce([run.holds(asked) for run in self._runs])
-        return np.asarray(found)
+        return found
 
-    def _mark(self, high: npt.NDArray[np.uint64]) -> None:
-        place = (high >> np.uint64(64 - BITMAP_BITS)).astype(np.int64)
-        np.bitwise_or.at(self._bitmap, place >> 3, np.left_shift(1, place & 7).astype(np.uint8))
+    def _mark(self, keys: Keys) -> None:
+        places = _places(keys)
+        np.bitwise_or.at(self._bitmap, places >> 3, np.left_shift(1, places & 7).astype(np.uint8))
 
     def _start_merge(self) -> None:
         tail = _to_merge(self._runs, self._flush)
@@ -202,6 +204,11 @@ def as_keys(ids: bytes, campaign: str) -> Keys:
     """Ids as keys: the same id in two campaigns is two keys."""
     mask = np.frombuffer(hashlib.sha256(campaign.encode()).digest()[:16], dtype=">u8").astype(np.uint64)
     return np.frombuffer(ids, dtype=">u8").astype(np.uint64).reshape(-1, 2) ^ mask
+
+
+def _places(keys: Keys) -> npt.NDArray[np.int64]:
+    """Where the bitmap has the two bits of each key: by the leading bits of its halves."""
+    return (keys >> np.uint64(64 - BITMAP_BITS)).astype(np.int64)
 
 
 def _items(keys: Keys) -> list[bytes]:
