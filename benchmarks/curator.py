@@ -36,7 +36,7 @@ from postgres_server import PostgresServer, free_port
 TOKEN = "benchmark"
 PREPARED = 2_000_000  # weight of the requests made beforehand
 TUNED = {
-    "shared_buffers": "1GB",
+    "shared_buffers": "2GB",
     "max_wal_size": "8GB",
     "checkpoint_timeout": "30min",
     "wal_compression": "on",

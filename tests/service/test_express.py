@@ -12,8 +12,8 @@ import pytest
 import uvicorn
 
 from priorveil.campaigns import Campaign
-from priorveil.curator import create_app, express, guarded
-from priorveil.curator.app import Curator
+from priorveil.curator import create_app, express
+from priorveil.curator.app import Curator, Limits
 from priorveil.curator.bodies import JSON, PACKED, write_packed
 from priorveil.curator.server import configuration
 from priorveil.curator.sqlite import SqliteStore
@@ -191,12 +191,9 @@ def test_a_body_in_pieces_is_put_together(tmp_path: Path, campaign: Campaign) ->
     at(tmp_path, campaign, work)
 
 
-def test_who_is_slow_with_a_body_is_told(
-    tmp_path: Path, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(guarded, "HEADER_SECONDS", 0.3)
-
+def test_who_is_slow_with_a_body_is_told(tmp_path: Path, campaign: Campaign) -> None:
     async def work(there: Place) -> None:
+        there.app.limits = Limits(seconds=0.3)
         reader, writer = await asyncio.open_connection("127.0.0.1", there.port)
         writer.write(there.request(report(campaign))[:-5])
         answer = await asyncio.wait_for(reader.read(), 5)

@@ -157,15 +157,15 @@ class Curator:
             read = _reader(kind)(body, live.campaign.id, live.campaign.plans)
             upload = self.service.admitted(read, live)
             waiting = self.service.submit(upload)
-        except PriorveilError as error:
+        except Exception as error:  # nobody above us would answer
             return reply(self.refusal(error))
 
         def answer(done: asyncio.Future[list[list[int]]]) -> None:
-            failure = done.exception()
-            if failure is None:
-                reply(self._accepted(self.service.receipt(upload, live, done.result())))
-            else:
-                reply(self.refusal(failure))
+            try:
+                told = self._accepted(self.service.receipt(upload, live, done.result()))
+            except Exception as error:
+                told = self.refusal(error)
+            reply(told)
 
         waiting.add_done_callback(answer)
 

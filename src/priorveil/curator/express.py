@@ -15,8 +15,9 @@ from typing import Any, ClassVar
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from priorveil.curator.app import Curator, Headers, Reply
-from priorveil.curator.guarded import HEADER_SECONDS, Guarded
+from priorveil.curator.guarded import Guarded
 from priorveil.curator.problems import Refused
+from priorveil.curator.service import Live
 
 LARGEST = 64 << 10  # bytes of a body that may take the short way
 _UPLOAD = re.compile(rb"/v1/campaigns/([0-9a-f]{64})/reports")
@@ -34,10 +35,10 @@ class Exchange:
     """One upload: what uvicorn keeps of a request, without a task."""
 
     message_event: ClassVar[_Nobody] = _Nobody()
-    __slots__ = ("body", "campaign", "disconnected", "keep_alive", "kind", "more_body", "response_complete")
+    __slots__ = ("body", "disconnected", "keep_alive", "kind", "live", "more_body", "response_complete")
 
-    def __init__(self, campaign: str, kind: bytes) -> None:
-        self.campaign = campaign
+    def __init__(self, live: Live, kind: bytes) -> None:
+        self.live = live
         self.kind = kind
         self.body = b""
         self.more_body = True
@@ -56,6 +57,7 @@ class Express(Guarded):
             super().on_headers_complete()
         else:
             self._in_head = False
+            self._stop()  # the body has a clock of its own
             self.cycle: Any = exchange
 
     def on_message_complete(self) -> None:
@@ -64,19 +66,27 @@ class Express(Guarded):
         exchange = self.cycle
         if type(exchange) is Exchange and not exchange.response_complete:
             curator: Any = self.app
-            live = curator.service.live[exchange.campaign]
-            curator.take_whole(live, exchange.kind, exchange.body, lambda reply: self._reply(exchange, reply))
+            body, exchange.body = exchange.body, b""  # the exchange stays until the next one
+            curator.take_whole(exchange.live, exchange.kind, body, lambda reply: self._reply(exchange, reply))
 
     def unfinished(self) -> bool:
         """Headers, or the body of an upload on the short way."""
         return super().unfinished() or (type(self.cycle) is Exchange and self.cycle.more_body)
+
+    def patience(self) -> float:
+        """Seconds for headers, or for a body."""
+        if type(self.cycle) is Exchange and self.cycle.more_body and not self._in_head:
+            curator: Any = self.app
+            seconds: float = curator.limits.seconds
+            return seconds
+        return super().patience()
 
     def give_up(self) -> None:
         """End the connection; who was slow with a body is told so."""
         if type(self.cycle) is Exchange and self.cycle.more_body and not self._in_head:
             curator: Any = self.app
             self.cycle.keep_alive = False
-            slow = Refused(408, f"the body took more than {HEADER_SECONDS:g} seconds")
+            slow = Refused(408, f"the body took more than {curator.limits.seconds:g} seconds")
             self._reply(self.cycle, curator.refusal(slow))
         super().give_up()
 
@@ -89,7 +99,8 @@ class Express(Guarded):
         if self.flow.write_paused:
             return None  # does not read its answers: the ordinary way waits for that
         found = _UPLOAD.fullmatch(self.url)
-        if not found or (campaign := found[1].decode()) not in self.app.service.live:
+        live = self.app.service.live.get(found[1].decode()) if found else None
+        if live is None:
             return None
         if self.limit_concurrency is not None and len(self.connections) >= self.limit_concurrency:
             return None
@@ -99,7 +110,7 @@ class Express(Guarded):
         plain = small and len(headers) == len(self.headers) and headers.keys().isdisjoint(_NOT_PLAIN)
         if not plain or not self.parser.should_keep_alive() or self.parser.get_http_version() != "1.1":
             return None
-        return Exchange(campaign, headers.get(b"content-type", b""))
+        return Exchange(live, headers.get(b"content-type", b""))
 
     def _reply(self, exchange: Exchange, reply: Reply) -> None:
         """Send the answer; the next request of the connection may follow."""

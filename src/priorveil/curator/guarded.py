@@ -37,6 +37,8 @@ class Guarded(HttpToolsProtocol):
         """A request begins, the second one of a connection as well."""
         self._in_head = True
         self._head = 0
+        self._stop()  # each request has its own clock
+        self._unset_keepalive_if_required()
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
@@ -47,6 +49,7 @@ class Guarded(HttpToolsProtocol):
     def connection_lost(self, error: Exception | None) -> None:
         """Stop the clock."""
         self._stop()
+        self._unset_keepalive_if_required()  # uvicorn leaves it running after a reset
         super().connection_lost(error)
 
     def unfinished(self) -> bool:
@@ -58,16 +61,38 @@ class Guarded(HttpToolsProtocol):
         answered = self.cycle is not None and self.cycle.response_complete
         return self._in_head or (answered and self.timeout_keep_alive_task is None)
 
+    def patience(self) -> float:
+        """Seconds in which it should come."""
+        return HEADER_SECONDS
+
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """Who has said everything may still wait for the answer."""
+        return self._ends_with_answer() and self.scheme == "http"
+
+    def send_400_response(self, msg: str) -> None:
+        """Nonsense after a request must not be answered in that request's place."""
+        if self._ends_with_answer():
+            self.flow.pause_reading()
+        else:
+            super().send_400_response(msg)
+
+    def _ends_with_answer(self) -> bool:
+        """Whether a whole request waits for its answer; the connection then ends with it."""
+        waits = self.cycle is not None and not self.cycle.more_body and not self.cycle.response_complete
+        if waits:
+            self.cycle.keep_alive = False
+        return waits
+
     def give_up(self) -> None:
         """End the connection."""
         self._stop()
         self.transport.close()
 
     def _watch(self) -> None:
-        if not self.unfinished():
+        if not self.unfinished() or self.flow.read_paused:  # paused: it is we who are slow
             self._stop()
         elif self._clock is None:
-            self._clock = self.loop.call_later(HEADER_SECONDS, self.give_up)
+            self._clock = self.loop.call_later(self.patience(), self.give_up)
 
     def _stop(self) -> None:
         if self._clock is not None:

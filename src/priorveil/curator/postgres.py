@@ -4,18 +4,19 @@ Each writer counts into a shard of its own, held by an advisory lock for as long
 that writers never wait for each other. A lost connection is made again; what it was writing is written again,
 and ids that had been stored after all are not counted twice.
 
-Reports are copied in, which is three times faster than inserting them but fails as a whole if an id is there
-already. Then the transaction is done again with care, and so are those that follow: who sends again seldom
-comes alone.
+Reports are copied into a table of the connection's own and inserted from there. A plain insert is twice as fast as
+one that looks out for ids that are there already, but fails as a whole if one is. The failure is caught within the
+database, so that nothing of it comes into the server's log; then the insert is done with care, and so are those that
+follow: who sends again seldom comes alone.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import io
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -49,9 +50,7 @@ from priorveil.curator.store import (
 from priorveil.tallies import Tally
 
 T = TypeVar("T")
-Put = Callable[
-    [Any, Group, int, int], Awaitable[Group]
-]  # writes a group to its campaign and plan: what was new
+Numbers = tuple[int, int]  # of a campaign and one of its plans
 
 MIGRATIONS = (
     """
@@ -82,6 +81,19 @@ _LOCKS = 0x7076  # the class of our advisory locks; the schema is locked as shar
 _PATIENCE = 10.0  # seconds in which a lost connection should come back
 _PAGE = 20_000  # reports read at once
 _CAREFUL = 64  # commits done with care after one in which an id came again
+# If we vanish within a transaction, the ids that it holds must not stay locked for longer than our patience.
+_SESSION = """
+    SET idle_in_transaction_session_timeout = '5s';
+    CREATE TEMP TABLE incoming (id uuid, report bytea, campaign integer, plan integer) ON COMMIT DELETE ROWS;
+    CREATE FUNCTION pg_temp.insert_all() RETURNS boolean LANGUAGE plpgsql AS $$
+        BEGIN
+            INSERT INTO reports (id, report, campaign, plan) SELECT id, report, campaign, plan FROM incoming;
+            RETURN true;
+        EXCEPTION WHEN unique_violation THEN
+            RETURN false;
+        END
+    $$
+"""
 _COLUMNS = ("id", "report", "campaign", "plan")
 _COPY_HEAD = b"PGCOPY\n\xff\r\n\0" + bytes(8)  # the signature, no flags, no extension
 _COPY_TAIL = b"\xff\xff"
@@ -89,20 +101,17 @@ _LOST = (
     OSError,
     TimeoutError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # asked between the server's last words and its hanging up
     asyncpg.PostgresConnectionError,
     asyncpg.OperatorInterventionError,
     asyncpg.InsufficientResourcesError,
+    asyncpg.ReadOnlySQLTransactionError,  # a standby: the next connection may find the primary
     asyncpg.TransactionRollbackError,
 )
 
-_INSERT = """
-    INSERT INTO reports (id, report, campaign, plan)
-    SELECT new.id, new.report, $3, $4 FROM unnest($1::uuid[], $2::bytea[]) AS new (id, report)
-    ON CONFLICT DO NOTHING
-"""
-_MINE = """
-    SELECT id FROM reports
-    WHERE id = ANY($1::uuid[]) AND campaign = $2 AND plan = $3 AND xmin = pg_current_xact_id()::xid
+_INSERT_NEW = """
+    INSERT INTO reports (id, report, campaign, plan) SELECT id, report, campaign, plan FROM incoming
+    ON CONFLICT DO NOTHING RETURNING id, report, plan
 """
 _PUT_CHUNKS = """
     INSERT INTO tallies (plan, shard, chunk, cells)
@@ -116,6 +125,10 @@ _TALLY = """
 _NUMBERS = """
     SELECT campaigns.number, plans.number FROM plans JOIN campaigns ON campaigns.number = plans.campaign
     WHERE campaigns.id = $1 AND plans.id = $2
+"""
+_OTHER_WRITERS = """
+    SELECT count(*) FROM pg_locks JOIN pg_database ON pg_database.oid = database
+    WHERE locktype = 'advisory' AND classid = $1::integer::oid AND datname = current_database() AND pid <> $2
 """
 _PAGE_OF_REPORTS = """
     SELECT id, report, plan FROM reports
@@ -133,7 +146,7 @@ class PostgresStore:
         self._connection: Any = None
         self._shard = 0
         self._careful = 0  # commits for which ids are expected that are there already
-        self._numbers: dict[tuple[str, str], tuple[int, int]] = {}
+        self._numbers: dict[tuple[str, str], Numbers] = {}
         self._cells: dict[int, Cells] = {}
 
     # -- opening and closing ---------------------------------------------------------------------------------
@@ -167,38 +180,39 @@ class PostgresStore:
         return await _patiently(lambda: self._commit(groups), self._drop)
 
     async def _commit(self, groups: Sequence[Group]) -> int:
-        if not self._careful:
-            with contextlib.suppress(asyncpg.UniqueViolationError):
-                return await self._written(groups, _copy)
-        self._careful = max(self._careful - 1, 0)
-        stored = await self._written(groups, _insert)
-        if stored < sum(len(g.ids) for g in groups) // ID_BYTES:
-            self._careful = _CAREFUL
-        return stored
-
-    async def _written(self, groups: Sequence[Group], put: Put) -> int:
         db = await self._writer()
-        stored = 0
         changed: dict[int, Cells] = {}
+        puts: list[tuple[int, int, bytes]] = []
+        stored = 0
         async with db.transaction():
-            puts: list[tuple[int, int, bytes]] = []
-            for group in sorted(
-                groups, key=lambda g: (g.campaign, g.plan)
-            ):  # one order for all writers: no deadlock
-                campaign, plan = await self._plan_numbers(db, group)
-                new = await put(db, group, campaign, plan)
-                if not new.ids:
-                    continue
-                delta = counted(group.mechanism, new.words)
+            by_plan = {(await self._plan_numbers(db, group)): group for group in groups}
+            new = await self._inserted(db, by_plan)
+            for plan, words in new.items():
+                group = next(g for (_, number), g in by_plan.items() if number == plan)
+                delta = counted(group.mechanism, words)
+                stored += int(delta[0])
                 changed[plan] = await self._tally(db, plan, group) + delta
                 puts.extend((plan, n, chunk(changed[plan], n)) for n in changed_chunks(delta))
-                stored += len(new.ids) // ID_BYTES
             if puts:
                 await db.execute(
                     _PUT_CHUNKS, self._shard, *(list(column) for column in zip(*puts, strict=True))
                 )
         self._cells.update(changed)
         return stored
+
+    async def _inserted(self, db: Any, groups: Mapping[Numbers, Group]) -> dict[int, bytes]:
+        """Insert the reports of some groups; the words of those that were new, by plan."""
+        source = io.BytesIO(_COPY_HEAD + _rows(groups) + _COPY_TAIL)
+        await db.copy_to_table("incoming", source=source, columns=_COLUMNS, format="binary")
+        if not self._careful and await db.fetchval("SELECT pg_temp.insert_all()"):
+            return {plan: group.words for (_, plan), group in groups.items()}
+        stored = await db.fetch(_INSERT_NEW)
+        again = len(stored) < sum(len(g.ids) for g in groups.values()) // ID_BYTES
+        self._careful = _CAREFUL if again else self._careful - 1
+        new: dict[int, list[bytes]] = {}
+        for _, report, plan in stored:
+            new.setdefault(plan, []).append(report)
+        return {plan: b"".join(words) for plan, words in new.items()}
 
     async def _tally(self, db: Any, plan: int, group: Group) -> Cells:
         """What this shard has counted so far; read once for each connection."""
@@ -211,7 +225,7 @@ class PostgresStore:
             self._cells[plan] = cells
         return self._cells[plan]
 
-    async def _plan_numbers(self, db: Any, group: Group) -> tuple[int, int]:
+    async def _plan_numbers(self, db: Any, group: Group) -> Numbers:
         key = (group.campaign, group.plan)
         if key not in self._numbers:
             self._numbers[key] = tuple(await db.fetchrow(_NUMBERS, *key))
@@ -223,6 +237,7 @@ class PostgresStore:
             self._cells.clear()
             db = await asyncpg.connect(self._url, command_timeout=60, timeout=10)
             await _ids_as_bytes(db)
+            await db.execute(_SESSION)
             self._shard = 0
             while not await db.fetchval("SELECT pg_try_advisory_lock($1, $2)", _LOCKS, self._shard):
                 self._shard += 1
@@ -257,7 +272,10 @@ class PostgresStore:
 
     async def replace_tallies(self, campaign: Campaign, tallies: Mapping[str, Tally]) -> None:
         """Put recounted tallies in the place of the stored ones, as shard 0."""
+        mine = self._connection.get_server_pid() if self._connection is not None else 0
         async with self._pool.acquire() as db, db.transaction():
+            if await db.fetchval(_OTHER_WRITERS, _LOCKS, mine):
+                raise Unavailable("a service writes to this database: stop it first")
             for plan, tally in tallies.items():
                 number = (await db.fetchrow(_NUMBERS, campaign.id, plan))[1]
                 await db.execute("DELETE FROM tallies WHERE plan = $1", number)
@@ -337,41 +355,41 @@ def _same(value: bytes) -> bytes:
     return value
 
 
-async def _copy(db: Any, group: Group, campaign: int, plan: int) -> Group:
-    """Copy a group's reports in; fails if one of them is there already."""
-    ids, words = _in_order(group)
-    row = [(f"{name}_size", ">i4") for name in _COLUMNS]
-    values = [("id", ids.dtype), ("report", words.dtype), ("campaign", ">i4"), ("plan", ">i4")]
-    rows = np.zeros(
-        len(ids),
-        dtype=[("columns", ">i2"), *(field for pair in zip(row, values, strict=True) for field in pair)],
-    )
-    rows["columns"] = len(_COLUMNS)
-    for name, column in zip(_COLUMNS, (ids, words, campaign, plan), strict=True):
-        rows[name] = column
-        rows[f"{name}_size"] = rows.dtype[name].itemsize
-    source = io.BytesIO(_COPY_HEAD + rows.tobytes() + _COPY_TAIL)
-    await db.copy_to_table("reports", source=source, columns=_COLUMNS, format="binary")
-    return group
+def _rows(groups: Mapping[Numbers, Group]) -> bytes:
+    """The reports of all groups in PostgreSQL's binary format, by their ids.
+
+    One order for all writers: none waits for another that waits for it, and neighbours in the index come together.
+    """
+    parts = [_part(group, *numbers) for numbers, group in groups.items()]
+    if len(parts) == 1:
+        return parts[0].tobytes()
+    whole: list[tuple[bytes, bytes]] = []
+    for part in parts:
+        whole.extend(zip(part["id"].tolist(), part.view(f"V{part.itemsize}").tolist(), strict=True))
+    whole.sort(key=itemgetter(0))
+    return b"".join(row for _, row in whole)
 
 
-def _in_order(group: Group) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void]]:
-    """Ids and reports by the ids' leading halves: neighbours in the index are written together."""
+def _part(group: Group, campaign: int, plan: int) -> npt.NDArray[np.void]:
+    """The rows of one group, in order: for each column its size and its content."""
     size = WORD_BYTES * words_per_report(group.mechanism)
-    order = np.argsort(np.frombuffer(group.ids, dtype=">u8")[::2], kind="stable")
-    ids = np.frombuffer(group.ids, dtype=f"V{ID_BYTES}")[order]
-    return ids, np.frombuffer(group.words, dtype=f"V{size}")[order]
-
-
-async def _insert(db: Any, group: Group, campaign: int, plan: int) -> Group:
-    """Insert a group's reports; what was new of it is returned."""
-    ids, words = (column.tolist() for column in _in_order(group))
-    stored = int((await db.execute(_INSERT, ids, words, campaign, plan)).rpartition(" ")[2])
-    if stored == len(ids):
-        return group
-    mine = {row[0] for row in await db.fetch(_MINE, ids, campaign, plan)}
-    kept = {told: word for told, word in zip(reversed(ids), reversed(words), strict=True) if told in mine}
-    return Group(group.campaign, group.plan, group.mechanism, b"".join(kept), b"".join(kept.values()))
+    high, low = np.frombuffer(group.ids, dtype=">u8").reshape(-1, 2).T
+    order = np.lexsort((low, high))
+    contents = {
+        "id": np.frombuffer(group.ids, dtype=f"V{ID_BYTES}")[order],
+        "report": np.frombuffer(group.words, dtype=f"V{size}")[order],
+        "campaign": np.full(len(order), campaign, dtype=">i4"),
+        "plan": np.full(len(order), plan, dtype=">i4"),
+    }
+    fields: list[tuple[str, Any]] = [("columns", ">i2")]
+    for name in _COLUMNS:
+        fields += [(f"{name}_size", ">i4"), (name, contents[name].dtype)]
+    rows = np.zeros(len(order), dtype=fields)
+    rows["columns"] = len(_COLUMNS)
+    for name in _COLUMNS:
+        rows[f"{name}_size"] = contents[name].dtype.itemsize
+        rows[name] = contents[name]
+    return rows
 
 
 async def _migrate(db: Any) -> None:

@@ -175,3 +175,5 @@ class Service:
                 await self.refresh()
             except (StoreFull, Unavailable) as error:
                 _log.warning("%s", error)
+            except Exception as error:  # closings must be noticed whatever happened once
+                _log.error("%s", type(error).__name__)
