@@ -3,7 +3,7 @@
     python benchmarks/curator.py                  both stores, single reports and batches, a few seconds each
     python benchmarks/curator.py --hold 10000000  load held: rate, memory and estimates, million by million
 
-`cpu us` is what the server's process uses for one request (PostgreSQL's own processes not included). `bare`
+`cpu us` is what the server's process uses for one request, `database` what PostgreSQL's processes do. `bare`
 is the ceiling: a server written as one usually would, Starlette and msgspec on uvicorn, which reads the body
 and stores nothing. `nothing` is our own server with a store that stores nothing. Load generator and server
 share this machine; requests are made before the clock starts. PostgreSQL is started for the occasion, and
@@ -287,10 +287,25 @@ def resident(pid: int) -> float:
     return float(next(line.split()[1] for line in lines if line.startswith("RssAnon"))) / 1024
 
 
-def hold(campaign: Campaign, kind: str, url: str, total: int) -> None:
+def database_seconds(postmaster: int | None) -> float:
+    """What PostgreSQL's processes have used of the processors."""
+    if postmaster is None:
+        return 0.0
+    used = 0.0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            if int(stat.read_text().rpartition(")")[2].split()[1]) == postmaster:
+                used += cpu_seconds(int(stat.parent.name))
+        except FileNotFoundError:
+            continue
+    return used
+
+
+def hold(campaign: Campaign, kind: str, url: str, total: int, postmaster: int | None) -> None:
     """Millions of reports: rate, memory and estimate latency after each."""
     step = 1_000_000
-    print(f"{kind}: {'reports':>12}{'reports/s':>12}{'cpu us':>9}{'MiB':>8}{'estimate ms':>13}")
+    names = f"{'reports':>12}{'reports/s':>12}{'cpu us':>9}{'database':>10}{'MiB':>8}{'estimate ms':>13}"
+    print(f"{kind}: {names}")
     with served(url, campaign, kind) as (port, pid):
         estimates = f"http://127.0.0.1:{port}/v1/campaigns/{campaign.id}/estimates"
         for done in range(step, total + 1, step):
@@ -298,9 +313,10 @@ def hold(campaign: Campaign, kind: str, url: str, total: int) -> None:
             async def run() -> float:
                 return await loaded(port, Load(campaign, 1000, True, None, step), 16)
 
-            before = cpu_seconds(pid)
+            before, base = cpu_seconds(pid), database_seconds(postmaster)
             took = asyncio.run(run())
             spent = (cpu_seconds(pid) - before) / step * 1e6
+            stored = (database_seconds(postmaster) - base) / step * 1e6
             answers = []
             with httpx.Client(headers={"authorization": f"Bearer {TOKEN}"}, timeout=60, verify=False) as http:
                 for _ in range(6):  # the first one connects
@@ -308,7 +324,7 @@ def hold(campaign: Campaign, kind: str, url: str, total: int) -> None:
                     found = http.get(estimates).json()
                     answers.append((time.perf_counter() - start) * 1000)
             assert found["reports"] == done, (found["reports"], done)
-            rates = f"{done:>12,}{step / took:>12,.0f}{spent:>9.2f}{resident(pid):>8.0f}"
+            rates = f"{done:>12,}{step / took:>12,.0f}{spent:>9.2f}{stored:>10.2f}{resident(pid):>8.0f}"
             print(f"{'':<{len(kind) + 2}}{rates}{sorted(answers[1:])[2]:>13.1f}", flush=True)
 
 
@@ -339,7 +355,9 @@ def main() -> None:
             if chosen.hold:
                 for kind, url in places.items():
                     if kind not in ("bare", "nothing"):
-                        hold(campaign, kind, url, chosen.hold)
+                        lines = (server.data / "postmaster.pid").read_text() if server else ""
+                        mine = int(lines.split()[0]) if server and kind == "postgres" else None
+                        hold(campaign, kind, url, chosen.hold, mine)
             else:
                 table(campaign, places, chosen.seconds, chosen.connections)
         finally:
