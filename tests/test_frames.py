@@ -528,7 +528,7 @@ def test_progress_is_told_to_the_end(tmp_path: Path) -> None:
 
 
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
-    reports = np.random.default_rng(1).integers(0, 2, 4_000_000)
+    reports = np.random.default_rng(1).integers(0, 2, 10_000_000)
     options = {"row_group_size": 1 << 18, "use_dictionary": False, "compression": "none"}
     pq.write_table(pa.table({"report": reports}), tmp_path / "r.parquet", **options)
     before, held = pa.total_allocated_bytes(), []

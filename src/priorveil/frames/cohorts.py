@@ -13,7 +13,7 @@ from priorveil.plans import Plan
 
 Plans = Plan | Mapping[Any, Plan]
 
-_ROWS = 1 << 18
+_ROWS = 1 << 19
 _BYTES = 1 << 25  # of reports in a batch, at most
 
 

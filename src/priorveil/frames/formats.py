@@ -10,14 +10,17 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from threading import local
 from typing import Any
 
 from priorveil.errors import InvalidInput
 from priorveil.frames.arrow import csv, pa, parquet
 from priorveil.frames.pieces import Opened, Piece, Told, chosen, placed, plans_of
+from priorveil.frames.threads import in_threads, threads_here
 
 _BLOCK = 1 << 23  # bytes of a CSV parsed at a time
 _BUFFER = 1 << 20  # bytes of a Parquet column read at a time
+_PART = 64 << 20  # bytes of row groups decoded whole, at most
 _LONGEST_HEADER = 1 << 20
 _PARQUET, _ARROW_FILE, _ARROW_STREAM, _GZIP = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff", b"\x1f\x8b"
 
@@ -55,7 +58,7 @@ def _opened(
     try:
         if start.startswith(_PARQUET):
             # Arrow reads a path by itself, without asking Python for every block.
-            return _parquet(file if size is None else pa.OSFile(where), columns, batch_rows)
+            return _parquet(file, columns, batch_rows, None if size is None else where)
         if start.startswith((_ARROW_FILE, _ARROW_STREAM)):
             return _arrow(file, start, columns)
         return _csv(file, size, columns, broken)
@@ -83,16 +86,57 @@ def _buffered(source: Any) -> Any:
     return source if hasattr(source, "peek") else io.BufferedReader(source)
 
 
-def _parquet(file: Any, columns: Sequence[str] | None, batch_rows: int) -> Opened:
+def _parquet(file: Any, columns: Sequence[str] | None, batch_rows: int, where: str | None) -> Opened:
     if not file.seekable():
         raise InvalidInput("data", "Parquet", "a pipe takes Arrow or CSV: give the path of the file")
-    # Without these Arrow would hold the whole column of the file in memory.
-    table = parquet.ParquetFile(file, pre_buffer=False, buffer_size=_BUFFER)
+    table = _parquet_file(file if where is None else pa.OSFile(where))
     schema = table.schema_arrow
     names = chosen(schema.names, columns)
     kept = pa.schema([schema.field(name) for name in names])
-    batches = (b.select(names) for b in _read(_ahead(table.iter_batches(batch_rows, columns=names))))
-    return Opened(kept, placed(batches), rows=table.metadata.num_rows, plans=plans_of(schema))
+    parts = _parts(table.metadata, names, batch_rows) if where is not None else None
+    if where is None or parts is None:
+        batches = _ahead(table.iter_batches(batch_rows, columns=names))
+    else:
+        batches = _side_by_side(where, table.metadata, parts, names, batch_rows)
+    ordered = (b.select(names) for b in _read(batches))
+    return Opened(kept, placed(ordered), rows=table.metadata.num_rows, plans=plans_of(schema))
+
+
+def _parquet_file(source: Any, metadata: Any = None) -> Any:
+    # Without these Arrow would hold the whole column of the file in memory.
+    return parquet.ParquetFile(source, metadata=metadata, pre_buffer=False, buffer_size=_BUFFER)
+
+
+def _parts(metadata: Any, names: Sequence[str], batch_rows: int) -> list[list[int]] | None:
+    """Row groups in parts of at least a batch; None if one has too much in these columns to be decoded whole."""
+    parts: list[list[int]] = []
+    rows = batch_rows
+    for i in range(metadata.num_row_groups):
+        group = metadata.row_group(i)
+        own = (group.column(c) for c in range(group.num_columns))
+        if sum(c.total_uncompressed_size for c in own if c.path_in_schema.split(".")[0] in names) > _PART:
+            return None
+        if rows >= batch_rows:
+            parts.append([])
+            rows = 0
+        parts[-1].append(i)
+        rows += group.num_rows
+    return parts
+
+
+def _side_by_side(
+    where: str, metadata: Any, parts: list[list[int]], names: Sequence[str], batch_rows: int
+) -> Iterator[pa.RecordBatch]:
+    """The batches of a file in their order, parts decoded in threads, each with the file opened for itself."""
+    own = local()
+
+    def decoded(part: list[int]) -> list[pa.RecordBatch]:
+        if not hasattr(own, "table"):
+            own.table = _parquet_file(pa.OSFile(where), metadata)
+        return list(own.table.iter_batches(batch_rows, row_groups=part, columns=names, use_threads=False))
+
+    for batches in in_threads(decoded, parts, threads_here()):
+        yield from batches
 
 
 def _ahead(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -28,7 +28,7 @@ Ints = npt.NDArray[np.int64]
 LIMB = 21
 LOW = (1 << LIMB) - 1
 # Reports sorted at a time: few enough to stay in the cache, and to add up below 2**63.
-_CHUNK = 1 << 15
+_CHUNK = 1 << 17
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,9 +142,14 @@ def tally_arc(cells: ArcCells, reports: npt.ArrayLike) -> Ints:
         counted = np.zeros((len(cells.base), 3), dtype=np.int64)
         loop(y, cells.base, guide, shift, counted)
         return np.ascontiguousarray(counted.T)
-    tally, step = empty_tally(cells), min(_CHUNK, 1 << (62 - m.bits))
-    for first in range(0, len(y), step):
-        tally += _tally_block(cells.base, np.sort(y[first : first + step]))
+    return tally_sorted(cells, y)
+
+
+def tally_sorted(cells: ArcCells, reports: Ints) -> Ints:
+    """As `tally_arc`, of reports that are known to be right, by numpy alone; threads do it side by side."""
+    tally, step = empty_tally(cells), min(_CHUNK, 1 << (62 - cells.line.bits))
+    for first in range(0, len(reports), step):
+        tally += _tally_block(cells.base, np.sort(reports[first : first + step]))
     return tally
 
 
@@ -183,14 +188,17 @@ def weigh_columns(column: Ints, y: Ints, weights: Array, columns: int) -> Array:
 
 
 def _tally_block(base: Ints, ordered: Ints) -> Ints:
-    """The tally of a sorted block; ``base`` is the first report of every column."""
+    """The tally of a sorted block, which it spoils; ``base`` is the first report of every column.
+
+    A block is short enough for its sum to stay within 64 bits.
+    """
     until = np.searchsorted(ordered, base, side="left")
-    whole, low = _per_column(ordered, until), _per_column(ordered & LOW, until)
-    return np.stack([np.diff(until, append=len(ordered)), low, (whole - low) >> LIMB])
-
-
-def _per_column(values: Ints, until: Ints) -> Ints:
-    """Sums over the stretches that begin at ``until``; a block is short enough for 64 bits."""
-    total = np.zeros(len(values) + 1, dtype=np.int64)
-    np.cumsum(values, out=total[1:])
-    return np.diff(total[until], append=total[-1])
+    tally = np.zeros((3, len(base)), dtype=np.int64)
+    tally[0] = np.diff(until, append=len(ordered))
+    seen = np.flatnonzero(tally[0])
+    if seen.size:
+        whole = np.add.reduceat(ordered, until[seen])
+        np.bitwise_and(ordered, LOW, out=ordered)
+        tally[1, seen] = np.add.reduceat(ordered, until[seen])
+        tally[2, seen] = (whole - tally[1, seen]) >> LIMB
+    return tally
