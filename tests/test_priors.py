@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from checks import close
+from priorveil import DI, LIP, Histogram, design, leakage
 from priorveil.errors import InvalidInput, InvalidPrior, InvalidSecret, TooLarge
 from priorveil.priors import Budget, Prior, PriorSet, Secret, dyadic, exact
 from strategies import boxes, budgets, generators, levels, prior_sets, priors, secrets, sizes
@@ -380,3 +381,30 @@ def test_bad_levels_are_refused(level):
         else pytest.raises(InvalidInput)
     ):
         Budget(1.0 if level is not None else level, level)
+
+
+def test_values_are_matched_by_name() -> None:
+    """The same prior in another order gives the same answers; one about other values is refused."""
+    prior = Prior({"rent": 0.2, "own": 0.5, "other": 0.3})
+    other = Prior({"own": 0.5, "other": 0.3, "rent": 0.2})
+    plan = design(Prior({"rent": 0.4, "own": 0.3, "other": 0.3}), 1.0, Histogram())
+    tally = plan.tally(plan.privatize(["own", "rent", "own"] * 50, rng=np.random.default_rng(1)))
+    assert (
+        plan.estimate(tally, prior=prior).values.tolist() == plan.estimate(tally, prior=other).values.tolist()
+    )
+    assert leakage(plan.channel, prior) == leakage(plan.channel, other)
+    assert np.array_equal(plan.channel.posterior(prior), plan.channel.posterior(other))
+    assert leakage(plan.channel, [0.2, 0.5, 0.3]) == leakage(plan.channel, prior)
+    strange = Prior({"rent": 0.2, "own": 0.5, "x": 0.3})
+    for ask in (
+        lambda: plan.estimate(tally, prior=strange),
+        lambda: leakage(plan.channel, strange),
+        lambda: LIP().epsilon(plan.channel, strange),
+        lambda: DI().epsilon(plan.channel, strange),
+        lambda: plan.channel.posterior(strange),
+        lambda: leakage(plan.channel, PriorSet([other, other])),
+    ):
+        with pytest.raises(InvalidInput):
+            ask()
+    with pytest.raises(InvalidInput, match="add the reports up first"):
+        plan.estimate(np.array([0, 1]))  # type: ignore[arg-type]

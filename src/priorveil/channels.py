@@ -239,7 +239,7 @@ class Channel:
         return f"Channel({self.shape[0]} values, {self.shape[1]} reports)"
 
     def _mass(self, prior: Prior) -> Array:
-        P = Prior.of(prior).probabilities
+        P = Prior.of(prior).about(self._inputs).probabilities
         if len(P) != self.shape[0]:
             raise InvalidChannel("prior", f"{len(P)} values", f"the channel has {self.shape[0]} rows")
         return P

@@ -105,8 +105,8 @@ class LIP:
 
     def worst(self, channel: Channel, prior: Known, secret: Secrets = None) -> tuple[Breach, Breach]:
         """The secrets and reports at which the lift is smallest and largest."""
-        channel, prior = _live(channel), known(prior)
-        Q = channel.matrix
+        channel = _live(channel)
+        prior, Q = _about(known(prior), channel), channel.matrix
         means, names = _given(Q, channel.inputs, secret)
         lowest, highest = mean_range(Q, prior)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -216,7 +216,8 @@ class MIP(_Level):
 
     def epsilon(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> float:
         """The mutual information of value and report."""
-        channel, prior = _live(channel), _required(prior, "MIP")
+        channel = _live(channel)
+        prior = _about(_required(prior, "MIP"), channel)
         members = (prior,) if isinstance(prior, Prior) else prior.members
         if not members:
             raise InvalidInput(
@@ -235,7 +236,8 @@ class DI(_Level):
 
     def epsilon(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> float:
         """The logarithm of the largest ratio of two posteriors."""
-        Q, prior = _live(channel).matrix, _required(prior, "DI")
+        live = _live(channel)
+        Q, prior = live.matrix, _about(_required(prior, "DI"), live)
         if isinstance(prior, Prior):
             return _ratio(prior.probabilities[:, None] * Q)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -310,7 +312,8 @@ def leakage(
     MIL             0.4055  best guess, averaged over reports, any prior
     MIP             0.1308  mutual information, in nats
     """
-    live, prior = Channel.of(channel).alive(), known(prior)
+    live = _live(channel)
+    prior = _about(known(prior), live)
     if len(prior) != live.shape[0]:
         raise InvalidInput("prior", f"{len(prior)} values", f"the channel has {live.shape[0]} rows")
     lower, upper = LIP().sides(live, prior, secret)
@@ -346,6 +349,15 @@ def mean_range(Q: Array, prior: Known) -> tuple[Array, Array]:
 
 def _live(channel: Channel | npt.ArrayLike) -> Channel:
     return Channel.of(channel).alive()
+
+
+def _about(prior: Known, channel: Channel) -> Known:
+    """What is known, its values in the channel's order; a set of priors must have that order already."""
+    if isinstance(prior, Prior):
+        return prior.about(channel.inputs)
+    if prior.centre.about(channel.inputs).labels != prior.labels:
+        raise InvalidInput("prior", prior.labels[:5], "give its values in the order of the channel's")
+    return prior
 
 
 def _required(prior: Known | None, notion: str) -> Known:

@@ -154,13 +154,15 @@ class Plan(Contents):
         """
         if method not in ASSUMES:
             raise InvalidInput("method", method, "choose mmse, unbiased or mle")
+        if not isinstance(tally, Tally):
+            raise InvalidInput("tally", type(tally).__name__, "add the reports up first: plan.tally(reports)")
         if tally.plan != self.id:
             raise InvalidInput("tally", tally.plan, f"it belongs to another plan than {self.id}")
         require_shape(self.mechanism, tally)
         known = self.reference if prior is None else Prior.of(prior)
         if len(known) != len(self.labels):
             raise InvalidInput("prior", f"{len(known)} values", f"the plan has {len(self.labels)}")
-        P = known.probabilities
+        P = known.about(self.labels).probabilities
         moments = self._moments(tally, method, P)
         return Estimate(
             values=moments.mean + self._offset(tally),

@@ -153,6 +153,21 @@ for counts use Prior.from_counts
         """What the integer weights add up to: `P[x] = weights[x] / total`, exactly."""
         return sum(self.weights)
 
+    def about(self, labels: Sequence[Label]) -> Prior:
+        """This prior with its values in the order of `labels`; as it is where one side has no names but positions.
+
+        >>> Prior({"a": 0.25, "b": 0.75}).about(["b", "a"])
+        Prior({'b': 0.75, 'a': 0.25})
+        """
+        positions = tuple(range(len(self)))
+        if tuple(labels) in (self.labels, positions) or self.labels == positions or len(labels) != len(self):
+            return self
+        weights = dict(zip(self.labels, self.weights, strict=True))
+        missing = [label for label in labels if label not in weights]
+        if missing:
+            raise InvalidPrior("prior", list(self.labels)[:5], f"it says nothing about {missing[0]!r}")
+        return Prior._exact([weights[label] for label in labels], labels)
+
     def push(self, function: Callable[[Label], Label]) -> Prior:
         """The prior of `function(X)`: the paper's surjective `f`.
 
