@@ -92,7 +92,17 @@ def reading(path: Path) -> Iterator[None]:
     except UnicodeDecodeError as error:
         raise click.ClickException(f"{path}: this is no text in UTF-8") from error
     except (PriorveilError, ValueError, TypeError, EOFError, gzip.BadGzipFile) as error:
-        raise click.ClickException(f"{path}: {error}") from error
+        raise click.ClickException(f"{path}: {_in_options(str(error))}") from error
+
+
+def _in_options(advice: str) -> str:
+    """Advice in the words of the command line.
+
+    >>> _in_options("for counts use Prior.from_counts")
+    'for counts use --counts, for rounded figures --normalise'
+    """
+    told = advice.replace("smooth it (Prior.from_counts)", "smooth counts (--counts --smoothing 1)")
+    return told.replace("use Prior.from_counts", "use --counts, for rounded figures --normalise")
 
 
 def budget(epsilon: float | None, lower: float | None, upper: float | None, notion: str) -> Budget | None:
