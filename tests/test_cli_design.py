@@ -283,6 +283,21 @@ def test_ctrl_c_saves_the_best_plan_so_far(files: Path, monkeypatch: pytest.Monk
     assert "stopped early" in plan.why
 
 
+def test_a_plan_is_replaced_only_by_force(files: Path) -> None:
+    task = ("design", "prior.csv", "--epsilon", 1, "-o", "plan.json")
+    assert run(*task)[0] == 0
+    first = (files / "plan.json").read_bytes()
+    assert "plan.json exists" in refused("design", "prior.csv", "--epsilon", 2, "-o", "plan.json")
+    assert (files / "plan.json").read_bytes() == first
+    assert run("design", "prior.csv", "--epsilon", 2, "-o", "plan.json", "--force")[0] == 0
+    assert pv.Plan.load(files / "plan.json").budget == pv.Budget(2.0)
+
+
+def test_a_gap_has_the_number_of_its_row_in_the_file(files: Path) -> None:
+    (files / "gap.csv").write_text("town,work\nx,a\nx,b\ny,\n")
+    assert "row 3" in refused("design", "gap.csv", "--column", "work", "--drop", "a", "--epsilon", 1)
+
+
 def test_a_long_design_shows_its_gap(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("priorveil.commands.watching._PATIENCE", -1.0)
     monkeypatch.setenv("FORCE_COLOR", "1")

@@ -140,8 +140,16 @@ def test_every_refused_row_in_a_file(folder: Path) -> None:
         "--refused",
         "refused.csv",
     )
-    rows = sorted(Path("refused.csv").read_text().splitlines()[1:])
+    rows = Path("refused.csv").read_text().splitlines()[1:]
     assert rows == ["5,missing", "7,outside the domain", "9,wrong number of columns"]
+
+
+def test_the_rows_that_are_shown_are_the_first(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("bad.csv").write_text("answer,town\nzzz,A\n,A\n" + "yes\n" * 1200 + "yes,A\n")
+    assert run("privatize", "plan.json", "bad.csv", "--column", "answer", "-o", "r.csv", "--json") == 0
+    listed = json.loads(capsys.readouterr().out)["refused_rows"]
+    assert [entry["row"] for entry in listed] == list(range(1000))
+    assert [entry["reason"] for entry in listed[:2]] == ["outside the domain", "missing"]
 
 
 def test_strict_and_force(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -152,6 +160,74 @@ def test_strict_and_force(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert run(*task) == 2 and "exists" in capsys.readouterr().err
     assert run(*task, "--force", "--quiet", "--no-ids") == 0
     assert Path("r.csv").read_text().splitlines()[0] == '"report"'
+
+
+def test_strict_lists_the_refused_rows_all_the_same(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    task = ("privatize", "plan.json", "people.csv", "--column", "answer", "-o", "r.csv", "--strict")
+    assert run(*task, "--refused", "refused.csv") == 2
+    said = capsys.readouterr().err
+    assert "all of them are in refused.csv" in said and "error: " in said and "nothing is written" in said
+    rows = Path("refused.csv").read_text().splitlines()
+    assert rows == ["row,reason", "5,missing", "7,outside the domain", "9,wrong number of columns"]
+    assert names(folder) == {"refused.csv"}
+    assert run(*task[:4], "nope", *task[5:], "--refused", "other.csv") == 2
+    assert names(folder) == {"refused.csv"}
+
+
+@pytest.mark.parametrize("extra", [(), ("--json",), ("--csv",), ("--by", "town")])
+@pytest.mark.parametrize("rows", ["", "77,A\n88,\n"])
+def test_no_usable_report_is_an_error(
+    folder: Path, rows: str, extra: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("r.csv").write_text("report,town\n" + rows)
+    assert run("estimate", "plan.json", "r.csv", *extra, "--tally", "t.json") == 2
+    told = capsys.readouterr()
+    *_, last = told.err.splitlines()
+    assert told.out == "" and last.startswith("error: ") and "no report of this plan" in last
+    assert ("refused: 2 rows" in told.err) == ("another plan" in last) == bool(rows)
+    assert names(folder) == {"r.csv"}
+
+
+@pytest.mark.parametrize(("foreign", "said"), [(10, False), (12, True)])
+def test_many_foreign_reports_are_of_another_plan(
+    folder: Path, foreign: int, said: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("r.csv").write_text("report\n" + "0\n" * (100 - foreign) + "77\n" * foreign)
+    assert run("estimate", "plan.json", "r.csv") == 0
+    assert ("probably made by another plan" in capsys.readouterr().err) == said
+
+
+def test_the_method_is_that_of_the_query(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    prior = pv.Prior([0.5, 0.3, 0.2], labels=LABELS)
+    learnt = pv.design(prior, 1.0, pv.Distribution())
+    learnt.save("learnt.json")
+    reports = learnt.privatize([LABELS[2]] * 5000, rng=np.random.default_rng(3))
+    Path("r.csv").write_text("report\n" + "\n".join(map(str, reports.tolist())) + "\n")
+    for asked, used in (((), "unbiased"), (("--method", "mmse"), "mmse"), (("--method", "auto"), "unbiased")):
+        assert run("estimate", "learnt.json", "r.csv", *asked) == 0
+        shown = capsys.readouterr().out.splitlines()
+        assert any(line.startswith(f"{used}: assumes") for line in shown)
+        assert ("try --method unbiased" in shown[-1]) == (used == "mmse")
+    Path("h.csv").write_text("report\n0\n1\n")
+    assert run("estimate", "plan.json", "h.csv", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["method"] == "mmse"
+
+
+def test_a_missing_group_is_called_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("matplotlib")
+    Path("r.csv").write_text("report,town\n0,A\n1,\n0,\n")
+    assert run("estimate", "plan.json", "r.csv", "--by", "town", "--plot", "e.svg") == 0
+    shown = capsys.readouterr().out
+    assert "town = (missing): 2 reports" in shown and "None" not in shown
+    drawn = Path("e.svg").read_text()
+    assert drawn.count("<!-- everybody -->") == 1 and drawn.count("<!-- (missing) -->") == 1
+
+
+def test_other_text_than_utf8_is_called_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("latin.csv").write_bytes("answer\nyes\nmöglich\n".encode("latin-1"))
+    assert run("privatize", "plan.json", "latin.csv", "--column", "answer", "-o", "r.csv") == 2
+    said = capsys.readouterr().err
+    assert "no UTF-8 text" in said and "damaged" not in said and "glich" not in said
 
 
 def test_one_line_for_a_wrong_column_or_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

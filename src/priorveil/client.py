@@ -32,6 +32,7 @@ from priorveil.errors import InvalidInput, PriorveilError
 from priorveil.ledger import Ledger
 from priorveil.plans import Plan
 from priorveil.priors import Budget, Label
+from priorveil.values import codes_of
 
 _AGAIN = {408, 425, 429, 500, 502, 503, 504, 507}
 _LONGEST_PAUSE = 60.0
@@ -204,12 +205,14 @@ class Client:
     def answer(self, value: Label, cohort: str | None = None) -> Report:
         """Answer with a value; only its report leaves. A second call replays the first answer.
 
+        The first answer stands: another value of the domain is then ignored, and one outside it refused.
         Raises `NotSent` if the curator could not be reached (the report is kept), `BudgetExceeded` if the
         limit would be passed (nothing is drawn or sent).
         """
         kept = self._memory.find(self._id)
         if kept is None:
             kept = self._first(self.campaign, value, cohort)
+        codes_of([value], kept.plan["labels"], "refuse")  # also where it was drawn before
         return self._sent(kept)
 
     def _first(self, campaign: Campaign, value: Label, cohort: str | None) -> Remembered:

@@ -97,9 +97,11 @@ class Ledger:
         if self.limit is not None and (
             level.lip_lower > self.limit.lower or level.lip_upper > self.limit.upper
         ):
+            needed = math.ceil(level.lip * 1000) / 1000
+            advice = "repeat an old answer" if self.spent else f"it needs a limit of {needed:g}"
             raise BudgetExceeded(
                 f"answering would leak {level.lip_lower:.4g} downwards and {level.lip_upper:.4g} upwards, "
-                f"the limit is {self.limit.lower:.4g} and {self.limit.upper:.4g}: repeat an old answer"
+                f"the limit is {self.limit.lower:.4g} and {self.limit.upper:.4g}: {advice}"
             )
         self.spent = (*self.spent, Spent(plan.id, self._own_level(plan), plan.certificate.ldp))
         self._joint, self._level = joint, level

@@ -45,16 +45,20 @@ def serve(store: str, host: str, port: int, new_token: bool, token_file: Path | 
     """Collect reports and estimate while they come in.
 
     Put a reverse proxy with TLS in front of it. Nothing about a person is stored or logged but the report.
+    Ctrl-C ends it, after what was accepted is stored.
     """
     from priorveil.curator import create_app, open_store
-    from priorveil.curator.server import run
+    from priorveil.curator.server import listening, run
 
     told = token_file.read_text(encoding="utf-8").strip() if token_file else None
-    made = asyncio.run(_prepared(store, told, new_token))
-    if made is not None:
-        click.echo(f"curator token (shown once): {made}")
-    click.echo(f"listening on http://{host}:{port}  (reports go to {store})", err=True)
-    run(create_app(open_store(store)), host, port)
+    with listening(host, port) as sockets:  # before anything is made: the port may be taken
+        made = asyncio.run(_prepared(store, told, new_token))
+        if made is not None:
+            click.echo(f"curator token (shown once): {made}")
+        port = sockets[0].getsockname()[1]
+        place = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        click.echo(f"listening on {place}/dashboard  (the dashboard; reports go to {store})", err=True)
+        run(create_app(open_store(store)), host, port, sockets)
 
 
 async def _prepared(url: str, told: str | None, another: bool) -> str | None:
@@ -96,7 +100,7 @@ async def _recount(url: str, repair: bool) -> tuple[list[str], list[str]]:
     """One line for each plan whose tally differs, and one for each campaign that does not load."""
     from priorveil.curator.store import Damaged, open_store, recounted
 
-    store = open_store(url)
+    store = open_store(url, create=False)
     await store.open()
     try:
         lines: list[str] = []

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from priorveil.commands import estimated
 from priorveil.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from priorveil.estimates import Estimate
-    from priorveil.frames import Refused, TableEstimate
+    from priorveil.frames import Refused, Tallies
+    from priorveil.frames.estimating import Method
+    from priorveil.frames.privatizing import Progress
     from priorveil.plans import Plan
 
 _HELP = {"help_option_names": ["-h", "--help"]}  # also when a command is run on its own
 _SHOWN = 10  # refused rows shown to people
-_PICTURES = ("svg", "png", "pdf")
-_MOST_PANELS = 24
-_WIDTH = 100  # of tables that do not go to a terminal
+_MANY_FOREIGN = 0.1  # a larger share of foreign reports is no accident
 
 _DATA = """\b
 Tables
@@ -67,7 +64,9 @@ Examples
   priorveil estimate plan.json reports.parquet --plot estimate.svg
       and a picture of it
 
-Missing reports, and reports that this plan cannot have made, are left out, counted and listed by row number.
+Missing reports, and reports that this plan cannot have made, are left out, counted and listed by row number (rows
+count from 0). A file is counted as it is: a report that is in it twice counts twice, whatever its id (a curator
+counts an id once). Remove copies first.
 """
 
 
@@ -104,7 +103,7 @@ def privatize(
     from priorveil.frames import privatize_table
 
     plans, target = _plans(plan, cohort), _target(out)
-    with _listing(listing, force) as each, _progress("privatizing", quiet) as progress:
+    with _progress("privatizing", quiet) as bar, _listing(listing, force, bar) as (each, progress):
         done = privatize_table(
             _input(data),
             plans,
@@ -120,7 +119,7 @@ def privatize(
             on_refused=each,
         )
     _say_refused(done.refused, listing)
-    record = {"reports": done.reports, **_refused_record(done.refused)}
+    record = {"reports": done.reports, **estimated.refused_record(done.refused)}
     if as_json:
         click.echo(json.dumps(record, indent=2), err=out == "-")
     else:
@@ -138,10 +137,11 @@ def privatize(
 @click.option("--cohort", metavar="COLUMN", help="The public column that chooses the plan.")
 @click.option(
     "--method",
-    type=click.Choice(["mmse", "unbiased", "mle"]),
-    default="mmse",
+    type=click.Choice(["auto", "mmse", "unbiased", "mle"]),
+    default="auto",
     show_default=True,
-    help="mmse leans on the prior; unbiased and mle do not.",
+    help="mmse leans on the prior; unbiased and mle do not. auto: unbiased for a plan of query distribution, "
+    "mmse for others.",
 )
 @click.option(
     "--level", type=click.FloatRange(0, 1, True, True), default=0.95, show_default=True, help="Of intervals."
@@ -168,27 +168,29 @@ def estimate(
     quiet: bool,
 ) -> int:
     """Estimate from a table of REPORTS made by a PLAN."""
-    from priorveil.frames import estimate_table
+    from priorveil.frames import tally_table
+    from priorveil.frames.estimating import read_tallies
 
     if as_json and as_csv:
         raise click.UsageError("choose --json or --csv")
-    with _listing(listing, True) as each, _progress("counting", quiet) as progress:
-        found = estimate_table(
+    with _progress("counting", quiet) as bar, _listing(listing, True, bar) as (each, progress):
+        tallies = tally_table(
             _input(reports),
             _plans(plan, cohort),
             column=column,
             by=by,
             cohort=cohort,
-            method=method,
             progress=progress,
             on_refused=each,
         )
-    _say_refused(found.refused, listing)
+    _say_refused(tallies.refused, listing)
+    _check_usable(tallies, reports)
+    found = read_tallies(tallies, by, _chosen(method, tallies.plans), None)
     if tally_file is not None:
-        _save_tallies(found, tally_file)
+        estimated.save_tallies(found, tally_file)
     if plot is not None:
-        _draw(found, plot, level)
-    show = _print_json if as_json else _print_csv if as_csv else _print_tables
+        estimated.draw(found, plot, level)
+    show = estimated.print_json if as_json else estimated.print_csv if as_csv else estimated.print_tables
     show(found, by, level)
     return 0
 
@@ -214,6 +216,16 @@ def _plans(path: Path, cohort: str | None) -> Plan | dict[str, Plan]:
     if not plans:
         raise click.UsageError(f"there is no plan in {path}")
     return plans
+
+
+def _chosen(method: str, plans: Mapping[Any, Plan]) -> Method:
+    """The method that is meant: `auto` does without the prior where the plans were made for that."""
+    from priorveil.queries import Distribution
+
+    if method == "auto":
+        learnt = all(isinstance(plan.query, Distribution) for plan in plans.values())
+        return "unbiased" if learnt else "mmse"
+    return cast("Method", method)
 
 
 def _input(data: str) -> Any:
@@ -255,16 +267,55 @@ def _progress(verb: str, quiet: bool) -> Iterator[Callable[[int, int | None, flo
 
 
 @contextmanager
-def _listing(path: Path | None, replace: bool) -> Iterator[Callable[[int, str], None] | None]:
-    """A file of all refused rows, if one is wanted."""
+def _listing(
+    path: Path | None, replace: bool, bar: Progress | None
+) -> Iterator[tuple[Callable[[int, str], None] | None, Progress | None]]:
+    """What hears of refused rows and of progress, to list all refused rows in a file if one is wanted.
+
+    They are written in the order of the rows, also where they are the reason that nothing else is written.
+    """
     if path is None:
-        yield None
+        yield None, bar
         return
+    from priorveil.frames.refusals import InOrder, StrictlyRefused
     from priorveil.frames.sinks import whole_file
 
+    strict: StrictlyRefused | None = None
     with whole_file(path, replace) as file:
+        rows = InOrder()
+
+        def write(entries: Iterable[tuple[int, str]]) -> None:
+            file.writelines(f"{row},{reason}\n".encode() for row, reason in entries)
+
+        def told(seen: int, of: int | None, share: float | None) -> None:
+            write(rows.before(seen))  # rows that come later have numbers from `seen` on
+            if bar is not None:
+                bar(seen, of, share)
+
         file.write(b"row,reason\n")
-        yield lambda row, reason: file.write(f"{row},{reason}\n".encode())
+        try:
+            yield rows.enter, told
+        except StrictlyRefused as error:
+            strict = error
+        write(rows.rest())
+    if strict is not None:
+        click.echo(f"refused: {strict.refused.total:,} rows; all of them are in {path}", err=True)
+        raise strict
+
+
+def _check_usable(tallies: Tallies, where: str) -> None:
+    """No estimate from nothing, and a word where many reports are not this plan's."""
+    from priorveil.frames.refusals import FOREIGN
+
+    reports = sum(tally.reports for tally in tallies.by.values())
+    foreign = tallies.refused.counts.get(FOREIGN, 0)
+    many = foreign > _MANY_FOREIGN * (reports + tallies.refused.total)
+    if not reports:
+        other = "; they were probably made by another plan" if many else ""
+        raise InvalidInput("reports", where, f"there is no report of this plan to estimate from{other}")
+    if many:
+        share = foreign / (reports + tallies.refused.total)
+        click.echo(f"  {share:.0%} are foreign: they were probably made by another plan", err=True)
 
 
 def _say_refused(refused: Refused, listing: Path | None) -> None:
@@ -278,124 +329,3 @@ def _say_refused(refused: Refused, listing: Path | None) -> None:
     if refused.total > _SHOWN:
         rest = f"all of them are in {listing}" if listing else "list all with --refused FILE"
         click.echo(f"  and {refused.total - _SHOWN:,} more; {rest}", err=True)
-
-
-def _refused_record(refused: Refused) -> dict[str, object]:
-    rows = [{"row": row, "reason": reason} for row, reason in refused.rows]
-    return {"refused": refused.counts, "refused_rows": rows}
-
-
-# -- out ---------------------------------------------------------------------------------------------------
-
-
-def _by_group(found: TableEstimate) -> Iterator[tuple[Any, Estimate]]:
-    """The groups, or everybody where there are none."""
-    yield from found.groups.items() if found.groups else [(None, found.everybody)]
-
-
-def _rows(estimate: Estimate, level: float) -> Iterator[dict[str, object]]:
-    low, high = estimate.interval(level)
-    for label, value, error, a, b in zip(
-        estimate.labels, estimate.values, estimate.std_error, low, high, strict=True
-    ):
-        numbers = {"estimate": value, "std_error": error, "low": a, "high": b}
-        yield {"value": label, **{name: _finite(number) for name, number in numbers.items()}}
-
-
-def _finite(number: float) -> float | None:
-    return float(number) if math.isfinite(number) else None
-
-
-def _record(estimate: Estimate, level: float) -> dict[str, object]:
-    return {
-        "reports": estimate.reports,
-        "method": estimate.method,
-        "assumes": estimate.assumes,
-        "level": level,
-        "prior_check": estimate.prior_check,
-        "values": list(_rows(estimate, level)),
-    }
-
-
-def _print_json(found: TableEstimate, by: str | None, level: float) -> None:
-    record = _record(found.everybody, level)
-    if by is not None:
-        record["by"] = by
-        record["groups"] = [{"group": group, **_record(e, level)} for group, e in found.groups.items()]
-    click.echo(
-        json.dumps({**record, **_refused_record(found.refused)}, indent=2, allow_nan=False, default=str)
-    )
-
-
-def _print_csv(found: TableEstimate, by: str | None, level: float) -> None:
-    text = io.StringIO()
-    names = ["value", "estimate", "std_error", "low", "high"]
-    lines = csv.writer(text, lineterminator="\n")
-    lines.writerow(names if by is None else [by, *names])
-    for group, estimate in _by_group(found) if by is None else found.groups.items():
-        for row in _rows(estimate, level):
-            lines.writerow([*([] if by is None else [group]), *(row[name] for name in names)])
-    click.echo(text.getvalue(), nl=False)
-
-
-def _print_tables(found: TableEstimate, by: str | None, level: float) -> None:
-    from rich.console import Console
-
-    console = Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False)
-    for group, estimate in found.groups.items():
-        console.print(_table(estimate, level, f"{by} = {group}"))
-    console.print(_table(found.everybody, level, "everybody" if found.groups else None))
-    console.print(f"{found.everybody.method}: assumes {found.everybody.assumes}", markup=False)
-    check = found.everybody.prior_check
-    if check is not None:
-        verdict = "the prior or the reports are doubtful" if check < 0.01 else "the prior fits"
-        console.print(f"check of the prior: p = {check:.3g}, {verdict}", markup=False)
-
-
-def _table(estimate: Estimate, level: float, title: str | None) -> Any:
-    from rich.table import Table
-    from rich.text import Text
-
-    heading = f"{estimate.reports:,} reports" if title is None else f"{title}: {estimate.reports:,} reports"
-    table = Table("value", box=None, pad_edge=False, title=Text(heading), title_justify="left")
-    for name in ("estimate", f"{level:.4g} low", "high"):
-        table.add_column(name, justify="right")
-    for row in _rows(estimate, level):
-        numbers = (row["estimate"], row["low"], row["high"])
-        table.add_row(Text(str(row["value"])), *(_shown(number) for number in numbers))
-    return table
-
-
-def _shown(number: object) -> str:
-    return f"{number:,.1f}" if isinstance(number, float) else "-"
-
-
-def _save_tallies(found: TableEstimate, path: Path) -> None:
-    """The tallies, a JSON object on each line with its cohort and group."""
-    from priorveil.frames.sinks import whole_file
-
-    with whole_file(path, replace=True) as file:
-        for (cohort, group), tally in found.tallies.by.items():
-            line = {"cohort": cohort, "group": group, "tally": json.loads(tally.to_json())}
-            file.write(json.dumps(line, default=str).encode() + b"\n")
-
-
-def _draw(found: TableEstimate, path: Path, level: float) -> None:
-    """A picture of the estimate, by the module that draws."""
-    from priorveil import plots
-    from priorveil.frames.sinks import whole_file
-
-    kind = path.suffix.lower().removeprefix(".")
-    if kind not in _PICTURES:
-        raise InvalidInput("plot", str(path), f"give a name that ends in {', '.join(_PICTURES)}")
-    named = [(None, found.everybody), *found.groups.items()]
-    if len(named) > _MOST_PANELS:
-        raise InvalidInput(
-            "plot", f"{len(found.groups)} groups", f"at most {_MOST_PANELS - 1} fit into a picture"
-        )
-    with plots.look(), whole_file(path, replace=True) as file:
-        figure, axes = plots.canvas(rows=len(named))
-        for (group, estimate), panel in zip(named, axes[:, 0], strict=True):
-            plots.histogram(estimate, axes=panel, level=level)
-            panel.set_title("everybody" if group is None else str(group))
-        figure.savefig(file, format=kind)

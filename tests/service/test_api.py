@@ -25,6 +25,9 @@ from priorveil.curator.bodies import LARGEST_BATCH, PACKED, write_packed
 from priorveil.curator.openapi import OPERATIONS
 from priorveil.curator.sqlite import SqliteStore
 from priorveil.curator.store import Group, StoreFull, Unavailable, open_store
+from priorveil.errors import ForeignReport
+from priorveil.frames import estimate_table
+from priorveil.frames.pieces import plans_of
 from priorveil.mechanisms import Table
 
 RNG = np.random.default_rng(3)
@@ -88,6 +91,9 @@ def test_a_whole_campaign(store_url: str, campaign: Campaign) -> None:
         table = pq.read_table(io.BytesIO((await http.get(path(campaign, "/reports"))).content))
         stored = {row["id"].hex(): row["report"] for row in table.to_pylist()}
         assert stored == {r["id"]: r["report"] for r in sent}
+        assert estimate_table(table, plan).everybody.reports == 300
+        with pytest.raises(ForeignReport):
+            estimate_table(table, ask("Another?", PRIOR, 2.0).plan_for(None))
         assert (await http.post(path(campaign, "/close"))).json()["state"] == "closed"
         late = reports(campaign, 2)
         answer = await public.post(path(campaign, "/reports"), json={"reports": late})
@@ -99,6 +105,22 @@ def test_a_whole_campaign(store_url: str, campaign: Campaign) -> None:
         assert [c["state"] for c in (await http.get("/v1/campaigns")).json()["campaigns"]] == ["closed"]
 
     on(store_url, work)
+
+
+def test_an_export_is_read_with_the_plans_of_all_its_cohorts(store_url: str) -> None:
+    both = ask("Both?", {"north": PRIOR, "south": Prior(dict(zip(PRIOR.labels, [0.25] * 4, strict=True)))})
+
+    async def work(http: httpx.AsyncClient) -> None:
+        for name, count in (("north", 20), ("south", 30)):
+            sent = {"reports": reports(both, count, name)}
+            assert (await http.post(path(both, "/reports"), json=sent)).json()["accepted"] == count
+        table = pq.read_table(io.BytesIO((await http.get(path(both, "/reports"))).content))
+        found = estimate_table(table, both.cohorts, cohort="cohort")
+        assert found.everybody.reports == 50 and found.refused.rows == ()
+        with pytest.raises(ForeignReport):
+            estimate_table(table, both.plan_for("north"))
+
+    on(store_url, work, both)
 
 
 def test_every_mechanism_in_both_bodies(store_url: str, cohorts: Campaign) -> None:
@@ -117,6 +139,7 @@ def test_every_mechanism_in_both_bodies(store_url: str, cohorts: Campaign) -> No
         assert found["total"]["reports"] == 200
         table = pq.read_table(io.BytesIO((await http.get(path(cohorts, "/reports"))).content))
         assert table.num_rows == 200
+        assert plans_of(table.schema) == {plan.id for plan in cohorts.plans.values()}
         mixed = [reports(cohorts, 1, name)[0] for name in cohorts.cohorts]
         assert (await http.post(path(cohorts, "/reports"), json={"reports": mixed})).json()["accepted"] == 4
 

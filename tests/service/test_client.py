@@ -82,6 +82,8 @@ def test_answers_once_whatever_the_network_does(server: Server, tmp_path: Path) 
     ) as client:
         report = client.answer("Private")
         assert client.answer("None") == report, "the first answer is replayed"
+        with pytest.raises(OutsideDomain):
+            client.answer("Astronaut")
     assert len(set(network.bodies)) == 1 and len(network.bodies) == 5
     assert counted(url) == {"everyone": 1}
     with Client(url, state=tmp_path / "state") as again:
@@ -168,6 +170,11 @@ def test_the_limit_holds_over_all_campaigns_about_the_same_values(server: Server
     first, second = ask("Work?", PRIOR, 1.0), ask("Work, again?", PRIOR, 0.9)
     other = ask("Smoke?", Prior({"yes": 0.2, "no": 0.8}), 1.0)
     urls = [put_up(server, campaign) for campaign in (first, second, other)]
+    with (
+        Client(urls[0], state=tmp_path, limit=0.5) as client,
+        pytest.raises(BudgetExceeded, match=r"needs a limit of 1$"),
+    ):
+        client.answer("Private")
     with Client(urls[0], state=tmp_path, limit=1.5) as client:
         client.answer("Private")
     with Client(urls[1], state=tmp_path, limit=1.5) as client, pytest.raises(BudgetExceeded):

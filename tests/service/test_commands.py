@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 from click.testing import CliRunner
 from postgres_server import free_port
@@ -57,13 +59,63 @@ def test_serve_shows_its_token_once_and_ends_politely(tmp_path: Path) -> None:
             [*command, *options, *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         assert process.stderr is not None and process.stdout is not None
-        assert "listening on http://127.0.0.1" in process.stderr.readline()
+        assert f"listening on http://127.0.0.1:{options[-1]}/dashboard " in process.stderr.readline()
         process.send_signal(signal.SIGTERM)
         output, _ = process.communicate(timeout=40)
         shown.append(output)
     assert [text.startswith("curator token (shown once): ") for text in shown] == [True, False, True]
     secret = shown[0].split()[-1].encode()
     assert all(secret not in path.read_bytes() for path in tmp_path.iterdir() if path.is_file())
+
+
+def ended(*arguments: str) -> tuple[int, str, str]:
+    """Status, output and complaints of a command that ends by itself."""
+    code = "import sys; from priorveil.cli import main; main(sys.argv[1:])"
+    left = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False, timeout=60
+    )
+    return left.returncode, left.stdout, left.stderr
+
+
+@pytest.mark.parametrize("scheme", ["", "sqlite:///"])
+def test_recount_makes_no_store(tmp_path: Path, scheme: str) -> None:
+    status, output, complaint = ended("recount", "--store", f"{scheme}{tmp_path / 'nope.db'}")
+    assert (status, output) == (2, "") and "there is no such file" in complaint
+    assert complaint.startswith("error: ") and complaint.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_port_that_is_taken_is_said_before_anything_is_made(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        status, output, complaint = ended("serve", "--store", str(tmp_path / "a.db"), "--port", port)
+    assert (status, output) == (2, "")
+    assert complaint == (
+        f"error: port = {port}: another program listens there on 127.0.0.1: choose another port\n"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_address_of_nobody_and_a_folder_that_is_not_there_are_said(tmp_path: Path) -> None:
+    missing = tmp_path / "missing"
+    status, output, complaint = ended("serve", "--store", str(missing / "x.db"), "--port", "0")
+    assert (status, output) == (2, "") and f"there is no folder {missing}" in complaint
+    status, output, complaint = ended("serve", "--store", str(tmp_path / "x.db"), "--host", "192.0.2.1")
+    assert (status, output) == (2, "") and "this machine has no such address" in complaint
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ctrl_c_ends_the_server_quietly(tmp_path: Path) -> None:
+    code = "import sys; from priorveil.cli import main; main(sys.argv[1:])"
+    command = [sys.executable, "-c", code, "serve", "--store", str(tmp_path / "a.db"), "--port", "0"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    place = process.stderr.readline().split()[2]
+    page = httpx.get(place, verify=False, trust_env=False, timeout=30)
+    assert page.status_code == 200 and "html" in page.headers["content-type"]
+    process.send_signal(signal.SIGINT)
+    _, complaint = process.communicate(timeout=40)
+    assert (process.returncode, complaint) == (0, "")
 
 
 @pytest.mark.parametrize("library", ["starlette", "msgspec", "uvicorn"])

@@ -54,6 +54,7 @@ Examples
       the prior is known up to 0.05 in total variation
 
 Look at the result with: priorveil inspect plan.json. Ctrl-C keeps the best certified plan so far.
+Errors number the rows of data from 1.
 """
 
 
@@ -86,14 +87,14 @@ class _Known:
         """The column and others beside it, a row for each person that counts."""
         assert self.column is not None
         read = inputs.columns(self.path, self.column, *others)
-        rows = [row for row in zip(*read, strict=True) if row[0] not in self.drop]
-        gap = next((at for at, row in enumerate(rows, 1) if "" in row), None)
+        numbered = [(at, row) for at, row in enumerate(zip(*read, strict=True), 1) if row[0] not in self.drop]
+        gap = next((at for at, row in numbered if "" in row), None)
         if gap is not None:
             advice = "fill it in, or leave such people out: --drop ''"
             raise click.ClickException(f"{self.path}: a value is missing in row {gap}: {advice}")
-        if not rows:
+        if not numbered:
             raise click.ClickException(f"{self.path}: nobody is left in column {self.column!r}")
-        return tuple([row[place] for row in rows] for place in range(len(read)))
+        return tuple([row[place] for _, row in numbered] for place in range(len(read)))
 
 
 @click.command(epilog=_EXAMPLES)
@@ -125,7 +126,9 @@ class _Known:
     show_default=True,
     help="Share of the gain that may stay unproven.",
 )
-@inputs.options(inputs.OUTPUT, inputs.PLOT, inputs.JSON)
+@inputs.options(inputs.OUTPUT)
+@click.option("--force", is_flag=True, help="Replace the plan if it exists.")
+@inputs.options(inputs.PLOT, inputs.JSON)
 def design(
     prior: Path,
     epsilon: float | None,
@@ -146,6 +149,7 @@ def design(
     time_limit: float,
     gap: float,
     output: Path | None,
+    force: bool,
     plot: Path | None,
     as_json: bool,
 ) -> int:
@@ -157,6 +161,10 @@ def design(
     allowed = inputs.budget(epsilon, lower, upper, notion)
     if allowed is None:
         raise click.UsageError("say how much may leak: --epsilon, or --lower and --upper")
+    if output is not None and output.is_file() and not force:
+        raise click.UsageError(
+            f"{output} exists: reports made by it need it; choose another name, or --force"
+        )
     source = _Known(prior, column, drop, counts, smoothing, normalise)
     known = source.prior()
     asked = _query(query, values, source, known)

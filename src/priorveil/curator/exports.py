@@ -21,12 +21,18 @@ async def parquet(campaign: Campaign, chunks: AsyncIterator[Chunk]) -> AsyncIter
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
+
+        from priorveil.frames.pieces import PLAN_KEY
     except ImportError as error:
         raise MissingExtra("pyarrow", "tables") from error
     sink = _Sink()
     numbers = all(sends_numbers(plan.mechanism) for plan in campaign.plans.values())
     kind = pa.int64() if numbers else pa.binary()
-    schema = pa.schema([("id", pa.binary(ID_BYTES)), ("cohort", pa.string()), ("report", kind)])
+    made_by = " ".join(sorted(plan.id for plan in campaign.plans.values()))
+    schema = pa.schema(
+        [("id", pa.binary(ID_BYTES)), ("cohort", pa.string()), ("report", kind)],
+        metadata={PLAN_KEY: made_by.encode()},  # so that no other plan estimates from it
+    )
     with pq.ParquetWriter(sink, schema) as writer:
         waiting: list[Chunk] = []
         async for chunk in chunks:

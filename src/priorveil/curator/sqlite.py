@@ -37,6 +37,7 @@ from priorveil.curator.store import (
     only,
     read_stored,
 )
+from priorveil.errors import InvalidInput
 from priorveil.tallies import Tally
 
 T = TypeVar("T")
@@ -110,6 +111,10 @@ class SqliteStore:
         self._thread.shutdown()
 
     def _open(self) -> None:
+        if not self.path.parent.is_dir():
+            raise InvalidInput(
+                "store", str(self.path), f"there is no folder {self.path.parent}: make it first"
+            )
         self._lock = _locked(self.path.with_name(self.path.name + ".lock"))
         self._writer = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
         for setting in (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -146,8 +147,11 @@ class Store(Protocol):
         ...
 
 
-def open_store(url: str) -> Store:
-    """The store at a URL: `postgresql://...`, or the path of an SQLite file (also as `sqlite:///path`)."""
+def open_store(url: str, create: bool = True) -> Store:
+    """The store at a URL: `postgresql://...`, or the path of an SQLite file (also as `sqlite:///path`).
+
+    Without `create`, an SQLite file must be there.
+    """
     if url.startswith(("postgresql://", "postgres://")):
         from priorveil.curator.postgres import PostgresStore
 
@@ -155,6 +159,8 @@ def open_store(url: str) -> Store:
     path = url.removeprefix("sqlite:///")
     if "://" in path or not path:
         raise InvalidInput("store", url, "give the path of an SQLite file or postgresql://user@host/database")
+    if not create and not Path(path).is_file():
+        raise InvalidInput("store", url, "there is no such file: give the one that `priorveil serve` uses")
     from priorveil.curator.sqlite import SqliteStore
 
     return SqliteStore(path)

@@ -167,7 +167,9 @@ def _read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The batches; where the bytes are damaged, an error that shows nothing of them."""
     try:
         yield from batches
-    except pa.ArrowException:
+    except pa.ArrowException as error:
+        if "invalid UTF8" in str(error):
+            raise InvalidInput("data", "a file", "it is no UTF-8 text: save it as UTF-8 first") from None
         raise InvalidInput("data", "a file", "it is damaged: it cannot be read to the end") from None
 
 

@@ -15,7 +15,16 @@ from priorveil.frames.arrow import pa
 from priorveil.frames.cohorts import Plans, batch_rows, by_cohort, cohort_codes
 from priorveil.frames.columns import ABSENT, FOREIGN, value_codes
 from priorveil.frames.pieces import PLAN_KEY, Opened, Piece
-from priorveil.frames.refusals import BROKEN, MISSING, NO_PLAN, OUTSIDE, Book, Places, Refused
+from priorveil.frames.refusals import (
+    BROKEN,
+    MISSING,
+    NO_PLAN,
+    OUTSIDE,
+    Book,
+    Places,
+    Refused,
+    StrictlyRefused,
+)
 from priorveil.frames.sinks import Format, format_of, write_table
 from priorveil.frames.sources import open_table
 from priorveil.frames.wire import binary_column, report_column, report_type
@@ -142,8 +151,7 @@ def _batches(work: _Work, opened: Opened, progress: Progress | None) -> Iterator
         if progress is not None:
             progress(seen, opened.rows, opened.share())
     if work.strict and (refused := work.book.closed()).total:
-        first = ", ".join(f"row {row} ({reason})" for row, reason in refused.rows[:5])
-        raise InvalidInput("data", f"{refused.total} rows", f"are refused, so nothing is written: {first}")
+        raise StrictlyRefused(refused)
 
 
 def _privatized(work: _Work, piece: Piece, text: bool, schema: pa.Schema) -> pa.RecordBatch:

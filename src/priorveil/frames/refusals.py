@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
+
+from priorveil.errors import InvalidInput
 
 Places = npt.NDArray[np.int64]
 
@@ -39,6 +41,45 @@ class Refused:
         return sum(self.counts.values())
 
 
+class StrictlyRefused(InvalidInput):
+    """Rows are refused where none may be: nothing is written."""
+
+    def __init__(self, refused: Refused) -> None:
+        first = ", ".join(f"row {row} ({reason})" for row, reason in refused.rows[:5])
+        super().__init__("data", f"{refused.total} rows", f"are refused, so nothing is written: {first}")
+        self.refused = refused
+
+
+class InOrder:
+    """Puts refused rows into the order of their numbers, holding only those that others may still precede.
+
+    >>> rows = InOrder()
+    >>> rows.enter(4, "missing")
+    >>> rows.enter(2, "foreign")
+    >>> rows.enter(9, "missing")
+    >>> list(rows.before(5)), list(rows.rest())
+    ([(2, 'foreign'), (4, 'missing')], [(9, 'missing')])
+    """
+
+    def __init__(self) -> None:
+        self._held: list[tuple[int, str]] = []
+
+    def enter(self, row: int, reason: str) -> None:
+        """Hear of a refused row."""
+        self._held.append((row, reason))
+
+    def before(self, row: int) -> Iterator[tuple[int, str]]:
+        """Those before this row, once none before it can come any more."""
+        ready = sorted(entry for entry in self._held if entry[0] < row)
+        self._held = [entry for entry in self._held if entry[0] >= row]
+        yield from ready
+
+    def rest(self) -> Iterator[tuple[int, str]]:
+        """All that are left, at the end."""
+        held, self._held = sorted(self._held), []
+        yield from held
+
+
 class Book:
     """Where refusals are written down while a table streams by; `each` hears of every one of them.
 
@@ -58,12 +99,15 @@ class Book:
         if rows.size == 0:
             return
         self._counts[reason] += rows.size
-        room = MOST_LISTED - len(self._rows)
-        self._rows += [(row, reason) for row in rows[: max(room, 0)].tolist()]
+        # Broken lines are heard of before the rows around them, so the first to come are not the first rows.
+        early = rows if len(self._rows) < MOST_LISTED else rows[rows < self._rows[-1][0]]
+        if early.size:
+            listed = [(row, reason) for row in np.sort(early)[:MOST_LISTED].tolist()]
+            self._rows = sorted(self._rows + listed)[:MOST_LISTED]
         if self._each is not None:
             for row in rows.tolist():
                 self._each(row, reason)
 
     def closed(self) -> Refused:
         """All that was written down, in the order of the rows."""
-        return Refused(dict(sorted(self._counts.items())), tuple(sorted(self._rows)))
+        return Refused(dict(sorted(self._counts.items())), tuple(self._rows))
