@@ -158,6 +158,11 @@ class Browser:
     def press(self, *keys: str) -> None:
         webdriver.ActionChains(self.driver).send_keys(*keys).perform()
 
+    def text(self, css: str, text: str = "") -> str:
+        """What the first element that matches shows, once it is there; read at one go, as pages are drawn anew."""
+        self.see(css, text)
+        return str(self.run("return document.querySelector(arguments[0])?.innerText ?? ''", css))
+
     def run(self, script: str, *arguments: Any) -> Any:
         return self.driver.execute_script(script, *arguments)
 

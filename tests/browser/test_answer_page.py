@@ -52,10 +52,10 @@ def test_everything_the_page_loads_comes_from_the_curator(browser: Any, curator:
 def test_what_is_shown_says_how_deniable_it_is(browser: Any, curator: Any) -> None:
     browser.open(curator.answer_page("work"))
     choose(browser, "None")
-    text = browser.see("main").text
+    text = browser.text("main")
     assert "Whatever you answered, this report could have come from any answer" in text
     plan = curator.campaigns["work"].cohorts["everyone"]
-    odds = float(browser.see(".promise strong").text.removeprefix("a factor of "))
+    odds = float(browser.text(".promise strong").removeprefix("a factor of "))
     assert 0 <= odds - 2.718281828459045**plan.certificate.ldp < 0.011
     rows = browser.driver.find_elements("css selector", ".likely tbody tr")
     column = plan.channel.matrix[:, shown(browser)["report"]]
@@ -157,7 +157,7 @@ def test_many_answers_and_cohorts_are_picked_from_a_list(browser: Any, curator: 
     browser.open(curator.answer_page("many"))
     browser.see("select[name=answer]").send_keys("Occupation 7")
     browser.click("button", "Continue")
-    assert "answers can make this report" in browser.see("main", "Before anything leaves").text
+    assert "answers can make this report" in browser.text("main", "Before anything leaves")
     browser.open(curator.answer_page("cohorts"))
     browser.see("select[name=cohort]").send_keys("south")
     choose(browser, "no")
@@ -166,7 +166,7 @@ def test_many_answers_and_cohorts_are_picked_from_a_list(browser: Any, curator: 
 
 def test_shut_and_unknown_questions_say_so(browser: Any, curator: Any) -> None:
     browser.open(curator.answer_page("later"))
-    assert "not open yet" in browser.see("main", "Is it time yet?").text
+    assert "not open yet" in browser.text("main", "Is it time yet?")
     browser.forgiven = ["404"]
     browser.open(f"{curator.url}/answer/{'0' * 64}")
     browser.see(STEPS, "There is no such question")

@@ -178,7 +178,7 @@ def test_nothing_is_kept_of_idle_and_of_broken_connections(tmp_path: Path, campa
             writer.transport.abort()
         await asyncio.sleep(0.2)
         gc.collect()
-        assert sum(isinstance(thing, express.Express) for thing in gc.get_objects()) == 0
+        assert sum(type(thing) is express.Express for thing in gc.get_objects()) == 0
 
     at(tmp_path, campaign, work)
 
