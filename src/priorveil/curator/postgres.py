@@ -186,9 +186,9 @@ class PostgresStore:
         stored = 0
         async with db.transaction():
             by_plan = {(await self._plan_numbers(db, group)): group for group in groups}
-            new = await self._inserted(db, by_plan)
-            for plan, words in new.items():
-                group = next(g for (_, number), g in by_plan.items() if number == plan)
+            own = {plan: group for (_, plan), group in by_plan.items()}
+            for plan, words in (await self._inserted(db, by_plan)).items():
+                group = own[plan]
                 delta = counted(group.mechanism, words)
                 stored += int(delta[0])
                 changed[plan] = await self._tally(db, plan, group) + delta
@@ -208,7 +208,7 @@ class PostgresStore:
             return {plan: group.words for (_, plan), group in groups.items()}
         stored = await db.fetch(_INSERT_NEW)
         again = len(stored) < sum(len(g.ids) for g in groups.values()) // ID_BYTES
-        self._careful = _CAREFUL if again else self._careful - 1
+        self._careful = _CAREFUL if again else max(self._careful - 1, 0)
         new: dict[int, list[bytes]] = {}
         for _, report, plan in stored:
             new.setdefault(plan, []).append(report)
