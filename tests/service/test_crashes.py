@@ -30,7 +30,15 @@ from priorveil.curator.store import Store, open_store, recounted
 
 KILLS = int(os.environ.get("PRIORVEIL_KILLS", "3"))
 OUTPUTS = 1 << 15
-SERVE = "from priorveil.serve import serve; serve()"
+# Short eras and small runs of ids, so that kills also hit the moments when one ends and when they are merged.
+SERVE = """
+from priorveil.curator.postgres import PostgresStore
+from priorveil.curator.sqlite import SqliteStore
+from priorveil.serve import serve
+for store in (PostgresStore, SqliteStore):
+    store.__init__.__defaults__ = (50,)
+serve()
+"""
 
 
 @pytest.fixture(scope="module")

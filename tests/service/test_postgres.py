@@ -18,6 +18,7 @@ from priorveil.campaigns import Campaign
 from priorveil.curator import create_app
 from priorveil.curator.app import Curator
 from priorveil.curator.bodies import Refusal
+from priorveil.curator.keys import as_keys
 from priorveil.curator.postgres import PostgresStore
 from priorveil.curator.store import Group, Unavailable, recounted
 
@@ -133,7 +134,10 @@ def test_the_log_of_the_database_holds_no_ids(postgres: PostgresServer, url: str
             group = some(campaign, 5)
             assert [await store.commit([group]) for _ in range(2)] == [5, 0]
             log = (postgres.data / "log").read_text()
-            told = [str(uuid.UUID(bytes=group.ids[i : i + 16])) for i in range(0, 80, 16)]
+            keys = as_keys(group.ids, campaign.id).astype(">u8").tobytes()
+            told = [
+                str(uuid.UUID(bytes=its[i : i + 16])) for i in range(0, 80, 16) for its in (group.ids, keys)
+            ]
             assert "duplicate key" not in log and not [one for one in told if one in log]
 
     asyncio.run(run())

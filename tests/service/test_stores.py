@@ -14,6 +14,7 @@ import pytest
 
 from priorveil.campaigns import Campaign, words_per_report
 from priorveil.curator import seen
+from priorveil.curator.keys import in_order
 from priorveil.curator.sqlite import MIGRATIONS, SqliteStore
 from priorveil.curator.store import Group, SchemaTooNew, Store, StoreFull, Unavailable, open_store, recounted
 from priorveil.errors import InvalidInput
@@ -296,7 +297,7 @@ def test_merged_runs_hold_every_key_in_order(
     for number, size in enumerate((1, 60, 200, 7), start=1):
         keys = RNG.integers(0, 40, (size, 2), dtype=np.uint64)
         every.append(keys)
-        runs.append(seen._write(tmp_path, number, number, "0" * 16, seen._in_order(keys)))
+        runs.append(seen._write(tmp_path, number, number, "0" * 16, in_order(keys)))
     merged = seen._merged(tmp_path, tuple(runs), Event())
     whole = np.concatenate(every)
     assert np.array_equal(merged.keys.T, whole[np.lexsort((whole[:, 1], whole[:, 0]))])

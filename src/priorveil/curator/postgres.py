@@ -1,26 +1,21 @@
 """The store for more: PostgreSQL, written to by any number of processes at once.
 
+Reports are kept in a packed log, one entry for each plan in each commit; which ids were seen is answered by `eras`.
 Each writer counts into a shard of its own, held by an advisory lock for as long as its connection lives, so
-that writers never wait for each other. A lost connection is made again; what it was writing is written again,
-and ids that had been stored after all are not counted twice.
-
-Reports are copied into a table of the connection's own and inserted from there. A plain insert is twice as fast as
-one that looks out for ids that are there already, but fails as a whole if one is. The failure is caught within the
-database, so that nothing of it comes into the server's log; then the insert is done with care, and so are those that
-follow: who sends again seldom comes alone.
+that writers never wait for each other's tallies. A lost connection is made again; what it was writing is written
+again, and ids that had been stored after all are not counted twice.
 """
 
 from __future__ import annotations
 
 import asyncio
-import io
+import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from operator import itemgetter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 try:
     import asyncpg
@@ -29,12 +24,15 @@ except ImportError as missing:  # pragma: no cover
 
     raise MissingExtra("asyncpg", "postgres") from missing
 
-from priorveil.campaigns import ID_BYTES, WORD_BYTES, Campaign, words_per_report
+from priorveil.campaigns import Campaign
+from priorveil.curator import eras
+from priorveil.curator.batches import Batch, gathered
+from priorveil.curator.keys import Keys, Mask
+from priorveil.curator.postgres_schema import migrate
 from priorveil.curator.store import (
     Cells,
     Chunk,
     Group,
-    SchemaTooNew,
     Stored,
     StoreFull,
     Unavailable,
@@ -45,58 +43,25 @@ from priorveil.curator.store import (
     chunk,
     counted,
     no_cells,
+    only,
     read_stored,
 )
 from priorveil.tallies import Tally
 
 T = TypeVar("T")
-Numbers = tuple[int, int]  # of a campaign and one of its plans
 
-MIGRATIONS = (
-    """
-    CREATE TABLE campaigns (
-        number integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id text NOT NULL UNIQUE,
-        document text NOT NULL, closed text
-    );
-    CREATE TABLE plans (
-        number integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-        campaign integer NOT NULL REFERENCES campaigns, id text NOT NULL, UNIQUE (campaign, id)
-    );
-    CREATE TABLE reports (
-        id uuid NOT NULL, report bytea NOT NULL, campaign integer NOT NULL, plan integer NOT NULL,
-        PRIMARY KEY (id, campaign)
-    );
-    CREATE TABLE tallies (
-        plan integer NOT NULL, shard integer NOT NULL, chunk integer NOT NULL, cells bytea NOT NULL,
-        PRIMARY KEY (plan, shard, chunk)
-    ) WITH (fillfactor = 50);
-    CREATE TABLE refusals (
-        campaign text NOT NULL, reason text NOT NULL, count bigint NOT NULL, PRIMARY KEY (campaign, reason)
-    );
-    CREATE TABLE tokens (digest bytea PRIMARY KEY);
-    """,
-)
-
-_LOCKS = 0x7076  # the class of our advisory locks; the schema is locked as shard -1
 _PATIENCE = 10.0  # seconds in which a lost connection should come back
-_PAGE = 20_000  # reports read at once
-_CAREFUL = 64  # commits done with care after one in which an id came again
-# If we vanish within a transaction, the ids that it holds must not stay locked for longer than our patience.
+_PAGE = 50  # entries of the log read at once
+_CAREFUL = (
+    64  # commits done with care after one in which an id came again: who sends again seldom comes alone
+)
+# Every statement must see what was there when it got its locks. And if we vanish within a transaction, the ids that it
+# holds must not stay locked for longer than our patience.
 _SESSION = """
+    SET default_transaction_isolation = 'read committed';
     SET idle_in_transaction_session_timeout = '5s';
-    CREATE TEMP TABLE incoming (id uuid, report bytea, campaign integer, plan integer) ON COMMIT DELETE ROWS;
-    CREATE FUNCTION pg_temp.insert_all() RETURNS boolean LANGUAGE plpgsql AS $$
-        BEGIN
-            INSERT INTO reports (id, report, campaign, plan) SELECT id, report, campaign, plan FROM incoming;
-            RETURN true;
-        EXCEPTION WHEN unique_violation THEN
-            RETURN false;
-        END
-    $$
 """
-_COLUMNS = ("id", "report", "campaign", "plan")
-_COPY_HEAD = b"PGCOPY\n\xff\r\n\0" + bytes(8)  # the signature, no flags, no extension
-_COPY_TAIL = b"\xff\xff"
+_log = logging.getLogger(__name__)
 _LOST = (
     OSError,
     TimeoutError,
@@ -109,44 +74,53 @@ _LOST = (
     asyncpg.TransactionRollbackError,
 )
 
-_INSERT_NEW = """
-    INSERT INTO reports (id, report, campaign, plan) SELECT id, report, campaign, plan FROM incoming
-    ON CONFLICT DO NOTHING RETURNING id, report, plan
+_PUT = """
+    WITH entries AS (
+        INSERT INTO log (era, plan, ids, words)
+        SELECT $1, * FROM unnest($2::integer[], $3::bytea[], $4::bytea[])
+    )
+    INSERT INTO tallies (plan, shard, chunk, cells)
+    SELECT p, $5, n, c FROM unnest($6::integer[], $7::integer[], $8::bytea[]) AS new (p, n, c)
+    ON CONFLICT (plan, shard, chunk) DO UPDATE SET cells = excluded.cells
 """
 _PUT_CHUNKS = """
-    INSERT INTO tallies (plan, shard, chunk, cells)
-    SELECT p, $1, n, c FROM unnest($2::integer[], $3::integer[], $4::bytea[]) AS new (p, n, c)
-    ON CONFLICT (plan, shard, chunk) DO UPDATE SET cells = excluded.cells
+    INSERT INTO tallies (plan, shard, chunk, cells) SELECT $1, 0, * FROM unnest($2::integer[], $3::bytea[])
 """
 _TALLY = """
     SELECT plans.id, chunk, cells FROM tallies JOIN plans ON plans.number = plan
     JOIN campaigns ON campaigns.number = plans.campaign WHERE campaigns.id = $1
 """
-_NUMBERS = """
-    SELECT campaigns.number, plans.number FROM plans JOIN campaigns ON campaigns.number = plans.campaign
+_NUMBER = """
+    SELECT plans.number FROM plans JOIN campaigns ON campaigns.number = plans.campaign
     WHERE campaigns.id = $1 AND plans.id = $2
 """
 _OTHER_WRITERS = """
     SELECT count(*) FROM pg_locks JOIN pg_database ON pg_database.oid = database
     WHERE locktype = 'advisory' AND classid = $1::integer::oid AND datname = current_database() AND pid <> $2
 """
-_PAGE_OF_REPORTS = """
-    SELECT id, report, plan FROM reports
-    WHERE campaign = (SELECT number FROM campaigns WHERE campaigns.id = $1) AND reports.id {} $2
-    ORDER BY reports.id LIMIT $3
+_ENTRIES = """
+    SELECT era, log.number, plans.id, ids, words FROM log JOIN plans ON plans.number = plan
+    JOIN campaigns ON campaigns.number = plans.campaign
+    WHERE campaigns.id = $1 AND (era, log.number) > ($2, $3) ORDER BY era, log.number LIMIT $4
 """
 
 
 class PostgresStore:
-    """A store in a PostgreSQL database."""
+    """A store in a PostgreSQL database. `era` is after how many reports a writer ends an era."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, era: int = eras.ERA) -> None:
         self._url = url
+        self._longest = era
         self._pool: Any = None
         self._connection: Any = None
+        self._connecting = asyncio.Lock()
         self._shard = 0
         self._careful = 0  # commits for which ids are expected that are there already
-        self._numbers: dict[tuple[str, str], Numbers] = {}
+        self._past = eras.Past()
+        self._era = eras.Era(0, b"")
+        self._in_era = 0  # reports, as far as this writer knows
+        self._merging: asyncio.Task[None] | None = None
+        self._numbers: dict[tuple[str, str], int] = {}
         self._cells: dict[int, Cells] = {}
 
     # -- opening and closing ---------------------------------------------------------------------------------
@@ -158,20 +132,25 @@ class PostgresStore:
                 self._url, min_size=1, max_size=4, command_timeout=60, init=_ids_as_bytes
             )
             async with self._pool.acquire() as db:
-                await _migrate(db)
+                await migrate(db)
         except _LOST as error:
             raise Unavailable(f"PostgreSQL: {error}") from error
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections; a merge that is under way is given up, and begun anew by whoever writes next."""
+        if self._merging is not None:
+            self._merging.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._merging
         if self._connection is not None:
             await self._connection.close()
         if self._pool is not None:
             await self._pool.close()
 
     async def ready(self) -> None:
-        """Return if the database answers."""
+        """Return if the database answers and the ids that it has seen are known; the first time that takes a while."""
         await self._fetch("SELECT 1")
+        await _patiently(self._writer, patience=2.0)
 
     # -- reports ---------------------------------------------------------------------------------------------
 
@@ -181,38 +160,65 @@ class PostgresStore:
 
     async def _commit(self, groups: Sequence[Group]) -> int:
         db = await self._writer()
-        changed: dict[int, Cells] = {}
-        puts: list[tuple[int, int, bytes]] = []
-        stored = 0
-        async with db.transaction():
-            by_plan = {(await self._plan_numbers(db, group)): group for group in groups}
-            own = {plan: group for (_, plan), group in by_plan.items()}
-            for plan, words in (await self._inserted(db, by_plan)).items():
-                group = own[plan]
-                delta = counted(group.mechanism, words)
-                stored += int(delta[0])
-                changed[plan] = await self._tally(db, plan, group) + delta
-                puts.extend((plan, n, chunk(changed[plan], n)) for n in changed_chunks(delta))
-            if puts:
-                await db.execute(
-                    _PUT_CHUNKS, self._shard, *(list(column) for column in zip(*puts, strict=True))
-                )
-        self._cells.update(changed)
-        return stored
+        if self._in_era >= self._longest:
+            await eras.end(db, self._era)
+            await self._follow(db)
+            self._merge_if_idle()
+        batch = gathered(groups)
+        while True:
+            try:
+                return await self._stored(db, groups, batch)
+            except eras.EraEnded:
+                await self._follow(db)
 
-    async def _inserted(self, db: Any, groups: Mapping[Numbers, Group]) -> dict[int, bytes]:
-        """Insert the reports of some groups; the words of those that were new, by plan."""
-        source = io.BytesIO(_COPY_HEAD + _rows(groups) + _COPY_TAIL)
-        await db.copy_to_table("incoming", source=source, columns=_COLUMNS, format="binary")
-        if not self._careful and await db.fetchval("SELECT pg_temp.insert_all()"):
-            return {plan: group.words for (_, plan), group in groups.items()}
-        stored = await db.fetch(_INSERT_NEW)
-        again = len(stored) < sum(len(g.ids) for g in groups.values()) // ID_BYTES
-        self._careful = _CAREFUL if again else max(self._careful - 1, 0)
-        new: dict[int, list[bytes]] = {}
-        for _, report, plan in stored:
-            new.setdefault(plan, []).append(report)
-        return {plan: b"".join(words) for plan, words in new.items()}
+    async def _stored(self, db: Any, groups: Sequence[Group], batch: Batch) -> int:
+        """Write what is new in one transaction; how many reports that was."""
+        new = batch.only(~await self._past.holds(db, batch.keys))
+        changed: dict[int, Cells] = {}
+        entries: list[tuple[int, bytes, bytes]] = []
+        chunks: list[tuple[int, int, bytes]] = []
+        async with db.transaction():
+            new = new.only(await self._inserted(db, new.keys))
+            for number, group in enumerate(groups):
+                kept = only(group, new.places(number))
+                if kept.ids:
+                    plan = await self._plan_number(db, group)
+                    delta = counted(group.mechanism, kept.words)
+                    changed[plan] = await self._tally(db, plan, group) + delta
+                    entries.append((plan, kept.ids, kept.words))
+                    chunks.extend((plan, n, chunk(changed[plan], n)) for n in changed_chunks(delta))
+            if entries:
+                await db.execute(_PUT, self._era.number, *_columns(entries), self._shard, *_columns(chunks))
+        self._cells.update(changed)
+        self._in_era += len(new.keys)
+        return len(new.keys)
+
+    async def _inserted(self, db: Any, keys: Keys) -> Mask:
+        """Which keys the current era did not have. Looks out for them only while some come again."""
+        if not len(keys):
+            return np.zeros(0, dtype=bool)
+        careful = self._careful > 0
+        new = await eras.insert(db, self._era, keys, careful)
+        self._careful = max(self._careful - 1, 0) if new.all() else _CAREFUL
+        return new
+
+    async def _follow(self, db: Any) -> None:
+        """Get to know the current era, and those that have ended."""
+        self._era = await self._past.follow(db)
+        self._in_era = await eras.size(db, self._era)
+
+    def _merge_if_idle(self) -> None:
+        if self._merging is None or self._merging.done():
+            self._merging = asyncio.create_task(self._merge())
+
+    async def _merge(self) -> None:
+        """Merge what can be merged. What fails is tried again when the next era ends."""
+        try:
+            async with self._pool.acquire() as db:
+                while await eras.merge(db):
+                    pass
+        except (asyncpg.PostgresError, *_LOST) as error:
+            _log.warning("runs of ids stay unmerged for now: %s", type(error).__name__)
 
     async def _tally(self, db: Any, plan: int, group: Group) -> Cells:
         """What this shard has counted so far; read once for each connection."""
@@ -225,24 +231,33 @@ class PostgresStore:
             self._cells[plan] = cells
         return self._cells[plan]
 
-    async def _plan_numbers(self, db: Any, group: Group) -> Numbers:
+    async def _plan_number(self, db: Any, group: Group) -> int:
         key = (group.campaign, group.plan)
         if key not in self._numbers:
-            self._numbers[key] = tuple(await db.fetchrow(_NUMBERS, *key))
+            self._numbers[key] = await db.fetchval(_NUMBER, *key)
         return self._numbers[key]
 
     async def _writer(self) -> Any:
         """The connection that writes, with a shard that nobody else writes to."""
-        if self._connection is None or self._connection.is_closed():
-            self._cells.clear()
-            db = await asyncpg.connect(self._url, command_timeout=60, timeout=10)
-            await _ids_as_bytes(db)
-            await db.execute(_SESSION)
-            self._shard = 0
-            while not await db.fetchval("SELECT pg_try_advisory_lock($1, $2)", _LOCKS, self._shard):
-                self._shard += 1
-            self._connection = db
-        return self._connection
+        async with self._connecting:
+            if self._connection is None or self._connection.is_closed():
+                self._cells.clear()
+                db = await asyncpg.connect(self._url, command_timeout=60, timeout=10)
+                try:
+                    await self._prepare(db)
+                except BaseException:
+                    db.terminate()  # or it would hold on to its shard
+                    raise
+                self._connection = db
+            return self._connection
+
+    async def _prepare(self, db: Any) -> None:
+        await _ids_as_bytes(db)
+        await db.execute(_SESSION + eras.SESSION)
+        self._shard = 0
+        while not await db.fetchval("SELECT pg_try_advisory_lock($1, $2)", eras.LOCKS, self._shard):
+            self._shard += 1
+        await self._follow(db)
 
     async def _drop(self) -> None:
         """Forget the connection that writes: it may have lost its shard."""
@@ -251,17 +266,15 @@ class PostgresStore:
         self._connection = None
 
     async def reports(self, campaign: Campaign) -> AsyncIterator[Chunk]:
-        """All reports of a campaign by their ids, a page at a time."""
-        plans = {row[0]: row[1] for row in await self._fetch("SELECT number, id FROM plans")}
-        last, relation = bytes(ID_BYTES), ">="
+        """All reports of a campaign, some entries of the log at a time."""
+        last = (0, 0)
         while True:
-            rows = await self._fetch(_PAGE_OF_REPORTS.format(relation), campaign.id, last, _PAGE)
-            for plan in dict.fromkeys(row[2] for row in rows):
-                own = [row for row in rows if row[2] == plan]
-                yield Chunk(plans[plan], b"".join(row[0] for row in own), b"".join(row[1] for row in own))
+            rows = await self._fetch(_ENTRIES, campaign.id, *last, _PAGE)
+            for _, _, plan, ids, words in rows:
+                yield Chunk(plan, ids, words)
             if len(rows) < _PAGE:
                 return
-            last, relation = rows[-1][0], ">"
+            last = rows[-1][:2]
 
     async def tallies(self, campaign: Campaign) -> dict[str, Tally]:
         """What has been counted, by plan: the sum of all shards."""
@@ -274,15 +287,14 @@ class PostgresStore:
         """Put recounted tallies in the place of the stored ones, as shard 0."""
         mine = self._connection.get_server_pid() if self._connection is not None else 0
         async with self._pool.acquire() as db, db.transaction():
-            if await db.fetchval(_OTHER_WRITERS, _LOCKS, mine):
+            if await db.fetchval(_OTHER_WRITERS, eras.LOCKS, mine):
                 raise Unavailable("a service writes to this database: stop it first")
             for plan, tally in tallies.items():
-                number = (await db.fetchrow(_NUMBERS, campaign.id, plan))[1]
+                number = await db.fetchval(_NUMBER, campaign.id, plan)
                 await db.execute("DELETE FROM tallies WHERE plan = $1", number)
                 cells = as_cells(tally)
                 numbers = changed_chunks(cells)
-                parts = [chunk(cells, n) for n in numbers]
-                await db.execute(_PUT_CHUNKS, 0, [number] * len(numbers), numbers, parts)
+                await db.execute(_PUT_CHUNKS, number, numbers, [chunk(cells, n) for n in numbers])
         self._cells.clear()
 
     # -- campaigns -------------------------------------------------------------------------------------------
@@ -355,56 +367,8 @@ def _same(value: bytes) -> bytes:
     return value
 
 
-def _rows(groups: Mapping[Numbers, Group]) -> bytes:
-    """The reports of all groups in PostgreSQL's binary format, by their ids.
-
-    One order for all writers: none waits for another that waits for it, and neighbours in the index come together.
-    """
-    parts = [_part(group, *numbers) for numbers, group in groups.items()]
-    if len(parts) == 1:
-        return parts[0].tobytes()
-    whole: list[tuple[bytes, bytes]] = []
-    for part in parts:
-        whole.extend(zip(part["id"].tolist(), part.view(f"V{part.itemsize}").tolist(), strict=True))
-    whole.sort(key=itemgetter(0))
-    return b"".join(row for _, row in whole)
-
-
-def _part(group: Group, campaign: int, plan: int) -> npt.NDArray[np.void]:
-    """The rows of one group, in order: for each column its size and its content."""
-    size = WORD_BYTES * words_per_report(group.mechanism)
-    high, low = np.frombuffer(group.ids, dtype=">u8").reshape(-1, 2).T
-    order = np.lexsort((low, high))
-    contents = {
-        "id": np.frombuffer(group.ids, dtype=f"V{ID_BYTES}")[order],
-        "report": np.frombuffer(group.words, dtype=f"V{size}")[order],
-        "campaign": np.full(len(order), campaign, dtype=">i4"),
-        "plan": np.full(len(order), plan, dtype=">i4"),
-    }
-    fields: list[tuple[str, Any]] = [("columns", ">i2")]
-    for name in _COLUMNS:
-        fields += [(f"{name}_size", ">i4"), (name, contents[name].dtype)]
-    rows = np.zeros(len(order), dtype=fields)
-    rows["columns"] = len(_COLUMNS)
-    for name in _COLUMNS:
-        rows[f"{name}_size"] = contents[name].dtype.itemsize
-        rows[name] = contents[name]
-    return rows
-
-
-async def _migrate(db: Any) -> None:
-    """Bring the schema up to date, one process at a time."""
-    async with db.transaction():
-        await db.execute("SELECT pg_advisory_xact_lock($1, -1)", _LOCKS)
-        await db.execute("CREATE TABLE IF NOT EXISTS schema_version (version integer NOT NULL)")
-        version = await db.fetchval("SELECT max(version) FROM schema_version") or 0
-        if version > len(MIGRATIONS):
-            raise SchemaTooNew(
-                f"the database has schema {version}, this priorveil knows {len(MIGRATIONS)}: use a newer one"
-            )
-        for number, script in enumerate(MIGRATIONS[version:], start=version + 1):
-            await db.execute(script)
-            await db.execute("INSERT INTO schema_version VALUES ($1)", number)
+def _columns(rows: Sequence[tuple[Any, ...]]) -> Iterator[list[Any]]:
+    return (list(column) for column in zip(*rows, strict=True))
 
 
 async def _patiently(

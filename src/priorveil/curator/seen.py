@@ -25,10 +25,8 @@ from pathlib import Path
 from threading import Event
 
 import numpy as np
-import numpy.typing as npt
 
-Keys = npt.NDArray[np.uint64]  # (n, 2): the two halves of n ids
-Mask = npt.NDArray[np.bool_]
+from priorveil.curator.keys import Bitmap, Keys, Mask, in_order, items
 
 FLUSH = 1 << 17
 FAN = 8  # runs of one size that are merged into one of the next
@@ -92,7 +90,7 @@ class Seen:
         self._recent: set[bytes] = set()
         self._arrived: list[Keys] = []  # the same keys as arrays: sorting them needs no walk through the set
         self._first = 1  # of the log entries that are in the set and in no run
-        self._bitmap = np.zeros(1 << (BITMAP_BITS - 3), dtype=np.uint8)
+        self._bitmap = Bitmap(BITMAP_BITS, 1)
         self._runs: tuple[Run, ...] = ()
         self._merger = ThreadPoolExecutor(1, thread_name_prefix="priorveil-merge")
         self._merging: tuple[tuple[Run, ...], Future[Run]] | None = None
@@ -106,9 +104,9 @@ class Seen:
         self._runs = _confirmed(self._folder, lookup)
         self._first = self._runs[-1].last + 1 if self._runs else 1
         for run in self._runs:
-            self._mark(run.keys)
+            self._bitmap.mark(run.keys.T)
         for entry in entries(self._first):
-            self.add(set(_items(entry.keys)), [entry])
+            self.add(set(items(entry.keys)), [entry])
 
     def close(self) -> None:
         """Give up a merge that is under way; it begins anew when the store is opened and grows."""
@@ -123,18 +121,18 @@ class Seen:
     def fresh(self, keys: Keys, pending: set[bytes]) -> Mask:
         """Which keys are new, each once; those go into `pending`, and into `add` once they are durable."""
         old = self._in_runs(keys)
-        recent, items = self._recent, _items(keys)
-        once = set(items)
+        recent, named = self._recent, items(keys)
+        once = set(named)
         if (
-            len(once) == len(items)
+            len(once) == len(named)
             and not old.any()
-            and recent.isdisjoint(items)
-            and pending.isdisjoint(items)
+            and recent.isdisjoint(named)
+            and pending.isdisjoint(named)
         ):
             pending |= once
             return np.ones(len(keys), dtype=bool)
         new = np.zeros(len(keys), dtype=bool)
-        for i, item in enumerate(items):
+        for i, item in enumerate(named):
             if item not in recent and item not in pending and not old[i]:
                 pending.add(item)
                 new[i] = True
@@ -152,31 +150,25 @@ class Seen:
             return
         try:
             self._collect_merge()
-            keys = _in_order(np.concatenate(self._arrived))
+            keys = in_order(np.concatenate(self._arrived))
             run = _write(self._folder, self._first, last.number, last.digest, keys)
         except OSError as error:
             _log.warning("ids stay in memory for now: %s", error.strerror)
             return
-        self._mark(run.keys)
+        self._bitmap.mark(run.keys.T)
         self._runs = (*self._runs, run)
         self._recent, self._arrived = set(), []
         self._first = last.number + 1
         self._start_merge()
 
     def _in_runs(self, keys: Keys) -> Mask:
-        places = _places(keys)
-        bits = (self._bitmap[places >> 3] >> (places & 7).astype(np.uint8)) & 1
-        found: Mask = bits.all(axis=1)
+        found = self._bitmap.may_hold(keys)
         suspects = np.flatnonzero(found)
         if suspects.size:
             suspects = suspects[np.argsort(keys[suspects, 0])]  # neighbours are looked up one after the other
             asked = keys[suspects]
             found[suspects] = np.logical_or.reduce([run.holds(asked) for run in self._runs])
         return found
-
-    def _mark(self, keys: Keys) -> None:
-        places = _places(keys)
-        np.bitwise_or.at(self._bitmap, places >> 3, np.left_shift(1, places & 7).astype(np.uint8))
 
     def _start_merge(self) -> None:
         tail = _to_merge(self._runs, self._flush)
@@ -198,32 +190,6 @@ class Seen:
         self._runs = (*self._runs[:at], run, *self._runs[at + len(parts) :])
         for part in parts:
             part.path.unlink(missing_ok=True)
-
-
-def as_keys(ids: bytes, campaign: str) -> Keys:
-    """Ids as keys: the same id in two campaigns is two keys."""
-    mask = np.frombuffer(hashlib.sha256(campaign.encode()).digest()[:16], dtype=">u8").astype(np.uint64)
-    return np.frombuffer(ids, dtype=">u8").astype(np.uint64).reshape(-1, 2) ^ mask
-
-
-def _places(keys: Keys) -> npt.NDArray[np.int64]:
-    """Where the bitmap has the two bits of each key: by the leading bits of its halves."""
-    return (keys >> np.uint64(64 - BITMAP_BITS)).astype(np.int64)
-
-
-def _items(keys: Keys) -> list[bytes]:
-    items: list[bytes] = np.ascontiguousarray(keys).view("V16").ravel().tolist()
-    return items
-
-
-def _in_order(keys: Keys) -> Keys:
-    """Keys sorted by both halves, as two rows. A stable sort merges runs that are already sorted."""
-    order = np.argsort(keys[:, 0], kind="stable")
-    high, low = keys[order, 0], keys[order, 1]
-    if np.any(high[1:] == high[:-1]):
-        order = np.lexsort((low, high))
-        high, low = high[order], low[order]
-    return np.stack([high, low])
 
 
 def _to_merge(runs: tuple[Run, ...], flush: int) -> tuple[Run, ...]:
@@ -258,7 +224,7 @@ def _blocks(runs: tuple[Run, ...]) -> Iterator[Keys]:
             end = int(np.searchsorted(runs[i].keys[0], bound, side="right"))
             parts.append(runs[i].keys[:, places[i] : end].T)
             places[i] = end
-        yield _in_order(np.concatenate(parts))
+        yield in_order(np.concatenate(parts))
 
 
 def _paced(blocks: Iterator[Keys], closing: Event) -> Iterator[Keys]:

@@ -19,6 +19,7 @@ import numpy as np
 
 from priorveil.campaigns import Campaign
 from priorveil.curator import seen
+from priorveil.curator.keys import as_keys
 from priorveil.curator.store import (
     Cells,
     Chunk,
@@ -153,7 +154,7 @@ class SqliteStore:
         stored: list[seen.Entry] = []
         with self._transaction() as db:
             for group in groups:
-                keys = seen.as_keys(group.ids, group.campaign)
+                keys = as_keys(group.ids, group.campaign)
                 new = self._seen.fresh(keys, pending)
                 if not new.any():
                     continue
@@ -336,7 +337,7 @@ class SqliteStore:
 
     def _found_entries(self, relation: str, number: int) -> Iterator[seen.Entry]:
         for n, ids, campaign in self._db.execute(_ENTRIES.format(relation), (number,)):
-            yield seen.Entry(n, seen.as_keys(ids, campaign))
+            yield seen.Entry(n, as_keys(ids, campaign))
 
 
 def _locked(path: Path) -> IO[str]:

@@ -171,8 +171,8 @@ def token_digest(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
 
 
-def only(group: Group, chosen: npt.NDArray[np.bool_]) -> Group:
-    """Some of a group's reports."""
+def only(group: Group, chosen: npt.NDArray[np.bool_ | np.int64]) -> Group:
+    """Some of a group's reports, by a mask or by their places."""
     size = WORD_BYTES * words_per_report(group.mechanism)
     ids = np.frombuffer(group.ids, dtype=f"V{ID_BYTES}")[chosen].tobytes()
     words = np.frombuffer(group.words, dtype=f"V{size}")[chosen].tobytes()
