@@ -29,7 +29,7 @@ from priorveil.campaigns import Campaign, fresh_id
 from priorveil.curator.store import Store, open_store, recounted
 
 KILLS = int(os.environ.get("PRIORVEIL_KILLS", "3"))
-OUTPUTS = 1 << 15
+OUTPUTS = max(1 << 15, KILLS << 11)  # cells: more than are sent between two kills
 # Short eras and small runs of ids, so that kills also hit the moments when one ends and when they are merged.
 SERVE = """
 from priorveil.curator.postgres import PostgresStore
@@ -114,7 +114,8 @@ class Senders:
             if len(self.acknowledged) >= wanted:
                 return
             time.sleep(0.05)
-        raise AssertionError(f"nothing is acknowledged any more: {self.statuses}")
+        used_up = f", {self._next} of {OUTPUTS} cells used"
+        raise AssertionError(f"nothing is acknowledged any more: {self.statuses}{used_up}")
 
 
 class Server:
