@@ -29,7 +29,7 @@ from priorveil.campaigns import Campaign, fresh_id
 from priorveil.curator.store import Store, open_store, recounted
 
 KILLS = int(os.environ.get("PRIORVEIL_KILLS", "3"))
-OUTPUTS = max(1 << 15, KILLS << 11)  # cells: more than are sent between two kills
+OUTPUTS = 1 << max(15, 10 + KILLS.bit_length() + 1)  # cells: more than are sent between the kills
 # Short eras and small runs of ids, so that kills also hit the moments when one ends and when they are merged.
 SERVE = """
 from priorveil.curator.postgres import PostgresStore

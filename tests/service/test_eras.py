@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import logging
 import os
+import random
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -19,12 +20,13 @@ from hypothesis import strategies as st
 from postgres_server import PostgresServer
 
 from priorveil.campaigns import Campaign, words_per_report
-from priorveil.curator import eras
+from priorveil.curator import runs
 from priorveil.curator.batches import gathered
-from priorveil.curator.keys import Bitmap, as_keys, in_order
+from priorveil.curator.keys import Bitmap, as_keys
 from priorveil.curator.postgres import PostgresStore
 from priorveil.curator.postgres_schema import MIGRATIONS
-from priorveil.curator.store import Group, recounted
+from priorveil.curator.sessions import ids_as_bytes
+from priorveil.curator.store import Group, Unavailable, recounted
 
 _numbers = itertools.count()
 
@@ -94,7 +96,9 @@ def test_ids_of_many_eras_are_found(url: str, campaign: Campaign) -> None:
             assert await asked(url, "SELECT count(*) FROM eras") == 81
 
             async def merged() -> bool:
-                return bool(await asked(url, "SELECT count(*) < 24 AND max(bits) > 3 FROM runs"))
+                return bool(
+                    await asked(url, "SELECT count(*) < 24 AND max(size) > 2000 FROM runs WHERE whole")
+                )
 
             await committed(store, [some(campaign, 100)])
             await soon(merged)
@@ -134,14 +138,14 @@ def test_the_index_that_a_crash_empties_is_made_again(campaign: Campaign) -> Non
         async with opened(url, 200, 2) as stores:
             await stores[0].add_campaign(campaign)
             assert await committed(stores[0], groups) == 300
-            assert await asked(url, "SELECT count(*) FROM recent") == 90, "two eras, the second is short"
+            assert await asked(url, "SELECT count(*) FROM recent") == 91, "two eras, the second is short"
             await asyncio.to_thread(database.restart)
             assert await asked(url, "SELECT count(*) FROM recent") == 0, "as PostgreSQL promises"
             assert await asyncio.gather(*(committed(store, groups) for store in stores)) == [0, 0]
             assert await reports(stores[1], campaign) == 300
             await asyncio.to_thread(database.stop, "fast")
             await asyncio.to_thread(database.start)
-            assert await asked(url, "SELECT count(*) FROM recent") == 90, (
+            assert await asked(url, "SELECT count(*) FROM recent") == 91, (
                 "nothing is lost when it stops in order"
             )
             assert await committed(stores[0], groups) == 0
@@ -152,35 +156,115 @@ def test_the_index_that_a_crash_empties_is_made_again(campaign: Campaign) -> Non
         database.remove()
 
 
-def test_a_database_with_another_history_is_read_anew(url: str, campaign: Campaign) -> None:
-    """A standby that was behind takes over: eras of the same numbers, with other reports."""
-    name, server = url.rpartition("/")[2], url.rpartition("/")[0] + "/postgres"
-    shared, lost, instead = ([some(campaign, 10) for _ in range(6)] for _ in range(3))
+class Standby:
+    """A copy of a database that falls behind, and then takes its place."""
+
+    def __init__(self, url: str) -> None:
+        self.name, self.server = url.rpartition("/")[2], url.rpartition("/")[0] + "/postgres"
+
+    async def copied(self) -> None:
+        await self._without_connections(f"CREATE DATABASE {self.name}_standby TEMPLATE {self.name}")
+
+    async def takes_over(self) -> None:
+        await self._without_connections(f"ALTER DATABASE {self.name} RENAME TO {self.name}_lost")
+        await self._without_connections(f"ALTER DATABASE {self.name}_standby RENAME TO {self.name}")
+
+    async def _without_connections(self, statement: str) -> None:
+        admin = await asyncpg.connect(self.server)
+        end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1"
+        await admin.fetch(end, self.name)
+        await admin.execute(statement)
+        await admin.close()
+
+
+@pytest.mark.parametrize("lost_first", [True, False])
+@pytest.mark.parametrize("shared_reports", [60, 70, 75])
+def test_a_database_with_another_history_is_read_anew(
+    url: str, campaign: Campaign, shared_reports: int, lost_first: bool
+) -> None:
+    """A standby that was behind takes over: eras of the same numbers, with other reports; one of them half the same."""
+    standby = Standby(url)
+    shared = [some(campaign, 5) for _ in range(shared_reports // 5)]
+    lost, instead = ([some(campaign, 10) for _ in range(6)] for _ in range(2))
 
     async def run() -> None:
-        admin = await asyncpg.connect(server)
-
-        async def without_connections(*statements: str) -> None:
-            end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1"
-            for statement in statements:
-                await admin.fetch(end, name)
-                await admin.execute(statement)
-
         async with opened(url, 20) as [store]:
             await store.add_campaign(campaign)
             await committed(store, shared)
-            await without_connections(f"CREATE DATABASE {name}_standby TEMPLATE {name}")
+            await standby.copied()
             await committed(store, lost)
-            await without_connections(
-                f"ALTER DATABASE {name} RENAME TO {name}_lost",
-                f"ALTER DATABASE {name}_standby RENAME TO {name}",
-            )
+            await standby.takes_over()
             async with opened(url, 20) as [other]:
                 assert await committed(other, [*instead, *shared]) == 60
-            assert await committed(store, [*instead, *shared]) == 0, "not taken for the eras that it knew"
-            assert await committed(store, lost) == 60
-            assert await reports(store, campaign) == 180
-        await admin.close()
+            again = [*lost, *instead, *shared] if lost_first else [*instead, *shared, *lost]
+            assert await committed(store, again) == 60, "the reports that were lost, and no other"
+            assert await committed(store, again) == 0
+            assert await reports(store, campaign) == shared_reports + 120
+
+    asyncio.run(run())
+
+
+def test_a_campaign_that_was_lost_gets_no_reports(url: str, campaign: Campaign, cohorts: Campaign) -> None:
+    """The standby never had it; the number of its plan may now be another campaign's."""
+    standby = Standby(url)
+
+    async def run() -> None:
+        async with opened(url, 20) as [store]:
+            await standby.copied()
+            await store.add_campaign(campaign)
+            assert await committed(store, [some(campaign, 5)]) == 5
+            await standby.takes_over()
+            with pytest.raises(Unavailable, match="does not have the campaign"):
+                await store.commit([some(campaign, 5)])
+            await store.add_campaign(cohorts)
+            await store.add_campaign(campaign)
+            assert await committed(store, [some(campaign, 7)]) == 7
+            assert await reports(store, campaign) == 7 and await reports(store, cohorts) == 0
+
+    asyncio.run(run())
+
+
+def test_a_commit_that_is_cancelled_breaks_nothing(url: str, campaign: Campaign) -> None:
+    """At any moment: it is stored or not, and what is acknowledged afterwards is there for others to see."""
+    chance = random.Random(7)
+
+    async def run() -> None:
+        async with opened(url, 60) as [store]:
+            await store.add_campaign(campaign)
+            sent = 0
+            for _ in range(40):
+                group = some(campaign, 10)
+                task = asyncio.create_task(store.commit([group]))
+                await asyncio.sleep(chance.uniform(0, 0.02))
+                task.cancel()
+                await asyncio.wait([task])
+                assert await store.commit([group]) in (0, 10)
+                sent += 10
+            assert await asked(url, "SELECT sum(length(ids)) / 16 FROM log") == sent
+            assert await reports(store, campaign) == sent
+
+    asyncio.run(run())
+
+
+def test_nobody_waits_for_a_backup(url: str, campaign: Campaign) -> None:
+    """It reads the index, which then cannot be emptied: the era lasts longer."""
+
+    async def run() -> None:
+        async with opened(url, 20, 2) as [store, other]:
+            await store.add_campaign(campaign)
+            await store.commit([some(campaign, 10)])
+            backup = await asyncpg.connect(url)
+            reading = backup.transaction()
+            await reading.start()
+            await backup.execute("LOCK TABLE recent IN ACCESS SHARE MODE")
+            for writer in (store, other) * 5:
+                assert await asyncio.wait_for(writer.commit([some(campaign, 10)]), 5) == 10
+            assert await asked(url, "SELECT count(*) FROM eras") == 1
+            await reading.rollback()
+            assert await committed(store, [some(campaign, 10) for _ in range(4)]) == 40
+            assert await asked(url, "SELECT count(*) FROM eras") > 1
+            assert await reports(store, campaign) == 150
+            await backup.close()
 
     asyncio.run(run())
 
@@ -251,8 +335,37 @@ def test_the_first_schema_is_packed_in_pieces(
     asyncio.run(run())
 
 
+def test_an_older_process_that_still_writes_is_waited_for(url: str, campaign: Campaign) -> None:
+    """What it commits while the schema is brought up to date is packed as well."""
+
+    async def run() -> None:
+        old = await asyncpg.connect(url)
+        await old.execute(MIGRATIONS[0])
+        await old.execute("CREATE TABLE schema_version (version integer NOT NULL)")
+        await old.execute("INSERT INTO schema_version VALUES (1)")
+        await old.execute(
+            "INSERT INTO campaigns (id, document) VALUES ($1, $2)", campaign.id, campaign.to_json()
+        )
+        await old.execute("INSERT INTO plans (campaign, id) VALUES (1, $1)", campaign.plan_for(None).id)
+        writing = old.transaction()
+        await writing.start()
+        known = uuid.uuid4()
+        await old.execute("INSERT INTO reports VALUES ($1, $2, 1, 1)", known, bytes(8))
+        store = PostgresStore(url)
+        opening = asyncio.create_task(store.open())
+        await asyncio.sleep(0.3)
+        assert not opening.done()
+        await writing.commit()
+        await opening
+        assert await store.commit([some(campaign, 1, known.bytes)]) == 0
+        await store.close()
+        await old.close()
+
+    asyncio.run(run())
+
+
 def test_ids_chosen_badly_on_purpose(url: str, campaign: Campaign) -> None:
-    """All in one bucket of every run: still exact, and no bucket is read twice."""
+    """All of them neighbours: still exact."""
     mask = as_keys(bytes(16), campaign.id)[0].astype(">u8").tobytes()
     near = [bytes(a ^ b for a, b in zip(mask, bytes(14) + i.to_bytes(2), strict=True)) for i in range(600)]
     groups = [some(campaign, 20, b"".join(near[i : i + 20])) for i in range(0, 600, 20)]
@@ -291,7 +404,7 @@ def test_who_asks_whether_it_is_ready_shares_the_connection(url: str, campaign: 
             await store.add_campaign(campaign)
             await asyncio.gather(store.ready(), store.commit([some(campaign, 3)]), store.ready())
             await other.ready()
-            assert (store._shard, other._shard) == (0, 1)
+            assert [made._session and made._session.shard for made in (store, other)] == [0, 1]
             held = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ExclusiveLock'"
             assert (
                 await asked(
@@ -311,7 +424,11 @@ def test_a_merge_that_fails_is_told_and_tried_again(
         async with opened(url, 10) as [store]:
             await store.add_campaign(campaign)
             with monkeypatch.context() as broken:
-                broken.setattr(eras, "_BLOCK", "SELECT 1 / 0 + $1 + $2 + $3 FROM unnest($4::integer[])")
+                broken.setattr(
+                    runs,
+                    "_LAST_BLOCK",
+                    "SELECT $2::uuid, 1 / (count(*) - count(*)) FROM unnest($1::integer[])",
+                )
                 await committed(store, [some(campaign, 10) for _ in range(10)])
 
                 async def told() -> bool:
@@ -321,7 +438,7 @@ def test_a_merge_that_fails_is_told_and_tried_again(
             await committed(store, [some(campaign, 10) for _ in range(2)])
 
             async def merged() -> bool:
-                return bool(await asked(url, "SELECT count(*) < 8 FROM runs"))
+                return bool(await asked(url, "SELECT count(*) < 8 FROM runs WHERE whole"))
 
             await soon(merged)
             assert await reports(store, campaign) == 120
@@ -340,7 +457,7 @@ def test_what_one_merge_does_is_all_or_nothing(url: str, campaign: Campaign) -> 
             await committed(store, groups[:8])
             await committed(store, groups[8:])  # ends the eighth era, and a merge begins
             assert store._merging is not None and not store._merging.done()
-        assert await asked(url, "SELECT count(*) FROM runs") == 8
+        assert await asked(url, "SELECT count(*) FROM runs WHERE whole") == 8
         async with opened(url, 1000) as [store]:
             assert await committed(store, groups) == 0
 
@@ -366,9 +483,39 @@ def test_a_bitmap_seldom_suspects_the_innocent() -> None:
     assert 0.5 * expected < share < 2 * expected
 
 
-@given(st.integers(0, 400), st.integers(0, 12))
-def test_buckets_hold_every_key_once(count: int, bits: int) -> None:
-    keys = in_order(np.random.default_rng(count).integers(0, 2**64, (count, 2), dtype=np.uint64))
-    parts = list(eras._buckets(keys, bits))
-    assert b"".join(packed for _, packed in parts) == keys.T.astype(">u8").tobytes()
-    assert [bucket for bucket, _ in parts] == sorted({int(high) >> (64 - bits) for high in keys[0]})
+@given(st.lists(st.integers(0, 60), min_size=1, max_size=40), st.integers(0, 60))
+def test_keys_before_another(highs: list[int], bound: int) -> None:
+    keys = np.array(sorted((high // 8, high % 8) for high in highs), dtype=np.uint64)
+    limit = np.array([bound // 8, bound % 8], dtype=np.uint64)
+    assert runs._before(keys, limit) == sum((int(a), int(b)) < (bound // 8, bound % 8) for a, b in keys)
+
+
+@pytest.mark.parametrize(("row", "at_once"), [(1, 1), (3, 2), (64, 512)])
+def test_merged_runs_hold_every_key_in_order(
+    url: str, campaign: Campaign, monkeypatch: pytest.MonkeyPatch, row: int, at_once: int
+) -> None:
+    """Rows and blocks of any size; keys that agree in their first half; runs whose keys lie close together."""
+    monkeypatch.setattr(runs, "_ROW", row)
+    monkeypatch.setattr(runs, "_ROWS_AT_ONCE", at_once)
+    monkeypatch.setattr(runs, "_PAUSE", 0.0)
+    rng = np.random.default_rng(row)
+    wide = rng.integers(0, 2**63, (90, 2), dtype=np.uint64)
+    close = np.stack([np.repeat(np.uint64(2**62), 70), rng.permutation(70).astype(np.uint64)], axis=1)
+
+    async def run() -> None:
+        async with opened(url, 20):
+            pass
+        db = await asyncpg.connect(url)
+        await ids_as_bytes(db)
+        for part in np.split(np.concatenate([wide, close]), 8):
+            await runs.add(db, part)
+        assert await runs.merge(db) and not await runs.merge(db)
+        stored = b"".join(r[0] for r in await db.fetch("SELECT keys FROM run_keys ORDER BY run, first"))
+        every = np.concatenate([wide, close])
+        order = np.lexsort((every[:, 1], every[:, 0]))
+        assert stored == every[order].astype(">u8").tobytes()
+        assert (await runs.hold(db, every)).all() and await runs.count(db) == 160
+        assert not (await runs.hold(db, every + np.uint64(100))).any()
+        await db.close()
+
+    asyncio.run(run())

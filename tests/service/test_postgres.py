@@ -20,6 +20,7 @@ from priorveil.curator.app import Curator
 from priorveil.curator.bodies import Refusal
 from priorveil.curator.keys import as_keys
 from priorveil.curator.postgres import PostgresStore
+from priorveil.curator.sessions import Session
 from priorveil.curator.store import Group, Unavailable, recounted
 
 _numbers = itertools.count()
@@ -49,6 +50,11 @@ def some(campaign: Campaign, count: int, cohort: str | None = None) -> Group:
     return Group(campaign.id, plan.id, plan.mechanism, os.urandom(16 * count), bytes(8 * count))
 
 
+def session(store: PostgresStore) -> Session:
+    assert store._session is not None
+    return store._session
+
+
 def elsewhere(url: str) -> str:
     return url.rpartition("/")[0] + "/postgres"
 
@@ -66,7 +72,7 @@ def test_a_connection_ended_by_the_server_is_made_again(url: str, campaign: Camp
             admin = await asyncpg.connect(elsewhere(url))
             for _ in range(20):
                 await store.commit([some(campaign, 1)])
-                await admin.execute("SELECT pg_terminate_backend($1)", store._connection.get_server_pid())
+                await admin.execute("SELECT pg_terminate_backend($1)", session(store).db.get_server_pid())
                 await asyncio.sleep(0)
                 assert await store.commit([some(campaign, 1)]) == 1
             assert await right(store, campaign, 40)

@@ -156,7 +156,7 @@ def test_two_writers_share_a_postgres_database(postgres, campaign: Campaign) -> 
         tallies = await stores[1].tallies(campaign)
         assert tallies[same[0].plan].reports == 2000
         assert await recounted(stores[0], campaign) == tallies
-        assert stores[0]._shard != stores[1]._shard  # type: ignore[attr-defined]
+        assert [store._session.shard for store in stores] == [0, 1]  # type: ignore[attr-defined]
         for store in stores:
             await store.close()
 
@@ -188,7 +188,7 @@ def test_ids_that_come_again_now_and_then(store_url: str, campaign: Campaign) ->
 def test_postgres_copies_again_after_a_while(
     postgres, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from priorveil.curator import postgres as own
+    from priorveil.curator import sessions as own
 
     monkeypatch.setattr(own, "_CAREFUL", 2)
     first = group(campaign, 5)
@@ -198,7 +198,7 @@ def test_postgres_copies_again_after_a_while(
         careful = []
         for g in (first, first, group(campaign, 5), group(campaign, 5), first):
             await store.commit([g])
-            careful.append(store._careful)  # type: ignore[attr-defined]
+            careful.append(store._session.careful)  # type: ignore[attr-defined]
         assert careful == [0, 2, 1, 0, 2]
 
     on(postgres.url("copies_again"), work)

@@ -11,11 +11,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
-
-import numpy as np
 
 try:
     import asyncpg
@@ -26,11 +23,9 @@ except ImportError as missing:  # pragma: no cover
 
 from priorveil.campaigns import Campaign
 from priorveil.curator import eras
-from priorveil.curator.batches import Batch, gathered
-from priorveil.curator.keys import Keys, Mask
 from priorveil.curator.postgres_schema import migrate
+from priorveil.curator.sessions import NUMBER, Session, begun, ids_as_bytes
 from priorveil.curator.store import (
-    Cells,
     Chunk,
     Group,
     Stored,
@@ -41,9 +36,7 @@ from priorveil.curator.store import (
     as_tally,
     changed_chunks,
     chunk,
-    counted,
     no_cells,
-    only,
     read_stored,
 )
 from priorveil.tallies import Tally
@@ -52,15 +45,6 @@ T = TypeVar("T")
 
 _PATIENCE = 10.0  # seconds in which a lost connection should come back
 _PAGE = 50  # entries of the log read at once
-_CAREFUL = (
-    64  # commits done with care after one in which an id came again: who sends again seldom comes alone
-)
-# Every statement must see what was there when it got its locks. And if we vanish within a transaction, the ids that it
-# holds must not stay locked for longer than our patience.
-_SESSION = """
-    SET default_transaction_isolation = 'read committed';
-    SET idle_in_transaction_session_timeout = '5s';
-"""
 _log = logging.getLogger(__name__)
 _LOST = (
     OSError,
@@ -74,15 +58,6 @@ _LOST = (
     asyncpg.TransactionRollbackError,
 )
 
-_PUT = """
-    WITH entries AS (
-        INSERT INTO log (era, plan, ids, words)
-        SELECT $1, * FROM unnest($2::integer[], $3::bytea[], $4::bytea[])
-    )
-    INSERT INTO tallies (plan, shard, chunk, cells)
-    SELECT p, $5, n, c FROM unnest($6::integer[], $7::integer[], $8::bytea[]) AS new (p, n, c)
-    ON CONFLICT (plan, shard, chunk) DO UPDATE SET cells = excluded.cells
-"""
 _PUT_CHUNKS = """
     INSERT INTO tallies (plan, shard, chunk, cells) SELECT $1, 0, * FROM unnest($2::integer[], $3::bytea[])
 """
@@ -90,13 +65,10 @@ _TALLY = """
     SELECT plans.id, chunk, cells FROM tallies JOIN plans ON plans.number = plan
     JOIN campaigns ON campaigns.number = plans.campaign WHERE campaigns.id = $1
 """
-_NUMBER = """
-    SELECT plans.number FROM plans JOIN campaigns ON campaigns.number = plans.campaign
-    WHERE campaigns.id = $1 AND plans.id = $2
-"""
 _OTHER_WRITERS = """
     SELECT count(*) FROM pg_locks JOIN pg_database ON pg_database.oid = database
     WHERE locktype = 'advisory' AND classid = $1::integer::oid AND datname = current_database() AND pid <> $2
+    AND objid::bigint < 2147483648
 """
 _ENTRIES = """
     SELECT era, log.number, plans.id, ids, words FROM log JOIN plans ON plans.number = plan
@@ -110,18 +82,12 @@ class PostgresStore:
 
     def __init__(self, url: str, era: int = eras.ERA) -> None:
         self._url = url
-        self._longest = era
+        self._era = era
         self._pool: Any = None
-        self._connection: Any = None
-        self._connecting = asyncio.Lock()
-        self._shard = 0
-        self._careful = 0  # commits for which ids are expected that are there already
         self._past = eras.Past()
-        self._era = eras.Era(0, b"")
-        self._in_era = 0  # reports, as far as this writer knows
+        self._writing = asyncio.Lock()
+        self._session: Session | None = None
         self._merging: asyncio.Task[None] | None = None
-        self._numbers: dict[tuple[str, str], int] = {}
-        self._cells: dict[int, Cells] = {}
 
     # -- opening and closing ---------------------------------------------------------------------------------
 
@@ -129,7 +95,7 @@ class PostgresStore:
         """Connect, and bring the schema up to date."""
         try:
             self._pool = await asyncpg.create_pool(
-                self._url, min_size=1, max_size=4, command_timeout=60, init=_ids_as_bytes
+                self._url, min_size=1, max_size=4, command_timeout=60, init=ids_as_bytes
             )
             async with self._pool.acquire() as db:
                 await migrate(db)
@@ -140,72 +106,43 @@ class PostgresStore:
         """Close all connections; a merge that is under way is given up, and begun anew by whoever writes next."""
         if self._merging is not None:
             self._merging.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._merging
-        if self._connection is not None:
-            await self._connection.close()
+            await asyncio.wait([self._merging])
+        if self._session is not None:
+            await self._session.db.close()
         if self._pool is not None:
             await self._pool.close()
 
     async def ready(self) -> None:
         """Return if the database answers and the ids that it has seen are known; the first time that takes a while."""
         await self._fetch("SELECT 1")
-        await _patiently(self._writer, patience=2.0)
+        if not self._writing.locked():
+            await _patiently(self._prepare, patience=2.0)
 
     # -- reports ---------------------------------------------------------------------------------------------
 
     async def commit(self, groups: Sequence[Group]) -> int:
         """Store what is new, durably, and count it; return how many were new."""
-        return await _patiently(lambda: self._commit(groups), self._drop)
+        return await _patiently(lambda: self._commit(groups))
 
     async def _commit(self, groups: Sequence[Group]) -> int:
-        db = await self._writer()
-        if self._in_era >= self._longest:
-            await eras.end(db, self._era)
-            await self._follow(db)
-            self._merge_if_idle()
-        batch = gathered(groups)
-        while True:
+        async with self._writing:
+            session = await self._current_session()
             try:
-                return await self._stored(db, groups, batch)
-            except eras.EraEnded:
-                await self._follow(db)
+                return await session.commit(groups)
+            except BaseException:  # also when cancelled: nobody knows then how far it came
+                self._session = None
+                session.db.terminate()
+                raise
 
-    async def _stored(self, db: Any, groups: Sequence[Group], batch: Batch) -> int:
-        """Write what is new in one transaction; how many reports that was."""
-        new = batch.only(~await self._past.holds(db, batch.keys))
-        changed: dict[int, Cells] = {}
-        entries: list[tuple[int, bytes, bytes]] = []
-        chunks: list[tuple[int, int, bytes]] = []
-        async with db.transaction():
-            new = new.only(await self._inserted(db, new.keys))
-            for number, group in enumerate(groups):
-                kept = only(group, new.places(number))
-                if kept.ids:
-                    plan = await self._plan_number(db, group)
-                    delta = counted(group.mechanism, kept.words)
-                    changed[plan] = await self._tally(db, plan, group) + delta
-                    entries.append((plan, kept.ids, kept.words))
-                    chunks.extend((plan, n, chunk(changed[plan], n)) for n in changed_chunks(delta))
-            if entries:
-                await db.execute(_PUT, self._era.number, *_columns(entries), self._shard, *_columns(chunks))
-        self._cells.update(changed)
-        self._in_era += len(new.keys)
-        return len(new.keys)
+    async def _prepare(self) -> None:
+        async with self._writing:
+            await self._current_session()
 
-    async def _inserted(self, db: Any, keys: Keys) -> Mask:
-        """Which keys the current era did not have. Looks out for them only while some come again."""
-        if not len(keys):
-            return np.zeros(0, dtype=bool)
-        careful = self._careful > 0
-        new = await eras.insert(db, self._era, keys, careful)
-        self._careful = max(self._careful - 1, 0) if new.all() else _CAREFUL
-        return new
-
-    async def _follow(self, db: Any) -> None:
-        """Get to know the current era, and those that have ended."""
-        self._era = await self._past.follow(db)
-        self._in_era = await eras.size(db, self._era)
+    async def _current_session(self) -> Session:
+        """The connection that writes, a new one if it was lost."""
+        if self._session is None or self._session.db.is_closed():
+            self._session = await begun(self._url, self._past, self._era, self._merge_if_idle)
+        return self._session
 
     def _merge_if_idle(self) -> None:
         if self._merging is None or self._merging.done():
@@ -215,55 +152,9 @@ class PostgresStore:
         """Merge what can be merged. What fails is tried again when the next era ends."""
         try:
             async with self._pool.acquire() as db:
-                while await eras.merge(db):
-                    pass
+                await eras.merge(db)
         except (asyncpg.PostgresError, *_LOST) as error:
             _log.warning("runs of ids stay unmerged for now: %s", type(error).__name__)
-
-    async def _tally(self, db: Any, plan: int, group: Group) -> Cells:
-        """What this shard has counted so far; read once for each connection."""
-        if plan not in self._cells:
-            cells = no_cells(group.mechanism)
-            for row in await db.fetch(
-                "SELECT chunk, cells FROM tallies WHERE plan = $1 AND shard = $2", plan, self._shard
-            ):
-                add_chunk(cells, row[0], row[1])
-            self._cells[plan] = cells
-        return self._cells[plan]
-
-    async def _plan_number(self, db: Any, group: Group) -> int:
-        key = (group.campaign, group.plan)
-        if key not in self._numbers:
-            self._numbers[key] = await db.fetchval(_NUMBER, *key)
-        return self._numbers[key]
-
-    async def _writer(self) -> Any:
-        """The connection that writes, with a shard that nobody else writes to."""
-        async with self._connecting:
-            if self._connection is None or self._connection.is_closed():
-                self._cells.clear()
-                db = await asyncpg.connect(self._url, command_timeout=60, timeout=10)
-                try:
-                    await self._prepare(db)
-                except BaseException:
-                    db.terminate()  # or it would hold on to its shard
-                    raise
-                self._connection = db
-            return self._connection
-
-    async def _prepare(self, db: Any) -> None:
-        await _ids_as_bytes(db)
-        await db.execute(_SESSION + eras.SESSION)
-        self._shard = 0
-        while not await db.fetchval("SELECT pg_try_advisory_lock($1, $2)", eras.LOCKS, self._shard):
-            self._shard += 1
-        await self._follow(db)
-
-    async def _drop(self) -> None:
-        """Forget the connection that writes: it may have lost its shard."""
-        if self._connection is not None:
-            self._connection.terminate()
-        self._connection = None
 
     async def reports(self, campaign: Campaign) -> AsyncIterator[Chunk]:
         """All reports of a campaign, some entries of the log at a time."""
@@ -285,17 +176,18 @@ class PostgresStore:
 
     async def replace_tallies(self, campaign: Campaign, tallies: Mapping[str, Tally]) -> None:
         """Put recounted tallies in the place of the stored ones, as shard 0."""
-        mine = self._connection.get_server_pid() if self._connection is not None else 0
+        mine = self._session.db.get_server_pid() if self._session is not None else 0
         async with self._pool.acquire() as db, db.transaction():
             if await db.fetchval(_OTHER_WRITERS, eras.LOCKS, mine):
                 raise Unavailable("a service writes to this database: stop it first")
             for plan, tally in tallies.items():
-                number = await db.fetchval(_NUMBER, campaign.id, plan)
+                number = await db.fetchval(NUMBER, campaign.id, plan)
                 await db.execute("DELETE FROM tallies WHERE plan = $1", number)
                 cells = as_cells(tally)
                 numbers = changed_chunks(cells)
                 await db.execute(_PUT_CHUNKS, number, numbers, [chunk(cells, n) for n in numbers])
-        self._cells.clear()
+        if self._session is not None:
+            self._session.cells.clear()
 
     # -- campaigns -------------------------------------------------------------------------------------------
 
@@ -358,24 +250,7 @@ class PostgresStore:
         return rows
 
 
-async def _ids_as_bytes(db: Any) -> None:
-    """Ids go in and out as 16 bytes; stored as uuid they compare faster and their index is smaller."""
-    await db.set_type_codec("uuid", schema="pg_catalog", encoder=_same, decoder=bytes, format="binary")
-
-
-def _same(value: bytes) -> bytes:
-    return value
-
-
-def _columns(rows: Sequence[tuple[Any, ...]]) -> Iterator[list[Any]]:
-    return (list(column) for column in zip(*rows, strict=True))
-
-
-async def _patiently(
-    work: Callable[[], Awaitable[T]],
-    mend: Callable[[], Awaitable[None]] | None = None,
-    patience: float = _PATIENCE,
-) -> T:
+async def _patiently(work: Callable[[], Awaitable[T]], patience: float = _PATIENCE) -> T:
     """Do something, again if the connection was lost, until patience ends."""
     deadline = time.monotonic() + patience
     pause = 0.05
@@ -385,8 +260,6 @@ async def _patiently(
         except asyncpg.DiskFullError as error:
             raise StoreFull("the disk of the database is full") from error
         except _LOST as error:
-            if mend is not None:
-                await mend()
             if time.monotonic() + pause > deadline:
                 raise Unavailable(f"PostgreSQL: {error}") from error
         await asyncio.sleep(pause)

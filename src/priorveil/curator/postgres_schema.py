@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from priorveil.curator import eras
+from priorveil.curator import eras, runs
 from priorveil.curator.store import SchemaTooNew
 
 MIGRATIONS = (
@@ -30,7 +30,7 @@ MIGRATIONS = (
     );
     CREATE TABLE tokens (digest bytea PRIMARY KEY);
     """,
-    eras.SCHEMA,
+    eras.SCHEMA + runs.SCHEMA,
 )
 
 _PACKED = 50_000  # reports that are packed at once when an old schema is brought up to date
@@ -56,8 +56,9 @@ async def migrate(db: Any) -> None:
 async def _pack(db: Any) -> None:
     """Take the reports of the first schema, a row each, into the log, and end an era now and then."""
     put = "INSERT INTO log (era, plan, ids, words) SELECT max(number), $1, $2, $3 FROM eras"
-    rows = "SELECT plan, id, report FROM reports ORDER BY plan"
+    rows = "SELECT plan, id, report FROM reports"
     waiting: list[Any] = []
+    await db.execute("LOCK TABLE reports IN ACCESS EXCLUSIVE MODE")  # an older process may still write to it
 
     async def flush() -> None:
         for plan in dict.fromkeys(row[0] for row in waiting):

@@ -139,11 +139,12 @@ function draw(view, estimates, counters) {
   const fresh = view.seen === null;
   view.seen = text;
   const focused = document.activeElement?.id;
-  document.title = `${number(estimates.reports)} reports · ${estimates.question}`;
+  const came = `${number(estimates.reports)} ${estimates.reports === 1 ? "report" : "reports"}`;
+  document.title = `${came} · ${estimates.question}`;
   main.querySelector("#question").textContent = estimates.question;
   main.querySelector("#live").replaceChildren(...sections(view, estimates, counters).flat(Infinity).filter(Boolean));
   if (focused) document.getElementById(focused)?.focus();
-  if (!fresh) say(`${number(estimates.reports)} reports`);
+  if (!fresh) say(came);
 }
 
 function sections(view, estimates, counters) {
