@@ -25,7 +25,8 @@ from priorveil.errors import ForeignReport, Infeasible, InvalidInput, OutsideDom
 from priorveil.mechanisms import arc_cells, arc_line
 from priorveil.mechanisms.arc import Arc
 from priorveil.mechanisms.arc_bounds import arc_lifts, fit_line, line_edges
-from priorveil.mechanisms.arc_cells import LIMB, ArcCells, tally_arc
+from priorveil.mechanisms.arc_buckets import ArcBuckets, tally_in_buckets
+from priorveil.mechanisms.arc_cells import LIMB, ArcCells, tally_arc, tally_sorted
 from priorveil.mechanisms.arc_exposed import exposed_matrix, exposed_reports
 from priorveil.mechanisms.arc_line import ArcLine, sample_arc
 from priorveil.mechanisms.arc_pool import ArcPool
@@ -308,6 +309,47 @@ def test_compiled_loops_give_the_same(monkeypatch):
     monkeypatch.setattr(arc_cells, "fast", lambda loop, work: None)
     assert (sample_arc(m, codes, words) == quick).all()
     assert (tally_arc(cells, quick) == quick_tally).all()
+
+
+@settings(max_examples=40, deadline=None)
+@given(WEIGHTS, TENTHS, st.integers(4, 48), st.integers(0, 2**32 - 1))
+def test_buckets_count_what_sorting_counts(weights, tenths, bits, seed):
+    cells = ArcCells(fitted(weights, tenths, bits))
+    rng = np.random.default_rng(seed)
+    around = np.concatenate([cells.base - 1, cells.base, cells.base + 1])
+    inside = around[(around >= 0) & (around < cells.line.outputs)]
+    reports = np.concatenate([rng.choice(inside, 1000), rng.integers(0, cells.line.outputs, 1000)])
+    buckets = ArcBuckets(cells)
+    assert buckets.serve(len(reports))
+    assert (tally_in_buckets(buckets, reports) == tally_sorted(cells, reports)).all()
+
+
+@settings(max_examples=40, deadline=None)
+@given(WEIGHTS, TENTHS, st.integers(10, 13))
+def test_a_bucket_has_the_column_of_all_its_reports(weights, tenths, bits):
+    cells = ArcCells(fitted(weights, tenths, bits))
+    buckets = ArcBuckets(cells)
+    columns = np.searchsorted(cells.base, np.arange(cells.line.outputs), side="right") - 1
+    for bucket, own in enumerate(buckets.columns):
+        every = set(columns[bucket << buckets.shift : (bucket + 1) << buckets.shift].tolist())
+        assert every == {own} if len(every) == 1 else own == buckets.mixed
+
+
+@pytest.mark.parametrize("place", [0, 0.3, 1])
+def test_buckets_count_many_equal_reports(place):
+    """More than one block, all in one column: the largest sums that share their bits with a count."""
+    cells = ArcCells(big_example(N=1)[0])
+    y = int(place * (cells.line.outputs - 1)) | ((1 << LIMB) - 1 if 0 < place < 1 else 0)
+    reports = np.full((1 << 18) + 7, y)
+    buckets = ArcBuckets(cells)
+    assert buckets.serve(len(reports)) and (buckets.columns != buckets.mixed).mean() > 0.9
+    tally = tally_in_buckets(buckets, reports)
+    assert (tally == tally_sorted(cells, reports)).all()
+    assert tally.sum(axis=1).tolist() == [
+        len(reports),
+        len(reports) * (y % 2**LIMB),
+        len(reports) * (y >> LIMB),
+    ]
 
 
 def test_the_object_draws_three_words_a_report_and_cuts_no_corners():

@@ -141,7 +141,7 @@ def tally_table(
     opened = open_table(data, wanted, batch_rows(plans), lambda row: book.enter(BROKEN, np.array([row])))
     _check_origin(opened, plans)
     told = None if progress is None else lambda seen: progress(seen, opened.rows, opened.share())
-    return tally_pieces(opened.pieces, plans, column, by, cohort, book, told, threads_here())
+    return tally_pieces(opened.pieces, plans, column, by, cohort, book, told, threads_here(), opened.rows)
 
 
 def tally_pieces(
@@ -153,9 +153,10 @@ def tally_pieces(
     book: Book | None = None,
     told: Callable[[int], None] | None = None,
     threads: int = 1,
+    rows: int | None = None,
 ) -> Tallies:
-    """Add up pieces of a table; `told` hears how many rows there were so far."""
-    work = _Work(dict(plans), column, by, cohort, book or Book())
+    """Add up pieces of a table, of so many rows if that is known; `told` hears how many there were so far."""
+    work = _Work(dict(plans), column, by, cohort, book or Book(), rows)
     # Groups get their numbers here, one piece after another; what takes time is done in threads.
     shared = ((piece, list(_shares(work, piece))) for piece in pieces)
     read = in_threads(lambda job: (job[0].batch.num_rows, _read(work, *job)), shared, threads)
@@ -202,12 +203,13 @@ class _Work:
     by: str | None
     cohort: str | None
     book: Book
+    rows: int | None = None
     names: dict[Hashable, int] = field(default_factory=dict)
     sums: dict[tuple[int, int], _Sum] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.mechanisms = [plan.mechanism for plan in self.plans.values()]
-        self.counters = [counter(mechanism) for mechanism in self.mechanisms]
+        self.counters = [counter(mechanism, self.rows) for mechanism in self.mechanisms]
 
 
 Share = tuple[int, int, Codes | None]  # cohort, group, and which rows of the piece; None for all
