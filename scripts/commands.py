@@ -8,13 +8,13 @@ from pathlib import Path
 
 import click
 
-from priorveil.cli import commands
+from priorveil.commands.group import commands
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "commands.md"
 INTRODUCTION = """# Commands
 
 Every command says the same with `--help`. Exit status: 0 all is well, 1 the answer is no, 2 a wrong
-argument or file, 130 interrupted.
+argument or file, 130 stopped by ctrl-C.
 """
 
 

@@ -1,5 +1,7 @@
 """The same examples on every machine: a failure here is a failure everywhere."""
 
+import signal
+
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -10,3 +12,7 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("priorveil")
+
+# Whoever runs the tests in the background has ctrl-C ignored, and so would the programs that they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)

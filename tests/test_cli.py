@@ -11,7 +11,7 @@ import click
 import pytest
 
 import priorveil as pv
-from priorveil.cli import COMMANDS, LazyGroup, commands
+from priorveil.commands.group import COMMANDS, LazyGroup, commands
 from terminal import refused, run
 
 HERE = click.Context(commands, info_name="priorveil")
@@ -29,6 +29,23 @@ def test_version() -> None:
 
 def test_an_unknown_command_is_one_line() -> None:
     assert "adit" in refused("adit")
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        (["desing", "prior.csv"], "did you mean design?"),
+        (["Estimates"], "did you mean estimate?"),
+        (["priv", "plan.json"], "did you mean privatize?"),
+        (["help"], "did you mean --help?"),
+        (["version"], "did you mean --version?"),
+        (["xyzzy"], "priorveil --help lists them"),
+        (["design", "prior.csv", "--epsilom", "1"], "--epsilon"),
+        (["--versio"], "--version"),
+    ],
+)
+def test_a_mistyped_name_is_answered_with_the_nearest(typed: list[str], meant: str) -> None:
+    assert meant in refused(*typed)
 
 
 @pytest.mark.parametrize("name", commands.list_commands(HERE))
@@ -71,7 +88,12 @@ def test_help_loads_no_command() -> None:
     code += "except SystemExit: print(json.dumps(sorted(sys.modules)), file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = json.loads(done.stderr)
-    assert [m for m in loaded if m.startswith(("priorveil.commands.", "priorveil.designs", "rich"))] == []
+    ours = [m for m in loaded if m.startswith("priorveil")]
+    assert set(ours) == {"priorveil", "priorveil.cli", "priorveil.errors"} | {
+        "priorveil.commands",
+        "priorveil.commands.group",
+    }
+    assert not {"rich", "numpy"} & set(loaded)
 
 
 def test_interrupting_leaves_with_130(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,7 +104,74 @@ def test_interrupting_leaves_with_130(tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / "p.csv").write_text("0.5\n0.5\n")
     monkeypatch.setattr("priorveil.notions.leakage", interrupt)
     status, _, err = run("audit", tmp_path / "q.csv", tmp_path / "p.csv")
-    assert (status, err.strip()) == (130, "error: interrupted")
+    assert (status, err.strip()) == (130, "stopped")
+
+
+# A ctrl-C that the process sends to itself at the moment when a module is first asked for.
+PRESSED = """
+import os, sys
+moment = sys.argv.pop(1)
+class Press:
+    def find_spec(self, name, path=None, target=None):
+        if name == moment:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), 2)
+sys.meta_path.insert(0, Press())
+from priorveil.cli import main
+main()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such signal")
+@pytest.mark.parametrize(
+    ("moment", "arguments"),
+    [
+        ("click", ["--help"]),
+        ("importlib.util", ["--version"]),
+        ("priorveil.commands.design", ["design", "p.csv", "--epsilon", "1"]),
+        ("numpy", ["design", "p.csv", "--epsilon", "1"]),
+        ("numpy._core.multiarray", ["design", "p.csv", "--epsilon", "1"]),
+        ("scipy", ["design", "p.csv", "--epsilon", "1"]),
+        ("flint", ["design", "p.csv", "--epsilon", "1"]),
+        ("rich", ["audit", "q.csv", "p.csv"]),
+        ("priorveil.simulate", ["simulate", "p.csv", "--runs", "0"]),
+        ("starlette", ["serve", "--store", "x.db"]),
+    ],
+)
+def test_ctrl_c_while_libraries_load_is_quiet(moment: str, arguments: list[str], tmp_path: Path) -> None:
+    (tmp_path / "q.csv").write_text("0.5,0.5\n" * 3)
+    (tmp_path / "p.csv").write_text("a,0.5\nb,0.3\nc,0.2\n")
+    command = [sys.executable, "-c", PRESSED, moment, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr.strip()) == (130, "", "stopped")
+
+
+def test_a_ctrl_c_that_gets_lost_comes_again() -> None:
+    code = """
+import os, signal, sys, time
+from priorveil.commands import group
+class Lost:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.1)
+def run():
+    Lost()
+    time.sleep(30)
+group.run = run
+from priorveil.cli import main
+main()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=25
+    )
+    assert (done.returncode, done.stderr.strip()) == (130, "stopped")
+
+
+def test_a_ctrl_c_that_is_to_be_ignored_is_ignored() -> None:
+    code = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n" + PRESSED
+    command = [sys.executable, "-c", code, "click", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_as_a_module(tmp_path: Path) -> None:

@@ -246,4 +246,4 @@ def test_a_row_that_breaks_its_budget_makes_no_plan() -> None:
 
 
 def test_a_crowd_says_what_it_is() -> None:
-    assert repr(Cohorts([[0.5, 0.5]], 1.0)).startswith("Cohorts(1 rows of 2 values, LIP 1 to 1")
+    assert repr(Cohorts([[0.5, 0.5]], 1.0)).startswith("Cohorts(1 row of 2 values, LIP 1 to 1")

@@ -74,8 +74,8 @@ def test_from_people_to_estimate(
     made = json.loads(told.out)
     assert made["reports"] == 297
     assert made["refused"] == {"missing": 1, "outside the domain": 1, "wrong number of columns": 1}
-    assert [entry["row"] for entry in made["refused_rows"]] == [5, 7, 9]
-    assert "row 7: outside the domain" in told.err and "secret" not in told.err + told.out
+    assert [entry["row"] for entry in made["refused_rows"]] == [6, 8, 10]  # the first row of data is row 1
+    assert "row 8: outside the domain" in told.err and "secret" not in told.err + told.out
     assert run("estimate", plan, out, "--by", "town", "--json") == 0
     found = json.loads(capsys.readouterr().out)
     expected = estimate_table(out, pv.Plan.load(plan), by="town")
@@ -115,6 +115,17 @@ def test_methods_levels_tallies_and_pictures(folder: Path, capsys: pytest.Captur
     assert run("estimate", "unary.json", "r.parquet", "--plot", "e.xyz") == 2
 
 
+@pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
+@pytest.mark.parametrize("by", [(), ("--by", "town")])
+def test_a_picture_of_every_kind(folder: Path, kind: str, by: tuple[str, ...]) -> None:
+    pytest.importorskip("matplotlib")
+    run("privatize", "plan.json", "people.csv", "--column", "answer", "--keep", "town", "-o", "r.csv")
+    assert run("estimate", "plan.json", "r.csv", *by, "--plot", f"e.{kind}") == 0
+    begins = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[kind]
+    assert Path(f"e.{kind}").read_bytes().startswith(begins)
+    assert run("estimate", "plan.json", "r.csv", "--plot", f"none/e.{kind}") == 2
+
+
 def test_cohorts_from_a_folder_of_plans(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "plans").mkdir()
     for town in "AB":
@@ -141,14 +152,14 @@ def test_every_refused_row_in_a_file(folder: Path) -> None:
         "refused.csv",
     )
     rows = Path("refused.csv").read_text().splitlines()[1:]
-    assert rows == ["5,missing", "7,outside the domain", "9,wrong number of columns"]
+    assert rows == ["6,missing", "8,outside the domain", "10,wrong number of columns"]
 
 
 def test_the_rows_that_are_shown_are_the_first(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("bad.csv").write_text("answer,town\nzzz,A\n,A\n" + "yes\n" * 1200 + "yes,A\n")
     assert run("privatize", "plan.json", "bad.csv", "--column", "answer", "-o", "r.csv", "--json") == 0
     listed = json.loads(capsys.readouterr().out)["refused_rows"]
-    assert [entry["row"] for entry in listed] == list(range(1000))
+    assert [entry["row"] for entry in listed] == list(range(1, 1001))
     assert [entry["reason"] for entry in listed[:2]] == ["outside the domain", "missing"]
 
 
@@ -166,9 +177,9 @@ def test_strict_lists_the_refused_rows_all_the_same(folder: Path, capsys: pytest
     task = ("privatize", "plan.json", "people.csv", "--column", "answer", "-o", "r.csv", "--strict")
     assert run(*task, "--refused", "refused.csv") == 2
     said = capsys.readouterr().err
-    assert "all of them are in refused.csv" in said and "error: " in said and "nothing is written" in said
+    assert "3 rows, listed in refused.csv" in said and "nothing is written: row 6 (missing)" in said
     rows = Path("refused.csv").read_text().splitlines()
-    assert rows == ["row,reason", "5,missing", "7,outside the domain", "9,wrong number of columns"]
+    assert rows == ["row,reason", "6,missing", "8,outside the domain", "10,wrong number of columns"]
     assert names(folder) == {"refused.csv"}
     assert run(*task[:4], "nope", *task[5:], "--refused", "other.csv") == 2
     assert names(folder) == {"refused.csv"}
@@ -220,7 +231,11 @@ def test_a_missing_group_is_called_so(folder: Path, capsys: pytest.CaptureFixtur
     shown = capsys.readouterr().out
     assert "town = (missing): 2 reports" in shown and "None" not in shown
     drawn = Path("e.svg").read_text()
-    assert drawn.count("<!-- everybody -->") == 1 and drawn.count("<!-- (missing) -->") == 1
+    assert (
+        drawn.count("<!-- everybody: 3 reports -->")
+        == drawn.count("<!-- town = (missing): 2 reports -->")
+        == 1
+    )
 
 
 def test_other_text_than_utf8_is_called_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -236,10 +251,44 @@ def test_one_line_for_a_wrong_column_or_file(folder: Path, capsys: pytest.Captur
         assert len(capsys.readouterr().err.splitlines()) == 1 and names(folder) == set()
 
 
+def test_what_is_wrong_with_a_plan_or_a_place_is_said_first(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def told(*arguments: str) -> str:
+        assert run(*arguments) == 2
+        return capsys.readouterr().err
+
+    task = ("privatize", "plan.json", "people.csv", "--column")
+    assert "people.csv: this is no plan" in told("estimate", "people.csv", "people.csv")
+    assert "there is no folder nope" in told(*task, "answer", "-o", "nope/r.csv")
+    assert "there is no folder nope" in told("estimate", "plan.json", "r.csv", "--tally", "nope/t")
+    if not os.access("/proc/sys", os.W_OK):  # also where root runs the tests
+        assert "/proc/sys cannot be written to" in told(*task, "answer", "-o", "/proc/sys/r.csv")
+    assert run(*task, "town", "-o", "r.csv") == 0
+    assert f"no value of 'town' is one that the plan knows: {', '.join(LABELS)}" in capsys.readouterr().err
+    assert "r.csv exists: choose another name, or --force" in told(*task, "answer", "-o", "r.csv")
+
+
+def test_names_that_the_output_cannot_hold(folder: Path) -> None:
+    pv.design(pv.Prior({"café": 0.5, "茶": 0.5}), 1.0, pv.Histogram()).save("drinks.json")
+    Path("r.csv").write_text("report\n0\n1\n")
+    task = [sys.executable, "-m", "priorveil.cli", "estimate", "drinks.json", "r.csv"]
+    narrow = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+    people, machine, csv_lines = (
+        subprocess.run([*task, *more], capture_output=True, env=narrow, check=False)
+        for more in ((), ("--json",), ("--csv",))
+    )
+    assert people.returncode == 0 and b"\\u8336" in people.stdout
+    assert json.loads(machine.stdout)["values"][1]["value"] == "茶"
+    assert (
+        csv_lines.returncode == 2 and csv_lines.stderr.count(b"\n") == 1 and b"PYTHONUTF8" in csv_lines.stderr
+    )
+
+
 def test_pipes(folder: Path) -> None:
     first = command("privatize", "plan.json", "-", "--column", "answer", "-o", "-")
     reports, said = first.communicate(b"answer\nyes\nno\n\nzzz\n")
-    assert first.returncode == 0 and b"refused: 1 rows" in said
+    assert first.returncode == 0 and b"refused: 1 row (" in said
     assert len(reports.splitlines()) == 3
     second = command("estimate", "plan.json", "-", "--json")
     found, _ = second.communicate(reports)
@@ -290,7 +339,7 @@ def test_interrupted_in_the_middle_nothing_is_left(folder: Path) -> None:
     running = fed(folder)
     os.kill(running.pid, signal.SIGINT)
     _, said = running.communicate()
-    assert running.returncode == 130 and said.split() == [b"error:", b"interrupted"]
+    assert running.returncode == 130 and said.split() == [b"stopped"]
     assert names(folder) == set()
 
 
@@ -304,7 +353,7 @@ def test_estimates_can_be_interrupted(folder: Path) -> None:
     running.stdin.flush()
     os.kill(running.pid, signal.SIGINT)
     _, said = running.communicate()
-    assert running.returncode == 130 and said.split() == [b"error:", b"interrupted"]
+    assert running.returncode == 130 and said.split() == [b"stopped"]
     assert names(folder) == set()
 
 
@@ -340,3 +389,6 @@ def test_progress_with_rate_on_a_terminal(folder: Path, monkeypatch: pytest.Monk
     run("privatize", "plan.json", "people.csv", "--column", "answer", "-o", "r.csv")
     assert "privatizing" in screen.getvalue() and "299 rows," in screen.getvalue()
     assert "/s" in screen.getvalue()
+    for path in ("r.csv", "r.csv.gz", "r.parquet", "r.arrow"):
+        run("privatize", "plan.json", "people.csv", "--column", "answer", "-o", path, "--force", "--quiet")
+        assert run("estimate", "plan.json", path) == 0 and "counting" in screen.getvalue()

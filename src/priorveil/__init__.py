@@ -10,23 +10,34 @@ the prior; `design` finds the best channel a notion allows, and returns a *plan*
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
-from priorveil.channels import Channel
-from priorveil.errors import PriorveilError
-from priorveil.notions import DI, LDP, LIP, MIL, MIP, Leakage, Pufferfish, leakage
-from priorveil.priors import Budget, Prior, PriorSet, Secret
-from priorveil.queries import Convex, Distribution, Guess, Histogram, Sum
-
+TYPE_CHECKING = False  # typing's own, which takes time to load
 if TYPE_CHECKING:
     from priorveil import published as published
     from priorveil.certify import Certificate as Certificate
     from priorveil.certify import certify as certify_table
+    from priorveil.channels import Channel as Channel
     from priorveil.cohorts import Cohorts as Cohorts
     from priorveil.designs import design as design
+    from priorveil.errors import PriorveilError as PriorveilError
     from priorveil.ledger import Ledger as Ledger
+    from priorveil.notions import DI as DI
+    from priorveil.notions import LDP as LDP
+    from priorveil.notions import LIP as LIP
+    from priorveil.notions import MIL as MIL
+    from priorveil.notions import MIP as MIP
+    from priorveil.notions import Leakage as Leakage
+    from priorveil.notions import Pufferfish as Pufferfish
+    from priorveil.notions import leakage as leakage
     from priorveil.plans import Plan as Plan
+    from priorveil.priors import Budget as Budget
+    from priorveil.priors import Prior as Prior
+    from priorveil.priors import PriorSet as PriorSet
+    from priorveil.priors import Secret as Secret
+    from priorveil.queries import Convex as Convex
+    from priorveil.queries import Distribution as Distribution
+    from priorveil.queries import Guess as Guess
+    from priorveil.queries import Histogram as Histogram
+    from priorveil.queries import Sum as Sum
 
 __version__ = "0.1.0"
 
@@ -59,19 +70,31 @@ __all__ = [
     "published",
 ]
 
-# Loaded when first used, so that `import priorveil` stays light: name -> (module, attribute).
+# Where the names are. All are loaded when first used: `import priorveil` is light, and the command line heeds
+# ctrl-C before anything that takes long to load.
+_PLACES = {
+    "certify": ("Certificate",),
+    "channels": ("Channel",),
+    "cohorts": ("Cohorts",),
+    "designs": ("design",),
+    "errors": ("PriorveilError",),
+    "ledger": ("Ledger",),
+    "notions": ("DI", "LDP", "LIP", "MIL", "MIP", "Leakage", "Pufferfish", "leakage"),
+    "plans": ("Plan",),
+    "priors": ("Budget", "Prior", "PriorSet", "Secret"),
+    "queries": ("Convex", "Distribution", "Guess", "Histogram", "Sum"),
+}
+_MODULES = ("channels", "errors", "notions", "priors", "published", "queries")  # without being imported
 _LATER = {
-    "Certificate": ("priorveil.certify", "Certificate"),
-    "Cohorts": ("priorveil.cohorts", "Cohorts"),
-    "Ledger": ("priorveil.ledger", "Ledger"),
-    "Plan": ("priorveil.plans", "Plan"),
+    **{name: (f"priorveil.{module}", name) for module, names in _PLACES.items() for name in names},
+    **{module: (f"priorveil.{module}", "") for module in _MODULES},
     "certify_table": ("priorveil.certify", "certify"),
-    "design": ("priorveil.designs", "design"),
-    "published": ("priorveil.published", ""),
 }
 
 
 def __getattr__(name: str) -> object:
+    from importlib import import_module
+
     if name not in _LATER:
         raise AttributeError(f"module 'priorveil' has no attribute {name!r}")
     module, attribute = _LATER[name]

@@ -13,7 +13,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.errors import InvalidChannel, TooLarge
+from priorveil.errors import InvalidChannel, TooLarge, counted
 from priorveil.priors import Array, Label, Prior, as_labels, frozen
 
 _ROWS_ADD_UP = 1e-9  # how far from one a row may be before it is refused
@@ -144,7 +144,9 @@ class Channel:
         """
         second = Channel.of(after)
         if second.shape[0] != self.shape[1]:
-            raise InvalidChannel("after", second.shape, f"it needs {self.shape[1]} rows, one for each report")
+            raise InvalidChannel(
+                "after", second.shape, f"it needs {counted(self.shape[1], 'row')}, one for each report"
+            )
         return Channel(_rows_to_one(self._matrix @ second.matrix), self._inputs, second.outputs)
 
     def beside(self, other: Channel | npt.ArrayLike) -> Channel:
@@ -155,7 +157,9 @@ class Channel:
         """
         second = Channel.of(other)
         if second.shape[0] != self.shape[0]:
-            raise InvalidChannel("other", second.shape, f"it needs {self.shape[0]} rows, one for each value")
+            raise InvalidChannel(
+                "other", second.shape, f"it needs {counted(self.shape[0], 'row')}, one for each value"
+            )
         d, cells = self.shape[0], self.shape[1] * second.shape[1]
         if d * cells > _JOINT_CELLS:
             raise TooLarge(f"the joint channel would have {d} x {cells} entries; the limit is {_JOINT_CELLS}")
@@ -236,12 +240,14 @@ class Channel:
         return hash((self._inputs, self._outputs, self._matrix.tobytes()))
 
     def __repr__(self) -> str:
-        return f"Channel({self.shape[0]} values, {self.shape[1]} reports)"
+        return f"Channel({counted(self.shape[0], 'value')}, {counted(self.shape[1], 'report')})"
 
     def _mass(self, prior: Prior) -> Array:
         P = Prior.of(prior).about(self._inputs).probabilities
         if len(P) != self.shape[0]:
-            raise InvalidChannel("prior", f"{len(P)} values", f"the channel has {self.shape[0]} rows")
+            raise InvalidChannel(
+                "prior", counted(len(P), "value"), f"the channel has {counted(self.shape[0], 'row')}"
+            )
         return P
 
 

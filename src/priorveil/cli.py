@@ -1,130 +1,86 @@
 """The command line: a thin shell around the library.
 
-Exit status: 0 all is well, 1 the answer is no (a level does not hold), 2 a wrong argument or file, 130
-interrupted. Errors are one line. A command's module is loaded when it is called, so that help is quick and a
-library that is missing stops only those who need it.
+Exit status: 0 all is well, 1 the answer is no (a level does not hold), 2 a wrong argument or file, 130 stopped
+by ctrl-C. Errors are one line. Ctrl-C is heeded from the first moment: nothing that takes time is loaded before.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from importlib import import_module
-from importlib.util import find_spec
 
-import click
+TYPE_CHECKING = False  # typing's own, which takes time to load
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import FrameType
 
-from priorveil import __version__
-from priorveil.errors import PriorveilError
-
-# name -> (module:attribute, what it does), in the order of the work. A module that is not there is not shown.
-COMMANDS = {
-    "demo": ("priorveil.commands.demo:demo", "See the whole loop in a minute."),
-    "design": ("priorveil.commands.design:design", "Find the best mechanism for a PRIOR; certified."),
-    "inspect": ("priorveil.commands.inspect:inspect", "Show what a PLAN promises, and how good it is."),
-    "audit": ("priorveil.commands.audit:audit", "Measure what a CHANNEL leaks under a PRIOR."),
-    "privatize": (
-        "priorveil.tables_cli:privatize",
-        "Turn a private column of a table into reports, by a PLAN.",
-    ),
-    "estimate": ("priorveil.tables_cli:estimate", "Estimate from a table of REPORTS made by a PLAN."),
-    "serve": ("priorveil.serve:serve", "Collect reports and estimate while they come in."),
-    "recount": ("priorveil.serve:recount", "Count all stored reports again and compare with the tallies."),
-    "simulate": (
-        "priorveil.reproduce:simulate",
-        "Compare mechanisms on your own prior, people and budgets: a tidy table, and a picture.",
-    ),
-    "reproduce": (
-        "priorveil.reproduce:reproduce",
-        "Make the figures of the paper again, as printed and with the guarantee kept.",
-    ),
-    "bench": ("priorveil.commands.bench:bench", "Measure the claims of speed and accuracy."),
-}
-
-
-class LazyGroup(click.Group):
-    """A group whose commands are named in a table and loaded when called."""
-
-    def __init__(self, table: Mapping[str, tuple[str, str]], **settings: object) -> None:
-        super().__init__(**settings)  # type: ignore[arg-type]
-        self.table = table
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """The commands whose modules are there, in the order of the table."""
-        return [name for name, (place, _) in self.table.items() if _is_there(place.partition(":")[0])]
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, loaded; an error names the library that it misses."""
-        if cmd_name not in self.list_commands(ctx):
-            return None
-        module, _, attribute = self.table[cmd_name][0].partition(":")
-        try:
-            found: click.Command = getattr(import_module(module), attribute)
-        except ImportError as error:
-            missing = error.name or str(error)
-            advice = f"{missing} is not installed: pip install 'priorveil[all]'"
-            raise click.ClickException(f"{cmd_name} cannot run here: {advice}") from error
-        return found
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """What each command does, from the table: nothing is loaded for it."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, self.table[name][1]) for name in self.list_commands(ctx)])
-
-
-def _is_there(module: str) -> bool:
-    """Whether a module exists, without running it."""
-    try:
-        return find_spec(module) is not None
-    except ModuleNotFoundError:
-        return False
-
-
-@click.group(
-    cls=LazyGroup,
-    table=COMMANDS,
-    invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-@click.version_option(__version__, message="%(prog)s %(version)s")
-@click.pass_context
-def commands(context: click.Context) -> None:
-    """Collect statistics from people who keep their data.
-
-    A prior says what is known, a channel says what is reported, and the channel is measured against the
-    prior: how far can a report move anyone's belief about a person? Design finds the best channel that a
-    budget allows, and proves that it keeps to it.
-
-    New here? Try: priorveil demo
-    """
-    if context.invoked_subcommand is None:
-        click.echo(context.get_help())
+_STOPPED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command and exit with its status; an error is one line, never a traceback."""
+    """Run a command and exit with its status; an error is one line, never a traceback.
+
+    Without `arguments` this is the program itself: it answers ctrl-C from here to the interpreter's end.
+    """
     try:
-        status = commands.main(arguments, prog_name="priorveil", standalone_mode=False)
-        sys.stdout.flush()
-    except (KeyboardInterrupt, click.Abort):
-        sys.exit(_complain("interrupted", 130))
-    except click.ClickException as error:
-        sys.exit(_complain(error.format_message(), 2))
-    except BrokenPipeError:  # the reader of our output has left; keep the interpreter from complaining
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
-    except OSError as error:
-        told = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
-        sys.exit(_complain(told, 2))
-    except (PriorveilError, UnicodeDecodeError) as error:
-        sys.exit(_complain(str(error), 2))
-    sys.exit(status if isinstance(status, int) else 0)
+        status = _program() if arguments is None else _run(arguments)
+    except KeyboardInterrupt:
+        status = _stopped()
+    sys.exit(status)
 
 
-def _complain(message: str, status: int) -> int:
-    click.echo(f"error: {' '.join(message.split())}", err=True)
-    return status
+def _run(arguments: Sequence[str] | None) -> int:
+    from priorveil.commands.group import run
+
+    return run(arguments)
+
+
+def _program() -> int:
+    """Run what the arguments of the process say, with an answer to ctrl-C for each of its times."""
+    import signal
+
+    _answer(signal.default_int_handler, _stop_at_once)
+    import priorveil.commands.group
+
+    sys.unraisablehook = _unheard
+    _answer(_stop_at_once, signal.default_int_handler)  # from here on there may be things to put away
+    try:
+        return priorveil.commands.group.run()
+    except KeyboardInterrupt:
+        return _stopped()
+    finally:
+        _answer(signal.default_int_handler, _stop_at_once)
+
+
+def _answer(before: Callable[..., object], now: Callable[..., object]) -> None:
+    """Answer ctrl-C in another way; one that somebody else has chosen, or that it be ignored, is kept."""
+    import signal
+
+    if signal.getsignal(signal.SIGINT) is before:
+        signal.signal(signal.SIGINT, now)
+
+
+def _stop_at_once(number: int, frame: FrameType | None) -> None:
+    """For while libraries load, or the interpreter ends: there is nothing to put away."""
+    os.write(2, b"\nstopped\n")  # on a line of its own, after the terminal's ^C
+    os._exit(_STOPPED)
+
+
+def _stopped() -> int:
+    sys.stderr.write("stopped\n")
+    return _STOPPED
+
+
+def _unheard(lost: sys.UnraisableHookArgs) -> None:
+    """A ctrl-C that came where Python cannot raise anything comes again a moment later."""
+    import signal
+    import threading
+
+    if isinstance(lost.exc_value, KeyboardInterrupt) and sys.platform != "win32":
+        place = threading.main_thread().ident
+        threading.Timer(0.01, signal.pthread_kill, (place, signal.SIGINT)).start()
+    else:
+        sys.__unraisablehook__(lost)
 
 
 if __name__ == "__main__":

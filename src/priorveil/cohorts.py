@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from priorveil.certify import certificate, within
 from priorveil.designs.arc_rows import centred, design_rows, expected_errors, parts
-from priorveil.errors import CertificateError, ForeignReport, InvalidInput, InvalidPrior
+from priorveil.errors import CertificateError, ForeignReport, InvalidInput, InvalidPrior, counted
 from priorveil.estimates import ASSUMES, SUM, Estimate, combined
 from priorveil.mechanisms.arc_line import DRAWS, Ints
 from priorveil.mechanisms.arc_lines import ArcLines, Levels, lines_levels, posteriors, sample_lines
@@ -94,7 +94,7 @@ class Cohorts:
 
     def __repr__(self) -> str:
         return (
-            f"Cohorts({len(self)} rows of {len(self.labels)} values, LIP {self.levels.lip.min():.4g} to "
+            f"Cohorts({counted(len(self), 'row')} of {len(self.labels)} values, LIP {self.levels.lip.min():.4g} to "
             f"{self.levels.lip.max():.4g}, mean error {self.expected_mse.mean():.4g})"
         )
 

@@ -38,6 +38,15 @@ def shown(value: object) -> str:
     return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
 
 
+def counted(number: int, thing: str) -> str:
+    """How many of a thing there are, as a message says it; the plural ends in s.
+
+    >>> counted(1, "row"), counted(1200, "row")
+    ('1 row', '1,200 rows')
+    """
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
 class PriorveilError(Exception):
     """The root of all errors raised on purpose."""
 

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.channels import Channel
-from priorveil.errors import InvalidInput
+from priorveil.errors import InvalidInput, counted
 from priorveil.priors import Array, Budget, Label, Prior, PriorSet, Secret
 
 Known = Prior | PriorSet
@@ -315,7 +315,9 @@ def leakage(
     live = _live(channel)
     prior = _about(known(prior), live)
     if len(prior) != live.shape[0]:
-        raise InvalidInput("prior", f"{len(prior)} values", f"the channel has {live.shape[0]} rows")
+        raise InvalidInput(
+            "prior", counted(len(prior), "value"), f"the channel has {counted(live.shape[0], 'row')}"
+        )
     lower, upper = LIP().sides(live, prior, secret)
     listed = isinstance(prior, Prior) or prior.members
     return Leakage(

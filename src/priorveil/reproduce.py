@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from priorveil.errors import DataNotFound
+from priorveil.errors import DataNotFound, counted
 
 if TYPE_CHECKING:
     from priorveil.figures.model import Figure
@@ -84,7 +84,7 @@ def reproduce(figures: tuple[str, ...], quick: bool, out: Path, seed: int, markd
     for m in made:
         if m.missing:
             click.echo(f"figure {m.figure.number} was not made: {m.missing}", err=True)
-    click.echo(f"wrote {sum(m.outcome is not None for m in made)} figures and {page}")
+    click.echo(f"wrote {counted(sum(m.outcome is not None for m in made), 'figure')} and {page}")
     return 0 if any(m.outcome is not None for m in made) else 1
 
 

@@ -119,7 +119,7 @@ async def _recount(url: str, repair: bool) -> tuple[list[str], list[str]]:
                 await store.replace_tallies(stored.campaign, wrong)
             done = " (repaired)" if repair else ""
             lines += [
-                f"{campaign_id[:12]} plan {p[:12]}: {kept[p].reports} counted, {t.reports} stored{done}"
+                f"{campaign_id[:12]} plan {p[:12]}: {kept[p].reports:,} counted, {t.reports:,} stored{done}"
                 for p, t in wrong.items()
             ]
         return lines, damaged

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from priorveil.commands import estimated
-from priorveil.errors import InvalidInput
+from priorveil.commands import estimated, inputs
+from priorveil.errors import InvalidInput, counted
 
 if TYPE_CHECKING:
     from priorveil.frames import Refused, Tallies
@@ -23,6 +23,14 @@ if TYPE_CHECKING:
 _HELP = {"help_option_names": ["-h", "--help"]}  # also when a command is run on its own
 _SHOWN = 10  # refused rows shown to people
 _MANY_FOREIGN = 0.1  # a larger share of foreign reports is no accident
+
+_REFUSED = click.option(
+    "--refused",
+    "listing",
+    type=inputs.WRITTEN,
+    callback=inputs.writable,
+    help="List all refused rows in a CSV.",
+)
 
 _DATA = """\b
 Tables
@@ -47,9 +55,10 @@ Examples
   priorveil privatize plan.json people.csv --column answer -o reports.csv --refused refused.csv --json
       every refused row in a file, and a summary for a machine to read
 
-A row whose value is missing or outside the plan's domain is refused: counted, and listed by its number (rows
-count from 0), never by its value. OUT is written whole or not at all. Every run makes new reports and spends
-the budget again: run it once, and keep the reports.
+A row whose value is missing or outside the plan's domain is refused: counted, and listed by its number, never by
+its value. The first row of data is row 1, also in JSON and in the file of --refused; several files are numbered
+on. OUT is written whole or not at all. Every run makes new reports and spends the budget again: run it once, and
+keep the reports.
 """
 
 _ESTIMATE_EXAMPLES = f"""{_DATA}
@@ -64,9 +73,10 @@ Examples
   priorveil estimate plan.json reports.parquet --plot estimate.svg
       and a picture of it
 
-Missing reports, and reports that this plan cannot have made, are left out, counted and listed by row number (rows
-count from 0). A file is counted as it is: a report that is in it twice counts twice, whatever its id (a curator
-counts an id once). Remove copies first.
+Missing reports, and reports that this plan cannot have made, are left out, counted and listed by row number. The
+first row of data is row 1, also in JSON and in the file of --refused; several files are numbered on. A file is
+counted as it is: a report that is in it twice counts twice, whatever its id (a curator counts an id once). Remove
+copies first.
 """
 
 
@@ -74,12 +84,20 @@ counts an id once). Remove copies first.
 @click.argument("plan", type=click.Path(exists=True, path_type=Path))
 @click.argument("data")
 @click.option("--column", required=True, help="The private column.")
-@click.option("-o", "--output", "out", required=True, help="Where to: .parquet, .csv, .csv.gz, .arrow, or -.")
+@click.option(
+    "-o",
+    "--output",
+    "out",
+    required=True,
+    type=inputs.WRITTEN,
+    callback=inputs.writable,
+    help="Where to: .parquet, .csv, .csv.gz, .arrow, or -.",
+)
 @click.option("--keep", multiple=True, metavar="COLUMN", help="A public column that goes along; repeatable.")
 @click.option("--cohort", metavar="COLUMN", help="The public column that chooses the plan.")
 @click.option("--format", "kind", type=click.Choice(["parquet", "csv", "arrow"]), help="Instead of by name.")
 @click.option("--no-ids", is_flag=True, help="Leave the report ids out.")
-@click.option("--refused", "listing", type=click.Path(path_type=Path), help="List all refused rows in a CSV.")
+@_REFUSED
 @click.option("--strict", is_flag=True, help="Write nothing if any row is refused.")
 @click.option("--force", is_flag=True, help="Replace OUT if it exists.")
 @click.option("--json", "as_json", is_flag=True, help="A summary as JSON (on stderr if OUT is -).")
@@ -88,7 +106,7 @@ def privatize(
     plan: Path,
     data: str,
     column: str,
-    out: str,
+    out: Path,
     keep: tuple[str, ...],
     cohort: str | None,
     kind: Any,
@@ -101,9 +119,18 @@ def privatize(
 ) -> int:
     """Turn a private column of a table into reports, by a PLAN."""
     from priorveil.frames import privatize_table
+    from priorveil.frames.refusals import OUTSIDE
 
-    plans, target = _plans(plan, cohort), _target(out)
-    with _progress("privatizing", quiet) as bar, _listing(listing, force, bar) as (each, progress):
+    piped = str(out) == "-"
+    for place in (out, listing):
+        if place is not None and place.is_file() and not force:
+            raise click.UsageError(f"{place} exists: choose another name, or --force")
+    plans, target = _plans(plan, cohort), sys.stdout.buffer if piped else out
+    with (
+        _strictly(),
+        _progress("privatizing", quiet) as bar,
+        _listing(listing, force, bar) as (each, progress),
+    ):
         done = privatize_table(
             _input(data),
             plans,
@@ -119,13 +146,14 @@ def privatize(
             on_refused=each,
         )
     _say_refused(done.refused, listing)
+    if done.refused.counts.get(OUTSIDE, 0) and not done.reports:
+        click.echo(f"  no value of {column!r} is one that the plan knows: {_known(plans)}", err=True)
     record = {"reports": done.reports, **estimated.refused_record(done.refused)}
     if as_json:
-        click.echo(json.dumps(record, indent=2), err=out == "-")
+        click.echo(json.dumps(record, indent=2), err=piped)
     else:
-        click.echo(
-            f"{done.reports:,} reports written to {'standard output' if out == '-' else out}", err=True
-        )
+        to = "standard output" if piped else out
+        click.echo(f"{counted(done.reports, 'report')} written to {to}", err=True)
     return 0
 
 
@@ -148,9 +176,15 @@ def privatize(
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
-@click.option("--plot", type=click.Path(path_type=Path), help="Draw the estimate: .svg, .png or .pdf.")
-@click.option("--tally", "tally_file", type=click.Path(path_type=Path), help="Save the tallies as JSON.")
-@click.option("--refused", "listing", type=click.Path(path_type=Path), help="List all refused rows in a CSV.")
+@inputs.PLOT
+@click.option(
+    "--tally",
+    "tally_file",
+    type=inputs.WRITTEN,
+    callback=inputs.writable,
+    help="Save the tallies, a JSON object on each line.",
+)
+@_REFUSED
 @click.option("--quiet", is_flag=True, help="No progress bar.")
 def estimate(
     plan: Path,
@@ -189,7 +223,10 @@ def estimate(
     if tally_file is not None:
         estimated.save_tallies(found, tally_file)
     if plot is not None:
-        estimated.draw(found, plot, level)
+        from priorveil.commands import panels
+
+        panels.draw(found, by, plot, level)
+        click.echo(f"drawn in {plot}", err=True)
     show = estimated.print_json if as_json else estimated.print_csv if as_csv else estimated.print_tables
     show(found, by, level)
     return 0
@@ -200,22 +237,26 @@ def estimate(
 
 def _plans(path: Path, cohort: str | None) -> Plan | dict[str, Plan]:
     """A plan, or the plans of a folder by the names of their files."""
-    from priorveil.plans import Plan
-
     if cohort is None:
         if path.is_dir():
             raise click.UsageError(
                 f"{path} is a folder: say by which column its plans are chosen, --cohort COLUMN"
             )
-        return Plan.load(path)
+        return inputs.plan(path)
     if not path.is_dir():
         raise click.UsageError(
             f"with --cohort, PLAN is a folder with a plan VALUE.json for each value, not {path}"
         )
-    plans = {file.stem: Plan.load(file) for file in sorted(path.glob("*.json"))}
+    plans = {file.stem: inputs.plan(file) for file in sorted(path.glob("*.json"))}
     if not plans:
         raise click.UsageError(f"there is no plan in {path}")
     return plans
+
+
+def _known(plans: Plan | Mapping[str, Plan]) -> str:
+    """The first few values of the plans' domain, which is public."""
+    labels = next(iter(plans.values())).labels if isinstance(plans, Mapping) else plans.labels
+    return ", ".join(map(str, labels[:_SHOWN])) + (", ..." if len(labels) > _SHOWN else "")
 
 
 def _chosen(method: str, plans: Mapping[Any, Plan]) -> Method:
@@ -230,10 +271,6 @@ def _chosen(method: str, plans: Mapping[Any, Plan]) -> Method:
 
 def _input(data: str) -> Any:
     return sys.stdin.buffer if data == "-" else data
-
-
-def _target(out: str) -> Any:
-    return sys.stdout.buffer if out == "-" else Path(out)
 
 
 @contextmanager
@@ -285,7 +322,7 @@ def _listing(
         rows = InOrder()
 
         def write(entries: Iterable[tuple[int, str]]) -> None:
-            file.writelines(f"{row},{reason}\n".encode() for row, reason in entries)
+            file.writelines(f"{row + 1},{reason}\n".encode() for row, reason in entries)
 
         def told(seen: int, of: int | None, share: float | None) -> None:
             write(rows.before(seen))  # rows that come later have numbers from `seen` on
@@ -299,8 +336,22 @@ def _listing(
             strict = error
         write(rows.rest())
     if strict is not None:
-        click.echo(f"refused: {strict.refused.total:,} rows; all of them are in {path}", err=True)
+        click.echo(f"refused: {counted(strict.refused.total, 'row')}, listed in {path}", err=True)
         raise strict
+
+
+@contextmanager
+def _strictly() -> Iterator[None]:
+    """Say why nothing is written with the numbers that people give to rows."""
+    from priorveil.frames.refusals import StrictlyRefused
+
+    try:
+        yield
+    except StrictlyRefused as error:
+        first = ", ".join(f"row {row + 1} ({reason})" for row, reason in error.refused.rows[:5])
+        verb = "is" if error.refused.total == 1 else "are"
+        said = f"{counted(error.refused.total, 'row')} {verb} refused, so nothing is written: {first}"
+        raise click.ClickException(said) from error
 
 
 def _check_usable(tallies: Tallies, where: str) -> None:
@@ -323,9 +374,9 @@ def _say_refused(refused: Refused, listing: Path | None) -> None:
     if not refused.total:
         return
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in refused.counts.items())
-    click.echo(f"refused: {refused.total:,} rows ({reasons})", err=True)
+    click.echo(f"refused: {counted(refused.total, 'row')} ({reasons})", err=True)
     for row, reason in refused.rows[:_SHOWN]:
-        click.echo(f"  row {row}: {reason}", err=True)
+        click.echo(f"  row {row + 1}: {reason}", err=True)
     if refused.total > _SHOWN:
         rest = f"all of them are in {listing}" if listing else "list all with --refused FILE"
         click.echo(f"  and {refused.total - _SHOWN:,} more; {rest}", err=True)

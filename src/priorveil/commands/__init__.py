@@ -1,1 +1,1 @@
-"""The commands, a module each; `priorveil.cli` loads the one that is called."""
+"""The commands, a module each; `group` loads the one that is called."""

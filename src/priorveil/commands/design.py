@@ -10,7 +10,7 @@ import click
 
 from priorveil.commands import inputs, screens
 from priorveil.commands.watching import Watch
-from priorveil.errors import TooLarge
+from priorveil.errors import TooLarge, counted
 
 if TYPE_CHECKING:
     from priorveil.certify import Certifiable
@@ -54,7 +54,7 @@ Examples
       the prior is known up to 0.05 in total variation
 
 Look at the result with: priorveil inspect plan.json. Ctrl-C keeps the best certified plan so far.
-Errors number the rows of data from 1.
+The first row of data is row 1.
 """
 
 
@@ -336,7 +336,10 @@ def promises(plan: Plan) -> list[tuple[str, str]]:
     behind = "" if plan.secret is None else ", for the secret behind the value"
     other = [] if c.notion in ("LIP", "LDP") else [(f"certified {c.notion}", f"{c.level:.6g}{behind}")]
     return [
-        ("asked", f"{kind} of {len(plan.labels)} values, {c.notion} at {screens.stated(plan.budget)}"),
+        (
+            "asked",
+            f"{kind} of {counted(len(plan.labels), 'value')}, {c.notion} at {screens.stated(plan.budget)}",
+        ),
         ("how", f"{plan.method}: {plan.why}"),
         *other,
         ("certified LIP", f"{c.lip:.6g} (down {c.lip_lower:.6g}, up {c.lip_upper:.6g}){behind}"),

@@ -12,18 +12,19 @@ import numpy.typing as npt
 
 from priorveil.commands import screens
 from priorveil.commands.beside import Curve, curve
+from priorveil.commands.panels import save, short
 from priorveil.errors import TooLarge
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from priorveil.estimates import Estimate
     from priorveil.plans import Plan
     from priorveil.priors import Array, Label, Prior
 
-_NAMED = 40  # more values or reports than this, and the axes have no names
-_LONG = 18  # letters of a name
+_NAMED = 40  # names along an axis
+_WRITTEN = 64  # cells of a map that hold their numbers
+_COMPARED = 4  # values that decide the order of reports
 
 
 def draw_plan(plan: Plan, path: Path) -> None:
@@ -32,14 +33,16 @@ def draw_plan(plan: Plan, path: Path) -> None:
 
     with plots.look():
         lift = _lift(plan)
-        figure, axes = plots.canvas(1, 1 if lift is None else 2, width=4.6, height=3.4)
-        _save(figure, path)  # a folder that cannot be written to is told before the work
+        names = math.ceil(len(plan.labels) / _step(plan.labels))
+        size = {"width": 4.6, "height": 3.4 if lift is None else max(3.4, 0.8 + 0.115 * names)}
+        figure, axes = plots.canvas(1, 1 if lift is None else 2, **size)
+        save(figure, path)  # a folder that cannot be written to is told before the work
         if lift is not None:
             _belief_map(axes[0, 0], plan, lift)
         with screens.waiting("designing for other budgets"):
             found = curve(plan)
         _errors(axes[0, -1], found)
-        _save(figure, path)
+        save(figure, path)
 
 
 def draw_estimates(told: Sequence[tuple[str, Estimate]], truth: Array, prior: Prior, path: Path) -> None:
@@ -52,11 +55,7 @@ def draw_estimates(told: Sequence[tuple[str, Estimate]], truth: Array, prior: Pr
             plots.histogram(estimate, truth, prior, panel)
             panel.set(title=title, xlabel="")
             panel.yaxis.set_major_formatter("{x:,.0f}")
-        _save(figure, path)
-
-
-def _save(figure: Figure, path: Path) -> None:
-    figure.savefig(path, dpi=160)
+        save(figure, path)
 
 
 def _lift(plan: Plan) -> Array | None:
@@ -68,7 +67,7 @@ def _lift(plan: Plan) -> Array | None:
 
 def _belief_map(axes: Axes, plan: Plan, lift: Array) -> None:
     """What each report does to the belief in each value, as the logarithm of its lift."""
-    order = _by_likeness(lift)
+    order = spoken_for(lift, plan.reference.about(plan.labels).probabilities)
     with np.errstate(divide="ignore"):
         logs = np.log(lift[:, order])
     allowed = max(side for side in (plan.budget.lower, plan.budget.upper) if math.isfinite(side))
@@ -82,28 +81,47 @@ def _belief_map(axes: Axes, plan: Plan, lift: Array) -> None:
     axes.grid(False)
     few = len(order) <= _NAMED
     axes.set_xticks(range(len(order)) if few else [], [str(y) for y in order] if few else [])
-    axes.set_xlabel("report" if few else f"{len(order)} reports, by the values that they make more likely")
+    axes.set_xlabel(f"{'' if few else f'{len(order):,} '}reports, by the value that they speak for most")
     _name_values(axes, plan.labels)
+    _write_factors(axes, lift[:, order], top)
     axes.set_title("belief in a value after a report (log lift)")
     beyond = "both" if largest > top * (1 + 1e-9) else "neither"
     axes.figure.colorbar(image, ax=axes, extend=beyond, label="less likely  ←  0  →  more likely")
 
 
-def _by_likeness(lift: Array) -> npt.NDArray[np.intp]:
-    """The reports in the order of the values that they raise most."""
-    rows = np.arange(len(lift))[:, None]
-    raised = np.maximum(lift - 1, 0)
-    mass = raised.sum(axis=0)
-    centre = np.divide((rows * raised).sum(axis=0), mass, out=np.zeros_like(mass), where=mass > 0)
-    return np.lexsort((centre, lift.argmax(axis=0)))
+def spoken_for(lift: Array, prior: Array) -> npt.NDArray[np.intp]:
+    """The reports in the order of the value that each speaks for most: whose probability it raises most.
+
+    Reports for the same value are in the order of the next one that they raise, and so on.
+
+    >>> spoken_for(np.array([[1.5, 0.5, 0.5], [0.5, 2.0, 0.5], [0.9, 0.9, 1.5]]), np.full(3, 1 / 3)).tolist()
+    [0, 1, 2]
+    """
+    gains = np.round(prior[:, None] * (lift - 1), 9)  # what differs by rounding alone is a tie
+    ranked = np.argsort(-gains, axis=0, kind="stable")[:_COMPARED]
+    return np.lexsort(ranked[::-1])
+
+
+def _step(labels: Sequence[Label]) -> int:
+    """Every so many values have their names on the axis, where there is no room for all."""
+    return math.ceil(len(labels) / _NAMED)
 
 
 def _name_values(axes: Axes, labels: Sequence[Label]) -> None:
-    if len(labels) > _NAMED:
-        axes.set_ylabel("value")
+    step = _step(labels)
+    axes.set_yticks(range(0, len(labels), step), [short(label) for label in labels[::step]])
+
+
+def _write_factors(axes: Axes, lift: Array, top: float) -> None:
+    """By which factor each belief changes, where there is room for it."""
+    if lift.size > _WRITTEN:
         return
-    names = [word if len(word) <= _LONG else word[: _LONG - 1] + "…" for word in map(str, labels)]
-    axes.set_yticks(range(len(labels)), names)
+    for (x, y), factor in np.ndenumerate(lift):
+        dark = factor <= 0 or abs(math.log(factor)) > 0.6 * top
+        ink = "white" if dark else "black"
+        axes.text(
+            y, x, f"\N{MULTIPLICATION SIGN}{factor:.2f}", ha="center", va="center", fontsize=7, color=ink
+        )
 
 
 def _errors(axes: Axes, found: Curve) -> None:

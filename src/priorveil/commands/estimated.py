@@ -1,4 +1,4 @@
-"""What `priorveil estimate` found, for people and for machines: tables, CSV, JSON, tallies and pictures."""
+"""What `priorveil estimate` found, for people and for machines: tables, CSV, JSON and tallies."""
 
 from __future__ import annotations
 
@@ -6,29 +6,26 @@ import csv
 import io
 import json
 import math
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from priorveil.errors import InvalidInput, TooLarge
+from priorveil.commands import screens
+from priorveil.errors import TooLarge, counted
 
 if TYPE_CHECKING:
     from priorveil.estimates import Estimate
     from priorveil.frames import Refused, TableEstimate
 
-_PICTURES = ("svg", "png", "pdf")
-_MOST_PANELS = 24
-_WIDTH = 100  # of tables that do not go to a terminal
 _DOUBTFUL = 0.01  # a check of the prior below this is worth a word
 _WRONG = 0.001  # and below this, other advice
 
 
 def refused_record(refused: Refused) -> dict[str, object]:
-    """What was refused, for a machine."""
-    rows = [{"row": row, "reason": reason} for row, reason in refused.rows]
+    """What was refused, for a machine; the first row of data is row 1."""
+    rows = [{"row": row + 1, "reason": reason} for row, reason in refused.rows]
     return {"refused": refused.counts, "refused_rows": rows}
 
 
@@ -86,18 +83,16 @@ def print_csv(found: TableEstimate, by: str | None, level: float) -> None:
 
 def print_tables(found: TableEstimate, by: str | None, level: float) -> None:
     """A table for each group and for everybody, and what the estimate rests on."""
-    from rich.console import Console
-
-    console = Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False)
+    console = screens.console()
     for group, estimate in found.groups.items():
         console.print(_table(estimate, level, f"{by} = {_title(group)}"))
     console.print(_table(found.everybody, level, "everybody" if found.groups else None))
-    console.print(f"{found.everybody.method}: assumes {found.everybody.assumes}", markup=False)
+    console.print(f"{found.everybody.method}: assumes {found.everybody.assumes}", soft_wrap=True)
     check = found.everybody.prior_check
     if check is not None:
         verdict = "the prior or the reports are doubtful" if check < _DOUBTFUL else "the prior fits"
         advice = "; try --method unbiased" if check < _WRONG and _leans_needlessly(found) else ""
-        console.print(f"check of the prior: p = {check:.3g}, {verdict}{advice}", markup=False)
+        console.print(f"check of the prior: p = {check:.3g}, {verdict}{advice}", soft_wrap=True)
 
 
 def _leans_needlessly(found: TableEstimate) -> bool:
@@ -116,10 +111,11 @@ def _table(estimate: Estimate, level: float, title: str | None) -> Any:
     from rich.table import Table
     from rich.text import Text
 
-    heading = f"{estimate.reports:,} reports" if title is None else f"{title}: {estimate.reports:,} reports"
+    reports = counted(estimate.reports, "report")
+    heading = reports if title is None else f"{title}: {reports}"
     table = Table("value", box=None, pad_edge=False, title=Text(heading), title_justify="left")
-    for name in ("estimate", f"{level:.4g} low", "high"):
-        table.add_column(name, justify="right")
+    for name in ("estimate", f"{100 * level:.4g} % low", "high"):
+        table.add_column(name, justify="right", no_wrap=True)
     for row in _rows(estimate, level):
         numbers = (row["estimate"], row["low"], row["high"])
         table.add_row(Text(str(row["value"])), *(_shown(number) for number in numbers))
@@ -138,24 +134,3 @@ def save_tallies(found: TableEstimate, path: Path) -> None:
         for (cohort, group), tally in found.tallies.by.items():
             line = {"cohort": cohort, "group": group, "tally": json.loads(tally.to_json())}
             file.write(json.dumps(line, default=str).encode() + b"\n")
-
-
-def draw(found: TableEstimate, path: Path, level: float) -> None:
-    """A picture of the estimate, by the module that draws."""
-    from priorveil import plots
-    from priorveil.frames.sinks import whole_file
-
-    kind = path.suffix.lower().removeprefix(".")
-    if kind not in _PICTURES:
-        raise InvalidInput("plot", str(path), f"give a name that ends in {', '.join(_PICTURES)}")
-    named = [("everybody", found.everybody), *((_title(group), e) for group, e in found.groups.items())]
-    if len(named) > _MOST_PANELS:
-        raise InvalidInput(
-            "plot", f"{len(found.groups)} groups", f"at most {_MOST_PANELS - 1} fit into a picture"
-        )
-    with plots.look(), whole_file(path, replace=True) as file:
-        figure, axes = plots.canvas(rows=len(named))
-        for (title, estimate), panel in zip(named, axes[:, 0], strict=True):
-            plots.histogram(estimate, axes=panel, level=level)
-            panel.set_title(title)
-        figure.savefig(file, format=kind)

@@ -10,6 +10,7 @@ import gzip
 import io
 import json
 import math
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from priorveil.errors import MissingExtra, PriorveilError
+from priorveil.errors import MissingExtra, PriorveilError, counted
 
 if TYPE_CHECKING:
     from priorveil.channels import Channel
@@ -28,6 +29,7 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 Line = tuple[int, list[str]]  # of a CSV file: its number, and its cells
 
+_DATA_ADVICE = "; if this is data, a row for each person, `priorveil design` counts it with --column NAME"
 _ABSENT = ("na", "n/a", "nan", "null", "none", "inf", "")  # no names of a column of numbers
 
 COUNTS = click.option("--counts", is_flag=True, help="PRIOR holds whole counts.")
@@ -43,9 +45,14 @@ SECRET = click.option(
 
 
 def writable(ctx: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
-    """Refuse a place that cannot be written to, before the work."""
-    if path is not None and not path.absolute().parent.is_dir():
+    """Refuse a place that cannot be written to, before the work; - is standard output."""
+    if path is None or str(path) == "-":
+        return path
+    if not path.absolute().parent.is_dir():
         raise click.BadParameter(f"there is no folder {path.parent}", ctx, parameter)
+    place = path if path.exists() else path.absolute().parent
+    if not os.access(place, os.W_OK):
+        raise click.BadParameter(f"{place} cannot be written to", ctx, parameter)
     return path
 
 
@@ -134,7 +141,14 @@ def plan(path: Path) -> Plan:
     from priorveil.plans import Plan
 
     with reading(path):
+        if path.suffix.lower() != ".json" and not _begins_like_json(path):
+            raise ValueError("this is no plan: give the file that `priorveil design -o` wrote")
         return Plan.load(path)
+
+
+def _begins_like_json(path: Path) -> bool:
+    with open(path, "rb") as file:
+        return file.read(64).lstrip().startswith(b"{")
 
 
 def _is_plan(path: Path) -> bool:
@@ -164,7 +178,10 @@ def places(labels: Sequence[Label], wanted: Sequence[Label], owner: str = "the c
     if len(have) == len(want) and (unnamed(labels) or unnamed(wanted)):
         return list(range(len(want)))
     if len(have) != len(want):
-        raise click.ClickException(f"{owner} has {len(want)} values, but {len(have)} were given with it")
+        verb = "was" if len(have) == 1 else "were"
+        raise click.ClickException(
+            f"{owner} has {counted(len(want), 'value')}, but {len(have)} {verb} given with it"
+        )
     missing = [label for label in want if label not in have]
     raise click.ClickException(f"{owner}'s value {missing[0]!r} is missing; given are {', '.join(have)}")
 
@@ -199,6 +216,8 @@ def _numbers(path: Path) -> tuple[list[Label] | None, list[float]]:
 
 def _json_numbers(text: str) -> tuple[list[Label] | None, list[float]]:
     read = json.loads(text)
+    if isinstance(read, dict) and "format" in read:
+        raise ValueError("this is a plan, where a prior is wanted")
     if isinstance(read, dict):
         return labels_of(list(read)), [_number(v) for v in read.values()]
     if isinstance(read, list):
@@ -228,7 +247,8 @@ def _line_number(line: int, cell: str) -> float:
     try:
         return _number(cell)
     except ValueError as error:
-        raise ValueError(f"line {line}: {error}") from error
+        advice = "" if cell.lower() in _ABSENT or any(map(str.isdigit, cell)) else _DATA_ADVICE
+        raise ValueError(f"line {line}: {error}{advice}") from error
 
 
 def labels_of(words: Sequence[str]) -> list[Label]:
@@ -244,10 +264,20 @@ def labels_of(words: Sequence[str]) -> list[Label]:
 
 def _number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float, str)) or not is_number(value):
-        raise ValueError(f"{value!r} is not a number")
+        raise ValueError(f"{value!r} is not a number{_near_number(value)}")
     if not math.isfinite(float(value)):
         raise ValueError(f"{value!r} is not a finite number")
     return float(value)
+
+
+def _near_number(value: object) -> str:
+    """Advice for what people would read as a number."""
+    word = str(value).strip()
+    if word.endswith("%") and is_number(word[:-1]):
+        return ": leave the % out, and add --normalise"
+    if word.count(",") == 1 and is_number(word.replace(",", ".")):
+        return ": write it with a decimal point"
+    return ""
 
 
 def is_number(value: str | float) -> bool:
@@ -282,7 +312,7 @@ def columns(path: Path, *names: str) -> tuple[list[str], ...]:
         found = [_place(heads, name) for name in names]
         uneven = next((at for at, row in lines if len(row) != len(heads)), None)
         if uneven is not None:
-            raise ValueError(f"line {uneven} has not {len(heads)} columns as the header has")
+            raise ValueError(f"line {uneven} has not {counted(len(heads), 'column')} as the header has")
         return tuple([row[place] for _, row in lines[1:]] for place in found)
 
 
@@ -301,7 +331,8 @@ def _lines(path: Path) -> list[Line]:
     Blank lines are left out, except in a file of one column: there one may be a value that is missing.
     """
     raw = gzip.decompress(path.read_bytes()) if path.suffix.lower() == ".gz" else path.read_bytes()
-    rows = csv.reader(io.StringIO(raw.decode("utf-8-sig")), skipinitialspace=True)
+    text = raw.decode("utf-8-sig")
+    rows = csv.reader(io.StringIO(text), delimiter=_delimiter(text), skipinitialspace=True)
     try:
         lines = [(rows.line_num, [cell.strip() for cell in row]) for row in rows]
     except csv.Error as error:
@@ -310,6 +341,16 @@ def _lines(path: Path) -> list[Line]:
     if blank is not None and all(len(row) <= 1 for _, row in lines):
         raise ValueError(f'line {blank} is blank: delete it, or write "" if a value is missing there')
     return [(at, row) for at, row in lines if row]
+
+
+def _delimiter(text: str) -> str:
+    r"""What parts the cells: semicolons or tabs where every line has one, else commas.
+
+    >>> _delimiter("a;1\nb;2\n"), _delimiter("a;b,1\nc,2\n")
+    (';', ',')
+    """
+    lines = [line for line in text.splitlines() if line.strip()]
+    return next((mark for mark in ";\t" if lines and all(mark in line for line in lines)), ",")
 
 
 def _place(heads: Sequence[str], name: str) -> int:

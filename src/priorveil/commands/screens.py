@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -27,6 +28,10 @@ def console(stderr: bool = False) -> Console:
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
+    if isinstance(
+        stream, io.TextIOWrapper
+    ):  # a letter that the terminal does not have is shown by its number
+        stream.reconfigure(errors="backslashreplace")
     fitted = stream.isatty() or "COLUMNS" in os.environ
     return Console(width=None if fitted else _WIDTH, stderr=stderr, highlight=False, markup=False)
 
@@ -108,4 +113,5 @@ def plain(value: object) -> object:
 
 def print_json(record: Mapping[str, object]) -> None:
     """A record for a machine to read."""
-    click.echo(json.dumps(record, indent=2, allow_nan=False, ensure_ascii=False))
+    plainly = (sys.stdout.encoding or "utf-8").lower().replace("-", "") != "utf8"
+    click.echo(json.dumps(record, indent=2, allow_nan=False, ensure_ascii=plainly))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from priorveil.commands import inputs, screens
+from priorveil.errors import counted
 
 if TYPE_CHECKING:
     from priorveil.audit import Range, Sampled
@@ -83,7 +84,9 @@ def _print(found: Sampled, budget: Budget | None, refuted: bool) -> None:
         for name, level in _rows(found).items()
     ]
     screens.print_table(screen, ("notion", "at least", "at most", "meaning"), rows, "lrr")
-    screen.print(f"{found.samples:,} reports; all of this at once with confidence {found.confidence:g}.")
+    screen.print(
+        f"{counted(found.samples, 'report')}; all of this at once with confidence {found.confidence:g}."
+    )
     if not found.whole:
         screen.print("Kinds of reports were put together, so nothing is said from above.")
     if budget is not None and refuted:

@@ -90,7 +90,6 @@ def _bar() -> tuple[Progress, TaskID]:
 
     state = TextColumn("{task.fields[state]}")
     screen = screens.console(stderr=True)
-    bar = Progress(
-        TextColumn("designing"), BarColumn(), state, TimeElapsedColumn(), console=screen, transient=True
-    )
+    columns = (TextColumn("designing"), BarColumn(), state, TimeElapsedColumn())
+    bar = Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal)
     return bar, bar.add_task("designing", total=1.0, state="")

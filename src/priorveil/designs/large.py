@@ -15,6 +15,7 @@ from priorveil.designs import pricing as pricings
 from priorveil.designs.columns import Solution
 from priorveil.designs.problems import SLACK, Draft, Problem
 from priorveil.designs.rounding import certified_table
+from priorveil.errors import counted
 from priorveil.mechanisms import Grouped, Table
 from priorveil.priors import Array
 from priorveil.queries import Guess, Histogram, Sum
@@ -83,7 +84,7 @@ def merged_sum(problem: Problem, options: boxes.Limits) -> Draft:
     mass = np.bincount(labels, P).astype(np.float64)
     means = np.bincount(labels, P * scores).astype(np.float64) / mass
     found = boxes.best_sum(mass, means, problem.budget.lo, problem.budget.hi, **options)
-    why = f"{len(mass)} cells of neighbouring values, then column generation, {found.iterations} rounds"
+    why = f"{len(mass)} cells of neighbouring values, then column generation, {counted(found.iterations, 'round')}"
     bound = _sum_bound(problem, scores, means, found.duals / mass)
     return _drafted(problem, (found.columns * found.weights[:, None]).T, labels, bound, why)
 

@@ -13,7 +13,7 @@ from priorveil.designs.distribution import DistributionDesign, distribution
 from priorveil.designs.distribution import solve as solve_distribution
 from priorveil.designs.problems import SLACK, Draft, Limits, Problem
 from priorveil.designs.rounding import certified_table
-from priorveil.errors import Infeasible, TooLarge
+from priorveil.errors import Infeasible, TooLarge, counted
 from priorveil.mechanisms import Table
 from priorveil.notions import LDP
 from priorveil.priors import Array, Prior, PriorSet
@@ -180,7 +180,7 @@ def _described(found: Solution) -> tuple[Solution, str]:
     state = "proven" if found.converged else "stopped early"
     return (
         found,
-        f"column generation, {found.iterations} rounds, {state}: gap {max(found.gap, 0.0):.2g} of the gain",
+        f"column generation, {counted(found.iterations, 'round')}, {state}: gap {max(found.gap, 0.0):.2g} of the gain",
     )
 
 
@@ -237,4 +237,4 @@ def _learning(problem: Problem, limits: Limits) -> Draft:
 
 def _learnt(found: DistributionDesign) -> str:
     gap = max(found.gap, 0.0)
-    return f"A-optimal for learning the distribution, {len(found.weights)} reports, gap {gap:.2g}"
+    return f"A-optimal for learning the distribution, {counted(len(found.weights), 'report')}, gap {gap:.2g}"

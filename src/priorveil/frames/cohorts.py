@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from priorveil.errors import InvalidInput
+from priorveil.errors import InvalidInput, counted
 from priorveil.frames.arrow import pa
 from priorveil.frames.columns import FOREIGN, Codes, looked_up
 from priorveil.frames.wire import report_type
@@ -24,12 +24,14 @@ def by_cohort(plan: Plans, cohort: str | None) -> dict[Any, Plan]:
             raise InvalidInput("cohort", cohort, "give a plan for each value of this column: {value: plan}")
         return {None: plan}
     if cohort is None or not plan:
-        raise InvalidInput("plan", f"{len(plan)} plans", "say by which column they are chosen: cohort='...'")
+        raise InvalidInput(
+            "plan", counted(len(plan), "plan"), "say by which column they are chosen: cohort='...'"
+        )
     if len({str(key) for key in plan}) < len(plan):
-        raise InvalidInput("plan", f"{len(plan)} plans", "two of their cohorts are written alike")
+        raise InvalidInput("plan", counted(len(plan), "plan"), "two of their cohorts are written alike")
     if len({report_type(one.mechanism) for one in plan.values()}) > 1:
         advice = "their reports do not fit into one column: use plans of one kind, or a table for each cohort"
-        raise InvalidInput("plan", f"{len(plan)} plans", advice)
+        raise InvalidInput("plan", counted(len(plan), "plan"), advice)
     return dict(plan)
 
 

@@ -188,9 +188,14 @@ def _csv(file: Any, size: int | None, columns: Sequence[str] | None, broken: Tol
         broken(row.number - 1)
         return "skip"
 
+    def share() -> float | None:
+        try:
+            return min(1.0, raw.tell() / size) if size else None
+        except ValueError:  # read to its end and closed, while its last rows are still being counted
+            return 1.0
+
     schema = pa.schema([pa.field(name, pa.string()) for name in names])
     batches = _csv_batches(file, header, delimiter, schema, refuse)
-    share = (lambda: min(1.0, raw.tell() / size)) if size else (lambda: None)
     return Opened(schema, placed(_read(batches), numbers), text=True, share=share)
 
 

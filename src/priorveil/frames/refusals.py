@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.errors import InvalidInput
+from priorveil.errors import InvalidInput, counted
 
 Places = npt.NDArray[np.int64]
 
@@ -42,11 +42,13 @@ class Refused:
 
 
 class StrictlyRefused(InvalidInput):
-    """Rows are refused where none may be: nothing is written."""
+    """Rows are refused where none may be: nothing is written. Rows are counted from 0."""
 
     def __init__(self, refused: Refused) -> None:
         first = ", ".join(f"row {row} ({reason})" for row, reason in refused.rows[:5])
-        super().__init__("data", f"{refused.total} rows", f"are refused, so nothing is written: {first}")
+        verb = "is" if refused.total == 1 else "are"
+        advice = f"{verb} refused, so nothing is written: {first}"
+        super().__init__("data", counted(refused.total, "row"), advice)
         self.refused = refused
 
 

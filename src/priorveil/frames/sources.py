@@ -19,6 +19,7 @@ from priorveil.frames.arrow import pa
 from priorveil.frames.formats import count_rows, open_file
 from priorveil.frames.pieces import Opened, Piece, Told, chosen, placed, plans_of
 
+_LAZY_ROWS = 1 << 16  # of a lazy table, worked out at once
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -91,6 +92,8 @@ def _of_object(data: Any, columns: Sequence[str] | None) -> Opened:
 
 def _reader(data: Any, columns: Sequence[str] | None) -> pa.RecordBatchReader:
     """The stream of an object; of a data set of Arrow's, only the columns that are wanted are read."""
+    if hasattr(data, "collect_batches"):
+        return _lazy(data, columns)
     if hasattr(data, "scanner"):
         data = data.scanner(columns=chosen(data.schema.names, columns))
     if hasattr(data, "to_reader"):
@@ -99,7 +102,18 @@ def _reader(data: Any, columns: Sequence[str] | None) -> pa.RecordBatchReader:
         return pa.RecordBatchReader.from_stream(data)
     except (TypeError, pa.ArrowException):  # no stream, or one of something else than rows
         advice = "give a path, a file, a pyarrow, pandas, polars or DuckDB table, or a mapping of columns"
+        if type(data).__name__ == "LazyFrame":
+            advice = "this polars cannot hand it out in pieces: give `.collect()` of it, or use a newer one"
         raise InvalidInput("data", type(data).__name__, advice) from None
+
+
+def _lazy(frame: Any, columns: Sequence[str] | None) -> pa.RecordBatchReader:
+    """A lazy table of polars, worked out a piece at a time."""
+    wanted = frame.select(chosen(frame.collect_schema().names(), columns))
+    schema = wanted.collect_schema().to_frame().to_arrow().schema
+    pieces = wanted.collect_batches(chunk_size=_LAZY_ROWS, lazy=True)
+    batches = (batch for piece in pieces for batch in piece.to_arrow().cast(schema).to_batches())
+    return pa.RecordBatchReader.from_batches(schema, batches)
 
 
 # -- several files -----------------------------------------------------------------------------------------

@@ -1,0 +1,99 @@
+"""Pictures of estimates and channels: what is in them, for few values and for many."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import priorveil as pv
+
+pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install 'priorveil[plot]'")
+pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'priorveil[tables]'")
+
+from priorveil.commands import panels
+from priorveil.commands.drawing import spoken_for
+from priorveil.frames import TableEstimate, estimate_table
+
+
+def found(d: int, groups: int = 0, query: pv.Histogram | pv.Sum | None = None) -> TableEstimate:
+    prior = pv.Prior.from_counts({f"the value number {i} of many, or ${i}": d + i for i in range(d)})
+    plan = pv.design(prior, 2.0, query or pv.Histogram(), method="arc" if d > 20 else "auto")
+    reports = plan.privatize(np.arange(600) % d, np.random.default_rng(d))
+    table = {"report": reports, "town": [f"town {i % max(groups, 1)}" for i in range(600)]}
+    return estimate_table(table, plan, by="town" if groups else None)
+
+
+def drawn(what: TableEstimate, by: str | None = None) -> object:
+    """The figure, without writing it."""
+    made = list(panels._panels(what, by))
+    single = what.everybody.labels == ("sum",)
+    return panels._sums(made, 0.95) if single else panels._histograms(made, 0.95)
+
+
+@pytest.mark.parametrize(("d", "axes"), [(2, 1), (20, 1), (83, 1), (1000, 2)])
+def test_every_value_is_there_with_its_interval_and_its_prior(d: int, axes: int) -> None:
+    what = found(d)
+    figure = drawn(what)
+    assert len(figure.axes) == axes
+    first = figure.axes[0]
+    labels = first.get_legend_handles_labels()[1]
+    assert "what the prior expects" in labels and any("95 % interval" in label for label in labels)
+    if axes == 1:
+        low, high = what.everybody.interval()
+        ends = np.array([line[:, 0] for line in first.containers[1].lines[2][0].get_segments()])
+        assert np.allclose(ends, np.column_stack([low, high]))
+        assert [bar.get_width() for bar in first.patches] == pytest.approx(
+            [600 * p for p in what.tallies.plans[None].reference.probabilities]
+        )
+        assert len(first.get_yticklabels()) == d
+
+
+@pytest.mark.parametrize(("d", "groups"), [(4, 3), (4, 30), (83, 3)])
+def test_each_group_has_a_panel_up_to_a_number_that_fits(d: int, groups: int) -> None:
+    what = found(d, groups)
+    figure = drawn(what, "town")
+    titles = [place.get_title() for place in figure.axes]
+    assert len(titles) == min(groups + 1, 24)
+    assert titles[0] == "everybody: 600 reports" and titles[1].startswith("town = town 0: ")
+    said = " ".join(panels._title(what, "town", 200))
+    assert ("the 23 largest of 30 groups by town" in said) == (groups == 30)
+
+
+def test_groups_are_drawn_in_shares() -> None:
+    what = found(4, 3)
+    bars = [bar.get_width() for bar in drawn(what, "town").axes[2].patches]
+    assert sum(bars) == pytest.approx(100)
+
+
+def test_sums_are_lines_of_one_picture() -> None:
+    query = pv.Sum(values=[0, 1, 2, 3])
+    alone = drawn(found(4, 0, query)).axes
+    assert len(alone) == 1 and alone[0].get_xlabel() == "sum"
+    together = drawn(found(4, 3, query), "town").axes
+    assert len(together) == 1 and together[0].get_xlabel() == "mean per person"
+    assert together[0].get_yticklabels()[0].get_text() == "everybody (600 reports)"
+
+
+def test_the_title_says_method_reports_and_level(tmp_path: Path) -> None:
+    first, *_ = panels._title(found(2), None, 200)
+    assert first == "Histogram by mmse from 600 reports, LIP at epsilon 2"
+    panels.draw(found(2), None, tmp_path / "a.svg", 0.9)
+    assert (tmp_path / "a.svg").read_bytes().startswith(b"<?xml")
+
+
+def test_names_are_short_and_no_formulas() -> None:
+    assert panels.short("$5 to $10") == r"\$5 to \$10"
+    assert panels.short("two\nlines") == "two lines"
+    assert len(panels.short("x" * 200)) == 30
+
+
+def test_reports_are_in_the_order_of_the_value_they_speak_for() -> None:
+    prior = pv.Prior([0.4, 0.3, 0.2, 0.1])
+    plan = pv.design(prior, 0.5, pv.Histogram())
+    lift = plan.channel.lift(prior)
+    order = spoken_for(lift, prior.probabilities)
+    most = (prior.probabilities[:, None] * (lift - 1)).round(9).argmax(axis=0)[order]
+    assert sorted(order.tolist()) == list(range(lift.shape[1]))
+    assert (np.diff(most) >= 0).all()
