@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from priorveil.frames.refusals import (
 )
 from priorveil.frames.sinks import Format, format_of, write_table
 from priorveil.frames.sources import open_table
+from priorveil.frames.threads import one_ahead
 from priorveil.frames.wire import binary_column, report_column, report_type
 from priorveil.mechanisms.randomness import GeneratorSource, Source, as_source
 from priorveil.mechanisms.reading import Counted
@@ -142,10 +143,13 @@ def _noise(plans: Mapping[Any, Plan]) -> list[str]:
 def _batches(work: _Work, opened: Opened, progress: Progress | None) -> Iterator[pa.RecordBatch]:
     seen = 0
     schema = _schema(work, opened)
-    for piece in opened.pieces:
-        batch = _privatized(work, piece, opened.text, schema)
+    # One thread draws, in the order of the rows, so that a seed gives the same reports; meanwhile others are written.
+    for made in one_ahead(lambda piece: _privatized(work, piece, opened.text, schema), opened.pieces):
+        for reason, numbers in made.refused:
+            work.book.enter(reason, numbers)
+        batch = made.batch
         work.made += batch.num_rows
-        seen += piece.batch.num_rows
+        seen += made.rows
         if batch.num_rows:
             yield batch
         if progress is not None:
@@ -154,18 +158,26 @@ def _batches(work: _Work, opened: Opened, progress: Progress | None) -> Iterator
         raise StrictlyRefused(refused)
 
 
-def _privatized(work: _Work, piece: Piece, text: bool, schema: pa.Schema) -> pa.RecordBatch:
+class _Piece(NamedTuple):
+    """What became of a piece of so many rows; those that are refused by their numbers."""
+
+    rows: int
+    batch: pa.RecordBatch
+    refused: list[tuple[str, Places]]
+
+
+def _privatized(work: _Work, piece: Piece, text: bool, schema: pa.Schema) -> _Piece:
     """The reports of a piece with what goes along, without the rows that are refused."""
     rows = piece.batch
     cohort = None if work.cohort is None else rows.column(work.cohort)
     made = make_reports(rows.column(work.column), cohort, work.plans, work.source, text)
-    for reason, places in made.refused.items():
-        work.book.enter(reason, piece.numbers(places))
     going = rows.select(work.kept)
     if len(made.places) < rows.num_rows:
         going = going.take(pa.array(made.places))
     ids = [random_ids(len(made.places), work.source)] if work.ids else []
-    return pa.RecordBatch.from_arrays([*ids, *going.columns, made.reports], schema=schema)
+    batch = pa.RecordBatch.from_arrays([*ids, *going.columns, made.reports], schema=schema)
+    refused = [(reason, piece.numbers(places)) for reason, places in made.refused.items()]
+    return _Piece(rows.num_rows, batch, refused)
 
 
 @dataclass(frozen=True, eq=False)

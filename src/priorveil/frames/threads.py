@@ -27,14 +27,24 @@ def in_threads(task: Callable[[_In], _Out], items: Iterable[_In], threads: int) 
     >>> list(in_threads(abs, [-1, 2, -3], 2))
     [1, 2, 3]
     """
-    if threads == 1:
-        yield from map(task, items)
-        return
+    return map(task, items) if threads == 1 else _in_pool(task, items, threads, threads)
+
+
+def one_ahead(task: Callable[[_In], _Out], items: Iterable[_In]) -> Iterator[_Out]:
+    """`task` of every item, one after another, in a thread that is at the next item while one is being used.
+
+    >>> list(one_ahead(abs, [-1, 2, -3]))
+    [1, 2, 3]
+    """
+    return map(task, items) if threads_here() == 1 else _in_pool(task, items, 1, 2)
+
+
+def _in_pool(task: Callable[[_In], _Out], items: Iterable[_In], threads: int, most: int) -> Iterator[_Out]:
     with ThreadPoolExecutor(threads) as pool:
         coming: deque[Future[_Out]] = deque()
         for item in items:
             coming.append(pool.submit(task, item))
-            if len(coming) == threads:
+            if len(coming) == most:
                 yield coming.popleft().result()
         while coming:
             yield coming.popleft().result()
