@@ -3,7 +3,7 @@
 A unique index over random ids slows down as it grows, because every insert touches another page. Here recent
 ids are in a set; when there are `FLUSH` of them they become a sorted, memory-mapped file (a run), and runs
 are merged in the background, block by block, so that their number grows only with the logarithm of the number
-of ids and memory with neither. A bitmap (a Bloom filter of two bits) answers for most new ids without looking
+of ids and memory with neither. A bitmap (a Bloom filter) answers for most new ids without looking
 into any run.
 
 Runs are made from the log and can be thrown away at any time: opening makes what is missing again. A run's
@@ -31,7 +31,7 @@ from priorveil.curator.keys import Bitmap, Keys, Mask, in_order, items
 FLUSH = 1 << 17
 FAN = 8  # runs of one size that are merged into one of the next
 BLOCK = 1 << 15  # keys of each run that are merged at a time
-BITMAP_BITS = 27  # 16 MiB; one new id in fifty needs a search at ten million ids
+BITMAP_BITS = 28  # 32 MiB; one new id in 2,700 needs a search at ten million ids
 
 _LONGEST_PAUSE = 0.1
 _log = logging.getLogger(__name__)
@@ -90,7 +90,7 @@ class Seen:
         self._recent: set[bytes] = set()
         self._arrived: list[Keys] = []  # the same keys as arrays: sorting them needs no walk through the set
         self._first = 1  # of the log entries that are in the set and in no run
-        self._bitmap = Bitmap(BITMAP_BITS, 1)
+        self._bitmap = Bitmap(BITMAP_BITS, 2)
         self._runs: tuple[Run, ...] = ()
         self._merger = ThreadPoolExecutor(1, thread_name_prefix="priorveil-merge")
         self._merging: tuple[tuple[Run, ...], Future[Run]] | None = None
