@@ -153,6 +153,7 @@ Examples
 @click.argument("prior", type=_FILE)
 @click.option(
     "--epsilon",
+    "--eps",
     "epsilons",
     type=float,
     multiple=True,

@@ -269,6 +269,20 @@ def test_nobody_waits_for_a_backup(url: str, campaign: Campaign) -> None:
     asyncio.run(run())
 
 
+async def first_schema(url: str, campaign: Campaign | None = None) -> Any:
+    """A connection to a database as the first version made it, with a campaign of one plan."""
+    db = await asyncpg.connect(url)
+    await db.execute(MIGRATIONS[0])
+    await db.execute("CREATE TABLE schema_version (version integer NOT NULL)")
+    await db.execute("INSERT INTO schema_version VALUES (1)")
+    if campaign is not None:
+        await db.execute(
+            "INSERT INTO campaigns (id, document) VALUES ($1, $2)", campaign.id, campaign.to_json()
+        )
+        await db.execute("INSERT INTO plans (campaign, id) VALUES (1, $1)", campaign.plan_for(None).id)
+    return db
+
+
 def test_reports_of_the_first_schema_are_packed(url: str, cohorts: Campaign) -> None:
     """A row for each report, as the first version had them: counted as before, and known when they come again."""
     groups = []
@@ -278,10 +292,7 @@ def test_reports_of_the_first_schema_are_packed(url: str, cohorts: Campaign) -> 
         groups.append(Group(cohorts.id, plan.id, plan.mechanism, os.urandom(16 * (number + 3)), words))
 
     async def run() -> None:
-        db = await asyncpg.connect(url)
-        await db.execute(MIGRATIONS[0])
-        await db.execute("CREATE TABLE schema_version (version integer NOT NULL)")
-        await db.execute("INSERT INTO schema_version VALUES (1)")
+        db = await first_schema(url)
         add = "INSERT INTO campaigns (id, document) VALUES ($1, $2) RETURNING number"
         campaign = await db.fetchval(add, cohorts.id, cohorts.to_json())
         for group in groups:
@@ -314,10 +325,7 @@ def test_the_first_schema_is_packed_in_pieces(
     monkeypatch.setattr(postgres_schema, "_PACKED", 7)
 
     async def run() -> None:
-        db = await asyncpg.connect(url)
-        await db.execute(MIGRATIONS[0])
-        await db.execute("CREATE TABLE schema_version (version integer NOT NULL)")
-        await db.execute("INSERT INTO schema_version VALUES (1)")
+        db = await first_schema(url)
         await db.execute(
             "INSERT INTO campaigns (id, document) VALUES ($1, $2)", campaign.id, campaign.to_json()
         )
@@ -339,10 +347,7 @@ def test_an_older_process_that_still_writes_is_waited_for(url: str, campaign: Ca
     """What it commits while the schema is brought up to date is packed as well."""
 
     async def run() -> None:
-        old = await asyncpg.connect(url)
-        await old.execute(MIGRATIONS[0])
-        await old.execute("CREATE TABLE schema_version (version integer NOT NULL)")
-        await old.execute("INSERT INTO schema_version VALUES (1)")
+        old = await first_schema(url)
         await old.execute(
             "INSERT INTO campaigns (id, document) VALUES ($1, $2)", campaign.id, campaign.to_json()
         )

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from priorveil.priors import Array, Label, Prior
 
 _NAMED = 40  # names along an axis
+_NUMBERED = 20  # reports that have their numbers below them
 _WRITTEN = 64  # cells of a map that hold their numbers
 _COMPARED = 4  # values that decide the order of reports
 
@@ -79,7 +80,7 @@ def _belief_map(axes: Axes, plan: Plan, lift: Array) -> None:
         np.clip(logs, -top, top), cmap="RdBu_r", vmin=-top, vmax=top, aspect="auto", interpolation="nearest"
     )
     axes.grid(False)
-    few = len(order) <= _NAMED
+    few = len(order) <= _NUMBERED
     axes.set_xticks(range(len(order)) if few else [], [str(y) for y in order] if few else [])
     axes.set_xlabel(f"{'' if few else f'{len(order):,} '}reports, by the value that they speak for most")
     _name_values(axes, plan.labels)

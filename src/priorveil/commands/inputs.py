@@ -71,7 +71,7 @@ JSON = click.option(
 )
 BUDGET: tuple[Decorator, ...] = (
     click.option(
-        "--epsilon", type=float, help="How far a belief may move: by a factor e^epsilon, both ways."
+        "--epsilon", "--eps", type=float, help="How far a belief may move: by a factor e^epsilon, both ways."
     ),
     click.option("--lower", type=float, help="How far downwards (LIP only)."),
     click.option("--upper", type=float, help="How far upwards (LIP only)."),

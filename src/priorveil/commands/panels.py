@@ -57,7 +57,7 @@ def draw(found: TableEstimate, by: str | None, path: Path, level: float) -> None
     with plots.look(), whole_file(path, replace=True) as file:
         draw_them = _sums if found.everybody.labels == SUM else _histograms
         figure = draw_them(panels, level)
-        width = int(figure.get_figwidth() * 13)
+        width = int(figure.get_figwidth() * 15)
         figure.suptitle("\n".join(_title(found, by, width)), fontsize=9)
         if len(figure.axes[0].get_legend_handles_labels()[1]) > 1:
             plots.legend(figure, figure.axes[0], columns=3)
