@@ -127,8 +127,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except click.Abort as error:
         raise KeyboardInterrupt from error
-    except BrokenPipeError:  # the reader of our output has left; keep the interpreter from complaining
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader of our output has left
+        _let_go_of_output()
         return 1
     except Exception as error:
         if _came_of_ctrl_c(error):
@@ -137,8 +137,17 @@ def run(arguments: Sequence[str] | None = None) -> int:
         if said is None:
             raise
         click.echo(f"error: {' '.join(said.split())}", err=True)
+        _let_go_of_output()
         return 2
     return status if isinstance(status, int) else 0
+
+
+def _let_go_of_output() -> None:
+    """What could not be written must not be tried again when the interpreter ends: it would complain."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _said(error: Exception) -> str | None:

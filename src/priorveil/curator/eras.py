@@ -70,17 +70,15 @@ SESSION = f"""
     $$;
 """
 _INSERT_NEW = "INSERT INTO recent (key) SELECT key FROM incoming ON CONFLICT DO NOTHING RETURNING key"
-_CURRENT = """
-    SELECT number, mark, EXISTS (SELECT FROM recent WHERE key = mark) FROM eras ORDER BY number DESC LIMIT 1
-"""
+_CURRENT = "SELECT number, mark FROM eras ORDER BY number DESC LIMIT 1"
+_INDEXED = f"SELECT number, mark, EXISTS (SELECT FROM recent WHERE key = mark) FROM ({_CURRENT}) AS newest"
 _IDS = """
     SELECT campaigns.id, string_agg(ids, '') FROM log JOIN plans ON plans.number = plan
     JOIN campaigns ON campaigns.number = plans.campaign WHERE era = $1 GROUP BY campaigns.id
 """
-_NEXT = """
-    TRUNCATE recent;
-    WITH next AS (INSERT INTO eras DEFAULT VALUES RETURNING mark) INSERT INTO recent SELECT mark FROM next
-"""
+_NEXT = (
+    "WITH next AS (INSERT INTO eras DEFAULT VALUES RETURNING mark) INSERT INTO recent SELECT mark FROM next"
+)
 
 
 class Era(NamedTuple):
@@ -106,15 +104,14 @@ class Past:
 
     async def follow(self, db: Any) -> Era:
         """The current era, its index in order, after all earlier ones have been read into the bitmap."""
-        number, mark, indexed = await db.fetchrow(_CURRENT)
+        number, mark, indexed = await db.fetchrow(_INDEXED)
         while not indexed:
             await _refill(db)
-            number, mark, indexed = await db.fetchrow(_CURRENT)
+            number, mark, indexed = await db.fetchrow(_INDEXED)
         every = "SELECT number, mark FROM eras WHERE number <= $1 ORDER BY number"
         eras = [Era(*row) for row in await db.fetch(every, number)]
-        if (
-            self._bitmap is None or self._until not in eras
-        ):  # or another history: a backup, a standby took over
+        # If it is not among them this is another history: of a backup, or of a standby that took over.
+        if self._bitmap is None or self._until not in eras:
             self._bitmap = Bitmap(_bits_for(await runs.count(db)), 2)
             self._until = eras[0]
         for era, following in pairwise(eras):
@@ -159,7 +156,7 @@ async def insert(db: Any, era: Era, keys: Keys, careful: bool) -> Mask:
 
 async def current(db: Any) -> Era:
     """The era that reports are written to."""
-    return Era(*(await db.fetchrow(_CURRENT))[:2])
+    return Era(*await db.fetchrow(_CURRENT))
 
 
 async def size(db: Any, era: Era) -> int:
@@ -168,31 +165,37 @@ async def size(db: Any, era: Era) -> int:
     return int(found or 0) // 16
 
 
-async def end(db: Any, era: Era) -> bool:
-    """End an era and begin the next, unless somebody else did; False if that has to wait: a backup reads the index.
+async def end(db: Any, era: Era) -> None:
+    """End an era and begin the next, unless somebody else did.
 
     Nothing is copied while the lock is held: a connection that hangs within a copy is not noticed by the database.
     """
+    async with db.transaction():
+        await db.execute("SELECT pg_advisory_xact_lock($1, $2)", LOCKS, ERA_LOCK)
+        if await current(db) == era:
+            await runs.add(db, await _keys_of(db, era.number))
+            await _empty(db)
+            await db.execute(_NEXT)
+
+
+async def _empty(db: Any) -> None:
+    """Empty the index. While somebody reads it, a backup for instance, it takes up its space until the next time."""
     try:
         async with db.transaction():
-            await db.execute("SELECT pg_advisory_xact_lock($1, $2)", LOCKS, ERA_LOCK)
-            if await current(db) == era:
-                await db.execute("LOCK TABLE recent IN ACCESS EXCLUSIVE MODE NOWAIT")
-                await runs.add(db, await _keys_of(db, era.number))
-                await db.execute(_NEXT)
+            await db.execute("LOCK TABLE recent IN ACCESS EXCLUSIVE MODE NOWAIT")
+            await db.execute("TRUNCATE recent")
     except asyncpg.LockNotAvailableError:
-        return False
-    return True
+        await db.execute("DELETE FROM recent")
 
 
 async def _refill(db: Any) -> None:
     """Make the index of the current era from the log: the database lost it in a crash, or never had it."""
     async with db.transaction():
         await db.execute("SELECT pg_advisory_xact_lock($1, $2)", LOCKS, ERA_LOCK)
-        number, mark, indexed = await db.fetchrow(_CURRENT)
+        number, mark, indexed = await db.fetchrow(_INDEXED)
         if indexed:
             return
-        await db.execute("DELETE FROM recent")
+        await _empty(db)
         keys = items(in_order(await _keys_of(db, number)).T.astype(">u8"))
         for start in range(0, len(keys), _KEYS_AT_ONCE):
             add = "INSERT INTO recent SELECT unnest($1::uuid[]) ON CONFLICT DO NOTHING"

@@ -58,9 +58,8 @@ class Bitmap:
         for start in range(0, len(keys), _AT_ONCE):
             for field in self._all_fields:
                 at, bit = self._places(keys[start : start + _AT_ONCE], *field)
-                while (
-                    at.size
-                ):  # of bits in one byte only the last is set; the others are set in the next round
+                # Of several bits in one byte only the last is set; the others are set in the next round.
+                while at.size:
                     self._bytes[at] |= bit
                     lost = np.flatnonzero(~self._bytes[at] & bit)
                     at, bit = at[lost], bit[lost]
@@ -79,7 +78,6 @@ class Bitmap:
         self, keys: Keys, half: int, field: int
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
         """In which byte each key has its bit, and which one: the leading bits of a half, or those that follow."""
-        places = keys[:, half] >> np.uint64(_HALF - self._bits * (field + 1)) & np.uint64(
-            (1 << self._bits) - 1
-        )
+        shift, last = np.uint64(_HALF - self._bits * (field + 1)), np.uint64((1 << self._bits) - 1)
+        places = keys[:, half] >> shift & last
         return (places >> np.uint64(3)).astype(np.int64), _BIT[places & np.uint64(7)]

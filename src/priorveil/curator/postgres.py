@@ -24,7 +24,7 @@ except ImportError as missing:  # pragma: no cover
 from priorveil.campaigns import Campaign
 from priorveil.curator import eras
 from priorveil.curator.postgres_schema import migrate
-from priorveil.curator.sessions import NUMBER, Session, begun, ids_as_bytes
+from priorveil.curator.sessions import NUMBER, SETTINGS, Session, begun, ids_as_bytes
 from priorveil.curator.store import (
     Chunk,
     Group,
@@ -56,6 +56,7 @@ _LOST = (
     asyncpg.InsufficientResourcesError,
     asyncpg.ReadOnlySQLTransactionError,  # a standby: the next connection may find the primary
     asyncpg.TransactionRollbackError,
+    asyncpg.LockNotAvailableError,  # the database was told to wait for locks only so long
 )
 
 _PUT_CHUNKS = """
@@ -95,7 +96,12 @@ class PostgresStore:
         """Connect, and bring the schema up to date."""
         try:
             self._pool = await asyncpg.create_pool(
-                self._url, min_size=1, max_size=4, command_timeout=60, init=ids_as_bytes
+                self._url,
+                min_size=1,
+                max_size=4,
+                command_timeout=60,
+                init=ids_as_bytes,
+                server_settings=SETTINGS,
             )
             async with self._pool.acquire() as db:
                 await migrate(db)

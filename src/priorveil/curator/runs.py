@@ -34,10 +34,13 @@ _PAUSE = 0.02  # seconds between the blocks of a merge: who commits meanwhile co
 
 _ADD = "INSERT INTO runs (size, whole) VALUES ($1, $2) RETURNING number"
 _ADD_ROWS = "INSERT INTO run_keys (run, first, keys) SELECT $1, * FROM unnest($2::uuid[], $3::bytea[])"
+# The row where a key would be, of the newest run that has the key; nothing for other keys.
 _NEAR = """
-    SELECT near.keys FROM unnest($1::uuid[]) AS asked (key) CROSS JOIN runs CROSS JOIN LATERAL (
-        SELECT keys FROM run_keys WHERE run = runs.number AND first <= asked.key ORDER BY first DESC LIMIT 1
-    ) AS near WHERE runs.whole
+    SELECT found.keys FROM unnest($1::uuid[]) AS asked (key) CROSS JOIN LATERAL (
+        SELECT near.keys FROM (SELECT number FROM runs WHERE whole ORDER BY number DESC) AS newest CROSS JOIN LATERAL (
+            SELECT keys FROM run_keys WHERE run = newest.number AND first <= asked.key ORDER BY first DESC LIMIT 1
+        ) AS near WHERE position(uuid_send(asked.key) IN near.keys) > 0 LIMIT 1
+    ) AS found
 """
 _CUTS = """
     SELECT first FROM (
@@ -60,9 +63,7 @@ async def hold(db: Any, keys: Keys) -> Mask:
     for start in range(0, len(keys), _ASKED_AT_ONCE):
         part = keys[start : start + _ASKED_AT_ONCE]
         rows = await db.fetch(_NEAR, items(part.astype(">u8")))
-        near, asked = _unpacked(row[0] for row in rows), np.sort(part[:, 0])
-        near = near[asked[np.searchsorted(asked, near[:, 0]).clip(max=asked.size - 1)] == near[:, 0]]
-        there = set(items(near))  # ids are random: hardly any but the ones looked for
+        there = set(items(_unpacked(row[0] for row in rows)))
         found[start : start + len(part)] = [item in there for item in items(part)]
     return found
 
@@ -85,10 +86,8 @@ async def merge(db: Any) -> bool:
     size = await db.fetchval("SELECT sum(size) FROM runs WHERE number = ANY ($1)", parts)
     run = await db.fetchval(_ADD, int(size), False)
     await _merge_rows(db, parts, run)
-    async with db.transaction():
-        await db.execute(
-            "UPDATE runs SET whole = NOT whole WHERE number = $1 OR number = ANY ($2)", run, parts
-        )
+    swap = "UPDATE runs SET whole = (number = $1) WHERE number = $1 OR number = ANY ($2)"
+    await db.execute(swap, run, parts)
     await _sweep(db)
     return True
 

@@ -28,16 +28,15 @@ from priorveil.curator.store import (
     only,
 )
 
-_SOONER = 8  # an era that could not end is tried again after that part of one
-_CAREFUL = (
-    64  # commits done with care after one in which an id came again: who sends again seldom comes alone
-)
-# Every statement must see what was there when it got its locks. And if we vanish within a transaction, the ids that it
-# holds must not stay locked for longer than our patience.
-_SESSION = """
-    SET default_transaction_isolation = 'read committed';
-    SET idle_in_transaction_session_timeout = '5s';
-"""
+# Every statement must see what was there when it got its locks; a host that vanishes must not hold any for long.
+SETTINGS = {
+    "default_transaction_isolation": "read committed",
+    "tcp_keepalives_idle": "30",
+    "tcp_keepalives_interval": "10",
+}
+_IDLE = "5s"  # within a transaction; less than our patience
+# Commits done with care after one in which an id came again: who sends again seldom comes alone.
+_CAREFUL = 64
 _PUT = """
     WITH entries AS (
         INSERT INTO log (era, plan, ids, words)
@@ -85,11 +84,9 @@ class Session:
         self.left = self.longest - await eras.size(self.db, self.era)
 
     async def _end_era(self) -> None:
-        if await eras.end(self.db, self.era):
-            await self.follow()
-            self.ended()
-        else:
-            self.left = self.longest // _SOONER
+        await eras.end(self.db, self.era)
+        await self.follow()
+        self.ended()
 
     async def _stored(self, groups: Sequence[Group], batch: Batch) -> int:
         """Write what is new in one transaction; how many reports that was."""
@@ -145,10 +142,11 @@ class Session:
 
 async def begun(url: str, past: eras.Past, longest: int, ended: Callable[[], None]) -> Session:
     """A new session, which knows the current era and all before it."""
-    db = await asyncpg.connect(url, command_timeout=60, timeout=10)
+    settings = {**SETTINGS, "idle_in_transaction_session_timeout": _IDLE}
+    db = await asyncpg.connect(url, command_timeout=60, timeout=10, server_settings=settings)
     try:
         await ids_as_bytes(db)
-        await db.execute(_SESSION + eras.SESSION)
+        await db.execute(eras.SESSION)
         shard = 0
         while not await db.fetchval("SELECT pg_try_advisory_lock($1, $2)", eras.LOCKS, shard):
             shard += 1
