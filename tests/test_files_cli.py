@@ -288,11 +288,58 @@ def test_names_that_the_output_cannot_hold(folder: Path) -> None:
 def test_pipes(folder: Path) -> None:
     first = command("privatize", "plan.json", "-", "--column", "answer", "-o", "-")
     reports, said = first.communicate(b"answer\nyes\nno\n\nzzz\n")
-    assert first.returncode == 0 and b"refused: 1 row (" in said
+    assert first.returncode == 0 and b"refused: 2 rows (1 missing, 1 outside the domain)" in said
     assert len(reports.splitlines()) == 3
     second = command("estimate", "plan.json", "-", "--json")
     found, _ = second.communicate(reports)
     assert json.loads(found)["reports"] == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["privatize", "plan.json", "people.csv", "-o", "./people.csv"], "-o and DATA"),
+        (["privatize", "plan.json", "people.csv", "-o", "linked.csv"], "-o and DATA"),
+        (["privatize", "plan.json", "people.csv", "-o", "r.csv", "--refused", "r.csv"], "--refused and -o"),
+        (
+            ["privatize", "plan.json", "people.csv", "-o", "r.csv", "--refused", "plan.json"],
+            "--refused and PLAN",
+        ),
+        (["estimate", "plan.json", "people.csv", "--refused", "people.csv"], "--refused and REPORTS"),
+        (["estimate", "plan.json", "people.csv", "--tally", "people.csv"], "--tally and REPORTS"),
+    ],
+)
+def test_no_file_is_written_over_another(
+    arguments: list[str], said: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("linked.csv").symlink_to("people.csv")
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    forced = ["--force"] if arguments[0] == "privatize" else []
+    assert run(*arguments, "--column", "answer", *forced) == 2
+    assert said in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_plan_reads_the_file_that_it_was_designed_from(folder: Path) -> None:
+    import datetime
+    from decimal import Decimal
+
+    import pyarrow.parquet as pq
+
+    columns = {
+        "decimals": pa.array([0.0, 0.5, 1.0, 1.5, 2.0]),
+        "money": pa.array([Decimal("0.50"), Decimal("1.00"), Decimal("2.00")], pa.decimal128(5, 2)),
+        "days": pa.array([datetime.date(2024, 5, day) for day in (1, 2, 3)]),
+        "truth": pa.array([True, False]),
+        "digits": pa.array(["3", "1", "2"]),
+        "whole": pa.array([3, 1, 2]),
+    }
+    for name, column in columns.items():
+        pq.write_table(pa.table({name: column}), f"{name}.parquet")
+        design = ("design", f"{name}.parquet", "--column", name, "--epsilon", "1", "-o", f"{name}.json")
+        assert run(*design) == 0, name
+        made = ("privatize", f"{name}.json", f"{name}.parquet", "--column", name)
+        assert run(*made, "-o", f"{name}.csv", "--strict") == 0, name
 
 
 def fed(folder: Path, **options: Any) -> subprocess.Popen[bytes]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import gzip
 import io
+import re
 import tracemalloc
 from collections import Counter
 from itertools import pairwise
@@ -33,6 +34,7 @@ from priorveil.frames import (  # noqa: E402
     tally_table,
 )
 from priorveil.frames.cohorts import batch_rows  # noqa: E402
+from priorveil.frames.columns import value_codes  # noqa: E402
 from priorveil.frames.counting import counter  # noqa: E402
 from priorveil.frames.estimating import tally_pieces  # noqa: E402
 from priorveil.frames.pieces import placed  # noqa: E402
@@ -202,6 +204,33 @@ def test_text_that_looks_like_a_code_is_not_one() -> None:
     assert made.refused.rows == ((2, "outside the domain"),)
 
 
+def test_numbers_that_are_written_as_labels_are_never_codes() -> None:
+    labels = ["0.0", "0.5", "1.0", "1.5"]
+    for column in (pa.array([0.5, 1.0, 2.0, None]), pa.array([0.5, 1.0, 2.0, None]).dictionary_encode()):
+        assert value_codes(column, labels).tolist() == [1, 2, -2, -1]
+    assert value_codes(pa.array([1, 0, 3]), labels).tolist() == [2, 0, -2]
+    assert value_codes(pa.array([1, 2, 0]), ["1", "2"]).tolist() == [0, 1, -2]
+    assert value_codes(pa.array(["0.5", "1", "1.5"]), ["0.5", "1.5"], text=True).tolist() == [0, -2, 1]
+    assert value_codes(pa.array([1, 1.0]), ["1", "1.0", "01"]).tolist() == [1, 1]
+
+
+def test_other_values_are_labels_as_they_are_written() -> None:
+    days = pa.array([datetime.date(2024, 5, 2), datetime.date(2024, 5, 9), None])
+    assert value_codes(days, ["2024-05-01", "2024-05-02"]).tolist() == [1, -2, -1]
+    assert value_codes(pa.array([True, False]), ["False", "True"]).tolist() == [1, 0]
+    assert value_codes(pa.array([True, False]), ["true", "false"]).tolist() == [0, 1]
+    assert value_codes(pa.array([True, False]), ["yes", "no"]).tolist() == [-2, -2]
+    assert value_codes(pa.array(["20", "0"]), [10, 20]).tolist() == [1, -2]
+    assert value_codes(pa.array([" yes", "no ", " "]), ["yes", "no"], text=True).tolist() == [0, 1, -2]
+
+
+def test_an_empty_line_of_one_column_is_a_missing_value() -> None:
+    made = privatize_table(io.BytesIO(b"x\na\n\nb\n\n"), COLUMNS, "x")
+    assert made.refused.rows == ((1, "missing"), (3, "missing"))
+    made = privatize_table(io.BytesIO(b"x,y\na,1\n\nb,1\n"), COLUMNS, "x")
+    assert made.reports == 2 and not made.refused.total
+
+
 # -- files -------------------------------------------------------------------------------------------------
 
 
@@ -273,6 +302,48 @@ def test_damaged_files(content: bytes, tmp_path: Path) -> None:
     path.write_bytes(content)
     with pytest.raises(InvalidInput, match="x"):
         estimate_table(path, COLUMNS)
+
+
+def test_what_is_wrong_with_a_file_is_said_with_its_name(tmp_path: Path) -> None:
+    packed = gzip.compress(("x\n" + "a\n" * 1000).encode(), mtime=0)
+    wrong = {
+        "cut.csv.gz": (packed[:-12], "damaged"),
+        "spoilt.csv.gz": (packed[:12] + bytes(8) + packed[20:], "damaged"),
+        "long.csv": (b'x,y\na,"' + b"z" * (20 << 20) + b'"\n', "quotation mark that is not closed"),
+        "old.csv": (b"x\ra\rb\r", "column names"),
+        "latin.csv": ("x\né\n".encode("latin-1"), "UTF-8"),
+    }
+    for name, (content, said) in wrong.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(InvalidInput, match=f"{re.escape(name)}.*{said}"):
+            privatize_table(tmp_path / name, COLUMNS, "x")
+
+
+def test_columns_that_go_along_have_one_type(tmp_path: Path) -> None:
+    for name, ids in {"0": pa.array([1]), "1": pa.array([2], pa.int32()), "2": pa.array(["secret"])}.items():
+        pq.write_table(pa.table({"x": ["a"], "id": ids}), tmp_path / f"{name}.parquet")
+    with pytest.raises(InvalidInput, match="of string here") as error:
+        privatize_table(tmp_path, COLUMNS, "x", keep=["id"])
+    assert "secret" not in str(error.value)
+    assert privatize_table(tmp_path, COLUMNS, "x").reports == 3
+    (tmp_path / "2.parquet").unlink()
+    kept = privatize_table(tmp_path, COLUMNS, "x", keep=["id"]).table
+    assert kept is not None and kept["id"].to_pylist() == [1, 2]
+
+
+def test_folders_in_a_pattern_give_columns(tmp_path: Path) -> None:
+    for town in ("A", "B b"):
+        (tmp_path / "all=1" / f"town={town}").mkdir(parents=True)
+        (tmp_path / "all=1" / f"town={town}" / "x.csv").write_text("x\na\n")
+    made = privatize_table(f"{tmp_path}/all=1/*/x.csv", COLUMNS, "x", keep=["town"]).table
+    assert made is not None and made["town"].to_pylist() == ["A", "B b"]
+
+
+def test_only_a_csv_is_packed(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"leave \.gz out"):
+        privatize_table({"x": ["a"]}, COLUMNS, "x", tmp_path / "r.parquet.gz")
+    privatize_table({"x": ["a"]}, COLUMNS, "x", tmp_path / "r.gz", format="parquet")
+    assert tally_table(tmp_path / "r.gz", COLUMNS).by[None, None].reports == 1
 
 
 def test_a_truncated_parquet_file(tmp_path: Path) -> None:
@@ -536,6 +607,18 @@ def test_progress_is_told_to_the_end(tmp_path: Path) -> None:
     told.clear()
     privatize_table(tmp_path / "v.csv", COLUMNS, "x", progress=lambda *state: told.append(state))
     assert told[-1] == (100, None, 1.0)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_progress_is_that_of_the_rows_and_not_of_what_is_read_ahead(packed: bool, tmp_path: Path) -> None:
+    lines = "x,y\n" + f"a,{'z' * 100}\n" * 400_000  # five blocks, which are read at once
+    path = tmp_path / "v.csv"
+    path.write_bytes(gzip.compress(lines.encode(), 1) if packed else lines.encode())
+    told: list[tuple[int, int | None, float | None]] = []
+    privatize_table(path, COLUMNS, "x", progress=lambda *state: told.append(state))
+    for rows, _, share in told:
+        # The rows of the piece that is being told of, and of two that are under way.
+        assert share is not None and share - 0.65 < rows / 400_000 <= share + 0.01
 
 
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:

@@ -119,6 +119,21 @@ def test_a_truth_value_is_a_number_only_where_labels_are() -> None:
         codes_of(np.array([True]), ("yes", "no"))
 
 
+@pytest.mark.parametrize(
+    "values", [[1.0], [0.5], np.array([1.0, np.nan]), [1.0, None], pa.array([1.0, None])]
+)
+def test_a_float_is_no_code_where_it_might_be_a_label(values: Any) -> None:
+    with pytest.raises(OutsideDomain):
+        codes_of(values, ["0.0", "0.5", "1.0"], "pass")
+    assert codes_of([1, 0], ["0.0", "0.5", "1.0"])[0].tolist() == [1, 0], "a whole number is one"
+
+
+def test_codes_with_gaps_may_come_as_floats() -> None:
+    for labels in (["no", "yes"], ["0", "1"], [0, 1]):
+        codes, gaps = codes_of([1.0, None, 0.0], labels, "pass")
+        assert (codes.tolist(), gaps.tolist()) == ([1, 0, 0], [False, True, False])
+
+
 def test_choices_are_checked() -> None:
     with pytest.raises(InvalidInput, match="missing"):
         codes_of(["ash"], LABELS, "ignore")  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -125,6 +126,7 @@ def privatize(
     for place in (out, listing):
         if place is not None and place.is_file() and not force:
             raise click.UsageError(f"{place} exists: choose another name, or --force")
+    _keep_apart({"PLAN": plan, "DATA": data}, {"-o": out, "--refused": listing})
     plans, target = _plans(plan, cohort), sys.stdout.buffer if piped else out
     with (
         _strictly(),
@@ -207,6 +209,9 @@ def estimate(
 
     if as_json and as_csv:
         raise click.UsageError("choose --json or --csv")
+    _keep_apart(
+        {"PLAN": plan, "REPORTS": reports}, {"--plot": plot, "--tally": tally_file, "--refused": listing}
+    )
     with _progress("counting", quiet) as bar, _listing(listing, True, bar) as (each, progress):
         tallies = tally_table(
             _input(reports),
@@ -267,6 +272,17 @@ def _chosen(method: str, plans: Mapping[Any, Plan]) -> Method:
         learnt = all(isinstance(plan.query, Distribution) for plan in plans.values())
         return "unbiased" if learnt else "mmse"
     return cast("Method", method)
+
+
+def _keep_apart(read: Mapping[str, Path | str], written: Mapping[str, Path | None]) -> None:
+    """Refuse to write over what is read, or twice into one file."""
+    places = {os.path.realpath(path): name for name, path in read.items()}
+    for name, path in written.items():
+        if path is None or str(path) == "-":
+            continue
+        other = places.setdefault(os.path.realpath(path), name)
+        if other != name:
+            raise click.UsageError(f"{name} and {other} are one file, {path}: choose another name for {name}")
 
 
 def _input(data: str) -> Any:

@@ -6,6 +6,7 @@ No message here ever shows a value: it is private until it is perturbed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
+from contextlib import suppress
 from typing import Any, Literal
 
 import numpy as np
@@ -27,9 +28,10 @@ def codes_of(
 ) -> tuple[Codes, Mask | None]:
     """The codes of a column of labels (or of codes), and which rows are missing.
 
-    Whole numbers are codes, unless some labels are whole numbers themselves. With `missing="refuse"` a gap is
-    an error; with "pass" its row gets code 0 and is marked, and the mask is None only if "refuse" was asked
-    for.
+    Whole numbers are codes, unless some labels are whole numbers themselves. As floats (columns with gaps have them
+    so) they are refused where a label is the text of a number, which they might be meant for. With
+    `missing="refuse"` a gap is an error; with "pass" its row gets code 0 and is marked, and the mask is None only if
+    "refuse" was asked for.
 
     >>> codes_of(["no", "yes"], ["yes", "no"])
     (array([1, 0]), None)
@@ -92,6 +94,7 @@ def _from_floats(numbers: npt.NDArray[Any], labels: Sequence[Label]) -> Codes:
     gaps = np.isnan(numbers)
     whole = np.where(gaps, 0, numbers)
     fits = (whole == np.floor(whole)) & (np.abs(whole) < 2**53)
+    fits &= not _texts_of_numbers(labels)
     codes = _from_whole(np.where(fits, whole, -1).astype(np.int64), labels)
     return np.where(gaps, _ABSENT, np.where(fits, codes, _FOREIGN))
 
@@ -117,7 +120,8 @@ def _looked_up(values: list[Any], labels: Sequence[Label]) -> Codes:
     index: dict[Any, int] = {label: code for code, label in enumerate(labels)}
     if not any(isinstance(label, int) for label in labels):
         # True and False equal 1 and 0, but whether True is the first or the second label nobody has said
-        values = [_FOREIGN if isinstance(v, bool) else v for v in values]
+        unclear = (bool, float) if _texts_of_numbers(labels) else bool
+        values = [_FOREIGN if isinstance(v, unclear) and v == v else v for v in values]
         index.update({code: code for code in range(len(labels))})
     try:
         found = [index.get(v, _FOREIGN) for v in values]
@@ -136,6 +140,16 @@ def _is_missing(value: Any) -> bool:
         or type(value).__name__ in ("NAType", "NaTType")
         or (isinstance(value, float) and value != value)
     )
+
+
+def _texts_of_numbers(labels: Sequence[Label]) -> bool:
+    """Whether a label is the text of a number other than its own code."""
+    for code, label in enumerate(labels):
+        if isinstance(label, str):
+            with suppress(ValueError):
+                if float(label) != code:
+                    return True
+    return False
 
 
 def _plain(labels: Sequence[Label]) -> bool:

@@ -6,6 +6,7 @@ import csv as plain
 import gzip
 import io
 import os
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -23,6 +24,7 @@ _BUFFER = 1 << 20  # bytes of a Parquet column read at a time
 _PART = 64 << 20  # bytes of row groups decoded whole, at most
 _LONGEST_HEADER = 1 << 20
 _PARQUET, _ARROW_FILE, _ARROW_STREAM, _GZIP = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff", b"\x1f\x8b"
+_BAD_GZIP = (EOFError, zlib.error, gzip.BadGzipFile)
 
 
 def open_file(
@@ -58,12 +60,12 @@ def _opened(
     try:
         if start.startswith(_PARQUET):
             # Arrow reads a path by itself, without asking Python for every block.
-            return _parquet(file, columns, batch_rows, None if size is None else where)
+            return _parquet(file, columns, batch_rows, where, size is not None)
         if start.startswith((_ARROW_FILE, _ARROW_STREAM)):
-            return _arrow(file, start, columns)
-        return _csv(file, size, columns, broken)
-    except pa.ArrowException:
-        raise InvalidInput("data", where, "it is damaged: it cannot be read to the end") from None
+            return _arrow(file, start, columns, where)
+        return _csv(file, size, columns, broken, where)
+    except (pa.ArrowException, *_BAD_GZIP) as error:
+        raise InvalidInput("data", where, _damage(str(error))) from None
     except InvalidInput as error:
         raise InvalidInput(error.argument, error.value, f"{where}: {error.advice}") from None
 
@@ -86,19 +88,19 @@ def _buffered(source: Any) -> Any:
     return source if hasattr(source, "peek") else io.BufferedReader(source)
 
 
-def _parquet(file: Any, columns: Sequence[str] | None, batch_rows: int, where: str | None) -> Opened:
+def _parquet(file: Any, columns: Sequence[str] | None, batch_rows: int, where: str, has_path: bool) -> Opened:
     if not file.seekable():
         raise InvalidInput("data", "Parquet", "a pipe takes Arrow or CSV: give the path of the file")
-    table = _parquet_file(file if where is None else pa.OSFile(where))
+    table = _parquet_file(pa.OSFile(where) if has_path else file)
     schema = table.schema_arrow
     names = chosen(schema.names, columns)
     kept = pa.schema([schema.field(name) for name in names])
-    parts = _parts(table.metadata, names, batch_rows) if where is not None else None
-    if where is None or parts is None:
+    parts = _parts(table.metadata, names, batch_rows) if has_path else None
+    if parts is None:
         batches = _ahead(table.iter_batches(batch_rows, columns=names))
     else:
         batches = _side_by_side(where, table.metadata, parts, names, batch_rows)
-    ordered = (b.select(names) for b in _read(batches))
+    ordered = (b.select(names) for b in _read(batches, where))
     return Opened(kept, placed(ordered), rows=table.metadata.num_rows, plans=plans_of(schema))
 
 
@@ -151,7 +153,7 @@ def _ahead(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield batch
 
 
-def _arrow(file: Any, start: bytes, columns: Sequence[str] | None) -> Opened:
+def _arrow(file: Any, start: bytes, columns: Sequence[str] | None, where: str) -> Opened:
     if start.startswith(_ARROW_FILE) and file.seekable():
         reader = pa.ipc.open_file(file)
         batches = (reader.get_batch(i) for i in range(reader.num_record_batches))
@@ -160,26 +162,37 @@ def _arrow(file: Any, start: bytes, columns: Sequence[str] | None) -> Opened:
         batches = iter(reader)
     names = chosen(reader.schema.names, columns)
     schema = pa.schema([reader.schema.field(name) for name in names])
-    return Opened(schema, placed(b.select(names) for b in _read(batches)), plans=plans_of(reader.schema))
+    ordered = (b.select(names) for b in _read(batches, where))
+    return Opened(schema, placed(ordered), plans=plans_of(reader.schema))
 
 
-def _read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _read(batches: Iterator[pa.RecordBatch], where: str) -> Iterator[pa.RecordBatch]:
     """The batches; where the bytes are damaged, an error that shows nothing of them."""
     try:
         yield from batches
-    except pa.ArrowException as error:
-        if "invalid UTF8" in str(error):
-            raise InvalidInput("data", "a file", "it is no UTF-8 text: save it as UTF-8 first") from None
-        raise InvalidInput("data", "a file", "it is damaged: it cannot be read to the end") from None
+    except (pa.ArrowException, *_BAD_GZIP) as error:
+        raise InvalidInput("data", where, _damage(str(error))) from None
 
 
-def _csv(file: Any, size: int | None, columns: Sequence[str] | None, broken: Told | None) -> Opened:
+def _damage(message: str) -> str:
+    """What Arrow's words about a file mean."""
+    if "invalid UTF8" in message:
+        return "it is no UTF-8 text: save it as UTF-8 first"
+    if "straddling" in message:
+        return f"it has a line of more than {_BLOCK >> 20} MB, or a quotation mark that is not closed"
+    return "it is damaged: it cannot be read to the end"
+
+
+def _csv(
+    file: Any, size: int | None, columns: Sequence[str] | None, broken: Told | None, where: str
+) -> Opened:
     raw = file
     if file.peek(2)[:2] == _GZIP:
         file = io.BufferedReader(gzip.GzipFile(fileobj=file))
     header, delimiter = _header(file)
     names = chosen(header, columns)
     numbers: list[int] = []
+    ahead = _Ahead(file)
 
     def refuse(row: Any) -> str:
         if broken is None:
@@ -189,27 +202,67 @@ def _csv(file: Any, size: int | None, columns: Sequence[str] | None, broken: Tol
         return "skip"
 
     def share() -> float | None:
+        if not size:
+            return None
         try:
-            return min(1.0, raw.tell() / size) if size else None
+            taken = min(1.0, float(raw.tell() / size))
         except ValueError:  # read to its end and closed, while its last rows are still being counted
-            return 1.0
+            taken = 1.0
+        return taken * ahead.share()
 
     schema = pa.schema([pa.field(name, pa.string()) for name in names])
-    batches = _csv_batches(file, header, delimiter, schema, refuse)
-    return Opened(schema, placed(_read(batches), numbers), text=True, share=share)
+    batches = ahead.count(_read(_csv_batches(file, ahead, header, delimiter, schema, refuse), where))
+    return Opened(schema, placed(batches, numbers), text=True, share=share)
+
+
+class _Ahead:
+    """A file that counts the bytes Arrow takes, which is many blocks ahead, and the blocks that come out."""
+
+    closed = False
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self._taken = self._blocks = 0
+
+    def read(self, size: int) -> bytes:
+        """The next bytes."""
+        some: bytes = self._file.read(size)
+        self._taken += len(some)
+        return some
+
+    def close(self) -> None:
+        """Who opened the file closes it."""
+
+    def count(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The same batches, each made of a block."""
+        for batch in batches:
+            self._blocks += 1
+            yield batch
+
+    def share(self) -> float:
+        """How much of what was taken has come out."""
+        return min(1.0, self._blocks * _BLOCK / max(self._taken, 1))
 
 
 def _csv_batches(
-    file: Any, header: list[str], delimiter: str, schema: pa.Schema, refuse: Callable[[Any], str]
+    file: Any,
+    ahead: _Ahead,
+    header: list[str],
+    delimiter: str,
+    schema: pa.Schema,
+    refuse: Callable[[Any], str],
 ) -> Iterator[pa.RecordBatch]:
     if not file.peek(1):  # Arrow refuses a file without rows
         return
     yield from csv.open_csv(
-        file,
+        ahead,
         # One thread, so that every broken line comes with its number.
         read_options=csv.ReadOptions(column_names=header, block_size=_BLOCK, use_threads=False),
         parse_options=csv.ParseOptions(
-            delimiter=delimiter, newlines_in_values=True, invalid_row_handler=refuse
+            delimiter=delimiter,
+            newlines_in_values=True,
+            invalid_row_handler=refuse,
+            ignore_empty_lines=len(header) > 1,  # in a file of one column an empty line is a missing value
         ),
         convert_options=csv.ConvertOptions(
             include_columns=schema.names,
@@ -236,4 +289,8 @@ def _header(file: Any) -> tuple[list[str], str]:
     if not text.strip():
         raise InvalidInput("data", "nothing", "the file is empty: it has no line of column names")
     delimiter = max(",;\t", key=text.count)
-    return next(plain.reader(io.StringIO(text), delimiter=delimiter)), delimiter
+    try:
+        names = next(plain.reader(io.StringIO(text), delimiter=delimiter, skipinitialspace=True))
+    except plain.Error:
+        raise InvalidInput("data", "text", "its first line is no line of column names") from None
+    return [name.strip() for name in names], delimiter

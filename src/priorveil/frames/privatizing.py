@@ -175,9 +175,19 @@ def _privatized(work: _Work, piece: Piece, text: bool, schema: pa.Schema) -> _Pi
     if len(made.places) < rows.num_rows:
         going = going.take(pa.array(made.places))
     ids = [random_ids(len(made.places), work.source)] if work.ids else []
-    batch = pa.RecordBatch.from_arrays([*ids, *going.columns, made.reports], schema=schema)
+    columns = [_as_first(going.column(name), schema.field(name)) for name in work.kept]
+    batch = pa.RecordBatch.from_arrays([*ids, *columns, made.reports], schema=schema)
     refused = [(reason, piece.numbers(places)) for reason, places in made.refused.items()]
     return _Piece(rows.num_rows, batch, refused)
+
+
+def _as_first(column: pa.Array, field: pa.Field) -> pa.Array:
+    """A column that goes along, of the type that it has in the first file."""
+    try:
+        return column.cast(field.type)
+    except pa.ArrowException:
+        kinds = f"of {column.type} here and of {field.type} in the first file"
+        raise InvalidInput("keep", field.name, f"this column is {kinds}: give it one type") from None
 
 
 @dataclass(frozen=True, eq=False)

@@ -58,6 +58,8 @@ def format_of(path: Path) -> Format:
     'csv'
     """
     suffix = path.suffix.lower()
+    if suffix == ".gz" and _SUFFIXES.get(Path(path.stem).suffix.lower(), "csv") != "csv":
+        raise InvalidInput("out", str(path), "only a CSV is packed: leave .gz out")
     if suffix not in _SUFFIXES:
         raise InvalidInput("out", str(path), f"give a name that ends in {', '.join(_SUFFIXES)}")
     return _SUFFIXES[suffix]
@@ -156,7 +158,7 @@ def write_table(
         _write(schema, batches, out, kind, noise)
         return
     with whole_file(out, replace) as file:
-        if out.suffix.lower() == ".gz":
+        if kind == "csv" and out.suffix.lower() == ".gz":
             with gzip.GzipFile(fileobj=file, mode="wb", mtime=0) as packed:
                 _write(schema, batches, packed, kind, noise)
         else:

@@ -140,7 +140,8 @@ def _files(path: Path) -> list[_File]:
         files = [_File(path)]
     else:
         matches = sorted(Path(found) for found in glob.glob(str(path), recursive=True))
-        files = [_File(p) for p in matches if p.is_file()]
+        fixed = next(i for i, part in enumerate(path.parts) if glob.has_magic(part))
+        files = [_File(p, tuple(_given(Path(*p.parts[fixed:])))) for p in matches if p.is_file()]
     if not files:
         raise InvalidInput("data", str(path), "there is no file here")
     return files
