@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import secrets
 from pathlib import Path
 
 import click
+
+from priorveil.errors import InvalidInput
 
 _HELP = {"help_option_names": ["-h", "--help"]}  # also when a command is run on its own
 _STORE = click.option(
@@ -16,6 +19,8 @@ _STORE = click.option(
     envvar="PRIORVEIL_STORE",
     help="An SQLite file, or postgresql://user@host/database.",
 )
+
+_TOKEN = re.compile(rb"[!-~]{16,}")  # what a header can carry, and nobody guesses
 
 _SERVE_EXAMPLES = """\b
 Examples
@@ -49,16 +54,28 @@ def serve(store: str, host: str, port: int, new_token: bool, token_file: Path | 
     """
     from priorveil.curator import create_app, open_store
     from priorveil.curator.server import listening, run
+    from priorveil.curator.store import shown
 
-    told = token_file.read_text(encoding="utf-8").strip() if token_file else None
+    told = _told(token_file) if token_file else None
     with listening(host, port) as sockets:  # before anything is made: the port may be taken
         made = asyncio.run(_prepared(store, told, new_token))
         if made is not None:
             click.echo(f"curator token (shown once): {made}")
         port = sockets[0].getsockname()[1]
         place = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-        click.echo(f"listening on {place}/dashboard  (the dashboard; reports go to {store})", err=True)
+        click.echo(f"listening on {place}/dashboard  (the dashboard; reports go to {shown(store)})", err=True)
         run(create_app(open_store(store)), host, port, sockets)
+
+
+def _told(file: Path) -> str:
+    """The token in a file; an empty or unfinished one would open the curator to everybody."""
+    token = file.read_bytes().strip()
+    if not _TOKEN.fullmatch(token):
+        advice = (
+            "it should hold one token, 16 ASCII characters or more without spaces: openssl rand -base64 32"
+        )
+        raise InvalidInput("token-file", str(file), advice)
+    return token.decode("ascii")
 
 
 async def _prepared(url: str, told: str | None, another: bool) -> str | None:

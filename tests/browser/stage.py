@@ -62,6 +62,10 @@ class Curator:
         found: dict[str, Any] = httpx.get(place, headers={"authorization": f"Bearer {TOKEN}"}).json()
         return found
 
+    def close(self, name: str) -> None:
+        place = f"{self.url}/v1/campaigns/{self.campaigns[name].id}/close"
+        assert httpx.post(place, headers={"authorization": f"Bearer {TOKEN}"}).status_code == 200
+
     def answer_page(self, name: str) -> str:
         return f"{self.url}/answer/{self.campaigns[name].id}"
 
@@ -84,6 +88,8 @@ def asked() -> dict[str, Campaign]:
         "ending": ask("Which paper do you read?", work, smallest_count=20),
         "watched": ask("Which fruit do you like?", rare, 1.0, pv.Histogram(), smallest_count=20),
         "few": ask("Do you cycle?", pv.Prior({"yes": 0.3, "no": 0.7})),
+        "early": ask("Do you vote?", work, closes=read_time("closes", "2999-01-01T00:00:00Z")),
+        "arabic": ask("هل تستخدم الدراجة؟", pv.Prior({"نعم، كل يوم.": 0.3, "لا!": 0.7})),
         "later": ask("Is it time yet?", work, opens=read_time("opens", "2999-01-01T00:00:00Z")),
     }
 

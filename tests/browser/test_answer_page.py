@@ -162,14 +162,50 @@ def test_many_answers_and_cohorts_are_picked_from_a_list(browser: Any, curator: 
     browser.see("select[name=cohort]").send_keys("south")
     choose(browser, "no")
     assert shown(browser)["plan"] == curator.campaigns["cohorts"].cohorts["south"].id
+    assert "tells your group, south: that is not perturbed" in browser.text("#group")
 
 
 def test_shut_and_unknown_questions_say_so(browser: Any, curator: Any) -> None:
     browser.open(curator.answer_page("later"))
     assert "not open yet" in browser.text("main", "Is it time yet?")
     browser.forgiven = ["404"]
-    browser.open(f"{curator.url}/answer/{'0' * 64}")
-    browser.see(STEPS, "There is no such question")
+    for unknown in ("0" * 64, "nonsense", "%E0%A4%A"):
+        browser.open(f"{curator.url}/answer/{unknown}")
+        browser.see(STEPS, "There is no such question")
+
+
+def test_a_question_that_was_closed_early_promises_no_later_end(browser: Any, curator: Any) -> None:
+    browser.open(curator.answer_page("early"))
+    browser.see("#about", "Answers are taken until")
+    curator.close("early")
+    browser.open(curator.answer_page("early"))
+    browser.see("main", "This question is closed")
+    assert "taken until" not in browser.text("body")
+
+
+def test_text_from_right_to_left_keeps_its_order(browser: Any, curator: Any) -> None:
+    """A full stop at the end of Arabic text stands at its left."""
+    browser.open(curator.answer_page("arabic"))
+    browser.see("label.choice", "نعم")
+    places = """
+      const text = document.querySelector(arguments[0]).firstChild;
+      const at = (i) => {
+        const range = document.createRange();
+        range.setStart(text, i);
+        range.setEnd(text, i + 1);
+        return range.getBoundingClientRect().left;
+      };
+      return [at(0), at(text.length - 1)];
+    """
+    for element in ("#question", "label.choice bdi"):
+        first, last = browser.run(places, element)
+        assert last < first, element
+
+
+def test_a_page_that_may_not_use_cryptography_says_why(browser: Any, curator: Any) -> None:
+    browser.open(curator.answer_page("work").replace("127.0.0.1", "0.0.0.0"))
+    assert browser.run("return isSecureContext") is False
+    browser.see(STEPS, "This page needs a secure connection")
 
 
 def test_a_changed_campaign_is_not_answered(browser: Any, curator: Any) -> None:

@@ -34,6 +34,26 @@ def test_a_wrong_token_is_refused(browser: Any, curator: Any) -> None:
     assert browser.run("return sessionStorage.length") == 0
 
 
+def test_a_token_that_no_header_can_carry_is_refused(browser: Any, curator: Any) -> None:
+    sign_in(browser, curator, token="to\u2010ken")
+    browser.see("[role=alert]", "This token is not known here.")
+
+
+def test_the_list_comes_by_itself_when_the_curator_is_back(browser: Any, curator: Any) -> None:
+    browser.forgiven = ["ERR_INTERNET_DISCONNECTED"]
+    sign_in(browser, curator, "work")
+    browser.see("#reports")
+    browser.offline(True)
+    try:
+        browser.click("a", "All campaigns")
+        browser.see("#trouble", "cannot be reached; trying again")
+        assert browser.text(HEADING) == "Campaigns" and browser.gone("#reports")
+    finally:
+        browser.offline(False)
+    browser.see(".campaigns a", "What kind of work do you do?")
+    assert browser.gone("#trouble")
+
+
 def test_the_token_stays_in_the_tab(browser: Any, curator: Any) -> None:
     sign_in(browser, curator)
     browser.see(HEADING, "Campaigns")

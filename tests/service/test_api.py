@@ -7,6 +7,7 @@ import dataclasses
 import io
 import json
 import os
+import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -23,8 +24,9 @@ from priorveil.certify import certificate
 from priorveil.curator.app import Curator, Limits
 from priorveil.curator.bodies import LARGEST_BATCH, PACKED, write_packed
 from priorveil.curator.openapi import OPERATIONS
+from priorveil.curator.problems import PROBLEM
 from priorveil.curator.sqlite import SqliteStore
-from priorveil.curator.store import Group, StoreFull, Unavailable, open_store
+from priorveil.curator.store import Group, StoreFull, Unavailable, open_store, token_digest
 from priorveil.errors import ForeignReport
 from priorveil.frames import estimate_table
 from priorveil.frames.pieces import plans_of
@@ -213,6 +215,31 @@ def test_few_reports_are_not_shown_and_leaning_is_said(sqlite_url: str) -> None:
             assert refused.status_code == 409
 
     on(sqlite_url, work, shy)
+
+
+def test_an_export_that_cannot_be_made_is_said_before_it_begins(
+    sqlite_url: str, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work(http: httpx.AsyncClient) -> None:
+        monkeypatch.setitem(sys.modules, "pyarrow", None)
+        answer = await http.get(f"/v1/campaigns/{campaign.id}/reports")
+        assert answer.status_code == 500 and answer.headers["content-type"] == PROBLEM
+        assert answer.json()["detail"] == "pyarrow is not installed: pip install 'priorveil[tables]'"
+
+    on(sqlite_url, work, campaign)
+
+
+def test_no_token_is_never_a_token(sqlite_url: str, campaign: Campaign) -> None:
+    """Not even where a store holds the hash of nothing."""
+
+    async def work(http: httpx.AsyncClient) -> None:
+        service = http.app.service  # type: ignore[attr-defined]
+        await service.store.add_token(token_digest(""))
+        await service.refresh()
+        assert (await http.get("/v1/campaigns", headers={"authorization": "Bearer "})).status_code == 401
+        assert (await http.get("/v1/campaigns")).status_code == 200
+
+    on(sqlite_url, work, campaign)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from priorveil.campaigns import Campaign, Report, ask
 from priorveil.client import Client, Memory, NotSent, Patience, Refused, own_folder
 from priorveil.errors import BudgetExceeded, InvalidInput, OutsideDomain, PlanError
 
-HEADER = {"authorization": "Bearer secret"}
+HEADER = {"authorization": "Bearer a-secret-of-the-tests"}
 NO_WAIT = Patience(attempts=4, sleep=lambda seconds: None)
 
 
@@ -255,6 +255,31 @@ def test_a_stranger_that_answers_is_not_the_curator(server: Server, answer: str)
         assert client.flush() == 1
     with Client(url) as later:
         assert later.flush() == 0
+    assert counted(url) == {"everyone": 1}
+
+
+class Early(Lossy):
+    """A curator whose clock is behind ours, for the first uploads."""
+
+    def __init__(self, early: int) -> None:
+        super().__init__()
+        self.early = early
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        if request.method != "POST" or self.early == 0:
+            return super().handle_request(request)
+        self.early -= 1
+        refusal = {"index": 0, "id": json.loads(request.read())["id"], "reason": "not yet open"}
+        return httpx.Response(200, json={"accepted": 0, "refused": [refusal]})
+
+
+def test_a_curator_whose_clock_is_behind_is_answered_later(server: Server) -> None:
+    url = put_up(server, ask("Early?", PRIOR))
+    with Client(url, Early(2), patience=NO_WAIT) as client:
+        with pytest.raises(Refused, match="not yet open"):
+            client.answer("Private")
+        assert client.flush() == 1
+        assert client.answer("Private") == client.answer("Private")
     assert counted(url) == {"everyone": 1}
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 from click.testing import CliRunner
-from postgres_server import free_port
+from postgres_server import PostgresServer, free_port
 from test_stores import group
 
 from priorveil.campaigns import Campaign
@@ -103,6 +103,33 @@ def test_an_address_of_nobody_and_a_folder_that_is_not_there_are_said(tmp_path: 
     status, output, complaint = ended("serve", "--store", str(tmp_path / "x.db"), "--host", "192.0.2.1")
     assert (status, output) == (2, "") and "this machine has no such address" in complaint
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\n", b"short", b"two words of a token", "tök\u2010en".encode() * 9]
+)
+def test_a_token_that_protects_nothing_is_not_taken(tmp_path: Path, content: bytes) -> None:
+    file, store = tmp_path / "token", tmp_path / "a.db"
+    file.write_bytes(content)
+    status, output, complaint = ended("serve", "--store", str(store), "--token-file", str(file))
+    assert (status, output) == (2, "") and not store.exists()
+    assert complaint.startswith(f"error: token-file = '{file}': ") and complaint.count("\n") == 1
+    assert "two words" not in complaint
+
+
+@pytest.mark.parametrize("shape", ["{0}:hunter2@{1}", "{0}@{1}?password=hunter2"])
+def test_the_password_of_a_database_is_not_told(postgres: PostgresServer, shape: str) -> None:
+    scheme, _, place = postgres.url(f"told{free_port()}").partition("://")
+    store = f"{scheme}://{shape.format(*place.split('@'))}"
+    code = "import sys; from priorveil.cli import main; main(sys.argv[1:])"
+    command = [sys.executable, "-c", code, "serve", "--store", store, "--port", "0"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    line = process.stderr.readline()
+    process.send_signal(signal.SIGTERM)
+    _, rest = process.communicate(timeout=40)
+    assert "reports go to postgresql://postgres" in line
+    assert "***" in line and "hunter2" not in line + rest
 
 
 def test_ctrl_c_ends_the_server_quietly(tmp_path: Path) -> None:

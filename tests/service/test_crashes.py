@@ -124,7 +124,7 @@ class Server:
     def __init__(self, url: str, folder: Path) -> None:
         self.url, self.port = url, free_port()
         self.token = folder / "token"
-        self.token.write_text("secret")
+        self.token.write_text("a-secret-of-the-tests")
         self.log = folder / f"log-{self.port}"
         self.start()
 
@@ -155,7 +155,7 @@ def served(url: str, folder: Path, campaign: Campaign, count: int = 1) -> Iterat
     servers = [Server(url, folder) for _ in range(count)]
     try:
         base = f"http://127.0.0.1:{servers[0].port}"
-        header = {"authorization": "Bearer secret"}
+        header = {"authorization": "Bearer a-secret-of-the-tests"}
         made = httpx.post(
             f"{base}/v1/campaigns", content=campaign.to_json(), headers=header, verify=False, timeout=60
         )

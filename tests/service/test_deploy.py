@@ -159,7 +159,8 @@ def test_a_curator_behind_nginx(tmp_path: Path, campaign: Campaign) -> None:
         assert http.get(**named(secure, where)).text == campaign.to_json()  # type: ignore[arg-type]
         sent = http.post(**named(secure, f"{where}/reports"), json={"reports": reports(campaign, 50)})  # type: ignore[arg-type]
         assert sent.json() == {"accepted": 50, "refused": []}
-        found = http.get(**named(secure, f"{where}/counters"), headers={"authorization": "Bearer secret"})  # type: ignore[arg-type]
+        token = {"authorization": "Bearer a-secret-of-the-tests"}
+        found = http.get(**named(secure, f"{where}/counters"), headers=token)  # type: ignore[arg-type]
         assert found.json()["reports"] == {"everyone": 50}
         long = http.post(**named(secure, f"{where}/reports"), content=bytes(5 << 20))  # type: ignore[arg-type]
         assert long.status_code == 413
@@ -208,6 +209,19 @@ def test_proxies_pass_nothing_on_that_tells_people_apart(tmp_path: Path, proxy: 
     for head in heard:
         assert b"Mozilla" not in head and b"1.2.3.4" not in head and b"127.0.0.1" not in head, head
         assert b"host: survey.example.org" in head.lower()
+
+
+@pytest.mark.parametrize("proxy", [proxied, caddied])
+def test_proxies_insist_on_tls_and_keep_the_metrics_inside(tmp_path: Path, proxy: Any) -> None:
+    with ear() as (port, heard), proxy(tmp_path, port) as (_, secure), visitor(tmp_path) as http:
+        found = http.get(**named(secure, "/"))  # type: ignore[arg-type]
+        assert found.headers["strict-transport-security"] == "max-age=63072000"
+        trust = ssl.create_default_context(cafile=str(tmp_path / "fullchain.pem"))
+        elsewhere = httpx.HTTPTransport(verify=trust, local_address="127.0.0.2")
+        with httpx.Client(transport=elsewhere, headers={"host": "survey.example.org"}) as stranger:
+            assert stranger.get(**named(secure, "/metrics")).status_code == 403  # type: ignore[arg-type]
+            assert stranger.get(**named(secure, "/healthz")).status_code == 200  # type: ignore[arg-type]
+    assert not [head for head in heard if b"/metrics" in head]
 
 
 # -- systemd and containers ----------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from priorveil.curator.store import open_store
 from priorveil.serve import recount
 
 BATCH = 5000
-TOKEN = {"authorization": "Bearer secret"}  # of `Server`
+TOKEN = {"authorization": "Bearer a-secret-of-the-tests"}  # of `Server`
 
 
 @contextmanager

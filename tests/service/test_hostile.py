@@ -26,7 +26,7 @@ from priorveil.curator.app import Curator, Limits
 from priorveil.curator.server import configuration
 from priorveil.curator.sqlite import SqliteStore
 
-TOKEN = {"authorization": "Bearer secret"}  # of `Server`
+TOKEN = {"authorization": "Bearer a-secret-of-the-tests"}  # of `Server`
 LAST = b"connection: close\r\n\r\n"
 
 
@@ -170,7 +170,7 @@ def test_many_headers_and_two_hosts(curator: Server) -> None:
     many = b"".join(b"x-%d: y\r\n" % i for i in range(1500))
     for more in (many, b"host: y\r\n", b"authorization: Bearer a\r\nauthorization: Bearer b\r\n"):
         assert statuses(said(curator, b"GET /healthz HTTP/1.1\r\nhost: x\r\n" + more + LAST))[0] in (200, 400)
-    stolen = b"authorization: Bearer wrong\r\nauthorization: Bearer secret\r\n"
+    stolen = b"authorization: Bearer wrong\r\nauthorization: Bearer a-secret-of-the-tests\r\n"
     answer = said(curator, b"GET /v1/campaigns HTTP/1.1\r\nhost: x\r\n" + stolen + LAST)
     assert statuses(answer) == [401], "the first one counts"
 

@@ -24,8 +24,8 @@ from priorveil.curator.app import Curator
 from priorveil.curator.openapi import OPERATIONS, document
 from priorveil.curator.sqlite import SqliteStore
 
-TOKEN = {"Authorization": "Bearer secret"}  # of `Server`
-TOLD = ["--header", "Authorization: Bearer secret"]
+TOKEN = {"Authorization": "Bearer a-secret-of-the-tests"}  # of `Server`
+TOLD = ["--header", "Authorization: Bearer a-secret-of-the-tests"]
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance"
 CHECKS += ",response_schema_conformance,unsupported_method,allow_header_conformance"
 

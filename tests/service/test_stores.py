@@ -227,6 +227,13 @@ def test_unknown_addresses_are_refused() -> None:
         open_store("mysql://somewhere/db")
 
 
+@pytest.mark.parametrize("url", ["mysql://me:hunter2@host/db", "postgresql://me:hunter2@host:port/db"])
+def test_an_address_that_is_none_is_refused_without_its_password(url: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        asyncio.run(open_store(url).open())
+    assert "hunter2" not in str(refused.value) and "me:***@host" in str(refused.value)
+
+
 def test_a_full_disk_loses_nothing_and_recovers(tmp_path: Path, campaign: Campaign) -> None:
     store = SqliteStore(tmp_path / "a.db")
 

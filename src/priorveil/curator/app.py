@@ -30,7 +30,7 @@ from priorveil.curator.readings import METHODS, readings
 from priorveil.curator.service import Live, Service
 from priorveil.curator.store import Damaged, Store
 from priorveil.curator.writer import CAPACITY, Writer
-from priorveil.errors import PriorveilError
+from priorveil.errors import MissingExtra, PriorveilError
 from priorveil.plans import Plan
 
 _LAST = {"connection": "close"}
@@ -301,7 +301,10 @@ class Curator:
         """All reports as a Parquet file."""
         live = await self._live(request.path_params["id"])
         name = f'attachment; filename="{live.campaign.id[:12]}.parquet"'
-        pieces = parquet(live.campaign, self.service.store.reports(live.campaign))
+        try:
+            pieces = parquet(live.campaign, self.service.store.reports(live.campaign))
+        except MissingExtra as error:
+            raise Refused(500, str(error)) from error
         return StreamingResponse(pieces, 200, {**HEADERS, "content-disposition": name}, PARQUET)
 
     # -- operations ------------------------------------------------------------------------------------------

@@ -16,8 +16,11 @@ PARQUET = "application/vnd.apache.parquet"
 _ROWS = 100_000  # in a row group
 
 
-async def parquet(campaign: Campaign, chunks: AsyncIterator[Chunk]) -> AsyncIterator[bytes]:
-    """The pieces of a Parquet file: id, cohort, and the report as a number (a row of bits: as bytes)."""
+def parquet(campaign: Campaign, chunks: AsyncIterator[Chunk]) -> AsyncIterator[bytes]:
+    """The pieces of a Parquet file: id, cohort, and the report as a number (a row of bits: as bytes).
+
+    Raises `MissingExtra` at once, not while it is sent.
+    """
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -25,13 +28,19 @@ async def parquet(campaign: Campaign, chunks: AsyncIterator[Chunk]) -> AsyncIter
         from priorveil.frames.pieces import PLAN_KEY
     except ImportError as error:
         raise MissingExtra("pyarrow", "tables") from error
+    return _pieces(pa, pq, PLAN_KEY, campaign, chunks)
+
+
+async def _pieces(
+    pa: Any, pq: Any, plan_key: bytes, campaign: Campaign, chunks: AsyncIterator[Chunk]
+) -> AsyncIterator[bytes]:
     sink = _Sink()
     numbers = all(sends_numbers(plan.mechanism) for plan in campaign.plans.values())
     kind = pa.int64() if numbers else pa.binary()
     made_by = " ".join(sorted(plan.id for plan in campaign.plans.values()))
     schema = pa.schema(
         [("id", pa.binary(ID_BYTES)), ("cohort", pa.string()), ("report", kind)],
-        metadata={PLAN_KEY: made_by.encode()},  # so that no other plan estimates from it
+        metadata={plan_key: made_by.encode()},  # so that no other plan estimates from it
     )
     with pq.ParquetWriter(sink, schema) as writer:
         waiting: list[Chunk] = []

@@ -38,7 +38,9 @@ from priorveil.curator.store import (
     chunk,
     no_cells,
     read_stored,
+    shown,
 )
+from priorveil.errors import InvalidInput
 from priorveil.tallies import Tally
 
 T = TypeVar("T")
@@ -97,7 +99,7 @@ class PostgresStore:
         try:
             self._pool = await asyncpg.create_pool(
                 self._url,
-                min_size=1,
+                min_size=0,
                 max_size=4,
                 command_timeout=60,
                 init=ids_as_bytes,
@@ -105,6 +107,10 @@ class PostgresStore:
             )
             async with self._pool.acquire() as db:
                 await migrate(db)
+        except (ValueError, asyncpg.ClientConfigurationError):
+            # Not from this error: it would show the address.
+            advice = "give postgresql://user@host:port/database"
+            raise InvalidInput("store", shown(self._url), advice) from None
         except _LOST as error:
             raise Unavailable(f"PostgreSQL: {error}") from error
 

@@ -137,9 +137,9 @@ class Service:
         return Receipt(accepted, refused)
 
     def allowed(self, token: str) -> bool:
-        """Whether this is a curator's token; takes the same time whichever it is."""
+        """Whether this is a curator's token; takes the same time whichever it is. No token never is one."""
         given = token_digest(token)
-        return sum(hmac.compare_digest(given, digest) for digest in self._digests) > 0
+        return sum(hmac.compare_digest(given, digest) for digest in self._digests) > 0 and token != ""
 
     async def refusal_counts(self, campaign: str) -> dict[str, int]:
         """How many reports were refused, by reason, saved or not yet."""
@@ -161,12 +161,16 @@ class Service:
                 raise
 
     async def refresh(self) -> None:
-        """Save refusals, and learn of campaigns closed and tokens added elsewhere."""
+        """Save refusals, and learn of campaigns closed, or lost with a database, and tokens added elsewhere."""
         await self._save_refusals()
         self._digests = await self.store.token_digests()
-        for campaign, closed in await self.store.campaign_ids():
-            if campaign in self.live:
-                self.live[campaign].closed = closed or self.live[campaign].closed
+        known = list(self.live)
+        stored = dict(await self.store.campaign_ids())
+        for campaign in known:
+            if campaign in stored:
+                self.live[campaign].closed = stored[campaign] or self.live[campaign].closed
+            else:
+                del self.live[campaign]
 
     async def _keep_fresh(self) -> None:
         while True:

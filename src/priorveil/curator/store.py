@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -158,12 +159,22 @@ def open_store(url: str, create: bool = True) -> Store:
         return PostgresStore(url)
     path = url.removeprefix("sqlite:///")
     if "://" in path or not path:
-        raise InvalidInput("store", url, "give the path of an SQLite file or postgresql://user@host/database")
+        advice = "give the path of an SQLite file or postgresql://user@host/database"
+        raise InvalidInput("store", shown(url), advice)
     if not create and not Path(path).is_file():
         raise InvalidInput("store", url, "there is no such file: give the one that `priorveil serve` uses")
     from priorveil.curator.sqlite import SqliteStore
 
     return SqliteStore(path)
+
+
+def shown(url: str) -> str:
+    """A store's address as it may be shown or logged: without its password.
+
+    >>> shown("postgresql://me:secret@host/db"), shown("postgresql:///db?password=secret&user=me")
+    ('postgresql://me:***@host/db', 'postgresql:///db?password=***&user=me')
+    """
+    return re.sub(r"(?<=[?&]password=)[^&]*", "***", re.sub(r"^(\w+://[^/:@]*):.*@", r"\1:***@", url))
 
 
 def token_digest(token: str) -> bytes:

@@ -11,7 +11,7 @@ const stage = document.querySelector("#stage");
 const about = document.querySelector("#about");
 const news = document.querySelector("#news");
 
-const id = decodeURIComponent(location.pathname.split("/").at(-1));
+const id = location.pathname.split("/").at(-1);
 const client = new Client(`${location.origin}/v1/campaigns/${id}`);
 
 /** Put one step on the page, and the focus on its heading, so that a screen reader begins there. */
@@ -46,14 +46,16 @@ async function currentStatus(campaign) {
 
 function showAbout(campaign, status) {
   const lines = [
-    campaign.closes && el("p", {}, `Answers are taken until ${moment(campaign.closes)}.`),
+    campaign.closes &&
+      status.state !== "closed" &&
+      el("p", {}, `Answers are taken until ${moment(campaign.closes)}.`),
     status.leans_on_prior &&
       el(
         "p",
         {},
         "The results of this question lean on what was assumed before it was asked: reports alone do not determine them.",
       ),
-    campaign.contact && el("p", {}, `Contact: ${campaign.contact}`),
+    campaign.contact && el("p", {}, "Contact: ", el("bdi", {}, campaign.contact)),
   ];
   about.replaceChildren(...lines.filter(Boolean));
   about.hidden = !about.hasChildNodes();
@@ -86,14 +88,14 @@ function buttons(labels, code) {
       "label",
       { class: "choice" },
       el("input", { type: "radio", name: "answer", value: i, required: true, checked: i === code }),
-      String(label),
+      el("bdi", {}, String(label)),
     ),
   );
   return el("fieldset", { "aria-labelledby": "question" }, ...choices);
 }
 
 function picker(name, title, labels, code) {
-  const options = labels.map((label, i) => el("option", { value: i, selected: i === code }, String(label)));
+  const options = labels.map((label, i) => el("option", { value: i, selected: i === code, dir: "auto" }, String(label)));
   return el(
     "label",
     { class: "field" },
@@ -127,7 +129,7 @@ function showReview(campaign, plan, report, chosen) {
   show(
     "Before anything leaves",
     promise(plan),
-    sent(report),
+    sent(report, campaign.cohorts.length > 1 ? campaign.cohorts[chosen.cohort] : null),
     likely(plan, report.report),
     actions(send, back),
     details(campaign, plan),
@@ -164,7 +166,8 @@ function promise(plan) {
   );
 }
 
-function sent(report) {
+/** All that leaves. A plan belongs to one group: where there are several, it tells the group as it is. */
+function sent(report, group) {
   const line = (name, value, look) =>
     el("div", {}, el("dt", {}, name), el("dd", {}, look ? el("span", { class: look }, value) : el("code", {}, value)));
   return [
@@ -182,6 +185,14 @@ function sent(report) {
       "The id is made for this report alone; the plan names the public rules by which it was perturbed. The curator's software keeps these three lines and nothing " +
         "else, no network address either; as with any page, your address is seen while you are connected.",
     ),
+    group !== null &&
+      el(
+        "p",
+        { id: "group" },
+        "The plan also tells your group, ",
+        el("strong", {}, el("bdi", {}, String(group))),
+        ": that is not perturbed. Only your answer is.",
+      ),
     el(
       "details",
       {},
@@ -213,7 +224,7 @@ function likely(plan, report) {
     el(
       "tr",
       {},
-      el("th", { scope: "row" }, String(plan.labels[x])),
+      el("th", { scope: "row" }, el("bdi", {}, String(plan.labels[x]))),
       el("td", { class: "picture" }, bar(chance / top)),
       el("td", { class: "figure" }, percent(chance / top, 0)),
     ),
@@ -362,6 +373,11 @@ function showBroken(error) {
     return show("No connection", warning("The question could not be fetched. Please try again later."));
   if (error.field === "campaign" || error.field === "url")
     return show("There is no such question", el("p", {}, "Please check the link that you were given."));
+  if (error.field === "crypto")
+    return show(
+      "This page needs a secure connection",
+      warning("Browsers let a page check and perturb only over https. Nothing was sent."),
+    );
   return show(
     "This question cannot be trusted",
     warning("It does not pass the checks of this page, so nothing was sent."),

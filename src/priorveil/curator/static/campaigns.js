@@ -19,7 +19,7 @@ function entry({ id, question, state, cohorts }, say) {
   return el(
     "li",
     {},
-    el("a", { class: "name", href: `#${id}` }, question),
+    el("a", { class: "name", href: `#${id}`, dir: "auto" }, question),
     el(
       "p",
       { class: "quiet" },

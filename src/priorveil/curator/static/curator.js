@@ -11,7 +11,9 @@ export const forget = () => sessionStorage.removeItem(TOKEN);
 
 /** The answer to a request about campaigns, if it is a good one. */
 export async function ask(path, options = {}) {
-  const headers = { authorization: `Bearer ${sessionStorage.getItem(TOKEN)}` };
+  const token = sessionStorage.getItem(TOKEN);
+  if (!/^[!-~]+$/.test(token)) throw new SignedOut(); // no header can carry it, and no curator has it
+  const headers = { authorization: `Bearer ${token}` };
   const response = await fetch(`/v1/campaigns${path}`, { ...options, headers, cache: "no-store" });
   if (response.status === 401) throw new SignedOut();
   if (!response.ok)

@@ -18,6 +18,7 @@ const main = document.querySelector("#main");
 const news = document.querySelector("#news");
 const leave = document.querySelector("#leave");
 let watching = null; // the campaign on the page: { id, method, cohort, seen, timer }
+let again = 0; // the timer of a list that could not be read
 
 leave.addEventListener("click", () => signOut());
 addEventListener("hashchange", () => route());
@@ -68,6 +69,7 @@ function signOut(why) {
 
 function stop() {
   clearTimeout(watching?.timer);
+  clearTimeout(again);
   watching = null;
 }
 
@@ -100,10 +102,22 @@ function showSignIn(why) {
   field.focus();
 }
 
+/** The list; what stood on the page before goes at once, and a list that cannot be read is tried again. */
 async function showCampaigns() {
-  const list = await campaignList(guarded, say);
   document.title = "Campaigns · priorveil";
-  put(list);
+  put(el("h1", { tabindex: "-1" }, "Campaigns"), el("p", {}, "One moment…"));
+  await listed(location.hash);
+}
+
+async function listed(place) {
+  try {
+    const list = await campaignList(guarded, say);
+    if (location.hash === place && signedIn()) put(list);
+  } catch (error) {
+    if (location.hash !== place) return;
+    again = setTimeout(() => guarded(() => listed(place)), EVERY);
+    throw error;
+  }
 }
 
 // -- watching one campaign -----------------------------------------------------------------------------------------------
@@ -112,7 +126,7 @@ async function watch(id) {
   watching = { id, method: "auto", cohort: "", seen: null, timer: 0 };
   put(
     el("p", {}, el("a", { href: "#" }, "All campaigns")),
-    el("h1", { tabindex: "-1", id: "question" }, "One moment…"),
+    el("h1", { tabindex: "-1", id: "question", dir: "auto" }, "One moment…"),
     el("div", { id: "live" }),
   );
   await refresh(watching);
@@ -281,7 +295,7 @@ function priorCheck(cohorts) {
     el(
       "p",
       { class: c.prior_check < DOUBTFUL ? "warning" : null },
-      cohorts.length > 1 && el("strong", {}, `${c.cohort}: `),
+      cohorts.length > 1 && el("strong", {}, el("bdi", {}, c.cohort), ": "),
       checked(c),
     ),
   );
@@ -304,7 +318,7 @@ function privacy(estimates) {
     el(
       "tr",
       {},
-      el("th", { scope: "row" }, c.cohort),
+      el("th", { scope: "row" }, el("bdi", {}, c.cohort)),
       ...["lip_lower", "lip_upper", "ldp"].map((name) =>
         el("td", { class: "figure" }, level(c.privacy[name] ?? Infinity)),
       ),

@@ -38,7 +38,7 @@ function shares({ labels, values, lower, upper, prior, reports }, level) {
     el(
       "tr",
       { role: "row" },
-      el("th", { scope: "row", role: "rowheader" }, String(row.label)),
+      el("th", { scope: "row", role: "rowheader" }, el("bdi", {}, String(row.label))),
       el("td", { class: "picture", role: "cell" }, bar(row, scale)),
       figure(
         "Estimate",
