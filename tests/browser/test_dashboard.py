@@ -54,6 +54,15 @@ def test_the_list_comes_by_itself_when_the_curator_is_back(browser: Any, curator
     assert browser.gone("#trouble")
 
 
+def test_a_campaign_that_is_not_there(browser: Any, curator: Any) -> None:
+    browser.forgiven = ["404"]
+    sign_in(browser, curator)
+    browser.see(HEADING, "Campaigns")
+    browser.run("location.hash = '#' + '0'.repeat(64)")
+    browser.see("#trouble", "no campaign has this id")
+    assert browser.text(HEADING) == "Nothing to show yet"
+
+
 def test_the_token_stays_in_the_tab(browser: Any, curator: Any) -> None:
     sign_in(browser, curator)
     browser.see(HEADING, "Campaigns")

@@ -99,24 +99,24 @@ def test_paths(curator: Server, campaign: Campaign, path: bytes) -> None:
 
 
 TARGETS = [
-    (b"GET http://elsewhere.example/healthz HTTP/1.1", {200, 400, 404}),
-    (b"GET healthz HTTP/1.1", {400, 404}),
-    (b"OPTIONS * HTTP/1.1", {400, 404, 405}),
-    (b"CONNECT elsewhere.example:443 HTTP/1.1", {400, 404, 405}),
-    (b"get /healthz HTTP/1.1", {400}),
-    (b"GET\t/healthz\tHTTP/1.1", {400}),
-    (b"GET /healthz HTTP/3.0", {400}),
-    (b"GET /healthz HTTP/1.1 HTTP/1.1", {400}),
-    (b"GET /heal\0thz HTTP/1.1", {400, 404}),
-    (b"GET /healthz#/../v1/campaigns HTTP/1.1", {200, 400, 404}),
-    (b"PRI * HTTP/2.0", {400}),
-    (b"X" * 30_000 + b" / HTTP/1.1", {400}),
-    (b"\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03", {400}),
+    (b"GET http://elsewhere.example/healthz HTTP/1.1", (200, 400, 404)),
+    (b"GET healthz HTTP/1.1", (400, 404)),
+    (b"OPTIONS * HTTP/1.1", (400, 404, 405)),
+    (b"CONNECT elsewhere.example:443 HTTP/1.1", (400, 404, 405)),
+    (b"get /healthz HTTP/1.1", (400,)),
+    (b"GET\t/healthz\tHTTP/1.1", (400,)),
+    (b"GET /healthz HTTP/3.0", (400,)),
+    (b"GET /healthz HTTP/1.1 HTTP/1.1", (400,)),
+    (b"GET /heal\0thz HTTP/1.1", (400, 404)),
+    (b"GET /healthz#/../v1/campaigns HTTP/1.1", (200, 400, 404)),
+    (b"PRI * HTTP/2.0", (400,)),
+    (b"X" * 30_000 + b" / HTTP/1.1", (400,)),
+    (b"\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03", (400,)),
 ]
 
 
 @pytest.mark.parametrize(("line", "expected"), TARGETS, ids=lambda told: ascii(told)[:40])
-def test_request_lines(curator: Server, line: bytes, expected: set[int]) -> None:
+def test_request_lines(curator: Server, line: bytes, expected: tuple[int, ...]) -> None:
     found = statuses(said(curator, line + b"\r\nhost: x\r\n" + LAST))
     assert len(found) == 1 and found[0] in expected
 

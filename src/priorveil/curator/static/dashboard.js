@@ -58,6 +58,7 @@ function trouble(error) {
   let box = main.querySelector("#trouble");
   if (box === null) main.prepend((box = el("p", { id: "trouble", class: "warning", role: "alert" })));
   if (box.textContent !== text) box.textContent = text;
+  if (watching?.seen === null) main.querySelector("#question").textContent = "Nothing to show yet";
 }
 
 function signOut(why) {
