@@ -29,13 +29,13 @@ _SHOWN = 80
 
 
 def shown(value: object) -> str:
-    """A value as an error message shows it: short, and on one line.
+    """A value as an error message shows it: on one line, and without its middle if it is long.
 
     >>> shown(list(range(100)))
-    '[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21...'
+    '[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11... 90, 91, 92, 93, 94, 95, 96, 97, 98, 99]'
     """
     text = " ".join(repr(value).split())
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN // 2 - 3]}...{text[-_SHOWN // 2 :]}"
 
 
 def counted(number: int, thing: str) -> str:
