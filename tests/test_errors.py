@@ -41,7 +41,7 @@ def test_bad_input_names_the_argument_shows_the_value_and_says_what_to_do(error)
     assert isinstance(raised, ValueError)
     assert (raised.argument, raised.value, raised.advice) == ("epsilon", [1] * 1000, "give a number")
     assert str(raised).startswith("epsilon = [1, 1")
-    assert str(raised).endswith("...: give a number")
+    assert "..." in str(raised) and str(raised).endswith(", 1]: give a number")
     assert len(str(raised)) < 120
 
 
