@@ -27,6 +27,7 @@ HEAVY = [
     "numba", "cryptography", "flint", "hypothesis",
 ]  # fmt: skip
 MACHINE_PATH = re.compile(r"(?<![\w.~$}-])/(?:" + "|".join(["home", "root", "work", "Users"]) + r")/\w")
+REGISTRY = re.compile(r"\b(?:pypi|pythonhosted|npmjs|docker|ghcr|quay)" + r"\.(?:org|com|io)\b")
 UNFINISHED = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 
 
@@ -99,6 +100,11 @@ def test_help_does_not_load_the_solvers() -> None:
 def test_no_file_names_a_place_on_somebodys_machine() -> None:
     found = [(name, m.group()) for name, text in texts() for m in MACHINE_PATH.finditer(text)]
     assert found == []
+
+
+def test_no_registry_is_named() -> None:
+    """Where packages come from is a choice of the machine."""
+    assert [(name, m.group()) for name, text in texts() for m in REGISTRY.finditer(text)] == []
 
 
 def test_nothing_is_left_unfinished() -> None:
