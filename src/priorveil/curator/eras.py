@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import asyncpg
 import numpy as np
 
+from priorveil.campaigns import ID_BYTES
 from priorveil.curator import runs
 from priorveil.curator.keys import Bitmap, Keys, Mask, as_keys, in_order, items
 
@@ -99,7 +100,7 @@ class Past:
     """What a writer knows of the eras that have ended."""
 
     def __init__(self) -> None:
-        self._bitmap: Bitmap | None = None
+        self._bitmap = Bitmap(_LEAST_BITS, 2)
         self._until = NO_ERA  # all before this one are in the bitmap
 
     async def follow(self, db: Any) -> Era:
@@ -110,8 +111,8 @@ class Past:
             number, mark, indexed = await db.fetchrow(_INDEXED)
         every = "SELECT number, mark FROM eras WHERE number <= $1 ORDER BY number"
         eras = [Era(*row) for row in await db.fetch(every, number)]
-        # If it is not among them this is another history: of a backup, or of a standby that took over.
-        if self._bitmap is None or self._until not in eras:
+        # If it is not among them nothing was read yet, or of another history: a backup, a standby that took over.
+        if self._until not in eras:
             self._bitmap = Bitmap(_bits_for(await runs.count(db)), 2)
             self._until = eras[0]
         for era, following in pairwise(eras):
@@ -122,8 +123,6 @@ class Past:
 
     async def holds(self, db: Any, keys: Keys) -> Mask:
         """Which of the keys came in an era that has ended."""
-        if self._bitmap is None:
-            raise RuntimeError("follow first")
         found = self._bitmap.may_hold(keys)
         found[found] = await runs.hold(db, keys[found])
         return found
@@ -162,7 +161,7 @@ async def current(db: Any) -> Era:
 async def size(db: Any, era: Era) -> int:
     """How many reports an era has."""
     found = await db.fetchval("SELECT sum(length(ids)) FROM log WHERE era = $1", era.number)
-    return int(found or 0) // 16
+    return int(found or 0) // ID_BYTES
 
 
 async def end(db: Any, era: Era) -> None:
@@ -212,7 +211,7 @@ async def _keys_of(db: Any, era: int) -> Keys:
 def _copied(keys: Keys) -> bytes:
     """Keys in PostgreSQL's binary format: the number of columns, then the size and content of the only one."""
     rows = np.zeros(len(keys), dtype=[("columns", ">i2"), ("size", ">i4"), ("key", ">u8", 2)])
-    rows["columns"], rows["size"], rows["key"] = 1, 16, keys
+    rows["columns"], rows["size"], rows["key"] = 1, ID_BYTES, keys
     return _COPY_HEAD + rows.tobytes() + _COPY_TAIL
 
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from priorveil.campaigns import ID_BYTES
 from priorveil.curator.keys import Keys, Mask, in_order, items
 
 FAN_BITS = 3
@@ -47,8 +49,8 @@ _CUTS = """
         SELECT first, row_number() OVER (ORDER BY first) AS place FROM run_keys WHERE run = ANY ($1)
     ) AS rows WHERE place % $2 = 0 ORDER BY first
 """
-_BLOCK = "SELECT keys FROM run_keys WHERE run = ANY ($1) AND first >= $2 AND first < $3"
 _LAST_BLOCK = "SELECT keys FROM run_keys WHERE run = ANY ($1) AND first >= $2"
+_BLOCK = f"{_LAST_BLOCK} AND first < $3"
 
 
 async def add(db: Any, keys: Keys) -> None:
@@ -114,17 +116,14 @@ def _mergeable(runs: Iterable[tuple[int, int]]) -> list[int]:
 
 async def _merge_rows(db: Any, parts: list[int], run: int) -> None:
     """The keys of all parts in order. A row's last keys may belong to the next block: they are carried over."""
-    cuts = [bytes(16), *(row[0] for row in await db.fetch(_CUTS, parts, _ROWS_AT_ONCE))]
+    cuts = [row[0] for row in await db.fetch(_CUTS, parts, _ROWS_AT_ONCE)]
     carried = np.zeros((0, 2), dtype=np.uint64)
-    for number, start in enumerate(cuts):
-        if number + 1 < len(cuts):
-            rows = await db.fetch(_BLOCK, parts, start, cuts[number + 1])
-            bound = np.frombuffer(cuts[number + 1], dtype=">u8").astype(np.uint64)
-        else:
-            rows, bound = await db.fetch(_LAST_BLOCK, parts, start), None
+    for start, stop in pairwise([bytes(ID_BYTES), *cuts, None]):
+        last = stop is None
+        rows = await (db.fetch(_LAST_BLOCK, parts, start) if last else db.fetch(_BLOCK, parts, start, stop))
         keys = np.concatenate([carried, _unpacked(row[0] for row in rows)])
         ordered = (await asyncio.to_thread(in_order, keys)).T
-        end = len(ordered) if bound is None else _before(ordered, bound)
+        end = len(ordered) if last else _before(ordered, _unpacked([stop])[0])
         await _add_rows(db, run, ordered[:end])
         carried = ordered[end:]
         await asyncio.sleep(_PAUSE)
@@ -132,10 +131,8 @@ async def _merge_rows(db: Any, parts: list[int], run: int) -> None:
 
 def _before(ordered: Keys, bound: Keys) -> int:
     """How many of the keys, which are in order, come before another."""
-    start, stop = (
-        np.searchsorted(ordered[:, 0], bound[0]),
-        np.searchsorted(ordered[:, 0], bound[0], side="right"),
-    )
+    high = ordered[:, 0]
+    start, stop = np.searchsorted(high, bound[0]), np.searchsorted(high, bound[0], side="right")
     return int(start + np.searchsorted(ordered[start:stop, 1], bound[1]))
 
 
@@ -144,7 +141,7 @@ async def _add_rows(db: Any, run: int, ordered: Keys) -> None:
     rows = [packed[start : start + _ROW].tobytes() for start in range(0, len(packed), _ROW)]
     for start in range(0, len(rows), _ROWS_AT_ONCE):
         part = rows[start : start + _ROWS_AT_ONCE]
-        await db.execute(_ADD_ROWS, run, [row[:16] for row in part], part)
+        await db.execute(_ADD_ROWS, run, [row[:ID_BYTES] for row in part], part)
 
 
 def _unpacked(parts: Iterable[bytes]) -> Keys:
