@@ -14,7 +14,7 @@ import click
 import numpy as np
 
 from priorveil.commands import screens
-from priorveil.errors import InvalidInput, counted
+from priorveil.errors import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from priorveil.plans import Plan
     from priorveil.priors import Array
 
-KINDS = ("svg", "png", "pdf")
 _MOST = 24  # panels of a picture
 _NAMED = 100  # more values than this, and not each has its name
 _NAMED_EACH = 30  # the same where there are several panels
@@ -51,8 +50,6 @@ def draw(found: TableEstimate, by: str | None, path: Path, level: float) -> None
     from priorveil.frames.sinks import whole_file
 
     kind = path.suffix.lower().removeprefix(".")
-    if kind not in KINDS:
-        raise InvalidInput("plot", str(path), f"give a name that ends in {', '.join(KINDS)}")
     panels = list(_panels(found, by))
     with plots.look(), whole_file(path, replace=True) as file:
         draw_them = _sums if found.everybody.labels == SUM else _histograms

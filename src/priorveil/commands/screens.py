@@ -28,9 +28,8 @@ def console(stderr: bool = False) -> Console:
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
-    if isinstance(
-        stream, io.TextIOWrapper
-    ):  # a letter that the terminal does not have is shown by its number
+    # A letter that the terminal does not have is shown by its number.
+    if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="backslashreplace")
     fitted = stream.isatty() or "COLUMNS" in os.environ
     return Console(width=None if fitted else _WIDTH, stderr=stderr, highlight=False, markup=False)
