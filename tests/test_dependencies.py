@@ -19,7 +19,8 @@ GROUPS = {"": PROJECT["dependencies"], **PROJECT["optional-dependencies"]}
 DEVELOPMENT = {"dev", "docs"}
 REQUIREMENT = re.compile(r"([\w.-]+)(\[[\w,-]+\])?(>=[\d.]+)?(;.*)?$")
 
-verdict = runpy.run_path(str(ROOT / "scripts" / "audit.py"))["verdict"]
+SCRIPT = runpy.run_path(str(ROOT / "scripts" / "audit.py"))
+verdict, learnt = SCRIPT["verdict"], SCRIPT["learnt"]
 
 
 def plain(name: str) -> str:
@@ -94,3 +95,28 @@ def test_an_audit_that_could_not_ask_does_not_pass(
 ) -> None:
     found, lines = verdict(packages)
     assert found == status and said in lines
+
+
+FLAW = {"id": "X-1", "fixed_in": ["3"], "withdrawn": None}
+WITHDRAWN = {"id": "X-2", "fixed_in": [], "withdrawn": "2026-01-01T00:00:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("project", "status", "said"),
+    [
+        ({"info": {"version": "2"}, "vulnerabilities": [FLAW, WITHDRAWN]}, 1, "b 2: X-1, mended in 3"),
+        ({"info": {"version": "2"}, "vulnerabilities": [WITHDRAWN]}, 0, "2 packages looked up: nothing"),
+        (
+            {"info": {"version": "3"}, "vulnerabilities": []},
+            2,
+            "1 packages looked up, 1 not: b 2 (newest: 3)",
+        ),
+        ({"info": {"version": "2"}}, 2, "1 packages looked up, 1 not: b"),
+        ({}, 2, "1 packages looked up, 1 not: b"),
+    ],
+)
+def test_what_is_said_of_the_newest_release_counts_for_that_one_only(
+    project: dict[str, Any], status: int, said: str
+) -> None:
+    found, lines = verdict([FINE, learnt("b", "2", project)])
+    assert found == status and lines[0].startswith(said)
