@@ -6,6 +6,7 @@ import asyncio
 import os
 import sqlite3
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from pathlib import Path
 from threading import Event
 
@@ -216,7 +217,7 @@ def test_one_process_holds_the_file(tmp_path: Path, campaign: Campaign) -> None:
 
 
 def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
-    with sqlite3.connect(tmp_path / "a.db") as db:
+    with closing(sqlite3.connect(tmp_path / "a.db")) as db, db:
         db.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
     with pytest.raises(SchemaTooNew):
         asyncio.run(open_store(str(tmp_path / "a.db")).open())
