@@ -247,7 +247,7 @@ def assert_understood(command: list[str]) -> None:
 
 
 def test_the_container_file_copies_and_installs_what_there_is() -> None:
-    """It cannot be built without a registry; what it names is here."""
+    """Where it cannot be built (`test_container` does that): what it names is here."""
     lines = [
         line for line in (DEPLOY / "Containerfile").read_text().splitlines() if line[:1] not in ("", "#")
     ]
