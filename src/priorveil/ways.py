@@ -68,10 +68,8 @@ class Way:
 def from_plan(name: str, kind: Kind, plan: Plan, question: Question) -> Way:
     """A plan: its own sampler, its own estimator."""
     proof, guess = plan.certificate, isinstance(question.query, Guess)
-    if (
-        guess and plan.mechanism.kind == "arc"
-    ):  # its tally forgets where in a cell a report was: a guess may not
-        trial: Trial = _untried
+    if guess and plan.mechanism.kind == "arc":
+        trial: Trial = _untried  # its tally forgets where in a cell a report was: a guess may not
     else:
         trial = _guessing(plan.channel, question) if guess else _survey(plan, question.query)
     return Way(name, kind, plan.expected_mse, proof.lip, proof.ldp, trial, plan.lower_bound)

@@ -69,9 +69,7 @@ class Run:
         near = np.minimum(at, high.size - 1)
         same = high[near] == keys[:, 0]
         found = same & (low[near] == keys[:, 1])
-        for i in np.flatnonzero(
-            same & ~found
-        ):  # ids that agree in their first half: chance, or somebody's game
+        for i in np.flatnonzero(same & ~found):  # ids that agree in their first half: chance, or a game
             end = int(np.searchsorted(high, keys[i, 0], side="right"))
             place = at[i] + int(np.searchsorted(low[at[i] : end], keys[i, 1]))
             found[i] = place < end and low[place] == keys[i, 1]
