@@ -7,7 +7,6 @@ Reports are kept in a packed log, one entry for each plan in each commit; which 
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -40,6 +39,11 @@ from priorveil.curator.store import (
 )
 from priorveil.errors import InvalidInput
 from priorveil.tallies import Tally
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover: Windows
+    fcntl = None  # type: ignore[assignment]
 
 T = TypeVar("T")
 
@@ -342,6 +346,10 @@ class SqliteStore:
 
 def _locked(path: Path) -> IO[str]:
     """The lock file, held by this process until it ends."""
+    if fcntl is None:
+        raise Unavailable(
+            "this system cannot lock a file so that two curators never share it: give --store a PostgreSQL URL"
+        )
     file = path.open("w")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
