@@ -147,3 +147,18 @@ def test_channels_compare_by_value_and_cannot_be_changed():
     assert json.loads(one.to_json())["matrix"] == [[0.5, 0.5]]
     with pytest.raises(ValueError, match="read-only"):
         one.matrix[0, 0] = 1
+
+
+def test_channels_are_joined_by_the_names_of_their_values() -> None:
+    rows = np.array([[0.8, 0.2], [0.5, 0.5], [0.4, 0.6]])
+    one, turned = Channel(rows, ["a", "b", "c"]), Channel(rows[::-1], ["c", "b", "a"])
+    assert one.beside(turned) == one.beside(one)
+    assert one.beside(rows) == one.beside(one)
+    named = Channel(np.eye(2), ["a", "b"], ["yes", "no"])
+    mixed = Channel([[0.3, 0.7], [1.0, 0.0]], ["no", "yes"])
+    assert (named @ mixed).matrix.tolist() == [[1.0, 0.0], [0.3, 0.7]]
+    assert (named @ mixed.matrix).matrix.tolist() == mixed.matrix.tolist()
+    with pytest.raises(InvalidChannel, match="says nothing about 'a'"):
+        one.beside(Channel(rows, ["x", "y", "z"]))
+    with pytest.raises(InvalidChannel, match="says nothing about 'yes'"):
+        named @ Channel(np.eye(2), ["x", "y"])

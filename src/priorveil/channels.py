@@ -137,7 +137,7 @@ class Channel:
         return Channel(self._matrix[:, used], self._inputs, outputs)
 
     def __matmul__(self, after: Channel | npt.ArrayLike) -> Channel:
-        """Post-processing: the report of this channel goes through another one.
+        """Post-processing: the report of this channel goes through another one, whose values are its reports.
 
         >>> (Channel.identity(2) @ [[0.5, 0.5], [0.0, 1.0]]).matrix.tolist()
         [[0.5, 0.5], [0.0, 1.0]]
@@ -147,10 +147,13 @@ class Channel:
             raise InvalidChannel(
                 "after", second.shape, f"it needs {counted(self.shape[1], 'row')}, one for each report"
             )
-        return Channel(_rows_to_one(self._matrix @ second.matrix), self._inputs, second.outputs)
+        rows = second._rows_about(self._outputs, "after")
+        return Channel(_rows_to_one(self._matrix @ rows), self._inputs, second.outputs)
 
     def beside(self, other: Channel | npt.ArrayLike) -> Channel:
         """Side by side: both reports of the same value, their noise independent; the joint channel.
+
+        Where both channels name their values, it is names that say which rows belong together.
 
         >>> Channel.identity(2).beside(Channel.identity(2)).shape
         (2, 4)
@@ -163,8 +166,20 @@ class Channel:
         d, cells = self.shape[0], self.shape[1] * second.shape[1]
         if d * cells > _JOINT_CELLS:
             raise TooLarge(f"the joint channel would have {d} x {cells} entries; the limit is {_JOINT_CELLS}")
-        joint = (self._matrix[:, :, None] * second.matrix[:, None, :]).reshape(d, cells)
+        rows = second._rows_about(self._inputs, "other")
+        joint = (self._matrix[:, :, None] * rows[:, None, :]).reshape(d, cells)
         return Channel(_rows_to_one(joint), self._inputs)
+
+    def _rows_about(self, labels: tuple[Label, ...], argument: str) -> Array:
+        """The rows in the order of `labels`; as they are where one side has no names but positions."""
+        positions = tuple(range(len(labels)))
+        if self._inputs in (labels, positions) or labels == positions:
+            return self._matrix
+        places = {label: row for row, label in enumerate(self._inputs)}
+        missing = [label for label in labels if label not in places]
+        if missing:
+            raise InvalidChannel(argument, list(self._inputs)[:5], f"it says nothing about {missing[0]!r}")
+        return self._matrix[[places[label] for label in labels]]
 
     def to_json(self) -> str:
         """As a JSON text: `{"inputs": [...], "outputs": [...], "matrix": [[...], ...]}`."""
