@@ -1,31 +1,17 @@
-"""Tables out: Parquet, CSV or Arrow, whole or not at all.
-
-A file is written under another name, flushed to the disk and then renamed. Whatever happens before (an error,
-ctrl-C, a full disk, a kill), no file has the final name; after all but a kill the draft is removed too. What a
-kill left is removed by the next run that writes the same file: a draft is locked while it is written, and the
-system takes the lock from a process that ends, however it ends.
-"""
+"""Tables out: Parquet, CSV or Arrow, whole or not at all."""
 
 from __future__ import annotations
 
-import glob
 import gzip
-import os
-import secrets
-import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from priorveil.errors import InvalidInput
 from priorveil.frames.arrow import csv, pa, parquet
 from priorveil.frames.wire import hex_column
-
-if sys.platform != "win32":
-    import fcntl
-
-_LOCKS = sys.platform != "win32"
+from priorveil.whole_files import whole_file
 
 Format = Literal["parquet", "csv", "arrow"]
 
@@ -63,83 +49,6 @@ def format_of(path: Path) -> Format:
     if suffix not in _SUFFIXES:
         raise InvalidInput("out", str(path), f"give a name that ends in {', '.join(_SUFFIXES)}")
     return _SUFFIXES[suffix]
-
-
-@contextmanager
-def whole_file(path: Path, replace: bool = False) -> Iterator[Any]:
-    """A binary file that gets its name when all of it is written and on the disk."""
-    if path.exists() and not replace:
-        raise _taken(path)
-    if not path.parent.is_dir():
-        raise InvalidInput("out", str(path), f"there is no folder {str(path.parent)!r}: make it first")
-    remove_stale(path)
-    file, draft = _new_draft(path)
-    try:
-        with file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-            if _LOCKS:  # while it is locked, nobody takes it for stale
-                _named(draft, path, replace)
-        if not _LOCKS:
-            _named(draft, path, replace)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            draft.unlink()
-        raise
-
-
-def remove_stale(path: Path) -> None:
-    """Remove the drafts of a file that nobody is writing any more; where that cannot be told, leave them."""
-    for draft in path.parent.glob(f".{glob.escape(path.name)}.{'[0-9a-f]' * 8}.part"):
-        with suppress(OSError), open(draft, "rb") as file:
-            _lock(file)
-            draft.unlink()
-
-
-def _new_draft(path: Path) -> tuple[BinaryIO, Path]:
-    """A draft with a name of its own, locked where the system has locks."""
-    while True:
-        draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-        file = open(draft, "xb")  # noqa: SIM115  it is handed on
-        # Between its making and its locking another run may have taken it for stale: then there is a next one.
-        taken = False
-        try:
-            _lock(file)
-        except BlockingIOError:
-            taken = True
-        except OSError:  # no locks here: then nobody removes drafts either
-            pass
-        if not taken and draft.exists():
-            return file, draft
-        file.close()
-
-
-def _lock(file: BinaryIO) -> None:
-    """Lock a file; an `OSError` if somebody else has, or if there are no locks here."""
-    if sys.platform == "win32":
-        raise OSError("there are no such locks")
-    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-def _named(draft: Path, path: Path, replace: bool) -> None:
-    """Give a draft its name; a file that came in the meantime is not replaced unasked."""
-    if not replace:
-        try:
-            os.link(draft, path)
-        except FileExistsError:
-            raise _taken(path) from None
-        except OSError:  # a file system without links
-            if path.exists():
-                raise _taken(path) from None
-        else:
-            draft.unlink()
-            return
-    os.replace(draft, path)
-
-
-def _taken(path: Path) -> InvalidInput:
-    return InvalidInput("out", str(path), "it exists: choose another name, or ask to replace it")
 
 
 def write_table(
