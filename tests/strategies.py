@@ -14,7 +14,8 @@ from priorveil.priors import Budget, Prior, PriorSet, Secret
 
 sizes = st.integers(2, 6)
 levels = st.floats(0.05, 5.0)
-generators = st.integers(0, 2**32 - 1).map(np.random.default_rng)
+seeds = st.integers(0, 2**32 - 1)
+generators = seeds.map(np.random.default_rng)
 
 
 @st.composite

@@ -17,8 +17,6 @@ from priorveil.designs.arc import (
     arc_layout,
     guess_error,
     histogram_error,
-    lifts,
-    own_lifts,
     sum_error,
 )
 from priorveil.errors import ForeignReport, Infeasible, InvalidInput, OutsideDomain, TooLarge
@@ -33,9 +31,9 @@ from priorveil.mechanisms.arc_pool import ArcPool
 from priorveil.mechanisms.arc_reading import (
     column_law,
     column_matrix,
+    lift_moments,
     likelihood_sums,
     posterior_sums,
-    posterior_sums_under,
     posterior_variances,
     report_likelihood,
     sum_variance,
@@ -43,6 +41,7 @@ from priorveil.mechanisms.arc_reading import (
 from priorveil.mechanisms.randomness import BytesSource, GeneratorSource
 from priorveil.notions import leakage
 from priorveil.priors import Prior, Secret
+from references import circle_lifts, own_lifts, posterior_sums_under
 
 WEIGHTS = st.lists(st.integers(1, 40), min_size=2, max_size=8)
 TENTHS = st.tuples(st.integers(1, 9), st.integers(11, 60))
@@ -76,7 +75,7 @@ def on_a_grid(layout: ArcLayout, points: int) -> tuple[np.ndarray, np.ndarray]:
         return own, weight
     u = (np.arange(points) + 0.5) / points * layout.circumference
     each = np.full(points, layout.circumference / points)
-    return np.hstack([own, lifts(layout, u)]), np.append(weight, each)
+    return np.hstack([own, circle_lifts(layout, u)]), np.append(weight, each)
 
 
 # The design ------------------------------------------------------------------------------------------------
@@ -409,6 +408,10 @@ def test_the_tally_gives_exactly_what_the_reports_give(weights, tenths, bits, ra
     once = tally_arc(cells, np.arange(m.outputs))
     a = np.sin(np.arange(len(P)))
     assert posterior_variances(cells, once, P) == pytest.approx((posterior * (1 - posterior)).sum(axis=1))
+    lifts = posterior / P[:, None]
+    first, second = lift_moments(cells, once)
+    assert first == pytest.approx(lifts.sum(axis=1))
+    assert second == pytest.approx((lifts**2).sum(axis=1))
     spread = a**2 @ posterior - (a @ posterior) ** 2
     assert sum_variance(cells, once, P, a) == pytest.approx(float(spread.sum()))
 

@@ -11,25 +11,19 @@ from hypothesis import strategies as st
 from priorveil.designs.closed import (
     best_subset_size,
     binary,
-    binary_lip_many,
-    binary_prior_set,
     heavy,
     interval,
     k_rr,
     rr_lip,
-    rr_lip_many,
     subset_gains,
     subset_selection,
 )
 from priorveil.designs.cones import best_mixture, box_rays, extreme_rays
 from priorveil.errors import Infeasible, InvalidInput, TooLarge
+from references import binary_lip, binary_prior_set, lip_rows
+from strategies import seeds
 
 Array = npt.NDArray[np.float64]
-seeds = st.integers(0, 2**32 - 1)
-
-
-def lip(T: Array, P: Array, lo: float, hi: float) -> Array:
-    return np.vstack([T - lo * P, hi * P - T])
 
 
 def gain(Q: Array, P: Array, a: Array) -> float:
@@ -72,7 +66,6 @@ def test_theorem_3_ends_exactly_at_tau() -> None:
         assert heavy(P, lo, hi).all() == allowed
         Q = rr_lip(P, lo)
         assert ((Q / (P @ Q)).max() <= hi) == allowed  # what it leaks decides, not the formula
-        assert rr_lip_many(P[None], lo, hi)[1][0] == allowed
 
 
 @pytest.mark.parametrize(
@@ -95,7 +88,7 @@ def test_binary_is_optimal_for_any_cone(seed: int) -> None:
     P = np.array([1 - p, p])
     joint = rng.dirichlet(np.ones(3), size=2).T * P
     T = joint / joint.sum(axis=1, keepdims=True)
-    A = lip(T, P, np.exp(-rng.uniform(0.05, 2)), np.exp(rng.uniform(0.05, 2)))
+    A = lip_rows(P, np.exp(-rng.uniform(0.05, 2)), np.exp(rng.uniform(0.05, 2)), T)
     Q = binary(A)
     np.testing.assert_allclose(Q.sum(axis=1), 1.0, atol=1e-14)
     assert (A @ Q).min() >= -1e-12
@@ -125,7 +118,7 @@ def test_theorem_2_is_private_but_often_not_the_best() -> None:
         joint = rng.uniform(size=(2, 2)) * P
         joint[1] = P - joint[0]
         T = joint / joint.sum(axis=1, keepdims=True)
-        A = lip(T, P, np.exp(-eps), np.exp(eps))
+        A = lip_rows(P, np.exp(-eps), np.exp(eps), T)
         printed, best = theorem_2(P, T, eps), binary(A)
         assert (A @ printed).min() > -1e-9
         left = [p * (1 - p) + p**2 - gain(Q, P, np.array([0.0, 1.0])) for Q in (printed, best)]
@@ -138,7 +131,7 @@ def test_theorem_2_is_private_but_often_not_the_best() -> None:
 
 def test_proposition_1_breaks_the_budget() -> None:
     P, T = np.array([0.6, 0.4]), np.array([[0.95, 0.05], [0.25, 0.75]])
-    A = lip(T, P, np.exp(-1), np.exp(1))
+    A = lip_rows(P, np.exp(-1), np.exp(1), T)
     assert (A @ [1.0, 0.0]).min() >= 0  # symbol a meets the paper's condition
     assert (A @ [0.0, 1.0]).min() < 0  # but sending it as it is leaves "not a" alone
     assert (T @ [0.0, 1 / 0.4])[0] == pytest.approx(0.125)
@@ -158,7 +151,7 @@ def test_binary_prior_set_holds_for_all_and_is_best(x: float, y: float, eps: flo
         assert (Q / lam).min() >= lo - 1e-9
         assert (Q / lam).max() <= hi + 1e-9
     ends = np.array([[1 - a, a], [1 - b, b]])
-    A = np.vstack([lip(np.eye(2), P, lo, hi) for P in ends])
+    A = np.vstack([lip_rows(P, lo, hi) for P in ends])
     P = 0.9 * ends.mean(axis=0) + 0.05
     best = best_mixture(extreme_rays(A, P), lambda r: (P[1] * r[:, 1]) ** 2)
     assert gain(Q, P, np.array([0.0, 1.0])) == pytest.approx(best.bound, abs=1e-9)
@@ -180,28 +173,11 @@ def test_a_cone_of_constants_gives_one_output() -> None:
         binary(np.ones((1, 3)))
 
 
-@given(seeds)
-@settings(max_examples=30, deadline=None)
-def test_many_priors_at_once_are_each_as_alone(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    priors = rng.dirichlet(6 * np.ones(3), size=20)
-    lo, hi = np.exp(-rng.uniform(0.2, 2, size=20)), np.exp(rng.uniform(0.2, 3, size=20))
-    Q, valid = rr_lip_many(priors, lo, hi)
-    for n in range(20):
-        assert valid[n] == heavy(priors[n], lo[n], hi[n]).all()
-        if valid[n]:
-            np.testing.assert_allclose(Q[n], rr_lip(priors[n], lo[n], hi[n]), atol=1e-15)
-    p = rng.uniform(0.01, 0.99, size=20)
-    many = binary_lip_many(p, lo, hi)
-    for n in range(20):
-        P = np.array([1 - p[n], p[n]])
-        np.testing.assert_allclose(many[n], binary(lip(np.eye(2), P, lo[n], hi[n])), atol=1e-10)
-    assert rr_lip_many(priors, 0.5)[1].all()
-
-
-def test_a_budget_of_zero_allows_no_report() -> None:
-    with pytest.raises(Infeasible):
-        binary_lip_many(np.array([0.5]), 1.0, 1.0)
+@given(st.floats(0.01, 0.99), st.floats(0.2, 2.0), st.floats(0.2, 3.0))
+def test_two_inputs_have_the_printed_ends(p: float, lower: float, upper: float) -> None:
+    lo, hi = np.exp(-lower), np.exp(upper)
+    found = binary(lip_rows(np.array([1 - p, p]), lo, hi))
+    np.testing.assert_allclose(found, binary_lip(p, lo, hi), atol=1e-10)
 
 
 @pytest.mark.parametrize("eps", [0.1, 1.0, 4.0])

@@ -574,3 +574,112 @@ def test_a_robust_design_tells_and_survives_an_interrupt() -> None:
     assert len(seen) == 1
     assert plan.certificate.lip <= 1.0
     assert plan.lower_bound <= plan.expected_mse <= seen[0][0] * (1 + 1e-6)
+
+
+class TestLimitsBeyondTheBox:
+    """Sets of priors and secrets: they stop when told to, and what they return is certified and proven."""
+
+    QUERIES = (pv.Histogram(), pv.Sum(list(range(40))), pv.Guess())
+
+    @staticmethod
+    def several(size: int) -> pv.PriorSet:
+        return pv.PriorSet([pv.Prior.zipf(size), pv.Prior.uniform(size), pv.Prior.zipf(size, 0.5)])
+
+    @staticmethod
+    def learner(size: int) -> dict[str, object]:
+        """A secret that changes what may be said, and so the cone."""
+        rows = np.random.default_rng(5).dirichlet(np.ones(size), size=size)
+        return {"prior": pv.Prior(rows.mean(axis=0)), "secret": pv.Secret(rows)}
+
+    @pytest.mark.parametrize("query", QUERIES)
+    def test_a_set_asks_tells_and_stops_at_once(self, query: pv.Histogram) -> None:
+        asked, told = [], []
+
+        def stop() -> bool:
+            asked.append(1)
+            return True
+
+        plan = pv.design(
+            self.several(40), 1.0, query, should_stop=stop, progress=lambda *step: told.append(step)
+        )
+        assert asked and len(told) == 1
+        assert told[0][2] <= told[0][1]
+        assert plan.certificate.lip <= 1.0
+        assert 0 <= plan.lower_bound <= plan.expected_mse < plan.no_report
+        assert "stopped early" in plan.why
+
+    def test_a_set_goes_no_further_than_the_gap(self) -> None:
+        told: list[tuple[int, float, float]] = []
+        plan = pv.design(self.several(16), 1.0, pv.Guess(), gap=0.3, progress=lambda *step: told.append(step))
+        assert plan.efficiency >= 0.7 - 1e-9
+        left = [(error - bound) / (plan.no_report - bound) for _, error, bound in told]
+        assert all(share > 0.3 for share in left[:-1])
+        assert "proven" in plan.why
+
+    def test_a_polytope_goes_no_further_than_the_gap(self) -> None:
+        ball, told = pv.PriorSet.ball(pv.Prior.zipf(5), 0.05), []
+        fine = pv.design(ball, 1.0, pv.Histogram())
+        plan = pv.design(ball, 1.0, pv.Histogram(), gap=0.5, progress=lambda *step: told.append(step))
+        left = [(error - bound) / (plan.no_report - bound) for _, error, bound in told]
+        assert all(share > 0.5 for share in left[:-1])
+        assert plan.lower_bound <= fine.expected_mse <= plan.expected_mse * (1 + 1e-9)
+
+    @pytest.mark.parametrize("listed", [4, 40])
+    def test_ctrl_c_over_a_set_returns_a_certified_plan(self, listed: int) -> None:
+        def interrupt(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        plan = pv.design(self.several(listed), 1.0, pv.Guess(), progress=interrupt)
+        assert plan.certificate.lip <= 1.0
+        assert plan.lower_bound <= plan.expected_mse < plan.no_report
+
+    def test_the_lower_bound_of_a_stopped_design_is_proven(self) -> None:
+        best = pv.design(self.several(6), 1.0, pv.Histogram())
+        for patience in (0, 3, 10):
+            stop = iter([False] * patience + [True] * 10**4).__next__
+            stopped = pv.design(self.several(6), 1.0, pv.Histogram(), should_stop=stop)
+            assert stopped.lower_bound <= best.expected_mse * (1 + 1e-9)
+            assert stopped.expected_mse >= best.lower_bound * (1 - 1e-9)
+            assert stopped.certificate.lip <= 1.0
+
+    @pytest.mark.parametrize("size", [6, 11])
+    def test_learning_behind_a_secret_stops_at_once(self, size: int) -> None:
+        asked = []
+
+        def stop() -> bool:
+            asked.append(1)
+            return True
+
+        plan = pv.design(epsilon=1.0, query=pv.Distribution(), should_stop=stop, **self.learner(size))
+        assert asked
+        assert plan.certificate.lip <= 1.0
+        assert plan.identifiable
+        assert 0 <= plan.lower_bound <= plan.expected_mse < math.inf
+        if size == 6:
+            best = pv.design(epsilon=1.0, query=pv.Distribution(), **self.learner(size))
+            assert best.expected_mse <= plan.expected_mse
+            assert plan.lower_bound <= best.expected_mse
+
+    def test_learning_behind_a_secret_keeps_gap_and_tells(self) -> None:
+        told: list[tuple[int, float, float]] = []
+        loose = pv.design(
+            epsilon=1.0,
+            query=pv.Distribution(),
+            gap=0.5,
+            progress=lambda *step: told.append(step),
+            **self.learner(6),
+        )
+        fine = pv.design(epsilon=1.0, query=pv.Distribution(), **self.learner(6))
+        assert told[-1][2] <= told[-1][1]
+        assert loose.lower_bound <= fine.expected_mse <= loose.expected_mse
+        assert loose.lower_bound >= 0.5 * loose.expected_mse * (1 - 1e-6)
+
+    @pytest.mark.parametrize("query", [pv.Histogram(), pv.Guess(), pv.Sum(list(range(30)))])
+    def test_a_secret_with_too_many_columns_stops_at_once(self, query: pv.Histogram) -> None:
+        plan = pv.design(epsilon=1.0, query=query, should_stop=lambda: True, **self.learner(30))
+        assert plan.certificate.lip <= 1.0
+        assert plan.lower_bound <= plan.expected_mse < plan.no_report
+
+    def test_what_is_too_large_stays_too_large(self) -> None:
+        with pytest.raises(TooLarge):
+            pv.design(epsilon=1.0, query=pv.Distribution(), method="columns", **self.learner(30))

@@ -15,9 +15,9 @@ from priorveil.designs.distribution import box_vertices, distribution, solve
 from priorveil.designs.information import (
     free_bound,
     information_bound,
-    random_order_variance,
     uniform_variance,
 )
+from priorveil.designs.limits import Limits
 from priorveil.designs.pricing import Box
 from priorveil.errors import Infeasible, NotIdentifiable
 from priorveil.queries import variance
@@ -225,7 +225,7 @@ class TestGeneration:
         P = P / P.sum()
         lo, hi = box(1.0)
         seen: list[tuple[int, float, float]] = []
-        found = distribution(P, lo, hi, target=0.01, time_limit=600, progress=lambda *step: seen.append(step))
+        found = distribution(P, lo, hi, Limits(0.01, progress=lambda *step: seen.append(step)))
         assert found.efficiency > 0.98
         assert np.allclose(found.weights @ found.columns, 1, atol=1e-11)
         assert found.columns.min() >= lo * (1 - 1e-12)
@@ -235,7 +235,7 @@ class TestGeneration:
         assert shape == "uniform" or seen[-1][1] == found.variance
 
     def test_stops_when_told(self) -> None:
-        found = distribution(np.arange(1, 31) / 465, *box(1.0), should_stop=lambda: True)
+        found = distribution(np.arange(1, 31) / 465, *box(1.0), Limits(1e-5, should_stop=lambda: True))
         assert found.iterations == 0
         assert math.isfinite(found.variance)
 
@@ -244,24 +244,8 @@ class TestGeneration:
             if rounds == 1:
                 raise KeyboardInterrupt
 
-        found = distribution(np.arange(1, 31) / 465, *box(1.0), progress=interrupt)
+        found = distribution(np.arange(1, 31) / 465, *box(1.0), Limits(1e-5, progress=interrupt))
         assert np.allclose(found.weights @ found.columns, 1, atol=1e-11)
-
-
-def random_order_moments(P: np.ndarray, tau: float, waves: int = 400) -> np.ndarray:
-    """``E[b_x b_y]`` of arcs on a circle in random order, exactly: a Fourier series, and for each wave the
-    law of the mass between two inputs, ``integral over t of prod_z (1 - t + t e^(i w P_z))``."""
-    nodes, weights = np.polynomial.legendre.leggauss(120)
-    t, length = (nodes + 1) / 2, P.sum()
-    B = np.full((len(P), len(P)), tau**2 / length)
-    for n in range(1, waves):
-        turn = 2j * np.pi * n / length
-        factors = 1 - t[:, None] + t[:, None] * np.exp(turn * P)
-        A = np.sinc(n * P / length) * np.exp(turn * P / 2) / factors
-        between = (A.T * (weights / 2 * factors.prod(1))) @ A
-        B += 2 * tau**2 / length * np.sinc(n * tau / length) ** 2 * between.real
-    np.fill_diagonal(B, tau - P / 3)
-    return B
 
 
 class TestCyclic:
@@ -272,31 +256,3 @@ class TestCyclic:
         assert found.efficiency > 0.99
         assert np.allclose(found.weights @ found.columns, 1, atol=1e-12)
         assert np.allclose(found.columns @ np.full(d, 1 / d), 1, atol=1e-12)
-
-
-class TestRandomOrder:
-    @pytest.mark.parametrize("shape", ["equal", "falling"])
-    @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
-    def test_close_to_the_exact_moments(self, shape: str, epsilon: float) -> None:
-        P = np.ones(30) if shape == "equal" else 1 / np.arange(5.0, 35.0)
-        P, (lo, hi) = P / P.sum(), box(epsilon)
-        tau = (1 - lo) / (hi - lo)
-        B = random_order_moments(P, tau)
-        assert np.allclose(B @ P, tau**2, rtol=1e-6)
-        exact = (np.trace(np.linalg.inv(B)) - P @ P / tau**2) / (hi - lo) ** 2
-        assert random_order_variance(P, lo, hi) == pytest.approx(
-            exact, rel=1e-6 if shape == "equal" else 2e-3
-        )
-
-    def test_heavy_inputs_keep_their_own_outputs(self) -> None:
-        P, (lo, hi) = np.array([0.5, 0.3, 0.2]), box(2.0)
-        assert random_order_variance(P, lo, hi) == pytest.approx((1 - P @ P) / (1 - lo) ** 2)
-
-    @given(seeds, budgets)
-    @settings(deadline=None)
-    def test_never_below_the_bound(self, seed: int, epsilon: float) -> None:
-        P = np.random.default_rng(seed).dirichlet(np.ones(300))
-        assert random_order_variance(P, *box(epsilon)) >= free_bound(P, *box(epsilon))
-
-    def test_says_when_it_cannot_tell(self) -> None:
-        assert random_order_variance(np.array([0.8, 0.1, 0.1]), *box(1.0)) == math.inf

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
+from kernels_here import needs_numba
 from priorveil import LIP
 from priorveil.certify import TOTAL, lifts, within
 from priorveil.channels import Channel
@@ -30,9 +31,6 @@ from priorveil.mechanisms.randomness import BytesSource, GeneratorSource, System
 from priorveil.priors import Budget, Prior, PriorSet
 from priorveil.queries import Histogram
 
-needs_numba = pytest.mark.skipif(
-    kernels.compiled(kernels.count_support) is None, reason="the compiled loops need numba"
-)
 POOL = best_pool(Prior.zipf(30), Budget(1.5), seeds=16).mechanism
 OLH = LocalHash.at_ratio(83, 5, Fraction(4))
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
+from kernels_here import needs_numba
 from priorveil.certify import TOTAL
 from priorveil.errors import ForeignReport, InvalidChannel, InvalidInput, OutsideDomain
 from priorveil.mechanisms import kernels
@@ -19,10 +20,6 @@ from priorveil.mechanisms.randomness import (
     blocks,
 )
 from priorveil.mechanisms.table import Table
-
-needs_numba = pytest.mark.skipif(
-    kernels.compiled(kernels.scan_table) is None, reason="the compiled loops need numba"
-)
 
 
 def random_table(rng: np.random.Generator, size: int, outputs: int) -> Table:

@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
+import time
 from itertools import product
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from priorveil.designs.closed import binary
 from priorveil.designs.cones import best_mixture, extreme_rays, mix
+from priorveil.designs.limits import Limits
 from priorveil.designs.robust import (
     Guessed,
     Oracle,
     Squared,
     Task,
-    ball_oracle,
-    interval_oracle,
     robust_design,
     robust_over,
 )
-from priorveil.errors import Infeasible
+from priorveil.priors import PriorSet
+from references import lip_rows
+from strategies import seeds
 
 Array = npt.NDArray[np.float64]
-seeds = st.integers(0, 2**32 - 1)
-
-
-def lip(P: Array, lo: float, hi: float) -> Array:
-    return np.vstack([np.eye(len(P)) - lo * P, hi * P - np.eye(len(P))])
 
 
 def mse(task: Task, p: Array, Q: Array) -> float:
@@ -59,7 +55,7 @@ def random_set(seed: int, most: int = 5) -> tuple[np.random.Generator, Array, Ar
     d, k = int(rng.integers(2, most)), int(rng.integers(1, 5))
     priors = rng.dirichlet(8 * np.ones(d), size=k) * 0.95 + 0.05 / d
     eps = rng.uniform(0.3, 2)
-    return rng, priors, np.vstack([lip(p, np.exp(-eps), np.exp(eps)) for p in priors])
+    return rng, priors, np.vstack([lip_rows(p, np.exp(-eps), np.exp(eps)) for p in priors])
 
 
 @given(seeds)
@@ -81,7 +77,7 @@ def test_column_generation_agrees_with_enumeration(seed: int) -> None:
     rng, priors, A = random_set(seed)
     for task in tasks(rng, priors.shape[1]):
         exact = robust_design(A, priors, task)
-        found = robust_design(A, priors, task, most=1, time_limit=1)
+        found = robust_design(A, priors, task, Limits(deadline=time.monotonic() + 1), most=1)
         assert found.worst_mse == pytest.approx(exact.worst_mse, abs=1e-7)
         assert found.lower_bound <= exact.worst_mse + 1e-9
         assert found.lower_bound > exact.worst_mse - 0.02
@@ -90,7 +86,7 @@ def test_column_generation_agrees_with_enumeration(seed: int) -> None:
 
 def test_one_prior_is_the_ordinary_design() -> None:
     P = np.array([0.1, 0.2, 0.3, 0.4])
-    A = lip(P, np.exp(-1.0), np.exp(1.0))
+    A = lip_rows(P, np.exp(-1.0), np.exp(1.0))
     best = robust_design(A, P[None], Squared(np.eye(len(P))))
     plain = best_mixture(extreme_rays(A, P), lambda r: ((P * r) ** 2).sum(axis=1))
     assert best.worst_mse == pytest.approx(1 - plain.value, abs=1e-9)
@@ -99,7 +95,7 @@ def test_one_prior_is_the_ordinary_design() -> None:
 def test_binary_sets_have_one_channel_for_every_task() -> None:
     lo, hi = np.exp(-1.0), np.exp(1.0)
     ends = np.array([[0.75, 0.25], [0.5, 0.5]])
-    A = np.vstack([lip(p, lo, hi) for p in ends])
+    A = np.vstack([lip_rows(p, lo, hi) for p in ends])
     Q = binary(A)
     for task in tasks(np.random.default_rng(0), 2):
         best = robust_design(A, ends, task)
@@ -121,7 +117,7 @@ def test_no_channel_of_the_cone_beats_the_lower_bound(seed: int) -> None:
 
 
 def check_over(A: Array, oracle: Oracle, start: Array, task: Task, inside: Array) -> None:
-    best = robust_over(A, oracle, start, task, target=1e-7, time_limit=10)
+    best = robust_over(A, oracle, start, task, Limits(deadline=time.monotonic() + 10), least=1e-7)
     assert best.converged
     assert best.lower_bound <= best.worst_mse <= best.lower_bound + 1e-7
     errors = [mse(task, p, best.channel) for p in inside]
@@ -138,51 +134,28 @@ def test_intervals_of_priors(seed: int) -> None:
     P = rng.dirichlet(10 * np.ones(d)) * 0.8 + 0.2 / d
     lower, upper = P - 0.04, P + 0.05
     vertices = box_vertices(lower, upper)
-    A = np.vstack([lip(p, np.exp(-1), np.exp(1)) for p in vertices])
+    A = np.vstack([lip_rows(p, np.exp(-1), np.exp(1)) for p in vertices])
     inside = rng.dirichlet(np.ones(len(vertices)), size=100) @ vertices
     for task in tasks(rng, d):
-        check_over(A, interval_oracle(lower, upper), P[None], task, np.vstack([inside, vertices]))
+        check_over(A, PriorSet.interval(lower, upper).best, P[None], task, np.vstack([inside, vertices]))
 
 
 def test_the_worst_prior_of_a_polytope_is_not_a_vertex() -> None:
     lower, upper = np.array([0.2, 0.2]), np.array([0.8, 0.8])
     vertices = box_vertices(lower, upper)
-    A = np.vstack([lip(p, np.exp(-1), np.exp(1)) for p in vertices])
+    A = np.vstack([lip_rows(p, np.exp(-1), np.exp(1)) for p in vertices])
     task = Squared(np.array([[0.0, 1.0]]))
-    best = robust_over(A, interval_oracle(lower, upper), vertices, task)
+    best = robust_over(A, PriorSet.interval(lower, upper).best, vertices, task)
     at_vertices = robust_design(A, vertices, task)
     assert best.worst_mse > at_vertices.worst_mse + 0.01
     np.testing.assert_allclose(best.worst_prior, [0.5, 0.5], atol=1e-3)
-
-
-@given(seeds)
-@settings(max_examples=30, deadline=None)
-def test_oracles_find_the_best_prior_of_their_set(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    d = int(rng.integers(2, 6))
-    P, g, radius = rng.dirichlet(np.ones(d)), rng.normal(size=d), rng.uniform(0, 0.6)
-    lower, upper = P * rng.uniform(0.5, 1, size=d), P + rng.uniform(0, 0.2, size=d)
-    vertices = box_vertices(lower, upper)
-    p = interval_oracle(lower, upper)(g)
-    assert g @ p == pytest.approx((vertices @ g).max(), abs=1e-9)
-    p = ball_oracle(P, radius)(g)
-    assert p.min() >= -1e-15 and p.sum() == pytest.approx(1)
-    assert np.abs(p - P).sum() / 2 <= radius + 1e-12
-    others = rng.dirichlet(np.ones(d), size=200)
-    share = np.minimum(1, radius / np.maximum(np.abs(others - P).sum(axis=1) / 2, 1e-300))[:, None]
-    assert ((P + share * (others - P)) @ g).max() <= g @ p + 1e-12
 
 
 def test_a_ball_of_priors() -> None:
     P, radius = np.array([0.3, 0.3, 0.4]), 0.05
     unit = np.eye(3)
     vertices = np.array([P + radius * (unit[i] - unit[j]) for i in range(3) for j in range(3) if i != j])
-    A = np.vstack([lip(p, np.exp(-1), np.exp(1)) for p in vertices])
+    A = np.vstack([lip_rows(p, np.exp(-1), np.exp(1)) for p in vertices])
     inside = np.random.default_rng(1).dirichlet(np.ones(6), size=100) @ vertices
     for task in tasks(np.random.default_rng(2), 3):
-        check_over(A, ball_oracle(P, radius), P[None], task, inside)
-
-
-def test_an_empty_interval_is_refused() -> None:
-    with pytest.raises(Infeasible):
-        interval_oracle(np.array([0.6, 0.6]), np.array([0.7, 0.7]))
+        check_over(A, PriorSet.ball(P, radius).best, P[None], task, inside)

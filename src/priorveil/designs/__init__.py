@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal
@@ -9,7 +10,8 @@ from typing import Literal
 from priorveil.certify import Certifiable
 from priorveil.designs import implicit, orders, tables
 from priorveil.designs.closed import heavy
-from priorveil.designs.problems import AnyQuery, Draft, Limits, Problem, Report, posed
+from priorveil.designs.limits import Limits, Progress, Stop, never
+from priorveil.designs.problems import AnyQuery, Draft, Problem, posed
 from priorveil.errors import Infeasible, InvalidInput, TooLarge
 from priorveil.notions import LDP, Known, Secrets
 from priorveil.plans import Plan
@@ -47,8 +49,8 @@ def design(
     *,
     gap: float | None = None,
     time_limit: float = 45.0,
-    progress: Report | None = None,
-    should_stop: Callable[[], bool] | None = None,
+    progress: Progress | None = None,
+    should_stop: Stop | None = None,
 ) -> Plan:
     """The plan with the least error that privacy allows, certified; an error rather than a broken budget.
 
@@ -63,9 +65,14 @@ def design(
     >>> plan.certificate.lip <= 1.0, plan.lower_bound <= plan.expected_mse < plan.no_report
     (True, True)
     """
+    if gap is not None and not 0 <= gap < 1:
+        raise InvalidInput("gap", gap, "give a share of the gain, from 0 to less than 1")
+    if not time_limit >= 0:
+        raise InvalidInput("time_limit", time_limit, "give seconds, 0 or more")
+    deadline = time.monotonic() + time_limit
     problem = posed(prior, epsilon, query, secret, notion)
     target = gap if gap is not None else _SMALL_GAP if len(problem.prior) <= _SMALL else _GAP
-    limits = Limits(target, time_limit, progress, should_stop)
+    limits = Limits(target, deadline, progress, should_stop or never)
     if method != "auto" and method not in METHODS:
         raise InvalidInput("method", method, f"choose auto, {', '.join(METHODS)}")
     draft = _chosen(problem, limits) if method == "auto" else METHODS[method](problem, limits)

@@ -1,23 +1,23 @@
 """The arc mechanism: a good channel for any prior and any number of inputs, in closed form.
 
 Lay the inputs on a line of length one, each as a segment as long as its prior mass. Inputs of mass at
-least ``tau = (1 - lo) / (hi - lo)`` (the *heavy* ones) come first and own an output each. The rest of
-the line is bent into a circle: an output is a point ``u`` of it, standing for the arc ``[u, u + tau)``.
+least `tau = (1 - lo) / (hi - lo)` (the *heavy* ones) come first and own an output each. The rest of
+the line is bent into a circle: an output is a point `u` of it, standing for the arc `[u, u + tau)`.
 
-To report ``x``: with probability ``1 - lo`` take a uniform point of the segment of ``x``, otherwise a
+To report `x`: with probability `1 - lo` take a uniform point of the segment of `x`, otherwise a
 uniform point of the whole line. A point on a heavy segment sends that segment's output; a point on the
-circle is moved back by a uniform number in ``[0, tau)``, and sent. The lift of ``x`` is then
+circle is moved back by a uniform number in `[0, tau)`, and sent. The lift of `x` is then
 
-    ``r_x = lo + (hi - lo) b_x``,  ``b_x = tau / P_x`` on its own output,
-    ``b_x(u) = |segment of x within [u, u + tau)| / P_x`` on the circle,
+    `r_x = lo + (hi - lo) b_x`,  `b_x = tau / P_x` on its own output,
+    `b_x(u) = |segment of x within [u, u + tau)| / P_x` on the circle,
 
-which lies between ``lo`` and ``hi``. If the light inputs weigh less than ``tau`` together, the last heavy
+which lies between `lo` and `hi`. If the light inputs weigh less than `tau` together, the last heavy
 input lends the circle the end of its segment, so that the circle is exactly one window long: one output
 in all but name, holding every light input and a part of one heavy input. Any other way to fill that
 output is a mixture of these (the utilities are convex, the fills a simplex), so only the lender is chosen.
 
 Everything here is in floating point and says how good the channel is; what a device runs, and what is
-certified, is the integer mechanism of :mod:`priorveil.mechanisms.arc`.
+certified, is the integer mechanism of `priorveil.mechanisms.arc`.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ Ints = npt.NDArray[np.int64]
 class ArcLayout:
     """Where each input lies.
 
-    ``order`` runs along the line; the first ``heavy`` inputs own an output each; the circle begins at
-    ``start``. If ``lends``, that is within the segment of the last heavy input, which lends the rest of it.
+    `order` runs along the line; the first `heavy` inputs own an output each; the circle begins at
+    `start`. If `lends`, that is within the segment of the last heavy input, which lends the rest of it.
 
     >>> layout = arc_layout([0.5, 0.2, 0.2, 0.1], lo=np.exp(-1), hi=np.exp(1))
     >>> layout.heavy, round(layout.tau, 4), round(layout.circumference, 4)
@@ -65,7 +65,7 @@ class ArcLayout:
 
 
 def window_mass(lo: float, hi: float) -> float:
-    """``tau = (1 - lo) / (hi - lo)``; zero where there is no upper bound.
+    """`tau = (1 - lo) / (hi - lo)`; zero where there is no upper bound.
 
     >>> window_mass(0.5, 2.5), window_mass(0.5, np.inf)
     (0.25, 0.0)
@@ -84,11 +84,11 @@ def arc_layout(
     guess: bool = False,
     order: npt.ArrayLike | None = None,
 ) -> ArcLayout:
-    """Lay the inputs out for a histogram, for the sum of ``values``, or for a ``guess``.
+    """Lay the inputs out for a histogram, for the sum of `values`, or for a `guess`.
 
-    The error of the histogram does not depend on the order on the circle, so the given one (``order``, a
+    The error of the histogram does not depend on the order on the circle, so the given one (`order`, a
     public permutation; by default the order of the codes) stays. A sum wants neighbours of like value, a
-    guess wants the largest light inputs a window apart; there ``order`` is chosen here.
+    guess wants the largest light inputs a window apart; there `order` is chosen here.
 
     >>> arc_layout([0.3, 0.2, 0.3, 0.2], lo=0.5, hi=2.5).order.tolist()
     [0, 2, 1, 3]
@@ -144,7 +144,7 @@ def _lender_last(
 
 
 def _circle(layout: ArcLayout) -> tuple[Ints, Array]:
-    """The inputs on the circle, and the ``len + 1`` edges of their arcs, from 0 to the circumference."""
+    """The inputs on the circle, and the `len + 1` edges of their arcs, from 0 to the circumference."""
     members = layout.order[layout.heavy - layout.lends :]
     rim = np.concatenate([[0.0], np.cumsum(layout.prior[members])])
     if layout.lends:
@@ -161,13 +161,13 @@ def _own_mass(layout: ArcLayout) -> Array:
 
 
 def second_moment(layout: ArcLayout) -> Array:
-    """``E[(b_x / tau)^2]`` of every input, over the law of the outputs; its mean is one.
+    """`E[(b_x / tau)^2]` of every input, over the law of the outputs; its mean is one.
 
-    Heavy: ``1 / P_x``. Light, with ``L`` the circumference: ``b_x(u)`` rises over a length ``P_x``, stays at
-    one, and falls again, so ``E[b_x^2] = tau - P_x / 3`` while ``L >= tau + P_x``. On a tighter circle the
-    same is said of ``1 - b_x``, the share of ``x`` in the gap of length ``c = L - tau``:
-    ``E[b_x^2] = L - 2 c + (c / P_x)^2 (P_x - c / 3)``. A lender owns the mass ``P_x - s`` and lends ``s``:
-    ``(P_x - s) / P_x^2 + s^2 / (tau P_x^2)``.
+    Heavy: `1 / P_x`. Light, with `L` the circumference: `b_x(u)` rises over a length `P_x`, stays at
+    one, and falls again, so `E[b_x^2] = tau - P_x / 3` while `L >= tau + P_x`. On a tighter circle the
+    same is said of `1 - b_x`, the share of `x` in the gap of length `c = L - tau`:
+    `E[b_x^2] = L - 2 c + (c / P_x)^2 (P_x - c / 3)`. A lender owns the mass `P_x - s` and lends `s`:
+    `(P_x - s) / P_x^2 + s^2 / (tau P_x^2)`.
 
     >>> layout = arc_layout([0.1] * 10, lo=np.exp(-1), hi=np.exp(1))
     >>> bool(np.isclose(second_moment(layout)[0] * layout.tau**2, layout.tau - 0.1 / 3))
@@ -187,7 +187,7 @@ def second_moment(layout: ArcLayout) -> Array:
 
 
 def histogram_error(layout: ArcLayout) -> float:
-    """Expected squared error per user, ``1 - sum_x P_x^2 E[r_x^2]``, in closed form.
+    """Expected squared error per user, `1 - sum_x P_x^2 E[r_x^2]`, in closed form.
 
     With every input heavy this is the error of the paper's Theorem 3. It does not depend on the order.
 
@@ -200,7 +200,7 @@ def histogram_error(layout: ArcLayout) -> float:
 
 
 def _pieces(layout: ArcLayout) -> tuple[Ints, Array, Array]:
-    """Members, rim, and the sorted places where the window ``[u, u + tau)`` gains or loses an arc."""
+    """Members, rim, and the sorted places where the window `[u, u + tau)` gains or loses an arc."""
     members, rim = _circle(layout)
     L = float(rim[-1])
     ends = np.mod(rim[:-1] - layout.tau, L) if L else rim[:0]
@@ -208,9 +208,9 @@ def _pieces(layout: ArcLayout) -> tuple[Ints, Array, Array]:
 
 
 def sum_error(layout: ArcLayout, values: npt.ArrayLike | None) -> float:
-    """Expected squared error per user of the sum of ``values``: ``Var - E[(sum_x a_x P_x r_x)^2]``.
+    """Expected squared error per user of the sum of `values`: `Var - E[(sum_x a_x P_x r_x)^2]`.
 
-    With ``a`` centred, the posterior mean on the circle is ``(1 - lo) / tau`` times the integral of ``a``
+    With `a` centred, the posterior mean on the circle is `(1 - lo) / tau` times the integral of `a`
     over the window. That is linear between the places where the window gains or loses an arc, so its square
     is integrated exactly, in O(d log d).
 
@@ -234,7 +234,7 @@ def sum_error(layout: ArcLayout, values: npt.ArrayLike | None) -> float:
 
 
 def guess_error(layout: ArcLayout) -> float:
-    """Probability that the best guess after one report is wrong: ``1 - E[max_x P_x r_x]``, exactly.
+    """Probability that the best guess after one report is wrong: `1 - E[max_x P_x r_x]`, exactly.
 
     Between two cuts the window holds some arcs whole, loses one and gains one. The posterior there is the
     largest of a constant (the best input held whole, or none of them), a falling and a rising line; the
@@ -282,7 +282,7 @@ def _swept_maximum(layout: ArcLayout, members: Ints, rim: Array, cuts: Array, fl
 
 
 def _range_maximum(x: Array, begin: Ints, end: Ints) -> Array:
-    """``max(x[begin:end])`` for many ranges at once (``-inf`` if empty), one doubling level at a time."""
+    """`max(x[begin:end])` for many ranges at once (`-inf` if empty), one doubling level at a time."""
     best = np.full(len(begin), -np.inf)
     size = end - begin
     table, span = x, 1
@@ -291,36 +291,3 @@ def _range_maximum(x: Array, begin: Ints, end: Ints) -> Array:
         best[now] = np.maximum(table[begin[now]], table[end[now] - span])
         table, span = np.maximum(table[:-span], table[span:]) if len(table) > span else table, 2 * span
     return best
-
-
-def lifts(layout: ArcLayout, points: npt.ArrayLike) -> Array:
-    """The columns ``r`` of the outputs at these points of the circle, one column each (``d`` rows).
-
-    >>> lifts(arc_layout([0.125] * 8, lo=0.5, hi=2.5), [0.0, 0.875])[:, 1].tolist()
-    [2.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 2.5]
-    """
-    members, rim = _circle(layout)
-    u = np.asarray(points, dtype=np.float64)
-    if len(members) == 0:
-        raise InvalidInput("points", points, "every input owns an output, there is no circle: use own_lifts")
-    r = np.full((len(layout.prior), len(u)), layout.lo)
-    low, high = rim[:-1, None], rim[1:, None]
-    inside = np.zeros((len(members), len(u)))
-    for turn in (0.0, float(rim[-1])):
-        cover = np.minimum(high + turn, u + layout.tau) - np.maximum(low + turn, u)
-        inside += np.maximum(cover, 0.0)
-    r[members] += (1 - layout.lo) / layout.tau * inside / layout.prior[members][:, None]
-    return r
-
-
-def own_lifts(layout: ArcLayout) -> tuple[Array, Array]:
-    """The columns of the heavy outputs (``d`` by ``heavy``), and their weights in the law of the reports.
-
-    >>> r, weight = own_lifts(arc_layout([0.6, 0.4], lo=np.exp(-1), hi=np.exp(1)))
-    >>> bool(np.allclose(r @ weight, 1)), weight.tolist()
-    (True, [0.6, 0.4])
-    """
-    mine = layout.order[: layout.heavy]
-    r = np.full((len(layout.prior), layout.heavy), layout.lo)
-    r[mine, np.arange(layout.heavy)] += (1 - layout.lo) / layout.prior[mine]
-    return r, _own_mass(layout)

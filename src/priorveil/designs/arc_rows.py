@@ -115,7 +115,20 @@ def _owned(lines: ArcLines, P: Array) -> tuple[Array, Array, Mask]:
 
 
 def _histogram_errors(lines: ArcLines, P: Array) -> Array:
-    """`1 - sum_x P_x^2 E[r_x^2]`, with `P_x^2` times the second moments of `designs.arc.second_moment`."""
+    """`1 - sum_x P_x^2 E[r_x^2]`."""
+    known = P**2 + posterior_variances(lines, P)
+    return np.asarray(np.maximum(0.0, 1 - known.sum(axis=1)))
+
+
+def posterior_variances(lines: ArcLines, P: Array) -> Array:
+    """The variance of `Pr(x | report)` over the reports of each row: `P_x^2 (E[r_x^2] - 1)`.
+
+    `P_x^2` times the second moments of `designs.arc.second_moment`.
+
+    >>> lines = design_rows(np.array([[0.5, 0.5]]), np.ones(1), np.ones(1), None)
+    >>> posterior_variances(lines, np.array([[0.5, 0.5]])).round(6).tolist()  # (1 - 1 / e)^2 / 4
+    [[0.099894, 0.099894]]
+    """
     along, own, mine = _owned(lines, P)
     tau = np.maximum(lines.window, 1)[:, None] / PLACES
     L = lines.circumference[:, None] / PLACES
@@ -123,8 +136,32 @@ def _histogram_errors(lines: ArcLines, P: Array) -> Array:
     tight = L - 2 * gap + (np.minimum(gap, along) / along) ** 2 * (along - gap / 3)
     light = np.where(tau + along <= L, tau - along / 3, tight) * (along / tau) ** 2
     heavy = own + (along - own) ** 2 / tau
-    known = along**2 + lines.kept[:, None] ** 2 * (np.where(mine, heavy, light) - along**2)
-    return np.asarray(np.maximum(0.0, 1 - known.sum(axis=1)))
+    told = lines.kept[:, None] ** 2 * (np.where(mine, heavy, light) - along**2)
+    return _by_value(lines, told)
+
+
+def posterior_steps(lines: ArcLines, P: Array) -> tuple[Array, Array]:
+    """How far one report can move `Pr(x | report)` up and down from the prior, in each row.
+
+    A lift is `1 - k` where the window does not reach, and at most `1 - k + k M / max(length, W)` on the circle, `1 - k
+    + k M / length` at an output of its own.
+
+    >>> lines = design_rows(np.array([[0.5, 0.5]]), np.ones(1), np.ones(1), None)
+    >>> [step.round(6).tolist() for step in posterior_steps(lines, np.array([[0.5, 0.5]]))]
+    [[[0.31606, 0.31606]], [[0.31606, 0.31606]]]
+    """
+    _, _, mine = _owned(lines, P)
+    length = np.diff(lines.edges, axis=1)
+    told = PLACES / np.where(mine, length, np.maximum(length, lines.window[:, None]))
+    fall = lines.kept[:, None] * P
+    return fall * np.maximum(_by_value(lines, told) - 1, 0.0), fall
+
+
+def _by_value(lines: ArcLines, along: Array) -> Array:
+    """Numbers that go along the lines, put in the order of the values."""
+    found = np.empty_like(along)
+    np.put_along_axis(found, lines.order, along, axis=1)
+    return found
 
 
 def _sum_errors(lines: ArcLines, P: Array, values: Array) -> Array:

@@ -13,14 +13,12 @@ from __future__ import annotations
 
 import heapq
 import math
-import time
-from collections.abc import Callable
 from dataclasses import replace
-from typing import TypedDict, Unpack
 
 import numpy as np
 
-from priorveil.designs.columns import Array, Labels, Progress, Solution, relative_gap, solve
+from priorveil.designs.columns import Array, Labels, Solution, relative_gap, solve
+from priorveil.designs.limits import UNLIMITED, Limits
 from priorveil.designs.pricing import Box, Guess, Histogram, Mask, Sum, classes, free_guess
 
 _ROWS = 160  # rows the master is merged down to
@@ -29,23 +27,14 @@ _CELLS = 48  # sums over more values are first solved on this many cells, or a q
 _SHIFTS = 200  # seeds of one kind
 
 
-class Limits(TypedDict, total=False):
-    """When to stop, and whom to tell: the options of `columns.solve`."""
-
-    target: float
-    time_limit: float
-    progress: Progress | None
-    should_stop: Callable[[], bool] | None
-
-
 def best_histogram(
     prior: Array,
     lo: float,
     hi: float,
+    limits: Limits = UNLIMITED,
     *,
     weights: Array | None = None,
     rows: int = _ROWS,
-    **limits: Unpack[Limits],
 ) -> Solution:
     """The best channel for a histogram, `phi = sum_x w_x (P_x r_x)^2`.
 
@@ -73,11 +62,16 @@ def _histogram(
     box = Box(prior, lo, hi)
     pricing = Histogram(box, weights, loose if loose is not None and loose.any() else None)
     alike = classes(prior, weights) if loose is None else classes(prior, weights, loose.astype(float))
-    return solve(pricing, seeds(box), duals=pricing.free_duals(), floor=lo, classes=alike, **limits)
+    return solve(pricing, seeds(box), limits, duals=pricing.free_duals(), floor=lo, classes=alike)
 
 
 def best_guess(
-    prior: Array, lo: float, hi: float, *, rows: int = _ROWS, **limits: Unpack[Limits]
+    prior: Array,
+    lo: float,
+    hi: float,
+    limits: Limits = UNLIMITED,
+    *,
+    rows: int = _ROWS,
 ) -> Solution:
     """The best channel for guessing the input, `phi = max_x P_x r_x`.
 
@@ -99,7 +93,7 @@ def best_guess(
     bound, duals = free_guess(box, prior)
     bound = max(bound, small.value)
     gap = relative_gap(small.value, bound, float(prior.max()))
-    converged = gap <= limits.get("target", 1e-9) and not small.interrupted
+    converged = gap <= limits.target and not small.interrupted
     return replace(
         small, columns=small.columns[:, labels], bound=bound, duals=duals, gap=gap, converged=converged
     )
@@ -109,7 +103,7 @@ def _guess(box: Box, peaks: Array, limits: Limits) -> Solution:
     duals = free_guess(box, peaks)[1]
     alike = classes(box.prior, peaks)
     start = np.vstack([seeds(box), _guesses(box, peaks)])
-    return solve(Guess(box, peaks), start, duals=duals, floor=box.lo, classes=alike, **limits)
+    return solve(Guess(box, peaks), start, limits, duals=duals, floor=box.lo, classes=alike)
 
 
 def _guesses(box: Box, peaks: Array) -> Array:
@@ -135,7 +129,13 @@ def _guesses(box: Box, peaks: Array) -> Array:
     return box.columns(shares[fits])
 
 
-def best_sum(prior: Array, values: Array, lo: float, hi: float, **limits: Unpack[Limits]) -> Solution:
+def best_sum(
+    prior: Array,
+    values: Array,
+    lo: float,
+    hi: float,
+    limits: Limits = UNLIMITED,
+) -> Solution:
     """The best channel for the sum of `values`, `phi = (sum_x a_x P_x r_x)^2`.
 
     Works on values with mean zero and variance one: only the spread of the posterior means can be won.
@@ -160,25 +160,17 @@ def _unit_sum(prior: Array, values: Array, lo: float, hi: float, limits: Limits)
     pricing = Sum(box, values)
     if len(prior) <= _CELLS:
         start = np.vstack([_windows(box, values), seeds(box)])
-        return solve(pricing, start, duals=pricing.free_duals(), floor=lo, **limits)
+        return solve(pricing, start, limits, duals=pricing.free_duals(), floor=lo)
     labels = cells(prior, values, max(_CELLS, len(prior) // 4))
     mass = _gathered(labels, prior)
     centres = _gathered(labels, prior * values) / mass
-    begin, seconds = time.monotonic(), limits.get("time_limit", math.inf)
-    coarse = _unit_sum(mass, centres, lo, hi, _within(limits, seconds / 3))
+    coarse = _unit_sum(mass, centres, lo, hi, limits.within(1 / 3))
     order = np.argsort(centres)
     free = Sum(Box(mass, lo, hi), centres).free_duals()
     above = ((coarse.duals - free) / mass)[order]
     duals = pricing.free_duals() + prior * np.interp(values, centres[order], above)
-    left = 0.0 if coarse.interrupted else seconds - (time.monotonic() - begin)
-    return solve(pricing, coarse.columns[:, labels], duals=duals, floor=lo, **_within(limits, left))
-
-
-def _within(limits: Limits, seconds: float) -> Limits:
-    """The same limits with another time limit."""
-    shorter = limits.copy()
-    shorter["time_limit"] = seconds
-    return shorter
+    rest = limits.ended() if coarse.interrupted else limits
+    return solve(pricing, coarse.columns[:, labels], rest, duals=duals, floor=lo)
 
 
 def _gathered(labels: Labels, amounts: Array) -> Array:

@@ -1,8 +1,8 @@
 """Channels that need no solver: the closed forms that are safe, each with its range.
 
-A cone of allowed columns is a matrix ``A`` (m, d): ``q`` is allowed iff ``A @ q >= 0`` and ``q >= 0``.
-A budget is ``lo = exp(-lower)`` and ``hi = exp(upper)``; ``tau = (1 - lo) / (hi - lo)`` is the prior mass an
-output of a LIP channel can point at. Everything here is plain arrays; a channel is ``Q`` (d, K) with rows
+A cone of allowed columns is a matrix `A` (m, d): `q` is allowed iff `A @ q >= 0` and `q >= 0`.
+A budget is `lo = exp(-lower)` and `hi = exp(upper)`; `tau = (1 - lo) / (hi - lo)` is the prior mass an
+output of a LIP channel can point at. Everything here is plain arrays; a channel is `Q` (d, K) with rows
 that add up to one.
 """
 
@@ -24,7 +24,7 @@ _CLOSE = 1e-12
 
 
 def heavy(prior: Array, lo: float | Array, hi: float | Array = np.inf) -> Mask:
-    """Which inputs have mass at least ``tau = (1 - lo) / (hi - lo)``, for priors (..., d).
+    """Which inputs have mass at least `tau = (1 - lo) / (hi - lo)`, for priors (..., d).
 
     >>> heavy(np.array([0.1, 0.2, 0.7]), np.exp(-1), np.exp(1))
     array([False, False,  True])
@@ -34,10 +34,10 @@ def heavy(prior: Array, lo: float | Array, hi: float | Array = np.inf) -> Mask:
 
 
 def rr_lip(prior: Array, lo: float, hi: float = np.inf) -> Array:
-    """Theorem 3: tell the truth, or with probability ``lo`` a fresh draw from the prior.
+    """Theorem 3: tell the truth, or with probability `lo` a fresh draw from the prior.
 
-    ``Q = (1 - lo) I + lo 1 P'``. Within the budget iff every ``P_x >= tau``, and then the best channel for
-    every convex utility. With ``hi = inf`` (only the lower side is bounded) it always is.
+    `Q = (1 - lo) I + lo 1 P'`. Within the budget iff every `P_x >= tau`, and then the best channel for
+    every convex utility. With `hi = inf` (only the lower side is bounded) it always is.
 
     >>> rr_lip(np.array([0.5, 0.5]), 0.5, 2.0)
     array([[0.75, 0.25],
@@ -51,27 +51,11 @@ def rr_lip(prior: Array, lo: float, hi: float = np.inf) -> Array:
     return np.asarray((1 - lo) * np.eye(len(prior)) + lo * prior[None, :])
 
 
-def rr_lip_many(priors: Array, lo: float | Array, hi: float | Array = np.inf) -> tuple[Array, Mask]:
-    """Theorem 3 for N priors at once: channels (N, d, d), and for which rows they are within the budget.
-
-    ``lo`` and ``hi`` are numbers, or one per prior. Rows outside the range hold Theorem 3 as printed, which
-    leaks more than its budget there: use them only where the mask is true.
-
-    >>> Q, valid = rr_lip_many(np.array([[0.5, 0.5], [0.1, 0.9]]), 0.5, 2.0)
-    >>> Q.shape, valid
-    ((2, 2, 2), array([ True, False]))
-    """
-    keep = np.broadcast_to(np.asarray(lo, dtype=float), priors.shape[:1])[:, None, None]
-    Q = (1 - keep) * np.eye(priors.shape[1]) + keep * priors[:, None, :]
-    inside = heavy(priors, np.broadcast_to(lo, priors.shape[:1]), np.broadcast_to(hi, priors.shape[:1]))
-    return Q, np.asarray(inside.all(axis=1))
-
-
 def interval(A: Array, p: float = 0.5) -> tuple[float, float]:
-    """The posteriors of ``x = 1`` that a cone of binary columns allows, when the prior of ``x = 1`` is ``p``.
+    """The posteriors of `x = 1` that a cone of binary columns allows, when the prior of `x = 1` is `p`.
 
-    A column with posterior ``t`` is ``q = ((1-t)/(1-p), t/p)``; each row of ``A`` is one linear inequality
-    in ``t``. The interval holds ``p`` because a constant column says nothing.
+    A column with posterior `t` is `q = ((1-t)/(1-p), t/p)`; each row of `A` is one linear inequality
+    in `t`. The interval holds `p` because a constant column says nothing.
 
     >>> interval(np.array([[-1.0, 3.0], [3.0, -1.0]]))
     (0.25, 0.75)
@@ -93,8 +77,8 @@ def binary(A: Array) -> Array:
 
     The columns of a binary channel are mixtures of the two extreme rays of the cone, and every utility that
     is convex in the column gains by splitting into them. So this one channel is optimal for every convex
-    utility *and every prior at once*; for a set of priors, put the inequalities of all of them into ``A``.
-    Output 1 is the one that speaks for ``x = 1``. If nothing but the constant column is allowed, K = 1.
+    utility *and every prior at once*; for a set of priors, put the inequalities of all of them into `A`.
+    Output 1 is the one that speaks for `x = 1`. If nothing but the constant column is allowed, K = 1.
 
     >>> binary(np.array([[-1.0, 3.0], [3.0, -1.0]]))
     array([[0.75, 0.25],
@@ -103,50 +87,15 @@ def binary(A: Array) -> Array:
     s, t = interval(A)
     if t - s < _CLOSE:
         return np.ones((2, 1))
-    return np.asarray(_two_outputs(np.array([0.5]), np.array([s]), np.array([t]))[0])
-
-
-def _two_outputs(p: Array, s: Array, t: Array) -> Array:
-    """Channels (N, 2, 2) with posteriors ``s`` and ``t`` of ``x = 1``: ``Pr(high) = (p - s)/(t - s)``."""
-    high = (p - s) / (t - s)
-    given_0, given_1 = high * (1 - t) / (1 - p), high * t / p
-    return np.stack([np.stack([1 - given_0, given_0], -1), np.stack([1 - given_1, given_1], -1)], -2)
-
-
-def binary_lip_many(p: Array, lo: float | Array, hi: float | Array = np.inf) -> Array:
-    """The best binary LIP channels for N priors at once (``p`` is the prior of ``x = 1``): (N, 2, 2).
-
-    ``s = max(p lo, 1 - (1-p) hi)``, ``t = min(p hi, 1 - (1-p) lo)``. Always within the budget and optimal.
-
-    >>> binary_lip_many(np.array([0.5]), 0.5, 2.0)[0]
-    array([[0.75, 0.25],
-           [0.25, 0.75]])
-    """
-    s = np.maximum(p * lo, 1 - (1 - p) * np.asarray(hi))
-    t = np.minimum(p * np.asarray(hi), 1 - (1 - p) * lo)
-    if np.any(t - s < _CLOSE):
-        raise Infeasible("a budget of zero on both sides allows no report: give an epsilon above zero")
-    return _two_outputs(np.asarray(p, dtype=float), s, t)
-
-
-def binary_prior_set(a: float, b: float, lo: float, hi: float) -> Array:
-    """The best binary LIP channel when all that is known is ``a <= Pr(x = 1) <= b``.
-
-    The lift bounds are linear in the prior, so those of the two ends imply all others.
-
-    >>> np.round(binary_prior_set(0.0, 1.0, 0.5, 2.0), 6)      # nothing known: LDP's randomised response
-    array([[0.666667, 0.333333],
-           [0.333333, 0.666667]])
-    """
-    ends = np.array([[1 - a, a], [1 - b, b]])
-    rows = [row for P in ends for row in (*(np.eye(2) - lo * P), *(hi * P - np.eye(2)))]
-    return binary(np.array(rows))
+    high = (0.5 - s) / (t - s)
+    given_0, given_1 = high * (1 - t) / 0.5, high * t / 0.5
+    return np.array([[1 - given_0, given_0], [1 - given_1, given_1]])
 
 
 def k_rr(d: int, epsilon: float) -> Array:
-    """LDP's k-ary randomised response: the truth with weight ``e^eps``, any other value with weight 1.
+    """LDP's k-ary randomised response: the truth with weight `e^eps`, any other value with weight 1.
 
-    With ``d = 2`` this is Warner's randomised response, the best LDP channel for two inputs.
+    With `d = 2` this is Warner's randomised response, the best LDP channel for two inputs.
 
     >>> k_rr(2, np.log(3))
     array([[0.75, 0.25],
@@ -157,7 +106,7 @@ def k_rr(d: int, epsilon: float) -> Array:
 
 
 def subset_selection(d: int, epsilon: float, size: int) -> Array:
-    """LDP's subset selection: outputs are sets of ``size`` inputs, ``e^eps`` times likelier if they hold x.
+    """LDP's subset selection: outputs are sets of `size` inputs, `e^eps` times likelier if they hold x.
 
     >>> subset_selection(4, 1.0, 2).shape
     (4, 6)
@@ -173,11 +122,11 @@ def subset_selection(d: int, epsilon: float, size: int) -> Array:
 
 
 def subset_gains(prior: Array, epsilon: float) -> Array:
-    """What subset selection of each size 1..d-1 tells about the histogram, ``sum_y lam_y sum_x Pr(x|y)^2``.
+    """What subset selection of each size 1..d-1 tells about the histogram, `sum_y lam_y sum_x Pr(x|y)^2`.
 
-    Its histogram MSE per user is one minus this. With ``e = e^eps``, and ``S`` a uniform random subset of
-    size ``s``, the gain is ``d/(s e + d - s) * E[(|P|^2 + (e^2 - 1) sum_{x in S} P_x^2) / (1 + (e - 1)
-    P(S))]``. The mean over all subsets costs O(d^2): ``1/D = integral of exp(-u D) du`` makes the summand a
+    Its histogram MSE per user is one minus this. With `e = e^eps`, and `S` a uniform random subset of
+    size `s`, the gain is `d/(s e + d - s) * E[(|P|^2 + (e^2 - 1) sum_{x in S} P_x^2) / (1 + (e - 1)
+    P(S))]`. The mean over all subsets costs O(d^2): `1/D = integral of exp(-u D) du` makes the summand a
     product over inputs, and products are averaged over subsets of every size by adding one input at a time.
 
     >>> gain = subset_gains(np.full(4, 0.25), 1.0)
@@ -201,9 +150,9 @@ def subset_gains(prior: Array, epsilon: float) -> Array:
 
 
 def _inverse_nodes() -> tuple[Array, Array]:
-    """Nodes ``u`` and weights ``w`` with ``1/D = sum w exp(-u D)`` to 13 digits for every ``D >= 1``.
+    """Nodes `u` and weights `w` with `1/D = sum w exp(-u D)` to 13 digits for every `D >= 1`.
 
-    The trapezoidal rule after ``u = exp(v - exp(-v))``, which falls off doubly exponentially at both ends.
+    The trapezoidal rule after `u = exp(v - exp(-v))`, which falls off doubly exponentially at both ends.
     Above D = 1e6 the accuracy falls off slowly (1e-11 at 1e8).
     """
     v = np.linspace(-5.0, 4.2, 369)

@@ -6,7 +6,7 @@ for a convex utility `phi` solves the *master*
     max  sum_y lam_y phi(r_y)    subject to    sum_y lam_y r_y = 1,   lam >= 0,
 
 over all allowed `r`. There are endless columns, so the master holds a few of them in a live HiGHS model and a
-:class:`Pricing` finds better ones: with row duals `mu`, those with `phi(r) > mu . r`. For *any* `mu`
+`Pricing` finds better ones: with row duals `mu`, those with `phi(r) > mu . r`. For *any* `mu`
 
     best utility  <=  sum(mu) + max_r [phi(r) - mu . r],
 
@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -29,9 +28,10 @@ import numpy.typing as npt
 import scipy.linalg
 import scipy.optimize
 
+from priorveil.designs.limits import UNLIMITED, Limits
+
 Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.intp]
-Progress = Callable[[int, float, float], None]
 
 _IMPROVES = 1e-10  # reduced costs below this, relative to the gain so far, are rounding noise
 _POOL = 3  # columns kept per row before the pool is pruned
@@ -238,32 +238,27 @@ class _Search:
 def solve(
     pricing: Pricing,
     seeds: Array,
+    limits: Limits = UNLIMITED,
     *,
     duals: Array | None = None,
     floor: float = 0.0,
     classes: Labels | None = None,
-    target: float = 1e-9,
-    time_limit: float = math.inf,
-    progress: Progress | None = None,
-    should_stop: Callable[[], bool] | None = None,
 ) -> Solution:
     """The best mixture of allowed columns, and a proof of how good it is.
 
     `seeds` (K, d) are columns to start from (the constant column is always added); `duals` a first guess
     that already gives a good bound; `floor` a number no entry falls below (it makes the master sparse).
     `classes` labels inputs 0, 1, ... that are interchangeable: the master then has one row for each class
-    and the solution is spread by rotations. Stops at `gap <= target`, at the time limit, when
-    `should_stop()` says so, on ctrl-C (with the best solution so far, never an exception), or when the
-    pricing has nothing left.
+    and the solution is spread by rotations. Stops at the `limits`, on ctrl-C (with the best solution so far,
+    never an exception), or when the pricing has nothing left.
     """
-    begin = time.monotonic()
     dimension = seeds.shape[1]
     start = np.vstack([np.ones((1, dimension)), seeds])
     utilities = pricing.utility(start)
     idle, scale = float(utilities[0]), float(np.ptp(utilities)) or 1.0
     master = _Master(dimension, floor, classes, idle, scale)
     master.add(start, utilities)
-    loop = _Loop(pricing, master, _Search(None), idle, target, begin + time_limit, progress, should_stop)
+    loop = _Loop(pricing, master, _Search(None), idle, limits)
     try:
         loop.run(duals)
     except KeyboardInterrupt:
@@ -279,10 +274,7 @@ class _Loop:
     master: _Master
     search: _Search
     idle: float
-    target: float
-    deadline: float
-    progress: Progress | None
-    should_stop: Callable[[], bool] | None
+    limits: Limits
     value: float = -math.inf
     weights: Array | None = None
     iterations: int = 0
@@ -306,8 +298,7 @@ class _Loop:
             at_newest = trial is duals or bool(np.allclose(trial, duals, rtol=1e-13, atol=1e-15))
             self.search.learn(trial, duals, priced)
             added = self._take(priced, duals)
-            if self.progress is not None:
-                self.progress(self.iterations, self.value, self.search.bound)
+            self.limits.tell(self.iterations, self.value, self.search.bound)
             if added:
                 retreat, exact = 0, False
                 duals = self._resolve()
@@ -324,7 +315,7 @@ class _Loop:
         return self.master.add(priced.columns[good], priced.utilities[good]) if good.any() else 0
 
     def _resolve(self) -> Array | None:
-        answer = self.master.solve(self.deadline - time.monotonic())
+        answer = self.master.solve(self.limits.deadline - time.monotonic())
         if answer is None:
             return None
         self.value, duals, weights = answer
@@ -332,8 +323,7 @@ class _Loop:
         return duals
 
     def _done(self) -> bool:
-        late = time.monotonic() >= self.deadline
-        return self.gap() <= self.target or late or (self.should_stop is not None and self.should_stop())
+        return self.gap() <= self.limits.target or self.limits.over()
 
 
 def _finish(loop: _Loop, classes: Labels | None) -> Solution:
@@ -353,7 +343,7 @@ def _finish(loop: _Loop, classes: Labels | None) -> Solution:
     bound = max(loop.search.bound, value)
     gap = relative_gap(value, bound, loop.idle) if math.isfinite(bound) else 1.0
     centre = np.zeros(columns.shape[1]) if loop.search.centre is None else loop.search.centre
-    converged = gap <= loop.target and not loop.interrupted
+    converged = gap <= loop.limits.target and not loop.interrupted
     return Solution(columns, weights, value, bound, gap, loop.iterations, converged, centre, loop.interrupted)
 
 

@@ -1,14 +1,14 @@
 """Equal inputs: designs that look the same from every input.
 
-Place the inputs on a ring and use every rotation of a few *blocks*. A block has ``floor(tau d)`` inputs at
-``hi``, one in between and the rest at ``lo``. Rotations make the information matrix circulant, so its
+Place the inputs on a ring and use every rotation of a few *blocks*. A block has `floor(tau d)` inputs at
+`hi`, one in between and the rest at `lo`. Rotations make the information matrix circulant, so its
 eigenvalues are the power spectrum of the blocks, and the variance is
 
     sum_j  m d / ( (hi - lo)^2 sum_blocks |F_j|^2 ),    j = 1 .. d - 1,
 
-with ``m`` blocks and ``F`` the Fourier transform of ``(r - lo) / (hi - lo)``. The sum of the spectrum is
+with `m` blocks and `F` the Fourier transform of `(r - lo) / (hi - lo)`. The sum of the spectrum is
 the same for all blocks: the flatter, the better, and flat is the optimum of
-:func:`priorveil.designs.information.uniform_variance`. Exchanges of two inputs of a block make it flat.
+`priorveil.designs.information.uniform_variance`. Exchanges of two inputs of a block make it flat.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from priorveil.designs.columns import Array
 
 
 def cyclic_columns(dimension: int, lo: float, hi: float, *, blocks: int = 8, rounds: int = 4000) -> Array:
-    """All rotations of a few blocks (``blocks * d``, d); equal weights make them a channel.
+    """All rotations of a few blocks (`blocks * d`, d); equal weights make them a channel.
 
     >>> columns = cyclic_columns(20, 0.5, 2.0, blocks=2)
     >>> columns.shape, bool(np.allclose(columns.mean(0), 1.0))

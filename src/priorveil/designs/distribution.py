@@ -1,22 +1,22 @@
 """Learning a distribution: the channel whose reports tell most about it, whatever the truth is.
 
-At ``p = P`` one report carries the Fisher information ``J = sum_y lam_y r_y r_y'`` about ``p``.
-Probabilities add up to one, so only directions ``V`` of the simplex (vectors that sum to zero) are to be
+At `p = P` one report carries the Fisher information `J = sum_y lam_y r_y r_y'` about `p`.
+Probabilities add up to one, so only directions `V` of the simplex (vectors that sum to zero) are to be
 learnt, and the best unbiased estimator has, per user and summed over the values, the variance
 
     tr (V' J V)^-1  =  tr J^-1 - P . P            (the second form because J P = 1).
 
-Write ``z = V' r``. To choose columns and weights is then an A-optimal experimental design,
+Write `z = V' r`. To choose columns and weights is then an A-optimal experimental design,
 
     min  tr S^-1,  S = sum_y lam_y z_y z_y'    subject to    sum_y lam_y z_y = 0,  sum_y lam_y = 1,
 
-convex in ``lam``. Since ``tr S^-1 >= 2 s tr N - s^2 tr N^2 S`` for any symmetric ``N`` and any number
-``s``, and ``sum_y lam_y nu . z_y = 0`` for any ``nu``,
+convex in `lam`. Since `tr S^-1 >= 2 s tr N - s^2 tr N^2 S` for any symmetric `N` and any number
+`s`, and `sum_y lam_y nu . z_y = 0` for any `nu`,
 
     every design's variance  >=  (tr N)^2 / max_r [ |N z|^2 - nu . z ],
 
-which is the proven bound (equality at the optimum, where ``N = S^-1``). The maximum runs over the vertices
-of the allowed columns: exact when they can be listed; otherwise :mod:`priorveil.designs.information` has
+which is the proven bound (equality at the optimum, where `N = S^-1`). The maximum runs over the vertices
+of the allowed columns: exact when they can be listed; otherwise `priorveil.designs.information` has
 its own bound.
 """
 
@@ -25,26 +25,30 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.linalg
 import scipy.optimize
 
-from priorveil.designs.columns import Array, Labels, Progress
+from priorveil.designs.columns import Array, Labels
 from priorveil.designs.cyclic import cyclic_columns
 from priorveil.designs.information import free_bound, information_bound
+from priorveil.designs.limits import Limits, Stop, never
 from priorveil.designs.pricing import Box
 from priorveil.errors import Infeasible, NotIdentifiable
 from priorveil.queries import lift_variance, tangent
 
 _EXACT = 20_000  # vertices of the box that are still listed
 _POOL = 20  # columns per input that column generation may hold
+_FINE = Limits(1e-6)
+_SECONDS = 45.0  # how long it may take where nothing is said
 
 
 @dataclass(frozen=True, eq=False)
 class DistributionDesign:
-    """Columns ``r`` (K, d), weights (K,), the `variance` per user, a proven `bound` no design beats."""
+    """Columns `r` (K, d), weights (K,), the `variance` per user, a proven `bound` no design beats."""
 
     columns: Array
     weights: Array
@@ -55,20 +59,27 @@ class DistributionDesign:
 
     @property
     def gap(self) -> float:
-        """The part of the variance that is not proven necessary, ``1 - bound / variance``."""
+        """The part of the variance that is not proven necessary, `1 - bound / variance`."""
         return max(0.0, 1.0 - self.bound / self.variance)
 
     @property
     def efficiency(self) -> float:
-        """``bound / variance``."""
+        """`bound / variance`."""
         return 1.0 - self.gap
 
 
-def solve(prior: Array, columns: Array, *, target: float = 1e-6, sparse: bool = True) -> DistributionDesign:
+def solve(
+    prior: Array,
+    columns: Array,
+    limits: Limits = _FINE,
+    *,
+    sparse: bool = True,
+) -> DistributionDesign:
     """The best weights for given columns (K, d) of any scale; the bound holds for all mixtures of them.
 
     With every extreme ray of a cone of allowed columns this is the best channel of that cone. `sparse` looks
-    for as few outputs as ``d (d + 1) / 2``.
+    for as few outputs as `d (d + 1) / 2`. Past the `limits` it ends with the first weights that make a
+    channel, and their bound.
 
     >>> design = solve(np.full(3, 1 / 3), np.array([[2.0, 1, 1], [1, 2, 1], [1, 1, 2], [1, 1, 1]]))
     >>> design.weights.round(3), round(design.variance, 3)      # the constant column tells nothing
@@ -77,10 +88,14 @@ def solve(prior: Array, columns: Array, *, target: float = 1e-6, sparse: bool = 
     lifts = columns / (columns @ prior)[:, None]
     directions = (lifts - 1.0) @ tangent(len(prior))
     _check_rank(directions)
-    state = _interior_point(directions, target)
-    again = _reduced(directions, state, target, sparse)
+    target = limits.target
+    state = _interior_point(directions, target, limits.over)
+    late = state.value - state.bound > target * state.value
+    again = state if late else _reduced(directions, state, target, sparse)
     spread = lift_variance(lifts[again.used], again.weights)
     bound = min(state.bound, spread)
+    with suppress(KeyboardInterrupt):  # it is done anyway
+        limits.tell(state.iterations, spread, bound)
     return DistributionDesign(
         lifts[again.used], again.weights, spread, bound, state.iterations, 1 - bound / spread <= 2 * target
     )
@@ -104,12 +119,13 @@ class _State:
     iterations: int
 
 
-def _interior_point(directions: Array, target: float, limit: int = 200) -> _State:
+def _interior_point(directions: Array, target: float, stop: Stop = never, limit: int = 200) -> _State:
     """Newton's method on the optimality conditions, primal and dual together.
 
-    With ``q_y = z_y' S^-2 z_y`` they read ``s_y = nu . z_y + t - q_y >= 0``, ``lam_y s_y = 0`` and the
-    equations of the weights; each round asks for ``lam_y s_y = mu`` with a smaller ``mu``. (`nu` holds
-    ``t`` last.)
+    With `q_y = z_y' S^-2 z_y` they read `s_y = nu . z_y + t - q_y >= 0`, `lam_y s_y = 0` and the
+    equations of the weights; each round asks for `lam_y s_y = mu` with a smaller `mu`. (`nu` holds
+    `t` last.) Any round's bound is proven, but only its last weights make a channel: told to `stop`, it
+    goes on until they do.
     """
     scale = math.sqrt(float((directions**2).sum(1).mean()))
     Z = directions / scale
@@ -128,7 +144,7 @@ def _interior_point(directions: Array, target: float, limit: int = 200) -> _Stat
             slack = C @ nu - q
         bound = value**2 / float((q - Z @ nu[:-1]).max())
         missing = side - C.T @ lam
-        if np.abs(missing).max() < 1e-10 and value - bound <= target * value:
+        if np.abs(missing).max() < 1e-10 and (value - bound <= target * value or stop()):
             lam = _feasible(C, lam, side)
             return _State(lam, np.arange(K), value / scale**2, bound / scale**2, iteration)
         mu = float(lam @ slack) / K * (0.1 if step > 0.5 else 0.5)
@@ -146,9 +162,9 @@ def _interior_point(directions: Array, target: float, limit: int = 200) -> _Stat
 
 
 def _newton_inverse(Y: Array, values: Array, ratio: Array) -> Callable[[Array], Array]:
-    """How to apply ``(H + diag(1 / ratio))^-1``, where ``H`` is the Hessian of ``tr S^-1`` in the weights.
+    """How to apply `(H + diag(1 / ratio))^-1`, where `H` is the Hessian of `tr S^-1` in the weights.
 
-    In the eigenbasis of ``S`` the Hessian is diagonal on matrices, so it has rank at most ``n (n + 1) / 2``.
+    In the eigenbasis of `S` the Hessian is diagonal on matrices, so it has rank at most `n (n + 1) / 2`.
     """
     K, n = Y.shape
     if n * (n + 1) // 2 >= K:
@@ -165,14 +181,14 @@ def _newton_inverse(Y: Array, values: Array, ratio: Array) -> Callable[[Array], 
 
 
 def _feasible(C: Array, lam: Array, side: Array) -> Array:
-    """Remove the rounding left in ``C' lam = side``, in proportion to the weights."""
+    """Remove the rounding left in `C' lam = side`, in proportion to the weights."""
     for _ in range(2):
         lam = lam + lam * (C @ np.linalg.lstsq(C.T @ (C * lam[:, None]), side - C.T @ lam, rcond=None)[0])
     return np.asarray(np.maximum(lam, 0.0))
 
 
 def _few(directions: Array, weights: Array, places: Labels) -> Labels:
-    """Fewer columns with the same information: a basic solution of ``sum lam zz' = S``, ``sum lam z = 0``."""
+    """Fewer columns with the same information: a basic solution of `sum lam zz' = S`, `sum lam z = 0`."""
     n = directions.shape[1]
     i, j = np.triu_indices(n)
     if len(places) <= len(i) + n + 1:
@@ -203,32 +219,28 @@ def distribution(
     prior: Array,
     lo: float,
     hi: float,
-    *,
-    target: float = 1e-5,
-    time_limit: float = 45.0,
-    progress: Progress | None = None,
-    should_stop: Callable[[], bool] | None = None,
+    limits: Limits | None = None,
 ) -> DistributionDesign:
-    """The channel with lifts in ``[lo, hi]`` from which a distribution is learnt best.
+    """The channel with lifts in `[lo, hi]` from which a distribution is learnt best.
 
     Exact for small domains (all vertices); rotations of a few blocks for equal inputs; column generation
-    otherwise, until the gap is at most `target`, the time is up, `should_stop()` says so, or ctrl-C (then
-    the best so far).
+    otherwise, until the `limits` (a gap of 1e-5 and 45 seconds) or ctrl-C (then the best so far).
 
     >>> P = np.array([0.025, 0.025, 0.025, 0.025, 0.9])
     >>> round(distribution(P, np.exp(-1.0), np.exp(1.0)).variance, 3)
     5.783
     """
+    limits = limits or Limits(1e-5, time.monotonic() + _SECONDS)
     box = Box(prior, lo, hi)
     if box.caps.min() >= 1.0:
         return _own_outputs(box)
     if len(prior) <= 14:
         vertices = box_vertices(box)
         if len(vertices) <= _EXACT:
-            return solve(prior, vertices, target=target)
+            return solve(prior, vertices, limits)
     if np.ptp(prior) <= 1e-15:
-        return _rotations(box, target)
-    return _Generation(box, target, time.monotonic() + time_limit, progress, should_stop).run()
+        return _rotations(box, limits.target)
+    return _Generation(box, limits).run()
 
 
 def _own_outputs(box: Box) -> DistributionDesign:
@@ -278,40 +290,32 @@ class _Generation:
     """Column generation for the box: solve the weights, look for columns that tell more, repeat."""
 
     box: Box
-    target: float
-    deadline: float
-    progress: Progress | None
-    should_stop: Callable[[], bool] | None
+    limits: Limits
 
     def run(self) -> DistributionDesign:
         rng = np.random.default_rng(0)
         box, best = self.box, None
         pool, rounds, fine = self._seeds(rng), 0, 3e-3
-        half = (time.monotonic() + self.deadline) / 2
+        half = self.limits.within(1 / 2)
         try:
             best = self._weigh(pool, free_bound(box.prior, box.lo, box.hi), rounds, fine)[1]
-            bound = information_bound(
-                box.prior, box.lo, box.hi, should_stop=lambda: time.monotonic() > half or self._stopped()
-            )
+            bound = information_bound(box.prior, box.lo, box.hi, should_stop=half.over)
             while True:
                 begin = time.monotonic()
                 state, best = self._weigh(pool, bound, rounds, fine)
-                if self.progress is not None:
-                    self.progress(rounds, best.variance, bound)
+                self.limits.tell(rounds, best.variance, bound)
                 pause = 2.5 * (time.monotonic() - begin)
-                if fine < 1e-3 or self._stopped():
+                if fine < 1e-3 or self.limits.should_stop():
                     break
                 fresh = self._price(pool, state, rng)
-                if best.gap <= self.target or not len(fresh) or time.monotonic() + pause > self.deadline:
+                late = time.monotonic() + pause > self.limits.deadline
+                if best.gap <= self.limits.target or not len(fresh) or late:
                     fine, fresh = 1e-5, fresh[:0]
                 pool, rounds = np.vstack([self._kept(pool, state, len(fresh)), fresh]), rounds + 1
         except KeyboardInterrupt:
             if best is None:
                 raise
         return best
-
-    def _stopped(self) -> bool:
-        return self.should_stop is not None and self.should_stop()
 
     def _most(self) -> int:
         return min(_POOL * len(self.box.prior), 2500)
@@ -334,7 +338,7 @@ class _Generation:
         used = state.weights > 0
         spread = lift_variance(pool[used], state.weights[used])
         proven = min(bound, spread)
-        done = 1 - proven / spread <= self.target
+        done = 1 - proven / spread <= self.limits.target
         return state, DistributionDesign(pool[used], state.weights[used], spread, proven, rounds, done)
 
     def _kept(self, pool: Array, state: _State, fresh: int) -> Array:
@@ -344,7 +348,7 @@ class _Generation:
         return pool[np.sort(order[: min(carrying, max(self._most() - fresh, 4 * pool.shape[1]))])]
 
     def _price(self, pool: Array, state: _State, rng: np.random.Generator) -> Array:
-        """Columns that tell more, the best first: ``r' M r - m . r > t``, ``M = V S^-2 V'``, ``m = V nu``."""
+        """Columns that tell more, the best first: `r' M r - m . r > t`, `M = V S^-2 V'`, `m = V nu`."""
         V = tangent(pool.shape[1])
         Z = (pool - 1.0) @ V
         values, U = np.linalg.eigh(Z.T @ (Z * state.weights[:, None]))
@@ -362,9 +366,9 @@ class _Generation:
         return np.asarray(found[order[worth[order] > 1e-4 * state.value][: 3 * len(m)]])
 
     def _climb(self, columns: Array, M: Array, m: Array) -> Array:
-        """Local search for the largest ``r' M r - m . r``, all columns at once.
+        """Local search for the largest `r' M r - m . r`, all columns at once.
 
-        Linearise and fill by a sort; ``blend = 1`` replaces the squares by their chords between the two
+        Linearise and fill by a sort; `blend = 1` replaces the squares by their chords between the two
         ends, which is exact for columns at the ends and sees exchanges that a tangent cannot.
         """
         slope = (1 - self.box.lo) / self.box.prior

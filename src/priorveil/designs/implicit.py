@@ -15,6 +15,7 @@ from priorveil.designs.problems import Draft, Problem, require_one_prior
 from priorveil.errors import CertificateError, Infeasible, TooLarge
 from priorveil.mechanisms import Arc, Mechanism
 from priorveil.mechanisms.hashing import PooledHash
+from priorveil.mechanisms.unary_law import learning_gain
 from priorveil.notions import LDP, LIP
 from priorveil.priors import Array, Budget, Prior
 from priorveil.queries import Distribution, Guess, Histogram, Sum, variance
@@ -114,25 +115,9 @@ def _gain(problem: Problem) -> Gain:
     if isinstance(query, Distribution):
         return learning_gain
     if isinstance(query, Sum):
-        values = query.weight * np.array(query.values)
+        values = query.amounts
         return lambda P, q01, R: encodings.sum_gain(P, q01, R, values - P @ values)
     raise Infeasible("method='unary' is for Histogram, Sum, Guess or Distribution: use method='columns'")
-
-
-def learning_gain(P: Array, q01: float, R: float) -> float:
-    """One over the variance, summed over the values, of the distribution read from unary reports bit by bit.
-
-    A bit is one with probability `m_x = q01 + P_x (1 - q01 - q10)`; the share of ones, shifted and scaled,
-    has the variance `m_x (1 - m_x) / (1 - q01 - q10)**2` per person. Bits read together can only do better.
-    With the noise of optimised unary encoding it is about `4 d e**eps / (e**eps - 1)**2`:
-
-    >>> q01 = 1 / (math.e + 1)
-    >>> round(1 / learning_gain(np.full(1000, 1e-3), q01, math.e) - 4000 * math.e / (math.e - 1) ** 2)
-    2
-    """
-    apart = (1 - q01) * (R - 1) * q01 / (1 + (R - 1) * q01)
-    ones = q01 + P * apart
-    return apart**2 / float((ones * (1 - ones)).sum())
 
 
 def hashing(problem: Problem) -> Draft:

@@ -1,13 +1,13 @@
-"""How much reports can tell about a distribution at best: proven bounds for the box ``lo <= r <= hi``.
+"""How much reports can tell about a distribution at best: proven bounds for the box `lo <= r <= hi`.
 
-Write ``r = lo + (1 - lo) f / P``. A column is a distribution ``f`` with ``f_x <= min(1, P_x / tau)``, and on
-average ``E[f] = P``. Let ``B = E[(f / P)(f / P)']`` be its second moments. Whatever the channel,
+Write `r = lo + (1 - lo) f / P`. A column is a distribution `f` with `f_x <= min(1, P_x / tau)`, and on
+average `E[f] = P`. Let `B = E[(f / P)(f / P)']` be its second moments. Whatever the channel,
 
     B P = 1,   B_xx <= u_x = min(1 / tau, 1 / P_x),   B_xy >= l = max(0, 2 / tau - 1 / tau^2),
 
-and the variance is ``(tr B^-1 - P . P) / (1 - lo)^2``. To minimise ``tr B^-1`` under these is a relaxation
-(a semidefinite programme); its dual bounds every channel. For any ``w >= 0``, ``a`` and ``S >= 0`` (off the
-diagonal) for which ``M = diag(w) + (a P' + P a') / 2 - S`` is positive semidefinite,
+and the variance is `(tr B^-1 - P . P) / (1 - lo)^2`. To minimise `tr B^-1` under these is a relaxation
+(a semidefinite programme); its dual bounds every channel. For any `w >= 0`, `a` and `S >= 0` (off the
+diagonal) for which `M = diag(w) + (a P' + P a') / 2 - S` is positive semidefinite,
 
     tr B^-1  >=  (tr M^(1/2))^2 / (w . u + sum(a) - l sum(S)),
 
@@ -17,23 +17,20 @@ so the optimiser needs no trust: whatever it returns is a bound, and a good one 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 import scipy.optimize
 
 from priorveil.designs.columns import Array
-
-Mask = npt.NDArray[np.bool_]
+from priorveil.designs.limits import Stop, never
 
 _RELAXED = 250  # inputs up to which the relaxation is solved; its bound costs d^3 a step
 
 
 def information_bound(
-    prior: Array, lo: float, hi: float, *, rounds: int = 600, should_stop: Callable[[], bool] | None = None
+    prior: Array, lo: float, hi: float, *, rounds: int = 600, should_stop: Stop = never
 ) -> float:
-    """A variance that no channel with lifts in ``[lo, hi]`` beats, per user and summed over the values.
+    """A variance that no channel with lifts in `[lo, hi]` beats, per user and summed over the values.
 
     Proven wherever the search for it ends: after `rounds`, or when `should_stop()` says so.
 
@@ -52,10 +49,10 @@ def information_bound(
 
 
 def free_bound(prior: Array, lo: float, hi: float) -> float:
-    """A proven bound for any size: ``sum_x (1 - P_x)^2 / ((1 - lo)^2 (u_x - 1))``.
+    """A proven bound for any size: `sum_x (1 - P_x)^2 / ((1 - lo)^2 (u_x - 1))`.
 
-    Each value alone is learnt with at least its own term: along the line ``P + t (e_x - P)`` the Fisher
-    information of a report is ``Var(r_x) <= (1 - lo)^2 (u_x - 1)``, and ``p_x`` moves by ``1 - P_x``.
+    Each value alone is learnt with at least its own term: along the line `P + t (e_x - P)` the Fisher
+    information of a report is `Var(r_x) <= (1 - lo)^2 (u_x - 1)`, and `p_x` moves by `1 - P_x`.
 
     >>> round(free_bound(np.full(4, 0.25), 0.0, np.inf), 9)      # the truth itself: a multinomial
     0.75
@@ -66,43 +63,6 @@ def free_bound(prior: Array, lo: float, hi: float) -> float:
     return float(heavy + light) / (1 - lo) ** 2 * (1 - 1e-12) if lo < 1 else math.inf
 
 
-def random_order_variance(prior: Array, lo: float, hi: float, heavy: Mask | None = None) -> float:
-    """The variance of the arc mechanism whose circle is laid out in a public random order for each report.
-
-    Inputs marked `heavy` (those of mass at least ``tau``, if nothing is said) own an output; the others, of
-    total mass ``L``, share the circle. With ``b = (r - lo) / (hi - lo)`` the second moments on the circle
-    have the diagonal ``tau - P_x / 3`` and rows ``sum_y E[b_x b_y] P_y = tau^2``, both exact. Off the
-    diagonal they are taken as a product ``v_x v_y``, which these two facts determine: exact for equal
-    inputs, an **approximation** otherwise. Infinite where ``L < tau + P_x`` for an input on the circle:
-    then the formula does not hold, and little can be told.
-
-    >>> P = np.full(100_000, 1e-5)
-    >>> best = uniform_variance(len(P), math.exp(-1), math.exp(1))
-    >>> round(random_order_variance(P, math.exp(-1), math.exp(1)) / best, 4)
-    1.0
-    """
-    tau = _tau(lo, hi)
-    heavy = prior >= tau if heavy is None else heavy
-    light = prior[~heavy]
-    length = float(light.sum())
-    own = float((prior[heavy] * (1 - prior[heavy])).sum()) / (1 - lo) ** 2
-    if not len(light):
-        return own
-    if length <= tau * (1 + 1e-12) or light.max() > min(tau, length - tau):
-        return math.inf
-    diagonal = tau - light / 3
-    rest = tau**2 - diagonal * light
-    total = tau * math.sqrt(length)
-    for _ in range(200):
-        v = 2 * rest / (total + np.sqrt(np.maximum(total**2 - 4 * light * rest, 0.0)))
-        before, total = total, math.sqrt(total * float(v @ light))
-        if abs(total - before) <= 1e-13 * total:
-            break
-    alone = diagonal - v**2
-    inverse = (1 / alone).sum() - ((v / alone) ** 2).sum() / (1 + (v**2 / alone).sum())
-    return own + float(inverse - light @ light / tau**2) / (hi - lo) ** 2
-
-
 def _tau(lo: float, hi: float) -> float:
     return 0.0 if math.isinf(hi) else (1 - lo) / (hi - lo)
 
@@ -110,8 +70,8 @@ def _tau(lo: float, hi: float) -> float:
 def uniform_variance(dimension: int, lo: float, hi: float) -> float:
     """The least variance for equal inputs, in closed form.
 
-    By symmetry and convexity the best ``B`` is unchanged by permutations, so only ``E |r|^2`` matters, and a
-    column maximises it with ``floor(tau d)`` inputs at ``hi``, one in between and the rest at ``lo``. All
+    By symmetry and convexity the best `B` is unchanged by permutations, so only `E |r|^2` matters, and a
+    column maximises it with `floor(tau d)` inputs at `hi`, one in between and the rest at `lo`. All
     permutations of that column, with equal weights, reach it.
 
     >>> round(uniform_variance(6, math.exp(-1), math.exp(1)), 4)
@@ -153,7 +113,7 @@ class _Relaxation:
         return w, a, s, M
 
     def _objective(self, x: Array) -> tuple[float, Array]:
-        """Minus the dual ``2 tr M^(1/2) - w . u - sum(a) + l sum(S)`` and its slope.
+        """Minus the dual `2 tr M^(1/2) - w . u - sum(a) + l sum(S)` and its slope.
 
         Below `least` the square root goes on as its tangent: concave everywhere, so that any step is allowed.
         """
@@ -166,11 +126,11 @@ class _Relaxation:
         slope = np.concatenate([np.diag(G) - self.ceiling, G @ self.prior - 1, self.floor - G[self.upper]])
         return -dual / self.size, -slope * self.scale / self.size
 
-    def bound(self, rounds: int, should_stop: Callable[[], bool] | None) -> float:
-        """The bound on ``tr B^-1`` from where the optimiser stopped; zero where it proves nothing."""
+    def bound(self, rounds: int, should_stop: Stop) -> float:
+        """The bound on `tr B^-1` from where the optimiser stopped; zero where it proves nothing."""
 
         def enough(intermediate_result: scipy.optimize.OptimizeResult) -> None:
-            if should_stop is not None and should_stop():
+            if should_stop():
                 raise StopIteration
 
         d = len(self.prior)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from priorveil.designs import boxes
 from priorveil.designs import pricing as pricings
 from priorveil.designs.columns import Solution
+from priorveil.designs.limits import Limits
 from priorveil.designs.problems import SLACK, Draft, Problem
 from priorveil.designs.rounding import certified_table
 from priorveil.errors import counted
@@ -70,7 +71,7 @@ def grouped_error(problem: Problem, mechanism: Grouped) -> float:
     return max(0.0, query.ceiling(problem.reference) - gain)
 
 
-def merged_sum(problem: Problem, options: boxes.Limits) -> Draft:
+def merged_sum(problem: Problem, limits: Limits) -> Draft:
     """A sum over many values: neighbours are merged into cells, which are designed for.
 
     The cells have about equal shares of the mass and of the variance, half of each: a rare value that lies
@@ -83,7 +84,7 @@ def merged_sum(problem: Problem, options: boxes.Limits) -> Draft:
     labels = boxes.cells(share, scores, _CELLS).astype(np.int64)
     mass = np.bincount(labels, P).astype(np.float64)
     means = np.bincount(labels, P * scores).astype(np.float64) / mass
-    found = boxes.best_sum(mass, means, problem.budget.lo, problem.budget.hi, **options)
+    found = boxes.best_sum(mass, means, problem.budget.lo, problem.budget.hi, limits)
     why = f"{len(mass)} cells of neighbouring values, then column generation, {counted(found.iterations, 'round')}"
     bound = _sum_bound(problem, scores, means, found.duals / mass)
     return _drafted(problem, (found.columns * found.weights[:, None]).T, labels, bound, why)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,7 +20,6 @@ from priorveil.priors import Array, Budget, Prior, PriorSet
 from priorveil.queries import Convex, Distribution, Guess, Histogram, Sum
 
 AnyQuery = Histogram | Sum | Guess | Convex | Distribution
-Report = Callable[[int, float, float], None]
 
 # How far a float computation of a bound may be off, relatively: bounds are lowered by this.
 SLACK = 1e-12
@@ -100,30 +99,20 @@ class Problem:
         """The error that the robust design calls one: for a sum, the squared range of its values."""
         if not isinstance(self.query, Sum):
             return 1.0
-        return float(np.ptp(self.query.weight * np.array(self.query.values))) ** 2 or 1.0
+        return float(np.ptp(self.query.amounts)) ** 2 or 1.0
 
     def task(self) -> robust.Task:
         """The query as the robust design knows it."""
         if isinstance(self.query, Guess):
             return robust.Guessed()
         if isinstance(self.query, Sum):
-            values = self.query.weight * np.array(self.query.values)
+            values = self.query.amounts
             return robust.Squared(((values - values.min()) / math.sqrt(self.unit))[None])
         if isinstance(self.query, Histogram):
             return robust.Squared(np.eye(len(self.prior)))
         raise Infeasible(
             f"{type(self.query).__name__} is designed for one prior: give a Prior, not a PriorSet"
         )
-
-
-@dataclass(frozen=True)
-class Limits:
-    """How far to go: the share of the gain left unproven, seconds, and whom to tell (round, error, bound)."""
-
-    target: float = 1e-7
-    seconds: float = 45.0
-    progress: Report | None = None
-    should_stop: Callable[[], bool] | None = None
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Pricing by linear programmes: for cones with too many extreme rays to list, against `columns.solve`.
 
-Every bound comes from multipliers ``y >= 0`` on the rows of ``A``: with ``w = P r`` on the simplex,
-``g @ w <= (g + B' y) @ w <= max(g + B' y)`` where ``B = A / P``. That holds for any ``y``, so no bound trusts
+Every bound comes from multipliers `y >= 0` on the rows of `A`: with `w = P r` on the simplex,
+`g @ w <= (g + B' y) @ w <= max(g + B' y)` where `B = A / P`. That holds for any `y`, so no bound trusts
 the solver's tolerance.
 """
 
@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from priorveil.designs.columns import Priced
 from priorveil.designs.cones import EMPTY, Utility
+from priorveil.designs.limits import Stop, never
 from priorveil.errors import Infeasible, PriorveilError
 
 Array = npt.NDArray[np.float64]
@@ -36,9 +37,9 @@ _SAME = 1e-10  # a bound this close to the best value found is that value
 
 
 class Program:
-    """``max g @ r`` over ``{r >= 0, A r >= 0, P @ r = 1}`` in a live HiGHS model; only the cost changes.
+    """`max g @ r` over `{r >= 0, A r >= 0, P @ r = 1}` in a live HiGHS model; only the cost changes.
 
-    The variables are ``w = P r``, which lie on the simplex, so everything is scaled alike.
+    The variables are `w = P r`, which lie on the simplex, so everything is scaled alike.
     """
 
     def __init__(self, A: Array, P: Array) -> None:
@@ -69,14 +70,14 @@ class Program:
         self._model.addRows(n, np.full(n, lower), np.full(n, upper), n * d, starts, index, rows.ravel())
 
     def top(self, g: Array) -> float:
-        """A proven upper bound on ``g @ r``."""
+        """A proven upper bound on `g @ r`."""
         answer = self.maximise(g)
         if answer is None:
             raise Infeasible(EMPTY)
         return answer[1]
 
     def maximise(self, g: Array, more: Array | None = None) -> tuple[Array, float] | None:
-        """The best ``r`` and a proven upper bound on ``g @ r``; ``more`` rows hold for this call only.
+        """The best `r` and a proven upper bound on `g @ r`; `more` rows hold for this call only.
 
         Nothing if those rows leave no column.
         """
@@ -108,13 +109,13 @@ class Program:
 class Pool:
     """The columns one pricing call has met, the best of them, and how far branch and bound may go."""
 
-    def __init__(self, utility: Utility, duals: Array) -> None:
-        self.utility, self.duals = utility, duals
+    def __init__(self, utility: Utility, duals: Array, stop: Stop) -> None:
+        self.utility, self.duals, self.stop = utility, duals, stop
         self.columns: list[Array] = []
         self.best = -np.inf
 
     def worth(self, columns: Array) -> Array:
-        """``phi(r) - duals @ r`` of each row."""
+        """`phi(r) - duals @ r` of each row."""
         return np.asarray(self.utility(columns) - columns @ self.duals)
 
     def add(self, columns: list[Array]) -> None:
@@ -126,16 +127,19 @@ class Pool:
     def bound(
         self, root: tuple[float, Node], split: Callable[[Node], Split[Node] | None], limit: int
     ) -> float:
-        """Branch and bound: an upper bound on everything below ``root``, after at most ``limit`` splits.
+        """Branch and bound: an upper bound on everything below `root`, after at most `limit` splits.
 
-        ``split`` gives None for a node whose bound is exact. Stops early once it finds a better column than
-        the climbs did: the master moves on then, and a tight bound at these duals is not needed.
+        `split` gives None for a node whose bound is exact. Stops early once it finds a better column than
+        the climbs did: the master moves on then, and a tight bound at these duals is not needed. Told to
+        stop, it ends after the first split: what is open keeps its bound.
         """
         ticket = count()
         heap = [(-root[0], next(ticket), root[1])]
         exact, climbed = -np.inf, self.best
         for spent in range(limit):
             if spent >= _PATIENCE and self.best > climbed + _IMPROVES:
+                break
+            if spent and self.stop():
                 break
             if not heap or -heap[0][0] <= self.best + _SAME * max(1.0, abs(self.best)):
                 break
@@ -156,14 +160,20 @@ class Pool:
 
 @dataclass(frozen=True)
 class Starts:
-    """Vertices to climb from: corners of the polytope, and what earlier calls found."""
+    """Vertices to climb from: corners of the polytope, and what earlier calls found.
+
+    Told to `stop`, all of it does with one of them.
+    """
 
     program: Program
     columns: dict[bytes, Array]
+    stop: Stop
 
     def look(self, directions: Array) -> None:
         """Add the vertices furthest in these directions."""
         for g in directions:
+            if self.columns and self.stop():
+                break
             answer = self.program.maximise(g * self.program.P)
             if answer is None:
                 raise Infeasible(EMPTY)
@@ -175,9 +185,11 @@ class Starts:
             del self.columns[next(iter(self.columns))]
 
     def climb(self, pool: Pool, gradient: Gradient, most: int, columns: list[Array] | None = None) -> None:
-        """From the ``most`` best columns known, or of those given: linearise, go to the best vertex."""
+        """From the `most` best columns known, or of those given: linearise, go to the best vertex."""
         table = np.array(columns or list(self.columns.values()))
         for place in np.argsort(-pool.worth(table), kind="stable")[:most]:
+            if pool.columns and self.stop():
+                break
             found = self._climb(pool, gradient, table[place])
             self._keep(found)
             pool.add([found])
@@ -185,6 +197,8 @@ class Starts:
     def _climb(self, pool: Pool, gradient: Gradient, here: Array) -> Array:
         worth = float(pool.worth(here[None])[0])
         for _ in range(60):
+            if self.stop():
+                break
             answer = self.program.maximise(gradient(here) - pool.duals)
             if answer is None:
                 break
@@ -195,23 +209,23 @@ class Starts:
         return here
 
 
-def starts(program: Program) -> Starts:
+def starts(program: Program, stop: Stop = never) -> Starts:
     """Vertices towards each input, away from it, and in some random directions (always the same ones)."""
     d = len(program.P)
-    found = Starts(program, {})
+    found = Starts(program, {}, stop)
     found.look(np.vstack([np.eye(d), -np.eye(d), np.random.default_rng(0).normal(size=(2 * d, d))]))
     return found
 
 
 @dataclass(frozen=True)
 class Squares:
-    """Pricing for ``phi(r) = sum_j (C_j @ r)^2 / (D_j @ r)``: sums, histograms, mixtures of priors.
+    """Pricing for `phi(r) = sum_j (C_j @ r)^2 / (D_j @ r)`: sums, histograms, mixtures of priors.
 
-    With ``z_j = (C_j @ r)/(D_j @ r)`` in ``[l_j, u_j]`` each term is at most its chord, ``(l_j + u_j) C_j @
-    r - l_j u_j D_j @ r``, and the interval is two more linear rows: a linear programme bounds the utility
+    With `z_j = (C_j @ r)/(D_j @ r)` in `[l_j, u_j]` each term is at most its chord, `(l_j + u_j) C_j @
+    r - l_j u_j D_j @ r`, and the interval is two more linear rows: a linear programme bounds the utility
     over a box of intervals. Boxes are split where the chord is furthest off until the bound meets the best
-    column, or ``nodes`` splits are made (the bound stays valid). With one term, splitting at the
-    programme's own ``z`` ends exactly.
+    column, or `nodes` splits are made (the bound stays valid). With one term, splitting at the
+    programme's own `z` ends exactly.
     """
 
     starts: Starts
@@ -222,23 +236,23 @@ class Squares:
     nodes: int
 
     def utility(self, columns: Array) -> Array:
-        """``phi`` of each row of ``columns``."""
+        """`phi` of each row of `columns`."""
         return np.asarray(((columns @ self.C.T) ** 2 / (columns @ self.D.T)).sum(axis=1))
 
     def gradient(self, r: Array) -> Array:
-        """The slope of ``phi`` at ``r``."""
+        """The slope of `phi` at `r`."""
         z = (self.C @ r) / (self.D @ r)
         return np.asarray(2 * z @ self.C - z**2 @ self.D)
 
     def weighted(self, weights: Array) -> Squares:
-        """The same terms, term ``j`` counted ``weights[j]`` times."""
+        """The same terms, term `j` counted `weights[j]` times."""
         on = weights > 0
         W = weights[on, None]
         return replace(self, C=W * self.C[on], D=W * self.D[on], low=self.low[on], high=self.high[on])
 
     def price(self, duals: Array, exact: bool) -> Priced:
-        """Climb from good starts, then prove by branch and bound (a short one unless ``exact``)."""
-        pool = Pool(self.utility, duals)
+        """Climb from good starts, then prove by branch and bound (a short one unless `exact`)."""
+        pool = Pool(self.utility, duals, self.starts.stop)
         self.starts.climb(pool, self.gradient, 12 if exact else 5)
 
         def split(node: Box) -> Split[Box] | None:
@@ -278,32 +292,39 @@ class Squares:
         return None if answer is None else (answer[1], (low, high, answer[0]))
 
 
-def squares(A: Array, P: Array, C: Array, D: Array, nodes: int = 4000) -> Squares:
-    """Pricing for ``sum_j (C_j @ r)^2 / (D_j @ r)`` over the cone ``A``, columns scaled to ``P @ r = 1``.
+def squares(A: Array, P: Array, C: Array, D: Array, nodes: int = 4000, stop: Stop = never) -> Squares:
+    """Pricing for `sum_j (C_j @ r)^2 / (D_j @ r)` over the cone `A`, columns scaled to `P @ r = 1`.
 
-    For one prior: the sum of values ``a`` is ``C = (a P)[None]``, the histogram ``C = diag(P)``, both with
-    rows of ``D`` equal to ``P``.
+    For one prior: the sum of values `a` is `C = (a P)[None]`, the histogram `C = diag(P)`, both with
+    rows of `D` equal to `P`. Told to `stop`, it takes the ends of
+    `C_j / D_j` for those of `z_j`, which need no programme.
 
     >>> A, P = np.array([[-1.0, 3.0], [3.0, -1.0]]), np.array([0.5, 0.5])
     >>> round(squares(A, P, np.diag(P), np.array([P, P])).price(np.zeros(2), exact=True).bound, 9)
     0.625
     """
     program = Program(A, P)
-    begin = starts(program)
+    begin = starts(program, stop)
     low, high = np.empty(len(C)), np.empty(len(C))
     for scale in np.unique(D, axis=0):
         fixed = program if np.array_equal(scale, P) else Program(A, scale)
         for j in np.flatnonzero((scale == D).all(axis=1)):
-            low[j], high[j] = -fixed.top(-C[j]), fixed.top(C[j])
+            low[j], high[j] = _ratios(C[j], D[j]) if stop() else (-fixed.top(-C[j]), fixed.top(C[j]))
     return Squares(begin, C, D, low, high, nodes)
+
+
+def _ratios(c: Array, d: Array) -> tuple[float, float]:
+    """Between which `(c @ r) / (d @ r)` lies for any `r >= 0`; where `d` is zero, so is `c`."""
+    ratios = c[d > 0] / d[d > 0]
+    return float(ratios.min()), float(ratios.max())
 
 
 @dataclass(frozen=True)
 class Peaks:
-    """Pricing for ``phi(r) = sum_k max_x M[k, x] r_x``: the best guess, for one prior or a mixture of priors.
+    """Pricing for `phi(r) = sum_k max_x M[k, x] r_x`: the best guess, for one prior or a mixture of priors.
 
-    One linear programme for each choice of guesses ``x_1 .. x_k``, exact; a choice is grown prior by prior,
-    and what is still open is bounded by ``max_x M[k, x] r_x <= top_k M[k] @ r``. For one prior: ``d``
+    One linear programme for each choice of guesses `x_1 .. x_k`, exact; a choice is grown prior by prior,
+    and what is still open is bounded by `max_x M[k, x] r_x <= top_k M[k] @ r`. For one prior: `d`
     programmes.
     """
 
@@ -311,19 +332,20 @@ class Peaks:
     M: Array
     highest: Array
     nodes: int
+    stop: Stop
 
     def utility(self, columns: Array) -> Array:
-        """``phi`` of each row of ``columns``."""
+        """`phi` of each row of `columns`."""
         return np.asarray((columns[:, None, :] * self.M).max(axis=2).sum(axis=1))
 
     def weighted(self, weights: Array) -> Peaks:
-        """The same priors, prior ``k`` counted ``weights[k]`` times."""
+        """The same priors, prior `k` counted `weights[k]` times."""
         on = weights > 0
         return replace(self, M=weights[on, None] * self.M[on], highest=self.highest[on])
 
     def price(self, duals: Array, exact: bool) -> Priced:
         """The best column for every choice of guesses that can still win."""
-        pool = Pool(self.utility, duals)
+        pool = Pool(self.utility, duals, self.stop)
 
         def split(guesses: tuple[int, ...]) -> Split[tuple[int, ...]] | None:
             if len(guesses) == len(self.M):
@@ -349,10 +371,10 @@ class Peaks:
         return self.program.maximise(g, np.vstack(rows))
 
 
-def peaks(A: Array, P: Array, M: Array, nodes: int = 4000) -> Peaks:
-    """Pricing for ``sum_k max_x M[k, x] r_x`` over the cone ``A``, columns scaled to ``P @ r = 1``.
+def peaks(A: Array, P: Array, M: Array, nodes: int = 4000, stop: Stop = never) -> Peaks:
+    """Pricing for `sum_k max_x M[k, x] r_x` over the cone `A`, columns scaled to `P @ r = 1`.
 
-    For one prior: ``M = P[None]``.
+    For one prior: `M = P[None]`. Told to `stop`, it takes one for the largest share of the largest term.
 
     >>> A, P = np.array([[-1.0, 3.0], [3.0, -1.0]]), np.array([0.5, 0.5])
     >>> round(peaks(A, P, P[None]).price(np.zeros(2), exact=True).bound, 9)
@@ -361,18 +383,18 @@ def peaks(A: Array, P: Array, M: Array, nodes: int = 4000) -> Peaks:
     highest = []
     for row in M:
         scaled = Program(A, row)
-        highest.append(max(scaled.top(row * unit) for unit in np.eye(len(P))))
-    return Peaks(Program(A, P), M, np.array(highest), nodes)
+        highest.append(max(1.0 if stop() else scaled.top(row * unit) for unit in np.eye(len(P))))
+    return Peaks(Program(A, P), M, np.array(highest), nodes, stop)
 
 
 @dataclass(frozen=True)
 class Convex:
-    """Pricing for any convex ``phi`` given as a function on columns (rows of an array), under any cone.
+    """Pricing for any convex `phi` given as a function on columns (rows of an array), under any cone.
 
-    Climbs along ``slope``, by default a difference quotient that stays on ``P @ r = 1``. The bound: a
+    Climbs along `slope`, by default a difference quotient that stays on `P @ r = 1`. The bound: a
     convex function on a simplex is at most the linear one through its corners; simplices are halved where
-    that is furthest off, at most ``nodes`` times. Valid for any convex ``phi`` that is finite on the
-    corners ``e_x / P_x``, but slow to tighten beyond six inputs or so: where the extreme rays can be
+    that is furthest off, at most `nodes` times. Valid for any convex `phi` that is finite on the
+    corners `e_x / P_x`, but slow to tighten beyond six inputs or so: where the extreme rays can be
     listed, list them.
     """
 
@@ -383,11 +405,11 @@ class Convex:
     nodes: int
 
     def utility(self, columns: Array) -> Array:
-        """``phi`` of each row of ``columns``."""
+        """`phi` of each row of `columns`."""
         return np.asarray(self.phi(columns), dtype=float)
 
     def gradient(self, r: Array) -> Array:
-        """The slope of ``phi`` at ``r``, up to a multiple of ``P``."""
+        """The slope of `phi` at `r`, up to a multiple of `P`."""
         if self.slope is not None:
             return self.slope(r)
         P, step = self.starts.program.P, 1e-6
@@ -395,8 +417,8 @@ class Convex:
         return np.asarray(P * (self.utility(towards) - self.utility(r[None])) / step)
 
     def price(self, duals: Array, exact: bool) -> Priced:
-        """Climb from many starts, then bound by simplices (few of them unless ``exact``)."""
-        pool = Pool(self.utility, duals)
+        """Climb from many starts, then bound by simplices (few of them unless `exact`)."""
+        pool = Pool(self.utility, duals, self.starts.stop)
         if exact:
             fresh = np.random.default_rng(len(self.starts.columns)).normal(size=(4 * len(duals), len(duals)))
             self.starts.look(fresh)
@@ -434,11 +456,18 @@ class Convex:
         return None if answer is None else (answer[1], (corners, answer[0]))
 
 
-def convex(A: Array, P: Array, phi: Utility, slope: Gradient | None = None, nodes: int = 400) -> Convex:
-    """Pricing for a convex utility of your own over the cone ``A``, columns scaled to ``P @ r = 1``.
+def convex(
+    A: Array,
+    P: Array,
+    phi: Utility,
+    slope: Gradient | None = None,
+    nodes: int = 400,
+    stop: Stop = never,
+) -> Convex:
+    """Pricing for a convex utility of your own over the cone `A`, columns scaled to `P @ r = 1`.
 
     >>> A, P = np.array([[-1.0, 3.0], [3.0, -1.0]]), np.array([0.5, 0.5])
     >>> round(convex(A, P, lambda r: np.abs(r - 1) @ P).price(np.zeros(2), exact=True).utilities[0], 9)
     np.float64(0.5)
     """
-    return Convex(starts(Program(A, P)), A, phi, slope, nodes)
+    return Convex(starts(Program(A, P), stop), A, phi, slope, nodes)

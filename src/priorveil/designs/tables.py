@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from priorveil.channels import Channel
 from priorveil.designs import boxes, closed, cones, large, programs, robust
-from priorveil.designs.columns import Progress, Solution, solve
+from priorveil.designs.columns import Pricing, Solution, solve
 from priorveil.designs.distribution import DistributionDesign, distribution
 from priorveil.designs.distribution import solve as solve_distribution
-from priorveil.designs.problems import SLACK, Draft, Limits, Problem
+from priorveil.designs.limits import Limits, Stop
+from priorveil.designs.problems import SLACK, Draft, Problem
 from priorveil.designs.rounding import certified_table
 from priorveil.errors import Infeasible, TooLarge, counted
 from priorveil.mechanisms import Table
@@ -25,6 +27,8 @@ _PLAIN = 300  # beyond this many values, those that are treated alike share a ro
 _KRR = 3_000  # k-ary randomised response on more values than this is not written out
 _SUBSETS = 5_000  # subset selection with more outputs than this is not written out as a table
 _ENTRIES = 4_000_000  # tables with more entries are not written out
+_FINISHED = Limits().ended()
+_LEARNING = 1e-6  # the finest gap for learning a distribution
 _LEARNT = 1_000  # values up to which the engine weighs columns for learning a distribution
 
 
@@ -94,7 +98,7 @@ def engine(problem: Problem, limits: Limits) -> Draft:
         return _robust(problem, limits)
     many = problem.box and len(problem.prior) > _PLAIN
     if many and isinstance(problem.query, Sum):
-        return large.merged_sum(problem, _options(problem, limits))
+        return large.merged_sum(problem, _in_utilities(problem, limits))
     found, how = _box(problem, limits) if problem.box else _general(problem, limits)
     bound = problem.query.ceiling(problem.reference) - found.bound
     if many and not isinstance(problem.query, Convex):
@@ -104,34 +108,28 @@ def engine(problem: Problem, limits: Limits) -> Draft:
     return table_draft(problem, (found.columns * found.weights[:, None]).T, bound, "columns", how)
 
 
-def _told(problem: Problem, limits: Limits) -> Progress | None:
-    """Progress in errors, from an engine that speaks of utilities."""
-    tell, query = limits.progress, problem.query
-    if tell is None or isinstance(query, Distribution):
-        return tell
+def _in_utilities(problem: Problem, limits: Limits) -> Limits:
+    """Limits for an engine that speaks of utilities: whoever is told hears of errors."""
+    query = problem.query
+    assert not isinstance(query, Distribution)
+    if limits.progress is None:
+        return limits
     ceiling = query.ceiling(problem.reference)
-    return lambda count, value, bound: tell(count, ceiling - value, ceiling - bound)
-
-
-def _options(problem: Problem, limits: Limits) -> boxes.Limits:
-    return {
-        "target": limits.target,
-        "time_limit": limits.seconds,
-        "progress": _told(problem, limits),
-        "should_stop": limits.should_stop,
-    }
+    return replace(
+        limits, progress=lambda count, value, bound: limits.tell(count, ceiling - value, ceiling - bound)
+    )
 
 
 def _box(problem: Problem, limits: Limits) -> tuple[Solution, str]:
     """The engine on `lo <= r <= hi`."""
     P, lo, hi, query = problem.P, problem.budget.lo, problem.budget.hi, problem.query
-    options = _options(problem, limits)
+    within = _in_utilities(problem, limits)
     if isinstance(query, Histogram):
-        return _described(boxes.best_histogram(P, lo, hi, **options))
+        return _described(boxes.best_histogram(P, lo, hi, within))
     if isinstance(query, Sum):
-        return _described(boxes.best_sum(P, query.scores(problem.reference), lo, hi, **options))
+        return _described(boxes.best_sum(P, query.scores(problem.reference), lo, hi, within))
     if isinstance(query, Guess):
-        return _described(boxes.best_guess(P, lo, hi, **options))
+        return _described(boxes.best_guess(P, lo, hi, within))
     if len(P) <= _ENUMERATED:
         return _enumerated(problem, cones.box_rays(P, lo, hi))
     return _generated(problem, limits)
@@ -140,17 +138,19 @@ def _box(problem: Problem, limits: Limits) -> tuple[Solution, str]:
 def _general(problem: Problem, limits: Limits) -> tuple[Solution, str]:
     """The engine on any cone: all its extreme rays if they can be listed, generated ones otherwise."""
     try:
-        return _enumerated(problem, _rays(problem))
+        return _enumerated(problem, _rays(problem, limits.within(cones.LISTING)))
     except TooLarge:
         return _generated(problem, limits)
+    except KeyboardInterrupt:
+        return _generated(problem, limits.ended())
 
 
-def _rays(problem: Problem) -> Array:
+def _rays(problem: Problem, limits: Limits) -> Array:
     if isinstance(problem.notion, LDP):
         if len(problem.prior) > _LDP_ENUMERATED:
             raise TooLarge(f"LDP on {len(problem.prior)} values has too many extreme columns to list")
         return cones.staircase_rays(problem.P, problem.epsilon)
-    return cones.extreme_rays(problem.cone, problem.P)
+    return cones.extreme_rays(problem.cone, problem.P, stop=limits.over)
 
 
 def _enumerated(problem: Problem, rays: Array) -> tuple[Solution, str]:
@@ -162,18 +162,19 @@ def _enumerated(problem: Problem, rays: Array) -> tuple[Solution, str]:
 
 def _generated(problem: Problem, limits: Limits) -> tuple[Solution, str]:
     """Column generation with small linear programmes for pricing."""
+    A, P = problem.cone, problem.P
+    start = cones.nearby_columns(A, P) if limits.over() else np.ones((1, len(P)))
+    return _described(solve(_pricing(problem, limits.over), start, _in_utilities(problem, limits)))
+
+
+def _pricing(problem: Problem, stop: Stop) -> Pricing:
     A, P, query, prior = problem.cone, problem.P, problem.query, problem.reference
-    options = _options(problem, limits)
     if isinstance(query, Guess):
-        found = solve(programs.peaks(A, P, P[None]), np.ones((1, len(P))), **options)
-    elif isinstance(query, Convex):
-        gains = programs.convex(A, P, lambda columns: query.utility(columns, prior))
-        found = solve(gains, np.ones((1, len(P))), **options)
-    else:
-        scores = query.scores(prior)[None] if isinstance(query, Sum) else np.eye(len(P))
-        pricing = programs.squares(A, P, scores * P, np.repeat(P[None], len(scores), axis=0))
-        found = solve(pricing, np.ones((1, len(P))), **options)
-    return _described(found)
+        return programs.peaks(A, P, P[None], stop=stop)
+    if isinstance(query, Convex):
+        return programs.convex(A, P, lambda columns: query.utility(columns, prior), stop=stop)
+    scores = query.scores(prior)[None] if isinstance(query, Sum) else np.eye(len(P))
+    return programs.squares(A, P, scores * P, np.repeat(P[None], len(scores), axis=0), stop=stop)
 
 
 def _described(found: Solution) -> tuple[Solution, str]:
@@ -186,28 +187,22 @@ def _described(found: Solution) -> tuple[Solution, str]:
 
 def _robust(problem: Problem, limits: Limits) -> Draft:
     """The least error under the worst prior of a set."""
-    sets, task = problem.prior, problem.task()
+    sets, task, unit = problem.prior, problem.task(), problem.unit
     assert not isinstance(sets, Prior)
+    within = replace(
+        limits, progress=lambda count, error, bound: limits.tell(count, unit * error, unit * bound)
+    )
     if sets.members:
         priors = np.array([p.probabilities for p in sets.members])
-        found = robust.robust_design(problem.cone, priors, task, time_limit=limits.seconds)
+        found = robust.robust_design(problem.cone, priors, task, within)
     else:
         start = np.vstack([problem.P, sets.vertices()[:64]])
-        tell, unit = limits.progress, problem.unit
-        found = robust.robust_over(
-            problem.cone,
-            sets.best,
-            start,
-            task,
-            time_limit=limits.seconds,
-            progress=None if tell is None else lambda n, error, bound: tell(n, unit * error, unit * bound),
-            should_stop=limits.should_stop,
-        )
+        found = robust.robust_over(problem.cone, sets.best, start, task, within)
     state = "proven" if found.converged else "stopped early"
     return table_draft(
         problem,
         found.channel,
-        problem.unit * found.lower_bound,
+        unit * found.lower_bound,
         "columns",
         f"robust over the set of priors, {state}",
     )
@@ -219,20 +214,22 @@ def _learning(problem: Problem, limits: Limits) -> Draft:
         raise TooLarge(
             f"{len(problem.prior):,} values: the engine learns up to {_LEARNT:,}; use method='unary'"
         )
-    if problem.box:
-        found = distribution(
-            problem.P,
-            problem.budget.lo,
-            problem.budget.hi,
-            target=max(limits.target, 1e-6),
-            time_limit=limits.seconds,
-            progress=limits.progress,
-            should_stop=limits.should_stop,
-        )
-    else:
-        found = solve_distribution(problem.P, _rays(problem))
+    within = replace(limits, target=max(limits.target, _LEARNING))
+    try:
+        found = _learning_columns(problem, within)
+    except (TooLarge, KeyboardInterrupt) as cause:
+        if isinstance(cause, TooLarge) and not limits.over():
+            raise
+        nearby = solve_distribution(problem.P, cones.nearby_columns(problem.cone, problem.P), _FINISHED)
+        found = replace(nearby, bound=0.0)  # proven for these columns alone
     Q = (found.columns * found.weights[:, None]).T
     return table_draft(problem, Q, found.bound, "columns", _learnt(found))
+
+
+def _learning_columns(problem: Problem, limits: Limits) -> DistributionDesign:
+    if problem.box:
+        return distribution(problem.P, problem.budget.lo, problem.budget.hi, limits)
+    return solve_distribution(problem.P, _rays(problem, limits), limits)
 
 
 def _learnt(found: DistributionDesign) -> str:

@@ -1,0 +1,11 @@
+"""Whether the compiled loops are there, for tests that compare them with the plain ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from priorveil.mechanisms import kernels
+
+needs_numba = pytest.mark.skipif(
+    kernels.compiled(kernels.scan_table) is None, reason="the compiled loops need numba"
+)

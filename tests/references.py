@@ -1,0 +1,78 @@
+"""Plainer ways to what the library does, and what it is compared with: formulas as they are written down."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from priorveil.designs.arc import ArcLayout
+from priorveil.designs.closed import binary
+from priorveil.mechanisms.arc_cells import ArcCells
+from priorveil.mechanisms.arc_reading import column_law, likelihood_sums
+from priorveil.mechanisms.unary_law import clearing
+
+Array = npt.NDArray[np.float64]
+
+
+def lip_rows(P: Array, lo: float, hi: float, T: Array | None = None) -> Array:
+    """Rows of the cone `lo <= T r <= hi`; the value itself is the secret where no `T` is given."""
+    T = np.eye(len(P)) if T is None else T
+    return np.vstack([T - lo * P, hi * P - T])
+
+
+# -- closed forms -------------------------------------------------------------------------------------------
+
+
+def binary_lip(p: float, lo: float, hi: float) -> Array:
+    """The best channel for two inputs: `s = max(p lo, 1 - (1-p) hi)`, `t = min(p hi, 1 - (1-p) lo)`."""
+    s, t = max(p * lo, 1 - (1 - p) * hi), min(p * hi, 1 - (1 - p) * lo)
+    high = (p - s) / (t - s)
+    zero, one = high * (1 - t) / (1 - p), high * t / p
+    return np.array([[1 - zero, zero], [1 - one, one]])
+
+
+def binary_prior_set(a: float, b: float, lo: float, hi: float) -> Array:
+    """The best binary channel where `a <= Pr(x = 1) <= b`: the rows of the two ends imply all others."""
+    return binary(np.vstack([lip_rows(np.array([1 - p, p]), lo, hi) for p in (a, b)]))
+
+
+def bitwise_gain(P: Array, q01: float, R: float) -> float:
+    """What the paper's estimator gains, the posterior of each value given its own bit alone."""
+    q10 = clearing(q01, R)
+    shown = P * (1 - q10) + (1 - P) * q01
+    return float(np.sum((P * (1 - q10)) ** 2 / shown + (P * q10) ** 2 / (1 - shown)))
+
+
+# -- arcs ---------------------------------------------------------------------------------------------------
+
+
+def circle_lifts(layout: ArcLayout, points: Array) -> Array:
+    """The columns `r` of the outputs at these points of the circle, one column each (`d` rows)."""
+    members = layout.order[layout.heavy - layout.lends :]
+    rim = np.concatenate([[0.0], np.cumsum(layout.prior[members])])
+    if layout.lends:
+        rim[1:] -= rim[-1] - layout.circumference
+    inside = np.zeros((len(members), len(points)))
+    for turn in (0.0, float(rim[-1])):
+        low, high = rim[:-1, None] + turn, rim[1:, None] + turn
+        inside += np.maximum(np.minimum(high, points + layout.tau) - np.maximum(low, points), 0.0)
+    r = np.full((len(layout.prior), len(points)), layout.lo)
+    r[members] += (1 - layout.lo) / layout.tau * inside / layout.prior[members][:, None]
+    return r
+
+
+def own_lifts(layout: ArcLayout) -> tuple[Array, Array]:
+    """The columns of the heavy outputs (`d` by `heavy`), and their weights in the law of the reports."""
+    mine = layout.order[: layout.heavy]
+    r = np.full((len(layout.prior), layout.heavy), layout.lo)
+    r[mine, np.arange(layout.heavy)] += (1 - layout.lo) / layout.prior[mine]
+    weight = layout.prior[mine].copy()
+    if layout.lends:
+        weight[-1] -= layout.circumference - float(layout.prior[layout.order[layout.heavy :]].sum())
+    return r, weight
+
+
+def posterior_sums_under(cells: ArcCells, tally: npt.NDArray[np.int64], prior: Array) -> Array:
+    """`sum over reports of Pr(x | column of the report)` under any prior; also one step of EM from it."""
+    counts = tally[0].astype(np.float64)
+    return np.asarray(prior * likelihood_sums(cells, counts / column_law(cells, prior)))
