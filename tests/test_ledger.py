@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import priorveil as pv
 from priorveil.errors import BudgetExceeded, Infeasible, InvalidInput
-from priorveil.ledger import Ledger
+from priorveil.ledger import Ledger, Level
 
 TOGETHER = [pv.Histogram(), pv.Guess(), pv.Distribution()]
 
@@ -215,3 +215,51 @@ def test_sets_of_priors() -> None:
 def test_other_values_are_refused() -> None:
     with pytest.raises(InvalidInput, match="plan"):
         Ledger(pv.Prior({"a": 0.5, "b": 0.5})).spend(plan_of(pv.Prior([0.5, 0.5]), 1.0))
+
+
+def test_a_plan_that_was_read_from_a_file_is_the_one_that_was_written() -> None:
+    """Certificates hold for the very prior and secret, whoever wrote them down."""
+    rows = [[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]]
+    prior, secret = pv.Prior([0.4, 0.25, 0.35]), pv.Secret(rows)
+    for known, latent in ((prior, secret), (prior, [secret]), (pv.PriorSet.ball(prior, 0.05), None)):
+        plan = pv.Plan.from_json(pv.design(known, 1.0, pv.Histogram(), secret=latent).to_json())
+        level = pv.Ledger(known, latent).spend(plan)
+        assert (level.lip_lower, level.lip_upper) == (
+            plan.certificate.lip_lower,
+            plan.certificate.lip_upper,
+        )
+    other = pv.Secret([rows[0], [0.1, 0.30000000000000004, 0.6]])
+    assert pv.Ledger(prior, other).would(plan).exact
+    assert not pv.Ledger(prior, other)._same(plan)
+
+
+def test_a_plan_that_tells_the_value_is_refused_however_large_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the joint channel is too large to measure, and the plan, made for a secret, has no LDP level."""
+    monkeypatch.setattr("priorveil.ledger._CELLS", 1)
+    prior, rows = pv.Prior.uniform(4), [[0.26, 0.26, 0.24, 0.24], [0.24, 0.24, 0.26, 0.26]]
+    plan = pv.design(prior, 1.0, pv.Histogram(), secret=pv.Secret(rows))
+    assert math.isinf(plan.certificate.ldp)
+    ledger = Ledger(prior, limit=1.0)
+    assert ledger.would(plan).lip == math.inf
+    with pytest.raises(BudgetExceeded, match="no limit is enough"):
+        ledger.spend(plan)
+    assert not ledger.spent
+
+
+@pytest.mark.parametrize("sides", [(math.nan, 0.5), (0.5, math.nan), (math.inf, 0.5), (0.5, 1.5)])
+def test_a_level_is_within_a_limit_only_if_it_is_known_to_be(sides: tuple[float, float]) -> None:
+    assert not Level(*sides).within(pv.Budget(1.0, 1.0))
+    assert Level(1.0, 0.5).within(pv.Budget(1.0, 1.0))
+
+
+def test_the_order_of_the_values_changes_nothing() -> None:
+    """A plan whose author wrote the answers in another order leaks the same together with the others."""
+    prior, turned = pv.Prior({"a": 0.5, "b": 0.3, "c": 0.2}), pv.Prior({"c": 0.2, "a": 0.5, "b": 0.3})
+    plan, other = plan_of(prior, 0.7), plan_of(turned, 0.7)
+    one, two = Ledger(prior, limit=1.0), Ledger(prior, limit=1.0)
+    assert one.spend(plan).lip == pytest.approx(two.spend(other).lip)
+    assert one.would(plan).lip == pytest.approx(one.would(other).lip, rel=1e-6) and one.would(plan).lip > 1
+    with pytest.raises(BudgetExceeded):
+        one.spend(other)
+    with pytest.raises(InvalidInput, match="about other values"):
+        one.spend(plan_of(pv.Prior({"a": 0.5, "b": 0.3, "x": 0.2}), 0.7))

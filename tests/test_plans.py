@@ -19,9 +19,10 @@ from hypothesis import strategies as st
 
 import priorveil as pv
 import samples
+from cells import CELLS, cell
 from priorveil import documents
 from priorveil.errors import InvalidInput, PlanError, UnknownVersion
-from priorveil.mechanisms import MECHANISMS
+from priorveil.mechanisms import MECHANISMS, Table
 from priorveil.plans import schema
 from priorveil.tallies import Tally
 
@@ -73,6 +74,7 @@ def test_round_trip(plan: pv.Plan, tmp_path: Path) -> None:
     plan.save(tmp_path / "plan.json")
     again = pv.Plan.load(tmp_path / "plan.json")
     assert again.id == plan.id
+    assert again == plan and hash(again) == hash(plan) and len({again, plan}) == 1
     assert again.to_json() == plan.to_json()
     assert again.document() == plan.document()
     assert again.certificate == plan.certificate
@@ -108,6 +110,14 @@ def test_the_schema_misses_no_field(field: str, plans: dict[str, pv.Plan]) -> No
     del read[field]
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.Draft202012Validator(schema()).validate(read)
+
+
+def test_plans_with_other_content_or_another_gain_differ(plans: dict[str, pv.Plan]) -> None:
+    assert len(set(plans.values())) == len(plans)
+    assert next(iter(plans.values())) != "a plan"
+    prior = pv.Prior([0.5, 0.3, 0.2])
+    one, two = (pv.design(prior, 1.0, pv.Convex(lambda r, k=k: k * (r**2).sum(axis=1))) for k in (1, 1))
+    assert one.id == two.id and one != two and one == one
 
 
 def test_the_id_is_the_hash_of_the_canonical_text(plan: pv.Plan) -> None:
@@ -386,6 +396,35 @@ def test_a_plan_that_contradicts_itself_is_refused_though_its_id_fits(
     assert refusal.value.field == field
 
 
+@pytest.mark.parametrize(("kind", "query"), CELLS)
+def test_a_file_cannot_state_a_better_error_than_its_mechanism_has(kind: str, query: str) -> None:
+    """A thousandth less is refused wherever the error is worked out again, and a hundredth of it everywhere.
+
+    A guess from arcs is held against the free bound alone. The bound itself may be stated: a file does not prove it.
+    """
+    plan = cell(kind, query)
+    found = plan.mechanism.error(plan.query, plan.reference)
+    assert (found is None) == ((kind, query) == ("arc", "Guess"))
+    assert found is None or found == pytest.approx(plan.expected_mse, rel=1e-9)
+
+    def stated(expected: float, bound: float) -> pv.Plan:
+        said = {"expected_mse": str(expected), "lower_bound": str(bound)}
+        return pv.Plan.from_json(edited(plan, lambda read: read.update(said), sign=True))
+
+    for share in (0.01,) if found is None else (0.01, 0.999):
+        with pytest.raises(PlanError) as refusal:
+            stated(share * plan.expected_mse, share * plan.expected_mse)
+        assert refusal.value.field == "expected_mse"
+    assert stated(plan.expected_mse, plan.expected_mse).efficiency == pytest.approx(1.0)
+
+
+def test_errors_of_large_channels_are_not_worked_out_at_every_start() -> None:
+    wide = Table(np.full((1100, 4096), 2**50))
+    assert wide.error(pv.Histogram(), pv.Prior.uniform(1100)) is None
+    assert Table(np.full((600, 1024), 2**52)).error(pv.Distribution(), pv.Prior.uniform(600)) is None
+    assert cell("arc", "Histogram").mechanism.error(pv.Histogram(), pv.Prior.uniform(5)) is None
+
+
 def test_a_notebook_never_runs_what_a_plan_says() -> None:
     plan = replace(pv.design(pv.Prior([0.5, 0.5]), 1.0, pv.Histogram()), why="<script>alert(1)</script>")
     assert "<script>" not in plan._repr_html_()
@@ -412,3 +451,22 @@ def test_a_tally_that_the_plan_cannot_have_counted_is_refused(counts: list[str])
 def test_senseless_levels_are_refused(epsilon: float) -> None:
     with pytest.raises(InvalidInput):
         pv.design(pv.Prior([0.5, 0.3, 0.2]), epsilon, pv.Histogram())
+
+
+def test_the_width_tells_rows_of_bits_from_numbers(plans: dict[str, pv.Plan]) -> None:
+    for plan in plans.values():
+        reports = plan.privatize(np.arange(3) % len(plan.labels), np.random.default_rng(0))
+        assert reports.shape == ((3, plan.mechanism.width) if plan.mechanism.width else (3,))
+        assert (plan.mechanism.kind == "unary") == (plan.mechanism.width > 0)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_plan_for_an_interval_that_misses_one_by_rounding_is_read_as_it_was_certified(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    ends = rng.dirichlet(np.full(4, 3.0)).round(3) + 1e-3
+    ends = (ends / ends.sum()).tolist()
+    wider = [min(1.0, end + 0.1) for end in ends]
+    for known in (pv.PriorSet.interval(ends, ends), pv.PriorSet.interval(ends, wider)):
+        plan = pv.design(known, 1.0, pv.Histogram())
+        again = pv.Plan.from_json(plan.to_json())
+        assert (again.id, again.certificate) == (plan.id, plan.certificate)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from checks import close
-from priorveil import DI, LIP, Histogram, design, leakage
+from priorveil import DI, LIP, Channel, Histogram, design, leakage
 from priorveil.errors import InvalidInput, InvalidPrior, InvalidSecret, TooLarge
 from priorveil.priors import Budget, Prior, PriorSet, Secret, dyadic, exact
 from strategies import boxes, budgets, generators, levels, prior_sets, priors, secrets, sizes
@@ -288,6 +288,27 @@ def test_bad_sets_are_refused():
         PriorSet.ball(Prior.uniform(40), 0.5).vertices()
 
 
+def test_sets_and_secrets_are_what_they_hold():
+    one, two = Prior([0.2, 0.8]), Prior([0.4, 0.6])
+    makers = (
+        lambda: PriorSet([one, two]),
+        lambda: PriorSet([two, one]),
+        lambda: PriorSet([Prior([0.2, 0.8], labels=["a", "b"])]),
+        lambda: PriorSet.interval([0.2, 0.6], [0.4, 0.8]),
+        lambda: PriorSet.ball(one, 0.1),
+        lambda: PriorSet.ball(one, 0.2),
+        lambda: PriorSet.all(2),
+        lambda: Secret([[0.9, 0.1], [0.3, 0.7]]),
+        lambda: Secret([[0.9, 0.1], [0.3, 0.7]], labels=["ill", "well"]),
+        lambda: Secret([[0.9, 0.1], [-0.0, 1.0]]),
+    )
+    assert len({make() for make in makers for _ in range(2)}) == len(makers)
+    assert all(make() == make() for make in makers)
+    assert Secret([[0.0, 1.0]]) == Secret([[-0.0, 1.0]])
+    assert hash(Secret([[0.0, 1.0]])) == hash(Secret([[-0.0, 1.0]]))
+    assert PriorSet([one]) != one and Secret([[0.2, 0.8]]) != one
+
+
 def test_mappings_may_come_in_any_order():
     known = PriorSet.interval({"a": 0.1, "b": 0.5}, {"b": 0.9, "a": 0.5})
     assert known.labels == ("a", "b")
@@ -408,3 +429,15 @@ def test_values_are_matched_by_name() -> None:
             ask()
     with pytest.raises(InvalidInput, match="add the reports up first"):
         plan.estimate(np.array([0, 1]))  # type: ignore[arg-type]
+
+
+def test_numbers_as_names_are_names() -> None:
+    """0, 1, 2 in another order is another order, not positions; only foreign names fall back on positions."""
+    prior = Prior({2: 0.7, 1: 0.2, 0: 0.1})
+    assert prior.about([0, 1, 2]) == Prior([0.1, 0.2, 0.7])
+    assert prior.about([2, 1, 0]) is prior
+    assert Prior([0.1, 0.2, 0.7]).about(["a", "b", "c"]) == Prior([0.1, 0.2, 0.7])
+    with pytest.raises(InvalidPrior, match="says nothing about 'a'"):
+        prior.about(["a", "b", "c"])
+    channel = Channel([[0.6, 0.4], [0.5, 0.5], [0.3, 0.7]])
+    assert leakage(channel, prior) == leakage(channel, Prior([0.1, 0.2, 0.7]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checks import QUERIES, at_most, close, made
+from priorveil.certify import exp_above, exp_below
 from priorveil.channels import Channel
-from priorveil.errors import InvalidInput
+from priorveil.designs import design
+from priorveil.errors import InvalidInput, InvalidPrior
 from priorveil.notions import LIP
 from priorveil.priors import Budget, Prior
 from priorveil.queries import Convex, Distribution, Guess, Histogram, Sum, identifiable
@@ -66,6 +69,44 @@ def test_no_report_is_the_spread_of_the_prior():
     assert Sum([0, 1, 2]).no_report(prior) == pytest.approx(0.3 + 2.0 - 1.3**2)
     assert Guess().no_report(prior) == pytest.approx(0.5)
     assert Distribution().no_report(prior) == math.inf
+
+
+@pytest.mark.parametrize("rare", [[1e-11], [1e-11, 2e-11], [1e-15, 0.3]])
+@pytest.mark.parametrize("level", [0.01, 1.0, 30.0])
+def test_errors_are_exact_where_a_value_is_all_but_certain(rare, level):
+    """One less what is known has no digits left here; and a bound from rounding would not be one."""
+    prior = Prior([1 - sum(rare), *rare])
+    P = [Fraction(w, prior.total) for w in prior.weights]
+    Q = np.random.default_rng(1).dirichlet(np.ones(3), len(P)) * 0.5 + np.eye(3)[: len(P)] * 0.5
+    channel = Channel.from_weights(Q)
+    joint = [
+        [p * Fraction(q) for p, q in zip(P, column, strict=True)] for column in channel.matrix.T.tolist()
+    ]
+    whole = sum(sum(column) for column in joint)
+    guess = whole - sum(max(column) for column in joint)
+    squares = whole - sum(sum(j * j for j in column) / sum(column) for column in joint)
+    assert Guess().error(channel, prior) == pytest.approx(float(guess), rel=1e-12)
+    assert Histogram().error(channel, prior) == pytest.approx(float(squares), rel=1e-12)
+    left = 1 - max(P)
+    assert Guess().no_report(prior) == pytest.approx(float(left), rel=1e-13)
+    assert Histogram().no_report(prior) == pytest.approx(float(1 - sum(p * p for p in P)), rel=1e-13)
+    lo, hi = exp_above(-level), exp_below(level)
+    best = 1 - max(p * lo + min(p * (hi - lo), 1 - lo) for p in P)
+    known = sum(
+        p * p * (lo * lo + 2 * lo * (1 - lo) + min((hi - lo) * (1 - lo), (1 - lo) ** 2 / p)) for p in P
+    )
+    assert Guess().floor(prior, Budget(level)) == pytest.approx(float(best), rel=1e-9)
+    assert Histogram().floor(prior, Budget(level)) == pytest.approx(float(1 - known), rel=1e-9)
+
+
+@pytest.mark.parametrize("query", [Guess(), Histogram()], ids=["guess", "histogram"])
+@pytest.mark.parametrize("level", [0.01, 1.0, 5.0, 24.0])
+def test_a_proven_bound_is_not_above_the_error_that_is_sampled(query, level):
+    """It was, by 8 in 10**8, while errors were what was left of one."""
+    plan = design(Prior([1 - 1e-11, 1e-11]), level, query)
+    exact = Fraction(1, 10**11) * (1 if isinstance(query, Guess) else 2)
+    assert plan.lower_bound <= plan.expected_mse <= plan.no_report * (1 + 1e-15) <= exact * (1 + 1e-9)
+    assert plan.efficiency >= 0
 
 
 def test_a_huge_origin_does_not_cost_precision():
@@ -183,3 +224,14 @@ def test_gains_that_are_not_convex_are_refused():
     with pytest.raises(InvalidInput, match="one finite number"):
         Convex(lambda p: p).no_report(Prior([0.5, 0.5]))
     Convex(lambda p: (p**2).sum(axis=1)).require_convex(3)
+
+
+@pytest.mark.parametrize("query", [Histogram(), Guess(), Distribution(), Sum([1, 2, 4])])
+def test_the_order_in_which_a_prior_is_written_changes_no_error(query) -> None:
+    rows = [[0.6, 0.3, 0.1], [0.2, 0.7, 0.1], [0.3, 0.2, 0.5]]
+    channel = Channel(rows, inputs=["a", "b", "c"])
+    error = query.error(channel, Prior({"a": 0.5, "b": 0.3, "c": 0.2}))
+    assert query.error(channel, Prior({"c": 0.2, "a": 0.5, "b": 0.3})) == pytest.approx(error, rel=1e-12)
+    assert query.error(channel, Prior([0.5, 0.3, 0.2])) == pytest.approx(error, rel=1e-12)
+    with pytest.raises(InvalidPrior):
+        query.error(channel, Prior({"x": 0.5, "b": 0.3, "c": 0.2}))

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from priorveil.errors import InvalidChannel, TooLarge, counted
 from priorveil.priors import Array, Label, Prior, as_labels, frozen
+from priorveil.priors.numbers import places
 
 _ROWS_ADD_UP = 1e-9  # how far from one a row may be before it is refused
 _WHOLE = re.compile(r"0|-?[1-9][0-9]*")  # a label that was a number; 007 was not
@@ -110,12 +111,12 @@ class Channel:
 
     def output_law(self, prior: Prior) -> Array:
         """`lam = P Q`, the law of the report."""
-        law: Array = self._mass(prior) @ self._matrix
+        law: Array = self.matched(prior).probabilities @ self._matrix
         return law
 
     def posterior(self, prior: Prior) -> Array:
         """`Pr(X = x | Y = y)`, shaped as the channel; nan under a report that never happens."""
-        posterior: Array = self._mass(prior)[:, None] * self.lift(prior)
+        posterior: Array = self.matched(prior).probabilities[:, None] * self.lift(prior)
         return posterior
 
     def lift(self, prior: Prior) -> Array:
@@ -172,14 +173,12 @@ class Channel:
 
     def _rows_about(self, labels: tuple[Label, ...], argument: str) -> Array:
         """The rows in the order of `labels`; as they are where one side has no names but positions."""
-        positions = tuple(range(len(labels)))
-        if self._inputs in (labels, positions) or labels == positions:
-            return self._matrix
-        places = {label: row for row, label in enumerate(self._inputs)}
-        missing = [label for label in labels if label not in places]
-        if missing:
-            raise InvalidChannel(argument, list(self._inputs)[:5], f"it says nothing about {missing[0]!r}")
-        return self._matrix[[places[label] for label in labels]]
+        try:
+            return self._matrix[places(self._inputs, labels)]
+        except KeyError as missing:
+            raise InvalidChannel(
+                argument, list(self._inputs)[:5], f"it says nothing about {missing.args[0]!r}"
+            ) from None
 
     def to_json(self) -> str:
         """As a JSON text: `{"inputs": [...], "outputs": [...], "matrix": [[...], ...]}`."""
@@ -257,13 +256,18 @@ class Channel:
     def __repr__(self) -> str:
         return f"Channel({counted(self.shape[0], 'value')}, {counted(self.shape[1], 'report')})"
 
-    def _mass(self, prior: Prior) -> Array:
-        P = Prior.of(prior).about(self._inputs).probabilities
-        if len(P) != self.shape[0]:
+    def matched(self, prior: Prior) -> Prior:
+        """The prior with its values in the order of this channel's; an error if it is about others.
+
+        >>> Channel.identity(["a", "b"]).matched(Prior({"b": 0.75, "a": 0.25}))
+        Prior({'a': 0.25, 'b': 0.75})
+        """
+        known = Prior.of(prior)
+        if len(known) != self.shape[0]:
             raise InvalidChannel(
-                "prior", counted(len(P), "value"), f"the channel has {counted(self.shape[0], 'row')}"
+                "prior", counted(len(known), "value"), f"the channel has {counted(self.shape[0], 'row')}"
             )
-        return P
+        return known.about(self._inputs)
 
 
 def _require_stochastic(Q: Array) -> None:

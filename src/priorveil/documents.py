@@ -62,6 +62,8 @@ def reading(field: str, read: Callable[[], Any]) -> Any:
         raise
     except PriorveilError as error:
         raise PlanError(field, str(error)) from error
+    except RecursionError:
+        raise PlanError(field, "it is nested too deeply") from None
     except (KeyError, TypeError, ValueError, IndexError, OverflowError, ZeroDivisionError) as error:
         raise PlanError(field, f"cannot be read ({type(error).__name__}: {error})") from error
 

@@ -13,12 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from priorveil import documents as doc
 from priorveil.channels import Channel
 from priorveil.errors import BudgetExceeded, Infeasible, InvalidInput, TooLarge
-from priorveil.notions import Known, Secrets, known, leakage
+from priorveil.notions import Known, Secrets, known, leakage, scenarios
 from priorveil.plans import Plan
-from priorveil.priors import Budget
+from priorveil.priors import Budget, Prior, Secret
 
 _CELLS = 2_000_000  # a joint channel with more entries is not written out
 _AVERAGED = ("arc", "arc_pool")  # written out, these average over cells, and would seem to leak too little
@@ -39,6 +38,10 @@ class Level:
         """The larger of the two sides."""
         return max(self.lip_lower, self.lip_upper)
 
+    def within(self, limit: Budget) -> bool:
+        """Whether both sides are known to be within a limit; what is not a number is not."""
+        return self.lip_lower <= limit.lower and self.lip_upper <= limit.upper
+
 
 @dataclass(frozen=True)
 class Spent:
@@ -53,7 +56,7 @@ class Ledger:
     """Remembers what one person has answered, and what it leaks together.
 
     Arguments: the `prior` (or set of priors) and `secret` against which leakage is measured; `limit`, the
-    most that may be spent: a number or a `Budget` for LIP.
+    most that may be spent: a number or a `Budget` for LIP. Plans are about the same values, in any order.
 
     >>> import priorveil as pv
     >>> prior = pv.Prior([0.5, 0.5])
@@ -94,11 +97,8 @@ class Ledger:
                 raise InvalidInput("replay", plan.id, "no report of this plan was made yet")
             return self._level
         joint, level = self._after(plan)
-        if self.limit is not None and (
-            level.lip_lower > self.limit.lower or level.lip_upper > self.limit.upper
-        ):
-            needed = math.ceil(level.lip * 1000) / 1000
-            advice = "repeat an old answer" if self.spent else f"it needs a limit of {needed:g}"
+        if self.limit is not None and not level.within(self.limit):
+            advice = "repeat an old answer" if self.spent else _needed(level)
             raise BudgetExceeded(
                 f"answering would leak {level.lip_lower:.4g} downwards and {level.lip_upper:.4g} upwards, "
                 f"the limit is {self.limit.lower:.4g} and {self.limit.upper:.4g}: {advice}"
@@ -111,7 +111,7 @@ class Ledger:
         return any(entry.plan == plan.id for entry in self.spent)
 
     def _after(self, plan: Plan) -> tuple[Channel | None, Level]:
-        if plan.labels != self.prior.labels:
+        if set(plan.labels) != set(self.prior.labels):
             raise InvalidInput("plan", plan.labels, "it is about other values than this ledger's prior")
         joint = self._beside(plan)
         if not self.spent and self._same(plan):
@@ -146,7 +146,8 @@ class Ledger:
             )
         lips = [entry.lip for entry in self.spent] + [self._own_level(plan)]
         ldp = math.fsum(entry.ldp for entry in self.spent) + plan.certificate.ldp
-        lip = min(2 * math.fsum(lips) - max(lips), ldp)
+        together = math.inf if math.inf in lips else 2 * math.fsum(lips) - max(lips)
+        lip = min(together, ldp)
         return Level(lip, lip, min(ldp, 2 * lip), exact=False)
 
     def _own_level(self, plan: Plan) -> float:
@@ -155,5 +156,16 @@ class Ledger:
 
     def _same(self, plan: Plan) -> bool:
         """Whether the plan was certified for this very prior and secret."""
-        mine = doc.prior_document(self.prior), doc.secret_document(self.secret)
-        return mine == (doc.prior_document(plan.prior), doc.secret_document(plan.secret))
+        if isinstance(plan.prior, Prior) and plan.secret is None:
+            return plan.prior.about(self.prior.labels) == self.prior and self.secret is None
+        return plan.prior == self.prior and _several(plan.secret) == _several(self.secret)
+
+
+def _needed(level: Level) -> str:
+    if math.isinf(level.lip):
+        return "no limit is enough for this plan"
+    return f"it needs a limit of {math.ceil(level.lip * 1000) / 1000:g}"
+
+
+def _several(secret: Secrets) -> tuple[Secret, ...] | None:
+    return None if secret is None else scenarios(secret)

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.channels import Channel
-from priorveil.errors import InvalidInput, counted
+from priorveil.errors import InvalidInput
 from priorveil.priors import Array, Budget, Label, Prior, PriorSet, Secret
 
 Known = Prior | PriorSet
@@ -314,10 +314,6 @@ def leakage(
     """
     live = _live(channel)
     prior = _about(known(prior), live)
-    if len(prior) != live.shape[0]:
-        raise InvalidInput(
-            "prior", counted(len(prior), "value"), f"the channel has {counted(live.shape[0], 'row')}"
-        )
     lower, upper = LIP().sides(live, prior, secret)
     listed = isinstance(prior, Prior) or prior.members
     return Leakage(
@@ -338,7 +334,10 @@ def known(prior: Known | Sequence[float]) -> Known:
 
 def scenarios(secret: Secret | Sequence[Secret]) -> tuple[Secret, ...]:
     """One secret or several, as a tuple."""
-    return (secret,) if isinstance(secret, Secret) else tuple(secret)
+    listed = (secret,) if isinstance(secret, Secret) else tuple(secret)
+    if not listed:
+        raise InvalidInput("secret", secret, "give at least one, or None if the value itself is the secret")
+    return listed
 
 
 def mean_range(Q: Array, prior: Known) -> tuple[Array, Array]:
@@ -356,8 +355,8 @@ def _live(channel: Channel | npt.ArrayLike) -> Channel:
 def _about(prior: Known, channel: Channel) -> Known:
     """What is known, its values in the channel's order; a set of priors must have that order already."""
     if isinstance(prior, Prior):
-        return prior.about(channel.inputs)
-    if prior.centre.about(channel.inputs).labels != prior.labels:
+        return channel.matched(prior)
+    if channel.matched(prior.centre).labels != prior.labels:
         raise InvalidInput("prior", prior.labels[:5], "give its values in the order of the channel's")
     return prior
 

@@ -53,8 +53,33 @@ class _Convex:
     def error(self, channel: Channel, prior: Prior) -> float:
         """The expected error per person, when the curator uses the posterior."""
         live = channel.alive()
+        prior = live.matched(prior)
         law = live.output_law(prior)
         return max(0.0, self.ceiling(prior) - float(law @ self.utility(live.lift(prior).T, prior)))
+
+
+def _joint(channel: Channel, prior: Prior) -> Array:
+    """`Pr(x, y)`, for the reports that can come."""
+    live = channel.alive()
+    return np.asarray(live.matched(prior).probabilities[:, None] * live.matrix)
+
+
+def _others(prior: Prior) -> Array:
+    """`1 - P`, for the likeliest value as the sum of the others: a value may be all but certain.
+
+    >>> _others(Prior([1 - 1e-11, 1e-11]))[0]
+    np.float64(1e-11)
+    """
+    P = prior.probabilities
+    others: Array = 1 - P
+    likeliest = int(P.argmax())
+    others[likeliest] = np.delete(P, likeliest).sum()
+    return others
+
+
+def _rise(budget: Budget) -> float:
+    """`hi - 1`, exact for small levels."""
+    return math.expm1(budget.upper) if math.isfinite(budget.hi) else math.inf
 
 
 @dataclass(frozen=True)
@@ -76,10 +101,26 @@ class Histogram(_Convex):
         utility: Array = (columns**2) @ prior.probabilities**2
         return utility
 
+    def error(self, channel: Channel, prior: Prior) -> float:
+        """`sum_y Pr(x, y) Pr(x', y) / lam[y]` over all pairs of two values: nothing is taken from one.
+
+        >>> Histogram().error(Channel([[1.0], [1.0]]), Prior([1 - 1e-11, 1e-11]))
+        1.99999999998e-11
+        """
+        joint = _joint(channel, prior)
+        later = np.cumsum(joint[::-1], axis=0)[::-1]
+        pairs = (joint[:-1] * later[1:]).sum(axis=0)
+        return 2 * float(np.divide(pairs, later[0], out=np.zeros_like(pairs), where=later[0] > 0).sum())
+
+    def no_report(self, prior: Prior) -> float:
+        """`sum_x P[x] (1 - P[x])`."""
+        return float(prior.probabilities @ _others(prior))
+
     def floor(self, prior: Prior, budget: Budget) -> float:
         """The free bound: an output is a soft subset of mass `tau` that holds every value equally often.
 
-        `1 - sum_x P[x]**2 (lo**2 + 2 lo (hi - lo) tau + (hi - lo)**2 tau min(1, tau / P[x]))`.
+        `1 - sum_x P[x]**2 (lo**2 + 2 lo (hi - lo) tau + (hi - lo)**2 tau min(1, tau / P[x]))`, written as a sum of
+        what is left of each value: `max(P (1 - P) (1 - (1 - lo)**2), P (1 - P) - P**2 (1 - lo) (hi - 1))`.
 
         >>> eps = 1.0
         >>> bound = Histogram().floor(Prior.uniform(10), Budget(eps))
@@ -87,17 +128,16 @@ class Histogram(_Convex):
         True
         """
         P, lo = prior.probabilities, budget.lo
-        spread = 1 - lo  # (hi - lo) tau, finite even where hi is not
-        capped = (budget.hi - lo) * spread if math.isfinite(budget.hi) else math.inf
-        squares = lo**2 + 2 * lo * spread + np.minimum(capped, spread**2 / P)
-        return max(0.0, 1 - float(P**2 @ squares))
+        own = P * _others(prior)
+        return float(np.maximum(own * lo * (2 - lo), own - P**2 * (1 - lo) * _rise(budget)).sum())
 
 
 @dataclass(frozen=True)
 class Sum(_Convex):
     """The sum over people of `weight * value + offset`. The error is the mean square error.
 
-    Arguments: `values`, the number that each value of the prior stands for, in its order; `weight` and
+    Arguments: `values`, the number that each value stands for, in the order of the prior (or of the channel
+    whose error is asked for); `weight` and
     `offset`, the paper's `c_i` and `b_i`. `phi(r) = (sum_x a[x] P[x] r[x])**2` with
     `a = weight * values + offset`; the offset moves the answer and never the error.
 
@@ -120,14 +160,23 @@ class Sum(_Convex):
         object.__setattr__(self, "weight", float(weight))
         object.__setattr__(self, "offset", float(offset))
 
+    @property
+    def amounts(self) -> Array:
+        """What each value counts, `weight * values`: an answer is its mean, plus the offset.
+
+        >>> Sum([0, 1, 2], weight=2, offset=5).amounts
+        array([0., 2., 4.])
+        """
+        amounts: Array = self.weight * np.array(self.values)
+        return amounts
+
     def scores(self, prior: Prior) -> Array:
-        """`a = weight * values`, less its mean under the prior: the error does not depend on the origin."""
+        """The amounts, less their mean under the prior: the error does not depend on the origin."""
         if len(self.values) != len(prior):
             raise InvalidInput(
                 "values", self.values, f"give {len(prior)} numbers, one for each value of the prior"
             )
-        a = self.weight * np.array(self.values)
-        centred: Array = a - prior.probabilities @ a
+        centred: Array = self.amounts - prior.probabilities @ self.amounts
         return centred
 
     def ceiling(self, prior: Prior) -> float:
@@ -161,11 +210,24 @@ class Guess(_Convex):
         utility: Array = (columns * prior.probabilities).max(axis=1)
         return utility
 
+    def error(self, channel: Channel, prior: Prior) -> float:
+        """The mass of all values but the likeliest of each report: nothing is taken from one.
+
+        >>> Guess().error(Channel([[1.0], [1.0]]), Prior([1 - 1e-11, 1e-11]))
+        1e-11
+        """
+        joint = _joint(channel, prior)
+        np.put_along_axis(joint, joint.argmax(axis=0)[None], 0.0, axis=0)
+        return float(joint.sum())
+
+    def no_report(self, prior: Prior) -> float:
+        """What the likeliest value leaves."""
+        return float(_others(prior).min())
+
     def floor(self, prior: Prior, budget: Budget) -> float:
-        """No posterior exceeds `max_x P[x] lo + min(P[x] (hi - lo), 1 - lo)`."""
-        P, lo = prior.probabilities, budget.lo
-        room = P * (budget.hi - lo) if math.isfinite(budget.hi) else np.full(len(P), math.inf)
-        return max(0.0, 1 - float((P * lo + np.minimum(room, 1 - lo)).max()))
+        """No posterior exceeds `max_x P[x] lo + min(P[x] (hi - lo), 1 - lo)`; here is what is left of one."""
+        left = self.no_report(prior)
+        return max(budget.lo * left, left - float(prior.probabilities.max()) * _rise(budget))
 
 
 @dataclass(frozen=True)
@@ -233,7 +295,7 @@ class Distribution:
 
     def error(self, channel: Channel, prior: Prior) -> float:
         """`N` times the variance, at the prior."""
-        return variance(channel.matrix, prior.probabilities)
+        return variance(channel.matrix, channel.matched(prior).probabilities)
 
     def floor(self, prior: Prior, budget: Budget) -> float:
         """What would be left if people told the truth: `1 - sum_x P[x]**2`."""

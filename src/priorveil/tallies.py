@@ -67,6 +67,9 @@ class Tally:
     refused: Mapping[str, int] = field(default_factory=dict)
     weighted: Weighted | None = None
 
+    def __radd__(self, other: object) -> Tally:  # sum() begins with 0
+        return self if other == 0 else NotImplemented
+
     def __add__(self, other: Tally) -> Tally:
         if not isinstance(other, Tally):
             return NotImplemented

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -43,7 +43,7 @@ def as_labels(labels: Iterable[Hashable] | None, size: int) -> tuple[Label, ...]
     """The labels, each checked; without any, positions."""
     if labels is None:
         return tuple(range(size))
-    names = tuple(_label(label) for label in labels)
+    names = tuple(as_label(label) for label in labels)
     if len(names) != size:
         raise InvalidInput("labels", names, f"give one label for each of the {size} values")
     if len(set(names)) != size:
@@ -52,7 +52,8 @@ def as_labels(labels: Iterable[Hashable] | None, size: int) -> tuple[Label, ...]
     return names
 
 
-def _label(label: Hashable) -> Label:
+def as_label(label: Hashable) -> Label:
+    """The label as a plain string or whole number, refused where it is neither."""
     plain = label.item() if isinstance(label, np.generic) else label
     if isinstance(plain, bool) or not isinstance(plain, (str, int)):
         raise InvalidInput("labels", label, "a label is a string or a whole number")
@@ -83,3 +84,20 @@ def distribution(argument: str, probabilities: npt.ArrayLike, zero: bool = False
             argument, mass, "they add up to this, not to one; for counts use Prior.from_counts"
         )
     return P
+
+
+def places(labels: Sequence[Label], wanted: Sequence[Label]) -> Sequence[int]:
+    """Where each of the `wanted` labels stands among as many `labels`; `KeyError` for one that does not.
+
+    By name, and by position only where the names differ and one side has none but 0, 1, 2, ...
+
+    >>> list(places(["a", "b"], ["b", "a"])), list(places([1, 0], [0, 1])), list(places(["a", "b"], [0, 1]))
+    ([1, 0], [1, 0], [0, 1])
+    """
+    positions = range(len(labels))
+    if tuple(labels) == tuple(wanted):
+        return positions
+    there = dict(zip(labels, positions, strict=True))
+    if there.keys() != set(wanted) and tuple(positions) in (tuple(labels), tuple(wanted)):
+        return positions
+    return [there[label] for label in wanted]

@@ -13,7 +13,16 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.errors import InvalidInput, InvalidPrior
-from priorveil.priors.numbers import Array, Label, _label, as_labels, distribution, dyadic, numbers_first
+from priorveil.priors.numbers import (
+    Array,
+    Label,
+    as_label,
+    as_labels,
+    distribution,
+    dyadic,
+    numbers_first,
+    places,
+)
 
 
 class Prior:
@@ -124,7 +133,7 @@ for counts use Prior.from_counts
         >>> Prior.from_values(["b", "a", "b"], domain=["a", "b", "c"], smoothing=1)
         Prior({'a': 0.333333, 'b': 0.5, 'c': 0.166667})
         """
-        seen = Counter(_label(v) for v in values)
+        seen = Counter(as_label(v) for v in values)
         names = list(domain) if domain is not None else sorted(seen, key=numbers_first)
         foreign = sorted(set(seen) - set(names), key=str)
         if foreign:
@@ -159,14 +168,15 @@ for counts use Prior.from_counts
         >>> Prior({"a": 0.25, "b": 0.75}).about(["b", "a"])
         Prior({'b': 0.75, 'a': 0.25})
         """
-        positions = tuple(range(len(self)))
-        if tuple(labels) in (self.labels, positions) or self.labels == positions or len(labels) != len(self):
+        if len(labels) != len(self):
             return self
-        weights = dict(zip(self.labels, self.weights, strict=True))
-        missing = [label for label in labels if label not in weights]
-        if missing:
-            raise InvalidPrior("prior", list(self.labels)[:5], f"it says nothing about {missing[0]!r}")
-        return Prior._exact([weights[label] for label in labels], labels)
+        try:
+            order = places(self.labels, labels)
+        except KeyError as missing:
+            raise InvalidPrior(
+                "prior", list(self.labels)[:5], f"it says nothing about {missing.args[0]!r}"
+            ) from None
+        return self if isinstance(order, range) else Prior._exact([self.weights[at] for at in order], labels)
 
     def push(self, function: Callable[[Label], Label]) -> Prior:
         """The prior of `function(X)`: the paper's surjective `f`.
@@ -176,7 +186,7 @@ for counts use Prior.from_counts
         """
         merged: dict[Label, int] = {}
         for label, weight in zip(self.labels, self.weights, strict=True):
-            image = _label(function(label))
+            image = as_label(function(label))
             merged[image] = merged.get(image, 0) + weight
         return Prior._exact(list(merged.values()), list(merged))
 
@@ -200,8 +210,8 @@ for counts use Prior.from_counts
 
 
 def _size(size: int) -> None:
-    if size < 1:
-        raise InvalidPrior("size", size, "a prior needs at least one value")
+    if not isinstance(size, int | np.integer) or size < 1:
+        raise InvalidPrior("size", size, "a prior needs a whole number of values, at least one")
 
 
 def _count(count: object) -> int:

@@ -10,11 +10,11 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.errors import InvalidInput, InvalidPrior, InvalidSecret
+from priorveil.errors import InvalidInput, InvalidPrior, InvalidSecret, counted
 from priorveil.priors.numbers import (
     Array,
     Label,
-    _label,
+    as_label,
     as_labels,
     distribution,
     dyadic,
@@ -78,7 +78,12 @@ class Secret:
         >>> Secret.from_columns(["hi", "lo", "lo"], ["a", "a", "b"]).rows.tolist()
         [[1.0, 0.0], [0.5, 0.5]]
         """
-        pairs = [(_label(g), _label(v)) for g, v in zip(secrets, values, strict=True)]
+        known, told = list(secrets), list(values)
+        if len(known) != len(told):
+            raise InvalidInput(
+                "values", counted(len(told), "value"), f"there are {len(known)} secrets: give as many"
+            )
+        pairs = [(as_label(g), as_label(v)) for g, v in zip(known, told, strict=True)]
         names = list(domain) if domain is not None else sorted({v for _, v in pairs}, key=numbers_first)
         foreign = sorted({v for _, v in pairs} - set(names), key=str)
         if foreign:
@@ -119,6 +124,14 @@ class Secret:
 
     def __len__(self) -> int:
         return len(self._rows)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Secret):
+            return NotImplemented
+        return self._labels == other._labels and np.array_equal(self._rows, other._rows)
+
+    def __hash__(self) -> int:
+        return hash((self._labels, self.weights))
 
     def __repr__(self) -> str:
         return f"Secret({self._rows.shape[0]} secrets, {self._rows.shape[1]} values)"

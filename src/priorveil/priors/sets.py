@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from priorveil.errors import InvalidInput
+from priorveil.errors import InvalidInput, counted
 from priorveil.priors.numbers import NORMALISED, Array, Label, as_labels
 from priorveil.priors.prior import Prior, exact
 from priorveil.shapes import Ball, Box, Finite, Shape
@@ -78,7 +78,7 @@ class PriorSet:
         if impossible:
             advice = "a value of probability zero cannot be protected: leave it out"
             raise InvalidInput(f"upper[{impossible[0]}]", 0.0, advice)
-        low, high = _to_one(low, sum(low) > 1), _to_one(high, sum(high) < 1)
+        low, high = _to_one(low, sum(low) > 1, -math.inf), _to_one(high, sum(high) < 1, math.inf)
         if sum(low) > 1 or sum(high) < 1:
             raise InvalidInput(
                 "lower", lower, "no prior lies between lower and upper: they must enclose mass one"
@@ -153,10 +153,20 @@ class PriorSet:
 
     def contains(self, prior: Prior, tolerance: float = 1e-9) -> bool:
         """Whether a prior lies in the set (for a finite set: is one of its members)."""
-        return self._shape.contains(prior.probabilities, tolerance)
+        if len(prior) != len(self):
+            raise InvalidInput("prior", counted(len(prior), "value"), f"the set is about {len(self)}")
+        return self._shape.contains(prior.about(self._labels).probabilities, tolerance)
 
     def __len__(self) -> int:
         return len(self._labels)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PriorSet):
+            return NotImplemented
+        return self._labels == other._labels and self._shape == other._shape
+
+    def __hash__(self) -> int:
+        return hash((self._labels, self._shape))
 
     def __repr__(self) -> str:
         if self.members:
@@ -164,10 +174,22 @@ class PriorSet:
         return f"PriorSet.{self.kind}({len(self)} values)"
 
 
-def _to_one(ends: tuple[Fraction, ...], wrong: bool) -> tuple[Fraction, ...]:
-    """The ends scaled to mass one, where they miss it by rounding alone: 0.1, 0.2 and 0.7 as floats do."""
+def _to_one(ends: tuple[Fraction, ...], wrong: bool, outwards: float) -> tuple[Fraction, ...]:
+    """The ends scaled to mass one, where they miss it by rounding alone: 0.1, 0.2 and 0.7 as floats do.
+
+    They stay floats, rounded `outwards`: a plan's file holds floats, and it is this set that is certified.
+    """
     mass = sum(ends, Fraction(0))
-    return tuple(v / mass for v in ends) if wrong and abs(mass - 1) <= NORMALISED else ends
+    if not wrong or abs(mass - 1) > NORMALISED:
+        return ends
+    return tuple(_outwards(v / mass, outwards) for v in ends)
+
+
+def _outwards(exact: Fraction, direction: float) -> Fraction:
+    """The nearest float on this side of a number."""
+    near = float(exact)
+    beyond = Fraction(near) > exact if direction < exact else Fraction(near) < exact
+    return Fraction(math.nextafter(near, direction) if beyond else near)
 
 
 def _fraction(argument: str, value: float) -> Fraction:
