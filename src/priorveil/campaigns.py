@@ -20,8 +20,8 @@ import numpy.typing as npt
 
 from priorveil import documents as doc
 from priorveil.designs import design
-from priorveil.errors import InvalidInput, PlanError, UnknownVersion
-from priorveil.mechanisms import Mechanism, Unary
+from priorveil.errors import InvalidInput, PlanError, UnknownVersion, shown
+from priorveil.mechanisms import Mechanism
 from priorveil.notions import Known
 from priorveil.plans import Plan
 from priorveil.priors import Budget, Label
@@ -104,14 +104,20 @@ class Campaign:
         """The SHA-256 of the campaign's content."""
         return doc.content_id(self.document())
 
+    def __eq__(self, other: object) -> bool:
+        return self.id == other.id if isinstance(other, Campaign) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
     def state(self, now: datetime) -> State:
         """Whether reports are taken at this time.
 
-        >>> never = Campaign.__new__(Campaign)
-        >>> object.__setattr__(never, "opens", None)
-        >>> object.__setattr__(never, "closes", read_time("closes", "2020-01-01T00:00:00Z"))
-        >>> never.state(read_time("now", "2021-01-01T00:00:00Z"))
-        'closed'
+        >>> from priorveil import Prior
+        >>> first, later = (datetime(year, 1, 1, tzinfo=UTC) for year in (2026, 2027))
+        >>> campaign = ask("Smoke?", Prior({"yes": 0.2, "no": 0.8}), closes=later)
+        >>> campaign.state(first), campaign.state(later)
+        ('open', 'closed')
         """
         if self.opens is not None and now < self.opens:
             return "not yet open"
@@ -152,11 +158,10 @@ class Campaign:
             raise PlanError("file", f"not JSON: {error}") from error
         if not isinstance(read, dict) or read.get("format") != FORMAT:
             raise PlanError("format", f"not a campaign: it should say {FORMAT!r}")
-        if read.get("version") != VERSION:
-            raise UnknownVersion(
-                "version", f"{read.get('version')!r} is not known here; this priorveil reads {VERSION}"
-            )
-        return _assembled(read)
+        try:
+            return _assembled(read)
+        except RecursionError as error:  # what could just be read may be too deep to be looked at
+            raise PlanError("file", "it is nested too deeply") from error
 
     def __repr__(self) -> str:
         sizes = f"{len(self.labels)} answers, {len(self.cohorts)} cohorts"
@@ -212,17 +217,17 @@ def fresh_id() -> str:
 
 def sends_numbers(mechanism: Mechanism) -> bool:
     """Whether reports are whole numbers in JSON; otherwise they are rows of bits."""
-    return not isinstance(mechanism, Unary)
+    return mechanism.width == 0
 
 
 def words_per_report(mechanism: Mechanism) -> int:
     """How many 64-bit words a report is made of: one for a whole number, more for a row of bits."""
-    return mechanism.width if isinstance(mechanism, Unary) else 1
+    return mechanism.width or 1
 
 
 def written(mechanism: Mechanism, report: Any) -> int | str:
     """A report as JSON: a whole number, or the words of a row of bits as little-endian hexadecimal."""
-    if isinstance(mechanism, Unary):
+    if mechanism.width:
         return np.asarray(report).astype("<u8").tobytes().hex()
     number = int(report)
     if not 0 <= number < LARGEST_REPORT:
@@ -232,7 +237,7 @@ def written(mechanism: Mechanism, report: Any) -> int | str:
 
 def packed(mechanism: Mechanism, report: object) -> bytes | None:
     """The 64-bit words of a report in JSON, or None if it has not the form of this mechanism's reports."""
-    if isinstance(mechanism, Unary):
+    if mechanism.width:
         if not isinstance(report, str) or len(report) != 2 * WORD_BYTES * mechanism.width:
             return None
         try:
@@ -247,7 +252,7 @@ def packed(mechanism: Mechanism, report: object) -> bytes | None:
 
 def unpacked(mechanism: Mechanism, words: bytes) -> npt.NDArray[Any]:
     """The reports in a run of words, as the mechanism's own arrays."""
-    if isinstance(mechanism, Unary):
+    if mechanism.width:
         return np.frombuffer(words, dtype="<u8").reshape(-1, mechanism.width)
     return np.frombuffer(words, dtype="<i8")
 
@@ -256,8 +261,15 @@ def unpacked(mechanism: Mechanism, words: bytes) -> npt.NDArray[Any]:
 
 
 def stamp(time: datetime | None) -> str | None:
-    """A time as ISO 8601 in UTC."""
-    return None if time is None else time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    """A time as ISO 8601 in UTC.
+
+    >>> stamp(datetime(999, 12, 31, tzinfo=UTC))
+    '0999-12-31T00:00:00Z'
+    """
+    if time is None:
+        return None
+    # Not strftime, which writes years before 1000 with fewer digits on some systems.
+    return time.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
 
 
 def read_time(field: str, text: object) -> datetime | None:
@@ -312,6 +324,9 @@ def _check_cohorts(cohorts: Mapping[str, Plan]) -> None:
 
 
 def _assembled(read: dict[str, Any]) -> Campaign:
+    if read.get("version") != VERSION:
+        found = shown(read.get("version"))
+        raise UnknownVersion("version", f"{found} is not known here; this priorveil reads {VERSION}")
     unknown = set(read) - _FIELDS
     if unknown:
         raise PlanError(min(unknown), "a campaign has no such field")

@@ -7,42 +7,32 @@ second request, and a report that could not be sent is sent later, with the same
 from __future__ import annotations
 
 import json
-import os
-import random
-import re
-import sys
-import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-try:
-    import httpx
-except ImportError as missing:  # pragma: no cover
-    from priorveil.errors import MissingExtra
-
-    raise MissingExtra("httpx", "serve") from missing
+import numpy as np
 
 from priorveil.campaigns import Campaign, Report, fresh_id, written
-from priorveil.errors import InvalidInput, PriorveilError
+from priorveil.errors import InvalidInput, PriorveilError, shown
+from priorveil.exchanges import Exchanges, Transport, Unreadable, campaign_address
+from priorveil.exchanges import NotSent as NotSent
+from priorveil.exchanges import Patience as Patience
 from priorveil.ledger import Ledger
+from priorveil.memories import Memory as Memory
+from priorveil.memories import NotKept as NotKept
+from priorveil.memories import Remembered as Remembered
+from priorveil.memories import own_folder as own_folder
 from priorveil.plans import Plan
 from priorveil.priors import Budget, Label
 from priorveil.values import codes_of
 
-_AGAIN = {408, 425, 429, 500, 502, 503, 504, 507}
-_LONGEST_PAUSE = 60.0
 _LARGEST_CAMPAIGN = 64 << 20
-_ID = re.compile("[0-9a-f]{64}")
+_LARGEST_RECEIPT = 64 << 10
+_LONGEST_REASON = 80
 _EARLY = "not yet open"  # by the curator's clock, where ours is ahead: the same report is taken later
-
-
-class NotSent(PriorveilError):
-    """The curator could not be reached; the message says what is kept, and `flush` sends it later."""
 
 
 class Refused(PriorveilError):
@@ -57,98 +47,6 @@ class Refused(PriorveilError):
         self.final = final
 
 
-@dataclass(frozen=True)
-class Remembered:
-    """An answer as it is kept: the report, the plan that made it, where it goes, and what became of it."""
-
-    url: str
-    report: Report
-    plan: dict[str, Any]
-    sent: bool = False
-    refused: str | None = None
-
-
-class Memory:
-    """Remembered answers, one file for each campaign in a folder; in this process only if there is none."""
-
-    def __init__(self, folder: str | Path | None = None) -> None:
-        self.folder = None if folder is None else Path(folder).expanduser()
-        self._kept: dict[str, Remembered] = {}
-        self._lock = threading.RLock()
-        if self.folder is not None:
-            try:
-                self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            except (FileExistsError, NotADirectoryError) as error:
-                raise InvalidInput("state", str(self.folder), "give a folder; this is a file") from error
-        list(self)  # what cannot be read is said now
-
-    def __iter__(self) -> Iterator[Remembered]:
-        """All answers as they are now, those of other processes too."""
-        if self.folder is None:
-            return iter(list(self._kept.values()))
-        return iter([_read(path) for path in sorted(self.folder.glob("*.json"))])
-
-    def find(self, campaign: str) -> Remembered | None:
-        """The answer to a campaign."""
-        if self.folder is None:
-            return self._kept.get(campaign)
-        path = self._path(campaign)
-        return _read(path) if path.exists() else None
-
-    def keep(self, answer: Remembered) -> None:
-        """Keep an answer, or what became of it; it is durable on return."""
-        self._kept[answer.report.campaign] = answer
-        if self.folder is not None:
-            path = self._path(answer.report.campaign)
-            draft = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}.part")
-            try:
-                _write(draft, json.dumps(asdict(answer)))
-                draft.replace(path)
-            finally:
-                draft.unlink(missing_ok=True)
-            _sync(self.folder)
-
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Nobody else decides on an answer meanwhile: what is spent cannot change between look and answer."""
-        with self._lock:
-            if self.folder is None or sys.platform == "win32":
-                yield
-                return
-            import fcntl
-
-            with (self.folder / ".lock").open("w") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)  # let go when the file is closed, or the process dies
-                yield
-
-    def _path(self, campaign: str) -> Path:
-        return (self.folder or Path()) / f"{campaign}.json"
-
-
-def own_folder() -> Path:
-    """Where this user's answers are kept: `PRIORVEIL_STATE`, or a folder for the state of programs."""
-    told = os.environ.get("PRIORVEIL_STATE")
-    if told:
-        return Path(told)
-    base = os.environ.get("XDG_STATE_HOME") or os.environ.get("LOCALAPPDATA") or "~/.local/state"
-    return Path(base) / "priorveil" / "answers"
-
-
-@dataclass(frozen=True)
-class Patience:
-    """How often and how long to try: pauses double from `pause`, each shortened by chance."""
-
-    attempts: int = 5
-    pause: float = 0.5
-    sleep: Callable[[float], None] = time.sleep
-
-    def wait(self, attempt: int, told: str | None) -> None:
-        """Wait before the next attempt; at least as long as the curator asks."""
-        pause = min(self.pause * 2**attempt, _LONGEST_PAUSE) * random.uniform(0.5, 1.0)
-        asked = float(told) if told and told.isdigit() else 0.0
-        self.sleep(min(max(pause, asked * random.uniform(1.0, 1.5)), _LONGEST_PAUSE))
-
-
 class Client:
     """Answers one campaign, once.
 
@@ -161,18 +59,17 @@ class Client:
     def __init__(
         self,
         campaign_url: str,
-        transport: httpx.BaseTransport | None = None,
+        transport: Transport | None = None,
         state: str | Path | Memory | None = None,
         limit: float | Budget | None = None,
         patience: Patience | None = None,
     ) -> None:
-        self._url, self._id = _address(campaign_url)
+        self._url, self._id = campaign_address(campaign_url)
         self._memory = (
             state if isinstance(state, Memory) else Memory(own_folder() if state is None else state)
         )
         self._limit = _budget(limit)
-        self._http = httpx.Client(transport=transport, timeout=30.0, headers={"user-agent": "priorveil"})
-        self._patience = patience or Patience()
+        self._exchanges = Exchanges(transport, patience or Patience())
         self._campaign: Campaign | None = None
 
     def __enter__(self) -> Client:
@@ -183,37 +80,38 @@ class Client:
 
     def close(self) -> None:
         """Close connections."""
-        self._http.close()
+        self._exchanges.close()
 
     @property
     def campaign(self) -> Campaign:
         """The campaign, fetched once; refused if a certificate does not hold or its id is another."""
         if self._campaign is None:
-            response = self._tried(self._url, lambda: self._http.get(self._url))
-            kind = response.headers.get("content-type", "")
-            if response.status_code != 200 or not kind.startswith("application/json"):
-                raise Refused(f"there is no campaign at this address ({response.status_code})")
-            if len(response.content) > _LARGEST_CAMPAIGN:
-                raise Refused(f"the campaign is longer than {_LARGEST_CAMPAIGN} bytes")
-            campaign = Campaign.from_json(response.content)
-            if campaign.id != self._id:
-                raise InvalidInput(
-                    "campaign_url", self._url, f"the campaign there is another one, {campaign.id}"
-                )
-            self._campaign = campaign
+            self._campaign = self._fetched()
         return self._campaign
+
+    def _fetched(self) -> Campaign:
+        try:
+            answer = self._exchanges.answer(self._url, _LARGEST_CAMPAIGN)
+        except Unreadable as error:
+            raise Refused(f"the campaign at this address cannot be read: {error}") from error
+        if answer.status != 200 or not answer.kind.startswith("application/json"):
+            raise Refused(f"there is no campaign at this address ({answer.status})")
+        campaign = Campaign.from_json(answer.body)
+        if campaign.id != self._id:
+            raise InvalidInput("campaign_url", self._url, f"the campaign there is another one, {campaign.id}")
+        return campaign
 
     def answer(self, value: Label, cohort: str | None = None) -> Report:
         """Answer with a value; only its report leaves. A second call replays the first answer.
 
         The first answer stands: another value of the domain is then ignored, and one outside it refused.
-        Raises `NotSent` if the curator could not be reached (the report is kept), `BudgetExceeded` if the
-        limit would be passed (nothing is drawn or sent).
+        Raises `NotSent` if the curator could not be reached (the report is kept), `NotKept` if the answer cannot
+        be remembered (nothing is sent), `BudgetExceeded` if the limit would be passed (nothing is drawn or sent).
         """
         kept = self._memory.find(self._id)
+        _require_answer(value, self.campaign.labels if kept is None else kept.plan["labels"])
         if kept is None:
             kept = self._first(self.campaign, value, cohort)
-        codes_of([value], kept.plan["labels"], "refuse")  # also where it was drawn before
         return self._sent(kept)
 
     def _first(self, campaign: Campaign, value: Label, cohort: str | None) -> Remembered:
@@ -255,7 +153,7 @@ class Client:
             return
         ledger = Ledger(plan.prior, plan.secret, self._limit)
         for kept in self._memory:
-            if kept.plan["labels"] == list(plan.labels):
+            if set(kept.plan["labels"]) == set(plan.labels):
                 ledger.spend(Plan.from_json(json.dumps(kept.plan)))
         ledger.spend(plan)
 
@@ -264,56 +162,40 @@ class Client:
             raise Refused(kept.refused)
         if kept.sent:
             return kept.report
-        place = f"{kept.url}/reports"
+        kept = self._readdressed(kept)
         try:
-            response = self._tried(kept.url, lambda: self._http.post(place, json=kept.report.document()))
-            if response.status_code != 200:
-                raise Refused(f"the curator answered {response.status_code}", final=False)
-            refused = _reason(response)
-        except NotSent as error:
-            raise NotSent(f"{error}. {self._promise()}") from error
+            answer = self._exchanges.answer(f"{kept.url}/reports", _LARGEST_RECEIPT, kept.report.document())
+            if answer.status != 200:
+                raise Refused(f"the curator answered {answer.status}", final=False)
+            refused = _reason(answer.body)
+        except (NotSent, Unreadable) as error:
+            why = error if isinstance(error, NotSent) else _stranger()
+            raise NotSent(f"{why}. {self._promise()}") from error
         if refused == _EARLY:
             raise Refused(refused, final=False)
-        self._memory.keep(replace(kept, sent=refused is None, refused=refused))
+        self._note(replace(kept, sent=refused is None, refused=refused))
         if refused is not None:
             raise Refused(refused)
         return kept.report
+
+    def _readdressed(self, kept: Remembered) -> Remembered:
+        """The answer to this client's campaign goes where this client was told, not where an earlier one was."""
+        if kept.report.campaign != self._id or kept.url == self._url:
+            return kept
+        moved = replace(kept, url=self._url)
+        self._note(moved)
+        return moved
+
+    def _note(self, kept: Remembered) -> None:
+        """Remember what became of an answer, if possible: the answer itself is on disk, and may be sent twice."""
+        with suppress(PriorveilError):
+            self._memory.keep(kept)
 
     def _promise(self) -> str:
         """What becomes of a report that was not sent."""
         if self._memory.folder is None:
             return "The report is kept until this process ends: flush() sends it"
         return f"The report is kept in {self._memory.folder}: answer() or flush() sends it"
-
-    def _tried(self, url: str, send: Callable[[], httpx.Response]) -> httpx.Response:
-        """A response that is final, after as many attempts as patience allows."""
-        why = "no attempt was made"
-        for attempt in range(self._patience.attempts):
-            told = None
-            try:
-                response = send()
-                if response.status_code not in _AGAIN:
-                    return response
-                why, told = f"it answered {response.status_code}", response.headers.get("retry-after")
-            except httpx.RequestError as error:
-                why = type(error).__name__
-            if attempt + 1 < self._patience.attempts:
-                self._patience.wait(attempt, told)
-        raise NotSent(f"the curator at {url} could not be reached ({why}): try again later")
-
-
-def _address(url: str) -> tuple[str, str]:
-    """A campaign's address without a slash at its end, and the id in it."""
-    plain = url.rstrip("/") if isinstance(url, str) else ""
-    campaign = plain.rpartition("/")[2]
-    try:
-        read = httpx.URL(plain)
-    except httpx.InvalidURL:
-        read = httpx.URL()
-    if read.scheme not in ("http", "https") or not read.host or not _ID.fullmatch(campaign):
-        advice = "give a campaign's address, https://.../v1/campaigns/ and its id of 64 hexadecimal digits"
-        raise InvalidInput("campaign_url", url, advice)
-    return plain, campaign
 
 
 def _budget(limit: float | Budget | None) -> Budget | None:
@@ -323,41 +205,26 @@ def _budget(limit: float | Budget | None) -> Budget | None:
         raise InvalidInput("limit", limit, error.advice) from error
 
 
-def _reason(response: httpx.Response) -> str | None:
+def _require_answer(value: object, labels: Sequence[Label]) -> None:
+    """Refuse what is not one of the answers; the message never shows it."""
+    if not isinstance(value, str | int | np.integer):
+        raise InvalidInput("value", type(value).__name__, "give one of the campaign's answers, or its code")
+    codes_of([value], labels, "refuse")
+
+
+def _reason(receipt: bytes) -> str | None:
     """Why the curator refused the report, if it did; another answer than a curator's is none at all."""
     try:
-        refused = response.json()["refused"]
-        return str(refused[0]["reason"]) if refused else None
-    except (ValueError, TypeError, KeyError, IndexError) as error:
-        raise NotSent("what answered is not the curator: try again later") from error
+        told = json.loads(receipt)
+    except (ValueError, RecursionError) as error:
+        raise _stranger() from error
+    match told:
+        case {"accepted": 1, "refused": []}:
+            return None
+        case {"refused": [{"reason": str(reason)}]}:
+            return reason if reason.isprintable() and len(reason) <= _LONGEST_REASON else shown(reason)
+    raise _stranger()
 
 
-def _write(path: Path, text: str) -> None:
-    """A file that only its owner can read, on the disk."""
-    path.unlink(missing_ok=True)
-    opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(opened, "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _sync(folder: Path) -> None:
-    """Make the names in a folder durable, where folders can be opened."""
-    if sys.platform != "win32":
-        opened = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(opened)
-        finally:
-            os.close(opened)
-
-
-def _read(path: Path) -> Remembered:
-    """An answer from its file."""
-    try:
-        read = json.loads(path.read_text(encoding="utf-8"))
-        return Remembered(**{**read, "report": Report(**read["report"])})
-    except (ValueError, TypeError, KeyError) as error:
-        raise InvalidInput(
-            "state", str(path), "not a remembered answer: move it away, and know it may be answered twice"
-        ) from error
+def _stranger() -> NotSent:
+    return NotSent("what answered is not the curator: try again later")

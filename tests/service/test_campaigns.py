@@ -10,7 +10,7 @@ import pytest
 
 from conftest import PRIOR
 from priorveil import Histogram, Prior
-from priorveil.campaigns import Campaign, ask, packed, read_time, unpacked, written
+from priorveil.campaigns import Campaign, ask, packed, read_time, stamp, unpacked, written
 from priorveil.errors import InvalidInput, PlanError, UnknownVersion
 
 
@@ -23,6 +23,7 @@ def changed(campaign: Campaign, **fields: object) -> str:
 def test_a_campaign_reads_back(cohorts: Campaign) -> None:
     again = Campaign.from_json(cohorts.to_json())
     assert again.id == cohorts.id and again.to_json() == cohorts.to_json()
+    assert again == cohorts and hash(again) == hash(cohorts) and again != cohorts.id
     assert list(again.cohorts) == ["columns", "arc", "unary", "hashing"]
     assert "4 answers, 4 cohorts" in repr(again)
 
@@ -98,6 +99,24 @@ def test_states_follow_the_clock() -> None:
     asked = [datetime(2025, 12, 31, 23, 59, 59, tzinfo=UTC), opens, datetime(2026, 1, 31, tzinfo=UTC), closes]
     assert [campaign.state(now) for now in asked] == ["not yet open", "open", "open", "closed"]
     assert read_time("now", None) is None
+
+
+@pytest.mark.parametrize("year", [1, 999, 1000, 2026, 9999])
+def test_times_of_every_year_read_back(year: int) -> None:
+    opens = datetime(year, 1, 31, 12, 0, 5, tzinfo=UTC)
+    assert stamp(opens) == f"{year:04}-01-31T12:00:05Z"
+    campaign = ask("Work?", PRIOR, opens=opens)
+    assert Campaign.from_json(campaign.to_json()).opens == opens
+
+
+@pytest.mark.parametrize("field", ["question", "contact", "version", "labels", "opens", "cohorts"])
+def test_what_is_nested_too_deeply_is_refused(campaign: Campaign, field: str) -> None:
+    """Also where it can just be read, but neither shown nor written again."""
+    texts = {name: changed(campaign, **{name: "HERE"}) for name in campaign.document() if name != "cohorts"}
+    texts["cohorts"] = changed(campaign, cohorts={"a": "HERE"})
+    for depth in range(100, 1100, 7):
+        with pytest.raises(PlanError):
+            Campaign.from_json(texts[field].replace('"HERE"', "[" * depth + "]" * depth))
 
 
 def test_every_report_survives_the_wire(cohorts: Campaign) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import stat
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,7 +21,7 @@ from test_crashes import Server
 from conftest import PRIOR
 from priorveil import Prior
 from priorveil.campaigns import Campaign, Report, ask
-from priorveil.client import Client, Memory, NotSent, Patience, Refused, own_folder
+from priorveil.client import Client, Memory, NotKept, NotSent, Patience, Refused, own_folder
 from priorveil.errors import BudgetExceeded, InvalidInput, OutsideDomain, PlanError
 
 HEADER = {"authorization": "Bearer a-secret-of-the-tests"}
@@ -169,7 +172,8 @@ def test_closed_campaigns_cost_nothing(server: Server, tmp_path: Path) -> None:
 def test_the_limit_holds_over_all_campaigns_about_the_same_values(server: Server, tmp_path: Path) -> None:
     first, second = ask("Work?", PRIOR, 1.0), ask("Work, again?", PRIOR, 0.9)
     other = ask("Smoke?", Prior({"yes": 0.2, "no": 0.8}), 1.0)
-    urls = [put_up(server, campaign) for campaign in (first, second, other)]
+    turned = ask("Work, turned?", PRIOR.about(PRIOR.labels[::-1]), 0.9)
+    urls = [put_up(server, campaign) for campaign in (first, second, other, turned)]
     with (
         Client(urls[0], state=tmp_path, limit=0.5) as client,
         pytest.raises(BudgetExceeded, match=r"needs a limit of 1$"),
@@ -177,8 +181,9 @@ def test_the_limit_holds_over_all_campaigns_about_the_same_values(server: Server
         client.answer("Private")
     with Client(urls[0], state=tmp_path, limit=1.5) as client:
         client.answer("Private")
-    with Client(urls[1], state=tmp_path, limit=1.5) as client, pytest.raises(BudgetExceeded):
-        client.answer("Private")
+    for url in (urls[1], urls[3]):
+        with Client(url, state=tmp_path, limit=1.5) as client, pytest.raises(BudgetExceeded):
+            client.answer("Private")
     with Client(urls[2], state=tmp_path, limit=1.5) as client:
         client.answer("no")
     with Client(urls[1], state=tmp_path, limit=0.5) as client, pytest.raises(BudgetExceeded):
@@ -238,7 +243,22 @@ def test_what_was_not_sent_is_said_and_where_it_is(server: Server, tmp_path: Pat
         client.answer("Private")
 
 
-@pytest.mark.parametrize("answer", ["<html>Welcome to our hotel</html>", "[]", '{"refused": [{}]}', "5"])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "<html>Welcome to our hotel</html>",
+        "[]",
+        "5",
+        '{"refused": [{}]}',
+        '{"refused": [null]}',
+        '{"accepted": 1, "refused": null}',
+        '{"accepted": 1, "refused": false}',
+        '{"accepted": 0, "refused": []}',
+        '{"refused": [{"reason": {}}]}',
+        "[" * 50_000,
+        " " * 100_000 + '{"accepted": 1, "refused": []}',
+    ],
+)
 def test_a_stranger_that_answers_is_not_the_curator(server: Server, answer: str) -> None:
     class Hotel(Lossy):
         def handle_request(self, request: httpx.Request) -> httpx.Response:
@@ -248,7 +268,7 @@ def test_a_stranger_that_answers_is_not_the_curator(server: Server, answer: str)
                 else super().handle_request(request)
             )
 
-    url = put_up(server, ask(f"Hotel {answer}?", PRIOR))
+    url = put_up(server, ask(f"Hotel {answer.strip()[:99]}?", PRIOR))
     with Client(url, Hotel(), patience=NO_WAIT) as client:
         with pytest.raises(NotSent, match="not the curator"):
             client.answer("Private")
@@ -314,8 +334,12 @@ def test_wrong_settings_are_said_at_once(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="limit = -1"):
         Client(f"http://x/{'0' * 64}", limit=-1)
     (tmp_path / "file").write_text("")
-    with pytest.raises(InvalidInput, match="give a folder"):
-        Client(f"http://x/{'0' * 64}", state=tmp_path / "file")
+    for state in ("file", "file/in"):
+        with pytest.raises(InvalidInput, match=r"state.*give a folder; this is a file"):
+            Client(f"http://x/{'0' * 64}", state=tmp_path / state)
+    for state in ("x" * 300, "\0", "/proc/x"):
+        with pytest.raises(InvalidInput, match=r"state.*cannot be made \("):
+            Client(f"http://x/{'0' * 64}", state=tmp_path / state)
 
 
 def test_the_page_for_people_is_no_campaign(server: Server) -> None:
@@ -324,10 +348,99 @@ def test_the_page_for_people_is_no_campaign(server: Server) -> None:
         client.answer("Private")
 
 
-@pytest.mark.parametrize("value", ["Astronaut", ["Astronaut"], 12345.5, b"Astronaut", {"Astronaut": 12345}])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "Astronaut",
+        ["Astronaut"],
+        ["Private"],
+        ["Private", "None"],
+        12345.5,
+        b"Astronaut",
+        {"Astronaut": 12345},
+        None,
+        float("nan"),
+    ],
+)
 def test_no_error_tells_the_value(server: Server, value: Any) -> None:
     url = put_up(server, ask("Value?", PRIOR))
     with Client(url) as client, pytest.raises(InvalidInput) as told:
         client.answer(value)
-    assert "Astronaut" not in str(told.value) and "12345" not in str(told.value)
+    assert not any(word in str(told.value) for word in ("Astronaut", "12345", "['Private"))
+    assert "missing=" not in str(told.value), "it has no such argument"
     assert list(own_folder().glob("*.json")) == []
+
+
+def test_a_curator_that_moved_is_reached_at_its_new_address(server: Server, tmp_path: Path) -> None:
+    campaign = ask("Moved?", PRIOR)
+    new = put_up(server, campaign)
+
+    def gone(request: httpx.Request) -> httpx.Response:
+        answer = httpx.Response(200, json=json.loads(campaign.to_json()))
+        return answer if request.method == "GET" else httpx.Response(503)
+
+    old = f"http://old.invalid/v1/campaigns/{campaign.id}"
+    with (
+        Client(old, httpx.MockTransport(gone), state=tmp_path, patience=NO_WAIT) as client,
+        pytest.raises(NotSent, match=r"old\.invalid"),
+    ):
+        client.answer("Private")
+    with (
+        Client(new, Lossy(*["before"] * 8), state=tmp_path, patience=NO_WAIT) as client,
+        pytest.raises(NotSent, match=r"127\.0\.0\.1"),
+    ):
+        client.answer("Private")
+    [kept] = Memory(tmp_path)
+    assert kept.url == new, "what others send later goes there too"
+    with Client(f"http://other.invalid/{'0' * 64}", Lossy(), state=tmp_path, patience=NO_WAIT) as other:
+        assert other.flush() == 0
+    assert counted(new) == {"everyone": 1}
+
+
+@contextmanager
+def no_room() -> Iterator[None]:
+    """No file may get any longer than 100 bytes, as if the disk were full."""
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+class Filling(Lossy):
+    """With an upload the disk fills up."""
+
+    def __init__(self, disk: ExitStack) -> None:
+        super().__init__()
+        self.disk = disk
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        if request.method == "POST":
+            self.disk.enter_context(no_room())
+        return super().handle_request(request)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no limit on files there")
+def test_what_cannot_be_remembered_is_not_sent(server: Server, tmp_path: Path) -> None:
+    url = put_up(server, ask("Full?", PRIOR))
+    network = Lossy()
+    with Client(url, network, state=tmp_path) as client:
+        with no_room(), pytest.raises(NotKept, match=r"remembered in .*too large"):
+            client.answer("Private")
+        assert network.bodies == [] and os.listdir(tmp_path) == [".lock"]
+        client.answer("Private")
+    assert counted(url) == {"everyone": 1}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no limit on files there")
+def test_an_answer_that_was_taken_stands_even_if_that_cannot_be_noted(server: Server, tmp_path: Path) -> None:
+    url = put_up(server, ask("Full later?", PRIOR))
+    with ExitStack() as disk, Client(url, Filling(disk), state=tmp_path) as client:
+        report = client.answer("Private")
+    with Client(url, again := Lossy(), state=tmp_path) as client:
+        assert client.answer("Private") == report
+    assert len(again.bodies) == 1, "it is sent once more, and counted once"
+    assert counted(url) == {"everyone": 1}

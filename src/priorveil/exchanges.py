@@ -1,0 +1,196 @@
+"""Requests of the client, and what may come back: an answer of bounded length, in bounded time.
+
+Whoever answers is not trusted. No more than the allowed bytes are ever read, nothing is unpacked, no cookie is
+kept, and an answer that comes byte by byte ends with its time.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import Any
+
+try:
+    import httpx
+except ImportError as missing:  # pragma: no cover
+    from priorveil.errors import MissingExtra
+
+    raise MissingExtra("httpx", "serve") from missing
+
+from priorveil.errors import InvalidInput, PriorveilError, shown
+
+Transport = httpx.BaseTransport
+
+_AGAIN = {408, 425, 429, 500, 502, 503, 504, 507}
+_LONGEST_PAUSE = 60.0
+_LONGEST_SILENCE = 30.0
+_ID = re.compile("[0-9a-f]{64}")
+_HEADERS = {
+    "user-agent": "priorveil",
+    "accept-encoding": "identity",
+    "connection": "close",  # so that a request which takes too long can be ended with its connection
+}
+
+
+class NotSent(PriorveilError):
+    """The curator could not be reached; the message says what is kept, and `flush` sends it later."""
+
+
+class Unreadable(PriorveilError):
+    """An answer that is not read: too long, or packed."""
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How often and how long to try: pauses double from `pause`, each shortened by chance.
+
+    One attempt takes at most `longest` seconds, from the connection to the last byte.
+    """
+
+    attempts: int = 5
+    pause: float = 0.5
+    sleep: Callable[[float], None] = time.sleep
+    longest: float = 120.0
+
+    def wait(self, attempt: int, told: str | None) -> None:
+        """Wait before the next attempt; at least as long as the curator asks."""
+        pause = min(self.pause * 2**attempt, _LONGEST_PAUSE) * random.uniform(0.5, 1.0)
+        asked = float(told) if told and told.isascii() and told.isdecimal() else 0.0
+        self.sleep(min(max(pause, asked * random.uniform(1.0, 1.5)), _LONGEST_PAUSE))
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back. The body is read only where the status is 200."""
+
+    status: int
+    kind: str
+    retry_after: str | None
+    body: bytes
+
+
+class Exchanges:
+    """Sends requests, each over a connection of its own, and reads the answers."""
+
+    def __init__(self, transport: Transport | None, patience: Patience) -> None:
+        self._patience = patience
+        no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
+        self._http = httpx.Client(
+            transport=transport, timeout=_LONGEST_SILENCE, headers=_HEADERS, cookies=no_cookies
+        )
+
+    def close(self) -> None:
+        """Close connections."""
+        self._http.close()
+
+    def answer(self, url: str, limit: int, document: object = None) -> Answer:
+        """The final answer to a request, after as many attempts as patience allows.
+
+        A document is posted; without one the address is fetched. Raises `NotSent` where nobody answers, or not in
+        time, and `Unreadable` where the answer is longer than `limit` bytes, or packed.
+        """
+        why = "no attempt was made"
+        for attempt in range(self._patience.attempts):
+            told = None
+            try:
+                answer = self._once(url, limit, document)
+                if answer.status not in _AGAIN:
+                    return answer
+                why, told = f"it answered {answer.status}", answer.retry_after
+            except httpx.RequestError as error:
+                why = type(error).__name__
+            if attempt + 1 < self._patience.attempts:
+                self._patience.wait(attempt, told)
+        raise NotSent(f"the curator at {url} could not be reached ({why}): try again later")
+
+    def _once(self, url: str, limit: int, document: object) -> Answer:
+        method = "GET" if document is None else "POST"
+        with _Deadline(self._patience.longest) as deadline:
+            watched = {"trace": deadline.watch}
+            try:
+                with self._http.stream(method, url, json=document, extensions=watched) as response:
+                    answer = Answer(
+                        response.status_code,
+                        response.headers.get("content-type", ""),
+                        response.headers.get("retry-after"),
+                        _body(response, limit, deadline) if response.status_code == 200 else b"",
+                    )
+            except httpx.RequestError:
+                if not deadline.passed:
+                    raise
+        if deadline.passed:  # what was read may be cut off, and another attempt would take as long
+            longest = self._patience.longest
+            raise NotSent(f"the curator at {url} did not answer within {longest:g} seconds: try again later")
+        return answer
+
+
+class _Deadline:
+    """The time of one request. When it has passed the connection is shut down, whatever is waited for.
+
+    Timeouts of sockets will not do: each byte that comes starts them anew.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.passed = False
+        self._opened: list[socket.socket] = []
+        self._timer = threading.Timer(min(seconds, threading.TIMEOUT_MAX), self._end)
+        self._timer.daemon = True
+
+    def __enter__(self) -> _Deadline:
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+
+    def watch(self, _: str, step: Mapping[str, Any]) -> None:
+        """Learn of a connection as it is opened; httpx tells every step of a request."""
+        stream: Any = step.get("return_value")
+        opened = stream.get_extra_info("socket") if hasattr(stream, "get_extra_info") else None
+        if isinstance(opened, socket.socket):
+            self._opened.append(opened)
+            if self.passed:
+                self._end()
+
+    def _end(self) -> None:
+        self.passed = True
+        for opened in list(self._opened):
+            with suppress(OSError):  # it is closed already, or goes on under TLS as another
+                # Not the method of a TLS socket, which takes the socket apart under the thread that reads it.
+                socket.socket.shutdown(opened, socket.SHUT_RDWR)
+
+
+def _body(response: httpx.Response, limit: int, deadline: _Deadline) -> bytes:
+    """The body, if it is no longer than the limit."""
+    packing = response.headers.get("content-encoding", "").strip().lower()
+    if packing not in ("", "identity"):  # a few bytes could unpack to more than there is memory
+        raise Unreadable(f"it is packed ({shown(packing)}), which was not asked for")
+    body = bytearray()
+    for part in response.iter_bytes():
+        if len(body) + len(part) > limit:
+            raise Unreadable(f"it is longer than {limit} bytes")
+        if deadline.passed:
+            break
+        body += part
+    return bytes(body)
+
+
+def campaign_address(url: str) -> tuple[str, str]:
+    """A campaign's address without a slash at its end, and the id in it."""
+    plain = url.rstrip("/") if isinstance(url, str) else ""
+    campaign = plain.rpartition("/")[2]
+    try:
+        read = httpx.URL(plain)
+    except httpx.InvalidURL:
+        read = httpx.URL()
+    if read.scheme not in ("http", "https") or not read.host or not _ID.fullmatch(campaign):
+        advice = "give a campaign's address, https://.../v1/campaigns/ and its id of 64 hexadecimal digits"
+        raise InvalidInput("campaign_url", url, advice)
+    return plain, campaign

@@ -1,0 +1,194 @@
+"""The client against whoever answers in the curator's place: without end, packed, byte by byte, or nonsense."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import json
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+import httpx
+import pytest
+
+from priorveil.campaigns import Campaign
+from priorveil.client import Client, Memory, NotSent, Patience, Refused
+
+NO_WAIT = Patience(attempts=4, sleep=lambda seconds: None)
+Say = Callable[[socket.socket, bytes], None]
+JSON = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
+
+
+@contextmanager
+def stranger(say: Say, tls: ssl.SSLContext | None = None) -> Iterator[str]:
+    """A server that answers each request as told, byte for byte."""
+
+    def talk(opened: socket.socket) -> None:
+        with suppress(OSError), opened if tls is None else tls.wrap_socket(opened, server_side=True) as line:
+            line.settimeout(20)
+            asked = b""
+            while b"\r\n\r\n" not in asked:
+                asked += line.recv(65536)
+            say(line, asked)
+
+    def listen() -> None:
+        with suppress(OSError):
+            while True:
+                threading.Thread(target=talk, args=(server.accept()[0],), daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=listen, daemon=True).start()
+        yield f"http{'' if tls is None else 's'}://127.0.0.1:{server.getsockname()[1]}/v1/campaigns/"
+        server.shutdown(socket.SHUT_RDWR)
+
+
+def honest(campaign: Campaign, then: Say) -> Say:
+    """Gives the campaign, and only then says something else."""
+    body = campaign.to_json().encode()
+    whole = JSON + b"content-length: %d\r\n\r\n" % len(body) + body
+    return lambda line, asked: line.sendall(whole) if asked.startswith(b"GET") else then(line, asked)
+
+
+def endless(sent: list[int]) -> Say:
+    """Spaces without end, or up to 200 MiB."""
+
+    def say(line: socket.socket, asked: bytes) -> None:
+        line.sendall(JSON + b"\r\n")
+        for _ in range(200):
+            line.sendall(b" " * (1 << 20))
+            sent.append(1 << 20)
+
+    return say
+
+
+def test_an_endless_answer_is_not_listened_to(campaign: Campaign) -> None:
+    fetched: list[int] = []
+    with (
+        stranger(endless(fetched)) as base,
+        Client(base + campaign.id, state=Memory(), patience=NO_WAIT) as client,
+        pytest.raises(Refused, match="longer than 67108864 bytes"),
+    ):
+        client.answer("Private")
+    assert sum(fetched) < 100 << 20, "the rest stayed where it was"
+    received: list[int] = []
+    with (
+        stranger(honest(campaign, endless(received))) as base,
+        Client(base + campaign.id, state=Memory(), patience=NO_WAIT) as client,
+    ):
+        with pytest.raises(NotSent, match="not the curator"):
+            client.answer("Private")
+        assert client.flush() == 1
+    assert sum(received) < 30 << 20
+
+
+def test_nothing_is_unpacked(campaign: Campaign) -> None:
+    asked: list[bytes] = []
+
+    def say(line: socket.socket, request: bytes) -> None:
+        asked.append(request.lower())
+        body = gzip.compress(campaign.to_json().encode())
+        line.sendall(JSON + b"content-encoding: gzip\r\ncontent-length: %d\r\n\r\n" % len(body) + body)
+
+    with (
+        stranger(say) as base,
+        Client(base + campaign.id, state=Memory(), patience=NO_WAIT) as client,
+        pytest.raises(Refused, match="packed"),
+    ):
+        client.answer("Private")
+    assert b"\r\naccept-encoding: identity\r\n" in asked[0]
+
+
+def certified(folder: Path) -> ssl.SSLContext:
+    """A server's TLS with a certificate of its own making."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([])
+    now = datetime.now(UTC)
+    made = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), now, now)
+    made = made.add_extension(x509.SubjectAlternativeName([x509.DNSName("x")]), critical=True)
+    (folder / "cert").write_bytes(made.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
+    plain = serialization.NoEncryption()
+    pem = serialization.PrivateFormat.PKCS8
+    (folder / "key").write_bytes(key.private_bytes(serialization.Encoding.PEM, pem, plain))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "cert", folder / "key")
+    return context
+
+
+@pytest.mark.parametrize("secure", [False, True], ids=["plain", "tls"])
+@pytest.mark.parametrize("start", [b"HTTP/1.1 200 OK\r\na: ", JSON + b"\r\n"], ids=["head", "body"])
+@pytest.mark.parametrize("honestly", [False, True], ids=["campaign", "report"])
+def test_an_answer_byte_by_byte_ends_with_its_time(
+    campaign: Campaign, tmp_path: Path, start: bytes, honestly: bool, secure: bool
+) -> None:
+    talks: list[bytes] = []
+
+    def drip(line: socket.socket, asked: bytes) -> None:
+        talks.append(asked)
+        line.sendall(start)
+        for _ in range(2000):  # whoever listens to the end waits for 20 seconds
+            line.sendall(b" ")
+            time.sleep(0.01)
+
+    quick = dataclasses.replace(NO_WAIT, longest=0.5)
+    with (
+        stranger(
+            honest(campaign, drip) if honestly else drip, certified(tmp_path) if secure else None
+        ) as base,
+        Client(base + campaign.id, httpx.HTTPTransport(verify=False), Memory(), patience=quick) as client,
+        pytest.raises(NotSent, match=r"within 0\.5 seconds"),
+    ):
+        client.answer("Private")
+    assert len(talks) <= 1, "the next attempt would take as long"
+
+
+@pytest.mark.parametrize(
+    "told", ["²", "\u0661", "-5", "1_0", "1e9", "9" * 500, "Fri, 31 Dec 2030 23:59:59 GMT"]
+)
+def test_whatever_the_curator_asks_the_pause_has_an_end(campaign: Campaign, told: str) -> None:
+    def busy(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(503, headers=[(b"retry-after", told.encode())])
+
+    pauses: list[float] = []
+    patience = Patience(attempts=3, sleep=pauses.append)
+    with (
+        Client(f"http://x/{campaign.id}", httpx.MockTransport(busy), Memory(), patience=patience) as client,
+        pytest.raises(NotSent, match="503"),
+    ):
+        client.answer("Private")
+    assert len(pauses) == 2 and max(pauses) <= 60
+
+
+def test_no_cookie_is_kept(campaign: Campaign) -> None:
+    asked: list[bytes] = []
+
+    def say(line: socket.socket, request: bytes) -> None:
+        asked.append(request.lower())
+        body = campaign.to_json().encode() if request.startswith(b"GET") else b'{"accepted":1,"refused":[]}'
+        line.sendall(JSON + b"set-cookie: who=me; path=/\r\ncontent-length: %d\r\n\r\n" % len(body) + body)
+
+    with stranger(say) as base, Client(base + campaign.id, state=Memory()) as client:
+        client.answer("Private")
+    assert len(asked) == 2 and not any(b"cookie" in request for request in asked)
+
+
+def test_a_reason_is_shown_on_one_line(campaign: Campaign) -> None:
+    def refusing(request: httpx.Request) -> httpx.Response:
+        if request.method == "GET":
+            return httpx.Response(200, json=json.loads(campaign.to_json()))
+        return httpx.Response(200, json={"accepted": 0, "refused": [{"reason": "\x1b[2J\n" + "x" * 9999}]})
+
+    with (
+        Client(f"http://x/{campaign.id}", httpx.MockTransport(refusing), Memory()) as client,
+        pytest.raises(Refused) as told,
+    ):
+        client.answer("Private")
+    assert told.value.reason.isprintable() and len(str(told.value)) < 150

@@ -1,0 +1,84 @@
+"""Remembered answers: a file that cannot be believed is said, and never taken for no answer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from priorveil.campaigns import Campaign
+from priorveil.client import Client, Memory, NotKept, NotSent, Patience
+from priorveil.errors import InvalidInput
+
+NO_WAIT = Patience(attempts=1)
+
+
+def remembered(campaign: Campaign, folder: Path) -> Path:
+    """The file of an answer that was drawn but not sent."""
+
+    def offline(request: httpx.Request) -> httpx.Response:
+        answer = httpx.Response(200, json=json.loads(campaign.to_json()))
+        return answer if request.method == "GET" else httpx.Response(503)
+
+    url = f"http://x/{campaign.id}"
+    with (
+        Client(url, httpx.MockTransport(offline), state=folder, patience=NO_WAIT) as client,
+        pytest.raises(NotSent),
+    ):
+        client.answer("Private")
+    return folder / f"{campaign.id}.json"
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        {"plan": "x"},
+        {"plan": None},
+        {"plan": {}},
+        {"plan": {"id": "0" * 64, "labels": ["Private"]}},
+        {"url": 5},
+        {"url": "http://[::1"},
+        {"url": "http://a\nb"},
+        {"url": "file:///etc/passwd"},
+        {"url": f"http://x/{'0' * 64}"},
+        {"report": "x"},
+        {"report": {"id": {}, "campaign": "c", "plan": "p", "report": 1}},
+        {"sent": "no"},
+        {"refused": 5},
+        {"more": 1},
+    ],
+    ids=str,
+)
+def test_a_file_that_says_something_else_is_no_answer(
+    campaign: Campaign, tmp_path: Path, field: dict[str, Any]
+) -> None:
+    path = remembered(campaign, tmp_path)
+    assert len(list(Memory(tmp_path))) == 1
+    path.write_text(json.dumps(json.loads(path.read_text()) | field))
+    with pytest.raises(InvalidInput, match="not a remembered answer"):
+        Memory(tmp_path)
+
+
+def test_a_file_that_cannot_be_one_is_no_answer(campaign: Campaign, tmp_path: Path) -> None:
+    path = remembered(campaign, tmp_path)
+    for text in (b"", b"null", b"[1]", b"[" * 100_000, b"\xff\xfe{}", b'{"plan": ' * 900 + b"1" + b"}" * 900):
+        path.write_bytes(text)
+        with pytest.raises(InvalidInput, match="not a remembered answer"):
+            Memory(tmp_path)
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(InvalidInput, match=r"cannot be read \("):
+        Memory(tmp_path)
+
+
+def test_a_folder_that_went_away_is_said(campaign: Campaign, tmp_path: Path) -> None:
+    memory = Memory(tmp_path / "state")
+    (tmp_path / "state").rmdir()
+    with pytest.raises(InvalidInput, match=r"state.*cannot be read \("):
+        list(memory)
+    served = httpx.MockTransport(lambda request: httpx.Response(200, json=json.loads(campaign.to_json())))
+    with Client(f"http://x/{campaign.id}", served, memory) as client, pytest.raises(NotKept):
+        client.answer("Private")
