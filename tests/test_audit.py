@@ -132,6 +132,15 @@ def test_the_command_refutes_what_it_has_seen(files: Path) -> None:
     assert status == 0 and "only a certificate proves it" in out
 
 
+def test_a_machine_reads_what_is_infinite(files: Path) -> None:
+    (files / "seen.csv").write_text("value,report\n" + "a,1\nb,2\n" * 3)
+    told = ("audit", files / "seen.csv", files / "prior.csv", "--observed", "--lower", 1, "--json")
+    status, out, _ = run(*told)
+    record = json.loads(out)
+    assert (status, record["verdict"]) == (0, {"lower": 1.0, "upper": "inf", "refuted": False})
+    assert record["levels"]["ldp"]["high"] == "inf" and record["levels"]["ldp"]["low"] >= 0
+
+
 def test_the_command_runs_a_plan(files: Path) -> None:
     told = ("audit", files / "plan.json", files / "prior.csv", "--samples", 20_000, "--epsilon", 1)
     record = json.loads(run(*told, "--json")[1])

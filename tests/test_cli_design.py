@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import gzip
+import inspect
 import io
 import json
 import math
+import os
 import re
 import shlex
 import signal
+import subprocess
+import sys
 from contextlib import redirect_stderr
 from pathlib import Path
 
@@ -18,9 +22,11 @@ import pytest
 import priorveil as pv
 from priorveil.commands import screens
 from priorveil.commands.beside import ldp
+from priorveil.commands.design import design
 from priorveil.commands.watching import Watch, gap_of
 from terminal import refused, run
 
+posix = pytest.mark.skipif(sys.platform == "win32", reason="there are no pipes and devices among files there")
 WORK = {"Private": 0.69, "Self": 0.11, "Gov": 0.13, "None": 0.07}
 
 
@@ -125,6 +131,77 @@ def test_a_prior_known_roughly(files: Path) -> None:
     assert found["expected_mse"] > read("design", "prior.csv", "--epsilon", 1)["expected_mse"]
 
 
+ROUNDED = ("a,0.40\nb,0.35\nc,0.25\n", ",a,b,c\nx,0.60,0.30,0.10\ny,0.35,0.36,0.29\n")
+
+
+def test_rounded_figures_of_a_secret(files: Path) -> None:
+    """The mixture 0.2, 0.8 of the rows is 0.4, 0.348, 0.252; what is nearest is nearer still."""
+    (files / "p.csv").write_text(ROUNDED[0])
+    (files / "sec.csv").write_text(ROUNDED[1])
+    task = ("design", "p.csv", "--epsilon", 0.3, "--secret", "sec.csv")
+    told = refused(*task)
+    assert "sec.csv" in told and "contradict" in told and "--mix" in told
+    near = [
+        float(word) for word in re.search(r"nearest mixture is ([\d., ]+), [\d.]+ away", told)[1].split(", ")
+    ]
+    assert near == pytest.approx([0.4, 0.348, 0.252], abs=2e-3)
+    status, _, err = run(*task, "--mix", "-o", "mixed.json")
+    assert status == 0 and "nearest mixture of the rows, 0.00" in err
+    plan = pv.Plan.load("mixed.json")
+    assert math.fsum(near) == 1
+    assert plan.reference.probabilities == pytest.approx(near, abs=1e-11) and plan.labels == ("a", "b", "c")
+    # the numbers that are told can be copied, and then nothing has to be mixed
+    (files / "p.csv").write_text("".join(f"{x},{p!r}\n" for x, p in zip("abc", near, strict=True)))
+    assert run(*task, "--mix")[2] == "" and run(*task)[0] == 0
+
+
+@pytest.mark.parametrize("command", ["audit", "simulate"])
+def test_other_commands_mix_too(files: Path, command: str) -> None:
+    (files / "p.csv").write_text(ROUNDED[0])
+    (files / "sec.csv").write_text(ROUNDED[1])
+    (files / "q.csv").write_text(",a,b\na,0.6,0.4\nb,0.5,0.5\nc,0.4,0.6\n")
+    first = ("audit", "q.csv", "p.csv") if command == "audit" else ("simulate", "p.csv", "--runs", 0)
+    task = (*first, "--epsilon", 1, "--secret", "sec.csv")
+    assert "--mix" in refused(*task)
+    status, _, err = run(*task, "--mix")
+    assert status == 0 and "nearest mixture" in err
+
+
+def test_a_long_mixture_is_not_printed(files: Path) -> None:
+    rng = np.random.default_rng(1)
+    rows = rng.dirichlet(np.ones(20), 2)
+    (files / "t.json").write_text(json.dumps(rows.tolist()))
+    (files / "p.json").write_text(json.dumps((rows.mean(axis=0) + 1e-3 * (np.arange(20) % 2 - 0.5)).tolist()))
+    task = ("design", "p.json", "--normalise", "--epsilon", 1, "--secret", "t.json")
+    assert "--mix takes it" in refused(*task) and len(refused(*task)) < 300
+
+
+def test_mixing_needs_rows(files: Path) -> None:
+    assert "--mix" in refused("design", "prior.csv", "--epsilon", 1, "--mix")
+
+
+@pytest.mark.parametrize("query", ["histogram", "distribution"])
+def test_a_plan_for_a_set_of_priors_says_so(files: Path, query: str) -> None:
+    task = ("design", "counts.csv", "--counts", "--epsilon", 1, "--query", query, "--radius", 0.05)
+    said = "every prior within 0.05 (total variation)"
+    assert said in run(*task, "-o", "plan.json")[1]
+    assert said in run("inspect", "plan.json")[1]
+    for found in (read(*task), read("inspect", "plan.json")):
+        assert found["priors"] == {"kind": "ball", "radius": 0.05}
+    assert read("design", "prior.csv", "--epsilon", 1)["priors"] is None
+
+
+def test_other_sets_of_priors_are_named_too(files: Path) -> None:
+    sets = {
+        "each of 2 priors": pv.PriorSet([[0.2, 0.8], [0.4, 0.6]]),
+        "every prior between given bounds": pv.PriorSet.interval([0.1, 0.5], [0.5, 0.9]),
+    }
+    for said, priors in sets.items():
+        pv.design(priors, 1.0, pv.Histogram()).save("plan.json")
+        assert said in run("inspect", "plan.json")[1]
+        assert read("inspect", "plan.json")["priors"] == {"kind": priors.kind, "radius": None}
+
+
 @pytest.mark.parametrize("notion", ["ldp", "pufferfish", "di"])
 def test_other_notions(files: Path, notion: str) -> None:
     arguments = ("design", "prior.csv", "--epsilon", 3, "--notion", notion)
@@ -162,6 +239,84 @@ def test_other_notions(files: Path, notion: str) -> None:
 )  # fmt: skip
 def test_bad_input_is_one_line(files: Path, arguments: tuple[object, ...], said: str) -> None:
     assert said in refused("design", *arguments)
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+def test_a_secret_in_any_kind_of_csv(files: Path, mark: str) -> None:
+    table = ["|a|b", "low|0.75|0.25", "high|0.3333333333333333|0.6666666666666667"]
+    hint = f"sep={mark}\n" if mark == ";" else ""
+    (files / "given.csv").write_text(hint + "\n".join(table).replace("|", mark) + "\n")
+    arguments = ("design", "people.csv", "--column", "work", "--drop", "", "--epsilon", 0.3)
+    found = read(*arguments, "--secret", "given.csv")
+    assert found["expected_mse"] < read(*arguments)["expected_mse"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            ";a;b\nlow;0,75;0,25\nhigh;0,3;0,7\n",
+            "line 2: '0,75' is not a number: write it with a decimal point",
+        ),
+        (",a,b\nlow,0.75,0.25\nhigh,0.3\n", "line 3 has 2 cells, where line 1 has 3"),
+        (",a,b\nlow,0.75,0.26\nhigh,0.3,0.7\n", "--normalise"),
+        (",a,b\n", "no row"),
+        ("", "empty"),
+    ],
+)
+def test_a_secret_gone_wrong(files: Path, text: str, said: str) -> None:
+    (files / "given.csv").write_text(text)
+    told = refused("design", "prior.csv", "--epsilon", 1, "--secret", "given.csv")
+    assert said in told and "given.csv" in told and "\\n" not in told
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "said"),
+    [
+        (
+            'a,"1,200"\nb,"3,400"\n',
+            ("--counts",),
+            "line 1: '1,200' is not a number: write counts without thousands",
+        ),
+        ('a,"1,200,300"\nb,"3,400"\n', ("--counts",), "thousands"),
+        ('a,"0,6"\nb,"0,4"\n', (), "decimal point"),
+        ("a,0.6\nb,0.4\n,\n", (), "line 3 has no label and no number: delete it"),
+        ("a,0.6\nb,\n", (), "line 2: there is no number beside 'b'"),
+        ("a,1\nb,0\n", ("--counts",), "--smoothing 1"),
+        ("a,1\nb,1\n", ("--counts", "--smoothing", -1), "leave --smoothing out"),
+        ("a,0.6\nb,0.4\n", ("--epsilon", "inf"), "--lower or --upper alone"),
+        ("a,0.6\nb,0.3\nc,0.1\n", ("--epsilon", 1, "--radius", 0.01, "--method", "arc"), "--method columns"),
+    ],
+)
+def test_advice_is_for_the_command_line(
+    files: Path, text: str, options: tuple[object, ...], said: str
+) -> None:
+    (files / "numbers.csv").write_text(text)
+    epsilon = () if "--epsilon" in options else ("--epsilon", 1)
+    told = refused("design", "numbers.csv", *epsilon, *options)
+    assert said in told
+    assert not any(word in told for word in ("smoothing=", "None", "from_", "Budget", "method="))
+
+
+def test_a_file_of_excel(files: Path) -> None:
+    (files / "excel.csv").write_text("sep=;\nAntwort;Anteil\nJa;0.6\nNein;0.4\n", encoding="utf-8-sig")
+    run("design", "excel.csv", "--epsilon", 1, "-o", "plan.json")
+    assert pv.Plan.load("plan.json").labels == ("Ja", "Nein")
+    (files / "odd.csv").write_text("sep=;\nJa;0.6\nNein;many\n")
+    assert "line 3: 'many'" in refused("design", "odd.csv", "--epsilon", 1)
+
+
+def test_a_value_that_nobody_has_is_not_dropped_in_silence(files: Path) -> None:
+    arguments = ("design", "people.csv", "--column", "work", "--epsilon", 1)
+    told = refused(*arguments, "--drop", "", "--drop", "bb")
+    assert "--drop: nobody has 'bb' in column 'work'" in told
+    (files / "whole.csv").write_text("work\na\nb\n")
+    assert run("design", "whole.csv", "--column", "work", "--epsilon", 1, "--drop", "")[0] == 0
+
+
+def test_a_column_that_is_not_there_because_of_the_separator(files: Path) -> None:
+    (files / "pipes.csv").write_text("a;b,c\n1,2\n3,4\n")
+    assert "parted by commas" in refused("design", "pipes.csv", "--column", "b", "--epsilon", 1)
 
 
 def test_a_blank_line_in_a_column_alone_is_refused(files: Path) -> None:
@@ -236,6 +391,39 @@ def test_pictures(files: Path) -> None:
     assert (files / "plan.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_picture_stays_until_there_is_another(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    run("design", "prior.csv", "--epsilon", 1, "-o", "plan.json")
+    (files / "plan.png").write_bytes(b"a good picture")
+    monkeypatch.setattr("priorveil.commands.drawing.curve", interrupt)
+    assert run("inspect", "plan.json", "--plot", "plan.png")[0] == 130
+    assert (files / "plan.png").read_bytes() == b"a good picture"
+    assert not list(files.glob("*.part"))
+
+
+def test_a_picture_that_cannot_be_drawn_is_told_before_the_work(
+    files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    told = refused("design", "prior.csv", "--epsilon", 1, "-o", "plan.json", "--plot", "plan.png")
+    assert "matplotlib is not installed" in told
+    assert not (files / "plan.json").exists()
+
+
+def test_the_shell_and_python_make_the_same_plan(files: Path) -> None:
+    prior = pv.Prior.zipf(30)
+    (files / "zipf.json").write_text(json.dumps(prior.probabilities.tolist()))
+    assert run("design", "zipf.json", "--epsilon", 1, "-o", "plan.json")[0] == 0
+    assert pv.Plan.load("plan.json").id == pv.design(prior, 1.0, pv.Histogram()).id
+    told = design.make_context("design", ["zipf.json"]).params
+    asked = inspect.signature(pv.design).parameters
+    assert all(told[name] == asked[name].default for name in ("gap", "time_limit"))
+
+
 def test_ldp_beside_a_plan_of_many_values() -> None:
     prior = pv.Prior.zipf(60)
     for query in (pv.Histogram(), pv.Guess(), pv.Sum(np.arange(60.0))):
@@ -293,6 +481,74 @@ def test_a_plan_is_replaced_only_by_force(files: Path) -> None:
     assert pv.Plan.load(files / "plan.json").budget == pv.Budget(2.0)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("design", "counts.csv", "--counts", "-o", "./counts.csv"), "-o and PRIOR"),
+        (("design", "counts.csv", "--counts", "-o", "link.csv"), "-o and PRIOR"),
+        (("design", "counts.csv", "--counts", "--secret", "given.csv", "-o", "given.csv"), "-o and --secret"),
+        (("design", "prior.png", "--counts", "--plot", "prior.png"), "--plot and PRIOR"),
+        (("design", "counts.csv", "--counts", "-o", "new.png", "--plot", "new.png"), "--plot and -o"),
+        (("inspect", "plan.png", "--plot", "plan.png"), "--plot and PLAN"),
+        (("simulate", "study.csv", "--counts", "--out", "study"), "OUT.csv and PRIOR"),
+        (("simulate", "counts.csv", "--counts", "--data", "one.csv", "--out", "one"), "OUT.csv and --data"),
+        (("reproduce", "1", "--markdown", "out/report.html", "--out", "out"), "--markdown and"),
+    ],
+)
+def test_no_command_writes_over_what_it_reads_or_writes(
+    files: Path, arguments: tuple[object, ...], said: str
+) -> None:
+    pytest.importorskip("matplotlib")
+    run("design", "counts.csv", "--counts", "--epsilon", 1, "-o", "plan.png")
+    counts = (files / "counts.csv").read_text()
+    (files / "prior.png").write_text(counts)
+    (files / "study.csv").write_text(counts)
+    (files / "one.csv").write_text("0\n1\n")
+    (files / "given.csv").write_text("0.6,0.3,0.1\n" * 2)
+    (files / "link.csv").symlink_to("counts.csv")
+    (files / "out").mkdir()
+    before = {path: path.read_bytes() for path in files.iterdir() if path.is_file()}
+    budget = ("--epsilon", 1) if arguments[0] in ("design", "simulate") else ()
+    forced = ("--force",) if arguments[0] in ("design", "simulate") else ()
+    assert said in refused(*arguments, *budget, *forced)
+    assert {path: path.read_bytes() for path in files.iterdir() if path.is_file()} == before
+
+
+@posix
+def test_what_is_no_file_is_not_replaced(files: Path) -> None:
+    os.mkfifo(files / "pipe")
+    os.mkfifo(files / "pipe.png")
+    (files / "null").symlink_to("/dev/null")
+    for place in ("pipe", "null"):
+        for forced in ((), ("--force",)):
+            told = refused("design", "prior.csv", "--epsilon", 1, "-o", place, *forced)
+            assert f"{place} is no file" in told
+    assert "pipe.png is no file" in refused("design", "prior.csv", "--epsilon", 1, "--plot", "pipe.png")
+    (files / "study.csv").symlink_to("/dev/null")
+    assert "study.csv is no file" in refused("simulate", "prior.csv", "--out", "study", "--force")
+    assert (files / "pipe").is_fifo() and Path("/dev/null").is_char_device()
+
+
+def test_a_plan_is_written_where_a_link_leads(files: Path) -> None:
+    (files / "plans").mkdir()
+    (files / "now.json").symlink_to("plans/a.json")
+    assert run("design", "prior.csv", "--epsilon", 1, "-o", "now.json")[0] == 0
+    assert (files / "now.json").is_symlink()
+    assert pv.Plan.load(files / "plans" / "a.json").labels == tuple(WORK)
+
+
+def test_a_plan_on_standard_output(files: Path) -> None:
+    (files / "tea.csv").write_text("茶,0.5\nthé,0.5\n", encoding="utf-8")
+    before = set(files.iterdir())
+    task = [sys.executable, "-m", "priorveil.cli", "design", "tea.csv", "--epsilon", "1", "-o", "-"]
+    narrow = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+    piped = subprocess.run(task, capture_output=True, env=narrow, check=True)
+    assert pv.Plan.from_json(piped.stdout.decode()).labels == ("茶", "thé")
+    assert b"certified LIP" in piped.stderr and b"aved" not in piped.stderr
+    assert set(files.iterdir()) == before
+    assert "--json" in refused("design", "prior.csv", "--epsilon", 1, "-o", "-", "--json")
+
+
 def test_a_gap_has_the_number_of_its_row_in_the_file(files: Path) -> None:
     (files / "gap.csv").write_text("town,work\nx,a\nx,b\ny,\n")
     assert "row 3" in refused("design", "gap.csv", "--column", "work", "--drop", "a", "--epsilon", 1)
@@ -308,14 +564,16 @@ def test_a_long_design_shows_its_gap(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "gap 0.2, round 2" in screen.getvalue()
 
 
-def test_the_tutorials_commands_run(files: Path) -> None:
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
+def test_the_commands_of_a_page_run(files: Path, page: str) -> None:
     pytest.importorskip("matplotlib")
-    page = (Path(__file__).parent.parent / "docs" / "tutorial.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"^```sh\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    (files / "census.csv").write_text("work,count\na,600\nb,300\nc,31\n")
-    (files / "people.csv").write_text("work\n" + "a\n" * 60 + "b\n" * 30 + "c\n" * 10)
+    text = (Path(__file__).parent.parent / page).read_text(encoding="utf-8")
+    [block] = re.findall(r"^```sh\n(priorveil design.*?)^```", text, re.MULTILINE | re.DOTALL)
+    (files / "census.csv").write_text("".join(f"{label},{1000 * share}\n" for label, share in WORK.items()))
+    (files / "people.csv").write_text("work\n" + "Private\n" * 60 + "Self\n" * 30 + "None\n" * 10)
+    (files / "channel.csv").write_text("0.5,0.5\n" * len(WORK))
     for line in block.splitlines():
-        name, *arguments = shlex.split(line)
+        name, *arguments = shlex.split(line, comments=True)
         assert name == "priorveil"
         status, _, err = run(*arguments)
         assert status == 0, err

@@ -9,17 +9,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 import pytest
 
 import priorveil as pv
 from priorveil import plots, published
+from priorveil.commands.reproduce import _FIGURES, reproduce
 from priorveil.errors import DataNotFound, InvalidInput
 from priorveil.figures import FIGURES, Outcome, Setting, chosen
 from priorveil.figures.correlation import correlated
 from priorveil.figures.report import Made, write_markdown, write_report
-from priorveil.reproduce import _FIGURES, reproduce, simulate
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install 'priorveil[plot]'")
 
@@ -385,48 +384,3 @@ def test_reproduce_goes_on_without_data(
     assert reproduce.main(["gowalla", "--quick", "--out", str(tmp_path)], standalone_mode=False) == 1
     assert "https://example.org" in capsys.readouterr().err
     assert reproduce.main(["gowalla", "1", "--quick", "--out", str(tmp_path)], standalone_mode=False) == 0
-
-
-def test_simulate_takes_ones_own_prior_and_people(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "prior.csv").write_text("value,probability\n0,0.5\n1,0.3\n2,0.2\n", encoding="utf-8")
-    (tmp_path / "people.csv").write_text("value\n" + "0\n" * 50 + "1\n" * 30 + "2\n" * 20, encoding="utf-8")
-    prior, people = str(tmp_path / "prior.csv"), str(tmp_path / "people.csv")
-    assert (
-        simulate.main(
-            [prior, "--epsilon", "1", "--way", "best", "--runs", "3", "--query", "sum"], standalone_mode=False
-        )
-        == 0
-    )
-    (row,) = csv.DictReader(capsys.readouterr().out.splitlines())
-    assert row["way"] == "best" and float(row["lip"]) <= 1
-    out = str(tmp_path / "study")
-    assert (
-        simulate.main(
-            [prior, "--data", people, "--epsilon", "1", "--runs", "3", "--out", out], standalone_mode=False
-        )
-        == 0
-    )
-    with (tmp_path / "study.csv").open(encoding="utf-8") as lines:
-        assert {r["people"] for r in csv.DictReader(lines)} == {"100"}
-    assert (tmp_path / "study.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_simulate_protects_a_latent_secret(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "prior.csv").write_text("a,0.5\nb,0.5\n", encoding="utf-8")
-    (tmp_path / "secret.csv").write_text(",b,a\nill,0.4,0.6\nwell,0.6,0.4\n", encoding="utf-8")
-    options = ["--secret", str(tmp_path / "secret.csv"), "--epsilon", "1", "--way", "best", "--runs", "0"]
-    assert simulate.main([str(tmp_path / "prior.csv"), *options], standalone_mode=False) == 0
-    (row,) = csv.DictReader(capsys.readouterr().out.splitlines())
-    assert float(row["expected"]) == pytest.approx(0, abs=1e-6)  # so weak a tie allows the truth
-    (tmp_path / "secret.csv").write_text(",b,c\nill,0.4,0.6\n", encoding="utf-8")
-    with pytest.raises(click.ClickException, match="first line"):
-        simulate.main([str(tmp_path / "prior.csv"), *options], standalone_mode=False)
-
-
-def test_simulate_refuses_a_broken_file(tmp_path: Path) -> None:
-    (tmp_path / "prior.csv").write_text("a,b,c\n1,2,3\n", encoding="utf-8")
-    with pytest.raises(click.ClickException, match="label,probability"):
-        simulate.main([str(tmp_path / "prior.csv")], standalone_mode=False)
-    (tmp_path / "prior.csv").write_text("a,0.5\nb,0.5\n", encoding="utf-8")
-    with pytest.raises(click.UsageError, match="numbers"):
-        simulate.main([str(tmp_path / "prior.csv"), "--query", "sum"], standalone_mode=False)

@@ -216,9 +216,9 @@ def test_the_method_is_that_of_the_query(folder: Path, capsys: pytest.CaptureFix
     Path("r.csv").write_text("report\n" + "\n".join(map(str, reports.tolist())) + "\n")
     for asked, used in (((), "unbiased"), (("--method", "mmse"), "mmse"), (("--method", "auto"), "unbiased")):
         assert run("estimate", "learnt.json", "r.csv", *asked) == 0
-        shown = capsys.readouterr().out.splitlines()
-        assert any(line.startswith(f"{used}: assumes") for line in shown)
-        assert ("try --method unbiased" in shown[-1]) == (used == "mmse")
+        shown = " ".join(capsys.readouterr().out.split())
+        assert f" {used}: assumes" in shown
+        assert ("try --method unbiased" in shown) == (used == "mmse")
     Path("h.csv").write_text("report\n0\n1\n")
     assert run("estimate", "plan.json", "h.csv", "--json") == 0
     assert json.loads(capsys.readouterr().out)["method"] == "mmse"
@@ -264,7 +264,7 @@ def test_what_is_wrong_with_a_plan_or_a_place_is_said_first(
     assert "there is no folder nope" in told("estimate", "plan.json", "r.csv", "--tally", "nope/t")
     if not os.access("/proc/sys", os.W_OK):  # also where root runs the tests
         assert "/proc/sys cannot be written to" in told(*task, "answer", "-o", "/proc/sys/r.csv")
-    assert run(*task, "town", "-o", "r.csv") == 0
+    assert run(*task, "town", "-o", "r.csv") == 1
     assert f"no value of 'town' is one that the plan knows: {', '.join(LABELS)}" in capsys.readouterr().err
     assert "r.csv exists: choose another name, or --force" in told(*task, "answer", "-o", "r.csv")
 
@@ -285,6 +285,38 @@ def test_names_that_the_output_cannot_hold(folder: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("width", [12, 20, 40])
+def test_a_narrow_terminal_loses_nothing(
+    width: int, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("r.csv").write_text("report\n" + "0\n1\n2\n" * 4000)
+    long = pv.design(pv.Prior([0.5, 0.3, 0.2], labels=["yes", "no", "perhaps not"]), 1.0, pv.Histogram())
+    long.save("long.json")
+    assert run("estimate", "long.json", "r.csv", "--json") == 0
+    rows = json.loads(capsys.readouterr().out)["values"]
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert run("estimate", "long.json", "r.csv") == 0
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= width and "…" not in shown
+    whole = "".join(shown.split())
+    for row in rows:
+        assert all(word in shown.split() for word in row["value"].split())
+        assert all(f"{row[name]:,.1f}" in whole for name in ("estimate", "low", "high"))
+    assert "checkoftheprior" in whole
+
+
+def test_cohorts_whose_names_are_no_names_of_files(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("plans").mkdir()
+    for name in ("A%2FB", "50%", "C"):
+        PLAN.save(f"plans/{name}.json")
+    Path("towns.csv").write_text("answer,town\nyes,A/B\nno,50%\nmaybe,C\n")
+    task = ("privatize", "plans", "towns.csv", "--column", "answer", "--cohort", "town", "--strict")
+    assert run(*task, "-o", "r.csv") == 0
+    PLAN.save("plans/%43.json")
+    assert run(*task, "-o", "s.csv") == 2
+    assert "two plans for 'C'" in capsys.readouterr().err
+
+
 def test_pipes(folder: Path) -> None:
     first = command("privatize", "plan.json", "-", "--column", "answer", "-o", "-")
     reports, said = first.communicate(b"answer\nyes\nno\n\nzzz\n")
@@ -293,6 +325,32 @@ def test_pipes(folder: Path) -> None:
     second = command("estimate", "plan.json", "-", "--json")
     found, _ = second.communicate(reports)
     assert json.loads(found)["reports"] == 2
+
+
+def test_design_and_privatize_read_the_same_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("stadt.csv").write_text("sep=;\nAntwort;Stadt, Ort\n" + "Ja;Ulm, Mitte\nNein;Ulm\n" * 20)
+    assert run("design", "stadt.csv", "--column", "Antwort", "--epsilon", "1", "-o", "antwort.json") == 0
+    made = ("privatize", "antwort.json", "stadt.csv", "--column", "Antwort", "--keep", "Stadt, Ort")
+    assert run(*made, "-o", "r.csv", "--strict") == 0
+    assert run("estimate", "antwort.json", "r.csv", "--by", "Stadt, Ort", "--json") == 0
+    told = capsys.readouterr().out
+    assert {"Ulm", "Ulm, Mitte"} == {part["group"] for part in json.loads(told[told.index("{") :])["groups"]}
+    Path("pipes.csv").write_text("a;b,c\n1,2\n3,4\n")
+    assert run("privatize", "plan.json", "pipes.csv", "--column", "b", "-o", "x.csv") == 2
+    assert "parted by commas" in capsys.readouterr().err
+
+
+def test_when_every_row_is_refused_that_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("strange.csv").write_text("answer\nperhaps\nnever\n")
+    task = ("privatize", "plan.json", "strange.csv", "--column", "answer")
+    assert run(*task, "-o", "r.csv") == 1
+    told = capsys.readouterr().err
+    assert "every row is refused: r.csv holds no report" in told and "yes, no, maybe" in told
+    assert len(Path("r.csv").read_text().splitlines()) == 1
+    assert run(*task, "-o", "j.csv", "--json") == 1
+    assert json.loads(capsys.readouterr().out)["reports"] == 0
+    Path("nobody.csv").write_text("answer\n")
+    assert run("privatize", "plan.json", "nobody.csv", "--column", "answer", "-o", "n.csv") == 0
 
 
 @pytest.mark.parametrize(
@@ -307,17 +365,23 @@ def test_pipes(folder: Path) -> None:
         ),
         (["estimate", "plan.json", "people.csv", "--refused", "people.csv"], "--refused and REPORTS"),
         (["estimate", "plan.json", "people.csv", "--tally", "people.csv"], "--tally and REPORTS"),
+        (["privatize", "plan.json", "*.csv", "-o", "people.csv"], "-o and DATA"),
+        (["estimate", "plan.json", ".", "--tally", "people.csv"], "--tally and REPORTS"),
+        (["estimate", "plan.json", "people.csv", "--tally", "-"], "'--tally': - is no name of a file"),
+        (["privatize", "plan.json", "people.csv", "-o", "pipe", "--format", "csv"], "pipe is no file"),
     ],
 )
 def test_no_file_is_written_over_another(
     arguments: list[str], said: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("linked.csv").symlink_to("people.csv")
-    before = {path: path.read_bytes() for path in folder.iterdir()}
+    os.mkfifo("pipe")
+    before = {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
     forced = ["--force"] if arguments[0] == "privatize" else []
     assert run(*arguments, "--column", "answer", *forced) == 2
     assert said in capsys.readouterr().err
-    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+    assert {path: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
+    assert Path("pipe").is_fifo()
 
 
 def test_a_plan_reads_the_file_that_it_was_designed_from(folder: Path) -> None:

@@ -38,7 +38,6 @@ from priorveil.frames.columns import value_codes  # noqa: E402
 from priorveil.frames.counting import counter  # noqa: E402
 from priorveil.frames.estimating import tally_pieces  # noqa: E402
 from priorveil.frames.pieces import placed  # noqa: E402
-from priorveil.frames.sinks import whole_file  # noqa: E402
 from priorveil.frames.sources import open_table  # noqa: E402
 from priorveil.frames.wire import report_column  # noqa: E402
 
@@ -407,14 +406,6 @@ def test_strict_writes_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_whole_file_keeps_the_old_one_on_failure(tmp_path: Path) -> None:
-    (tmp_path / "f").write_bytes(b"old")
-    with pytest.raises(ZeroDivisionError), whole_file(tmp_path / "f", replace=True) as file:
-        file.write(b"new")
-        1 / 0  # noqa: B018
-    assert (tmp_path / "f").read_bytes() == b"old"
-
-
 # -- cohorts, groups, refusals -----------------------------------------------------------------------------
 
 
@@ -442,6 +433,52 @@ def test_cohorts_ask_for_what_they_need() -> None:
         privatize_table({"x": ["a"]}, {1: COLUMNS, "1": COLUMNS}, "x", cohort="age")
     with pytest.raises(InvalidInput, match="one column"):
         privatize_table({"x": ["a"]}, {"a": COLUMNS, "b": PLANS["unary"]}, "x", cohort="age")
+
+
+TURNED = pv.design(pv.Prior([0.2, 0.3, 0.5], labels=["c", "a", "b"]), 1.0, pv.Histogram())
+STRAIGHT = pv.design(pv.Prior([0.5, 0.3, 0.2], labels=["a", "b", "c"]), 1.0, pv.Histogram())
+
+
+def test_cohorts_whose_plans_have_the_labels_in_another_order() -> None:
+    plans = {"A": STRAIGHT, "B": TURNED}
+    data = {"x": ["a"] * 4000 + ["b"] * 4000, "town": ["A"] * 4000 + ["B"] * 4000}
+    made = privatize_table(data, plans, "x", cohort="town", rng=np.random.default_rng(2)).table
+    found = estimate_table(made, plans, cohort="town", method="unbiased")
+    assert found.everybody.labels == ("a", "b", "c")
+    parts = {name: plan.estimate(found.tallies.by[name, None], "unbiased") for name, plan in plans.items()}
+    assert found.everybody.values == pytest.approx(parts["A"].values + parts["B"].values[[1, 2, 0]])
+    assert found.everybody.std_error == pytest.approx(
+        np.hypot(parts["A"].std_error, parts["B"].std_error[[1, 2, 0]])
+    )
+    # A prior without names is about the labels of the answer, whatever order a plan has them in.
+    named = estimate_table(made, plans, cohort="town", prior=pv.Prior({"a": 0.7, "b": 0.2, "c": 0.1}))
+    for prior in ([0.7, 0.2, 0.1], pv.Prior([0.7, 0.2, 0.1])):
+        again = estimate_table(made, plans, cohort="town", prior=prior)
+        assert again.everybody.values == pytest.approx(named.everybody.values)
+
+
+def test_codes_are_refused_where_plans_number_the_labels_differently(tmp_path: Path) -> None:
+    plans = {"A": STRAIGHT, "B": TURNED}
+    columns = {"x": [0, 1, 2], "town": ["A", "A", "B"]}
+    assert privatize_table(columns, plans, "x", cohort="town").refused.counts == {"outside the domain": 3}
+    (tmp_path / "codes.csv").write_text("x,town\n0,A\n1,A\n2,B\na,B\n")
+    told = privatize_table(tmp_path / "codes.csv", plans, "x", cohort="town")
+    assert told.refused.counts == {"outside the domain": 3} and told.reports == 1
+    same = {"A": STRAIGHT, "B": STRAIGHT}
+    assert privatize_table(columns, same, "x", cohort="town").reports == 3
+
+
+def test_plans_whose_answers_do_not_add_up_are_refused_before_anything_is_drawn() -> None:
+    other = pv.design(pv.Prior([0.5, 0.3, 0.2], labels=["a", "b", "d"]), 1.0, pv.Histogram())
+    with pytest.raises(InvalidInput, match=r"'d'.*cohort 'B'.*'A'"):
+        privatize_table("not even opened.csv", {"A": STRAIGHT, "B": other}, "x", cohort="town")
+    sums = [pv.design(pv.Prior([0.5, 0.5], labels=names), 1.0, pv.Sum([0, 1])) for names in ("ab", "cd")]
+    with pytest.raises(InvalidInput, match="a sum"):
+        privatize_table("not even opened.csv", {"A": STRAIGHT, "B": sums[0]}, "x", cohort="town")
+    # Sums are numbers, and add up whatever they are sums of.
+    several = dict(zip("AB", sums, strict=True))
+    made = privatize_table({"x": ["a", "d"], "town": ["A", "B"]}, several, "x", cohort="town")
+    assert estimate_table(made.table, several, cohort="town").everybody.reports == 2
 
 
 @pytest.mark.parametrize("method", METHODS)

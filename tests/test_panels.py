@@ -50,6 +50,16 @@ def test_every_value_is_there_with_its_interval_and_its_prior(d: int, axes: int)
         assert len(first.get_yticklabels()) == d
 
 
+def test_what_priors_expect_is_added_up_label_by_label() -> None:
+    plans = {
+        name: pv.design(pv.Prior(shares, labels=list(labels)), 1.0, pv.Histogram())
+        for name, shares, labels in (("A", [0.5, 0.3, 0.2], "abc"), ("B", [0.1, 0.2, 0.7], "cab"))
+    }
+    table = {"report": [0] * 30, "town": ["A"] * 10 + ["B"] * 20}
+    (panel,) = panels._panels(estimate_table(table, plans, cohort="town"), None)
+    assert panel.expected == pytest.approx([5 + 4, 3 + 14, 2 + 2])
+
+
 @pytest.mark.parametrize(("d", "groups"), [(4, 3), (4, 30), (83, 3)])
 def test_each_group_has_a_panel_up_to_a_number_that_fits(d: int, groups: int) -> None:
     what = found(d, groups)
@@ -74,6 +84,19 @@ def test_sums_are_lines_of_one_picture() -> None:
     together = drawn(found(4, 3, query), "town").axes
     assert len(together) == 1 and together[0].get_xlabel() == "mean per person"
     assert together[0].get_yticklabels()[0].get_text() == "everybody (600 reports)"
+
+
+def test_the_prior_expects_the_sum_that_is_estimated() -> None:
+    """Weight and offset are in both."""
+    query = pv.Sum([0, 1, 2, 3], weight=2, offset=5)
+    prior = pv.Prior([0.4, 0.3, 0.2, 0.1])
+    plan = pv.design(prior, 1.0, query)
+    everybody = np.repeat(np.arange(4), [400, 300, 200, 100])
+    what = estimate_table({"report": plan.privatize(everybody, np.random.default_rng(1))}, plan)
+    expected = next(iter(panels._panels(what, None))).expected
+    assert expected == pytest.approx([1000 * (2 * 1.0 + 5)])
+    low, high = what.everybody.interval(0.9999)
+    assert low[0] < expected[0] < high[0]
 
 
 def test_the_title_says_method_reports_and_level(tmp_path: Path) -> None:

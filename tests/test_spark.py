@@ -136,6 +136,13 @@ def test_cohorts(spark: Any, plans: dict[str, pv.Plan]) -> None:
     assert found.refused.counts == {"no plan for the cohort": 2}
 
 
+def test_plans_whose_answers_do_not_add_up_are_refused(spark: Any, plans: dict[str, pv.Plan]) -> None:
+    df = spark.createDataFrame(pa.table({"answer": ["a"], "group": ["x"]}))
+    other = pv.design(pv.Prior([0.5, 0.3, 0.2], labels=["a", "b", "z"]), 1.0, pv.Histogram())
+    with pytest.raises(InvalidInput, match=r"'z'.*cohort 'y'"):
+        on_spark.privatize(df, {"x": plans["columns"], "y": other}, "answer", cohort="group")
+
+
 def in_cohorts(plans: dict[str, pv.Plan], methods: list[str], rows: int = 120) -> tuple[Any, Any]:
     """Reports by several plans with gaps and foreign ones, some of cohorts that have no plan; the plans."""
     several = {name: plans[m] for name, m in zip(["x", "y", "w"], methods, strict=False)}

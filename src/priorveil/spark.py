@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from priorveil.errors import InvalidInput, MissingExtra
 from priorveil.frames.arrow import pa
-from priorveil.frames.cohorts import Plans, by_cohort, cohort_codes
+from priorveil.frames.cohorts import Plans, by_cohort, cohort_codes, require_one_answer
 from priorveil.frames.estimating import (
     Method,
     TableEstimate,
@@ -31,7 +31,7 @@ from priorveil.frames.pieces import placed
 from priorveil.frames.privatizing import REPORT, REPORT_ID, kept_columns, make_reports, random_ids
 from priorveil.frames.refusals import FOREIGN, MISSING, NO_PLAN, Refused
 from priorveil.frames.wire import sift
-from priorveil.mechanisms import Arc, Mechanism, Unary
+from priorveil.mechanisms import Arc, Mechanism
 from priorveil.mechanisms.arc_cells import LIMB, ArcCells
 from priorveil.mechanisms.randomness import SystemSource
 from priorveil.mechanisms.reading import Counted
@@ -75,11 +75,12 @@ def privatize(
     and go on from there.
     """
     plans, kept = by_cohort(plan, cohort), kept_columns(keep, column, cohort)
+    require_one_answer(plans)
     _cohorts(df, cohort)  # refuses what `tally` would
     first = next(iter(plans.values()))
     fields = [T.StructField(REPORT_ID, T.BinaryType())] if ids else []
     fields += [df.schema[name] for name in kept]
-    kind = T.BinaryType() if isinstance(first.mechanism, Unary) else T.LongType()
+    kind = T.BinaryType() if first.mechanism.width else T.LongType()
     fields += [T.StructField(REPORT, kind), T.StructField(REFUSED, T.StringType())]
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

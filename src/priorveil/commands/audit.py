@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from priorveil.commands import inputs, screens, watched
+from priorveil.commands import inputs, screens, secrets, watched
 
 if TYPE_CHECKING:
     from priorveil.channels import Channel
@@ -62,7 +62,7 @@ def _no_nan(ctx: click.Context, parameter: click.Parameter, value: float) -> flo
 @click.command(epilog=_EXAMPLES)
 @click.argument("channel", type=inputs.FILE)
 @click.argument("prior", type=inputs.FILE)
-@inputs.options(inputs.SECRET, *inputs.BUDGET)
+@inputs.options(secrets.SECRET, secrets.MIX, *inputs.BUDGET)
 @click.option(
     "--notion",
     type=click.Choice(tuple(screens.NOTIONS)),
@@ -95,6 +95,7 @@ def audit(
     channel: Path,
     prior: Path,
     secret: Path | None,
+    mix: bool,
     epsilon: float | None,
     lower: float | None,
     upper: float | None,
@@ -127,7 +128,8 @@ def audit(
             )
         return watched.show(channel, known, samples, confidence, allowed, as_json)
     read, known = _matched(inputs.channel(channel, normalise), known)
-    latent = None if secret is None else inputs.secret(secret, known, normalise)
+    latent = None if secret is None else secrets.secret(secret, known, normalise)
+    known = secrets.fitted(known, latent, mix, secret)
     levels = leakage(read, known, latent)
     found = [] if allowed is None else breaches(notion, allowed, tolerance, read, known, latent)
     if as_json:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from priorveil.commands import inputs, screens
+from priorveil.commands import outputs, screens
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,10 +50,10 @@ Examples
 @click.command(epilog=_EXAMPLES)
 @click.option(
     "--plot",
-    type=inputs.WRITTEN,
+    type=outputs.WRITTEN,
     default=Path("priorveil-demo.png"),
     show_default=True,
-    callback=inputs.picture,
+    callback=outputs.picture,
     help="Where the picture goes.",
 )
 @click.option(
@@ -252,8 +252,15 @@ def _serve(screen: Console, plan: Plan, people: npt.NDArray[np.intp], devices: i
     )
     with service.running(campaign) as curator:
         codes = _asked(people, devices)
-        with _bar(screen, devices) as done:
+        with screens.bar("answering") as bar:
+            numbers = count(1)
+
+            def done() -> None:
+                number = next(numbers)
+                bar(number / devices, f"{number:,} of {devices:,}")
+
             service.answered(curator, codes.tolist(), done)
+        screen.print(f"  answered {devices:,}")
         _compare(screen, plan, curator.estimates(), codes)
         _farewell(screen)
         _stay(screen, curator, stays)
@@ -264,19 +271,6 @@ def _asked(people: npt.NDArray[np.intp], devices: int) -> npt.NDArray[np.intp]:
     import numpy as np
 
     return np.random.default_rng().choice(people, size=devices, replace=False)
-
-
-@contextmanager
-def _bar(screen: Console, devices: int) -> Iterator[Callable[[], None]]:
-    """A bar on a terminal, one line elsewhere; to be called for every device."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    columns = (TextColumn("  answered"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=screen, disable=not screen.is_terminal) as progress:
-        task = progress.add_task("", total=devices)
-        yield lambda: progress.advance(task)
-    if not screen.is_terminal:
-        screen.print(f"  answered {devices:,}")
 
 
 def _compare(screen: Console, plan: Plan, found: dict[str, Any], codes: npt.NDArray[np.intp]) -> None:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from priorveil.commands import inputs, screens
+from priorveil.commands import cells, inputs, outputs, screens, secrets
+from priorveil.commands.promises import promises, record
 from priorveil.commands.watching import Watch
-from priorveil.errors import TooLarge, counted
 
 if TYPE_CHECKING:
     from priorveil.certify import Certifiable
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _QUERIES = ("histogram", "sum", "guess", "distribution")
 _NOTIONS = ("lip", "ldp", "pufferfish", "di")
+_FULL_BAR = 1e-4  # the gap at which a bar is full where none is asked for
 _METHODS = ("auto", "closed", "arc", "columns", "unary", "hashing")
 
 _EXAMPLES = """\b
@@ -80,13 +81,18 @@ class _Known:
         (words,) = self.people()
         from priorveil.priors import Prior
 
-        with inputs.reading(self.path):
+        with cells.reading(self.path):
             return Prior.from_values(inputs.labels_of(words), smoothing=self.smoothing)
 
     def people(self, *others: str) -> tuple[list[str], ...]:
         """The column and others beside it, a row for each person that counts."""
         assert self.column is not None
-        read = inputs.columns(self.path, self.column, *others)
+        read = cells.columns(self.path, self.column, *others)
+        absent = next((value for value in self.drop if value and value not in read[0]), None)
+        if absent is not None:
+            raise click.ClickException(
+                f"{self.path}: --drop: nobody has {absent!r} in column {self.column!r}"
+            )
         numbered = [(at, row) for at, row in enumerate(zip(*read, strict=True), 1) if row[0] not in self.drop]
         gap = next((at for at, row in numbered if "" in row), None)
         if gap is not None:
@@ -106,8 +112,9 @@ class _Known:
 @click.option("--values", help="For a sum: numbers as 0,1,2 in the prior's order, or a column of PRIOR.")
 @click.option("--column", help="PRIOR is data, and this its column; the prior is how often values occur.")
 @click.option("--drop", multiple=True, metavar="VALUE", help="Leave people with this value out.")
-@inputs.SECRET
+@secrets.SECRET
 @click.option("--secret-column", help="With --column: protect this column of the data instead.")
+@secrets.MIX
 @click.option("--radius", type=float, help="Hold for every prior this near (total variation).")
 @click.option(
     "--notion", type=click.Choice(_NOTIONS), default="lip", show_default=True, help="What has to hold."
@@ -117,18 +124,19 @@ class _Known:
 )
 @inputs.options(inputs.COUNTS, inputs.SMOOTHING, inputs.NORMALISE)
 @click.option(
-    "--time-limit", type=click.FloatRange(min=0), default=60.0, show_default=True, help="Seconds to search."
+    "--time-limit", type=click.FloatRange(min=0), default=45.0, show_default=True, help="Seconds to search."
 )
 @click.option(
     "--gap",
     type=click.FloatRange(0, 1),
-    default=1e-5,
-    show_default=True,
+    show_default="1e-10 up to 20 values, 1e-4 beyond",
     help="Share of the gain that may stay unproven.",
 )
-@inputs.options(inputs.OUTPUT)
+@click.option(
+    "-o", "--output", type=outputs.WRITTEN, callback=outputs.streamable, help="Save the plan here, or -."
+)
 @click.option("--force", is_flag=True, help="Replace the plan if it exists.")
-@inputs.options(inputs.PLOT, inputs.JSON)
+@inputs.options(outputs.PLOT, inputs.JSON)
 def design(
     prior: Path,
     epsilon: float | None,
@@ -140,6 +148,7 @@ def design(
     drop: tuple[str, ...],
     secret: Path | None,
     secret_column: str | None,
+    mix: bool,
     radius: float | None,
     notion: str,
     method: str,
@@ -147,7 +156,7 @@ def design(
     smoothing: float | None,
     normalise: bool,
     time_limit: float,
-    gap: float,
+    gap: float | None,
     output: Path | None,
     force: bool,
     plot: Path | None,
@@ -161,18 +170,19 @@ def design(
     allowed = inputs.budget(epsilon, lower, upper, notion)
     if allowed is None:
         raise click.UsageError("say how much may leak: --epsilon, or --lower and --upper")
-    if output is not None and output.is_file() and not force:
-        raise click.UsageError(
-            f"{output} exists: reports made by it need it; choose another name, or --force"
-        )
+    _check_output(output, force, as_json)
+    outputs.keep_apart({"PRIOR": prior, "--secret": secret}, {"-o": output, "--plot": plot})
     source = _Known(prior, column, drop, counts, smoothing, normalise)
     known = source.prior()
     asked = _query(query, values, source, known)
     latent = _secret(secret, secret_column, source, known)
+    known = secrets.fitted(known, latent, mix, prior if secret is None else secret)
     plan, early = _designed(
         _around(known, radius), allowed, asked, latent, _notion(notion), method, time_limit, gap
     )
-    if output is not None:
+    if output is not None and str(output) == "-":
+        click.echo(plan.to_json().encode(), nl=False)
+    elif output is not None:
         plan.save(output)
     if plot is not None:
         from priorveil.commands.drawing import draw_plan
@@ -185,6 +195,18 @@ def design(
     else:
         _show(plan, early, output, plot)
     return 0
+
+
+def _check_output(output: Path | None, force: bool, as_json: bool) -> None:
+    """Refuse a place for the plan that is taken."""
+    if output is None:
+        return
+    if str(output) == "-" and as_json:
+        raise click.UsageError("--json and -o - would both be standard output: save the plan to a file")
+    if str(output) != "-" and output.is_file() and not force:
+        raise click.UsageError(
+            f"{output} exists: reports made by it need it; choose another name, or --force"
+        )
 
 
 def _query(name: str, values: str | None, source: _Known, known: Prior) -> AnyQuery:
@@ -214,8 +236,8 @@ def _scores(values: str | None, source: _Known, known: Prior) -> list[float]:
     if source.column is not None:
         people = source.people(values)
     else:
-        label, *_ = inputs.heads(source.path)
-        people = inputs.columns(source.path, label, values)
+        label, *_ = cells.heads(source.path)
+        people = cells.columns(source.path, label, values)
     return _one_each(values, people[0], people[1], known)
 
 
@@ -234,14 +256,14 @@ def _one_each(name: str, words: list[str], numbers: list[str], known: Prior) -> 
 
 def _secret(path: Path | None, column: str | None, source: _Known, known: Prior) -> Secret | None:
     if column is None:
-        return None if path is None else inputs.secret(path, known, source.normalise)
+        return None if path is None else secrets.secret(path, known, source.normalise)
     if path is not None or source.column is None:
         raise click.UsageError("--secret-column goes with --column, and without --secret")
     from priorveil.priors import Secret
 
-    values, secrets = source.people(column)
-    with inputs.reading(source.path):
-        return Secret.from_columns(inputs.labels_of(secrets), inputs.labels_of(values), known.labels)
+    values, behind = source.people(column)
+    with cells.reading(source.path):
+        return Secret.from_columns(inputs.labels_of(behind), inputs.labels_of(values), known.labels)
 
 
 def _around(prior: Prior, radius: float | None) -> Known:
@@ -265,14 +287,14 @@ def _designed(
     notion: Certifiable,
     method: Any,
     time_limit: float,
-    gap: float,
+    gap: float | None,
 ) -> tuple[Plan, bool]:
     """The plan, and whether ctrl-C ended the search."""
     from priorveil.designs import design as best
     from priorveil.priors import Prior
 
     alone = query.no_report(known if isinstance(known, Prior) else known.centre)
-    with Watch(alone, gap) as watch:
+    with Watch(alone, _FULL_BAR if gap is None else gap) as watch:
         plan = best(
             known,
             budget,
@@ -288,36 +310,9 @@ def _designed(
     return plan, watch.interrupted
 
 
-def record(plan: Plan) -> dict[str, object]:
-    """What a plan promises, for a machine."""
-    c = plan.certificate
-    return {
-        "id": plan.id,
-        "query": type(plan.query).__name__.lower(),
-        "values": len(plan.labels),
-        "budget": {"lower": screens.plain(plan.budget.lower), "upper": screens.plain(plan.budget.upper)},
-        "notion": c.notion,
-        "certificate": {k: screens.plain(getattr(c, k)) for k in ("lip", "lip_lower", "lip_upper", "ldp")},
-        "expected_mse": screens.plain(plan.expected_mse),
-        "lower_bound": plan.lower_bound,
-        "no_report": screens.plain(plan.no_report),
-        "efficiency": plan.efficiency,
-        "identifiable": identifiable(plan),
-        "method": plan.method,
-        "why": plan.why,
-    }
-
-
-def identifiable(plan: Plan) -> bool | None:
-    """Whether reports alone determine the distribution; None where the channel is too large to tell."""
-    try:
-        return plan.identifiable
-    except TooLarge:
-        return None
-
-
 def _show(plan: Plan, early: bool, output: Path | None, plot: Path | None) -> None:
-    screen = screens.console()
+    piped = output is not None and str(output) == "-"
+    screen = screens.console(stderr=piped)
     screens.print_table(screen, ("", ""), [*promises(plan), *_errors(plan)])
     if early:
         screen.print("Stopped by ctrl-C: this is the best certified plan so far.", style="yellow")
@@ -325,26 +320,8 @@ def _show(plan: Plan, early: bool, output: Path | None, plot: Path | None) -> No
         screen.print(f"Drawn in {plot}.")
     if output is None:
         screen.print("Nothing is saved: add -o plan.json.", style="yellow")
-    else:
+    elif not piped:
         screen.print(f"Saved as {output}. Look at it with: priorveil inspect {output}", style="green")
-
-
-def promises(plan: Plan) -> list[tuple[str, str]]:
-    """What was asked for, what is certified, and how it was found."""
-    c = plan.certificate
-    kind = type(plan.query).__name__.lower()
-    behind = "" if plan.secret is None else ", for the secret behind the value"
-    other = [] if c.notion in ("LIP", "LDP") else [(f"certified {c.notion}", f"{c.level:.6g}{behind}")]
-    return [
-        (
-            "asked",
-            f"{kind} of {counted(len(plan.labels), 'value')}, {c.notion} at {screens.stated(plan.budget)}",
-        ),
-        ("how", f"{plan.method}: {plan.why}"),
-        *other,
-        ("certified LIP", f"{c.lip:.6g} (down {c.lip_lower:.6g}, up {c.lip_upper:.6g}){behind}"),
-        ("certified LDP", f"{c.ldp:.6g}, for the value itself, whatever is known"),
-    ]
 
 
 def _errors(plan: Plan) -> list[tuple[str, str]]:

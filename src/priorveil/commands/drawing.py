@@ -37,7 +37,6 @@ def draw_plan(plan: Plan, path: Path) -> None:
         names = math.ceil(len(plan.labels) / _step(plan.labels))
         size = {"width": 4.6, "height": 3.4 if lift is None else max(3.4, 0.8 + 0.115 * names)}
         figure, axes = plots.canvas(1, 1 if lift is None else 2, **size)
-        save(figure, path)  # a folder that cannot be written to is told before the work
         if lift is not None:
             _belief_map(axes[0, 0], plan, lift)
         with screens.waiting("designing for other budgets"):

@@ -1,7 +1,7 @@
 """The group of all commands, and how one is run.
 
-A command's module is loaded when it is called, so that help is quick and a library that is missing stops only
-those who need it.
+A command's module is loaded when it is called, and a library when it is needed: so help is quick, and a library
+that is missing stops only those who need it.
 """
 
 from __future__ import annotations
@@ -11,34 +11,37 @@ import sys
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from importlib import import_module
-from importlib.util import find_spec
 
 import click
 
 from priorveil import __version__
+from priorveil.commands.wording import in_options
 from priorveil.errors import PriorveilError
 
 _ALIKE = 0.7  # how much of a mistyped name has to be right
 
-# name -> (module:attribute, what it does), in the order of the work. A module that is not there is not shown.
+# name -> (module:attribute, what it does), in the order of the work
 COMMANDS = {
     "demo": ("priorveil.commands.demo:demo", "See the whole loop in a minute."),
     "design": ("priorveil.commands.design:design", "Find the best mechanism for a PRIOR; certified."),
     "inspect": ("priorveil.commands.inspect:inspect", "Show what a PLAN promises, and how good it is."),
     "audit": ("priorveil.commands.audit:audit", "Measure what a CHANNEL leaks under a PRIOR."),
     "privatize": (
-        "priorveil.tables_cli:privatize",
+        "priorveil.commands.privatize:privatize",
         "Turn a private column of a table into reports, by a PLAN.",
     ),
-    "estimate": ("priorveil.tables_cli:estimate", "Estimate from a table of REPORTS made by a PLAN."),
-    "serve": ("priorveil.serve:serve", "Collect reports and estimate while they come in."),
-    "recount": ("priorveil.serve:recount", "Count all stored reports again and compare with the tallies."),
+    "estimate": ("priorveil.commands.estimate:estimate", "Estimate from a table of REPORTS made by a PLAN."),
+    "serve": ("priorveil.commands.serve:serve", "Collect reports and estimate while they come in."),
+    "recount": (
+        "priorveil.commands.serve:recount",
+        "Count all stored reports again and compare with the tallies.",
+    ),
     "simulate": (
-        "priorveil.reproduce:simulate",
+        "priorveil.commands.simulate:simulate",
         "Compare mechanisms on your own prior, people and budgets: a tidy table, and a picture.",
     ),
     "reproduce": (
-        "priorveil.reproduce:reproduce",
+        "priorveil.commands.reproduce:reproduce",
         "Make the figures of the paper again, as printed and with the guarantee kept.",
     ),
     "bench": ("priorveil.commands.bench:bench", "Measure the claims of speed and accuracy."),
@@ -53,20 +56,15 @@ class LazyGroup(click.Group):
         self.table = table
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The commands whose modules are there, in the order of the table."""
-        return [name for name, (place, _) in self.table.items() if _is_there(place.partition(":")[0])]
+        """The commands, in the order of the table."""
+        return list(self.table)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, loaded; an error names the library that it misses."""
-        if cmd_name not in self.list_commands(ctx):
+        """The command, loaded."""
+        if cmd_name not in self.table:
             return None
         module, _, attribute = self.table[cmd_name][0].partition(":")
-        try:
-            found: click.Command = getattr(import_module(module), attribute)
-        except ImportError as error:
-            missing = error.name or str(error)
-            advice = f"{missing} is not installed: pip install 'priorveil[all]'"
-            raise click.ClickException(f"{cmd_name} cannot run here: {advice}") from error
+        found: click.Command = getattr(import_module(module), attribute)
         return found
 
     def resolve_command(
@@ -74,7 +72,7 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that is named; for a name that is mistyped, an error with the nearest one."""
         name = args[0]
-        if not name.startswith("-") and name not in self.list_commands(ctx):
+        if not name.startswith("-") and name not in self.table:
             raise click.UsageError(f"there is no command {name!r}: {self._nearest(ctx, name.lower())}", ctx)
         return super().resolve_command(ctx, args)
 
@@ -89,14 +87,6 @@ class LazyGroup(click.Group):
         """What each command does, from the table: nothing is loaded for it."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, self.table[name][1]) for name in self.list_commands(ctx)])
-
-
-def _is_there(module: str) -> bool:
-    """Whether a module exists, without running it."""
-    try:
-        return find_spec(module) is not None
-    except ModuleNotFoundError:
-        return False
 
 
 @click.group(
@@ -153,12 +143,12 @@ def _let_go_of_output() -> None:
 def _said(error: Exception) -> str | None:
     """What people are told of an error that is theirs to mend; None for any other."""
     if isinstance(error, click.ClickException):
-        return error.format_message()
+        return in_options(error.format_message())
     if isinstance(error, OSError):
         return f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
     if isinstance(error, UnicodeEncodeError):
         return f"the output is {error.encoding} and cannot hold all letters: set PYTHONUTF8=1, or take --json"
-    return str(error) if isinstance(error, PriorveilError | UnicodeDecodeError) else None
+    return in_options(str(error)) if isinstance(error, PriorveilError | UnicodeDecodeError) else None
 
 
 def _came_of_ctrl_c(error: BaseException | None) -> bool:

@@ -1,4 +1,4 @@
-"""Reading what commands are given: priors, secrets, channels, columns of data.
+"""Reading what commands are given: priors, channels, plans.
 
 Every reader puts the file's name before what is wrong with it.
 """
@@ -6,30 +6,29 @@ Every reader puts the file's name before what is wrong with it.
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import json
 import math
-import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from priorveil.errors import MissingExtra, PriorveilError, counted
+from priorveil.commands.cells import Line, lines, reading
+from priorveil.errors import counted
 
 if TYPE_CHECKING:
     from priorveil.channels import Channel
     from priorveil.plans import Plan
-    from priorveil.priors import Budget, Label, Prior, Secret
+    from priorveil.priors import Budget, Label, Prior
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-Line = tuple[int, list[str]]  # of a CSV file: its number, and its cells
 
 _DATA_ADVICE = "; if this is data, a row for each person, `priorveil design` counts it with --column NAME"
+_IN_THOUSANDS = re.compile(r"\d{1,3}([,.' \u00a0\u2009\u202f]\d{3})+")
 _ABSENT = ("na", "n/a", "nan", "null", "none", "inf", "")  # no names of a column of numbers
 
 COUNTS = click.option("--counts", is_flag=True, help="PRIOR holds whole counts.")
@@ -39,33 +38,6 @@ SMOOTHING = click.option(
 NORMALISE = click.option(
     "--normalise", is_flag=True, help="Scale rounded figures so that they add up to one."
 )
-SECRET = click.option(
-    "--secret", type=FILE, help="Protect something behind the value: a file with Pr(value | secret)."
-)
-
-
-def writable(ctx: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
-    """Refuse a place that cannot be written to, before the work; - is standard output."""
-    if path is None or str(path) == "-":
-        return path
-    if not path.absolute().parent.is_dir():
-        raise click.BadParameter(f"there is no folder {path.parent}", ctx, parameter)
-    place = path if path.exists() else path.absolute().parent
-    if not os.access(place, os.W_OK):
-        raise click.BadParameter(f"{place} cannot be written to", ctx, parameter)
-    return path
-
-
-def picture(ctx: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
-    """Refuse a picture of an unknown kind, before the work."""
-    if path is not None and path.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise click.BadParameter(f"{path.name}: give a name that ends in .png, .svg or .pdf", ctx, parameter)
-    return writable(ctx, parameter, path)
-
-
-WRITTEN = click.Path(dir_okay=False, path_type=Path)
-OUTPUT = click.option("-o", "--output", type=WRITTEN, callback=writable, help="Save the plan here.")
-PLOT = click.option("--plot", type=WRITTEN, callback=picture, help="Draw it here (.png, .svg, .pdf).")
 JSON = click.option(
     "--json", "as_json", is_flag=True, help='Print JSON; an infinite number is the string "inf".'
 )
@@ -89,29 +61,6 @@ def options(*decorators: Decorator) -> Decorator:
     return decorate
 
 
-@contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Put the file's name before what is wrong with it."""
-    try:
-        yield
-    except MissingExtra:
-        raise
-    except UnicodeDecodeError as error:
-        raise click.ClickException(f"{path}: this is no text in UTF-8") from error
-    except (PriorveilError, ValueError, TypeError, EOFError, gzip.BadGzipFile) as error:
-        raise click.ClickException(f"{path}: {_in_options(str(error))}") from error
-
-
-def _in_options(advice: str) -> str:
-    """Advice in the words of the command line.
-
-    >>> _in_options("for counts use Prior.from_counts")
-    'for counts use --counts, for rounded figures --normalise'
-    """
-    told = advice.replace("smooth it (Prior.from_counts)", "smooth counts (--counts --smoothing 1)")
-    return told.replace("use Prior.from_counts", "use --counts, for rounded figures --normalise")
-
-
 def budget(epsilon: float | None, lower: float | None, upper: float | None, notion: str) -> Budget | None:
     """The budget that the options state; None if they state none. A side left out is not bounded."""
     from priorveil.priors import Budget
@@ -125,7 +74,7 @@ def budget(epsilon: float | None, lower: float | None, upper: float | None, noti
     return Budget(math.inf if lower is None else lower, math.inf if upper is None else upper)
 
 
-# -- channels, plans, secrets ------------------------------------------------------------------------------
+# -- channels, plans ----------------------------------------------------------------------------------------
 
 
 def channel(path: Path, normalise: bool) -> Channel:
@@ -133,7 +82,31 @@ def channel(path: Path, normalise: bool) -> Channel:
     from priorveil.channels import Channel
 
     with reading(path):
+        if path.suffix.lower() != ".json":
+            return Channel.from_csv(_matrix(lines(path)), normalise)
         return plan(path).exposed if _is_plan(path) else Channel.load(path, normalise)
+
+
+def _matrix(rows: list[Line]) -> str:
+    """A matrix, its labels checked to be beside numbers, as CSV of one kind."""
+    if not rows:
+        raise ValueError("the file is empty")
+    labelled = not is_number(rows[0][1][0])
+    if labelled and len(rows) == 1:
+        raise ValueError("there is no row below the names")
+    width = len(rows[0][1])
+    for at, row in rows:
+        if len(row) != width:
+            raise ValueError(
+                f"line {at} has {counted(len(row), 'cell')}, where line {rows[0][0]} has {width}"
+            )
+    for at, row in rows[labelled:]:
+        wrong = next((cell for cell in row[labelled:] if not is_number(cell)), None)
+        if wrong is not None:
+            raise ValueError(f"line {at}: {wrong!r} is not a number{_near_number(wrong, False)}")
+    text = io.StringIO()
+    csv.writer(text).writerows(row for _, row in rows)
+    return text.getvalue()
 
 
 def plan(path: Path) -> Plan:
@@ -152,22 +125,8 @@ def _begins_like_json(path: Path) -> bool:
 
 
 def _is_plan(path: Path) -> bool:
-    if path.suffix.lower() != ".json":
-        return False
     read = json.loads(path.read_text(encoding="utf-8-sig"))
     return isinstance(read, dict) and "format" in read
-
-
-def secret(path: Path, known: Prior, normalise: bool) -> Secret:
-    """A secret has the form of a channel from secrets to values; it has to fit the prior."""
-    from priorveil.priors import Secret
-
-    given = channel(path, normalise)
-    with reading(path):
-        order = places(given.outputs, known.labels, "the prior")
-        found = Secret(given.matrix[:, order], given.inputs)
-        found.require_fits(known)
-        return found
 
 
 def places(labels: Sequence[Label], wanted: Sequence[Label], owner: str = "the channel") -> list[int]:
@@ -201,40 +160,43 @@ def prior(path: Path, counts: bool, smoothing: float | None, normalise: bool) ->
     if smoothing is not None and not counts:
         raise click.UsageError("--smoothing is added to counts: give --counts too")
     with reading(path):
-        labels, numbers = _numbers(path)
+        labels, numbers = _numbers(path, counts)
         if counts:
             return Prior.from_counts([_whole(v) for v in numbers], labels, smoothing)
         mass = math.fsum(numbers) if normalise else 1.0
         return Prior([v / mass for v in numbers] if mass > 0 else numbers, labels)
 
 
-def _numbers(path: Path) -> tuple[list[Label] | None, list[float]]:
+def _numbers(path: Path, counts: bool) -> tuple[list[Label] | None, list[float]]:
     if path.suffix.lower() == ".json":
-        return _json_numbers(path.read_text(encoding="utf-8-sig"))
-    return _csv_numbers(_lines(path))
+        return _json_numbers(path.read_text(encoding="utf-8-sig"), counts)
+    return _csv_numbers(lines(path), counts)
 
 
-def _json_numbers(text: str) -> tuple[list[Label] | None, list[float]]:
+def _json_numbers(text: str, counts: bool) -> tuple[list[Label] | None, list[float]]:
     read = json.loads(text)
     if isinstance(read, dict) and "format" in read:
         raise ValueError("this is a plan, where a prior is wanted")
     if isinstance(read, dict):
-        return labels_of(list(read)), [_number(v) for v in read.values()]
+        return labels_of(list(read)), [_number(v, counts) for v in read.values()]
     if isinstance(read, list):
-        return None, [_number(v) for v in read]
+        return None, [_number(v, counts) for v in read]
     raise ValueError('give {"label": probability, ...} or a list of probabilities')
 
 
-def _csv_numbers(lines: list[Line]) -> tuple[list[Label] | None, list[float]]:
-    if len(lines) == 1 and len(lines[0][1]) > 2:
-        lines = [(1, [cell]) for cell in lines[0][1]]  # all on one line
-    headed = len(lines) > 1 and _is_head(lines[0][1][:2][-1])
-    lines = lines[1:] if headed else lines
-    widths = {len(row) for _, row in lines}
+def _csv_numbers(rows: list[Line], counts: bool) -> tuple[list[Label] | None, list[float]]:
+    if len(rows) == 1 and len(rows[0][1]) > 2:
+        rows = [(1, [cell]) for cell in rows[0][1]]  # all on one line
+    headed = len(rows) > 1 and _is_head(rows[0][1][:2][-1])
+    rows = rows[1:] if headed else rows
+    widths = {len(row) for _, row in rows}
+    bare = next((at for at, row in rows if len(row) > 1 and not any(row)), None)
+    if bare is not None:
+        raise ValueError(f"line {bare} has no label and no number: delete it")
     if len(widths) != 1 or not (headed or max(widths) <= 2):
         raise ValueError("give lines of label,number, or a number on each line")
-    numbers = [_line_number(at, row[:2][-1]) for at, row in lines]
-    return (None if max(widths) == 1 else labels_of([row[0] for _, row in lines])), numbers
+    numbers = [_line_number(at, row[:2][-1], counts, row[0]) for at, row in rows]
+    return (None if max(widths) == 1 else labels_of([row[0] for _, row in rows])), numbers
 
 
 def _is_head(cell: str) -> bool:
@@ -243,9 +205,11 @@ def _is_head(cell: str) -> bool:
     return word and not is_number(cell) and cell.lower() not in _ABSENT
 
 
-def _line_number(line: int, cell: str) -> float:
+def _line_number(line: int, cell: str, counts: bool, label: str) -> float:
+    if not cell and label:
+        raise ValueError(f"line {line}: there is no number beside {label!r}")
     try:
-        return _number(cell)
+        return _number(cell, counts)
     except ValueError as error:
         advice = "" if cell.lower() in _ABSENT or any(map(str.isdigit, cell)) else _DATA_ADVICE
         raise ValueError(f"line {line}: {error}{advice}") from error
@@ -262,17 +226,19 @@ def labels_of(words: Sequence[str]) -> list[Label]:
     return list(words)
 
 
-def _number(value: object) -> float:
+def _number(value: object, counts: bool) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float, str)) or not is_number(value):
-        raise ValueError(f"{value!r} is not a number{_near_number(value)}")
+        raise ValueError(f"{value!r} is not a number{_near_number(value, counts)}")
     if not math.isfinite(float(value)):
         raise ValueError(f"{value!r} is not a finite number")
     return float(value)
 
 
-def _near_number(value: object) -> str:
+def _near_number(value: object, counts: bool) -> str:
     """Advice for what people would read as a number."""
     word = str(value).strip()
+    if counts and _IN_THOUSANDS.fullmatch(word):
+        return ": write counts without thousands separators"
     if word.endswith("%") and is_number(word[:-1]):
         return ": leave the % out, and add --normalise"
     if word.count(",") == 1 and is_number(word.replace(",", ".")):
@@ -297,75 +263,3 @@ def _whole(number: float) -> int:
     if not number.is_integer():
         raise ValueError(f"{number!r} is not a whole count")
     return int(number)
-
-
-# -- columns of data ---------------------------------------------------------------------------------------
-
-
-def columns(path: Path, *names: str) -> tuple[list[str], ...]:
-    """Columns of a CSV file (also gzipped) with a header, or of a Parquet file, as text."""
-    with reading(path):
-        if path.suffix.lower() == ".parquet":
-            return _parquet_columns(path, names)
-        lines = _lines(path)
-        heads = lines[0][1] if lines else []
-        found = [_place(heads, name) for name in names]
-        uneven = next((at for at, row in lines if len(row) != len(heads)), None)
-        if uneven is not None:
-            raise ValueError(f"line {uneven} has not {counted(len(heads), 'column')} as the header has")
-        return tuple([row[place] for _, row in lines[1:]] for place in found)
-
-
-def heads(path: Path) -> list[str]:
-    """The names in the first line of a CSV file."""
-    with reading(path):
-        if path.suffix.lower() == ".json":
-            raise ValueError("JSON has no columns: give numbers, as 0,1,2")
-        lines = _lines(path)
-        return lines[0][1] if lines else []
-
-
-def _lines(path: Path) -> list[Line]:
-    """The lines of a CSV file with their numbers, as stripped cells.
-
-    Blank lines are left out, except in a file of one column: there one may be a value that is missing.
-    """
-    raw = gzip.decompress(path.read_bytes()) if path.suffix.lower() == ".gz" else path.read_bytes()
-    text = raw.decode("utf-8-sig")
-    rows = csv.reader(io.StringIO(text), delimiter=_delimiter(text), skipinitialspace=True)
-    try:
-        lines = [(rows.line_num, [cell.strip() for cell in row]) for row in rows]
-    except csv.Error as error:
-        raise ValueError(f"not CSV: {error}") from error
-    blank = next((at for at, row in lines if not row), None)
-    if blank is not None and all(len(row) <= 1 for _, row in lines):
-        raise ValueError(f'line {blank} is blank: delete it, or write "" if a value is missing there')
-    return [(at, row) for at, row in lines if row]
-
-
-def _delimiter(text: str) -> str:
-    r"""What parts the cells: semicolons or tabs where every line has one, else commas.
-
-    >>> _delimiter("a;1\nb;2\n"), _delimiter("a;b,1\nc,2\n")
-    (';', ',')
-    """
-    lines = [line for line in text.splitlines() if line.strip()]
-    return next((mark for mark in ";\t" if lines and all(mark in line for line in lines)), ",")
-
-
-def _place(heads: Sequence[str], name: str) -> int:
-    if name not in heads:
-        raise ValueError(f"there is no column {name!r}; there are {', '.join(heads) or 'none'}")
-    return heads.index(name)
-
-
-def _parquet_columns(path: Path, names: Sequence[str]) -> tuple[list[str], ...]:
-    try:
-        import pyarrow.parquet as parquet
-    except ImportError as error:
-        raise MissingExtra("pyarrow", "tables") from error
-    heads = parquet.read_schema(path).names
-    for name in names:
-        _place(heads, name)
-    table = parquet.read_table(path, columns=list(names))
-    return tuple(["" if v is None else str(v) for v in table[name].to_pylist()] for name in names)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from priorveil.commands import inputs, screens
+from priorveil.commands import inputs, outputs, screens
 from priorveil.commands.beside import Rival, ldp
-from priorveil.commands.design import identifiable, promises, record
+from priorveil.commands.promises import identifiable, promises, record
 from priorveil.commands.watching import gap_of
 from priorveil.errors import TooLarge
 
@@ -34,13 +34,14 @@ The file is not believed: its certificate is proven again from the integers that
 
 @click.command(epilog=_EXAMPLES)
 @click.argument("plan", type=inputs.FILE)
-@inputs.options(inputs.PLOT, inputs.JSON)
+@inputs.options(outputs.PLOT, inputs.JSON)
 def inspect(plan: Path, plot: Path | None, as_json: bool) -> int:
     """Show what a PLAN promises, and how good it is.
 
     Its expected error beside no report at all, beside the best of local differential privacy and beside the
     proven bound; its level under every notion; and whether reports alone determine the distribution.
     """
+    outputs.keep_apart({"PLAN": plan}, {"--plot": plot})
     read = inputs.plan(plan)
     levels = _levels(read)
     with screens.waiting("looking for the best LDP mechanism"):

@@ -8,13 +8,14 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
 from priorveil.commands import screens
 from priorveil.errors import counted
+from priorveil.whole_files import whole_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from priorveil.estimates import Estimate
     from priorveil.frames import TableEstimate
     from priorveil.plans import Plan
-    from priorveil.priors import Array
+    from priorveil.priors import Array, Label
 
 _MOST = 24  # panels of a picture
 _NAMED = 100  # more values than this, and not each has its name
@@ -47,25 +48,23 @@ def draw(found: TableEstimate, by: str | None, path: Path, level: float) -> None
     """Draw what `priorveil estimate` found; of more groups than fit, the largest, and the title says so."""
     from priorveil import plots
     from priorveil.estimates import SUM
-    from priorveil.frames.sinks import whole_file
 
-    kind = path.suffix.lower().removeprefix(".")
     panels = list(_panels(found, by))
-    with plots.look(), whole_file(path, replace=True) as file:
+    with plots.look():
         draw_them = _sums if found.everybody.labels == SUM else _histograms
         figure = draw_them(panels, level)
         width = int(figure.get_figwidth() * 15)
         figure.suptitle("\n".join(_title(found, by, width)), fontsize=9)
         if len(figure.axes[0].get_legend_handles_labels()[1]) > 1:
             plots.legend(figure, figure.axes[0], columns=3)
-        save(figure, file, kind)
+        save(figure, path)
 
 
-def save(figure: Figure, file: BinaryIO | Path, kind: str | None = None) -> None:
-    """Write a picture; that its font lacks letters of the names is said once."""
-    with warnings.catch_warnings(record=True) as caught:
+def save(figure: Figure, path: Path) -> None:
+    """Write a picture, whole or not at all; that its font lacks letters of the names is said once."""
+    with warnings.catch_warnings(record=True) as caught, whole_file(path, replace=True) as file:
         warnings.simplefilter("always")
-        figure.savefig(file, format=kind, dpi=_DOTS)
+        figure.savefig(file, format=path.suffix.lower().removeprefix("."), dpi=_DOTS)
     if any("missing from font" in str(warning.message) for warning in caught):
         click.echo(
             "the font of the picture lacks some letters of the names: they are shown as boxes", err=True
@@ -101,15 +100,19 @@ def _expected(found: TableEstimate, groups: Sequence[Any]) -> Array:
     total: Array = np.zeros(len(found.everybody.labels))
     for (cohort, group), tally in found.tallies.by.items():
         if group in groups:
-            total += tally.reports * _one_person(found.tallies.plans[cohort])
+            total += tally.reports * _one_person(found.tallies.plans[cohort], found.everybody.labels)
     return total
 
 
-def _one_person(plan: Plan) -> Array:
+def _one_person(plan: Plan, labels: Sequence[Label]) -> Array:
+    """What the prior expects of one person, in the order of the labels of an estimate."""
     from priorveil.queries import Sum
 
     P = plan.reference.about(plan.labels).probabilities
-    return np.array([P @ np.asarray(plan.query.values)]) if isinstance(plan.query, Sum) else P
+    if isinstance(plan.query, Sum):
+        return np.array([P @ plan.query.amounts + plan.query.offset])
+    share = dict(zip(plan.labels, P, strict=True))
+    return np.array([share[label] for label in labels])
 
 
 def _title(found: TableEstimate, by: str | None, width: int) -> Iterator[str]:

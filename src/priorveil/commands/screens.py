@@ -7,7 +7,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from priorveil.priors import Budget
 
 _WIDTH = 100  # of tables that do not go to a terminal
+Told = Callable[[float | None, str], None]  # the share that is done, and a few words
 NOTIONS = {"lip": "LIP", "ldp": "LDP", "pufferfish": "Pufferfish", "di": "DI", "mil": "MIL", "mip": "MIP"}
 
 
@@ -43,6 +44,36 @@ def waiting(words: str) -> Iterator[None]:
         return
     with console(stderr=True).status(words):
         yield
+
+
+@contextmanager
+def bar(words: str, quiet: bool = False, left: bool = False) -> Iterator[Told]:
+    """A bar on standard error while something goes on, and gone after it; nothing where that is no terminal.
+
+    It is told the share that is done (None: unknown) and what there is to say of it. The clock shows the time
+    that has passed, or with `left` the time that is left, where work goes on evenly.
+    """
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    screen = console(stderr=True)
+    state = TextColumn("{task.fields[state]}", markup=False)
+    clock = TimeRemainingColumn() if left else TimeElapsedColumn()
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), state, clock)
+    hidden = quiet or not screen.is_terminal
+    with Progress(*columns, console=screen, transient=True, disable=hidden) as shown:
+        task = shown.add_task(words, total=None, state="")
+
+        def told(share: float | None, state: str) -> None:
+            shown.update(task, total=None if share is None else 1.0, completed=share or 0.0, state=state)
+
+        yield told
 
 
 def print_table(

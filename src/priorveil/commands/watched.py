@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from priorveil.commands import inputs, screens
+from priorveil.commands import cells, inputs, screens
 from priorveil.errors import counted
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ def _seen(path: Path, prior: Prior, confidence: float) -> Sampled:
 
     from priorveil.audit import sampled_leakage
 
-    values, reports = inputs.columns(path, "value", "report")
+    values, reports = cells.columns(path, "value", "report")
     names = [str(label) for label in prior.labels]
     strange = next((v for v in values if v not in set(names)), None)
     if strange is not None:
@@ -51,7 +50,7 @@ def _seen(path: Path, prior: Prior, confidence: float) -> Sampled:
     kinds, places = np.unique(np.array(reports), return_inverse=True)
     counts = np.zeros((len(names), len(kinds)), dtype=np.int64)
     np.add.at(counts, (codes, places), 1)
-    with inputs.reading(path):
+    with cells.reading(path):
         return sampled_leakage(counts, prior, confidence)
 
 
@@ -104,7 +103,7 @@ def _record(found: Sampled, budget: Budget | None, refuted: bool) -> dict[str, o
     names = {"LIP, downwards": "lip_lower", "LIP, upwards": "lip_upper", "LIP": "lip", "LDP": "ldp"}
     record: dict[str, object] = {
         "levels": {
-            names[name]: {"low": level.low, "high": None if math.isinf(level.high) else level.high}
+            names[name]: {"low": screens.plain(level.low), "high": screens.plain(level.high)}
             for name, level in _rows(found).items()
         },
         "confidence": found.confidence,
@@ -112,5 +111,6 @@ def _record(found: Sampled, budget: Budget | None, refuted: bool) -> dict[str, o
         "whole": found.whole,
     }
     if budget is not None:
-        record["verdict"] = {"lower": budget.lower, "upper": budget.upper, "refuted": refuted}
+        sides = {"lower": screens.plain(budget.lower), "upper": screens.plain(budget.upper)}
+        record["verdict"] = {**sides, "refuted": refuted}
     return record

@@ -6,15 +6,13 @@ import math
 import signal
 import threading
 import time
+from contextlib import ExitStack
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import click
 
 from priorveil.commands import screens
-
-if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
 
 _PATIENCE = 1.0  # seconds before a bar is shown
 
@@ -45,8 +43,8 @@ class Watch:
         self._no_report = no_report
         self._target = max(target, 1e-12)
         self._begin = time.monotonic()
-        self._bar: Progress | None = None
-        self._task: TaskID | None = None
+        self._shown = ExitStack()
+        self._bar: screens.Told | None = None
         self._before: Any = None
 
     def __enter__(self) -> Self:
@@ -59,8 +57,7 @@ class Watch:
     ) -> None:
         if self._before is not None:
             signal.signal(signal.SIGINT, self._before)
-        if self._bar is not None:
-            self._bar.stop()
+        self._shown.close()
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         if self.interrupted:
@@ -76,20 +73,7 @@ class Watch:
         """Take in how far the design is, and show it if it takes long."""
         self.gap = min(self.gap, gap_of(error, bound, self._no_report))
         if self._bar is None and time.monotonic() - self._begin > _PATIENCE:
-            self._bar, self._task = _bar()
-            self._bar.start()
-        if self._bar is not None and self._task is not None:
+            self._bar = self._shown.enter_context(screens.bar("designing"))
+        if self._bar is not None:
             done = math.log(max(self.gap, self._target)) / math.log(self._target)
-            words = f"gap {self.gap:.2g}, round {rounds}"
-            self._bar.update(self._task, completed=done, state=words)
-
-
-def _bar() -> tuple[Progress, TaskID]:
-    """A bar on standard error; nothing is drawn where that is no terminal."""
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    state = TextColumn("{task.fields[state]}")
-    screen = screens.console(stderr=True)
-    columns = (TextColumn("designing"), BarColumn(), state, TimeElapsedColumn())
-    bar = Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal)
-    return bar, bar.add_task("designing", total=1.0, state="")
+            self._bar(done, f"gap {self.gap:.2g}, round {rounds}")

@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from priorveil.errors import InvalidInput, counted
+from priorveil.estimates import SUM
 from priorveil.frames.arrow import pa
 from priorveil.frames.columns import FOREIGN, Codes, looked_up
 from priorveil.frames.wire import report_type
 from priorveil.plans import Plan
+from priorveil.priors import Label
+from priorveil.queries import Sum
 
 Plans = Plan | Mapping[Any, Plan]
 
@@ -33,6 +36,29 @@ def by_cohort(plan: Plans, cohort: str | None) -> dict[Any, Plan]:
         advice = "their reports do not fit into one column: use plans of one kind, or a table for each cohort"
         raise InvalidInput("plan", counted(len(plan), "plan"), advice)
     return dict(plan)
+
+
+def require_one_answer(plans: Mapping[Any, Plan]) -> None:
+    """Refuse plans whose estimates could not be added up: before anything is drawn, not after it is spent.
+
+    The order of their labels does not matter; sums add up whatever they are sums of.
+    """
+    (name, first), *others = ((name, _answered(plan)) for name, plan in plans.items())
+    for other, labels in others:
+        if first != labels and SUM in (first, labels):
+            own = other if labels == SUM else name
+            advice = f"that of cohort {own!r} asks for a sum and others do not: ask the same of all"
+            raise InvalidInput("plan", counted(len(plans), "plan"), advice)
+        if odd := set(labels) ^ set(first):
+            label = next(label for label in (*labels, *first) if label in odd)
+            has, lacks = (other, name) if label in labels else (name, other)
+            advice = f"the value {label!r} of cohort {has!r} is none of {lacks!r}: give all the same values"
+            raise InvalidInput("plan", counted(len(plans), "plan"), advice)
+
+
+def _answered(plan: Plan) -> tuple[Label, ...]:
+    """The labels of the plan's estimates."""
+    return SUM if isinstance(plan.query, Sum) else plan.labels
 
 
 def cohort_codes(column: pa.Array, plans: Mapping[Any, Plan]) -> Codes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -18,27 +19,32 @@ Codes = npt.NDArray[np.int64]
 
 ABSENT, FOREIGN = -1, -2
 
+_PLAIN_NUMBER = re.compile(r"[+-]?[0-9]{1,40}(\.[0-9]{0,40})?")
 
-def value_codes(column: pa.Array, labels: Sequence[Label], text: bool = False) -> Codes:
+
+def value_codes(
+    column: pa.Array, labels: Sequence[Label], text: bool = False, numbered: bool = True
+) -> Codes:
     """The codes of a column of values; -1 where one is missing, -2 where it is outside the domain.
 
     A value is a label if it is written like one: dates, decimals and truth values too. Whole numbers are codes
-    where no label looks like a number. With `text` (a CSV) numbers are text too, and spaces around them no
-    matter.
+    where no label looks like a number, unless labels are not to be called by number (`numbered`). With `text` (a
+    CSV) numbers are text too, and spaces around them no matter.
 
     >>> value_codes(pa.array(["no", None, "maybe"]), ["yes", "no"]).tolist()
     [1, -1, -2]
     >>> value_codes(pa.array(["1", "0.0", "2"]), ["yes", "no"], text=True).tolist()
     [1, 0, -2]
+    >>> value_codes(pa.array(["7.00", "08", "8.5"]), [7, 8], text=True).tolist()
+    [0, 1, -2]
     >>> value_codes(pa.array([1.0, 0.5, 0.0]), ["0.5", "1.0"]).tolist()
     [1, 0, -2]
     """
     if text:
-        index = _spellings(labels)
-        return looked_up(column, lambda word: index.get(word, index.get(word.strip(), FOREIGN)), ABSENT)
-    if any(isinstance(label, str) and _number(label) is not None for label in labels):
+        return looked_up(column, _text_reading(labels, numbered), ABSENT)
+    if not numbered or any(isinstance(label, str) and _number(label) is not None for label in labels):
         # No number is a code here, or 1.0 could be taken for one.
-        return looked_up(column, _reading(labels), ABSENT)
+        return looked_up(column, _reading(labels, numbered), ABSENT)
     try:
         codes, absent = codes_of(_quick(column, labels), labels, "pass")
     except OutsideDomain:
@@ -63,7 +69,7 @@ def looked_up(column: pa.Array, code: Callable[[Any], int], missing: int) -> Cod
     return np.asarray(np.array([*codes, missing], dtype=np.int64)[places])
 
 
-def _reading(labels: Sequence[Label]) -> Callable[[Any], int]:
+def _reading(labels: Sequence[Label], numbered: bool = True) -> Callable[[Any], int]:
     """How single values are read: by how they are written, numbers by what they are.
 
     >>> import datetime, math
@@ -89,7 +95,8 @@ def _reading(labels: Sequence[Label]) -> Callable[[Any], int]:
             number = Decimal(int(word)) if isinstance(word, bool) else Decimal(str(word))
             if numbers:
                 return written.get(str(word), numbers.get(number, FOREIGN))
-            return int(number) if 0 <= number < len(labels) and number == int(number) else FOREIGN
+            known = numbered and 0 <= number < len(labels) and number == int(number)
+            return int(number) if known else FOREIGN
         return written.get(str(word), FOREIGN)
 
     return read
@@ -103,21 +110,28 @@ def _quick(column: pa.Array, labels: Sequence[Label]) -> Any:
     return column.to_numpy(zero_copy_only=False) if pa.types.is_floating(column.type) else column
 
 
-def _spellings(labels: Sequence[Label]) -> dict[str, int]:
-    """How the values of a domain may be written in a CSV.
+def _text_reading(labels: Sequence[Label], numbered: bool) -> Callable[[str], int]:
+    """How the cells of a CSV are read: as they are written; where a label is a whole number, or none, by number.
 
-    >>> _spellings([7, 8])
-    {'7': 0, '7.0': 0, '8': 1, '8.0': 1}
+    A label that is a text is only itself: 007 is not 7.
+
+    >>> read = _text_reading([7, 8], True)
+    >>> [read(cell) for cell in ("7", " 8.00 ", "07", "9", "7_0")]
+    [0, 1, 0, -2, -2]
     """
-    found: dict[str, int] = {}
-    for code, label in enumerate(labels):
-        found[str(label)] = code
-        if isinstance(label, int):
-            found[f"{label}.0"] = code
-    if not any(_number(str(label)) is not None for label in labels):
-        for code in range(len(labels)):
-            found[str(code)] = found[f"{code}.0"] = code
-    return found
+    written = {str(label): code for code, label in enumerate(labels)}
+    numbers = {Decimal(label): code for code, label in enumerate(labels) if isinstance(label, int)}
+    if numbered and not any(_number(name) is not None for name in written):
+        numbers = {Decimal(code): code for code in range(len(labels))}
+
+    def read(cell: str) -> int:
+        word = cell.strip()
+        found = written.get(cell, written.get(word))
+        if found is None and numbers and _PLAIN_NUMBER.fullmatch(word):
+            found = numbers.get(Decimal(word))
+        return FOREIGN if found is None else found
+
+    return read
 
 
 def _number(text: str) -> Decimal | None:

@@ -60,10 +60,22 @@ class Tallies:
     def estimate(
         self, method: Method = "mmse", prior: Prior | Sequence[float] | None = None, **only: Any
     ) -> Estimate:
-        """What the tallies say of everybody, or with `group=...` of one group."""
+        """What the tallies say of everybody, or with `group=...` of one group.
+
+        The answer has its labels in the order of the first plan; a `prior` without names is in that order too.
+        """
+        known = None if prior is None else self._named(Prior.of(prior))
         return combined(
-            [plan.estimate(self._of(cohort, only), method, prior) for cohort, plan in self.plans.items()]
+            [plan.estimate(self._of(cohort, only), method, known) for cohort, plan in self.plans.items()]
         )
+
+    def _named(self, prior: Prior) -> Prior:
+        """A prior that means the same to plans whatever the order of their labels."""
+        orders = {plan.labels for plan in self.plans.values()}
+        labels = next(iter(self.plans.values())).labels
+        if len(orders) == 1 or len(labels) != len(prior):
+            return prior
+        return Prior.from_counts(prior.about(labels).weights, labels)
 
     def _of(self, cohort: Any, only: Mapping[str, Any]) -> Tally:
         whole = empty_tally(self.plans[cohort])

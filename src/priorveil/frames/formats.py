@@ -18,6 +18,7 @@ from priorveil.errors import InvalidInput
 from priorveil.frames.arrow import csv, pa, parquet
 from priorveil.frames.pieces import Opened, Piece, Told, chosen, placed, plans_of
 from priorveil.frames.threads import in_threads, threads_here
+from priorveil.separators import hinted, mixed, separator
 
 _BLOCK = 1 << 23  # bytes of a CSV parsed at a time
 _BUFFER = 1 << 20  # bytes of a Parquet column read at a time
@@ -190,7 +191,10 @@ def _csv(
     if file.peek(2)[:2] == _GZIP:
         file = io.BufferedReader(gzip.GzipFile(fileobj=file))
     header, delimiter = _header(file)
-    names = chosen(header, columns)
+    try:
+        names = chosen(header, columns)
+    except InvalidInput as error:
+        raise InvalidInput(error.argument, error.value, f"{error.advice}{mixed(header)}") from None
     numbers: list[int] = []
     ahead = _Ahead(file)
 
@@ -276,6 +280,22 @@ def _csv_batches(
 
 def _header(file: Any) -> tuple[list[str], str]:
     """The names of the columns, and whether commas, semicolons or tabs part them."""
+    text = _first_line(file)
+    hint = hinted(text)
+    if hint is not None:
+        text = _first_line(file)
+    if not text.strip():
+        raise InvalidInput("data", "nothing", "the file is empty: it has no line of column names")
+    delimiter = hint or separator(text + _following(file))
+    try:
+        names = next(plain.reader(io.StringIO(text), delimiter=delimiter, skipinitialspace=True))
+    except plain.Error:
+        raise InvalidInput("data", "text", "its first line is no line of column names") from None
+    return [name.strip() for name in names], delimiter
+
+
+def _first_line(file: Any) -> str:
+    """The next line, and more of them while a quotation is open."""
     line = file.readline(_LONGEST_HEADER)
     while line.count(b'"') % 2 and len(line) < _LONGEST_HEADER:
         more = file.readline(_LONGEST_HEADER)
@@ -283,14 +303,14 @@ def _header(file: Any) -> tuple[list[str], str]:
             break
         line += more
     try:
-        text = line.decode("utf-8-sig")
+        text: str = line.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InvalidInput("data", "bytes", "it is neither Parquet, nor Arrow, nor CSV in UTF-8") from None
-    if not text.strip():
-        raise InvalidInput("data", "nothing", "the file is empty: it has no line of column names")
-    delimiter = max(",;\t", key=text.count)
-    try:
-        names = next(plain.reader(io.StringIO(text), delimiter=delimiter, skipinitialspace=True))
-    except plain.Error:
-        raise InvalidInput("data", "text", "its first line is no line of column names") from None
-    return [name.strip() for name in names], delimiter
+    return text
+
+
+def _following(file: Any) -> str:
+    """Some lines that are next, without taking them."""
+    some: bytes = file.peek(1)
+    whole, newline, rest = some.rpartition(b"\n")
+    return (whole if newline else rest).decode("utf-8", "replace")

@@ -12,7 +12,7 @@ import numpy as np
 
 from priorveil.errors import InvalidInput
 from priorveil.frames.arrow import pa
-from priorveil.frames.cohorts import Plans, batch_rows, by_cohort, cohort_codes
+from priorveil.frames.cohorts import Plans, batch_rows, by_cohort, cohort_codes, require_one_answer
 from priorveil.frames.columns import ABSENT, FOREIGN, value_codes
 from priorveil.frames.pieces import PLAN_KEY, Opened, Piece
 from priorveil.frames.refusals import (
@@ -84,6 +84,7 @@ def privatize_table(
     ['report_id', 'report']
     """
     book, plans = Book(on_refused), by_cohort(plan, cohort)
+    require_one_answer(plans)
     kept = kept_columns(keep, column, cohort)
     work = _Work(plans, column, cohort, kept, ids, strict, as_source(rng), book)
     opened = open_table(
@@ -202,14 +203,18 @@ class Made:
 def make_reports(
     values: pa.Array, cohort: pa.Array | None, plans: Mapping[Any, Plan], source: Source, text: bool = False
 ) -> Made:
-    """The reports of a column of values, each by the plan of its cohort."""
+    """The reports of a column of values, each by the plan of its cohort.
+
+    Where plans have their labels in different orders, no number is a code: it would not be the same label for all.
+    """
+    numbered = len({plan.labels for plan in plans.values()}) == 1
     own_plan = np.zeros(len(values), dtype=np.int64) if cohort is None else cohort_codes(cohort, plans)
     refused = [(NO_PLAN, np.flatnonzero(own_plan == FOREIGN))]
     places, reports = [], []
     for number, plan in enumerate(plans.values()):
         own = np.flatnonzero(own_plan == number)
         part = values if len(own) == len(values) else values.take(pa.array(own))
-        codes = value_codes(part, plan.labels, text)
+        codes = value_codes(part, plan.labels, text, numbered)
         refused += [(MISSING, own[codes == ABSENT]), (OUTSIDE, own[codes == FOREIGN])]
         places.append(own[codes >= 0])
         reports.append(plan.mechanism.sample(codes[codes >= 0], source))

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from priorveil.errors import InvalidInput
 from priorveil.frames.arrow import pa, pc
 from priorveil.frames.refusals import FOREIGN, MISSING, Places
-from priorveil.mechanisms import Arc, Mechanism, Unary
+from priorveil.mechanisms import Arc, Mechanism
 from priorveil.mechanisms.randomness import WORD
 from priorveil.mechanisms.reading import Counted
 
@@ -32,12 +32,12 @@ class Sifted:
 
 def report_type(mechanism: Mechanism) -> pa.DataType:
     """The Arrow type of the mechanism's reports."""
-    return pa.binary(8 * mechanism.width) if isinstance(mechanism, Unary) else pa.int64()
+    return pa.binary(8 * mechanism.width) if mechanism.width else pa.int64()
 
 
 def no_reports(mechanism: Mechanism) -> npt.NDArray[Any]:
     """Reports of nobody."""
-    if isinstance(mechanism, Unary):
+    if mechanism.width:
         return np.empty((0, mechanism.width), dtype=WORD)
     return np.empty(0, dtype=np.int64)
 
@@ -50,7 +50,7 @@ def report_column(mechanism: Mechanism, reports: npt.NDArray[Any]) -> pa.Array:
     >>> report_column(unary, np.array([[3]], dtype=np.uint64)).to_pylist()
     [b'\x03\x00\x00\x00\x00\x00\x00\x00']
     """
-    if not isinstance(mechanism, Unary):
+    if not mechanism.width:
         return pa.array(reports, pa.int64())
     return binary_column(np.ascontiguousarray(reports, dtype=WORD).view(np.uint8))
 
@@ -83,7 +83,7 @@ def sift(mechanism: Mechanism, column: pa.Array) -> Sifted:
     ([0, 1], {'missing': [1], 'foreign': [3]})
     """
     plain = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-    if isinstance(mechanism, Unary):
+    if mechanism.width:
         reports, readable = _words(plain, mechanism.width)
     else:
         reports, readable = _numbers(plain)

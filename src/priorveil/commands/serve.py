@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import re
 import secrets
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
 
-from priorveil.errors import InvalidInput
+from priorveil.errors import InvalidInput, counted
 
-_HELP = {"help_option_names": ["-h", "--help"]}  # also when a command is run on its own
 _STORE = click.option(
     "--store",
     default="priorveil.db",
@@ -33,7 +33,7 @@ Examples
 """
 
 
-@click.command(epilog=_SERVE_EXAMPLES, context_settings=_HELP)
+@click.command(epilog=_SERVE_EXAMPLES)
 @_STORE
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
@@ -97,48 +97,62 @@ async def _prepared(url: str, told: str | None, another: bool) -> str | None:
         await store.close()
 
 
-@click.command(context_settings=_HELP)
+@click.command()
 @_STORE
 @click.option("--repair", is_flag=True, help="Put the recounted tallies in place of the stored ones.")
 def recount(store: str, repair: bool) -> int:
     """Count all stored reports again and compare with the tallies. Stop the service first.
 
-    Exit status 1 if they differ, or if a stored campaign is damaged.
+    Exit status 1 if they differ, or if a stored campaign is damaged; 2 if nothing could be counted, also where
+    no curator has stored anything yet.
     """
-    differing, damaged = asyncio.run(_recount(store, repair))
-    for line in differing + damaged:
+    found = asyncio.run(_recount(store, repair))
+    for line in found.differing + found.damaged:
         click.echo(line)
-    if not differing:
-        click.echo("all tallies agree with the reports")
-    return 1 if damaged or (differing and not repair) else 0
+    if not found.differing:
+        which = "all other tallies" if found.damaged else "all tallies"
+        size = f"{counted(found.campaigns, 'campaign')}, {counted(found.reports, 'report')}"
+        click.echo(f"{which} agree with the reports: {size}")
+    return 1 if found.damaged or (found.differing and not repair) else 0
 
 
-async def _recount(url: str, repair: bool) -> tuple[list[str], list[str]]:
-    """One line for each plan whose tally differs, and one for each campaign that does not load."""
+@dataclass
+class _Recount:
+    """How much was counted; a line for each plan whose tally differs, and for each campaign that does not load."""
+
+    campaigns: int = 0
+    reports: int = 0
+    differing: list[str] = field(default_factory=list)
+    damaged: list[str] = field(default_factory=list)
+
+
+async def _recount(url: str, repair: bool) -> _Recount:
+    """Count all campaigns of a store again."""
     from priorveil.curator.store import Damaged, open_store, recounted
 
     store = open_store(url, create=False)
     await store.open()
     try:
-        lines: list[str] = []
-        damaged: list[str] = []
+        result = _Recount()
         for campaign_id, _ in await store.campaign_ids():
             try:
                 stored = await store.campaign(campaign_id)
             except Damaged as error:
-                damaged.append(str(error))
+                result.damaged.append(str(error))
                 continue
             if stored is None:
                 continue
             found, kept = await recounted(store, stored.campaign), await store.tallies(stored.campaign)
+            result.campaigns += 1
+            result.reports += sum(tally.reports for tally in found.values())
             wrong = {plan: tally for plan, tally in found.items() if tally != kept[plan]}
             if wrong and repair:
                 await store.replace_tallies(stored.campaign, wrong)
             done = " (repaired)" if repair else ""
-            lines += [
+            result.differing += [
                 f"{campaign_id[:12]} plan {p[:12]}: {kept[p].reports:,} counted, {t.reports:,} stored{done}"
                 for p, t in wrong.items()
             ]
-        return lines, damaged
+        return result
     finally:
         await store.close()
