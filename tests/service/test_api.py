@@ -22,7 +22,7 @@ from priorveil import Channel, Histogram, Prior
 from priorveil.campaigns import Campaign, ask, fresh_id, written
 from priorveil.certify import certificate
 from priorveil.curator.app import Curator, Limits
-from priorveil.curator.bodies import LARGEST_BATCH, PACKED, write_packed
+from priorveil.curator.bodies import LARGEST_BATCH, PACKED, BadBody, read_json, read_packed, write_packed
 from priorveil.curator.openapi import OPERATIONS
 from priorveil.curator.problems import PROBLEM
 from priorveil.curator.sqlite import SqliteStore
@@ -458,3 +458,41 @@ def own_cells(outputs: int) -> Campaign:
 def test_groups_carry_no_more_than_reports() -> None:
     """What is stored of a person: the report. There is no field for anything else."""
     assert set(Group._fields) == {"campaign", "plan", "mechanism", "ids", "words"}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"reports": [{"id": "00"},]}', "trailing comma"),
+        ('{"reports": [', "truncated"),
+        ('{"reports": 5}', "Expected `array`"),
+    ],
+)
+def test_what_is_wrong_with_a_batch_is_said_of_the_batch(text: str, said: str) -> None:
+    with pytest.raises(BadBody, match=said):
+        read_json(text.encode(), "", {})
+
+
+def test_few_bytes_make_few_refusals() -> None:
+    """A packed body that promises more than it brings is one error, whether its plan is known or not."""
+    with pytest.raises(BadBody, match="10000 reports"):
+        read_packed(b"PVR1" + bytes(32) + (10_000).to_bytes(4, "little"), "", {})
+    with pytest.raises(BadBody) as caught:
+        read_json(b'{"' + b"x" * 100_000 + b'": 1}', "", {})
+    assert len(str(caught.value)) < 300
+
+
+def test_a_closed_campaign_does_not_grow(store_url: str, campaign: Campaign) -> None:
+    """What was accepted before is counted when the closing is answered; all that comes later is refused."""
+
+    async def work(http: httpx.AsyncClient) -> None:
+        await http.post("/v1/campaigns", content=campaign.to_json())
+        bodies = [{"reports": reports(campaign, 200)} for _ in range(30)]
+        sent = [asyncio.create_task(http.post(path(campaign, "/reports"), json=body)) for body in bodies]
+        await asyncio.wait(sent, return_when=asyncio.FIRST_COMPLETED)
+        assert (await http.post(path(campaign, "/close"))).json()["state"] == "closed"
+        counted = (await http.get(path(campaign, "/estimates"))).json()["reports"]
+        accepted = sum([answer.json()["accepted"] for answer in await asyncio.gather(*sent)])
+        assert counted == accepted == (await http.get(path(campaign, "/estimates"))).json()["reports"]
+
+    on(store_url, work)

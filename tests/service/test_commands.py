@@ -5,19 +5,26 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
+import threading
+from contextlib import closing, redirect_stderr, redirect_stdout, suppress
+from io import StringIO
 from pathlib import Path
 
+import asyncpg
 import httpx
 import pytest
 from click.testing import CliRunner
 from postgres_server import PostgresServer, free_port
+from test_api import reports
 from test_stores import group
 
 from priorveil.campaigns import Campaign
+from priorveil.commands.group import commands, run
+from priorveil.curator.postgres_schema import MIGRATIONS
 from priorveil.curator.store import Store, open_store
-from priorveil.serve import recount
 
 
 def filled(url: str, campaign: Campaign, spoil: bool) -> None:
@@ -37,12 +44,12 @@ def filled(url: str, campaign: Campaign, spoil: bool) -> None:
 
 def test_recount_compares_and_repairs(store_url: str, campaign: Campaign) -> None:
     def said(*more: str) -> tuple[str, object]:
-        found = CliRunner().invoke(recount, ["--store", store_url, *more], standalone_mode=False)
+        found = CliRunner().invoke(commands, ["recount", "--store", store_url, *more], standalone_mode=False)
         assert found.exception is None
         return found.output, found.return_value
 
     filled(store_url, campaign, spoil=False)
-    assert said() == ("all tallies agree with the reports\n", 0)
+    assert said() == ("all tallies agree with the reports: 1 campaign, 10 reports\n", 0)
     filled(store_url, campaign, spoil=True)
     output, status = said()
     assert "40 counted, 20 stored" in output and status == 1
@@ -51,7 +58,7 @@ def test_recount_compares_and_repairs(store_url: str, campaign: Campaign) -> Non
 
 
 def test_serve_shows_its_token_once_and_ends_politely(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", "from priorveil.serve import serve; serve()"]
+    command = [sys.executable, "-c", "from priorveil.commands.serve import serve; serve()"]
     options = ["--store", str(tmp_path / "a.db"), "--port", str(free_port())]
     shown = []
     for more in ([], [], ["--new-token"]):
@@ -83,6 +90,139 @@ def test_recount_makes_no_store(tmp_path: Path, scheme: str) -> None:
     assert (status, output) == (2, "") and "there is no such file" in complaint
     assert complaint.startswith("error: ") and complaint.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def recounting(*arguments: str) -> tuple[int, str, str]:
+    """Status, output and complaints of `recount`; in this process, which takes less time."""
+    with redirect_stdout(StringIO()) as output, redirect_stderr(StringIO()) as complaint:
+        status = run(["recount", *arguments])
+    return status, output.getvalue(), complaint.getvalue()
+
+
+def told(command: str, *arguments: str) -> str:
+    """What a command says that refuses: one line, and nothing else."""
+    answer = recounting(*arguments) if command == "recount" else ended(command, "--port", "0", *arguments)
+    status, output, complaint = answer
+    assert (status, output) == (2, ""), complaint
+    assert complaint.startswith("error: ") and complaint.count("\n") == 1, complaint
+    return complaint
+
+
+def test_recount_refuses_a_file_that_no_curator_has_made(tmp_path: Path) -> None:
+    empty, foreign = tmp_path / "empty.db", tmp_path / "foreign.db"
+    empty.touch()
+    with closing(sqlite3.connect(foreign)) as db, db:
+        db.execute("CREATE TABLE campaigns (theirs TEXT)")
+    before = foreign.read_bytes()
+    for file in (empty, foreign):
+        assert f"store = '{file}': no curator has stored anything here" in told(
+            "recount", "--store", str(file)
+        )
+        lock = file.with_name(f"{file.name}.lock")
+        assert not lock.exists()
+        lock.touch()  # as one that was refused by an older version has left it
+        assert "no curator has stored anything here" in told("recount", "--store", str(file))
+        lock.unlink()
+    assert sorted(tmp_path.iterdir()) == [empty, foreign]
+    assert (empty.read_bytes(), foreign.read_bytes()) == (b"", before)
+
+
+def asked(url: str, *statements: str) -> list[object]:
+    """What the database answers to the last statement."""
+
+    async def run() -> list[object]:
+        db = await asyncpg.connect(url)
+        try:
+            for statement in statements[:-1]:
+                await db.execute(statement)
+            return [row[0] for row in await db.fetch(statements[-1])]
+        finally:
+            await db.close()
+
+    return asyncio.run(run())
+
+
+TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
+
+
+def test_recount_makes_and_migrates_no_schema(postgres: PostgresServer) -> None:
+    url = postgres.url(f"empty{free_port()}")
+    assert f"store = '{url}': no curator has stored anything here" in told("recount", "--store", url)
+    assert asked(url, TABLES) == []
+    old = (
+        "CREATE TABLE schema_version (version integer)",
+        "INSERT INTO schema_version VALUES (1)",
+        MIGRATIONS[0],
+    )
+    before = asked(url, *old, TABLES)
+    assert "its schema is 1, 2 is needed: start `priorveil serve` on it once" in told(
+        "recount", "--store", url
+    )
+    assert asked(url, TABLES) == before and "reports" in before
+
+
+@pytest.fixture
+def roles(postgres: PostgresServer) -> dict[str, str]:
+    """A fresh database's address for its owner, for a role without rights, and for one with a password."""
+    owner = postgres.url(f"shared{free_port()}")
+    names = {kind: f"{kind}{free_port()}" for kind in ("guest", "guarded")}
+    rules = postgres.data / "pg_hba.conf"
+    rules.write_text(f"host all {names['guarded']} 127.0.0.1/32 scram-sha-256\n{rules.read_text()}")
+    asked(
+        owner,
+        f"CREATE ROLE {names['guest']} LOGIN",
+        f"CREATE ROLE {names['guarded']} LOGIN PASSWORD 'correct'",
+        "REVOKE CREATE ON SCHEMA public FROM PUBLIC",  # as it is from PostgreSQL 15 on
+        "SELECT pg_reload_conf()",
+    )
+    return {"owner": owner, **{kind: owner.replace("postgres@", f"{n}@") for kind, n in names.items()}}
+
+
+def test_everyday_mistakes_with_a_database_are_one_line(
+    roles: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PGPASSFILE", str(tmp_path / "none"))
+    place, _, name = roles["owner"].rpartition("/")
+    mistakes = {
+        f"{place}/{name}-gone": f'database "{name}-gone" does not exist: make it with: createdb {name}-gone\n',
+        roles["owner"].replace("postgres@", "nobody@"): 'role "nobody" does not exist: give a role that may',
+        roles["guarded"]: "give the role's password, better in ~/.pgpass or PGPASSWORD",
+        roles["guarded"].replace("@", ":hunter2@"): "password authentication failed",
+        roles["guarded"].replace("@", ":correct@"): "no curator has stored anything here",
+    }
+    for store, said in mistakes.items():
+        complaint = told("recount", "--store", store)
+        assert said in complaint and "hunter2" not in complaint and "correct" not in complaint
+    gone = f"{place}/{name}-gone"
+    assert mistakes[gone] in told("serve", "--store", gone)
+    complaint = told("serve", "--store", roles["guest"])
+    assert "permission denied for schema public: make the role the owner of the database" in complaint
+
+
+def test_rights_that_are_missing_later_are_one_line_too(roles: dict[str, str], campaign: Campaign) -> None:
+    filled(roles["owner"], campaign, spoil=True)
+    guest = roles["guest"].partition("://")[2].partition("@")[0]
+    store = ("--store", roles["guest"])
+    assert "permission denied for table schema_version" in told("recount", *store)
+    asked(roles["owner"], f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {guest}", "SELECT 1")
+    assert recounting(*store)[0] == 1, "they differ"
+    assert "permission denied for table tallies" in told("recount", "--repair", *store)
+    asked(roles["owner"], f"REVOKE SELECT ON log FROM {guest}", "SELECT 1")
+    assert "permission denied for table log" in told("recount", *store)
+
+
+def test_a_folder_or_any_other_file_is_no_store(tmp_path: Path) -> None:
+    folder, letter = tmp_path / "sub", tmp_path / "letter.txt"
+    folder.mkdir()
+    letter.write_text("Dear curator, " * 100)
+    for place in (".", "..", "/", str(folder), f"{folder}/"):
+        assert f"store = '{Path(place)}': this is a folder" in told("recount", "--store", place)
+    assert "store = '.': this is a folder: give a file in it" in told("serve", "--store", ".")
+    for command in ("serve", "recount"):
+        assert f"store = '{letter}': this is not an SQLite database" in told(command, "--store", str(letter))
+    assert sorted(tmp_path.iterdir()) == [letter, folder] and list(folder.iterdir()) == []
+    letter.with_name("letter.txt.lock").touch()
+    assert "this is not an SQLite database" in told("recount", "--store", str(letter))
 
 
 def test_a_port_that_is_taken_is_said_before_anything_is_made(tmp_path: Path) -> None:
@@ -145,6 +285,45 @@ def test_ctrl_c_ends_the_server_quietly(tmp_path: Path) -> None:
     assert (process.returncode, complaint) == (0, "")
 
 
+def test_ctrl_c_twice_ends_it_at_once_and_quietly(store_url: str, campaign: Campaign) -> None:
+    """Somebody sends all the time, and somebody else never ends: the second ctrl-C does not wait for either."""
+    filled(store_url, campaign, spoil=False)
+    code = "import sys; from priorveil.cli import main; main(sys.argv[1:])"
+    command = [sys.executable, "-c", code, "serve", "--store", store_url, "--port", "0"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    base = process.stderr.readline().split()[2].removesuffix("/dashboard")
+    place = f"{base}/v1/campaigns/{campaign.id}/reports"
+    acknowledged = threading.Semaphore(0)
+    count = [10]
+
+    def send() -> None:
+        with httpx.Client(verify=False, trust_env=False, timeout=30) as http, suppress(httpx.TransportError):
+            while http.post(place, json={"reports": reports(campaign, 5)}).status_code == 200:
+                count[0] += 5
+                acknowledged.release()
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    host, _, port = base.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), timeout=30) as endless:
+        head = f"POST {place} HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\n"
+        endless.sendall(f"{head}transfer-encoding: chunked\r\n\r\n5\r\nhello\r\n".encode())
+        for _ in range(20):
+            assert acknowledged.acquire(timeout=30)
+        process.send_signal(signal.SIGINT)
+        with suppress(ConnectionError):
+            while True:  # until it has heard
+                socket.create_connection((host, int(port)), timeout=30).close()
+        process.send_signal(signal.SIGINT)
+        _, complaint = process.communicate(timeout=40)
+    sender.join(30)
+    assert (process.returncode, complaint.split()) == (130, ["stopped"])
+    status, output, _ = recounting("--store", store_url)
+    assert status == 0 and output.startswith("all tallies agree with the reports: 1 campaign, ")
+    assert int(output.split()[-2].replace(",", "")) in (count[0], count[0] + 5)
+
+
 @pytest.mark.parametrize("library", ["starlette", "msgspec", "uvicorn"])
 def test_serving_without_the_extra_names_it(tmp_path: Path, library: str) -> None:
     code = f"import sys; sys.modules[{library!r}] = None; from priorveil.cli import main; main(sys.argv[1:])"
@@ -155,8 +334,11 @@ def test_serving_without_the_extra_names_it(tmp_path: Path, library: str) -> Non
 
 
 def test_where_files_cannot_be_locked_another_store_is_named(tmp_path: Path) -> None:
-    """As on Windows: two curators that share a file would count twice."""
-    code = "import sys; sys.modules['fcntl'] = None; from priorveil.cli import main; main(sys.argv[1:])"
+    """As on Windows: two curators that share a file would count twice. On Linux the server needs `fcntl` itself."""
+    code = (
+        "import sys, priorveil.curator.server; sys.modules['fcntl'] = None; "
+        "from priorveil.cli import main; main(sys.argv[1:])"
+    )
     told = [sys.executable, "-c", code, "serve", "--store", str(tmp_path / "a.db"), "--port", "0"]
     left = subprocess.run(told, capture_output=True, text=True, check=False, timeout=60)
     assert left.returncode == 2

@@ -109,7 +109,9 @@ def test_a_curator_in_a_container(container: Container, campaign: Campaign) -> N
     with container.client(token) as http:
         assert http.get(f"{place}/estimates").json()["reports"] == 500
 
-    assert "all tallies agree with the reports\n" in container.obey(*container.restoring)
+    assert "all tallies agree with the reports: 1 campaign, 300 reports\n" in container.obey(
+        *container.restoring
+    )
     container.wait()
     with container.client(token) as http:
         assert http.get(f"{place}/estimates").json()["reports"] == 300

@@ -34,7 +34,7 @@ OUTPUTS = 1 << max(15, 10 + KILLS.bit_length() + 1)  # cells: more than are sent
 SERVE = """
 from priorveil.curator.postgres import PostgresStore
 from priorveil.curator.sqlite import SqliteStore
-from priorveil.serve import serve
+from priorveil.commands.serve import serve
 for store in (PostgresStore, SqliteStore):
     store.__init__.__defaults__ = (50,)
 serve()

@@ -14,8 +14,8 @@ from click.testing import CliRunner
 from test_api import on, path, reports
 
 from priorveil.campaigns import Campaign
+from priorveil.commands.group import commands
 from priorveil.curator.store import Damaged, open_store, read_stored
-from priorveil.serve import recount
 
 
 def stored(url: str, *campaigns: Campaign) -> None:
@@ -112,6 +112,7 @@ def test_a_recount_goes_past_a_damaged_campaign(
 ) -> None:
     stored(store_url, campaign, cohorts)
     overwritten(store_url, campaign, another(campaign))
-    found = CliRunner().invoke(recount, ["--store", store_url], standalone_mode=False)
+    found = CliRunner().invoke(commands, ["recount", "--store", store_url], standalone_mode=False)
     assert found.exception is None and found.return_value == 1
     assert "damaged" in found.output and "Croesus" not in found.output
+    assert "all other tallies agree with the reports: 1 campaign, 0 reports\n" in found.output

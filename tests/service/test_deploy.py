@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import asyncpg
+import click
 import httpx
 import pytest
 from postgres_server import PostgresServer, free_port
@@ -212,6 +213,15 @@ def test_proxies_pass_nothing_on_that_tells_people_apart(tmp_path: Path, proxy: 
 
 
 @pytest.mark.parametrize("proxy", [proxied, caddied])
+def test_proxies_pass_no_wish_for_another_protocol_on(tmp_path: Path, proxy: Any) -> None:
+    with ear() as (port, heard), proxy(tmp_path, port) as (_, secure), visitor(tmp_path) as http:
+        for wanted in ("h2c", "websocket"):
+            told = {"connection": "Upgrade", "upgrade": wanted}
+            assert http.get(**named(secure, "/"), headers=told).status_code == 200  # type: ignore[arg-type]
+    assert len(heard) == 2 and not [head for head in heard if b"upgrade" in head.lower()], heard
+
+
+@pytest.mark.parametrize("proxy", [proxied, caddied])
 def test_proxies_insist_on_tls_and_keep_the_metrics_inside(tmp_path: Path, proxy: Any) -> None:
     with ear() as (port, heard), proxy(tmp_path, port) as (_, secure), visitor(tmp_path) as http:
         found = http.get(**named(secure, "/"))  # type: ignore[arg-type]
@@ -240,10 +250,11 @@ def test_the_unit_is_one(tmp_path: Path) -> None:
 
 def assert_understood(command: list[str]) -> None:
     """The command line takes these options."""
-    from priorveil.serve import serve
+    from priorveil.commands.group import commands
+    from priorveil.commands.serve import serve
 
     assert command[0] == "serve"
-    serve.make_context("serve", command[1:])
+    serve.make_context("serve", command[1:], click.Context(commands, **commands.context_settings))
 
 
 def test_the_container_file_copies_and_installs_what_there_is() -> None:
@@ -350,10 +361,9 @@ def saved_and_restored(
             obeyed(backup, server, places, environment)
             saved = set(sender.acknowledged)  # at the most
         late = sender.acknowledged - saved
-        assert obeyed(restore, server, places, environment) == [
-            *[""] * (len(restore) - 3),
-            "all tallies agree with the reports\n",
-        ]
+        *silent, counted = obeyed(restore, server, places, environment)
+        assert silent == [""] * (len(restore) - 3)
+        assert counted == f"all tallies agree with the reports: 1 campaign, {sender.counted():,} reports\n"
         assert len(early) <= sender.counted() <= len(saved) + 20
         again = b"".join(late)
         assert sender.send(again).json() == {"accepted": len(late), "refused": []}

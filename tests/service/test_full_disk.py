@@ -21,9 +21,9 @@ from postgres_server import PostgresServer
 from test_crashes import Server, served
 
 from priorveil.campaigns import ID_BYTES, WORD_BYTES, Campaign
+from priorveil.commands.group import commands
 from priorveil.curator.bodies import PACKED, write_packed
 from priorveil.curator.store import open_store
-from priorveil.serve import recount
 
 BATCH = 5000
 TOKEN = {"authorization": "Bearer a-secret-of-the-tests"}  # of `Server`
@@ -112,8 +112,9 @@ def fills_and_recovers(url: str, disk: Path, folder: Path, campaign: Campaign, r
         server.stop()
         assert "Traceback" not in server.log.read_text()
     assert sorted(stored_ids(url, campaign)) == sorted(sender.acknowledged)
-    found = CliRunner().invoke(recount, ["--store", url], standalone_mode=False)
-    assert found.output == "all tallies agree with the reports\n"
+    found = CliRunner().invoke(commands, ["recount", "--store", url], standalone_mode=False)
+    size = f"1 campaign, {len(sender.acknowledged):,} reports"
+    assert found.output == f"all tallies agree with the reports: {size}\n"
 
 
 def test_sqlite_on_a_full_disk(tmp_path: Path, campaign: Campaign) -> None:

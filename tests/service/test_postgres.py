@@ -22,6 +22,7 @@ from priorveil.curator.keys import as_keys
 from priorveil.curator.postgres import PostgresStore
 from priorveil.curator.sessions import Session
 from priorveil.curator.store import Group, Unavailable, recounted
+from priorveil.errors import InvalidInput
 
 _numbers = itertools.count()
 
@@ -223,5 +224,75 @@ def test_writers_with_the_same_ids_do_not_wait_for_each_other(url: str, cohorts:
             told = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
             assert await admin.fetchval(told) == 0
             await admin.close()
+
+    asyncio.run(run())
+
+
+async def asked(url: str, *statements: str) -> None:
+    db = await asyncpg.connect(url)
+    for statement in statements:
+        await db.execute(statement)
+    await db.close()
+
+
+def test_a_database_with_tables_of_others_is_refused(url: str) -> None:
+    async def run() -> None:
+        await asked(url, "CREATE TABLE campaigns (theirs text)")
+        with pytest.raises(InvalidInput, match='"campaigns" already exists: give a database of its own'):
+            await PostgresStore(url).open()
+        with pytest.raises(InvalidInput, match="no curator has stored anything here"):
+            await PostgresStore(url, create=False).open()
+
+    asyncio.run(run())
+
+
+def test_the_right_to_make_tables_is_needed_only_once(url: str, campaign: Campaign) -> None:
+    async def run() -> None:
+        async with stores(url, campaign) as (store,):
+            await store.commit([some(campaign, 1)])
+        await asked(
+            url,
+            "CREATE ROLE modest LOGIN",
+            "REVOKE CREATE ON SCHEMA public FROM PUBLIC",
+            "GRANT ALL ON ALL TABLES IN SCHEMA public TO modest",
+            "GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO modest",
+        )
+        async with stores(url.replace("postgres@", "modest@"), campaign) as (store,):
+            assert await store.commit([some(campaign, 2)]) == 2
+            assert await right(store, campaign, 3)
+
+    asyncio.run(run())
+
+
+def test_a_database_that_can_only_be_read_is_counted_but_not_served(url: str, campaign: Campaign) -> None:
+    async def run() -> None:
+        async with stores(url, campaign) as (store,):
+            await store.commit([some(campaign, 3)])
+        await asked(url, f"ALTER DATABASE {url.rpartition('/')[2]} SET default_transaction_read_only = on")
+        with pytest.raises(Unavailable, match="can only be read"):
+            await PostgresStore(url).open()
+        reader = PostgresStore(url, create=False)
+        await reader.open()
+        assert await right(reader, campaign, 3)
+        await reader.close()
+
+    asyncio.run(run())
+
+
+def test_a_role_that_was_locked_out_is_told_to_come_back(url: str, campaign: Campaign) -> None:
+    """Whoever runs the database mends it, and it goes on: an answer of 503, and nothing is lost."""
+
+    async def run() -> None:
+        await asked(url, "CREATE ROLE locked LOGIN SUPERUSER")
+        async with stores(url.replace("postgres@", "locked@"), campaign) as (store,):
+            await store.commit([some(campaign, 1)])
+            name = url.rpartition("/")[2]
+            ended = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
+            await asked(elsewhere(url), "ALTER ROLE locked NOLOGIN", ended)
+            with pytest.raises(Unavailable, match="not permitted to log in"):
+                await store.commit([some(campaign, 1)])
+            await asked(elsewhere(url), "ALTER ROLE locked LOGIN")
+            assert await store.commit([some(campaign, 2)]) == 2
+            assert await right(store, campaign, 3)
 
     asyncio.run(run())

@@ -336,3 +336,62 @@ def test_a_full_disk_keeps_ids_in_memory(tmp_path: Path, monkeypatch: pytest.Mon
     found.add(pending, [seen.Entry(2, more)])
     assert found.runs == 1 and not found.fresh(np.concatenate([keys, more]), set()).any()
     found.close()
+
+
+def test_ids_that_agree_in_their_first_half_are_told_apart(tmp_path: Path) -> None:
+    """Somebody may choose them so: every one is found, and no other, also beside ordinary ones."""
+    rng = np.random.default_rng(3)
+    chosen = np.column_stack([np.repeat([5, 9], 3000), rng.integers(0, 1 << 63, 6000)]).astype(np.uint64)
+    others = rng.integers(0, 1 << 63, (500, 2)).astype(np.uint64)
+    there = np.unique(np.concatenate([chosen, others]), axis=0)
+    run = seen.Run(tmp_path / "none", 1, 1, "", in_order(there))
+    assert run.holds(rng.permutation(there)).all()
+    absent = there + np.array([0, 1], dtype=np.uint64)
+    known = {tuple(key) for key in there.tolist()}
+    assert run.holds(absent).tolist() == [tuple(key) in known for key in absent.tolist()]
+    edges = np.array([[5, 0], [9, 2**64 - 1], [0, 0], [2**64 - 1, 2**64 - 1]], dtype=np.uint64)
+    assert run.holds(edges).tolist() == [tuple(key) in known for key in edges.tolist()]
+
+
+def test_a_file_with_two_names_is_one_store(tmp_path: Path) -> None:
+    (tmp_path / "link.db").symlink_to(tmp_path / "a.db")
+
+    async def work() -> None:
+        first, second = SqliteStore(tmp_path / "a.db"), SqliteStore(tmp_path / "link.db")
+        await first.open()
+        with pytest.raises(Unavailable, match="in use by another process"):
+            await second.open()
+        await first.close()
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("harm", ["removed", "replaced", "log removed", "lock removed"])
+def test_nothing_is_acknowledged_into_a_file_that_is_gone(
+    tmp_path: Path, campaign: Campaign, harm: str
+) -> None:
+    """SQLite itself would go on writing into it without a word."""
+    path = tmp_path / "a.db"
+
+    async def work() -> None:
+        store = SqliteStore(path)
+        await store.open()
+        await store.add_campaign(campaign)
+        await store.ready()
+        if harm == "replaced":
+            path.with_name("other.db").write_bytes(path.read_bytes())
+            path.with_name("other.db").rename(path)
+        else:
+            path.with_name(
+                {"log removed": "a.db-wal", "lock removed": "a.db.lock"}.get(harm, "a.db")
+            ).unlink()
+        for again in (store.ready, lambda: store.add_token(b"x" * 32)):
+            with pytest.raises(Unavailable, match="removed or replaced"):
+                await again()
+        if harm == "removed":
+            with pytest.raises(Unavailable):
+                await store.token_digests()
+            assert not path.exists()
+        await store.close()
+
+    asyncio.run(work())

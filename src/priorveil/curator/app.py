@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 import msgspec
@@ -76,7 +76,7 @@ class Curator:
         self.routes = self._routes()
         self._others = Starlette(
             routes=self.routes,
-            lifespan=self.lifespan,
+            lifespan=self._served,
             exception_handlers={
                 HTTPException: _http_problem,
                 PriorveilError: _known_problem,
@@ -108,13 +108,20 @@ class Curator:
         return counted
 
     @asynccontextmanager
-    async def lifespan(self, _: Starlette | None = None) -> AsyncIterator[None]:
+    async def lifespan(self) -> AsyncIterator[None]:
         """From opening the store to closing it."""
         await self.service.start()
         try:
             yield
         finally:
             await self.service.stop()
+
+    @asynccontextmanager
+    async def _served(self, _: Starlette) -> AsyncIterator[None]:
+        """The lifespan under a server: one that is ended by force (ctrl-C twice) cancels it, which is no failure."""
+        with suppress(asyncio.CancelledError):
+            async with self.lifespan():
+                yield
 
     def _routes(self) -> list[BaseRoute]:
         curator = self._curator_only
@@ -210,9 +217,7 @@ class Curator:
     async def campaign(self, request: Request) -> Response:
         """The campaign: public, and the same for ever."""
         live = await self._live(request.path_params["id"])
-        return Response(
-            live.campaign.to_json(), 200, {**HEADERS, **_ANYWHERE, **_FOR_EVER}, "application/json"
-        )
+        return Response(live.document, 200, {**HEADERS, **_ANYWHERE, **_FOR_EVER}, "application/json")
 
     async def status(self, request: Request) -> Response:
         """Whether the campaign takes reports now."""

@@ -29,6 +29,8 @@ UNKNOWN_PLAN = "unknown plan"
 
 UNREADABLE = (msgspec.DecodeError, RecursionError, UnicodeError)
 
+_TOLD = 200  # characters of what a decoder says
+
 _MAGIC = b"PVR1"
 _HEAD = struct.Struct("<4s32sI")
 
@@ -122,11 +124,10 @@ def read_packed(body: bytes, campaign: str, plans: Mapping[str, Plan]) -> Upload
     _check_batch(count)
     plan = plans.get(plan_bytes.hex())
     ids_end = _HEAD.size + ID_BYTES * count
-    if plan is None:
-        ids = body[_HEAD.size : ids_end]
-        told = [ids[i : i + ID_BYTES].hex() or None for i in range(0, ID_BYTES * count, ID_BYTES)]
+    if plan is None and len(body) >= ids_end + WORD_BYTES * count:  # as much as the reports of any plan
+        told = [body[at : at + ID_BYTES].hex() for at in range(_HEAD.size, ids_end, ID_BYTES)]
         return Upload([], [], [Refusal(i, told[i], UNKNOWN_PLAN) for i in range(count)])
-    if len(body) != ids_end + WORD_BYTES * words_per_report(plan.mechanism) * count:
+    if plan is None or len(body) != ids_end + WORD_BYTES * words_per_report(plan.mechanism) * count:
         raise BadBody(f"{count} reports of this plan do not have this length")
     return Upload(
         [Group(campaign, plan.id, plan.mechanism, body[_HEAD.size : ids_end], body[ids_end:])],
@@ -189,7 +190,9 @@ def _one_by_one(body: bytes, campaign: str, plans: Mapping[str, Plan]) -> Upload
     """The reports of a body in which something is wrong, each read on its own."""
     try:
         pieces = _pieces.decode(body).reports
-    except UNREADABLE:
+    except UNREADABLE as error:
+        if b'"reports"' in body[:64]:
+            raise BadBody(_why(error)) from error
         pieces = [_only(body)]
     _check_batch(len(pieces))
     answers: list[Answer | None] = []
@@ -226,7 +229,7 @@ def _why(error: Exception) -> str:
     return (
         "the body is nested too deeply"
         if isinstance(error, RecursionError)
-        else f"not a body of reports: {error}"
+        else f"not a body of reports: {str(error)[:_TOLD]}"  # it may quote the body
     )
 
 

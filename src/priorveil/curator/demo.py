@@ -31,7 +31,7 @@ _SECONDS = 30.0  # for the curator to start
 # The curator ends when its standard input does: so it never outlives the demo, however that ends.
 _SERVE = """
 import os, signal, sys, threading
-from priorveil.serve import serve
+from priorveil.commands.serve import serve
 
 def follow():
     sys.stdin.buffer.read()

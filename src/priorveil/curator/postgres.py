@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shlex
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
+from urllib.parse import unquote, urlsplit
 
 try:
     import asyncpg
@@ -23,7 +25,7 @@ except ImportError as missing:  # pragma: no cover
 
 from priorveil.campaigns import Campaign
 from priorveil.curator import eras
-from priorveil.curator.postgres_schema import migrate
+from priorveil.curator.postgres_schema import migrate, require
 from priorveil.curator.sessions import NUMBER, SETTINGS, Session, begun, ids_as_bytes
 from priorveil.curator.store import (
     Chunk,
@@ -40,7 +42,7 @@ from priorveil.curator.store import (
     read_stored,
     shown,
 )
-from priorveil.errors import InvalidInput
+from priorveil.errors import InvalidInput, PriorveilError
 from priorveil.tallies import Tally
 
 T = TypeVar("T")
@@ -59,6 +61,12 @@ _LOST = (
     asyncpg.ReadOnlySQLTransactionError,  # a standby: the next connection may find the primary
     asyncpg.TransactionRollbackError,
     asyncpg.LockNotAvailableError,  # the database was told to wait for locks only so long
+)
+_WRONG = (  # what whoever runs the database has to mend
+    asyncpg.InvalidAuthorizationSpecificationError,
+    asyncpg.InvalidCatalogNameError,
+    asyncpg.InsufficientPrivilegeError,
+    asyncpg.UndefinedTableError,
 )
 
 _PUT_CHUNKS = """
@@ -81,11 +89,15 @@ _ENTRIES = """
 
 
 class PostgresStore:
-    """A store in a PostgreSQL database. `era` is after how many reports a writer ends an era."""
+    """A store in a PostgreSQL database. `era` is after how many reports a writer ends an era.
 
-    def __init__(self, url: str, era: int = eras.ERA) -> None:
+    Without `create` the schema must be there, as we know it: nothing is made or brought up to date.
+    """
+
+    def __init__(self, url: str, era: int = eras.ERA, *, create: bool = True) -> None:
         self._url = url
         self._era = era
+        self._create = create
         self._pool: Any = None
         self._past = eras.Past()
         self._writing = asyncio.Lock()
@@ -95,7 +107,7 @@ class PostgresStore:
     # -- opening and closing ---------------------------------------------------------------------------------
 
     async def open(self) -> None:
-        """Connect, and bring the schema up to date."""
+        """Connect, and bring the schema up to date, or without `create` see that it is."""
         try:
             self._pool = await asyncpg.create_pool(
                 self._url,
@@ -106,13 +118,17 @@ class PostgresStore:
                 server_settings=SETTINGS,
             )
             async with self._pool.acquire() as db:
-                await migrate(db)
+                await (migrate if self._create else require)(db, shown(self._url))
+        except PriorveilError:
+            raise
         except (ValueError, asyncpg.ClientConfigurationError):
             # Not from this error: it would show the address.
             advice = "give postgresql://user@host:port/database"
             raise InvalidInput("store", shown(self._url), advice) from None
         except _LOST as error:
             raise Unavailable(f"PostgreSQL: {error}") from error
+        except asyncpg.PostgresError as error:
+            raise InvalidInput("store", shown(self._url), _advice(error, self._url)) from error
 
     async def close(self) -> None:
         """Close all connections; a merge that is under way is given up, and begun anew by whoever writes next."""
@@ -188,6 +204,9 @@ class PostgresStore:
 
     async def replace_tallies(self, campaign: Campaign, tallies: Mapping[str, Tally]) -> None:
         """Put recounted tallies in the place of the stored ones, as shard 0."""
+        await _patiently(lambda: self._replace(campaign, tallies))
+
+    async def _replace(self, campaign: Campaign, tallies: Mapping[str, Tally]) -> None:
         mine = self._session.db.get_server_pid() if self._session is not None else 0
         async with self._pool.acquire() as db, db.transaction():
             if await db.fetchval(_OTHER_WRITERS, eras.LOCKS, mine):
@@ -274,5 +293,22 @@ async def _patiently(work: Callable[[], Awaitable[T]], patience: float = _PATIEN
         except _LOST as error:
             if time.monotonic() + pause > deadline:
                 raise Unavailable(f"PostgreSQL: {error}") from error
+        except _WRONG as error:
+            raise Unavailable(f"PostgreSQL: {error}") from error
         await asyncio.sleep(pause)
         pause = min(2 * pause, 1.0)
+
+
+def _advice(error: asyncpg.PostgresError, url: str) -> str:
+    """What the database said when it was opened, and what to do about it."""
+    todo = "give a database of its own"
+    if isinstance(error, asyncpg.InvalidCatalogNameError):
+        name = unquote(urlsplit(url).path.lstrip("/"))
+        todo = f"make it with: createdb {shlex.quote(name) if name else 'NAME'}"
+    elif isinstance(error, asyncpg.InvalidPasswordError):
+        todo = "give the role's password, better in ~/.pgpass or PGPASSWORD than here"
+    elif isinstance(error, asyncpg.InvalidAuthorizationSpecificationError):
+        todo = "give a role that may connect, postgresql://role@host/database"
+    elif isinstance(error, asyncpg.InsufficientPrivilegeError):
+        todo = "make the role the owner of the database, or grant it that"
+    return f"{error}: {todo}"

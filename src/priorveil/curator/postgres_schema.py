@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from priorveil.curator import eras, runs
-from priorveil.curator.store import SchemaTooNew
+from priorveil.curator.store import Unavailable, refuse_schema
 
 MIGRATIONS = (
     """
@@ -36,21 +36,35 @@ MIGRATIONS = (
 _PACKED = 50_000  # reports that are packed at once when an old schema is brought up to date
 
 
-async def migrate(db: Any) -> None:
-    """Bring the schema up to date, one process at a time."""
+async def migrate(db: Any, store: str) -> None:
+    """Bring the schema up to date, one process at a time. Where it is, no right to change it is needed."""
     async with db.transaction():
         await db.execute("SELECT pg_advisory_xact_lock($1, $2)", eras.LOCKS, eras.SCHEMA_LOCK)
-        await db.execute("CREATE TABLE IF NOT EXISTS schema_version (version integer NOT NULL)")
-        version = await db.fetchval("SELECT max(version) FROM schema_version") or 0
-        if version > len(MIGRATIONS):
-            raise SchemaTooNew(
-                f"the database has schema {version}, this priorveil knows {len(MIGRATIONS)}: use a newer one"
+        version = await _version(db)
+        refuse_schema(store, version, len(MIGRATIONS), create=True)
+        if await db.fetchval("SHOW transaction_read_only") == "on":
+            raise Unavailable(
+                "PostgreSQL: this database can only be read: give the one that can be written to"
             )
+        if not version:
+            await db.execute("CREATE TABLE IF NOT EXISTS schema_version (version integer NOT NULL)")
         for number, script in enumerate(MIGRATIONS[version:], start=version + 1):
             await db.execute(script)
             if number == 2:
                 await _pack(db)
             await db.execute("INSERT INTO schema_version VALUES ($1)", number)
+
+
+async def require(db: Any, store: str) -> None:
+    """Refuse a database without the schema that we know; change nothing."""
+    refuse_schema(store, await _version(db), len(MIGRATIONS), create=False)
+
+
+async def _version(db: Any) -> int:
+    """The schema that the database has, 0 for none."""
+    if await db.fetchval("SELECT to_regclass('schema_version') IS NULL"):
+        return 0
+    return await db.fetchval("SELECT max(version) FROM schema_version") or 0
 
 
 async def _pack(db: Any) -> None:

@@ -25,8 +25,11 @@ from pathlib import Path
 from threading import Event
 
 import numpy as np
+import numpy.typing as npt
 
 from priorveil.curator.keys import Bitmap, Keys, Mask, in_order, items
+
+Places = npt.NDArray[np.intp]
 
 FLUSH = 1 << 17
 FAN = 8  # runs of one size that are merged into one of the next
@@ -69,11 +72,23 @@ class Run:
         near = np.minimum(at, high.size - 1)
         same = high[near] == keys[:, 0]
         found = same & (low[near] == keys[:, 1])
-        for i in np.flatnonzero(same & ~found):  # ids that agree in their first half: chance, or a game
-            end = int(np.searchsorted(high, keys[i, 0], side="right"))
-            place = at[i] + int(np.searchsorted(low[at[i] : end], keys[i, 1]))
-            found[i] = place < end and low[place] == keys[i, 1]
+        again = np.flatnonzero(
+            same & ~found
+        )  # ids that agree in their first half: chance, or somebody's game
+        if again.size:
+            ends = np.searchsorted(high, keys[again, 0], side="right")
+            places = _bisected(low, keys[again, 1], at[again], ends)
+            found[again] = (places < ends) & (low[np.minimum(places, high.size - 1)] == keys[again, 1])
         return np.asarray(found)
+
+
+def _bisected(ordered: Keys, wanted: Keys, first: Places, last: Places) -> Places:
+    """Where each wanted number belongs between its two places in a column; all of them at once."""
+    while (open_ := first < last).any():
+        middle = (first + last) // 2
+        above = ordered[np.minimum(middle, ordered.size - 1)] < wanted
+        first, last = np.where(open_ & above, middle + 1, first), np.where(open_ & ~above, middle, last)
+    return first
 
 
 class Seen:

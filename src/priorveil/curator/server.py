@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
+import logging
 import socket
 import sys
 from collections.abc import Iterator, Sequence
@@ -97,9 +99,15 @@ def run(
 ) -> None:
     """Serve until a signal asks to stop; then finish what was accepted. Ctrl-C is such a signal, no error."""
     sys.setswitchinterval(_SWITCH_SECONDS)
+    logging.getLogger("uvicorn.error").addFilter(_noteworthy)
     server = uvicorn.Server(configuration(app, host, port, **more))
     try:
         server.run(None if sockets is None else list(sockets))
     except KeyboardInterrupt:  # uvicorn raises it again when all is done
         if server.force_exit or not server.started:
             raise
+
+
+def _noteworthy(record: logging.LogRecord) -> bool:
+    """Whether uvicorn should log this: not the traceback of a request that we cancelled because we end by force."""
+    return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))

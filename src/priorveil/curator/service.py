@@ -7,10 +7,10 @@ import contextlib
 import hmac
 import logging
 import re
-import time
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 
 from priorveil.campaigns import Campaign, State, stamp
 from priorveil.curator.bodies import OUT_OF_RANGE, Receipt, Refusal, Upload
@@ -29,17 +29,14 @@ class Live:
     campaign: Campaign
     closed: str | None
 
-    def __post_init__(self) -> None:
-        opens, closes = self.campaign.opens, self.campaign.closes
-        self._opens = opens.timestamp() if opens else float("-inf")
-        self._closes = closes.timestamp() if closes else float("inf")
+    @cached_property
+    def document(self) -> bytes:
+        """The campaign as it is sent."""
+        return self.campaign.to_json().encode()
 
     def state(self) -> State:
         """Whether it takes reports now."""
-        now = time.time()
-        if self.closed is not None or now >= self._closes:
-            return "closed"
-        return "open" if now >= self._opens else "not yet open"
+        return "closed" if self.closed is not None else self.campaign.state(datetime.now(UTC))
 
 
 @dataclass
@@ -100,9 +97,16 @@ class Service:
 
     async def close(self, live: Live) -> None:
         """Take no more reports."""
-        when = stamp(datetime.now(UTC)) or ""
-        await self.store.close_campaign(live.campaign.id, when)
-        live.closed = live.closed or when
+        before, when = live.closed, stamp(datetime.now(UTC)) or ""
+        live.closed = before or when
+        try:
+            await (
+                self.writer.settled()
+            )  # what was accepted is counted before anybody is told that it is closed
+            await self.store.close_campaign(live.campaign.id, when)
+        except BaseException:
+            live.closed = before
+            raise
 
     async def take(self, upload: Upload, live: Live) -> Receipt:
         """Store the reports of a request and say which were refused; returns when they are durable."""

@@ -7,6 +7,7 @@ Reports are kept in a packed log, one entry for each plan in each commit; which 
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +24,6 @@ from priorveil.curator.store import (
     Cells,
     Chunk,
     Group,
-    SchemaTooNew,
     Stored,
     StoreFull,
     Unavailable,
@@ -36,8 +36,9 @@ from priorveil.curator.store import (
     no_cells,
     only,
     read_stored,
+    refuse_schema,
 )
-from priorveil.errors import InvalidInput
+from priorveil.errors import InvalidInput, PriorveilError
 from priorveil.tallies import Tally
 
 try:
@@ -93,14 +94,19 @@ _ENTRIES = """
 
 
 class SqliteStore:
-    """A store in one file. `flush` is how many recent ids are kept in memory."""
+    """A store in one file. `flush` is how many recent ids are kept in memory.
 
-    def __init__(self, path: str | Path, flush: int = seen.FLUSH) -> None:
-        self.path = Path(path)
-        self._seen = seen.Seen(self.path.with_name(self.path.name + ".ids"), flush)
+    Without `create` there must be one that a curator has made, with the schema that we know.
+    """
+
+    def __init__(self, path: str | Path, flush: int = seen.FLUSH, *, create: bool = True) -> None:
+        self.path = Path(path).resolve()  # one file has one name, and so one lock
+        self._create = create
+        self._seen = seen.Seen(self._beside(".ids"), flush)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="priorveil-writer")
         self._lock: IO[str] | None = None
         self._writer: sqlite3.Connection | None = None
+        self._files: list[tuple[int, int]] = []
         self._numbers: dict[tuple[str, str], int] = {}
         self._cells: dict[int, Cells] = {}
 
@@ -116,20 +122,50 @@ class SqliteStore:
         self._thread.shutdown()
 
     def _open(self) -> None:
-        if not self.path.parent.is_dir():
-            raise InvalidInput(
-                "store", str(self.path), f"there is no folder {self.path.parent}: make it first"
-            )
-        self._lock = _locked(self.path.with_name(self.path.name + ".lock"))
+        self._look()
+        self._lock = _locked(self._beside(".lock"))
         self._writer = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
+        version = self._version(self._writer)
         for setting in (
             "journal_mode = WAL",
             "synchronous = FULL",
             f"wal_autocheckpoint = {_CHECKPOINT_PAGES}",
         ):
             self._writer.execute(f"PRAGMA {setting}")
-        _migrate(self._writer)
+        _migrate(self._writer, version)
+        self._files = self._found_files()
         self._seen.open(self._entry, self._entries)
+
+    def _look(self) -> None:
+        """Refuse what cannot be a store, before anything is made in it or beside it."""
+        if self.path.is_dir():
+            raise InvalidInput("store", str(self.path), "this is a folder: give a file in it")
+        if not self.path.parent.is_dir():
+            raise InvalidInput(
+                "store", str(self.path), f"there is no folder {self.path.parent}: make it first"
+            )
+        if self.path.exists():
+            if not self._beside(".lock").exists():  # no curator has it open: it bears to be looked at
+                with closing(sqlite3.connect(self.path)) as db:
+                    self._version(db)
+        elif not self._create:
+            advice = "there is no such file: give the one that `priorveil serve` uses"
+            raise InvalidInput("store", str(self.path), advice)
+
+    def _version(self, db: sqlite3.Connection) -> int:
+        """The schema that the file has, 0 for none; refuses one that we cannot use."""
+        try:
+            version = int(db.execute("PRAGMA user_version").fetchone()[0])
+        except sqlite3.DatabaseError as error:
+            if error.sqlite_errorcode == sqlite3.SQLITE_NOTADB:
+                advice = "this is not an SQLite database: give another file"
+                raise InvalidInput("store", str(self.path), advice) from error
+            raise
+        refuse_schema(str(self.path), version, len(MIGRATIONS), self._create)
+        return version
+
+    def _beside(self, ending: str) -> Path:
+        return self.path.parent / f"{self.path.name}{ending}"
 
     def _close(self) -> None:
         self._seen.close()
@@ -301,7 +337,7 @@ class SqliteStore:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
         except sqlite3.Error as error:
-            raise _explained(error) from error
+            raise _explained(error, self.path) from error
 
     async def _change(self, statement: str, rows: list[tuple[object, ...]]) -> None:
         def change() -> None:
@@ -316,14 +352,16 @@ class SqliteStore:
 
     def _fetch(self, query: str, arguments: tuple[object, ...]) -> list[Any]:
         try:
-            with closing(sqlite3.connect(self.path, isolation_level=None)) as db:
+            place = f"{self.path.as_uri()}?mode=rw"  # never makes a file
+            with closing(sqlite3.connect(place, uri=True, isolation_level=None)) as db:
                 return db.execute(query, arguments).fetchall()
         except sqlite3.Error as error:
-            raise _explained(error) from error
+            raise _explained(error, self.path) from error
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         db = self._db
+        self._require_files()
         db.execute("BEGIN IMMEDIATE")
         try:
             yield db
@@ -332,6 +370,20 @@ class SqliteStore:
             if db.in_transaction:
                 db.execute("ROLLBACK")
             raise
+        self._require_files()
+
+    def _require_files(self) -> None:
+        """SQLite writes on into files that were deleted or replaced: what goes there would be lost."""
+        if self._found_files() != self._files:
+            raise Unavailable(f"{self.path} was removed or replaced while it was open: restart the curator")
+
+    def _found_files(self) -> list[tuple[int, int]]:
+        """Which files the database, its log and its lock are now."""
+        try:
+            found = [os.stat(path) for path in (self.path, self._beside("-wal"), self._beside(".lock"))]
+        except FileNotFoundError:
+            return []
+        return [(file.st_dev, file.st_ino) for file in found]
 
     def _entry(self, number: int) -> seen.Entry | None:
         return next(self._found_entries("=", number), None)
@@ -361,18 +413,13 @@ def _locked(path: Path) -> IO[str]:
     return file
 
 
-def _migrate(db: sqlite3.Connection) -> None:
-    version = db.execute("PRAGMA user_version").fetchone()[0]
-    if version > len(MIGRATIONS):
-        raise SchemaTooNew(
-            f"the file has schema {version}, this priorveil knows {len(MIGRATIONS)}: use a newer one"
-        )
+def _migrate(db: sqlite3.Connection, version: int) -> None:
     for number, script in enumerate(MIGRATIONS[version:], start=version + 1):
         db.executescript(f"BEGIN IMMEDIATE; {script} PRAGMA user_version = {number}; COMMIT;")
 
 
-def _explained(error: sqlite3.Error) -> Exception:
+def _explained(error: sqlite3.Error, path: Path) -> PriorveilError:
     """A failure of SQLite in our words."""
     if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
         return StoreFull("the disk is full")
-    return Unavailable(f"SQLite: {error}")
+    return Unavailable(f"SQLite: {error}: {path}")

@@ -6,7 +6,6 @@ import hashlib
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -151,30 +150,41 @@ class Store(Protocol):
 def open_store(url: str, create: bool = True) -> Store:
     """The store at a URL: `postgresql://...`, or the path of an SQLite file (also as `sqlite:///path`).
 
-    Without `create`, an SQLite file must be there.
+    Without `create` nothing is made or brought up to date: opening a store that no curator has made is refused.
     """
     if url.startswith(("postgresql://", "postgres://")):
         from priorveil.curator.postgres import PostgresStore
 
-        return PostgresStore(url)
+        return PostgresStore(url, create=create)
     path = url.removeprefix("sqlite:///")
     if "://" in path or not path:
         advice = "give the path of an SQLite file or postgresql://user@host/database"
         raise InvalidInput("store", shown(url), advice)
-    if not create and not Path(path).is_file():
-        raise InvalidInput("store", url, "there is no such file: give the one that `priorveil serve` uses")
     from priorveil.curator.sqlite import SqliteStore
 
-    return SqliteStore(path)
+    return SqliteStore(path, create=create)
+
+
+def refuse_schema(store: str, version: int, known: int, create: bool) -> None:
+    """Refuse a store whose schema we cannot use: a newer one; without `create` also an older one, or none (0)."""
+    if version > known:
+        raise SchemaTooNew(f"{store} has schema {version}, this priorveil knows {known}: use a newer one")
+    if version < known and not create:
+        none, old = "no curator has stored anything here", f"its schema is {version}, {known} is needed"
+        advice = (
+            "start `priorveil serve` on it once" if version else "give the one that `priorveil serve` uses"
+        )
+        raise InvalidInput("store", store, f"{old if version else none}: {advice}")
 
 
 def shown(url: str) -> str:
     """A store's address as it may be shown or logged: without its password.
 
-    >>> shown("postgresql://me:secret@host/db"), shown("postgresql:///db?password=secret&user=me")
-    ('postgresql://me:***@host/db', 'postgresql:///db?password=***&user=me')
+    >>> shown("postgresql://me:secret@host/db"), shown("postgresql:///db?password=secret&sslpassword=secret")
+    ('postgresql://me:***@host/db', 'postgresql:///db?password=***&sslpassword=***')
     """
-    return re.sub(r"(?<=[?&]password=)[^&]*", "***", re.sub(r"^(\w+://[^/:@]*):.*@", r"\1:***@", url))
+    before = re.sub(r"^(\w+://[^/:@]*):.*@", r"\1:***@", url)
+    return re.sub(r"(?<=[?&])((?:ssl)?password=)[^&]*", r"\1***", before)
 
 
 def token_digest(token: str) -> bytes:

@@ -79,7 +79,9 @@ class Writer:
         self._stopping = True
         self._wake.set()
         if self._task is not None:
-            await self._task
+            await asyncio.wait([self._task])
+            if not self._task.cancelled():  # by a server that is ended by force
+                self._task.result()
 
     def submit(self, groups: Sequence[Group]) -> asyncio.Future[list[list[int]]]:
         """Queue the reports of one request. Raises `Busy` when the queue is full."""
@@ -90,6 +92,15 @@ class Writer:
             weight += len(group.ids) + len(group.words)
         if self._weight + weight > self.capacity and self._weight:
             raise Busy("the queue of reports is full")
+        return self._queued(groups, weight)
+
+    async def settled(self) -> None:
+        """Return when all that was submitted before is stored, or refused."""
+        if self._stopping:
+            raise Stopped("the service is shutting down")
+        await self._queued([], 0)
+
+    def _queued(self, groups: Sequence[Group], weight: int) -> asyncio.Future[list[list[int]]]:
         answer: asyncio.Future[list[list[int]]] = asyncio.get_running_loop().create_future()
         self._waiting.append(Submission(groups, answer, weight))
         self._weight += weight
