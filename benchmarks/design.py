@@ -1,9 +1,10 @@
 """Design: how near to the best the designs are, what is proven of it, and how long it takes.
 
-Every line says what was asked for, what came out and whether it was met. Seconds are processor time of one
-process with one thread, imports excluded; the engine's own limit of 45 seconds is by the clock on the wall,
-so on a busy machine long designs stop earlier than on a quiet one. Efficiency is the proven share of the
-achievable gain, `(no report - error) / (no report - bound)`; for a distribution it is `bound / variance`.
+Every line says what came out, what was aimed at and whether that was met ("stated": whatever efficiency is
+proven). Seconds are processor time of one process with one thread, imports excluded; the engine's own limit
+of 45 seconds is by the clock on the wall, so on a busy machine long designs stop earlier than on a quiet one.
+Efficiency is the proven share of the achievable gain, `(no report - error) / (no report - bound)`; for a
+distribution it is `bound / variance`.
 
     python benchmarks/design.py                  everything, some minutes
     python benchmarks/design.py --quick          fewer and smaller instances, for a first look
@@ -40,17 +41,17 @@ PAGE = ROOT / "docs" / "design-figures.md"
 
 
 class Line(NamedTuple):
-    """One measurement: the case, its figures, and what was asked of them (nothing: information)."""
+    """One measurement: the case, its figures, and what they aim at (nothing: information)."""
 
     case: str
     figures: str
     seconds: float
-    asked: str = ""
+    aim: str = ""
     met: bool | None = None
 
     def cells(self) -> list[str]:
         verdict = "" if self.met is None else "yes" if self.met else "**no**"
-        return [self.case, self.figures, f"{self.seconds:.1f}", self.asked, verdict]
+        return [self.case, self.figures, f"{self.seconds:.1f}", self.aim, verdict]
 
 
 def timed(*asked: Any, **options: Any) -> tuple[pv.Plan, float]:
@@ -266,7 +267,7 @@ PARTS = {
 
 def table(part: Callable[[bool], Iterator[Line]], quick: bool) -> tuple[str, bool]:
     """A part as a markdown table, told as it grows, and whether all was met."""
-    head = ["case", "result", "seconds", "asked", "met"]
+    head = ["case", "result", "seconds", "aim", "met"]
     text = [f"## {part.__doc__}", "", f"| {' | '.join(head)} |", "|---|---|---|---|---|"]
     print("\n".join(text), flush=True)
     fine = True

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib.util
 import inspect
 import re
+import unicodedata
 from pathlib import Path
 from types import ModuleType
 
@@ -15,8 +17,14 @@ import priorveil as pv
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BESIDE = [*ROOT.glob("*.md"), *ROOT.glob("benchmarks/*.md"), *ROOT.glob("clients/js/*.md")]  # links alone
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#\s]*)(#[^)\s]*)?\)")
+READ = re.compile(r"^```py(?:thon)?\n(.*?)^```", re.MULTILINE | re.DOTALL)  # also what cannot be run here
+FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"(?:\]\(|(?:src|href)=\")(?!https?:|mailto:)([^)#\s\"]*)(?:#([^)\s\"]*))?[)\"]")
+HEADING = re.compile(r"^#+ (.*?)\s*$", re.MULTILINE)
+ENTRY = re.compile(r"^::: (\S+)$", re.MULTILINE)
+ENTRIES = ENTRY.findall((ROOT / "docs" / "reference.md").read_text(encoding="utf-8"))
 
 
 def named(page: Path) -> str:
@@ -47,6 +55,13 @@ def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     run(page)
 
 
+def test_the_readme_says_what_the_tutorial_shows() -> None:
+    """How many times as many people are needed without a prior: the tutorial works it out."""
+    tutorial = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+    [shown] = re.findall(r"^>>> round\(rival\..*\n(.*)$", tutorial, re.MULTILINE)
+    assert f"needs {shown} times as many people" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
 def test_a_wrong_example_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = tmp_path / "wrong.md"
     page.write_text("```python\nx = 1\n```\n\n```python\n>>> x\n2\n```\n", encoding="utf-8")
@@ -55,21 +70,78 @@ def test_a_wrong_example_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         run(page)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=named)
+def anchors(page: Path) -> set[str]:
+    """What a link to the page may name after its `#`: its headings, as they are spelt in addresses."""
+    text = FENCED.sub("", page.read_text(encoding="utf-8"))
+    plain = [
+        unicodedata.normalize("NFKD", title).encode("ascii", "ignore") for title in HEADING.findall(text)
+    ]
+    words = [re.sub(r"[^\w\s-]", "", title.decode()).strip().lower() for title in plain]
+    return {re.sub(r"[-\s]+", "-", title) for title in words} | set(ENTRY.findall(text))
+
+
+def lost(page: Path) -> list[str]:
+    """Links of a page that lead nowhere: no such file, or no such place in it."""
+    found = []
+    for target, anchor in LINK.findall(FENCED.sub("", page.read_text(encoding="utf-8"))):
+        there = page.parent / target if target else page
+        if not there.exists() or (anchor and anchor not in anchors(there)):
+            found.append(f"{target}#{anchor}" if anchor else target)
+    return found
+
+
+@pytest.mark.parametrize("page", sorted({*PAGES, *BESIDE}), ids=named)
 def test_links_lead_somewhere(page: Path) -> None:
-    for target, _ in LINK.findall(page.read_text(encoding="utf-8")):
-        assert not target or (page.parent / target).exists(), f"{named(page)} links to {target}"
+    assert lost(page) == []
+
+
+def test_a_lost_link_is_found(tmp_path: Path) -> None:
+    (tmp_path / "other.md").write_text("# One\n\n## What `it` is: all\n\n```sh\n# no heading\n```\n")
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# Here\n[a](other.md) [b](other.md#what-it-is-all) [c](#here) [d](https://example.org#x)\n"
+        '[e](none.md) [f](other.md#two) [g](other.md#no-heading) [h](#there) <img src="none.png" alt="i">\n'
+    )
+    assert lost(page) == ["none.md", "other.md#two", "other.md#no-heading", "#there", "none.png"]
+
+
+def used(source: str) -> list[str]:
+    """The names of priorveil that a block imports, with their modules, or takes from `pv`."""
+    if source.lstrip().startswith(">>>"):
+        source = "".join(example.source for example in doctest.DocTestParser().get_examples(source))
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "priorveil":
+            found += [f"{node.module}.{name.name}" for name in node.names]
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "pv":
+            found.append(f"priorveil.{node.attr}")
+    return found
+
+
+def test_names_are_found_in_a_block() -> None:
+    assert used("from priorveil.a import b, c as d\nimport priorveil as pv\npv.E(pv.f.g)\n") == [
+        "priorveil.a.b", "priorveil.a.c", "priorveil.E", "priorveil.f",
+    ]  # fmt: skip
+    assert used(">>> pv.E\n3\n") == ["priorveil.E"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_what_a_page_teaches_is_in_the_reference(page: Path) -> None:
+    """Or it may change, as the reference says, behind the reader's back."""
+    promised = {*ENTRIES, *(f"priorveil.{name}" for name in [*pv.__all__, "__version__"])}
+    blocks_read = READ.findall(page.read_text(encoding="utf-8"))
+    assert {name for block in blocks_read for name in used(block)} - promised == set()
 
 
 @pytest.mark.parametrize("name", pv.__all__)
 def test_every_public_name_is_documented(name: str) -> None:
     value = getattr(pv, name)
     assert inspect.getdoc(value), f"{name} has no docstring"
-    home = value.__name__ if isinstance(value, ModuleType) else f"{value.__module__}.{value.__qualname__}"
-    entries = re.findall(
-        r"^::: (\S+)$", (ROOT / "docs" / "reference.md").read_text(encoding="utf-8"), re.MULTILINE
-    )
-    assert home in entries, f"docs/reference.md lacks '::: {home}'"
+    if isinstance(value, ModuleType):
+        homes = {value.__name__}
+    else:  # by itself, or with all of its module
+        homes = {f"{value.__module__}.{value.__qualname__}", value.__module__}
+    assert homes & set(ENTRIES), f"docs/reference.md lacks one of {homes}"
 
 
 def test_the_page_of_commands_is_current() -> None:

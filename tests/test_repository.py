@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # Promised to users; removing one of these breaks somebody.
 PROMISED = {
-    "Budget", "Channel", "Distribution", "Guess", "Histogram", "LDP", "LIP", "Plan", "Prior", "PriorSet",
+    "Budget", "Channel", "Distribution", "Guess", "Histogram", "LDP", "LIP", "Ledger", "Plan", "Prior", "PriorSet",
     "Secret", "Sum", "design", "leakage", "published",
 }  # fmt: skip
 HEAVY = [

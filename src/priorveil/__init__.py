@@ -12,6 +12,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # typing's own, which takes time to load
 if TYPE_CHECKING:
+    from priorveil import errors as errors
     from priorveil import published as published
     from priorveil.certify import Certificate as Certificate
     from priorveil.certify import certify as certify_table
@@ -66,6 +67,7 @@ __all__ = [
     "Sum",
     "certify_table",
     "design",
+    "errors",
     "leakage",
     "published",
 ]
@@ -84,7 +86,7 @@ _PLACES = {
     "priors": ("Budget", "Prior", "PriorSet", "Secret"),
     "queries": ("Convex", "Distribution", "Guess", "Histogram", "Sum"),
 }
-_MODULES = ("channels", "errors", "notions", "priors", "published", "queries")  # without being imported
+_MODULES = ("errors", "published")
 _LATER = {
     **{name: (f"priorveil.{module}", name) for module, names in _PLACES.items() for name in names},
     **{module: (f"priorveil.{module}", "") for module in _MODULES},

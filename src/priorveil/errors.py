@@ -1,7 +1,5 @@
 """What can go wrong, and what to do about it.
 
-::
-
     PriorveilError
     ├── InvalidInput          a wrong argument (also a ValueError)
     │   ├── InvalidPrior      not a probability distribution with full support
@@ -98,7 +96,7 @@ class Infeasible(PriorveilError):
 
 
 class CertificateError(PriorveilError):
-    """A channel breaks the budget it was held against; ``breach`` says where."""
+    """A channel breaks the budget it was held against; `breach` says where."""
 
     def __init__(self, message: str, breach: object = None) -> None:
         super().__init__(message)
@@ -118,7 +116,7 @@ class TooLarge(PriorveilError):
 
 
 class PlanError(PriorveilError):
-    """A plan file that cannot be trusted; ``field`` names the place."""
+    """A plan file that cannot be trusted; `field` names the place."""
 
     def __init__(self, field: str, advice: str) -> None:
         super().__init__(f"plan field {field!r}: {advice}")
