@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -130,6 +131,9 @@ FRAMES = [
     ([CHUNKED, b"content-length: 4"], b"0\r\n\r\n" + NEXT),
     ([b"content-length: 3", b"transfer-encoding: xchunked"], b"0\r\n\r\n" + NEXT),
     ([b"transfer-encoding: chunked, identity"], b"0\r\n\r\n" + NEXT),
+    ([b"transfer-encoding: gzip, chunked"], b"0\r\n\r\n" + NEXT),
+    ([b"transfer-encoding: gzip", CHUNKED], b"0\r\n\r\n" + NEXT),
+    ([CHUNKED, CHUNKED], b"0\r\n\r\n" + NEXT),
     ([b"transfer-encoding : chunked"], b"0\r\n\r\n" + NEXT),
     ([b"transfer-encoding: \x0bchunked"], b"0\r\n\r\n" + NEXT),
     ([b"x: y", b" transfer-encoding: chunked", b"content-length: 5"], b"0\r\n\r\n" + NEXT),
@@ -160,6 +164,20 @@ def test_two_readings_of_where_a_body_ends(
     assert b'{"status":"ok"}' not in answer
 
 
+@pytest.mark.parametrize("wanted", [b"h2c", b"websocket", b"x"])
+@pytest.mark.parametrize("cut", [False, True])
+def test_an_upload_within_the_body_of_an_upgrade_is_no_upload(
+    curator: Server, campaign: Campaign, wanted: bytes, cut: bool
+) -> None:
+    before, body = counted(curator, campaign), one(campaign)
+    inner = upload(campaign, b"content-length: %d" % len(body), body=body)
+    asked = [b"connection: Upgrade", b"upgrade: " + wanted, b"content-length: %d" % len(inner)]
+    head = upload(campaign, *asked)
+    answer = said(curator, *([head, inner] if cut else [head + inner]), pause=0.2)
+    assert statuses(answer) == [400]
+    assert counted(curator, campaign) == before
+
+
 def test_two_requests_in_one_piece_are_two(curator: Server) -> None:
     """What the tests above would see if a smuggled request were answered."""
     last = NEXT.replace(b"host: smuggled", b"connection: close\r\nhost: x")
@@ -180,6 +198,32 @@ def test_nothing_that_is_sent_comes_back_in_headers(curator: Server) -> None:
         curator, b"GET /healthz?x=%0d%0aset-cookie:%20a=b HTTP/1.1\r\nhost: a\r\norigin: b\r\n" + LAST
     )
     assert statuses(answer) == [200] and b"set-cookie" not in answer.lower()
+
+
+TRAILED = [
+    (b"POST /v1/campaigns/{id}/reports", b"a: b\r\n" * 10_000),
+    (b"POST /v1/campaigns/{id}/reports", b"y" * 60_000),
+    (b"GET /healthz", b"a: b\r\n" * 10_000),
+    (b"GET /healthz", b"y" * 60_000),
+]
+
+
+@pytest.mark.parametrize(("line", "more"), TRAILED, ids=lambda told: ascii(told[:20]))
+def test_endless_trailers_are_cut_off(curator: Server, campaign: Campaign, line: bytes, more: bytes) -> None:
+    head = line.replace(b"{id}", campaign.id.encode()) + b" HTTP/1.1\r\nhost: x\r\n" + CHUNKED
+    with socket.create_connection(("127.0.0.1", curator.port), timeout=10) as sender:
+        sender.sendall(head + b"\r\n\r\n0\r\nx: y")
+        with pytest.raises(ConnectionError):
+            for _ in range(400):
+                sender.sendall(more)
+
+
+def test_trailers_do_no_harm(curator: Server, campaign: Campaign) -> None:
+    before, body = counted(curator, campaign), one(campaign)
+    chunks = b"%x\r\n%s\r\n0\r\nx: y\r\nz: w\r\n\r\n" % (len(body), body)
+    last = NEXT.replace(b"host: smuggled", b"connection: close\r\nhost: x")
+    assert statuses(said(curator, upload(campaign, CHUNKED, body=chunks) + last)) == [200, 200]
+    assert counted(curator, campaign) == before + 1
 
 
 BODIES = [

@@ -63,6 +63,24 @@ def test_odd_requests_get_an_answer(server: Server, request_line: bytes, status:
     assert b"server:" not in answer.lower()
 
 
+@pytest.mark.parametrize(("size", "status"), [(31_000, b"200"), (33_000, b"400"), (60_000, b"400")])
+@pytest.mark.parametrize("cut", [0, 100, 20_000])
+def test_headers_have_a_limit_however_they_come(server: Server, size: int, status: bytes, cut: int) -> None:
+    """Many short ones or a long one; in one piece or in two."""
+    for more in (b"x: " + b"y" * size + b"\r\n", b"x: y\r\n" * (size // 6)):
+        whole = b"GET /healthz HTTP/1.1\r\n" + more + TAIL
+        answer = said(server, whole[:cut], whole[cut:], pause=0.05)
+        lost = status == b"400" and not answer  # it is reset if more comes than was read
+        assert lost or answer.startswith(b"HTTP/1.1 " + status), answer[:200]
+
+
+def test_what_comes_with_headers_is_not_counted(server: Server) -> None:
+    """The body before them, and the one after."""
+    body = b"content-length: 100000\r\n\r\n" + b"x" * 100_000
+    found = said(server, UPLOAD + body + UPLOAD + body + b"GET /healthz HTTP/1.1\r\n" + TAIL)
+    assert [part[:3] for part in found.split(b"HTTP/1.1 ")[1:]] == [b"404", b"404", b"200"]
+
+
 def test_endless_headers_are_cut_off(server: Server) -> None:
     start = b"GET /healthz HTTP/1.1\r\n"
     with socket.create_connection(("127.0.0.1", server.port), timeout=10) as line:

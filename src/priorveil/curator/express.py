@@ -35,6 +35,7 @@ class Exchange:
     """One upload: what uvicorn keeps of a request, without a task."""
 
     message_event: ClassVar[_Nobody] = _Nobody()
+    response_started: ClassVar[bool] = False  # it is sent in one piece, or not yet
     __slots__ = ("body", "disconnected", "keep_alive", "kind", "live", "more_body", "response_complete")
 
     def __init__(self, live: Live, kind: bytes) -> None:
@@ -50,19 +51,18 @@ class Exchange:
 class Express(Guarded):
     """HTTP/1.1 with a short way for uploads, if the app is a curator."""
 
-    def on_headers_complete(self) -> None:
+    def on_request(self) -> None:
         """Choose the way."""
         exchange = self._exchange()
         if exchange is None:
-            super().on_headers_complete()
+            super().on_request()
         else:
-            self._in_head = False
             self._stop()  # the body has a clock of its own
             self.cycle: Any = exchange
 
-    def on_message_complete(self) -> None:
+    def on_whole_request(self) -> None:
         """Take an upload that is now whole."""
-        super().on_message_complete()
+        super().on_whole_request()
         exchange = self.cycle
         if type(exchange) is Exchange and not exchange.response_complete:
             curator: Any = self.app
