@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import priorveil as pv
 from priorveil import datasets
 from priorveil.certify import within
-from priorveil.designs import METHODS, boxes, tables
+from priorveil.designs import METHODS, boxes, cones, tables
 from priorveil.designs.columns import Solution
 from priorveil.errors import CertificateError, DataNotFound, Infeasible, InvalidInput, InvalidSecret, TooLarge
 from priorveil.mechanisms import Table
@@ -683,3 +683,29 @@ class TestLimitsBeyondTheBox:
     def test_what_is_too_large_stays_too_large(self) -> None:
         with pytest.raises(TooLarge):
             pv.design(epsilon=1.0, query=pv.Distribution(), method="columns", **self.learner(30))
+
+
+def lopsided() -> tuple[pv.Prior, pv.Budget, pv.Sum, pv.Secret]:
+    """A column that speaks for the second value alone goes a million times as far as the others."""
+    T = [[0.0012, 0.0, 0.0026, 0.9962], [0.1343, 1.11e-06, 0.8568, 0.00889889]]
+    prior = 0.9 * np.array(T[0]) + 0.1 * np.array(T[1])
+    values = [-0.2685787840895058, 0.14163623727634908, -0.01278195896670221, -0.6950254349177762]
+    return pv.Prior(prior / prior.sum()), pv.Budget(math.inf, 0.013), pv.Sum(values), pv.Secret(T)
+
+
+def test_a_rare_value_that_may_be_told_is_no_obstacle() -> None:
+    prior, budget, query, secret = lopsided()
+    plan = pv.design(prior, budget, query, secret=secret)
+    assert plan.certificate.lip_upper <= 0.013
+    assert plan.expected_mse < plan.no_report * 0.999 and plan.efficiency > 1 - 1e-6
+
+
+def test_where_columns_are_lost_to_rounding_others_are_generated(monkeypatch: pytest.MonkeyPatch) -> None:
+    prior, budget, query, secret = lopsided()
+    best = pv.design(prior, budget, query, secret=secret)
+    listed = cones.extreme_rays
+    monkeypatch.setattr(cones, "extreme_rays", lambda *given, **more: listed(*given, **more)[:2])
+    plan = pv.design(prior, budget, query, secret=secret)
+    assert plan.certificate.lip_upper <= 0.013
+    assert plan.lower_bound <= best.expected_mse * (1 + 1e-9)
+    assert plan.expected_mse == pytest.approx(best.expected_mse, rel=1e-3)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import priorveil as pv
+from cells import CELLS, cell
 from priorveil.errors import InvalidInput, NotIdentifiable
 from priorveil.estimates import Estimate, combined, mle_moments, posterior_moments, unbiased_moments
 from priorveil.likelihoods import Cells, most_likely, shortfall
@@ -18,8 +21,9 @@ from strategies import channels, generators, priors
 PLANS = {name: plan(name) for name in NAMES}
 
 
-def answer(values: list[float]) -> Estimate:
-    return Estimate(np.array(values), np.ones(len(values)), "unbiased", "", 10, tuple(range(len(values))))
+def answer(values: list[float], labels: tuple[str, ...] | None = None) -> Estimate:
+    names = tuple(range(len(values))) if labels is None else labels
+    return Estimate(np.array(values), np.ones(len(values)), "unbiased", "", 10, names)
 
 
 @given(priors(4), channels(4, positive=True), generators)
@@ -344,6 +348,17 @@ def test_the_prior_check_merges_rare_reports_and_stays_silent_on_few() -> None:
     assert prior_check(np.array([500.0, 400.0, 50.0, 50.0]), law) < 1e-6
 
 
+@pytest.mark.parametrize("method", ["mmse", "unbiased", "mle"])
+@pytest.mark.parametrize(("kind", "query"), CELLS)
+def test_of_nobody_nothing_is_known_for_certain(kind: str, query: str, method) -> None:
+    chosen = cell(kind, query)
+    tally = chosen.tally(chosen.privatize([]))
+    if method == "mmse" or chosen.identifiable:
+        found = chosen.estimate(tally, method)
+        assert not found.values.any() and not found.std_error.any()
+        assert found.prior_check is None and found.reports == 0
+
+
 def test_estimates_of_cohorts_combine() -> None:
     chosen = PLANS["columns"]
     parts = [chosen.estimate(chosen.tally(chosen.privatize([0, 1, 2] * n))) for n in (20, 30)]
@@ -356,6 +371,16 @@ def test_estimates_of_cohorts_combine() -> None:
         combined([])
 
 
+def test_estimates_are_added_up_label_by_label() -> None:
+    a, b = answer([10.0, 20.0, 30.0], ("x", "y", "z")), answer([1.0, 2.0, 3.0], ("z", "x", "y"))
+    b = replace(b, std_error=np.array([1.0, 2.0, 3.0]))
+    both = combined([a, b])
+    assert both.labels == ("x", "y", "z") and both.values.tolist() == [12.0, 23.0, 31.0]
+    assert (both.std_error**2 - a.std_error**2).tolist() == pytest.approx([4.0, 9.0, 1.0])
+    with pytest.raises(InvalidInput, match="'z' is in one of them only"):
+        combined([a, answer([1.0, 2.0, 3.0], ("x", "y", "w"))])
+
+
 def test_mle_of_bits_says_that_it_is_a_composite_likelihood() -> None:
     bits = pv.design(pv.Prior([0.5, 0.3, 0.2]), 1.0, pv.Histogram(), method="unary")
     table = pv.design(pv.Prior([0.5, 0.3, 0.2]), 1.0, pv.Distribution())
@@ -366,3 +391,9 @@ def test_mle_of_bits_says_that_it_is_a_composite_likelihood() -> None:
     assert "Fisher" in other.assumes and "Fisher" not in found.assumes
     both = combined([found, other, found]).assumes
     assert found.assumes in both and other.assumes in both
+
+
+def test_estimates_compare_and_hash_without_an_error() -> None:
+    plan = pv.design(pv.Prior([0.5, 0.3, 0.2]), 1.0, pv.Histogram())
+    one, two = (plan.estimate(plan.tally([0, 1, 2])) for _ in range(2))
+    assert one == one and one != two and len({one, two}) == 2

@@ -19,7 +19,14 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.certify import certificate, within
-from priorveil.designs.arc_rows import centred, design_rows, expected_errors, parts
+from priorveil.designs.arc_rows import (
+    centred,
+    design_rows,
+    expected_errors,
+    parts,
+    posterior_steps,
+    posterior_variances,
+)
 from priorveil.errors import CertificateError, ForeignReport, InvalidInput, InvalidPrior, counted
 from priorveil.estimates import ASSUMES, SUM, Estimate, combined
 from priorveil.mechanisms.arc_line import DRAWS, Ints
@@ -34,6 +41,8 @@ from priorveil.queries import Histogram, Sum
 from priorveil.reports import per_report
 from priorveil.tallies import Tally
 from priorveil.values import Column, codes_of
+
+_ROUNDING = 2.0**-44  # more than floats change a posterior or its variance, as a share of the prior
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +132,7 @@ class Cohorts:
 
     @property
     def _scores(self) -> Array | None:
-        return self.query.weight * np.array(self.query.values) if isinstance(self.query, Sum) else None
+        return self.query.amounts if isinstance(self.query, Sum) else None
 
     # -- run -----------------------------------------------------------------------------------------------
 
@@ -146,6 +155,8 @@ class Cohorts:
 
         Raises `CertificateError` if the exact certificate does not keep the row's budget.
         """
+        if not 0 <= row < len(self):
+            raise InvalidInput("row", row, f"rows are 0 to {len(self) - 1}")
         prior, mechanism = Prior(self.priors[row], self.labels), self.lines.line(row)
         budget = Budget(float(self.lower[row]), float(self.upper[row]))
         lifts = mechanism.lifts(prior, None, LIP())
@@ -184,7 +195,7 @@ class Cohorts:
         check asks whether posteriors are, on average, the priors. Parts can be read one by one and put together
         by `priorveil.estimates.combined`.
         """
-        told = np.asarray(reports)
+        told = np.atleast_1d(reports)
         mine = self._row_of(rows, len(told))
         self._require_own(told, mine)
         c, b = (
@@ -205,9 +216,23 @@ class Cohorts:
             assumes=ASSUMES["mmse"] if c is None else WEIGHTED["mmse"],
             reports=len(told),
             labels=self.labels if self._scores is None else SUM,
-            prior_check=mean_check(sums.moved, sums.square, len(told)),
+            prior_check=self._mean_check(sums.moved, mine),
             total=None if c is None else float(c.sum()),
         )
+
+    def _mean_check(self, moved: Array, mine: Ints) -> float | None:
+        """Whether posteriors were, on average, the priors: against the spread that the rows' own laws have."""
+        people = np.bincount(mine, minlength=len(self))
+        used = np.flatnonzero(people)
+        variance, rise, fall, rounding = np.zeros((4, len(self.labels)))
+        for part in parts(len(used), len(self.labels)):
+            rows = used[part]
+            lines, P, n = self.lines.rows(rows), self.priors[rows], people[rows]
+            variance += n @ (np.maximum(posterior_variances(lines, P), 0.0) + _ROUNDING * P**2)
+            up, down = posterior_steps(lines, P)
+            rise, fall = np.maximum(rise, up.max(axis=0)), np.maximum(fall, down.max(axis=0))
+            rounding += _ROUNDING * (n @ P)
+        return mean_check(np.sign(moved) * np.maximum(np.abs(moved) - rounding, 0.0), variance, rise, fall)
 
     def _row_of(self, rows: npt.ArrayLike | None, people: int) -> Ints:
         if rows is None:
@@ -247,13 +272,11 @@ class _Sums:
     def __init__(self, size: int) -> None:
         self.first = self.second = np.zeros(size)
         self.total = self.spread = 0.0
-        self.moved, self.square = np.zeros(size), np.zeros((size, size))
+        self.moved = np.zeros(size)
 
     def add(self, posterior: Array, prior: Array, scores: Array | None, weights: Array | None) -> None:
         """Take in some reports."""
-        step = posterior - prior
-        self.moved = self.moved + step.sum(axis=0)
-        self.square = self.square + step.T @ step
+        self.moved = self.moved + (posterior - prior).sum(axis=0)
         c = np.ones(len(posterior)) if weights is None else weights
         if scores is None:
             self.first = self.first + c @ posterior

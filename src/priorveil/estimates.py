@@ -31,7 +31,7 @@ ASSUMES = {
 _RANK = 1e-10  # eigenvalues of the information below this are not identified
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Estimate:
     """An answer: `values` with their `std_error`, how it was found and what its intervals assume.
 
@@ -105,7 +105,7 @@ def _projected(values: Array, total: float) -> Array:
     return projected
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Moments:
     """Mean and variance of each answer; rounds and shortfall if a search found them.
 
@@ -220,7 +220,9 @@ def mle_moments(evidence: Evidence, prior: Array, scores: Array | None, populati
 
 
 def combined(estimates: list[Estimate]) -> Estimate:
-    """The estimate over several cohorts together: values and variances add up.
+    """The estimate over several cohorts together: values and variances add up, label by label.
+
+    All have the same labels; the answer has them in the order of the first.
 
     >>> one = Estimate(np.array([1.0]), np.array([3.0]), "mmse", "", 1, ("a",))
     >>> combined([one, replace(one, std_error=np.array([4.0]))]).std_error.tolist()
@@ -229,18 +231,36 @@ def combined(estimates: list[Estimate]) -> Estimate:
     if not estimates:
         raise InvalidInput("estimates", estimates, "give at least one")
     first = estimates[0]
-    if any(e.labels != first.labels for e in estimates):
-        raise InvalidInput("estimates", [e.labels for e in estimates], "all need the same labels")
+    orders = [_order(e.labels, first.labels) for e in estimates]
     checks = [e.prior_check for e in estimates if e.prior_check is not None]
     least = min(1.0, len(checks) * min(checks)) if checks else None
     unweighted = all(e.total is None for e in estimates)
     return replace(
         first,
-        values=np.sum([e.values for e in estimates], axis=0),
-        std_error=np.sqrt(np.sum([e.std_error**2 for e in estimates], axis=0)),
+        values=np.sum([e.values[order] for e, order in zip(estimates, orders, strict=True)], axis=0),
+        std_error=np.sqrt(
+            np.sum([e.std_error[order] ** 2 for e, order in zip(estimates, orders, strict=True)], axis=0)
+        ),
         assumes="; ".join(dict.fromkeys(e.assumes for e in estimates)),
         reports=sum(e.reports for e in estimates),
         prior_check=None if least is None or math.isnan(least) else least,
         converged=all(e.converged for e in estimates),
         total=None if unweighted else sum(e.reports if e.total is None else e.total for e in estimates),
     )
+
+
+def _order(labels: tuple[Label, ...], wanted: tuple[Label, ...]) -> slice | list[int]:
+    """Where each of the `wanted` labels stands among `labels`, which have to be the same.
+
+    >>> _order(("a", "b", "c"), ("c", "a", "b"))
+    [2, 0, 1]
+    """
+    if labels == wanted:
+        return slice(None)
+    there = {label: place for place, label in enumerate(labels)}
+    odd = there.keys() ^ set(wanted)
+    if odd:
+        name = next(label for label in (*wanted, *labels) if label in odd)
+        advice = f"all need the same labels, and {name!r} is in one of them only"
+        raise InvalidInput("estimates", "of different labels", advice)
+    return [there[label] for label in wanted]

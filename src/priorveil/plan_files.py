@@ -1,7 +1,9 @@
 """What a plan consists of, as a file: written once, believed only after proof.
 
-A file has nothing that a reader has to take on trust: the certificate is worked out again from the integers of the
-sampler, the errors where that is quick, and the id from everything else.
+Nothing about privacy has to be taken on trust: the certificate is worked out again from the integers of the sampler,
+and the id from everything else. So is the expected error, under one prior and where that is quick; elsewhere it has to
+be one that a channel within the budget can have. The lower bound is the author's word: `design` proves it, and a file
+does not hold the proof.
 """
 
 from __future__ import annotations
@@ -14,10 +16,9 @@ from typing import Any
 
 from priorveil import documents as doc
 from priorveil.certify import Certifiable, Certificate, certificate, within
-from priorveil.channels import Channel
 from priorveil.errors import PlanError, UnknownVersion
 from priorveil.mechanisms import MECHANISMS, Mechanism
-from priorveil.notions import Known, Secrets
+from priorveil.notions import LDP, LIP, Known, Secrets
 from priorveil.priors import Budget, Label, Prior
 from priorveil.queries import Convex, Query, Sum
 
@@ -170,20 +171,25 @@ def _require_consistent(plan: Contents) -> None:
 
 
 def _require_errors(plan: Contents) -> None:
-    """Refuse errors that cannot be, and for a table under one prior those that are not so."""
+    """Refuse errors that cannot be, and under one prior those that are quickly seen not to be so."""
     if not 0 <= plan.expected_mse <= plan.no_report * (1 + 1e-9) + 1e-12:
         raise PlanError(
             "expected_mse", "it lies outside what is possible: from zero to the error without reports"
         )
     if not isinstance(plan.prior, Prior):
         return
-    if not _near(plan.no_report, plan.query.no_report(plan.prior)):
+    # Probabilities are told apart down to a billionth: of a sum, that much of its largest square.
+    slack = 1e-9 * (max(plan.query.scores(plan.prior) ** 2) if isinstance(plan.query, Sum) else 1.0)
+    if not _near(plan.no_report, plan.query.no_report(plan.prior), slack):
         raise PlanError("no_report", "it is not the error of the prior alone")
-    if plan.mechanism.kind == "table" and not _near(
-        plan.expected_mse, plan.query.error(Channel(plan.mechanism.matrix), plan.prior)
-    ):
-        raise PlanError("expected_mse", "it is not the error that the table has")
+    found = plan.mechanism.error(plan.query, plan.prior)
+    if found is not None and not _near(plan.expected_mse, found, slack):
+        raise PlanError("expected_mse", "it is not the error that the mechanism has")
+    if plan.secret is None and isinstance(plan.notion, LIP | LDP):  # what is LDP at a level is LIP at it
+        least = plan.query.floor(plan.prior, plan.budget)
+        if plan.expected_mse < least and not _near(plan.expected_mse, least, slack):
+            raise PlanError("expected_mse", "no mechanism within the budget has an error as small")
 
 
-def _near(said: float, found: float) -> bool:
-    return said == found or math.isclose(said, found, rel_tol=1e-6, abs_tol=1e-9)
+def _near(said: float, found: float, slack: float) -> bool:
+    return said == found or math.isclose(said, found, rel_tol=1e-6, abs_tol=slack)

@@ -31,6 +31,7 @@ from priorveil.queries import Convex, Distribution, Sum
 from priorveil.reports import masked, per_report, require_shape, sifted
 from priorveil.tallies import Tally, Weighted
 from priorveil.values import Column, codes_of
+from priorveil.whole_files import whole_file
 
 _NOTHING = 1e-11  # a gain this small, relative to the error without reports, is rounding
 
@@ -39,8 +40,9 @@ _NOTHING = 1e-11  # a gain this small, relative to the error without reports, is
 class Plan(Contents):
     """What people run and how the curator reads it. Made by `design`, or read by `Plan.load`.
 
-    `expected_mse` is per person, under the prior (at worst, over a set of priors); `lower_bound` is proven: no channel
-    within the budget does better; `no_report` is the error of the prior alone.
+    `expected_mse` is per person, under the prior (at worst, over a set of priors); `lower_bound` is one
+    that no channel within the budget goes below, proven by `design` (of a plan that was loaded it is the author's word:
+    a file holds no proof of it); `no_report` is the error of the prior alone.
     """
 
     @cached_property
@@ -86,6 +88,15 @@ class Plan(Contents):
     def id(self) -> str:
         """The SHA-256 of the plan's content."""
         return plan_id(self)
+
+    def __eq__(self, other: object) -> bool:
+        """The same content; a gain, which is code and in no id, has to be the same function."""
+        if not isinstance(other, Plan):
+            return NotImplemented
+        return self.id == other.id and self.query == other.query
+
+    def __hash__(self) -> int:
+        return hash(self.id)
 
     # -- run -----------------------------------------------------------------------------------------------
 
@@ -180,7 +191,7 @@ class Plan(Contents):
 
     def _moments(self, tally: Tally, method: str, P: npt.NDArray[np.float64]) -> Moments:
         population = isinstance(self.query, Distribution)
-        scores = self.query.weight * np.array(self.query.values) if isinstance(self.query, Sum) else None
+        scores = self.query.amounts if isinstance(self.query, Sum) else None
         if tally.weighted is None:
             return self.mechanism.answer(method, tally.counts, P, scores, population)
         return weighted_moments(self.mechanism, method, tally.weighted, tally.reports, P, scores, population)
@@ -202,11 +213,10 @@ class Plan(Contents):
         return json.dumps({"id": self.id, **self.document()}, ensure_ascii=False, indent=1) + "\n"
 
     def save(self, path: str | Path) -> None:
-        """Write the plan to a file, all of it or nothing."""
-        target = Path(path)
-        draft = target.with_name(target.name + ".part")
-        draft.write_text(self.to_json(), encoding="utf-8")
-        draft.replace(target)
+        """Write the plan to a file, all of it or nothing; what stands there is replaced."""
+        text = self.to_json()
+        with whole_file(Path(path), replace=True, argument="path") as file:
+            file.write(text.encode())
 
     @classmethod
     def load(cls, path: str | Path) -> Plan:

@@ -10,7 +10,6 @@ from flint import arb
 from priorveil.priors import Array
 
 _ENOUGH = 5.0  # the smallest expected count of a cell
-_RANK = 1e-10  # directions in which posteriors move less, relative to the largest, do not count
 
 
 def prior_check(counts: Array, law: Array) -> float | None:
@@ -52,19 +51,27 @@ def chi_square_tail(statistic: float, degrees: int) -> float:
     return 1.0 if tail > 1 else tail
 
 
-def mean_check(moved: Array, square: Array, reports: int) -> float | None:
+def mean_check(moved: Array, variance: Array, rise: Array, fall: Array) -> float | None:
     """The p-value of posteriors that should, on average, be the priors: for people with a prior each.
 
-    `moved` is the sum over reports of posterior less prior, `square` that of the outer products. If the
-    priors are right, `moved' square**-1 moved` follows chi-square, a degree of freedom for every direction
-    the reports can move. None where there are too few reports.
+    `moved` is the sum over reports of posterior less prior, `variance` what its variance is if the priors are right,
+    `rise` and `fall` how far one report can move it up and down; all for every value. A sum of independent terms of
+    mean zero, none above `m`, exceeds `t` with probability at most `exp(-E)`, `E = (V / m**2) h(t m / V)`, `h(u) =
+    (1 + u) log(1 + u) - u` (Bennett's inequality), however rare the large terms are; the normal tail at `sqrt(2 E)`
+    is what that comes to where they are common. The least over the values is multiplied by their number. None where
+    reports tell nothing.
 
-    >>> mean_check(np.array([0.0, 0.0]), np.array([[9.0, -9.0], [-9.0, 9.0]]), 100)
+    >>> mean_check(np.array([0.0, 0.0]), np.array([9.0, 9.0]), np.ones(2), np.ones(2))
     1.0
+    >>> mean_check(np.array([15.0, -15.0]), np.array([9.0, 9.0]), np.ones(2), np.ones(2)) < 0.001
+    True
     """
-    size, vectors = np.linalg.eigh(square)
-    seen = size > _RANK * max(float(size[-1]), 1e-300)
-    if not seen.any() or reports < 2 * _ENOUGH * seen.sum():
+    known = (variance > 0) & (rise > 0) & (fall > 0)
+    if not known.any():
         return None
-    statistic = float(((vectors[:, seen].T @ moved) ** 2 / size[seen]).sum())
-    return chi_square_tail(statistic, int(seen.sum()))
+    t, V = moved[known], variance[known]
+    m = np.where(t > 0, rise[known], fall[known])
+    u = np.abs(t) * m / V
+    exponent = float((V / m**2 * ((1 + u) * np.log1p(u) - u)).max())
+    values = 1 if len(moved) == 2 else len(t)  # of two, one falls as the other rises
+    return min(1.0, values * math.erfc(math.sqrt(max(exponent, 0.0))))

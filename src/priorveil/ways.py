@@ -286,7 +286,7 @@ def _answer(query: Asked, histogram: Array, truth: Counts) -> Array:
     """What a query makes of a histogram: itself, or a sum of scores."""
     if not isinstance(query, Sum):
         return histogram
-    scores = query.weight * np.array(query.values)
+    scores = query.amounts
     return np.array([scores @ histogram + query.offset * truth.sum()])
 
 

@@ -199,9 +199,10 @@ def mix(rays: Array, gains: Array) -> tuple[Array, Array]:
     """Weights and duals of the master.
 
     A linear part of the gains changes nothing, so it is taken out first and the rest scaled: small budgets,
-    where all columns are nearly constant, keep their digits.
+    where all columns are nearly constant, keep their digits. So is each row of the equations: a column that speaks
+    for a rare input alone goes far there.
     """
-    reach = max(float(np.abs(rays - 1.0).max()), 1e-6)
+    reach = np.maximum(np.abs(rays - 1.0).max(axis=0), 1e-6)
     table = np.column_stack([np.ones(len(rays)), (rays - 1.0) / reach])
     linear = np.linalg.lstsq(table, gains, rcond=1e-9)[0]  # P @ (r - 1) = 0: one direction is free
     rest = gains - table @ linear

@@ -139,7 +139,7 @@ def _general(problem: Problem, limits: Limits) -> tuple[Solution, str]:
     """The engine on any cone: all its extreme rays if they can be listed, generated ones otherwise."""
     try:
         return _enumerated(problem, _rays(problem, limits.within(cones.LISTING)))
-    except TooLarge:
+    except (TooLarge, Infeasible):  # too many, or lost to rounding: all of them mix to the constant column
         return _generated(problem, limits)
     except KeyboardInterrupt:
         return _generated(problem, limits.ended())

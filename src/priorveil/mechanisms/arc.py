@@ -37,7 +37,8 @@ from priorveil.mechanisms.randomness import Source, blocks
 from priorveil.mechanisms.reading import SMALL, inverted, one_prior, whole_numbers
 from priorveil.notions import Known, Secrets
 from priorveil.prior_checks import prior_check
-from priorveil.queries import identifiable
+from priorveil.priors import Prior
+from priorveil.queries import Histogram, Query, Sum, identifiable
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -45,7 +46,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Arc(ArcLine):
-    """The arc mechanism over ``size`` values; reports are numbers in ``0 .. outputs - 1``.
+    """The arc mechanism over `size` values; reports are numbers in `0 .. outputs - 1`.
 
     >>> from priorveil.mechanisms.randomness import GeneratorSource
     >>> arc = Arc.fit([5, 2, 2, 1], [0, 1, 2, 3], 1, Fraction(37, 100), Fraction(271, 100))
@@ -55,6 +56,7 @@ class Arc(ArcLine):
     """
 
     kind: ClassVar[str] = "arc"
+    width: ClassVar[int] = 0
 
     @classmethod
     def fit(
@@ -119,7 +121,7 @@ class Arc(ArcLine):
         return weigh_arc(self.cells, reports, weights)
 
     def likelihood(self, report: int) -> Array:
-        """``Pr(report | x)`` for every value."""
+        """`Pr(report | x)` for every value."""
         return report_likelihood(self.cells, report)
 
     def posterior_sum(self, tally: npt.NDArray[Any], prior: npt.ArrayLike) -> Array:
@@ -160,6 +162,19 @@ class Arc(ArcLine):
         if scores is None:
             return Moments(sums, posterior_variances(self.cells, counts, prior))
         return Moments(np.array([scores @ sums]), np.array([sum_variance(self.cells, counts, prior, scores)]))
+
+    def error(self, query: Query, prior: Prior) -> float | None:
+        """The expected error per person: the posterior variance of the reports that are to be expected.
+
+        Where the prior is right reports are uniform within their cells, so for a histogram or a sum it is exact.
+        """
+        P = prior.probabilities
+        if not isinstance(query, Histogram | Sum) or not made_for(self.cells, P):
+            return None
+        law = column_law(self.cells, P)[None]
+        if isinstance(query, Sum):
+            return max(0.0, sum_variance(self.cells, law, P, query.scores(prior)))
+        return max(0.0, float(posterior_variances(self.cells, law, P).sum()))
 
     def parameters(self) -> dict[str, Any]:
         """The line, the circle and the coin, as JSON."""

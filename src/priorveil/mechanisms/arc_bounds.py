@@ -23,16 +23,16 @@ _PLACES = 128
 
 
 def arc_lifts(line: ArcLine, weights: npt.ArrayLike) -> Lifts:
-    """Bounds on the lifts of the sampled law under the prior ``weights / sum(weights)`` (integers).
+    """Bounds on the lifts of the sampled law under the prior `weights / sum(weights)` (integers).
 
-    Let ``k = keep / 2**word``, ``M = 2**bits`` and ``T[x, y]`` the law of the report given that the value is
-    used. Then ``Q[x, y] = (1 - k) size_y / M + k T[x, y]``, exactly: ``size_y`` is the number of places of
+    Let `k = keep / 2**word`, `M = 2**bits` and `T[x, y]` the law of the report given that the value is
+    used. Then `Q[x, y] = (1 - k) size_y / M + k T[x, y]`, exactly: `size_y` is the number of places of
     an owned output and one for a place of the circle, where a fresh point stays uniform under any
-    independent shift. In units of ``size_y / M``, with *boost* ``= max_x T`` and *mean* ``= sum_x P_x T``,
+    independent shift. In units of `size_y / M`, with *boost* `= max_x T` and *mean* `= sum_x P_x T`,
 
-        ``(1 - k) / (1 - k + k mean) <= lift <= (1 - k + k boost) / (1 - k + k mean)``,
+        `(1 - k) / (1 - k + k mean) <= lift <= (1 - k + k boost) / (1 - k + k mean)`,
 
-    and the ratio of two rows is at most ``1 + k boost / (1 - k)``. `_terms` bounds boost and mean.
+    and the ratio of two rows is at most `1 + k boost / (1 - k)`. `_terms` bounds boost and mean.
 
     >>> toy = ArcLine(lengths=[8, 4, 4], order=[0, 1, 2], heavy=1, start=8, window=4, keep=2**63, bits=4)
     >>> found = arc_lifts(toy, [2, 1, 1])
@@ -52,19 +52,19 @@ def arc_lifts(line: ArcLine, weights: npt.ArrayLike) -> Lifts:
 def _terms(m: ArcLine, weights: npt.ArrayLike) -> tuple[BigInts, BigInts, BigInts]:
     """Upper bounds of boost, lower and upper bounds of mean, per owned output and one for the circle.
 
-    An owned output: its owner alone tells it, with probability ``own = ceil(size 2**word / length)`` over
-    ``2**word`` (one, unless it lends). So boost is ``own M / size``, and mean is ``P_owner`` times that.
+    An owned output: its owner alone tells it, with probability `own = ceil(size 2**word / length)` over
+    `2**word` (one, unless it lends). So boost is `own M / size`, and mean is `P_owner` times that.
 
-    The circle: let ``V_x(u)`` be the probability that the told place of ``x`` lies in ``[u, u + window)``.
-    Each place is met by at most one shift, of probability between ``f = floor(2**word / window) / 2**word``
-    and ``c = ceil(..) / 2**word``. So ``f V_x <= T[x, u] <= c V_x <= c``: boost is at most ``c M``, and mean
-    lies between ``f M V`` and ``c M V`` with ``V(u) = sum_x P_x V_x(u)``. To bound ``V``: let ``F(t)`` be
-    the probability, over the prior, that a told place is before ``t``, and ``E(t) = F(t) - t / M``. At the
-    ends of segments ``E`` is the rounding error of the layout; within a segment ``F`` is the straight line
-    between its ends plus less than ``2**-word``. So every ``E(t)`` on the circle lies in ``[e, e']``, with
-    ``e`` the least and ``e'`` the largest ``E`` at the ends of its segments, plus ``2**-word``. A window
-    that does not wrap has ``V = window / M + E(u + window) - E(u)``; one that does has two such differences.
-    Hence ``|V - window / M| <= 2 (e' - e)``.
+    The circle: let `V_x(u)` be the probability that the told place of `x` lies in `[u, u + window)`.
+    Each place is met by at most one shift, of probability between `f = floor(2**word / window) / 2**word`
+    and `c = ceil(..) / 2**word`. So `f V_x <= T[x, u] <= c V_x <= c`: boost is at most `c M`, and mean
+    lies between `f M V` and `c M V` with `V(u) = sum_x P_x V_x(u)`. To bound `V`: let `F(t)` be
+    the probability, over the prior, that a told place is before `t`, and `E(t) = F(t) - t / M`. At the
+    ends of segments `E` is the rounding error of the layout; within a segment `F` is the straight line
+    between its ends plus less than `2**-word`. So every `E(t)` on the circle lies in `[e, e']`, with
+    `e` the least and `e'` the largest `E` at the ends of its segments, plus `2**-word`. A window
+    that does not wrap has `V = window / M + E(u + window) - E(u)`; one that does has two such differences.
+    Hence `|V - window / M| <= 2 (e' - e)`.
     """
     n = big_integers(weights)[m.order]
     total, M, W, words = int(n.sum()), m.places, m.window, 1 << m.word
@@ -115,7 +115,7 @@ def _all_python_ints(array: npt.NDArray[Any]) -> bool:
 
 
 def line_edges(weights: BigInts, size: int) -> Ints:
-    """The ends of the segments: cumulative weight, scaled to ``size`` and rounded.
+    """The ends of the segments: cumulative weight, scaled to `size` and rounded.
 
     Rounding the running total, not each length, keeps every stretch of the line within one place of its mass,
     except where inputs too small for one place are given one.
@@ -144,10 +144,10 @@ def fit_line(
     bits: int | None = None,
     word: int = 64,
 ) -> ArcLine:
-    """The mechanism with the largest ``keep`` whose certificate proves ``lo_upper <= lift <= hi_lower``.
+    """The mechanism with the largest `keep` whose certificate proves `lo_upper <= lift <= hi_lower`.
 
-    ``weights`` is the exact prior in integers; ``order`` and ``heavy`` are the layout; ``lo_upper`` is a
-    rational not below ``e^-lower`` and ``hi_lower`` one not above ``e^upper`` (None: no upper bound).
+    `weights` is the exact prior in integers; `order` and `heavy` are the layout; `lo_upper` is a
+    rational not below `e^-lower` and `hi_lower` one not above `e^upper` (None: no upper bound).
 
     >>> m = fit_line([5, 2, 2, 1], [0, 1, 2, 3], 1, Fraction(37, 100), Fraction(271, 100))
     >>> found = arc_lifts(m, [5, 2, 2, 1])
@@ -168,9 +168,9 @@ def fit_line(
 
 
 def line_bits(lo: Fraction, hi: Fraction | None) -> int:
-    """How long to make the line: ``2**40`` places, more for narrow windows, ``2**48`` at most.
+    """How long to make the line: `2**40` places, more for narrow windows, `2**48` at most.
 
-    A window of ``W`` places costs about ``2 / W`` by rounding the layout, ``W / 2**64`` by that of the shift.
+    A window of `W` places costs about `2 / W` by rounding the layout, `W / 2**64` by that of the shift.
 
     >>> line_bits(Fraction(1, 3), Fraction(3)), line_bits(Fraction(1, 3000), Fraction(3000))
     (40, 44)
@@ -180,7 +180,7 @@ def line_bits(lo: Fraction, hi: Fraction | None) -> int:
 
 
 def _circle(edges: Ints, heavy: int, lo: Fraction, hi: Fraction | None) -> tuple[int, int]:
-    """Where the circle begins, and its window: ``ceil(tau 2**bits)``, or the whole of a shorter circle."""
+    """Where the circle begins, and its window: `ceil(tau 2**bits)`, or the whole of a shorter circle."""
     size, start = int(edges[-1]), int(edges[heavy])
     if heavy == len(edges) - 1:
         return size, 0
@@ -194,10 +194,10 @@ def _circle(edges: Ints, heavy: int, lo: Fraction, hi: Fraction | None) -> tuple
 def _largest_keep(
     terms: tuple[BigInts, BigInts, BigInts], lo: Fraction, hi: Fraction | None, word: int
 ) -> int:
-    """The largest ``keep`` within both bounds.
+    """The largest `keep` within both bounds.
 
-    With the odds ``q = k / (1 - k)`` both are linear:
-    ``q lo mean <= 1 - lo`` and ``q (boost - hi mean) <= hi - 1``.
+    With the odds `q = k / (1 - k)` both are linear:
+    `q lo mean <= 1 - lo` and `q (boost - hi mean) <= hi - 1`.
     """
     boost, low, high = terms
     one, odds = 1 << _PLACES, []
@@ -213,7 +213,7 @@ def _largest_keep(
 
 
 def largest_keep(line: ArcLine, weights: npt.ArrayLike, lo_upper: Fraction, hi_lower: Fraction | None) -> int:
-    """The largest ``keep`` with which this line proves ``lo_upper <= lift <= hi_lower``; see `fit_line`.
+    """The largest `keep` with which this line proves `lo_upper <= lift <= hi_lower`; see `fit_line`.
 
     >>> m = fit_line([5, 2, 2, 1], [0, 1, 2, 3], 1, Fraction(37, 100), Fraction(271, 100))
     >>> largest_keep(m, [5, 2, 2, 1], Fraction(37, 100), Fraction(271, 100)) == m.keep

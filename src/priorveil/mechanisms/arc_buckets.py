@@ -1,6 +1,6 @@
 """Counting many arc reports without sorting them.
 
-The line is cut into buckets of ``2**shift`` reports, many more than there are columns in the tally. Most of them
+The line is cut into buckets of `2**shift` reports, many more than there are columns in the tally. Most of them
 lie in one column as a whole: a shift and a table say which. Only the reports of the few buckets in which a column
 begins are sorted.
 """

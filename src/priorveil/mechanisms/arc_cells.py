@@ -1,11 +1,11 @@
 """Counting arc reports: a small exact tally.
 
-As ``u`` goes round the circle, the window ``[u, u + window)`` gains or loses an arc at no more than two
-places per input. Between two such places (a **cell**) every overlap with an arc is linear in ``u``. So the
+As `u` goes round the circle, the window `[u, u + window)` gains or loses an arc at no more than two
+places per input. Between two such places (a **cell**) every overlap with an arc is linear in `u`. So the
 number of reports in each cell and the sum of their offsets from its start are all that the sum of posteriors
 needs, exactly. The tally is three rows of 64-bit integers, one column per owned output and per cell: the
 counts, and the sums of the low 21 bits and of the remaining high bits of the reports (two sums, so that none
-overflows before ``2**31`` reports in a column; `ArcCells.most` is the exact number, and a tally beyond it is
+overflows before `2**31` reports in a column; `ArcCells.most` is the exact number, and a tally beyond it is
 refused when read). Tallies add up entry by entry.
 """
 
@@ -100,7 +100,7 @@ class ArcCells:
 
     @cached_property
     def guide(self) -> tuple[int, Ints]:
-        """A shift, and for every value of ``report >> shift`` the column of the first such report."""
+        """A shift, and for every value of `report >> shift` the column of the first such report."""
         last = self.line.outputs
         shift = max(0, last.bit_length() - (8 * len(self.base)).bit_length())
         firsts = np.arange((last >> shift) + 2, dtype=np.int64) << shift
@@ -188,7 +188,7 @@ def weigh_columns(column: Ints, y: Ints, weights: Array, columns: int) -> Array:
 
 
 def _tally_block(base: Ints, ordered: Ints) -> Ints:
-    """The tally of a sorted block, which it spoils; ``base`` is the first report of every column.
+    """The tally of a sorted block, which it spoils; `base` is the first report of every column.
 
     A block is short enough for its sum to stay within 64 bits.
     """

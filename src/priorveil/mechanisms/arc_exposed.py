@@ -58,7 +58,7 @@ def exposed_reports(cells: ArcCells) -> Ints:
 
 
 def exposed_matrix(cells: ArcCells) -> Array:
-    """A channel for measuring, ``d`` by `exposed_reports`: it leaks what the reports leak, or more.
+    """A channel for measuring, `d` by `exposed_reports`: it leaks what the reports leak, or more.
 
     Within a cell the law of a report is linear in its place. So the law at any place is a mixture of those at
     the first and the last place, and the law of the whole cell is half of each, times its width. Here a cell

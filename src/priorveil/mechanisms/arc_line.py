@@ -1,24 +1,24 @@
 """The arc mechanism in integers: what a device runs.
 
-A line of ``2**bits`` places holds a segment for every input, ``lengths[x]`` places long, laid end to end
-in ``order``. The first ``heavy`` segments own an output each. The places from ``start`` on are bent into a
-circle of ``circumference`` places. (``start`` is the end of the last heavy segment, or lies within it: then
+A line of `2**bits` places holds a segment for every input, `lengths[x]` places long, laid end to end
+in `order`. The first `heavy` segments own an output each. The places from `start` on are bent into a
+circle of `circumference` places. (`start` is the end of the last heavy segment, or lies within it: then
 that input lends the circle the end of its segment.)
 
 **The sampler.** One report takes exactly three 64-bit words, whatever the value is, in this order:
 
-1. *coin*: the value is used if ``coin < keep``; otherwise the report is a fresh draw;
-2. *place*: with the value, place ``t = starts[x] + floor(place * lengths[x] / 2**64)`` of its segment;
-   without it, place ``t = floor(place * 2**bits / 2**64)`` of the whole line;
-3. *shift*: ``w = floor(shift * window / 2**64)``.
+1. *coin*: the value is used if `coin < keep`; otherwise the report is a fresh draw;
+2. *place*: with the value, place `t = starts[x] + floor(place * lengths[x] / 2**64)` of its segment;
+   without it, place `t = floor(place * 2**bits / 2**64)` of the whole line;
+3. *shift*: `w = floor(shift * window / 2**64)`.
 
-The report is one number: the rank in ``order`` of the segment that holds ``t`` if ``t < start``, and
-``heavy + (t - start - w) mod circumference`` otherwise. It is below ``2**53``, so that JSON and JavaScript
+The report is one number: the rank in `order` of the segment that holds `t` if `t < start`, and
+`heavy + (t - start - w) mod circumference` otherwise. It is below `2**53`, so that JSON and JavaScript
 carry it exactly. There is no rejection: every value takes the same words and the same steps (which memory a
 step touches does depend on the value).
 
-**The law.** ``floor(r n / 2**64)`` of a uniform word falls on each of ``n`` places for ``floor(2**64 / n)``
-or ``ceil(2**64 / n)`` of the words, and on the first ``i`` places for exactly ``ceil(i 2**64 / n)`` of them.
+**The law.** `floor(r n / 2**64)` of a uniform word falls on each of `n` places for `floor(2**64 / n)`
+or `ceil(2**64 / n)` of the words, and on the first `i` places for exactly `ceil(i 2**64 / n)` of them.
 The certificate (`priorveil.mechanisms.arc_bounds`) counts with these numbers, never with their limit.
 """
 
@@ -46,7 +46,7 @@ _BLOCK = 1 << 14
 class ArcLine:
     """A line of segments, a circle and a coin; integers only.
 
-    ``word`` is the width of a random word: 64 on every device; tests use small ones to count all draws.
+    `word` is the width of a random word: 64 on every device; tests use small ones to count all draws.
 
     >>> toy = ArcLine(lengths=[8, 4, 4], order=[0, 1, 2], heavy=1, start=8, window=4, keep=2**63, bits=4)
     >>> toy.circumference, toy.outputs, toy.starts.tolist()
@@ -84,12 +84,12 @@ class ArcLine:
 
     @property
     def outputs(self) -> int:
-        """Reports are ``0 .. outputs - 1``."""
+        """Reports are `0 .. outputs - 1`."""
         return self.heavy + self.circumference
 
     @cached_property
     def edges(self) -> Ints:
-        """The ``d + 1`` ends of the segments, along the line."""
+        """The `d + 1` ends of the segments, along the line."""
         return np.concatenate([[0], np.cumsum(self.lengths[self.order])]).astype(np.int64)
 
     @cached_property
@@ -133,10 +133,10 @@ def _check(m: ArcLine) -> None:
 
 
 def scaled(words: Words, sizes: Words | int, word: int) -> Ints:
-    """``floor(words * sizes / 2**word)``, exactly; sizes below ``2**53``.
+    """`floor(words * sizes / 2**word)`, exactly; sizes below `2**53`.
 
-    For 64-bit words the product is taken in halves: with ``r = r1 2**32 + r0`` and ``n = n1 2**32 + n0`` the
-    high half is ``r1 n1`` plus what is carried out of the two middle products; none of the steps overflows.
+    For 64-bit words the product is taken in halves: with `r = r1 2**32 + r0` and `n = n1 2**32 + n0` the
+    high half is `r1 n1` plus what is carried out of the two middle products; none of the steps overflows.
     """
     n = np.asarray(sizes, dtype=np.uint64)
     if word < 64:
@@ -149,9 +149,9 @@ def scaled(words: Words, sizes: Words | int, word: int) -> Ints:
 
 
 def sample_arc(line: ArcLine, codes: npt.ArrayLike, words: Words, work: int | None = None) -> Ints:
-    """One report per code; ``words`` has one row of three words (coin, place, shift) per code.
+    """One report per code; `words` has one row of three words (coin, place, shift) per code.
 
-    ``work`` is the number of reports in all, where these are a part; it decides whether compiled code pays.
+    `work` is the number of reports in all, where these are a part; it decides whether compiled code pays.
 
     >>> toy = ArcLine(lengths=[8, 4, 4], order=[0, 1, 2], heavy=1, start=8, window=4, keep=2**63, bits=4)
     >>> sample_arc(toy, [0, 1], np.array([[0, 0, 0], [0, 2**63, 2**62]], dtype=np.uint64)).tolist()
@@ -182,7 +182,7 @@ def walk_line(
 ) -> None:
     """The loop that numba compiles; `_sample_block` is its twin.
 
-    ``circle`` holds start, circumference, window, the shift of a fresh place, and the number of owned
+    `circle` holds start, circumference, window, the shift of a fresh place, and the number of owned
     outputs.
     """
     start, round_, fresh_shift, heavy = circle[0], circle[1], np.uint64(circle[3]), circle[4]
@@ -214,7 +214,7 @@ def _sample_block(m: ArcLine, x: Ints, words: Words) -> Ints:
 
 
 def reports_from(m: ArcLine, starts: Ints, lengths: Ints, words: Words) -> Ints:
-    """The reports of people whose segments begin at ``starts``; words as in `sample_arc`.
+    """The reports of people whose segments begin at `starts`; words as in `sample_arc`.
 
     Both the told and the fresh place are worked out for everyone, and one is taken.
     """

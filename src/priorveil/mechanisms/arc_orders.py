@@ -1,16 +1,16 @@
 """Many public orders of a circle: how they are made, and what they tell together about a distribution.
 
 **An order** is named by two integers, a `seed` and a `multiplier`. The `n` values of the circle are shuffled:
-they are sorted by ``mix(seed + (x + 1) * STEP mod 2**64)`` (`priorveil.mechanisms.hashing.mix`), ties by code,
-which gives them ranks ``1 .. n``. Then they are sorted by ``multiplier * rank mod p``, ``p`` the least prime
-above ``n``. Under one order a report tells the slow waves around the circle well and the fast ones badly;
-multiplying ranks turns fast waves into slow ones, and the multipliers ``1 .. (p - 1) / 2`` treat all alike.
+they are sorted by `mix(seed + (x + 1) * STEP mod 2**64)` (`priorveil.mechanisms.hashing.mix`), ties by code,
+which gives them ranks `1 .. n`. Then they are sorted by `multiplier * rank mod p`, `p` the least prime
+above `n`. Under one order a report tells the slow waves around the circle well and the fast ones badly;
+multiplying ranks turns fast waves into slow ones, and the multipliers `1 .. (p - 1) / 2` treat all alike.
 So a pool of about as many orders as values does what takes several times as many random ones.
 
-**The information.** With the value used with probability ``k`` the lift of ``x`` at a report is ``1 - k + k
-overlap / (l_x W)``, lengths and window as shares of the line. So ``J = 1 - k**2 + k**2 B``, where ``B[x, y]``
-is ``1 / l_x`` for an owned output and, on the circle, the mean of ``overlap_x overlap_y / (l_x l_y W**2)``
-over the orders: the integral over both arcs of ``max(0, W - distance)``, hence second differences of cubes.
+**The information.** With the value used with probability `k` the lift of `x` at a report is `1 - k + k
+overlap / (l_x W)`, lengths and window as shares of the line. So `J = 1 - k**2 + k**2 B`, where `B[x, y]`
+is `1 / l_x` for an owned output and, on the circle, the mean of `overlap_x overlap_y / (l_x l_y W**2)`
+over the orders: the integral over both arcs of `max(0, W - distance)`, hence second differences of cubes.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def circle_orders(values: Ints, seeds: Ints, multipliers: Ints) -> Iterator[Ints
 
 
 def pair_moments(orders: Ints, lengths: Array, window: float) -> Array:
-    """The mean over orders and places of ``overlap_x overlap_y``, times the circumference, for all pairs.
+    """The mean over orders and places of `overlap_x overlap_y`, times the circumference, for all pairs.
 
     `orders` has a row for each order, a permutation of the arcs; the circle is as long as they are together.
 

@@ -6,11 +6,11 @@ each order is an arc mechanism of its own, and the certificate is the worst of t
 
 **The sampler.** Four words, whatever the value is: the lowest bits of the first are the index of the order
 (the pool is a power of two large), the other three go to that order's line as in
-`priorveil.mechanisms.arc_line`. The report is ``index * 2**bits + y`` with the line's report ``y``, in all
-below ``2**53``.
+`priorveil.mechanisms.arc_line`. The report is `index * 2**bits + y` with the line's report `y`, in all
+below `2**53`.
 
 **Reading.** A tally is the tallies of all lines, side by side. Its posteriors add up. What reports alone say
-is ``J**-1`` times the sum of their lifts, which the tally gives exactly; ``J`` is the information that the
+is `J**-1` times the sum of their lifts, which the tally gives exactly; `J` is the information that the
 orders hold on average. Neither needs the channel written out.
 """
 
@@ -36,6 +36,7 @@ from priorveil.mechanisms.arc_exposed import exposed_lines
 from priorveil.mechanisms.arc_line import DRAWS, ArcLine, reports_from
 from priorveil.mechanisms.arc_orders import circle_orders, pair_moments, prime_above, spread_orders
 from priorveil.mechanisms.arc_reading import (
+    lift_moments,
     made_for,
     posterior_sums,
     posterior_variances,
@@ -47,6 +48,8 @@ from priorveil.mechanisms.randomness import Source, Words, blocks
 from priorveil.mechanisms.reading import SMALL, inverted, one_prior, whole_numbers
 from priorveil.notions import Known, Secrets
 from priorveil.prior_checks import prior_check
+from priorveil.priors import Prior
+from priorveil.queries import Distribution, Query
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -54,13 +57,14 @@ Ints = npt.NDArray[np.int64]
 _CHUNK = 1 << 20
 _MOST_ENTRIES = 1 << 24  # of a channel that is written out
 _MOST_WORK = 1 << 38  # multiplications in a product of the channel with itself
+_QUICK = 512  # values up to which the information is inverted in less than a second
 _REPORT_BITS = 53
 _RANK = 1e-10  # eigenvalues of the information below this are not identified
 
 
 @dataclass(frozen=True, eq=False)
 class ArcPool:
-    """Arc mechanisms that differ in the order of the circle; ``owners`` have an output of their own in each.
+    """Arc mechanisms that differ in the order of the circle; `owners` have an output of their own in each.
 
     >>> pool = ArcPool.fit([5, 2, 2, 1], [0], 4, Fraction(37, 100), Fraction(271, 100))
     >>> [line.order.tolist() for line in pool.lines]
@@ -80,13 +84,19 @@ class ArcPool:
     bits: int
 
     kind: ClassVar[str] = "arc_pool"
+    width: ClassVar[int] = 0
     draws_per_report: ClassVar[int] = 1 + DRAWS
 
     def __post_init__(self) -> None:
         for name in ("lengths", "owners", "seeds", "multipliers"):
             object.__setattr__(self, name, np.array(getattr(self, name), dtype=np.int64).reshape(-1))
         count, d = self.seeds.size, self.lengths.size
-        if count == 0 or count & count - 1 or count << self.bits > 1 << _REPORT_BITS:
+        if (
+            count == 0
+            or count & count - 1
+            or self.bits > _REPORT_BITS
+            or count << self.bits > 1 << _REPORT_BITS
+        ):
             raise InvalidInput("seeds", f"{count} seeds", "give a power of two, with 2**bits below 2**53")
         if self.seeds.min() < 0:
             raise InvalidInput("seeds", int(self.seeds.min()), "give whole numbers from zero on")
@@ -244,7 +254,7 @@ class ArcPool:
         return array.astype(np.int64, copy=False)
 
     def likelihood(self, report: int) -> Array:
-        """``Pr(report | x)`` for every value."""
+        """`Pr(report | x)` for every value."""
         index, y = divmod(int(report), self.span)
         return report_likelihood(self.circles.circles[index], y) / len(self.lines)
 
@@ -257,7 +267,7 @@ class ArcPool:
 
     @cached_property
     def information(self) -> Array:
-        """The Fisher information ``J = E[r r']`` of a report at the prior of the layout."""
+        """The Fisher information `J = E[r r']` of a report at the prior of the layout."""
         shares, window = self.lengths / self.span, self.window / self.span
         place = np.empty(self.size, dtype=np.int64)
         place[self.light] = np.arange(self.light.size)
@@ -286,6 +296,11 @@ class ArcPool:
         shares = self.lengths / self.span
         return float(np.trace(self.inverse) - shares @ shares)
 
+    def error(self, query: Query, prior: Prior) -> float | None:
+        """The expected error per person of learning the distribution, at the prior of the layout."""
+        known = isinstance(query, Distribution) and self._made_for(prior.probabilities)
+        return self.variance() if known and self.size <= _QUICK else None
+
     def identifies(self) -> bool:
         """Whether reports alone determine the distribution."""
         try:
@@ -311,8 +326,8 @@ class ArcPool:
         if method == "mmse":
             return self._posterior(counts, prior, scores)
         if method == "unbiased":
-            sums, squares = self._lift_sums(counts)
-            return self._learnt(self.inverse @ sums, squares, scores, population)
+            sums, moved = self._lift_sums(counts)
+            return self._learnt(self.inverse @ sums, moved, scores, population)
         return inverted(method, self._readable(counts), prior, scores, population)
 
     def _readable(self, counts: npt.NDArray[Any]) -> Evidence:
@@ -340,26 +355,37 @@ class ArcPool:
         return Moments(mean if scores is None else np.array([scores @ mean]), spread)
 
     def _lift_sums(self, counts: npt.NDArray[Any]) -> tuple[Array, Array]:
-        """``sum over reports of r`` and of ``r**2``, for every value."""
+        """`sum over reports of r`, and how far lifts were from one: `sum of (r - 1)**2`, for every value.
+
+        The second takes reports as uniform within their cells in all of its terms. With some of them as they
+        really came, their chance offsets would be blown up by `1 / P_x**2`.
+        """
         own = self.lengths / self.span
-        found = self._posterior(counts, own, None)
-        return found.mean / own, (found.mean - found.variance) / own**2
+        sums, moved = np.zeros((2, self.size))
+        for cells, tally in self.parts(counts):
+            if tally[0].any():
+                sums += posterior_sums(cells, tally, own) / own
+                first, second = lift_moments(cells, tally)
+                moved += second - 2 * first + float(tally[0].sum())
+        return sums, moved
 
-    def _learnt(self, mean: Array, squares: Array, scores: Array | None, population: bool) -> Moments:
-        """Moments of an estimate that the prior does not bias.
+    def _learnt(self, mean: Array, moved: Array, scores: Array | None, population: bool) -> Moments:
+        """Moments of an estimate that the prior does not bias; `moved` is that of `_lift_sums`.
 
-        Its covariance is ``N J**-1`` where the prior is right. Where it is wrong, the noise of a value is
-        scaled by how far its lifts really were from one: ``sum (r_x - 1)**2 / (N (J_xx - 1))``. Less is known
+        Its covariance is `N J**-1` where the prior is right. Where it is wrong, the noise of a value is
+        scaled by how far its lifts really were from one: `sum (r_x - 1)**2 / (N (J_xx - 1))`. Less is known
         for sure about the people than about those they were drawn from: see `estimates.unbiased_moments`.
         """
-        N = max(float(mean.sum()), 1.0)
-        moved = squares - 2 * self.information @ mean + N
-        scale = np.sqrt(np.maximum(moved, 0.0) / (N * (np.diag(self.information) - 1)))
+        N = float(mean.sum())
+        room = np.maximum(N, 0.0) * (np.diag(self.information) - 1)
+        scale = np.sqrt(np.divide(np.maximum(moved, 0.0), room, out=np.zeros_like(room), where=room > 0))
         if scores is None:
-            spread = N * scale**2 * np.diag(self.inverse) - (mean**2 / N if population else mean)
+            spread = N * scale**2 * np.diag(self.inverse) - (mean**2 / (N or 1.0) if population else mean)
             return Moments(mean, np.maximum(spread, 0.0))
         total, a = float(scores @ mean), scores * scale
-        noise = N * float(a @ self.inverse @ a) - (total**2 / N if population else float(scores**2 @ mean))
+        noise = N * float(a @ self.inverse @ a) - (
+            total**2 / (N or 1.0) if population else float(scores**2 @ mean)
+        )
         return Moments(np.array([total]), np.array([max(0.0, noise)]))
 
     def parameters(self) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Reading arc reports: the posteriors, laws and variances that follow from a tally (`arc_cells`).
 
 In floats, and up to the rounding that the certificate accounts for (about 1e-7 relative at most), the law of
-the reports under the prior is uniform on the line, and the lift of ``x`` is ``1 - k + k (M / length_x)
-(overlap / window)``, with ``M`` the places of the line and an owned output counting as an overlap of one
+the reports under the prior is uniform on the line, and the lift of `x` is `1 - k + k (M / length_x)
+(overlap / window)`, with `M` the places of the line and an owned output counting as an overlap of one
 whole window.
 """
 
@@ -36,9 +36,9 @@ def _offsets(cells: ArcCells, tally: npt.NDArray[Any]) -> Array:
 
 
 def _coverage(cells: ArcCells, counts: Array, sums: Array) -> Array:
-    """``sum over reports of overlap / window``, per input: an owned output counts as one. O(d + cells).
+    """`sum over reports of overlap / window`, per input: an owned output counts as one. O(d + cells).
 
-    ``counts`` and ``sums`` may be any numbers: reports, or weights spread over the places of a cell. Arcs
+    `counts` and `sums` may be any numbers: reports, or weights spread over the places of a cell. Arcs
     held whole are counted by a difference array over two turns, the arcs lost and gained one by one. Where
     the window lies within one arc, "held whole" comes out as minus one, which makes its overlap the window,
     as it should.
@@ -76,17 +76,17 @@ def made_for(cells: ArcCells, prior: npt.ArrayLike) -> bool:
 def _own_prior(cells: ArcCells, prior: npt.ArrayLike) -> Array:
     """The prior, if it is the one whose posteriors are linear within the cells."""
     if not made_for(cells, prior):
-        advice = "the mechanism was made for another prior: use posterior_sums_under, or column_matrix"
+        advice = "the mechanism was made for another prior: it can be read by columns alone (column_matrix)"
         raise InvalidInput("prior", prior, advice)
     return np.asarray(prior, dtype=np.float64)
 
 
 def posterior_sums(cells: ArcCells, tally: npt.NDArray[Any], prior: npt.ArrayLike) -> Array:
-    """The mmse histogram: ``sum over reports of Pr(x | report)``, per input, in O(d + cells).
+    """The mmse histogram: `sum over reports of Pr(x | report)`, per input, in O(d + cells).
 
-    With ``N`` reports this is ``P_x (N (1 - k) + k (M / length_x) coverage_x)``, where coverage is the number
-    of reports at the owned output plus the overlap of all report arcs with the arc of ``x``, in windows. It
-    holds for the prior that the mechanism was made for; `posterior_sums_under` takes any other.
+    With `N` reports this is `P_x (N (1 - k) + k (M / length_x) coverage_x)`, where coverage is the number
+    of reports at the owned output plus the overlap of all report arcs with the arc of `x`, in windows. It
+    holds for the prior that the mechanism was made for.
 
     >>> toy = ArcLine(lengths=[8, 4, 4], order=[0, 1, 2], heavy=1, start=8, window=4, keep=2**63, bits=4)
     >>> cells = ArcCells(toy)
@@ -100,30 +100,40 @@ def posterior_sums(cells: ArcCells, tally: npt.NDArray[Any], prior: npt.ArrayLik
 
 
 def posterior_variances(cells: ArcCells, tally: npt.NDArray[Any], prior: npt.ArrayLike) -> Array:
-    """``sum over reports of p (1 - p)``, ``p = Pr(x | report)``, per input.
+    """`sum over reports of p (1 - p)`, `p = Pr(x | report)`, per input.
 
     The squares of the offsets are not in the tally: within a cell reports are uniform if the prior is right,
     which is what a posterior variance assumes anyway, and their second moments are taken so.
     """
-    m, P = cells.line, _own_prior(cells, prior)
+    P = _own_prior(cells, prior)
+    first, second = lift_moments(cells, tally)
+    return np.asarray(P * first - P**2 * second)
+
+
+def lift_moments(cells: ArcCells, tally: npt.NDArray[Any]) -> tuple[Array, Array]:
+    """`sum over reports of r` and of `r**2`, `r` the lift, per input, for reports uniform within their cells.
+
+    Both are of the same reports, so that `sum (r - 1)**2` follows from them and is never below zero; the
+    first alone is known better, from the offsets of the reports that came (`posterior_sums`).
+    """
+    m = cells.line
     k, counts, n = _kept(m), tally[0].astype(np.float64), len(cells.members)
     scale, c = k * m.places / m.lengths, tally[0, m.heavy :].astype(np.float64)
     s = c * (cells.width - 1) / 2
     mean = _coverage(cells, counts, np.append(np.zeros(m.heavy), s))
-    square = np.zeros(len(P))
+    square = np.zeros(m.size)
     square[m.order[: m.heavy]] = counts[: m.heavy]
     if n:
         np.add.at(square, cells.members, _squared_overlaps(cells, c) / m.window**2)
     N = counts.sum()
-    first = P * (N * (1 - k) + scale * mean)
-    second = P**2 * (N * (1 - k) ** 2 + 2 * (1 - k) * scale * mean + scale**2 * square)
-    return np.asarray(first - second)
+    first = N * (1 - k) + scale * mean
+    return first, N * (1 - k) ** 2 + 2 * (1 - k) * scale * mean + scale**2 * square
 
 
 def sum_variance(
     cells: ArcCells, tally: npt.NDArray[Any], prior: npt.ArrayLike, values: npt.ArrayLike
 ) -> float:
-    """``sum over reports of Var(a_X | report)`` for ``values`` a, with reports uniform within their cells."""
+    """`sum over reports of Var(a_X | report)` for `values` a, with reports uniform within their cells."""
     m, P = cells.line, _own_prior(cells, prior)
     a = np.asarray(values, dtype=np.float64) - np.dot(P, np.asarray(values, dtype=np.float64))
     k, counts, w = _kept(m), tally[0].astype(np.float64), cells.width.astype(np.float64)
@@ -138,7 +148,7 @@ def sum_variance(
 
 
 def _squared_overlaps(cells: ArcCells, c: Array) -> Array:
-    """``sum over reports of overlap^2`` per arc, for reports uniform within their cells."""
+    """`sum over reports of overlap^2` per arc, for reports uniform within their cells."""
     n, w = len(cells.members), cells.width.astype(np.float64)
     same = (cells.ends - cells.begins) % n == 0
     one, two = (w - 1) / 2, (w - 1) * (2 * w - 1) / 6
@@ -156,7 +166,7 @@ def _squared_overlaps(cells: ArcCells, c: Array) -> Array:
 
 
 def report_likelihood(cells: ArcCells, report: int) -> Array:
-    """``Pr(report | x)`` for every input.
+    """`Pr(report | x)` for every input.
 
     >>> toy = ArcLine(lengths=[8, 4, 4], order=[0, 1, 2], heavy=1, start=8, window=4, keep=2**63, bits=4)
     >>> report_likelihood(ArcCells(toy), 0).tolist()
@@ -169,7 +179,7 @@ def report_likelihood(cells: ArcCells, report: int) -> Array:
 
 
 def column_law(cells: ArcCells, prior: npt.ArrayLike) -> Array:
-    """The law of the tally's columns when values follow ``prior``: ``prior @ matrix``, in O(d + cells).
+    """The law of the tally's columns when values follow `prior`: `prior @ matrix`, in O(d + cells).
 
     >>> toy = ArcLine(lengths=[8, 4, 4], order=[0, 1, 2], heavy=1, start=8, window=4, keep=2**63, bits=4)
     >>> column_law(ArcCells(toy), [0.5, 0.25, 0.25]).tolist()
@@ -203,7 +213,7 @@ def window_line(cells: ArcCells, masses: npt.ArrayLike) -> tuple[Array, Array]:
 
 
 def likelihood_sums(cells: ArcCells, weights: npt.ArrayLike) -> Array:
-    """``matrix @ weights``: for every input the mean of ``weights`` (one per column), in O(d + cells).
+    """`matrix @ weights`: for every input the mean of `weights` (one per column), in O(d + cells).
 
     With `column_law` this is all that expectation maximisation needs, at any number of inputs.
     """
@@ -213,23 +223,8 @@ def likelihood_sums(cells: ArcCells, weights: npt.ArrayLike) -> Array:
     return (1 - _kept(m)) * float(np.dot(w, sizes)) / m.places + _kept(m) * cover / m.lengths
 
 
-def posterior_sums_under(cells: ArcCells, tally: Ints, prior: npt.ArrayLike) -> Array:
-    """``sum over reports of Pr(x | column of the report)`` under any prior; also one step of EM from it.
-
-    Only the columns are used, not the offsets within them: under another prior the posterior is no longer
-    linear within a cell.
-
-    >>> toy = ArcLine(lengths=[8, 4, 4], order=[0, 1, 2], heavy=1, start=8, window=4, keep=2**63, bits=4)
-    >>> cells = ArcCells(toy)
-    >>> posterior_sums_under(cells, tally_arc(cells, [0, 0]), [0.25, 0.25, 0.5]).round(3).tolist()
-    [1.0, 0.333, 0.667]
-    """
-    p, counts = np.asarray(prior, dtype=np.float64), tally[0].astype(np.float64)
-    return np.asarray(p * likelihood_sums(cells, counts / column_law(cells, p)))
-
-
 def column_matrix(cells: ArcCells) -> Array:
-    """The channel from inputs to tally columns, ``d`` by columns, in floats; raises `TooLarge` when huge.
+    """The channel from inputs to tally columns, `d` by columns, in floats; raises `TooLarge` when huge.
 
     >>> toy = ArcLine(lengths=[8, 4, 4], order=[0, 1, 2], heavy=1, start=8, window=4, keep=2**63, bits=4)
     >>> column_matrix(ArcCells(toy)).tolist()

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.certify import Certifiable, Lifts
+from priorveil.channels import Channel
 from priorveil.errors import Infeasible, InvalidInput
 from priorveil.estimates import Moments, mle_moments, posterior_moments, unbiased_moments
 from priorveil.likelihoods import Cells, Evidence
@@ -18,7 +19,7 @@ from priorveil.mechanisms.randomness import Source
 from priorveil.notions import LDP, LIP, Known, Secrets
 from priorveil.prior_checks import prior_check
 from priorveil.priors import Prior
-from priorveil.queries import identifiable
+from priorveil.queries import Distribution, Query, identifiable
 from priorveil.tallies import Weighted
 
 Array = npt.NDArray[np.float64]
@@ -26,6 +27,8 @@ Codes = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 SMALL = 1 << 16  # entries of a channel that is quicker written out than not
+_QUICK = 1 << 22  # entries of a channel whose error takes less than a second
+_QUICK_WORK = 1 << 28  # multiplications, where the error is that of learning a distribution
 
 WEIGHTED = {
     "mmse": "the prior is right, and right for people of every weight: the spread is that of the posterior",
@@ -42,6 +45,11 @@ class Mechanism(Protocol):
     @property
     def size(self) -> int:
         """How many values there are."""
+        ...
+
+    @property
+    def width(self) -> int:
+        """How many 64-bit words a report has that is a row of bits; zero where it is a whole number."""
         ...
 
     @property
@@ -96,6 +104,10 @@ class Mechanism(Protocol):
         """
         ...
 
+    def error(self, query: Query, prior: Prior) -> float | None:
+        """The expected error per person under the prior; None where it would take long to work out."""
+        ...
+
     def parameters(self) -> dict[str, Any]:
         """The integers as JSON."""
         ...
@@ -110,6 +122,7 @@ class Counted:
     """Reading for mechanisms whose reports are numbers `0 .. outputs - 1` and whose tally counts each."""
 
     kind: ClassVar[str]
+    width: ClassVar[int] = 0
 
     @property
     def matrix(self) -> Array:
@@ -145,6 +158,14 @@ class Counted:
         if method == "mmse":
             return posterior_moments(cells, prior, scores)
         return inverted(method, cells, prior, scores, population)
+
+    def error(self, query: Query, prior: Prior) -> float | None:
+        """The expected error per person, of the channel written out."""
+        entries = len(prior) * self.outputs
+        learning = isinstance(query, Distribution)
+        if entries > _QUICK or (learning and entries * len(prior) > _QUICK_WORK):
+            return None
+        return query.error(Channel(self.matrix, prior.labels), prior)
 
     def weigh(self, reports: npt.NDArray[Any], weights: Array) -> Array:
         """The sum of the weights of each report."""

@@ -35,6 +35,7 @@ from priorveil.mechanisms.codes import checked_codes
 from priorveil.mechanisms.randomness import WORD, Source, Words, blocks
 from priorveil.mechanisms.table import Integers
 from priorveil.mechanisms.unary_counting import SCORE, Scoring, by_bit, counted, scores_of, scoring
+from priorveil.mechanisms.unary_law import guess_gain, histogram_gain, learning_gain, sum_gain
 from priorveil.mechanisms.unary_reading import (
     Flips,
     Seen,
@@ -47,6 +48,7 @@ from priorveil.mechanisms.unary_reading import (
 )
 from priorveil.notions import LDP, LIP, Known, Secrets
 from priorveil.priors import Prior
+from priorveil.queries import Distribution, Guess, Histogram, Query, Sum
 
 Array = npt.NDArray[np.float64]
 
@@ -90,7 +92,7 @@ class Unary:
 
     @property
     def width(self) -> int:
-        """Words in a report."""
+        """Words of bits in a report."""
         return -(-self.size // 64)
 
     @property
@@ -178,6 +180,20 @@ class Unary:
         columns = words.view(np.uint8).T
         sums = (np.stack([np.bincount(column, w, 256) for column in columns]) for w in (weights, score))
         return np.concatenate([head, *(by_bit(by_byte, self.size) for by_byte in sums)])
+
+    def error(self, query: Query, prior: Prior) -> float | None:
+        """The expected error per person, in closed form: see `unary_law`."""
+        P, at = prior.probabilities, (self._floats.q01, self._floats.odds)
+        match query:
+            case Histogram():
+                return max(0.0, query.ceiling(prior) - histogram_gain(P, *at))
+            case Sum():
+                return max(0.0, query.ceiling(prior) - sum_gain(P, *at, query.scores(prior)))
+            case Guess():
+                return max(0.0, query.ceiling(prior) - guess_gain(P, *at))
+            case Distribution():
+                return 1 / learning_gain(P, *at)
+        return None
 
     def identifies(self) -> bool:
         """Whether reports alone determine the distribution: whenever they tell anything."""

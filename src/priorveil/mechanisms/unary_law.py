@@ -103,18 +103,6 @@ def posterior_variances(P: Array, q01: float, R: float) -> Array:
     return np.asarray(P - P**2 * (weights @ (1 + (R**2 - 1) * chances)))
 
 
-def bitwise_gain(P: Array, q01: float, R: float) -> float:
-    """The same for the paper's estimator, the posterior of each value given its own bit alone.
-
-    >>> P = np.array([0.2, 0.3, 0.5])
-    >>> bitwise_gain(P, 0.3, 4.0) < histogram_gain(P, 0.3, 4.0)
-    True
-    """
-    q10 = clearing(q01, R)
-    shown = P * (1 - q10) + (1 - P) * q01
-    return float(np.sum((P * (1 - q10)) ** 2 / shown + (P * q10) ** 2 / (1 - shown)))
-
-
 def sum_gain(P: Array, q01: float, R: float, values: Array) -> float:
     """`E[E[a | y]^2]` for values `a`: the sum's MSE is `E[a^2]` minus this.
 
@@ -146,18 +134,20 @@ def guess_gain(P: Array, q01: float, R: float) -> float:
     return float(first @ best + (1 - q01) ** P.size * ordered[0]) / (1 + (R - 1) * q01)
 
 
-def unary_information(P: Array, q01: float, R: float) -> Array:
-    """`J = sum_y lam_y r_y r_y'`, (d, d): the Fisher information of one report about the distribution.
+def learning_gain(P: Array, q01: float, R: float) -> float:
+    """One over the variance, summed over the values, of the distribution read from unary reports bit by bit.
 
-    >>> J = unary_information(np.array([0.2, 0.3, 0.5]), 0.3, 4.0)
-    >>> bool(np.allclose(J @ [0.2, 0.3, 0.5], 1.0))
-    True
+    A bit is one with probability `m_x = q01 + P_x (1 - q01 - q10)`; the share of ones, shifted and scaled,
+    has the variance `m_x (1 - m_x) / (1 - q01 - q10)**2` per person. Bits read together can only do better.
+    With the noise of optimised unary encoding it is about `4 d e**eps / (e**eps - 1)**2`:
+
+    >>> q01 = 1 / (math.e + 1)
+    >>> round(1 / learning_gain(np.full(1000, 1e-3), q01, math.e) - 4000 * math.e / (math.e - 1) ** 2)
+    2
     """
-    weights, chances = _tilted(P, q01, R)
-    mean = 1 + (R - 1) * chances
-    J = (mean * weights[:, None]).T @ mean
-    spread = weights @ (chances * (1 - chances)) * (R - 1) ** 2
-    return np.asarray(J + np.diag(spread))
+    apart = (1 - q01) * (R - 1) * q01 / (1 + (R - 1) * q01)
+    ones = q01 + P * apart
+    return apart**2 / float((ones * (1 - ones)).sum())
 
 
 def clearing(q01: float, R: float) -> float:
