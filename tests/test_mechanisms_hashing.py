@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from itertools import product
 
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
+import priorveil as pv
 from kernels_here import needs_numba
 from priorveil import LIP
 from priorveil.certify import TOTAL, lifts, within
@@ -274,3 +276,12 @@ def test_the_expected_error_is_the_measured_one() -> None:
         mean = POOL.answer("mmse", counts, P, None, False).mean
         squares.append(((mean - np.bincount(codes, minlength=30)) ** 2).sum() / 500)
     assert abs(np.mean(squares) - expected) < 5 * np.std(squares) / np.sqrt(200)
+
+
+@pytest.mark.parametrize("sides", [(1.0, math.inf), (math.inf, 1.0)])
+@pytest.mark.parametrize("size", [3, 20])
+def test_a_budget_with_one_side_is_kept(sides: tuple[float, float], size: int) -> None:
+    """Upwards without a limit, every bin that is not empty may be a group of its own."""
+    plan = pv.design(pv.Prior.zipf(size), pv.Budget(*sides), pv.Histogram(), method="hashing")
+    assert plan.certificate.lip_lower <= sides[0] and plan.certificate.lip_upper <= sides[1]
+    assert plan.lower_bound <= plan.expected_mse < plan.no_report

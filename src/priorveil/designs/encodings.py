@@ -237,7 +237,7 @@ def grouped_bins(masses: Sequence[float], squares: Sequence[float], least: float
     [0, 1, 2, 2, 1]
     """
     light = sorted((mass, bin_) for bin_, mass in enumerate(masses) if 0 < mass < least)
-    made = [[bin_] for bin_, mass in enumerate(masses) if mass >= least]
+    made = [[bin_] for bin_, mass in enumerate(masses) if mass >= least and mass > 0]
     rest: list[int] = []
     while light:
         mass, opening = light.pop()
