@@ -7,13 +7,15 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import priorveil as pv
+from mutants import mutants
 from priorveil.campaigns import Campaign, ask, read_time, written
-from priorveil.errors import Infeasible, TooLarge
+from priorveil.errors import Infeasible, PlanError, PriorveilError, TooLarge
 from priorveil.mechanisms.randomness import BytesSource
 from priorveil.plans import Plan
 
@@ -51,26 +53,77 @@ def test_the_client_has_no_dependencies() -> None:
     assert package["version"] == pv.__version__
     assert not {"dependencies", "peerDependencies", "optionalDependencies"} & set(package)
     assert "import " not in (CLIENT / "priorveil.js").read_text(encoding="utf-8")
+    beside = (CLIENT / "file-storage.js").read_text(encoding="utf-8")
+    named = re.findall(r'from "([^"]+)"', beside)
+    assert "./priorveil.js" in named and all(name.startswith(("node:", "./priorveil.js")) for name in named)
+    assert {path.name for path in CLIENT.glob("*.?s")} == set(package["files"])
 
 
-def test_the_types_name_what_the_client_exports() -> None:
+@pytest.mark.parametrize(("name", "some"), [("priorveil", "Client"), ("file-storage", "FileStorage")])
+def test_the_types_name_what_is_exported(name: str, some: str) -> None:
     named = re.compile(r"^export (?:async )?(?:class|function|const) (\w+)", re.MULTILINE)
-    code, types = ((CLIENT / name).read_text(encoding="utf-8") for name in ("priorveil.js", "priorveil.d.ts"))
-    assert len(named.findall(code)) > 5 and set(named.findall(code)) == set(named.findall(types))
+    code, types = ((CLIENT / f"{name}{end}").read_text(encoding="utf-8") for end in (".js", ".d.ts"))
+    assert some in named.findall(code) and set(named.findall(code)) == set(named.findall(types))
 
 
-def test_the_example_of_the_readme_runs() -> None:
+def test_the_example_of_the_readme_runs(tmp_path: Path) -> None:
     demo = pytest.importorskip("priorveil.curator.demo", reason="the example asks a real curator")
     prior = pv.Prior({"Private": 0.69, "Self-employed": 0.11, "Government": 0.13, "None": 0.07})
     [example] = re.findall(r"```js\n(.*?)```", (CLIENT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    for module in CLIENT.glob("*.js"):  # the example remembers in the folder where it runs
+        shutil.copy(module, tmp_path)
     with demo.running(ask("What kind of work do you do?", prior, smallest_count=1)) as curator:
         place = f"{curator.url}/v1/campaigns/{curator.campaign.id}"
         code, changed = re.subn(r'"https://curator[^"]+"', json.dumps(place), example)
         command = [*node(), "--input-type=module", "-e", code]
-        ran = subprocess.run(command, cwd=CLIENT, capture_output=True, text=True, timeout=60)
-        assert (changed, ran.returncode) == (1, 0), ran.stderr
-        assert ran.stdout.startswith("What kind of work do you do?") and ran.stdout.endswith("true false\n")
+        for told in ("true false\n", "true true\n"):  # the second time it replays
+            ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+            assert (changed, ran.returncode) == (1, 0), ran.stderr
+            assert ran.stdout.startswith("What kind of work do you do?") and ran.stdout.endswith(told)
         assert curator.estimates()["reports"] == 1
+
+
+ANSWER = """
+import { Client } from "./priorveil.js";
+import { FileStorage } from "./file-storage.js";
+const [url, folder] = process.argv.slice(1);
+const client = new Client(url, folder ? { storage: new FileStorage(folder) } : {});
+await client.campaign();
+console.log(JSON.stringify((await client.answer("Private")).report));
+"""
+
+
+def answering(place: str, *folder: str) -> subprocess.Popen[str]:
+    """A program that answers, and remembers in the folder if one is given."""
+    command = [*node(), "--input-type=module", "-e", ANSWER, place, *folder]
+    return subprocess.Popen(command, cwd=CLIENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_many_programs_with_one_folder_send_one_report_and_one_without_sends_none(tmp_path: Path) -> None:
+    demo = pytest.importorskip("priorveil.curator.demo", reason="the programs ask a real curator")
+    with demo.running(ask("Once?", pv.Prior({"Private": 0.6, "None": 0.4}), smallest_count=1)) as curator:
+        place = f"{curator.url}/v1/campaigns/{curator.campaign.id}"
+        _, told = answering(place).communicate(timeout=60)
+        assert "PriorveilError: storage: there is nowhere to remember the report" in told
+        started = [answering(place, str(tmp_path / "answers")) for _ in range(5)]
+        ended = [program.communicate(timeout=60) for program in started]
+        assert [program.returncode for program in started] == [0] * 5, ended
+        assert len({report for report, _ in ended}) == 1
+        assert curator.estimates()["reports"] == 1
+
+
+def test_python_and_javascript_refuse_the_same_addresses(tmp_path: Path) -> None:
+    demo = pytest.importorskip("priorveil.curator.demo", reason="a real curator is asked")
+    client = pytest.importorskip("priorveil.client", reason="the Python client is asked too")
+    with demo.running(ask("Where?", pv.Prior({"Private": 0.6, "None": 0.4}))) as curator:
+        for place in (
+            f"{curator.url}/answer/{curator.campaign.id}",
+            f"{curator.url}/v1/campaigns/{'0' * 64}",
+        ):
+            with client.Client(place, state=tmp_path) as asked, pytest.raises(client.Refused) as refused:
+                asked.answer("Private")
+            _, told = answering(place, str(tmp_path)).communicate(timeout=60)
+            assert "Refused" in told and f"reason: '{refused.value.reason}'" in told
 
 
 RUN = """
@@ -145,3 +198,109 @@ def test_campaigns_have_the_same_id_in_both_languages() -> None:
     times = {"opens": read_time("opens", "2026-01-01T12:00:00+02:00"), "closes": None}
     campaign = Campaign("Où?\n\tQuoi\x01", cohorts, **times, contact="a@example.org")
     assert in_javascript([], [campaign.to_json()])["campaigns"] == [campaign.id]
+
+
+JUDGE = """
+import { PriorveilError, readCampaign, readPlan } from "./priorveil.js";
+import { readFileSync } from "node:fs";
+const judged = async (text) => {
+  const read = text.includes('"priorveil-campaign"') ? readCampaign : readPlan;
+  try {
+    return `taken: ${(await read(text)).proof ?? "campaign"}`;
+  } catch (error) {
+    return `${error instanceof PriorveilError ? "refused" : "failed"}: ${error.message}`;
+  }
+};
+const verdicts = [];
+for (const text of JSON.parse(readFileSync(0, "utf8"))) verdicts.push(await judged(text));
+console.log(JSON.stringify(verdicts));
+"""
+
+
+def judged_in_javascript(texts: list[str]) -> list[str]:
+    """What the client says of each text, all in one process."""
+    command = [*node(), "--input-type=module", "-e", JUDGE]
+    ran = subprocess.run(
+        command, cwd=CLIENT, input=json.dumps(texts), capture_output=True, text=True, timeout=120
+    )
+    assert ran.returncode == 0, ran.stderr
+    verdicts: list[str] = json.loads(ran.stdout)
+    return verdicts
+
+
+def refusal(text: str) -> PriorveilError | None:
+    """Why Python refuses a text; None where it takes it."""
+    try:
+        _ = Campaign.from_json(text) if '"priorveil-campaign"' in text else Plan.from_json(text)
+    except PriorveilError as error:
+        return error
+    return None
+
+
+def documents() -> list[dict[str, Any]]:
+    """A plan of every kind, with every kind of prior, secret, notion and query, and a campaign."""
+    ill = pv.Secret([[0.9, 0.1, 0.0], [0.2, 0.3, 0.5]])
+    worse = pv.Secret([[0.8, 0.1, 0.1], [0.3, 0.3, 0.4]])
+    three, two = pv.Prior([0.55, 0.2, 0.25]), pv.Prior({"yes": 0.5, "no": 0.5})
+    pairs = pv.Pufferfish(pairs=[(0, 1)])
+    plans = [
+        pv.design(three, 1.0, pv.Guess(), secret=[ill, worse], notion=pairs),
+        pv.design(three, 1.5, pv.Histogram(), notion=pv.DI()),
+        pv.design(pv.PriorSet.ball([0.2, 0.3, 0.5], 0.1), 1.0, pv.Histogram()),
+        pv.design(two, pv.Budget(1.0, np.inf), pv.Sum([-1.5, 3])),
+    ]
+    times = {
+        "opens": read_time("opens", "2026-01-01T12:00:00Z"),
+        "closes": read_time("", "2027-01-01T12:00:00Z"),
+    }
+    campaign = ask("Which?", {"north": two, "south": pv.Prior({"yes": 0.4, "no": 0.6})}, **times)
+    vectors = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(CLIENT.glob("vectors/*.json"))]
+    texts = [campaign.to_json(), *(plan.to_json() for plan in plans)]
+    return [vector["plan"] for vector in vectors] + [json.loads(text) for text in texts]
+
+
+def excused(error: PriorveilError, verdict: str) -> bool:
+    """Whether JavaScript may take what Python refuses: it says so in docs/javascript.md.
+
+    It does not work out errors again, and where it proves LDP alone it makes no use of the rest of the certificate.
+    """
+    field = error.field if isinstance(error, PlanError) else ""
+    return field in ("expected_mse", "lower_bound", "no_report") or (
+        verdict == "taken: ldp" and field == "certificate"
+    )
+
+
+def test_javascript_refuses_what_python_refuses() -> None:
+    """Documents with one thing changed and an id that fits, some 70 of the thousands there are of each."""
+    rng = np.random.default_rng(5)
+    texts = [json.dumps(mutant) for document in documents() for mutant in mutants(document, rng, 70)]
+    found = [(refusal(text), text) for text in texts]
+    verdicts = judged_in_javascript(texts)
+    assert [v for v in verdicts if v.startswith("failed")] == []
+    taken = [
+        (str(error), verdict, text)
+        for (error, text), verdict in zip(found, verdicts, strict=True)
+        if error is not None and verdict.startswith("taken") and not excused(error, verdict)
+    ]
+    assert taken == []
+    both = sum(e is None and v.startswith("taken") for (e, _), v in zip(found, verdicts, strict=True))
+    neither = sum(
+        e is not None and v.startswith("refused") for (e, _), v in zip(found, verdicts, strict=True)
+    )
+    assert both > 50 and neither > 1000  # there is something to take, and something to refuse
+
+
+def test_both_languages_read_the_same_texts() -> None:
+    campaign = ask("Which?", pv.Prior({"yes": 0.4, "no": 0.6}), smallest_count=10)
+    text = campaign.to_json()
+    reversed_keys = json.dumps(dict(reversed(json.loads(text).items())))
+    taken = [text, f" \n{text}\t ", reversed_keys, text.replace("{", '{"contact": "overwritten",', 1)]
+    ten = '"smallest_count": 10'
+    refused = [
+        text.replace(ten, f'"smallest_count": {n}') for n in ("10.0", "1e1", "1E1", "010", "NaN", '"10"')
+    ]
+    refused += [f"\ufeff{text}", f"{text},", text[:-1], text.replace('"', "'"), "", "null", "[" * 100_000]
+    assert ten in text and len({*taken, *refused}) == len(taken) + len(refused)
+    for wanted, texts in ((True, taken), (False, refused)):
+        assert [refusal(t) is None for t in texts] == [wanted] * len(texts)
+        assert [v.startswith("taken") for v in judged_in_javascript(texts)] == [wanted] * len(texts)

@@ -13,9 +13,9 @@ export class PriorveilError extends Error {
   readonly field: string;
 }
 
-/** The curator answered, and did not take the report; `reason` is its word for why. */
+/** The curator answered, and did not take the report, or has no such campaign; `reason` says why. */
 export class Refused extends PriorveilError {
-  constructor(reason: string, message?: string);
+  constructor(reason: string, message?: string, field?: string);
   readonly reason: string;
 }
 
@@ -100,10 +100,23 @@ export interface Leaving {
   readonly report: Report;
 }
 
+/** Where reports are remembered; answers may also be promises. */
+export interface ReportStorage {
+  /** The text under a key; null or undefined if there is none. */
+  getItem(key: string): string | null | undefined | PromiseLike<string | null | undefined>;
+  /** Store a text, durably, instead of what was there. */
+  setItem(key: string, text: string): unknown;
+  /** Store a text unless one is there; needed wherever several tabs or programs share a storage. */
+  addItem?(key: string, text: string): unknown;
+}
+
 export interface ClientOptions {
   fetch?: typeof globalThis.fetch;
-  storage?: Pick<Storage, "getItem" | "setItem">;
+  /** The browser's IndexedDB if not given. Where there is none, a client shows the campaign and answers nothing. */
+  storage?: ReportStorage;
   wait?: (seconds: number) => Promise<void>;
+  /** Seconds that a request may take, to the last byte of its answer; 120 if not given. */
+  timeout?: number;
 }
 
 /** Answers one campaign, once; `url` is the campaign's address. */

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,12 +25,28 @@ def curator(stage: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[An
 
 
 @pytest.fixture(scope="session")
-def chromium(stage: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def programs() -> tuple[str, str]:
     binary = shutil.which("chromium") or shutil.which("chromium-browser")
     chromedriver = shutil.which("chromedriver")
     if binary is None or chromedriver is None:
         pytest.skip("Chromium and ChromeDriver are not installed: run scripts/system-packages")
-    browser = stage.opened(binary, chromedriver, tmp_path_factory.mktemp("chromium"))
+    return binary, chromedriver
+
+
+@pytest.fixture(scope="session")
+def chromium(
+    stage: Any, programs: tuple[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Any]:
+    browser = stage.opened(*programs, tmp_path_factory.mktemp("chromium"))
+    yield browser
+    browser.driver.quit()
+
+
+@pytest.fixture
+def forgetful(stage: Any, programs: tuple[str, str], tmp_path: Path) -> Iterator[Any]:
+    """A Chromium whose owner lets no page store anything."""
+    blocked = {"profile.default_content_setting_values.cookies": 2}
+    browser = stage.opened(*programs, tmp_path, blocked)
     yield browser
     browser.driver.quit()
 
@@ -42,6 +59,7 @@ def browser(chromium: Any, curator: Any) -> Iterator[Any]:
     chromium.forgiven = []
     chromium.open(f"{curator.url}/")
     chromium.run("localStorage.clear(); sessionStorage.clear();")
+    chromium.forget()
     chromium.requests()
     chromium.complaints()
     yield chromium

@@ -172,6 +172,16 @@ class Browser:
     def run(self, script: str, *arguments: Any) -> Any:
         return self.driver.execute_script(script, *arguments)
 
+    def forget(self) -> None:
+        """Clear what pages of this origin remember of answers."""
+        self.run("""
+          return new Promise((done, failed) => {
+            const deleting = indexedDB.deleteDatabase("priorveil");
+            deleting.onsuccess = () => done();
+            deleting.onerror = () => failed(deleting.error);
+          });
+        """)
+
     def requests(self) -> list[dict[str, Any]]:
         """What the page asked of the network since the last call."""
         messages = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
@@ -219,13 +229,13 @@ class Browser:
         return [message for message in told if not any(part in message for part in self.forgiven)]
 
 
-def opened(binary: str, chromedriver: str, profile: Path) -> Browser:
+def opened(binary: str, chromedriver: str, profile: Path, settings: dict[str, Any] | None = None) -> Browser:
     """A fresh Chromium that keeps a log of its network and its console."""
     options = webdriver.ChromeOptions()
     options.binary_location = binary
     for flag in [*FLAGS, f"--user-data-dir={profile / 'profile'}"]:
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
-    options.add_experimental_option("prefs", {"download.default_directory": str(profile)})
+    options.add_experimental_option("prefs", {"download.default_directory": str(profile), **(settings or {})})
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(chromedriver))
     return Browser(driver, profile)

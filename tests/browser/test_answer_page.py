@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from browser.steps import DOWN, ENTER, SPACE, TAB, choose
@@ -17,7 +22,24 @@ def shown(browser: Any) -> dict[str, Any]:
 
 
 def stored(browser: Any) -> list[dict[str, Any]]:
-    return [json.loads(text) for text in browser.run("return Object.values(localStorage)")]
+    """What the browser remembers; the page has made the database."""
+    texts = browser.run("""
+      return new Promise((done, failed) => {
+        const opening = indexedDB.open("priorveil");
+        opening.onerror = () => failed(opening.error);
+        opening.onsuccess = () => {
+          const reading = opening.result.transaction("reports").objectStore("reports").getAll();
+          reading.onsuccess = () => done(reading.result);
+          opening.result.close();
+        };
+      });
+    """)
+    return [json.loads(text) for text in texts]
+
+
+def posted(browser: Any) -> list[dict[str, Any]]:
+    """The reports that left since the last look."""
+    return [json.loads(r["postData"]) for r in browser.requests() if r["method"] == "POST"]
 
 
 def test_only_the_perturbed_report_leaves_and_it_is_counted(browser: Any, curator: Any) -> None:
@@ -153,6 +175,162 @@ def test_a_report_that_cannot_be_delivered_is_kept(browser: Any, curator: Any) -
     assert curator.counters("offline")["reports"]["everyone"] == 1
 
 
+def test_a_report_that_was_cleared_away_is_not_said_to_have_arrived(browser: Any, curator: Any) -> None:
+    browser.forgiven = ["ERR_INTERNET_DISCONNECTED"]
+    browser.open(curator.answer_page("few"))
+    choose(browser, "yes")
+    count = curator.counters("few")["reports"]["everyone"]
+    browser.offline(True)
+    browser.click("button", "Send this report")
+    browser.see(STEPS, "Not sent yet", seconds=30)
+    browser.offline(False)
+    browser.forget()
+    browser.click("button", "Try again")
+    browser.see(STEPS, "Do you cycle?")
+    assert curator.counters("few")["reports"]["everyone"] == count
+
+
+def test_a_browser_that_stores_nothing_cannot_answer_and_says_so(forgetful: Any, curator: Any) -> None:
+    count = curator.counters("few")["reports"]["everyone"]
+    forgetful.open(curator.answer_page("few"))
+    forgetful.see(STEPS, "You cannot answer in this browser")
+    forgetful.picture("answer-no-storage-light")
+    text = forgetful.text("main")
+    assert "nothing was sent" in text and "store data of this site" in text
+    assert forgetful.faults() == []
+    assert forgetful.driver.find_elements("css selector", "form, button") == []
+    assert not [r for r in forgetful.requests() if r["method"] != "GET"]
+    assert forgetful.complaints() == []
+    assert curator.counters("few")["reports"]["everyone"] == count
+
+
+@contextmanager
+def full(browser: Any, origin: str) -> Iterator[None]:
+    """While this lasts, pages of an origin may store one byte; Chromium takes nought for no limit."""
+    browser.driver.execute_cdp_cmd("Storage.overrideQuotaForOrigin", {"origin": origin, "quotaSize": 1})
+    try:
+        yield
+    finally:
+        browser.driver.execute_cdp_cmd("Storage.overrideQuotaForOrigin", {"origin": origin})
+
+
+def test_a_full_storage_stops_the_report_before_it_leaves(browser: Any, curator: Any) -> None:
+    # A name under which nothing was stored yet: Chromium knows for a while how much room an origin had.
+    origin = curator.url.replace("127.0.0.1", "localhost")
+    with full(browser, origin):
+        browser.open(curator.answer_page("few").replace(curator.url, origin))
+        choose(browser, "yes")
+        browser.click("button", "Send this report")
+        browser.see(STEPS, "You cannot answer in this browser")
+    browser.run("document.querySelector('details').open = true")
+    assert "QuotaExceededError" in browser.text("details")
+    assert not [r for r in browser.requests() if r["method"] != "GET"]
+    assert stored(browser) == []
+
+
+HOLDING = """
+  return new Promise((done) => {
+    const opening = indexedDB.open("priorveil");
+    opening.onsuccess = () => {
+      const reports = opening.result.transaction("reports", "readwrite").objectStore("reports");
+      const on = () => { done(); if (window.holding) reports.count().onsuccess = on; };
+      window.holding = true;
+      reports.count().onsuccess = on;
+      opening.result.close(); // once the transaction has ended
+    };
+  });
+"""
+
+
+def test_two_tabs_that_send_at_once_send_one_report(browser: Any, curator: Any) -> None:
+    """Both wait for a transaction to look up what is remembered; then both find nothing, and want to remember."""
+    count = curator.counters("few")["reports"]["everyone"]
+    browser.open(curator.answer_page("few"))
+    choose(browser, "no")
+    first, reports = browser.driver.current_window_handle, [shown(browser)]
+    browser.driver.switch_to.new_window("tab")
+    second = browser.driver.current_window_handle
+    try:
+        browser.open(curator.answer_page("few"))
+        choose(browser, "yes")
+        reports.append(shown(browser))
+        browser.run(HOLDING)
+        for tab in (first, second):
+            browser.driver.switch_to.window(tab)
+            browser.click("button", "Send this report")
+            browser.see("button", "Sending…")
+        browser.run("window.holding = false")
+        told, kept = [], []
+        for tab in (second, first):
+            browser.driver.switch_to.window(tab)
+            kept.append(json.loads(browser.see("main pre[aria-label*=sent]").get_attribute("textContent")))
+            told.append(browser.text(STEPS))
+    finally:
+        browser.driver.switch_to.window(second)
+        browser.driver.close()
+        browser.driver.switch_to.window(first)
+    assert sorted(told) == ["Thank you", "You have answered this question"]
+    assert kept[0] == kept[1] and kept[0] in reports
+    sent = posted(browser)
+    assert sent and all(report == kept[0] for report in sent)
+    assert stored(browser) == [{**kept[0], "delivered": True}]
+    assert curator.counters("few")["reports"]["everyone"] == count + 1
+
+
+def test_a_report_that_came_first_stands(browser: Any, curator: Any) -> None:
+    """Another tab remembers its report after this one has looked, and before it remembers its own."""
+    key = f"priorveil:{curator.campaigns['few'].id}"
+    browser.open(curator.answer_page("few"))
+    choose(browser, "yes")
+    report = shown(browser)
+    earlier = {**report, "id": "0123456789abcdef" * 2}
+    browser.run(
+        """
+          const [key, text] = arguments;
+          const transaction = IDBDatabase.prototype.transaction;
+          window.durability = [];
+          IDBDatabase.prototype.transaction = function (store, mode, options) {
+            if (mode === "readwrite" && durability.length === 0)
+              transaction.call(this, store, mode).objectStore(store).add(text, key);
+            const made = transaction.call(this, store, mode, options);
+            if (mode === "readwrite") durability.push(made.durability);
+            return made;
+          };
+        """,
+        key,
+        json.dumps({**earlier, "delivered": False}),
+    )
+    browser.click("button", "Send this report")
+    browser.see(STEPS, "You have answered this question")
+    assert posted(browser) == [earlier]
+    assert stored(browser) == [{**earlier, "delivered": True}]
+    assert browser.run("return durability") == ["strict", "strict"]
+
+
+def test_a_browser_that_is_killed_still_remembers(
+    stage: Any, programs: tuple[str, str], curator: Any, tmp_path: Path
+) -> None:
+    """The report is on the disk before it is sent: nothing is left to a tidy end."""
+    browser = stage.opened(*programs, tmp_path)
+    try:
+        browser.open(curator.answer_page("few"))
+        choose(browser, "yes")
+        report = shown(browser)
+        browser.click("button", "Send this report")
+        browser.see(STEPS, "Thank you")
+        lock = (tmp_path / "profile" / "SingletonLock").readlink()  # names the machine and the process
+        os.kill(int(lock.name.rpartition("-")[2]), signal.SIGKILL)
+    finally:
+        browser.driver.quit()
+    again = stage.opened(*programs, tmp_path)
+    try:
+        again.open(curator.answer_page("few"))
+        again.see(STEPS, "You have answered this question")
+        assert stored(again) == [{**report, "delivered": True}]
+    finally:
+        again.driver.quit()
+
+
 def test_many_answers_and_cohorts_are_picked_from_a_list(browser: Any, curator: Any) -> None:
     browser.open(curator.answer_page("many"))
     browser.see("select[name=answer]").send_keys("Occupation 7")
@@ -208,6 +386,16 @@ def test_a_page_that_may_not_use_cryptography_says_why(browser: Any, curator: An
     browser.see(STEPS, "This page needs a secure connection")
 
 
+@contextmanager
+def running_first(browser: Any, script: str) -> Iterator[None]:
+    """While this lasts, pages run a script before their own."""
+    added = browser.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": script})
+    try:
+        yield
+    finally:
+        browser.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
+
+
 def test_a_changed_campaign_is_not_answered(browser: Any, curator: Any) -> None:
     """The curator's answer is changed on its way, as a network or a server gone bad could do it."""
     script = """
@@ -215,14 +403,41 @@ def test_a_changed_campaign_is_not_answered(browser: Any, curator: Any) -> None:
       window.fetch = async (...request) => {
         const response = await fetched(...request);
         if (!String(request[0]).match(/campaigns.[0-9a-f]{64}$/)) return response;
-        return new Response((await response.text()).replace("What kind of work", "What kind of illness"));
+        const text = (await response.text()).replace("What kind of work", "What kind of illness");
+        return new Response(text, { headers: response.headers });
       };
     """
-    added = browser.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": script})
-    browser.open(curator.answer_page("work"))
-    browser.see(STEPS, "This question cannot be trusted")
-    browser.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
+    with running_first(browser, script):
+        browser.open(curator.answer_page("work"))
+        browser.see(STEPS, "This question cannot be trusted")
     assert not [r for r in browser.requests() if r["method"] == "POST"]
+
+
+BREAKING = """
+  const fetched = window.fetch;
+  window.fetch = async (...request) => {
+    const response = await fetched(...request);
+    if (!String(request[0]).endsWith("PLACE")) return response;
+    const start = (answer) => { answer.enqueue(new TextEncoder().encode("{")); answer.error(new TypeError("gone")); };
+    return new Response(new ReadableStream({ start }), { headers: response.headers });
+  };
+"""
+
+
+def test_a_download_that_breaks_off_is_not_called_tampering(browser: Any, curator: Any) -> None:
+    with running_first(browser, BREAKING.replace("PLACE", curator.campaigns["work"].id)):
+        browser.open(curator.answer_page("work"))
+        browser.see(STEPS, "No connection", seconds=30)
+    with running_first(browser, BREAKING.replace("PLACE", "/status")):
+        browser.open(curator.answer_page("work"))
+        browser.see(STEPS, "What kind of work do you do?")
+
+
+def test_a_failure_of_the_page_is_not_called_tampering(browser: Any, curator: Any) -> None:
+    with running_first(browser, "crypto.subtle.digest = () => { throw new TypeError('not foreseen'); };"):
+        browser.open(curator.answer_page("work"))
+        browser.see(STEPS, "This page has failed")
+    assert browser.faults() == []
 
 
 def test_a_screen_reader_finds_names_and_headings(browser: Any, curator: Any) -> None:

@@ -1,6 +1,7 @@
 // The client against a curator that is a function: what leaves, what is remembered, what is tried again.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { test } from "node:test";
 
 import { Client, PriorveilError, Refused, Undelivered, contentId, readCampaign } from "../priorveil.js";
@@ -24,12 +25,14 @@ async function campaign(change = {}) {
   return { ...document, id: await contentId(document) };
 }
 
+const told = (document) => new Response(JSON.stringify(document), { headers: { "content-type": "application/json" } });
+
 /** A curator that takes what it is given; `answers` come first, each a status or a body. */
 async function curator({ document, answers = [] } = {}) {
   const served = document ?? (await campaign());
   const sent = [];
   const fetch = async (url, request = {}) => {
-    if (request.method !== "POST") return new Response(JSON.stringify(served));
+    if (request.method !== "POST") return told(served);
     sent.push({ url, ...request });
     const next = answers.shift() ?? { accepted: 1, refused: [] };
     if (next === "down") throw new TypeError("fetch failed");
@@ -98,6 +101,123 @@ test("a memory that cannot be read is not answered over", async () => {
   assert.equal(c.sent.length, 0);
 });
 
+/** Without a storage of its own, where the browser's database is what `found` gives. */
+async function withDatabase(found, run) {
+  Object.defineProperty(globalThis, "indexedDB", { get: found, configurable: true });
+  try {
+    return await run();
+  } finally {
+    delete globalThis.indexedDB;
+  }
+}
+
+const denied = () => {
+  throw new DOMException("denied", "SecurityError");
+};
+const unsaid = (text) => !text.includes("Private") && !text.includes('{"id"'); // neither the value nor the report
+const forgetful = (error) =>
+  error instanceof PriorveilError &&
+  error.field === "storage" &&
+  /Nothing was sent/.test(error.message) &&
+  unsaid(error.message);
+
+test("with nowhere to remember, the campaign is shown and nothing is sent", async () => {
+  const nowhere = {
+    "no storage, as in Node": () => undefined,
+    "a web view without one": () => null,
+    "a browser that refuses it": denied,
+  };
+  for (const [place, found] of Object.entries(nowhere)) {
+    await withDatabase(found, async () => {
+      const c = await curator();
+      const one = new Client(c.url, { fetch: c.fetch });
+      assert.equal((await one.campaign()).question, "Where do you work?");
+      for (const asked of [one.prepare("Private"), one.answer("Private"), one.deliver(), one.remembered()])
+        await assert.rejects(asked, (e) => forgetful(e) && /FileStorage/.test(e.message), place);
+      assert.equal(c.sent.length, 0, place);
+    });
+  }
+});
+
+/** A database that cannot be opened, said later. The one that works is tried where it is to be had: in a browser. */
+function broken() {
+  const request = { error: new DOMException("corrupt", "UnknownError") };
+  setTimeout(() => request.onerror());
+  return request;
+}
+
+test("a browser's database that cannot be opened stops the answer before it leaves", async () => {
+  for (const open of [denied, broken]) {
+    await withDatabase(
+      () => ({ open }),
+      async () => {
+        const c = await curator();
+        const one = new Client(c.url, { fetch: c.fetch });
+        for (const asked of [() => one.prepare("Private"), () => one.answer("Private"), () => one.deliver()])
+          await assert.rejects(asked(), (e) => forgetful(e) && /(Security|Unknown)Error/.test(e.message));
+        assert.equal(c.sent.length, 0);
+      },
+    );
+  }
+});
+
+test("a storage that fails or forgets stops the answer before it leaves", async () => {
+  const full = (key, text) => {
+    throw new DOMException(`no room for ${text}`, "QuotaExceededError");
+  };
+  const failing = {
+    full: { ...storage(), setItem: full },
+    "full, by a promise": { ...storage(), setItem: async (key, text) => full(key, text) },
+    forgetting: { getItem: () => null, setItem: () => {} },
+    unreadable: { ...storage(), getItem: denied },
+    "not a storage": new Map(),
+  };
+  for (const [place, store] of Object.entries(failing)) {
+    const c = await curator();
+    await assert.rejects(client(c, store).answer("Private"), forgetful, place);
+    assert.equal(c.sent.length, 0, place);
+  }
+});
+
+test("a storage that fails after the report has arrived does not call it lost", async () => {
+  const [c, store] = [await curator(), storage()];
+  const once = { ...store, setItem: (key, text) => (store.held.has(key) ? denied() : store.setItem(key, text)) };
+  const { report } = await client(c, once).answer("Private");
+  assert.deepEqual(await client(c, once).answer("None"), { report, replayed: true });
+  assert.equal(new Set(c.sent.map((request) => request.body)).size, 1);
+});
+
+/** A storage that takes its time, so that others come between. */
+function slow() {
+  const store = storage();
+  const later = (act) => (key, text) => new Promise((done) => setTimeout(() => done(act(key, text)), 1));
+  return { held: store.held, getItem: later(store.getItem), setItem: later(store.setItem) };
+}
+
+test("asked twice at the same instant, one report leaves", async () => {
+  for (const store of [storage(), slow()]) {
+    const c = await curator();
+    const [one, two] = [client(c, store), client(c, store)];
+    const values = ["Private", "None", "Government", "Self-employed"];
+    const asked = values.flatMap((value) => [one.answer(value), two.answer(value), one.deliver()]);
+    const receipts = (await Promise.all(asked)).filter((receipt) => receipt.report);
+    assert.equal(new Set(receipts.map(({ report }) => JSON.stringify(report))).size, 1);
+    assert.equal(receipts.filter(({ replayed }) => !replayed).length, 1);
+    assert.equal(c.sent.length, 1);
+  }
+});
+
+test("one that fails does not hold up the next", async () => {
+  const [c, store] = [await curator({ answers: Array(5).fill("down") }), storage()];
+  const [first, second] = await Promise.allSettled([
+    client(c, store).answer("Private"),
+    client(c, store).answer("None"),
+  ]);
+  assert.ok(first.reason instanceof Undelivered);
+  assert.equal(second.value.replayed, true);
+  assert.equal(new Set(c.sent.map((request) => request.body)).size, 1);
+});
+
 test("an undelivered report is kept and sent again as it was", async () => {
   const [c, store] = [await curator({ answers: Array(5).fill("down") }), storage()];
   const one = client(c, store);
@@ -121,7 +241,10 @@ test("a busy curator is tried again, a refusal is told", async () => {
 });
 
 test("an answer that is not the curator's leaves the report undelivered", async () => {
-  for (const stranger of ["<html>Welcome to our hotel</html>", [], { accepted: 1 }]) {
+  const refusals = [null, [null], [5], [{}], [{ reason: 5 }], [{ reason: "closed" }, null], {}, "none"];
+  const receipts = refusals.map((refused) => ({ accepted: 0, refused }));
+  const none = { accepted: 0, refused: [] };
+  for (const stranger of ["<html>Welcome to our hotel</html>", [], { accepted: 1 }, none, ...receipts]) {
     const c = await curator({ answers: [stranger] });
     const store = storage();
     await assert.rejects(client(c, store).answer("Private"), Undelivered);
@@ -129,6 +252,85 @@ test("an answer that is not the curator's leaves the report undelivered", async 
     assert.equal(await client(c, store).deliver(), true);
     assert.equal(new Set(c.sent.map((request) => request.body)).size, 1);
   }
+});
+
+/** A curator on this machine that answers as told: `get` and `post` are given the response to write to. */
+async function listening({ get, post = () => assert.fail("nothing should be sent") }, run) {
+  const served = await campaign();
+  const text = JSON.stringify(served);
+  const server = createServer((request, response) => {
+    request.resume();
+    response.setHeader("content-type", "application/json");
+    if (request.method === "POST") post(response);
+    else if (get) get(response, text);
+    else response.end(text);
+  });
+  await new Promise((done) => server.listen(0, "127.0.0.1", done));
+  try {
+    return await run(`http://127.0.0.1:${server.address().port}/v1/campaigns/${served.id}`);
+  } finally {
+    server.closeAllConnections();
+    await new Promise((done) => server.close(done));
+  }
+}
+
+const breaking = (response, text) => {
+  response.setHeader("content-length", text.length);
+  response.write(text.slice(0, 10), () => response.socket.destroy());
+};
+const silent = () => {};
+const trickling = (response) => {
+  response.write("{");
+  const drops = setInterval(() => response.write(" "), 20);
+  response.on("close", () => clearInterval(drops));
+};
+
+test("a download that breaks off is tried again, and told as undelivered", async () => {
+  let broken = 0;
+  const get = (response, text) => {
+    broken += 1;
+    if (broken === 4) response.end(text);
+    else breaking(response, text);
+  };
+  await listening({ get }, async (url) => {
+    const waits = [];
+    const options = { storage: storage(), wait: async (s) => waits.push(s) };
+    assert.equal((await new Client(url, options).campaign()).question, "Where do you work?");
+    assert.equal(waits.length, 3);
+    await assert.rejects(new Client(url, options).campaign(), Undelivered);
+  });
+});
+
+test("a receipt that breaks off leaves the report to be sent again as it was", async () => {
+  const post = (response) => breaking(response, '{"accepted":1,"refused":[]}');
+  await listening({ post }, async (url) => {
+    const one = new Client(url, { storage: storage(), wait: async () => {} });
+    await assert.rejects(one.answer("Private"), Undelivered);
+    assert.equal((await one.remembered()).delivered, false);
+  });
+});
+
+test("a request ends with its time, whether nothing comes or a little at a time", async () => {
+  const late = (error) => error instanceof Undelivered && /did not answer within 0.2 seconds/.test(error.message);
+  for (const slow of [silent, trickling]) {
+    await listening({ get: slow }, async (url) => {
+      await assert.rejects(new Client(url, { storage: storage(), timeout: 0.2 }).campaign(), late);
+    });
+    await listening({ post: slow }, async (url) => {
+      const store = storage();
+      const waits = [];
+      const one = new Client(url, { storage: store, timeout: 0.2, wait: async (s) => waits.push(s) });
+      await assert.rejects(one.answer("Private"), late);
+      assert.equal((await one.remembered()).delivered, false);
+      assert.deepEqual(waits, []); // another attempt would take as long
+    });
+  }
+});
+
+test("a time limit is a number of seconds", () => {
+  for (const timeout of [0, -1, NaN, "5", null])
+    assert.throws(() => new Client("https://example.org", { timeout }), (e) => e.field === "timeout");
+  assert.ok(new Client("https://example.org", { timeout: Infinity }));
 });
 
 test("an address without an id is not asked", async () => {
@@ -142,10 +344,28 @@ test("an address without an id is not asked", async () => {
   }
 });
 
+test("where there is no campaign, the curator's refusal is told", async () => {
+  const { url } = await curator();
+  const id = url.split("/").at(-1);
+  const page = new Response("<!doctype html>", { headers: { "content-type": "text/html; charset=utf-8" } });
+  const problem = new Response("{}", { status: 404, headers: { "content-type": "application/problem+json" } });
+  for (const [place, response] of [
+    [`https://example.org/answer/${id}`, page],
+    [url, problem],
+  ]) {
+    const asked = new Client(place, { fetch: async () => response, storage: storage() });
+    await assert.rejects(asked.answer("Private"), (error) => {
+      assert.ok(error instanceof Refused);
+      assert.equal(error.reason, `there is no campaign at this address (${response.status})`);
+      return error.field === "campaign";
+    });
+  }
+});
+
 test("a campaign that is not the one asked for, or was changed, is not answered", async () => {
   const other = await campaign({ contact: "somebody else" });
   const c = await curator();
-  const swapped = { ...c, fetch: async () => new Response(JSON.stringify(other)) };
+  const swapped = { ...c, fetch: async () => told(other) };
   await assert.rejects(client(swapped).answer("Private"), (e) => e.field === "id");
   const changed = await curator({ document: { ...(await campaign()), question: "How ill are you?" } });
   await assert.rejects(client(changed).answer("Private"), (e) => e.field === "id");
@@ -184,5 +404,24 @@ test("opening and closing times are read", async () => {
     "open",
     "closed",
   ]);
-  await assert.rejects(readCampaign(await campaign({ opens: "soon" })), PriorveilError);
+  const written = ["2026-02-30T00:00:00Z", "2026-01-01T24:00:00Z", "2026-01-01T00:00:00+00:00", "0000-01-01T00:00:00Z"];
+  for (const opens of ["soon", 5, ...written])
+    await assert.rejects(readCampaign(await campaign({ opens })), (e) => e.field === "opens");
+  await assert.rejects(readCampaign(await campaign({ ...times, closes: times.opens })), (e) => e.field === "closes");
+});
+
+test("a campaign has its fields and no others, and texts that can be shown", async () => {
+  const { contact: _, ...less } = await campaign();
+  for (const [field, document] of [
+    ["note", await campaign({ note: "hello" })],
+    ["contact", { ...less, id: await contentId(less) }],
+    ["question", await campaign({ question: " \u001f\u0085" })],
+    ["question", await campaign({ question: "x".repeat(2001) })],
+    ["contact", await campaign({ contact: 5 })],
+    ["cohorts", await campaign({ cohorts: [plan("table-distribution")] })],
+    ["cohorts", await campaign({ cohorts: { " ": plan("table-distribution") } })],
+    ["smallest_count", await campaign({ smallest_count: -1 })],
+  ])
+    await assert.rejects(readCampaign(document), (e) => e instanceof PriorveilError && e.field === field, field);
+  assert.ok(await readCampaign(await campaign({ question: "\u{1f300}".repeat(2000) })));
 });

@@ -176,6 +176,164 @@ test("one unit more of truth breaks a tight certificate", async () => {
   );
 });
 
+/** A plan on three values whose rows tell the truth but for `lie` of the weight on each of the others. */
+function truthful(lie, budget, levels) {
+  return (p) => {
+    const [truth, other] = [String(2n ** 62n - 2n * lie), String(lie)];
+    const weights = [0, 1, 2].map((x) => [0, 1, 2].map((y) => (x === y ? truth : other)));
+    p.mechanism = { kind: "table", bits: 62, weights };
+    p.budget = { lower: budget, upper: budget };
+    p.certificate = { notion: "LIP", ...levels };
+  };
+}
+
+test("a budget that promises nothing is refused, whatever the certificate says", async () => {
+  const inf = { lip_lower: "inf", lip_upper: "1.203972804325936", ldp: "inf", level: "inf" };
+  const far = { lip_lower: "900.0", lip_upper: "900.0", ldp: "900.0", level: "900.0" };
+  for (const [lie, budget, levels] of [
+    [0n, "inf", inf],
+    [10n, "inf", far],
+    [10n, "900.0", far],
+    [10n, "700.1", far],
+  ]) {
+    await assert.rejects(
+      forged("table-truth-or-draw", truthful(lie, budget, levels)).then((p) => readPlan(p)),
+      refused("budget"),
+      `${lie} ${budget}`,
+    );
+  }
+});
+
+test("numbers have one spelling", async () => {
+  const { budget } = vector("table-histogram").plan;
+  assert.equal(budget.lower, "1.0");
+  const wrong = ["0x1", "1", "1.", "01.0", "+1.0", " 1.0", "1.0 ", "1.00", "1e0", "1_0.0", "Infinity", "", "-1.0"];
+  for (const text of [...wrong, 1, null]) {
+    const change = (p) => {
+      p.budget.lower = text;
+    };
+    await assert.rejects(
+      forged("table-histogram", change).then((p) => readPlan(p)),
+      refused("budget"),
+      String(text),
+    );
+  }
+  for (const [field, change] of [
+    ["mechanism.weights", (p) => (p.mechanism.weights[0][0] = `0${p.mechanism.weights[0][0]}`)],
+    ["mechanism.bits", (p) => (p.mechanism.bits = "62")],
+    ["prior.weights", (p) => (p.prior.weights = p.prior.weights.map((w) => String(2n * BigInt(w))))],
+  ]) {
+    await assert.rejects(
+      forged("table-histogram", change).then((p) => readPlan(p)),
+      refused(field),
+    );
+  }
+});
+
+test("whole numbers are written as such", async () => {
+  const text = JSON.stringify(vector("table-histogram").plan);
+  assert.equal((await readPlan(` ${text}\n `)).kind, "table");
+  for (const other of ["62.0", "62e0", "6.2e1", "6.2E1"])
+    await assert.rejects(readPlan(text.replace('"bits":62', `"bits":${other}`)), refused("file"), other);
+});
+
+test("a secret's rows are distributions", async () => {
+  for (const rows of [
+    [
+      ["5.0", "3.0", "2.0"],
+      ["50.0", "30.0", "20.0"],
+    ],
+    [
+      ["0.9", "0.1", "0.0"],
+      ["0.2", "0.3", "0.4"],
+    ],
+    [
+      ["0.9", "0.1", "0.0"],
+      ["0.0", "0.0", "0.0"],
+    ],
+    [
+      ["inf", "0.1", "0.0"],
+      ["0.2", "0.3", "0.5"],
+    ],
+    [["0.9", "0.1", "0.0"]],
+  ]) {
+    const change = (p) => {
+      p.secret[0].rows = rows;
+    };
+    await assert.rejects(
+      forged("table-secret", change).then((p) => readPlan(p)),
+      refused("secret.rows"),
+    );
+  }
+});
+
+test("a level one float too high is refused: it is not what was proven", async () => {
+  const { plan } = vector("table-histogram");
+  for (const level of ["lip_lower", "lip_upper", "ldp", "level"]) {
+    const above = String(Number(plan.certificate[level]) * (1 + Number.EPSILON));
+    const raise = (p) => {
+      p.certificate[level] = above;
+    };
+    await assert.rejects(
+      forged("table-histogram", raise).then((p) => readPlan(p)),
+      refused("certificate"),
+    );
+  }
+});
+
+test("what this client does not know is refused, not passed over", async () => {
+  for (const [field, change] of [
+    ["note", (p) => (p.note = "hello")],
+    ["prior.note", (p) => (p.prior.note = 1)],
+    ["mechanism.note", (p) => (p.mechanism.note = 1)],
+    ["mechanism", (p) => (p.mechanism.kind = ["table"])],
+    ["why", (p) => delete p.why],
+    ["method", (p) => (p.method = "magic")],
+    ["query", (p) => (p.query = { name: "Everything" })],
+    ["notion", (p) => (p.notion = { name: "Trust" })],
+    ["certificate.notion", (p) => (p.certificate.notion = "LDP")],
+    ["lower_bound", (p) => (p.lower_bound = "9.0")],
+    ["expected_mse", (p) => (p.expected_mse = "9.0")],
+  ]) {
+    await assert.rejects(
+      forged("table-histogram", change).then((p) => readPlan(p)),
+      refused(field),
+    );
+  }
+});
+
+test("mechanisms are proven for what they are certified for, and for nothing else", async () => {
+  const sets = (p) => {
+    p.prior = { kind: "finite", members: [p.prior.weights, p.prior.weights] };
+  };
+  const ball = (p) => {
+    p.prior = { ...p.prior, kind: "ball", radius: "0.01" };
+  };
+  const secret = (p) => {
+    p.secret = [{ labels: [0], rows: [p.labels.map((_, x) => (x === 0 ? "1.0" : "0.0"))] }];
+  };
+  for (const name of ["arc-some-heavy", "arc-pool", "hashing", "grouped"]) {
+    for (const change of [sets, ball, secret]) {
+      await assert.rejects(
+        forged(name, change).then((p) => readPlan(p)),
+        refused("mechanism"),
+        name,
+      );
+    }
+  }
+});
+
+test("what is nested too deeply is refused in our own words", async () => {
+  const deep = (open, close, times) => `{"a":${open.repeat(times)}1${close.repeat(times)}}`;
+  for (const times of [100, 20000]) {
+    await assert.rejects(readPlan(deep("[", "]", times)), refused("file"));
+    await assert.rejects(readPlan(deep('{"a":', "}", times)), refused("file"));
+  }
+  const round = {};
+  round.round = round;
+  await assert.rejects(readPlan(round), refused("file"));
+});
+
 test("e to a level lies between its bounds, which are near", () => {
   for (const level of [1e-300, 1e-19, 0.1, 1, Math.PI, 20, 600]) {
     const [[low, one], [high]] = expBounds(level);

@@ -1,9 +1,10 @@
 // The respondent's page: choose, see exactly what would leave, send. Nothing is sent before the last step.
 
-import { Client, Refused, Undelivered } from "/static/priorveil.js";
+import { Client, PriorveilError, Refused, Undelivered } from "/static/priorveil.js";
 import { el, factor, moment, number, percent } from "/static/dom.js";
 
 const MANY = 20; // answers beyond which a list to pick from is easier than buttons
+const STATUS_WAIT = 20_000; // milliseconds
 
 const main = document.querySelector("main");
 const heading = document.querySelector("#question");
@@ -34,14 +35,17 @@ async function begin() {
   const known = await client.remembered();
   if (known?.delivered) return showThanks(campaign, known, true);
   if (status.state !== "open") return showShut(campaign, status.state);
-  if (known !== null) return showUndelivered(campaign, known);
+  if (known !== null) return showUndelivered(campaign);
   return showQuestion(campaign);
 }
 
 /** Whether the curator takes reports now; it may have closed early. Without an answer, by our own clock. */
 async function currentStatus(campaign) {
-  const response = await fetch(`${client.url}/status`, { credentials: "omit" }).catch(() => null);
-  return response?.ok ? response.json() : { state: campaign.state(), leans_on_prior: false };
+  const request = { credentials: "omit", signal: AbortSignal.timeout(STATUS_WAIT) };
+  const told = await fetch(`${client.url}/status`, request)
+    .then((response) => (response.ok ? response.json() : null))
+    .catch(() => null); // it may also break off
+  return told ?? { state: campaign.state(), leans_on_prior: false };
 }
 
 function showAbout(campaign, status) {
@@ -69,7 +73,7 @@ function showQuestion(campaign, chosen = {}) {
     {
       onsubmit: (event) => {
         event.preventDefault();
-        review(campaign, form);
+        review(campaign, form).catch(showBroken);
       },
     },
     campaign.cohorts.length > 1 && picker("cohort", "Your group", campaign.cohorts, chosen.cohort),
@@ -279,8 +283,8 @@ async function deliver(campaign, plan, chosen, button) {
   await working(
     button,
     async () => {
-      const { report } = await client.answer(campaign.labels[chosen.code], campaign.cohorts[chosen.cohort]);
-      showThanks(campaign, report, false);
+      const { report, replayed } = await client.answer(campaign.labels[chosen.code], campaign.cohorts[chosen.cohort]);
+      showThanks(campaign, report, replayed); // another tab may have been first
     },
     campaign,
   );
@@ -293,9 +297,8 @@ async function working(button, send, campaign) {
   try {
     await send();
   } catch (error) {
-    const known = await client.remembered();
     if (error instanceof Refused) showRefused(error);
-    else if (error instanceof Undelivered && known !== null) showUndelivered(campaign, known);
+    else if (error instanceof Undelivered) showUndelivered(campaign);
     else showBroken(error);
   }
 }
@@ -328,7 +331,7 @@ function showThanks(campaign, report, before) {
   );
 }
 
-function showUndelivered(campaign, known) {
+function showUndelivered(campaign) {
   const button = el(
     "button",
     {
@@ -337,8 +340,8 @@ function showUndelivered(campaign, known) {
         working(
           button,
           async () => {
-            await client.deliver();
-            showThanks(campaign, known, false);
+            if (!(await client.deliver())) return begin(); // what was kept is gone: its data was cleared meanwhile
+            return showThanks(campaign, await client.remembered(), false);
           },
           campaign,
         ),
@@ -377,6 +380,22 @@ function showBroken(error) {
     return show(
       "This page needs a secure connection",
       warning("Browsers let a page check and perturb only over https. Nothing was sent."),
+    );
+  if (error.field === "storage")
+    return show(
+      "You cannot answer in this browser",
+      warning(
+        "A report is sent only once this browser remembers it: a second, different one would tell more about you. " +
+          "The page could not store it here, or not read what is stored, so nothing was sent.",
+      ),
+      el("p", {}, "Let your browser store data of this site (cookies and site data), or open the link in another one."),
+      el("details", {}, el("summary", {}, "Why"), el("p", {}, error.message)),
+    );
+  if (!(error instanceof PriorveilError))
+    return show(
+      "This page has failed",
+      warning("Something happened that was not foreseen. Please load the page again, or open the link in another browser."),
+      el("details", {}, el("summary", {}, "Why"), el("p", {}, String(error))),
     );
   return show(
     "This question cannot be trusted",

@@ -21,10 +21,10 @@ export class PriorveilError extends Error {
   }
 }
 
-/** The curator answered, and did not take the report; `reason` is its word for why. */
+/** The curator answered, and did not take the report, or has no such campaign; `reason` says why. */
 export class Refused extends PriorveilError {
-  constructor(reason, message = reason) {
-    super("report", message);
+  constructor(reason, message = reason, field = "report") {
+    super(field, message);
     this.name = "Refused";
     this.reason = reason;
   }
@@ -97,9 +97,22 @@ async function checkId(document, expected) {
   return found;
 }
 
+const MOST_DIGITS = 4300; // longer whole numbers are not read by Python either
+
+/** Refuse what is no object, or has other fields than these. */
+function checkFields(object, names, field) {
+  need(object !== null && typeof object === "object" && !Array.isArray(object), field || "file", "should be an object");
+  const place = (name) => (field ? `${field}.${name}` : name);
+  for (const name of names) need(Object.hasOwn(object, name), place(name), "is missing");
+  for (const name of Object.keys(object)) need(names.includes(name), place(name), "is not known here");
+}
+
+const names = (table, kind) => typeof kind === "string" && Object.hasOwn(table, kind);
+
+/** A whole number, zero or more, from the text that stands for it in a document. */
 function whole(text, field) {
-  const good = typeof text === "string" ? /^-?(0|[1-9][0-9]*)$/.test(text) : Number.isSafeInteger(text);
-  need(good, field, "should be a whole number");
+  const good = typeof text === "string" && text.length <= MOST_DIGITS && /^(0|[1-9][0-9]*)$/.test(text);
+  need(good, field, "should be a whole number, zero or more, as text");
   return BigInt(text);
 }
 
@@ -108,14 +121,37 @@ function wholes(list, field) {
   return list.map((text) => whole(text, field));
 }
 
+/** A short whole number, zero or more, which is a number in the document. */
+function index(number, field) {
+  need(Number.isSafeInteger(number) && number >= 0, field, "should be a whole number, zero or more");
+  return number;
+}
+
+/** A real number from its text, which has one spelling only. */
 function real(text, field) {
-  const value = text === "inf" ? Infinity : Number(text);
-  need(
-    typeof text === "string" && text.trim() !== "" && value >= 0,
-    field,
-    "should be a number, zero or more, as text",
-  );
+  const value = text === "inf" ? Infinity : typeof text === "string" ? Number(text) : NaN;
+  need(!Number.isNaN(value) && spelt(value) === text, field, "should be a number, as Python spells it");
   return value;
+}
+
+function notNegative(text, field) {
+  const value = real(text, field);
+  need(value >= 0, field, "should be a number, zero or more");
+  return value;
+}
+
+/** The shortest text that reads back to the same float, as Python writes it. */
+function spelt(value) {
+  if (!Number.isFinite(value)) return value > 0 ? "inf" : "-inf";
+  const sign = value < 0 || Object.is(value, -0) ? "-" : "";
+  const [, first, rest, power] = Math.abs(value).toExponential().match(/^(\d)\.?(\d*)e([+-]\d+)$/);
+  const [digits, exponent] = [first + rest, Number(power)];
+  if (exponent < -4 || exponent >= 16) {
+    const shown = String(Math.abs(exponent)).padStart(2, "0");
+    return `${sign}${first}${rest && `.${rest}`}e${exponent < 0 ? "-" : "+"}${shown}`;
+  }
+  if (exponent < 0) return `${sign}0.${"0".repeat(-exponent - 1)}${digits}`;
+  return `${sign}${digits.slice(0, exponent + 1).padEnd(exponent + 1, "0")}.${digits.slice(exponent + 1) || "0"}`;
 }
 
 // -- randomness ----------------------------------------------------------------------------------------------------
@@ -197,13 +233,30 @@ function series(t, up) {
 }
 
 const atMostExp = (ratio, level) => level === Infinity || (ratio !== null && !less(expBounds(level)[0], ratio));
-const atLeastExpOfMinus = (ratio, level) =>
-  level === Infinity || (ratio[0] > 0n && atMostExp([ratio[1], ratio[0]], level));
+const inverse = ([n, d]) => (n === 0n ? null : [d, n]);
+
+/** Whether a level is the logarithm of a ratio, rounded up to a float and no further; null is an infinite ratio. */
+function isLevel(level, ratio) {
+  if (ratio === null || level === Infinity) return ratio === null && level === Infinity;
+  return atMostExp(ratio, level) && (level === 0 || !atMostExp(ratio, floatBelow(level)));
+}
+
+/** The next float towards zero, of a positive one. */
+function floatBelow(value) {
+  const view = new DataView(new ArrayBuffer(8));
+  view.setFloat64(0, value);
+  view.setBigUint64(0, view.getBigUint64(0) - 1n);
+  return view.getFloat64(0);
+}
 
 // -- mechanisms: each samples one value, scores a report, and states the exact extremes of its law ------------------------
+// `fields` are those of its document. Some are proven for LIP or LDP of the value itself only (`ofValue`), some for one prior
+// only (`onePrior`).
 
 /** One row of integer weights per value; one word per report, its upper 62 bits are the draw. */
 class Table {
+  static fields = ["bits", "weights"];
+
   constructor({ bits, weights }) {
     need(bits === Number(TOTAL_BITS), "mechanism.bits", `rows add up to 2**${TOTAL_BITS}`);
     need(Array.isArray(weights) && weights.length > 0, "mechanism.weights", "should be a matrix");
@@ -235,6 +288,10 @@ class Table {
 
 /** A table whose rows are shared: value `x` is reported by row `rows[x]`. */
 class Grouped {
+  static fields = ["bits", "weights", "rows"];
+  static ofValue = true;
+  static onePrior = true;
+
   constructor(parameters) {
     this.table = new Table(parameters);
     this.rows = parameters.rows;
@@ -256,12 +313,8 @@ class Grouped {
     return this.rows.map((group) => each[group]);
   }
 
-  lifts(priors, secret) {
-    need(secret === null, "mechanism", "groups are proven for the value itself");
-    return this.table.lifts(
-      priors.map((prior) => massOf(this.rows, prior, this.table.size)),
-      null,
-    );
+  lifts([prior]) {
+    return this.table.lifts([massOf(this.rows, prior, this.table.size)], null);
   }
 }
 
@@ -312,12 +365,16 @@ const widest = (ratio, top, bottom) => (ratio === null || bottom === 0n ? null :
  * Python module `priorveil.mechanisms.arc_line`, which describes the sampler, and `arc_bounds`, which proves it.
  */
 class Arc {
+  static fields = ["bits", "lengths", "order", "heavy", "start", "window", "keep"];
+  static ofValue = true;
+  static onePrior = true;
+
   constructor(parameters) {
     for (const name of ["start", "window", "keep"]) this[name] = whole(parameters[name], `mechanism.${name}`);
     this.lengths = wholes(parameters.lengths, "mechanism.lengths");
     this.order = parameters.order;
     this.heavy = parameters.heavy;
-    this.bits = BigInt(whole(parameters.bits, "mechanism.bits"));
+    this.bits = BigInt(index(parameters.bits, "mechanism.bits"));
     this.size = this.lengths.length;
     this.draws = 3;
     this.#check();
@@ -398,8 +455,7 @@ class Arc {
     return Number(inside) / (Number(length) * Number(this.window));
   }
 
-  lifts([prior, ...others], secret) {
-    need(others.length === 0 && secret === null, "mechanism", "arcs are proven for one prior and the value itself");
+  lifts([prior]) {
     const { boost, low, high } = this.#terms(prior);
     const [used, fresh] = [this.keep, WORD - this.keep];
     const one = 1n << ARC_PLACES;
@@ -456,6 +512,10 @@ function overlap(from, to, first, last) {
  * to its line; see the Python modules `priorveil.mechanisms.arc_pool` and `arc_orders`, which say how orders are made.
  */
 class ArcPool {
+  static fields = ["bits", "lengths", "owners", "seeds", "multipliers", "window", "keep"];
+  static ofValue = true;
+  static onePrior = true;
+
   constructor(parameters) {
     this.lengths = parameters.lengths;
     this.parameters = parameters;
@@ -464,7 +524,7 @@ class ArcPool {
     this.draws = 4;
     this.#checkOwners(parameters.owners);
     this.#checkOrders(parameters.seeds, parameters.multipliers);
-    this.bits = Number(whole(parameters.bits, "mechanism.bits"));
+    this.bits = index(parameters.bits, "mechanism.bits");
     this.span = 2 ** this.bits;
     need(this.count * this.span <= Number(LARGEST_REPORT), "mechanism.bits", "reports must stay below 2**53");
     this.outputs = this.count * this.span;
@@ -500,37 +560,36 @@ class ArcPool {
   }
 
   /** The values of the circle, shuffled by the seed, then sorted by multiples of their ranks. */
-  #order(index) {
-    const keys = new Map(this.light.map((x) => [x, shuffleKey(this.seeds[index], x)]));
+  #order(i) {
+    const keys = new Map(this.light.map((x) => [x, shuffleKey(this.seeds[i], x)]));
     const shuffled = [...this.light].sort((x, y) =>
       keys.get(x) < keys.get(y) ? -1 : keys.get(x) > keys.get(y) ? 1 : x - y,
     );
-    const place = shuffled.map((x, i) => [(this.multipliers[index] * (i + 1)) % this.prime, x]);
+    const place = shuffled.map((x, rank) => [(this.multipliers[i] * (rank + 1)) % this.prime, x]);
     return place.sort((a, b) => a[0] - b[0]).map(([, x]) => x);
   }
 
-  #line(index) {
+  #line(i) {
     const { bits, lengths, window, keep } = this.parameters;
     const start = String(sum(this.owners.map((x) => whole(lengths[x], "mechanism.lengths"))));
-    const order = [...this.owners, ...this.#order(index)];
+    const order = [...this.owners, ...this.#order(i)];
     return new Arc({ bits, lengths, order, heavy: this.owners.length, start, window, keep });
   }
 
   sample(code, [pick, ...words]) {
-    const index = Number(pick & BigInt(this.count - 1));
-    return index * this.span + this.#line(index).sample(code, words);
+    const i = Number(pick & BigInt(this.count - 1));
+    return i * this.span + this.#line(i).sample(code, words);
   }
 
   likelihoods(report) {
-    const index = Math.floor(report / this.span);
-    return this.#line(index)
+    return this.#line(Math.floor(report / this.span))
       .likelihoods(report % this.span)
       .map((chance) => chance / this.count);
   }
 
   /** The order is public and drawn without looking at the value, so each is a channel of its own. */
-  lifts(priors, secret) {
-    const found = this.seeds.map((_, index) => this.#line(index).lifts(priors, secret));
+  lifts(priors) {
+    const found = this.seeds.map((_, i) => this.#line(i).lifts(priors));
     return {
       lowest: least(found.map((f) => f.lowest)),
       highest: most(found.map((f) => f.highest)),
@@ -553,6 +612,9 @@ const shuffleKey = (seed, x) => mix((BigInt(seed) + BigInt(x + 1) * STEP) & MASK
 
 /** A row of bits, one of them set, each flipped at random: `noise_bits` words for every 64 bits, then one. */
 class Unary {
+  static fields = ["masses", "noise", "noise_bits", "drop"];
+  static ofValue = true;
+
   constructor({ masses, noise, noise_bits: noiseBits, drop }) {
     const listed = wholes(masses, "mechanism.masses");
     need(
@@ -561,7 +623,7 @@ class Unary {
       "should be positive",
     );
     need(Number.isInteger(noiseBits) && noiseBits >= 1 && noiseBits <= 62, "mechanism.noise_bits", "should be 1 to 62");
-    this.noise = whole(noise, "mechanism.noise");
+    this.noise = BigInt(index(noise, "mechanism.noise"));
     need(this.noise > 0n && this.noise < 1n << BigInt(noiseBits), "mechanism.noise", "should be below 2**noise_bits");
     this.drop = whole(drop, "mechanism.drop");
     need(this.drop > 0n && this.drop < TOTAL, "mechanism.drop", "should be below 2**62");
@@ -596,8 +658,7 @@ class Unary {
     return Array.from({ length: this.size }, (_, x) => ((byte(x >> 3) >> (x & 7)) & 1 ? odds : 1));
   }
 
-  lifts(priors, secret) {
-    need(secret === null, "mechanism", "unary encoding is proven for the value itself");
+  lifts(priors) {
     const [R, D] = this.odds;
     const [p, total] = least(priors.map((prior) => [smallest(prior), sum(prior)]));
     const shift = (R - D) * p; // over D * total
@@ -607,6 +668,10 @@ class Unary {
 
 /** A public pool of hash functions: two words, the first picks the seed, the second goes to the table of its groups. */
 class PooledHash {
+  static fields = ["weights", "seeds", "groups", "fresh"];
+  static ofValue = true;
+  static onePrior = true;
+
   constructor({ weights, seeds, groups, fresh }) {
     this.weights = wholes(weights, "mechanism.weights");
     need(
@@ -643,9 +708,9 @@ class PooledHash {
   }
 
   /** The group of every value under a seed. */
-  #assigned(index) {
-    const [a, b] = coefficients(this.seeds[index]);
-    return this.weights.map((_, x) => this.groups[index][hashed(a, b, x, this.bins)]);
+  #assigned(i) {
+    const [a, b] = coefficients(this.seeds[i]);
+    return this.weights.map((_, x) => this.groups[i][hashed(a, b, x, this.bins)]);
   }
 
   /** The truth, or with probability `fresh / 2**62` a draw from the prior: the row of a group under a seed. */
@@ -658,29 +723,27 @@ class PooledHash {
   }
 
   sample(code, [pick, word]) {
-    const index = Number(pick & BigInt(this.seeds.length - 1));
-    const assigned = this.#assigned(index);
-    return index * this.reported + scan(this.#table(assigned)[assigned[code]], word);
+    const i = Number(pick & BigInt(this.seeds.length - 1));
+    const assigned = this.#assigned(i);
+    return i * this.reported + scan(this.#table(assigned)[assigned[code]], word);
   }
 
   likelihoods(report) {
-    const index = Math.floor(report / this.reported);
-    const assigned = this.#assigned(index);
+    const assigned = this.#assigned(Math.floor(report / this.reported));
     const table = this.#table(assigned);
     return assigned.map((group) => Number(table[group][report % this.reported]) / Number(TOTAL) / this.seeds.length);
   }
 
-  lifts([prior, ...others], secret) {
-    need(others.length === 0 && secret === null, "mechanism", "hashing is proven for one prior and the value itself");
-    const found = this.seeds.map((_, index) => this.#seedLifts(index, prior));
+  lifts([prior]) {
+    const found = this.seeds.map((_, i) => this.#seedLifts(i, prior));
     const ratios = found.map((f) => f.ldp);
     const ldp = ratios.includes(null) ? null : most(ratios);
     return { lowest: least(found.map((f) => f.lowest)), highest: most(found.map((f) => f.highest)), ldp };
   }
 
   /** The seed is public, so each is a channel of its own, on the groups that hold some value. */
-  #seedLifts(index, prior) {
-    const assigned = this.#assigned(index);
+  #seedLifts(i, prior) {
+    const assigned = this.#assigned(i);
     const masses = massOf(assigned, prior, this.reported);
     const filled = masses.map((_, g) => g).filter((g) => masses[g] > 0n);
     const table = this.#table(assigned);
@@ -769,108 +832,234 @@ class Plan {
   }
 }
 
+const PLAN = [
+  ..."id format version labels prior secret budget notion query mechanism certificate".split(" "),
+  ..."expected_mse lower_bound no_report method why".split(" "),
+];
+const METHODS = ["closed", "arc", "columns", "unary", "hashing"];
+const QUERIES = ["Histogram", "Guess", "Distribution"];
+
 /** Read a plan from its document or text: check its id, prove its certificate again, or refuse it with the field. */
 export async function readPlan(given, { id } = {}) {
   const document = frozen(parsed(given));
   need(document.format === "priorveil-plan", "format", "not a plan");
   need(document.version === 1, "version", "not known here; this client reads 1");
-  checkLabels(document.labels);
+  checkFields(document, PLAN, "");
+  checkLabels(document.labels, "labels");
   await checkId(document, id);
-  const made = MECHANISMS[Object.hasOwn(MECHANISMS, document.mechanism?.kind) ? document.mechanism.kind : ""];
-  need(made, "mechanism", "of an unknown kind");
-  const mechanism = new made(document.mechanism);
-  need(mechanism.size === document.labels.length, "mechanism", "for another number of values than the plan has");
+  checkWords(document);
+  checkQuery(document.query, document.labels.length);
+  const mechanism = readMechanism(document);
   return new Plan(document, mechanism, certified(document, mechanism));
 }
 
-function checkLabels(labels) {
+function checkLabels(labels, field) {
   const good = Array.isArray(labels) && labels.length > 0 && new Set(labels).size === labels.length;
-  need(
-    good && labels.every((l) => typeof l === "string" || Number.isSafeInteger(l)),
-    "labels",
-    "should be different names",
-  );
+  const named = good && labels.every((l) => typeof l === "string" || Number.isSafeInteger(l));
+  need(named, field, "should be different names");
 }
 
+/** What says nothing about privacy has to be sound, too: of the errors, their order. */
+function checkWords({ method, why, ...document }) {
+  need(METHODS.includes(method), "method", `should be one of ${METHODS.join(", ")}`);
+  need(typeof why === "string", "why", "should be a text");
+  const [bound, error, none] = ["lower_bound", "expected_mse", "no_report"].map((name) => real(document[name], name));
+  const atMost = (a, b) => a <= b * (1 + 1e-9) + 1e-12;
+  need(atMost(bound, error), "lower_bound", "lies above the expected error");
+  need(error >= 0 && atMost(error, none), "expected_mse", "should lie between zero and the error without reports");
+}
+
+function checkQuery(query, size) {
+  if (query?.name !== "Sum") {
+    checkFields(query, ["name"], "query");
+    return need(QUERIES.includes(query.name), "query", "of an unknown kind");
+  }
+  checkFields(query, ["name", "values", "weight", "offset"], "query");
+  const fits = Array.isArray(query.values) && query.values.length === size;
+  need(fits, "query.values", "should be a number for each value");
+  const numbers = [...query.values, query.weight, query.offset].map((text) => real(text, "query"));
+  need(numbers.every(Number.isFinite), "query", "should be finite numbers");
+}
+
+/** The sampler of a plan, if it can be certified for what the plan promises. */
+function readMechanism({ mechanism: parameters, labels, prior, secret, notion }) {
+  const kind = parameters?.kind;
+  need(names(MECHANISMS, kind), "mechanism", "of an unknown kind");
+  const made = MECHANISMS[kind];
+  checkFields(parameters, ["kind", ...made.fields], "mechanism");
+  const mechanism = new made(parameters);
+  need(mechanism.size === labels.length, "mechanism", "for another number of values than the plan has");
+  const plain = secret === null && ["LIP", "LDP"].includes(notion?.name);
+  need(plain || !made.ofValue, "mechanism", `${kind} is certified for LIP or LDP of the value itself`);
+  need(prior?.kind === "fixed" || !made.onePrior, "mechanism", `${kind} is certified for one prior`);
+  return mechanism;
+}
+
+/** A document, from its text or as it is. */
 function parsed(given) {
   let document = given;
   if (typeof given === "string") {
+    let plain = false;
     try {
       document = JSON.parse(given);
+      plain = !/\.|[0-9][eE]/.test(given.replace(/"[^"\\]*(?:\\.[^"\\]*)*"/g, ""));
     } catch {
       throw new PriorveilError("file", "not JSON");
     }
+    need(plain, "file", "whole numbers should be written as such"); // 1, not 1.0: one id is for one text
   }
   need(document !== null && typeof document === "object" && !Array.isArray(document), "file", "not a document");
   return document;
 }
 
+const DEEPEST = 32; // more levels than any document has
+
 /** A copy that nobody can change after it was checked. */
-function frozen(value) {
+function frozen(value, level = 0) {
   if (value === null || typeof value !== "object") return value;
+  need(level < DEEPEST, "file", "nested too deeply");
   const copy = Array.isArray(value)
-    ? value.map(frozen)
-    : Object.fromEntries(Object.entries(value).map(([k, v]) => [k, frozen(v)]));
+    ? value.map((member) => frozen(member, level + 1))
+    : Object.fromEntries(Object.entries(value).map(([k, v]) => [k, frozen(v, level + 1)]));
   return Object.freeze(copy);
 }
 
-/** The levels that could be proven: all that the certificate states, or LDP alone; an error if either is broken. */
+const LARGEST_LEVEL = 700; // of a budget: beyond it only infinity, which promises nothing and says so
+
+/**
+ * The levels that could be proven: all that the certificate states, or LDP alone; an error if one of them is not as stated,
+ * or the budget is broken.
+ */
 function certified(document, mechanism) {
-  const { budget, certificate } = document;
-  const [lower, upper] = ["lower", "upper"].map((side) => real(budget?.[side], `budget.${side}`));
-  const stated = (name) => real(certificate?.[name], `certificate.${name}`);
-  const [lipLower, lipUpper, ldp] = ["lip_lower", "lip_upper", "ldp"].map(stated);
-  const priors = members(document);
-  const notion = document.notion?.name;
-  const whole = priors !== null && (notion === "LIP" || notion === "LDP");
-  const found = mechanism.lifts(priors ?? [Array(mechanism.size).fill(1n)], whole ? secretRows(document) : null);
-  const broken = "the mechanism leaks more than it says: do not run it";
-  need(atMostExp(found.ldp, ldp), "certificate.ldp", broken);
-  if (!whole) {
-    need(ldp < Infinity, "certificate", "this client cannot prove what it states; use the Python client");
-    return { levels: { lip: ldp, lipLower: ldp, lipUpper: ldp, ldp }, proof: "ldp" };
+  const { lower, upper } = readBudget(document.budget);
+  const size = document.labels.length;
+  const [priors, secret] = [readPriors(document.prior, size), readSecret(document.secret, size)];
+  const notion = readNotion(document, size);
+  const { lipLower, lipUpper, ldp, level } = readCertificate(document.certificate, notion);
+  const found = mechanism.lifts(priors ?? [Array(size).fill(1n)], priors && secret);
+  const wrong = "the mechanism has another level than this: do not run it";
+  need(isLevel(ldp, found.ldp), "certificate.ldp", wrong);
+  if (priors) {
+    need(isLevel(lipLower, inverse(found.lowest)), "certificate.lip_lower", wrong);
+    need(isLevel(lipUpper, found.highest), "certificate.lip_upper", wrong);
   }
-  need(atLeastExpOfMinus(found.lowest, lipLower) && atMostExp(found.highest, lipUpper), "certificate", broken);
-  const kept =
-    notion === "LDP"
-      ? atMostExp(found.ldp, Math.min(lower, upper))
-      : atLeastExpOfMinus(found.lowest, lower) && atMostExp(found.highest, upper);
-  need(kept, "certificate", "the mechanism leaks more than its budget: do not run it");
-  return { levels: { lip: Math.max(lipLower, lipUpper), lipLower, lipUpper, ldp }, proof: "budget" };
+  const lip = Math.max(lipLower, lipUpper);
+  need(level === ({ LIP: lip, LDP: ldp }[notion] ?? level), "certificate.level", wrong);
+  const down = notion !== "LIP" || !priors || atMostExp(inverse(found.lowest), lower);
+  const up = notion !== "LIP" || !priors || atMostExp(found.highest, upper);
+  const apart = notion !== "LDP" || atMostExp(found.ldp, Math.min(lower, upper));
+  need(down && up && apart, "certificate", "the mechanism leaks more than its budget: do not run it");
+  if (priors && ["LIP", "LDP"].includes(notion)) return { levels: { lip, lipLower, lipUpper, ldp }, proof: "budget" };
+  need(ldp < Infinity, "certificate", "this client cannot prove what it states; use the Python client");
+  return { levels: { lip: ldp, lipLower: ldp, lipUpper: ldp, ldp }, proof: "ldp" };
 }
 
+/** How far belief may move; without a limit on one side at least, nothing would be promised. */
+function readBudget(budget) {
+  checkFields(budget, ["lower", "upper"], "budget");
+  const [lower, upper] = ["lower", "upper"].map((side) => notNegative(budget[side], `budget.${side}`));
+  const sides = [lower, upper].filter((side) => side < Infinity);
+  need(sides.length > 0, "budget", "should have a finite side: it promises nothing");
+  need(Math.max(...sides) <= LARGEST_LEVEL, "budget", `should be at most ${LARGEST_LEVEL}: it promises nothing`);
+  return { lower, upper };
+}
+
+function readCertificate(certificate, notion) {
+  checkFields(certificate, ["notion", "lip_lower", "lip_upper", "ldp", "level"], "certificate");
+  need(certificate.notion === notion, "certificate.notion", "is not that of the plan");
+  const stated = (name) => notNegative(certificate[name], `certificate.${name}`);
+  const [lipLower, lipUpper, ldp, level] = ["lip_lower", "lip_upper", "ldp", "level"].map(stated);
+  return { lipLower, lipUpper, ldp, level };
+}
+
+/** The notion's name. */
+function readNotion({ notion, prior, secret }, size) {
+  const pairs = notion?.name === "Pufferfish" && Object.hasOwn(notion, "pairs");
+  checkFields(notion, pairs ? ["name", "pairs"] : ["name"], "notion");
+  need(["LIP", "LDP", "DI", "Pufferfish"].includes(notion.name), "notion", "of an unknown kind");
+  need(notion.name !== "DI" || prior.kind === "fixed", "notion", "DI is certified for one prior");
+  if (pairs) {
+    const count = secret === null ? size : Math.min(...secret.map(({ rows }) => rows.length));
+    const pair = (p) => Array.isArray(p) && p.length === 2 && p.every((g) => index(g, "notion.pairs") < count);
+    need(Array.isArray(notion.pairs) && notion.pairs.every(pair), "notion.pairs", "should be pairs of secrets");
+  }
+  return notion.name;
+}
+
+const PRIORS = { fixed: ["weights"], finite: ["members"], interval: ["lower", "upper"], ball: ["weights", "radius"] };
+
 /** The priors that the certificate is about, where they can be listed; else null. */
-function members({ prior, labels }) {
-  const lists = { fixed: [prior?.weights], finite: prior?.members }[prior?.kind];
-  need(lists !== undefined || ["interval", "ball"].includes(prior?.kind), "prior", "of an unknown kind");
-  if (lists === undefined) return null;
-  need(Array.isArray(lists) && lists.length > 0, "prior", "should have a member");
-  const weights = lists.map((list) => wholes(list, "prior.weights"));
-  need(
-    weights.every((w) => w.length === labels.length && w.every((n) => n >= 1n)),
-    "prior.weights",
-    "should be positive",
-  );
+function readPriors(prior, size) {
+  need(names(PRIORS, prior?.kind), "prior", "of an unknown kind");
+  checkFields(prior, ["kind", ...PRIORS[prior.kind]], "prior");
+  if (prior.kind === "fixed") return [readWeights(prior.weights, size)];
+  if (prior.kind === "finite") {
+    need(Array.isArray(prior.members) && prior.members.length > 0, "prior.members", "should have a member");
+    return prior.members.map((weights) => readWeights(weights, size));
+  }
+  if (prior.kind === "interval") checkInterval(prior, size);
+  else {
+    readWeights(prior.weights, size);
+    need(notNegative(prior.radius, "prior.radius") <= 1, "prior.radius", "should be at most one");
+  }
+  return null;
+}
+
+/** A prior as positive whole numbers without a common divisor. */
+function readWeights(list, size) {
+  const weights = wholes(list, "prior.weights");
+  const positive = weights.length === size && weights.every((w) => w >= 1n);
+  need(positive, "prior.weights", "should be positive, one for each value");
+  need(weights.reduce(commonDivisor) === 1n, "prior.weights", "should have no common divisor");
+  need(sum(weights) < smallest(weights) << 1075n, "prior.weights", "a value is less likely than any float");
   return weights;
 }
 
+function commonDivisor(a, b) {
+  let [n, rest] = [a, b];
+  while (rest > 0n) [n, rest] = [rest, n % rest];
+  return n;
+}
+
+/** Ends from zero to one, none of them crossed, with some prior between them. */
+function checkInterval({ lower, upper }, size) {
+  const [low, high] = [lower, upper].map((ends) => shares(ends, size, "prior"));
+  const ends = low.numbers.every((a, x) => a <= high.numbers[x] && high.numbers[x] > 0 && high.numbers[x] <= 1);
+  need(ends, "prior", "should have ends from zero to one, the lower first");
+  const between = low.total <= low.one && high.total >= high.one;
+  need(between, "prior", "should have a prior between its ends");
+}
+
 /** The rows of all scenarios as integers over one power of two each; null where the value itself is the secret. */
-function secretRows({ secret, labels }) {
+function readSecret(secret, size) {
   if (secret === null) return null;
   need(Array.isArray(secret) && secret.length > 0, "secret", "should be a list of scenarios");
-  return secret.flatMap(({ rows }) => {
-    need(Array.isArray(rows) && rows.length > 0, "secret.rows", "should be a matrix");
-    return rows.map((row) => integerRow(row, labels.length));
+  return secret.flatMap((scenario) => {
+    checkFields(scenario, ["labels", "rows"], "secret");
+    checkLabels(scenario.labels, "secret.labels");
+    const { rows, labels } = scenario;
+    need(Array.isArray(rows) && rows.length === labels.length, "secret.rows", "should have a row for each secret");
+    return rows.map((row) => distribution(row, size));
   });
 }
 
-function integerRow(row, size) {
-  need(Array.isArray(row) && row.length === size, "secret.rows", "should have a number for each value");
-  const fractions = row.map((text) => exactly(real(text, "secret.rows")));
-  const common = largest(fractions.map(([, d]) => d)); // powers of two
-  const integers = fractions.map(([n, d]) => n * (common / d));
-  need(sum(integers) > 0n, "secret.rows", "should not be all zero");
+/** A row that adds up to one, but for the rounding of floats. */
+function distribution(row, size) {
+  const { integers, total, one } = shares(row, size, "secret.rows");
+  const off = total > one ? total - one : one - total;
+  need(off << 46n <= one, "secret.rows", "should add up to one");
   return integers;
+}
+
+/** Finite numbers, zero or more, as floats and as integers over `one`, exactly. */
+function shares(row, size, field) {
+  need(Array.isArray(row) && row.length === size, field, "should have a number for each value");
+  const numbers = row.map((text) => notNegative(text, field));
+  need(numbers.every(Number.isFinite), field, "should be finite numbers");
+  const fractions = numbers.map(exactly);
+  const one = largest(fractions.map(([, d]) => d)); // powers of two
+  const integers = fractions.map(([n, d]) => n * (one / d));
+  return { numbers, integers, total: sum(integers), one };
 }
 
 // -- campaigns -----------------------------------------------------------------------------------------------------
@@ -903,11 +1092,15 @@ class Campaign {
   }
 }
 
+const CAMPAIGN = "id format version question labels cohorts opens closes smallest_count contact".split(" ");
+const LONGEST_TEXT = 2000;
+
 /** Read a campaign from its document or text: check its id and every plan in it, or refuse it with the field. */
 export async function readCampaign(given, { id } = {}) {
   const document = frozen(parsed(given));
   need(document.format === "priorveil-campaign", "format", "not a campaign");
   need(document.version === 1, "version", "not known here; this client reads 1");
+  checkFields(document, CAMPAIGN, "");
   await checkId(document, id);
   checkCampaign(document);
   const entries = Object.entries(document.cohorts);
@@ -923,16 +1116,29 @@ export async function readCampaign(given, { id } = {}) {
 }
 
 function checkCampaign({ question, contact, cohorts, opens, closes, smallest_count: count }) {
-  need(typeof question === "string" && question.trim() !== "", "question", "should be a text");
-  need(typeof contact === "string", "contact", "should be a text");
+  checkText(question, "question");
+  checkText(contact, "contact", true);
   need(Number.isSafeInteger(count) && count >= 0, "smallest_count", "should be a whole number");
-  need(
-    cohorts !== null && typeof cohorts === "object" && Object.keys(cohorts).length > 0,
-    "cohorts",
-    "should have a plan",
-  );
-  const time = (text) => text === null || /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/.test(text);
-  need(time(opens) && time(closes), "opens", "times should look like 2026-01-31T12:00:00Z");
+  const some = cohorts !== null && typeof cohorts === "object" && !Array.isArray(cohorts) && Object.keys(cohorts);
+  need(some && some.length > 0, "cohorts", "should have a plan");
+  for (const name of some) checkText(name, "cohorts");
+  checkTime(opens, "opens");
+  checkTime(closes, "closes");
+  need(opens === null || closes === null || opens < closes, "closes", "should be after it opens");
+}
+
+function checkText(text, field, empty = false) {
+  need(typeof text === "string" && Array.from(text).length <= LONGEST_TEXT, field, `up to ${LONGEST_TEXT} characters`);
+  need(empty || /[^\s\x1c-\x1f\x85]/.test(text), field, "should not be empty");
+}
+
+/** A time, in the one spelling it has, or null. */
+function checkTime(text, field) {
+  if (text === null) return;
+  const good = typeof text === "string" && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/.test(text) && !text.startsWith("0000");
+  const time = new Date(good ? text : NaN);
+  const same = !Number.isNaN(time.valueOf()) && time.toISOString() === text.replace("Z", ".000Z");
+  need(same, field, "times should look like 2026-01-31T12:00:00Z");
 }
 
 // -- the client ----------------------------------------------------------------------------------------------------
@@ -941,13 +1147,16 @@ const ATTEMPTS = 5;
 const FIRST_WAIT = 0.5; // seconds; each later wait is twice as long
 const LONGEST_WAIT = 30;
 const BUSY = new Set([408, 425, 429, 500, 502, 503, 504, 507]);
+const LONGEST_REQUEST = 120; // seconds, to the last byte of the answer
+const LONGEST_TIMER = 2 ** 31 - 1; // milliseconds; longer ones ring at once
 
 /**
- * Answers one campaign, once. `url` is the campaign's address; `fetch`, `storage` and `wait` may be replaced.
+ * Answers one campaign, once. `url` is the campaign's address; `fetch`, `storage` and `wait` may be replaced; `timeout` is
+ * how many seconds a request may take.
  *
  * The report is remembered before it is sent, and from then on it is the answer: asked again, the client sends the same
- * report, so that nobody learns more. The value itself is never stored. The random words are drawn once and used for
- * whatever value is chosen in the end, so that trying answers out cannot pick a report.
+ * report, so that nobody learns more. Where nothing can be remembered, nothing is sent. The value itself is never stored. The
+ * random words are drawn once and used for whatever value is chosen in the end, so that trying answers out cannot pick a report.
  */
 export class Client {
   #campaign;
@@ -955,9 +1164,13 @@ export class Client {
   #storage;
   #fetch;
   #wait;
+  #timeout;
 
-  constructor(url, { fetch = globalThis.fetch, storage = deviceStorage(), wait = sleep } = {}) {
+  constructor(url, options = {}) {
+    const { fetch = globalThis.fetch, storage = deviceStorage(), wait = sleep, timeout = LONGEST_REQUEST } = options;
+    need(typeof timeout === "number" && timeout > 0, "timeout", "should be a number of seconds, above zero");
     this.url = String(url).replace(/\/+$/, "");
+    this.#timeout = timeout;
     this.#fetch = (...request) => fetch(...request);
     this.#storage = storage;
     this.#wait = wait;
@@ -976,8 +1189,8 @@ export class Client {
   /** What is remembered: the report in the form in which it leaves, and whether it was delivered; or null. */
   async remembered() {
     const { id } = await this.campaign();
-    const text = this.#storage.getItem(`priorveil:${id}`);
-    return text === null ? null : this.#recalled(text);
+    const text = await this.#stored("getItem", id);
+    return (text ?? null) === null ? null : this.#recalled(text);
   }
 
   /** A record that cannot be read is an error: answering afresh could tell more than one report does. */
@@ -995,45 +1208,80 @@ export class Client {
 
   /** What sending this answer would send: `{ id, plan, report }`. Nothing leaves and nothing is stored yet. */
   async prepare(value, cohort) {
-    const known = await this.remembered();
     const plan = (await this.campaign()).planFor(cohort);
     const code = plan.code(value); // also a replay refuses what is not an answer
-    if (known !== null) return leaving(known);
-    if (!this.#words.has(plan.id)) this.#words.set(plan.id, { id: freshId(), words: systemWords(plan.draws) });
-    const { id, words } = this.#words.get(plan.id);
-    return leaving({ id, plan: plan.id, report: plan.privatize(plan.labels[code], () => words) });
+    return leaving((await this.remembered()) ?? this.#drawn(plan, code));
   }
 
   /** Perturb the value here, remember the report, and send it; the receipt says whether it is a replay. */
   async answer(value, cohort) {
-    const known = await this.remembered();
-    const report = await this.prepare(value, cohort);
-    if (known === null) await this.#remember({ ...report, delivered: false });
-    this.#words.clear();
-    if (!known?.delivered) await this.deliver();
-    return { report, replayed: known !== null };
+    const campaign = await this.campaign();
+    const plan = campaign.planFor(cohort);
+    const code = plan.code(value);
+    return inTurn(keyOf(campaign.id), async () => {
+      const before = await this.remembered();
+      const drawn = before ?? this.#drawn(plan, code);
+      const kept = before ?? (await this.#first(drawn));
+      this.#words.clear();
+      await this.#delivered(kept);
+      return { report: leaving(kept), replayed: before !== null || kept.id !== drawn.id };
+    });
   }
 
   /** Send the remembered report, if there is one and it was not delivered; true if nothing is left to send. */
   async deliver() {
-    const known = await this.remembered();
-    if (known === null) return false;
-    if (!known.delivered) {
-      await this.#send(leaving(known));
-      await this.#remember({ ...known, delivered: true });
-    }
-    return true;
+    const { id } = await this.campaign();
+    return inTurn(keyOf(id), async () => {
+      const known = await this.remembered();
+      if (known !== null) await this.#delivered(known);
+      return known !== null;
+    });
   }
 
-  async #remember(record) {
-    const { id } = await this.campaign();
-    this.#storage.setItem(`priorveil:${id}`, JSON.stringify(record));
+  /** The report that this client's words make of an answer. */
+  #drawn(plan, code) {
+    if (!this.#words.has(plan.id)) this.#words.set(plan.id, { id: freshId(), words: systemWords(plan.draws) });
+    const { id, words } = this.#words.get(plan.id);
+    return { id, plan: plan.id, report: plan.privatize(plan.labels[code], () => words) };
+  }
+
+  /** Remember a first report. What the storage then holds is the answer: another's, should it have come first. */
+  async #first(drawn) {
+    const text = JSON.stringify({ ...drawn, delivered: false });
+    await this.#stored(typeof this.#storage?.addItem === "function" ? "addItem" : "setItem", this.#campaign.id, text);
+    const kept = await this.remembered();
+    need(kept !== null, "storage", `what was written is not there. ${UNSENT}`);
+    return kept;
+  }
+
+  async #delivered(known) {
+    if (known.delivered) return;
+    await this.#send(leaving(known));
+    try {
+      await this.#stored("setItem", this.#campaign.id, JSON.stringify({ ...known, delivered: true }));
+    } catch {
+      // It has arrived and is still remembered: all that can follow is the same report again, which is not counted.
+    }
+  }
+
+  /** What the storage answers; where there is none, or it fails, an error in our own words. */
+  async #stored(verb, id, ...text) {
+    const usable = ["getItem", "setItem"].every((name) => typeof this.#storage?.[name] === "function");
+    need(usable, "storage", `there is nowhere to remember the report. ${UNSENT} ${ADVICE}`);
+    try {
+      return await this.#storage[verb](keyOf(id), ...text);
+    } catch (error) {
+      const why = typeof error?.code === "string" ? error.code : error?.name; // its message may quote what was to be written
+      const done = verb === "getItem" ? "looked up" : "remembered";
+      throw new PriorveilError("storage", `the report cannot be ${done} (${why}). ${UNSENT}`);
+    }
   }
 
   async #download() {
-    const response = await this.#tried(this.url, { headers: { accept: "application/json" }, credentials: "omit" });
-    need(response.ok, "campaign", `the curator answered ${response.status}`);
-    return response.text();
+    const answer = await this.#tried(this.url, { headers: { accept: "application/json" }, credentials: "omit" });
+    if (answer.status !== 200 || !answer.kind.startsWith("application/json"))
+      throw new Refused(`there is no campaign at this address (${answer.status})`, undefined, "campaign");
+    return answer.text;
   }
 
   async #send(report) {
@@ -1045,28 +1293,56 @@ export class Client {
       credentials: "omit",
       referrerPolicy: "no-referrer",
     };
-    const response = await this.#tried(`${this.url}/reports`, request);
-    const told = await response.json().catch(() => null);
-    if (!response.ok) throw new Refused(told?.title ?? `status ${response.status}`, told?.detail);
-    if (!Array.isArray(told?.refused)) throw new Undelivered("what answered is not the curator"); // a hotel's sign-in page, say
-    const [refusal] = told.refused;
-    if (refusal) throw new Refused(refusal.reason);
+    const answer = await this.#tried(`${this.url}/reports`, request);
+    const told = heard(answer.text);
+    if (!answer.ok) throw new Refused(words(told?.title) ?? `status ${answer.status}`, words(told?.detail));
+    const refusals = Array.isArray(told?.refused) ? told.refused : null;
+    if (told?.accepted === 1 && refusals?.length === 0) return;
+    const reason = refusals?.length === 1 ? words(refusals[0]?.reason) : undefined;
+    if (reason === undefined) throw new Undelivered("what answered is not the curator"); // a hotel's sign-in page, say
+    throw new Refused(reason);
   }
 
-  /** A request that is tried again while the network or the curator is busy. */
+  /** The answer to a request, which is tried again while the network or the curator is busy. */
   async #tried(url, request) {
     for (let attempt = 1; ; attempt += 1) {
-      const response = await this.#fetch(url, request).catch(() => null);
-      if (response !== null && !BUSY.has(response.status)) return response;
+      const answer = await this.#answered(url, request);
+      if (answer !== null && !BUSY.has(answer.status)) return answer;
       if (attempt === ATTEMPTS) {
         throw new Undelivered(
-          response === null ? "the curator cannot be reached" : `the curator is busy (${response.status})`,
+          answer === null ? "the curator cannot be reached" : `the curator is busy (${answer.status})`,
         );
       }
-      const asked = Number(response?.headers.get("retry-after")) || 0;
+      const asked = Number(answer?.retryAfter) || 0;
       const pause = FIRST_WAIT * 2 ** (attempt - 1) * (0.5 + Math.random() / 2); // not all devices at once
       await this.#wait(Math.min(LONGEST_WAIT, Math.max(asked, pause)));
     }
+  }
+
+  /** One answer, read to its end; null where the connection fails or breaks off. */
+  async #answered(url, request) {
+    const signal = AbortSignal.timeout(Math.min(1000 * this.#timeout, LONGEST_TIMER));
+    try {
+      const response = await this.#fetch(url, { ...request, signal });
+      const { status, ok, headers } = response;
+      const [kind, retryAfter] = [headers.get("content-type") ?? "", headers.get("retry-after")];
+      return { status, ok, kind, retryAfter, text: await response.text() };
+    } catch {
+      // Another attempt would take as long.
+      if (signal.aborted) throw new Undelivered(`the curator did not answer within ${this.#timeout} seconds`);
+      return null;
+    }
+  }
+}
+
+const words = (text) => (typeof text === "string" ? text : undefined);
+
+/** What a text says in JSON; null where it is none. */
+function heard(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
   }
 }
 
@@ -1077,18 +1353,83 @@ const sleep = (seconds) =>
     setTimeout(done, 1000 * seconds);
   });
 
-/** The browser's storage, or a store that lasts as long as the program where there is none or it is locked. */
+const keyOf = (id) => `priorveil:${id}`;
+
+const UNSENT = "Nothing was sent: without a memory, answering again would send another report and tell more.";
+const ADVICE =
+  "Let the browser store this site's data, or give a `storage`; in Node, a FileStorage of file-storage.js.";
+
+/** The browser's memory; null where there is none, or the browser refuses it. */
 function deviceStorage() {
   try {
-    if (globalThis.localStorage) return globalThis.localStorage;
+    return globalThis.indexedDB ? databaseStorage : null;
   } catch {
-    // a browser that blocks storage throws on touching it
+    return null; // a browser that blocks storage may throw on touching it
   }
-  const held = new Map();
-  return {
-    getItem: (key) => held.get(key) ?? null,
-    setItem: (key, text) => {
-      held.set(key, text);
-    },
-  };
+}
+
+const REPORTS = "reports"; // the one table of the database
+
+/** IndexedDB, whose transactions are ordered across tabs and workers: of several first reports one stands, and all see it. */
+const databaseStorage = {
+  async getItem(key) {
+    return (await transacted("readonly", (reports) => reports.get(key))).result ?? null;
+  },
+
+  async setItem(key, text) {
+    await transacted("readwrite", (reports) => reports.put(text, key));
+  },
+
+  async addItem(key, text) {
+    await transacted("readwrite", (reports) => {
+      const adding = reports.add(text, key);
+      adding.onerror = (event) => {
+        if (adding.error.name === "ConstraintError") event.preventDefault(); // one is there and stays: not a failure
+      };
+      return adding;
+    });
+  },
+};
+
+/**
+ * A request whose transaction has ended well, and is on the disk. The database is opened for this alone: no tab holds up who
+ * clears it, or goes on with one that is gone.
+ */
+async function transacted(mode, act) {
+  const database = await opened();
+  try {
+    return await new Promise((done, failed) => {
+      const transaction = database.transaction(REPORTS, mode, { durability: "strict" });
+      const request = act(transaction.objectStore(REPORTS));
+      transaction.oncomplete = () => done(request);
+      transaction.onabort = () => failed(transaction.error);
+    });
+  } finally {
+    database.close();
+  }
+}
+
+function opened() {
+  return new Promise((done, failed) => {
+    const request = globalThis.indexedDB.open("priorveil", 1);
+    request.onupgradeneeded = () => request.result.createObjectStore(REPORTS);
+    request.onsuccess = () => done(request.result);
+    request.onerror = () => failed(request.error);
+  });
+}
+
+const turns = new Map();
+
+/** One after the other among the clients of this program; tabs and other programs are kept apart by the storage's `addItem`. */
+function inTurn(name, work) {
+  const turn = (turns.get(name) ?? Promise.resolve()).then(work);
+  const over = turn.then(
+    () => {},
+    () => {},
+  );
+  turns.set(name, over);
+  over.then(() => {
+    if (turns.get(name) === over) turns.delete(name);
+  });
+  return turn;
 }

@@ -1,0 +1,138 @@
+// The folder in which Node remembers: whole files, on the disk, and the first report of a campaign stands.
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+
+import { FileStorage } from "../file-storage.js";
+import { Client, PriorveilError, contentId } from "../priorveil.js";
+
+const KEY = `priorveil:${"0".repeat(64)}`;
+
+/** Run with a folder that is not there yet, and clear it away. */
+async function within(run) {
+  const base = mkdtempSync(join(tmpdir(), "priorveil-"));
+  try {
+    await run(join(base, "state", "answers"));
+  } finally {
+    rmSync(base, { recursive: true });
+  }
+}
+
+async function curator() {
+  const vector = readFileSync(new URL("../vectors/table-distribution.json", import.meta.url), "utf8");
+  const { plan } = JSON.parse(vector);
+  const document = {
+    format: "priorveil-campaign",
+    version: 1,
+    question: "Where do you work?",
+    labels: plan.labels,
+    cohorts: { everyone: plan },
+    opens: null,
+    closes: null,
+    smallest_count: 10,
+    contact: "",
+  };
+  const id = await contentId(document);
+  const sent = [];
+  const fetch = async (url, { method, body } = {}) => {
+    if (method === "POST") sent.push(body);
+    return Response.json(method === "POST" ? { accepted: 1, refused: [] } : { ...document, id });
+  };
+  return { sent, fetch, url: `https://example.org/v1/campaigns/${id}` };
+}
+
+test("what is stored is found by the next program, and only its owner can read it", () =>
+  within((folder) => {
+    assert.equal(new FileStorage(folder).getItem(KEY), null);
+    new FileStorage(folder).setItem(KEY, "one");
+    new FileStorage(folder).setItem(KEY, "two, é");
+    const store = new FileStorage(folder);
+    assert.equal(store.getItem(KEY), "two, é");
+    assert.equal(store.getItem(`${KEY}1`), null);
+    const [name, ...others] = readdirSync(folder);
+    assert.deepEqual(others, []); // no draft is left
+    if (process.platform !== "win32") {
+      assert.equal(statSync(join(folder, name)).mode & 0o777, 0o600);
+      assert.equal(statSync(folder).mode & 0o777, 0o700);
+    }
+  }));
+
+test("what comes second is not added", () =>
+  within((folder) => {
+    const [one, two] = [new FileStorage(folder), new FileStorage(folder)];
+    one.addItem(KEY, "first");
+    two.addItem(KEY, "second");
+    assert.deepEqual([one.getItem(KEY), two.getItem(KEY)], ["first", "first"]);
+    assert.equal(readdirSync(folder).length, 1);
+  }));
+
+test("a key is a name in the folder, whatever is in it", () =>
+  within((folder) => {
+    const store = new FileStorage(join(folder, "inner"));
+    for (const key of ["../x", "/x", "a/b", ".."]) {
+      store.setItem(key, key);
+      assert.equal(store.getItem(key), key);
+    }
+    assert.deepEqual(readdirSync(folder), ["inner"]);
+    assert.equal(readdirSync(store.folder).length, 4);
+  }));
+
+test("what is no folder is said at once", () =>
+  within((folder) => {
+    const store = new FileStorage(folder);
+    writeFileSync(join(folder, "file"), "");
+    for (const wrong of [join(folder, "file"), "", undefined, 7])
+      assert.throws(
+        () => new FileStorage(wrong),
+        (e) => e instanceof PriorveilError && e.field === "folder",
+      );
+    rmSync(store.folder, { recursive: true });
+    assert.equal(store.getItem(KEY), null);
+    assert.throws(() => store.setItem(KEY, "lost"));
+  }));
+
+test("a client that starts again replays", () =>
+  within(async (folder) => {
+    const c = await curator();
+    const receipts = [];
+    for (const value of ["Private", "Private", "None"])
+      receipts.push(await new Client(c.url, { fetch: c.fetch, storage: new FileStorage(folder) }).answer(value));
+    assert.deepEqual(
+      receipts.map(({ replayed }) => replayed),
+      [false, true, true],
+    );
+    assert.deepEqual(c.sent, [JSON.stringify(receipts[2].report)]);
+  }));
+
+test("where nothing can be written, or a file cannot be read, nothing is sent", () =>
+  within(async (folder) => {
+    const c = await curator();
+    const storage = new FileStorage(folder);
+    rmSync(folder, { recursive: true });
+    const asked = () => new Client(c.url, { fetch: c.fetch, storage }).answer("Private");
+    const told = (code) => (error) => error.field === "storage" && error.message.includes(code);
+    await assert.rejects(asked(), told("ENOENT"));
+    new FileStorage(join(folder, `${encodeURIComponent(`priorveil:${c.url.split("/").at(-1)}`)}.json`)); // a folder by its name
+    await assert.rejects(asked(), told("EISDIR"));
+    assert.deepEqual(c.sent, []);
+  }));
+
+test("another program that comes between keeps its report, and that is the one sent", () =>
+  within(async (folder) => {
+    const c = await curator();
+    const store = new FileStorage(folder);
+    const theirs = await new Client(c.url, { fetch: c.fetch, storage: store }).prepare("None");
+    const raced = {
+      getItem: (key) => store.getItem(key),
+      setItem: (key, text) => store.setItem(key, text),
+      addItem(key, text) {
+        new FileStorage(folder).addItem(key, JSON.stringify({ ...theirs, delivered: false }));
+        store.addItem(key, text);
+      },
+    };
+    const receipt = await new Client(c.url, { fetch: c.fetch, storage: raced }).answer("Private");
+    assert.deepEqual(receipt, { report: theirs, replayed: true });
+    assert.deepEqual(c.sent, [JSON.stringify(theirs)]);
+  }));
