@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import doctest
-import importlib.util
 import inspect
 import re
+import subprocess
+import sys
 import unicodedata
 from pathlib import Path
 from types import ModuleType
@@ -145,8 +146,6 @@ def test_every_public_name_is_documented(name: str) -> None:
 
 
 def test_the_page_of_commands_is_current() -> None:
-    spec = importlib.util.spec_from_file_location("commands_page", ROOT / "scripts" / "commands.py")
-    assert spec is not None and spec.loader is not None
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
-    assert (ROOT / "docs" / "commands.md").read_text(encoding="utf-8") == script.page(), "run: make docs"
+    """Asked of a program of its own: here, other tests have made commands show help in their way."""
+    script = str(ROOT / "scripts" / "commands.py")
+    assert subprocess.run([sys.executable, script, "--check"]).returncode == 0, "run: make docs"

@@ -115,9 +115,7 @@ def test_recount_refuses_a_file_that_no_curator_has_made(tmp_path: Path) -> None
         db.execute("CREATE TABLE campaigns (theirs TEXT)")
     before = foreign.read_bytes()
     for file in (empty, foreign):
-        assert f"store = '{file}': no curator has stored anything here" in told(
-            "recount", "--store", str(file)
-        )
+        assert f"{file.name}': no curator has stored anything here" in told("recount", "--store", str(file))
         lock = file.with_name(f"{file.name}.lock")
         assert not lock.exists()
         lock.touch()  # as one that was refused by an older version has left it
@@ -216,10 +214,10 @@ def test_a_folder_or_any_other_file_is_no_store(tmp_path: Path) -> None:
     folder.mkdir()
     letter.write_text("Dear curator, " * 100)
     for place in (".", "..", "/", str(folder), f"{folder}/"):
-        assert f"store = '{Path(place)}': this is a folder" in told("recount", "--store", place)
+        assert f"{Path(place)}': this is a folder" in told("recount", "--store", place)
     assert "store = '.': this is a folder: give a file in it" in told("serve", "--store", ".")
     for command in ("serve", "recount"):
-        assert f"store = '{letter}': this is not an SQLite database" in told(command, "--store", str(letter))
+        assert f"{letter.name}': this is not an SQLite database" in told(command, "--store", str(letter))
     assert sorted(tmp_path.iterdir()) == [letter, folder] and list(folder.iterdir()) == []
     letter.with_name("letter.txt.lock").touch()
     assert "this is not an SQLite database" in told("recount", "--store", str(letter))

@@ -327,7 +327,7 @@ UNKNOWN = b"POST /v1/campaigns/unknown/reports HTTP/1.1\r\nhost: x\r\n"
 ENDLESS: list[tuple[Callable[[Campaign], bytes], bytes, list[int]]] = [
     (lambda c: upload(c, LONG, body=b"{"), b" ", [408]),
     (lambda c: upload(c, CHUNKED), b"1\r\n \r\n", [408]),
-    (lambda c: upload(c, CHUNKED), b"80000\r\n" + b" " * 0x80000 + b"\r\n", [413]),
+    (lambda c: upload(c, CHUNKED), b"500000\r\n" + b" " * 0x500000 + b"\r\n", [413]),
     (lambda c: upload(c, CHUNKED, body=b"5;"), b"x" * 50, [408]),
     (lambda c: upload(c, CHUNKED, body=b"0\r\n"), b"x: y\r\n", [408]),
     (lambda c: upload(c, LONG, body=b"{"), b"", [408]),

@@ -101,6 +101,7 @@ class SqliteStore:
 
     def __init__(self, path: str | Path, flush: int = seen.FLUSH, *, create: bool = True) -> None:
         self.path = Path(path).resolve()  # one file has one name, and so one lock
+        self._given = str(Path(path))
         self._create = create
         self._seen = seen.Seen(self._beside(".ids"), flush)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="priorveil-writer")
@@ -139,18 +140,16 @@ class SqliteStore:
     def _look(self) -> None:
         """Refuse what cannot be a store, before anything is made in it or beside it."""
         if self.path.is_dir():
-            raise InvalidInput("store", str(self.path), "this is a folder: give a file in it")
+            raise InvalidInput("store", self._given, "this is a folder: give a file in it")
         if not self.path.parent.is_dir():
-            raise InvalidInput(
-                "store", str(self.path), f"there is no folder {self.path.parent}: make it first"
-            )
+            raise InvalidInput("store", self._given, f"there is no folder {self.path.parent}: make it first")
         if self.path.exists():
             if not self._beside(".lock").exists():  # no curator has it open: it bears to be looked at
                 with closing(sqlite3.connect(self.path)) as db:
                     self._version(db)
         elif not self._create:
             advice = "there is no such file: give the one that `priorveil serve` uses"
-            raise InvalidInput("store", str(self.path), advice)
+            raise InvalidInput("store", self._given, advice)
 
     def _version(self, db: sqlite3.Connection) -> int:
         """The schema that the file has, 0 for none; refuses one that we cannot use."""
@@ -159,9 +158,9 @@ class SqliteStore:
         except sqlite3.DatabaseError as error:
             if error.sqlite_errorcode == sqlite3.SQLITE_NOTADB:
                 advice = "this is not an SQLite database: give another file"
-                raise InvalidInput("store", str(self.path), advice) from error
+                raise InvalidInput("store", self._given, advice) from error
             raise
-        refuse_schema(str(self.path), version, len(MIGRATIONS), self._create)
+        refuse_schema(self._given, version, len(MIGRATIONS), self._create)
         return version
 
     def _beside(self, ending: str) -> Path:
