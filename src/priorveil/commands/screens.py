@@ -63,11 +63,13 @@ def bar(words: str, quiet: bool = False, left: bool = False) -> Iterator[Told]:
     )
 
     screen = console(stderr=True)
+    if quiet or not screen.is_terminal:  # a disabled bar still ends a line, in some versions
+        yield lambda share, state: None
+        return
     state = TextColumn("{task.fields[state]}", markup=False)
     clock = TimeRemainingColumn() if left else TimeElapsedColumn()
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), state, clock)
-    hidden = quiet or not screen.is_terminal
-    with Progress(*columns, console=screen, transient=True, disable=hidden) as shown:
+    with Progress(*columns, console=screen, transient=True) as shown:
         task = shown.add_task(words, total=None, state="")
 
         def told(share: float | None, state: str) -> None:
