@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 from priorveil.designs import columns as engine
+from priorveil.designs.branching import convex, peaks, squares
 from priorveil.designs.closed import subset_gains
 from priorveil.designs.cones import (
     Utility,
@@ -21,7 +22,7 @@ from priorveil.designs.cones import (
     staircase_rays,
 )
 from priorveil.designs.limits import Limits
-from priorveil.designs.programs import Program, convex, peaks, squares
+from priorveil.designs.programs import Program
 from priorveil.errors import Infeasible, TooLarge
 from references import lip_rows
 from strategies import seeds

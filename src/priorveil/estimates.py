@@ -18,6 +18,7 @@ import numpy as np
 from priorveil.errors import InvalidInput, NotIdentifiable
 from priorveil.likelihoods import Evidence, most_likely, shortfall
 from priorveil.priors import Array, Label
+from priorveil.priors.numbers import places
 from priorveil.queries import information
 
 SUM = ("sum",)  # the only label of an estimate that is one number
@@ -249,18 +250,15 @@ def combined(estimates: list[Estimate]) -> Estimate:
     )
 
 
-def _order(labels: tuple[Label, ...], wanted: tuple[Label, ...]) -> slice | list[int]:
+def _order(labels: tuple[Label, ...], wanted: tuple[Label, ...]) -> list[int]:
     """Where each of the `wanted` labels stands among `labels`, which have to be the same.
 
     >>> _order(("a", "b", "c"), ("c", "a", "b"))
     [2, 0, 1]
     """
-    if labels == wanted:
-        return slice(None)
-    there = {label: place for place, label in enumerate(labels)}
-    odd = there.keys() ^ set(wanted)
+    odd = set(labels) ^ set(wanted)
     if odd:
         name = next(label for label in (*wanted, *labels) if label in odd)
         advice = f"all need the same labels, and {name!r} is in one of them only"
         raise InvalidInput("estimates", "of different labels", advice)
-    return [there[label] for label in wanted]
+    return list(places(labels, wanted))

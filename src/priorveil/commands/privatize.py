@@ -15,6 +15,7 @@ from priorveil.commands import outputs, tables
 from priorveil.errors import counted
 
 if TYPE_CHECKING:
+    from priorveil.frames.privatizing import Privatized
     from priorveil.plans import Plan
 
 _EXAMPLES = f"""{tables.DATA}
@@ -107,16 +108,20 @@ def privatize(
     tables.say_refused(done.refused, listing)
     if done.refused.counts.get(OUTSIDE, 0) and not done.reports:
         click.echo(f"  no value of {column!r} is one that the plan knows: {_known(plans)}", err=True)
-    record = {"reports": done.reports, **tables.refused_record(done.refused)}
-    to = "standard output" if piped else out
-    nobody = done.refused.total and not done.reports
     if as_json:
+        record = {"reports": done.reports, **tables.refused_record(done.refused)}
         click.echo(json.dumps(record, indent=2), err=piped)
-    elif not nobody:
-        click.echo(f"{counted(done.reports, 'report')} written to {to}", err=True)
+    return _ended(done, "standard output" if piped else str(out), told=as_json)
+
+
+def _ended(done: Privatized, to: str, told: bool) -> int:
+    """Say what was written, unless it is told already, and whether it is nothing: that is the exit status."""
+    nobody = bool(done.refused.total and not done.reports)
     if nobody:
         click.echo(f"every row is refused: {to} holds no report", err=True)
-    return 1 if nobody else 0
+    elif not told:
+        click.echo(f"{counted(done.reports, 'report')} written to {to}", err=True)
+    return int(nobody)
 
 
 def _known(plans: Plan | Mapping[str, Plan]) -> str:

@@ -3,7 +3,7 @@
 A notion is a cone: a column `q` is allowed iff `A @ q >= 0` and `q >= 0`. Scaled to `P @ r = 1` the
 cone is a polytope; utilities are convex, so the best channel mixes its vertices. For small `d` they are
 all listed and one linear programme is exact. For larger `d` the pricings of
-`priorveil.designs.programs` plug into `priorveil.designs.columns.solve`.
+`priorveil.designs.branching` plug into `priorveil.designs.columns.solve`.
 """
 
 from __future__ import annotations

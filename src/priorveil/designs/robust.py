@@ -27,9 +27,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.optimize
 
+from priorveil.designs.branching import Peaks, Squares, peaks, squares
 from priorveil.designs.cones import LISTING, extreme_rays, nearby_columns, sharpened
 from priorveil.designs.limits import UNLIMITED, Limits, Stop
-from priorveil.designs.programs import Peaks, Squares, peaks, squares
 from priorveil.errors import Infeasible, PriorveilError, TooLarge
 
 Array = npt.NDArray[np.float64]

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from priorveil.channels import Channel
-from priorveil.designs import boxes, closed, cones, large, programs, robust
+from priorveil.designs import boxes, branching, closed, cones, large, robust
 from priorveil.designs.columns import Pricing, Solution, solve
 from priorveil.designs.distribution import DistributionDesign, distribution
 from priorveil.designs.distribution import solve as solve_distribution
@@ -170,11 +170,11 @@ def _generated(problem: Problem, limits: Limits) -> tuple[Solution, str]:
 def _pricing(problem: Problem, stop: Stop) -> Pricing:
     A, P, query, prior = problem.cone, problem.P, problem.query, problem.reference
     if isinstance(query, Guess):
-        return programs.peaks(A, P, P[None], stop=stop)
+        return branching.peaks(A, P, P[None], stop=stop)
     if isinstance(query, Convex):
-        return programs.convex(A, P, lambda columns: query.utility(columns, prior), stop=stop)
+        return branching.convex(A, P, lambda columns: query.utility(columns, prior), stop=stop)
     scores = query.scores(prior)[None] if isinstance(query, Sum) else np.eye(len(P))
-    return programs.squares(A, P, scores * P, np.repeat(P[None], len(scores), axis=0), stop=stop)
+    return branching.squares(A, P, scores * P, np.repeat(P[None], len(scores), axis=0), stop=stop)
 
 
 def _described(found: Solution) -> tuple[Solution, str]:
