@@ -15,7 +15,6 @@ from priorveil.errors import InvalidSecret
 if TYPE_CHECKING:
     from priorveil.priors import Array, Prior, Secret
 
-_SUM = 1e4  # how much more it matters that shares add up to one than that they fit
 _SHOWN = 12  # numbers of a mixture, at most, that are shown to be copied
 
 SECRET = click.option(
@@ -40,8 +39,6 @@ def secret(path: Path, known: Prior, normalise: bool) -> Secret:
 
 def fitted(known: Prior, found: Secret | None, mix: bool, path: Path | None) -> Prior:
     """The prior, which has to be a mixture of the secret's rows; with `mix`, the nearest one if it is none."""
-    from priorveil.priors import Prior
-
     if found is None or path is None:
         if mix:
             raise click.UsageError("--mix is for the rows of a secret: give --secret or --secret-column")
@@ -50,29 +47,13 @@ def fitted(known: Prior, found: Secret | None, mix: bool, path: Path | None) -> 
         try:
             found.require_fits(known)
         except InvalidSecret:
-            near = nearest(found.rows, known.probabilities)
-            apart = float(abs(near - known.probabilities).sum() / 2)
+            near = found.nearest(known)
+            apart = float(abs(near.probabilities - known.probabilities).sum() / 2)
             if not mix:
-                raise ValueError(_contradiction(near, apart)) from None
+                raise ValueError(_contradiction(near.probabilities, apart)) from None
             click.echo(f"the prior is now the nearest mixture of the rows, {apart:.3g} away", err=True)
-            return Prior(near, known.labels)
+            return near
     return known
-
-
-def nearest(rows: Array, shares: Array) -> Array:
-    """The mixture of the rows that is nearest to these shares (least squares).
-
-    >>> import numpy as np
-    >>> nearest(np.array([[0.6, 0.4], [0.5, 0.5]]), np.array([0.55, 0.45])).round(9).tolist()
-    [0.55, 0.45]
-    """
-    import numpy as np
-    from scipy.optimize import nnls
-
-    system = np.vstack([rows.T, np.full(len(rows), _SUM)])
-    weights, _ = nnls(system, np.append(shares, _SUM), maxiter=100 * max(rows.shape))
-    mixture: Array = (weights / weights.sum()) @ rows
-    return mixture
 
 
 def _contradiction(near: Array, apart: float) -> str:

@@ -23,6 +23,8 @@ from priorveil.priors.numbers import (
 )
 from priorveil.priors.prior import Prior
 
+_SUM = 1e4  # how much more it matters that a mixture adds up to one than that it fits
+
 
 class Secret:
     """A latent variable `G` that the value `X` gives away: `T[g][x] = Pr(X = x | G = g)`.
@@ -119,8 +121,21 @@ class Secret:
         P = prior.probabilities
         _, distance = nnls(self._rows.T, P, maxiter=100 * max(self._rows.shape))
         if distance > tolerance * float(np.linalg.norm(P)):
-            advice = "the prior is no mixture of these rows: Pr(X) and Pr(X | G) contradict each other"
+            wrong = "the prior is no mixture of these rows: Pr(X) and Pr(X | G) contradict each other"
+            advice = f"{wrong}; if figures are rounded, take secret.nearest(prior) as the prior"
             raise InvalidSecret("secret", f"distance {distance:.3g}", advice)
+
+    def nearest(self, prior: Prior) -> Prior:
+        """The mixture of these rows that is nearest to a prior (least squares): for figures that were rounded.
+
+        >>> Secret([[0.6, 0.4], [0.5, 0.5]]).nearest(Prior([0.55, 0.45])).probabilities.round(9).tolist()
+        [0.55, 0.45]
+        """
+        from scipy.optimize import nnls  # imported when used: it is slow to load
+
+        system = np.vstack([self._rows.T, np.full(len(self._rows), _SUM)])
+        weights, _ = nnls(system, np.append(prior.probabilities, _SUM), maxiter=100 * max(self._rows.shape))
+        return Prior((weights / weights.sum()) @ self._rows, prior.labels)
 
     def __len__(self) -> int:
         return len(self._rows)
