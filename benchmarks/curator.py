@@ -27,8 +27,8 @@ import httpx
 import numpy as np
 
 from priorveil import Prior
-from priorveil.campaigns import Campaign, ask
-from priorveil.curator.bodies import write_packed
+from priorveil.collect.campaign import Campaign, ask
+from priorveil.curator.wire import write_packed
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "service"))
 from postgres_server import PostgresServer, free_port
@@ -43,7 +43,7 @@ TUNED = {
 }
 SERVER = """
 import asyncio, sys
-from priorveil.campaigns import Campaign
+from priorveil.collect.campaign import Campaign
 from priorveil.curator import create_app, open_store
 from priorveil.curator.server import run
 from priorveil.curator.store import token_digest
@@ -141,7 +141,7 @@ class Load:
         self.plan, self.size, self.packed = campaign.plan_for(None), size, packed
         self.head = (
             f"POST /v1/campaigns/{campaign.id}/reports HTTP/1.1\r\nhost: x\r\ncontent-type: "
-            f"{'application/vnd.priorveil.reports' if packed else 'application/json'}\r\ncontent-length: "
+            f"{'application/vnd.priorveil.plans.reports' if packed else 'application/json'}\r\ncontent-length: "
         ).encode()
         self.left = reports
         self.times: list[float] = []

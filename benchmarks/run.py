@@ -133,7 +133,7 @@ def measure_arc(reports: int) -> dict[str, float]:
 def measure_cohorts(people: int, size: int) -> dict[str, float]:
     """Seconds for all people at once, and for a person where each has a plan of their own, in a loop."""
     import priorveil as pv
-    from priorveil.cohorts import Cohorts, estimate_together
+    from priorveil.designs.cohorts import Cohorts, estimate_together
 
     rng = np.random.default_rng(0)
     P = rng.dirichlet(np.ones(size), people) + 1e-6

@@ -80,7 +80,7 @@ def zipf(size: int) -> np.ndarray:
 
 def privatize(plan: str, data: str, out: str) -> Work:
     import priorveil as pv
-    from priorveil.frames import privatize_table
+    from priorveil.tables import privatize_table
 
     read = pv.Plan.load(plan)
     return lambda: privatize_table(data, read, "value", out, replace=True).reports
@@ -88,7 +88,7 @@ def privatize(plan: str, data: str, out: str) -> Work:
 
 def estimate(plan: str, data: str) -> Work:
     import priorveil as pv
-    from priorveil.frames import estimate_table
+    from priorveil.tables import estimate_table
 
     read = pv.Plan.load(plan)
     return lambda: estimate_table(data, read).everybody.reports

@@ -20,7 +20,7 @@ from PIL import Image
 import priorveil as pv
 from browser.stage import opened
 from browser.steps import choose
-from priorveil.campaigns import ask
+from priorveil.collect.campaign import ask
 from priorveil.curator.demo import Running, answered, running
 
 FIGURES = Path(__file__).resolve().parent.parent / "docs" / "figures"

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 import priorveil as pv
-from priorveil.campaigns import written
 from priorveil.certify import TOTAL, certificate
+from priorveil.collect.campaign import written
 from priorveil.mechanisms import Arc, ArcPool, Grouped, Mechanism, PooledHash, Table, Unary
 from priorveil.mechanisms.randomness import BytesSource
 from priorveil.plans import Plan

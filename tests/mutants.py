@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from priorveil.documents import content_id
+from priorveil.plans.document import content_id
 
 Path = tuple[str | int, ...]
 

@@ -13,8 +13,6 @@ import priorveil as pv
 from priorveil.certify import exp_above, exp_below
 from priorveil.designs.information import free_bound
 from priorveil.errors import Infeasible, InvalidInput, PriorveilError, TooLarge
-from priorveil.estimates import mle_moments, posterior_moments, unbiased_moments
-from priorveil.likelihoods import Cells
 from priorveil.mechanisms import Arc, ArcPool
 from priorveil.mechanisms.arc_orders import (
     add_pairs,
@@ -25,6 +23,8 @@ from priorveil.mechanisms.arc_orders import (
     spread_orders,
 )
 from priorveil.mechanisms.arc_reading import column_matrix
+from priorveil.mechanisms.likelihood import Cells
+from priorveil.mechanisms.moments import mle_moments, posterior_moments, unbiased_moments
 from priorveil.mechanisms.randomness import BytesSource, GeneratorSource
 from priorveil.queries import variance
 

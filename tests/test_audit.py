@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from priorveil import Budget, Histogram, Prior, PriorSet, design, leakage, published
-from priorveil.audit import audit_plan, counted, sampled_leakage
+from priorveil import Budget, Histogram, Prior, PriorSet, design, leakage
 from priorveil.channels import Channel
 from priorveil.errors import InvalidInput
+from priorveil.studies import published
+from priorveil.studies.audit import audit_plan, counted, sampled_leakage
 from terminal import refused, run
 
 PRIOR = Prior([0.5, 0.3, 0.15, 0.05])

@@ -11,7 +11,7 @@ import click
 import pytest
 
 import priorveil as pv
-from priorveil.commands.group import COMMANDS, commands
+from priorveil.cli.program import COMMANDS, commands
 from terminal import refused, run
 
 HERE = click.Context(commands, info_name="priorveil")
@@ -89,9 +89,9 @@ def test_help_loads_no_command() -> None:
     loaded = json.loads(done.stderr)
     ours = [m for m in loaded if m.startswith("priorveil")]
     assert set(ours) == {"priorveil", "priorveil.cli", "priorveil.errors"} | {
-        "priorveil.commands",
-        "priorveil.commands.group",
-        "priorveil.commands.wording",
+        "priorveil.cli",
+        "priorveil.cli.program",
+        "priorveil.cli.wording",
     }
     assert not {"rich", "numpy"} & set(loaded)
 
@@ -128,13 +128,13 @@ main()
     [
         ("click", ["--help"]),
         ("difflib", ["--version"]),
-        ("priorveil.commands.design", ["design", "p.csv", "--epsilon", "1"]),
+        ("priorveil.cli.design", ["design", "p.csv", "--epsilon", "1"]),
         ("numpy", ["design", "p.csv", "--epsilon", "1"]),
         ("numpy._core.multiarray", ["design", "p.csv", "--epsilon", "1"]),
         ("scipy", ["design", "p.csv", "--epsilon", "1"]),
         ("flint", ["design", "p.csv", "--epsilon", "1"]),
         ("rich", ["audit", "q.csv", "p.csv"]),
-        ("priorveil.simulate", ["simulate", "p.csv", "--runs", "0"]),
+        ("priorveil.studies.simulate", ["simulate", "p.csv", "--runs", "0"]),
         ("starlette", ["serve", "--store", "x.db"]),
     ],
 )
@@ -149,7 +149,7 @@ def test_ctrl_c_while_libraries_load_is_quiet(moment: str, arguments: list[str],
 def test_a_ctrl_c_that_gets_lost_comes_again() -> None:
     code = """
 import os, signal, sys, time
-from priorveil.commands import group
+from priorveil.cli import program as group
 class Lost:
     def __del__(self):
         os.kill(os.getpid(), signal.SIGINT)
@@ -201,5 +201,5 @@ def test_benchmarks_are_listed_and_run(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_no_benchmarks_outside_a_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("priorveil.commands.bench.__file__", str(tmp_path / "a" / "b" / "c" / "bench.py"))
+    monkeypatch.setattr("priorveil.cli.bench.__file__", str(tmp_path / "a" / "b" / "c" / "bench.py"))
     assert "part of a checkout" in refused("bench")

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from priorveil.campaigns import ask
-from priorveil.commands import demo
+from priorveil.cli import demo
+from priorveil.collect.campaign import ask
 from priorveil.errors import PriorveilError
 from priorveil.priors import Prior
 from terminal import refused, run
@@ -27,7 +27,7 @@ FEW = ("--devices", 100)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PRIORVEIL_DATA", str(tmp_path / "nothing"))
-    monkeypatch.setattr("priorveil.datasets.folders", lambda: ())
+    monkeypatch.setattr("priorveil.studies.datasets.folders", lambda: ())
 
 
 def test_it_tells_the_whole_story_and_ends_where_nobody_watches(tmp_path: Path) -> None:
@@ -68,8 +68,8 @@ def test_it_can_do_without_pictures_and_without_a_curator(monkeypatch: pytest.Mo
 
 def test_the_built_in_figures_are_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    from priorveil import datasets
     from priorveil.errors import DataNotFound
+    from priorveil.studies import datasets
 
     try:
         census = datasets.acs()

@@ -20,10 +20,10 @@ import numpy as np
 import pytest
 
 import priorveil as pv
-from priorveil.commands import screens
-from priorveil.commands.beside import ldp
-from priorveil.commands.design import design
-from priorveil.commands.watching import Watch, gap_of
+from priorveil.cli import screen as screens
+from priorveil.cli.design import design
+from priorveil.cli.watching import Watch, gap_of
+from priorveil.studies.rivals import ldp
 from terminal import refused, run
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="there are no pipes and devices among files there")
@@ -399,7 +399,7 @@ def test_a_picture_stays_until_there_is_another(files: Path, monkeypatch: pytest
 
     run("design", "prior.csv", "--epsilon", 1, "-o", "plan.json")
     (files / "plan.png").write_bytes(b"a good picture")
-    monkeypatch.setattr("priorveil.commands.drawing.curve", interrupt)
+    monkeypatch.setattr("priorveil.cli.drawing.curve", interrupt)
     assert run("inspect", "plan.json", "--plot", "plan.png")[0] == 130
     assert (files / "plan.png").read_bytes() == b"a good picture"
     assert not list(files.glob("*.part"))
@@ -555,7 +555,7 @@ def test_a_gap_has_the_number_of_its_row_in_the_file(files: Path) -> None:
 
 
 def test_a_long_design_shows_its_gap(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("priorveil.commands.watching._PATIENCE", -1.0)
+    monkeypatch.setattr("priorveil.cli.watching._PATIENCE", -1.0)
     monkeypatch.setenv("FORCE_COLOR", "1")
     screen = io.StringIO()
     with redirect_stderr(screen), Watch(1.0, 1e-6) as watch:

@@ -141,7 +141,7 @@ def test_what_cannot_be_written_is_told_before_the_work(
     def work(*_: object, **__: object) -> None:
         raise AssertionError("the work began")
 
-    monkeypatch.setattr("priorveil.simulate.simulate", work)
+    monkeypatch.setattr("priorveil.studies.simulate.simulate", work)
     assert "give a name" in refused("simulate", "prior.csv", "--out", ".")
     (folder / "study.csv").mkdir()
     assert "study.csv is no file" in refused("simulate", "prior.csv", "--out", "study", "--force")

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 import priorveil as pv
 from priorveil.certify import certificate, within
-from priorveil.cohorts import Cohorts, estimate_together
 from priorveil.designs.arc_rows import posterior_steps, posterior_variances
+from priorveil.designs.cohorts import Cohorts, estimate_together
 from priorveil.errors import CertificateError, ForeignReport, InvalidInput, InvalidPrior, OutsideDomain
-from priorveil.estimates import combined
 from priorveil.mechanisms.arc_bounds import arc_lifts
 from priorveil.mechanisms.arc_lines import posteriors
 from priorveil.mechanisms.randomness import BytesSource
+from priorveil.plans.estimate import combined
 from strategies import generators, levels, sizes
 
 VALUES = (3.0, -1.0, 0.5, 7.0, 2.0, 2.5)

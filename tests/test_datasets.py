@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from priorveil import datasets
 from priorveil.errors import DataNotFound, InvalidInput
+from priorveil.studies import datasets
 
 
 def needs(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import priorveil as pv
-from priorveil import datasets
 from priorveil.certify import within
 from priorveil.designs import METHODS, boxes, cones, tables
 from priorveil.designs.columns import Solution
 from priorveil.errors import CertificateError, DataNotFound, Infeasible, InvalidInput, InvalidSecret, TooLarge
 from priorveil.mechanisms import Table
 from priorveil.queries import variance
+from priorveil.studies import datasets
 
 Array = np.ndarray
 INF = math.inf

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 import priorveil as pv
-from priorveil import plots, published
-from priorveil.commands.reproduce import _FIGURES, reproduce
+from priorveil.cli.reproduce import _FIGURES, reproduce
 from priorveil.errors import DataNotFound, InvalidInput
-from priorveil.figures import FIGURES, Outcome, Setting, chosen
-from priorveil.figures.correlation import correlated
-from priorveil.figures.report import Made, write_markdown, write_report
+from priorveil.studies import plots, published
+from priorveil.studies.figures import FIGURES, Outcome, Setting, chosen
+from priorveil.studies.figures.correlation import correlated
+from priorveil.studies.figures.report import Made, write_markdown, write_report
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install 'priorveil[plot]'")
 
@@ -380,7 +380,7 @@ def test_reproduce_goes_on_without_data(
     def missing(*_: object) -> None:
         raise DataNotFound("it is at https://example.org")
 
-    monkeypatch.setattr("priorveil.datasets.gowalla", missing)
+    monkeypatch.setattr("priorveil.studies.datasets.gowalla", missing)
     assert reproduce.main(["gowalla", "--quick", "--out", str(tmp_path)], standalone_mode=False) == 1
     assert "https://example.org" in capsys.readouterr().err
     assert reproduce.main(["gowalla", "1", "--quick", "--out", str(tmp_path)], standalone_mode=False) == 0

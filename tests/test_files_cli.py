@@ -22,7 +22,7 @@ import priorveil as pv
 pa = pytest.importorskip("pyarrow")
 
 from priorveil import cli  # noqa: E402
-from priorveil.frames import estimate_table  # noqa: E402
+from priorveil.tables import estimate_table  # noqa: E402
 
 LABELS = ["yes", "no", "maybe"]
 PLAN = pv.design(pv.Prior([0.5, 0.3, 0.2], labels=LABELS), 1.0, pv.Histogram())

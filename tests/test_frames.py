@@ -24,7 +24,7 @@ pa = pytest.importorskip("pyarrow")
 import pyarrow.dataset as ds  # noqa: E402
 import pyarrow.parquet as pq  # noqa: E402
 
-from priorveil.frames import (  # noqa: E402
+from priorveil.tables import (  # noqa: E402
     Privatized,
     Tallies,
     estimate_table,
@@ -33,13 +33,13 @@ from priorveil.frames import (  # noqa: E402
     privatize_table,
     tally_table,
 )
-from priorveil.frames.cohorts import batch_rows  # noqa: E402
-from priorveil.frames.columns import value_codes  # noqa: E402
-from priorveil.frames.counting import counter  # noqa: E402
-from priorveil.frames.estimating import tally_pieces  # noqa: E402
-from priorveil.frames.pieces import placed  # noqa: E402
-from priorveil.frames.sources import open_table  # noqa: E402
-from priorveil.frames.wire import report_column  # noqa: E402
+from priorveil.tables.cohorts import batch_rows  # noqa: E402
+from priorveil.tables.columns import value_codes  # noqa: E402
+from priorveil.tables.counting import counter  # noqa: E402
+from priorveil.tables.estimating import tally_pieces  # noqa: E402
+from priorveil.tables.pieces import placed  # noqa: E402
+from priorveil.tables.sources import open_table  # noqa: E402
+from priorveil.tables.wire import report_column  # noqa: E402
 
 LABELS = ["a", "b", "c", "d", "e", "f"]
 METHODS = ["columns", "arc", "unary", "hashing"]

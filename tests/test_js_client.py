@@ -14,7 +14,7 @@ import pytest
 
 import priorveil as pv
 from mutants import mutants
-from priorveil.campaigns import Campaign, ask, read_time, written
+from priorveil.collect.campaign import Campaign, ask, read_time, written
 from priorveil.errors import Infeasible, PlanError, PriorveilError, TooLarge
 from priorveil.mechanisms.randomness import BytesSource
 from priorveil.plans import Plan
@@ -114,7 +114,7 @@ def test_many_programs_with_one_folder_send_one_report_and_one_without_sends_non
 
 def test_python_and_javascript_refuse_the_same_addresses(tmp_path: Path) -> None:
     demo = pytest.importorskip("priorveil.curator.demo", reason="a real curator is asked")
-    client = pytest.importorskip("priorveil.client", reason="the Python client is asked too")
+    client = pytest.importorskip("priorveil.collect.client", reason="the Python client is asked too")
     with demo.running(ask("Where?", pv.Prior({"Private": 0.6, "None": 0.4}))) as curator:
         for place in (
             f"{curator.url}/answer/{curator.campaign.id}",

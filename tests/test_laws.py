@@ -30,8 +30,8 @@ from checks import (
 from priorveil.channels import Channel
 from priorveil.notions import DI, LDP, LIP, MIL, MIP, Pufferfish
 from priorveil.priors import Prior, PriorSet, Secret
-from priorveil.published import k_rr
 from priorveil.queries import Histogram, Sum
+from priorveil.studies.published import k_rr
 from strategies import after, channels, levels, prior_sets, priors, secrets, sizes
 
 by_name = {"ids": lambda thing: getattr(thing, "__name__", type(thing).__name__)}

@@ -12,9 +12,9 @@ import priorveil as pv
 pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install 'priorveil[plot]'")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'priorveil[tables]'")
 
-from priorveil.commands import panels
-from priorveil.commands.drawing import spoken_for
-from priorveil.frames import TableEstimate, estimate_table
+from priorveil.cli import panels
+from priorveil.cli.drawing import spoken_for
+from priorveil.tables import TableEstimate, estimate_table
 
 
 def found(d: int, groups: int = 0, query: pv.Histogram | pv.Sum | None = None) -> TableEstimate:

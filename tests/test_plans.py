@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 import priorveil as pv
 import samples
 from cells import CELLS, cell
-from priorveil import documents
 from priorveil.errors import InvalidInput, PlanError, UnknownVersion
 from priorveil.mechanisms import MECHANISMS, Table
+from priorveil.plans import document as documents
 from priorveil.plans import schema
-from priorveil.tallies import Tally
+from priorveil.plans.tally import Tally
 
 THREE = pv.Prior({"no": 0.5, "a little": 0.3, "ja, natürlich": 0.2})
 MANY = pv.Prior.zipf(25)

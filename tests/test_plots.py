@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import priorveil as pv
-from priorveil import plots
 from priorveil.errors import InvalidInput, MissingExtra
-from priorveil.simulate import simulate
+from priorveil.studies import plots
+from priorveil.studies.simulate import simulate
 
 matplotlib = pytest.importorskip(
     "matplotlib", reason="matplotlib is not installed: pip install 'priorveil[plot]'"
@@ -52,7 +52,7 @@ def test_a_way_that_was_not_taken_is_not_drawn() -> None:
 
 
 def test_every_way_has_a_colour_and_a_style() -> None:
-    from priorveil.ways import WAYS
+    from priorveil.studies.compare import WAYS
 
     assert set(plots._WAYS) == set(WAYS)
     assert all(ink in plots.INKS for ink, _ in plots._WAYS.values())

@@ -11,13 +11,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from checks import at_most, close
-from priorveil import published
 from priorveil.channels import Channel
 from priorveil.errors import Infeasible, InvalidInput, InvalidSecret, NotIdentifiable, TooLarge
 from priorveil.notions import LIP, leakage
 from priorveil.priors import Budget, Prior, PriorSet, Secret
-from priorveil.published import Subsets, Unary
 from priorveil.queries import Distribution, Guess, Histogram, Sum
+from priorveil.studies import published
+from priorveil.studies.published import Subsets, Unary
 from strategies import levels, prior_sets, priors, secrets, sizes
 
 GENEROUS = 1e-9

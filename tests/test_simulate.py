@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import priorveil as pv
-from priorveil import published
 from priorveil.errors import CertificateError, InvalidInput
-from priorveil.simulate import Study, as_csv, counted, measured, simulate
-from priorveil.ways import WAYS, Question, from_channel, mended
+from priorveil.studies import published
+from priorveil.studies.compare import WAYS, Question, from_channel, mended
+from priorveil.studies.simulate import Study, as_csv, counted, measured, simulate
 
 PRIORS = {"uniform": pv.Prior.uniform(5), "skewed": pv.Prior([0.025] * 4 + [0.9])}
 CERTIFIED = ("best", "rr", "arc", "unary", "hashing")

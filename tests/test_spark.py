@@ -23,10 +23,10 @@ pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed: pip i
 if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
     pytest.skip("Spark needs Java 17 or newer, and there is none on this machine", allow_module_level=True)
 
-from priorveil import spark as on_spark  # noqa: E402
 from priorveil.errors import InvalidInput  # noqa: E402
-from priorveil.frames import Tallies, tally_table  # noqa: E402
-from priorveil.frames.wire import report_column  # noqa: E402
+from priorveil.tables import Tallies, tally_table  # noqa: E402
+from priorveil.tables import spark as on_spark  # noqa: E402
+from priorveil.tables.wire import report_column  # noqa: E402
 
 pytestmark = pytest.mark.slow
 

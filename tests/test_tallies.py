@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import priorveil as pv
 from priorveil.errors import ForeignReport, InvalidInput
 from priorveil.mechanisms import kernels
-from priorveil.tallies import Tally
+from priorveil.plans.tally import Tally
 from samples import NAMES, plan
 
 PLANS = {name: plan(name) for name in NAMES}

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from priorveil.errors import InvalidInput, OutsideDomain
-from priorveil.values import codes_of
+from priorveil.plans.values import codes_of
 
 LABELS = ("ash", "birch", "cedar")
 

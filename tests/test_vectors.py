@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from priorveil.campaigns import packed, unpacked, written
+from priorveil.collect.campaign import packed, unpacked, written
 from priorveil.mechanisms import MECHANISMS
 from priorveil.mechanisms.randomness import BytesSource
 from priorveil.plans import Plan

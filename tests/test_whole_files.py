@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import priorveil as pv
-from priorveil.campaigns import Report
+from priorveil.collect.campaign import Report
 from priorveil.errors import InvalidInput
-from priorveil.whole_files import whole_file
+from priorveil.files import whole_file
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="files have no modes, locks and limits there")
 PLAN = pv.design([0.5, 0.3, 0.2], 1.0, pv.Histogram())
@@ -23,7 +23,7 @@ def save(what: str, folder: Path) -> None:
     if what == "plan":
         PLAN.save(folder / "plan.json")
     else:
-        client = pytest.importorskip("priorveil.client", exc_type=ImportError)
+        client = pytest.importorskip("priorveil.collect.client", exc_type=ImportError)
         answer = client.Remembered(
             "https://example.org", Report("ab" * 16, "c" * 64, PLAN.id, 1), {"plan": 1}
         )
@@ -61,7 +61,7 @@ def test_what_a_kill_left_is_removed_and_what_others_write_is_not(tmp_path: Path
 
 
 def test_without_locks_the_drafts_of_others_are_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("priorveil.whole_files._LOCKS", False)
+    monkeypatch.setattr("priorveil.files._LOCKS", False)
     (tmp_path / ".f.0123abcd.part").write_bytes(b"half")
     for content in (b"one", b"two"):
         with whole_file(tmp_path / "f", replace=content == b"two") as file:

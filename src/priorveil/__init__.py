@@ -13,14 +13,12 @@ from __future__ import annotations
 TYPE_CHECKING = False  # typing's own, which takes time to load
 if TYPE_CHECKING:
     from priorveil import errors as errors
-    from priorveil import published as published
     from priorveil.certify import Certificate as Certificate
     from priorveil.certify import certify as certify_table
     from priorveil.channels import Channel as Channel
-    from priorveil.cohorts import Cohorts as Cohorts
     from priorveil.designs import design as design
+    from priorveil.designs.cohorts import Cohorts as Cohorts
     from priorveil.errors import PriorveilError as PriorveilError
-    from priorveil.ledger import Ledger as Ledger
     from priorveil.notions import DI as DI
     from priorveil.notions import LDP as LDP
     from priorveil.notions import LIP as LIP
@@ -30,6 +28,7 @@ if TYPE_CHECKING:
     from priorveil.notions import Pufferfish as Pufferfish
     from priorveil.notions import leakage as leakage
     from priorveil.plans import Plan as Plan
+    from priorveil.plans.ledger import Ledger as Ledger
     from priorveil.priors import Budget as Budget
     from priorveil.priors import Prior as Prior
     from priorveil.priors import PriorSet as PriorSet
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from priorveil.queries import Guess as Guess
     from priorveil.queries import Histogram as Histogram
     from priorveil.queries import Sum as Sum
+    from priorveil.studies import published as published
 
 __version__ = "0.1.0"
 
@@ -77,19 +77,19 @@ __all__ = [
 _PLACES = {
     "certify": ("Certificate",),
     "channels": ("Channel",),
-    "cohorts": ("Cohorts",),
     "designs": ("design",),
+    "designs.cohorts": ("Cohorts",),
     "errors": ("PriorveilError",),
-    "ledger": ("Ledger",),
     "notions": ("DI", "LDP", "LIP", "MIL", "MIP", "Leakage", "Pufferfish", "leakage"),
     "plans": ("Plan",),
+    "plans.ledger": ("Ledger",),
     "priors": ("Budget", "Prior", "PriorSet", "Secret"),
     "queries": ("Convex", "Distribution", "Guess", "Histogram", "Sum"),
 }
-_MODULES = ("errors", "published")
 _LATER = {
     **{name: (f"priorveil.{module}", name) for module, names in _PLACES.items() for name in names},
-    **{module: (f"priorveil.{module}", "") for module in _MODULES},
+    "errors": ("priorveil.errors", ""),
+    "published": ("priorveil.studies.published", ""),
     "certify_table": ("priorveil.certify", "certify"),
 }
 

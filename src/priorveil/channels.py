@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from priorveil.errors import InvalidChannel, TooLarge, counted
 from priorveil.priors import Array, Label, Prior, as_labels, frozen
-from priorveil.priors.numbers import places
+from priorveil.priors.labels import places
 
 _ROWS_ADD_UP = 1e-9  # how far from one a row may be before it is refused
 _WHOLE = re.compile(r"0|-?[1-9][0-9]*")  # a label that was a number; 007 was not

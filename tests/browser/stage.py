@@ -23,7 +23,7 @@ from selenium.common.exceptions import StaleElementReferenceException
 
 import priorveil as pv
 from browser.steps import TOKEN
-from priorveil.campaigns import Campaign, ask, fresh_id, read_time, written
+from priorveil.collect.campaign import Campaign, ask, fresh_id, read_time, written
 from priorveil.curator.app import create_app
 from priorveil.curator.server import configuration
 from priorveil.curator.sqlite import SqliteStore

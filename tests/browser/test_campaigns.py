@@ -9,7 +9,7 @@ import pytest
 
 import priorveil as pv
 from browser.steps import ENTER, ESCAPE, TAB, sign_in
-from priorveil.campaigns import ask
+from priorveil.collect.campaign import ask
 
 HEADING = "main h1"
 

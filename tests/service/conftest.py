@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from postgres_server import PostgresServer
 
 from priorveil import Histogram, Prior, design
-from priorveil.campaigns import Campaign, ask
+from priorveil.collect.campaign import Campaign, ask
 from priorveil.curator import create_app
 from priorveil.curator.app import Curator, Limits
 from priorveil.curator.store import Store, token_digest

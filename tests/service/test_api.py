@@ -19,18 +19,18 @@ import pytest
 
 from conftest import PRIOR, running
 from priorveil import Channel, Histogram, Prior
-from priorveil.campaigns import Campaign, ask, fresh_id, written
 from priorveil.certify import certificate
+from priorveil.collect.campaign import Campaign, ask, fresh_id, written
 from priorveil.curator.app import Curator, Limits
-from priorveil.curator.bodies import LARGEST_BATCH, PACKED, BadBody, read_json, read_packed, write_packed
 from priorveil.curator.openapi import OPERATIONS
 from priorveil.curator.problems import PROBLEM
 from priorveil.curator.sqlite import SqliteStore
 from priorveil.curator.store import Group, StoreFull, Unavailable, open_store, token_digest
+from priorveil.curator.wire import LARGEST_BATCH, PACKED, BadBody, read_json, read_packed, write_packed
 from priorveil.errors import ForeignReport
-from priorveil.frames import estimate_table
-from priorveil.frames.pieces import plans_of
 from priorveil.mechanisms import Table
+from priorveil.tables import estimate_table
+from priorveil.tables.pieces import plans_of
 
 RNG = np.random.default_rng(3)
 

@@ -10,7 +10,7 @@ import pytest
 
 from conftest import PRIOR
 from priorveil import Histogram, Prior
-from priorveil.campaigns import Campaign, ask, packed, read_time, stamp, unpacked, written
+from priorveil.collect.campaign import Campaign, ask, packed, read_time, stamp, unpacked, written
 from priorveil.errors import InvalidInput, PlanError, UnknownVersion
 
 

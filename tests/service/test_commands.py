@@ -21,8 +21,8 @@ from postgres_server import PostgresServer, free_port
 from test_api import reports
 from test_stores import group
 
-from priorveil.campaigns import Campaign
-from priorveil.commands.group import commands, run
+from priorveil.cli.program import commands, run
+from priorveil.collect.campaign import Campaign
 from priorveil.curator.postgres_schema import MIGRATIONS
 from priorveil.curator.store import Store, open_store
 
@@ -58,7 +58,7 @@ def test_recount_compares_and_repairs(store_url: str, campaign: Campaign) -> Non
 
 
 def test_serve_shows_its_token_once_and_ends_politely(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", "from priorveil.commands.serve import serve; serve()"]
+    command = [sys.executable, "-c", "from priorveil.cli.serve import serve; serve()"]
     options = ["--store", str(tmp_path / "a.db"), "--port", str(free_port())]
     shown = []
     for more in ([], [], ["--new-token"]):

@@ -16,7 +16,7 @@ import pytest
 import uvicorn
 from test_express import Place, _answer, at, report
 
-from priorveil.campaigns import Campaign
+from priorveil.collect.campaign import Campaign
 from priorveil.curator import express, guarded
 from priorveil.curator.app import Limits
 from priorveil.curator.server import configuration

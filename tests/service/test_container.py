@@ -18,7 +18,7 @@ import pytest
 from postgres_server import free_port
 from test_api import reports
 
-from priorveil.campaigns import Campaign
+from priorveil.collect.campaign import Campaign
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 CONTAINERFILE = (ROOT / "deploy" / "Containerfile").read_text(encoding="utf-8")

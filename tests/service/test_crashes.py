@@ -25,7 +25,7 @@ import pytest
 from postgres_server import PostgresServer, free_port
 from test_api import own_cells
 
-from priorveil.campaigns import Campaign, fresh_id
+from priorveil.collect.campaign import Campaign, fresh_id
 from priorveil.curator.store import Store, open_store, recounted
 
 KILLS = int(os.environ.get("PRIORVEIL_KILLS", "3"))
@@ -34,7 +34,7 @@ OUTPUTS = 1 << max(15, 10 + KILLS.bit_length() + 1)  # cells: more than are sent
 SERVE = """
 from priorveil.curator.postgres import PostgresStore
 from priorveil.curator.sqlite import SqliteStore
-from priorveil.commands.serve import serve
+from priorveil.cli.serve import serve
 for store in (PostgresStore, SqliteStore):
     store.__init__.__defaults__ = (50,)
 serve()

@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner
 from test_api import on, path, reports
 
-from priorveil.campaigns import Campaign
-from priorveil.commands.group import commands
+from priorveil.cli.program import commands
+from priorveil.collect.campaign import Campaign
 from priorveil.curator.store import Damaged, open_store, read_stored
 
 

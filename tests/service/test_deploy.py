@@ -27,7 +27,7 @@ from test_api import reports
 from test_crashes import Server, served
 from test_full_disk import Sender, stored_ids
 
-from priorveil.campaigns import Campaign
+from priorveil.collect.campaign import Campaign
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DEPLOY = ROOT / "deploy"
@@ -250,8 +250,8 @@ def test_the_unit_is_one(tmp_path: Path) -> None:
 
 def assert_understood(command: list[str]) -> None:
     """The command line takes these options."""
-    from priorveil.commands.group import commands
-    from priorveil.commands.serve import serve
+    from priorveil.cli.program import commands
+    from priorveil.cli.serve import serve
 
     assert command[0] == "serve"
     serve.make_context("serve", command[1:], click.Context(commands, **commands.context_settings))

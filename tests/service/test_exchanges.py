@@ -17,8 +17,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from priorveil.campaigns import Campaign
-from priorveil.client import Client, Memory, NotSent, Patience, Refused
+from priorveil.collect.campaign import Campaign
+from priorveil.collect.client import Client, Memory, NotSent, Patience, Refused
 
 NO_WAIT = Patience(attempts=4, sleep=lambda seconds: None)
 Say = Callable[[socket.socket, bytes], None]

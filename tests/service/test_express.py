@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 import uvicorn
 
-from priorveil.campaigns import Campaign
+from priorveil.collect.campaign import Campaign
 from priorveil.curator import create_app, express
 from priorveil.curator.app import Curator, Limits
-from priorveil.curator.bodies import JSON, PACKED, write_packed
 from priorveil.curator.server import configuration
 from priorveil.curator.sqlite import SqliteStore
+from priorveil.curator.wire import JSON, PACKED, write_packed
 
 
 class Place:

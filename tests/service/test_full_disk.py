@@ -20,10 +20,10 @@ from click.testing import CliRunner
 from postgres_server import PostgresServer
 from test_crashes import Server, served
 
-from priorveil.campaigns import ID_BYTES, WORD_BYTES, Campaign
-from priorveil.commands.group import commands
-from priorveil.curator.bodies import PACKED, write_packed
+from priorveil.cli.program import commands
+from priorveil.collect.campaign import ID_BYTES, WORD_BYTES, Campaign
 from priorveil.curator.store import open_store
+from priorveil.curator.wire import PACKED, write_packed
 
 BATCH = 5000
 TOKEN = {"authorization": "Bearer a-secret-of-the-tests"}  # of `Server`

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import TOKEN, running
-from priorveil.campaigns import Campaign, packed, unpacked
-from priorveil.curator.bodies import PACKED, BadBody, read_json, read_packed, write_packed
+from priorveil.collect.campaign import Campaign, packed, unpacked
 from priorveil.curator.openapi import OPERATIONS, document
 from priorveil.curator.sqlite import SqliteStore
+from priorveil.curator.wire import PACKED, BadBody, read_json, read_packed, write_packed
 
 anything = st.recursive(
     st.none()
@@ -181,7 +181,7 @@ def test_bad_tokens(world: Worlds, token: str) -> None:
 def test_reports_survive_the_wire(cohorts: Campaign, data: st.DataObject) -> None:
     """JSON and packed bodies say the same of every mechanism's reports."""
     plan = data.draw(st.sampled_from([*cohorts.plans.values()]))
-    from priorveil.campaigns import written
+    from priorveil.collect.campaign import written
 
     sent = [plan.privatize(data.draw(st.integers(0, 3)).__int__()) for _ in range(3)]
     told = data.draw(st.lists(ids, min_size=3, max_size=3, unique=True))

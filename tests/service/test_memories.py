@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from priorveil.campaigns import Campaign
-from priorveil.client import Client, Memory, NotKept, NotSent, Patience
+from priorveil.collect.campaign import Campaign
+from priorveil.collect.client import Client, Memory, NotKept, NotSent, Patience
 from priorveil.errors import InvalidInput
 
 NO_WAIT = Patience(attempts=1)

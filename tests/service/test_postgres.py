@@ -14,14 +14,14 @@ import asyncpg
 import pytest
 from postgres_server import PostgresServer
 
-from priorveil.campaigns import Campaign
+from priorveil.collect.campaign import Campaign
 from priorveil.curator import create_app
 from priorveil.curator.app import Curator
-from priorveil.curator.bodies import Refusal
 from priorveil.curator.keys import as_keys
 from priorveil.curator.postgres import PostgresStore
 from priorveil.curator.sessions import Session
 from priorveil.curator.store import Group, Unavailable, recounted
+from priorveil.curator.wire import Refusal
 from priorveil.errors import InvalidInput
 
 _numbers = itertools.count()

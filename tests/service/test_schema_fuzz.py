@@ -18,7 +18,7 @@ from starlette.routing import Route
 from test_api import reports
 from test_crashes import Server, served
 
-from priorveil.campaigns import Campaign
+from priorveil.collect.campaign import Campaign
 from priorveil.curator import create_app
 from priorveil.curator.app import Curator
 from priorveil.curator.openapi import OPERATIONS, document

@@ -13,7 +13,7 @@ from threading import Event
 import numpy as np
 import pytest
 
-from priorveil.campaigns import Campaign, words_per_report
+from priorveil.collect.campaign import Campaign, words_per_report
 from priorveil.curator import seen
 from priorveil.curator.keys import in_order
 from priorveil.curator.sqlite import MIGRATIONS, SqliteStore

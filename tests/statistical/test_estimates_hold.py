@@ -21,9 +21,9 @@ import priorveil as pv
 from cells import CELLS, MISSING, PRIOR, QUERIES, TRUTH, VALUES, cell
 from priorveil import queries
 from priorveil.errors import NotIdentifiable
-from priorveil.estimates import Estimate
 from priorveil.mechanisms import MECHANISMS, Unary
-from priorveil.tallies import Tally
+from priorveil.plans.estimate import Estimate
+from priorveil.plans.tally import Tally
 
 pytestmark = pytest.mark.statistical
 

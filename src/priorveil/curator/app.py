@@ -19,9 +19,8 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from priorveil.campaigns import Campaign
+from priorveil.collect.campaign import Campaign
 from priorveil.curator import pages
-from priorveil.curator.bodies import JSON, PACKED, Receipt, Upload, read_json, read_packed
 from priorveil.curator.exports import PARQUET, parquet
 from priorveil.curator.metrics import exposition
 from priorveil.curator.openapi import document, methods_at
@@ -29,6 +28,7 @@ from priorveil.curator.problems import HEADERS, Refused, as_problem, json_answer
 from priorveil.curator.readings import METHODS, readings
 from priorveil.curator.service import Live, Service
 from priorveil.curator.store import Damaged, Store
+from priorveil.curator.wire import JSON, PACKED, Receipt, Upload, read_json, read_packed
 from priorveil.curator.writer import CAPACITY, Writer
 from priorveil.errors import MissingExtra, PriorveilError
 from priorveil.plans import Plan

@@ -20,7 +20,7 @@ from typing import Any
 
 import httpx
 
-from priorveil.campaigns import Campaign, fresh_id, written
+from priorveil.collect.campaign import Campaign, fresh_id, written
 from priorveil.curator.store import Unavailable
 from priorveil.mechanisms.randomness import as_source
 
@@ -31,7 +31,7 @@ _SECONDS = 30.0  # for the curator to start
 # The curator ends when its standard input does: so it never outlives the demo, however that ends.
 _SERVE = """
 import os, signal, sys, threading
-from priorveil.commands.serve import serve
+from priorveil.cli.serve import serve
 
 def follow():
     sys.stdin.buffer.read()

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from priorveil.campaigns import ID_BYTES, WORD_BYTES, Campaign, sends_numbers, words_per_report
+from priorveil.collect.campaign import ID_BYTES, WORD_BYTES, Campaign, sends_numbers, words_per_report
 from priorveil.curator.store import Chunk
 from priorveil.errors import MissingExtra
 
@@ -25,7 +25,7 @@ def parquet(campaign: Campaign, chunks: AsyncIterator[Chunk]) -> AsyncIterator[b
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        from priorveil.frames.pieces import PLAN_KEY
+        from priorveil.tables.pieces import PLAN_KEY
     except ImportError as error:
         raise MissingExtra("pyarrow", "tables") from error
     return _pieces(pa, pq, PLAN_KEY, campaign, chunks)

@@ -23,7 +23,7 @@ except ImportError as missing:  # pragma: no cover
 
     raise MissingExtra("asyncpg", "postgres") from missing
 
-from priorveil.campaigns import Campaign
+from priorveil.collect.campaign import Campaign
 from priorveil.curator import eras
 from priorveil.curator.postgres_schema import migrate, require
 from priorveil.curator.sessions import NUMBER, SETTINGS, Session, begun, ids_as_bytes
@@ -43,7 +43,7 @@ from priorveil.curator.store import (
     shown,
 )
 from priorveil.errors import InvalidInput, PriorveilError
-from priorveil.tallies import Tally
+from priorveil.plans.tally import Tally
 
 T = TypeVar("T")
 

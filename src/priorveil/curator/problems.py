@@ -9,8 +9,8 @@ from http import HTTPStatus
 import msgspec
 from starlette.responses import Response
 
-from priorveil.curator.bodies import BadBody
 from priorveil.curator.store import Damaged, StoreFull, Unavailable
+from priorveil.curator.wire import BadBody
 from priorveil.curator.writer import Busy, Stopped
 from priorveil.errors import PriorveilError
 

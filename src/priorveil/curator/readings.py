@@ -7,10 +7,10 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from priorveil.campaigns import Campaign
-from priorveil.estimates import Estimate
+from priorveil.collect.campaign import Campaign
 from priorveil.plans import Plan
-from priorveil.tallies import Tally
+from priorveil.plans.estimate import Estimate
+from priorveil.plans.tally import Tally
 
 METHODS = ("auto", "mmse", "unbiased", "mle")
 Method = Literal["mmse", "unbiased", "mle"]

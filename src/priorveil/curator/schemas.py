@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from priorveil.campaigns import FORMAT, ID_BYTES, LARGEST_REPORT, LONGEST_TEXT, VERSION
-from priorveil.curator.bodies import LARGEST_BATCH, Answer, Answers, Receipt
+from priorveil.collect.campaign import FORMAT, ID_BYTES, LARGEST_REPORT, LONGEST_TEXT, VERSION
+from priorveil.curator.wire import LARGEST_BATCH, Answer, Answers, Receipt
 from priorveil.plans import schema as plan_schema
 
 Json = dict[str, Any]

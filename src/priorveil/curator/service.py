@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 
-from priorveil.campaigns import Campaign, State, stamp
-from priorveil.curator.bodies import OUT_OF_RANGE, Receipt, Refusal, Upload
+from priorveil.collect.campaign import Campaign, State, stamp
 from priorveil.curator.store import Damaged, Store, StoreFull, Unavailable, token_digest
+from priorveil.curator.wire import OUT_OF_RANGE, Receipt, Refusal, Upload
 from priorveil.curator.writer import Writer
 
 _REFRESH = 1.0  # seconds in which a closing by another process is noticed

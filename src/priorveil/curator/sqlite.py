@@ -17,7 +17,7 @@ from typing import IO, Any, TypeVar
 
 import numpy as np
 
-from priorveil.campaigns import Campaign
+from priorveil.collect.campaign import Campaign
 from priorveil.curator import seen
 from priorveil.curator.keys import as_keys
 from priorveil.curator.store import (
@@ -39,7 +39,7 @@ from priorveil.curator.store import (
     refuse_schema,
 )
 from priorveil.errors import InvalidInput, PriorveilError
-from priorveil.tallies import Tally
+from priorveil.plans.tally import Tally
 
 try:
     import fcntl

@@ -11,10 +11,10 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.campaigns import ID_BYTES, WORD_BYTES, Campaign, unpacked, words_per_report
+from priorveil.collect.campaign import ID_BYTES, WORD_BYTES, Campaign, unpacked, words_per_report
 from priorveil.errors import InvalidInput, PriorveilError
 from priorveil.mechanisms import Mechanism
-from priorveil.tallies import Tally
+from priorveil.plans.tally import Tally
 
 Cells = npt.NDArray[np.int64]  # the number of reports, then what the plan's mechanism keeps, in one row
 CHUNK = 500  # cells stored together; only chunks that change are written

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from priorveil.campaigns import ID_BYTES, unpacked
+from priorveil.collect.campaign import ID_BYTES, unpacked
 from priorveil.curator.store import Group, Store, only
 from priorveil.errors import PriorveilError
 

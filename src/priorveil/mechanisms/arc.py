@@ -16,8 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.certify import Certifiable, Lifts
-from priorveil.estimates import Moments, posterior_moments
-from priorveil.likelihoods import Cells, Evidence
 from priorveil.mechanisms.arc_bounds import arc_lifts, fit_line
 from priorveil.mechanisms.arc_cells import ArcCells, tally_arc, weigh_arc
 from priorveil.mechanisms.arc_exposed import exposed_lines
@@ -33,10 +31,12 @@ from priorveil.mechanisms.arc_reading import (
     sum_variance,
 )
 from priorveil.mechanisms.codes import checked_codes
+from priorveil.mechanisms.likelihood import Cells, Evidence
+from priorveil.mechanisms.moments import Moments, posterior_moments
+from priorveil.mechanisms.prior_check import prior_check
 from priorveil.mechanisms.randomness import Source, blocks
 from priorveil.mechanisms.reading import SMALL, inverted, one_prior, whole_numbers
 from priorveil.notions import Known, Secrets
-from priorveil.prior_checks import prior_check
 from priorveil.priors import Prior
 from priorveil.queries import Histogram, Query, Sum, identifiable
 

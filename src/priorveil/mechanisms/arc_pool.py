@@ -27,8 +27,6 @@ import numpy.typing as npt
 
 from priorveil.certify import Certifiable, Lifts
 from priorveil.errors import ForeignReport, Infeasible, InvalidInput, NotIdentifiable, TooLarge
-from priorveil.estimates import Moments, not_identifiable, posterior_moments
-from priorveil.likelihoods import Cells, Evidence
 from priorveil.mechanisms.arc_bounds import arc_lifts, fit_line, largest_keep, line_bits
 from priorveil.mechanisms.arc_cells import LIMB, ArcCells, weigh_columns
 from priorveil.mechanisms.arc_circles import Circles, CirclesEvidence
@@ -44,10 +42,12 @@ from priorveil.mechanisms.arc_reading import (
     sum_variance,
 )
 from priorveil.mechanisms.codes import checked_codes
+from priorveil.mechanisms.likelihood import Cells, Evidence
+from priorveil.mechanisms.moments import Moments, not_identifiable, posterior_moments
+from priorveil.mechanisms.prior_check import prior_check
 from priorveil.mechanisms.randomness import Source, Words, blocks
 from priorveil.mechanisms.reading import SMALL, inverted, one_prior, whole_numbers
 from priorveil.notions import Known, Secrets
-from priorveil.prior_checks import prior_check
 from priorveil.priors import Prior
 from priorveil.queries import Distribution, Query
 

@@ -17,13 +17,13 @@ import numpy.typing as npt
 
 from priorveil.certify import Certifiable, Lifts
 from priorveil.errors import InvalidInput, TooLarge
-from priorveil.estimates import Moments, not_identifiable
 from priorveil.mechanisms.codes import Codes, checked_codes
+from priorveil.mechanisms.moments import Moments, not_identifiable
+from priorveil.mechanisms.prior_check import prior_check
 from priorveil.mechanisms.randomness import Source, blocks
 from priorveil.mechanisms.reading import Counted, one_prior
 from priorveil.mechanisms.table import Integers, Table
 from priorveil.notions import Known, Secrets
-from priorveil.prior_checks import prior_check
 from priorveil.priors import Array, Prior
 
 _MOST_ENTRIES = 1 << 26

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -12,15 +11,14 @@ import numpy.typing as npt
 from priorveil.certify import Certifiable, Lifts
 from priorveil.channels import Channel
 from priorveil.errors import Infeasible, InvalidInput
-from priorveil.estimates import Moments, mle_moments, posterior_moments, unbiased_moments
-from priorveil.likelihoods import Cells, Evidence
 from priorveil.mechanisms.codes import checked_reports
+from priorveil.mechanisms.likelihood import Cells, Evidence
+from priorveil.mechanisms.moments import Moments, mle_moments, posterior_moments, unbiased_moments
+from priorveil.mechanisms.prior_check import prior_check
 from priorveil.mechanisms.randomness import Source
 from priorveil.notions import LDP, LIP, Known, Secrets
-from priorveil.prior_checks import prior_check
 from priorveil.priors import Prior
 from priorveil.queries import Distribution, Query, identifiable
-from priorveil.tallies import Weighted
 
 Array = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
@@ -29,12 +27,6 @@ Mask = npt.NDArray[np.bool_]
 SMALL = 1 << 16  # entries of a channel that is quicker written out than not
 _QUICK = 1 << 22  # entries of a channel whose error takes less than a second
 _QUICK_WORK = 1 << 28  # multiplications, where the error is that of learning a distribution
-
-WEIGHTED = {
-    "mmse": "the prior is right, and right for people of every weight: the spread is that of the posterior",
-    "mle": "nothing about the prior, many reports: weights multiply the log-likelihood, and the spread is the "
-    "sampling noise of the reports",
-}
 
 
 class Mechanism(Protocol):
@@ -170,56 +162,6 @@ class Counted:
     def weigh(self, reports: npt.NDArray[Any], weights: Array) -> Array:
         """The sum of the weights of each report."""
         return np.bincount(checked_reports(reports, self.outputs), weights, self.outputs).astype(np.float64)
-
-
-def weighted_moments(
-    mechanism: Mechanism,
-    method: str,
-    weighted: Weighted,
-    reports: int,
-    prior: Array,
-    scores: Array | None,
-    population: bool,
-) -> Moments:
-    """`sum_i c_i 1{x_i = x}`, or `sum_i c_i a(x_i)` with `scores` a, for people of weight `c_i`.
-
-    What a report adds to an mmse or unbiased answer is multiplied by its weight, and what it adds to the variance by
-    the square: so the mean is that of the counts with weights, the variance that of the counts with squares.
-
-    With `population`, `m` the share that is estimated, people are a sample: the variance is `sum_i c_i**2 (psi_i -
-    m)**2`, and counts with squares give it around their own mean.
-
-    For mle weights multiply the log-likelihood (a pseudo-likelihood: it has the right mean even if weights go with
-    values). To first order it adds up the scores `psi` that are unbiased at the most likely distribution, which
-    give its variance.
-    """
-    each = weighted.power / max(reports, 1) or 1.0
-    if method == "mle":
-        likely = _most_likely_weighted(mechanism, weighted, prior)
-        p = likely.mean / likely.mean.sum()
-        mean = weighted.total * (p if scores is None else np.array([scores @ p]))
-        inside = np.maximum(p, 0.5 * weighted.power / weighted.total**2)
-        squared = mechanism.answer(
-            "score", weighted.squares / each, inside / inside.sum(), scores, population
-        )
-        found = replace(likely, mean=mean, assumes=likely.assumes or WEIGHTED["mle"])
-    else:
-        found = mechanism.answer(method, weighted.weights, prior, scores, population)
-        found = replace(found, assumes=found.assumes or WEIGHTED.get(method))
-        squared = mechanism.answer(method, weighted.squares / each, prior, scores, population)
-    variance = each * squared.variance
-    if population and method != "mmse" and weighted.least >= 0 < weighted.total:
-        variance += each * reports * (squared.mean / reports - found.mean / weighted.total) ** 2
-    return replace(found, variance=variance)
-
-
-def _most_likely_weighted(mechanism: Mechanism, weighted: Weighted, prior: Array) -> Moments:
-    """The most likely histogram, of as many people of equal weight as would tell the same."""
-    if weighted.least < 0 or weighted.total <= 0:
-        advice = "weights below zero, or all zero, have no likelihood: use 'mmse' or 'unbiased'"
-        raise InvalidInput("method", "mle", advice)
-    people = weighted.total**2 / weighted.power
-    return mechanism.answer("mle", weighted.weights * (people / weighted.total), prior, None, False)
 
 
 def inverted(

@@ -29,9 +29,9 @@ import numpy.typing as npt
 
 from priorveil.certify import TOTAL, Certifiable, Lifts
 from priorveil.errors import ForeignReport, Infeasible, InvalidInput, TooLarge
-from priorveil.estimates import Moments, not_identifiable
 from priorveil.mechanisms import kernels
 from priorveil.mechanisms.codes import checked_codes
+from priorveil.mechanisms.moments import Moments, not_identifiable
 from priorveil.mechanisms.randomness import WORD, Source, Words, blocks
 from priorveil.mechanisms.table import Integers
 from priorveil.mechanisms.unary_counting import SCORE, Scoring, by_bit, counted, scores_of, scoring

@@ -17,10 +17,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.estimates import Moments
-from priorveil.likelihoods import Cells, most_likely, shortfall
+from priorveil.mechanisms.likelihood import Cells, most_likely, shortfall
+from priorveil.mechanisms.moments import Moments
+from priorveil.mechanisms.prior_check import chi_square_tail
 from priorveil.mechanisms.unary_law import posterior_variances, sum_gain
-from priorveil.prior_checks import chi_square_tail
 
 Array = npt.NDArray[np.float64]
 

@@ -5,7 +5,7 @@ certificate can be checked in integer arithmetic against the very prior that was
 """
 
 from priorveil.priors.budget import Budget
-from priorveil.priors.numbers import Array, Label, as_labels, dyadic, frozen
+from priorveil.priors.labels import Array, Label, as_labels, dyadic, frozen
 from priorveil.priors.prior import Prior, exact
 from priorveil.priors.secret import Secret
 from priorveil.priors.sets import PriorSet

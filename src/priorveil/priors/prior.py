@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.errors import InvalidInput, InvalidPrior
-from priorveil.priors.numbers import (
+from priorveil.priors.labels import (
     Array,
     Label,
     as_label,

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.errors import InvalidInput, InvalidPrior, InvalidSecret, counted
-from priorveil.priors.numbers import (
+from priorveil.priors.labels import (
     Array,
     Label,
     as_label,

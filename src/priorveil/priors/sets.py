@@ -10,9 +10,9 @@ from functools import cached_property
 import numpy as np
 
 from priorveil.errors import InvalidInput, counted
-from priorveil.priors.numbers import NORMALISED, Array, Label, as_labels
+from priorveil.priors.labels import NORMALISED, Array, Label, as_labels
+from priorveil.priors.polytopes import Ball, Box, Finite, Shape
 from priorveil.priors.prior import Prior, exact
-from priorveil.shapes import Ball, Box, Finite, Shape
 
 
 class PriorSet:

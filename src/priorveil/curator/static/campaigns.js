@@ -114,7 +114,7 @@ function creation(guarded) {
         "p",
         { class: "quiet", id: "made" },
         "A file written in Python: ",
-        el("code", {}, "priorveil.campaigns.ask(…).to_json()"),
+        el("code", {}, "priorveil.collect.campaign.ask(…).to_json()"),
         ". The curator proves its certificates again.",
       ),
       problem,

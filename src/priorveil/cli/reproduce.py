@@ -1,0 +1,108 @@
+"""`priorveil reproduce`: the figures of the paper, as printed and with the guarantee kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from priorveil.cli import outputs
+from priorveil.cli import screen as screens
+from priorveil.errors import DataNotFound, counted
+
+if TYPE_CHECKING:
+    from priorveil.studies.figures.model import Figure
+    from priorveil.studies.figures.report import Made
+
+_FIGURES = (
+    "introduction", "notions", "regions", "parameters", "priors", "correlation", "bounded", "domain",
+    "hashing", "hamming", "gowalla", "census",
+)  # fmt: skip
+
+_EXAMPLES = f"""\b
+Figures
+{chr(10).join(f"  {i:>2}  {name}" for i, name in enumerate(_FIGURES, 1))}
+
+\b
+Examples
+  priorveil reproduce --quick
+      all twelve, coarsely, in a minute or two
+  priorveil reproduce 5 gowalla --out figures
+      two of them, in full
+
+Gowalla and census need data: see PRIORVEIL_DATA in the documentation.
+"""
+
+
+@click.command(epilog=_EXAMPLES)
+@click.argument("figures", nargs=-1, metavar="[FIGURE]...")
+@click.option("--quick", is_flag=True, help="Fewer points, people and runs.")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("reproduction"),
+    show_default=True,
+    help="Folder for pictures, numbers and the report.",
+)
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of all that is drawn at random."
+)
+@click.option(
+    "--markdown",
+    type=outputs.WRITTEN,
+    callback=outputs.writable,
+    help="Write a page of Markdown too, its pictures in a folder beside it.",
+)
+def reproduce(figures: tuple[str, ...], quick: bool, out: Path, seed: int, markdown: Path | None) -> int:
+    """Make the figures of the paper again, as printed and with the guarantee kept.
+
+    FIGURE is a number or a name; all of them if none is given. For each, a PNG, an SVG and the numbers as
+    CSV; and report.html, one page with all of them, captions, what to see, and which claims survive.
+    """
+    from priorveil.studies.figures import chosen
+    from priorveil.studies.figures.report import write_markdown, write_report
+
+    picked = chosen(figures)
+    outputs.need_plots()
+    outputs.keep_apart({}, {"the report": out / "report.html", "--markdown": markdown})
+    out.mkdir(parents=True, exist_ok=True)
+    with screens.bar("drawing") as told:
+
+        def advance(place: int, share: float) -> None:
+            told((place + share) / len(picked), f"{picked[place].number} {picked[place].name}")
+
+        pairs = [
+            _made(figure, quick, seed, out, partial(advance, place)) for place, figure in enumerate(picked)
+        ]
+    made, pictures = [m for m, _ in pairs], [p for _, p in pairs]
+    how = f"{'quick' if quick else 'full'} run, seed {seed}"
+    page = write_report(made, pictures, out, how)
+    if markdown is not None:
+        write_markdown(made, pictures, markdown, how)
+    for m in made:
+        if m.missing:
+            click.echo(f"figure {m.figure.number} was not made: {m.missing}", err=True)
+    click.echo(f"wrote {counted(sum(m.outcome is not None for m in made), 'figure')} and {page}")
+    return 0 if any(m.outcome is not None for m in made) else 1
+
+
+def _made(
+    figure: Figure, quick: bool, seed: int, out: Path, advance: Callable[[float], None]
+) -> tuple[Made, bytes]:
+    """Run, draw and write one figure; where its data are missing, say so and go on."""
+    from priorveil.studies.figures.model import Setting
+    from priorveil.studies.figures.report import Made, write_figure
+
+    advance(0.0)
+    try:
+        outcome = figure.run(Setting(quick, seed, lambda share: advance(0.95 * share)))
+    except DataNotFound as error:
+        advance(1.0)
+        return Made(figure, None, str(error)), b""
+    made = Made(figure, outcome)
+    picture = write_figure(made, out)
+    advance(1.0)
+    return made, picture

@@ -1,0 +1,1 @@
+"""What the device and the curator share: campaigns, the wire format, the client and its memory."""

@@ -1,0 +1,355 @@
+"""Campaigns and reports: what client and curator share. No network here.
+
+A campaign is a question put to people, with a plan for each cohort. It is public and frozen, its id is the
+SHA-256 of its content, and changing anything makes a new campaign. A report names its campaign and its plan,
+so that an answer to another version cannot be counted by mistake.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from priorveil.designs import design
+from priorveil.errors import InvalidInput, PlanError, UnknownVersion, shown
+from priorveil.mechanisms import Mechanism
+from priorveil.notions import Known
+from priorveil.plans import Plan
+from priorveil.plans import document as doc
+from priorveil.priors import Budget, Label
+from priorveil.queries import Convex, Distribution, Guess, Histogram, Sum
+
+VERSION = 1
+FORMAT = "priorveil-campaign"
+EVERYONE = "everyone"  # the cohort of a campaign that has only one
+ID_BYTES = 16
+WORD_BYTES = 8
+LARGEST_REPORT = 2**53  # whole numbers from here on would be rounded by JavaScript
+
+_FIELDS = {
+    "format",
+    "version",
+    "id",
+    "question",
+    "labels",
+    "cohorts",
+    "opens",
+    "closes",
+    "smallest_count",
+    "contact",
+}
+LONGEST_TEXT = 2000
+
+State = Literal["not yet open", "open", "closed"]
+
+
+@dataclass(frozen=True, eq=False)
+class Campaign:
+    """A question, its possible answers and, for each cohort, the plan that its people run.
+
+    `opens` and `closes` are aware times (None: always); `smallest_count` is the number of reports below which
+    no estimate is shown. Make one with `ask`, or read one with `Campaign.from_json`.
+    """
+
+    question: str
+    cohorts: Mapping[str, Plan]
+    opens: datetime | None = None
+    closes: datetime | None = None
+    smallest_count: int = 100
+    contact: str = ""
+
+    def __post_init__(self) -> None:
+        _check_text("question", self.question, least=1)
+        _check_text("contact", self.contact)
+        _check_cohorts(self.cohorts)
+        if type(self.smallest_count) is not int or not 0 <= self.smallest_count < LARGEST_REPORT:
+            raise InvalidInput("smallest_count", self.smallest_count, "give a whole number, zero or more")
+        for name in ("opens", "closes"):
+            object.__setattr__(self, name, _whole_second(name, getattr(self, name)))
+        if self.opens and self.closes and self.opens >= self.closes:
+            raise InvalidInput(
+                "closes", stamp(self.closes), f"it should be after opens = {stamp(self.opens)}"
+            )
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """The possible answers, the same in every cohort."""
+        return next(iter(self.cohorts.values())).labels
+
+    @cached_property
+    def plans(self) -> dict[str, Plan]:
+        """The plans by their ids."""
+        return {plan.id: plan for plan in self.cohorts.values()}
+
+    @cached_property
+    def cohort_of(self) -> dict[str, str]:
+        """The cohort that each plan id belongs to."""
+        return {plan.id: name for name, plan in self.cohorts.items()}
+
+    @property
+    def leans_on_prior(self) -> bool:
+        """Whether some cohort's reports cannot correct a wrong prior."""
+        return not all(plan.identifiable for plan in self.cohorts.values())
+
+    @cached_property
+    def id(self) -> str:
+        """The SHA-256 of the campaign's content."""
+        return doc.content_id(self.document())
+
+    def __eq__(self, other: object) -> bool:
+        return self.id == other.id if isinstance(other, Campaign) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def state(self, now: datetime) -> State:
+        """Whether reports are taken at this time.
+
+        >>> from priorveil import Prior
+        >>> first, later = (datetime(year, 1, 1, tzinfo=UTC) for year in (2026, 2027))
+        >>> campaign = ask("Smoke?", Prior({"yes": 0.2, "no": 0.8}), closes=later)
+        >>> campaign.state(first), campaign.state(later)
+        ('open', 'closed')
+        """
+        if self.opens is not None and now < self.opens:
+            return "not yet open"
+        return "closed" if self.closes is not None and now >= self.closes else "open"
+
+    def plan_for(self, cohort: str | None) -> Plan:
+        """The plan of a cohort; the name may be left out where there is only one."""
+        if cohort is None and len(self.cohorts) == 1:
+            return next(iter(self.cohorts.values()))
+        if cohort is None or cohort not in self.cohorts:
+            raise InvalidInput("cohort", cohort, f"choose one of {', '.join(self.cohorts)}")
+        return self.cohorts[cohort]
+
+    def document(self) -> dict[str, Any]:
+        """The campaign as JSON, without its id."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "question": self.question,
+            "labels": list(self.labels),
+            "cohorts": {name: {"id": p.id, **p.document()} for name, p in self.cohorts.items()},
+            "opens": stamp(self.opens),
+            "closes": stamp(self.closes),
+            "smallest_count": self.smallest_count,
+            "contact": self.contact,
+        }
+
+    def to_json(self) -> str:
+        """The campaign as the text of its file."""
+        return json.dumps({"id": self.id, **self.document()}, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Campaign:
+        """Read a campaign, proving every certificate again; refused with the field that is wrong."""
+        try:
+            read = json.loads(text)
+        except (json.JSONDecodeError, UnicodeDecodeError, RecursionError, ValueError) as error:
+            raise PlanError("file", f"not JSON: {error}") from error
+        if not isinstance(read, dict) or read.get("format") != FORMAT:
+            raise PlanError("format", f"not a campaign: it should say {FORMAT!r}")
+        try:
+            return _assembled(read)
+        except RecursionError as error:  # what could just be read may be too deep to be looked at
+            raise PlanError("file", "it is nested too deeply") from error
+
+    def __repr__(self) -> str:
+        sizes = f"{len(self.labels)} answers, {len(self.cohorts)} cohorts"
+        return f"Campaign({self.question!r}, {sizes}, {self.id[:12]})"
+
+
+def ask(
+    question: str,
+    prior: Known | Mapping[str, Known],
+    epsilon: float | Budget = 1.0,
+    query: Histogram | Sum | Guess | Convex | Distribution | None = None,
+    **details: Any,
+) -> Campaign:
+    """A campaign with a plan designed for the prior, or for each cohort's prior.
+
+    The default query is `Distribution`: reports alone determine the answer and can correct a wrong prior.
+    `details` are `opens`, `closes`, `smallest_count` and `contact`.
+
+    >>> from priorveil import Prior
+    >>> ask("Do you smoke?", Prior({"yes": 0.2, "no": 0.8}), smallest_count=10).leans_on_prior
+    False
+    """
+    priors = prior if isinstance(prior, Mapping) else {EVERYONE: prior}
+    wanted = Distribution() if query is None else query
+    return Campaign(question, {name: design(p, epsilon, wanted) for name, p in priors.items()}, **details)
+
+
+# -- reports -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Report:
+    """What leaves a device: a random id, what it answers, and the perturbed value as it is written in JSON.
+
+    >>> Report("00" * 16, "campaign", "plan", 3).document()
+    {'id': '00000000000000000000000000000000', 'plan': 'plan', 'report': 3}
+    """
+
+    id: str
+    campaign: str
+    plan: str
+    report: int | str
+
+    def document(self) -> dict[str, int | str]:
+        """The report as JSON; its campaign is in the address it is sent to."""
+        return {"id": self.id, "plan": self.plan, "report": self.report}
+
+
+def fresh_id() -> str:
+    """A new report id: 16 random bytes, in hexadecimal."""
+    return secrets.token_hex(ID_BYTES)
+
+
+def sends_numbers(mechanism: Mechanism) -> bool:
+    """Whether reports are whole numbers in JSON; otherwise they are rows of bits."""
+    return mechanism.width == 0
+
+
+def words_per_report(mechanism: Mechanism) -> int:
+    """How many 64-bit words a report is made of: one for a whole number, more for a row of bits."""
+    return mechanism.width or 1
+
+
+def written(mechanism: Mechanism, report: Any) -> int | str:
+    """A report as JSON: a whole number, or the words of a row of bits as little-endian hexadecimal."""
+    if mechanism.width:
+        return np.asarray(report).astype("<u8").tobytes().hex()
+    number = int(report)
+    if not 0 <= number < LARGEST_REPORT:
+        raise InvalidInput("report", number, "numbers of 2**53 and above cannot be sent: use another method")
+    return number
+
+
+def packed(mechanism: Mechanism, report: object) -> bytes | None:
+    """The 64-bit words of a report in JSON, or None if it has not the form of this mechanism's reports."""
+    if mechanism.width:
+        if not isinstance(report, str) or len(report) != 2 * WORD_BYTES * mechanism.width:
+            return None
+        try:
+            words = bytes.fromhex(report)
+        except ValueError:
+            return None
+        return words if len(words) == WORD_BYTES * mechanism.width else None  # fromhex skips spaces
+    if type(report) is not int or not 0 <= report < LARGEST_REPORT:
+        return None
+    return report.to_bytes(WORD_BYTES, "little")
+
+
+def unpacked(mechanism: Mechanism, words: bytes) -> npt.NDArray[Any]:
+    """The reports in a run of words, as the mechanism's own arrays."""
+    if mechanism.width:
+        return np.frombuffer(words, dtype="<u8").reshape(-1, mechanism.width)
+    return np.frombuffer(words, dtype="<i8")
+
+
+# -- reading and checking ------------------------------------------------------------------------------------
+
+
+def stamp(time: datetime | None) -> str | None:
+    """A time as ISO 8601 in UTC.
+
+    >>> stamp(datetime(999, 12, 31, tzinfo=UTC))
+    '0999-12-31T00:00:00Z'
+    """
+    if time is None:
+        return None
+    # Not strftime, which writes years before 1000 with fewer digits on some systems.
+    return time.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
+
+
+def read_time(field: str, text: object) -> datetime | None:
+    """A time from ISO 8601 with a zone; None stays None.
+
+    >>> read_time("opens", "2026-01-01T12:00:00+02:00")
+    datetime.datetime(2026, 1, 1, 10, 0, tzinfo=datetime.timezone.utc)
+    """
+    if text is None:
+        return None
+    try:
+        time = datetime.fromisoformat(str(text))
+    except ValueError as error:
+        raise InvalidInput(field, text, "give a time like 2026-01-31T12:00:00Z") from error
+    return _whole_second(field, time)
+
+
+def _whole_second(field: str, time: datetime | None) -> datetime | None:
+    if time is None:
+        return None
+    if not isinstance(time, datetime) or time.tzinfo is None:
+        raise InvalidInput(field, time, "give a time with its zone, like 2026-01-31T12:00:00Z")
+    try:
+        return time.astimezone(UTC).replace(microsecond=0)
+    except OverflowError as error:
+        raise InvalidInput(field, time, "give a time between the years 1 and 9999") from error
+
+
+def _check_text(field: str, text: object, least: int = 0) -> None:
+    if not isinstance(text, str) or not least <= len(text.strip()) <= len(text) <= LONGEST_TEXT:
+        raise InvalidInput(field, text, f"give a text of {least} to {LONGEST_TEXT} characters")
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise InvalidInput(field, text, "half a surrogate pair is not text") from error
+
+
+def _check_cohorts(cohorts: Mapping[str, Plan]) -> None:
+    if not cohorts:
+        raise InvalidInput("cohorts", cohorts, "give a plan for at least one cohort")
+    for name in cohorts:
+        _check_text("cohorts", name, least=1)
+    plans = list(cohorts.values())
+    if any(plan.labels != plans[0].labels for plan in plans):
+        raise InvalidInput(
+            "cohorts", list(cohorts), "the plans should have the same labels, in the same order"
+        )
+    if len({plan.id for plan in plans}) < len(plans):
+        raise InvalidInput(
+            "cohorts", list(cohorts), "two cohorts share a plan: a report's cohort is known by its plan"
+        )
+
+
+def _assembled(read: dict[str, Any]) -> Campaign:
+    if read.get("version") != VERSION:
+        found = shown(read.get("version"))
+        raise UnknownVersion("version", f"{found} is not known here; this priorveil reads {VERSION}")
+    unknown = set(read) - _FIELDS
+    if unknown:
+        raise PlanError(min(unknown), "a campaign has no such field")
+    if not isinstance(read.get("cohorts"), dict):
+        raise PlanError("cohorts", "give a plan for each cohort, by name")
+    cohorts = {name: Plan.from_json(json.dumps(plan)) for name, plan in read["cohorts"].items()}
+    campaign: Campaign = doc.reading(
+        "campaign",
+        lambda: Campaign(
+            question=read["question"],
+            cohorts=cohorts,
+            opens=read_time("opens", read["opens"]),
+            closes=read_time("closes", read["closes"]),
+            smallest_count=read["smallest_count"],
+            contact=read["contact"],
+        ),
+    )
+    if list(campaign.labels) != read.get("labels"):
+        raise PlanError("labels", "they are not those of the plans")
+    if "id" in read and doc.content_id(read) != read["id"]:
+        raise PlanError("id", "the content is not what the id says: the campaign was changed")
+    if doc.content_id(read) != campaign.id:
+        raise PlanError(
+            "campaign", "it is not written in its one canonical form (times as 2026-01-31T12:00:00Z)"
+        )
+    return campaign

@@ -1,0 +1,360 @@
+"""Cohorts: many plans at once, each with its own prior and its own budget, and one estimate over all.
+
+In the paper every person has a prior and an epsilon of their own. `Cohorts` designs the arc mechanism for all
+of them in closed form, without a loop in Python; where every value is likely enough for its budget that is
+Theorem 3 of the paper, which is optimal. A row may be one person, or a cohort of people who share a prior and
+a budget.
+
+Where a few cohorts each have a plan from `design`, `estimate_together` adds their estimates up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from priorveil.certify import certificate, within
+from priorveil.designs.arc_rows import (
+    centred,
+    design_rows,
+    expected_errors,
+    parts,
+    posterior_steps,
+    posterior_variances,
+)
+from priorveil.errors import CertificateError, ForeignReport, InvalidInput, InvalidPrior, counted
+from priorveil.mechanisms.arc_line import DRAWS, Ints
+from priorveil.mechanisms.arc_lines import ArcLines, Levels, lines_levels, posteriors, sample_lines
+from priorveil.mechanisms.prior_check import mean_check
+from priorveil.mechanisms.randomness import Source, as_source, blocks
+from priorveil.notions import LIP
+from priorveil.plans import Plan
+from priorveil.plans.estimate import ASSUMES, SUM, WEIGHTED, Estimate, combined
+from priorveil.plans.reports import per_report
+from priorveil.plans.tally import Tally
+from priorveil.plans.values import Column, codes_of
+from priorveil.priors import Array, Budget, Label, Prior, frozen
+from priorveil.queries import Histogram, Sum
+
+_ROUNDING = 2.0**-44  # more than floats change a posterior or its variance, as a share of the prior
+
+
+@dataclass(frozen=True, eq=False)
+class Cohorts:
+    """A certified arc mechanism for every row of `priors`: for one person, or for people who share a row.
+
+    Arguments: `priors` (K, d), a distribution in each row; `epsilon`, a number or a `Budget` for everyone, or
+    one number for each row; `query`, a `Histogram` or a `Sum`; `labels`, the names of the d values.
+
+    `levels` are bounds, an entry for each row; a row that would break its budget is refused. They are worked
+    out in floats and rest on an error analysis: every step is rounded up by a stated slack
+    (`mechanisms.arc_lines`). `plan(row)` is certified in exact arithmetic, as any plan is.
+
+    `expected_mse`, `lower_bound` and `no_report` are per person, an entry for each row.
+
+    >>> crowd = Cohorts([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]], epsilon=[1.0, 2.0])
+    >>> (crowd.levels.lip <= [1.0, 2.0]).tolist(), crowd.privatize([0, 2]).shape
+    ([True, True], (2,))
+    """
+
+    priors: Array
+    lower: Array
+    upper: Array
+    query: Histogram | Sum
+    labels: tuple[Label, ...]
+    lines: ArcLines
+    levels: Levels
+
+    def __init__(
+        self,
+        priors: npt.ArrayLike,
+        epsilon: float | Budget | npt.ArrayLike,
+        query: Histogram | Sum | None = None,
+        labels: Iterable[Label] | None = None,
+    ) -> None:
+        P = _checked_priors(priors)
+        names = Prior(P[0], labels).labels
+        query = Histogram() if query is None else query
+        if not isinstance(query, Histogram | Sum):
+            raise InvalidInput("query", query, "cohorts are designed for a Histogram or a Sum")
+        lower, upper = _sides(epsilon, len(P))
+        values = query.scores(Prior(P[0])) if isinstance(query, Sum) else None
+        lines = design_rows(P, lower, upper, values)
+        levels = lines_levels(lines, P)
+        broken = np.flatnonzero((levels.lip_lower > lower) | (levels.lip_upper > upper))
+        if broken.size:
+            row = int(broken[0])
+            raise CertificateError(f"row {row} leaks {levels.lip[row]:.6g}, more than its budget", row)
+        for name, value in zip(
+            ("priors", "lower", "upper", "query", "labels", "lines", "levels"),
+            (P, lower, upper, query, names, lines, levels),
+            strict=True,
+        ):
+            object.__setattr__(self, name, value)
+
+    def __len__(self) -> int:
+        return len(self.priors)
+
+    def __repr__(self) -> str:
+        return (
+            f"Cohorts({counted(len(self), 'row')} of {len(self.labels)} values, LIP {self.levels.lip.min():.4g} to "
+            f"{self.levels.lip.max():.4g}, mean error {self.expected_mse.mean():.4g})"
+        )
+
+    @cached_property
+    def expected_mse(self) -> Array:
+        """The expected squared error per person of each row, of the integers that are sampled."""
+        return expected_errors(self.lines, self.priors, self._scores)
+
+    @cached_property
+    def no_report(self) -> Array:
+        """The error of each row's prior alone."""
+        if self._scores is None:
+            return np.asarray(1 - (self.priors**2).sum(axis=1))
+        return np.asarray((self.priors * centred(self.priors, self._scores) ** 2).sum(axis=1))
+
+    @cached_property
+    def lower_bound(self) -> Array:
+        """Errors that no channel within each row's budget goes below (`Histogram.floor`, `Sum.floor`)."""
+        lo = np.exp(-self.lower)
+        if isinstance(self.query, Sum):
+            return np.asarray(self.no_report * (1 - (1 - lo) ** 2))
+        capped = np.where(self.upper < 700, (np.exp(np.minimum(self.upper, 700.0)) - lo) * (1 - lo), np.inf)
+        most = np.minimum(capped[:, None], (1 - lo[:, None]) ** 2 / self.priors)
+        squares = (lo**2 + 2 * lo * (1 - lo))[:, None] + most
+        return np.asarray(np.maximum(0.0, 1 - (self.priors**2 * squares).sum(axis=1)))
+
+    @property
+    def _scores(self) -> Array | None:
+        return self.query.amounts if isinstance(self.query, Sum) else None
+
+    # -- run -----------------------------------------------------------------------------------------------
+
+    def privatize(
+        self,
+        values: Column,
+        rng: np.random.Generator | Source | None = None,
+        rows: npt.ArrayLike | None = None,
+    ) -> Ints:
+        """One report for each value; `rows` says to which row each belongs (by default value i to row i)."""
+        codes, _ = codes_of(values, self.labels)
+        mine = self._row_of(rows, len(codes))
+        reports = np.empty(len(codes), dtype=np.int64)
+        for part, words in blocks(as_source(rng), len(codes), DRAWS):
+            reports[part] = sample_lines(self.lines, mine[part], codes[part], words)
+        return reports
+
+    def plan(self, row: int) -> Plan:
+        """The plan of one row, certified in exact arithmetic: for a device. It samples as the row does.
+
+        Raises `CertificateError` if the exact certificate does not keep the row's budget.
+        """
+        if not 0 <= row < len(self):
+            raise InvalidInput("row", row, f"rows are 0 to {len(self) - 1}")
+        prior, mechanism = Prior(self.priors[row], self.labels), self.lines.line(row)
+        budget = Budget(float(self.lower[row]), float(self.upper[row]))
+        lifts = mechanism.lifts(prior, None, LIP())
+        if not within(lifts, budget):
+            found = certificate(lifts)
+            raise CertificateError(f"row {row} leaks {found.lip:.9g}, more than its budget", row)
+        expected = float(self.expected_mse[row])
+        return Plan(
+            prior=prior,
+            budget=budget,
+            query=self.query,
+            mechanism=mechanism,
+            certificate=certificate(lifts),
+            notion=LIP(),
+            secret=None,
+            expected_mse=expected,
+            lower_bound=min(expected, float(self.lower_bound[row])),
+            no_report=float(self.no_report[row]),
+            method="arc",
+            why="arcs on a circle, designed together with the plans of others",
+        )
+
+    # -- read ----------------------------------------------------------------------------------------------
+
+    def estimate(
+        self,
+        reports: npt.ArrayLike,
+        rows: npt.ArrayLike | None = None,
+        weights: npt.ArrayLike | None = None,
+        offsets: npt.ArrayLike | None = None,
+    ) -> Estimate:
+        """The histogram, or the sum of `c_i a(x_i) + b_i`, over everybody: posterior means, added up (mmse).
+
+        `weights` and `offsets`, one for each person, are the paper's `c_i` and `b_i`; with weights a histogram
+        adds up the weights of the people who have each value. The variance is that of the posteriors. The prior
+        check asks whether posteriors are, on average, the priors. Parts can be read one by one and put together
+        by `priorveil.plans.estimate.combined`.
+        """
+        told = np.atleast_1d(reports)
+        mine = self._row_of(rows, len(told))
+        self._require_own(told, mine)
+        c, b = (
+            self._per_person(name, given, len(told))
+            for name, given in (("weights", weights), ("offsets", offsets))
+        )
+        sums = _Sums(len(self.labels))
+        for part in parts(len(told), len(self.labels)):
+            posterior = posteriors(self.lines, self.priors, mine[part], told[part])
+            sums.add(posterior, self.priors[mine[part]], self._scores, None if c is None else c[part])
+        offset = 0.0 if b is None else float(b.sum())
+        if isinstance(self.query, Sum):
+            offset += self.query.offset * len(told)
+        return Estimate(
+            values=sums.mean(self._scores) + offset,
+            std_error=np.sqrt(np.maximum(sums.variance(self._scores), 0.0)),
+            method="mmse",
+            assumes=ASSUMES["mmse"] if c is None else WEIGHTED["mmse"],
+            reports=len(told),
+            labels=self.labels if self._scores is None else SUM,
+            prior_check=self._mean_check(sums.moved, mine),
+            total=None if c is None else float(c.sum()),
+        )
+
+    def _mean_check(self, moved: Array, mine: Ints) -> float | None:
+        """Whether posteriors were, on average, the priors: against the spread that the rows' own laws have."""
+        people = np.bincount(mine, minlength=len(self))
+        used = np.flatnonzero(people)
+        variance, rise, fall, rounding = np.zeros((4, len(self.labels)))
+        for part in parts(len(used), len(self.labels)):
+            rows = used[part]
+            lines, P, n = self.lines.rows(rows), self.priors[rows], people[rows]
+            variance += n @ (np.maximum(posterior_variances(lines, P), 0.0) + _ROUNDING * P**2)
+            up, down = posterior_steps(lines, P)
+            rise, fall = np.maximum(rise, up.max(axis=0)), np.maximum(fall, down.max(axis=0))
+            rounding += _ROUNDING * (n @ P)
+        return mean_check(np.sign(moved) * np.maximum(np.abs(moved) - rounding, 0.0), variance, rise, fall)
+
+    def _row_of(self, rows: npt.ArrayLike | None, people: int) -> Ints:
+        if rows is None:
+            if people != len(self):
+                advice = f"give {len(self)}, one for each row, or say with rows= who belongs to which"
+                raise InvalidInput("values", f"{people} entries", advice)
+            return np.arange(people)
+        mine = np.asarray(rows)
+        if mine.shape != (people,) or mine.dtype.kind not in "iu":
+            raise InvalidInput("rows", f"{mine.dtype} {mine.shape}", f"give {people} whole numbers")
+        if people and not (int(mine.min()) >= 0 and int(mine.max()) < len(self)):
+            raise InvalidInput("rows", (int(mine.min()), int(mine.max())), f"rows are 0 to {len(self) - 1}")
+        return mine.astype(np.int64, copy=False)
+
+    def _require_own(self, reports: npt.NDArray[Any], rows: Ints) -> None:
+        if reports.ndim != 1 or (reports.size and reports.dtype.kind not in "iu"):
+            raise InvalidInput(
+                "reports", f"{reports.dtype} {reports.shape}", "give a column of whole numbers"
+            )
+        foreign = np.flatnonzero((reports < 0) | (reports >= self.lines.outputs[rows]))
+        if foreign.size:
+            at = int(foreign[0])
+            most = int(self.lines.outputs[rows[at]]) - 1
+            raise ForeignReport(f"reports[{at}]", int(reports[at]), f"row {rows[at]} reports 0 to {most}")
+
+    def _per_person(self, argument: str, given: npt.ArrayLike | None, people: int) -> Array | None:
+        if given is None:
+            return None
+        if argument == "offsets" and not isinstance(self.query, Sum):
+            raise InvalidInput(argument, type(self.query).__name__, "offsets belong to a Sum")
+        return per_report(argument, given, np.ones(people, dtype=bool))
+
+
+class _Sums:
+    """Running sums over posteriors: the answer, its variance, and how far posteriors are from priors."""
+
+    def __init__(self, size: int) -> None:
+        self.first = self.second = np.zeros(size)
+        self.total = self.spread = 0.0
+        self.moved = np.zeros(size)
+
+    def add(self, posterior: Array, prior: Array, scores: Array | None, weights: Array | None) -> None:
+        """Take in some reports."""
+        self.moved = self.moved + (posterior - prior).sum(axis=0)
+        c = np.ones(len(posterior)) if weights is None else weights
+        if scores is None:
+            self.first = self.first + c @ posterior
+            self.second = self.second + c**2 @ (posterior * (1 - posterior))
+            return
+        mean = posterior @ scores
+        self.total += float(c @ mean)
+        self.spread += float(c**2 @ np.maximum(posterior @ scores**2 - mean**2, 0.0))
+
+    def mean(self, scores: Array | None) -> Array:
+        """The answer."""
+        return self.first if scores is None else np.array([self.total])
+
+    def variance(self, scores: Array | None) -> Array:
+        """Its variance."""
+        return self.second if scores is None else np.array([self.spread])
+
+
+def _checked_priors(priors: npt.ArrayLike) -> Array:
+    """The priors as a read-only matrix; the first row that is none is named."""
+    try:
+        P = frozen(priors)
+    except (TypeError, ValueError) as error:
+        raise InvalidPrior(
+            "priors", priors, "give a matrix of probabilities, a row for each cohort"
+        ) from error
+    if P.ndim != 2 or 0 in P.shape:
+        raise InvalidPrior(
+            "priors", f"shape {P.shape}", "give a matrix of probabilities, a row for each cohort"
+        )
+    wrong = ~(np.isfinite(P) & (P > 0)).all(axis=1)
+    wrong |= np.abs(P.sum(axis=1) - 1) > (64 + P.shape[1]) * np.finfo(float).eps
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        advice = "a row needs positive probabilities that add up to one; smooth zeros or leave the value out"
+        raise InvalidPrior(f"priors[{row}]", P[row].tolist(), advice)
+    return P
+
+
+def _sides(epsilon: float | Budget | npt.ArrayLike, rows: int) -> tuple[Array, Array]:
+    """Both sides of each row's budget."""
+    if isinstance(epsilon, Budget):
+        return np.full(rows, epsilon.lower), np.full(rows, epsilon.upper)
+    try:
+        levels = frozen(epsilon)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(
+            "epsilon", epsilon, "give a number, a Budget, or one number for each row"
+        ) from error
+    if levels.shape not in ((), (rows,)):
+        raise InvalidInput("epsilon", f"shape {levels.shape}", f"give one number, or {rows} of them")
+    if not (np.isfinite(levels) & (levels >= 0)).all():
+        raise InvalidInput("epsilon", epsilon, "give finite numbers, zero or more")
+    each = np.broadcast_to(levels, (rows,))
+    return each, each
+
+
+def estimate_together(
+    plans: Mapping[str, Plan],
+    tallies: Mapping[str, Tally],
+    method: Literal["mmse", "unbiased", "mle"] = "mmse",
+    priors: Mapping[str, Prior] | None = None,
+) -> Estimate:
+    """One estimate over cohorts that each have a plan: values and variances add up.
+
+    `priors` replaces the prior of a cohort where the curator knows more. The plans need the same labels and
+    the same kind of query.
+
+    >>> import priorveil as pv
+    >>> plans = {n: pv.design([p, 1 - p], 1.0, pv.Histogram()) for n, p in (("north", 0.3), ("south", 0.6))}
+    >>> tallies = {name: plan.tally(plan.privatize([0, 1, 1])) for name, plan in plans.items()}
+    >>> estimate_together(plans, tallies).reports
+    6
+    """
+    unknown = sorted(set(tallies) - set(plans))
+    if unknown or not tallies:
+        raise InvalidInput("tallies", unknown, f"give tallies of the cohorts {', '.join(sorted(plans))}")
+    used = [plans[name] for name in tallies]
+    if len({plan.labels for plan in used}) > 1 or len({type(plan.query) for plan in used}) > 1:
+        raise InvalidInput("plans", sorted(tallies), "they need the same labels and the same kind of query")
+    known = priors or {}
+    return combined([plans[name].estimate(tally, method, known.get(name)) for name, tally in tallies.items()])

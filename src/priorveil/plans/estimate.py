@@ -1,0 +1,205 @@
+"""Estimates: what a tally says, by which method, how surely, and under which assumption.
+
+* **mmse** adds up posteriors. It is best when the prior is right, and leans towards it when it is not.
+* **unbiased** inverts the channel: right on average whatever the truth is. May be negative; `project` mends
+  that as a step of its own.
+* **mle** finds the distribution under which the reports are most likely (expectation maximisation).
+
+The last two need a channel that identifies the distribution.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from priorveil.errors import InvalidInput
+from priorveil.mechanisms import Mechanism
+from priorveil.mechanisms.moments import Moments
+from priorveil.plans.tally import Weighted
+from priorveil.priors import Array, Label
+from priorveil.priors.labels import places
+
+SUM = ("sum",)  # the only label of an estimate that is one number
+
+ASSUMES = {
+    "mmse": "the prior is right: the spread is that of the posterior",
+    "unbiased": "nothing about the prior: the spread is the sampling noise of the reports",
+    "mle": "nothing about the prior, many reports: the spread follows from the Fisher information",
+}
+
+WEIGHTED = {
+    "mmse": "the prior is right, and right for people of every weight: the spread is that of the posterior",
+    "mle": "nothing about the prior, many reports: weights multiply the log-likelihood, and the spread is the "
+    "sampling noise of the reports",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """An answer: `values` with their `std_error`, how it was found and what its intervals assume.
+
+    For a histogram or a distribution there is one value per label, in people; for a sum, one value. A search
+    (mle) says how many `rounds` it took, whether it `converged`, and its `shortfall`: a proven bound on the
+    mean log-likelihood that it may still lack. Where people have weights, a histogram adds these up, and `total` is
+    what all of them have together.
+    """
+
+    values: Array
+    std_error: Array
+    method: str
+    assumes: str
+    reports: int
+    labels: tuple[Label, ...]
+    prior_check: float | None = None
+    rounds: int | None = None
+    converged: bool = True
+    shortfall: float | None = None
+    total: float | None = None
+
+    @property
+    def proportions(self) -> Array:
+        """The values as shares of all reports, or of the total weight."""
+        whole = max(self.reports, 1) if self.total is None else self.total
+        if whole <= 0:
+            raise InvalidInput("self", whole, "weights that do not add up to more than zero have no shares")
+        return self.values / whole
+
+    def interval(self, level: float = 0.95) -> tuple[Array, Array]:
+        """Lower and upper ends of normal intervals that hold the truth with this probability, one by one."""
+        from statistics import NormalDist
+
+        if not 0 < level < 1:
+            raise InvalidInput("level", level, "give a probability, such as 0.95")
+        width = -NormalDist().inv_cdf((1 - level) / 2) * self.std_error  # 1 + level could round to 2
+        return self.values - width, self.values + width
+
+    def project(self) -> Estimate:
+        """The nearest histogram without negative counts (Euclidean projection). Biased, hence its own step.
+
+        >>> e = Estimate(np.array([-1.0, 4.0]), np.ones(2), "unbiased", "", 3, ("a", "b"))
+        >>> e.project().values.tolist()
+        [0.0, 3.0]
+        """
+        if self.labels == SUM:
+            raise InvalidInput("self", "a sum", "only a histogram can be projected; a sum may be negative")
+        total = float(self.values.sum())
+        return replace(self, values=_projected(self.values, total), method=f"{self.method}, projected")
+
+    def __str__(self) -> str:
+        low, high = self.interval()
+        lines = [f"{'value':<20} {'estimate':>12} {'95 % interval':>25}"]
+        for label, v, a, b in zip(self.labels, self.values, low, high, strict=True):
+            lines.append(f"{str(label)[:20]:<20} {v:>12.1f} {a:>12.1f} {b:>12.1f}")
+        if not self.converged:
+            lines.append(
+                f"the search stopped early: the mean log-likelihood may lack {self.shortfall or 0:.1g}"
+            )
+        return "\n".join(lines)
+
+
+def _projected(values: Array, total: float) -> Array:
+    """The nearest non-negative vector with the same total; nothing at all where that is not positive."""
+    if total <= 0:
+        return np.zeros_like(values)
+    falling = np.sort(values)[::-1]
+    over = (np.cumsum(falling) - total) / np.arange(1, len(values) + 1)
+    shift = over[np.flatnonzero(falling > over)[-1]]
+    projected: Array = np.maximum(values - shift, 0.0)
+    return projected
+
+
+def combined(estimates: list[Estimate]) -> Estimate:
+    """The estimate over several cohorts together: values and variances add up, label by label.
+
+    All have the same labels; the answer has them in the order of the first.
+
+    >>> one = Estimate(np.array([1.0]), np.array([3.0]), "mmse", "", 1, ("a",))
+    >>> combined([one, replace(one, std_error=np.array([4.0]))]).std_error.tolist()
+    [5.0]
+    """
+    if not estimates:
+        raise InvalidInput("estimates", estimates, "give at least one")
+    first = estimates[0]
+    orders = [_order(e.labels, first.labels) for e in estimates]
+    checks = [e.prior_check for e in estimates if e.prior_check is not None]
+    least = min(1.0, len(checks) * min(checks)) if checks else None
+    unweighted = all(e.total is None for e in estimates)
+    return replace(
+        first,
+        values=np.sum([e.values[order] for e, order in zip(estimates, orders, strict=True)], axis=0),
+        std_error=np.sqrt(
+            np.sum([e.std_error[order] ** 2 for e, order in zip(estimates, orders, strict=True)], axis=0)
+        ),
+        assumes="; ".join(dict.fromkeys(e.assumes for e in estimates)),
+        reports=sum(e.reports for e in estimates),
+        prior_check=None if least is None or math.isnan(least) else least,
+        converged=all(e.converged for e in estimates),
+        total=None if unweighted else sum(e.reports if e.total is None else e.total for e in estimates),
+    )
+
+
+def _order(labels: tuple[Label, ...], wanted: tuple[Label, ...]) -> list[int]:
+    """Where each of the `wanted` labels stands among `labels`, which have to be the same.
+
+    >>> _order(("a", "b", "c"), ("c", "a", "b"))
+    [2, 0, 1]
+    """
+    odd = set(labels) ^ set(wanted)
+    if odd:
+        name = next(label for label in (*wanted, *labels) if label in odd)
+        advice = f"all need the same labels, and {name!r} is in one of them only"
+        raise InvalidInput("estimates", "of different labels", advice)
+    return list(places(labels, wanted))
+
+
+def weighted_moments(
+    mechanism: Mechanism,
+    method: str,
+    weighted: Weighted,
+    reports: int,
+    prior: Array,
+    scores: Array | None,
+    population: bool,
+) -> Moments:
+    """`sum_i c_i 1{x_i = x}`, or `sum_i c_i a(x_i)` with `scores` a, for people of weight `c_i`.
+
+    What a report adds to an mmse or unbiased answer is multiplied by its weight, and what it adds to the variance by
+    the square: so the mean is that of the counts with weights, the variance that of the counts with squares.
+
+    With `population`, `m` the share that is estimated, people are a sample: the variance is `sum_i c_i**2 (psi_i -
+    m)**2`, and counts with squares give it around their own mean.
+
+    For mle weights multiply the log-likelihood (a pseudo-likelihood: it has the right mean even if weights go with
+    values). To first order it adds up the scores `psi` that are unbiased at the most likely distribution, which
+    give its variance.
+    """
+    each = weighted.power / max(reports, 1) or 1.0
+    if method == "mle":
+        likely = _most_likely_weighted(mechanism, weighted, prior)
+        p = likely.mean / likely.mean.sum()
+        mean = weighted.total * (p if scores is None else np.array([scores @ p]))
+        inside = np.maximum(p, 0.5 * weighted.power / weighted.total**2)
+        squared = mechanism.answer(
+            "score", weighted.squares / each, inside / inside.sum(), scores, population
+        )
+        found = replace(likely, mean=mean, assumes=likely.assumes or WEIGHTED["mle"])
+    else:
+        found = mechanism.answer(method, weighted.weights, prior, scores, population)
+        found = replace(found, assumes=found.assumes or WEIGHTED.get(method))
+        squared = mechanism.answer(method, weighted.squares / each, prior, scores, population)
+    variance = each * squared.variance
+    if population and method != "mmse" and weighted.least >= 0 < weighted.total:
+        variance += each * reports * (squared.mean / reports - found.mean / weighted.total) ** 2
+    return replace(found, variance=variance)
+
+
+def _most_likely_weighted(mechanism: Mechanism, weighted: Weighted, prior: Array) -> Moments:
+    """The most likely histogram, of as many people of equal weight as would tell the same."""
+    if weighted.least < 0 or weighted.total <= 0:
+        advice = "weights below zero, or all zero, have no likelihood: use 'mmse' or 'unbiased'"
+        raise InvalidInput("method", "mle", advice)
+    people = weighted.total**2 / weighted.power
+    return mechanism.answer("mle", weighted.weights * (people / weighted.total), prior, None, False)

@@ -1,0 +1,103 @@
+"""What priors and secrets are made of: labels, and floats as exact integers."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from priorveil.errors import InvalidInput, InvalidPrior
+from priorveil.priors.polytopes import Array as Array
+
+Label = str | int
+
+NORMALISED = 64 * np.finfo(float).eps  # how far from one the mass may be: the rounding of a division
+ZERO = "a value of probability zero cannot be protected: leave it out, or smooth it (Prior.from_counts)"
+
+
+def frozen(array: npt.ArrayLike) -> Array:
+    """A read-only float copy of an array."""
+    copy = np.array(array, dtype=np.float64)
+    copy.setflags(write=False)
+    return copy
+
+
+def dyadic(probabilities: Array) -> tuple[int, ...]:
+    """Floats as integers in the same proportions, exactly: every float is an integer over a power of two.
+
+    >>> dyadic(np.array([0.25, 0.75]))
+    (1, 3)
+    """
+    mantissa, exponent = np.frexp(probabilities)
+    whole = (mantissa * 2.0**53).astype(np.int64)
+    shift = (exponent - exponent.min()).astype(np.int64)
+    numbers = [m << s for m, s in zip(whole.tolist(), shift.tolist(), strict=True)]
+    divisor = math.gcd(*numbers) or 1
+    return tuple(n // divisor for n in numbers)
+
+
+def as_labels(labels: Iterable[Hashable] | None, size: int) -> tuple[Label, ...]:
+    """The labels, each checked; without any, positions."""
+    if labels is None:
+        return tuple(range(size))
+    names = tuple(as_label(label) for label in labels)
+    if len(names) != size:
+        raise InvalidInput("labels", names, f"give one label for each of the {size} values")
+    if len(set(names)) != size:
+        twice = [name for name, n in Counter(names).items() if n > 1]
+        raise InvalidInput("labels", twice, "every label must be there once only")
+    return names
+
+
+def as_label(label: Hashable) -> Label:
+    """The label as a plain string or whole number, refused where it is neither."""
+    plain = label.item() if isinstance(label, np.generic) else label
+    if isinstance(plain, bool) or not isinstance(plain, (str, int)):
+        raise InvalidInput("labels", label, "a label is a string or a whole number")
+    return plain
+
+
+def numbers_first(label: Label) -> tuple[bool, Label]:
+    """A key that sorts numbers before words."""
+    return isinstance(label, str), label
+
+
+def distribution(argument: str, probabilities: npt.ArrayLike, zero: bool = False) -> Array:
+    """Probabilities as a read-only array, refused where they are not a distribution."""
+    try:
+        P = frozen(probabilities)
+    except (TypeError, ValueError) as error:
+        raise InvalidPrior(argument, probabilities, "give numbers") from error
+    if P.ndim != 1 or P.size == 0:
+        raise InvalidPrior(argument, probabilities, "give a list of at least one number")
+    bad = np.flatnonzero(~np.isfinite(P) | (P < 0) | ((P == 0) & (not zero)))
+    if bad.size:
+        x = int(bad[0])
+        advice = "give finite numbers, zero or more" if P[x] != 0 else ZERO
+        raise InvalidPrior(f"{argument}[{x}]", float(P[x]), advice)
+    mass = math.fsum(P)
+    if abs(mass - 1) > NORMALISED:
+        raise InvalidPrior(
+            argument, mass, "they add up to this, not to one; for counts use Prior.from_counts"
+        )
+    return P
+
+
+def places(labels: Sequence[Label], wanted: Sequence[Label]) -> Sequence[int]:
+    """Where each of the `wanted` labels stands among as many `labels`; `KeyError` for one that does not.
+
+    By name, and by position only where the names differ and one side has none but 0, 1, 2, ...
+
+    >>> list(places(["a", "b"], ["b", "a"])), list(places([1, 0], [0, 1])), list(places(["a", "b"], [0, 1]))
+    ([1, 0], [1, 0], [0, 1])
+    """
+    positions = range(len(labels))
+    if tuple(labels) == tuple(wanted):
+        return positions
+    there = dict(zip(labels, positions, strict=True))
+    if there.keys() != set(wanted) and tuple(positions) in (tuple(labels), tuple(wanted)):
+        return positions
+    return [there[label] for label in wanted]
