@@ -13,7 +13,7 @@ from priorveil.mechanisms import MECHANISMS
 from priorveil.mechanisms.randomness import BytesSource
 from priorveil.plans import Plan
 
-FOLDER = Path(__file__).resolve().parent.parent / "clients" / "js" / "vectors"
+FOLDER = Path(__file__).resolve().parent.parent.parent / "clients" / "js" / "vectors"
 VECTORS = sorted(FOLDER.glob("*.json"))
 
 

@@ -19,7 +19,7 @@ from priorveil.errors import Infeasible, PlanError, PriorveilError, TooLarge
 from priorveil.mechanisms.randomness import BytesSource
 from priorveil.plans import Plan
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parent.parent.parent
 CLIENT = ROOT / "clients" / "js"
 SERVED = ROOT / "src" / "priorveil" / "curator" / "static" / "priorveil.js"
 

@@ -228,7 +228,7 @@ def test_data_frames_only() -> None:
 
 
 def test_the_example_of_the_documentation(spark: Any, tmp_path: Path) -> None:
-    page = Path(__file__).parent.parent / "docs" / "files-and-clusters.md"
+    page = Path(__file__).parent.parent.parent / "docs" / "files-and-clusters.md"
     (example,) = re.findall(r"^```py\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     plan = pv.design(pv.Prior({"rent": 0.4, "own": 0.6}), 1.0, pv.Histogram())
     people = pa.table({"home": ["rent", "own"] * 50, "town": ["A"] * 100})
@@ -268,7 +268,7 @@ def test_spark_connect() -> None:
     environment["PYSPARK_SUBMIT_ARGS"] = (
         f'--driver-java-options "{QUICK}" --conf spark.sql.shuffle.partitions=2 pyspark-shell'
     )
-    task = [sys.executable, "-c", CONNECT, str(Path(__file__).parent)]
+    task = [sys.executable, "-c", CONNECT, str(Path(__file__).parent.parent)]
     done = subprocess.run(task, capture_output=True, text=True, env=environment, check=False)
     assert "the same" in done.stdout, done.stderr[-2000:]
 

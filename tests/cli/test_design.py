@@ -567,7 +567,7 @@ def test_a_long_design_shows_its_gap(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
 def test_the_commands_of_a_page_run(files: Path, page: str) -> None:
     pytest.importorskip("matplotlib")
-    text = (Path(__file__).parent.parent / page).read_text(encoding="utf-8")
+    text = (Path(__file__).parent.parent.parent / page).read_text(encoding="utf-8")
     [block] = re.findall(r"^```sh\n(priorveil design.*?)^```", text, re.MULTILINE | re.DOTALL)
     (files / "census.csv").write_text("".join(f"{label},{1000 * share}\n" for label, share in WORK.items()))
     (files / "people.csv").write_text("work\n" + "Private\n" * 60 + "Self\n" * 30 + "None\n" * 10)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-STATIC = Path(__file__).resolve().parent.parent / "src" / "priorveil" / "curator" / "static"
+STATIC = Path(__file__).resolve().parent.parent.parent / "src" / "priorveil" / "curator" / "static"
 PAGES = sorted(STATIC.glob("*.html"))
 ELSEWHERE = re.compile(r"(?:https?:)?//(?!www\.w3\.org/2000/svg)[\w.-]+\.\w+")
 
