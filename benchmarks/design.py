@@ -35,7 +35,10 @@ from priorveil.designs import closed
 from priorveil.queries import variance
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests"))  # the enumeration and the reference solver of the tests
+sys.path[:0] = [
+    str(ROOT / "tests"),
+    str(ROOT / "tests" / "designs"),
+]  # the enumeration and the reference solver of the tests
 
 PAGE = ROOT / "docs" / "design-figures.md"
 
@@ -160,6 +163,7 @@ def sums(quick: bool) -> Iterator[Line]:
 def learning(quick: bool) -> Iterator[Line]:
     """Learning a distribution: N times the variance"""
     import test_distribution as reference
+
     from priorveil.designs.distribution import box_vertices
     from priorveil.designs.pricing import Box
 
