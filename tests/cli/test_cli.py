@@ -177,7 +177,7 @@ def test_a_ctrl_c_that_is_to_be_ignored_is_ignored() -> None:
 def test_as_a_module(tmp_path: Path) -> None:
     (tmp_path / "q.csv").write_text("0.9,0.1\n0.1,0.9\n")
     (tmp_path / "p.csv").write_text("0.5\n0.5\n")
-    command = [sys.executable, "-m", "priorveil.cli", "audit", tmp_path / "q.csv", tmp_path / "p.csv"]
+    command = [sys.executable, "-m", "priorveil", "audit", tmp_path / "q.csv", tmp_path / "p.csv"]
     done = subprocess.run([*map(str, command), "--epsilon", "1"], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "does not hold" in done.stdout

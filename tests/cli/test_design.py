@@ -540,7 +540,7 @@ def test_a_plan_is_written_where_a_link_leads(files: Path) -> None:
 def test_a_plan_on_standard_output(files: Path) -> None:
     (files / "tea.csv").write_text("茶,0.5\nthé,0.5\n", encoding="utf-8")
     before = set(files.iterdir())
-    task = [sys.executable, "-m", "priorveil.cli", "design", "tea.csv", "--epsilon", "1", "-o", "-"]
+    task = [sys.executable, "-m", "priorveil", "design", "tea.csv", "--epsilon", "1", "-o", "-"]
     narrow = {**os.environ, "PYTHONIOENCODING": "latin-1"}
     piped = subprocess.run(task, capture_output=True, env=narrow, check=True)
     assert pv.Plan.from_json(piped.stdout.decode()).labels == ("茶", "thé")

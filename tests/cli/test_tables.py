@@ -55,7 +55,7 @@ def run(*arguments: str) -> int:
 def command(*arguments: str, **options: Any) -> subprocess.Popen[bytes]:
     """A command in a process of its own."""
     ends = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen([sys.executable, "-m", "priorveil.cli", *arguments], **{**ends, **options})
+    return subprocess.Popen([sys.executable, "-m", "priorveil", *arguments], **{**ends, **options})
 
 
 def names(folder: Path) -> set[str]:
@@ -108,7 +108,7 @@ def test_methods_levels_tallies_and_pictures(folder: Path, capsys: pytest.Captur
     assert found["method"] == "unbiased" and found["level"] == 0.5
     assert Path("e.svg").read_text().startswith("<?xml")
     lines = [json.loads(line) for line in Path("t.json").read_text().splitlines()]
-    tallies = [pv.tallies.Tally.from_json(json.dumps(line["tally"])) for line in lines]
+    tallies = [pv.plans.tally.Tally.from_json(json.dumps(line["tally"])) for line in lines]
     assert UNARY.estimate(tallies[0] + tallies[1], "unbiased").values.tolist() == [
         row["estimate"] for row in found["values"]
     ]
@@ -272,7 +272,7 @@ def test_what_is_wrong_with_a_plan_or_a_place_is_said_first(
 def test_names_that_the_output_cannot_hold(folder: Path) -> None:
     pv.design(pv.Prior({"café": 0.5, "茶": 0.5}), 1.0, pv.Histogram()).save("drinks.json")
     Path("r.csv").write_text("report\n0\n1\n")
-    task = [sys.executable, "-m", "priorveil.cli", "estimate", "drinks.json", "r.csv"]
+    task = [sys.executable, "-m", "priorveil", "estimate", "drinks.json", "r.csv"]
     narrow = {**os.environ, "PYTHONIOENCODING": "latin-1"}
     people, machine, csv_lines = (
         subprocess.run([*task, *more], capture_output=True, env=narrow, check=False)

@@ -81,7 +81,3 @@ def _unheard(lost: sys.UnraisableHookArgs) -> None:
         threading.Timer(0.01, signal.pthread_kill, (place, signal.SIGINT)).start()
     else:
         sys.__unraisablehook__(lost)
-
-
-if __name__ == "__main__":
-    main()
