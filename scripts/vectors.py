@@ -1,17 +1,15 @@
-"""Keep Python and JavaScript together: write the vectors they share, and the client that the pages serve.
+"""Keep Python and JavaScript together: write the test vectors that they share.
 
     python scripts/vectors.py
 
 A vector is a plan, random bytes and a value, and the report they make: one file for each plan in
-clients/js/vectors. Both sides read the files; only this script writes them. The curator serves a copy of
-clients/js/priorveil.js.
+clients/js/vectors. Both sides read the files; only this script writes them.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
-import shutil
 from collections.abc import Iterator
 from itertools import accumulate
 from pathlib import Path
@@ -27,9 +25,7 @@ from priorveil.mechanisms.randomness import BytesSource
 from priorveil.plans import Plan
 
 ROOT = Path(__file__).resolve().parent.parent
-CLIENT = ROOT / "clients" / "js" / "priorveil.js"
-FOLDER = CLIENT.parent / "vectors"
-STATIC = ROOT / "src" / "priorveil" / "curator" / "static"
+FOLDER = ROOT / "clients" / "js" / "vectors"
 CASES = 28
 
 
@@ -131,7 +127,6 @@ def cases(plan: Plan, seed: int) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    shutil.copyfile(CLIENT, STATIC / CLIENT.name)
     FOLDER.mkdir(parents=True, exist_ok=True)
     for seed, (name, plan) in enumerate(plans()):
         vector = {"plan": json.loads(plan.to_json()), "cases": cases(plan, seed)}

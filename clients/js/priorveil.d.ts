@@ -110,6 +110,18 @@ export interface ReportStorage {
   addItem?(key: string, text: string): unknown;
 }
 
+/** Remembers in a folder: the storage for Node. Several programs may share it: the first report of a campaign stands. */
+export class FileStorage implements ReportStorage {
+  private constructor();
+  /** The storage of a folder, which is created if it is missing. */
+  static open(folder: string): Promise<FileStorage>;
+  /** The absolute path of the folder. */
+  readonly folder: string;
+  getItem(key: string): string | null;
+  setItem(key: string, text: string): void;
+  addItem(key: string, text: string): void;
+}
+
 export interface ClientOptions {
   fetch?: typeof globalThis.fetch;
   /** The browser's IndexedDB if not given. Where there is none, a client shows the campaign and answers nothing. */

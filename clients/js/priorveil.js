@@ -1357,7 +1357,7 @@ const keyOf = (id) => `priorveil:${id}`;
 
 const UNSENT = "Nothing was sent: without a memory, answering again would send another report and tell more.";
 const ADVICE =
-  "Let the browser store this site's data, or give a `storage`; in Node, a FileStorage of file-storage.js.";
+  "Let the browser store this site's data, or give a `storage`; in Node, one from FileStorage.open(folder).";
 
 /** The browser's memory; null where there is none, or the browser refuses it. */
 function deviceStorage() {
@@ -1416,6 +1416,88 @@ function opened() {
     request.onsuccess = () => done(request.result);
     request.onerror = () => failed(request.error);
   });
+}
+
+/**
+ * Remembers in a folder: the storage for Node. Made by `FileStorage.open`.
+ *
+ * Each campaign has one file, which only its owner can read. It is on the disk before anything is sent. It is complete or
+ * absent: a draft is written first and then renamed. Several programs may share the folder: the first report of a campaign
+ * stands.
+ */
+export class FileStorage {
+  #fs;
+
+  constructor(folder, fs) {
+    need(fs, "folder", "use `await FileStorage.open(folder)`");
+    this.folder = folder;
+    this.#fs = fs;
+  }
+
+  /** The storage of a folder, which is created if it is missing. */
+  static async open(folder) {
+    need(typeof folder === "string" && folder !== "", "folder", "should be the name of a folder");
+    const [fs, { resolve }] = await Promise.all([import("node:fs"), import("node:path")]);
+    const absolute = resolve(folder); // the working directory may change later
+    try {
+      fs.mkdirSync(absolute, { recursive: true, mode: 0o700 });
+    } catch (error) {
+      throw new PriorveilError("folder", `it cannot be created, or is a file (${error.code})`);
+    }
+    return new FileStorage(absolute, fs);
+  }
+
+  /** The text under a key, or null if there is none. A file that cannot be read is an error, not a missing one. */
+  getItem(key) {
+    try {
+      return this.#fs.readFileSync(this.#path(key), "utf8");
+    } catch (error) {
+      if (error.code === "ENOENT") return null;
+      throw error;
+    }
+  }
+
+  /** Store a text, instead of what was there. */
+  setItem(key, text) {
+    this.#write(text, (draft) => this.#fs.renameSync(draft, this.#path(key)));
+  }
+
+  /** Store a text unless the key has one. Linking a file is atomic: only one of several programs succeeds. */
+  addItem(key, text) {
+    this.#write(text, (draft) => {
+      try {
+        this.#fs.linkSync(draft, this.#path(key));
+      } catch (error) {
+        if (error.code !== "EEXIST") throw error;
+      }
+    });
+  }
+
+  #path(key) {
+    return `${this.folder}/${encodeURIComponent(key)}.json`;
+  }
+
+  #write(text, publish) {
+    const draft = `${this.folder}/.${freshId()}.part`;
+    try {
+      this.#sync(draft, "wx", (file) => this.#fs.writeFileSync(file, text));
+      publish(draft);
+    } finally {
+      this.#fs.rmSync(draft, { force: true });
+    }
+    if (globalThis.process.platform !== "win32") this.#sync(this.folder, "r"); // Windows cannot open a folder
+  }
+
+  /** Open a file or a folder, write to it, and wait until it is on the disk. */
+  #sync(path, flags, write = () => {}) {
+    const file = this.#fs.openSync(path, flags, 0o600);
+    try {
+      write(file);
+      this.#fs.fsyncSync(file);
+    } finally {
+      this.#fs.closeSync(file);
+    }
+  }
 }
 
 const turns = new Map();

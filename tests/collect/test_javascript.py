@@ -6,6 +6,8 @@ import json
 import re
 import shutil
 import subprocess
+import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,15 @@ from priorveil.plans import Plan
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 CLIENT = ROOT / "clients" / "js"
-SERVED = ROOT / "src" / "priorveil" / "curator" / "static" / "priorveil.js"
+SERVED = """
+import sys
+sys.path.insert(0, "")
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+from priorveil.curator import pages
+assert pages.__file__.startswith(sys.argv[1]), pages.__file__
+sys.stdout.buffer.write(TestClient(Starlette(routes=pages.routes())).get("/static/priorveil.js").content)
+"""
 
 
 def node() -> list[str]:
@@ -44,26 +54,36 @@ def test_the_client_passes_its_tests() -> None:
     assert "# pass 0" not in ran.stdout
 
 
-def test_the_pages_serve_this_client() -> None:
-    assert SERVED.read_bytes() == (CLIENT / "priorveil.js").read_bytes(), "run: python scripts/vectors.py"
+def test_there_is_one_copy_and_the_wheel_serves_it(tmp_path: Path) -> None:
+    pytest.importorskip("hatchling", reason="hatchling is not installed: pip install hatchling")
+    [client] = [*CLIENT.glob("*.js"), *ROOT.glob("src/**/priorveil.js")]
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=120)
+    [wheel] = tmp_path.glob("*.whl")
+    unpacked = tmp_path / "installed"
+    zipfile.ZipFile(wheel).extractall(unpacked)
+    asked = subprocess.run(
+        [sys.executable, "-c", SERVED, str(unpacked)], cwd=unpacked, capture_output=True, timeout=60
+    )
+    assert asked.returncode == 0, asked.stderr.decode()
+    assert asked.stdout == client.read_bytes()
 
 
 def test_the_client_has_no_dependencies() -> None:
     package = json.loads((CLIENT / "package.json").read_text(encoding="utf-8"))
     assert package["version"] == pv.__version__
     assert not {"dependencies", "peerDependencies", "optionalDependencies"} & set(package)
-    assert "import " not in (CLIENT / "priorveil.js").read_text(encoding="utf-8")
-    beside = (CLIENT / "file-storage.js").read_text(encoding="utf-8")
-    named = re.findall(r'from "([^"]+)"', beside)
-    assert "./priorveil.js" in named and all(name.startswith(("node:", "./priorveil.js")) for name in named)
+    text = (CLIENT / "priorveil.js").read_text(encoding="utf-8")
+    assert "import " not in text and set(re.findall(r"import\((.*?)\)", text)) == {'"node:fs"', '"node:path"'}
     assert {path.name for path in CLIENT.glob("*.?s")} == set(package["files"])
 
 
-@pytest.mark.parametrize(("name", "some"), [("priorveil", "Client"), ("file-storage", "FileStorage")])
-def test_the_types_name_what_is_exported(name: str, some: str) -> None:
+def test_the_types_name_what_is_exported() -> None:
     named = re.compile(r"^export (?:async )?(?:class|function|const) (\w+)", re.MULTILINE)
-    code, types = ((CLIENT / f"{name}{end}").read_text(encoding="utf-8") for end in (".js", ".d.ts"))
-    assert some in named.findall(code) and set(named.findall(code)) == set(named.findall(types))
+    code, types = ((CLIENT / f"priorveil{end}").read_text(encoding="utf-8") for end in (".js", ".d.ts"))
+    assert {"Client", "FileStorage"} < set(named.findall(code)) and set(named.findall(code)) == set(
+        named.findall(types)
+    )
 
 
 def test_the_example_of_the_readme_runs(tmp_path: Path) -> None:
@@ -84,10 +104,9 @@ def test_the_example_of_the_readme_runs(tmp_path: Path) -> None:
 
 
 ANSWER = """
-import { Client } from "./priorveil.js";
-import { FileStorage } from "./file-storage.js";
+import { Client, FileStorage } from "./priorveil.js";
 const [url, folder] = process.argv.slice(1);
-const client = new Client(url, folder ? { storage: new FileStorage(folder) } : {});
+const client = new Client(url, folder ? { storage: await FileStorage.open(folder) } : {});
 await client.campaign();
 console.log(JSON.stringify((await client.answer("Private")).report));
 """

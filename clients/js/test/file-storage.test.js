@@ -5,8 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 
-import { FileStorage } from "../file-storage.js";
-import { Client, PriorveilError, contentId } from "../priorveil.js";
+import { Client, FileStorage, PriorveilError, contentId } from "../priorveil.js";
 
 const KEY = `priorveil:${"0".repeat(64)}`;
 
@@ -44,11 +43,11 @@ async function curator() {
 }
 
 test("what is stored is found by the next program, and only its owner can read it", () =>
-  within((folder) => {
-    assert.equal(new FileStorage(folder).getItem(KEY), null);
-    new FileStorage(folder).setItem(KEY, "one");
-    new FileStorage(folder).setItem(KEY, "two, é");
-    const store = new FileStorage(folder);
+  within(async (folder) => {
+    assert.equal((await FileStorage.open(folder)).getItem(KEY), null);
+    (await FileStorage.open(folder)).setItem(KEY, "one");
+    (await FileStorage.open(folder)).setItem(KEY, "two, é");
+    const store = await FileStorage.open(folder);
     assert.equal(store.getItem(KEY), "two, é");
     assert.equal(store.getItem(`${KEY}1`), null);
     const [name, ...others] = readdirSync(folder);
@@ -60,8 +59,8 @@ test("what is stored is found by the next program, and only its owner can read i
   }));
 
 test("what comes second is not added", () =>
-  within((folder) => {
-    const [one, two] = [new FileStorage(folder), new FileStorage(folder)];
+  within(async (folder) => {
+    const [one, two] = [await FileStorage.open(folder), await FileStorage.open(folder)];
     one.addItem(KEY, "first");
     two.addItem(KEY, "second");
     assert.deepEqual([one.getItem(KEY), two.getItem(KEY)], ["first", "first"]);
@@ -69,8 +68,8 @@ test("what comes second is not added", () =>
   }));
 
 test("a key is a name in the folder, whatever is in it", () =>
-  within((folder) => {
-    const store = new FileStorage(join(folder, "inner"));
+  within(async (folder) => {
+    const store = await FileStorage.open(join(folder, "inner"));
     for (const key of ["../x", "/x", "a/b", ".."]) {
       store.setItem(key, key);
       assert.equal(store.getItem(key), key);
@@ -80,12 +79,12 @@ test("a key is a name in the folder, whatever is in it", () =>
   }));
 
 test("what is no folder is said at once", () =>
-  within((folder) => {
-    const store = new FileStorage(folder);
+  within(async (folder) => {
+    const store = await FileStorage.open(folder);
     writeFileSync(join(folder, "file"), "");
     for (const wrong of [join(folder, "file"), "", undefined, 7])
-      assert.throws(
-        () => new FileStorage(wrong),
+      await assert.rejects(
+        FileStorage.open(wrong),
         (e) => e instanceof PriorveilError && e.field === "folder",
       );
     rmSync(store.folder, { recursive: true });
@@ -98,7 +97,7 @@ test("a client that starts again replays", () =>
     const c = await curator();
     const receipts = [];
     for (const value of ["Private", "Private", "None"])
-      receipts.push(await new Client(c.url, { fetch: c.fetch, storage: new FileStorage(folder) }).answer(value));
+      receipts.push(await new Client(c.url, { fetch: c.fetch, storage: await FileStorage.open(folder) }).answer(value));
     assert.deepEqual(
       receipts.map(({ replayed }) => replayed),
       [false, true, true],
@@ -109,12 +108,12 @@ test("a client that starts again replays", () =>
 test("where nothing can be written, or a file cannot be read, nothing is sent", () =>
   within(async (folder) => {
     const c = await curator();
-    const storage = new FileStorage(folder);
+    const storage = await FileStorage.open(folder);
     rmSync(folder, { recursive: true });
     const asked = () => new Client(c.url, { fetch: c.fetch, storage }).answer("Private");
     const told = (code) => (error) => error.field === "storage" && error.message.includes(code);
     await assert.rejects(asked(), told("ENOENT"));
-    new FileStorage(join(folder, `${encodeURIComponent(`priorveil:${c.url.split("/").at(-1)}`)}.json`)); // a folder by its name
+    await FileStorage.open(join(folder, `${encodeURIComponent(`priorveil:${c.url.split("/").at(-1)}`)}.json`)); // a folder by its name
     await assert.rejects(asked(), told("EISDIR"));
     assert.deepEqual(c.sent, []);
   }));
@@ -122,13 +121,13 @@ test("where nothing can be written, or a file cannot be read, nothing is sent", 
 test("another program that comes between keeps its report, and that is the one sent", () =>
   within(async (folder) => {
     const c = await curator();
-    const store = new FileStorage(folder);
+    const store = await FileStorage.open(folder);
     const theirs = await new Client(c.url, { fetch: c.fetch, storage: store }).prepare("None");
     const raced = {
       getItem: (key) => store.getItem(key),
       setItem: (key, text) => store.setItem(key, text),
-      addItem(key, text) {
-        new FileStorage(folder).addItem(key, JSON.stringify({ ...theirs, delivered: false }));
+      async addItem(key, text) {
+        (await FileStorage.open(folder)).addItem(key, JSON.stringify({ ...theirs, delivered: false }));
         store.addItem(key, text);
       },
     };

@@ -12,6 +12,9 @@ from starlette.routing import BaseRoute, Route
 from priorveil.curator.problems import HEADERS, problem
 
 STATIC = Path(__file__).parent / "static"
+CLIENT = (
+    Path(__file__).parents[3] / "clients" / "js" / "priorveil.js"
+)  # in a checkout; a wheel has it in STATIC
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -37,8 +40,8 @@ def _page(name: str) -> Callable[[Request], Awaitable[Response]]:
 
 
 async def _asset(request: Request) -> Response:
-    """One file of the folder, by its plain name."""
-    files = {path.name: path for path in STATIC.iterdir() if path.is_file()}
+    """One file, by its plain name."""
+    files = {path.name: path for path in (CLIENT, *STATIC.iterdir()) if path.is_file()}
     path = files.get(request.path_params["name"])
     return problem(404, "there is no such file") if path is None else _sent(path)
 
