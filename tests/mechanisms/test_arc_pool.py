@@ -228,7 +228,7 @@ def test_a_wrong_prior_does_not_bias(size: int) -> None:
         assert abs(z).max() < 4.5
         assert 0.6 < (z**2).mean() < 1.5
         scores = np.linspace(-1, 2, size)
-        total = m.answer("unbiased", tally, P, scores, population)
+        total = m.answer("unbiased", tally, P, scores[None], population)
         assert total.mean[0] == pytest.approx(scores @ found.mean)
         assert abs(total.mean[0] - scores @ right) < 4 * math.sqrt(total.variance[0])
 

@@ -35,7 +35,7 @@ def test_mmse_adds_up_posteriors(prior: pv.Prior, channel: pv.Channel, rng) -> N
     assert found.mean == pytest.approx(posterior @ counts)
     assert found.mean.sum() == pytest.approx(counts.sum())
     scores = rng.normal(size=4)
-    summed = posterior_moments(Cells(counts, channel.matrix), P, scores)
+    summed = posterior_moments(Cells(counts, channel.matrix), P, scores[None])
     assert summed.mean[0] == pytest.approx(scores @ found.mean, abs=1e-9)
     assert (summed.variance >= 0).all() and (found.variance >= -1e-12).all()
 

@@ -116,7 +116,7 @@ def _gain(problem: Problem) -> Gain:
         return learning_gain
     if isinstance(query, Sum):
         values = query.amounts
-        return lambda P, q01, R: encodings.sum_gain(P, q01, R, values - P @ values)
+        return lambda P, q01, R: float(encodings.sum_gain(P, q01, R, (values - P @ values)[None])[0])
     raise Infeasible("method='unary' is for Histogram, Sum, Guess or Distribution: use method='columns'")
 
 

@@ -151,17 +151,17 @@ class Arc(ArcLine):
         return prior_check(counts[0].astype(np.float64), column_law(self.cells, prior))
 
     def answer(
-        self, method: str, counts: npt.NDArray[Any], prior: Array, scores: Array | None, population: bool
+        self, method: str, counts: npt.NDArray[Any], prior: Array, rows: Array | None, population: bool
     ) -> Moments:
-        """The histogram (or the sum of `scores`) by `mmse`, `unbiased` or `mle`."""
+        """The histogram, or the statistics `rows @ histogram`, by `mmse`, `unbiased` or `mle`."""
         if method != "mmse":
-            return inverted(method, self.evidence(counts), prior, scores, population)
+            return inverted(method, self.evidence(counts), prior, rows, population)
         if not made_for(self.cells, prior):
-            return posterior_moments(self.evidence(counts), prior, scores)
+            return posterior_moments(self.evidence(counts), prior, rows)
         sums = self.posterior_sum(counts, prior)
-        if scores is None:
+        if rows is None:
             return Moments(sums, posterior_variances(self.cells, counts, prior))
-        return Moments(np.array([scores @ sums]), np.array([sum_variance(self.cells, counts, prior, scores)]))
+        return Moments(rows @ sums, np.array([sum_variance(self.cells, counts, prior, row) for row in rows]))
 
     def error(self, query: Query, prior: Prior) -> float | None:
         """The expected error per person: the posterior variance of the reports that are to be expected.

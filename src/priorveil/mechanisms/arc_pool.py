@@ -43,7 +43,14 @@ from priorveil.mechanisms.arc_reading import (
 )
 from priorveil.mechanisms.codes import checked_codes
 from priorveil.mechanisms.likelihood import Cells, Evidence
-from priorveil.mechanisms.moments import Moments, not_identifiable, posterior_moments
+from priorveil.mechanisms.moments import (
+    Moments,
+    apply_rows,
+    diagonal_of,
+    not_identifiable,
+    posterior_moments,
+    squared_rows,
+)
 from priorveil.mechanisms.prior_check import prior_check
 from priorveil.mechanisms.randomness import Source, Words, blocks
 from priorveil.mechanisms.reading import SMALL, inverted, one_prior, whole_numbers
@@ -320,15 +327,15 @@ class ArcPool:
         return prior_check(evidence.counts, evidence.law(prior))
 
     def answer(
-        self, method: str, counts: npt.NDArray[Any], prior: Array, scores: Array | None, population: bool
+        self, method: str, counts: npt.NDArray[Any], prior: Array, rows: Array | None, population: bool
     ) -> Moments:
-        """The histogram (or the sum of `scores`) by `mmse`, `unbiased` or `mle`."""
+        """The histogram, or the statistics `rows @ histogram`, by `mmse`, `unbiased` or `mle`."""
         if method == "mmse":
-            return self._posterior(counts, prior, scores)
+            return self._posterior(counts, prior, rows)
         if method == "unbiased":
             sums, moved = self._lift_sums(counts)
-            return self._learnt(self.inverse @ sums, moved, scores, population)
-        return inverted(method, self._readable(counts), prior, scores, population)
+            return self._learnt(self.inverse @ sums, moved, rows, population)
+        return inverted(method, self._readable(counts), prior, rows, population)
 
     def _readable(self, counts: npt.NDArray[Any]) -> Evidence:
         """The evidence, where a pass over the whole channel takes seconds and not hours."""
@@ -339,20 +346,20 @@ class ArcPool:
             )
         return self.evidence(counts)
 
-    def _posterior(self, counts: npt.NDArray[Any], prior: Array, scores: Array | None) -> Moments:
+    def _posterior(self, counts: npt.NDArray[Any], prior: Array, rows: Array | None) -> Moments:
         """Sums over the orders of posterior means and variances."""
         if not self._made_for(prior):
-            return posterior_moments(self._readable(counts), prior, scores)
-        mean, spread = np.zeros(self.size), np.zeros(self.size if scores is None else 1)
+            return posterior_moments(self._readable(counts), prior, rows)
+        mean, spread = np.zeros(self.size), np.zeros(self.size if rows is None else len(rows))
         for cells, tally in self.parts(counts):
             if tally[0].any():
                 mean += posterior_sums(cells, tally, prior)
                 spread += (
                     posterior_variances(cells, tally, prior)
-                    if scores is None
-                    else sum_variance(cells, tally, prior, scores)
+                    if rows is None
+                    else np.array([sum_variance(cells, tally, prior, row) for row in rows])
                 )
-        return Moments(mean if scores is None else np.array([scores @ mean]), spread)
+        return Moments(apply_rows(rows, mean), spread)
 
     def _lift_sums(self, counts: npt.NDArray[Any]) -> tuple[Array, Array]:
         """`sum over reports of r`, and how far lifts were from one: `sum of (r - 1)**2`, for every value.
@@ -369,7 +376,7 @@ class ArcPool:
                 moved += second - 2 * first + float(tally[0].sum())
         return sums, moved
 
-    def _learnt(self, mean: Array, moved: Array, scores: Array | None, population: bool) -> Moments:
+    def _learnt(self, mean: Array, moved: Array, rows: Array | None, population: bool) -> Moments:
         """Moments of an estimate that the prior does not bias; `moved` is that of `_lift_sums`.
 
         Its covariance is `N J**-1` where the prior is right. Where it is wrong, the noise of a value is
@@ -379,14 +386,10 @@ class ArcPool:
         N = float(mean.sum())
         room = np.maximum(N, 0.0) * (np.diag(self.information) - 1)
         scale = np.sqrt(np.divide(np.maximum(moved, 0.0), room, out=np.zeros_like(room), where=room > 0))
-        if scores is None:
-            spread = N * scale**2 * np.diag(self.inverse) - (mean**2 / (N or 1.0) if population else mean)
-            return Moments(mean, np.maximum(spread, 0.0))
-        total, a = float(scores @ mean), scores * scale
-        noise = N * float(a @ self.inverse @ a) - (
-            total**2 / (N or 1.0) if population else float(scores**2 @ mean)
-        )
-        return Moments(np.array([total]), np.array([max(0.0, noise)]))
+        noise = N * diagonal_of(rows, scale[:, None] * self.inverse * scale)
+        answer = apply_rows(rows, mean)
+        known = answer**2 / (N or 1.0) if population else apply_rows(squared_rows(rows), mean)
+        return Moments(answer, np.maximum(noise - known, 0.0))
 
     def parameters(self) -> dict[str, Any]:
         """The segments, the names of the orders, the window and the coin, as JSON."""

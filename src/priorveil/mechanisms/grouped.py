@@ -110,18 +110,24 @@ class Grouped(Counted):
         return prior_check(counts.astype(np.float64), np.bincount(self.rows, prior) @ self.table.matrix)
 
     def answer(
-        self, method: str, counts: npt.NDArray[Any], prior: Array, scores: Array | None, population: bool
+        self, method: str, counts: npt.NDArray[Any], prior: Array, rows: Array | None, population: bool
     ) -> Moments:
-        """The histogram (or the sum of `scores`) by `mmse`: posteriors of the groups, shared out as in the prior."""
+        """The histogram, or the statistics `rows @ histogram`, by `mmse`.
+
+        Posteriors are those of the groups, divided within a group as the prior is.
+        """
         if method != "mmse":
             raise not_identifiable()
         mass = np.bincount(self.rows, prior)
         joint = mass[:, None] * self.table.matrix
         posterior, n, share = joint / joint.sum(axis=0), counts.astype(np.float64), prior / mass[self.rows]
-        if scores is not None:
-            mean = np.bincount(self.rows, share * scores) @ posterior
-            spread = np.bincount(self.rows, share * scores**2) @ posterior - mean**2
-            return Moments(np.array([mean @ n]), np.array([np.maximum(spread, 0.0) @ n]))
+        if rows is not None:
+            by_group, squares_by_group = (
+                np.stack([np.bincount(self.rows, share * row) for row in each]) for each in (rows, rows**2)
+            )
+            mean = by_group @ posterior
+            spread = squares_by_group @ posterior - mean**2
+            return Moments(mean @ n, np.maximum(spread, 0.0) @ n)
         first, second = (posterior @ n)[self.rows], (posterior**2 @ n)[self.rows]
         return Moments(share * first, share * first - share**2 * second)
 

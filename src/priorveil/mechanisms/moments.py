@@ -34,30 +34,51 @@ class Moments:
     assumes: str | None = None
 
 
-def posterior_moments(evidence: Evidence, prior: Array, scores: Array | None = None) -> Moments:
+def apply_rows(rows: Array | None, values: Array) -> Array:
+    """`rows @ values`, where None stands for the identity.
+
+    >>> apply_rows(np.array([[1.0, 1.0]]), np.array([2.0, 3.0])).tolist(), apply_rows(None, np.ones(2)).tolist()
+    ([5.0], [1.0, 1.0])
+    """
+    return values if rows is None else np.asarray(rows @ values)
+
+
+def squared_rows(rows: Array | None) -> Array | None:
+    """The entries of `rows` squared; those of the identity are its own."""
+    return None if rows is None else rows**2
+
+
+def diagonal_of(rows: Array | None, covariance: Array) -> Array:
+    """The diagonal of `rows @ covariance @ rows.T`.
+
+    >>> diagonal_of(np.array([[1.0, 1.0]]), np.eye(2)).tolist()
+    [2.0]
+    """
+    return np.diag(covariance) if rows is None else np.asarray(((rows @ covariance) * rows).sum(axis=1))
+
+
+def posterior_moments(evidence: Evidence, prior: Array, rows: Array | None = None) -> Moments:
     """The mmse answer: sums over reports of posterior means and variances.
 
-    `scores`, one number per value, asks for their sum; without them it is the histogram.
+    `rows`, a matrix with a column per value, asks for `rows @ histogram`; without it the answer is the histogram.
 
     >>> from priorveil.mechanisms.likelihood import Cells
     >>> posterior_moments(Cells(np.array([2.0, 0.0]), np.eye(2)), np.array([0.5, 0.5])).mean.tolist()
     [2.0, 0.0]
     """
-    size = len(prior) if scores is None else 1
-    total, spread = np.zeros(size), np.zeros(size)
+    total, spread = np.zeros((2, len(prior) if rows is None else len(rows)))
     for cells, Q in evidence.blocks():
         joint = prior[:, None] * Q
         law = joint.sum(axis=0)
         seen = law > 0
         posterior, n = joint[:, seen] / law[seen], evidence.counts[cells][seen]
-        mean = posterior if scores is None else (scores @ posterior)[None]
-        square = posterior if scores is None else (scores**2 @ posterior)[None]
+        mean, square = apply_rows(rows, posterior), apply_rows(squared_rows(rows), posterior)
         total += mean @ n
         spread += np.maximum(square - mean**2, 0.0) @ n
     return Moments(total, spread)
 
 
-def unbiased_moments(evidence: Evidence, prior: Array, scores: Array | None, population: bool) -> Moments:
+def unbiased_moments(evidence: Evidence, prior: Array, rows: Array | None, population: bool) -> Moments:
     """The best linear unbiased answer at the prior: `J**-1 r_y` is added up over the reports.
 
     Its variance counts the noise of the reports given the people; with `population`, also that the people are
@@ -67,21 +88,18 @@ def unbiased_moments(evidence: Evidence, prior: Array, scores: Array | None, pop
     inverse = _inverse_information(evidence, prior, _RANK)
     N = float(evidence.counts.sum())
     told, likely = np.zeros((2, len(prior)))
-    square = np.zeros(len(prior) if scores is None else 1)
+    square = np.zeros(len(prior) if rows is None else len(rows))
     for cells, Q in evidence.blocks():
         law = prior @ Q
         n, steady = evidence.counts[cells], _steadied(evidence.counts[cells], N * law)
         influence = inverse @ np.divide(Q, law, out=np.zeros_like(Q), where=law > 0)
-        psi = influence if scores is None else (scores @ influence)[None]
         told += influence @ n
         likely += influence @ steady
-        square += psi**2 @ steady
-    if population:
-        known = (likely if scores is None else np.array([scores @ likely])) ** 2 / (N or 1.0)
-    else:
-        known = likely if scores is None else np.array([scores**2 @ likely])
-    mean = told if scores is None else np.array([scores @ told])
-    return Moments(mean, np.maximum(square - known, 0.0))
+        square += apply_rows(rows, influence) ** 2 @ steady
+    known = (
+        apply_rows(rows, likely) ** 2 / (N or 1.0) if population else apply_rows(squared_rows(rows), likely)
+    )
+    return Moments(apply_rows(rows, told), np.maximum(square - known, 0.0))
 
 
 def _steadied(counts: Array, expected: Array) -> Array:
@@ -117,7 +135,7 @@ def not_identifiable() -> NotIdentifiable:
     )
 
 
-def mle_moments(evidence: Evidence, prior: Array, scores: Array | None, population: bool) -> Moments:
+def mle_moments(evidence: Evidence, prior: Array, rows: Array | None, population: bool) -> Moments:
     """The maximum likelihood answer, with the variance that the Fisher information gives at it."""
     p, rounds, converged = most_likely(evidence, prior)
     N = float(evidence.counts.sum())
@@ -126,8 +144,5 @@ def mle_moments(evidence: Evidence, prior: Array, scores: Array | None, populati
     covariance = _inverse_information(evidence, inside / inside.sum(), _RANK * 1e-3) - np.outer(p, p)
     if not population:
         covariance = covariance - (np.diag(p) - np.outer(p, p))
-    lacking = shortfall(evidence, p)
-    if scores is None:
-        return Moments(N * p, N * np.maximum(np.diag(covariance), 0.0), rounds, converged, lacking)
-    spread = np.array([max(0.0, N * float(scores @ covariance @ scores))])
-    return Moments(np.array([N * (scores @ p)]), spread, rounds, converged, lacking)
+    spread = N * np.maximum(diagonal_of(rows, covariance), 0.0)
+    return Moments(N * apply_rows(rows, p), spread, rounds, converged, shortfall(evidence, p))

@@ -87,9 +87,9 @@ class Mechanism(Protocol):
         ...
 
     def answer(
-        self, method: str, counts: npt.NDArray[Any], prior: Array, scores: Array | None, population: bool
+        self, method: str, counts: npt.NDArray[Any], prior: Array, rows: Array | None, population: bool
     ) -> Moments:
-        """The histogram (or the sum of `scores`) by `mmse`, `unbiased` or `mle`.
+        """The histogram, or the statistics `rows @ histogram`, by `mmse`, `unbiased` or `mle`.
 
         `counts` are those of `accumulate` or of `weigh`; for the latter, see `weighted_moments`. A fourth method,
         `score`, is the linear answer that mle comes to near the distribution `prior`.
@@ -143,13 +143,13 @@ class Counted:
         return prior_check(counts.astype(np.float64), prior @ self.matrix)
 
     def answer(
-        self, method: str, counts: npt.NDArray[Any], prior: Array, scores: Array | None, population: bool
+        self, method: str, counts: npt.NDArray[Any], prior: Array, rows: Array | None, population: bool
     ) -> Moments:
-        """The histogram (or the sum of `scores`) by `mmse`, `unbiased` or `mle`."""
+        """The histogram, or the statistics `rows @ histogram`, by `mmse`, `unbiased` or `mle`."""
         cells = self.evidence(counts)
         if method == "mmse":
-            return posterior_moments(cells, prior, scores)
-        return inverted(method, cells, prior, scores, population)
+            return posterior_moments(cells, prior, rows)
+        return inverted(method, cells, prior, rows, population)
 
     def error(self, query: Query, prior: Prior) -> float | None:
         """The expected error per person, of the channel written out."""
@@ -164,13 +164,11 @@ class Counted:
         return np.bincount(checked_reports(reports, self.outputs), weights, self.outputs).astype(np.float64)
 
 
-def inverted(
-    method: str, evidence: Evidence, prior: Array, scores: Array | None, population: bool
-) -> Moments:
+def inverted(method: str, evidence: Evidence, prior: Array, rows: Array | None, population: bool) -> Moments:
     """The unbiased or the most likely answer; near its `prior` the first is also what the second comes to."""
     if method in ("unbiased", "score"):
-        return unbiased_moments(evidence, prior, scores, population)
-    return mle_moments(evidence, prior, scores, population)
+        return unbiased_moments(evidence, prior, rows, population)
+    return mle_moments(evidence, prior, rows, population)
 
 
 def whole_numbers(reports: npt.NDArray[Any], outputs: int) -> Mask:

@@ -153,20 +153,20 @@ class Unary:
         return Seen(float(counts[0]), ones.astype(np.float64), float(counts[1]) / SCORE, scores / SCORE)
 
     def answer(
-        self, method: str, counts: npt.NDArray[Any], prior: Array, scores: Array | None, population: bool
+        self, method: str, counts: npt.NDArray[Any], prior: Array, rows: Array | None, population: bool
     ) -> Moments:
-        """The histogram (or the sum of `scores`) by `mmse`, `unbiased` or `mle`: see `unary_reading`."""
+        """The histogram, or the statistics `rows @ histogram`, by `mmse`, `unbiased` or `mle`: see `unary_reading`."""
         flips, seen = self._floats, self.seen(counts)
         if method == "mmse":
             joint = np.allclose(prior, self.scoring_prior, rtol=1e-9, atol=0.0)
-            return (joint_moments if joint else bitwise_moments)(flips, seen, prior, scores)
+            return (joint_moments if joint else bitwise_moments)(flips, seen, prior, rows)
         if not self.identifies():
             raise not_identifiable()
         if method == "unbiased":
-            return unbiased_moments(flips, seen, scores, population)
+            return unbiased_moments(flips, seen, rows, population)
         if method == "score":
-            return levelled_moments(flips, seen, prior, scores, population)
-        return composite_moments(flips, seen, prior, scores, population)
+            return levelled_moments(flips, seen, prior, rows, population)
+        return composite_moments(flips, seen, prior, rows, population)
 
     def prior_check(self, counts: Integers, prior: Array) -> float | None:
         """The p-value of the counts of ones under a prior."""
@@ -188,7 +188,7 @@ class Unary:
             case Histogram():
                 return max(0.0, query.ceiling(prior) - histogram_gain(P, *at))
             case Sum():
-                return max(0.0, query.ceiling(prior) - sum_gain(P, *at, query.scores(prior)))
+                return max(0.0, query.ceiling(prior) - float(sum_gain(P, *at, query.scores(prior)[None])[0]))
             case Guess():
                 return max(0.0, query.ceiling(prior) - guess_gain(P, *at))
             case Distribution():

@@ -103,21 +103,21 @@ def posterior_variances(P: Array, q01: float, R: float) -> Array:
     return np.asarray(P - P**2 * (weights @ (1 + (R**2 - 1) * chances)))
 
 
-def sum_gain(P: Array, q01: float, R: float, values: Array) -> float:
-    """`E[E[a | y]^2]` for values `a`: the sum's MSE is `E[a^2]` minus this.
+def sum_gain(P: Array, q01: float, R: float, rows: Array) -> Array:
+    """`E[E[a | y]^2]` for every row `a` of values: the sum's MSE is `E[a^2]` minus this.
 
     `E_B[(A + c sum_x a_x P_x y_x)^2 / (1 + c m)] / (1 + c q01)` with `A = E[a]`; under the tilted law the
     bits are independent, so the square has a mean and a variance.
 
-    >>> P, a = np.array([0.5, 0.5]), np.array([0.0, 1.0])
-    >>> round(sum_gain(P, 0.5, 1.0, a), 12)
-    0.25
+    >>> P, a = np.array([0.5, 0.5]), np.array([[0.0, 1.0]])
+    >>> sum_gain(P, 0.5, 1.0, a).round(12).tolist()
+    [0.25]
     """
     weights, chances = _tilted(P, q01, R)
-    each = (R - 1) * values * P
-    mean = values @ P + chances @ each
-    variance = (chances * (1 - chances)) @ each**2
-    return float(weights @ (mean**2 + variance))
+    each = (R - 1) * rows * P
+    mean = (rows @ P)[:, None] + each @ chances.T
+    variance = each**2 @ (chances * (1 - chances)).T
+    return np.asarray((mean**2 + variance) @ weights)
 
 
 def guess_gain(P: Array, q01: float, R: float) -> float:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.mechanisms.likelihood import Cells, most_likely, shortfall
-from priorveil.mechanisms.moments import Moments
+from priorveil.mechanisms.moments import Moments, apply_rows, squared_rows
 from priorveil.mechanisms.prior_check import chi_square_tail
 from priorveil.mechanisms.unary_law import posterior_variances, sum_gain
 
@@ -60,54 +60,44 @@ class Seen(NamedTuple):
     scores: Array
 
 
-def joint_moments(flips: Flips, seen: Seen, prior: Array, values: Array | None) -> Moments:
+def joint_moments(flips: Flips, seen: Seen, prior: Array, rows: Array | None) -> Moments:
     """Posteriors given whole reports, added up: `P_x (sum of scores + (R - 1) sum of scores showing x)`."""
     histogram = prior * (seen.base + (flips.odds - 1) * seen.scores)
-    if values is None:
+    if rows is None:
         return Moments(histogram, seen.reports * posterior_variances(prior, flips.q01, flips.odds))
-    return Moments(np.array([values @ histogram]), seen.reports * np.array([sum_error(flips, prior, values)]))
+    centred = rows - (rows @ prior)[:, None]
+    error = centred**2 @ prior - sum_gain(prior, flips.q01, flips.odds, centred)
+    return Moments(rows @ histogram, seen.reports * np.maximum(error, 0.0))
 
 
-def sum_error(flips: Flips, prior: Array, values: Array) -> float:
-    """The expected posterior variance of a value `a`, given a whole report."""
-    centred = values - prior @ values
-    return max(0.0, float(prior @ centred**2) - sum_gain(prior, flips.q01, flips.odds, centred))
-
-
-def bitwise_moments(flips: Flips, seen: Seen, prior: Array, values: Array | None) -> Moments:
+def bitwise_moments(flips: Flips, seen: Seen, prior: Array, rows: Array | None) -> Moments:
     """Posteriors given each value's own bit, added up."""
     shown = flips.shown(prior)
     if_set, if_clear = prior * (1 - flips.q10) / shown, prior * flips.q10 / (1 - shown)
     histogram = seen.ones * if_set + (seen.reports - seen.ones) * if_clear
-    if values is None:
+    if rows is None:
         left = prior - shown * if_set**2 - (1 - shown) * if_clear**2
         return Moments(histogram, seen.reports * left, assumes=BITWISE)
-    each = values * (if_set - if_clear)
-    error = _linear_error(flips, prior, values, each)
-    return Moments(np.array([values @ histogram]), seen.reports * np.array([error]), assumes=BITWISE)
-
-
-def _linear_error(flips: Flips, prior: Array, values: Array, each: Array) -> float:
-    """The variance of `a_X - sum_x each_x y_x`, the error of a sum of functions of single bits."""
+    # The error of a row `a` is the variance of `a_X - sum_x each_x y_x`.
     q01, q10, _ = flips
-    means = values - flips.contrast * each
-    noise = q01 * (1 - q01) * (each @ each) + (q10 * (1 - q10) - q01 * (1 - q01)) * (prior @ each**2)
-    return float(prior @ means**2 - (prior @ means) ** 2 + noise)
+    each = rows * (if_set - if_clear)
+    means = rows - flips.contrast * each
+    noise = q01 * (1 - q01) * (each**2).sum(axis=1) + (q10 * (1 - q10) - q01 * (1 - q01)) * (each**2 @ prior)
+    error = means**2 @ prior - (means @ prior) ** 2 + noise
+    return Moments(rows @ histogram, seen.reports * error, assumes=BITWISE)
 
 
-def unbiased_moments(flips: Flips, seen: Seen, values: Array | None, population: bool) -> Moments:
+def unbiased_moments(flips: Flips, seen: Seen, rows: Array | None, population: bool) -> Moments:
     """`(ones - N q01) / (1 - q01 - q10)`, with the noise of the bits as variance.
 
     With `population` also the variance of the people as a sample.
     """
     n, noise = _inverted(flips, seen)
-    if values is None:
-        return Moments(n, np.maximum(noise + (_drawn(n, seen, None) if population else 0.0), 0.0))
-    spread = values**2 @ noise + (_drawn(n, seen, values) if population else 0.0)
-    return Moments(np.array([values @ n]), np.maximum(spread, 0.0).reshape(1))
+    spread = apply_rows(squared_rows(rows), noise)
+    return Moments(apply_rows(rows, n), _with_sampling(spread, n, seen, rows, population))
 
 
-def levelled_moments(flips: Flips, seen: Seen, p: Array, values: Array | None, population: bool) -> Moments:
+def levelled_moments(flips: Flips, seen: Seen, p: Array, rows: Array | None, population: bool) -> Moments:
     """The unbiased answer made to add up to the reports: what the most likely one is, to first order at `p`.
 
     With `w` in proportion to `s (1 - s)` at `p`, adding up to one, it is `n - w (sum of n - N)`; the noise of
@@ -117,11 +107,10 @@ def levelled_moments(flips: Flips, seen: Seen, p: Array, values: Array | None, p
     shown = flips.shown(p)
     w = shown * (1 - shown) / float((shown * (1 - shown)).sum())
     level = n - w * (n.sum() - seen.reports)
-    if values is None:
-        spread = noise * (1 - 2 * w) + w**2 * noise.sum()
-        return Moments(level, np.maximum(spread + (_drawn(level, seen, None) if population else 0.0), 0.0))
-    spread = (values - values @ w) ** 2 @ noise + (_drawn(level, seen, values) if population else 0.0)
-    return Moments(np.array([values @ level]), np.maximum(spread, 0.0).reshape(1))
+    spread = noise * (1 - 2 * w) + w**2 * noise.sum()
+    if rows is not None:
+        spread = (rows - (rows @ w)[:, None]) ** 2 @ noise
+    return Moments(apply_rows(rows, level), _with_sampling(spread, level, seen, rows, population))
 
 
 def _inverted(flips: Flips, seen: Seen) -> tuple[Array, Array]:
@@ -131,12 +120,13 @@ def _inverted(flips: Flips, seen: Seen) -> tuple[Array, Array]:
     return n, (n * q10 * (1 - q10) + (seen.reports - n) * q01 * (1 - q01)) / flips.contrast**2
 
 
-def _drawn(n: Array, seen: Seen, values: Array | None) -> Array:
-    """The variance of the people as a sample."""
-    share = n / (seen.reports or 1.0)
-    if values is None:
-        return np.asarray(seen.reports * share * (1 - share))
-    return np.asarray(seen.reports * (values**2 @ share - (values @ share) ** 2))
+def _with_sampling(spread: Array, n: Array, seen: Seen, rows: Array | None, population: bool) -> Array:
+    """The variance; with `population`, the variance of the people as a sample is added."""
+    if population:
+        share = n / (seen.reports or 1.0)
+        sampled = apply_rows(squared_rows(rows), share) - apply_rows(rows, share) ** 2
+        spread = spread + seen.reports * sampled
+    return np.maximum(spread, 0.0)
 
 
 def bit_cells(flips: Flips, reports: float, ones: Array) -> Cells:
@@ -147,14 +137,15 @@ def bit_cells(flips: Flips, reports: float, ones: Array) -> Cells:
 
 
 def composite_moments(
-    flips: Flips, seen: Seen, start: Array, values: Array | None, population: bool
+    flips: Flips, seen: Seen, start: Array, rows: Array | None, population: bool
 ) -> Moments:
     """The distribution that makes the counts of ones most likely, in people."""
     cells = bit_cells(flips, seen.reports, seen.ones)
     p, rounds, converged = most_likely(cells, start)
-    spread = levelled_moments(flips, seen, p, values, population).variance
-    mean = seen.reports * (p if values is None else np.array([values @ p]))
-    return Moments(mean, spread, rounds, converged, shortfall(cells, p), COMPOSITE)
+    spread = levelled_moments(flips, seen, p, rows, population).variance
+    return Moments(
+        seen.reports * apply_rows(rows, p), spread, rounds, converged, shortfall(cells, p), COMPOSITE
+    )
 
 
 def ones_check(flips: Flips, seen: Seen, prior: Array) -> float | None:

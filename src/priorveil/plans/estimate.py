@@ -17,7 +17,7 @@ import numpy as np
 
 from priorveil.errors import InvalidInput
 from priorveil.mechanisms import Mechanism
-from priorveil.mechanisms.moments import Moments
+from priorveil.mechanisms.moments import Moments, apply_rows
 from priorveil.plans.tally import Weighted
 from priorveil.priors import Array, Label
 from priorveil.priors.labels import places
@@ -161,10 +161,10 @@ def weighted_moments(
     weighted: Weighted,
     reports: int,
     prior: Array,
-    scores: Array | None,
+    rows: Array | None,
     population: bool,
 ) -> Moments:
-    """`sum_i c_i 1{x_i = x}`, or `sum_i c_i a(x_i)` with `scores` a, for people of weight `c_i`.
+    """`sum_i c_i 1{x_i = x}`, or with `rows` the statistics `sum_i c_i rows[:, x_i]`, for people of weight `c_i`.
 
     What a report adds to an mmse or unbiased answer is multiplied by its weight, and what it adds to the variance by
     the square: so the mean is that of the counts with weights, the variance that of the counts with squares.
@@ -180,16 +180,14 @@ def weighted_moments(
     if method == "mle":
         likely = _most_likely_weighted(mechanism, weighted, prior)
         p = likely.mean / likely.mean.sum()
-        mean = weighted.total * (p if scores is None else np.array([scores @ p]))
+        mean = weighted.total * apply_rows(rows, p)
         inside = np.maximum(p, 0.5 * weighted.power / weighted.total**2)
-        squared = mechanism.answer(
-            "score", weighted.squares / each, inside / inside.sum(), scores, population
-        )
+        squared = mechanism.answer("score", weighted.squares / each, inside / inside.sum(), rows, population)
         found = replace(likely, mean=mean, assumes=likely.assumes or WEIGHTED["mle"])
     else:
-        found = mechanism.answer(method, weighted.weights, prior, scores, population)
+        found = mechanism.answer(method, weighted.weights, prior, rows, population)
         found = replace(found, assumes=found.assumes or WEIGHTED.get(method))
-        squared = mechanism.answer(method, weighted.squares / each, prior, scores, population)
+        squared = mechanism.answer(method, weighted.squares / each, prior, rows, population)
     variance = each * squared.variance
     if population and method != "mmse" and weighted.least >= 0 < weighted.total:
         variance += each * reports * (squared.mean / reports - found.mean / weighted.total) ** 2

@@ -191,10 +191,10 @@ class Plan(Contents):
 
     def _moments(self, tally: Tally, method: str, P: npt.NDArray[np.float64]) -> Moments:
         population = isinstance(self.query, Distribution)
-        scores = self.query.amounts if isinstance(self.query, Sum) else None
+        rows = self.query.amounts[None] if isinstance(self.query, Sum) else None
         if tally.weighted is None:
-            return self.mechanism.answer(method, tally.counts, P, scores, population)
-        return weighted_moments(self.mechanism, method, tally.weighted, tally.reports, P, scores, population)
+            return self.mechanism.answer(method, tally.counts, P, rows, population)
+        return weighted_moments(self.mechanism, method, tally.weighted, tally.reports, P, rows, population)
 
     def _offset(self, tally: Tally) -> float:
         """What all the offsets add to a sum."""
