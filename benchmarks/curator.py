@@ -141,7 +141,7 @@ class Load:
         self.plan, self.size, self.packed = campaign.plan_for(None), size, packed
         self.head = (
             f"POST /v1/campaigns/{campaign.id}/reports HTTP/1.1\r\nhost: x\r\ncontent-type: "
-            f"{'application/vnd.priorveil.plans.reports' if packed else 'application/json'}\r\ncontent-length: "
+            f"{'application/vnd.priorveil.reports' if packed else 'application/json'}\r\ncontent-length: "
         ).encode()
         self.left = reports
         self.times: list[float] = []

@@ -91,7 +91,7 @@ def harmless(notion: notions.Notion, prior: Prior | PriorSet, channel: Channel) 
 def as_cone(notion: notions.Notion, channel: Channel, prior: Prior | PriorSet, secret: Secret | None) -> None:
     """Its inequalities say the same as its epsilon: all are met just above it, one is broken well below."""
     level = notion.epsilon(channel, prior, secret)
-    columns = channel.alive().matrix
+    columns = channel.drop_unused().matrix
     columns = columns / columns.max(axis=0)
     if math.isfinite(level) and level < 500:
         above = notion.inequalities(Budget(level + TOLERANCE), prior, secret) @ columns

@@ -49,7 +49,7 @@ def after(channel: Channel) -> st.SearchStrategy[Channel]:
 @st.composite
 def secrets(draw: st.DrawFn, prior: Prior) -> Secret:
     """Secrets that the prior fits: its value sent through a channel gives the joint table."""
-    onward = draw(channels(len(prior))).alive()
+    onward = draw(channels(len(prior))).drop_unused()
     return Secret.from_joint((prior.probabilities[:, None] * onward.matrix).T)
 
 

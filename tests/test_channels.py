@@ -18,7 +18,7 @@ from strategies import after, channels, priors, sizes
 @given(st.data())
 def test_posterior_and_lift_follow_bayes(data):
     prior = data.draw(priors())
-    channel = data.draw(channels(len(prior))).alive()
+    channel = data.draw(channels(len(prior))).drop_unused()
     P, Q = prior.probabilities, channel.matrix
     law = channel.output_law(prior)
     assert law.sum() == pytest.approx(1)
@@ -32,9 +32,9 @@ def test_reports_that_never_happen_are_removed(data):
     d = data.draw(sizes)
     channel = data.draw(channels(d))
     padded = Channel(np.column_stack([np.zeros(d), channel.matrix]), outputs=[-1, *range(channel.shape[1])])
-    assert padded.alive().outputs == channel.alive().outputs
-    assert np.array_equal(padded.alive().matrix, channel.alive().matrix)
-    assert channel.alive().alive() == channel.alive()
+    assert padded.drop_unused().outputs == channel.drop_unused().outputs
+    assert np.array_equal(padded.drop_unused().matrix, channel.drop_unused().matrix)
+    assert channel.drop_unused().drop_unused() == channel.drop_unused()
     assert np.isnan(padded.lift(Prior.uniform(d))[:, 0]).all()
 
 
@@ -53,7 +53,7 @@ def test_post_processing_is_a_product_and_associates(data):
 def test_side_by_side_each_report_is_still_there(data):
     d = data.draw(sizes)
     one, two = data.draw(channels(d)), data.draw(channels(d))
-    joint = one.beside(two).matrix.reshape(d, one.shape[1], two.shape[1])
+    joint = one.joint_with(two).matrix.reshape(d, one.shape[1], two.shape[1])
     assert joint.sum(axis=2) == pytest.approx(one.matrix)
     assert joint.sum(axis=1) == pytest.approx(two.matrix)
 
@@ -129,14 +129,14 @@ def test_shapes_that_do_not_fit_are_refused():
     with pytest.raises(InvalidChannel, match="needs 2 rows"):
         two @ three
     with pytest.raises(InvalidChannel, match="needs 2 rows"):
-        two.beside(three)
+        two.joint_with(three)
     with pytest.raises(InvalidChannel, match="2 rows"):
         two.lift(Prior.uniform(3))
     with pytest.raises(InvalidInput, match="labels"):
         Channel(np.eye(2), inputs=["a"])
     large = Channel(np.full((10, 5000), 1 / 5000))
     with pytest.raises(TooLarge, match="10 x 25000000"):
-        large.beside(large)
+        large.joint_with(large)
 
 
 def test_channels_compare_by_value_and_cannot_be_changed():
@@ -152,13 +152,13 @@ def test_channels_compare_by_value_and_cannot_be_changed():
 def test_channels_are_joined_by_the_names_of_their_values() -> None:
     rows = np.array([[0.8, 0.2], [0.5, 0.5], [0.4, 0.6]])
     one, turned = Channel(rows, ["a", "b", "c"]), Channel(rows[::-1], ["c", "b", "a"])
-    assert one.beside(turned) == one.beside(one)
-    assert one.beside(rows) == one.beside(one)
+    assert one.joint_with(turned) == one.joint_with(one)
+    assert one.joint_with(rows) == one.joint_with(one)
     named = Channel(np.eye(2), ["a", "b"], ["yes", "no"])
     mixed = Channel([[0.3, 0.7], [1.0, 0.0]], ["no", "yes"])
     assert (named @ mixed).matrix.tolist() == [[1.0, 0.0], [0.3, 0.7]]
     assert (named @ mixed.matrix).matrix.tolist() == mixed.matrix.tolist()
-    with pytest.raises(InvalidChannel, match="says nothing about 'a'"):
-        one.beside(Channel(rows, ["x", "y", "z"]))
-    with pytest.raises(InvalidChannel, match="says nothing about 'yes'"):
+    with pytest.raises(InvalidChannel, match="it has no row for 'a'"):
+        one.joint_with(Channel(rows, ["x", "y", "z"]))
+    with pytest.raises(InvalidChannel, match="it has no row for 'yes'"):
         named @ Channel(np.eye(2), ["x", "y"])

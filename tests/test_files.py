@@ -12,7 +12,7 @@ import pytest
 import priorveil as pv
 from priorveil.collect.campaign import Report
 from priorveil.errors import InvalidInput
-from priorveil.files import whole_file
+from priorveil.files import atomic_write
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="files have no modes, locks and limits there")
 PLAN = pv.design([0.5, 0.3, 0.2], 1.0, pv.Histogram())
@@ -32,7 +32,7 @@ def save(what: str, folder: Path) -> None:
 
 def test_the_old_file_stays_on_failure(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"old")
-    with pytest.raises(ZeroDivisionError), whole_file(tmp_path / "f", replace=True) as file:
+    with pytest.raises(ZeroDivisionError), atomic_write(tmp_path / "f", replace=True) as file:
         file.write(b"new")
         1 / 0  # noqa: B018
     assert [path.name for path in tmp_path.iterdir()] == ["f"]
@@ -41,9 +41,9 @@ def test_the_old_file_stays_on_failure(tmp_path: Path) -> None:
 
 def test_what_exists_is_not_replaced_unasked(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"old")
-    with pytest.raises(InvalidInput, match="picture"), whole_file(tmp_path / "f", argument="picture"):
+    with pytest.raises(InvalidInput, match="picture"), atomic_write(tmp_path / "f", argument="picture"):
         pass
-    with pytest.raises(InvalidInput, match="exists"), whole_file(tmp_path / "g") as file:
+    with pytest.raises(InvalidInput, match="exists"), atomic_write(tmp_path / "g") as file:
         file.write(b"ours")
         (tmp_path / "g").write_bytes(b"theirs")  # it came while we wrote
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"f": b"old", "g": b"theirs"}
@@ -52,8 +52,8 @@ def test_what_exists_is_not_replaced_unasked(tmp_path: Path) -> None:
 @posix
 def test_what_a_kill_left_is_removed_and_what_others_write_is_not(tmp_path: Path) -> None:
     (tmp_path / ".f.0123abcd.part").write_bytes(b"half")
-    with whole_file(tmp_path / "f") as first:
-        with whole_file(tmp_path / "f") as second:
+    with atomic_write(tmp_path / "f") as first:
+        with atomic_write(tmp_path / "f") as second:
             second.write(b"second")
         first.write(b"first")
         (tmp_path / "f").unlink()
@@ -64,7 +64,7 @@ def test_without_locks_the_drafts_of_others_are_left(tmp_path: Path, monkeypatch
     monkeypatch.setattr("priorveil.files._LOCKS", False)
     (tmp_path / ".f.0123abcd.part").write_bytes(b"half")
     for content in (b"one", b"two"):
-        with whole_file(tmp_path / "f", replace=content == b"two") as file:
+        with atomic_write(tmp_path / "f", replace=content == b"two") as file:
             file.write(content)
     assert sorted(path.name for path in tmp_path.iterdir()) == [".f.0123abcd.part", "f"]
     assert (tmp_path / "f").read_bytes() == b"two"
@@ -74,10 +74,10 @@ def test_without_locks_the_drafts_of_others_are_left(tmp_path: Path, monkeypatch
 def test_a_private_file_is_never_open_to_others(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
-        with whole_file(tmp_path / "f", private=True):
+        with atomic_write(tmp_path / "f", private=True):
             (draft,) = tmp_path.iterdir()
             assert stat.S_IMODE(draft.stat().st_mode) == 0o600
-        with whole_file(tmp_path / "g"):
+        with atomic_write(tmp_path / "g"):
             pass
     finally:
         os.umask(before)
@@ -104,7 +104,7 @@ def test_only_files_are_replaced(replace: bool, tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     (tmp_path / "device").symlink_to("/dev/null")
     for name in ("pipe", "folder", "loop", "device"):
-        with pytest.raises(InvalidInput, match="no file"), whole_file(tmp_path / name, replace):
+        with pytest.raises(InvalidInput, match="not a regular file"), atomic_write(tmp_path / name, replace):
             raise AssertionError("it is refused before anything is written")
     assert (tmp_path / "pipe").is_fifo() and Path("/dev/null").is_char_device()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["device", "folder", "loop", "pipe"]
@@ -115,16 +115,16 @@ def test_a_link_stays_and_its_file_is_written(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "there" / "f")
     for content in (b"one", b"two"):  # the first time the link leads to nothing yet
-        with whole_file(tmp_path / "link", replace=content == b"two") as file:
+        with atomic_write(tmp_path / "link", replace=content == b"two") as file:
             file.write(content)
             assert not list(
                 tmp_path.glob(".*.part")
             )  # a draft stands beside the file, where it can be renamed
         assert (tmp_path / "link").is_symlink() and (tmp_path / "there" / "f").read_bytes() == content
-    with pytest.raises(InvalidInput, match="exists"), whole_file(tmp_path / "link"):
+    with pytest.raises(InvalidInput, match="exists"), atomic_write(tmp_path / "link"):
         pass
     (tmp_path / "lost").symlink_to(tmp_path / "gone" / "f")
-    with pytest.raises(InvalidInput, match=r"lost.*no folder.*gone"), whole_file(tmp_path / "lost"):
+    with pytest.raises(InvalidInput, match=r"lost.*gone.*does not exist"), atomic_write(tmp_path / "lost"):
         pass
 
 
@@ -165,5 +165,5 @@ def test_plans_and_answers_are_on_the_disk_before_they_have_their_name(
 
 
 def test_a_plan_needs_its_folder(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match=r"path.*there is no folder"):
+    with pytest.raises(InvalidInput, match=r"path.*does not exist"):
         PLAN.save(tmp_path / "gone" / "plan.json")

@@ -295,7 +295,7 @@ def test_two_reports_on_the_value_leak_less_than_twice_the_sum_less_the_largest(
     prior = data.draw(priors())
     one, two = (data.draw(channels(len(prior), positive=True)) for _ in "12")
     first, second = LIP().epsilon(one, prior), LIP().epsilon(two, prior)
-    joint = one.beside(two)
+    joint = one.joint_with(two)
     assert at_most(LIP().epsilon(joint, prior), 2 * (first + second) - max(first, second))
     assert at_most(LDP().epsilon(joint), LDP().epsilon(one) + LDP().epsilon(two))
 
@@ -304,7 +304,9 @@ def test_two_reports_can_leak_more_than_the_sum_of_their_levels():
     prior, channel = boundary(4)
     lower, _ = LIP().sides(channel, prior)
     assert close(lower, math.log(3))
-    assert close(LIP().sides(channel.beside(channel), prior)[0], math.log(21))  # nine times 7/3, above 3 * 3
+    assert close(
+        LIP().sides(channel.joint_with(channel), prior)[0], math.log(21)
+    )  # nine times 7/3, above 3 * 3
 
 
 def test_two_harmless_reports_can_give_a_latent_secret_away():
@@ -313,7 +315,7 @@ def test_two_harmless_reports_can_give_a_latent_secret_away():
     first, second = (Channel([[1.0 - pair[i], pair[i]] for pair in bits]) for i in (0, 1))
     prior = Prior.uniform(4)
     assert LIP().epsilon(first, prior, secret) == LIP().epsilon(second, prior, secret) == 0
-    assert LIP().epsilon(first.beside(second), prior, secret) == math.inf
+    assert LIP().epsilon(first.joint_with(second), prior, secret) == math.inf
 
 
 @given(st.data(), levels)
@@ -337,7 +339,7 @@ def test_errors_of_independent_people_add_up(data, weight):
 def test_at_most_d_reports_are_ever_needed(data):
     """Lemma 4, put right: some channel with at most `d` of the same lifts is at least as good."""
     prior = data.draw(priors(3))
-    channel = data.draw(channels(3, positive=True)).alive()
+    channel = data.draw(channels(3, positive=True)).drop_unused()
     lifts = channel.lift(prior)
     gains = Histogram().utility(lifts.T, prior)
     found = linprog(-gains, A_eq=lifts, b_eq=np.ones(3), bounds=(0, None), method="highs-ds")

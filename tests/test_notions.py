@@ -31,7 +31,7 @@ def ratio(top: float, bottom: float) -> float:
 @given(st.data())
 def test_lip_by_definition(data):
     prior = data.draw(priors())
-    channel = data.draw(channels(len(prior))).alive()
+    channel = data.draw(channels(len(prior))).drop_unused()
     secret = data.draw(st.none() | secrets(prior))
     rows = np.eye(len(prior)) if secret is None else secret.rows
     lower = upper = 0.0
@@ -45,7 +45,7 @@ def test_lip_by_definition(data):
 @given(st.data())
 def test_ldp_and_di_by_definition(data):
     prior = data.draw(priors())
-    Q = data.draw(channels(len(prior))).alive().matrix
+    Q = data.draw(channels(len(prior))).drop_unused().matrix
     joint = Q * prior.probabilities[:, None]
     for level, M in ((LDP().epsilon(Channel(Q)), Q), (DI().epsilon(Channel(Q), prior), joint)):
         expected = max(ratio(a, b) for column in M.T for a, b in product(column, repeat=2))
@@ -55,7 +55,7 @@ def test_ldp_and_di_by_definition(data):
 @given(st.data())
 def test_mip_and_mil_by_definition(data):
     prior = data.draw(priors())
-    channel = data.draw(channels(len(prior))).alive()
+    channel = data.draw(channels(len(prior))).drop_unused()
     joint, law = prior.probabilities[:, None] * channel.matrix, channel.output_law(prior)
     marginals = np.outer(prior.probabilities, law)
     nats = sum(j * math.log(j / m) for j, m in zip(joint.ravel(), marginals.ravel(), strict=True) if j > 0)
@@ -68,7 +68,7 @@ def test_pufferfish_by_definition(data):
     prior = data.draw(priors())
     channel, secret = data.draw(channels(len(prior))), data.draw(secrets(prior))
     pairs = data.draw(st.lists(st.tuples(*[st.integers(0, len(secret) - 1)] * 2), max_size=3))
-    M = secret.rows @ channel.alive().matrix
+    M = secret.rows @ channel.drop_unused().matrix
     expected = max(
         (abs(ratio(a, b)) for g, h in pairs for a, b in zip(M[g], M[h], strict=True) if a or b), default=0
     )

@@ -26,7 +26,7 @@ CONVEX = [query for query in QUERIES if hasattr(query, "utility")]
 @given(st.data(), st.floats(-3, 3), st.floats(-9, 9))
 def test_errors_by_definition(data, weight, offset):
     prior = data.draw(priors())
-    channel = data.draw(channels(len(prior))).alive()
+    channel = data.draw(channels(len(prior))).drop_unused()
     joint = prior.probabilities[:, None] * channel.matrix
     posterior, d = joint / joint.sum(axis=0), len(prior)
     a = weight * np.arange(d) + offset

@@ -1,4 +1,4 @@
-"""Channels: what is reported, given the value. Nothing here has heard of privacy."""
+"""Channels: the law of the report, given the value. This module knows nothing of privacy."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.errors import InvalidChannel, TooLarge, counted
+from priorveil.files import csv_delimiter, delimiter_hint
 from priorveil.priors import Array, Label, Prior, as_labels, frozen
-from priorveil.priors.labels import places
+from priorveil.priors.labels import label_positions
 
 _ROWS_ADD_UP = 1e-9  # how far from one a row may be before it is refused
-_WHOLE = re.compile(r"0|-?[1-9][0-9]*")  # a label that was a number; 007 was not
-_JOINT_CELLS = 50_000_000  # a joint channel larger than this is refused
+_WHOLE = re.compile(r"0|-?[1-9][0-9]*")  # a label that is a number; 007 is a text
+_JOINT_ENTRIES = 50_000_000  # a joint channel larger than this is refused
 
 
 class Channel:
@@ -38,18 +39,8 @@ class Channel:
         inputs: Iterable[Hashable] | None = None,
         outputs: Iterable[Hashable] | None = None,
     ) -> None:
-        try:
-            Q = frozen(matrix)
-        except (TypeError, ValueError) as error:
-            raise InvalidChannel(
-                "matrix", matrix, "give a matrix of numbers, a row for each value"
-            ) from error
-        if Q.ndim != 2 or 0 in Q.shape:
-            raise InvalidChannel(
-                "matrix", Q.shape, "give a matrix, a row for each value and a column for each report"
-            )
+        Q = self._matrix = _as_matrix("matrix", matrix)
         _require_stochastic(Q)
-        self._matrix = Q
         self._inputs = as_labels(inputs, Q.shape[0])
         self._outputs = as_labels(outputs, Q.shape[1])
 
@@ -65,23 +56,15 @@ class Channel:
         inputs: Iterable[Hashable] | None = None,
         outputs: Iterable[Hashable] | None = None,
     ) -> Self:
-        """The channel whose rows are proportional to the weights (counts, integers, rounded figures).
+        """The channel with rows proportional to the weights (counts, integers, rounded figures).
 
         >>> Channel.from_weights([[3, 1], [2, 2]]).matrix.tolist()
         [[0.75, 0.25], [0.5, 0.5]]
         """
-        try:
-            W = frozen(weights)
-        except (TypeError, ValueError) as error:
-            raise InvalidChannel(
-                "weights", weights, "give a matrix of numbers, a row for each value"
-            ) from error
-        mass = W.sum(axis=1, keepdims=True) if W.ndim == 2 else np.ones(1)
-        if W.ndim != 2 or not np.isfinite(W).all() or (W < 0).any() or (mass <= 0).any():
-            raise InvalidChannel(
-                "weights", weights, "give a matrix of numbers, zero or more, no row all zero"
-            )
-        return cls(W / mass, inputs, outputs)
+        W = _as_matrix("weights", weights)
+        if not np.isfinite(W).all() or (W < 0).any() or not W.any(axis=1).all():
+            raise InvalidChannel("weights", weights, "give finite numbers, zero or more, no row all zero")
+        return cls(_rows_to_one(W), inputs, outputs)
 
     @classmethod
     def identity(cls, inputs: int | Iterable[Label]) -> Self:
@@ -106,17 +89,17 @@ class Channel:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """How many values and how many reports there are."""
+        """The number of values and the number of reports."""
         return self._matrix.shape[0], self._matrix.shape[1]
 
     def output_law(self, prior: Prior) -> Array:
         """`lam = P Q`, the law of the report."""
-        law: Array = self.matched(prior).probabilities @ self._matrix
+        law: Array = self.align(prior).probabilities @ self._matrix
         return law
 
     def posterior(self, prior: Prior) -> Array:
         """`Pr(X = x | Y = y)`, shaped as the channel; nan under a report that never happens."""
-        posterior: Array = self.matched(prior).probabilities[:, None] * self.lift(prior)
+        posterior: Array = self.align(prior).probabilities[:, None] * self.lift(prior)
         return posterior
 
     def lift(self, prior: Prior) -> Array:
@@ -129,8 +112,8 @@ class Channel:
             lift: Array = self._matrix / self.output_law(prior)
         return lift
 
-    def alive(self) -> Channel:
-        """The channel without reports that never happen, whatever the value."""
+    def drop_unused(self) -> Channel:
+        """The channel without the reports that no value ever sends."""
         used = self._matrix.max(axis=0) > 0
         if used.all():
             return self
@@ -138,79 +121,72 @@ class Channel:
         return Channel(self._matrix[:, used], self._inputs, outputs)
 
     def __matmul__(self, after: Channel | npt.ArrayLike) -> Channel:
-        """Post-processing: the report of this channel goes through another one, whose values are its reports.
+        """Post-processing: the channel that passes its report through a second one.
 
         >>> (Channel.identity(2) @ [[0.5, 0.5], [0.0, 1.0]]).matrix.tolist()
         [[0.5, 0.5], [0.0, 1.0]]
         """
         second = Channel.of(after)
-        if second.shape[0] != self.shape[1]:
-            raise InvalidChannel(
-                "after", second.shape, f"it needs {counted(self.shape[1], 'row')}, one for each report"
-            )
-        rows = second._rows_about(self._outputs, "after")
+        rows = second._aligned_rows(self._outputs, "after", "one for each report")
         return Channel(_rows_to_one(self._matrix @ rows), self._inputs, second.outputs)
 
-    def beside(self, other: Channel | npt.ArrayLike) -> Channel:
-        """Side by side: both reports of the same value, their noise independent; the joint channel.
+    def joint_with(self, other: Channel | npt.ArrayLike) -> Channel:
+        """The joint channel of two reports about the same value, made with independent noise.
 
-        Where both channels name their values, it is names that say which rows belong together.
+        Rows are matched by the names of the values, where both channels have names.
 
-        >>> Channel.identity(2).beside(Channel.identity(2)).shape
+        >>> Channel.identity(2).joint_with(Channel.identity(2)).shape
         (2, 4)
         """
         second = Channel.of(other)
-        if second.shape[0] != self.shape[0]:
-            raise InvalidChannel(
-                "other", second.shape, f"it needs {counted(self.shape[0], 'row')}, one for each value"
+        rows = second._aligned_rows(self._inputs, "other", "one for each value")
+        d, reports = self.shape[0], self.shape[1] * second.shape[1]
+        if d * reports > _JOINT_ENTRIES:
+            raise TooLarge(
+                f"the joint channel would have {d} x {reports} entries; the limit is {_JOINT_ENTRIES}"
             )
-        d, cells = self.shape[0], self.shape[1] * second.shape[1]
-        if d * cells > _JOINT_CELLS:
-            raise TooLarge(f"the joint channel would have {d} x {cells} entries; the limit is {_JOINT_CELLS}")
-        rows = second._rows_about(self._inputs, "other")
-        joint = (self._matrix[:, :, None] * rows[:, None, :]).reshape(d, cells)
+        joint = (self._matrix[:, :, None] * rows[:, None, :]).reshape(d, reports)
         return Channel(_rows_to_one(joint), self._inputs)
 
-    def _rows_about(self, labels: tuple[Label, ...], argument: str) -> Array:
-        """The rows in the order of `labels`; as they are where one side has no names but positions."""
+    def _aligned_rows(self, labels: tuple[Label, ...], argument: str, each: str) -> Array:
+        """The rows in the order of `labels`; as they are where one side has positions instead of names."""
+        if len(labels) != self.shape[0]:
+            raise InvalidChannel(argument, self.shape, f"it needs {counted(len(labels), 'row')}, {each}")
         try:
-            return self._matrix[places(self._inputs, labels)]
+            return self._matrix[label_positions(self._inputs, labels)]
         except KeyError as missing:
             raise InvalidChannel(
-                argument, list(self._inputs)[:5], f"it says nothing about {missing.args[0]!r}"
+                argument, list(self._inputs)[:5], f"it has no row for {missing.args[0]!r}"
             ) from None
 
     def to_json(self) -> str:
-        """As a JSON text: `{"inputs": [...], "outputs": [...], "matrix": [[...], ...]}`."""
+        """The channel as JSON: `{"inputs": [...], "outputs": [...], "matrix": [[...], ...]}`."""
         fields = {"inputs": self._inputs, "outputs": self._outputs, "matrix": self._matrix.tolist()}
         return json.dumps(fields)
 
     @classmethod
     def from_json(cls, text: str, normalise: bool = False) -> Self:
-        """Read what `to_json` wrote; a plain list of rows is fine too. `normalise` as in `from_csv`.
+        """Read the text of `to_json`, or a plain list of rows. `normalise` as in `from_csv`.
 
         >>> Channel.from_json("[[1, 0], [0, 1]]").shape
         (2, 2)
         """
         try:
-            read = json.loads(text)
+            document = json.loads(text)
         except json.JSONDecodeError as error:
             raise InvalidChannel("text", text, f"not JSON: {error}") from error
-        made = cls.from_weights if normalise else cls
-        if isinstance(read, list):
-            return made(read)
-        if not isinstance(read, dict) or "matrix" not in read:
+        fields = {"matrix": document} if isinstance(document, list) else document
+        if not isinstance(fields, dict) or "matrix" not in fields:
             raise InvalidChannel("text", text, 'give {"matrix": [[...], ...]} or a list of rows')
-        return made(read["matrix"], read.get("inputs"), read.get("outputs"))
+        make = cls.from_weights if normalise else cls
+        return make(fields["matrix"], fields.get("inputs"), fields.get("outputs"))
 
     def to_csv(self) -> str:
-        """As CSV: a first line with the reports, then a line for each value that begins with its label."""
+        """The channel as CSV: a header with the reports, then a line for each value, starting with its label."""
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(["", *self._outputs])
-        writer.writerows(
-            [x, *map(repr, row)] for x, row in zip(self._inputs, self._matrix.tolist(), strict=True)
-        )
+        writer.writerows([x, *row] for x, row in zip(self._inputs, self._matrix.tolist(), strict=True))
         return out.getvalue()
 
     @classmethod
@@ -222,17 +198,19 @@ class Channel:
         >>> Channel.from_csv("0.9,0.1\n0.2,0.8\n").shape
         (2, 2)
         """
-        lines = [row for row in csv.reader(io.StringIO(text)) if row]
+        rows = csv.reader(io.StringIO(text), delimiter=csv_delimiter(text), skipinitialspace=True)
+        lines = [row for row in rows if row][delimiter_hint(text) is not None :]
         if not lines:
             raise InvalidChannel("text", text, "the file is empty")
-        labelled = not _is_number(lines[0][0])
-        outputs = [_plain(v) for v in lines[0][1:]] if labelled else None
-        inputs = [_plain(row[0]) for row in lines[1:]] if labelled else None
-        body = [row[1:] for row in lines[1:]] if labelled else lines
-        if not body or len({len(row) for row in body}) != 1:
+        inputs = outputs = None
+        if not _is_number(lines[0][0]):
+            outputs = [_as_label(cell) for cell in lines[0][1:]]
+            inputs = [_as_label(row[0]) for row in lines[1:]]
+            lines = [row[1:] for row in lines[1:]]
+        if len({len(row) for row in lines}) != 1:
             raise InvalidChannel("text", text, "every line needs the same number of columns")
         try:
-            numbers = [[float(v) for v in row] for row in body]
+            numbers = [[float(cell) for cell in row] for row in lines]
         except ValueError as error:
             raise InvalidChannel("text", text, f"not a number: {error}") from error
         return cls.from_weights(numbers, inputs, outputs) if normalise else cls(numbers, inputs, outputs)
@@ -241,8 +219,8 @@ class Channel:
     def load(cls, path: str | Path, normalise: bool = False) -> Self:
         """Read a channel from a `.json` or `.csv` file."""
         text = Path(path).read_text(encoding="utf-8-sig")
-        read = cls.from_json if Path(path).suffix.lower() == ".json" else cls.from_csv
-        return read(text, normalise)
+        parse = cls.from_json if Path(path).suffix.lower() == ".json" else cls.from_csv
+        return parse(text, normalise)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Channel):
@@ -256,10 +234,10 @@ class Channel:
     def __repr__(self) -> str:
         return f"Channel({counted(self.shape[0], 'value')}, {counted(self.shape[1], 'report')})"
 
-    def matched(self, prior: Prior) -> Prior:
-        """The prior with its values in the order of this channel's; an error if it is about others.
+    def align(self, prior: Prior) -> Prior:
+        """The prior with its values in this channel's order; an error if it is about other values.
 
-        >>> Channel.identity(["a", "b"]).matched(Prior({"b": 0.75, "a": 0.25}))
+        >>> Channel.identity(["a", "b"]).align(Prior({"b": 0.75, "a": 0.25}))
         Prior({'a': 0.25, 'b': 0.75})
         """
         known = Prior.of(prior)
@@ -267,7 +245,18 @@ class Channel:
             raise InvalidChannel(
                 "prior", counted(len(known), "value"), f"the channel has {counted(self.shape[0], 'row')}"
             )
-        return known.about(self._inputs)
+        return known.align_to(self._inputs)
+
+
+def _as_matrix(argument: str, rows: npt.ArrayLike) -> Array:
+    advice = "give a matrix of numbers, a row for each value and a column for each report"
+    try:
+        matrix = frozen(rows)
+    except (TypeError, ValueError) as error:
+        raise InvalidChannel(argument, rows, advice) from error
+    if matrix.ndim != 2 or 0 in matrix.shape:
+        raise InvalidChannel(argument, matrix.shape, advice)
+    return matrix
 
 
 def _require_stochastic(Q: Array) -> None:
@@ -283,7 +272,7 @@ def _require_stochastic(Q: Array) -> None:
 
 
 def _rows_to_one(Q: Array) -> Array:
-    """Undo the rounding of a product of stochastic matrices."""
+    """The rows scaled to add up to one."""
     scaled: Array = Q / Q.sum(axis=1, keepdims=True)
     return scaled
 
@@ -296,5 +285,5 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _plain(text: str) -> Label:
+def _as_label(text: str) -> Label:
     return int(text) if _WHOLE.fullmatch(text) else text

@@ -1,10 +1,9 @@
-"""Files that are written whole or not at all: plans, tables, pictures, remembered answers.
+"""Files: atomic writes, and the one rule that finds the delimiter of a CSV text.
 
-A file is written under another name, flushed to the disk and then renamed. Whatever happens before (an error,
-ctrl-C, a full disk, a kill), no file has the final name; after all but a kill the draft is removed too. What a
-kill left is removed by the next run that writes the same file: a draft is locked while it is written, and the
-system takes the lock from a process that ends, however it ends. Drafts stand beside the file itself, not beside
-a link to it.
+An atomic write goes to a draft in the same folder, is flushed to the disk, and is then renamed. Until then no file
+has the final name, whatever happens (an error, ctrl-C, a full disk, a kill). An error removes the draft. A draft that
+a kill left behind is removed by the next write of the same file: a draft is locked while it is written, and the
+system releases the locks of a process that ends.
 """
 
 from __future__ import annotations
@@ -28,61 +27,60 @@ except ImportError:  # as on Windows
     _LOCKS = False
 else:
     _LOCKS = True
-_PUBLIC, _PRIVATE = 0o666, 0o600  # the first is narrowed by the user's own mask, as for any file
+_PUBLIC, _PRIVATE = 0o666, 0o600  # the user's umask narrows the first, as for any file
 
 
 @contextmanager
-def whole_file(
+def atomic_write(
     path: Path, replace: bool = False, *, private: bool = False, argument: str = "out"
 ) -> Iterator[BinaryIO]:
-    """A binary file that gets its name when all of it is written; then it and its name are on the disk.
+    """Open a binary file that gets its name only when all of it is written and on the disk.
 
-    A `private` file can be read by its owner only, from the first byte. Errors call the path by `argument`. Where a
-    link stands, the file that it leads to is written; a pipe, a device or a folder is never replaced.
+    A `private` file is readable by its owner only, from the first byte. Errors call the path by `argument`. A link is
+    followed, and its target is written. A pipe, a device or a folder is never replaced.
     """
-    given, path = path, written_at(path)
-    if is_no_file(path):
-        raise InvalidInput(argument, str(given), "it is no file, and is not replaced by one")
+    given, path = path, real_path(path)
+    if is_not_regular_file(path):
+        raise InvalidInput(argument, str(given), "not a regular file; refusing to overwrite it")
     if path.exists() and not replace:
-        raise _taken(given, argument)
+        raise _already_exists(given, argument)
     if not path.parent.is_dir():
         folder = str(path.parent if given.is_symlink() else given.parent)
-        raise InvalidInput(argument, str(given), f"there is no folder {folder!r}: make it first")
-    remove_stale(path)
+        raise InvalidInput(argument, str(given), f"the folder {folder!r} does not exist: create it first")
+    _remove_abandoned_drafts(path)
     file, draft = _new_draft(path, _PRIVATE if private else _PUBLIC)
     try:
         with file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-            if _LOCKS:  # while it is locked, nobody takes it for stale
-                _named(draft, path, replace, argument)
-        if not _LOCKS:
-            _named(draft, path, replace, argument)
+            if _LOCKS:  # rename before the lock is released, so that nobody removes the draft
+                _rename(draft, path, replace, argument)
+        if not _LOCKS:  # Windows cannot rename an open file
+            _rename(draft, path, replace, argument)
     except BaseException:
-        with suppress(FileNotFoundError):
-            draft.unlink()
+        draft.unlink(missing_ok=True)
         raise
-    _sync(path.parent)
+    _sync_folder(path.parent)
 
 
-def written_at(path: Path) -> Path:
-    """Where a file is written: where a link leads, so that the link stays."""
+def real_path(path: Path) -> Path:
+    """The path with all links followed; a link to itself stays as it is."""
     return Path(os.path.realpath(path))
 
 
-def is_no_file(path: Path) -> bool:
-    """Whether something stands there that is no file: a folder, a pipe, a device, a link to itself.
+def is_not_regular_file(path: Path) -> bool:
+    """Whether the path exists and is a folder, a pipe, a device or a link to itself.
 
-    >>> is_no_file(Path(".")), is_no_file(Path("there is nothing of this name"))
+    >>> is_not_regular_file(Path(".")), is_not_regular_file(Path("no such file"))
     (True, False)
     """
-    target = written_at(path)
+    target = real_path(path)
     return os.path.lexists(target) and not target.is_file()
 
 
-def remove_stale(path: Path) -> None:
-    """Remove the drafts of a file that nobody is writing any more; where that cannot be told, leave them."""
+def _remove_abandoned_drafts(path: Path) -> None:
+    """Remove drafts of a file that no process is writing; without locks, leave them."""
     for draft in path.parent.glob(f".{glob.escape(path.name)}.{'[0-9a-f]' * 8}.part"):
         with suppress(OSError), open(draft, "rb") as file:
             _lock(file)
@@ -90,103 +88,109 @@ def remove_stale(path: Path) -> None:
 
 
 def _new_draft(path: Path, mode: int) -> tuple[BinaryIO, Path]:
-    """A draft with a name of its own, locked where the system has locks."""
+    """A new draft with a random name, locked where the system has locks."""
     while True:
         draft = path.with_name(f".{path.name}.{os.urandom(4).hex()}.part")
-        file = open(draft, "xb", opener=partial(os.open, mode=mode))  # noqa: SIM115  it is handed on
-        # Between its making and its locking another run may have taken it for stale: then there is a next one.
-        taken = False
+        file = open(draft, "xb", opener=partial(os.open, mode=mode))  # noqa: SIM115  the caller closes it
+        # Before it is locked, another process may lock and remove it as abandoned: then try another name.
+        lost = False
         try:
             _lock(file)
         except BlockingIOError:
-            taken = True
-        except OSError:  # no locks here: then nobody removes drafts either
+            lost = True
+        except OSError:  # without locks nobody removes drafts
             pass
-        if not taken and draft.exists():
+        if not lost and draft.exists():
             return file, draft
         file.close()
 
 
 def _lock(file: BinaryIO) -> None:
-    """Lock a file; an `OSError` if somebody else has, or if there are no locks here."""
+    """Lock a file; `OSError` if another process has it, or if the system has no locks."""
     if sys.platform == "win32" or not _LOCKS:
-        raise OSError("there are no such locks")
+        raise OSError("this system has no file locks")
     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def _named(draft: Path, path: Path, replace: bool, argument: str) -> None:
-    """Give a draft its name; a file that came in the meantime is not replaced unasked."""
+def _rename(draft: Path, path: Path, replace: bool, argument: str) -> None:
+    """Give a draft its final name; without `replace`, a file that appeared meanwhile is kept."""
     if not replace:
         try:
             os.link(draft, path)
         except FileExistsError:
-            raise _taken(path, argument) from None
-        except OSError:  # a file system without links
+            raise _already_exists(path, argument) from None
+        except OSError:  # a file system without hard links
             if path.exists():
-                raise _taken(path, argument) from None
+                raise _already_exists(path, argument) from None
         else:
             draft.unlink()
             return
     os.replace(draft, path)
 
 
-def _taken(path: Path, argument: str) -> InvalidInput:
+def _already_exists(path: Path, argument: str) -> InvalidInput:
     return InvalidInput(argument, str(path), "it exists: choose another name, or ask to replace it")
 
 
-def _sync(folder: Path) -> None:
-    """Make the names in a folder durable, where a folder can be opened and flushed."""
+def _sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable, where the system can."""
     if sys.platform == "win32":
         return
     try:
-        opened = os.open(folder, os.O_RDONLY)
-    except PermissionError:  # it may be written to, but not read
+        descriptor = os.open(folder, os.O_RDONLY)
+    except PermissionError:  # a folder may be writable and not readable
         return
     try:
-        os.fsync(opened)
+        os.fsync(descriptor)
     except OSError as error:
-        if error.errno != errno.EINVAL:  # what a file system says that cannot flush folders
+        if error.errno != errno.EINVAL:  # the file system cannot flush folders
             raise
     finally:
-        os.close(opened)
+        os.close(descriptor)
 
 
+_DELIMITERS = ";\t,"
 _QUOTED = re.compile(r'"[^"]*"')
-_HINT = re.compile(r"\ufeff?\"?sep=([,;\t])\"?\s*", re.IGNORECASE)
+_HINT = re.compile(r"\ufeff?\"?sep=([,;\t])\"?[^\S\n]*(\n|$)", re.IGNORECASE)
 
 
-def separator(text: str) -> str:
-    r"""The mark that is in most lines of a text, commas where none is in more than half of them.
+def csv_delimiter(text: str) -> str:
+    r"""The delimiter of a CSV text: semicolon, tab or comma.
 
-    Where two are in as many, semicolons part cells before tabs and tabs before commas, which may be in numbers.
-    What is quoted does not count.
+    A first line such as `sep=;` (Excel writes it) decides. Otherwise it is the mark that occurs in most lines, outside
+    quotes; commas where none occurs in more than half of them. Semicolons win ties, since commas also occur in numbers.
 
-    >>> separator("a;1\nb;2\n"), separator("a;b,1\nc,2\n"), separator("a;0,5\nb;0,5\n"), separator("a; b\nc\nd\n")
-    (';', ',', ';', ',')
+    >>> csv_delimiter("a;1\nb;2\n"), csv_delimiter("a;b,1\nc,2\n"), csv_delimiter("a;0,5\nb;0,5\n")
+    (';', ',', ';')
+    >>> csv_delimiter("a; b\nc\nd\n"), csv_delimiter("sep=;\na,b\n")
+    (',', ';')
     """
+    hint = delimiter_hint(text)
+    if hint is not None:
+        return hint
     lines = [line for line in _QUOTED.sub('""', text).splitlines() if line.strip()]
-    seen = {mark: sum(mark in line for line in lines) for mark in ";\t,"}
-    most = max(seen, key=lambda mark: seen[mark])
-    return most if 2 * seen[most] > len(lines) else ","
+    frequency = {mark: sum(mark in line for line in lines) for mark in _DELIMITERS}
+    best = max(_DELIMITERS, key=lambda mark: frequency[mark])
+    return best if 2 * frequency[best] > len(lines) else ","
 
 
-def hinted(line: str) -> str | None:
-    r"""The separator that a first line for Excel names; None if it is no such line.
+def delimiter_hint(text: str) -> str | None:
+    r"""The delimiter that the first line names for Excel, or None if it is an ordinary line.
 
-    >>> hinted("sep=;\n"), hinted("sep;other\n")
+    >>> delimiter_hint("sep=;\na;b\n"), delimiter_hint("sep;other\n")
     (';', None)
     """
-    found = _HINT.fullmatch(line)
-    return found[1] if found else None
+    hint = _HINT.match(text)
+    return hint[1] if hint else None
 
 
-def mixed(heads: Sequence[str]) -> str:
-    """A word for people whose columns are not found where names hold what could part them.
+def delimiter_advice(names: Sequence[str]) -> str:
+    """Words to add to "no such column" if a column's name contains a delimiter.
 
-    >>> mixed(["a", "b"]), mixed(["a;b"])
-    ('', " (a name holds ';': cells are parted by commas, semicolons or tabs, all by the same)")
+    >>> delimiter_advice(["a", "b"]), delimiter_advice(["a;b"])
+    ('', " (a name contains ';': use one delimiter throughout: comma, semicolon or tab)")
     """
-    mark = next((mark for head in heads for mark in ";\t," if mark in head), None)
+    mark = next((mark for name in names for mark in _DELIMITERS if mark in name), None)
     if mark is None:
         return ""
-    return f" (a name holds {mark!r}: cells are parted by commas, semicolons or tabs, all by the same)"
+    return f" (a name contains {mark!r}: use one delimiter throughout: comma, semicolon or tab)"

@@ -349,14 +349,14 @@ def mean_range(Q: Array, prior: Known) -> tuple[Array, Array]:
 
 
 def _live(channel: Channel | npt.ArrayLike) -> Channel:
-    return Channel.of(channel).alive()
+    return Channel.of(channel).drop_unused()
 
 
 def _about(prior: Known, channel: Channel) -> Known:
     """What is known, its values in the channel's order; a set of priors must have that order already."""
     if isinstance(prior, Prior):
-        return channel.matched(prior)
-    if channel.matched(prior.centre).labels != prior.labels:
+        return channel.align(prior)
+    if channel.align(prior.centre).labels != prior.labels:
         raise InvalidInput("prior", prior.labels[:5], "give its values in the order of the channel's")
     return prior
 

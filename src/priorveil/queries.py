@@ -52,16 +52,16 @@ class _Convex:
 
     def error(self, channel: Channel, prior: Prior) -> float:
         """The expected error per person, when the curator uses the posterior."""
-        live = channel.alive()
-        prior = live.matched(prior)
+        live = channel.drop_unused()
+        prior = live.align(prior)
         law = live.output_law(prior)
         return max(0.0, self.ceiling(prior) - float(law @ self.utility(live.lift(prior).T, prior)))
 
 
 def _joint(channel: Channel, prior: Prior) -> Array:
     """`Pr(x, y)`, for the reports that can come."""
-    live = channel.alive()
-    return np.asarray(live.matched(prior).probabilities[:, None] * live.matrix)
+    live = channel.drop_unused()
+    return np.asarray(live.align(prior).probabilities[:, None] * live.matrix)
 
 
 def _others(prior: Prior) -> Array:
@@ -295,7 +295,7 @@ class Distribution:
 
     def error(self, channel: Channel, prior: Prior) -> float:
         """`N` times the variance, at the prior."""
-        return variance(channel.matrix, channel.matched(prior).probabilities)
+        return variance(channel.matrix, channel.align(prior).probabilities)
 
     def floor(self, prior: Prior, budget: Budget) -> float:
         """What would be left if people told the truth: `1 - sum_x P[x]**2`."""

@@ -316,7 +316,7 @@ def test_a_value_that_nobody_has_is_not_dropped_in_silence(files: Path) -> None:
 
 def test_a_column_that_is_not_there_because_of_the_separator(files: Path) -> None:
     (files / "pipes.csv").write_text("a;b,c\n1,2\n3,4\n")
-    assert "parted by commas" in refused("design", "pipes.csv", "--column", "b", "--epsilon", 1)
+    assert "use one delimiter" in refused("design", "pipes.csv", "--column", "b", "--epsilon", 1)
 
 
 def test_a_blank_line_in_a_column_alone_is_refused(files: Path) -> None:

@@ -337,7 +337,7 @@ def test_design_and_privatize_read_the_same_file(folder: Path, capsys: pytest.Ca
     assert {"Ulm", "Ulm, Mitte"} == {part["group"] for part in json.loads(told[told.index("{") :])["groups"]}
     Path("pipes.csv").write_text("a;b,c\n1,2\n3,4\n")
     assert run("privatize", "plan.json", "pipes.csv", "--column", "b", "-o", "x.csv") == 2
-    assert "parted by commas" in capsys.readouterr().err
+    assert "use one delimiter" in capsys.readouterr().err
 
 
 def test_when_every_row_is_refused_that_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

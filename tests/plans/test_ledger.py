@@ -121,7 +121,7 @@ def test_two_new_reports_by_the_same_plan_leak_more_than_twice_one() -> None:
     ledger = Ledger(prior)
     ledger.spend(plan)
     assert ledger.spend(plan).lip == pytest.approx(
-        pv.LIP().epsilon(plan.channel.beside(plan.channel), prior), abs=1e-6
+        pv.LIP().epsilon(plan.channel.joint_with(plan.channel), prior), abs=1e-6
     )
     assert ledger.level.lip > 2.0
 

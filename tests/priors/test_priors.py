@@ -434,10 +434,10 @@ def test_values_are_matched_by_name() -> None:
 def test_numbers_as_names_are_names() -> None:
     """0, 1, 2 in another order is another order, not positions; only foreign names fall back on positions."""
     prior = Prior({2: 0.7, 1: 0.2, 0: 0.1})
-    assert prior.about([0, 1, 2]) == Prior([0.1, 0.2, 0.7])
-    assert prior.about([2, 1, 0]) is prior
-    assert Prior([0.1, 0.2, 0.7]).about(["a", "b", "c"]) == Prior([0.1, 0.2, 0.7])
+    assert prior.align_to([0, 1, 2]) == Prior([0.1, 0.2, 0.7])
+    assert prior.align_to([2, 1, 0]) is prior
+    assert Prior([0.1, 0.2, 0.7]).align_to(["a", "b", "c"]) == Prior([0.1, 0.2, 0.7])
     with pytest.raises(InvalidPrior, match="says nothing about 'a'"):
-        prior.about(["a", "b", "c"])
+        prior.align_to(["a", "b", "c"])
     channel = Channel([[0.6, 0.4], [0.5, 0.5], [0.3, 0.7]])
     assert leakage(channel, prior) == leakage(channel, Prior([0.1, 0.2, 0.7]))

@@ -172,7 +172,7 @@ def test_closed_campaigns_cost_nothing(server: Server, tmp_path: Path) -> None:
 def test_the_limit_holds_over_all_campaigns_about_the_same_values(server: Server, tmp_path: Path) -> None:
     first, second = ask("Work?", PRIOR, 1.0), ask("Work, again?", PRIOR, 0.9)
     other = ask("Smoke?", Prior({"yes": 0.2, "no": 0.8}), 1.0)
-    turned = ask("Work, turned?", PRIOR.about(PRIOR.labels[::-1]), 0.9)
+    turned = ask("Work, turned?", PRIOR.align_to(PRIOR.labels[::-1]), 0.9)
     urls = [put_up(server, campaign) for campaign in (first, second, other, turned)]
     with (
         Client(urls[0], state=tmp_path, limit=0.5) as client,

@@ -385,7 +385,7 @@ def test_nothing_is_replaced_unasked(tmp_path: Path) -> None:
     assert out.read_text() != "dear"
     with pytest.raises(InvalidInput, match=r"\.parquet"):
         privatize_table({"x": ["a"]}, COLUMNS, "x", tmp_path / "r.txt")
-    with pytest.raises(InvalidInput, match="no folder"):
+    with pytest.raises(InvalidInput, match="does not exist"):
         privatize_table({"x": ["a"]}, COLUMNS, "x", tmp_path / "none" / "r.csv")
 
 

@@ -196,7 +196,7 @@ def _worst_pair(notion: str, allowed: float, channel: Channel, prior: Prior, sec
     """The two inputs and the report at which a pairwise notion has its level."""
     import numpy as np
 
-    live = channel.alive()
+    live = channel.drop_unused()
     columns, names = live.matrix, live.inputs
     if notion == "di":
         columns = prior.probabilities[:, None] * columns

@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 
 from priorveil.errors import MissingExtra, PriorveilError, counted
-from priorveil.files import hinted, mixed, separator
+from priorveil.files import csv_delimiter, delimiter_advice, delimiter_hint
 
 Line = tuple[int, list[str]]  # of a CSV file: its number, and its cells
 
@@ -40,7 +40,7 @@ def columns(path: Path, *names: str) -> tuple[list[str], ...]:
             return _parquet_columns(path, names)
         rows = lines(path)
         heads = rows[0][1] if rows else []
-        found = [_place(heads, name, mixed(heads)) for name in names]
+        found = [_place(heads, name, delimiter_advice(heads)) for name in names]
         uneven = next((at for at, row in rows if len(row) != len(heads)), None)
         if uneven is not None:
             raise ValueError(f"line {uneven} has not {counted(len(heads), 'column')} as the header has")
@@ -76,8 +76,8 @@ def lines(path: Path) -> list[Line]:
     """
     raw = gzip.decompress(path.read_bytes()) if path.suffix.lower() == ".gz" else path.read_bytes()
     text = raw.decode("utf-8-sig")
-    hint = hinted(text.partition("\n")[0])
-    rows = csv.reader(io.StringIO(text), delimiter=hint or separator(text), skipinitialspace=True)
+    hint = delimiter_hint(text)
+    rows = csv.reader(io.StringIO(text), delimiter=csv_delimiter(text), skipinitialspace=True)
     try:
         found = [(rows.line_num, [cell.strip() for cell in row]) for row in rows][hint is not None :]
     except csv.Error as error:

@@ -60,14 +60,14 @@ def draw_estimates(told: Sequence[tuple[str, Estimate]], truth: Array, prior: Pr
 
 def _lift(plan: Plan) -> Array | None:
     try:
-        return plan.channel.alive().lift(plan.reference)
+        return plan.channel.drop_unused().lift(plan.reference)
     except TooLarge:
         return None
 
 
 def _belief_map(axes: Axes, plan: Plan, lift: Array) -> None:
     """What each report does to the belief in each value, as the logarithm of its lift."""
-    order = spoken_for(lift, plan.reference.about(plan.labels).probabilities)
+    order = spoken_for(lift, plan.reference.align_to(plan.labels).probabilities)
     with np.errstate(divide="ignore"):
         logs = np.log(lift[:, order])
     allowed = max(side for side in (plan.budget.lower, plan.budget.upper) if math.isfinite(side))

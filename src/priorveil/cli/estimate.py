@@ -15,7 +15,7 @@ import click
 from priorveil.cli import outputs, tables
 from priorveil.cli import screen as screens
 from priorveil.errors import InvalidInput, TooLarge, counted
-from priorveil.files import whole_file
+from priorveil.files import atomic_write
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -276,7 +276,7 @@ def _shown(number: object) -> str:
 
 def _save_tallies(found: TableEstimate, path: Path) -> None:
     """The tallies, a JSON object on each line with its cohort and group."""
-    with whole_file(path, replace=True) as file:
+    with atomic_write(path, replace=True) as file:
         for (cohort, group), tally in found.tallies.by.items():
             line = {"cohort": cohort, "group": group, "tally": json.loads(tally.to_json())}
             file.write(json.dumps(line, default=str).encode() + b"\n")

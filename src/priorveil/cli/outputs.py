@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from priorveil.errors import MissingExtra
-from priorveil.files import is_no_file, written_at
+from priorveil.files import is_not_regular_file, real_path
 
 WRITTEN = click.Path(dir_okay=False, path_type=Path)
 
@@ -22,9 +22,9 @@ def writable(ctx: click.Context, parameter: click.Parameter, path: Path | None) 
         return None
     if str(path) == "-":
         raise click.BadParameter("- is no name of a file, and cannot be standard output here", ctx, parameter)
-    if is_no_file(path):
+    if is_not_regular_file(path):
         raise click.BadParameter(f"{path} is no file, and is not replaced by one", ctx, parameter)
-    target = written_at(path)
+    target = real_path(path)
     if not target.parent.is_dir():
         folder = target.parent if path.is_symlink() else path.parent
         raise click.BadParameter(f"there is no folder {folder}", ctx, parameter)

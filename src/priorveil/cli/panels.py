@@ -15,7 +15,7 @@ import numpy as np
 
 from priorveil.cli import screen as screens
 from priorveil.errors import counted
-from priorveil.files import whole_file
+from priorveil.files import atomic_write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,7 +62,7 @@ def draw(found: TableEstimate, by: str | None, path: Path, level: float) -> None
 
 def save(figure: Figure, path: Path) -> None:
     """Write a picture, whole or not at all; that its font lacks letters of the names is said once."""
-    with warnings.catch_warnings(record=True) as caught, whole_file(path, replace=True) as file:
+    with warnings.catch_warnings(record=True) as caught, atomic_write(path, replace=True) as file:
         warnings.simplefilter("always")
         figure.savefig(file, format=path.suffix.lower().removeprefix("."), dpi=_DOTS)
     if any("missing from font" in str(warning.message) for warning in caught):
@@ -108,7 +108,7 @@ def _one_person(plan: Plan, labels: Sequence[Label]) -> Array:
     """What the prior expects of one person, in the order of the labels of an estimate."""
     from priorveil.queries import Sum
 
-    P = plan.reference.about(plan.labels).probabilities
+    P = plan.reference.align_to(plan.labels).probabilities
     if isinstance(plan.query, Sum):
         return np.array([P @ plan.query.amounts + plan.query.offset])
     share = dict(zip(plan.labels, P, strict=True))

@@ -11,7 +11,7 @@ import click
 from priorveil.cli import cells, outputs, secrets
 from priorveil.cli import files as inputs
 from priorveil.cli import screen as screens
-from priorveil.files import is_no_file, whole_file
+from priorveil.files import atomic_write, is_not_regular_file
 
 if TYPE_CHECKING:
     from priorveil.priors import Label, Prior
@@ -143,7 +143,7 @@ def _places(out: Path, force: bool) -> tuple[Path, Path, Path]:
         raise click.UsageError(f"--out: {out} is a folder: give a name in it")
     table, pixels, vector = (out.with_name(out.name + end) for end in (".csv", ".png", ".svg"))
     for place in (table, pixels, vector):
-        if is_no_file(place):
+        if is_not_regular_file(place):
             raise click.UsageError(f"{place} is no file, and is not replaced by one: choose another name")
         if place.exists() and not force:
             raise click.UsageError(f"{place} exists: choose another name, or --force")
@@ -162,7 +162,7 @@ def _write(study: Study, places: tuple[Path, Path, Path], force: bool) -> None:
         plots.legend(figure, axes[0, 0], columns=3)
     vector, pixels = plots.svg_and_png(figure)
     for place, content in zip(places, (study.csv().encode(), pixels, vector), strict=True):
-        with whole_file(place, force) as file:
+        with atomic_write(place, force) as file:
             file.write(content)
     click.echo(f"wrote {places[0]}, .png and .svg")
 

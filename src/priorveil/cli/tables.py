@@ -16,7 +16,7 @@ from priorveil.cli import files as inputs
 from priorveil.cli import outputs
 from priorveil.cli import screen as screens
 from priorveil.errors import counted
-from priorveil.files import whole_file
+from priorveil.files import atomic_write
 
 if TYPE_CHECKING:
     from priorveil.plans import Plan
@@ -103,7 +103,7 @@ def listing(
     from priorveil.tables.refusals import InOrder, StrictlyRefused
 
     strict: StrictlyRefused | None = None
-    with whole_file(path, replace) as file:
+    with atomic_write(path, replace) as file:
         rows = InOrder()
 
         def write(entries: Iterable[tuple[int, str]]) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 from priorveil.collect.campaign import Report
 from priorveil.collect.transport import campaign_address
 from priorveil.errors import InvalidInput, PriorveilError
-from priorveil.files import whole_file
+from priorveil.files import atomic_write
 from priorveil.plans.document import content_id
 
 
@@ -64,7 +64,7 @@ class Memory:
             self._kept[answer.report.campaign] = answer
             return
         path = self._path(answer.report.campaign)
-        with self._writing(), whole_file(path, replace=True, private=True, argument="state") as file:
+        with self._writing(), atomic_write(path, replace=True, private=True, argument="state") as file:
             file.write(json.dumps(asdict(answer)).encode())
 
     @contextmanager

@@ -28,7 +28,7 @@ from priorveil.mechanisms import Mechanism
 from priorveil.plans import Plan
 
 JSON = "application/json"
-PACKED = "application/vnd.priorveil.plans.reports"
+PACKED = "application/vnd.priorveil.reports"
 LARGEST_BATCH = 10_000
 MALFORMED = "malformed"
 OUT_OF_RANGE = "out of range"

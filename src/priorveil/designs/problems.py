@@ -92,7 +92,7 @@ class Problem:
     def worst(self, channel: Channel) -> robust.Worst:
         """The prior of a polytope with the largest error, in units of `unit`, and a proven bound on it."""
         assert isinstance(self.prior, PriorSet)
-        return self.task().worst(channel.alive().matrix.T, self.prior.best, self.P, 1e-10)
+        return self.task().worst(channel.drop_unused().matrix.T, self.prior.best, self.P, 1e-10)
 
     @property
     def unit(self) -> float:

@@ -20,7 +20,7 @@ from priorveil.mechanisms import Mechanism
 from priorveil.mechanisms.moments import Moments, apply_rows
 from priorveil.plans.tally import Weighted
 from priorveil.priors import Array, Label
-from priorveil.priors.labels import places
+from priorveil.priors.labels import label_positions
 
 SUM = ("sum",)  # the only label of an estimate that is one number
 
@@ -152,7 +152,7 @@ def _order(labels: tuple[Label, ...], wanted: tuple[Label, ...]) -> list[int]:
         name = next(label for label in (*wanted, *labels) if label in odd)
         advice = f"all need the same labels, and {name!r} is in one of them only"
         raise InvalidInput("estimates", "of different labels", advice)
-    return list(places(labels, wanted))
+    return list(label_positions(labels, wanted))
 
 
 def weighted_moments(

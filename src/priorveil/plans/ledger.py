@@ -125,7 +125,7 @@ class Ledger:
             return None
         try:
             entries = self._joint.matrix.size * plan.channel.shape[1]
-            return self._joint.beside(plan.channel) if entries <= _CELLS else None
+            return self._joint.joint_with(plan.channel) if entries <= _CELLS else None
         except TooLarge:
             return None
 
@@ -157,7 +157,7 @@ class Ledger:
     def _same(self, plan: Plan) -> bool:
         """Whether the plan was certified for this very prior and secret."""
         if isinstance(plan.prior, Prior) and plan.secret is None:
-            return plan.prior.about(self.prior.labels) == self.prior and self.secret is None
+            return plan.prior.align_to(self.prior.labels) == self.prior and self.secret is None
         return plan.prior == self.prior and _several(plan.secret) == _several(self.secret)
 
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from priorveil.channels import Channel
 from priorveil.errors import InvalidInput, PlanError
-from priorveil.files import whole_file
+from priorveil.files import atomic_write
 from priorveil.mechanisms.arc_exposed import Exposing
 from priorveil.mechanisms.moments import Moments
 from priorveil.mechanisms.randomness import Source, as_source
@@ -173,7 +173,7 @@ class Plan(Contents):
         known = self.reference if prior is None else Prior.of(prior)
         if len(known) != len(self.labels):
             raise InvalidInput("prior", f"{len(known)} values", f"the plan has {len(self.labels)}")
-        P = known.about(self.labels).probabilities
+        P = known.align_to(self.labels).probabilities
         moments = self._moments(tally, method, P)
         return Estimate(
             values=moments.mean + self._offset(tally),
@@ -215,7 +215,7 @@ class Plan(Contents):
     def save(self, path: str | Path) -> None:
         """Write the plan to a file, all of it or nothing; what stands there is replaced."""
         text = self.to_json()
-        with whole_file(Path(path), replace=True, argument="path") as file:
+        with atomic_write(Path(path), replace=True, argument="path") as file:
             file.write(text.encode())
 
     @classmethod

@@ -86,18 +86,20 @@ def distribution(argument: str, probabilities: npt.ArrayLike, zero: bool = False
     return P
 
 
-def places(labels: Sequence[Label], wanted: Sequence[Label]) -> Sequence[int]:
-    """Where each of the `wanted` labels stands among as many `labels`; `KeyError` for one that does not.
+def label_positions(labels: Sequence[Label], wanted: Sequence[Label]) -> Sequence[int]:
+    """The position of each `wanted` label among as many `labels`; `KeyError` with a label that is missing.
 
-    By name, and by position only where the names differ and one side has none but 0, 1, 2, ...
+    Labels match by name. They match by position only where the names differ and one side is 0, 1, 2, ...
 
-    >>> list(places(["a", "b"], ["b", "a"])), list(places([1, 0], [0, 1])), list(places(["a", "b"], [0, 1]))
-    ([1, 0], [1, 0], [0, 1])
+    >>> label_positions(["a", "b"], ["b", "a"]), label_positions([1, 0], [0, 1])
+    ([1, 0], [1, 0])
+    >>> label_positions(["a", "b"], [0, 1])
+    range(0, 2)
     """
     positions = range(len(labels))
     if tuple(labels) == tuple(wanted):
         return positions
-    there = dict(zip(labels, positions, strict=True))
-    if there.keys() != set(wanted) and tuple(positions) in (tuple(labels), tuple(wanted)):
+    index = dict(zip(labels, positions, strict=True))
+    if index.keys() != set(wanted) and tuple(positions) in (tuple(labels), tuple(wanted)):
         return positions
-    return [there[label] for label in wanted]
+    return [index[label] for label in wanted]

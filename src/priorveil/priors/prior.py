@@ -20,8 +20,8 @@ from priorveil.priors.labels import (
     as_labels,
     distribution,
     dyadic,
+    label_positions,
     numbers_first,
-    places,
 )
 
 
@@ -162,16 +162,16 @@ for counts use Prior.from_counts
         """What the integer weights add up to: `P[x] = weights[x] / total`, exactly."""
         return sum(self.weights)
 
-    def about(self, labels: Sequence[Label]) -> Prior:
+    def align_to(self, labels: Sequence[Label]) -> Prior:
         """This prior with its values in the order of `labels`; as it is where one side has no names but positions.
 
-        >>> Prior({"a": 0.25, "b": 0.75}).about(["b", "a"])
+        >>> Prior({"a": 0.25, "b": 0.75}).align_to(["b", "a"])
         Prior({'b': 0.75, 'a': 0.25})
         """
         if len(labels) != len(self):
             return self
         try:
-            order = places(self.labels, labels)
+            order = label_positions(self.labels, labels)
         except KeyError as missing:
             raise InvalidPrior(
                 "prior", list(self.labels)[:5], f"it says nothing about {missing.args[0]!r}"

@@ -155,7 +155,7 @@ class PriorSet:
         """Whether a prior lies in the set (for a finite set: is one of its members)."""
         if len(prior) != len(self):
             raise InvalidInput("prior", counted(len(prior), "value"), f"the set is about {len(self)}")
-        return self._shape.contains(prior.about(self._labels).probabilities, tolerance)
+        return self._shape.contains(prior.align_to(self._labels).probabilities, tolerance)
 
     def __len__(self) -> int:
         return len(self._labels)

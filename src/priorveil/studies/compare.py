@@ -96,7 +96,7 @@ def mended(
     >>> form.leakage.lip > 1.8, proof.lip <= 1.0
     (True, True)
     """
-    Q, law = channel.alive().matrix, channel.alive().output_law(prior)
+    Q, law = channel.drop_unused().matrix, channel.drop_unused().output_law(prior)
     means = Q if secret is None else secret.rows @ Q
     lift = means / law
     up, down = float(lift.max()) - 1, 1 - float(lift.min())
@@ -232,7 +232,7 @@ def _survey(plan: Plan, query: Asked) -> Trial:
 
 def _posterior(channel: Channel, question: Question) -> Trial:
     """Reports drawn value by value, read with the posterior."""
-    live = channel.alive()
+    live = channel.drop_unused()
     posterior = live.posterior(question.prior)
     scores = np.array(question.query.values) if isinstance(question.query, Sum) else None
 
@@ -247,7 +247,7 @@ def _posterior(channel: Channel, question: Question) -> Trial:
 
 def _guessing(channel: Channel, question: Question) -> Trial:
     """How often the most likely value is not the true one."""
-    live = channel.alive()
+    live = channel.drop_unused()
     guess = live.posterior(question.prior).argmax(axis=0)
 
     def trial(truth: Counts, rng: np.random.Generator) -> float:

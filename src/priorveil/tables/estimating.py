@@ -75,7 +75,7 @@ class Tallies:
         labels = next(iter(self.plans.values())).labels
         if len(orders) == 1 or len(labels) != len(prior):
             return prior
-        return Prior.from_counts(prior.about(labels).weights, labels)
+        return Prior.from_counts(prior.align_to(labels).weights, labels)
 
     def _of(self, cohort: Any, only: Mapping[str, Any]) -> Tally:
         whole = empty_tally(self.plans[cohort])

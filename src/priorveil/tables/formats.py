@@ -15,7 +15,7 @@ from threading import local
 from typing import Any
 
 from priorveil.errors import InvalidInput
-from priorveil.files import hinted, mixed, separator
+from priorveil.files import csv_delimiter, delimiter_advice, delimiter_hint
 from priorveil.tables.arrow import csv, pa, parquet
 from priorveil.tables.pieces import Opened, Piece, Told, chosen, placed, plans_of
 from priorveil.tables.threads import in_threads, threads_here
@@ -194,7 +194,7 @@ def _csv(
     try:
         names = chosen(header, columns)
     except InvalidInput as error:
-        raise InvalidInput(error.argument, error.value, f"{error.advice}{mixed(header)}") from None
+        raise InvalidInput(error.argument, error.value, f"{error.advice}{delimiter_advice(header)}") from None
     numbers: list[int] = []
     ahead = _Ahead(file)
 
@@ -281,12 +281,12 @@ def _csv_batches(
 def _header(file: Any) -> tuple[list[str], str]:
     """The names of the columns, and whether commas, semicolons or tabs part them."""
     text = _first_line(file)
-    hint = hinted(text)
+    hint = delimiter_hint(text)
     if hint is not None:
         text = _first_line(file)
     if not text.strip():
         raise InvalidInput("data", "nothing", "the file is empty: it has no line of column names")
-    delimiter = hint or separator(text + _following(file))
+    delimiter = hint or csv_delimiter(text + _following(file))
     try:
         names = next(plain.reader(io.StringIO(text), delimiter=delimiter, skipinitialspace=True))
     except plain.Error:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from priorveil.errors import InvalidInput
-from priorveil.files import whole_file
+from priorveil.files import atomic_write
 from priorveil.tables.arrow import csv, pa, parquet
 from priorveil.tables.wire import hex_column
 
@@ -66,7 +66,7 @@ def write_table(
     if not isinstance(out, Path):
         _write(schema, batches, out, kind, noise)
         return
-    with whole_file(out, replace) as file:
+    with atomic_write(out, replace) as file:
         if kind == "csv" and out.suffix.lower() == ".gz":
             with gzip.GzipFile(fileobj=file, mode="wb", mtime=0) as packed:
                 _write(schema, batches, packed, kind, noise)
