@@ -10,12 +10,12 @@ import pytest
 import priorveil as pv
 from priorveil import errors
 
-FAMILY = [c for _, c in inspect.getmembers(errors, inspect.isclass) if c.__module__ == errors.__name__]
+FAMILY = [c for _, c in inspect.getmembers(errors, inspect.isclass) if issubclass(c, errors.PriorveilError)]
 
 
 @pytest.mark.parametrize("error", FAMILY, ids=lambda e: e.__name__)
 def test_every_error_is_one_of_ours_and_in_the_drawing(error):
-    assert issubclass(error, errors.PriorveilError)
+    assert error.__module__ == errors.__name__
     assert error.__name__ in errors.__doc__
     assert error.__doc__
 
@@ -61,9 +61,21 @@ def test_errors_carry_their_data():
     assert (errors.MissingExtra("x", "plot").library, errors.MissingExtra("x", "plot").extra) == ("x", "plot")
 
 
+def test_hints_are_worded_by_whoever_shows_them():
+    """Python names arguments; another front end may put its own words in their place."""
+    hints = errors.Hint("method", "arc", "columns"), errors.Hint("Prior.from_counts", purpose="for counts")
+    raised = errors.InvalidPrior("prior", [2], "too much", *hints)
+    assert (
+        str(raised)
+        == "prior = [2]: too much; use method='arc' or 'columns'; for counts, use Prior.from_counts"
+    )
+    assert raised.hints == hints
+    assert raised.text(lambda hint: hint.argument) == "prior = [2]: too much; method; Prior.from_counts"
+
+
 def test_values_are_shown_on_one_line():
-    assert errors.shown("a\n  b") == "'a\\n b'"
-    assert "\n" not in errors.shown({"a": "b\nc" * 100})
+    assert errors.short_repr("a\n  b") == "'a\\n b'"
+    assert "\n" not in errors.short_repr({"a": "b\nc" * 100})
 
 
 PLAIN = pv.Prior({"a": 0.5, "b": 0.3, "c": 0.2})

@@ -200,7 +200,7 @@ def _refusal(
         else (down, found.lip_lower, budget.lower)
     )
     place = f"secret {breach.secret}, report {breach.report}, level {level:.4f} above {bound:.6g}"
-    return CertificateError(f"the {breach.side} side is broken: {place}", breach)
+    return CertificateError(f"the {breach.side} side is broken: {place}", breach=breach)
 
 
 def _checked(table: Table, prior: Known) -> Table:

@@ -13,7 +13,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.errors import InvalidChannel, TooLarge, counted
+from priorveil.errors import Hint, InvalidChannel, TooLarge, plural
 from priorveil.files import csv_delimiter, delimiter_hint
 from priorveil.priors import Array, Label, Prior, as_labels, frozen
 from priorveil.priors.labels import label_positions
@@ -151,7 +151,7 @@ class Channel:
     def _aligned_rows(self, labels: tuple[Label, ...], argument: str, each: str) -> Array:
         """The rows in the order of `labels`; as they are where one side has positions instead of names."""
         if len(labels) != self.shape[0]:
-            raise InvalidChannel(argument, self.shape, f"it needs {counted(len(labels), 'row')}, {each}")
+            raise InvalidChannel(argument, self.shape, f"it needs {plural(len(labels), 'row')}, {each}")
         try:
             return self._matrix[label_positions(self._inputs, labels)]
         except KeyError as missing:
@@ -232,7 +232,7 @@ class Channel:
         return hash((self._inputs, self._outputs, self._matrix.tobytes()))
 
     def __repr__(self) -> str:
-        return f"Channel({counted(self.shape[0], 'value')}, {counted(self.shape[1], 'report')})"
+        return f"Channel({plural(self.shape[0], 'value')}, {plural(self.shape[1], 'report')})"
 
     def align(self, prior: Prior) -> Prior:
         """The prior with its values in this channel's order; an error if it is about other values.
@@ -243,7 +243,7 @@ class Channel:
         known = Prior.of(prior)
         if len(known) != self.shape[0]:
             raise InvalidChannel(
-                "prior", counted(len(known), "value"), f"the channel has {counted(self.shape[0], 'row')}"
+                "prior", plural(len(known), "value"), f"the channel has {plural(self.shape[0], 'row')}"
             )
         return known.align_to(self._inputs)
 
@@ -267,8 +267,8 @@ def _require_stochastic(Q: Array) -> None:
     off = np.abs(mass - 1)
     if (off > _ROWS_ADD_UP).any():
         x = int(off.argmax())
-        advice = "this row does not add up to one; for weights or rounded figures use Channel.from_weights"
-        raise InvalidChannel(f"matrix[{x}]", float(mass[x]), advice)
+        hint = Hint("Channel.from_weights", purpose="for weights or rounded figures")
+        raise InvalidChannel(f"matrix[{x}]", float(mass[x]), "this row does not add up to one", hint)
 
 
 def _rows_to_one(Q: Array) -> Array:

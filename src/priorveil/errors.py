@@ -1,14 +1,14 @@
-"""What can go wrong, and what to do about it.
+"""The errors that priorveil raises, and the hints that they carry.
 
     PriorveilError
     ├── InvalidInput          a wrong argument (also a ValueError)
     │   ├── InvalidPrior      not a probability distribution with full support
     │   ├── InvalidSecret     a secret that does not fit the prior
     │   ├── InvalidChannel    not a row-stochastic matrix
-    │   ├── OutsideDomain     a value the plan has never heard of, with its row
+    │   ├── OutsideDomain     a value outside the plan's domain, with its row
     │   └── ForeignReport     a report that this plan cannot have made
     ├── Infeasible            no channel, or none of this method, meets the request
-    ├── CertificateError      a channel breaks the budget it was held against
+    ├── CertificateError      a channel breaks the budget it was checked against
     ├── NotIdentifiable       reports alone do not determine the distribution
     ├── BudgetExceeded        spending this would pass the ledger's limit
     ├── TooLarge              the result would not fit; ask for something smaller
@@ -17,47 +17,91 @@
     ├── DataNotFound          a data set that is not on this machine
     └── MissingExtra          an optional library is not installed
 
-Every error says which argument, shows the value, and says what to do; each carries its data as
-attributes. Raw private values never appear in a message.
+A message names the argument, shows its value and says what to do. Every error carries its data as attributes.
+What to do is a `Hint` where it names an argument, so that the command line can name the option instead.
+Raw private values never appear in a message.
 """
 
 from __future__ import annotations
 
-_SHOWN = 80
+from collections.abc import Callable
+
+_LONGEST = 80
 
 
-def shown(value: object) -> str:
-    """A value as an error message shows it: on one line, and without its middle if it is long.
+def short_repr(value: object) -> str:
+    """Return `repr(value)` on one line; the middle of a long one is left out.
 
-    >>> shown(list(range(100)))
+    >>> short_repr(list(range(100)))
     '[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11... 90, 91, 92, 93, 94, 95, 96, 97, 98, 99]'
     """
     text = " ".join(repr(value).split())
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN // 2 - 3]}...{text[-_SHOWN // 2 :]}"
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2 - 3]}...{text[-_LONGEST // 2 :]}"
 
 
-def counted(number: int, thing: str) -> str:
-    """How many of a thing there are, as a message says it; the plural ends in s.
+def plural(number: int, noun: str) -> str:
+    """Return a number with its noun, which takes an s unless the number is one.
 
-    >>> counted(1, "row"), counted(1200, "row")
+    >>> plural(1, "row"), plural(1200, "row")
     ('1 row', '1,200 rows')
     """
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+class Hint:
+    """An argument to use, the values to try for it, and what that is good for.
+
+    An `argument` without values is a function to call.
+
+    >>> print(Hint("method", "arc", "columns"))
+    use method='arc' or 'columns'
+    >>> print(Hint("Prior.from_counts", purpose="for counts"))
+    for counts, use Prior.from_counts
+    """
+
+    def __init__(self, argument: str, *values: object, purpose: str = "") -> None:
+        self.argument = argument
+        self.values = values
+        self.purpose = purpose
+
+    def advice(self, action: str) -> str:
+        """Return the sentence that recommends an action."""
+        return f"{self.purpose}, use {action}" if self.purpose else f"use {action}"
+
+    def __str__(self) -> str:
+        choices = " or ".join(map(repr, self.values))
+        return self.advice(f"{self.argument}={choices}" if choices else self.argument)
 
 
 class PriorveilError(Exception):
-    """The root of all errors raised on purpose."""
+    """The base class of all errors that priorveil raises on purpose.
+
+    >>> print(PriorveilError("no closed form", Hint("method", "columns")))
+    no closed form; use method='columns'
+    """
+
+    def __init__(self, message: str = "", *hints: Hint) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hints = hints
+
+    def text(self, advice: Callable[[Hint], str] = str) -> str:
+        """Return the message and its hints, each in the words that `advice` finds for it."""
+        return "; ".join([self.message, *map(advice, self.hints)])
+
+    def __str__(self) -> str:
+        return self.text()
 
 
 class InvalidInput(PriorveilError, ValueError):
-    """A wrong argument: names it, shows it, says what to do.
+    """A wrong argument, with its value and what to do.
 
     >>> print(InvalidInput("epsilon", -1, "give a number above zero"))
     epsilon = -1: give a number above zero
     """
 
-    def __init__(self, argument: str, value: object, advice: str) -> None:
-        super().__init__(f"{argument} = {shown(value)}: {advice}")
+    def __init__(self, argument: str, value: object, advice: str, *hints: Hint) -> None:
+        super().__init__(f"{argument} = {short_repr(value)}: {advice}", *hints)
         self.argument = argument
         self.value = value
         self.advice = advice
@@ -76,15 +120,13 @@ class InvalidChannel(InvalidInput):
 
 
 class OutsideDomain(InvalidInput):
-    """A value outside the plan's domain. Says in which row, never what the value was."""
+    """A value outside the plan's domain. The error holds its row, never the value."""
 
     def __init__(self, row: int, domain: str) -> None:
-        PriorveilError.__init__(
-            self, f"values[{row}] is outside the domain ({domain}): correct or remove it before privatising"
-        )
         self.argument = "values"
         self.row = row
         self.advice = "correct or remove it before privatising"
+        PriorveilError.__init__(self, f"values[{row}] is outside the domain ({domain}): {self.advice}")
 
 
 class ForeignReport(InvalidInput):
@@ -96,10 +138,10 @@ class Infeasible(PriorveilError):
 
 
 class CertificateError(PriorveilError):
-    """A channel breaks the budget it was held against; `breach` says where."""
+    """A channel breaks the budget it was checked against; `breach` says where."""
 
-    def __init__(self, message: str, breach: object = None) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, *hints: Hint, breach: object = None) -> None:
+        super().__init__(message, *hints)
         self.breach = breach
 
 
@@ -116,7 +158,7 @@ class TooLarge(PriorveilError):
 
 
 class PlanError(PriorveilError):
-    """A plan file that cannot be trusted; `field` names the place."""
+    """A plan file that cannot be trusted; `field` names the wrong field."""
 
     def __init__(self, field: str, advice: str) -> None:
         super().__init__(f"plan field {field!r}: {advice}")

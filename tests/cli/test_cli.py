@@ -91,7 +91,7 @@ def test_help_loads_no_command() -> None:
     assert set(ours) == {"priorveil", "priorveil.cli", "priorveil.errors"} | {
         "priorveil.cli",
         "priorveil.cli.program",
-        "priorveil.cli.wording",
+        "priorveil.cli.options",
     }
     assert not {"rich", "numpy"} & set(loaded)
 

@@ -283,7 +283,7 @@ def test_a_secret_gone_wrong(files: Path, text: str, said: str) -> None:
         ("a,0.6\nb,0.4\n,\n", (), "line 3 has no label and no number: delete it"),
         ("a,0.6\nb,\n", (), "line 2: there is no number beside 'b'"),
         ("a,1\nb,0\n", ("--counts",), "--smoothing 1"),
-        ("a,1\nb,1\n", ("--counts", "--smoothing", -1), "leave --smoothing out"),
+        ("a,1\nb,1\n", ("--counts", "--smoothing", -1), "or leave it out to refuse zeros"),
         ("a,0.6\nb,0.4\n", ("--epsilon", "inf"), "--lower or --upper alone"),
         ("a,0.6\nb,0.3\nc,0.1\n", ("--epsilon", 1, "--radius", 0.01, "--method", "arc"), "--method columns"),
     ],

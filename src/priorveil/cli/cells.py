@@ -14,7 +14,8 @@ from pathlib import Path
 
 import click
 
-from priorveil.errors import MissingExtra, PriorveilError, counted
+from priorveil.cli.options import error_text
+from priorveil.errors import MissingExtra, PriorveilError, plural
 from priorveil.files import csv_delimiter, delimiter_advice, delimiter_hint
 
 Line = tuple[int, list[str]]  # of a CSV file: its number, and its cells
@@ -30,7 +31,7 @@ def reading(path: Path) -> Iterator[None]:
     except UnicodeDecodeError as error:
         raise click.ClickException(f"{path}: this is no text in UTF-8") from error
     except (PriorveilError, ValueError, TypeError, EOFError, gzip.BadGzipFile) as error:
-        raise click.ClickException(f"{path}: {error}") from error
+        raise click.ClickException(f"{path}: {error_text(error)}") from error
 
 
 def columns(path: Path, *names: str) -> tuple[list[str], ...]:
@@ -43,7 +44,7 @@ def columns(path: Path, *names: str) -> tuple[list[str], ...]:
         found = [_place(heads, name, delimiter_advice(heads)) for name in names]
         uneven = next((at for at, row in rows if len(row) != len(heads)), None)
         if uneven is not None:
-            raise ValueError(f"line {uneven} has not {counted(len(heads), 'column')} as the header has")
+            raise ValueError(f"line {uneven} has not {plural(len(heads), 'column')} as the header has")
         return tuple([row[place] for _, row in rows[1:]] for place in found)
 
 

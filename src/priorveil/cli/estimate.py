@@ -14,7 +14,7 @@ import click
 
 from priorveil.cli import outputs, tables
 from priorveil.cli import screen as screens
-from priorveil.errors import InvalidInput, TooLarge, counted
+from priorveil.errors import InvalidInput, TooLarge, plural
 from priorveil.files import atomic_write
 
 if TYPE_CHECKING:
@@ -239,7 +239,7 @@ def _print_table(console: Console, estimate: Estimate, level: float, title: str 
     """The values with their intervals: in columns, or where the screen is too narrow, one below the other."""
     from rich.text import Text
 
-    reports = counted(estimate.reports, "report")
+    reports = plural(estimate.reports, "report")
     console.print(Text(reports if title is None else f"{title}: {reports}", style="italic"))
     heads = ("estimate", f"{100 * level:.4g} % low", "high")
     rows = [

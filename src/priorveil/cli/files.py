@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from priorveil.cli.cells import Line, lines, reading
-from priorveil.errors import counted
+from priorveil.errors import plural
 
 if TYPE_CHECKING:
     from priorveil.channels import Channel
@@ -97,9 +97,7 @@ def _matrix(rows: list[Line]) -> str:
     width = len(rows[0][1])
     for at, row in rows:
         if len(row) != width:
-            raise ValueError(
-                f"line {at} has {counted(len(row), 'cell')}, where line {rows[0][0]} has {width}"
-            )
+            raise ValueError(f"line {at} has {plural(len(row), 'cell')}, where line {rows[0][0]} has {width}")
     for at, row in rows[labelled:]:
         wrong = next((cell for cell in row[labelled:] if not is_number(cell)), None)
         if wrong is not None:
@@ -139,7 +137,7 @@ def places(labels: Sequence[Label], wanted: Sequence[Label], owner: str = "the c
     if len(have) != len(want):
         verb = "was" if len(have) == 1 else "were"
         raise click.ClickException(
-            f"{owner} has {counted(len(want), 'value')}, but {len(have)} {verb} given with it"
+            f"{owner} has {plural(len(want), 'value')}, but {len(have)} {verb} given with it"
         )
     missing = [label for label in want if label not in have]
     raise click.ClickException(f"{owner}'s value {missing[0]!r} is missing; given are {', '.join(have)}")

@@ -14,7 +14,7 @@ import click
 import numpy as np
 
 from priorveil.cli import screen as screens
-from priorveil.errors import counted
+from priorveil.errors import plural
 from priorveil.files import atomic_write
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _title(found: TableEstimate, by: str | None, width: int) -> Iterator[str]:
     levels = sorted({f"{p.certificate.notion} at {screens.stated(p.budget)}" for p in plans})
     stated = levels[0] if len(levels) == 1 else f"{levels[0]} to {levels[-1]}"
     yield from textwrap.wrap(
-        f"{query.capitalize()} by {whole.method} from {counted(whole.reports, 'report')}, {stated}", width
+        f"{query.capitalize()} by {whole.method} from {plural(whole.reports, 'report')}, {stated}", width
     )
     if len(found.groups) >= _MOST:
         yield f"the {_MOST - 1} largest of {len(found.groups):,} groups by {by}"
@@ -257,7 +257,7 @@ def _some_names(axes: Axes, labels: Sequence[object]) -> None:
 def _measured(axes: Axes, along: Any, panel: _Panel, several: bool) -> None:
     """What the numbers are, and zero where estimates go below it."""
     along.set_major_formatter("{x:,.0f}" if not several else "{x:g} %")
-    reports = counted(panel.estimate.reports, "report")
+    reports = plural(panel.estimate.reports, "report")
     if several:
         axes.set_title(f"{panel.title}: {reports}")
     else:
@@ -283,7 +283,7 @@ def _sums(panels: Sequence[_Panel], level: float) -> Figure:
     ends = [p.estimate.interval(level) for p in panels]
     low, high = (np.array([float(e[i][0]) * u for e, u in zip(ends, units, strict=True)]) for i in (0, 1))
     low[~np.isfinite(errors)] = high[~np.isfinite(errors)] = np.nan
-    names = [f"{p.title} ({counted(p.estimate.reports, 'report')})" for p in panels]
+    names = [f"{p.title} ({plural(p.estimate.reports, 'report')})" for p in panels]
     figure: Figure
     figure, axes = plots.canvas(width=5.4, height=1.3 + 0.22 * len(panels))
     place, at = axes[0, 0], np.arange(len(panels))

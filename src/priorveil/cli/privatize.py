@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from priorveil.cli import outputs, tables
-from priorveil.errors import counted
+from priorveil.errors import plural
 
 if TYPE_CHECKING:
     from priorveil.plans import Plan
@@ -120,7 +120,7 @@ def _ended(done: Privatized, to: str, told: bool) -> int:
     if nobody:
         click.echo(f"every row is refused: {to} holds no report", err=True)
     elif not told:
-        click.echo(f"{counted(done.reports, 'report')} written to {to}", err=True)
+        click.echo(f"{plural(done.reports, 'report')} written to {to}", err=True)
     return int(nobody)
 
 
@@ -140,5 +140,5 @@ def _strictly() -> Iterator[None]:
     except StrictlyRefused as error:
         first = ", ".join(f"row {row + 1} ({reason})" for row, reason in error.refused.rows[:5])
         verb = "is" if error.refused.total == 1 else "are"
-        said = f"{counted(error.refused.total, 'row')} {verb} refused, so nothing is written: {first}"
+        said = f"{plural(error.refused.total, 'row')} {verb} refused, so nothing is written: {first}"
         raise click.ClickException(said) from error

@@ -15,7 +15,7 @@ from importlib import import_module
 import click
 
 from priorveil import __version__
-from priorveil.cli.wording import in_options
+from priorveil.cli.options import error_text
 from priorveil.errors import PriorveilError
 
 _ALIKE = 0.7  # how much of a mistyped name has to be right
@@ -143,12 +143,12 @@ def _let_go_of_output() -> None:
 def _said(error: Exception) -> str | None:
     """What people are told of an error that is theirs to mend; None for any other."""
     if isinstance(error, click.ClickException):
-        return in_options(error.format_message())
+        return error.format_message()
     if isinstance(error, OSError):
         return f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
     if isinstance(error, UnicodeEncodeError):
         return f"the output is {error.encoding} and cannot hold all letters: set PYTHONUTF8=1, or take --json"
-    return in_options(str(error)) if isinstance(error, PriorveilError | UnicodeDecodeError) else None
+    return error_text(error) if isinstance(error, PriorveilError | UnicodeDecodeError) else None
 
 
 def _came_of_ctrl_c(error: BaseException | None) -> bool:

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from priorveil.cli import screen as screens
-from priorveil.errors import TooLarge, counted
+from priorveil.errors import TooLarge, plural
 
 if TYPE_CHECKING:
     from priorveil.notions import Known
@@ -63,7 +63,7 @@ def promises(plan: Plan) -> list[tuple[str, str]]:
     return [
         (
             "asked",
-            f"{kind} of {counted(len(plan.labels), 'value')}, {c.notion} at {screens.stated(plan.budget)}",
+            f"{kind} of {plural(len(plan.labels), 'value')}, {c.notion} at {screens.stated(plan.budget)}",
         ),
         ("how", f"{plan.method}: {plan.why}"),
         *([] if isinstance(plan.prior, Prior) else [("holds for", _priors(plan.prior))]),
@@ -76,7 +76,7 @@ def promises(plan: Plan) -> list[tuple[str, str]]:
 def _priors(priors: PriorSet) -> str:
     """A set of priors in words."""
     if priors.members:
-        return f"each of {counted(len(priors.members), 'prior')}"
+        return f"each of {plural(len(priors.members), 'prior')}"
     radius = _radius(priors)
     if radius is None:
         return "every prior between given bounds"

@@ -11,7 +11,7 @@ import click
 
 from priorveil.cli import outputs
 from priorveil.cli import screen as screens
-from priorveil.errors import DataNotFound, counted
+from priorveil.errors import DataNotFound, plural
 
 if TYPE_CHECKING:
     from priorveil.studies.figures.model import Figure
@@ -85,7 +85,7 @@ def reproduce(figures: tuple[str, ...], quick: bool, out: Path, seed: int, markd
     for m in made:
         if m.missing:
             click.echo(f"figure {m.figure.number} was not made: {m.missing}", err=True)
-    click.echo(f"wrote {counted(sum(m.outcome is not None for m in made), 'figure')} and {page}")
+    click.echo(f"wrote {plural(sum(m.outcome is not None for m in made), 'figure')} and {page}")
     return 0 if any(m.outcome is not None for m in made) else 1
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from priorveil.errors import InvalidInput, counted
+from priorveil.errors import InvalidInput, plural
 
 _STORE = click.option(
     "--store",
@@ -111,7 +111,7 @@ def recount(store: str, repair: bool) -> int:
         click.echo(line)
     if not found.differing:
         which = "all other tallies" if found.damaged else "all tallies"
-        size = f"{counted(found.campaigns, 'campaign')}, {counted(found.reports, 'report')}"
+        size = f"{plural(found.campaigns, 'campaign')}, {plural(found.reports, 'report')}"
         click.echo(f"{which} agree with the reports: {size}")
     return 1 if found.damaged or (found.differing and not repair) else 0
 

@@ -15,7 +15,7 @@ import click
 from priorveil.cli import files as inputs
 from priorveil.cli import outputs
 from priorveil.cli import screen as screens
-from priorveil.errors import counted
+from priorveil.errors import plural
 from priorveil.files import atomic_write
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def listing(
             strict = error
         write(rows.rest())
     if strict is not None:
-        click.echo(f"refused: {counted(strict.refused.total, 'row')}, listed in {path}", err=True)
+        click.echo(f"refused: {plural(strict.refused.total, 'row')}, listed in {path}", err=True)
         raise strict
 
 
@@ -129,7 +129,7 @@ def say_refused(refused: Refused, listed: Path | None) -> None:
     if not refused.total:
         return
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in refused.counts.items())
-    click.echo(f"refused: {counted(refused.total, 'row')} ({reasons})", err=True)
+    click.echo(f"refused: {plural(refused.total, 'row')} ({reasons})", err=True)
     for row, reason in refused.rows[:SHOWN]:
         click.echo(f"  row {row + 1}: {reason}", err=True)
     if refused.total > SHOWN:

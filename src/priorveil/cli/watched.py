@@ -10,7 +10,7 @@ import click
 from priorveil.cli import cells
 from priorveil.cli import files as inputs
 from priorveil.cli import screen as screens
-from priorveil.errors import counted
+from priorveil.errors import plural
 
 if TYPE_CHECKING:
     from priorveil.priors import Budget, Prior
@@ -86,7 +86,7 @@ def _print(found: Sampled, budget: Budget | None, refuted: bool) -> None:
     ]
     screens.print_table(screen, ("notion", "at least", "at most", "meaning"), rows, "lrr")
     screen.print(
-        f"{counted(found.samples, 'report')}; all of this at once with confidence {found.confidence:g}."
+        f"{plural(found.samples, 'report')}; all of this at once with confidence {found.confidence:g}."
     )
     if not found.whole:
         screen.print("Kinds of reports were put together, so nothing is said from above.")

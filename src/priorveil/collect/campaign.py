@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.designs import design
-from priorveil.errors import InvalidInput, PlanError, UnknownVersion, shown
+from priorveil.errors import InvalidInput, PlanError, UnknownVersion, short_repr
 from priorveil.mechanisms import Mechanism
 from priorveil.notions import Known
 from priorveil.plans import Plan
@@ -325,7 +325,7 @@ def _check_cohorts(cohorts: Mapping[str, Plan]) -> None:
 
 def _assembled(read: dict[str, Any]) -> Campaign:
     if read.get("version") != VERSION:
-        found = shown(read.get("version"))
+        found = short_repr(read.get("version"))
         raise UnknownVersion("version", f"{found} is not known here; this priorveil reads {VERSION}")
     unknown = set(read) - _FIELDS
     if unknown:

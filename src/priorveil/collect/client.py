@@ -23,7 +23,7 @@ from priorveil.collect.memory import own_folder as own_folder
 from priorveil.collect.transport import Exchanges, Transport, Unreadable, campaign_address
 from priorveil.collect.transport import NotSent as NotSent
 from priorveil.collect.transport import Patience as Patience
-from priorveil.errors import InvalidInput, PriorveilError, shown
+from priorveil.errors import InvalidInput, PriorveilError, short_repr
 from priorveil.plans import Plan
 from priorveil.plans.ledger import Ledger
 from priorveil.plans.values import codes_of
@@ -222,7 +222,7 @@ def _reason(receipt: bytes) -> str | None:
         case {"accepted": 1, "refused": []}:
             return None
         case {"refused": [{"reason": str(reason)}]}:
-            return reason if reason.isprintable() and len(reason) <= _LONGEST_REASON else shown(reason)
+            return reason if reason.isprintable() and len(reason) <= _LONGEST_REASON else short_repr(reason)
     raise _stranger()
 
 

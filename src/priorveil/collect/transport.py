@@ -24,7 +24,7 @@ except ImportError as missing:  # pragma: no cover
 
     raise MissingExtra("httpx", "serve") from missing
 
-from priorveil.errors import InvalidInput, PriorveilError, shown
+from priorveil.errors import InvalidInput, PriorveilError, short_repr
 
 Transport = httpx.BaseTransport
 
@@ -171,7 +171,7 @@ def _body(response: httpx.Response, limit: int, deadline: _Deadline) -> bytes:
     """The body, if it is no longer than the limit."""
     packing = response.headers.get("content-encoding", "").strip().lower()
     if packing not in ("", "identity"):  # a few bytes could unpack to more than there is memory
-        raise Unreadable(f"it is packed ({shown(packing)}), which was not asked for")
+        raise Unreadable(f"it is packed ({short_repr(packing)}), which was not asked for")
     body = bytearray()
     for part in response.iter_bytes():
         if len(body) + len(part) > limit:

@@ -27,7 +27,7 @@ from priorveil.designs.arc_rows import (
     posterior_steps,
     posterior_variances,
 )
-from priorveil.errors import CertificateError, ForeignReport, InvalidInput, InvalidPrior, counted
+from priorveil.errors import CertificateError, ForeignReport, InvalidInput, InvalidPrior, plural
 from priorveil.mechanisms.arc_line import DRAWS, Ints
 from priorveil.mechanisms.arc_lines import ArcLines, Levels, lines_levels, posteriors, sample_lines
 from priorveil.mechanisms.prior_check import mean_check
@@ -89,7 +89,7 @@ class Cohorts:
         broken = np.flatnonzero((levels.lip_lower > lower) | (levels.lip_upper > upper))
         if broken.size:
             row = int(broken[0])
-            raise CertificateError(f"row {row} leaks {levels.lip[row]:.6g}, more than its budget", row)
+            raise CertificateError(f"row {row} leaks {levels.lip[row]:.6g}, more than its budget", breach=row)
         for name, value in zip(
             ("priors", "lower", "upper", "query", "labels", "lines", "levels"),
             (P, lower, upper, query, names, lines, levels),
@@ -102,7 +102,7 @@ class Cohorts:
 
     def __repr__(self) -> str:
         return (
-            f"Cohorts({counted(len(self), 'row')} of {len(self.labels)} values, LIP {self.levels.lip.min():.4g} to "
+            f"Cohorts({plural(len(self), 'row')} of {len(self.labels)} values, LIP {self.levels.lip.min():.4g} to "
             f"{self.levels.lip.max():.4g}, mean error {self.expected_mse.mean():.4g})"
         )
 
@@ -161,7 +161,7 @@ class Cohorts:
         lifts = mechanism.lifts(prior, None, LIP())
         if not within(lifts, budget):
             found = certificate(lifts)
-            raise CertificateError(f"row {row} leaks {found.lip:.9g}, more than its budget", row)
+            raise CertificateError(f"row {row} leaks {found.lip:.9g}, more than its budget", breach=row)
         expected = float(self.expected_mse[row])
         return Plan(
             prior=prior,

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from scipy.optimize import minimize_scalar
 
 from priorveil.certify import TOTAL, Lifts, exp_above, exp_below, within
-from priorveil.errors import Infeasible, InvalidInput
+from priorveil.errors import Hint, Infeasible, InvalidInput
 from priorveil.mechanisms.hashing import PooledHash, bin_masses
 from priorveil.mechanisms.unary import Unary, scoring_masses, smallest_mass, unary_lifts
 from priorveil.mechanisms.unary_law import guess_gain, histogram_gain, sum_gain
@@ -192,14 +192,14 @@ def best_pool(prior: Prior, budget: Budget, seeds: int = 256) -> PoolDesign:
     P = prior.probabilities
     pools = [pool for bins in _bin_counts(P.size, budget) for pool in _pools(P, budget, seeds, bins)]
     if not pools:
-        raise Infeasible("no seed found two groups of mass tau or more: use method='arc' or 'columns'")
+        raise Infeasible("no seed found two groups of mass tau or more", Hint("method", "arc", "columns"))
     best = max(pools, key=lambda pool: (pool.seeds.size, pool.told))
     lo = exp_above(-budget.lower) if math.isfinite(budget.lower) else Fraction(0)
     fresh = math.ceil(lo * TOTAL) + _SLACK
     mechanism = PooledHash(prior.weights, best.seeds, best.groups, fresh)
     lifts = mechanism.lifts(prior, None, LIP())
     if not within(lifts, budget):
-        raise Infeasible("the rounded tables break the budget: use method='arc' or 'columns'")
+        raise Infeasible("the rounded tables break the budget", Hint("method", "arc", "columns"))
     move = (1 - budget.lo) ** 2
     return PoolDesign(mechanism, lifts, float(P @ P * (1 - move) + move * best.told))
 

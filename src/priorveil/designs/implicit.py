@@ -12,7 +12,7 @@ from priorveil.designs import encodings
 from priorveil.designs.arc import ArcLayout, arc_layout, guess_error, histogram_error, sum_error
 from priorveil.designs.encodings import Gain
 from priorveil.designs.problems import Draft, Problem, require_one_prior
-from priorveil.errors import CertificateError, Infeasible, TooLarge
+from priorveil.errors import CertificateError, Hint, Infeasible, TooLarge
 from priorveil.mechanisms import Arc, Mechanism
 from priorveil.mechanisms.hashing import PooledHash
 from priorveil.mechanisms.unary_law import learning_gain
@@ -30,7 +30,7 @@ def certified(problem: Problem, mechanism: Mechanism, expected: float, method: s
     found = mechanism.lifts(problem.prior, problem.secret, problem.notion)
     if not within(found, problem.budget, problem.notion):
         raise CertificateError(
-            f"the {method} mechanism breaks its budget after rounding; use method='columns'"
+            f"the {method} mechanism breaks its budget after rounding", Hint("method", "columns")
         )
     return Draft(
         mechanism, certificate(found, problem.notion), expected, min(problem.floor, expected), method, why
@@ -42,7 +42,8 @@ def arc(problem: Problem) -> Draft:
     prior = require_one_prior(problem, "arc")
     if not problem.box or not isinstance(problem.query, Histogram | Sum | Guess):
         raise Infeasible(
-            "method='arc' is for LIP of the value itself and Histogram, Sum or Guess: use method='columns'"
+            "the method arc is for LIP of the value itself and Histogram, Sum or Guess",
+            Hint("method", "columns"),
         )
     budget = problem.budget
     lo = exp_above(-budget.lower) if math.isfinite(budget.lower) else Fraction(0)
@@ -78,10 +79,11 @@ def arc_error(problem: Problem, mechanism: Arc) -> float:
 def unary(problem: Problem) -> Draft:
     """Unary encoding at the best point of its tight curve."""
     if problem.secret is not None or not isinstance(problem.notion, LIP | LDP):
-        raise Infeasible("method='unary' is for LIP or LDP of the value itself: use method='columns'")
+        raise Infeasible("the method unary is for LIP or LDP of the value itself", Hint("method", "columns"))
     if not (isinstance(problem.prior, Prior) or problem.prior.members):
         raise Infeasible(
-            "method='unary' is for one prior or a finite set: use method='columns' for intervals and balls"
+            "the method unary is for one prior or a finite set of priors",
+            Hint("method", "columns", purpose="for intervals and balls"),
         )
     gain = _gain(problem)
     if isinstance(problem.notion, LDP):
@@ -117,7 +119,9 @@ def _gain(problem: Problem) -> Gain:
     if isinstance(query, Sum):
         values = query.amounts
         return lambda P, q01, R: float(encodings.sum_gain(P, q01, R, (values - P @ values)[None])[0])
-    raise Infeasible("method='unary' is for Histogram, Sum, Guess or Distribution: use method='columns'")
+    raise Infeasible(
+        "the method unary is for Histogram, Sum, Guess or Distribution", Hint("method", "columns")
+    )
 
 
 def hashing(problem: Problem) -> Draft:
@@ -125,7 +129,8 @@ def hashing(problem: Problem) -> Draft:
     prior = require_one_prior(problem, "hashing")
     if not problem.box or not isinstance(problem.query, Histogram | Distribution):
         raise Infeasible(
-            "method='hashing' is for Histogram or Distribution and LIP of the value itself: try 'columns'"
+            "the method hashing is for Histogram or Distribution and LIP of the value itself",
+            Hint("method", "columns"),
         )
     learning = isinstance(problem.query, Distribution)
     found = encodings.best_pool(
@@ -140,7 +145,9 @@ def hashing(problem: Problem) -> Draft:
 def _seeds(size: int, budget: Budget) -> int:
     """Seeds enough to tell `size` values apart: a seed with `g` groups tells `g - 1` numbers."""
     if size > _INVERTED:
-        raise TooLarge(f"a pool of seeds that tells {size:,} values apart is too large: use method='unary'")
+        raise TooLarge(
+            f"a pool of seeds that tells {size:,} values apart is too large", Hint("method", "unary")
+        )
     told = max(1.0, 1 / budget.tau - 1) if budget.tau > 0 else size
     return min(_MOST_SEEDS, 1 << math.ceil(math.log2(max(2.0, _POOL * size / told))))
 
@@ -150,6 +157,6 @@ def _pool_variance(pool: PooledHash, P: Array) -> float:
     spread = variance(pool.matrix, P)
     if math.isinf(spread):
         raise Infeasible(
-            "the pool of seeds does not identify the distribution: use method='unary' or 'columns'"
+            "the pool of seeds does not identify the distribution", Hint("method", "unary", "columns")
         )
     return spread

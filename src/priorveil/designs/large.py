@@ -16,7 +16,7 @@ from priorveil.designs.columns import Solution
 from priorveil.designs.limits import Limits
 from priorveil.designs.problems import SLACK, Draft, Problem
 from priorveil.designs.rounding import certified_table
-from priorveil.errors import counted
+from priorveil.errors import plural
 from priorveil.mechanisms import Grouped, Table
 from priorveil.priors import Array
 from priorveil.queries import Guess, Histogram, Sum
@@ -85,7 +85,7 @@ def merged_sum(problem: Problem, limits: Limits) -> Draft:
     mass = np.bincount(labels, P).astype(np.float64)
     means = np.bincount(labels, P * scores).astype(np.float64) / mass
     found = boxes.best_sum(mass, means, problem.budget.lo, problem.budget.hi, limits)
-    why = f"{len(mass)} cells of neighbouring values, then column generation, {counted(found.iterations, 'round')}"
+    why = f"{len(mass)} cells of neighbouring values, then column generation, {plural(found.iterations, 'round')}"
     bound = _sum_bound(problem, scores, means, found.duals / mass)
     return _drafted(problem, (found.columns * found.weights[:, None]).T, labels, bound, why)
 

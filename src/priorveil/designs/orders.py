@@ -9,7 +9,7 @@ import numpy as np
 from priorveil.certify import exp_above, exp_below
 from priorveil.designs.implicit import certified
 from priorveil.designs.problems import Draft, Problem, require_one_prior
-from priorveil.errors import Infeasible, TooLarge
+from priorveil.errors import Hint, Infeasible, TooLarge
 from priorveil.mechanisms.arc_pool import ArcPool
 from priorveil.priors import Array, Budget
 from priorveil.queries import Distribution
@@ -22,16 +22,18 @@ def arc_pool(problem: Problem) -> Draft:
     """A pool of arc mechanisms, their circles in about as many orders as there are values."""
     prior = require_one_prior(problem, "arc")
     if not problem.box or not isinstance(problem.query, Distribution) or math.isinf(problem.budget.hi):
-        raise Infeasible("arcs in many orders are for LIP of the value itself: use method='columns'")
+        raise Infeasible("arcs in many orders are for LIP of the value itself", Hint("method", "columns"))
     if len(prior) > _VALUES:
-        raise TooLarge(f"a pool of orders that tells {len(prior):,} values apart is too large: use 'unary'")
+        raise TooLarge(
+            f"a pool of orders that tells {len(prior):,} values apart is too large", Hint("method", "unary")
+        )
     budget = problem.budget
     own = owners(problem.P, budget)
     lo = exp_above(-budget.lower) if math.isfinite(budget.lower) else exp_above(-1000.0)
     weights = np.array(prior.weights, dtype=object)
     pool = ArcPool.fit(weights, own, pool_size(len(prior)), lo, exp_below(budget.upper))
     if not pool.identifies():
-        raise Infeasible("the pool of orders does not identify the distribution: use method='columns'")
+        raise Infeasible("the pool of orders does not identify the distribution", Hint("method", "columns"))
     why = (
         f"arcs on a circle in {len(pool.lines)} public orders, one drawn for each report; "
         f"{len(own)} likely values have a report of their own"

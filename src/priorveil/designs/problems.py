@@ -13,7 +13,7 @@ from priorveil.certify import Certifiable, Certificate
 from priorveil.channels import Channel
 from priorveil.designs import robust
 from priorveil.designs.information import free_bound
-from priorveil.errors import Infeasible, InvalidInput
+from priorveil.errors import Hint, Infeasible, InvalidInput
 from priorveil.mechanisms import Mechanism
 from priorveil.notions import DI, LDP, LIP, Known, Pufferfish, Secrets, known, scenarios
 from priorveil.priors import Array, Budget, Prior, PriorSet
@@ -190,5 +190,7 @@ def _require_secret_fits(secret: Secrets, prior: Known) -> None:
 def require_one_prior(problem: Problem, method: str) -> Prior:
     """The prior, where a method works for one alone."""
     if isinstance(problem.prior, PriorSet):
-        raise Infeasible(f"method='{method}' is for one prior: use method='columns' for a set of priors")
+        raise Infeasible(
+            f"the method {method} is for one prior", Hint("method", "columns", purpose="for a set of priors")
+        )
     return problem.prior

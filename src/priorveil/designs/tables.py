@@ -15,7 +15,7 @@ from priorveil.designs.distribution import solve as solve_distribution
 from priorveil.designs.limits import Limits, Stop
 from priorveil.designs.problems import SLACK, Draft, Problem
 from priorveil.designs.rounding import certified_table
-from priorveil.errors import Infeasible, TooLarge, counted
+from priorveil.errors import Hint, Infeasible, TooLarge, plural
 from priorveil.mechanisms import Table
 from priorveil.notions import LDP
 from priorveil.priors import Array, Prior, PriorSet
@@ -35,7 +35,9 @@ _LEARNT = 1_000  # values up to which the engine weighs columns for learning a d
 def table_draft(problem: Problem, Q: Array, bound: float, method: str, why: str) -> Draft:
     """The certified table nearest to `Q`, with its own error."""
     if Q.size > _ENTRIES:
-        raise TooLarge(f"a table of {len(Q):,} x {Q.shape[-1]:,} entries: use method='arc' or method='unary'")
+        raise TooLarge(
+            f"a table of {len(Q):,} x {Q.shape[-1]:,} entries is too large", Hint("method", "arc", "unary")
+        )
     weights, proof = certified_table(Q, problem.prior, problem.budget, problem.secret, problem.notion)
     table = Table(weights)
     expected = problem.error(Channel(table.matrix))
@@ -60,7 +62,8 @@ def closed_form(problem: Problem) -> Draft:
     least = float(problem.P.min())
     raise Infeasible(
         f"no closed form fits: Theorem 3 needs every probability to be at least {problem.budget.tau:.4g} "
-        f"(the smallest is {least:.4g}), no secret and one prior; use method='columns' or 'arc'"
+        f"(the smallest is {least:.4g}), no secret and one prior",
+        Hint("method", "columns", "arc"),
     )
 
 
@@ -79,7 +82,7 @@ def _ldp_closed(problem: Problem) -> Draft:
     """The better of k-ary randomised response and subset selection."""
     d, epsilon = len(problem.prior), problem.epsilon
     if d > _KRR:
-        raise TooLarge(f"a table of {d} by {d} entries: use method='unary'")
+        raise TooLarge(f"a table of {d} by {d} entries is too large", Hint("method", "unary"))
     size = closed.best_subset_size(problem.P, epsilon)
     sizes = {1, size if math.comb(d, size) <= _SUBSETS else 1}
     drafts = []
@@ -181,7 +184,7 @@ def _described(found: Solution) -> tuple[Solution, str]:
     state = "proven" if found.converged else "stopped early"
     return (
         found,
-        f"column generation, {counted(found.iterations, 'round')}, {state}: gap {max(found.gap, 0.0):.2g} of the gain",
+        f"column generation, {plural(found.iterations, 'round')}, {state}: gap {max(found.gap, 0.0):.2g} of the gain",
     )
 
 
@@ -212,7 +215,7 @@ def _learning(problem: Problem, limits: Limits) -> Draft:
     """The A-optimal channel for learning the distribution."""
     if len(problem.prior) > _LEARNT:
         raise TooLarge(
-            f"{len(problem.prior):,} values: the engine learns up to {_LEARNT:,}; use method='unary'"
+            f"{len(problem.prior):,} values: the engine learns up to {_LEARNT:,}", Hint("method", "unary")
         )
     within = replace(limits, target=max(limits.target, _LEARNING))
     try:
@@ -234,4 +237,4 @@ def _learning_columns(problem: Problem, limits: Limits) -> DistributionDesign:
 
 def _learnt(found: DistributionDesign) -> str:
     gap = max(found.gap, 0.0)
-    return f"A-optimal for learning the distribution, {counted(len(found.weights), 'report')}, gap {gap:.2g}"
+    return f"A-optimal for learning the distribution, {plural(len(found.weights), 'report')}, gap {gap:.2g}"

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.certify import Certifiable, Lifts
-from priorveil.errors import ForeignReport, Infeasible, InvalidInput, NotIdentifiable, TooLarge
+from priorveil.errors import ForeignReport, Hint, Infeasible, InvalidInput, NotIdentifiable, TooLarge
 from priorveil.mechanisms.arc_bounds import arc_lifts, fit_line, largest_keep, line_bits
 from priorveil.mechanisms.arc_cells import LIMB, ArcCells, weigh_columns
 from priorveil.mechanisms.arc_circles import Circles, CirclesEvidence
@@ -131,7 +131,9 @@ class ArcPool:
         bits = min(line_bits(lo_upper, hi_lower), _REPORT_BITS - (count - 1).bit_length())
         base = fit_line(weights, np.concatenate([first, light]), len(first), lo_upper, hi_lower, bits)
         if base.start < base.edges[base.heavy]:
-            raise Infeasible("the values on the circle are too unlikely for a window: use method='columns'")
+            raise Infeasible(
+                "the values on the circle are too unlikely for a window", Hint("method", "columns")
+            )
         seeds, multipliers = spread_orders(len(light), count)
         draft = cls(base.lengths, first, seeds, multipliers, base.window, 0, bits)
         keep = min(largest_keep(line, weights, lo_upper, hi_lower) for line in draft.lines)
@@ -341,8 +343,9 @@ class ArcPool:
         """The evidence, where a pass over the whole channel takes seconds and not hours."""
         if self.size**2 * int(self.bases[1][-1]) > _MOST_WORK:
             raise TooLarge(
-                f"the channel has {self.size:,} by {int(self.bases[1][-1]):,} entries: read reports with "
-                "method='unbiased' (and project() the estimate), or with 'mmse' under the plan's own prior"
+                f"the channel has {self.size:,} by {int(self.bases[1][-1]):,} entries, too many to go through",
+                Hint("method", "unbiased"),
+                Hint("method", "mmse", purpose="under the plan's own prior"),
             )
         return self.evidence(counts)
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from priorveil.errors import NotIdentifiable
+from priorveil.errors import Hint, NotIdentifiable
 from priorveil.mechanisms.likelihood import Evidence, most_likely, shortfall
 from priorveil.priors import Array
-from priorveil.queries import information
+from priorveil.queries import Distribution, information
 
 _RANK = 1e-10  # eigenvalues of the information below this are not identified
 
@@ -130,8 +130,9 @@ def _inverse_information(evidence: Evidence, p: Array, least: float) -> Array:
 def not_identifiable() -> NotIdentifiable:
     """The refusal of an estimate that reports alone cannot give."""
     return NotIdentifiable(
-        "reports of this plan do not determine the distribution, so only method='mmse' can read them; "
-        "to learn the distribution, design the plan with query=Distribution()"
+        "reports of this plan do not determine the distribution",
+        Hint("method", "mmse", purpose="to lean on the prior"),
+        Hint("query", Distribution(), purpose="to learn the distribution, design another plan"),
     )
 
 

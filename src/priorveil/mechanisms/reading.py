@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from priorveil.certify import Certifiable, Lifts
 from priorveil.channels import Channel
-from priorveil.errors import Infeasible, InvalidInput
+from priorveil.errors import Hint, Infeasible, InvalidInput
 from priorveil.mechanisms.codes import checked_reports
 from priorveil.mechanisms.likelihood import Cells, Evidence
 from priorveil.mechanisms.moments import Moments, mle_moments, posterior_moments, unbiased_moments
@@ -186,6 +186,7 @@ def one_prior(prior: Known, secret: Secrets, notion: Certifiable, kind: str) -> 
     """The prior, for mechanisms whose exact certificate is for one prior and the value itself."""
     if secret is not None or not isinstance(prior, Prior) or not isinstance(notion, LIP | LDP):
         raise Infeasible(
-            f"{kind} is certified for LIP or LDP of the value itself under one prior: use method='columns'"
+            f"{kind} is certified for LIP or LDP of the value itself under one prior",
+            Hint("method", "columns"),
         )
     return prior

@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.certify import TOTAL, Certifiable, Lifts
-from priorveil.errors import ForeignReport, Infeasible, InvalidInput, TooLarge
+from priorveil.errors import ForeignReport, Hint, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms import kernels
 from priorveil.mechanisms.codes import checked_codes
 from priorveil.mechanisms.moments import Moments, not_identifiable
@@ -202,7 +202,9 @@ class Unary:
     def lifts(self, prior: Known, secret: Secrets, notion: Certifiable) -> Lifts:
         """The exact extremes, for one prior or a set of them, and the value itself."""
         if secret is not None or not isinstance(notion, LIP | LDP):
-            raise Infeasible("unary is certified for LIP or LDP of the value itself: use method='columns'")
+            raise Infeasible(
+                "unary encoding is certified for LIP or LDP of the value itself", Hint("method", "columns")
+            )
         return unary_lifts(self.odds, smallest_mass(prior))
 
     @property

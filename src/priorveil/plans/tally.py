@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.errors import InvalidInput, counted
+from priorveil.errors import InvalidInput, plural
 
 Counts = npt.NDArray[np.int64]
 Array = npt.NDArray[np.float64]
@@ -95,7 +95,7 @@ class Tally:
 
     def __repr__(self) -> str:
         refused = f", {sum(self.refused.values())} refused" if self.refused else ""
-        return f"Tally({counted(self.reports, 'report')}{refused}, plan {self.plan[:12]})"
+        return f"Tally({plural(self.reports, 'report')}{refused}, plan {self.plan[:12]})"
 
     def to_json(self) -> str:
         """As a JSON text; integers that JavaScript could not hold are strings."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from priorveil.errors import InvalidInput
+from priorveil.errors import Hint, InvalidInput
 
 _LARGEST = 700.0  # levels beyond this are infinite for every purpose
 
@@ -36,9 +36,8 @@ class Budget:
             return epsilon
         _level("epsilon", epsilon)
         if math.isinf(epsilon):
-            raise InvalidInput(
-                "epsilon", epsilon, "give a finite number, or Budget(lower, upper) with one side infinite"
-            )
+            hint = Hint("Budget(lower, upper)", purpose="to bound one side")
+            raise InvalidInput("epsilon", epsilon, "give a finite number", hint)
         return cls(epsilon)
 
     @property

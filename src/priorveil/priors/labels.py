@@ -9,13 +9,12 @@ from collections.abc import Hashable, Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.errors import InvalidInput, InvalidPrior
+from priorveil.errors import Hint, InvalidInput, InvalidPrior
 from priorveil.priors.polytopes import Array as Array
 
 Label = str | int
 
 NORMALISED = 64 * np.finfo(float).eps  # how far from one the mass may be: the rounding of a division
-ZERO = "a value of probability zero cannot be protected: leave it out, or smooth it (Prior.from_counts)"
 
 
 def frozen(array: npt.ArrayLike) -> Array:
@@ -76,12 +75,18 @@ def distribution(argument: str, probabilities: npt.ArrayLike, zero: bool = False
     bad = np.flatnonzero(~np.isfinite(P) | (P < 0) | ((P == 0) & (not zero)))
     if bad.size:
         x = int(bad[0])
-        advice = "give finite numbers, zero or more" if P[x] != 0 else ZERO
-        raise InvalidPrior(f"{argument}[{x}]", float(P[x]), advice)
+        if P[x] != 0:
+            raise InvalidPrior(f"{argument}[{x}]", float(P[x]), "give finite numbers, zero or more")
+        advice = "a value of probability zero cannot be protected: leave it out"
+        hint = Hint("Prior.from_counts(smoothing=1)", purpose="to smooth it")
+        raise InvalidPrior(f"{argument}[{x}]", float(P[x]), advice, hint)
     mass = math.fsum(P)
     if abs(mass - 1) > NORMALISED:
         raise InvalidPrior(
-            argument, mass, "they add up to this, not to one; for counts use Prior.from_counts"
+            argument,
+            mass,
+            "they add up to this, not to one",
+            Hint("Prior.from_counts", purpose="for counts"),
         )
     return P
 

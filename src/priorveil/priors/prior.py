@@ -12,7 +12,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.errors import InvalidInput, InvalidPrior
+from priorveil.errors import Hint, InvalidInput, InvalidPrior
 from priorveil.priors.labels import (
     Array,
     Label,
@@ -36,7 +36,7 @@ class Prior:
     >>> Prior([0.5, 0.6])
     Traceback (most recent call last):
     priorveil.errors.InvalidPrior: probabilities = 1.1: they add up to this, not to one; \
-for counts use Prior.from_counts
+for counts, use Prior.from_counts
     """
 
     def __init__(
@@ -111,13 +111,14 @@ for counts use Prior.from_counts
         _size(len(whole))
         if smoothing is None:
             if 0 in whole:
-                advice = (
-                    "a count of zero; choose smoothing=1 (Laplace), 0.5 (Jeffreys), or leave the value out"
-                )
-                raise InvalidPrior(f"counts[{whole.index(0)}]", 0, advice)
+                advice = "a value that nobody has cannot be protected: leave it out, or add to every count"
+                hint = Hint("smoothing", 1, 0.5, purpose="for the rules of Laplace and Jeffreys")
+                raise InvalidPrior(f"counts[{whole.index(0)}]", 0, advice, hint)
             return cls._exact(whole, labels)
         if not (math.isfinite(smoothing) and smoothing > 0):
-            raise InvalidInput("smoothing", smoothing, "give a positive number, or None to refuse zeros")
+            raise InvalidInput(
+                "smoothing", smoothing, "give a positive number, or leave it out to refuse zeros"
+            )
         added = Fraction(smoothing)
         return cls._exact([c * added.denominator + added.numerator for c in whole], labels)
 

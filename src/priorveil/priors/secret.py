@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.errors import InvalidInput, InvalidPrior, InvalidSecret, counted
+from priorveil.errors import InvalidInput, InvalidPrior, InvalidSecret, plural
 from priorveil.priors.labels import (
     Array,
     Label,
@@ -83,7 +83,7 @@ class Secret:
         known, told = list(secrets), list(values)
         if len(known) != len(told):
             raise InvalidInput(
-                "values", counted(len(told), "value"), f"there are {len(known)} secrets: give as many"
+                "values", plural(len(told), "value"), f"there are {len(known)} secrets: give as many"
             )
         pairs = [(as_label(g), as_label(v)) for g, v in zip(known, told, strict=True)]
         names = list(domain) if domain is not None else sorted({v for _, v in pairs}, key=numbers_first)

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from priorveil.errors import InvalidInput, counted
+from priorveil.errors import InvalidInput, plural
 from priorveil.priors.labels import NORMALISED, Array, Label, as_labels
 from priorveil.priors.polytopes import Ball, Box, Finite, Shape
 from priorveil.priors.prior import Prior, exact
@@ -154,7 +154,7 @@ class PriorSet:
     def contains(self, prior: Prior, tolerance: float = 1e-9) -> bool:
         """Whether a prior lies in the set (for a finite set: is one of its members)."""
         if len(prior) != len(self):
-            raise InvalidInput("prior", counted(len(prior), "value"), f"the set is about {len(self)}")
+            raise InvalidInput("prior", plural(len(prior), "value"), f"the set is about {len(self)}")
         return self._shape.contains(prior.align_to(self._labels).probabilities, tolerance)
 
     def __len__(self) -> int:

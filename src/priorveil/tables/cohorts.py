@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from priorveil.errors import InvalidInput, counted
+from priorveil.errors import Hint, InvalidInput, plural
 from priorveil.plans import Plan
 from priorveil.plans.estimate import SUM
 from priorveil.priors import Label
@@ -28,13 +28,16 @@ def by_cohort(plan: Plans, cohort: str | None) -> dict[Any, Plan]:
         return {None: plan}
     if cohort is None or not plan:
         raise InvalidInput(
-            "plan", counted(len(plan), "plan"), "say by which column they are chosen: cohort='...'"
+            "plan",
+            plural(len(plan), "plan"),
+            "name the column that chooses the plan of a row",
+            Hint("cohort", "COLUMN"),
         )
     if len({str(key) for key in plan}) < len(plan):
-        raise InvalidInput("plan", counted(len(plan), "plan"), "two of their cohorts are written alike")
+        raise InvalidInput("plan", plural(len(plan), "plan"), "two of their cohorts are written alike")
     if len({report_type(one.mechanism) for one in plan.values()}) > 1:
         advice = "their reports do not fit into one column: use plans of one kind, or a table for each cohort"
-        raise InvalidInput("plan", counted(len(plan), "plan"), advice)
+        raise InvalidInput("plan", plural(len(plan), "plan"), advice)
     return dict(plan)
 
 
@@ -48,12 +51,12 @@ def require_one_answer(plans: Mapping[Any, Plan]) -> None:
         if first != labels and SUM in (first, labels):
             own = other if labels == SUM else name
             advice = f"that of cohort {own!r} asks for a sum and others do not: ask the same of all"
-            raise InvalidInput("plan", counted(len(plans), "plan"), advice)
+            raise InvalidInput("plan", plural(len(plans), "plan"), advice)
         if odd := set(labels) ^ set(first):
             label = next(label for label in (*labels, *first) if label in odd)
             has, lacks = (other, name) if label in labels else (name, other)
             advice = f"the value {label!r} of cohort {has!r} is none of {lacks!r}: give all the same values"
-            raise InvalidInput("plan", counted(len(plans), "plan"), advice)
+            raise InvalidInput("plan", plural(len(plans), "plan"), advice)
 
 
 def _answered(plan: Plan) -> tuple[Label, ...]:

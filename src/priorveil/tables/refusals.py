@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.errors import InvalidInput, counted
+from priorveil.errors import InvalidInput, plural
 
 Places = npt.NDArray[np.int64]
 
@@ -48,7 +48,7 @@ class StrictlyRefused(InvalidInput):
         first = ", ".join(f"row {row} ({reason})" for row, reason in refused.rows[:5])
         verb = "is" if refused.total == 1 else "are"
         advice = f"{verb} refused, so nothing is written: {first}"
-        super().__init__("data", counted(refused.total, "row"), advice)
+        super().__init__("data", plural(refused.total, "row"), advice)
         self.refused = refused
 
 
