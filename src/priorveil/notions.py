@@ -63,15 +63,26 @@ class _Level:
         budget = Budget.of(epsilon)
         return self.epsilon(channel, prior, secret) <= min(budget.lower, budget.upper)
 
+    def worst(
+        self, channel: Channel, prior: Known | None = None, secret: Secrets = None
+    ) -> tuple[Breach, ...]:
+        """The level; pairwise notions also name the two secrets and the report that have it."""
+        return (Breach(None, None, None, self.epsilon(channel, prior, secret)),)
+
 
 @dataclass(frozen=True)
 class Breach:
-    """Where a channel leaks most: the secret (or value), the report, and the level on that side."""
+    """Where a channel leaks most: the secret (or value), the report, and the level there.
 
-    side: str
-    secret: Label
-    report: Label
+    `side` is "lower" or "upper" for LIP, and `against` is the other secret of a pairwise notion. A notion that averages
+    over secrets or reports has a level only.
+    """
+
+    side: str | None
+    secret: Label | None
+    report: Label | None
     level: float
+    against: Label | None = None
 
 
 @dataclass(frozen=True)
@@ -137,7 +148,14 @@ class LDP(_Level):
 
     def epsilon(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> float:
         """The logarithm of the largest ratio within a column."""
-        return _ratio(_live(channel).matrix)
+        return self.worst(channel)[0].level
+
+    def worst(
+        self, channel: Channel, prior: Known | None = None, secret: Secrets = None
+    ) -> tuple[Breach, ...]:
+        """The two values and the report with the largest ratio."""
+        live = _live(channel)
+        return (_worst_pair(live.matrix, live.inputs, live.outputs),)
 
     def inequalities(self, budget: Budget, prior: Known, secret: Secrets = None) -> Array:
         """`e**eps r[x'] - r[x] >= 0` for every ordered pair of values."""
@@ -165,18 +183,33 @@ class Pufferfish(_Level):
 
     def epsilon(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> float:
         """The logarithm of the largest ratio between two secrets of a pair."""
-        Q = _live(channel).matrix
-        return max(self._level(s.rows @ Q) for s in _or_value(secret, len(Q)))
+        return self.worst(channel, prior, secret)[0].level
+
+    def worst(
+        self, channel: Channel, prior: Known | None = None, secret: Secrets = None
+    ) -> tuple[Breach, ...]:
+        """The two secrets of a pair, and the report, with the largest ratio."""
+        live = _live(channel)
+        scenes = (
+            [(live.matrix, live.inputs)]
+            if secret is None
+            else [(s.rows @ live.matrix, s.labels) for s in _fitting(secret, len(live.matrix))]
+        )
+        found = [
+            _worst_pair(means[pair], [names[g] for g in pair], live.outputs)
+            for means, names in scenes
+            for pair in self._groups(len(means))
+        ]
+        return (max(found, key=lambda pair: pair.level, default=Breach(None, None, None, 0.0)),)
 
     def inequalities(self, budget: Budget, prior: Known, secret: Secrets = None) -> Array:
         """`e**eps (T r)[g'] - (T r)[g] >= 0` both ways for every pair, in every scenario."""
         given = _or_value(secret, len(prior))
         return np.vstack([_pairwise(s.rows, self.ordered(len(s)), budget) for s in given])
 
-    def _level(self, means: Array) -> float:
-        if self.pairs is None:
-            return _ratio(means)
-        return max((_ratio(means[[g, h]]) for g, h in self._checked(len(means))), default=0.0)
+    def _groups(self, size: int) -> list[list[int]]:
+        """The pairs to compare; all secrets at once where no pairs are given."""
+        return [list(range(size))] if self.pairs is None else [list(pair) for pair in self._checked(size)]
 
     def ordered(self, size: int) -> Iterable[tuple[int, int]]:
         """The pairs, both ways round, of `size` secrets."""
@@ -236,17 +269,19 @@ class DI(_Level):
 
     def epsilon(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> float:
         """The logarithm of the largest ratio of two posteriors."""
+        return self.worst(channel, prior)[0].level
+
+    def worst(
+        self, channel: Channel, prior: Known | None = None, secret: Secrets = None
+    ) -> tuple[Breach, ...]:
+        """The two values and the report with the largest ratio; under a set of priors, the level only."""
         live = _live(channel)
         Q, prior = live.matrix, _about(_required(prior, "DI"), live)
         if isinstance(prior, Prior):
-            return _ratio(prior.probabilities[:, None] * Q)
+            return (_worst_pair(prior.probabilities[:, None] * Q, live.inputs, live.outputs),)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return float(
-                max(
-                    np.log(np.nanmax(row / Q, axis=1) * odds).max()
-                    for row, odds in zip(Q, prior.odds(), strict=True)
-                )
-            )
+            ratios = (np.nanmax(row / Q, axis=1) * odds for row, odds in zip(Q, prior.odds(), strict=True))
+            return (Breach(None, None, None, float(max(np.log(ratio).max() for ratio in ratios))),)
 
     def inequalities(self, budget: Budget, prior: Known, secret: Secrets = None) -> Array:
         """`e**eps p[x'] r[x'] - p[x] r[x] >= 0` for every pair and every corner of the prior set."""
@@ -394,12 +429,14 @@ def _breach(side: str, levels: Array, names: tuple[Label, ...], outputs: tuple[L
     return Breach(side, names[g], outputs[y], max(0.0, float(levels[g, y])))
 
 
-def _ratio(columns: Array) -> float:
-    """The logarithm of the largest ratio within a column; columns that are all zero do not count."""
+def _worst_pair(columns: Array, names: Sequence[Label], outputs: Sequence[Label]) -> Breach:
+    """The largest ratio within a column; columns that are all zero do not count."""
     largest, smallest = columns.max(axis=0), columns.min(axis=0)
-    used = largest > 0
-    with np.errstate(divide="ignore"):
-        return float(np.log(largest[used] / smallest[used]).max(initial=0.0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        levels = np.where(largest > 0, np.log(largest / smallest), 0.0)
+    y = int(levels.argmax())
+    top, bottom = names[int(columns[:, y].argmax())], names[int(columns[:, y].argmin())]
+    return Breach(None, top, outputs[y], float(levels[y]), bottom)
 
 
 def _pairwise(rows: Array, pairs: Iterable[tuple[int, int]], budget: Budget) -> Array:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,11 +14,10 @@ from priorveil.cli import secrets, watched
 
 if TYPE_CHECKING:
     from priorveil.channels import Channel
-    from priorveil.notions import Leakage
-    from priorveil.priors import Budget, Label, Prior, Secret
+    from priorveil.notions import Breach, Leakage
+    from priorveil.priors import Budget, Prior, Secret
 
 _OF_SECRETS = ("lip", "pufferfish")
-_PAIRWISE = ("ldp", "pufferfish", "di")
 
 _EXAMPLES = """\b
 Files
@@ -133,7 +131,7 @@ def audit(
     latent = None if secret is None else secrets.secret(secret, known, normalise)
     known = secrets.fitted(known, latent, mix, secret)
     levels = leakage(read, known, latent)
-    found = [] if allowed is None else breaches(notion, allowed, tolerance, read, known, latent)
+    found = [] if allowed is None else _breaches(notion, allowed, tolerance, read, known, latent)
     if as_json:
         screens.print_json(_record(levels, notion, allowed, found))
     else:
@@ -152,65 +150,44 @@ def _matched(channel: Channel, prior: Prior) -> tuple[Channel, Prior]:
     return channel, Prior.from_counts([prior.weights[i] for i in order], channel.inputs)
 
 
-@dataclass(frozen=True)
-class Breach:
-    """Where a level is above what was stated; `against` is the other input of a pairwise notion."""
-
-    level: float
-    allowed: float
-    side: str | None = None
-    input: Label | None = None
-    against: Label | None = None
-    output: Label | None = None
-
-    def sentence(self, notion: str, kind: str) -> str:
-        """What breaks where, for people."""
-        name = screens.NOTIONS[notion]
-        excess = f"level {self.level:.6g}, above {self.allowed:.6g}"
-        if self.output is None:
-            return f"{name} does not hold: {excess}."
-        way = {"lower": "downwards ", "upper": "upwards "}.get(self.side or "", "")
-        against = "" if self.against is None else f" against {kind} {self.against!r}"
-        place = f"{kind} {self.input!r}{against}, report {self.output!r}"
-        return f"{name} does not hold {way}at {place}: {excess}."
-
-
-def breaches(
+def _breaches(
     notion: str, budget: Budget, tolerance: float, channel: Channel, prior: Prior, secret: Secret | None
-) -> list[Breach]:
-    """Where the notion fails at the budget, at most one for each side; empty where it holds."""
-    from priorveil.notions import LIP, MIL, MIP
+) -> list[tuple[Breach, float]]:
+    """Where the notion fails, with the level that is allowed there: at most one for each side of the budget."""
+    from priorveil import notions
 
-    if notion == "lip":
-        sides = zip(LIP().worst(channel, prior, secret), (budget.lower, budget.upper), strict=True)
-        found = [Breach(b.level, bound, b.side, b.secret, None, b.report) for b, bound in sides]
-    elif notion in _PAIRWISE:
-        found = [_worst_pair(notion, budget.upper, channel, prior, secret)]
-    else:
-        measure = MIL() if notion == "mil" else MIP()
-        found = [Breach(measure.epsilon(channel, prior, secret), budget.upper)]
-    return [b for b in found if b.level > b.allowed + tolerance]
+    measure = getattr(notions, screens.NOTIONS[notion])()
+    sides = zip(measure.worst(channel, prior, secret), (budget.lower, budget.upper), strict=False)
+    return [(worst, allowed) for worst, allowed in sides if worst.level > allowed + tolerance]
 
 
-def _worst_pair(notion: str, allowed: float, channel: Channel, prior: Prior, secret: Secret | None) -> Breach:
-    """The two inputs and the report at which a pairwise notion has its level."""
-    import numpy as np
-
-    live = channel.drop_unused()
-    columns, names = live.matrix, live.inputs
-    if notion == "di":
-        columns = prior.probabilities[:, None] * columns
-    if notion == "pufferfish" and secret is not None:
-        columns, names = secret.rows @ columns, secret.labels
-    largest, smallest = columns.max(axis=0), columns.min(axis=0)
-    ratio = np.divide(largest, smallest, out=np.full(len(largest), np.inf), where=smallest > 0)
-    ratio[largest == 0] = 1.0  # a report that no secret can cause
-    y = int(ratio.argmax())
-    top, bottom = names[int(columns[:, y].argmax())], names[int(columns[:, y].argmin())]
-    return Breach(float(np.log(ratio[y])), allowed, None, top, bottom, live.outputs[y])
+def _sentence(notion: str, kind: str, breach: Breach, allowed: float) -> str:
+    """Say what breaks where; `kind` is "value" or "secret"."""
+    name, excess = screens.NOTIONS[notion], f"level {breach.level:.6g}, above {allowed:.6g}"
+    if breach.report is None:
+        return f"{name} does not hold: {excess}."
+    direction = {"lower": " downwards", "upper": " upwards"}.get(breach.side or "", "")
+    against = "" if breach.against is None else f" against {kind} {breach.against!r}"
+    return (
+        f"{name} does not hold{direction} at {kind} {breach.secret!r}{against}, "
+        f"report {breach.report!r}: {excess}."
+    )
 
 
-def _record(levels: Leakage, notion: str, budget: Budget | None, found: list[Breach]) -> dict[str, object]:
+def _breach_record(breach: Breach, allowed: float) -> dict[str, object]:
+    return {
+        "level": screens.plain(breach.level),
+        "allowed": allowed,
+        "side": breach.side,
+        "input": breach.secret,
+        "against": breach.against,
+        "output": breach.report,
+    }
+
+
+def _record(
+    levels: Leakage, notion: str, budget: Budget | None, found: list[tuple[Breach, float]]
+) -> dict[str, object]:
     record: dict[str, object] = {"levels": screens.levels_record(levels)}
     if budget is not None:
         record["verdict"] = {
@@ -218,12 +195,14 @@ def _record(levels: Leakage, notion: str, budget: Budget | None, found: list[Bre
             "lower": screens.plain(budget.lower),
             "upper": screens.plain(budget.upper),
             "holds": not found,
-            "breaches": [{key: screens.plain(value) for key, value in asdict(b).items()} for b in found],
+            "breaches": [_breach_record(*each) for each in found],
         }
     return record
 
 
-def _show(levels: Leakage, notion: str, budget: Budget | None, found: list[Breach], latent: bool) -> None:
+def _show(
+    levels: Leakage, notion: str, budget: Budget | None, found: list[tuple[Breach, float]], latent: bool
+) -> None:
     screen = screens.console()
     screens.print_levels(screen, levels)
     if latent:
@@ -231,5 +210,5 @@ def _show(levels: Leakage, notion: str, budget: Budget | None, found: list[Breac
     if budget is not None and not found:
         screen.print(f"{screens.NOTIONS[notion]} holds at {screens.stated(budget)}.", style="green")
     kind = "secret" if latent and notion in _OF_SECRETS else "value"
-    for breach in found:
-        screen.print(breach.sentence(notion, kind), style="red")
+    for breach, allowed in found:
+        screen.print(_sentence(notion, kind, breach, allowed), style="red")
