@@ -26,7 +26,11 @@ def _public(module: ModuleType, *verbs: str) -> list[type]:
 
 NOTIONS = [cls() for cls in _public(notions, "epsilon", "holds")]
 CONES = [notion for notion in NOTIONS if isinstance(notion, notions.Cone)]
-QUERIES = _public(queries, "error", "floor")
+QUERIES = [
+    cls
+    for cls in _public(queries, "error", "floor")
+    if issubclass(cls, queries.Query) and cls is not queries.Query
+]
 
 
 def _entropy(posteriors: np.ndarray) -> np.ndarray:
@@ -35,7 +39,11 @@ def _entropy(posteriors: np.ndarray) -> np.ndarray:
 
 def made(query: type, size: int) -> queries.Query:
     """A query of that class for `size` values; a class with arguments needs its line here."""
-    arguments = {"Sum": (np.arange(size) ** 2.0,), "Convex": (_entropy,)}
+    arguments = {
+        "Linear": (np.tri(size) + np.arange(size),),
+        "Sum": (np.arange(size) ** 2.0,),
+        "Convex": (_entropy,),
+    }
     return query(*arguments.get(query.__name__, ()))
 
 

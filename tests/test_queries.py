@@ -17,10 +17,24 @@ from priorveil.designs import design
 from priorveil.errors import InvalidInput, InvalidPrior
 from priorveil.notions import LIP
 from priorveil.priors import Budget, Prior
-from priorveil.queries import Convex, Distribution, Guess, Histogram, Sum, identifiable
+from priorveil.queries import (
+    Convex,
+    Dense,
+    Distribution,
+    Guess,
+    Histogram,
+    Identity,
+    Linear,
+    Margins,
+    Row,
+    Sum,
+    Triangle,
+    identifiable,
+    read_query,
+)
 from strategies import budgets, channels, generators, levels, priors, sizes
 
-CONVEX = [query for query in QUERIES if hasattr(query, "utility")]
+CONVEX = [query for query in QUERIES if not made(query, 2).unbiased]
 
 
 @given(st.data(), st.floats(-3, 3), st.floats(-9, 9))
@@ -197,9 +211,89 @@ def test_a_channel_that_does_not_identify_has_infinite_variance():
 @given(st.data())
 def test_truth_is_the_floor_of_a_distribution(data):
     prior = data.draw(priors())
-    assert Distribution().error(Channel.identity(len(prior)), prior) == pytest.approx(
-        Distribution().floor(prior, Budget(1.0)), abs=1e-9
+    truth = Distribution().error(Channel.identity(len(prior)), prior)
+    assert truth == pytest.approx(Distribution().floor(prior, Budget(math.inf, 500.0)), abs=1e-9)
+    assert at_most(truth, Distribution().floor(prior, Budget(1.0)))
+
+
+# Linear
+
+
+@given(st.data(), generators)
+def test_the_errors_of_a_linear_query_are_those_of_its_rows(data, rng):
+    prior = data.draw(priors())
+    channel, W = data.draw(channels(len(prior))), rng.normal(size=(3, len(prior)))
+    for unbiased in (False, True):
+        one_by_one = [Sum(row, unbiased=unbiased).error(channel, prior) for row in W]
+        together = Linear(W, unbiased=unbiased).error(channel, prior)
+        assert together == pytest.approx(sum(one_by_one), rel=1e-6, abs=1e-9)
+    rows = [Sum(row) for row in W]
+    assert Linear(W).no_report(prior) == pytest.approx(sum(row.no_report(prior) for row in rows), abs=1e-9)
+    assert Linear(W).floor(prior, Budget(1.0)) == pytest.approx(
+        sum(row.floor(prior, Budget(1.0)) for row in rows), abs=1e-9
     )
+
+
+@given(st.data())
+def test_the_unbiased_sum_is_estimated_from_the_inverse_of_the_channel(data):
+    d = data.draw(st.integers(2, 6))
+    P, a = Prior.zipf(d), np.arange(d) ** 2.0
+    Q = 0.5 * np.eye(d) + 0.5 * data.draw(generators).dirichlet(np.ones(d), d)
+    law, score = P.probabilities @ Q, np.linalg.inv(Q) @ a
+    expected = law @ score**2 - (law @ score) ** 2
+    assert Sum(a, unbiased=True).error(Channel(Q), P) == pytest.approx(expected, rel=1e-6)
+
+
+def test_an_unbiased_query_needs_only_its_own_statistics():
+    merged, prior = Channel([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]), Prior.uniform(3)
+    assert Linear([[1, 0, 0], [0, 1, 1]], unbiased=True).error(merged, prior) == pytest.approx(4 / 9)
+    assert Sum([0, 1, 2], unbiased=True).error(merged, prior) == math.inf
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [Triangle(), Margins((2, 3), ((0,), (1,), (0, 1))), Row((1.0, 5.0, 2.0, 0.0, 1.0, 1.0)), Identity()],
+)
+def test_operators_agree_with_their_matrices(matrix):
+    P, rng = Prior.zipf(6), np.random.default_rng(0)
+    W, counts = matrix.array(6), rng.normal(size=(2, 6))
+    assert matrix.apply(counts) == pytest.approx(counts @ W.T)
+    dense, named = Linear(Dense(tuple(map(tuple, W.tolist())))), Linear(matrix)
+    channel = Channel(rng.dirichlet(np.ones(4), 6))
+    assert dense.error(channel, P) == pytest.approx(named.error(channel, P))
+    assert dense.no_report(P) == pytest.approx(named.no_report(P))
+    assert len(named.statistic_labels("abcdef")) == len(W)
+    assert read_query(named.document()) == named
+    assert read_query(dense.document()).matrix.array(6) == pytest.approx(W)
+
+
+def test_special_cases_are_linear_queries():
+    assert Linear(np.eye(3)) == Histogram() != Distribution() == Histogram(unbiased=True)
+    assert Linear(np.eye(3), unbiased=True).kind == "distribution"
+    assert Histogram().rows(Prior.uniform(9)) is None
+    assert Linear([[1, 2]]) == Sum([1, 2]) != Sum([1, 2], unbiased=True)
+    assert [q.default_method for q in (Sum([1]), Sum([1], unbiased=True), Distribution(), Guess())] == [
+        "mmse",
+        "unbiased",
+        "unbiased",
+        "mmse",
+    ]
+    assert Sum([1, 2]).statistic_labels("ab") == ("sum",)
+    assert Linear([[1, 2], [2, 2]], names=("x", "y")).statistic_labels("ab") == ("x", "y")
+    assert Linear(Triangle()).statistic_labels("ab") == ("a", "b")
+
+
+@pytest.mark.parametrize("matrix", [[], [[]], [1, 2], [["a"]], [[math.nan]], [[1, 2], [3]], None])
+def test_bad_matrices_are_refused(matrix):
+    with pytest.raises(InvalidInput, match="matrix"):
+        Linear(matrix)
+
+
+def test_names_and_matrices_that_do_not_fit_are_refused():
+    with pytest.raises(InvalidInput, match="names"):
+        Linear([[1, 2], [3, 4]], names=["one"])
+    with pytest.raises(InvalidInput, match="give 3 numbers"):
+        Linear([[1, 2], [3, 4]]).no_report(Prior.uniform(3))
 
 
 # Bad input

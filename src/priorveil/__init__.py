@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from priorveil.queries import Distribution as Distribution
     from priorveil.queries import Guess as Guess
     from priorveil.queries import Histogram as Histogram
+    from priorveil.queries import Linear as Linear
     from priorveil.queries import Sum as Sum
     from priorveil.studies import published as published
 
@@ -58,6 +59,7 @@ __all__ = [
     "Histogram",
     "Leakage",
     "Ledger",
+    "Linear",
     "Plan",
     "Prior",
     "PriorSet",
@@ -84,7 +86,7 @@ _PLACES = {
     "plans": ("Plan",),
     "plans.ledger": ("Ledger",),
     "priors": ("Budget", "Prior", "PriorSet", "Secret"),
-    "queries": ("Convex", "Distribution", "Guess", "Histogram", "Sum"),
+    "queries": ("Convex", "Distribution", "Guess", "Histogram", "Linear", "Sum"),
 }
 _LATER = {
     **{name: (f"priorveil.{module}", name) for module, names in _PLACES.items() for name in names},

@@ -1,50 +1,81 @@
-"""Queries: what the curator wants to know, and how much a report tells of it.
+"""Queries: what the curator wants to know, and how much a report tells about it.
 
-A column of a channel, seen through its lift `r` (so that `P @ r = 1`), has a convex utility `phi(r)`; the
-expected error of a channel is a constant less `sum_y lam[y] phi(r[:, y])`. `Distribution` is not of this
-form: there the prior shapes the noise but must not bias the answer, and what counts is the variance.
+Most queries are *linear*: the curator wants `W @ counts` for a matrix `W` with one row for each statistic and one
+column for each value. `Histogram` is the identity, `Sum` is one row. A linear query has two readings. The leaning one
+uses the prior in the answer, and its error is a mean square error. The unbiased one uses the prior only to shape the
+noise, and its error is a variance; `Distribution` is the unbiased histogram.
+
+A column of a channel, seen through its lift `r` (so that `P @ r = 1`), has a convex utility `phi(r)` for every leaning
+query: the expected error of a channel is a constant less `sum_y lam[y] phi(r[:, y])`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from priorveil.channels import Channel
 from priorveil.errors import InvalidInput
-from priorveil.priors import Array, Budget, Prior, frozen
+from priorveil.priors import Array, Budget, Label, Prior, frozen
 
 
-class Query(Protocol):
-    """What every query can say."""
+class Query:
+    """What every query answers. The defaults are those of a leaning query about all the values.
 
-    def no_report(self, prior: Prior) -> float:
-        """The error of the prior alone."""
-        ...
+    `unbiased` says whether the reports alone decide the answer; `offset` is what each person adds to it, whatever
+    their value.
+    """
 
-    def error(self, channel: Channel, prior: Prior) -> float:
-        """The error per person of a channel, under the prior."""
-        ...
+    unbiased: bool = False
+    offset: float = 0.0
 
-    def floor(self, prior: Prior, budget: Budget) -> float:
-        """An error that no LIP channel with this budget goes below (the secret being the value itself)."""
-        ...
+    @property
+    def kind(self) -> str:
+        """One of histogram, sum, linear, distribution, guess and convex: the key of a table of solvers."""
+        return type(self).__name__.lower()
 
+    @property
+    def default_method(self) -> Literal["mmse", "unbiased"]:
+        """The estimator that `method="auto"` stands for."""
+        return "unbiased" if self.unbiased else "mmse"
 
-class _Convex:
-    """A query whose error is `ceiling - sum_y lam[y] phi(r[:, y])`."""
+    def rows(self, prior: Prior) -> Array | None:
+        """The matrix of the statistics (m, d), or None for the identity, which is never written out."""
+        return None
+
+    def centred_rows(self, prior: Prior) -> Array | None:
+        """The rows less their means under the prior: errors do not depend on the origin."""
+        self.require_fits(prior)
+        rows = self.rows(prior)
+        return None if rows is None else rows - (rows @ prior.probabilities)[:, None]
+
+    def statistic_labels(self, labels: Sequence[Label]) -> tuple[Label, ...]:
+        """The names of the numbers in an answer, given the labels of the values."""
+        return tuple(labels)
+
+    def require_fits(self, prior: Prior) -> None:
+        """Raise `InvalidInput` if the query is not about the values of this prior."""
+
+    def document(self) -> dict[str, Any]:
+        """The query as JSON."""
+        return {"name": self.kind.capitalize()}
+
+    def unit(self, prior: Prior) -> float:
+        """The largest squared distance between the statistics of two values: the natural unit of errors."""
+        return 1.0
 
     def ceiling(self, prior: Prior) -> float:
-        """The constant."""
-        raise AssertionError("abstract")
+        """The error of a channel with utility zero."""
+        return 1.0
 
     def utility(self, columns: Array, prior: Prior) -> Array:
         """`phi` of every column: `columns` is (K, d), each row a lift `r` with `P @ r = 1`."""
-        raise AssertionError("abstract")
+        raise NotImplementedError
 
     def no_report(self, prior: Prior) -> float:
         """The error of the prior alone: that of the column `r = 1`."""
@@ -57,153 +88,444 @@ class _Convex:
         law = live.output_law(prior)
         return max(0.0, self.ceiling(prior) - float(law @ self.utility(live.lift(prior).T, prior)))
 
-
-def _joint(channel: Channel, prior: Prior) -> Array:
-    """`Pr(x, y)`, for the reports that can come."""
-    live = channel.drop_unused()
-    return np.asarray(live.align(prior).probabilities[:, None] * live.matrix)
-
-
-def _others(prior: Prior) -> Array:
-    """`1 - P`, for the likeliest value as the sum of the others: a value may be all but certain.
-
-    >>> _others(Prior([1 - 1e-11, 1e-11]))[0]
-    np.float64(1e-11)
-    """
-    P = prior.probabilities
-    others: Array = 1 - P
-    likeliest = int(P.argmax())
-    others[likeliest] = np.delete(P, likeliest).sum()
-    return others
-
-
-def _rise(budget: Budget) -> float:
-    """`hi - 1`, exact for small levels."""
-    return math.expm1(budget.upper) if math.isfinite(budget.hi) else math.inf
+    def floor(self, prior: Prior, budget: Budget) -> float:
+        """An error that no LIP channel with this budget goes below (the secret being the value itself)."""
+        return 0.0
 
 
 @dataclass(frozen=True)
-class Histogram(_Convex):
-    """How many people have each value. The error is the mean square error, summed over the values.
+class Matrix:
+    """The matrix `W` (m, d) of a linear query, as an operator. The defaults hold for any matrix."""
 
-    `phi(r) = sum_x (P[x] r[x])**2`; error `1 - sum_y lam[y] phi`.
+    kind = "linear"
 
-    >>> Histogram().no_report(Prior([0.2, 0.8])).__round__(6)
-    0.32
-    """
+    @property
+    def size(self) -> int | None:
+        """The number of values `d`, or None for a matrix that exists for every number of values."""
+        return None
 
-    def ceiling(self, prior: Prior) -> float:
+    def apply(self, counts: Array) -> Array:
+        """`W @ counts` along the last axis."""
+        raise NotImplementedError
+
+    def array(self, size: int) -> Array:
+        """The matrix, written out for `size` values."""
+        return np.asarray(self.apply(np.eye(size)).T)
+
+    def document(self) -> dict[str, Any]:
+        """The matrix as JSON."""
+        return {"kind": type(self).__name__.lower()}
+
+    def statistic_labels(self, labels: Sequence[Label]) -> tuple[Label, ...]:
+        """The names of the rows, given the labels of the values."""
+        return tuple(range(len(self.apply(np.zeros(len(labels))))))
+
+    def utility(self, columns: Array, P: Array) -> Array:
+        """`|W D (r - 1)|**2` with `D = diag(P)`: the spread of the posterior means around the prior mean."""
+        return np.asarray((((columns * P) @ self.centred(P).T) ** 2).sum(axis=1))
+
+    def ceiling(self, P: Array) -> float:
+        """The variance of the statistics of one person, summed over the rows."""
+        return float((self.centred(P) ** 2).sum(axis=0) @ P)
+
+    def centred(self, P: Array) -> Array:
+        """The matrix less the means of its rows under the prior: the error does not depend on the origin."""
+        return self.array(len(P)) - self.apply(P)[:, None]
+
+    def unit(self, size: int) -> float:
+        """The largest squared distance between two columns, or twice the largest one where there are many rows."""
+        W = self.array(size)
+        W = W - W.mean(axis=1, keepdims=True)
+        return float(np.ptp(W) ** 2 if len(W) == 1 else 2 * (W**2).sum(axis=0).max()) or 1.0
+
+    def error(self, joint: Array) -> float:
+        """The mean square error, from `Pr(x, y)`."""
+        P, law = joint.sum(axis=1), joint.sum(axis=0)
+        return max(0.0, self.ceiling(P) - float(law @ self.utility((joint / law / P[:, None]).T, P)))
+
+    def floor(self, P: Array, budget: Budget) -> float:
+        """The free bound of each row, `Var (1 - (1 - lo)**2)`, whatever the upper side is."""
+        return self.ceiling(P) * (1 - (1 - budget.lo) ** 2)
+
+    def unbiased_floor(self, P: Array, budget: Budget) -> float:
+        """The variance if people told the truth."""
+        return self.ceiling(P)
+
+
+@dataclass(frozen=True)
+class Identity(Matrix):
+    """The identity: how many people have each value. It is never written out."""
+
+    kind = "histogram"
+
+    def apply(self, counts: Array) -> Array:
+        """The counts themselves."""
+        return counts
+
+    def statistic_labels(self, labels: Sequence[Label]) -> tuple[Label, ...]:
+        """The labels of the values."""
+        return tuple(labels)
+
+    def unit(self, size: int) -> float:
+        """One: errors of shares."""
+        return 1.0
+
+    def utility(self, columns: Array, P: Array) -> Array:
+        """`sum_x (P[x] r[x])**2`."""
+        return np.asarray(columns**2 @ P**2)
+
+    def ceiling(self, P: Array) -> float:
         """One: the sum over values of `E[1{X = x}**2]`."""
         return 1.0
 
-    def utility(self, columns: Array, prior: Prior) -> Array:
-        """`sum_x (P[x] r[x])**2`."""
-        utility: Array = (columns**2) @ prior.probabilities**2
-        return utility
-
-    def error(self, channel: Channel, prior: Prior) -> float:
-        """`sum_y Pr(x, y) Pr(x', y) / lam[y]` over all pairs of two values: nothing is taken from one.
+    def error(self, joint: Array) -> float:
+        """`sum_y Pr(x, y) Pr(x', y) / lam[y]` over all pairs of values: no subtraction from one.
 
         >>> Histogram().error(Channel([[1.0], [1.0]]), Prior([1 - 1e-11, 1e-11]))
         1.99999999998e-11
         """
-        joint = _joint(channel, prior)
         later = np.cumsum(joint[::-1], axis=0)[::-1]
         pairs = (joint[:-1] * later[1:]).sum(axis=0)
         return 2 * float(np.divide(pairs, later[0], out=np.zeros_like(pairs), where=later[0] > 0).sum())
 
-    def no_report(self, prior: Prior) -> float:
-        """`sum_x P[x] (1 - P[x])`."""
-        return float(prior.probabilities @ _others(prior))
-
-    def floor(self, prior: Prior, budget: Budget) -> float:
+    def floor(self, P: Array, budget: Budget) -> float:
         """The free bound: an output is a soft subset of mass `tau` that holds every value equally often.
 
-        `1 - sum_x P[x]**2 (lo**2 + 2 lo (hi - lo) tau + (hi - lo)**2 tau min(1, tau / P[x]))`, written as a sum of
-        what is left of each value: `max(P (1 - P) (1 - (1 - lo)**2), P (1 - P) - P**2 (1 - lo) (hi - 1))`.
+        `1 - sum_x P[x]**2 (lo**2 + 2 lo (hi - lo) tau + (hi - lo)**2 tau min(1, tau / P[x]))`, written as a sum over
+        the values: `max(P (1 - P) (1 - (1 - lo)**2), P (1 - P) - P**2 (1 - lo) (hi - 1))`.
 
         >>> eps = 1.0
         >>> bound = Histogram().floor(Prior.uniform(10), Budget(eps))
         >>> abs(bound - (1 - (math.e - 1 + 1 / math.e) / 10)) < 1e-12
         True
         """
-        P, lo = prior.probabilities, budget.lo
-        own = P * _others(prior)
+        lo = budget.lo
+        own = P * _others(P)
         return float(np.maximum(own * lo * (2 - lo), own - P**2 * (1 - lo) * _rise(budget)).sum())
+
+    def unbiased_floor(self, P: Array, budget: Budget) -> float:
+        """`sum_x (1 - P[x])**2 / ((1 - lo)**2 (u[x] - 1))` with `u[x] = min(1 / tau, 1 / P[x])`.
+
+        Each value alone is learnt with at least its own term: along the line `P + t (e_x - P)` the Fisher information
+        of a report is `Var(r[x]) <= (1 - lo)**2 (u[x] - 1)`, and `p[x]` moves by `1 - P[x]`.
+
+        >>> round(Distribution().floor(Prior.uniform(4), Budget(math.inf, 600.0)), 9)      # the truth: a multinomial
+        0.75
+        """
+        if budget.lo >= 1:
+            return math.inf
+        light = budget.tau > P
+        odds = budget.tau / (1 - budget.tau) if budget.tau < 1 else math.inf
+        bound = (P * (1 - P))[~light].sum() + (((1 - P[light]) ** 2).sum() * odds if light.any() else 0.0)
+        return float(bound) / (1 - budget.lo) ** 2
 
 
 @dataclass(frozen=True)
-class Sum(_Convex):
+class Row(Matrix):
+    """One row: the sum of one number for each value."""
+
+    values: tuple[float, ...]
+    kind = "sum"
+
+    @property
+    def size(self) -> int:
+        """The number of values."""
+        return len(self.values)
+
+    def apply(self, counts: Array) -> Array:
+        """The sum, as an array with one entry."""
+        return np.asarray(np.asarray(counts) @ np.array(self.values))[..., None]
+
+    def array(self, size: int) -> Array:
+        """The row as a matrix."""
+        return np.array([self.values])
+
+    def document(self) -> dict[str, Any]:
+        """The matrix as JSON."""
+        return {"kind": "row", "values": _texts(self.values)}
+
+    def statistic_labels(self, labels: Sequence[Label]) -> tuple[Label, ...]:
+        """The one name `sum`."""
+        return ("sum",)
+
+
+@dataclass(frozen=True)
+class Triangle(Matrix):
+    """The lower triangle of ones: how many people have each value or one before it."""
+
+    def apply(self, counts: Array) -> Array:
+        """The running totals."""
+        return np.cumsum(counts, axis=-1)
+
+    def statistic_labels(self, labels: Sequence[Label]) -> tuple[Label, ...]:
+        """The labels of the values: a row ends at its value."""
+        return tuple(labels)
+
+
+@dataclass(frozen=True)
+class Margins(Matrix):
+    """Sums over the other attributes, where a value is a cell of a table of several attributes.
+
+    `shape` has the number of levels of each attribute (values in C order); each entry of `kept` has the attributes of
+    one margin.
+
+    >>> Margins((2, 2), ((0,), (1,))).apply(np.array([1, 2, 3, 4])).tolist()
+    [3, 7, 4, 6]
+    """
+
+    shape: tuple[int, ...]
+    kept: tuple[tuple[int, ...], ...]
+
+    @property
+    def size(self) -> int:
+        """The number of cells."""
+        return math.prod(self.shape)
+
+    def apply(self, counts: Array) -> Array:
+        """All margins, one after the other."""
+        lead = np.shape(counts)[:-1]
+        cells = np.reshape(counts, (*lead, *self.shape))
+        axes = [tuple(len(lead) + a for a in range(len(self.shape)) if a not in kept) for kept in self.kept]
+        return np.concatenate([cells.sum(axis=gone).reshape(*lead, -1) for gone in axes], axis=-1)
+
+    def document(self) -> dict[str, Any]:
+        """The matrix as JSON."""
+        return {"kind": "margins", "shape": list(self.shape), "kept": [list(kept) for kept in self.kept]}
+
+
+@dataclass(frozen=True)
+class Dense(Matrix):
+    """Any matrix, written out."""
+
+    entries: tuple[tuple[float, ...], ...]
+    table: Array = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "table", frozen(self.entries))
+
+    @property
+    def size(self) -> int:
+        """The number of values."""
+        return len(self.entries[0])
+
+    def apply(self, counts: Array) -> Array:
+        """The product."""
+        return np.asarray(np.asarray(counts) @ self.table.T)
+
+    def array(self, size: int) -> Array:
+        """The matrix."""
+        return self.table
+
+    def document(self) -> dict[str, Any]:
+        """The matrix as JSON."""
+        return {"kind": "dense", "rows": [_texts(row) for row in self.entries]}
+
+
+def matrix_of(matrix: Matrix | npt.ArrayLike) -> Matrix:
+    """An operator as it is; a square identity, a single row or any other array as the operator that fits.
+
+    >>> matrix_of(np.eye(3)), matrix_of([[1, 2]])
+    (Identity(), Row(values=(1.0, 2.0)))
+    """
+    if isinstance(matrix, Matrix):
+        return matrix
+    try:
+        W = np.asarray(matrix, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput("matrix", matrix, "give rows of numbers, one number for each value") from error
+    if W.ndim != 2 or 0 in W.shape or not np.isfinite(W).all():
+        raise InvalidInput("matrix", f"shape {W.shape}", "give rows of finite numbers, one for each value")
+    if len(W) == 1:
+        return Row(tuple(W[0].tolist()))
+    if W.shape[0] == W.shape[1] and np.array_equal(W, np.eye(len(W))):
+        return Identity()
+    return Dense(tuple(tuple(row) for row in W.tolist()))
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Linear(Query):
+    """The statistics `W @ counts`. The error is summed over the statistics.
+
+    Arguments: `matrix`, an array with one row for each statistic and one column for each value (or one of the operators
+    of this module); `names`, what the statistics are called; `unbiased`, whether the reports alone decide the answer.
+    The error of a leaning query is the mean square error, with `phi(r) = |W D r|**2` and `D = diag(P)`. The error of an
+    unbiased one is `N` times the variance of the best unbiased estimator from `N` reports,
+    `tr(W V S**-1 V' W')` with `S` the Fisher information in the directions `V` that sum to zero; it is infinite where
+    reports do not determine the statistics.
+
+    >>> Linear([[1, 0, 0], [1, 1, 0]]).no_report(Prior([0.2, 0.3, 0.5])).__round__(6)
+    0.41
+    """
+
+    matrix: Matrix
+    names: tuple[Label, ...] | None
+    unbiased: bool
+
+    def __init__(
+        self, matrix: Matrix | npt.ArrayLike, names: Iterable[Label] | None = None, unbiased: bool = False
+    ) -> None:
+        object.__setattr__(self, "matrix", matrix_of(matrix))
+        object.__setattr__(self, "names", None if names is None else tuple(names))
+        object.__setattr__(self, "unbiased", bool(unbiased))
+        size = self.matrix.size
+        if self.names is not None and size and len(self.names) != len(self.matrix.apply(np.zeros(size))):
+            raise InvalidInput("names", self.names, "give one name for each row of the matrix")
+
+    @property
+    def kind(self) -> str:
+        """The kind of the matrix; an unbiased histogram is a distribution."""
+        return "distribution" if self.unbiased and self.matrix.kind == "histogram" else self.matrix.kind
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Linear):
+            return NotImplemented
+        return self._fields() == other._fields()
+
+    def __hash__(self) -> int:
+        return hash(self._fields())
+
+    def _fields(self) -> tuple[object, ...]:
+        return self.matrix, self.names, self.unbiased, self.offset
+
+    def __repr__(self) -> str:
+        if self.matrix.kind == "histogram":
+            return f"{self.kind.capitalize()}()"
+        return f"Linear({self.matrix}, names={self.names}, unbiased={self.unbiased})"
+
+    def rows(self, prior: Prior) -> Array | None:
+        """The matrix (m, d), or None for the identity."""
+        return None if self.matrix.kind == "histogram" else self.matrix.array(len(prior))
+
+    def statistic_labels(self, labels: Sequence[Label]) -> tuple[Label, ...]:
+        """The names, or those that the matrix gives its rows."""
+        return self.names or self.matrix.statistic_labels(labels)
+
+    def require_fits(self, prior: Prior) -> None:
+        """Raise `InvalidInput` if the matrix has another number of values."""
+        if self.matrix.size not in (None, len(prior)):
+            argument = "values" if self.kind == "sum" else "matrix"
+            advice = f"give {len(prior)} numbers, one for each value of the prior"
+            raise InvalidInput(argument, f"{self.matrix.size} numbers", advice)
+
+    def document(self) -> dict[str, Any]:
+        """The query as JSON."""
+        if self.matrix.kind == "histogram":
+            return super().document()
+        names = {} if self.names is None else {"names": list(self.names)}
+        return {"name": "Linear", "matrix": self.matrix.document(), "unbiased": self.unbiased, **names}
+
+    def unit(self, prior: Prior) -> float:
+        """The largest squared distance between the statistics of two values."""
+        return self.matrix.unit(len(prior))
+
+    def ceiling(self, prior: Prior) -> float:
+        """The error of a channel with utility zero."""
+        self.require_fits(prior)
+        return self.matrix.ceiling(prior.probabilities)
+
+    def utility(self, columns: Array, prior: Prior) -> Array:
+        """`phi` of every column, of the leaning query."""
+        self.require_fits(prior)
+        return self.matrix.utility(columns, prior.probabilities)
+
+    def no_report(self, prior: Prior) -> float:
+        """The error of the prior alone; infinite for an unbiased query, which learns nothing without reports."""
+        if self.unbiased:
+            return math.inf
+        self.require_fits(prior)
+        return self.matrix.error(prior.probabilities[:, None])
+
+    def error(self, channel: Channel, prior: Prior) -> float:
+        """The error per person of a channel, at the prior."""
+        P = channel.align(prior).probabilities
+        self.require_fits(prior)
+        if not self.unbiased:
+            return self.matrix.error(P[:, None] * channel.drop_unused().matrix)
+        return variance(channel.matrix, P, self.rows(prior))
+
+    def floor(self, prior: Prior, budget: Budget) -> float:
+        """An error that no LIP channel with this budget goes below."""
+        self.require_fits(prior)
+        bound = self.matrix.unbiased_floor if self.unbiased else self.matrix.floor
+        return bound(prior.probabilities, budget)
+
+
+class Histogram(Linear):
+    """How many people have each value. The error is the mean square error, summed over the values.
+
+    `phi(r) = sum_x (P[x] r[x])**2`; error `1 - sum_y lam[y] phi`. With `unbiased=True` it is `Distribution()`.
+
+    >>> Histogram().no_report(Prior([0.2, 0.8])).__round__(6)
+    0.32
+    """
+
+    def __init__(self, unbiased: bool = False) -> None:
+        super().__init__(Identity(), unbiased=unbiased)
+
+
+class Distribution(Histogram):
+    """The distribution of the values, learnt from reports alone: the prior never biases the answer.
+
+    The error is `N` times the variance of the best unbiased estimator from `N` reports, summed over the
+    values: the inverse of the Fisher information `J = sum_y lam[y] r_y r_y'` on the simplex, which is
+    `tr(J**-1) - sum_x P[x]**2` since `J P = 1`. It is infinite where reports do not identify the
+    distribution.
+
+    >>> Distribution().error(Channel.identity(2), Prior([0.2, 0.8])).__round__(6)
+    0.32
+    >>> Distribution() == Histogram(unbiased=True)
+    True
+    """
+
+    def __init__(self) -> None:
+        super().__init__(unbiased=True)
+
+
+class Sum(Linear):
     """The sum over people of `weight * value + offset`. The error is the mean square error.
 
     Arguments: `values`, the number that each value stands for, in the order of the prior (or of the channel
-    whose error is asked for); `weight` and
-    `offset`, the paper's `c_i` and `b_i`. `phi(r) = (sum_x a[x] P[x] r[x])**2` with
-    `a = weight * values + offset`; the offset moves the answer and never the error.
+    whose error is asked for); `weight` and `offset`, the paper's `c_i` and `b_i`; `unbiased`, whether the reports alone
+    decide the answer. `phi(r) = (sum_x a[x] P[x] r[x])**2` with `a = weight * values`, centred; the offset moves the
+    answer and never the error.
 
     >>> Sum(values=[0, 1]).no_report(Prior([0.2, 0.8])).__round__(6)
     0.16
     """
 
-    values: tuple[float, ...]
-    weight: float = 1.0
-    offset: float = 0.0
-
-    def __init__(self, values: Sequence[float] | Array, weight: float = 1.0, offset: float = 0.0) -> None:
+    def __init__(
+        self,
+        values: Sequence[float] | Array,
+        weight: float = 1.0,
+        offset: float = 0.0,
+        unbiased: bool = False,
+    ) -> None:
         try:
-            numbers = tuple(float(v) for v in values)
+            self.values = tuple(float(v) for v in values)
         except (TypeError, ValueError) as error:
             raise InvalidInput("values", values, "give one number for each value of the prior") from error
-        if not numbers or not all(map(math.isfinite, (*numbers, weight, offset))):
+        if not self.values or not all(map(math.isfinite, (*self.values, weight, offset))):
             raise InvalidInput("values", values, "values, weight and offset must be finite numbers")
-        object.__setattr__(self, "values", numbers)
-        object.__setattr__(self, "weight", float(weight))
-        object.__setattr__(self, "offset", float(offset))
+        self.weight, self.offset = float(weight), float(offset)
+        super().__init__(Row(tuple(self.weight * v for v in self.values)), unbiased=unbiased)
 
-    @property
-    def amounts(self) -> Array:
-        """What each value counts, `weight * values`: an answer is its mean, plus the offset.
+    def __repr__(self) -> str:
+        return f"Sum({list(self.values)}, {self.weight:g}, {self.offset:g}, {self.unbiased})"
 
-        >>> Sum([0, 1, 2], weight=2, offset=5).amounts
-        array([0., 2., 4.])
-        """
-        amounts: Array = self.weight * np.array(self.values)
-        return amounts
-
-    def scores(self, prior: Prior) -> Array:
-        """The amounts, less their mean under the prior: the error does not depend on the origin."""
-        if len(self.values) != len(prior):
-            raise InvalidInput(
-                "values", self.values, f"give {len(prior)} numbers, one for each value of the prior"
-            )
-        centred: Array = self.amounts - prior.probabilities @ self.amounts
-        return centred
-
-    def ceiling(self, prior: Prior) -> float:
-        """The variance of the value, the origin being its mean."""
-        return float(prior.probabilities @ self.scores(prior) ** 2)
-
-    def utility(self, columns: Array, prior: Prior) -> Array:
-        """`(sum_x a[x] P[x] r[x])**2`."""
-        utility: Array = (columns @ (self.scores(prior) * prior.probabilities)) ** 2
-        return utility
-
-    def floor(self, prior: Prior, budget: Budget) -> float:
-        """The free bound `Var(X) (1 - (1 - lo)**2)`, whatever the upper side is."""
-        return self.ceiling(prior) * (1 - (1 - budget.lo) ** 2)
+    def document(self) -> dict[str, Any]:
+        """The query as JSON."""
+        numbers = {"weight": repr(self.weight), "offset": repr(self.offset)}
+        flag = {"unbiased": True} if self.unbiased else {}
+        return {"name": "Sum", "values": _texts(self.values), **numbers, **flag}
 
 
 @dataclass(frozen=True)
-class Guess(_Convex):
+class Guess(Query):
     """Which value a person has. The error is the probability that the best guess is wrong (Hamming).
 
     >>> Guess().no_report(Prior([0.2, 0.8])).__round__(6)
     0.2
     """
-
-    def ceiling(self, prior: Prior) -> float:
-        """One."""
-        return 1.0
 
     def utility(self, columns: Array, prior: Prior) -> Array:
         """`max_x P[x] r[x]`."""
@@ -211,27 +533,28 @@ class Guess(_Convex):
         return utility
 
     def error(self, channel: Channel, prior: Prior) -> float:
-        """The mass of all values but the likeliest of each report: nothing is taken from one.
+        """The mass of all values but the likeliest of each report: no subtraction from one.
 
         >>> Guess().error(Channel([[1.0], [1.0]]), Prior([1 - 1e-11, 1e-11]))
         1e-11
         """
-        joint = _joint(channel, prior)
+        live = channel.drop_unused()
+        joint = np.asarray(live.align(prior).probabilities[:, None] * live.matrix)
         np.put_along_axis(joint, joint.argmax(axis=0)[None], 0.0, axis=0)
         return float(joint.sum())
 
     def no_report(self, prior: Prior) -> float:
-        """What the likeliest value leaves."""
-        return float(_others(prior).min())
+        """The probability that the value is not the likeliest one."""
+        return float(_others(prior.probabilities).min())
 
     def floor(self, prior: Prior, budget: Budget) -> float:
-        """No posterior exceeds `max_x P[x] lo + min(P[x] (hi - lo), 1 - lo)`; here is what is left of one."""
+        """One less the largest posterior, `max_x P[x] lo + min(P[x] (hi - lo), 1 - lo)`."""
         left = self.no_report(prior)
         return max(budget.lo * left, left - float(prior.probabilities.max()) * _rise(budget))
 
 
 @dataclass(frozen=True)
-class Convex(_Convex):
+class Convex(Query):
     """Any convex utility of the posterior: what a curator gains from knowing `Pr(X | y)`.
 
     `gain` maps posteriors, an array (K, d) with a distribution in each row, to K numbers; it has to be
@@ -253,9 +576,9 @@ class Convex(_Convex):
         """`gain(P * r)`."""
         return self._gains(columns * prior.probabilities)
 
-    def floor(self, prior: Prior, budget: Budget) -> float:
-        """Nothing better than zero is known of any convex gain."""
-        return 0.0
+    def require_fits(self, prior: Prior) -> None:
+        """Raise `InvalidInput` if the gain is not convex."""
+        self.require_convex(len(prior))
 
     def require_convex(self, size: int) -> None:
         """Refuse a gain that lies above a chord somewhere on a fixed sample of posteriors."""
@@ -276,30 +599,64 @@ class Convex(_Convex):
         return gains
 
 
-@dataclass(frozen=True)
-class Distribution:
-    """The distribution of the values, learnt from reports alone: the prior never biases the answer.
+def read_query(document: Mapping[str, Any]) -> Query:
+    """The query of a document. A convex gain is code, which no document carries.
 
-    The error is `N` times the variance of the best unbiased estimator from `N` reports, summed over the
-    values: the inverse of the Fisher information `J = sum_y lam[y] r_y r_y'` on the simplex, which is
-    `tr(J**-1) - sum_x P[x]**2` since `J P = 1`. It is infinite where reports do not identify the
-    distribution.
-
-    >>> Distribution().error(Channel.identity(2), Prior([0.2, 0.8])).__round__(6)
-    0.32
+    >>> read_query(Linear([[0, 1], [2, 3]], names=("a", "b")).document()).statistic_labels((0, 1))
+    ('a', 'b')
     """
+    plain: dict[str, Callable[[], Query]] = {
+        "Histogram": Histogram,
+        "Distribution": Distribution,
+        "Guess": Guess,
+    }
+    name, flag = document["name"], bool(document.get("unbiased", False))
+    if name == "Sum":
+        return Sum(_numbers(document["values"]), float(document["weight"]), float(document["offset"]), flag)
+    if name == "Linear":
+        return Linear(_read_matrix(document["matrix"]), document.get("names"), flag)
+    return plain[name]()
 
-    def no_report(self, prior: Prior) -> float:
-        """Infinite: without reports nothing is learnt."""
-        return math.inf
 
-    def error(self, channel: Channel, prior: Prior) -> float:
-        """`N` times the variance, at the prior."""
-        return variance(channel.matrix, channel.align(prior).probabilities)
+def _read_matrix(document: Mapping[str, Any]) -> Matrix:
+    kind = document["kind"]
+    if kind == "row":
+        return Row(tuple(_numbers(document["values"])))
+    if kind == "triangle":
+        return Triangle()
+    if kind == "margins":
+        return Margins(
+            tuple(map(int, document["shape"])), tuple(tuple(map(int, k)) for k in document["kept"])
+        )
+    if kind == "dense":
+        return Dense(tuple(tuple(_numbers(row)) for row in document["rows"]))
+    raise ValueError(f"unknown kind of matrix {kind!r}")
 
-    def floor(self, prior: Prior, budget: Budget) -> float:
-        """What would be left if people told the truth: `1 - sum_x P[x]**2`."""
-        return 1 - float(prior.probabilities @ prior.probabilities)
+
+def _texts(numbers: Iterable[float]) -> list[str]:
+    """Numbers as the shortest texts that read back to the same float."""
+    return [repr(float(v)) for v in numbers]
+
+
+def _numbers(texts: Iterable[str]) -> list[float]:
+    return [float(text) for text in texts]
+
+
+def _others(P: Array) -> Array:
+    """`1 - P`, for the likeliest value as the sum of the others: a value may be all but certain.
+
+    >>> _others(np.array([1 - 1e-11, 1e-11]))[0]
+    np.float64(1e-11)
+    """
+    others: Array = 1 - P
+    likeliest = int(P.argmax())
+    others[likeliest] = np.delete(P, likeliest).sum()
+    return others
+
+
+def _rise(budget: Budget) -> float:
+    """`hi - 1`, exact for small levels."""
+    return math.expm1(budget.upper) if math.isfinite(budget.hi) else math.inf
 
 
 def information(Q: Array, P: Array) -> Array:
@@ -327,11 +684,12 @@ def tangent(dimension: int) -> Array:
     return np.asarray((np.eye(dimension) - 2 * np.outer(mirror, mirror) / (mirror @ mirror))[:, 1:])
 
 
-def variance(channel: Array, prior: Array) -> float:
-    """N times the variance of the best unbiased estimate of the distribution from N reports, over all values.
+def variance(channel: Array, prior: Array, rows: Array | None = None) -> float:
+    """N times the variance of the best unbiased estimate of `rows @ shares` from N reports, over all rows.
 
-    The Cramer-Rao bound on the simplex at `p = P`, reached as N grows; infinite where reports alone do not
-    determine the distribution. Randomised response at epsilon 1 over six equal inputs:
+    By default the rows are the identity: the estimate is of the whole distribution. The Cramer-Rao bound on the
+    simplex at `p = P`, reached as N grows; infinite where reports alone do not determine the statistics. Randomised
+    response at epsilon 1 over six equal inputs:
 
     >>> e = np.e
     >>> round(variance((np.ones((6, 6)) + (e - 1) * np.eye(6)) / (e + 5), np.full(6, 1 / 6)), 4)
@@ -339,20 +697,29 @@ def variance(channel: Array, prior: Array) -> float:
     """
     law = prior @ channel
     used = law > 0
-    return lift_variance(channel.T[used] / law[used, None], law[used])
+    return lift_variance(channel.T[used] / law[used, None], law[used], rows)
 
 
-def lift_variance(columns: Array, weights: Array) -> float:
+def lift_variance(columns: Array, weights: Array, rows: Array | None = None) -> float:
     """As `variance`, from lifts (K, d) and weights."""
     if columns.shape[1] == 1:
         return 0.0  # one value: its frequency is known
-    directions = (columns - 1.0) @ tangent(columns.shape[1])
-    scaled = np.sqrt(weights)[:, None] * directions
-    if len(scaled) < scaled.shape[1]:
+    V = tangent(columns.shape[1])
+    scaled = np.sqrt(weights)[:, None] * ((columns - 1.0) @ V)
+    noise = 8 * max(scaled.shape) * np.finfo(float).eps
+    if rows is None:
+        if len(scaled) < scaled.shape[1]:
+            return math.inf
+        singular = np.linalg.svd(scaled, compute_uv=False)
+        known = singular > noise * max(1.0, float(singular[0]))
+        return float((1 / singular**2).sum()) if known.all() else math.inf
+    _, singular, directions = np.linalg.svd(scaled, full_matrices=False)
+    known = singular > noise * max(1.0, float(singular[0]))
+    wanted = rows @ V
+    seen = wanted @ directions[known].T
+    if np.abs(wanted - seen @ directions[known]).max() > 1e-9 * max(1.0, float(np.abs(wanted).max())):
         return math.inf
-    singular = np.linalg.svd(scaled, compute_uv=False)
-    noise = 8 * max(scaled.shape) * np.finfo(float).eps * max(1.0, float(singular[0]))
-    return math.inf if singular[-1] <= noise else float((1 / singular**2).sum())
+    return float(((seen / singular[known]) ** 2).sum())
 
 
 def identifiable(Q: Array) -> bool:

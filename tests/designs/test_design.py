@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from priorveil.designs import METHODS, boxes, cones, tables
 from priorveil.designs.columns import Solution
 from priorveil.errors import CertificateError, DataNotFound, Infeasible, InvalidInput, InvalidSecret, TooLarge
 from priorveil.mechanisms import Table
-from priorveil.queries import variance
+from priorveil.queries import Margins, Triangle, variance
 from priorveil.studies import datasets
 
 Array = np.ndarray
@@ -709,3 +710,75 @@ def test_where_columns_are_lost_to_rounding_others_are_generated(monkeypatch: py
     assert plan.certificate.lip_upper <= 0.013
     assert plan.lower_bound <= best.expected_mse * (1 + 1e-9)
     assert plan.expected_mse == pytest.approx(best.expected_mse, rel=1e-3)
+
+
+class TestLinear:
+    """General statistics: the best channel against one linear programme over all extreme columns."""
+
+    @staticmethod
+    def least(prior: pv.Prior, query: pv.Linear, rays: np.ndarray) -> float:
+        """The least error of any mixture of the columns."""
+        gains = query.utility(rays, prior)
+        found = scipy.optimize.linprog(-gains, A_eq=rays.T, b_eq=np.ones(len(prior)), method="highs")
+        return query.ceiling(prior) + float(found.fun)
+
+    @pytest.mark.parametrize(
+        "matrix", [Triangle(), Margins((2, 3), ((0,), (1,))), [[1, 2, 0, 0, 1, 5], [0, 1, 0, 3, 0, -1]]]
+    )
+    def test_it_is_the_optimum(self, matrix: object) -> None:
+        prior, query = pv.Prior.zipf(6), pv.Linear(matrix)
+        P = prior.probabilities
+        lip = pv.design(prior, 1.0, query)
+        best = self.least(prior, query, cones.box_rays(P, math.exp(-1), math.e))
+        assert lip.certificate.lip <= 1.0
+        assert lip.expected_mse == pytest.approx(best, rel=1e-9)
+        assert lip.lower_bound == pytest.approx(best, rel=1e-9)
+        ldp = pv.design(prior, 1.0, query, notion=pv.LDP())
+        best = self.least(prior, query, cones.staircase_rays(P, 1.0))
+        assert ldp.certificate.ldp <= 1.0
+        assert ldp.expected_mse == pytest.approx(best, rel=1e-9)
+
+    def test_a_secret_and_a_set_of_priors(self) -> None:
+        secret = pv.Secret(np.array([[0.6, 0.3, 0.1], [0.1, 0.3, 0.6]]))
+        prior, query = pv.Prior([0.35, 0.3, 0.35]), pv.Linear(Triangle())
+        plan = pv.design(prior, 0.5, query, secret=secret, notion=pv.Pufferfish())
+        assert plan.certificate.level <= 0.5
+        assert plan.lower_bound == pytest.approx(plan.expected_mse, rel=1e-9)
+        members = [[0.5, 0.3, 0.2], [0.2, 0.5, 0.3]]
+        robust = pv.design(pv.PriorSet(members), 1.0, query)
+        assert robust.lower_bound == pytest.approx(robust.expected_mse, rel=1e-6)
+        assert all(robust.expected_mse >= pv.design(p, 1.0, query).lower_bound for p in members)
+
+    def test_more_values_than_can_be_listed(self) -> None:
+        plan = pv.design(pv.Prior.uniform(16), 1.0, pv.Linear(Triangle()), time_limit=3.0)
+        assert plan.certificate.lip <= 1.0
+        assert plan.lower_bound <= plan.expected_mse < plan.no_report
+
+    def test_what_is_not_designed_is_refused(self) -> None:
+        prior = pv.Prior.uniform(3)
+        for query in (pv.Sum([0, 1, 2], unbiased=True), pv.Linear(Triangle(), unbiased=True)):
+            with pytest.raises(InvalidInput, match="unbiased"):
+                pv.design(prior, 1.0, query)
+        for method in ("arc", "hashing"):
+            with pytest.raises(Infeasible):
+                pv.design(prior, 1.0, pv.Linear(Triangle()), method=method)
+
+    def test_unary_encoding_knows_its_error(self) -> None:
+        prior, query = pv.Prior.zipf(5), pv.Linear(Triangle())
+        plan = pv.design(prior, 1.0, query, method="unary")
+        assert plan.expected_mse == pytest.approx(query.error(plan.channel, prior), rel=1e-9)
+
+    def test_estimates_are_the_statistics(self) -> None:
+        query = pv.Linear([[1, 1, 0], [0, 1, 2]], names=("low", "high"))
+        plan = pv.design(pv.Prior([0.2, 0.3, 0.5]), 2.0, query)
+        tally = plan.tally(plan.privatize([0, 1, 2] * 50, rng=np.random.default_rng(1)))
+        found = plan.estimate(tally)
+        assert found.labels == ("low", "high") and len(found.std_error) == 2
+        posterior = plan.channel.posterior(plan.prior) @ tally.counts
+        assert found.values == pytest.approx(query.matrix.apply(posterior))
+
+    def test_a_plan_file_keeps_the_query(self, tmp_path: Path) -> None:
+        query = pv.Linear([[1, 1, 0], [0, 1, 1]], names=("low", "high"))
+        plan = pv.design(pv.Prior([0.2, 0.3, 0.5]), 1.0, query)
+        plan.save(tmp_path / "plan.json")
+        assert pv.Plan.load(tmp_path / "plan.json").query == query

@@ -16,10 +16,10 @@ from priorveil.cli.watching import Watch
 
 if TYPE_CHECKING:
     from priorveil.certify import Certifiable
-    from priorveil.designs.problems import AnyQuery
     from priorveil.notions import Known
     from priorveil.plans import Plan
     from priorveil.priors import Budget, Prior, Secret
+    from priorveil.queries import Query
 
 _QUERIES = ("histogram", "sum", "guess", "distribution")
 _NOTIONS = ("lip", "ldp", "pufferfish", "di")
@@ -211,13 +211,13 @@ def _check_output(output: Path | None, force: bool, as_json: bool) -> None:
         )
 
 
-def _query(name: str, values: str | None, source: _Known, known: Prior) -> AnyQuery:
+def _query(name: str, values: str | None, source: _Known, known: Prior) -> Query:
     from priorveil.queries import Distribution, Guess, Histogram, Sum
 
     if name != "sum":
         if values is not None:
             raise click.UsageError(f"--values are for --query sum, not {name}")
-        plain: dict[str, AnyQuery] = {
+        plain: dict[str, Query] = {
             "histogram": Histogram(),
             "guess": Guess(),
             "distribution": Distribution(),
@@ -284,7 +284,7 @@ def _notion(name: str) -> Certifiable:
 def _designed(
     known: Known,
     budget: Budget,
-    query: AnyQuery,
+    query: Query,
     secret: Secret | None,
     notion: Certifiable,
     method: Any,

@@ -131,10 +131,8 @@ def estimate(
 
 def _chosen(method: str, plans: Mapping[Any, Plan]) -> Method:
     """The method that is meant: `auto` does without the prior where the plans were made for that."""
-    from priorveil.queries import Distribution
-
     if method == "auto":
-        learnt = all(isinstance(plan.query, Distribution) for plan in plans.values())
+        learnt = all(plan.query.unbiased for plan in plans.values())
         return "unbiased" if learnt else "mmse"
     return cast("Method", method)
 

@@ -106,11 +106,10 @@ def _expected(found: TableEstimate, groups: Sequence[Any]) -> Array:
 
 def _one_person(plan: Plan, labels: Sequence[Label]) -> Array:
     """What the prior expects of one person, in the order of the labels of an estimate."""
-    from priorveil.queries import Sum
-
     P = plan.reference.align_to(plan.labels).probabilities
-    if isinstance(plan.query, Sum):
-        return np.array([P @ plan.query.amounts + plan.query.offset])
+    rows = plan.query.rows(plan.reference)
+    if rows is not None:
+        return np.asarray(rows @ P + plan.query.offset)
     share = dict(zip(plan.labels, P, strict=True))
     return np.array([share[label] for label in labels])
 
@@ -118,7 +117,7 @@ def _one_person(plan: Plan, labels: Sequence[Label]) -> Array:
 def _title(found: TableEstimate, by: str | None, width: int) -> Iterator[str]:
     """What this is an estimate of, from how many reports, how and at which level, and what it assumes."""
     plans, whole = list(found.tallies.plans.values()), found.everybody
-    query = type(plans[0].query).__name__.lower()
+    query = plans[0].query.kind
     levels = sorted({f"{p.certificate.notion} at {screens.stated(p.budget)}" for p in plans})
     stated = levels[0] if len(levels) == 1 else f"{levels[0]} to {levels[-1]}"
     yield from textwrap.wrap(

@@ -19,7 +19,7 @@ def record(plan: Plan) -> dict[str, object]:
     c = plan.certificate
     return {
         "id": plan.id,
-        "query": type(plan.query).__name__.lower(),
+        "query": plan.query.kind,
         "values": len(plan.labels),
         "priors": _priors_record(plan.prior),
         "budget": {"lower": screens.plain(plan.budget.lower), "upper": screens.plain(plan.budget.upper)},
@@ -57,7 +57,7 @@ def promises(plan: Plan) -> list[tuple[str, str]]:
     from priorveil.priors import Prior
 
     c = plan.certificate
-    kind = type(plan.query).__name__.lower()
+    kind = plan.query.kind
     behind = "" if plan.secret is None else ", for the secret behind the value"
     other = [] if c.notion in ("LIP", "LDP") else [(f"certified {c.notion}", f"{c.level:.6g}{behind}")]
     return [

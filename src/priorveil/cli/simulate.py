@@ -15,7 +15,7 @@ from priorveil.files import atomic_write, is_not_regular_file
 
 if TYPE_CHECKING:
     from priorveil.priors import Label, Prior
-    from priorveil.studies.compare import Asked
+    from priorveil.queries import Query
     from priorveil.studies.simulate import Study
 
 _QUERIES = ("histogram", "sum", "guess")
@@ -167,7 +167,7 @@ def _write(study: Study, places: tuple[Path, Path, Path], force: bool) -> None:
     click.echo(f"wrote {places[0]}, .png and .svg")
 
 
-def _query(name: str, prior: Prior) -> Asked:
+def _query(name: str, prior: Prior) -> Query:
     from priorveil.queries import Guess, Histogram, Sum
 
     if name == "sum":

@@ -25,7 +25,7 @@ from priorveil.notions import Known
 from priorveil.plans import Plan
 from priorveil.plans import document as doc
 from priorveil.priors import Budget, Label
-from priorveil.queries import Convex, Distribution, Guess, Histogram, Sum
+from priorveil.queries import Distribution, Query
 
 VERSION = 1
 FORMAT = "priorveil-campaign"
@@ -172,7 +172,7 @@ def ask(
     question: str,
     prior: Known | Mapping[str, Known],
     epsilon: float | Budget = 1.0,
-    query: Histogram | Sum | Guess | Convex | Distribution | None = None,
+    query: Query | None = None,
     **details: Any,
 ) -> Campaign:
     """A campaign with a plan designed for the prior, or for each cohort's prior.

@@ -11,12 +11,12 @@ from priorveil.certify import Certifiable
 from priorveil.designs import implicit, orders, tables
 from priorveil.designs.closed import heavy
 from priorveil.designs.limits import Limits, Progress, Stop, never
-from priorveil.designs.problems import AnyQuery, Draft, Problem, posed
+from priorveil.designs.problems import Draft, Problem, posed
 from priorveil.errors import Infeasible, InvalidInput, TooLarge
 from priorveil.notions import LDP, Known, Secrets
 from priorveil.plans import Plan
 from priorveil.priors import Budget
-from priorveil.queries import Convex, Distribution, Guess, Histogram, Sum
+from priorveil.queries import Query
 
 __all__ = ["METHODS", "design"]
 
@@ -42,7 +42,7 @@ METHODS: dict[str, Callable[[Problem, Limits], Draft]] = {
 def design(
     prior: Known | Sequence[float],
     epsilon: float | Budget,
-    query: AnyQuery,
+    query: Query,
     secret: Secrets = None,
     notion: Certifiable | None = None,
     method: Method = "auto",
@@ -94,7 +94,7 @@ def design(
 
 def _arcs(problem: Problem) -> Draft:
     """Arcs: to learn a distribution in many orders, for anything else in one."""
-    return orders.arc_pool(problem) if isinstance(problem.query, Distribution) else implicit.arc(problem)
+    return orders.arc_pool(problem) if problem.query.kind == "distribution" else implicit.arc(problem)
 
 
 def _chosen(problem: Problem, limits: Limits) -> Draft:
@@ -103,7 +103,7 @@ def _chosen(problem: Problem, limits: Limits) -> Draft:
     theorem = problem.box and heavy(problem.P, problem.budget.lo, problem.budget.hi).all()
     if d <= 2 or theorem:
         return tables.closed_form(problem)
-    if d > _WRITTEN and problem.box and isinstance(problem.query, Histogram | Sum | Guess):
+    if d > _WRITTEN and problem.box and problem.query.kind in implicit.ARC_KINDS:
         small = implicit.arc(problem)
         if small.expected - small.bound <= _ENOUGH * (problem.no_report - small.bound):
             why = f"{small.why}; a table could win less than {_ENOUGH:.1%} of the gain"
@@ -115,7 +115,7 @@ def _chosen(problem: Problem, limits: Limits) -> Draft:
 
 def _reach(problem: Problem) -> int:
     """Up to how many values `auto` trusts the engine alone."""
-    learning = isinstance(problem.query, Distribution)
+    learning = problem.query.kind == "distribution"
     if isinstance(problem.notion, LDP):
         return 12 if learning else 30
     return _LEARNING if learning and problem.box else _ENGINE
@@ -125,14 +125,14 @@ def _candidates(problem: Problem) -> tuple[str, ...]:
     """The methods worth trying on a large domain: what takes long is left out where it is known to lose."""
     if isinstance(problem.notion, LDP):
         return ("unary", "closed")
-    if isinstance(problem.query, Distribution):
+    if problem.query.kind == "distribution":
         return ("arc", "hashing", "unary")
     if not problem.box:
         return ("columns", "unary")
     names = ["arc"]
-    if len(problem.prior) <= _GROUPED and not isinstance(problem.query, Convex):
+    if len(problem.prior) <= _GROUPED and problem.query.kind != "convex":
         names.append("columns")
-    if len(problem.prior) <= _HASHED and isinstance(problem.query, Histogram):
+    if len(problem.prior) <= _HASHED and problem.query.kind == "histogram":
         names.append("hashing")
     return tuple(names)
 

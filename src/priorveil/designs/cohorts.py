@@ -34,12 +34,12 @@ from priorveil.mechanisms.prior_check import mean_check
 from priorveil.mechanisms.randomness import Source, as_source, blocks
 from priorveil.notions import LIP
 from priorveil.plans import Plan
-from priorveil.plans.estimate import ASSUMES, SUM, WEIGHTED, Estimate, combined
+from priorveil.plans.estimate import ASSUMES, WEIGHTED, Estimate, combined
 from priorveil.plans.reports import per_report
 from priorveil.plans.tally import Tally
 from priorveil.plans.values import Column, codes_of
 from priorveil.priors import Array, Budget, Label, Prior, frozen
-from priorveil.queries import Histogram, Sum
+from priorveil.queries import Histogram, Query
 
 _ROUNDING = 2.0**-44  # more than floats change a posterior or its variance, as a share of the prior
 
@@ -65,7 +65,7 @@ class Cohorts:
     priors: Array
     lower: Array
     upper: Array
-    query: Histogram | Sum
+    query: Query
     labels: tuple[Label, ...]
     lines: ArcLines
     levels: Levels
@@ -74,17 +74,17 @@ class Cohorts:
         self,
         priors: npt.ArrayLike,
         epsilon: float | Budget | npt.ArrayLike,
-        query: Histogram | Sum | None = None,
+        query: Query | None = None,
         labels: Iterable[Label] | None = None,
     ) -> None:
         P = _checked_priors(priors)
         names = Prior(P[0], labels).labels
         query = Histogram() if query is None else query
-        if not isinstance(query, Histogram | Sum):
+        if query.kind not in ("histogram", "sum"):
             raise InvalidInput("query", query, "cohorts are designed for a Histogram or a Sum")
         lower, upper = _sides(epsilon, len(P))
-        values = query.scores(Prior(P[0])) if isinstance(query, Sum) else None
-        lines = design_rows(P, lower, upper, values)
+        scores = query.centred_rows(Prior(P[0]))
+        lines = design_rows(P, lower, upper, None if scores is None else scores[0])
         levels = lines_levels(lines, P)
         broken = np.flatnonzero((levels.lip_lower > lower) | (levels.lip_upper > upper))
         if broken.size:
@@ -122,7 +122,7 @@ class Cohorts:
     def lower_bound(self) -> Array:
         """Errors that no channel within each row's budget goes below (`Histogram.floor`, `Sum.floor`)."""
         lo = np.exp(-self.lower)
-        if isinstance(self.query, Sum):
+        if self.query.kind == "sum":
             return np.asarray(self.no_report * (1 - (1 - lo) ** 2))
         capped = np.where(self.upper < 700, (np.exp(np.minimum(self.upper, 700.0)) - lo) * (1 - lo), np.inf)
         most = np.minimum(capped[:, None], (1 - lo[:, None]) ** 2 / self.priors)
@@ -131,7 +131,8 @@ class Cohorts:
 
     @property
     def _scores(self) -> Array | None:
-        return self.query.amounts if isinstance(self.query, Sum) else None
+        rows = self.query.rows(Prior.uniform(len(self.labels)))
+        return None if rows is None else rows[0]
 
     # -- run -----------------------------------------------------------------------------------------------
 
@@ -205,16 +206,14 @@ class Cohorts:
         for part in parts(len(told), len(self.labels)):
             posterior = posteriors(self.lines, self.priors, mine[part], told[part])
             sums.add(posterior, self.priors[mine[part]], self._scores, None if c is None else c[part])
-        offset = 0.0 if b is None else float(b.sum())
-        if isinstance(self.query, Sum):
-            offset += self.query.offset * len(told)
+        offset = self.query.offset * len(told) + (0.0 if b is None else float(b.sum()))
         return Estimate(
             values=sums.mean(self._scores) + offset,
             std_error=np.sqrt(np.maximum(sums.variance(self._scores), 0.0)),
             method="mmse",
             assumes=ASSUMES["mmse"] if c is None else WEIGHTED["mmse"],
             reports=len(told),
-            labels=self.labels if self._scores is None else SUM,
+            labels=self.query.statistic_labels(self.labels),
             prior_check=self._mean_check(sums.moved, mine),
             total=None if c is None else float(c.sum()),
         )
@@ -260,8 +259,8 @@ class Cohorts:
     def _per_person(self, argument: str, given: npt.ArrayLike | None, people: int) -> Array | None:
         if given is None:
             return None
-        if argument == "offsets" and not isinstance(self.query, Sum):
-            raise InvalidInput(argument, type(self.query).__name__, "offsets belong to a Sum")
+        if argument == "offsets" and self.query.kind != "sum":
+            raise InvalidInput(argument, self.query.kind, "offsets belong to a Sum")
         return per_report(argument, given, np.ones(people, dtype=bool))
 
 
@@ -354,7 +353,7 @@ def estimate_together(
     if unknown or not tallies:
         raise InvalidInput("tallies", unknown, f"give tallies of the cohorts {', '.join(sorted(plans))}")
     used = [plans[name] for name in tallies]
-    if len({plan.labels for plan in used}) > 1 or len({type(plan.query) for plan in used}) > 1:
+    if len({plan.labels for plan in used}) > 1 or len({plan.query.kind for plan in used}) > 1:
         raise InvalidInput("plans", sorted(tallies), "they need the same labels and the same kind of query")
     known = priors or {}
     return combined([plans[name].estimate(tally, method, known.get(name)) for name, tally in tallies.items()])

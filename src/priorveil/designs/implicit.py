@@ -18,8 +18,9 @@ from priorveil.mechanisms.hashing import PooledHash
 from priorveil.mechanisms.unary_law import learning_gain
 from priorveil.notions import LDP, LIP
 from priorveil.priors import Array, Budget, Prior
-from priorveil.queries import Distribution, Guess, Histogram, Sum, variance
+from priorveil.queries import variance
 
+ARC_KINDS = ("histogram", "sum", "guess")  # the queries that arcs in one order are for
 _POOL = 12  # reports of a pool for every value whose frequency is to be learnt
 _MOST_SEEDS = 4096
 _INVERTED = 1_000  # values up to which a pool's information matrix is inverted
@@ -40,7 +41,7 @@ def certified(problem: Problem, mechanism: Mechanism, expected: float, method: s
 def arc(problem: Problem) -> Draft:
     """The arc mechanism: any prior, any size, one number a report."""
     prior = require_one_prior(problem, "arc")
-    if not problem.box or not isinstance(problem.query, Histogram | Sum | Guess):
+    if not problem.box or problem.query.kind not in ARC_KINDS:
         raise Infeasible(
             "the method arc is for LIP of the value itself and Histogram, Sum or Guess",
             Hint("method", "columns"),
@@ -58,22 +59,21 @@ def arc(problem: Problem) -> Draft:
 
 
 def _layout(problem: Problem, lo: float, hi: float) -> ArcLayout:
-    query = problem.query
-    if isinstance(query, Sum):
-        return arc_layout(problem.P, lo, hi, values=query.scores(problem.reference))
-    return arc_layout(problem.P, lo, hi, guess=isinstance(query, Guess))
+    if problem.query.kind == "sum":
+        return arc_layout(problem.P, lo, hi, values=problem.scores)
+    return arc_layout(problem.P, lo, hi, guess=problem.query.kind == "guess")
 
 
 def arc_error(problem: Problem, mechanism: Arc) -> float:
     """The expected error of the integers that are sampled, in closed form."""
-    places, query = float(1 << mechanism.bits), problem.query
+    places, kind = float(1 << mechanism.bits), problem.query.kind
     lo = 1 - mechanism.keep / 2.0**64
     hi = lo + (1 - lo) * places / mechanism.window if mechanism.window else math.inf
     lends = mechanism.heavy > 0 and mechanism.start < int(mechanism.edges[mechanism.heavy])
     layout = ArcLayout(problem.P, lo, hi, mechanism.order, mechanism.heavy, mechanism.start / places, lends)
-    if isinstance(query, Sum):
-        return max(0.0, sum_error(layout, query.scores(problem.reference)))
-    return max(0.0, guess_error(layout) if isinstance(query, Guess) else histogram_error(layout))
+    if kind == "sum":
+        return max(0.0, sum_error(layout, problem.scores))
+    return max(0.0, guess_error(layout) if kind == "guess" else histogram_error(layout))
 
 
 def unary(problem: Problem) -> Draft:
@@ -100,39 +100,39 @@ def unary(problem: Problem) -> Draft:
 def _unary_error(problem: Problem, gain: Gain, q01: float, odds: float) -> float:
     """The expected error: over a finite set of priors at worst, for `Distribution` at the middle."""
     query = problem.query
-    if isinstance(query, Distribution):
+    if query.kind == "distribution":
         return 1 / gain(problem.P, q01, odds)
-    assert isinstance(query, Histogram | Sum | Guess)
     members = (problem.prior,) if isinstance(problem.prior, Prior) else problem.prior.members
     return max(query.ceiling(p) - gain(p.probabilities, q01, odds) for p in members)
 
 
 def _gain(problem: Problem) -> Gain:
     """How much a unary report tells about the query."""
-    query = problem.query
-    if isinstance(query, Histogram):
-        return encodings.histogram_gain
-    if isinstance(query, Guess):
-        return encodings.guess_gain
-    if isinstance(query, Distribution):
-        return learning_gain
-    if isinstance(query, Sum):
-        values = query.amounts
-        return lambda P, q01, R: float(encodings.sum_gain(P, q01, R, (values - P @ values)[None])[0])
-    raise Infeasible(
-        "the method unary is for Histogram, Sum, Guess or Distribution", Hint("method", "columns")
-    )
+    gains: dict[str, Gain] = {
+        "histogram": encodings.histogram_gain,
+        "guess": encodings.guess_gain,
+        "distribution": learning_gain,
+    }
+    kind, rows = problem.query.kind, problem.query.rows(problem.reference)
+    if kind in gains:
+        return gains[kind]
+    if rows is None:
+        raise Infeasible(
+            f"the method unary is not for {kind.capitalize()}: its gain is not known",
+            Hint("method", "columns"),
+        )
+    return lambda P, q01, R: float(encodings.sum_gain(P, q01, R, rows - (rows @ P)[:, None]).sum())
 
 
 def hashing(problem: Problem) -> Draft:
     """Hashing into a few bins, with seeds whose bins are all heavy enough."""
     prior = require_one_prior(problem, "hashing")
-    if not problem.box or not isinstance(problem.query, Histogram | Distribution):
+    if not problem.box or problem.query.kind not in ("histogram", "distribution"):
         raise Infeasible(
             "the method hashing is for Histogram or Distribution and LIP of the value itself",
             Hint("method", "columns"),
         )
-    learning = isinstance(problem.query, Distribution)
+    learning = problem.query.kind == "distribution"
     found = encodings.best_pool(
         prior, problem.budget, _seeds(len(prior), problem.budget) if learning else 256
     )

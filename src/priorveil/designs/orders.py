@@ -12,7 +12,6 @@ from priorveil.designs.problems import Draft, Problem, require_one_prior
 from priorveil.errors import Hint, Infeasible, TooLarge
 from priorveil.mechanisms.arc_pool import ArcPool
 from priorveil.priors import Array, Budget
-from priorveil.queries import Distribution
 
 _LEAST, _MOST = 8, 1024  # orders of a pool; a tally has some 50 bytes for each value and each order
 _VALUES = 2048  # up to this many: beyond, a pool that tells them apart is too large
@@ -21,7 +20,7 @@ _VALUES = 2048  # up to this many: beyond, a pool that tells them apart is too l
 def arc_pool(problem: Problem) -> Draft:
     """A pool of arc mechanisms, their circles in about as many orders as there are values."""
     prior = require_one_prior(problem, "arc")
-    if not problem.box or not isinstance(problem.query, Distribution) or math.isinf(problem.budget.hi):
+    if not problem.box or problem.query.kind != "distribution" or math.isinf(problem.budget.hi):
         raise Infeasible("arcs in many orders are for LIP of the value itself", Hint("method", "columns"))
     if len(prior) > _VALUES:
         raise TooLarge(

@@ -12,14 +12,11 @@ import numpy as np
 from priorveil.certify import Certifiable, Certificate
 from priorveil.channels import Channel
 from priorveil.designs import robust
-from priorveil.designs.information import free_bound
 from priorveil.errors import Hint, Infeasible, InvalidInput
 from priorveil.mechanisms import Mechanism
 from priorveil.notions import DI, LDP, LIP, Known, Pufferfish, Secrets, known, scenarios
 from priorveil.priors import Array, Budget, Prior, PriorSet
-from priorveil.queries import Convex, Distribution, Guess, Histogram, Sum
-
-AnyQuery = Histogram | Sum | Guess | Convex | Distribution
+from priorveil.queries import Query
 
 # How far a float computation of a bound may be off, relatively: bounds are lowered by this.
 SLACK = 1e-12
@@ -31,7 +28,7 @@ class Problem:
 
     prior: Known
     budget: Budget
-    query: AnyQuery
+    query: Query
     secret: Secrets
     notion: Certifiable
 
@@ -74,8 +71,6 @@ class Problem:
         )
         if not contained:
             return 0.0
-        if isinstance(self.query, Distribution):
-            return free_bound(self.P, self.budget.lo, self.budget.hi)
         return self.query.floor(self.reference, self.budget) * (1 - SLACK)
 
     def error(self, channel: Channel) -> float:
@@ -83,7 +78,7 @@ class Problem:
 
         For `Distribution` the variance is taken at the middle of the set: it is local to a prior.
         """
-        if isinstance(self.prior, Prior) or isinstance(self.query, Distribution):
+        if isinstance(self.prior, Prior) or self.query.unbiased:
             return self.query.error(channel, self.reference)
         if self.prior.members:
             return max(self.query.error(channel, p) for p in self.prior.members)
@@ -96,23 +91,28 @@ class Problem:
 
     @property
     def unit(self) -> float:
-        """The error that the robust design calls one: for a sum, the squared range of its values."""
-        if not isinstance(self.query, Sum):
-            return 1.0
-        return float(np.ptp(self.query.amounts)) ** 2 or 1.0
+        """The error that the robust design calls one: the largest squared distance of two values."""
+        return self.query.unit(self.reference)
+
+    @property
+    def scores(self) -> Array:
+        """The number that each value adds to a sum, less the mean."""
+        rows = self.query.centred_rows(self.reference)
+        assert rows is not None
+        return np.asarray(rows[0])
 
     def task(self) -> robust.Task:
         """The query as the robust design knows it."""
-        if isinstance(self.query, Guess):
+        if self.query.kind == "guess":
             return robust.Guessed()
-        if isinstance(self.query, Sum):
-            values = self.query.amounts
-            return robust.Squared(((values - values.min()) / math.sqrt(self.unit))[None])
-        if isinstance(self.query, Histogram):
+        if self.query.kind == "convex" or self.query.unbiased:
+            raise Infeasible(
+                f"{self.query.kind.capitalize()} is designed for one prior: give a Prior, not a PriorSet"
+            )
+        rows = self.query.rows(self.reference)
+        if rows is None:
             return robust.Squared(np.eye(len(self.prior)))
-        raise Infeasible(
-            f"{type(self.query).__name__} is designed for one prior: give a Prior, not a PriorSet"
-        )
+        return robust.Squared((rows - rows.min(axis=1, keepdims=True)) / math.sqrt(self.unit))
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class Draft:
 def posed(
     prior: Known | Sequence[float],
     epsilon: float | Budget,
-    query: AnyQuery,
+    query: Query,
     secret: Secrets = None,
     notion: Certifiable | None = None,
 ) -> Problem:
@@ -138,10 +138,14 @@ def posed(
     prior, budget, notion = known(prior), Budget.of(epsilon), LIP() if notion is None else notion
     if not isinstance(notion, LIP | LDP | Pufferfish | DI):
         raise InvalidInput("notion", notion, "design for LIP(), LDP(), Pufferfish() or DI(): those are cones")
-    if not isinstance(query, Histogram | Sum | Guess | Convex | Distribution):
+    if not isinstance(query, Query):
         raise InvalidInput(
-            "query", query, "give Histogram(), Sum(values), Guess(), Convex(gain) or Distribution()"
+            "query",
+            query,
+            "give Histogram(), Sum(values), Linear(matrix), Guess(), Convex(gain) or Distribution()",
         )
+    if query.unbiased and query.kind != "distribution":
+        raise InvalidInput("query", query, "unbiased=True is designed for Histogram only: leave it out")
     for side in ("lower", "upper"):
         if getattr(budget, side) <= 0:
             raise InvalidInput(
@@ -153,19 +157,11 @@ def posed(
         raise InvalidInput(
             "epsilon", budget, f"{type(notion).__name__} has one level: give one finite number"
         )
-    _require_query_fits(query, prior)
+    query.require_fits(prior if isinstance(prior, Prior) else prior.centre)
     _require_secret_fits(secret, prior)
     if isinstance(notion, DI):
         _require_even(prior, min(budget.lower, budget.upper))
     return Problem(prior, budget, query, secret, notion)
-
-
-def _require_query_fits(query: AnyQuery, prior: Known) -> None:
-    reference = prior if isinstance(prior, Prior) else prior.centre
-    if isinstance(query, Sum):
-        query.scores(reference)
-    if isinstance(query, Convex):
-        query.require_convex(len(reference))
 
 
 def _require_even(prior: Known, level: float) -> None:

@@ -19,7 +19,6 @@ from priorveil.errors import Hint, Infeasible, TooLarge, plural
 from priorveil.mechanisms import Table
 from priorveil.notions import LDP
 from priorveil.priors import Array, Prior, PriorSet
-from priorveil.queries import Convex, Distribution, Guess, Histogram, Sum
 
 _ENUMERATED = 14  # box polytopes up to this size are listed corner by corner
 _LDP_ENUMERATED = 12
@@ -71,7 +70,7 @@ def _optimal(problem: Problem, Q: Array, why: str) -> Draft:
     """A channel that no other can beat: its own error is the bound."""
     channel = Channel.from_weights(np.maximum(Q, 0.0))
     polytope = isinstance(problem.prior, PriorSet) and not problem.prior.members
-    if polytope and not isinstance(problem.query, Distribution):
+    if polytope and not problem.query.unbiased:
         best = problem.unit * problem.worst(channel).mse  # a prior of the set has this error
     else:
         best = problem.error(channel)
@@ -95,16 +94,16 @@ def _ldp_closed(problem: Problem) -> Draft:
 
 def engine(problem: Problem, limits: Limits) -> Draft:
     """The best channel that column generation (or enumeration) finds, with its proven bound."""
-    if isinstance(problem.query, Distribution):
+    if problem.query.unbiased:
         return _learning(problem, limits)
     if not isinstance(problem.prior, Prior):
         return _robust(problem, limits)
     many = problem.box and len(problem.prior) > _PLAIN
-    if many and isinstance(problem.query, Sum):
+    if many and problem.query.kind == "sum":
         return large.merged_sum(problem, _in_utilities(problem, limits))
     found, how = _box(problem, limits) if problem.box else _general(problem, limits)
     bound = problem.query.ceiling(problem.reference) - found.bound
-    if many and not isinstance(problem.query, Convex):
+    if many and problem.query.kind in ("histogram", "guess"):
         labels = large.groups_of(found.columns)
         if int(labels.max()) + 1 < len(labels):
             return large.grouped_draft(problem, found, labels, bound, how)
@@ -114,7 +113,6 @@ def engine(problem: Problem, limits: Limits) -> Draft:
 def _in_utilities(problem: Problem, limits: Limits) -> Limits:
     """Limits for an engine that speaks of utilities: whoever is told hears of errors."""
     query = problem.query
-    assert not isinstance(query, Distribution)
     if limits.progress is None:
         return limits
     ceiling = query.ceiling(problem.reference)
@@ -127,11 +125,11 @@ def _box(problem: Problem, limits: Limits) -> tuple[Solution, str]:
     """The engine on `lo <= r <= hi`."""
     P, lo, hi, query = problem.P, problem.budget.lo, problem.budget.hi, problem.query
     within = _in_utilities(problem, limits)
-    if isinstance(query, Histogram):
+    if query.kind == "histogram":
         return _described(boxes.best_histogram(P, lo, hi, within))
-    if isinstance(query, Sum):
-        return _described(boxes.best_sum(P, query.scores(problem.reference), lo, hi, within))
-    if isinstance(query, Guess):
+    if query.kind == "sum":
+        return _described(boxes.best_sum(P, problem.scores, lo, hi, within))
+    if query.kind == "guess":
         return _described(boxes.best_guess(P, lo, hi, within))
     if len(P) <= _ENUMERATED:
         return _enumerated(problem, cones.box_rays(P, lo, hi))
@@ -158,7 +156,6 @@ def _rays(problem: Problem, limits: Limits) -> Array:
 
 def _enumerated(problem: Problem, rays: Array) -> tuple[Solution, str]:
     prior, query = problem.reference, problem.query
-    assert not isinstance(query, Distribution)
     found = cones.best_mixture(rays, lambda columns: query.utility(columns, prior))
     return found, f"exact: one linear programme over all {len(rays)} extreme columns"
 
@@ -172,11 +169,12 @@ def _generated(problem: Problem, limits: Limits) -> tuple[Solution, str]:
 
 def _pricing(problem: Problem, stop: Stop) -> Pricing:
     A, P, query, prior = problem.cone, problem.P, problem.query, problem.reference
-    if isinstance(query, Guess):
+    if query.kind == "guess":
         return branching.peaks(A, P, P[None], stop=stop)
-    if isinstance(query, Convex):
+    if query.kind == "convex":
         return branching.convex(A, P, lambda columns: query.utility(columns, prior), stop=stop)
-    scores = query.scores(prior)[None] if isinstance(query, Sum) else np.eye(len(P))
+    rows = query.centred_rows(prior)
+    scores = np.eye(len(P)) if rows is None else rows
     return branching.squares(A, P, scores * P, np.repeat(P[None], len(scores), axis=0), stop=stop)
 
 

@@ -38,7 +38,7 @@ from priorveil.mechanisms.randomness import Source, blocks
 from priorveil.mechanisms.reading import SMALL, inverted, one_prior, whole_numbers
 from priorveil.notions import Known, Secrets
 from priorveil.priors import Prior
-from priorveil.queries import Histogram, Query, Sum, identifiable
+from priorveil.queries import Query, identifiable
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -169,11 +169,12 @@ class Arc(ArcLine):
         Where the prior is right reports are uniform within their cells, so for a histogram or a sum it is exact.
         """
         P = prior.probabilities
-        if not isinstance(query, Histogram | Sum) or not made_for(self.cells, P):
+        if query.kind not in ("histogram", "sum") or not made_for(self.cells, P):
             return None
         law = column_law(self.cells, P)[None]
-        if isinstance(query, Sum):
-            return max(0.0, sum_variance(self.cells, law, P, query.scores(prior)))
+        scores = query.centred_rows(prior)
+        if scores is not None:
+            return max(0.0, sum_variance(self.cells, law, P, scores[0]))
         return max(0.0, float(posterior_variances(self.cells, law, P).sum()))
 
     def parameters(self) -> dict[str, Any]:

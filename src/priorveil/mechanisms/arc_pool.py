@@ -56,7 +56,7 @@ from priorveil.mechanisms.randomness import Source, Words, blocks
 from priorveil.mechanisms.reading import SMALL, inverted, one_prior, whole_numbers
 from priorveil.notions import Known, Secrets
 from priorveil.priors import Prior
-from priorveil.queries import Distribution, Query
+from priorveil.queries import Query
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -307,7 +307,7 @@ class ArcPool:
 
     def error(self, query: Query, prior: Prior) -> float | None:
         """The expected error per person of learning the distribution, at the prior of the layout."""
-        known = isinstance(query, Distribution) and self._made_for(prior.probabilities)
+        known = query.kind == "distribution" and self._made_for(prior.probabilities)
         return self.variance() if known and self.size <= _QUICK else None
 
     def identifies(self) -> bool:

@@ -18,7 +18,7 @@ from priorveil.mechanisms.prior_check import prior_check
 from priorveil.mechanisms.randomness import Source
 from priorveil.notions import LDP, LIP, Known, Secrets
 from priorveil.priors import Prior
-from priorveil.queries import Distribution, Query, identifiable
+from priorveil.queries import Query, identifiable
 
 Array = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
@@ -154,7 +154,7 @@ class Counted:
     def error(self, query: Query, prior: Prior) -> float | None:
         """The expected error per person, of the channel written out."""
         entries = len(prior) * self.outputs
-        learning = isinstance(query, Distribution)
+        learning = query.unbiased
         if entries > _QUICK or (learning and entries * len(prior) > _QUICK_WORK):
             return None
         return query.error(Channel(self.matrix, prior.labels), prior)

@@ -48,7 +48,7 @@ from priorveil.mechanisms.unary_reading import (
 )
 from priorveil.notions import LDP, LIP, Known, Secrets
 from priorveil.priors import Prior
-from priorveil.queries import Distribution, Guess, Histogram, Query, Sum
+from priorveil.queries import Query
 
 Array = npt.NDArray[np.float64]
 
@@ -184,16 +184,17 @@ class Unary:
     def error(self, query: Query, prior: Prior) -> float | None:
         """The expected error per person, in closed form: see `unary_law`."""
         P, at = prior.probabilities, (self._floats.q01, self._floats.odds)
-        match query:
-            case Histogram():
-                return max(0.0, query.ceiling(prior) - histogram_gain(P, *at))
-            case Sum():
-                return max(0.0, query.ceiling(prior) - float(sum_gain(P, *at, query.scores(prior)[None])[0]))
-            case Guess():
-                return max(0.0, query.ceiling(prior) - guess_gain(P, *at))
-            case Distribution():
-                return 1 / learning_gain(P, *at)
-        return None
+        if query.kind == "distribution":
+            return 1 / learning_gain(P, *at)
+        if query.kind == "histogram":
+            gain = histogram_gain(P, *at)
+        elif query.kind == "guess":
+            gain = guess_gain(P, *at)
+        elif (rows := query.centred_rows(prior)) is not None:
+            gain = float(sum_gain(P, *at, rows).sum())
+        else:
+            return None
+        return max(0.0, query.ceiling(prior) - gain)
 
     def identifies(self) -> bool:
         """Whether reports alone determine the distribution: whenever they tell anything."""

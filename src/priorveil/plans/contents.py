@@ -20,7 +20,7 @@ from priorveil.mechanisms import MECHANISMS, Mechanism
 from priorveil.notions import LDP, LIP, Known, Secrets
 from priorveil.plans import document as doc
 from priorveil.priors import Budget, Label, Prior
-from priorveil.queries import Convex, Query, Sum
+from priorveil.queries import Query, read_query
 
 VERSION = 1
 FORMAT = "priorveil-plan"
@@ -58,17 +58,16 @@ class Contents:
 
 def plan_document(plan: Contents) -> dict[str, Any]:
     """A plan as JSON, without its id."""
-    return _described(plan, doc.query_document(plan.query))
+    doc.query_document(plan.query)
+    return _described(plan)
 
 
 def plan_id(plan: Contents) -> str:
     """The SHA-256 of a plan's content."""
-    if isinstance(plan.query, Convex):  # a gain is code: the id is that of the rest
-        return doc.content_id(_described(plan, {"name": "Convex"}))
-    return doc.content_id(plan_document(plan))
+    return doc.content_id(_described(plan))
 
 
-def _described(plan: Contents, query: dict[str, Any]) -> dict[str, Any]:
+def _described(plan: Contents) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -77,7 +76,7 @@ def _described(plan: Contents, query: dict[str, Any]) -> dict[str, Any]:
         "secret": doc.secret_document(plan.secret),
         "budget": doc.budget_document(plan.budget),
         "notion": doc.notion_document(plan.notion),
-        "query": query,
+        "query": plan.query.document(),
         "mechanism": {"kind": plan.mechanism.kind, **plan.mechanism.parameters()},
         "certificate": doc.certificate_document(plan.certificate),
         "expected_mse": doc.real(plan.expected_mse),
@@ -128,7 +127,7 @@ def _assembled(read: dict[str, Any]) -> Contents:
     return Contents(
         prior=prior,
         budget=doc.reading("budget", lambda: doc.read_budget(read["budget"])),
-        query=doc.reading("query", lambda: doc.read_query(read["query"])),
+        query=doc.reading("query", lambda: read_query(read["query"])),
         mechanism=doc.reading("mechanism", lambda: kind.read(read["mechanism"])),
         certificate=Certificate(str(claimed.get("notion")), **levels),
         notion=notion,
@@ -164,8 +163,7 @@ def _require_true(plan: Contents, read: dict[str, Any]) -> None:
 
 def _require_consistent(plan: Contents) -> None:
     """Refuse fields that contradict each other."""
-    if isinstance(plan.query, Sum) and len(plan.query.values) != len(plan.labels):
-        raise PlanError("query", f"it has {len(plan.query.values)} values, the plan has {len(plan.labels)}")
+    doc.reading("query", lambda: plan.query.require_fits(plan.reference))
     if plan.method not in METHODS:
         raise PlanError("method", f"it should be one of {', '.join(METHODS)}")
 
@@ -179,7 +177,7 @@ def _require_errors(plan: Contents) -> None:
     if not isinstance(plan.prior, Prior):
         return
     # Probabilities are told apart down to a billionth: of a sum, that much of its largest square.
-    slack = 1e-9 * (max(plan.query.scores(plan.prior) ** 2) if isinstance(plan.query, Sum) else 1.0)
+    slack = 1e-9 * plan.query.unit(plan.prior)
     if not _near(plan.no_report, plan.query.no_report(plan.prior), slack):
         raise PlanError("no_report", "it is not the error of the prior alone")
     found = plan.mechanism.error(plan.query, plan.prior)

@@ -20,10 +20,9 @@ from priorveil.certify import Certifiable, Certificate
 from priorveil.errors import InvalidInput, PlanError, PriorveilError
 from priorveil.notions import DI, LDP, LIP, Known, Pufferfish, Secrets, scenarios
 from priorveil.priors import Budget, Label, Prior, PriorSet, Secret
-from priorveil.queries import Distribution, Guess, Histogram, Sum
+from priorveil.queries import Query
 
 Json = Any  # a value of the json module
-AnyQuery = Histogram | Sum | Guess | Distribution
 
 
 def canonical(document: Mapping[str, Json]) -> bytes:
@@ -159,23 +158,11 @@ def read_notion(document: Json) -> Certifiable:
     return plain[document["name"]]
 
 
-def query_document(query: object) -> Json:
+def query_document(query: Query) -> Json:
     """The query, as JSON; a convex gain is code, which no file should carry."""
-    if isinstance(query, Sum):
-        values = [real(v) for v in query.values]
-        return {"name": "Sum", "values": values, "weight": real(query.weight), "offset": real(query.offset)}
-    if isinstance(query, Histogram | Guess | Distribution):
-        return {"name": type(query).__name__}
-    raise InvalidInput("query", query, "a plan for a user-given gain cannot be saved: the gain is code")
-
-
-def read_query(document: Json) -> AnyQuery:
-    """The query, from JSON."""
-    plain: dict[str, AnyQuery] = {"Histogram": Histogram(), "Guess": Guess(), "Distribution": Distribution()}
-    if document["name"] == "Sum":
-        values = [float(v) for v in document["values"]]
-        return Sum(values, float(document["weight"]), float(document["offset"]))
-    return plain[document["name"]]
+    if query.kind == "convex":
+        raise InvalidInput("query", query, "a plan for a user-given gain cannot be saved: the gain is code")
+    return query.document()
 
 
 def certificate_document(certificate: Certificate) -> Json:

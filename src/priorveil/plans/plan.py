@@ -26,12 +26,11 @@ from priorveil.mechanisms.moments import Moments
 from priorveil.mechanisms.randomness import Source, as_source
 from priorveil.plans.contents import Contents, plan_document, plan_id, proven
 from priorveil.plans.contents import schema as schema
-from priorveil.plans.estimate import ASSUMES, SUM, Estimate, weighted_moments
+from priorveil.plans.estimate import ASSUMES, Estimate, weighted_moments
 from priorveil.plans.reports import masked, per_report, require_shape, sifted
 from priorveil.plans.tally import Tally, Weighted
 from priorveil.plans.values import Column, codes_of
 from priorveil.priors import Label, Prior
-from priorveil.queries import Convex, Distribution, Sum
 
 _NOTHING = 1e-11  # a gain this small, relative to the error without reports, is rounding
 
@@ -136,8 +135,8 @@ class Plan(Contents):
         """
         kept, chosen, refused = sifted(self.mechanism, reports, foreign)
         counts, weighted = self.mechanism.accumulate(kept), None
-        if offsets is not None and not isinstance(self.query, Sum):
-            raise InvalidInput("offsets", type(self.query).__name__, "offsets belong to a Sum")
+        if offsets is not None and self.query.kind != "sum":
+            raise InvalidInput("offsets", self.query.kind, "offsets belong to a Sum")
         if weights is not None or offsets is not None:
             c = per_report("weights", 1.0 if weights is None else weights, chosen)
             b = per_report("offsets", 0.0 if offsets is None else offsets, chosen)
@@ -181,7 +180,7 @@ class Plan(Contents):
             method=method,
             assumes=moments.assumes or ASSUMES[method],
             reports=tally.reports,
-            labels=SUM if isinstance(self.query, Sum) else self.labels,
+            labels=self.query.statistic_labels(self.labels),
             prior_check=self.mechanism.prior_check(tally.counts, P),
             rounds=moments.rounds,
             converged=moments.converged,
@@ -190,16 +189,13 @@ class Plan(Contents):
         )
 
     def _moments(self, tally: Tally, method: str, P: npt.NDArray[np.float64]) -> Moments:
-        population = isinstance(self.query, Distribution)
-        rows = self.query.amounts[None] if isinstance(self.query, Sum) else None
+        population, rows = self.query.unbiased, self.query.rows(self.reference)
         if tally.weighted is None:
             return self.mechanism.answer(method, tally.counts, P, rows, population)
         return weighted_moments(self.mechanism, method, tally.weighted, tally.reports, P, rows, population)
 
     def _offset(self, tally: Tally) -> float:
         """What all the offsets add to a sum."""
-        if not isinstance(self.query, Sum):
-            return 0.0
         return self.query.offset * tally.reports + (tally.weighted.offset if tally.weighted else 0.0)
 
     # -- files ---------------------------------------------------------------------------------------------
@@ -234,7 +230,7 @@ class Plan(Contents):
     def __repr__(self) -> str:
         c = self.certificate
         return (
-            f"Plan({type(self.query).__name__.lower()} on {len(self.labels)} values, {self.method}, "
+            f"Plan({self.query.kind} on {len(self.labels)} values, {self.method}, "
             f"LIP {c.lip:.4g}, LDP {c.ldp:.4g}, error {self.expected_mse:.4g}, efficiency {self.efficiency:.2%})"
         )
 
@@ -249,7 +245,7 @@ class Plan(Contents):
         """What a reader wants to see first, as pairs of words."""
         c = self.certificate
         return [
-            ("query", type(self.query).__name__),
+            ("query", self.query.kind),
             ("values", str(len(self.labels))),
             ("method", f"{self.method}: {self.why}"),
             ("LIP, certified", f"{c.lip:.6g} (down {c.lip_lower:.6g}, up {c.lip_upper:.6g})"),
@@ -262,5 +258,5 @@ class Plan(Contents):
                 "identifies the distribution",
                 "yes" if self.identifiable else "no: estimates lean on the prior",
             ),
-            ("id", "(cannot be saved)" if isinstance(self.query, Convex) else self.id),
+            ("id", "(cannot be saved)" if self.query.kind == "convex" else self.id),
         ]

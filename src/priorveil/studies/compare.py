@@ -23,13 +23,12 @@ from priorveil.mechanisms.randomness import as_source
 from priorveil.notions import LDP, LIP, leakage
 from priorveil.plans import Plan
 from priorveil.priors import Array, Budget, Prior, Secret
-from priorveil.queries import Guess, Histogram, Sum
+from priorveil.queries import Histogram, Query
 from priorveil.studies import published
 from priorveil.studies.published import Published
 from priorveil.studies.published.sets import Support, Unary
 
 Counts = npt.NDArray[np.int64]
-Asked = Histogram | Sum | Guess
 Kind = Literal["published", "certified", "best", "ldp", "baseline"]
 Trial = Callable[[Counts, np.random.Generator], float]
 
@@ -43,7 +42,7 @@ class Question:
 
     prior: Prior
     epsilon: float
-    query: Asked = field(default_factory=Histogram)
+    query: Query = field(default_factory=Histogram)
     secret: Secret | None = None
     time_limit: float = 20.0
 
@@ -67,7 +66,7 @@ class Way:
 
 def from_plan(name: str, kind: Kind, plan: Plan, question: Question) -> Way:
     """A plan: its own sampler, its own estimator."""
-    proof, guess = plan.certificate, isinstance(question.query, Guess)
+    proof, guess = plan.certificate, question.query.kind == "guess"
     if guess and plan.mechanism.kind == "arc":
         trial: Trial = _untried  # its tally forgets where in a cell a report was: a guess may not
     else:
@@ -79,7 +78,7 @@ def from_channel(name: str, kind: Kind, channel: Channel, question: Question) ->
     """A channel in floats, read with the posterior; its levels are measured."""
     levels = leakage(channel, question.prior, question.secret)
     error = question.query.error(channel, question.prior)
-    guess = isinstance(question.query, Guess)
+    guess = question.query.kind == "guess"
     trial = _guessing(channel, question) if guess else _posterior(channel, question)
     return Way(name, kind, error, levels.lip, levels.ldp, trial)
 
@@ -150,7 +149,7 @@ def _published_hashing(question: Question) -> Way:
 
 def _bits(name: str, kind: Kind, form: Published, question: Question) -> Way:
     """Unary encoding read bit by bit, as printed."""
-    if not isinstance(question.query, Histogram) or question.secret is not None:
+    if question.query.kind != "histogram" or question.secret is not None:
         raise Infeasible(f"{name} is printed for a histogram of the value itself")
     assert isinstance(form.mechanism, Unary)
     levels = form.leakage
@@ -183,7 +182,7 @@ def _ldp_best(question: Question) -> Way:
 
 def _context_free(question: Question) -> Way:
     """k-RR with the unbiased estimator that knows no prior."""
-    if not isinstance(question.query, Histogram):
+    if question.query.kind != "histogram":
         raise Infeasible("the context-free estimator is for a histogram")
     form = published.k_rr(question.prior, question.epsilon)
     assert form.support is not None
@@ -219,7 +218,7 @@ WAYS: dict[str, Callable[[Question], Way]] = {
 # -- trials ------------------------------------------------------------------------------------------------
 
 
-def _survey(plan: Plan, query: Asked) -> Trial:
+def _survey(plan: Plan, query: Query) -> Trial:
     """People run the plan, the curator tallies and estimates: the code that would run in earnest."""
 
     def trial(truth: Counts, rng: np.random.Generator) -> float:
@@ -234,13 +233,10 @@ def _posterior(channel: Channel, question: Question) -> Trial:
     """Reports drawn value by value, read with the posterior."""
     live = channel.drop_unused()
     posterior = live.posterior(question.prior)
-    scores = np.array(question.query.values) if isinstance(question.query, Sum) else None
 
     def trial(truth: Counts, rng: np.random.Generator) -> float:
         estimate = posterior @ rng.multinomial(truth, live.matrix).sum(axis=0)
-        return _squared(
-            estimate if scores is None else _answer(question.query, estimate, truth), truth, question.query
-        )
+        return _squared(_answer(question.query, estimate, truth), truth, question.query)
 
     return trial
 
@@ -282,15 +278,13 @@ def _untried(truth: Counts, rng: np.random.Generator) -> float:
     return math.nan
 
 
-def _answer(query: Asked, histogram: Array, truth: Counts) -> Array:
+def _answer(query: Query, histogram: Array, truth: Counts) -> Array:
     """What a query makes of a histogram: itself, or a sum of scores."""
-    if not isinstance(query, Sum):
-        return histogram
-    scores = query.amounts
-    return np.array([scores @ histogram + query.offset * truth.sum()])
+    rows = query.rows(Prior.uniform(len(truth)))
+    return histogram if rows is None else np.asarray(rows @ histogram + query.offset * truth.sum())
 
 
-def _squared(answer: Array, truth: Counts, query: Asked) -> float:
+def _squared(answer: Array, truth: Counts, query: Query) -> float:
     """The squared error of an answer, per person."""
     gap = answer - _answer(query, truth.astype(np.float64), truth)
     return float(gap @ gap) / float(truth.sum())

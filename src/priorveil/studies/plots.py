@@ -21,7 +21,6 @@ from priorveil.channels import Channel
 from priorveil.errors import InvalidInput, MissingExtra
 from priorveil.plans.estimate import Estimate
 from priorveil.priors import Array, Budget, Prior
-from priorveil.queries import Guess
 from priorveil.studies.simulate import Study
 
 if TYPE_CHECKING:
@@ -125,12 +124,12 @@ def canvas(
 
 def errors(study: Study, axes: Axes | None = None, root: bool = True) -> Axes:
     """The error of every way of a study against epsilon, with its bound, and dots where it was simulated."""
-    unit = "share of wrong guesses" if isinstance(study.query, Guess) else "error per person, √(MSE / N)"
-    rooted = root and not isinstance(study.query, Guess)
+    unit = "share of wrong guesses" if study.query.kind == "guess" else "error per person, √(MSE / N)"
+    rooted = root and study.query.kind != "guess"
     drawn = lines(study_lines(study, rooted), axes)
     drawn.set(
         xlabel="privacy budget ε (nats)",
-        ylabel=unit if rooted or isinstance(study.query, Guess) else "MSE per person",
+        ylabel=unit if rooted or study.query.kind == "guess" else "MSE per person",
     )
     return drawn
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal
 
 from priorveil.errors import Infeasible, TooLarge
 
 if TYPE_CHECKING:
-    from priorveil.designs.problems import AnyQuery
     from priorveil.notions import Known
     from priorveil.plans import Plan
     from priorveil.priors import Budget, Prior
+    from priorveil.queries import Query
 
 _SEARCHED = 30  # up to this many values the best LDP mechanism is searched for
 _LISTED = 8  # up to this many it is found at once
@@ -38,7 +38,7 @@ def ldp(plan: Plan, seconds: float = 10.0) -> Rival | None:
     """
     from priorveil.priors import Prior
 
-    epsilon, query = min(plan.budget.lower, plan.budget.upper), _asked(plan)
+    epsilon, query = min(plan.budget.lower, plan.budget.upper), plan.query
     found = _searched(query, plan.prior, epsilon, seconds)
     if (found is not None and found.best) or not isinstance(plan.prior, Prior):
         return found
@@ -46,7 +46,7 @@ def ldp(plan: Plan, seconds: float = 10.0) -> Rival | None:
     return min(rivals, key=lambda rival: rival.error, default=None)
 
 
-def _searched(query: AnyQuery, prior: Known, epsilon: float, seconds: float) -> Rival | None:
+def _searched(query: Query, prior: Known, epsilon: float, seconds: float) -> Rival | None:
     """What a search finds, where the domain is small enough for one."""
     from priorveil.designs import design
     from priorveil.notions import LDP
@@ -60,26 +60,20 @@ def _searched(query: AnyQuery, prior: Known, epsilon: float, seconds: float) -> 
     return Rival(found.method, found.expected_mse, found.efficiency > 0.999)
 
 
-def _asked(plan: Plan) -> AnyQuery:
-    """The plan's question, as `design` takes it."""
-    return cast("AnyQuery", plan.query)
-
-
-def _known_forms(query: AnyQuery, prior: Prior, epsilon: float) -> Iterator[Rival]:
+def _known_forms(query: Query, prior: Prior, epsilon: float) -> Iterator[Rival]:
     """Randomised response, subset selection and unary encoding, each where its error is known."""
     from priorveil.designs import design
     from priorveil.designs.closed import subset_gains
     from priorveil.notions import LDP
-    from priorveil.queries import Distribution, Histogram
     from priorveil.studies import published
 
     P = prior.probabilities
-    if isinstance(query, Distribution):
+    if query.kind == "distribution":
         support = published.subset_selection(prior, epsilon).support
         assert support is not None
         noise = sum(support.variance(1, float(p)) for p in P)
         yield Rival("subset selection", noise + 1 - float(P @ P), False)
-    if isinstance(query, Histogram) and len(prior) <= _WRITTEN:
+    if query.kind == "histogram" and len(prior) <= _WRITTEN:
         yield Rival("subset selection", 1 - float(subset_gains(P, epsilon).max()), False)
     elif len(prior) <= _WRITTEN:
         form = published.k_rr(prior, epsilon)
@@ -129,5 +123,5 @@ def _redesigned(plan: Plan, budget: Budget, method: Literal["arc", "auto"], seco
     """The same question at another budget, roughly."""
     from priorveil.designs import design
 
-    question = (plan.prior, budget, _asked(plan), plan.secret, plan.notion, method)
+    question = (plan.prior, budget, plan.query, plan.secret, plan.notion, method)
     return design(*question, gap=1e-3, time_limit=seconds)

@@ -20,8 +20,8 @@ import numpy.typing as npt
 from priorveil.errors import Infeasible, InvalidInput, TooLarge
 from priorveil.plans.values import codes_of
 from priorveil.priors import Budget, Prior, Secret
-from priorveil.queries import Histogram
-from priorveil.studies.compare import WAYS, Asked, Counts, Question, Trial
+from priorveil.queries import Histogram, Query
+from priorveil.studies.compare import WAYS, Counts, Question, Trial
 
 _LEVEL = 0.99  # of the intervals of a simulation
 
@@ -58,7 +58,7 @@ class Row:
 class Study:
     """What a simulation found: the rows, and what was asked."""
 
-    query: Asked
+    query: Query
     rows: tuple[Row, ...]
 
     def ways(self) -> tuple[str, ...]:
@@ -78,7 +78,7 @@ class Study:
 def simulate(
     prior: Prior | Sequence[float],
     epsilons: Sequence[float],
-    query: Asked | None = None,
+    query: Query | None = None,
     ways: Sequence[str] = ("best", "published-rr", "rr", "ldp-rr", "none"),
     *,
     secret: Secret | None = None,

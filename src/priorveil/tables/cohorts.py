@@ -9,7 +9,6 @@ from priorveil.errors import Hint, InvalidInput, plural
 from priorveil.plans import Plan
 from priorveil.plans.estimate import SUM
 from priorveil.priors import Label
-from priorveil.queries import Sum
 from priorveil.tables.arrow import pa
 from priorveil.tables.columns import FOREIGN, Codes, looked_up
 from priorveil.tables.wire import report_type
@@ -61,7 +60,7 @@ def require_one_answer(plans: Mapping[Any, Plan]) -> None:
 
 def _answered(plan: Plan) -> tuple[Label, ...]:
     """The labels of the plan's estimates."""
-    return SUM if isinstance(plan.query, Sum) else plan.labels
+    return plan.query.statistic_labels(plan.labels)
 
 
 def cohort_codes(column: pa.Array, plans: Mapping[Any, Plan]) -> Codes:
