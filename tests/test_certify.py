@@ -29,7 +29,7 @@ from priorveil.certify import (
 from priorveil.channels import Channel
 from priorveil.errors import CertificateError, InvalidChannel, InvalidInput
 from priorveil.notions import DI, LDP, LIP, Pufferfish, leakage
-from priorveil.priors import Budget, Prior, PriorSet, Secret, exact
+from priorveil.priors import Budget, Prior, PriorSet, Secret
 from strategies import levels, prior_sets, priors, secrets, sizes, tables
 
 EVEN = Prior([0.5, 0.5])
@@ -44,7 +44,7 @@ def log(ratio: Fraction) -> Decimal:
 
 def by_hand(table: np.ndarray, prior: Prior, secret: Secret | None) -> tuple[Fraction, Fraction]:
     """The smallest and largest lift, entry by entry, in fractions."""
-    W, P = table.tolist(), exact(prior)
+    W, P = table.tolist(), prior.fractions
     weights = np.eye(len(W), dtype=int).tolist() if secret is None else secret.weights
     found = []
     for y in range(len(W[0])):

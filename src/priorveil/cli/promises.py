@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from priorveil.cli import screen as screens
@@ -85,5 +84,5 @@ def _priors(priors: PriorSet) -> str:
 
 def _radius(priors: PriorSet) -> float | None:
     """The radius of a ball of priors; None for other sets."""
-    found = priors.parameters.get("radius")
-    return float(found) if isinstance(found, Fraction) else None
+    radius = priors.document().get("radius")
+    return None if radius is None else float(radius)

@@ -19,7 +19,7 @@ from priorveil.errors import PlanError, UnknownVersion
 from priorveil.mechanisms import MECHANISMS, Mechanism
 from priorveil.notions import LDP, LIP, Known, Secrets
 from priorveil.plans import document as doc
-from priorveil.priors import Budget, Label, Prior
+from priorveil.priors import Budget, Label, Prior, read_prior
 from priorveil.queries import Query, read_query
 
 VERSION = 1
@@ -72,9 +72,9 @@ def _described(plan: Contents) -> dict[str, Any]:
         "format": FORMAT,
         "version": VERSION,
         "labels": list(plan.labels),
-        "prior": doc.prior_document(plan.prior),
+        "prior": plan.prior.document(),
         "secret": doc.secret_document(plan.secret),
-        "budget": doc.budget_document(plan.budget),
+        "budget": plan.budget.document(),
         "notion": doc.notion_document(plan.notion),
         "query": plan.query.document(),
         "mechanism": {"kind": plan.mechanism.kind, **plan.mechanism.parameters()},
@@ -116,7 +116,7 @@ def proven(text: str) -> Contents:
 def _assembled(read: dict[str, Any]) -> Contents:
     """The contents of a file, none of them believed yet."""
     labels = doc.reading("labels", lambda: Prior.uniform(list(read["labels"])).labels)
-    prior = doc.reading("prior", lambda: doc.read_prior(read["prior"], labels))
+    prior = doc.reading("prior", lambda: read_prior(read["prior"], labels))
     notion = doc.reading("notion", lambda: doc.read_notion(read["notion"]))
     kind = doc.reading("mechanism", lambda: MECHANISMS[read["mechanism"]["kind"]])
     number = {name: _number(read, name) for name in ("expected_mse", "lower_bound", "no_report")}
@@ -126,7 +126,7 @@ def _assembled(read: dict[str, Any]) -> Contents:
     }
     return Contents(
         prior=prior,
-        budget=doc.reading("budget", lambda: doc.read_budget(read["budget"])),
+        budget=doc.reading("budget", lambda: Budget.read(read["budget"])),
         query=doc.reading("query", lambda: read_query(read["query"])),
         mechanism=doc.reading("mechanism", lambda: kind.read(read["mechanism"])),
         certificate=Certificate(str(claimed.get("notion")), **levels),

@@ -10,16 +10,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
-from fractions import Fraction
+from collections.abc import Callable, Mapping
 from typing import Any
-
-import numpy as np
 
 from priorveil.certify import Certifiable, Certificate
 from priorveil.errors import InvalidInput, PlanError, PriorveilError
-from priorveil.notions import DI, LDP, LIP, Known, Pufferfish, Secrets, scenarios
-from priorveil.priors import Budget, Label, Prior, PriorSet, Secret
+from priorveil.notions import DI, LDP, LIP, Pufferfish, Secrets, scenarios
+from priorveil.priors import Secret
 from priorveil.queries import Query
 
 Json = Any  # a value of the json module
@@ -67,58 +64,11 @@ def reading(field: str, read: Callable[[], Any]) -> Any:
         raise PlanError(field, f"cannot be read ({type(error).__name__}: {error})") from error
 
 
-def prior_document(prior: Known) -> Json:
-    """What is known, as JSON."""
-    if isinstance(prior, Prior):
-        return {"kind": "fixed", "weights": [str(w) for w in prior.weights]}
-    if prior.kind == "finite":
-        return {"kind": "finite", "members": [[str(w) for w in p.weights] for p in prior.members]}
-    parameters = prior.parameters
-    if prior.kind == "interval":
-        return {"kind": "interval", **{side: _reals(parameters[side]) for side in ("lower", "upper")}}
-    return {
-        "kind": "ball",
-        "weights": [str(w) for w in prior.centre.weights],
-        "radius": _reals([parameters["radius"]])[0],
-    }
-
-
-def read_prior(document: Json, labels: Sequence[Label]) -> Known:
-    """What is known, from JSON.
-
-    >>> read_prior(prior_document(Prior({"a": 0.25, "b": 0.75})), ["a", "b"])
-    Prior({'a': 0.25, 'b': 0.75})
-    """
-    kind = document["kind"]
-    if kind == "fixed":
-        return _weighted(document["weights"], labels)
-    if kind == "finite":
-        return PriorSet([_weighted(w, labels) for w in document["members"]])
-    if kind == "interval":
-        lower, upper = ([float(v) for v in document[side]] for side in ("lower", "upper"))
-        return PriorSet.interval(lower, upper, labels)
-    if kind == "ball":
-        return PriorSet.ball(_weighted(document["weights"], labels), float(document["radius"]))
-    raise ValueError(f"unknown kind {kind!r}")
-
-
-def _weighted(weights: Sequence[str], labels: Sequence[Label]) -> Prior:
-    return Prior.from_counts([int(w) for w in weights], labels)
-
-
-def _reals(numbers: object) -> list[str]:
-    listed = list(numbers) if isinstance(numbers, Sequence) else []
-    return [real(float(v)) for v in listed if isinstance(v, Fraction)]
-
-
 def secret_document(secret: Secrets) -> Json:
     """The secrets, as JSON: one entry per scenario, none if the value itself is the secret."""
     if secret is None:
         return None
-    return [
-        {"labels": list(s.labels), "rows": [[real(v) for v in row] for row in s.rows]}
-        for s in scenarios(secret)
-    ]
+    return [scenario.document() for scenario in scenarios(secret)]
 
 
 def read_secret(document: Json) -> Secrets:
@@ -127,18 +77,8 @@ def read_secret(document: Json) -> Secrets:
         return None
     if not isinstance(document, list) or not document:
         raise ValueError("give a list of secrets, or null if the value itself is the secret")
-    read = [Secret(np.array([[float(v) for v in row] for row in s["rows"]]), s["labels"]) for s in document]
-    return read[0] if len(read) == 1 else read
-
-
-def budget_document(budget: Budget) -> Json:
-    """The budget, as JSON."""
-    return {"lower": real(budget.lower), "upper": real(budget.upper)}
-
-
-def read_budget(document: Json) -> Budget:
-    """The budget, from JSON."""
-    return Budget(float(document["lower"]), float(document["upper"]))
+    secrets = [Secret.read(scenario) for scenario in document]
+    return secrets[0] if len(secrets) == 1 else secrets
 
 
 def notion_document(notion: Certifiable) -> Json:

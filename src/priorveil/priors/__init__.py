@@ -5,10 +5,10 @@ certificate can be checked in integer arithmetic against the very prior that was
 """
 
 from priorveil.priors.budget import Budget
-from priorveil.priors.labels import Array, Label, as_labels, dyadic, frozen
-from priorveil.priors.prior import Prior, exact
+from priorveil.priors.labels import Array, Label, as_labels, dyadic, frozen, label_positions
+from priorveil.priors.prior import Prior
 from priorveil.priors.secret import Secret
-from priorveil.priors.sets import PriorSet
+from priorveil.priors.sets import PriorSet, read_prior
 
 __all__ = [
     "Array",
@@ -19,6 +19,7 @@ __all__ = [
     "Secret",
     "as_labels",
     "dyadic",
-    "exact",
     "frozen",
+    "label_positions",
+    "read_prior",
 ]

@@ -1,8 +1,9 @@
-"""Budgets: how far a report may move a belief, down and up."""
+"""Budgets: by how much a report may move a belief, down and up."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from priorveil.errors import Hint, InvalidInput
@@ -53,9 +54,18 @@ class Budget:
     @property
     def tau(self) -> float:
         """The mass of a report's soft subset, `(1 - lo) / (hi - lo)`."""
-        return (
-            0.0 if math.isinf(self.hi) else (1 - self.lo) / (self.hi - self.lo) if self.hi > self.lo else 1.0
-        )
+        if self.hi == self.lo:
+            return 1.0
+        return (1 - self.lo) / (self.hi - self.lo)
+
+    def document(self) -> dict[str, str]:
+        """The budget as JSON."""
+        return {"lower": repr(self.lower), "upper": repr(self.upper)}
+
+    @classmethod
+    def read(cls, document: Mapping[str, str]) -> Budget:
+        """The budget of a document."""
+        return cls(float(document["lower"]), float(document["upper"]))
 
     @property
     def symmetric(self) -> bool:
@@ -64,13 +74,11 @@ class Budget:
 
 
 def _level(argument: str, value: float) -> float:
-    if isinstance(value, str | bytes | bool):
-        raise InvalidInput(argument, value, "give a number, zero or more")
     try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidInput(argument, value, "give a number, zero or more") from error
-    if math.isnan(number) or number < 0:
+        number = math.nan if isinstance(value, str | bytes | bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not number >= 0:  # also what is not a number
         raise InvalidInput(argument, value, "give a number, zero or more")
     if _LARGEST < number < math.inf:
         raise InvalidInput(argument, value, f"that protects nothing: give at most {_LARGEST:g}, or infinity")

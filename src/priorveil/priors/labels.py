@@ -1,4 +1,4 @@
-"""What priors and secrets are made of: labels, and floats as exact integers."""
+"""Building blocks of priors, secrets and channels: labels, distributions, and floats as exact integers."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.errors import Hint, InvalidInput, InvalidPrior
-from priorveil.priors.polytopes import Array as Array
 
+Array = npt.NDArray[np.float64]
 Label = str | int
 
 NORMALISED = 64 * np.finfo(float).eps  # how far from one the mass may be: the rounding of a division
@@ -25,7 +25,7 @@ def frozen(array: npt.ArrayLike) -> Array:
 
 
 def dyadic(probabilities: Array) -> tuple[int, ...]:
-    """Floats as integers in the same proportions, exactly: every float is an integer over a power of two.
+    """Integers in exactly the proportions of the floats: every float is an integer over a power of two.
 
     >>> dyadic(np.array([0.25, 0.75]))
     (1, 3)
@@ -39,33 +39,43 @@ def dyadic(probabilities: Array) -> tuple[int, ...]:
 
 
 def as_labels(labels: Iterable[Hashable] | None, size: int) -> tuple[Label, ...]:
-    """The labels, each checked; without any, positions."""
+    """The labels as a tuple, checked; None gives the positions 0, 1, 2, ..."""
     if labels is None:
         return tuple(range(size))
     names = tuple(as_label(label) for label in labels)
     if len(names) != size:
         raise InvalidInput("labels", names, f"give one label for each of the {size} values")
     if len(set(names)) != size:
-        twice = [name for name, n in Counter(names).items() if n > 1]
-        raise InvalidInput("labels", twice, "every label must be there once only")
+        repeated = [name for name, n in Counter(names).items() if n > 1]
+        raise InvalidInput("labels", repeated, "every label may occur once only")
     return names
 
 
 def as_label(label: Hashable) -> Label:
-    """The label as a plain string or whole number, refused where it is neither."""
+    """The label as a string or an integer; an error if it is neither."""
     plain = label.item() if isinstance(label, np.generic) else label
     if isinstance(plain, bool) or not isinstance(plain, (str, int)):
         raise InvalidInput("labels", label, "a label is a string or a whole number")
     return plain
 
 
-def numbers_first(label: Label) -> tuple[bool, Label]:
-    """A key that sorts numbers before words."""
-    return isinstance(label, str), label
+def complete_domain(observed: Iterable[Label], domain: Iterable[Label] | None) -> list[Label]:
+    """The `domain`, which has to hold all observed labels; by default those, numbers before words.
+
+    >>> complete_domain(["b", 2, "a"], None)
+    [2, 'a', 'b']
+    """
+    if domain is None:
+        return sorted(set(observed), key=lambda label: (isinstance(label, str), label))
+    labels = list(domain)
+    outside = sorted(set(observed) - set(labels), key=str)
+    if outside:
+        raise InvalidInput("values", outside, "these are not in the domain: add them to it or leave them out")
+    return labels
 
 
 def distribution(argument: str, probabilities: npt.ArrayLike, zero: bool = False) -> Array:
-    """Probabilities as a read-only array, refused where they are not a distribution."""
+    """The probabilities as a read-only array; an error if they are not a distribution."""
     try:
         P = frozen(probabilities)
     except (TypeError, ValueError) as error:

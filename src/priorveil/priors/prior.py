@@ -1,4 +1,4 @@
-"""A prior: what is known about one person's value."""
+"""Priors: what is known about one person's value."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +18,10 @@ from priorveil.priors.labels import (
     Label,
     as_label,
     as_labels,
+    complete_domain,
     distribution,
     dyadic,
     label_positions,
-    numbers_first,
 )
 
 
@@ -72,10 +72,9 @@ for counts, use Prior.from_counts
         >>> Prior.uniform(["a", "b"]).probabilities.tolist()
         [0.5, 0.5]
         """
-        labels = None if isinstance(values, int) else list(values)
-        size = values if isinstance(values, int) else len(labels or ())
-        _size(size)
-        return cls._exact([1] * size, labels)
+        labels = range(values) if isinstance(values, int) else list(values)
+        _require_size(values if isinstance(values, int) else len(labels))
+        return cls._exact([1] * len(labels), labels)
 
     @classmethod
     def zipf(cls, size: int, exponent: float = 1.0, labels: Iterable[Label] | None = None) -> Self:
@@ -84,7 +83,7 @@ for counts, use Prior.from_counts
         >>> Prior.zipf(3).probabilities.round(4).tolist()
         [0.5455, 0.2727, 0.1818]
         """
-        _size(size)
+        _require_size(size)
         if not math.isfinite(exponent):
             raise InvalidInput("exponent", exponent, "give a finite number; 1 is the classic law")
         mass = np.arange(1, size + 1, dtype=np.float64) ** -exponent
@@ -108,7 +107,7 @@ for counts, use Prior.from_counts
         if isinstance(counts, Mapping):
             labels, counts = list(counts), list(counts.values())
         whole = [_count(c) for c in counts]
-        _size(len(whole))
+        _require_size(len(whole))
         if smoothing is None:
             if 0 in whole:
                 advice = "a value that nobody has cannot be protected: leave it out, or add to every count"
@@ -129,19 +128,14 @@ for counts, use Prior.from_counts
         domain: Iterable[Label] | None = None,
         smoothing: float | None = None,
     ) -> Self:
-        """The prior of observed values; `domain` lists all the values there can be (else those seen, sorted).
+        """The prior of observed values; `domain` lists all possible values (default: those observed, sorted).
 
         >>> Prior.from_values(["b", "a", "b"], domain=["a", "b", "c"], smoothing=1)
         Prior({'a': 0.333333, 'b': 0.5, 'c': 0.166667})
         """
-        seen = Counter(as_label(v) for v in values)
-        names = list(domain) if domain is not None else sorted(seen, key=numbers_first)
-        foreign = sorted(set(seen) - set(names), key=str)
-        if foreign:
-            raise InvalidInput(
-                "values", foreign, "these are not in the domain: add them to it or leave them out"
-            )
-        return cls.from_counts([seen[name] for name in names], names, smoothing)
+        counts = Counter(as_label(v) for v in values)
+        labels = complete_domain(counts, domain)
+        return cls.from_counts([counts[label] for label in labels], labels, smoothing)
 
     @property
     def probabilities(self) -> Array:
@@ -159,12 +153,21 @@ for counts, use Prior.from_counts
         return dyadic(self._probabilities)
 
     @cached_property
+    def fractions(self) -> tuple[Fraction, ...]:
+        """`P` as exact fractions.
+
+        >>> Prior.uniform(2).fractions
+        (Fraction(1, 2), Fraction(1, 2))
+        """
+        return tuple(Fraction(w, self.total) for w in self.weights)
+
+    @cached_property
     def total(self) -> int:
-        """What the integer weights add up to: `P[x] = weights[x] / total`, exactly."""
+        """The sum of the integer weights: `P[x] = weights[x] / total`, exactly."""
         return sum(self.weights)
 
     def align_to(self, labels: Sequence[Label]) -> Prior:
-        """This prior with its values in the order of `labels`; as it is where one side has no names but positions.
+        """This prior with its values in the order of `labels`; as it is where one side has positions for names.
 
         >>> Prior({"a": 0.25, "b": 0.75}).align_to(["b", "a"])
         Prior({'b': 0.75, 'a': 0.25})
@@ -175,12 +178,16 @@ for counts, use Prior.from_counts
             order = label_positions(self.labels, labels)
         except KeyError as missing:
             raise InvalidPrior(
-                "prior", list(self.labels)[:5], f"it says nothing about {missing.args[0]!r}"
+                "prior", list(self.labels)[:5], f"it has no value {missing.args[0]!r}"
             ) from None
         return self if isinstance(order, range) else Prior._exact([self.weights[at] for at in order], labels)
 
+    def document(self) -> dict[str, Any]:
+        """The prior as JSON, without its labels."""
+        return {"kind": "fixed", "weights": [str(w) for w in self.weights]}
+
     def push(self, function: Callable[[Label], Label]) -> Prior:
-        """The prior of `function(X)`: the paper's surjective `f`.
+        """The prior of `function(X)`, the paper's surjective `f`.
 
         >>> Prior({"a": 0.25, "b": 0.25, "c": 0.5}).push(lambda v: "c" if v == "c" else "other")
         Prior({'other': 0.5, 'c': 0.5})
@@ -210,7 +217,7 @@ for counts, use Prior.from_counts
         return "Prior({" + ", ".join(pairs) + "})"
 
 
-def _size(size: int) -> None:
+def _require_size(size: int) -> None:
     if not isinstance(size, int | np.integer) or size < 1:
         raise InvalidPrior("size", size, "a prior needs a whole number of values, at least one")
 
@@ -222,12 +229,3 @@ def _count(count: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise InvalidPrior("counts", count, "a count is a whole number, zero or more")
     return value
-
-
-def exact(prior: Prior) -> tuple[Fraction, ...]:
-    """A prior's probabilities as fractions.
-
-    >>> exact(Prior.uniform(2))
-    (Fraction(1, 2), Fraction(1, 2))
-    """
-    return tuple(Fraction(w, prior.total) for w in prior.weights)

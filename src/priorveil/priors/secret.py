@@ -1,33 +1,33 @@
-"""Secrets: a variable behind the value that is to be protected in its place."""
+"""Secrets: a variable behind the value, which is protected instead of the value itself."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.errors import InvalidInput, InvalidPrior, InvalidSecret, plural
+from priorveil.errors import Hint, InvalidInput, InvalidPrior, InvalidSecret, plural
 from priorveil.priors.labels import (
     Array,
     Label,
     as_label,
     as_labels,
+    complete_domain,
     distribution,
     dyadic,
     frozen,
-    numbers_first,
 )
 from priorveil.priors.prior import Prior
 
-_SUM = 1e4  # how much more it matters that a mixture adds up to one than that it fits
+_SUM = 1e4  # the weight of the equation that a mixture adds up to one
 
 
 class Secret:
-    """A latent variable `G` that the value `X` gives away: `T[g][x] = Pr(X = x | G = g)`.
+    """A latent variable `G` that the value `X` reveals: `T[g][x] = Pr(X = x | G = g)`.
 
     Only the set of rows matters, never the law of `G`: a continuous secret enters as its rows on a grid,
     or as the extreme ones.
@@ -80,21 +80,13 @@ class Secret:
         >>> Secret.from_columns(["hi", "lo", "lo"], ["a", "a", "b"]).rows.tolist()
         [[1.0, 0.0], [0.5, 0.5]]
         """
-        known, told = list(secrets), list(values)
-        if len(known) != len(told):
-            raise InvalidInput(
-                "values", plural(len(told), "value"), f"there are {len(known)} secrets: give as many"
-            )
-        pairs = [(as_label(g), as_label(v)) for g, v in zip(known, told, strict=True)]
-        names = list(domain) if domain is not None else sorted({v for _, v in pairs}, key=numbers_first)
-        foreign = sorted({v for _, v in pairs} - set(names), key=str)
-        if foreign:
-            raise InvalidInput(
-                "values", foreign, "these are not in the domain: add them to it or leave them out"
-            )
-        rows = sorted({g for g, _ in pairs}, key=numbers_first)
-        seen = Counter(pairs)
-        return cls.from_joint([[seen[g, v] for v in names] for g in rows], rows)
+        behind, observed = [as_label(g) for g in secrets], [as_label(v) for v in values]
+        if len(behind) != len(observed):
+            advice = f"there are {len(behind)} secrets: give as many"
+            raise InvalidInput("values", plural(len(observed), "value"), advice)
+        rows, columns = complete_domain(behind, None), complete_domain(observed, domain)
+        counts = Counter(zip(behind, observed, strict=True))
+        return cls.from_joint([[counts[g, v] for v in columns] for g in rows], rows)
 
     @property
     def rows(self) -> Array:
@@ -111,31 +103,42 @@ class Secret:
         """Each row as integers in exactly the same proportions."""
         return tuple(_sparse_dyadic(row) for row in self._rows)
 
-    def require_fits(self, prior: Prior, tolerance: float = 1e-6) -> None:
-        """Refuse a secret whose rows cannot mix to the prior: then no law of `G` gives both."""
-        from scipy.optimize import nnls  # imported when used: it is slow to load
+    def document(self) -> dict[str, Any]:
+        """The secret as JSON."""
+        return {"labels": list(self._labels), "rows": [[repr(v) for v in row] for row in self._rows.tolist()]}
 
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> Self:
+        """The secret of a document."""
+        return cls([[float(v) for v in row] for row in document["rows"]], document["labels"])
+
+    def require_fits(self, prior: Prior, tolerance: float = 1e-6) -> None:
+        """Raise `InvalidSecret` if no law of `G` gives the prior: it has to be a mixture of the rows."""
         if len(prior) != self._rows.shape[1]:
             advice = f"its rows need {len(prior)} numbers, one for each value of the prior"
             raise InvalidSecret("secret", self._rows.shape, advice)
         P = prior.probabilities
-        _, distance = nnls(self._rows.T, P, maxiter=100 * max(self._rows.shape))
+        _, distance = self._least_squares(self._rows.T, P)
         if distance > tolerance * float(np.linalg.norm(P)):
-            wrong = "the prior is no mixture of these rows: Pr(X) and Pr(X | G) contradict each other"
-            advice = f"{wrong}; if figures are rounded, take secret.nearest(prior) as the prior"
-            raise InvalidSecret("secret", f"distance {distance:.3g}", advice)
+            advice = "the prior is not a mixture of these rows: Pr(X) and Pr(X | G) contradict each other"
+            hint = Hint("secret.nearest(prior)", purpose="if figures are rounded")
+            raise InvalidSecret("secret", f"distance {distance:.3g}", advice, hint)
 
     def nearest(self, prior: Prior) -> Prior:
-        """The mixture of these rows that is nearest to a prior (least squares): for figures that were rounded.
+        """The mixture of these rows nearest to a prior (least squares), for figures that were rounded.
 
         >>> Secret([[0.6, 0.4], [0.5, 0.5]]).nearest(Prior([0.55, 0.45])).probabilities.round(9).tolist()
         [0.55, 0.45]
         """
+        system = np.vstack([self._rows.T, np.full(len(self._rows), _SUM)])
+        weights, _ = self._least_squares(system, np.append(prior.probabilities, _SUM))
+        return Prior((weights / weights.sum()) @ self._rows, prior.labels)
+
+    def _least_squares(self, system: Array, target: Array) -> tuple[Array, float]:
         from scipy.optimize import nnls  # imported when used: it is slow to load
 
-        system = np.vstack([self._rows.T, np.full(len(self._rows), _SUM)])
-        weights, _ = nnls(system, np.append(prior.probabilities, _SUM), maxiter=100 * max(self._rows.shape))
-        return Prior((weights / weights.sum()) @ self._rows, prior.labels)
+        weights, distance = nnls(system, target, maxiter=100 * max(self._rows.shape))
+        return weights, float(distance)
 
     def __len__(self) -> int:
         return len(self._rows)

@@ -1,52 +1,54 @@
-"""Sets of priors: what is known is only that the prior lies in one."""
+"""Sets of priors: all that is known is that the prior lies in one of them.
+
+`PriorSet` is a list of priors; `PriorInterval` and `PriorBall` are polytopes with the same interface. A design and a
+certificate ask for little: where a linear function is smallest (in floats and in exact fractions), and the corners.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
+from itertools import product
+from typing import Any
 
 import numpy as np
 
-from priorveil.errors import InvalidInput, plural
+from priorveil.errors import InvalidInput, TooLarge, plural
 from priorveil.priors.labels import NORMALISED, Array, Label, as_labels
-from priorveil.priors.polytopes import Ball, Box, Finite, Shape
-from priorveil.priors.prior import Prior, exact
+from priorveil.priors.prior import Prior
+
+_MOST_VERTICES = 200_000  # a set with more corners is not enumerated
+_MOST_SUBSETS = 2**14  # nor a ball whose radius can empty more subsets of values than this
+
+Fractions = tuple[Fraction, ...]
 
 
 class PriorSet:
     """Priors among which the true one lies: the paper's bounded prior.
 
     A list of priors over the same values, or one of `PriorSet.interval`, `PriorSet.ball`, `PriorSet.all`.
-    Only two things are ever asked of a set: the smallest and the largest mean of a column under its
-    members (`extremes`, exact in floats or fractions), and its vertices, where they can be listed.
 
     >>> PriorSet([Prior([0.2, 0.8]), Prior([0.4, 0.6])]).extremes(np.array([[1.0], [0.0]]))
     (array([0.2]), array([0.4]))
     """
 
+    kind = "finite"
+    members: tuple[Prior, ...] = ()  # empty where the set is not finite
+    labels: tuple[Label, ...]
+
     def __init__(self, priors: Iterable[Prior | Sequence[float] | Mapping[Label, float]]) -> None:
-        members = tuple(Prior.of(p) for p in priors)
-        if not members:
+        self.members = tuple(Prior.of(p) for p in priors)
+        if not self.members:
             raise InvalidInput("priors", [], "give at least one prior")
-        if len({p.labels for p in members}) > 1:
-            raise InvalidInput(
-                "priors", [p.labels for p in members], "all priors need the same labels, in the same order"
-            )
-        self._shape: Shape = Finite(tuple(exact(p) for p in members))
-        self._labels = members[0].labels
-        self.members: tuple[Prior, ...] = members
+        if len({p.labels for p in self.members}) > 1:
+            labels = [p.labels for p in self.members]
+            raise InvalidInput("priors", labels, "all priors need the same labels, in the same order")
+        self.labels = self.members[0].labels
 
-    @classmethod
-    def _made(cls, shape: Shape, labels: tuple[Label, ...]) -> PriorSet:
-        made = cls.__new__(cls)
-        made._shape, made._labels, made.members = shape, labels, ()
-        return made
-
-    @classmethod
+    @staticmethod
     def interval(
-        cls,
         lower: Mapping[Label, float] | Sequence[float],
         upper: Mapping[Label, float] | Sequence[float],
         labels: Iterable[Label] | None = None,
@@ -58,96 +60,60 @@ class PriorSet:
         """
         if isinstance(lower, Mapping) or isinstance(upper, Mapping):
             if not (isinstance(lower, Mapping) and isinstance(upper, Mapping)):
-                raise InvalidInput(
-                    "upper", upper, "give lower and upper as two mappings, or as two sequences"
-                )
+                advice = "give lower and upper as two mappings, or as two sequences"
+                raise InvalidInput("upper", upper, advice)
             labels = list(lower)
             if set(labels) != set(upper):
                 raise InvalidInput("upper", list(upper), "lower and upper need the same labels")
             upper = [upper[label] for label in labels]
             lower = list(lower.values())
-        low, high = (tuple(_fraction(n, v) for v in side) for n, side in (("lower", lower), ("upper", upper)))
-        if len(low) != len(high) or not low:
-            raise InvalidInput("upper", upper, "lower and upper need one number for each value")
-        crossed = [x for x in range(len(low)) if low[x] > high[x]]
-        if crossed:
-            raise InvalidInput(
-                f"lower[{crossed[0]}]", float(low[crossed[0]]), "the lower end lies above the upper one"
-            )
-        impossible = [x for x in range(len(high)) if high[x] == 0]
-        if impossible:
-            advice = "a value of probability zero cannot be protected: leave it out"
-            raise InvalidInput(f"upper[{impossible[0]}]", 0.0, advice)
-        low, high = _to_one(low, sum(low) > 1, -math.inf), _to_one(high, sum(high) < 1, math.inf)
-        if sum(low) > 1 or sum(high) < 1:
-            raise InvalidInput(
-                "lower", lower, "no prior lies between lower and upper: they must enclose mass one"
-            )
-        return cls._made(Box(low, high), as_labels(labels, len(low)))
+        return PriorInterval(lower, upper, labels)
 
-    @classmethod
-    def ball(cls, prior: Prior | Sequence[float] | Mapping[Label, float], radius: float) -> PriorSet:
+    @staticmethod
+    def ball(prior: Prior | Sequence[float] | Mapping[Label, float], radius: float) -> PriorSet:
         """All priors within `radius` of `prior` in total variation (half the sum of absolute differences).
 
         >>> PriorSet.ball(Prior([0.2, 0.8]), 0.1).extremes(np.array([[1.0], [0.0]]))[1].round(12)
         array([0.3])
         """
-        centre = Prior.of(prior)
-        size = _fraction("radius", radius)
-        return cls._made(Ball(exact(centre), size), centre.labels)
+        return PriorBall(Prior.of(prior), radius)
 
-    @classmethod
-    def all(cls, values: int | Iterable[Label]) -> PriorSet:
+    @staticmethod
+    def all(values: int | Iterable[Label]) -> PriorSet:
         """Every prior on these values: nothing is known, and LIP becomes LDP."""
-        prior = Prior.uniform(values)
-        zero, one = Fraction(0), Fraction(1)
-        made = cls._made(Box((zero,) * len(prior), (one,) * len(prior)), prior.labels)
-        return made
-
-    @property
-    def labels(self) -> tuple[Label, ...]:
-        """The names of the values, in order."""
-        return self._labels
-
-    @property
-    def kind(self) -> str:
-        """`finite`, `interval` or `ball`."""
-        return self._shape.kind
-
-    @property
-    def parameters(self) -> dict[str, object]:
-        """The numbers that define the set, exactly, for a file."""
-        return self._shape.parameters()
+        labels = Prior.uniform(values).labels
+        return PriorInterval([0.0] * len(labels), [1.0] * len(labels), labels)
 
     @cached_property
     def centre(self) -> Prior:
-        """One prior that stands for the set where a single one is needed: its middle, with full support."""
-        weights = self._shape.centre()
+        """One prior in the middle of the set, with full support, for where a single one is needed."""
+        weights = self._middle()
         common = math.lcm(*(w.denominator for w in weights))
         return Prior._exact([int(w * common) for w in weights], self.labels)
 
     def extremes(self, columns: Array) -> tuple[Array, Array]:
-        """Smallest and largest `p @ column` over the set, for every column of a (d, K) array."""
-        return self._shape.extremes(np.asarray(columns, dtype=np.float64))
+        """The smallest and the largest `p @ column` over the set, for every column of a (d, K) array."""
+        columns = np.asarray(columns, dtype=np.float64)
+        return self._lowest(columns), -self._lowest(-columns)
 
     def exact_extremes(self, column: Sequence[Fraction | int]) -> tuple[Fraction, Fraction]:
-        """The same for one column, in exact arithmetic."""
-        lowest = self._shape.minimum(column)
-        return lowest, -self._shape.minimum([-c for c in column])
+        """The smallest and the largest `p @ column` over the set, in exact arithmetic."""
+        low, high = self._minimiser(column), self._minimiser([-c for c in column])
+        return _mean(low, column), _mean(high, column)
 
     def vertices(self) -> Array:
-        """The corners of the set's convex hull, a row each. Linear conditions for all of it hold there."""
-        listed = {v for v in self._shape.vertices()}
-        return np.array(sorted(listed), dtype=np.float64)
+        """The corners of the set's convex hull, one per row. A linear condition that holds there holds throughout."""
+        corners = {tuple(map(float, corner)) for corner in self._corners()}
+        return np.array(sorted(corners), dtype=np.float64)
 
     def best(self, direction: Array) -> Array:
-        """The member (or corner) that maximises `p @ direction`."""
-        found = self._shape.minimiser([Fraction(-float(g)) for g in direction])
-        return np.array([float(p) for p in found])
+        """The member or corner with the largest `p @ direction`."""
+        return np.array([float(p) for p in self._minimiser([Fraction(-float(g)) for g in direction])])
 
     def odds(self) -> Array:
         """The largest `p[x] / p[x']` over the set, for every pair; infinite where `p[x']` may be zero."""
-        ratios = self._shape.odds()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios = self._ratios()
         np.fill_diagonal(ratios, 1.0)
         return ratios
 
@@ -155,40 +121,266 @@ class PriorSet:
         """Whether a prior lies in the set (for a finite set: is one of its members)."""
         if len(prior) != len(self):
             raise InvalidInput("prior", plural(len(prior), "value"), f"the set is about {len(self)}")
-        return self._shape.contains(prior.align_to(self._labels).probabilities, tolerance)
+        return self._holds(prior.align_to(self.labels).probabilities, tolerance)
+
+    def document(self) -> dict[str, Any]:
+        """The set as JSON, without its labels."""
+        return {"kind": self.kind, "members": [[str(w) for w in p.weights] for p in self.members]}
 
     def __len__(self) -> int:
-        return len(self._labels)
+        return len(self.labels)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PriorSet):
             return NotImplemented
-        return self._labels == other._labels and self._shape == other._shape
+        return self.labels == other.labels and self.document() == other.document()
 
     def __hash__(self) -> int:
-        return hash((self._labels, self._shape))
+        return hash((self.labels, str(self.document())))
 
     def __repr__(self) -> str:
         if self.members:
             return f"PriorSet({len(self.members)} priors on {len(self)} values)"
         return f"PriorSet.{self.kind}({len(self)} values)"
 
+    # The geometry, which every kind of set has its own way to find.
 
-def _to_one(ends: tuple[Fraction, ...], wrong: bool, outwards: float) -> tuple[Fraction, ...]:
-    """The ends scaled to mass one, where they miss it by rounding alone: 0.1, 0.2 and 0.7 as floats do.
+    def _middle(self) -> Sequence[Fraction]:
+        """A prior in the middle of the set."""
+        columns = zip(*(p.fractions for p in self.members), strict=True)
+        return [sum(column, Fraction(0)) / len(self.members) for column in columns]
 
-    They stay floats, rounded `outwards`: a plan's file holds floats, and it is this set that is certified.
+    def _minimiser(self, column: Sequence[Fraction | int]) -> Sequence[Fraction]:
+        """The prior of the set with the smallest mean of the column."""
+        return min((p.fractions for p in self.members), key=lambda p: _mean(p, column))
+
+    def _lowest(self, columns: Array) -> Array:
+        """The smallest mean of every column, in floats."""
+        lowest: Array = (self._matrix @ columns).min(axis=0)
+        return lowest
+
+    def _corners(self) -> Iterator[Sequence[Fraction]]:
+        """The corners of the set, perhaps repeated."""
+        yield from (p.fractions for p in self.members)
+
+    def _holds(self, P: Array, tolerance: float) -> bool:
+        return bool((np.abs(self._matrix - P).max(axis=1) <= tolerance).any())
+
+    def _ratios(self) -> Array:
+        P = self._matrix
+        ratios: Array = (P[:, :, None] / P[:, None, :]).max(axis=0)
+        return ratios
+
+    @cached_property
+    def _matrix(self) -> Array:
+        return np.array([p.probabilities for p in self.members])
+
+
+class PriorInterval(PriorSet):
+    """All priors between two ends, value by value."""
+
+    kind = "interval"
+
+    def __init__(
+        self, lower: Sequence[float], upper: Sequence[float], labels: Iterable[Label] | None
+    ) -> None:
+        low, high = (tuple(_fraction(n, v) for v in side) for n, side in (("lower", lower), ("upper", upper)))
+        if len(low) != len(high) or not low:
+            raise InvalidInput("upper", upper, "lower and upper need one number for each value")
+        for x, (least, most) in enumerate(zip(low, high, strict=True)):
+            if least > most:
+                raise InvalidInput(f"lower[{x}]", float(least), "the lower end lies above the upper one")
+            if most == 0:
+                advice = "a value of probability zero cannot be protected: leave it out"
+                raise InvalidInput(f"upper[{x}]", 0.0, advice)
+        self.lower = _scale_to_one(low, -math.inf) if sum(low) > 1 else low
+        self.upper = _scale_to_one(high, math.inf) if sum(high) < 1 else high
+        if sum(self.lower) > 1 or sum(self.upper) < 1:
+            advice = "no prior lies between lower and upper: they must enclose mass one"
+            raise InvalidInput("lower", lower, advice)
+        self.labels = as_labels(labels, len(low))
+        self._low = np.array([float(v) for v in self.lower])
+        self._high = np.array([float(v) for v in self.upper])
+
+    def document(self) -> dict[str, Any]:
+        """The set as JSON, without its labels."""
+        lower, upper = self._low.tolist(), self._high.tolist()
+        return {"kind": self.kind, "lower": [repr(v) for v in lower], "upper": [repr(v) for v in upper]}
+
+    def _middle(self) -> Sequence[Fraction]:
+        room = sum(self.upper) - sum(self.lower)
+        share = Fraction(1 - sum(self.lower), room) if room else Fraction(0)
+        return [a + (b - a) * share for a, b in zip(self.lower, self.upper, strict=True)]
+
+    def _minimiser(self, column: Sequence[Fraction | int]) -> Sequence[Fraction]:
+        p = list(self.lower)
+        left = 1 - sum(p)
+        for x in sorted(range(len(p)), key=lambda i: column[i]):
+            step = min(left, self.upper[x] - self.lower[x])
+            p[x] += step
+            left -= step
+        return p
+
+    def _lowest(self, columns: Array) -> Array:
+        order = np.argsort(columns, axis=0)
+        room = (self._high - self._low)[order]
+        before = np.cumsum(room, axis=0) - room
+        step = np.clip(1 - self._low.sum() - before, 0, room)
+        lowest: Array = self._low @ columns + (step * np.take_along_axis(columns, order, axis=0)).sum(axis=0)
+        return lowest
+
+    def _corners(self) -> Iterator[Sequence[Fraction]]:
+        """At a corner all values but one are at an end of their interval."""
+        d = len(self)
+        if d * 2 ** (d - 1) > _MOST_VERTICES:
+            raise TooLarge(
+                f"an interval set on {d} values has too many corners to list: take at most 14, or a ball"
+            )
+        ends = list(zip(self.lower, self.upper, strict=True))
+        for x, (least, most) in enumerate(ends):
+            for others in product(*ends[:x], *ends[x + 1 :]):
+                rest = 1 - sum(others, Fraction(0))
+                if least <= rest <= most:
+                    yield (*others[:x], rest, *others[x:])
+
+    def _holds(self, P: Array, tolerance: float) -> bool:
+        return not ((self._low - P > tolerance).any() or (P - self._high > tolerance).any())
+
+    def _ratios(self) -> Array:
+        low, high = self._low, self._high
+        rest = low.sum() - low[:, None] - low[None, :]
+        top = np.minimum(high[:, None], 1 - rest - low[None, :])
+        pair = 1 - (high.sum() - high[:, None] - high[None, :])  # the pair's mass when all others are largest
+        ratios: Array = top / np.maximum(low[None, :], pair - top)
+        return ratios
+
+
+class PriorBall(PriorSet):
+    """All priors within a total variation distance of one."""
+
+    kind = "ball"
+
+    def __init__(self, middle: Prior, radius: float) -> None:
+        self.middle = middle
+        self.radius = _fraction("radius", radius)
+        self.labels = middle.labels
+
+    def document(self) -> dict[str, Any]:
+        """The set as JSON, without its labels."""
+        weights = [str(w) for w in self.middle.weights]
+        return {"kind": self.kind, "weights": weights, "radius": repr(float(self.radius))}
+
+    def _middle(self) -> Sequence[Fraction]:
+        return self.middle.fractions
+
+    def _minimiser(self, column: Sequence[Fraction | int]) -> Sequence[Fraction]:
+        p = list(self.middle.fractions)
+        order = sorted(range(len(p)), key=lambda i: column[i])
+        left = self.radius
+        for x in reversed(order[1:]):
+            step = min(left, p[x])
+            p[x] -= step
+            p[order[0]] += step
+            left -= step
+        return p
+
+    def _lowest(self, columns: Array) -> Array:
+        P = self.middle.probabilities
+        order = np.argsort(-columns, axis=0)
+        mass = P[order]
+        taken = np.clip(float(self.radius) - (np.cumsum(mass, axis=0) - mass), 0, mass)
+        worst = np.take_along_axis(columns, order, axis=0)
+        lowest: Array = P @ columns - (taken * (worst - columns.min(axis=0))).sum(axis=0)
+        return lowest
+
+    def _corners(self) -> Iterator[Sequence[Fraction]]:
+        """At a corner one value gains the radius: some others lose all they have, and one loses a part."""
+        corners = (corner for target in range(len(self)) for corner in self._drain_into(target))
+        for count, corner in enumerate(corners):
+            self._require_few(count, _MOST_VERTICES - 1)
+            yield corner
+
+    def _drain_into(self, target: int) -> Iterator[Sequence[Fraction]]:
+        others = [x for x in range(len(self)) if x != target]
+        middle = self.middle.fractions
+        if 1 - middle[target] <= self.radius:
+            yield [Fraction(int(x == target)) for x in range(len(self))]
+            return
+        stack = [(0, middle, self.radius)]  # the values below the first number stay as they are or are empty
+        visited = 0
+        while stack:
+            first, p, left = stack.pop()
+            visited += 1
+            self._require_few(visited, _MOST_SUBSETS)
+            for x in others:
+                if p[x] >= left:
+                    yield _move(p, x, target, left)
+                elif x >= first:
+                    stack.append((x + 1, _move(p, x, target, p[x]), left - p[x]))
+
+    def _require_few(self, number: int, limit: int) -> None:
+        if number > limit:
+            raise TooLarge(
+                f"a ball on {len(self)} values has too many corners to list: take a smaller radius"
+            )
+
+    def _holds(self, P: Array, tolerance: float) -> bool:
+        return bool(np.abs(P - self.middle.probabilities).sum() / 2 <= float(self.radius) + tolerance)
+
+    def _ratios(self) -> Array:
+        P, radius = self.middle.probabilities, float(self.radius)
+        gain = np.minimum(radius, 1 - P)  # x gains from x' first, then from the rest
+        ratios: Array = (P + gain)[:, None] / (P - np.minimum(radius, P))[None, :]
+        return ratios
+
+
+def read_prior(document: Mapping[str, Any], labels: Sequence[Label]) -> Prior | PriorSet:
+    """The prior or set of priors of a document.
+
+    >>> read_prior(Prior({"a": 0.25, "b": 0.75}).document(), ["a", "b"])
+    Prior({'a': 0.25, 'b': 0.75})
+    """
+
+    def fixed(weights: Iterable[str]) -> Prior:
+        return Prior.from_counts([int(w) for w in weights], labels)
+
+    kind = document["kind"]
+    if kind == "fixed":
+        return fixed(document["weights"])
+    if kind == "finite":
+        return PriorSet([fixed(weights) for weights in document["members"]])
+    if kind == "interval":
+        lower, upper = ([float(v) for v in document[side]] for side in ("lower", "upper"))
+        return PriorSet.interval(lower, upper, labels)
+    if kind == "ball":
+        return PriorSet.ball(fixed(document["weights"]), float(document["radius"]))
+    raise ValueError(f"unknown kind {kind!r}")
+
+
+def _mean(p: Sequence[Fraction], column: Sequence[Fraction | int]) -> Fraction:
+    return sum((a * c for a, c in zip(p, column, strict=True)), Fraction(0))
+
+
+def _move(p: Fractions, source: int, target: int, mass: Fraction) -> Fractions:
+    changes = {source: -mass, target: mass}
+    return tuple(v + changes.get(x, 0) for x, v in enumerate(p))
+
+
+def _scale_to_one(ends: Fractions, outwards: float) -> Fractions:
+    """The ends scaled to mass one, if they miss it by rounding alone, as the floats 0.1, 0.2 and 0.7 do.
+
+    They stay floats, rounded `outwards`: a plan's file holds floats, and this set is the one that is certified.
     """
     mass = sum(ends, Fraction(0))
-    if not wrong or abs(mass - 1) > NORMALISED:
+    if abs(mass - 1) > NORMALISED:
         return ends
-    return tuple(_outwards(v / mass, outwards) for v in ends)
+    return tuple(_round_towards(v / mass, outwards) for v in ends)
 
 
-def _outwards(exact: Fraction, direction: float) -> Fraction:
+def _round_towards(number: Fraction, direction: float) -> Fraction:
     """The nearest float on this side of a number."""
-    near = float(exact)
-    beyond = Fraction(near) > exact if direction < exact else Fraction(near) < exact
+    near = float(number)
+    beyond = Fraction(near) > number if direction < number else Fraction(near) < number
     return Fraction(math.nextafter(near, direction) if beyond else near)
 
 
