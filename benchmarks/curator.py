@@ -28,7 +28,7 @@ import numpy as np
 
 from priorveil import Prior
 from priorveil.collect.campaign import Campaign, ask
-from priorveil.curator.wire import write_packed
+from priorveil.collect.wire import JSON, PACKED, packed_body
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "service"))
 from postgres_server import PostgresServer, free_port
@@ -141,7 +141,7 @@ class Load:
         self.plan, self.size, self.packed = campaign.plan_for(None), size, packed
         self.head = (
             f"POST /v1/campaigns/{campaign.id}/reports HTTP/1.1\r\nhost: x\r\ncontent-type: "
-            f"{'application/vnd.priorveil.reports' if packed else 'application/json'}\r\ncontent-length: "
+            f"{PACKED if packed else JSON}\r\ncontent-length: "
         ).encode()
         self.left = reports
         self.times: list[float] = []
@@ -170,7 +170,7 @@ class Load:
         self.at = (self.at + self.size) % ((1 << 16) - 10_000)
         values = self.values[self.at : self.at + self.size]
         if self.packed:
-            return write_packed(self.plan.id, os.urandom(16 * self.size), values.astype("<i8").tobytes())
+            return packed_body(self.plan.id, os.urandom(16 * self.size), values.astype("<i8").tobytes())
         ids, plan = os.urandom(16 * self.size).hex(), self.plan.id
         each = [
             f'{{"id":"{ids[32 * i : 32 * i + 32]}","plan":"{plan}","report":{v}}}'

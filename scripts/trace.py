@@ -23,7 +23,8 @@ import pyarrow.parquet as pq
 
 import priorveil as pv
 from priorveil import cli
-from priorveil.collect.campaign import ask, fresh_id
+from priorveil.collect.campaign import ask
+from priorveil.collect.wire import fresh_id
 from priorveil.curator import create_app, open_store
 from priorveil.curator.store import token_digest
 

@@ -19,7 +19,7 @@ import numpy as np
 
 import priorveil as pv
 from priorveil.certify import TOTAL, certificate
-from priorveil.collect.campaign import written
+from priorveil.collect.wire import report_to_json
 from priorveil.mechanisms import Arc, ArcPool, Grouped, Mechanism, PooledHash, Table, Unary
 from priorveil.mechanisms.randomness import BytesSource
 from priorveil.plans import Plan
@@ -71,7 +71,7 @@ def grouped(plan: Plan) -> Plan:
 def case(plan: Plan, code: int, randomness: bytes) -> dict[str, Any]:
     """One value, the bytes it draws, and its report as it is sent."""
     report = drawn(plan, code, randomness)
-    return {"code": code, "randomness": randomness.hex(), "report": written(plan.mechanism, report)}
+    return {"code": code, "randomness": randomness.hex(), "report": report_to_json(plan.mechanism, report)}
 
 
 def drawn(plan: Plan, code: int, randomness: bytes) -> Any:

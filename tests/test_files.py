@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import priorveil as pv
-from priorveil.collect.campaign import Report
+from priorveil.collect.wire import Report
 from priorveil.errors import InvalidInput
 from priorveil.files import atomic_write
 

@@ -23,7 +23,8 @@ from selenium.common.exceptions import StaleElementReferenceException
 
 import priorveil as pv
 from browser.steps import TOKEN
-from priorveil.collect.campaign import Campaign, ask, fresh_id, read_time, written
+from priorveil.collect.campaign import Campaign, ask, read_time
+from priorveil.collect.wire import fresh_id, report_to_json
 from priorveil.curator.app import create_app
 from priorveil.curator.server import configuration
 from priorveil.curator.sqlite import SqliteStore
@@ -51,7 +52,7 @@ class Curator:
         plan, rng = next(iter(campaign.cohorts.values())), np.random.default_rng(seed)
         reports = plan.privatize(np.array(values), rng)
         sent = [
-            {"id": fresh_id(), "plan": plan.id, "report": written(plan.mechanism, report)}
+            {"id": fresh_id(), "plan": plan.id, "report": report_to_json(plan.mechanism, report)}
             for report in reports
         ]
         response = httpx.post(f"{self.url}/v1/campaigns/{campaign.id}/reports", json={"reports": sent})

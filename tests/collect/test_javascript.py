@@ -16,7 +16,8 @@ import pytest
 
 import priorveil as pv
 from mutants import mutants
-from priorveil.collect.campaign import Campaign, ask, read_time, written
+from priorveil.collect.campaign import Campaign, ask, read_time
+from priorveil.collect.wire import report_to_json
 from priorveil.errors import Infeasible, PlanError, PriorveilError, TooLarge
 from priorveil.mechanisms.randomness import BytesSource
 from priorveil.plans import Plan
@@ -204,7 +205,7 @@ def test_random_plans_run_alike_in_both_languages() -> None:
         sampled = [plan.mechanism.sample_one(code, BytesSource(drawn)) for code, drawn in cases]
         c = plan.certificate
         levels = {"lip": c.lip, "lipLower": c.lip_lower, "lipUpper": c.lip_upper, "ldp": c.ldp}
-        expected.append({**levels, "reports": [written(plan.mechanism, report) for report in sampled]})
+        expected.append({**levels, "reports": [report_to_json(plan.mechanism, report) for report in sampled]})
     assert in_javascript(given, [])["plans"] == expected
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from priorveil.collect.campaign import packed, unpacked, written
+from priorveil.collect.wire import pack_report, report_to_json, unpack_reports
 from priorveil.mechanisms import MECHANISMS
 from priorveil.mechanisms.randomness import BytesSource
 from priorveil.plans import Plan
@@ -31,16 +31,20 @@ def test_reports_are_those_of_the_vector(path: Path) -> None:
         assert len(randomness) == 8 * plan.mechanism.draws_per_report
         one = plan.mechanism.sample_one(case["code"], BytesSource(randomness))
         many = plan.mechanism.sample([case["code"]], BytesSource(randomness))
-        assert written(plan.mechanism, one) == written(plan.mechanism, many[0]) == case["report"]
+        assert (
+            report_to_json(plan.mechanism, one) == report_to_json(plan.mechanism, many[0]) == case["report"]
+        )
 
 
 @pytest.mark.parametrize("path", VECTORS, ids=lambda path: path.stem)
 def test_reports_arrive_as_they_were_sent(path: Path) -> None:
     plan, cases = read(path)
-    sent = [packed(plan.mechanism, case["report"]) for case in cases]
-    arrived = unpacked(plan.mechanism, b"".join(words for words in sent if words is not None))
+    sent = [pack_report(plan.mechanism, case["report"]) for case in cases]
+    arrived = unpack_reports(plan.mechanism, b"".join(words for words in sent if words is not None))
     assert plan.mechanism.accepts(arrived).all()
-    assert [written(plan.mechanism, report) for report in arrived] == [case["report"] for case in cases]
+    assert [report_to_json(plan.mechanism, report) for report in arrived] == [
+        case["report"] for case in cases
+    ]
 
 
 def test_every_mechanism_has_a_vector() -> None:

@@ -20,13 +20,14 @@ import pytest
 from conftest import PRIOR, running
 from priorveil import Channel, Histogram, Prior
 from priorveil.certify import certificate
-from priorveil.collect.campaign import Campaign, ask, fresh_id, written
+from priorveil.collect.campaign import Campaign, ask
+from priorveil.collect.wire import PACKED, fresh_id, packed_body, report_to_json
 from priorveil.curator.app import Curator, Limits
 from priorveil.curator.openapi import OPERATIONS
 from priorveil.curator.problems import PROBLEM
 from priorveil.curator.sqlite import SqliteStore
 from priorveil.curator.store import Group, StoreFull, Unavailable, open_store, token_digest
-from priorveil.curator.wire import LARGEST_BATCH, PACKED, BadBody, read_json, read_packed, write_packed
+from priorveil.curator.uploads import LARGEST_BATCH, BadBody, read_json, read_packed
 from priorveil.errors import ForeignReport
 from priorveil.mechanisms import Table
 from priorveil.tables import estimate_table
@@ -38,7 +39,7 @@ RNG = np.random.default_rng(3)
 def reports(campaign: Campaign, count: int, cohort: str | None = None) -> list[dict[str, Any]]:
     plan = campaign.plan_for(cohort)
     drawn = plan.privatize(RNG.integers(0, 4, count), RNG)
-    return [{"id": fresh_id(), "plan": plan.id, "report": written(plan.mechanism, r)} for r in drawn]
+    return [{"id": fresh_id(), "plan": plan.id, "report": report_to_json(plan.mechanism, r)} for r in drawn]
 
 
 def path(campaign: Campaign, rest: str = "") -> str:
@@ -131,7 +132,7 @@ def test_every_mechanism_in_both_bodies(store_url: str, cohorts: Campaign) -> No
             answer = await http.post(path(cohorts, "/reports"), json={"reports": reports(cohorts, 20, name)})
             assert answer.json() == {"accepted": 20, "refused": []}, name
             drawn = plan.privatize(RNG.integers(0, 4, 30), RNG).astype("<u8").tobytes()
-            body = write_packed(plan.id, os.urandom(480), drawn)
+            body = packed_body(plan.id, os.urandom(480), drawn)
             answer = await http.post(
                 path(cohorts, "/reports"), content=body, headers={"content-type": PACKED}
             )
@@ -177,7 +178,7 @@ def test_only_the_bad_reports_of_a_batch_are_refused(store_url: str, campaign: C
             ]
         counters = (await http.get(path(campaign, "/counters"))).json()
         assert counters["reports"] == {"everyone": 1}
-        packed = write_packed("0" * 64, os.urandom(32), bytes(16))
+        packed = packed_body("0" * 64, os.urandom(32), bytes(16))
         answer = await http.post(path(campaign, "/reports"), content=packed, headers={"content-type": PACKED})
         assert [r["reason"] for r in answer.json()["refused"]] == ["unknown plan"] * 2
 

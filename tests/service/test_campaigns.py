@@ -10,7 +10,8 @@ import pytest
 
 from conftest import PRIOR
 from priorveil import Histogram, Prior
-from priorveil.collect.campaign import Campaign, ask, packed, read_time, stamp, unpacked, written
+from priorveil.collect.campaign import Campaign, ask, read_time, stamp
+from priorveil.collect.wire import pack_report, report_to_json, unpack_reports
 from priorveil.errors import InvalidInput, PlanError, UnknownVersion
 
 
@@ -123,7 +124,9 @@ def test_every_report_survives_the_wire(cohorts: Campaign) -> None:
     rng = np.random.default_rng(1)
     for plan in cohorts.plans.values():
         reports = plan.privatize(rng.integers(0, 4, 50), rng)
-        words = b"".join(packed(plan.mechanism, written(plan.mechanism, r)) or b"" for r in reports)
-        assert np.array_equal(unpacked(plan.mechanism, words), reports)
+        words = b"".join(
+            pack_report(plan.mechanism, report_to_json(plan.mechanism, r)) or b"" for r in reports
+        )
+        assert np.array_equal(unpack_reports(plan.mechanism, words), reports)
         for wrong in (None, 1.5, True, -1, 2**53, "zz" * 8, "0 " * 8, "00", [], "0" * 15 + " "):
-            assert packed(plan.mechanism, wrong) is None
+            assert pack_report(plan.mechanism, wrong) is None

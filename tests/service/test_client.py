@@ -20,8 +20,9 @@ from test_crashes import Server
 
 from conftest import PRIOR
 from priorveil import Prior
-from priorveil.collect.campaign import Campaign, Report, ask
+from priorveil.collect.campaign import Campaign, ask
 from priorveil.collect.client import Client, Memory, NotKept, NotSent, Patience, Refused, own_folder
+from priorveil.collect.wire import Report
 from priorveil.errors import BudgetExceeded, InvalidInput, OutsideDomain, PlanError
 
 HEADER = {"authorization": "Bearer a-secret-of-the-tests"}

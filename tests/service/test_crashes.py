@@ -25,7 +25,8 @@ import pytest
 from postgres_server import PostgresServer, free_port
 from test_api import own_cells
 
-from priorveil.collect.campaign import Campaign, fresh_id
+from priorveil.collect.campaign import Campaign
+from priorveil.collect.wire import fresh_id
 from priorveil.curator.store import Store, open_store, recounted
 
 KILLS = int(os.environ.get("PRIORVEIL_KILLS", "3"))

@@ -19,7 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from postgres_server import PostgresServer
 
-from priorveil.collect.campaign import Campaign, words_per_report
+from priorveil.collect.campaign import Campaign
+from priorveil.collect.wire import words_per_report
 from priorveil.curator import create_app, runs
 from priorveil.curator.app import Curator
 from priorveil.curator.batches import gathered

@@ -12,11 +12,11 @@ import pytest
 import uvicorn
 
 from priorveil.collect.campaign import Campaign
+from priorveil.collect.wire import JSON, PACKED, packed_body
 from priorveil.curator import create_app, express
 from priorveil.curator.app import Curator, Limits
 from priorveil.curator.server import configuration
 from priorveil.curator.sqlite import SqliteStore
-from priorveil.curator.wire import JSON, PACKED, write_packed
 
 
 class Place:
@@ -111,9 +111,9 @@ def bodies(campaign: Campaign) -> list[tuple[bytes, str]]:
         (b"\xff\xfe", JSON),
         (good, "text/plain"),
         (good, "Application/JSON; charset=utf-8"),
-        (write_packed(plan, bytes(32), bytes(16)), PACKED),
-        (write_packed(plan, bytes(32), bytes(8)), PACKED),
-        (write_packed("00" * 32, bytes(16), bytes(8)), PACKED),
+        (packed_body(plan, bytes(32), bytes(16)), PACKED),
+        (packed_body(plan, bytes(32), bytes(8)), PACKED),
+        (packed_body("00" * 32, bytes(16), bytes(8)), PACKED),
         (b"PVR1", PACKED),
     ]
 

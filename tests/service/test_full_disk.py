@@ -21,9 +21,9 @@ from postgres_server import PostgresServer
 from test_crashes import Server, served
 
 from priorveil.cli.program import commands
-from priorveil.collect.campaign import ID_BYTES, WORD_BYTES, Campaign
+from priorveil.collect.campaign import Campaign
+from priorveil.collect.wire import ID_BYTES, PACKED, WORD_BYTES, packed_body
 from priorveil.curator.store import open_store
-from priorveil.curator.wire import PACKED, write_packed
 
 BATCH = 5000
 TOKEN = {"authorization": "Bearer a-secret-of-the-tests"}  # of `Server`
@@ -61,7 +61,7 @@ class Sender:
 
     def send(self, ids: bytes | None = None, count: int = BATCH) -> httpx.Response:
         told = ids or os.urandom(ID_BYTES * count)
-        body = write_packed(self.plan, told, bytes(WORD_BYTES * (len(told) // ID_BYTES)))
+        body = packed_body(self.plan, told, bytes(WORD_BYTES * (len(told) // ID_BYTES)))
         where = f"{self.base}/v1/campaigns/{self.campaign.id}/reports"
         answer = httpx.post(where, content=body, headers={"content-type": PACKED}, timeout=30)
         if answer.status_code == 200:

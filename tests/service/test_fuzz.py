@@ -14,10 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import TOKEN, running
-from priorveil.collect.campaign import Campaign, packed, unpacked
+from priorveil.collect.campaign import Campaign
+from priorveil.collect.wire import PACKED, pack_report, packed_body, unpack_reports
 from priorveil.curator.openapi import OPERATIONS, document
 from priorveil.curator.sqlite import SqliteStore
-from priorveil.curator.wire import PACKED, BadBody, read_json, read_packed, write_packed
+from priorveil.curator.uploads import BadBody, read_json, read_packed
 
 anything = st.recursive(
     st.none()
@@ -92,7 +93,7 @@ def test_uploads_of_nearly_right_json(world: Worlds, data: st.DataObject) -> Non
 @given(st.binary(max_size=300), st.sampled_from(["application/json", PACKED, "text/html", ""]), st.booleans())
 def test_uploads_of_any_bytes(world: Worlds, body: bytes, kind: str, begun: bool) -> None:
     plan = next(iter(world.campaign.plans))
-    content = write_packed(plan, b"", b"")[: 36 + len(body) % 5] + body if begun else body
+    content = packed_body(plan, b"", b"")[: 36 + len(body) % 5] + body if begun else body
     where = f"/v1/campaigns/{world.campaign.id}/reports"
     fine(world.ask("POST", where, content=content, headers={"content-type": kind}))
 
@@ -181,21 +182,21 @@ def test_bad_tokens(world: Worlds, token: str) -> None:
 def test_reports_survive_the_wire(cohorts: Campaign, data: st.DataObject) -> None:
     """JSON and packed bodies say the same of every mechanism's reports."""
     plan = data.draw(st.sampled_from([*cohorts.plans.values()]))
-    from priorveil.collect.campaign import written
+    from priorveil.collect.wire import report_to_json
 
     sent = [plan.privatize(data.draw(st.integers(0, 3)).__int__()) for _ in range(3)]
     told = data.draw(st.lists(ids, min_size=3, max_size=3, unique=True))
-    wire = [written(plan.mechanism, r) for r in sent]
+    wire = [report_to_json(plan.mechanism, r) for r in sent]
     body = json.dumps(
         {"reports": [{"id": i, "plan": plan.id, "report": w} for i, w in zip(told, wire, strict=True)]}
     )
     [one] = read_json(body.encode(), cohorts.id, cohorts.plans).groups
-    words = b"".join(packed(plan.mechanism, w) or b"" for w in wire)
+    words = b"".join(pack_report(plan.mechanism, w) or b"" for w in wire)
     [two] = read_packed(
-        write_packed(plan.id, bytes.fromhex("".join(told)), words), cohorts.id, cohorts.plans
+        packed_body(plan.id, bytes.fromhex("".join(told)), words), cohorts.id, cohorts.plans
     ).groups
     assert one == two
-    assert plan.tally(unpacked(plan.mechanism, one.words)) == plan.tally(sent)
+    assert plan.tally(unpack_reports(plan.mechanism, one.words)) == plan.tally(sent)
 
 
 def test_the_document_is_one_that_a_generator_can_follow() -> None:

@@ -21,7 +21,8 @@ from test_api import on, reports
 from test_crashes import Server, served
 from test_server import said
 
-from priorveil.collect.campaign import Campaign, fresh_id
+from priorveil.collect.campaign import Campaign
+from priorveil.collect.wire import fresh_id
 from priorveil.curator import create_app, guarded
 from priorveil.curator.app import Curator, Limits
 from priorveil.curator.server import configuration

@@ -21,7 +21,7 @@ from priorveil.curator.keys import as_keys
 from priorveil.curator.postgres import PostgresStore
 from priorveil.curator.sessions import Session
 from priorveil.curator.store import Group, Unavailable, recounted
-from priorveil.curator.wire import Refusal
+from priorveil.curator.uploads import Refusal
 from priorveil.errors import InvalidInput
 
 _numbers = itertools.count()

@@ -13,7 +13,8 @@ from threading import Event
 import numpy as np
 import pytest
 
-from priorveil.collect.campaign import Campaign, words_per_report
+from priorveil.collect.campaign import Campaign
+from priorveil.collect.wire import words_per_report
 from priorveil.curator import seen
 from priorveil.curator.keys import in_order
 from priorveil.curator.sqlite import MIGRATIONS, SqliteStore

@@ -1,26 +1,20 @@
-"""Campaigns and reports: what client and curator share. No network here.
+"""Campaigns: a question put to people, with a plan for each cohort.
 
-A campaign is a question put to people, with a plan for each cohort. It is public and frozen, its id is the
-SHA-256 of its content, and changing anything makes a new campaign. A report names its campaign and its plan,
-so that an answer to another version cannot be counted by mistake.
+A campaign is public and frozen. Its id is the SHA-256 of its content, so changing anything makes a new campaign.
 """
 
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Literal
 
-import numpy as np
-import numpy.typing as npt
-
+from priorveil.collect.wire import LARGEST_REPORT
 from priorveil.designs import design
 from priorveil.errors import InvalidInput, PlanError, UnknownVersion, short_repr
-from priorveil.mechanisms import Mechanism
 from priorveil.notions import Known
 from priorveil.plans import Plan
 from priorveil.plans import document as doc
@@ -30,9 +24,6 @@ from priorveil.queries import Distribution, Query
 VERSION = 1
 FORMAT = "priorveil-campaign"
 EVERYONE = "everyone"  # the cohort of a campaign that has only one
-ID_BYTES = 16
-WORD_BYTES = 8
-LARGEST_REPORT = 2**53  # whole numbers from here on would be rounded by JavaScript
 
 _FIELDS = {
     "format",
@@ -187,77 +178,6 @@ def ask(
     priors = prior if isinstance(prior, Mapping) else {EVERYONE: prior}
     wanted = Distribution() if query is None else query
     return Campaign(question, {name: design(p, epsilon, wanted) for name, p in priors.items()}, **details)
-
-
-# -- reports -------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Report:
-    """What leaves a device: a random id, what it answers, and the perturbed value as it is written in JSON.
-
-    >>> Report("00" * 16, "campaign", "plan", 3).document()
-    {'id': '00000000000000000000000000000000', 'plan': 'plan', 'report': 3}
-    """
-
-    id: str
-    campaign: str
-    plan: str
-    report: int | str
-
-    def document(self) -> dict[str, int | str]:
-        """The report as JSON; its campaign is in the address it is sent to."""
-        return {"id": self.id, "plan": self.plan, "report": self.report}
-
-
-def fresh_id() -> str:
-    """A new report id: 16 random bytes, in hexadecimal."""
-    return secrets.token_hex(ID_BYTES)
-
-
-def sends_numbers(mechanism: Mechanism) -> bool:
-    """Whether reports are whole numbers in JSON; otherwise they are rows of bits."""
-    return mechanism.width == 0
-
-
-def words_per_report(mechanism: Mechanism) -> int:
-    """How many 64-bit words a report is made of: one for a whole number, more for a row of bits."""
-    return mechanism.width or 1
-
-
-def written(mechanism: Mechanism, report: Any) -> int | str:
-    """A report as JSON: a whole number, or the words of a row of bits as little-endian hexadecimal."""
-    if mechanism.width:
-        return np.asarray(report).astype("<u8").tobytes().hex()
-    number = int(report)
-    if not 0 <= number < LARGEST_REPORT:
-        raise InvalidInput("report", number, "numbers of 2**53 and above cannot be sent: use another method")
-    return number
-
-
-def packed(mechanism: Mechanism, report: object) -> bytes | None:
-    """The 64-bit words of a report in JSON, or None if it has not the form of this mechanism's reports."""
-    if mechanism.width:
-        if not isinstance(report, str) or len(report) != 2 * WORD_BYTES * mechanism.width:
-            return None
-        try:
-            words = bytes.fromhex(report)
-        except ValueError:
-            return None
-        return words if len(words) == WORD_BYTES * mechanism.width else None  # fromhex skips spaces
-    if type(report) is not int or not 0 <= report < LARGEST_REPORT:
-        return None
-    return report.to_bytes(WORD_BYTES, "little")
-
-
-def unpacked(mechanism: Mechanism, words: bytes) -> npt.NDArray[Any]:
-    """The reports in a run of words, as the mechanism's own arrays."""
-    if mechanism.width:
-        return np.frombuffer(words, dtype="<u8").reshape(-1, mechanism.width)
-    return np.frombuffer(words, dtype="<i8")
-
-
-# -- reading and checking ------------------------------------------------------------------------------------
 
 
 def stamp(time: datetime | None) -> str | None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from priorveil.collect.campaign import Campaign, Report, fresh_id, written
+from priorveil.collect.campaign import Campaign
 from priorveil.collect.memory import Memory as Memory
 from priorveil.collect.memory import NotKept as NotKept
 from priorveil.collect.memory import Remembered as Remembered
@@ -23,6 +23,7 @@ from priorveil.collect.memory import own_folder as own_folder
 from priorveil.collect.transport import Exchanges, Transport, Unreadable, campaign_address
 from priorveil.collect.transport import NotSent as NotSent
 from priorveil.collect.transport import Patience as Patience
+from priorveil.collect.wire import Report, fresh_id, report_to_json
 from priorveil.errors import InvalidInput, PriorveilError, short_repr
 from priorveil.plans import Plan
 from priorveil.plans.ledger import Ledger
@@ -144,7 +145,9 @@ class Client:
         if state != "open":
             raise Refused(state)
         self._check_limit(plan)
-        report = Report(fresh_id(), campaign.id, plan.id, written(plan.mechanism, plan.privatize(value)))
+        report = Report(
+            fresh_id(), campaign.id, plan.id, report_to_json(plan.mechanism, plan.privatize(value))
+        )
         return Remembered(self._url, report, {"id": plan.id, **plan.document()})
 
     def _check_limit(self, plan: Plan) -> None:

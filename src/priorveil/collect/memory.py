@@ -16,8 +16,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from priorveil.collect.campaign import Report
 from priorveil.collect.transport import campaign_address
+from priorveil.collect.wire import Report
 from priorveil.errors import InvalidInput, PriorveilError
 from priorveil.files import atomic_write
 from priorveil.plans.document import content_id

@@ -20,6 +20,7 @@ from starlette.routing import BaseRoute, Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from priorveil.collect.campaign import Campaign
+from priorveil.collect.wire import JSON, PACKED
 from priorveil.curator import pages
 from priorveil.curator.exports import PARQUET, parquet
 from priorveil.curator.metrics import exposition
@@ -28,7 +29,7 @@ from priorveil.curator.problems import HEADERS, Refused, as_problem, json_answer
 from priorveil.curator.readings import METHODS, readings
 from priorveil.curator.service import Live, Service
 from priorveil.curator.store import Damaged, Store
-from priorveil.curator.wire import JSON, PACKED, Receipt, Upload, read_json, read_packed
+from priorveil.curator.uploads import Receipt, Upload, read_json, read_packed
 from priorveil.curator.writer import CAPACITY, Writer
 from priorveil.errors import MissingExtra, PriorveilError
 from priorveil.plans import Plan

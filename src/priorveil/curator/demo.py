@@ -20,7 +20,8 @@ from typing import Any
 
 import httpx
 
-from priorveil.collect.campaign import Campaign, fresh_id, written
+from priorveil.collect.campaign import Campaign
+from priorveil.collect.wire import fresh_id, report_to_json
 from priorveil.curator.store import Unavailable
 from priorveil.mechanisms.randomness import as_source
 
@@ -109,7 +110,7 @@ def _devices(curator: Running, codes: Sequence[int], done: Callable[[], object],
         for code in codes:
             if stop.is_set():
                 return
-            report = written(plan.mechanism, plan.mechanism.sample_one(code, source))
+            report = report_to_json(plan.mechanism, plan.mechanism.sample_one(code, source))
             sent = {"id": fresh_id(), "plan": plan.id, "report": report}
             http.request("POST", place, json.dumps(sent), headers)
             answer = http.getresponse()

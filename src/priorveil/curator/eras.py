@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import asyncpg
 import numpy as np
 
-from priorveil.collect.campaign import ID_BYTES
+from priorveil.collect.wire import ID_BYTES
 from priorveil.curator import runs
 from priorveil.curator.keys import Bitmap, Keys, Mask, as_keys, in_order, items
 

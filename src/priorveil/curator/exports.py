@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from priorveil.collect.campaign import ID_BYTES, WORD_BYTES, Campaign, sends_numbers, words_per_report
+from priorveil.collect.campaign import Campaign
+from priorveil.collect.wire import ID_BYTES, WORD_BYTES, sends_numbers, words_per_report
 from priorveil.curator.store import Chunk
 from priorveil.errors import MissingExtra
 

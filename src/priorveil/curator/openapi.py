@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cache
 
+from priorveil.collect.wire import JSON, PACKED
 from priorveil.curator.exports import PARQUET
 from priorveil.curator.problems import PROBLEM
 from priorveil.curator.readings import METHODS
 from priorveil.curator.schemas import CONTENT_ID, Json, reference, schemas
-from priorveil.curator.wire import JSON, PACKED
 
 _BINARY: Json = {"type": "string", "format": "binary"}
 _HTML = ("text/html", {"type": "string"})

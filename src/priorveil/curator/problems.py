@@ -10,7 +10,7 @@ import msgspec
 from starlette.responses import Response
 
 from priorveil.curator.store import Damaged, StoreFull, Unavailable
-from priorveil.curator.wire import BadBody
+from priorveil.curator.uploads import BadBody
 from priorveil.curator.writer import Busy, Stopped
 from priorveil.errors import PriorveilError
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from priorveil.collect.campaign import ID_BYTES
+from priorveil.collect.wire import ID_BYTES
 from priorveil.curator.keys import Keys, Mask, in_order, items
 
 FAN_BITS = 3

@@ -6,8 +6,9 @@ from typing import Any
 
 import msgspec
 
-from priorveil.collect.campaign import FORMAT, ID_BYTES, LARGEST_REPORT, LONGEST_TEXT, VERSION
-from priorveil.curator.wire import LARGEST_BATCH, Answer, Answers, Receipt
+from priorveil.collect.campaign import FORMAT, LONGEST_TEXT, VERSION
+from priorveil.collect.wire import ID_BYTES, LARGEST_REPORT
+from priorveil.curator.uploads import LARGEST_BATCH, Answer, Answers, Receipt
 from priorveil.plans import schema as plan_schema
 
 Json = dict[str, Any]

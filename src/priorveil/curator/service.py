@@ -14,7 +14,7 @@ from functools import cached_property
 
 from priorveil.collect.campaign import Campaign, State, stamp
 from priorveil.curator.store import Damaged, Store, StoreFull, Unavailable, token_digest
-from priorveil.curator.wire import OUT_OF_RANGE, Receipt, Refusal, Upload
+from priorveil.curator.uploads import OUT_OF_RANGE, Receipt, Refusal, Upload
 from priorveil.curator.writer import Writer
 
 _REFRESH = 1.0  # seconds in which a closing by another process is noticed

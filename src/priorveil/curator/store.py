@@ -11,7 +11,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.collect.campaign import ID_BYTES, WORD_BYTES, Campaign, unpacked, words_per_report
+from priorveil.collect.campaign import Campaign
+from priorveil.collect.wire import ID_BYTES, WORD_BYTES, unpack_reports, words_per_report
 from priorveil.errors import InvalidInput, PriorveilError
 from priorveil.mechanisms import Mechanism
 from priorveil.plans.tally import Tally
@@ -205,7 +206,7 @@ def only(group: Group, chosen: npt.NDArray[np.bool_ | np.int64]) -> Group:
 
 def counted(mechanism: Mechanism, words: bytes) -> Cells:
     """The cells of some reports."""
-    reports = unpacked(mechanism, words)
+    reports = unpack_reports(mechanism, words)
     return np.concatenate([[len(reports)], mechanism.accumulate(reports).ravel()])
 
 
@@ -216,7 +217,7 @@ def no_cells(mechanism: Mechanism) -> Cells:
 
 def as_tally(plan: str, mechanism: Mechanism, cells: Cells) -> Tally:
     """The tally that the cells stand for."""
-    shape = mechanism.accumulate(unpacked(mechanism, b"")).shape
+    shape = mechanism.accumulate(unpack_reports(mechanism, b"")).shape
     return Tally(plan, cells[1:].reshape(shape), int(cells[0]))
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from priorveil.collect.campaign import ID_BYTES, unpacked
+from priorveil.collect.wire import ID_BYTES, unpack_reports
 from priorveil.curator.store import Group, Store, only
 from priorveil.errors import PriorveilError
 
@@ -166,7 +166,7 @@ def _joined(parts: list[tuple[Group, list[int]]]) -> Group:
     """The valid reports of one plan; the places of the others are noted in each part's list."""
     first = parts[0][0]
     ids, words = b"".join(g.ids for g, _ in parts), b"".join(g.words for g, _ in parts)
-    good = first.mechanism.accepts(unpacked(first.mechanism, words))
+    good = first.mechanism.accepts(unpack_reports(first.mechanism, words))
     group = Group(first.campaign, first.plan, first.mechanism, ids, words)
     if good.all():
         return group

@@ -1,9 +1,4 @@
-"""Wire formats: how a body of reports is read. JSON for everybody, a packed binary type for busy senders.
-
-JSON: one report `{"id": 32 hexadecimal digits, "plan": plan id, "report": number or hexadecimal}`, or
-`{"reports": [...]}`. Packed: `PVR1`, the plan id (32 bytes), the number of reports (4 bytes), all ids (16
-bytes each), all reports (64-bit words); whole numbers are little-endian.
-"""
+"""Uploads: bodies of reports, read and sorted by plan. `priorveil.collect.wire` describes the formats."""
 
 from __future__ import annotations
 
@@ -14,11 +9,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from priorveil.collect.campaign import (
+from priorveil.collect.wire import (
     ID_BYTES,
     LARGEST_REPORT,
+    PACKED_HEADER,
+    PACKED_MAGIC,
     WORD_BYTES,
-    packed,
+    pack_report,
     sends_numbers,
     words_per_report,
 )
@@ -37,9 +34,6 @@ UNKNOWN_PLAN = "unknown plan"
 UNREADABLE = (msgspec.DecodeError, RecursionError, UnicodeError)
 
 _TOLD = 200  # characters of what a decoder says
-
-_MAGIC = b"PVR1"
-_HEAD = struct.Struct("<4s32sI")
 
 
 class BadBody(PriorveilError):
@@ -123,33 +117,24 @@ def read_json(body: bytes, campaign: str, plans: Mapping[str, Plan]) -> Upload:
 
 def read_packed(body: bytes, campaign: str, plans: Mapping[str, Plan]) -> Upload:
     """The reports of a packed body, all of one plan."""
-    if len(body) < _HEAD.size:
+    if len(body) < PACKED_HEADER.size:
         raise BadBody("a packed body begins with PVR1, a plan id and a number of reports")
-    magic, plan_bytes, count = _HEAD.unpack_from(body)
-    if magic != _MAGIC:
+    magic, plan_bytes, count = PACKED_HEADER.unpack_from(body)
+    if magic != PACKED_MAGIC:
         raise BadBody("a packed body begins with PVR1")
     _check_batch(count)
     plan = plans.get(plan_bytes.hex())
-    ids_end = _HEAD.size + ID_BYTES * count
+    ids_end = PACKED_HEADER.size + ID_BYTES * count
     if plan is None and len(body) >= ids_end + WORD_BYTES * count:  # as much as the reports of any plan
-        told = [body[at : at + ID_BYTES].hex() for at in range(_HEAD.size, ids_end, ID_BYTES)]
+        told = [body[at : at + ID_BYTES].hex() for at in range(PACKED_HEADER.size, ids_end, ID_BYTES)]
         return Upload([], [], [Refusal(i, told[i], UNKNOWN_PLAN) for i in range(count)])
     if plan is None or len(body) != ids_end + WORD_BYTES * words_per_report(plan.mechanism) * count:
         raise BadBody(f"{count} reports of this plan do not have this length")
     return Upload(
-        [Group(campaign, plan.id, plan.mechanism, body[_HEAD.size : ids_end], body[ids_end:])],
+        [Group(campaign, plan.id, plan.mechanism, body[PACKED_HEADER.size : ids_end], body[ids_end:])],
         [range(count)],
         [],
     )
-
-
-def write_packed(plan: str, ids: bytes, words: bytes) -> bytes:
-    """A packed body.
-
-    >>> len(write_packed("00" * 32, bytes(16), bytes(8)))
-    64
-    """
-    return _HEAD.pack(_MAGIC, bytes.fromhex(plan), len(ids) // ID_BYTES) + ids + words
 
 
 def _check_batch(size: int) -> None:
@@ -160,7 +145,7 @@ def _check_batch(size: int) -> None:
 def _alone(answer: Answer, campaign: str, plans: Mapping[str, Plan]) -> Group | None:
     """The group of one report, if all is as it should be."""
     plan, told = plans.get(answer.plan), _id_bytes(answer.id)
-    words = packed(plan.mechanism, answer.report) if plan is not None else None
+    words = pack_report(plan.mechanism, answer.report) if plan is not None else None
     if plan is None or told is None or words is None:
         return None
     return Group(campaign, answer.plan, plan.mechanism, told, words)
@@ -189,7 +174,7 @@ def _packed_all(reports: list[int | str], mechanism: Mechanism) -> bytes | None:
             return struct.pack(f"<{len(reports)}Q", *reports) if max(reports) < LARGEST_REPORT else None  # type: ignore[operator]
         except (struct.error, TypeError):
             return None
-    each = [packed(mechanism, r) for r in reports]
+    each = [pack_report(mechanism, r) for r in reports]
     return None if None in each else b"".join(e for e in each if e is not None)
 
 
@@ -253,7 +238,7 @@ def _sorted_out(
             refused.append(Refusal(i, ids[i] if answer is None else None, MALFORMED))
         elif plan is None:
             refused.append(Refusal(i, answer.id, UNKNOWN_PLAN))
-        elif (words := packed(plan.mechanism, answer.report)) is None:
+        elif (words := pack_report(plan.mechanism, answer.report)) is None:
             number = type(answer.report) is int and sends_numbers(plan.mechanism)
             refused.append(Refusal(i, answer.id, OUT_OF_RANGE if number else MALFORMED))
         else:
