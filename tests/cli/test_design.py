@@ -23,7 +23,7 @@ import priorveil as pv
 from priorveil.cli import screen as screens
 from priorveil.cli.design import design
 from priorveil.cli.watching import Watch, gap_of
-from priorveil.studies.rivals import ldp
+from priorveil.studies.compare import best_ldp
 from terminal import refused, run
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="there are no pipes and devices among files there")
@@ -399,7 +399,7 @@ def test_a_picture_stays_until_there_is_another(files: Path, monkeypatch: pytest
 
     run("design", "prior.csv", "--epsilon", 1, "-o", "plan.json")
     (files / "plan.png").write_bytes(b"a good picture")
-    monkeypatch.setattr("priorveil.cli.drawing.curve", interrupt)
+    monkeypatch.setattr("priorveil.studies.compare.error_curve", interrupt)
     assert run("inspect", "plan.json", "--plot", "plan.png")[0] == 130
     assert (files / "plan.png").read_bytes() == b"a good picture"
     assert not list(files.glob("*.part"))
@@ -428,12 +428,12 @@ def test_ldp_beside_a_plan_of_many_values() -> None:
     prior = pv.Prior.zipf(60)
     for query in (pv.Histogram(), pv.Guess(), pv.Sum(np.arange(60.0))):
         plan = pv.design(prior, 1.0, query, method="arc")
-        rival = ldp(plan)
+        rival = best_ldp(plan)
         assert rival is not None and not rival.best
         assert plan.lower_bound <= rival.error <= plan.no_report
     k_rr = pv.published.k_rr(prior, 1.0)
     learnt = pv.design(prior, 1.0, pv.Distribution(), time_limit=1)
-    rival = ldp(learnt)
+    rival = best_ldp(learnt)
     assert rival is not None and rival.error <= pv.Distribution().error(k_rr.channel, prior)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from terminal import refused, run
 
-QUICK = ("--eps", 1, "--runs", 0, "--way", "best")
+QUICK = ("--eps", 1, "--runs", 0, "--method", "best")
 
 
 @pytest.fixture(autouse=True)
@@ -64,7 +64,7 @@ def test_labels_that_are_numbers_are_summed(folder: Path) -> None:
     (folder / "ages.csv").write_text("age,probability\n20,0.5\n10,0.5\n")
     (folder / "people.csv").write_text("20\n" * 30 + "10\n" * 10)
     (row,) = rows(
-        "ages.csv", "--query", "sum", "--eps", 1, "--way", "none", "--runs", 2, "--data", "people.csv"
+        "ages.csv", "--query", "sum", "--eps", 1, "--method", "none", "--runs", 2, "--data", "people.csv"
     )
     assert float(row["measured"]) == pytest.approx((40 * 15 - 700) ** 2 / 40)  # of 700, 600 are expected
 
@@ -73,7 +73,7 @@ def test_ones_own_people(folder: Path) -> None:
     people = ["a"] * 5 + ["b"] * 3 + ["c"] * 2
     (folder / "people.csv").write_text("\n".join(people) + "\n")
     (folder / "table.csv").write_text("town,work\n" + "".join(f"x,{value}\n" for value in people))
-    told = ("prior.csv", "--eps", 1, "--way", "none", "--runs", 2, "--data")
+    told = ("prior.csv", "--eps", 1, "--method", "none", "--runs", 2, "--data")
     alone, named = rows(*told, "people.csv"), rows(*told, "table.csv", "--column", "work")
     assert alone == named and alone[0]["people"] == "10"
 
@@ -119,7 +119,7 @@ def test_a_dot_in_the_name_stays(folder: Path) -> None:
     assert (status, out) == (0, "wrote run-0.5.csv, .png and .svg\n")
     assert (folder / "run-0.csv").read_text() == "of another run"
     with (folder / "run-0.5.csv").open(encoding="utf-8") as lines:
-        assert [row["way"] for row in csv.DictReader(lines)] == ["best"]
+        assert [row["method"] for row in csv.DictReader(lines)] == ["best"]
     assert (folder / "run-0.5.png").read_bytes().startswith(b"\x89PNG")
     assert "<svg" in (folder / "run-0.5.svg").read_text(encoding="utf-8")
 

@@ -13,7 +13,7 @@ from priorveil import Budget, Histogram, Prior, PriorSet, design, leakage
 from priorveil.channels import Channel
 from priorveil.errors import InvalidInput
 from priorveil.studies import published
-from priorveil.studies.audit import audit_plan, counted, sampled_leakage
+from priorveil.studies.audit import audit_plan, count_reports, sampled_leakage
 from terminal import refused, run
 
 PRIOR = Prior([0.5, 0.3, 0.15, 0.05])
@@ -82,7 +82,7 @@ def test_a_sampler_with_a_slip_is_found() -> None:
 
     source = as_source(rng)
     kinds = plan.channel.shape[1] + len(PRIOR)
-    counts = counted(leaky, len(PRIOR), 50_000, lambda reports: reports.astype(np.int64), kinds)
+    counts = count_reports(leaky, len(PRIOR), 50_000, lambda reports: reports.astype(np.int64), kinds)
     assert sampled_leakage(counts, PRIOR).refutes(plan.budget)
 
 
@@ -106,7 +106,7 @@ def test_other_bad_input_is_refused() -> None:
         sampled_leakage([[1, 2]] * 4, PRIOR, confidence=1.0)
     with pytest.raises(InvalidInput, match="samples"):
         audit_plan(design(PRIOR, 1.0, Histogram()), 0)
-    with pytest.raises(InvalidInput, match="under which of them"):
+    with pytest.raises(InvalidInput, match="give one of them"):
         audit_plan(design(PriorSet([[0.5, 0.5], [0.4, 0.6]]), 1.0, Histogram()), 10)
 
 

@@ -19,7 +19,7 @@ from priorveil.studies import datasets
 
 def needs(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Skip a test where a data set is not on this machine."""
-    file = datasets.SOURCES[name].file
+    file = datasets.DATA_FILES[name].file
     there = any((folder / file).is_file() for folder in datasets.folders())
     return pytest.mark.skipif(not there, reason=f"{file} is not on this machine: set PRIORVEIL_DATA")
 
@@ -53,11 +53,11 @@ def person(work: str, income: str) -> str:
     return f"39, {work}, 1, Bachelors, 13, Single, Sales, Other, White, Male, 0, 0, 40, Somewhere, {income}\n"
 
 
-@pytest.mark.parametrize("name", datasets.SOURCES)
+@pytest.mark.parametrize("name", datasets.DATA_FILES)
 def test_missing_data_say_where_they_are(name: str, nowhere: Path) -> None:
     with pytest.raises(DataNotFound, match=r"PRIORVEIL_DATA") as caught:
         datasets.find(name)
-    assert datasets.SOURCES[name].home in str(caught.value)
+    assert datasets.DATA_FILES[name].home in str(caught.value)
 
 
 def test_a_file_that_is_given_must_be_there(nowhere: Path) -> None:
@@ -78,10 +78,10 @@ def test_the_folder_of_the_environment_comes_first(tmp_path: Path, monkeypatch: 
 
 def test_a_download_is_checked_and_kept(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     content = adult_zip(person("Private", "<=50K"), "")
-    source = datasets.SOURCES["adult"]
+    source = datasets.DATA_FILES["adult"]
     digest = hashlib.sha256(content).hexdigest()
-    made = datasets.Source(source.file, source.home, digest, source.about, source.direct)
-    monkeypatch.setitem(datasets.SOURCES, "adult", made)
+    made = datasets.DataFile(source.file, source.home, digest, source.about, source.direct)
+    monkeypatch.setitem(datasets.DATA_FILES, "adult", made)
     asked = []
 
     def answer(address: str, timeout: float) -> io.BytesIO:
@@ -142,7 +142,7 @@ def test_gowalla_finds_the_latest_whatever_the_order(tmp_path: Path) -> None:
 
 def test_gowalla_prefers_the_full_file(nowhere: Path) -> None:
     rows = [(1, "2010-01-01T00:00:00Z", 0.0, 0.0, 1)]
-    (nowhere / datasets.SOURCES["gowalla"].file).write_bytes(checkin_lines(rows))
+    (nowhere / datasets.DATA_FILES["gowalla"].file).write_bytes(checkin_lines(rows))
     assert datasets.gowalla().whole
 
 

@@ -16,9 +16,9 @@ import priorveil as pv
 from priorveil.cli.reproduce import _FIGURES, reproduce
 from priorveil.errors import DataNotFound, InvalidInput
 from priorveil.studies import plots, published
-from priorveil.studies.figures import FIGURES, Outcome, Setting, chosen
-from priorveil.studies.figures.correlation import correlated
-from priorveil.studies.figures.report import Made, write_markdown, write_report
+from priorveil.studies.figures import FIGURES, Outcome, Settings, figures_named
+from priorveil.studies.figures.latent import correlated
+from priorveil.studies.figures.report import FigureResult, write_html, write_markdown
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install 'priorveil[plot]'")
 
@@ -29,7 +29,7 @@ Row = dict[str, Any]
 @cache
 def _run(name: str) -> Outcome | DataNotFound:
     try:
-        return chosen((name,))[0].run(Setting(quick=True, seed=1))
+        return figures_named((name,))[0].run(Settings(quick=True, seed=1))
     except DataNotFound as error:
         return error
 
@@ -59,10 +59,10 @@ def falling(numbers: np.ndarray, slack: float = 1e-9) -> bool:
 def test_twelve_figures_have_numbers_and_names() -> None:
     assert [figure.number for figure in FIGURES] == list(range(1, 13))
     assert tuple(NAMES) == _FIGURES
-    assert chosen(()) == FIGURES
-    assert [figure.number for figure in chosen(("hamming", "2"))] == [2, 10]
+    assert figures_named(()) == FIGURES
+    assert [figure.number for figure in figures_named(("hamming", "2"))] == [2, 10]
     with pytest.raises(InvalidInput, match="12 census"):
-        chosen(("13",))
+        figures_named(("13",))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -78,10 +78,9 @@ def test_certified_mechanisms_keep_their_budget(name: str) -> None:
     for row in rows(name):
         if row.get("kind") not in ("certified", "best") or "epsilon" not in row:
             continue
-        way = str(row.get("way", ""))
-        latent = "work_lip" if way == "value" else "income_lip"
+        latent = "work_lip" if row.get("method") == "value" else "income_lip"
         level = row[latent if name == "census" else "lip"]
-        if level == level:  # a way that could not be taken has none
+        if level == level:  # a method that does not apply has none
             assert level <= row["epsilon"] * (1 + 1e-12) + 1e-12, row
 
 
@@ -96,7 +95,7 @@ def test_nothing_valid_is_below_the_bound(name: str) -> None:
 
 @cache
 def picture(name: str) -> Any:
-    with plots.look():
+    with plots.house_style():
         drawn = outcome(name).draw()
     drawn.canvas.draw()
     return drawn
@@ -215,8 +214,8 @@ def test_5_simulation_agrees_with_theory() -> None:
 def test_5_published_joins_the_best_where_it_becomes_valid() -> None:
     for name, threshold in (("uniform", math.log(4)), ("skewed", math.log(39))):
         for printed, best in zip(
-            rows("priors", prior=name, way="published-rr"),
-            rows("priors", prior=name, way="best"),
+            rows("priors", prior=name, method="published-rr"),
+            rows("priors", prior=name, method="best"),
             strict=True,
         ):
             if printed["epsilon"] > threshold:
@@ -225,10 +224,10 @@ def test_5_published_joins_the_best_where_it_becomes_valid() -> None:
             else:
                 assert printed["lip"] > printed["epsilon"] + 1e-3
                 assert printed["expected"] < best["bound"]
-    assert column("priors", "lip", prior="skewed", way="published-rr")[0] == pytest.approx(3.245, abs=5e-4)
+    assert column("priors", "lip", prior="skewed", method="published-rr")[0] == pytest.approx(3.245, abs=5e-4)
     for name in ("uniform", "skewed"):
-        for way in ("best", "rr", "ldp-rr", "context-free"):
-            assert falling(column("priors", "expected", prior=name, way=way))
+        for method in ("best", "rr", "ldp-rr", "context-free"):
+            assert falling(column("priors", "expected", prior=name, method=method))
 
 
 def test_6_weaker_correlation_needs_less_noise() -> None:
@@ -259,79 +258,79 @@ def test_6_the_secret_has_the_stated_correlation() -> None:
 
 def test_7_stricter_notions_cost_more() -> None:
     lip, puffer, ldp, half, none = (
-        column("bounded", "mse", case="latent", way=way)
-        for way in ("bp-lip", "pufferfish", "ldp", "bp-lip-half", "none")
+        column("bounded", "mse", case="latent", method=method)
+        for method in ("bp-lip", "pufferfish", "ldp", "bp-lip-half", "none")
     )
     assert (lip <= puffer + 1e-9).all() and (puffer <= ldp + 1e-9).all() and (ldp <= none + 1e-9).all()
     assert (lip <= half + 1e-9).all()
     known = pv.PriorSet.interval([0.55, 0.15], [0.85, 0.45])
-    for row in rows("bounded", case="binary", way="published"):
+    for row in rows("bounded", case="binary", method="published"):
         channel = published.binary_bounded(0.15, 0.45, row["epsilon"]).channel
         assert row["lip"] == pytest.approx(pv.LIP().epsilon(channel, known))
         assert (row["lip"] > row["epsilon"] + 1e-9) == (math.exp(-row["epsilon"]) > 0.15 / 0.55)
 
 
 def test_8_larger_domains_cost_more_and_the_best_is_best() -> None:
-    best = column("domain", "mse", way="best")
-    for way in ("rr", "hashing", "unary", "ldp-rr", "ldp-unary", "ldp-hashing"):
-        assert (column("domain", "mse", way=way) >= best - 1e-9).all()
-        assert (np.diff(column("domain", "mse", way=way)) > 0).all()
-    assert (column("domain", "lip", way="published-unary") <= 1 + 1e-9).all()
-    for row in rows("domain", way="published-rr"):
+    best = column("domain", "mse", method="best")
+    for method in ("rr", "hashing", "unary", "ldp-rr", "ldp-unary", "ldp-hashing"):
+        assert (column("domain", "mse", method=method) >= best - 1e-9).all()
+        assert (np.diff(column("domain", "mse", method=method)) > 0).all()
+    assert (column("domain", "lip", method="published-unary") <= 1 + 1e-9).all()
+    for row in rows("domain", method="published-rr"):
         least = 1 / (row["values"] * (row["values"] + 1) / 2)
         assert row["lip"] == pytest.approx(math.log(math.exp(-1) + (1 - math.exp(-1)) / least))
-        assert row["mse"] < next(r["bound"] for r in rows("domain", way="best", values=row["values"]))
+        assert row["mse"] < next(r["bound"] for r in rows("domain", method="best", values=row["values"]))
 
 
 def test_9_only_heavy_bins_keep_the_budget() -> None:
-    found = rows("hashing", way="LH-LIP, published")
+    found = rows("hashing", method="LH-LIP, published")
     assert {r["bins"] for r in found} == set(range(1, 21))
-    assert all(r["mended_lip"] <= 1 for r in found)
+    assert all(r["certified_lip"] <= 1 for r in found)
     assert max(r["bins"] for r in found if r["valid"]) <= 3
     for r in found:
         if r["valid"]:
-            assert r["mended_mse"] == pytest.approx(r["mse"], abs=1e-6)
-    (best,) = rows("hashing", way="best LIP design")
-    assert all(r["mended_mse"] >= best["mse"] - 1e-9 for r in found)
+            assert r["certified_mse"] == pytest.approx(r["mse"], abs=1e-6)
+    (best,) = rows("hashing", method="best LIP design")
+    assert all(r["certified_mse"] >= best["mse"] - 1e-9 for r in found)
 
 
 def test_10_bounded_above_is_ldp_and_guesses_beat_no_report() -> None:
-    lip, ldp = (column("hamming", "wrong", case="binary", way=way) for way in ("certified", "ldp"))
+    lip, ldp = (column("hamming", "wrong", case="binary", method=method) for method in ("certified", "ldp"))
     assert np.allclose(lip, ldp, atol=1e-6)
     for case in ("uniform", "skewed"):
         best, none, free = (
-            column("hamming", "wrong", case=case, way=way) for way in ("best", "none", "ldp-guess")
+            column("hamming", "wrong", case=case, method=method) for method in ("best", "none", "ldp-guess")
         )
         assert falling(best, 1e-7) and (best <= none + 1e-9).all() and (best <= free + 1e-9).all()
-    skewed = column("hamming", "wrong", case="skewed", way="certified")
-    assert skewed[0] > column("hamming", "wrong", case="skewed", way="none")[0]
+    skewed = column("hamming", "wrong", case="skewed", method="certified")
+    assert skewed[0] > column("hamming", "wrong", case="skewed", method="none")[0]
 
 
 def test_11_on_real_districts_trust_in_the_prior_is_dear() -> None:
     for epsilon in (1.0, 3.0, 5.0):
-        by = {r["way"]: r for r in rows("gowalla", epsilon=epsilon)}
-        ways = [
+        by = {r["method"]: r for r in rows("gowalla", epsilon=epsilon)}
+        methods = [
             w for w in ("rr", "hashing", "unary", "ldp-rr", "ldp-unary", "ldp-hashing", "none") if w in by
         ]
-        assert all(by[w]["expected"] >= by["best"]["bound"] - 1e-12 for w in ways)
+        assert all(by[w]["expected"] >= by["best"]["bound"] - 1e-12 for w in methods)
         assert by["best"]["low"] * 0.8 <= by["best"]["expected"] <= by["best"]["high"] * 1.25
         assert by["distribution, real districts"]["measured"] < by["best, real districts"]["measured"]
         assert by["published-rr"]["lip"] > epsilon
-    assert falling(column("gowalla", "expected", way="best"))
+    assert falling(column("gowalla", "expected", method="best"))
     assert "New York" in outcome("gowalla").caption or "whole" in outcome("gowalla").caption
 
 
 def test_12_income_is_cheaper_to_protect_than_work() -> None:
     for survey in ("acs", "adult"):
         best, puffer, value, ldp = (
-            column("census", "mse", survey=survey, way=way)
-            for way in ("best", "pufferfish", "value", "ldp-best")
+            column("census", "mse", survey=survey, method=method)
+            for method in ("best", "pufferfish", "value", "ldp-best")
         )
         assert falling(best, 1e-7)
         assert (best <= puffer + 1e-9).all() and (best <= value + 1e-9).all() and (value <= ldp + 1e-9).all()
-        assert (column("census", "work_lip", survey=survey, way="published") > 2).all()
+        assert (column("census", "work_lip", survey=survey, method="published") > 2).all()
         # below this, errors come from a handful of people in the rare class, and no interval is to be trusted
-        found = [r for r in rows("census", survey=survey, way="best") if r["mse"] > 0.01]
+        found = [r for r in rows("census", survey=survey, method="best") if r["mse"] > 0.01]
         assert sum(not r["low"] <= r["mse"] <= r["high"] for r in found) <= 1
     assert "two income levels" in outcome("census").caption
 
@@ -340,16 +339,16 @@ def test_12_income_is_cheaper_to_protect_than_work() -> None:
 
 
 def test_the_report_needs_no_other_file(tmp_path: Path) -> None:
-    made = [
-        Made(FIGURES[0], outcome("introduction")),
-        Made(FIGURES[2], outcome("regions")),
-        Made(FIGURES[10], None, "no <data>"),
+    results = [
+        FigureResult(FIGURES[0], outcome("introduction"), b"one"),
+        FigureResult(FIGURES[2], outcome("regions"), b"two"),
+        FigureResult(FIGURES[10], None, missing="no <data>"),
     ]
-    page = write_report(made, [b"one", b"two", b""], tmp_path, "quick run").read_text(encoding="utf-8")
+    page = write_html(results, tmp_path, "quick run").read_text(encoding="utf-8")
     assert page.count("<img ") == page.count('src="data:image/png;base64,') == 2
     assert "no &lt;data&gt;" in page and "http" not in page
     assert "Claims of the paper that survive" in page and "Claims of the paper that do not" in page
-    write_markdown(made, [b"one", b"two", b""], tmp_path / "page.md", "quick run")
+    write_markdown(results, tmp_path / "page.md", "quick run")
     text = (tmp_path / "page.md").read_text(encoding="utf-8")
     assert {path.name for path in (tmp_path / "figures").iterdir()} == {
         "01-introduction.png",

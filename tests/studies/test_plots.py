@@ -46,23 +46,25 @@ def test_guesses_have_their_own_unit() -> None:
     assert axes.get_lines()[0].get_ydata()[0] == study.rows[0].expected
 
 
-def test_a_way_that_was_not_taken_is_not_drawn() -> None:
+def test_a_method_that_does_not_apply_is_not_drawn() -> None:
     study = simulate([0.2, 0.3, 0.5], [1.0], pv.Sum([1, 2, 3]), ["hashing", "best"], runs=0)
     assert [line.label for line in plots.study_lines(study)] == ["best LIP design"]
 
 
-def test_every_way_has_a_colour_and_a_style() -> None:
-    from priorveil.studies.compare import WAYS
+def test_every_method_has_a_colour_and_a_style() -> None:
+    from priorveil.studies.compare import METHODS
 
-    assert set(plots._WAYS) == set(WAYS)
-    assert all(ink in plots.INKS for ink, _ in plots._WAYS.values())
+    assert set(plots.METHOD_STYLES) == set(METHODS)
+    assert all(
+        kind in plots.STYLES and colour in plots.COLOURS for kind, colour, _ in plots.METHOD_STYLES.values()
+    )
     with pytest.raises(InvalidInput, match="kinds are"):
         plots.lines([plots.Line("x", "no such kind", "black", [0], [0])])
 
 
 def test_colours_differ_in_lightness_for_those_who_see_few() -> None:
     """Pairs of inks are apart by colour or by lightness, also with red and green confused (deuteranopia)."""
-    shown = [tuple(int(ink[i : i + 2], 16) / 255 for i in (1, 3, 5)) for ink in plots.INKS.values()]
+    shown = [tuple(int(ink[i : i + 2], 16) / 255 for i in (1, 3, 5)) for ink in plots.COLOURS.values()]
     seen = np.array([[0.625 * r + 0.375 * g, 0.7 * r + 0.3 * g, 0.3 * g + 0.7 * b] for r, g, b in shown])
     apart = np.abs(seen[:, None] - seen[None]).max(axis=2)
     assert apart[np.triu_indices(len(seen), 1)].min() > 0.08
@@ -96,7 +98,7 @@ def test_the_region_is_lip_and_holds_the_optimum() -> None:
     for (i, j), value in np.ndenumerate(inside):
         channel = pv.Channel([[1 - q0[i, j], q0[i, j]], [q1[i, j], 1 - q1[i, j]]])
         assert bool(value) == pv.LIP().holds(channel, prior, epsilon + 1e-12)
-        assert plots.ldp_ratio(q0[i, j], q1[i, j]) == pytest.approx(pv.LDP().epsilon(channel))
+        assert plots.ldp_level(q0[i, j], q1[i, j]) == pytest.approx(pv.LDP().epsilon(channel))
         error = pv.Histogram().error(channel, prior)
         variance = plots.estimate_variance(prior, q0[i, j], q1[i, j])
         assert error == pytest.approx(2 * (0.2 * 0.8 - variance), abs=1e-12)
@@ -110,7 +112,7 @@ def test_the_region_is_lip_and_holds_the_optimum() -> None:
 def test_files_are_the_same_each_time() -> None:
     def files() -> tuple[bytes, bytes]:
         figure, axes = plots.canvas()
-        plots.lines([plots.Line("x", "best", "black", [0, 1], [1, 0], floor=[0.9, 0])], axes[0, 0])
+        plots.lines([plots.Line("x", "best", "black", [0, 1], [1, 0], bound=[0.9, 0])], axes[0, 0])
         plots.legend(figure)
         return plots.svg_and_png(figure)
 

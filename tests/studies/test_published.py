@@ -17,7 +17,7 @@ from priorveil.notions import LIP, leakage
 from priorveil.priors import Budget, Prior, PriorSet, Secret
 from priorveil.queries import Distribution, Guess, Histogram, Sum
 from priorveil.studies import published
-from priorveil.studies.published import Subsets, Unary
+from priorveil.studies.published import SubsetSelection, UnaryEncoding
 from strategies import levels, prior_sets, priors, secrets, sizes
 
 GENEROUS = 1e-9
@@ -302,7 +302,7 @@ def test_closed_form_leakage_of_unary_encoding_is_that_of_all_its_reports(data, 
     prior = data.draw(priors())
     known = data.draw(st.just(prior) | prior_sets(len(prior)))
     odds = (1 - one_to_zero) / one_to_zero / math.exp(eps)
-    bit = Unary(odds / (1 + odds), one_to_zero)
+    bit = UnaryEncoding(odds / (1 + odds), one_to_zero)
     listed, closed = leakage(bit.channel(known.labels), known), bit.leakage(known)
     for (name, one, _), (_, other, _) in zip(listed.rows(), closed.rows(), strict=True):
         assert one is other or one == pytest.approx(other, abs=1e-7), name
@@ -313,7 +313,7 @@ def test_a_half_is_not_the_best_flip_on_the_tight_curve(size, eps):
     prior = Prior.uniform(size)
     form = published.ue_lip(prior, eps)
     odds = 0.55 / 0.45 / form.mechanism.ratio
-    better = Unary(odds / (1 + odds), 0.45)
+    better = UnaryEncoding(odds / (1 + odds), 0.45)
     assert better.leakage(prior).lip == pytest.approx(eps)
     assert better.mse(prior) < form.mse - 1e-4
 
@@ -334,7 +334,7 @@ def test_error_of_unary_encoding_bit_by_bit(prior, eps):
     assert at_most(Histogram().error(form.channel, prior), form.mse)
 
 
-def _bit_rows(bit: Unary) -> list[list[float]]:
+def _bit_rows(bit: UnaryEncoding) -> list[list[float]]:
     return [[bit.zero_to_one, 1 - bit.one_to_zero]]
 
 
@@ -388,7 +388,7 @@ def test_closed_form_leakage_of_subset_selection_is_that_of_all_its_reports(data
     prior = data.draw(priors())
     size = data.draw(st.integers(1, len(prior) - 1))
     known = data.draw(st.sampled_from([prior, PriorSet.all(len(prior))]))
-    sets = Subsets(len(prior), size, eps)
+    sets = SubsetSelection(len(prior), size, eps)
     listed, closed = leakage(sets.channel(known.labels), known), sets.leakage(known)
     for (name, one, _), (_, other, _) in zip(listed.rows(), closed.rows(), strict=True):
         assert one is other or one == pytest.approx(other, abs=1e-7), name
@@ -422,7 +422,7 @@ def test_context_free_counts_are_unbiased(data, eps):
 
 def _supports(form: published.Published, d: int) -> np.ndarray:
     """Which values each report supports."""
-    if isinstance(form.mechanism, Unary):
+    if isinstance(form.mechanism, UnaryEncoding):
         return np.array([[int(bit) for bit in name] for name in form.channel.outputs])
     Q = form.channel.matrix.T
     return (Q.min(axis=1, keepdims=True) * (1 + 1e-9) < Q).astype(int)

@@ -1,4 +1,4 @@
-"""Experiments: theory and simulation agree, certified ways keep their budget, and bounds are bounds."""
+"""Experiments: theory and simulation agree, certified methods keep their budget, and bounds are bounds."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import priorveil as pv
 from priorveil.errors import CertificateError, InvalidInput
 from priorveil.studies import published
-from priorveil.studies.compare import WAYS, Question, from_channel, mended
-from priorveil.studies.simulate import Study, as_csv, counted, measured, simulate
+from priorveil.studies.compare import METHODS, Scenario, certified_mixture, from_channel
+from priorveil.studies.simulate import Study, csv_text, simulate, simulated_error, value_counts
 
 PRIORS = {"uniform": pv.Prior.uniform(5), "skewed": pv.Prior([0.025] * 4 + [0.9])}
 CERTIFIED = ("best", "rr", "arc", "unary", "hashing")
@@ -24,7 +24,7 @@ CERTIFIED = ("best", "rr", "arc", "unary", "hashing")
 @pytest.fixture(scope="module")
 def studies() -> dict[str, Study]:
     return {
-        name: simulate(P, [1.0, 2.0], None, tuple(WAYS), people=2_000, runs=120, seed=3)
+        name: simulate(P, [1.0, 2.0], None, tuple(METHODS), people=2_000, runs=120, seed=3)
         for name, P in PRIORS.items()
     }
 
@@ -44,12 +44,12 @@ def test_simulations_agree_with_theory(name: str, studies: dict[str, Study]) -> 
 
 
 @pytest.mark.parametrize("name", PRIORS)
-def test_certified_ways_keep_the_budget_and_stay_above_the_bound(
+def test_certified_methods_keep_the_budget_and_stay_above_the_bound(
     name: str, studies: dict[str, Study]
 ) -> None:
     study = studies[name]
     for row in study.rows:
-        if row.way in CERTIFIED and not row.note:
+        if row.method in CERTIFIED and not row.note:
             bound = next(r.bound for r in study.of("best") if r.epsilon == row.epsilon)
             assert row.lip <= row.epsilon
             assert row.expected >= bound - 1e-12
@@ -66,11 +66,11 @@ def test_published_leakage_is_what_the_channel_has(name: str, studies: dict[str,
 
 
 def test_errors_fall_as_the_budget_grows() -> None:
-    ways = [way for way in WAYS if way not in ("none", "hashing")]
-    study = simulate([0.1, 0.2, 0.3, 0.4], [0.5, 1.0, 2.0, 3.0], None, ways, runs=0)
-    for way in ways:
-        errors = [row.expected for row in study.of(way)]
-        assert (np.diff(errors) <= 1e-9).all(), way
+    methods = [method for method in METHODS if method not in ("none", "hashing")]
+    study = simulate([0.1, 0.2, 0.3, 0.4], [0.5, 1.0, 2.0, 3.0], None, methods, runs=0)
+    for method in methods:
+        errors = [row.expected for row in study.of(method)]
+        assert (np.diff(errors) <= 1e-9).all(), method
 
 
 def test_the_same_seed_gives_the_same_study() -> None:
@@ -98,7 +98,7 @@ def test_own_data_are_the_same_in_every_run() -> None:
     (row,) = study.rows
     assert row.people == 1_000
     assert row.measured == pytest.approx(2 * 400**2 / 1_000)  # the prior expects 500 of each, always
-    assert counted(values, P).tolist() == [900, 100]
+    assert value_counts(values, P).tolist() == [900, 100]
 
 
 def test_what_cannot_be_done_leaves_a_note() -> None:
@@ -110,7 +110,7 @@ def test_what_cannot_be_done_leaves_a_note() -> None:
 
 @pytest.mark.parametrize(
     ("options", "argument"),
-    [({"ways": ["no-such"]}, "ways"), ({"people": 0}, "people"), ({"runs": -1}, "runs")],
+    [({"methods": ["no-such"]}, "methods"), ({"people": 0}, "people"), ({"runs": -1}, "runs")],
 )
 def test_wrong_arguments_are_named(options: dict[str, object], argument: str) -> None:
     with pytest.raises(InvalidInput, match=argument):
@@ -121,10 +121,10 @@ def test_wrong_arguments_are_named(options: dict[str, object], argument: str) ->
     st.lists(st.floats(0.02, 1.0), min_size=2, max_size=6).map(lambda w: np.array(w) / np.sum(w)),
     st.floats(0.1, 4.0),
 )
-def test_mending_keeps_the_budget_and_changes_no_more_than_it_must(P: np.ndarray, epsilon: float) -> None:
+def test_the_mixture_keeps_the_budget_and_changes_no_more_than_it_must(P: np.ndarray, epsilon: float) -> None:
     prior = pv.Prior(P / P.sum())
     form = published.rr_lip(prior, epsilon)
-    channel, proof = mended(form.channel, prior, pv.Budget(epsilon))
+    channel, proof = certified_mixture(form.channel, prior, pv.Budget(epsilon))
     assert proof.lip <= epsilon
     if form.leakage.lip <= epsilon + 1e-12:
         assert np.abs(channel.matrix - form.channel.matrix).max() < 1e-6
@@ -132,42 +132,44 @@ def test_mending_keeps_the_budget_and_changes_no_more_than_it_must(P: np.ndarray
         assert proof.lip >= epsilon - 1e-3
 
 
-def test_mending_serves_latent_secrets() -> None:
+def test_the_mixture_serves_latent_secrets() -> None:
     prior, secret = pv.Prior([0.6, 0.4]), pv.Secret([[0.95, 0.05], [0.25, 0.75]])
     form = published.release_symbol(prior, secret, 1.0, 0)
-    channel, proof = mended(form.channel, prior, pv.Budget(1.0), secret)
+    channel, proof = certified_mixture(form.channel, prior, pv.Budget(1.0), secret)
     assert form.leakage.lip > 2 and proof.lip <= 1.0
     assert pv.leakage(channel, prior, secret).lip == pytest.approx(1.0, abs=1e-3)
 
 
-def test_a_way_through_a_channel_measures_it() -> None:
-    way = from_channel(
-        "own", "certified", pv.Channel([[0.75, 0.25], [0.25, 0.75]]), Question(pv.Prior([0.5, 0.5]), 1.0)
+def test_a_method_from_a_channel_measures_it() -> None:
+    method = from_channel(
+        "certified", pv.Channel([[0.75, 0.25], [0.25, 0.75]]), Scenario(pv.Prior([0.5, 0.5]), 1.0)
     )
-    assert way.lip == pytest.approx(math.log(2))
-    found = measured(way.trial, pv.Prior([0.5, 0.5]), 1_000, 400, np.random.default_rng(0))
-    assert found.low <= way.expected <= found.high
-    assert math.isnan(measured(way.trial, pv.Prior([0.5, 0.5]), 10, 1, np.random.default_rng(0)).mean)
+    assert method.lip == pytest.approx(math.log(2))
+    found = simulated_error(method.survey, pv.Prior([0.5, 0.5]), 1_000, 400, np.random.default_rng(0))
+    assert found.low <= method.expected <= found.high
+    assert math.isnan(
+        simulated_error(method.survey, pv.Prior([0.5, 0.5]), 10, 1, np.random.default_rng(0)).mean
+    )
 
 
 def test_tables_are_tidy() -> None:
     study = simulate([0.5, 0.5], [1.0, 2.0], None, ["best", "none"], runs=0)
     rows = list(csv.DictReader(io.StringIO(study.csv())))
-    assert [(row["epsilon"], row["way"]) for row in rows] == [
+    assert [(row["epsilon"], row["method"]) for row in rows] == [
         ("1", "best"),
         ("1", "none"),
         ("2", "best"),
         ("2", "none"),
     ]
     assert rows[0]["measured"] == ""
-    assert as_csv([{"a": None}, {"b": 0.1}]) == "a,b\n,\n,0.1\n"
+    assert csv_text([{"a": None}, {"b": 0.1}]) == "a,b\n,\n,0.1\n"
 
 
 def test_certified_error_is_not_swallowed() -> None:
     """A budget that no mixing can keep (zero) ends in an error, not in a channel."""
     prior = pv.Prior([0.5, 0.5])
     try:
-        channel, proof = mended(pv.Channel.identity(2), prior, pv.Budget(1e-12))
+        channel, proof = certified_mixture(pv.Channel.identity(2), prior, pv.Budget(1e-12))
     except CertificateError:
         return
     assert proof.lip <= 1e-12 and channel.shape[0] == 2

@@ -139,11 +139,11 @@ def _leak(screen: Console, prior: Prior) -> None:
 def _build(screen: Console, prior: Prior) -> Plan:
     from priorveil.designs import design
     from priorveil.queries import Distribution
-    from priorveil.studies.rivals import ldp
+    from priorveil.studies.compare import best_ldp
 
     _chapter(screen, "3. A mechanism that keeps its promise")
     plan = design(prior, _EPSILON, Distribution())
-    rival = ldp(plan)
+    rival = best_ldp(plan)
     screen.print(
         "priorveil searches all mechanisms that keep the promise for the one that learns the totals with the "
         "least noise, and proves how near it came. In exact arithmetic, on the integers that devices draw "
@@ -220,13 +220,13 @@ def _check(screen: Console, estimate: Estimate) -> None:
 
 
 def _draw(screen: Console, told: _Told, truth: Array, prior: Prior, path: Path) -> None:
-    from priorveil.cli.drawing import draw_estimates
     from priorveil.errors import MissingExtra
+    from priorveil.studies import pictures
 
     _chapter(screen, "5. A picture")
     try:
         panels = (("trusting an old prior", told.leaning), ("unbiased", told.free))
-        draw_estimates(panels, truth, prior, path)
+        outputs.save_picture(pictures.truth_picture(panels, truth, prior), path)
         screen.print(f"  drawn in {path}")
     except MissingExtra as error:
         screen.print(f"  no picture: {error}", style="yellow")

@@ -187,9 +187,7 @@ def design(
     elif output is not None:
         plan.save(output)
     if plot is not None:
-        from priorveil.cli.drawing import draw_plan
-
-        draw_plan(plan, plot)
+        outputs.draw_plan(plan, plot)
     if as_json:
         screens.print_json(
             {**record(plan), "interrupted": early, "saved": None if output is None else str(output)}

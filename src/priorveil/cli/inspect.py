@@ -13,13 +13,13 @@ from priorveil.cli import screen as screens
 from priorveil.cli.promises import identifiable, promises, record
 from priorveil.cli.watching import gap_of
 from priorveil.errors import TooLarge
-from priorveil.studies.rivals import Rival, ldp
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from priorveil.notions import Leakage
     from priorveil.plans import Plan
+    from priorveil.studies.compare import Rival
 
 _EXAMPLES = """\b
 Examples
@@ -43,19 +43,19 @@ def inspect(plan: Path, plot: Path | None, as_json: bool) -> int:
     Its expected error beside no report at all, beside the best of local differential privacy and beside the
     proven bound; its level under every notion; and whether reports alone determine the distribution.
     """
+    from priorveil.studies.compare import best_ldp
+
     outputs.keep_apart({"PLAN": plan}, {"--plot": plot})
     read = inputs.plan(plan)
     levels = _levels(read)
     with screens.waiting("looking for the best LDP mechanism"):
-        rival = ldp(read)
+        rival = best_ldp(read)
     if as_json:
         screens.print_json(_record(read, levels, rival))
     else:
         _show(read, levels, rival)
     if plot is not None:
-        from priorveil.cli.drawing import draw_plan
-
-        draw_plan(read, plot)
+        outputs.draw_plan(read, plot)
         click.echo(f"Drawn in {plot}.", err=as_json)
     return 0
 

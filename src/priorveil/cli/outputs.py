@@ -7,11 +7,18 @@ import os
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from priorveil.cli import screen as screens
 from priorveil.errors import MissingExtra
 from priorveil.files import is_not_regular_file, real_path
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from priorveil.plans import Plan
 
 WRITTEN = click.Path(dir_okay=False, path_type=Path)
 
@@ -57,6 +64,25 @@ def need_plots() -> None:
     """Refuse to begin where no picture can be drawn in the end."""
     if find_spec("matplotlib") is None:
         raise MissingExtra("matplotlib", "plot")
+
+
+def save_picture(figure: Figure, path: Path) -> None:
+    """Write a picture, and say where its font lacks letters of the names."""
+    from priorveil.studies import pictures
+
+    if not pictures.save(figure, path):
+        click.echo(
+            "the font of the picture lacks some letters of the names; they are shown as boxes", err=True
+        )
+
+
+def draw_plan(plan: Plan, path: Path) -> None:
+    """Write a picture of a plan, with its error at other budgets."""
+    from priorveil.studies import compare, pictures
+
+    with screens.waiting("designing for other budgets"):
+        curve = compare.error_curve(plan)
+    save_picture(pictures.plan_picture(plan, curve), path)
 
 
 PLOT = click.option("--plot", type=WRITTEN, callback=drawable, help="Draw it here (.png, .svg, .pdf).")

@@ -14,8 +14,8 @@ from priorveil.cli import screen as screens
 from priorveil.errors import DataNotFound, plural
 
 if TYPE_CHECKING:
-    from priorveil.studies.figures.model import Figure
-    from priorveil.studies.figures.report import Made
+    from priorveil.studies.figures import Figure
+    from priorveil.studies.figures.report import FigureResult
 
 _FIGURES = (
     "introduction", "notions", "regions", "parameters", "priors", "correlation", "bounded", "domain",
@@ -62,47 +62,41 @@ def reproduce(figures: tuple[str, ...], quick: bool, out: Path, seed: int, markd
     FIGURE is a number or a name; all of them if none is given. For each, a PNG, an SVG and the numbers as
     CSV; and report.html, one page with all of them, captions, what to see, and which claims survive.
     """
-    from priorveil.studies.figures import chosen
-    from priorveil.studies.figures.report import write_markdown, write_report
+    from priorveil.studies.figures import figures_named
+    from priorveil.studies.figures.report import write_html, write_markdown
 
-    picked = chosen(figures)
+    chosen = figures_named(figures)
     outputs.need_plots()
     outputs.keep_apart({}, {"the report": out / "report.html", "--markdown": markdown})
     out.mkdir(parents=True, exist_ok=True)
-    with screens.bar("drawing") as told:
+    with screens.bar("drawing") as show:
 
         def advance(place: int, share: float) -> None:
-            told((place + share) / len(picked), f"{picked[place].number} {picked[place].name}")
+            show((place + share) / len(chosen), f"{chosen[place].number} {chosen[place].name}")
 
-        pairs = [
-            _made(figure, quick, seed, out, partial(advance, place)) for place, figure in enumerate(picked)
-        ]
-    made, pictures = [m for m, _ in pairs], [p for _, p in pairs]
-    how = f"{'quick' if quick else 'full'} run, seed {seed}"
-    page = write_report(made, pictures, out, how)
+        results = [_run(figure, quick, seed, out, partial(advance, i)) for i, figure in enumerate(chosen)]
+    run = f"{'quick' if quick else 'full'} run, seed {seed}"
+    page = write_html(results, out, run)
     if markdown is not None:
-        write_markdown(made, pictures, markdown, how)
-    for m in made:
-        if m.missing:
-            click.echo(f"figure {m.figure.number} was not made: {m.missing}", err=True)
-    click.echo(f"wrote {plural(sum(m.outcome is not None for m in made), 'figure')} and {page}")
-    return 0 if any(m.outcome is not None for m in made) else 1
+        write_markdown(results, markdown, run)
+    for result in results:
+        if result.missing:
+            click.echo(f"figure {result.figure.number} was not made: {result.missing}", err=True)
+    done = sum(result.outcome is not None for result in results)
+    click.echo(f"wrote {plural(done, 'figure')} and {page}")
+    return 0 if done else 1
 
 
-def _made(
-    figure: Figure, quick: bool, seed: int, out: Path, advance: Callable[[float], None]
-) -> tuple[Made, bytes]:
-    """Run, draw and write one figure; where its data are missing, say so and go on."""
-    from priorveil.studies.figures.model import Setting
-    from priorveil.studies.figures.report import Made, write_figure
+def _run(figure: Figure, quick: bool, seed: int, out: Path, advance: Callable[[float], None]) -> FigureResult:
+    """Run, draw and write one figure. Where its data are missing, the result says so."""
+    from priorveil.studies.figures import Settings
+    from priorveil.studies.figures.report import FigureResult, write_figure
 
     advance(0.0)
     try:
-        outcome = figure.run(Setting(quick, seed, lambda share: advance(0.95 * share)))
+        outcome = figure.run(Settings(quick, seed, lambda share: advance(0.95 * share)))
+        result = write_figure(figure, outcome, out)
     except DataNotFound as error:
-        advance(1.0)
-        return Made(figure, None, str(error)), b""
-    made = Made(figure, outcome)
-    picture = write_figure(made, out)
+        result = FigureResult(figure, None, missing=str(error))
     advance(1.0)
-    return made, picture
+    return result

@@ -34,7 +34,7 @@ Files
 Examples
   priorveil simulate prior.csv --epsilon 1 --epsilon 2 --epsilon 3
       a table: expected and simulated error of several mechanisms
-  priorveil simulate prior.csv --data people.csv --column work --way best --way ldp-rr --out study
+  priorveil simulate prior.csv --data people.csv --column work --method best --method ldp-rr --out study
       on one's own people; study.csv, study.png and study.svg
 """
 
@@ -59,7 +59,7 @@ Examples
     help="What is asked; for a sum, labels are numbers.",
 )
 @click.option(
-    "--way", "ways", multiple=True, help="A mechanism to compare, named above; more than once for several."
+    "--method", "methods", multiple=True, help="A method to compare, named above; more than once for several."
 )
 @secrets.SECRET
 @secrets.MIX
@@ -89,7 +89,7 @@ def simulate(
     prior: Path,
     epsilons: tuple[float, ...],
     query: str,
-    ways: tuple[str, ...],
+    methods: tuple[str, ...],
     secret: Path | None,
     mix: bool,
     data: Path | None,
@@ -105,7 +105,7 @@ def simulate(
 ) -> int:
     """Compare mechanisms on your own prior, people and budgets: a tidy table, and a picture.
 
-    Ways: best, rr, arc, unary, hashing (certified); published-rr, published-unary, published-hashing (as
+    Methods: best, rr, arc, unary, hashing (certified); published-rr, published-unary, published-hashing (as
     printed, with the leakage they really have); ldp-best, ldp-rr, ldp-unary, ldp-hashing, context-free; none.
     """
     from priorveil.studies import simulate as simulation
@@ -114,7 +114,7 @@ def simulate(
         raise click.UsageError("--column is one of --data: give the people's values too")
     known = inputs.prior(prior, counts, smoothing, normalise)
     question = _query(query, known)
-    asked = ways or ("best", "published-rr", "rr", "ldp-rr", "none")
+    compared = methods or ("best", "published-rr", "rr", "ldp-rr", "none")
     latent = None if secret is None else secrets.secret(secret, known, normalise)
     known = secrets.fitted(known, latent, mix, secret)
     values = None if data is None else _people(data, column, known)
@@ -124,10 +124,10 @@ def simulate(
         {} if places is None else {f"OUT{place.suffix}": place for place in places},
     )
     with screens.bar("simulating") as told:
-        done, total = count(1), len(epsilons) * len(asked)
+        done, total = count(1), len(epsilons) * len(compared)
         study = simulation.simulate(
-            known, epsilons, question, asked, secret=latent, values=values, people=people,
-            runs=runs, seed=seed, progress=lambda row: told(next(done) / total, f"{row.way} {row.epsilon:g}"),
+            known, epsilons, question, compared, secret=latent, values=values, people=people,
+            runs=runs, seed=seed, progress=lambda row: told(next(done) / total, f"{row.method} {row.epsilon:g}"),
         )  # fmt: skip
     if places is None:
         click.echo(study.csv(), nl=False)
@@ -155,7 +155,7 @@ def _write(study: Study, places: tuple[Path, Path, Path], force: bool) -> None:
     """The table and a picture of it: errors above, levels below."""
     from priorveil.studies import plots
 
-    with plots.look():
+    with plots.house_style():
         figure, axes = plots.canvas(2, 1, width=4.6, height=2.6, sharex=True)
         plots.errors(study, axes[0, 0]).set_xlabel("")
         plots.levels(study, axes[1, 0])

@@ -14,7 +14,7 @@ from priorveil.errors import plural
 
 if TYPE_CHECKING:
     from priorveil.priors import Budget, Prior
-    from priorveil.studies.audit import Range, Sampled
+    from priorveil.studies.audit import LevelRange, SampledLeakage
 
 _MEANINGS = {
     "LIP, downwards": "a report makes a value less likely by at most e^level",
@@ -37,7 +37,7 @@ def show(
     return 1 if refuted else 0
 
 
-def _seen(path: Path, prior: Prior, confidence: float) -> Sampled:
+def _seen(path: Path, prior: Prior, confidence: float) -> SampledLeakage:
     """From a table with the columns `value` and `report`, a line for each report that was seen."""
     import numpy as np
 
@@ -56,7 +56,7 @@ def _seen(path: Path, prior: Prior, confidence: float) -> Sampled:
         return sampled_leakage(counts, prior, confidence)
 
 
-def _run(path: Path, prior: Prior, samples: int, confidence: float) -> Sampled:
+def _run(path: Path, prior: Prior, samples: int, confidence: float) -> SampledLeakage:
     """From the sampler of a plan."""
     from priorveil.priors import Prior
     from priorveil.studies.audit import audit_plan
@@ -68,12 +68,12 @@ def _run(path: Path, prior: Prior, samples: int, confidence: float) -> Sampled:
         return audit_plan(plan, samples, confidence, known)
 
 
-def _rows(found: Sampled) -> dict[str, Range]:
+def _rows(found: SampledLeakage) -> dict[str, LevelRange]:
     sides = {"LIP, downwards": found.lip_lower, "LIP, upwards": found.lip_upper}
     return {**sides, "LIP": found.lip, "LDP": found.ldp}
 
 
-def _print(found: Sampled, budget: Budget | None, refuted: bool) -> None:
+def _print(found: SampledLeakage, budget: Budget | None, refuted: bool) -> None:
     screen = screens.console()
     rows = [
         (
@@ -101,7 +101,7 @@ def _print(found: Sampled, budget: Budget | None, refuted: bool) -> None:
         )
 
 
-def _record(found: Sampled, budget: Budget | None, refuted: bool) -> dict[str, object]:
+def _record(found: SampledLeakage, budget: Budget | None, refuted: bool) -> dict[str, object]:
     names = {"LIP, downwards": "lip_lower", "LIP, upwards": "lip_upper", "LIP": "lip", "LDP": "ldp"}
     record: dict[str, object] = {
         "levels": {

@@ -1,8 +1,8 @@
-"""Leakage measured from samples, with confidence: what a sampler that can only be watched gives away.
+"""Leakage measured from samples, with confidence, for a sampler that can only be observed from outside.
 
-A certificate is about a law written down in integers. An audit is about what comes out: draw reports for every
-value, count them, and bound what the counts allow. It finds a broken sampler whoever wrote it, and it cannot
-prove a good one: that is what certificates are for.
+A certificate is about a law that is written down in integers. An audit is about what comes out: it draws reports for
+every value, counts them, and bounds the levels that fit the counts. It finds a broken sampler, whoever wrote it. It
+cannot prove that a sampler is right; certificates do that.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from priorveil.priors import Budget, Prior
 Array = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
 Sampler = Callable[[Codes], npt.NDArray[Any]]  # from codes of values to reports
-Cells = Callable[[npt.NDArray[Any]], Codes]  # from reports to their kinds
+Classifier = Callable[[npt.NDArray[Any]], Codes]  # from reports to the numbers of their classes
 
-MOST_KINDS = 1 << 16  # of reports that are counted each
-CELLS = 256  # kinds where reports are put together
-_AT_ONCE = 1 << 18  # reports drawn at a time
+_MOST_REPORTS = 1 << 16  # different reports that are counted one by one
+_CLASSES = 256  # where there are more
+_BATCH = 1 << 18  # reports drawn at a time
 
 
 @dataclass(frozen=True)
-class Range:
-    """A level lies between `low` and `high`."""
+class LevelRange:
+    """A level that lies between `low` and `high`."""
 
     low: float
     high: float
@@ -44,24 +44,24 @@ class Range:
 
 
 @dataclass(frozen=True)
-class Sampled:
-    """What samples say of the levels: all of these ranges hold at once, with the stated confidence.
+class SampledLeakage:
+    """Ranges for the levels, from samples. All of them hold at once, with the stated confidence.
 
-    `whole` is False where kinds of reports were put together; the samples then bound the levels from below only.
+    `whole` is False where different reports were counted together. The samples then give lower bounds only.
     """
 
-    lip_lower: Range
-    lip_upper: Range
-    ldp: Range
+    lip_lower: LevelRange
+    lip_upper: LevelRange
+    ldp: LevelRange
     confidence: float
     samples: int
     whole: bool = True
 
     @property
-    def lip(self) -> Range:
-        """The larger side of both."""
+    def lip(self) -> LevelRange:
+        """The larger of the two sides."""
         sides = self.lip_lower, self.lip_upper
-        return Range(max(s.low for s in sides), max(s.high for s in sides))
+        return LevelRange(max(s.low for s in sides), max(s.high for s in sides))
 
     def refutes(self, budget: Budget) -> bool:
         """Whether the sampler breaks a LIP budget, beyond what chance explains."""
@@ -70,8 +70,8 @@ class Sampled:
 
 def sampled_leakage(
     counts: npt.ArrayLike, prior: Prior, confidence: float = 0.99, whole: bool = True
-) -> Sampled:
-    """Ranges for the levels of a channel of which `counts[x][y]` reports y of value x were seen.
+) -> SampledLeakage:
+    """Ranges for the levels of a channel, of which `counts[x][y]` reports `y` of value `x` were observed.
 
     Every entry of the channel gets a Clopper-Pearson interval `L <= Q <= U` at `(1 - confidence) / (d K)`, so that
     all hold at once. The lift of x at y rises with its own entry and falls with the others, so it is at least
@@ -81,23 +81,20 @@ def sampled_leakage(
     >>> found.ldp.low < math.log(3) < found.ldp.high
     True
     """
-    seen = _checked(counts, prior)
+    observed = _count_table(counts, prior)
     if not 0 < confidence < 1:
         raise InvalidInput("confidence", confidence, "give a number between 0 and 1")
-    low, high = _intervals(seen, (1 - confidence) / seen.size)
-    P = prior.probabilities
-    live = seen.sum(axis=0) > 0
-    low, high = low[:, live], high[:, live]
-    least = _lifts(low, high, P)
-    most = _lifts(high, low, P)
-    return Sampled(
+    live = observed.sum(axis=0) > 0
+    low, high = (ends[:, live] for ends in _intervals(observed, (1 - confidence) / observed.size))
+    least, most = _lifts(low, high, prior.probabilities), _lifts(high, low, prior.probabilities)
+    return SampledLeakage(
         lip_lower=_range(-_log(most.min(axis=0)), -_log(least.min(axis=0)), whole),
         lip_upper=_range(_log(least.max(axis=0)), _log(most.max(axis=0)), whole),
         ldp=_range(
             _log(low.max(axis=0) / high.min(axis=0)), _log(high.max(axis=0)) - _log(low.min(axis=0)), whole
         ),
         confidence=confidence,
-        samples=int(seen.sum()),
+        samples=int(observed.sum()),
         whole=whole,
     )
 
@@ -108,11 +105,11 @@ def audit_plan(
     confidence: float = 0.99,
     prior: Prior | None = None,
     rng: np.random.Generator | None = None,
-) -> Sampled:
-    """Run a plan's own sampler `samples` times for every value and measure what comes out, under its prior or another.
+) -> SampledLeakage:
+    """Run a plan's own sampler `samples` times for every value and measure the leakage, under its prior or another.
 
-    Reports of too many kinds to count each (arcs, more than a few bits) are put together into `CELLS`: the levels of
-    what is left can only be smaller.
+    Where there are too many different reports (arcs, more than a few bits) they are counted in 256 classes. This can
+    only lower the levels.
 
     >>> from priorveil import Histogram, design
     >>> plan = design(Prior([0.5, 0.3, 0.2]), 1.0, Histogram())
@@ -121,66 +118,66 @@ def audit_plan(
     """
     known = prior or plan.prior
     if not isinstance(known, Prior):
-        raise InvalidInput("prior", known, "the plan is for a set of priors: say under which of them")
+        raise InvalidInput("prior", known, "the plan is for a set of priors: give one of them")
     source = as_source(rng)
 
     def sample(codes: Codes) -> npt.NDArray[Any]:
         return plan.mechanism.sample(codes, source)
 
-    cells, kinds, whole = _kinds(plan.mechanism, sample)
-    counts = counted(sample, plan.mechanism.size, samples, cells, kinds)
+    classify, classes, whole = _classifier(plan.mechanism, sample)
+    counts = count_reports(sample, plan.mechanism.size, samples, classify, classes)
     return sampled_leakage(counts, known, confidence, whole)
 
 
-def counted(sample: Sampler, values: int, samples: int, cells: Cells, kinds: int) -> Codes:
-    """How often each kind of report is seen for each value, out of `samples`; `cells` says a report's kind."""
+def count_reports(sample: Sampler, values: int, samples: int, classify: Classifier, classes: int) -> Codes:
+    """How often each class of reports comes for each value, out of `samples`."""
     if samples < 1:
         raise InvalidInput("samples", samples, "draw at least one report for each value")
-    counts = np.zeros((values, kinds), dtype=np.int64)
+    counts = np.zeros((values, classes), dtype=np.int64)
     for x in range(values):
-        for start in range(0, samples, _AT_ONCE):
-            reports = sample(np.full(min(_AT_ONCE, samples - start), x))
-            counts[x] += np.bincount(cells(reports), minlength=kinds)
+        for start in range(0, samples, _BATCH):
+            reports = sample(np.full(min(_BATCH, samples - start), x))
+            counts[x] += np.bincount(classify(reports), minlength=classes)
     return counts
 
 
-def _kinds(mechanism: Mechanism, sample: Sampler) -> tuple[Cells, int, bool]:
-    """How reports are told apart: by themselves, by their first bits, or by where they fall among some others."""
+def _classifier(mechanism: Mechanism, sample: Sampler) -> tuple[Classifier, int, bool]:
+    """A function from reports to classes, how many there are, and whether each holds one report only.
+
+    A class is a report, the first bits of a report, or an interval between quantiles of a pilot sample.
+    """
     if isinstance(mechanism, Unary):
-        bits = min(mechanism.size, CELLS.bit_length() - 1)
-        return (
-            lambda reports: (reports[:, 0] & np.uint64((1 << bits) - 1)).astype(np.int64),
-            1 << bits,
-            bits == mechanism.size,
-        )
-    if isinstance(mechanism, Counted) and mechanism.outputs <= MOST_KINDS:
+        bits = min(mechanism.size, _CLASSES.bit_length() - 1)
+        mask = np.uint64((1 << bits) - 1)
+        return lambda reports: (reports[:, 0] & mask).astype(np.int64), 1 << bits, bits == mechanism.size
+    if isinstance(mechanism, Counted) and mechanism.outputs <= _MOST_REPORTS:
         return lambda reports: reports.astype(np.int64), mechanism.outputs, True
-    pilot = np.sort(sample(np.arange(_AT_ONCE) % mechanism.size))
-    edges = np.unique(pilot[:: _AT_ONCE // CELLS][1:])
+    pilot = np.sort(sample(np.arange(_BATCH) % mechanism.size))
+    edges = np.unique(pilot[:: _BATCH // _CLASSES][1:])
     return lambda reports: np.searchsorted(edges, reports, side="right"), len(edges) + 1, False
 
 
-def _checked(counts: npt.ArrayLike, prior: Prior) -> Array:
-    seen = np.asarray(counts, dtype=np.float64)
-    if seen.ndim != 2 or len(seen) != len(prior):
-        raise InvalidInput("counts", seen.shape, f"give a row of counts for each of the {len(prior)} values")
-    wrong = ~((seen >= 0) & (seen == np.floor(seen)) & np.isfinite(seen))
+def _count_table(counts: npt.ArrayLike, prior: Prior) -> Array:
+    table = np.asarray(counts, dtype=np.float64)
+    if table.ndim != 2 or len(table) != len(prior):
+        raise InvalidInput("counts", table.shape, f"give a row of counts for each of the {len(prior)} values")
+    wrong = ~((table >= 0) & (table == np.floor(table)) & np.isfinite(table))
     if wrong.any():
-        raise InvalidInput("counts", float(seen[wrong][0]), "counts are whole numbers from 0 on")
-    if not seen.sum(axis=1).all():
-        missing = prior.labels[int(seen.sum(axis=1).argmin())]
+        raise InvalidInput("counts", float(table[wrong][0]), "counts are whole numbers from 0 on")
+    if not table.sum(axis=1).all():
+        missing = prior.labels[int(table.sum(axis=1).argmin())]
         raise InvalidInput("counts", missing, "no reports of this value: every value needs some")
-    return seen
+    return table
 
 
-def _intervals(seen: Array, alpha: float) -> tuple[Array, Array]:
-    """Clopper and Pearson's bounds on the probability behind each count, of its row's total."""
-    from scipy.special import betaincinv  # imported when used: it is slow to load
+def _intervals(counts: Array, alpha: float) -> tuple[Array, Array]:
+    """Clopper and Pearson's bounds on the probability behind each count, out of the total of its row."""
+    from scipy.special import betaincinv  # imported here because it is slow to load
 
-    rest = seen.sum(axis=1, keepdims=True) - seen
+    rest = counts.sum(axis=1, keepdims=True) - counts
     with np.errstate(invalid="ignore"):
-        low = np.where(seen > 0, betaincinv(np.maximum(seen, 1), rest + 1, alpha / 2), 0.0)
-        high = np.where(rest > 0, betaincinv(seen + 1, np.maximum(rest, 1), 1 - alpha / 2), 1.0)
+        low = np.where(counts > 0, betaincinv(np.maximum(counts, 1), rest + 1, alpha / 2), 0.0)
+        high = np.where(rest > 0, betaincinv(counts + 1, np.maximum(rest, 1), 1 - alpha / 2), 1.0)
     return low, high
 
 
@@ -190,9 +187,9 @@ def _lifts(own: Array, others: Array, P: Array) -> Array:
     return own / np.where(own > 0, P[:, None] * own + rest, 1.0)
 
 
-def _range(low: Array, high: Array, whole: bool) -> Range:
+def _range(low: Array, high: Array, whole: bool) -> LevelRange:
     """The largest of some levels; none is below zero."""
-    return Range(max(0.0, float(low.max())), max(0.0, float(high.max())) if whole else math.inf)
+    return LevelRange(max(0.0, float(low.max())), max(0.0, float(high.max())) if whole else math.inf)
 
 
 def _log(x: Array) -> Array:

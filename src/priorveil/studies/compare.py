@@ -1,14 +1,16 @@
-"""Ways of asking people: mechanisms with estimators, by name, each with what it costs and what it leaks.
+"""Methods of asking people, side by side: a mechanism with an estimator, its expected error and its leakage.
 
-Published forms appear as printed, with the leakage they really have. Certified ones keep the budget.
+`METHODS` lists them by name. Published forms appear as printed, with the leakage that they really have;
+certified ones keep the budget. `best_ldp` and `error_curve` compare one plan with the best of local
+differential privacy and with other budgets.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -16,29 +18,34 @@ import numpy.typing as npt
 from priorveil.certify import Certificate
 from priorveil.channels import Channel
 from priorveil.designs import design
+from priorveil.designs.closed import subset_gains
 from priorveil.designs.rounding import certified_table
-from priorveil.errors import Infeasible
+from priorveil.errors import Infeasible, TooLarge
 from priorveil.mechanisms import Table
 from priorveil.mechanisms.randomness import as_source
-from priorveil.notions import LDP, LIP, leakage
+from priorveil.notions import LDP, LIP, Known, leakage
 from priorveil.plans import Plan
 from priorveil.priors import Array, Budget, Prior, Secret
 from priorveil.queries import Histogram, Query
 from priorveil.studies import published
-from priorveil.studies.published import Published
-from priorveil.studies.published.sets import Support, Unary
+from priorveil.studies.published import Published, UnaryEncoding
 
 Counts = npt.NDArray[np.int64]
 Kind = Literal["published", "certified", "best", "ldp", "baseline"]
-Trial = Callable[[Counts, np.random.Generator], float]
+Survey = Callable[[Counts, np.random.Generator], float]
 
-_HASHES = 20  # public hash functions that people draw from, where a form does not say how many
-_ROOM = 1e-9  # kept from the budget when a channel is mended, for rounding
+_HASHES = 20  # public hash functions that people draw from, where a form does not give a number
+_ROOM = 1e-9  # share of the budget that is left for rounding
+_MOST_SEARCHED = 30  # values for which the best LDP mechanism is searched
+_MOST_LISTED = 8  # values for which the search takes no time
+_MOST_WRITTEN = 1_500  # values for which randomised response is written out as a table
+_STEPS = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0)
+_FEW_STEPS = (0.5, 1.0, 1.5, 2.0)  # where a design takes long
 
 
 @dataclass(frozen=True)
-class Question:
-    """What is asked, about whom, and within which budget."""
+class Scenario:
+    """What is asked, about which population, and within which budget."""
 
     prior: Prior
     epsilon: float
@@ -48,56 +55,58 @@ class Question:
 
 
 @dataclass(frozen=True, eq=False)
-class Way:
-    """One way to ask: its `expected` error per person, a proven `bound`, the levels it has, and a `trial`.
+class Method:
+    """One method in a scenario: its `expected` error per person, a proven `bound`, its levels, and a `survey`.
 
-    `trial(counts, rng)` is one simulated survey: it takes how many people have each value and returns the
-    error of the answer, squared, per person.
+    `survey(counts, rng)` simulates one survey. It takes how many people have each value, and returns the
+    squared error of the answer per person (for a guess, the share of wrong ones).
     """
 
-    name: str
     kind: Kind
     expected: float
     lip: float
     ldp: float
-    trial: Trial
+    survey: Survey
     bound: float = math.nan
 
 
-def from_plan(name: str, kind: Kind, plan: Plan, question: Question) -> Way:
-    """A plan: its own sampler, its own estimator."""
-    proof, guess = plan.certificate, question.query.kind == "guess"
-    if guess and plan.mechanism.kind == "arc":
-        trial: Trial = _untried  # its tally forgets where in a cell a report was: a guess may not
+def from_plan(kind: Kind, plan: Plan, scenario: Scenario) -> Method:
+    """A plan, with its own sampler and estimator."""
+    if scenario.query.kind != "guess":
+        survey = _plan_survey(plan, scenario)
+    elif plan.mechanism.kind == "arc":
+        survey = _no_survey  # the tally of an arc keeps the cell of a report, a guess needs its exact place
     else:
-        trial = _guessing(plan.channel, question) if guess else _survey(plan, question.query)
-    return Way(name, kind, plan.expected_mse, proof.lip, proof.ldp, trial, plan.lower_bound)
+        survey = _guess_survey(plan.channel, scenario.prior)
+    proof = plan.certificate
+    return Method(kind, plan.expected_mse, proof.lip, proof.ldp, survey, plan.lower_bound)
 
 
-def from_channel(name: str, kind: Kind, channel: Channel, question: Question) -> Way:
-    """A channel in floats, read with the posterior; its levels are measured."""
-    levels = leakage(channel, question.prior, question.secret)
-    error = question.query.error(channel, question.prior)
-    guess = question.query.kind == "guess"
-    trial = _guessing(channel, question) if guess else _posterior(channel, question)
-    return Way(name, kind, error, levels.lip, levels.ldp, trial)
+def from_channel(kind: Kind, channel: Channel, scenario: Scenario) -> Method:
+    """A channel of floats, read with the posterior; its levels are measured."""
+    levels = leakage(channel, scenario.prior, scenario.secret)
+    if scenario.query.kind == "guess":
+        survey = _guess_survey(channel, scenario.prior)
+    else:
+        survey = _posterior_survey(channel, scenario)
+    return Method(kind, scenario.query.error(channel, scenario.prior), levels.lip, levels.ldp, survey)
 
 
-def mended(
+def certified_mixture(
     channel: Channel, prior: Prior, budget: Budget, secret: Secret | None = None
 ) -> tuple[Channel, Certificate]:
-    """The channel mixed with its own output law, `(1 - t) Q + t 1 lam'`, as little as LIP needs; certified.
+    """The channel mixed with its own output law, `(1 - t) Q + t 1 lam'`, with the least `t` that LIP allows.
 
-    This is what remains of a published form when its guarantee is kept: same reports, less truth.
+    This is what a published form is worth when its guarantee is kept: the same reports, with less truth in
+    them. The channel that is returned is the certified integer table.
 
     >>> form = published.rr_lip([0.1, 0.2, 0.7], 1.0)
-    >>> fixed, proof = mended(form.channel, Prior([0.1, 0.2, 0.7]), Budget(1.0))
+    >>> fixed, proof = certified_mixture(form.channel, Prior([0.1, 0.2, 0.7]), Budget(1.0))
     >>> form.leakage.lip > 1.8, proof.lip <= 1.0
     (True, True)
     """
     Q, law = channel.drop_unused().matrix, channel.drop_unused().output_law(prior)
-    means = Q if secret is None else secret.rows @ Q
-    lift = means / law
+    lift = (Q if secret is None else secret.rows @ Q) / law
     up, down = float(lift.max()) - 1, 1 - float(lift.min())
     keep = min(
         1.0,
@@ -108,183 +117,247 @@ def mended(
     return Channel(Table(weights).matrix, prior.labels), proof
 
 
-def hashed(
-    form: Callable[..., Published], question: Question, bins: int | None = None, seed: int = 0
-) -> Channel:
+# -- the methods -------------------------------------------------------------------------------------------
+
+
+def _designed(
+    kind: Kind, method: Literal["auto", "arc", "unary", "hashing"] = "auto"
+) -> Callable[[Scenario], Method]:
+    def build(scenario: Scenario) -> Method:
+        asked = scenario.prior, scenario.epsilon, scenario.query, scenario.secret
+        plan = design(*asked, method=method, time_limit=scenario.time_limit)
+        return from_plan(kind, plan, scenario)
+
+    return build
+
+
+def _ldp_best(scenario: Scenario) -> Method:
+    asked = scenario.prior, scenario.epsilon, scenario.query
+    return from_plan("ldp", design(*asked, notion=LDP(), time_limit=scenario.time_limit), scenario)
+
+
+def _certified_rr(scenario: Scenario) -> Method:
+    form = published.rr_lip(scenario.prior, scenario.epsilon)
+    budget = Budget(scenario.epsilon)
+    channel, proof = certified_mixture(form.channel, scenario.prior, budget, scenario.secret)
+    return replace(from_channel("certified", channel, scenario), lip=proof.lip, ldp=proof.ldp)
+
+
+def _printed(kind: Kind, form: Callable[[Prior, float], Published]) -> Callable[[Scenario], Method]:
+    return lambda scenario: from_channel(kind, form(scenario.prior, scenario.epsilon).channel, scenario)
+
+
+def _hashing(kind: Kind, form: Callable[..., Published]) -> Callable[[Scenario], Method]:
     """A hashing form with public hash functions: each person draws one, and the report names it."""
-    made = [form(question.prior, question.epsilon, bins=bins, seed=seed + h).channel for h in range(_HASHES)]
-    return Channel(np.hstack([channel.matrix for channel in made]) / _HASHES, question.prior.labels)
+
+    def build(scenario: Scenario) -> Method:
+        prior = scenario.prior
+        forms = [form(prior, scenario.epsilon, seed=seed).channel.matrix for seed in range(_HASHES)]
+        return from_channel(kind, Channel(np.hstack(forms) / _HASHES, prior.labels), scenario)
+
+    return build
 
 
-def _best(question: Question) -> Way:
-    plan = design(
-        question.prior, question.epsilon, question.query, question.secret, time_limit=question.time_limit
-    )
-    return from_plan("best", "best", plan, question)
+def _unary(kind: Kind, form: Callable[[Prior, float], Published]) -> Callable[[Scenario], Method]:
+    """Unary encoding, each bit read on its own, as printed."""
+
+    def build(scenario: Scenario) -> Method:
+        if scenario.query.kind != "histogram" or scenario.secret is not None:
+            raise Infeasible("the printed unary encoding is for a histogram of the value itself")
+        found = form(scenario.prior, scenario.epsilon)
+        survey = _bitwise_survey(cast(UnaryEncoding, found.mechanism), scenario)
+        return Method(kind, found.mse, found.leakage.lip, found.leakage.ldp, survey)
+
+    return build
 
 
-def _designed(method: Literal["arc", "unary", "hashing"]) -> Callable[[Question], Way]:
-    def way(question: Question) -> Way:
-        plan = design(question.prior, question.epsilon, question.query, question.secret, method=method)
-        return from_plan(method, "certified", plan, question)
-
-    return way
-
-
-def _rr(question: Question) -> Way:
-    form = published.rr_lip(question.prior, question.epsilon)
-    channel, proof = mended(form.channel, question.prior, Budget(question.epsilon), question.secret)
-    made = from_channel("rr", "certified", channel, question)
-    return Way("rr", "certified", made.expected, proof.lip, proof.ldp, made.trial)
-
-
-def _published_rr(question: Question) -> Way:
-    form = published.rr_lip(question.prior, question.epsilon)
-    return from_channel("published-rr", "published", form.channel, question)
-
-
-def _published_hashing(question: Question) -> Way:
-    return from_channel("published-hashing", "published", hashed(published.lh_lip, question), question)
-
-
-def _bits(name: str, kind: Kind, form: Published, question: Question) -> Way:
-    """Unary encoding read bit by bit, as printed."""
-    if question.query.kind != "histogram" or question.secret is not None:
-        raise Infeasible(f"{name} is printed for a histogram of the value itself")
-    assert isinstance(form.mechanism, Unary)
-    levels = form.leakage
-    return Way(name, kind, form.mse, levels.lip, levels.ldp, _bitwise(form.mechanism, question.prior))
-
-
-def _published_unary(question: Question) -> Way:
-    return _bits("published-unary", "published", published.ue_lip(question.prior, question.epsilon), question)
-
-
-def _ldp_unary(question: Question) -> Way:
-    return _bits("ldp-unary", "ldp", published.oue(question.prior, question.epsilon), question)
-
-
-def _ldp_rr(question: Question) -> Way:
-    form = published.k_rr(question.prior, question.epsilon)
-    return from_channel("ldp-rr", "ldp", form.channel, question)
-
-
-def _ldp_hashing(question: Question) -> Way:
-    return from_channel("ldp-hashing", "ldp", hashed(published.olh, question), question)
-
-
-def _ldp_best(question: Question) -> Way:
-    plan = design(
-        question.prior, question.epsilon, question.query, notion=LDP(), time_limit=question.time_limit
-    )
-    return from_plan("ldp-best", "ldp", plan, question)
-
-
-def _context_free(question: Question) -> Way:
+def _context_free(scenario: Scenario) -> Method:
     """k-RR with the unbiased estimator that knows no prior."""
-    if question.query.kind != "histogram":
+    if scenario.query.kind != "histogram":
         raise Infeasible("the context-free estimator is for a histogram")
-    form = published.k_rr(question.prior, question.epsilon)
-    assert form.support is not None
-    expected = sum(form.support.variance(1, float(p)) for p in question.prior.probabilities)
-    trial = _supported(form.channel, form.support)
-    return Way("context-free", "ldp", expected, form.leakage.lip, form.leakage.ldp, trial)
+    form = published.k_rr(scenario.prior, scenario.epsilon)
+    support, Q = cast(published.Support, form.support), form.channel.matrix
+
+    def survey(truth: Counts, rng: np.random.Generator) -> float:
+        reports = rng.multinomial(truth, Q).sum(axis=0)
+        return _squared_error(support.counts(reports, int(truth.sum())), truth, scenario)
+
+    expected = sum(support.variance(1, float(p)) for p in scenario.prior.probabilities)
+    return Method("ldp", expected, form.leakage.lip, form.leakage.ldp, survey)
 
 
-def _none(question: Question) -> Way:
-    blank = Channel(np.ones((len(question.prior), 1)), question.prior.labels)
-    made = from_channel("none", "baseline", blank, question)
-    return Way("none", "baseline", made.expected, 0.0, 0.0, made.trial)
+def _no_report(scenario: Scenario) -> Method:
+    silent = Channel(np.ones((len(scenario.prior), 1)), scenario.prior.labels)
+    return replace(from_channel("baseline", silent, scenario), lip=0.0, ldp=0.0)
 
 
-WAYS: dict[str, Callable[[Question], Way]] = {
-    "best": _best,
-    "rr": _rr,
-    "arc": _designed("arc"),
-    "unary": _designed("unary"),
-    "hashing": _designed("hashing"),
-    "published-rr": _published_rr,
-    "published-unary": _published_unary,
-    "published-hashing": _published_hashing,
+METHODS: dict[str, Callable[[Scenario], Method]] = {
+    "best": _designed("best"),
+    "rr": _certified_rr,
+    "arc": _designed("certified", "arc"),
+    "unary": _designed("certified", "unary"),
+    "hashing": _designed("certified", "hashing"),
+    "published-rr": _printed("published", published.rr_lip),
+    "published-unary": _unary("published", published.ue_lip),
+    "published-hashing": _hashing("published", published.lh_lip),
     "ldp-best": _ldp_best,
-    "ldp-rr": _ldp_rr,
-    "ldp-unary": _ldp_unary,
-    "ldp-hashing": _ldp_hashing,
+    "ldp-rr": _printed("ldp", published.k_rr),
+    "ldp-unary": _unary("ldp", published.oue),
+    "ldp-hashing": _hashing("ldp", published.olh),
     "context-free": _context_free,
-    "none": _none,
+    "none": _no_report,
 }
 
 
-# -- trials ------------------------------------------------------------------------------------------------
+# -- simulated surveys -------------------------------------------------------------------------------------
 
 
-def _survey(plan: Plan, query: Query) -> Trial:
-    """People run the plan, the curator tallies and estimates: the code that would run in earnest."""
+def _plan_survey(plan: Plan, scenario: Scenario) -> Survey:
+    """People run the plan, the curator tallies and estimates: the same code as in a real collection."""
 
-    def trial(truth: Counts, rng: np.random.Generator) -> float:
+    def survey(truth: Counts, rng: np.random.Generator) -> float:
         codes = np.repeat(np.arange(len(truth)), truth)
         reports = plan.mechanism.sample(codes, as_source(rng))
-        return _squared(plan.estimate(plan.tally(reports)).values, truth, query)
+        return _squared_error(plan.estimate(plan.tally(reports)).values, truth, scenario)
 
-    return trial
+    return survey
 
 
-def _posterior(channel: Channel, question: Question) -> Trial:
-    """Reports drawn value by value, read with the posterior."""
+def _posterior_survey(channel: Channel, scenario: Scenario) -> Survey:
     live = channel.drop_unused()
-    posterior = live.posterior(question.prior)
+    posterior = live.posterior(scenario.prior)
 
-    def trial(truth: Counts, rng: np.random.Generator) -> float:
-        estimate = posterior @ rng.multinomial(truth, live.matrix).sum(axis=0)
-        return _squared(_answer(question.query, estimate, truth), truth, question.query)
+    def survey(truth: Counts, rng: np.random.Generator) -> float:
+        histogram = posterior @ rng.multinomial(truth, live.matrix).sum(axis=0)
+        return _squared_error(_statistics(scenario, histogram), truth, scenario)
 
-    return trial
+    return survey
 
 
-def _guessing(channel: Channel, question: Question) -> Trial:
+def _guess_survey(channel: Channel, prior: Prior) -> Survey:
     """How often the most likely value is not the true one."""
     live = channel.drop_unused()
-    guess = live.posterior(question.prior).argmax(axis=0)
+    guess = live.posterior(prior).argmax(axis=0)
 
-    def trial(truth: Counts, rng: np.random.Generator) -> float:
-        seen = rng.multinomial(truth, live.matrix)
-        return 1 - float(seen[guess, np.arange(len(guess))].sum() / truth.sum())
+    def survey(truth: Counts, rng: np.random.Generator) -> float:
+        reports = rng.multinomial(truth, live.matrix)
+        return 1 - float(reports[guess, np.arange(len(guess))].sum() / truth.sum())
 
-    return trial
-
-
-def _bitwise(bits: Unary, prior: Prior) -> Trial:
-    """Unary encoding, each bit read on its own."""
-    P, q01, q10 = prior.probabilities, bits.zero_to_one, bits.one_to_zero
-    one = P * (1 - q10) + (1 - P) * q01
-    if_one, if_zero = P * (1 - q10) / one, P * q10 / (1 - one)
-
-    def trial(truth: Counts, rng: np.random.Generator) -> float:
-        ones = rng.binomial(truth, 1 - q10) + rng.binomial(truth.sum() - truth, q01)
-        return _squared(ones * if_one + (truth.sum() - ones) * if_zero, truth, Histogram())
-
-    return trial
+    return survey
 
 
-def _supported(channel: Channel, support: Support) -> Trial:
-    def trial(truth: Counts, rng: np.random.Generator) -> float:
-        reports = rng.multinomial(truth, channel.matrix).sum(axis=0)
-        return _squared(support.counts(reports, int(truth.sum())), truth, Histogram())
+def _bitwise_survey(encoding: UnaryEncoding, scenario: Scenario) -> Survey:
+    if_one, if_zero, _ = encoding.bit_posteriors(scenario.prior.probabilities)
 
-    return trial
+    def survey(truth: Counts, rng: np.random.Generator) -> float:
+        people = truth.sum()
+        ones = rng.binomial(truth, 1 - encoding.one_to_zero) + rng.binomial(
+            people - truth, encoding.zero_to_one
+        )
+        return _squared_error(ones * if_one + (people - ones) * if_zero, truth, scenario)
+
+    return survey
 
 
-def _untried(truth: Counts, rng: np.random.Generator) -> float:
+def _no_survey(truth: Counts, rng: np.random.Generator) -> float:
     return math.nan
 
 
-def _answer(query: Query, histogram: Array, truth: Counts) -> Array:
-    """What a query makes of a histogram: itself, or a sum of scores."""
-    rows = query.rows(Prior.uniform(len(truth)))
-    return histogram if rows is None else np.asarray(rows @ histogram + query.offset * truth.sum())
+def _statistics(scenario: Scenario, histogram: Array) -> Array:
+    """The statistics of the query, from a histogram."""
+    W = scenario.query.rows(scenario.prior)
+    return histogram if W is None else W @ histogram + scenario.query.offset * histogram.sum()
 
 
-def _squared(answer: Array, truth: Counts, query: Query) -> float:
+def _squared_error(answer: Array, truth: Counts, scenario: Scenario) -> float:
     """The squared error of an answer, per person."""
-    gap = answer - _answer(query, truth.astype(np.float64), truth)
+    gap = answer - _statistics(scenario, truth.astype(np.float64))
     return float(gap @ gap) / float(truth.sum())
+
+
+# -- one plan compared with others -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Rival:
+    """Another mechanism for the query of a plan, its expected error, and whether it is proven the best."""
+
+    name: str
+    error: float
+    best: bool
+
+
+def best_ldp(plan: Plan, seconds: float = 10.0) -> Rival | None:
+    """The best LDP mechanism for the query of a plan, at the smaller side of its budget; None if unknown.
+
+    It protects the value itself, whatever anyone knows, and needs no prior for that. With `seconds` zero only
+    small domains are searched.
+    """
+    epsilon, query = min(plan.budget.lower, plan.budget.upper), plan.query
+    found = _searched_ldp(query, plan.prior, epsilon, seconds)
+    if (found is not None and found.best) or not isinstance(plan.prior, Prior):
+        return found
+    rivals = [*([] if found is None else [found]), *_known_ldp(query, plan.prior, epsilon)]
+    return min(rivals, key=lambda rival: rival.error, default=None)
+
+
+def _searched_ldp(query: Query, prior: Known, epsilon: float, seconds: float) -> Rival | None:
+    if len(prior) > (_MOST_SEARCHED if seconds > 0 else _MOST_LISTED):
+        return None
+    try:
+        found = design(prior, epsilon, query, notion=LDP(), time_limit=seconds)
+    except (Infeasible, TooLarge):
+        return None
+    return Rival(found.method, found.expected_mse, found.efficiency > 0.999)
+
+
+def _known_ldp(query: Query, prior: Prior, epsilon: float) -> Iterator[Rival]:
+    """Randomised response, subset selection and unary encoding, each where its error is known."""
+    P = prior.probabilities
+    if query.kind == "distribution":
+        support = cast(published.Support, published.subset_selection(prior, epsilon).support)
+        noise = sum(support.variance(1, float(p)) for p in P)
+        yield Rival("subset selection", noise + 1 - float(P @ P), False)
+    if query.kind == "histogram" and len(prior) <= _MOST_WRITTEN:
+        yield Rival("subset selection", 1 - float(subset_gains(P, epsilon).max()), False)
+    elif len(prior) <= _MOST_WRITTEN:
+        form = published.k_rr(prior, epsilon)
+        yield Rival("k-ary randomised response", query.error(form.channel, prior), False)
+    try:
+        found = design(prior, epsilon, query, notion=LDP(), method="unary")
+        yield Rival("unary encoding", found.expected_mse, False)
+    except (Infeasible, TooLarge):
+        return
+
+
+@dataclass(frozen=True)
+class ErrorCurve:
+    """Expected errors at several budgets, with proven bounds and those of LDP; `here` is the plan's own."""
+
+    epsilons: tuple[float, ...]
+    errors: tuple[float, ...]
+    bounds: tuple[float, ...]
+    rivals: tuple[float | None, ...]
+    no_report: float
+    here: float
+
+
+def error_curve(plan: Plan, seconds: float = 2.0) -> ErrorCurve:
+    """The query of a plan at budgets from a quarter to twice its own, compared with LDP."""
+    smaller = min(plan.budget.lower, plan.budget.upper)
+    method: Literal["arc", "auto"] = "arc" if plan.method == "arc" else "auto"
+    steps = _STEPS if len(plan.labels) <= _MOST_LISTED or plan.method in ("arc", "closed") else _FEW_STEPS
+    plans, rivals = [], []
+    for step in steps:
+        budget = Budget(plan.budget.lower * step, plan.budget.upper * step)
+        asked = plan.prior, budget, plan.query, plan.secret, plan.notion, method
+        plans.append(plan if step == 1 else design(*asked, gap=1e-3, time_limit=seconds))
+        rivals.append(best_ldp(replace(plan, budget=budget), 0.0))
+    return ErrorCurve(
+        tuple(smaller * step for step in steps),
+        tuple(p.expected_mse for p in plans),
+        tuple(p.lower_bound for p in plans),
+        tuple(None if r is None else r.error for r in rivals),
+        plan.no_report,
+        smaller,
+    )

@@ -1,17 +1,16 @@
-"""Pictures of studies, channels, histograms and regions. Each draws on the axes it is given, or makes some.
+"""Plots of studies, channels, histograms and regions. Each draws on the given axes, or makes new ones.
 
-Line style says what kind of thing a curve is (published: dashed; certified: solid; best: thick, its proven
-lower bound shaded; LDP: dotted), colour says which method. The colours are those of Okabe and Ito, which
-colour-blind people tell apart. Needs matplotlib: `pip install 'priorveil[plot]'`. No window is ever opened.
+The line style shows the kind of a curve (published: dashed; certified: solid; best: thick, with its proven
+lower bound shaded; LDP: dotted), the colour shows the method. The colours are those of Okabe and Ito, which
+colour-blind people can tell apart. Needs matplotlib: `pip install 'priorveil[plot]'`. No window is opened.
 """
 
 from __future__ import annotations
 
 import io
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,8 +26,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+Rows = Sequence[Mapping[str, Any]]
+Style = tuple[str, str, str]  # kind (a key of `STYLES`), colour (a key of `COLOURS`), label
+
 COLUMN = 3.5  # inches: the width of a column of print
-INKS = {
+ROOT_ERROR = "error per person, √(MSE / N)"
+BUDGET = "privacy budget ε (nats)"
+LEVEL = "real LIP level (nats)"
+COLOURS = {
     "black": "#000000",
     "orange": "#E69F00",
     "sky": "#56B4E9",
@@ -46,7 +51,24 @@ STYLES: dict[str, dict[str, Any]] = {
     "ldp": {"linestyle": (0, (1, 1.4)), "linewidth": 1.6},
     "baseline": {"linestyle": "-", "linewidth": 0.9},
 }
-_LOOK = {
+# The styles of the methods of `priorveil.studies.compare`.
+METHOD_STYLES: dict[str, Style] = {
+    "best": ("best", "black", "best LIP design"),
+    "rr": ("certified", "blue", "RR-LIP, certified"),
+    "arc": ("certified", "pink", "arc mechanism"),
+    "unary": ("certified", "green", "unary, certified"),
+    "hashing": ("certified", "red", "hashing, certified"),
+    "published-rr": ("published", "blue", "RR-LIP, published"),
+    "published-unary": ("published", "green", "UE-LIP, published"),
+    "published-hashing": ("published", "red", "LH-LIP, published"),
+    "ldp-best": ("ldp", "black", "best LDP design"),
+    "ldp-rr": ("ldp", "blue", "RR-LDP"),
+    "ldp-unary": ("ldp", "green", "OUE-LDP"),
+    "ldp-hashing": ("ldp", "red", "OLH-LDP"),
+    "context-free": ("ldp", "orange", "LDP, context-free"),
+    "none": ("baseline", "grey", "no report"),
+}
+_SETTINGS = {
     "font.size": 8,
     "axes.titlesize": 8.5,
     "axes.labelsize": 8,
@@ -61,145 +83,144 @@ _LOOK = {
     "svg.hashsalt": "priorveil",  # the same picture is the same file
     "svg.fonttype": "path",
 }
-# Colour and words of the ways that a study knows.
-_WAYS = {
-    "best": ("black", "best LIP design"),
-    "rr": ("blue", "RR-LIP, mended"),
-    "arc": ("pink", "arc mechanism"),
-    "unary": ("green", "unary, certified"),
-    "hashing": ("red", "hashing, certified"),
-    "published-rr": ("blue", "RR-LIP, published"),
-    "published-unary": ("green", "UE-LIP, published"),
-    "published-hashing": ("red", "LH-LIP, published"),
-    "ldp-best": ("black", "best LDP design"),
-    "ldp-rr": ("blue", "RR-LDP"),
-    "ldp-unary": ("green", "OUE-LDP"),
-    "ldp-hashing": ("red", "OLH-LDP"),
-    "context-free": ("orange", "LDP, context-free"),
-    "none": ("grey", "no report"),
-}
 
 
 @dataclass(frozen=True)
 class Line:
-    """A curve: its label, kind (a key of `STYLES`), ink (a key of `INKS`) and points.
+    """A curve: its label, kind (a key of `STYLES`), colour (a key of `COLOURS`) and points.
 
-    `floor` is a proven lower bound, shaded up to the curve; `dots` are measured, `ends` their intervals.
+    `bound` is a proven lower bound, shaded up to the curve; `dots` are measured, `ends` their intervals.
     """
 
     label: str
     kind: str
-    ink: str
-    x: Sequence[float]
-    y: Sequence[float]
-    floor: Sequence[float] | None = None
-    dots: Sequence[float] | None = None
-    ends: tuple[Sequence[float], Sequence[float]] | None = None
+    colour: str
+    x: npt.ArrayLike
+    y: npt.ArrayLike
+    bound: npt.ArrayLike | None = None
+    dots: npt.ArrayLike | None = None
+    ends: tuple[npt.ArrayLike, npt.ArrayLike] | None = None
     marker: str = ""
 
 
 @contextmanager
-def look() -> Iterator[None]:
-    """Draw within this for the look of the figures: small print, thin grid."""
-    with _matplotlib().rc_context(_LOOK):
+def house_style() -> Iterator[None]:
+    """Use the style of the figures inside this block: small print, thin grid."""
+    with _matplotlib().rc_context(_SETTINGS):
         yield
 
 
 def canvas(
     rows: int = 1, columns: int = 1, width: float = COLUMN, height: float = 2.3, **options: Any
-) -> Any:
-    """A figure with axes, `width` and `height` in inches for each panel; drawn without a window.
+) -> tuple[Figure, npt.NDArray[Any]]:
+    """A figure without a window, and its axes in an array of `rows` by `columns`.
 
-    Returns the figure and an array of axes with `rows` rows and `columns` columns.
+    `width` and `height` are in inches, for each panel.
     """
     _matplotlib()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    with look():
+    with house_style():
         figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
         FigureCanvasAgg(figure)
         return figure, figure.subplots(rows, columns, squeeze=False, **options)
 
 
-def errors(study: Study, axes: Axes | None = None, root: bool = True) -> Axes:
-    """The error of every way of a study against epsilon, with its bound, and dots where it was simulated."""
-    unit = "share of wrong guesses" if study.query.kind == "guess" else "error per person, √(MSE / N)"
-    rooted = root and study.query.kind != "guess"
-    drawn = lines(study_lines(study, rooted), axes)
-    drawn.set(
-        xlabel="privacy budget ε (nats)",
-        ylabel=unit if rooted or study.query.kind == "guess" else "MSE per person",
+# -- curves ------------------------------------------------------------------------------------------------
+
+
+def column(rows: Rows, key: str, **where: object) -> Array:
+    """The numbers of one column, from the rows whose other columns have the given values.
+
+    >>> column([{"a": 1, "b": "x"}, {"a": 2, "b": "y"}], "a", b="y").tolist()
+    [2.0]
+    """
+    chosen = [row for row in rows if all(row.get(name) == value for name, value in where.items())]
+    return np.array([row.get(key, np.nan) for row in chosen], dtype=np.float64)
+
+
+def curve(rows: Rows, style: Style, y: str, x: str = "epsilon", root: bool = False, **where: object) -> Line:
+    """Column `y` against column `x`, from the rows that fit; with `root` the square roots of errors.
+
+    An error of a best design has its bound (column `bound`), one that is simulated has dots and intervals
+    (columns `measured`, `low` and `high`).
+    """
+    kind, colour, label = style
+
+    def numbers(key: str) -> Array:
+        found = column(rows, key, **where)
+        return np.sqrt(np.maximum(found, 0)) if root else found
+
+    line = Line(label, kind, colour, column(rows, x, **where), numbers(y))
+    if y.endswith("lip"):
+        return line
+    bound, dots = numbers("bound"), numbers("measured")
+    return replace(
+        line,
+        bound=bound if kind == "best" and not np.isnan(bound).any() else None,
+        dots=None if np.isnan(dots).all() else dots,
+        ends=None if np.isnan(dots).all() else (numbers("low"), numbers("high")),
     )
-    return drawn
 
 
-def study_lines(study: Study, root: bool = True) -> list[Line]:
-    """A `Line` for every way of a study that could be taken at some epsilon."""
-    made = []
-    for way in study.ways():
-        rows = [row for row in study.of(way) if not math.isnan(row.expected)]
-        if not rows:
-            continue
-        ink, label = _WAYS[way]
-        scale = np.sqrt if root else np.asarray
-        simulated = any(not math.isnan(row.measured) for row in rows)
-        made.append(
-            Line(
-                label,
-                rows[0].kind,
-                ink,
-                [row.epsilon for row in rows],
-                scale([row.expected for row in rows]).tolist(),
-                scale([row.bound for row in rows]).tolist() if way == "best" else None,
-                scale([row.measured for row in rows]).tolist() if simulated else None,
-                (scale([r.low for r in rows]).tolist(), scale([r.high for r in rows]).tolist())
-                if simulated
-                else None,
-            )
-        )
-    return made
+def curves(
+    rows: Rows, styles: Mapping[str, Style], y: str, x: str = "epsilon", root: bool = False, **where: object
+) -> list[Line]:
+    """A `curve` for every method that has rows."""
+    present = {row.get("method") for row in rows if not np.isnan(row.get(y, np.nan))}
+    return [curve(rows, styles[m], y, x, root, method=m, **where) for m in styles if m in present]
+
+
+def errors(study: Study, axes: Axes | None = None) -> Axes:
+    """The error of every method of a study against epsilon, with its bound, and dots where it is simulated."""
+    axes = lines(study_lines(study), axes)
+    axes.set(xlabel=BUDGET, ylabel="share of wrong guesses" if study.query.kind == "guess" else ROOT_ERROR)
+    return axes
+
+
+def study_lines(study: Study) -> list[Line]:
+    """A `Line` for every method of a study that applies at some epsilon: the root of its squared error."""
+    rows = [row for row in study.table() if not np.isnan(row["expected"])]
+    styles = {method: METHOD_STYLES[method] for method in study.methods()}
+    return curves(rows, styles, "expected", root=study.query.kind != "guess")
 
 
 def levels(study: Study, axes: Axes | None = None) -> Axes:
-    """The LIP level that every way really has, against the one that was asked for."""
-    made = []
-    for way in study.ways():
-        rows = [row for row in study.of(way) if not math.isnan(row.lip) and way != "none"]
-        if rows:
-            ink, label = _WAYS[way]
-            made.append(Line(label, rows[0].kind, ink, [r.epsilon for r in rows], [r.lip for r in rows]))
-    return leak_lines(made, axes)
+    """The real LIP level of every method, against the budget."""
+    rows = [row for row in study.table() if not np.isnan(row["lip"])]
+    styles = {method: METHOD_STYLES[method] for method in study.methods() if method != "none"}
+    return level_lines(curves(rows, styles, "lip"), axes)
 
 
-def leak_lines(
-    made: Sequence[Line],
-    axes: Axes | None = None,
-    xlabel: str = "privacy budget ε (nats)",
-    top: float | None = None,
+def level_lines(
+    drawn: Sequence[Line], axes: Axes | None = None, xlabel: str = BUDGET, top: float | None = None
 ) -> Axes:
-    """Real LIP levels against the budget, with the part of the plane that breaks the budget shaded."""
-    drawn = lines(made, axes)
-    asked = sorted({x for line in made for x in line.x})
-    if asked:
-        forbidden(drawn, asked, asked, top)
-    drawn.set(xlabel=xlabel, ylabel="real LIP level (nats)")
-    return drawn
+    """Real LIP levels against the budget, with the part of the plane above the budget shaded."""
+    axes = lines(drawn, axes)
+    budgets = np.unique(np.concatenate([np.asarray(line.x, dtype=float) for line in drawn]))
+    shade_violations(axes, budgets, budgets, top)
+    axes.set(xlabel=xlabel, ylabel=LEVEL)
+    return axes
 
 
-def forbidden(axes: Axes, x: Sequence[float], budget: Sequence[float], top: float | None = None) -> None:
-    """Shade what lies above the budget, up to `top` or a little above everything drawn."""
-    top = max(axes.get_ylim()[1] * 1.06, max(budget) * 1.12) if top is None else top
-    axes.fill_between(x, budget, top, color=INKS["red"], alpha=0.10, linewidth=0)
-    axes.plot(x, budget, color=INKS["grey"], linewidth=0.8, zorder=1)
+def shade_violations(
+    axes: Axes,
+    x: npt.ArrayLike,
+    budget: npt.ArrayLike,
+    top: float | None = None,
+    text: str = "breaks the budget",
+) -> None:
+    """Shade the part above the budget, up to `top` or a little above everything drawn."""
+    top = max(axes.get_ylim()[1] * 1.06, float(np.max(budget)) * 1.12) if top is None else top
+    axes.fill_between(x, budget, top, color=COLOURS["red"], alpha=0.10, linewidth=0)
+    axes.plot(x, budget, color=COLOURS["grey"], linewidth=0.8, zorder=1)
     axes.set_ylim(0, top)
-    axes.text(
-        0.02, 0.97, "breaks the budget", transform=axes.transAxes, fontsize=7, color=INKS["red"], va="top"
-    )
+    axes.text(0.02, 0.97, text, transform=axes.transAxes, fontsize=7, color=COLOURS["red"], va="top")
 
 
-def logarithmic(axes: Axes) -> None:
-    """A logarithmic scale upwards, with plain numbers on it."""
+def log_scale(axes: Axes) -> None:
+    """Make the vertical axis logarithmic, with plain numbers on it."""
     from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
     axes.set_yscale("log")
@@ -208,80 +229,60 @@ def logarithmic(axes: Axes) -> None:
     axes.yaxis.set_minor_formatter(NullFormatter())
 
 
-def lines(made: Sequence[Line], axes: Axes | None = None) -> Axes:
-    """Draw curves in their styles; a bound is shaded, measurements are dots with intervals."""
+def lines(drawn: Sequence[Line], axes: Axes | None = None) -> Axes:
+    """Draw curves in their styles. A bound is shaded, measurements are dots with intervals."""
     axes = axes if axes is not None else canvas()[1][0, 0]
-    for line in made:
-        if line.kind not in STYLES or line.ink not in INKS:
-            raise InvalidInput(
-                "made", (line.kind, line.ink), f"kinds are {', '.join(STYLES)}; inks {', '.join(INKS)}"
-            )
-        ink = INKS[line.ink]
+    for line in drawn:
+        if line.kind not in STYLES or line.colour not in COLOURS:
+            advice = f"kinds are {', '.join(STYLES)}; colours {', '.join(COLOURS)}"
+            raise InvalidInput("drawn", (line.kind, line.colour), advice)
+        colour = COLOURS[line.colour]
         style = {"markersize": 3.5, **STYLES[line.kind]}
-        axes.plot(line.x, line.y, color=ink, label=line.label, marker=line.marker or None, **style)
-        if line.floor is not None:
-            axes.fill_between(line.x, line.floor, line.y, color=ink, alpha=0.25, linewidth=0)
-            axes.fill_between(line.x, 0, line.floor, color=ink, alpha=0.06, linewidth=0)
+        axes.plot(line.x, line.y, color=colour, label=line.label, marker=line.marker or None, **style)
+        if line.bound is not None:
+            axes.fill_between(line.x, line.bound, line.y, color=colour, alpha=0.25, linewidth=0)
+            axes.fill_between(line.x, 0, line.bound, color=colour, alpha=0.06, linewidth=0)
         if line.dots is not None:
-            _dots(axes, line, ink)
+            dots = np.asarray(line.dots, dtype=float)
+            spread = None if line.ends is None else np.abs(np.vstack(line.ends) - dots)
+            face = "white" if line.kind == "published" else colour
+            axes.errorbar(
+                line.x, dots, spread, fmt="o", color=colour, markerfacecolor=face, markersize=3,
+                elinewidth=0.8, zorder=5,
+            )  # fmt: skip
     return axes
-
-
-def _dots(axes: Axes, line: Line, ink: str) -> None:
-    """Measurements with their intervals, without a label of their own."""
-    dots = np.asarray(line.dots, dtype=float)
-    spread = None
-    if line.ends is not None:
-        low, high = (np.asarray(end, dtype=float) for end in line.ends)
-        spread = np.vstack([dots - low, high - dots])
-    white = "white" if line.kind == "published" else ink
-    axes.errorbar(
-        line.x,
-        dots,
-        spread,
-        fmt="o",
-        color=ink,
-        markerfacecolor=white,
-        markersize=3,
-        elinewidth=0.8,
-        zorder=5,
-    )
 
 
 def legend(figure: Figure, *panels: Axes, columns: int = 2) -> None:
     """One legend for several panels, below them all, each label once."""
-    found: dict[str, Any] = {}
+    handles: dict[str, Any] = {}
     for axes in panels or tuple(figure.axes):
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            found.setdefault(label, handle)
+            handles.setdefault(label, handle)
     figure.legend(
-        list(found.values()), list(found), loc="outside lower center", ncols=columns, frameon=False,
+        list(handles.values()), list(handles), loc="outside lower center", ncols=columns, frameon=False,
         fontsize=7, handlelength=2.6, columnspacing=1.2,
     )  # fmt: skip
 
 
+# -- channels, histograms and regions ----------------------------------------------------------------------
+
+
 def channel_map(
-    channel: Channel | npt.ArrayLike, axes: Axes | None = None, title: str = "", figures: int = 2
+    channel: Channel | npt.ArrayLike, axes: Axes | None = None, title: str = "", digits: int = 2
 ) -> Axes:
     """A channel as a map: a row for each value, a column for each report, darker is likelier."""
-    made = Channel.of(channel)
+    shown = Channel.of(channel)
     axes = axes if axes is not None else canvas()[1][0, 0]
-    Q = made.matrix
+    Q = shown.matrix
     axes.imshow(Q, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     axes.grid(False)
     if Q.size <= 64:
         for (x, y), q in np.ndenumerate(Q):
-            axes.text(
-                y,
-                x,
-                f"{q:.{figures}f}",
-                ha="center",
-                va="center",
-                fontsize=7,
-                color="white" if q > 0.55 else "black",
-            )
-        axes.set_xticks(range(Q.shape[1]), [str(label) for label in made.outputs])
-        axes.set_yticks(range(Q.shape[0]), [str(label) for label in made.inputs])
+            colour = "white" if q > 0.55 else "black"
+            axes.text(y, x, f"{q:.{digits}f}", ha="center", va="center", fontsize=7, color=colour)
+        axes.set_xticks(range(Q.shape[1]), [str(label) for label in shown.outputs])
+        axes.set_yticks(range(Q.shape[0]), [str(label) for label in shown.inputs])
     axes.set(xlabel="report", ylabel="value", title=title)
     return axes
 
@@ -293,20 +294,17 @@ def histogram(
     axes: Axes | None = None,
     level: float = 0.95,
 ) -> Axes:
-    """An estimated histogram with its intervals, beside the truth and the prior where they are known."""
+    """An estimated histogram with its intervals, and the truth and the prior where they are given."""
     axes = axes if axes is not None else canvas()[1][0, 0]
     at = np.arange(len(estimate.values))
-    low, high = estimate.interval(level)
     if prior is not None:
         expected = prior.probabilities * estimate.reports
-        axes.bar(at, expected, 0.8, color=INKS["grey"], alpha=0.35, label="prior")
+        axes.bar(at, expected, 0.8, color=COLOURS["grey"], alpha=0.35, label="prior")
     if truth is not None:
-        axes.plot(
-            at, np.asarray(truth), "_", color=INKS["red"], markersize=12, markeredgewidth=2, label="truth"
-        )
+        axes.plot(at, truth, "_", color=COLOURS["red"], markersize=12, markeredgewidth=2, label="truth")
     axes.errorbar(
-        at, estimate.values, np.vstack([estimate.values - low, high - estimate.values]), fmt="o",
-        color=INKS["blue"], markersize=3.5, elinewidth=1.2, capsize=2,
+        at, estimate.values, np.abs(np.vstack(estimate.interval(level)) - estimate.values), fmt="o",
+        color=COLOURS["blue"], markersize=3.5, elinewidth=1.2, capsize=2,
         label=f"estimate, {level:.0%} interval",
     )  # fmt: skip
     names = [str(label) for label in estimate.labels]
@@ -328,13 +326,12 @@ def feasible_region(
     if len(known) != 2:
         raise InvalidInput("prior", len(known), "the region is drawn for two values")
     axes = axes if axes is not None else canvas()[1][0, 0]
-    grid = np.linspace(0, 1, points)
-    q0, q1 = np.meshgrid(grid, grid)
-    axes.contourf(q0, q1, region(known, epsilon, q0, q1), [0.5, 1.5], colors=[INKS["sky"]], alpha=0.4)
-    axes.contour(
-        q0, q1, ldp_ratio(q0, q1), [epsilon], colors=[INKS["orange"]], linewidths=1.2, linestyles="dotted"
-    )
-    contours = axes.contour(q0, q1, estimate_variance(known, q0, q1), 8, colors=INKS["grey"], linewidths=0.6)
+    q0, q1 = np.meshgrid(np.linspace(0, 1, points), np.linspace(0, 1, points))
+    axes.contourf(q0, q1, region(known, epsilon, q0, q1), [0.5, 1.5], colors=[COLOURS["sky"]], alpha=0.4)
+    edge = ldp_level(q0, q1)
+    axes.contour(q0, q1, edge, [epsilon], colors=COLOURS["orange"], linewidths=1.2, linestyles="dotted")
+    variance = estimate_variance(known, q0, q1)
+    contours = axes.contour(q0, q1, variance, 8, colors=COLOURS["grey"], linewidths=0.6)
     axes.clabel(contours, fontsize=6, fmt="%.2f")
     axes.set(xlabel="Pr(report 1 | value 0)", ylabel="Pr(report 0 | value 1)", xlim=(0, 1), ylim=(0, 1))
     return axes
@@ -356,20 +353,19 @@ def estimate_variance(prior: Prior, q0: Array, q1: Array) -> Array:
     P = prior.probabilities
     law = P[0] * q0 + P[1] * (1 - q1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        spread: Array = np.nan_to_num((P[0] * P[1] * (1 - q0 - q1)) ** 2 / (law * (1 - law)))
-    return spread
+        return np.asarray(np.nan_to_num((P[0] * P[1] * (1 - q0 - q1)) ** 2 / (law * (1 - law))))
 
 
-def ldp_ratio(q0: Array, q1: Array) -> Array:
-    """The LDP level of binary channels."""
+def ldp_level(q0: Array, q1: Array) -> Array:
+    """The LDP level of binary channels with flip probabilities `q0` and `q1`."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        levels: Array = np.maximum(np.abs(np.log((1 - q1) / q0)), np.abs(np.log((1 - q0) / q1)))
-    return np.nan_to_num(levels, nan=0.0, posinf=50.0)
+        level = np.maximum(np.abs(np.log((1 - q1) / q0)), np.abs(np.log((1 - q0) / q1)))
+    return np.nan_to_num(level, nan=0.0, posinf=50.0)
 
 
 def svg_and_png(figure: Figure, dots: int = 150) -> tuple[bytes, bytes]:
     """A figure as the contents of an SVG and of a PNG file, without a date in them."""
-    with look():
+    with house_style():
         vector, pixels = io.BytesIO(), io.BytesIO()
         figure.savefig(vector, format="svg", metadata={"Date": None, "Creator": "priorveil"})
         figure.savefig(pixels, format="png", dpi=dots, metadata={"Software": "priorveil"})

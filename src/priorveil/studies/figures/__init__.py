@@ -3,50 +3,33 @@
 from __future__ import annotations
 
 from priorveil.errors import InvalidInput
-from priorveil.studies.figures import (
-    bounded,
-    census,
-    correlation,
-    domain,
-    gowalla,
-    hamming,
-    hashing,
-    introduction,
-    notions,
-    parameters,
-    priors,
-    regions,
-)
-from priorveil.studies.figures.model import Claim, Figure, Outcome, Setting
+from priorveil.studies.figures import domain, examples, gowalla, latent, notions, priors
+from priorveil.studies.figures.frame import Claim, Figure, Outcome, Settings
 
-__all__ = ["FIGURES", "Claim", "Figure", "Outcome", "Setting", "chosen"]
+__all__ = ["FIGURES", "Claim", "Figure", "Outcome", "Settings", "figures_named"]
 
-FIGURES: tuple[Figure, ...] = (
-    introduction.FIGURE,
-    notions.FIGURE,
-    regions.FIGURE,
-    parameters.FIGURE,
-    priors.FIGURE,
-    correlation.FIGURE,
-    bounded.FIGURE,
-    domain.FIGURE,
-    hashing.FIGURE,
-    hamming.FIGURE,
-    gowalla.FIGURE,
-    census.FIGURE,
+FIGURES: tuple[Figure, ...] = tuple(
+    sorted(
+        (
+            figure
+            for module in (examples, notions, priors, latent, domain, gowalla)
+            for figure in module.FIGURES
+        ),
+        key=lambda figure: figure.number,
+    )
 )
 
 
-def chosen(wanted: tuple[str, ...]) -> tuple[Figure, ...]:
+def figures_named(names: tuple[str, ...]) -> tuple[Figure, ...]:
     """The figures with these numbers or names, in their own order; all of them if none is named.
 
-    >>> [figure.name for figure in chosen(("4", "regions"))]
+    >>> [figure.name for figure in figures_named(("4", "regions"))]
     ['regions', 'parameters']
     """
     known = {key: figure for figure in FIGURES for key in (str(figure.number), figure.name)}
-    for key in wanted:
-        if key not in known:
-            names = ", ".join(f"{figure.number} {figure.name}" for figure in FIGURES)
-            raise InvalidInput("figure", key, f"choose by number or name: {names}")
-    picked = {known[key].number for key in wanted}
-    return tuple(figure for figure in FIGURES if not wanted or figure.number in picked)
+    for name in names:
+        if name not in known:
+            choices = ", ".join(f"{figure.number} {figure.name}" for figure in FIGURES)
+            raise InvalidInput("figure", name, f"choose by number or name: {choices}")
+    chosen = {known[name].number for name in names}
+    return tuple(figure for figure in FIGURES if not names or figure.number in chosen)

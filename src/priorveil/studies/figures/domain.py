@@ -1,29 +1,26 @@
-"""Figure 8: the size of the domain, from 10 to 50 values at epsilon 1."""
+"""Figures 8 and 9: the size of the domain, and the number of bins to hash into."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from priorveil.priors import Prior
-from priorveil.studies import plots
-from priorveil.studies.figures.model import Claim, Figure, Outcome, Rows, Setting, number
-from priorveil.studies.plots import Line
-from priorveil.studies.simulate import Row, simulate
+from priorveil.designs import design
+from priorveil.priors import Array, Budget, Prior
+from priorveil.queries import Histogram
+from priorveil.studies import plots, published
+from priorveil.studies.compare import certified_mixture
+from priorveil.studies.figures.frame import Claim, Figure, Outcome, Settings, below, plan_row
+from priorveil.studies.plots import COLOURS, Line, Rows, Style, column, curves
+from priorveil.studies.simulate import simulate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Picture
 
 EPSILON = 1.0
-METHODS = ("rr", "hashing", "unary")
-_INKS = {"rr": "blue", "hashing": "red", "unary": "green"}
-_NAMES = {
-    "published": {"rr": "RR-LIP, published", "hashing": "LH-LIP, published", "unary": "UE-LIP, published"},
-    "certified": {"rr": "RR-LIP, mended", "hashing": "LH, certified", "unary": "UE, certified"},
-    "ldp": {"rr": "RR-LDP", "hashing": "OLH-LDP", "unary": "OUE-LDP"},
-}
 
 
 def ramp(size: int) -> Prior:
@@ -31,171 +28,239 @@ def ramp(size: int) -> Prior:
     return Prior.from_counts(list(range(1, size + 1)))
 
 
-def run(setting: Setting) -> Outcome:
+# -- figure 8: from 10 to 50 values ------------------------------------------------------------------------
+
+_FORMS = ("rr", "hashing", "unary")
+_STYLES: dict[str, Style] = {
+    "none": ("baseline", "grey", "no report"),
+    **{f"ldp-{form}": plots.METHOD_STYLES[f"ldp-{form}"] for form in _FORMS},
+    "published-rr-half": ("published", "sky", "RR-LIP at ε/2, published"),
+    **{f"published-{form}": plots.METHOD_STYLES[f"published-{form}"] for form in _FORMS},
+    "rr": ("certified", "blue", "RR-LIP, certified"),
+    "hashing": ("certified", "red", "LH, certified"),
+    "unary": ("certified", "green", "UE, certified"),
+    "best": ("best", "black", "best LIP design"),
+}
+_PUBLISHED = tuple(method for method in _STYLES if method.startswith("published"))
+
+
+def domain(settings: Settings) -> Outcome:
     """Every method at every size; theory only, since all of it is exact."""
-    sizes = list(range(10, 51, 20 if setting.quick else 5))
-    ways = ["best", *METHODS, *(f"published-{m}" for m in METHODS), *(f"ldp-{m}" for m in METHODS), "none"]
-    rows: list[dict[str, object]] = []
+    sizes = list(range(10, 51, 20 if settings.quick else 5))
+    methods = ["best", *_FORMS, *(f"published-{m}" for m in _FORMS), *(f"ldp-{m}" for m in _FORMS), "none"]
+    rows: list[dict[str, Any]] = []
     for i, size in enumerate(sizes):
-        limit = 2.0 if setting.quick else 15.0
-        rows += [
-            _row(size, row.way, row)
-            for row in simulate(ramp(size), [EPSILON], None, ways, runs=0, time_limit=limit).rows
-        ]
+        limit = 2.0 if settings.quick else 15.0
+        found = simulate(ramp(size), [EPSILON], None, methods, runs=0, time_limit=limit).rows
         half = simulate(ramp(size), [EPSILON / 2], None, ["published-rr", "rr"], runs=0).rows
-        rows += [_row(size, f"{row.way}-half", row) for row in half]
-        setting.done((i + 1) / len(sizes))
+        named = [*((row.method, row) for row in found), *((f"{row.method}-half", row) for row in half)]
+        for method, row in named:
+            levels = {"mse": row.expected, "bound": row.bound, "lip": row.lip, "ldp": row.ldp}
+            rows.append(
+                {"values": size, "epsilon": row.epsilon, "method": method, "kind": row.kind, **levels}
+            )
+        settings.done((i + 1) / len(sizes))
+    leaks = column(rows, "lip", method="published-rr")
+    last = {m: _gain(rows, m)[-1] for m in ("hashing", "unary", "rr", "ldp-unary")}
     return Outcome(
         rows=rows,
-        draw=lambda: _draw(rows),
+        draw=lambda: _draw_domain(rows),
         caption=(
-            "Histogram error against the number of values, ε = 1, for a prior that rises evenly (P ∝ 1, 2, "
-            "..., d; the paper draws priors at random). "
-            "Top: as published, and with the budget kept. Bottom left: the LIP level each really has. "
-            "Bottom right: the share of the achievable gain "
-            "over no report; above 100 % is only possible by leaking."
+            "Histogram error against the number of values, ε = 1, for a prior that rises evenly (P ∝ 1, 2, ..., d; the "
+            "paper draws priors at random). Top: as published, and with the budget kept. Bottom left: the LIP level "
+            "that each really has. Bottom right: the share of the achievable gain over no report; above 100 % is only "
+            "possible by leaking."
         ),
-        see=_see(rows),
-        claims=_claims(rows),
+        see=(
+            f"Published RR-LIP leaks {leaks[0]:.2f} at {sizes[0]} values and {leaks[-1]:.2f} at {sizes[-1]}: on a "
+            "large domain it is nearly the truth. LH-LIP with four bins breaks its budget too; UE-LIP keeps it.",
+            "With the budget kept, the best design and hashing (on bins that are heavy enough) win; at "
+            f"{sizes[-1]} values hashing gets {last['hashing']:.0f} % of the achievable gain, unary "
+            f"{last['unary']:.0f} %, certified RR {last['rr']:.0f} %, OUE-LDP {last['ldp-unary']:.0f} %.",
+            "The proven lower bound and the best design coincide to the eye.",
+        ),
+        claims=_domain_claims(rows),
     )
 
 
-def _row(size: int, way: str, row: Row) -> dict[str, object]:
-    return {
-        "values": size,
-        "epsilon": row.epsilon,
-        "way": way,
-        "kind": row.kind,
-        "mse": row.expected,
-        "bound": row.bound,
-        "lip": row.lip,
-        "ldp": row.ldp,
-    }
-
-
-def _of(rows: Rows, way: str, key: str = "mse") -> list[float]:
-    return [number(r, key) for r in rows if r["way"] == way]
-
-
-def _gain(rows: Rows, way: str) -> list[float]:
+def _gain(rows: Rows, method: str) -> Array:
     """The share of the achievable gain, in percent."""
-    pieces = zip(_of(rows, "none"), _of(rows, way), _of(rows, "best", "bound"), strict=True)
-    return [100 * (none - mse) / (none - bound) for none, mse, bound in pieces]
+    none, bound = column(rows, "mse", method="none"), column(rows, "bound", method="best")
+    return 100 * (none - column(rows, "mse", method=method)) / (none - bound)
 
 
-def _see(rows: Rows) -> tuple[str, ...]:
-    leaks, sizes = _of(rows, "published-rr", "lip"), _of(rows, "published-rr", "values")
-    return (
-        f"Published RR-LIP leaks {leaks[0]:.2f} at {sizes[0]:.0f} values and {leaks[-1]:.2f} at "
-        f"{sizes[-1]:.0f}: on a large domain it is nearly "
-        "the truth. LH-LIP with four bins breaks its budget too; UE-LIP keeps it.",
-        "With the budget kept, the best design and hashing (on bins that are heavy enough) win; at "
-        f"{sizes[-1]:.0f} values hashing gets "
-        f"{_gain(rows, 'hashing')[-1]:.0f} % of the achievable gain, unary {_gain(rows, 'unary')[-1]:.0f} "
-        f"%, mended RR {_gain(rows, 'rr')[-1]:.0f} %, "
-        f"OUE-LDP {_gain(rows, 'ldp-unary')[-1]:.0f} %.",
-        "The proven lower bound and the best design coincide to the eye.",
-    )
-
-
-def _claims(rows: Rows) -> tuple[Claim, ...]:
-    def below(one: str, other: str) -> bool:
-        return all(a <= b + 1e-12 for a, b in zip(_of(rows, one), _of(rows, other), strict=True))
-
+def _domain_claims(rows: Rows) -> tuple[Claim, ...]:
+    error = {m: column(rows, "mse", method=m) for m in (*_STYLES, "rr-half")}
+    gap = error["rr"] - error["unary"]
+    less = "less" if below(error["published-rr-half"], error["ldp-rr"], 1e-12) else "not always less"
+    rising = ("best", *_FORMS, "ldp-rr", "ldp-unary", "ldp-hashing")
     return (
         Claim(
             "RR-LDP lies between RR-LIP at ε and at ε/2.",
-            below("rr", "ldp-rr") and below("ldp-rr", "rr-half"),
-            "RR-LIP mended to keep its budget is worse than RR-LDP here: randomised response is the wrong "
-            "shape for rare values. As printed, "
-            f"RR-LIP at ε/2 has {'less' if below('published-rr-half', 'ldp-rr') else 'not always less'} "
-            "error than RR-LDP, for it leaks "
-            f"up to {max(_of(rows, 'published-rr-half', 'lip')):.2f} instead of 0.5.",
+            below(error["rr"], error["ldp-rr"], 1e-12) and below(error["ldp-rr"], error["rr-half"], 1e-12),
+            "RR-LIP mixed until it keeps its budget is worse than RR-LDP here: randomised response is the wrong shape "
+            f"for rare values. As printed, RR-LIP at ε/2 has {less} error than RR-LDP, for it leaks up to "
+            f"{column(rows, 'lip', method='published-rr-half').max():.2f} instead of 0.5.",
         ),
         Claim(
             "On small domains (fewer than 15 values) RR-LIP beats LH-LIP.",
-            _of(rows, "rr")[0] <= _of(rows, "hashing")[0],
-            f"At 10 values with the budget kept RR has MSE {_of(rows, 'rr')[0]:.3f} and hashing "
-            f"{_of(rows, 'hashing')[0]:.3f}.",
+            bool(error["rr"][0] <= error["hashing"][0]),
+            f"At 10 values with the budget kept RR has MSE {error['rr'][0]:.3f} and hashing "
+            f"{error['hashing'][0]:.3f}.",
         ),
         Claim(
             "On large domains UE-LIP beats RR-LIP.",
-            _of(rows, "unary")[-1] < _of(rows, "rr")[-1],
-            "True with the budget kept. As printed, RR-LIP has less error than UE-LIP at every size, by "
-            "leaking.",
+            bool(gap[-1] > 0),
+            "True with the budget kept. As printed, RR-LIP has less error than UE-LIP at every size, by leaking.",
         ),
         Claim(
             "That gap widens as the domain grows.",
-            bool(np.all(np.diff(np.subtract(_of(rows, "rr"), _of(rows, "unary"))) > 0)),
-            "At ε = 1 both approach no report: the gap in MSE goes from "
-            f"{_of(rows, 'rr')[0] - _of(rows, 'unary')[0]:.4f} to "
-            f"{_of(rows, 'rr')[-1] - _of(rows, 'unary')[-1]:.4f}.",
+            bool((np.diff(gap) > 0).all()),
+            f"At ε = 1 both approach no report: the gap in MSE goes from {gap[0]:.4f} to {gap[-1]:.4f}.",
         ),
         Claim(
             "UE-LIP beats OUE-LDP.",
-            below("published-unary", "ldp-unary"),
+            below(error["published-unary"], error["ldp-unary"], 1e-12),
             "Theorem 4 keeps its budget; the gap is small and shrinks with P_min.",
         ),
         Claim(
             "LH-LIP beats OLH-LDP.",
-            below("hashing", "ldp-hashing"),
+            below(error["hashing"], error["ldp-hashing"], 1e-12),
             "True with the budget kept, if the hash is chosen so that bins are heavy enough.",
         ),
         Claim(
             "The error under each notion grows with the domain.",
-            all(
-                np.all(np.diff(_of(rows, way)) > 0)
-                for way in ("best", *METHODS, "ldp-rr", "ldp-unary", "ldp-hashing")
-            ),
+            all((np.diff(error[method]) > 0).all() for method in rising),
             "True of every curve.",
         ),
     )
 
 
-def _draw(rows: Rows) -> Picture:
+def _draw_domain(rows: Rows) -> Picture:
     figure, axes = plots.canvas(2, 2, height=2.4, sharex=True)
-    best = _line(rows, "best", "best", "black", "best LIP design", "mse")
-    none = _line(rows, "none", "baseline", "grey", "no report", "mse")
-    half = _line(rows, "published-rr-half", "published", "sky", "RR-LIP at ε/2, published", "mse")
-    ldp = _methods(rows, "ldp", "ldp-", "mse")
-    plots.lines([none, *ldp, half, *_methods(rows, "published", "published-", "mse")], axes[0, 0])
-    plots.lines([none, *ldp, *_methods(rows, "certified", "", "mse"), best], axes[0, 1])
-    for panel, title in zip(axes[0], ("as published", "with the budget kept"), strict=True):
-        panel.set(ylabel="error per person, √(MSE / N)", title=title)
-        panel.set_ylim(0.98 * min(np.sqrt(_of(rows, "published-rr"))), 1.005)
-    _levels(axes[1, 0], rows)
-    _shares(axes[1, 1], rows)
+    hidden = {"as published": (*_FORMS, "best"), "with the budget kept": _PUBLISHED}
+    least = math.sqrt(column(rows, "mse", method="published-rr").min())
+    for panel, (title, others) in zip(axes[0], hidden.items(), strict=True):
+        shown = {method: style for method, style in _STYLES.items() if method not in others}
+        plots.lines(curves(rows, shown, "mse", "values", root=True), panel)
+        panel.set(ylabel=plots.ROOT_ERROR, title=title, ylim=(0.98 * least, 1.005))
+    leaking = {m: style for m, style in _STYLES.items() if m not in ("none", "best", "published-rr-half")}
+    plots.lines(curves(rows, leaking, "lip", "values"), axes[1, 0])
+    sizes = column(rows, "values", method="best")
+    plots.shade_violations(axes[1, 0], sizes, np.full(len(sizes), EPSILON))
+    axes[1, 0].set(xlabel="number of values d", ylabel=plots.LEVEL)
+    shares = [m for m in _STYLES if m not in (*_PUBLISHED, "none")]
+    plots.lines([Line("_", *_STYLES[m][:2], sizes, _gain(rows, m)) for m in shares], axes[1, 1])
+    axes[1, 1].set(xlabel="number of values d", ylabel="achievable gain (%)", ylim=(0, 105))
     plots.legend(figure, columns=4)
-    picture: Picture = figure
-    return picture
+    return figure
 
 
-def _methods(rows: Rows, kind: str, prefix: str, key: str) -> list[Line]:
-    return [_line(rows, f"{prefix}{m}", kind, _INKS[m], _NAMES[kind][m], key) for m in METHODS]
+# -- figure 9: hash functions on 20 values -----------------------------------------------------------------
+
+_VALUES = 20
 
 
-def _line(rows: Rows, way: str, kind: str, ink: str, label: str, key: str) -> Line:
-    x, y = _of(rows, way, "values"), _of(rows, way, key)
-    if key == "lip":
-        return Line(label, kind, ink, x, y)
-    floor = np.sqrt(_of(rows, way, "bound")).tolist() if way == "best" else None
-    return Line(label, kind, ink, x, np.sqrt(y).tolist(), floor)
+def hashing(settings: Settings) -> Outcome:
+    """Random hash functions of every size, as published and certified; and the best design."""
+    rng, prior = np.random.default_rng([settings.seed, 9]), ramp(_VALUES)
+    count = 12 if settings.quick else 100
+    rows: list[dict[str, Any]] = []
+    for size in range(1, _VALUES + 1):
+        for _ in range(count if size > 1 else 1):
+            rows.append(_hash_row(prior, size, rng.integers(size, size=_VALUES).tolist()))
+        settings.done(size / _VALUES)
+    heavy = {
+        "method": "hashing, certified",
+        **plan_row(design(prior, EPSILON, Histogram(), method="hashing")),
+    }
+    best = {"method": "best LIP design", **plan_row(design(prior, EPSILON, Histogram(), time_limit=10))}
+    certified = {size: column(rows, "certified_mse", bins=size) for size in range(1, _VALUES + 1)}
+    best_size = min(certified, key=lambda size: float(certified[size].mean()))
+    most = max(row["bins"] for row in rows if row["valid"])
+    leaks = [row["lip"] for row in rows if 12 <= row["bins"] <= 16]
+    return Outcome(
+        rows=[*rows, heavy, best],
+        draw=lambda: _draw_hashing(
+            rows, {size: float(v.mean()) for size, v in certified.items()}, heavy, best
+        ),
+        caption=(
+            f"LH-LIP on 20 values, ε = 1, {count} random hash functions for each number of bins. The prior is "
+            "P ∝ 1, 2, ..., 20 (the printed one, 0 to 0.1 in steps of 0.005, does not add up to one and has a value "
+            "that never happens). Top: error; a dot is one hash function, full where it keeps the budget. Bottom: the "
+            "LIP level that it really has."
+        ),
+        see=(
+            f"The published error falls as bins are added, because the leak grows: with more than {most} bins no "
+            "function tried keeps ε = 1.",
+            f"With the budget kept, the mean error is least at {best_size} bins and then returns to that of no report.",
+            f"A hash chosen so that every bin is heavy enough reaches a root error of {math.sqrt(heavy['mse']):.4f}; "
+            f"the best design {math.sqrt(best['mse']):.4f}.",
+        ),
+        claims=(
+            Claim(
+                "The best hashing size is 12 to 16 bins.",
+                12 <= best_size <= 16,
+                f"Those functions leak {min(leaks):.2f} to {max(leaks):.2f}. A bin must have mass 1/(1+e^ε) = 0.27 or "
+                f"more, so three bins at most; with the budget kept {best_size} bins are best on average.",
+            ),
+            Claim(
+                "Different hash functions of one size differ in utility.",
+                max(float(np.ptp(errors)) for errors in certified.values()) > 1e-4,
+                "True: it matters which values share a bin.",
+            ),
+        ),
+    )
 
 
-def _levels(axes: Axes, rows: Rows) -> None:
-    made = _methods(rows, "published", "published-", "lip") + _methods(rows, "ldp", "ldp-", "lip")
-    plots.lines([*made, *_methods(rows, "certified", "", "lip")], axes)
-    sizes = _of(rows, "best", "values")
-    plots.forbidden(axes, sizes, [EPSILON] * len(sizes))
-    axes.set(xlabel="number of values d", ylabel="real LIP level (nats)")
+def _hash_row(prior: Prior, size: int, assignment: list[int]) -> dict[str, Any]:
+    form = published.lh_lip(prior, EPSILON, bins=size, assignment=assignment)
+    channel, proof = certified_mixture(form.channel, prior, Budget(EPSILON))
+    return {
+        "method": "LH-LIP, published",
+        "bins": size,
+        "mse": form.mse,
+        "lip": form.leakage.lip,
+        "valid": form.leakage.lip <= EPSILON + 1e-9,
+        "certified_mse": Histogram().error(channel, prior),
+        "certified_lip": proof.lip,
+    }
 
 
-def _shares(axes: Axes, rows: Rows) -> None:
-    shown = [("best", "best", "black"), *((m, "certified", _INKS[m]) for m in METHODS)]
-    shown += [(f"ldp-{m}", "ldp", _INKS[m]) for m in METHODS]
-    for way, kind, ink in shown:
-        plots.lines([Line("_", kind, ink, _of(rows, way, "values"), _gain(rows, way))], axes)
-    axes.set(xlabel="number of values d", ylabel="achievable gain (%)", ylim=(0, 105))
+def _draw_hashing(
+    rows: Rows, means: dict[int, float], heavy: dict[str, Any], best: dict[str, Any]
+) -> Picture:
+    figure, axes = plots.canvas(2, 1, width=4.6, height=2.6, sharex=True)
+    top, bottom = axes[:, 0]
+    roots = [{**row, "root": math.sqrt(row["mse"])} for row in rows]
+    _dots(top, roots, "root")
+    certified = np.sqrt(list(means.values()))
+    plots.lines([Line("mixed to keep ε, mean", "certified", "blue", list(means), certified)], top)
+    for row, kind, colour in ((heavy, "certified", "green"), (best, "best", "black")):
+        style = {"color": COLOURS[colour], "linewidth": plots.STYLES[kind]["linewidth"]}
+        top.axhline(math.sqrt(row["mse"]), label=row["method"], **style)
+    floor = 0.99 * min(row["root"] for row in roots)
+    top.axhspan(floor, math.sqrt(best["bound"]), color="black", alpha=0.06, linewidth=0)
+    top.set(ylabel=plots.ROOT_ERROR, ylim=(floor, None))
+    _dots(bottom, rows, "lip")
+    plots.shade_violations(bottom, [0.5, _VALUES + 0.5], [EPSILON, EPSILON])
+    ticks = range(2, _VALUES + 1, 2)
+    bottom.set(xlabel="number of bins", ylabel=plots.LEVEL, xticks=ticks, xlim=(0.5, _VALUES + 0.5))
+    plots.legend(figure, top, columns=2)
+    return figure
 
 
-FIGURE = Figure(8, "domain", "The size of the domain", run)
+def _dots(axes: Axes, rows: Rows, key: str) -> None:
+    for valid, colour, label in (
+        (False, "orange", "published, breaks ε"),
+        (True, "red", "published, keeps ε"),
+    ):
+        style: dict[str, Any] = {"color": COLOURS[colour], "markersize": 3, "markeredgewidth": 0.6}
+        x, y = column(rows, "bins", valid=valid), column(rows, key, valid=valid)
+        axes.plot(x, y, "o", label=label, markerfacecolor=COLOURS[colour] if valid else "none", **style)
+
+
+FIGURES = (
+    Figure(8, "domain", "The size of the domain", domain),
+    Figure(9, "hashing", "How many bins to hash into", hashing),
+)

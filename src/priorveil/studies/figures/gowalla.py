@@ -1,21 +1,23 @@
 # ruff: noqa: RUF001 (captions use the symbols of the paper)
-"""Figure 11: Gowalla, the districts of users' latest check-ins, the prior from everybody's earlier ones."""
+"""Figure 11: Gowalla, the district of each user's latest check-in. The prior comes from the earlier ones."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from itertools import count
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from priorveil.designs import design
 from priorveil.priors import Array, Prior
 from priorveil.queries import Distribution, Histogram
 from priorveil.studies import datasets, plots, published
 from priorveil.studies.compare import Counts
-from priorveil.studies.figures.model import Claim, Figure, Outcome, Rows, Setting, number, rows_of
-from priorveil.studies.plots import Line
+from priorveil.studies.figures.frame import Claim, Figure, Outcome, Settings
+from priorveil.studies.plots import Rows, Style, column
 from priorveil.studies.simulate import Study, simulate
 
 if TYPE_CHECKING:
@@ -23,61 +25,82 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
 
 SIDE, DISTRICTS = 36, 82  # the paper's grid; with "elsewhere" its 83 values
-SHOWN = 3.0  # the budget at which one estimated histogram is drawn
+SHOWN = 3.0  # the budget at which estimated histograms are drawn
 _PUBLISHED = ("published-rr", "published-hashing", "published-unary")
 _LDP = ("ldp-rr", "ldp-hashing", "ldp-unary")
 _CERTIFIED = ("rr", "hashing", "unary", "best")
+# Surveys of the users' real districts, and their styles.
+_REAL: dict[str, Style] = {
+    "none, real districts": ("baseline", "grey", "no report"),
+    "best, real districts": ("best", "black", "best LIP design"),
+    "distribution, real districts": ("certified", "pink", "LIP, distribution design"),
+    "context-free, real districts": ("ldp", "orange", "LDP, context-free"),
+}
 
 
-def located(checkins: datasets.CheckIns, districts: int = DISTRICTS) -> tuple[Prior, Counts]:
-    """The prior of districts from earlier check-ins, and how many users were last seen in each.
+def district_counts(checkins: datasets.CheckIns) -> tuple[Prior, Counts, Array]:
+    """The prior of districts, how many users were last seen in each, and the law in which each user counts once.
 
-    The districts that were visited most keep their own value; all the others are one value, "elsewhere".
+    The prior counts all earlier check-ins. The districts that were visited most keep their own value; all the
+    others are one value, "elsewhere".
     """
-    cells = checkins.districts(SIDE)
-    earlier = np.bincount(cells[~checkins.latest], minlength=SIDE**2)
-    latest = np.bincount(cells[checkins.latest], minlength=SIDE**2)
-    ranked = np.argsort(-earlier, kind="stable")
-    own, rest = ranked[:districts], ranked[districts:]
-    labels = [f"{cell // SIDE}/{cell % SIDE}" for cell in own]
-    counts = [*earlier[own].tolist(), int(earlier[rest].sum())]
-    prior = Prior.from_counts(counts, [*labels, "elsewhere"], smoothing=1)
-    return prior, np.append(latest[own], latest[rest].sum()).astype(np.int64)
+    cells, earlier = checkins.districts(SIDE), ~checkins.latest
+    visits = np.bincount(cells[earlier], minlength=SIDE**2)
+    own = np.argsort(-visits, kind="stable")[:DISTRICTS]
+
+    def merge(by_district: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return np.append(by_district[own], by_district.sum() - by_district[own].sum())
+
+    labels = [*(f"{cell // SIDE}/{cell % SIDE}" for cell in own), "elsewhere"]
+    prior = Prior.from_counts(merge(visits).tolist(), labels, smoothing=1)
+    _, user, often = np.unique(checkins.user[earlier], return_inverse=True, return_counts=True)
+    once = merge(np.bincount(cells[earlier], weights=1 / often[user], minlength=SIDE**2))
+    return prior, merge(np.bincount(cells[checkins.latest], minlength=SIDE**2)), once / once.sum()
 
 
-def run(setting: Setting) -> Outcome:
-    """All methods under the prior, as the paper has it; then the best on the users' real districts."""
+def run(settings: Settings) -> Outcome:
+    """All methods under the prior, as in the paper; then the best ones on the users' real districts."""
     checkins = datasets.gowalla()
-    prior, truth = located(checkins)
-    setting.done(0.05)
-    epsilons = [1.0, 3.0, 5.0] if setting.quick else np.arange(0.5, 6.01, 0.5).tolist()
-    ways = [*_PUBLISHED, *_LDP, *_CERTIFIED, "none"]
-    total, seen, limit = len(epsilons) * len(ways), [0], 1.0 if setting.quick else 8.0
-
-    def tell(_: object) -> None:
-        seen[0] += 1
-        setting.done(0.05 + 0.6 * seen[0] / total)
-
+    prior, truth, once = district_counts(checkins)
+    settings.done(0.05)
+    epsilons = [1.0, 3.0, 5.0] if settings.quick else np.arange(0.5, 6.01, 0.5).tolist()
+    methods = [*_PUBLISHED, *_LDP, *_CERTIFIED, "none"]
+    finished, limit = count(1), 1.0 if settings.quick else 8.0
     study = simulate(
-        prior, epsilons, None, ways, people=int(truth.sum()), runs=20 if setting.quick else 200,
-        seed=setting.seed, time_limit=limit, progress=tell,
+        prior, epsilons, None, methods, people=int(truth.sum()), runs=20 if settings.quick else 200,
+        seed=settings.seed, time_limit=limit,
+        progress=lambda _: settings.done(0.05 + 0.6 * next(finished) / (len(epsilons) * len(methods))),
     )  # fmt: skip
-    real = [row for e in epsilons for row in _real(prior, truth, e, limit, setting)]
-    shown = {row["way"]: row for row in real if row["epsilon"] == SHOWN}
+    estimates: dict[str, Array] = {}
+    real = []
+    for epsilon in epsilons:
+        rows, found = _real_surveys(prior, truth, epsilon, limit, settings)
+        real += rows
+        estimates = found if epsilon == SHOWN else estimates
+    data = "the whole Gowalla data set" if checkins.whole else (
+        "the Gowalla check-ins within New York City (the full file is not on this machine)"
+    )  # fmt: skip
     return Outcome(
-        rows=[*rows_of(study), *({k: v for k, v in row.items() if k != "counts"} for row in real)],
-        draw=lambda: _draw(study, prior, truth, real, shown),
-        caption=_caption(checkins, prior, truth),
-        see=_see(study, real, prior, truth, _once(checkins)),
+        rows=[*study.table(), *real],
+        draw=lambda: _draw(study, prior, truth, real, estimates),
+        caption=(
+            f"Districts of the latest check-in of {truth.sum():,} users; data: {data}, {len(checkins):,} check-ins. A "
+            f"grid of {SIDE} × {SIDE} districts over the area, the {DISTRICTS} most visited ones and 'elsewhere': "
+            f"{len(prior)} values, as in the paper. The prior comes from everybody's earlier check-ins. Top and middle "
+            "left: as in the paper, users are drawn from that prior (lines: theory; dots: simulation). Middle right "
+            f"and bottom: surveys of the users' real districts, which that prior describes badly; bottom at ε = "
+            f"{SHOWN:g}."
+        ),
+        see=_remarks(study, real, [_distance(law, truth) for law in (prior.probabilities, once)]),
         claims=_claims(study, prior),
     )
 
 
-def _real(
-    prior: Prior, truth: Counts, epsilon: float, limit: float, setting: Setting
-) -> list[dict[str, object]]:
-    """Surveys of the users' real districts: with faith in the prior, and without."""
-    rng = np.random.default_rng([setting.seed, 11, round(100 * epsilon)])
+def _real_surveys(
+    prior: Prior, truth: Counts, epsilon: float, limit: float, settings: Settings
+) -> tuple[list[dict[str, Any]], dict[str, Array]]:
+    """One survey of the users' real districts for each method: rows of the table, and the estimates."""
+    rng = np.random.default_rng([settings.seed, 11, round(100 * epsilon)])
     codes, people = np.repeat(np.arange(len(prior)), truth), int(truth.sum())
     trusting = design(prior, epsilon, Histogram(), time_limit=limit)
     learning = design(prior, epsilon, Distribution(), time_limit=limit)
@@ -86,214 +109,127 @@ def _real(
     form = published.k_rr(prior, epsilon)
     assert form.support is not None
     free = form.support.counts(rng.multinomial(truth, form.channel.matrix).sum(axis=0), people)
-    answers = {
-        "best, real districts": first.values,
-        "distribution, real districts": second.values,
-        "context-free, real districts": free,
-        "none, real districts": prior.probabilities * people,
-    }
-    return [
+    none = prior.probabilities * people
+    estimates = dict(zip(_REAL, (none, first.values, second.values, free), strict=True))
+    rows = [
         {
             "epsilon": epsilon,
-            "way": way,
-            "measured": float(((v - truth) ** 2).sum() / people),
+            "method": method,
+            "measured": float(((values - truth) ** 2).sum() / people),
             "people": people,
             "runs": 1,
-            "prior_check": first.prior_check if way.startswith("best") else None,
-            "counts": v,
+            "prior_check": first.prior_check if method.startswith("best") else None,
         }
-        for way, v in answers.items()
+        for method, values in estimates.items()
     ]
+    return rows, estimates
 
 
-def _caption(checkins: datasets.CheckIns, prior: Prior, truth: Counts) -> str:
-    what = (
-        "the whole Gowalla data set"
-        if checkins.whole
-        else "the Gowalla check-ins within New York City (the full file is not on this machine)"
-    )
-    return (
-        f"Districts of the latest check-in of {truth.sum():,} users; data: {what}, {len(checkins):,} "
-        f"check-ins. A grid of {SIDE} × {SIDE} districts over "
-        f"the area, the {DISTRICTS} most visited ones and 'elsewhere': {len(prior)} values, as in the "
-        "paper. The prior comes from everybody's "
-        "earlier check-ins. Top and middle left: as in the paper, users are drawn from that prior (lines: "
-        "theory; dots: simulation). Middle right and "
-        "bottom: surveys of the users' real districts, which that prior describes badly; bottom at ε = "
-        f"{SHOWN:g}."
-    )
-
-
-def _row(study: Study, way: str, epsilon: float) -> float:
-    return next(row.expected for row in study.of(way) if row.epsilon == epsilon)
+def _expected(study: Study, method: str, epsilon: float) -> float:
+    return next(row.expected for row in study.of(method) if row.epsilon == epsilon)
 
 
 def _distance(P: Array, truth: Counts) -> float:
-    """The mass that lies elsewhere than `P` says: the total variation distance."""
+    """The total variation distance between `P` and the true shares."""
     return 0.5 * float(np.abs(truth / truth.sum() - P).sum())
 
 
-def _once(checkins: datasets.CheckIns, districts: int = DISTRICTS) -> Array:
-    """The law of districts if every user counts once, however often they checked in."""
-    cells, earlier = checkins.districts(SIDE), ~checkins.latest
-    _, code, often = np.unique(checkins.user[earlier], return_inverse=True, return_counts=True)
-    ranked = np.argsort(-np.bincount(cells[earlier], minlength=SIDE**2), kind="stable")
-    mass = np.bincount(cells[earlier], weights=1 / often[code], minlength=SIDE**2)[ranked]
-    law: Array = np.append(mass[:districts], mass[districts:].sum()) / mass.sum()
-    return law
-
-
-def _see(study: Study, real: Rows, prior: Prior, truth: Counts, once: Array) -> tuple[str, ...]:
-    leaks = {way: max(row.lip - row.epsilon for row in study.of(way)) for way in _PUBLISHED}
-    at = {str(row["way"]).split(",")[0]: row for row in real if row["epsilon"] == SHOWN}
-    away, even = _distance(prior.probabilities, truth), _distance(once, truth)
+def _remarks(study: Study, real: Rows, distances: list[float]) -> tuple[str, ...]:
+    leaks = {method: max(row.lip - row.epsilon for row in study.of(method)) for method in _PUBLISHED}
+    at = {row["method"].split(",")[0]: row for row in real if row["epsilon"] == SHOWN}
     check = at["best"]["prior_check"]
-    doubt = "p < 0.0001" if isinstance(check, float) and check < 1e-4 else f"p = {check}"
     return (
         f"Published RR-LIP leaks up to {leaks['published-rr']:.1f} more than it claims, LH-LIP up to "
         f"{leaks['published-hashing']:.1f}; UE-LIP keeps its budget.",
         f"If the prior were right, the best design at ε = {SHOWN:g} would have MSE "
-        f"{_row(study, 'best', SHOWN):.3f} per person; the best of LDP "
-        f"{min(_row(study, way, SHOWN) for way in _LDP):.3f}, no report {_row(study, 'none', SHOWN):.3f}.",
-        f"It is not: {away:.0%} of the users are elsewhere than it says ({even:.0%} if each user counted "
-        "once in it). A wrong prior costs a bias that grows with the "
-        f"number of people: the real MSE of the same mechanism is {number(at['best'], 'measured'):.0f}, "
-        "more than that of LDP without any prior "
-        f"({number(at['context-free'], 'measured'):.0f}). The test of the prior, which costs nothing, says "
-        f"so ({doubt}).",
-        "A design for learning the distribution uses the prior for the noise only; read by maximum "
-        f"likelihood, its real MSE is {number(at['distribution'], 'measured'):.1f}.",
+        f"{_expected(study, 'best', SHOWN):.3f} per person; the best of LDP "
+        f"{min(_expected(study, method, SHOWN) for method in _LDP):.3f}, no report "
+        f"{_expected(study, 'none', SHOWN):.3f}.",
+        f"It is not: {distances[0]:.0%} of the users are elsewhere than it says ({distances[1]:.0%} if each user "
+        "counted once in it). A wrong prior costs a bias that grows with the number of people: the real MSE of the "
+        f"same mechanism is {at['best']['measured']:.0f}, more than that of LDP without any prior "
+        f"({at['context-free']['measured']:.0f}). The test of the prior, which costs nothing, says so "
+        f"({'p < 0.0001' if check < 1e-4 else f'p = {check}'}).",
+        "A design for learning the distribution uses the prior for the noise only; read by maximum likelihood, its "
+        f"real MSE is {at['distribution']['measured']:.1f}.",
     )
 
 
 def _claims(study: Study, prior: Prior) -> tuple[Claim, ...]:
     epsilons = sorted({row.epsilon for row in study.rows})
-    low, high = epsilons[0], epsilons[-1]
+    low, high = (
+        {m: _expected(study, m, epsilon) for m in _CERTIFIED} for epsilon in (epsilons[0], epsilons[-1])
+    )
     valid = math.log(1 / float(prior.probabilities.min()) - 1)
+    five, none = design(Prior.uniform(5), SHOWN, Histogram()), _expected(study, "none", SHOWN)
+    left, small = _expected(study, "best", SHOWN) / none, five.expected_mse / five.no_report
+    gaps = [_expected(study, "ldp-unary", e) - _expected(study, "published-unary", e) for e in epsilons]
 
-    def order(names: tuple[str, str, str], epsilon: float) -> str:
-        return ", ".join(f"{name} {_row(study, name, epsilon):.3f}" for name in names)
+    def listed(errors: dict[str, float]) -> str:
+        return ", ".join(f"{method} {errors[method]:.3f}" for method in ("rr", "hashing", "unary"))
 
-    kept, five = ("rr", "hashing", "unary"), design(Prior.uniform(5), SHOWN, Histogram())
-    left, small = _row(study, "best", SHOWN) / _row(study, "none", SHOWN), five.expected_mse / five.no_report
-    gaps = [_row(study, "ldp-unary", e) - _row(study, "published-unary", e) for e in epsilons]
     return (
         Claim(
             "For small ε, RR-LIP is worse than LH-LIP and UE-LIP.",
-            _row(study, "rr", low) > max(_row(study, "hashing", low), _row(study, "unary", low)),
-            f"With the budget kept, at ε = {low:g}: MSE of {order(kept, low)}. (As printed RR-LIP would be "
-            "far better, by leaking.)",
+            low["rr"] > max(low["hashing"], low["unary"]),
+            f"With the budget kept, at ε = {epsilons[0]:g}: MSE of {listed(low)}. (As printed RR-LIP would be far "
+            "better, by leaking.)",
         ),
         Claim(
             "For large ε, RR-LIP overtakes both.",
-            _row(study, "rr", high) < min(_row(study, "hashing", high), _row(study, "unary", high)),
-            f"At ε = {high:g}: MSE of {order(kept, high)}. Only from ε = {valid:.2f} on is every district "
-            "heavy enough for Theorem 3, which then is the optimum.",
+            high["rr"] < min(high["hashing"], high["unary"]),
+            f"At ε = {epsilons[-1]:g}: MSE of {listed(high)}. Only from ε = {valid:.2f} on is every district heavy "
+            "enough for Theorem 3, which then is the optimum.",
         ),
         Claim(
             "UE-LIP beats OUE-LDP.",
-            all(g >= -1e-12 for g in gaps),
-            "True as printed, since Theorem 4 holds; but the rarest district decides, and the gap in MSE "
-            f"is at most {max(gaps):.4f}.",
+            min(gaps) >= -1e-12,
+            "True as printed, since Theorem 4 holds; but the rarest district decides, and the gap in MSE is at most "
+            f"{max(gaps):.4f}.",
         ),
         Claim(
-            "Increasing ε helps less here than on a small domain, since each district's probability is "
-            "small.",
+            "Increasing ε helps less here than on a small domain, since each district's probability is small.",
             left > small,
-            f"True, though less so than printed curves of UE-LIP and LDP suggest: at ε = {SHOWN:g} the best "
-            f"design leaves {left:.0%} of the error of "
-            f"no report, against {small:.0%} on five uniform values; UE-LIP leaves "
-            f"{_row(study, 'published-unary', SHOWN) / _row(study, 'none', SHOWN):.0%}.",
+            f"True, though less so than printed curves of UE-LIP and LDP suggest: at ε = {SHOWN:g} the best design "
+            f"leaves {left:.0%} of the error of no report, against {small:.0%} on five uniform values; UE-LIP leaves "
+            f"{_expected(study, 'published-unary', SHOWN) / none:.0%}.",
         ),
     )
 
 
-def _draw(
-    study: Study, prior: Prior, truth: Counts, real: Rows, shown: Mapping[object, Mapping[str, object]]
-) -> Picture:
+def _draw(study: Study, prior: Prior, truth: Counts, real: Rows, estimates: dict[str, Array]) -> Picture:
     figure, axes = plots.canvas(3, 2, height=2.3)
-    made = dict(zip(study.ways(), plots.study_lines(study), strict=True))
-    plots.lines([_plain(made[way]) for way in ("none", *_LDP, *_PUBLISHED)], axes[0, 0])
-    plots.lines(
-        [_plain(made["none"]), *(_plain(made[way]) for way in _LDP), *(made[way] for way in _CERTIFIED)],
-        axes[0, 1],
-    )
+    shown = dict(zip(study.methods(), plots.study_lines(study), strict=True))
+    plain = {m: replace(line, dots=None, ends=None) for m, line in shown.items()}
+    context = [plain[m] for m in ("none", *_LDP)]
+    plots.lines([*context, *(plain[m] for m in _PUBLISHED)], axes[0, 0])
+    plots.lines([*context, *(shown[m] for m in _CERTIFIED)], axes[0, 1])
     for panel, title in zip(axes[0], ("as published", "with the budget kept"), strict=True):
-        panel.set(
-            title=title,
-            ylabel="error per person, √(MSE / N)",
-            xlabel="privacy budget ε (nats)",
-            ylim=(0, None),
-        )
-    _levels(axes[1, 0], study)
-    _measured(axes[1, 1], real)
-    for panel, way, title in zip(
-        axes[2],
-        ("best", "distribution"),
-        ("best for the histogram, prior trusted", "learning the distribution"),
-        strict=True,
-    ):
-        _scatter(panel, prior, truth, np.asarray(shown[f"{way}, real districts"]["counts"]), title)
+        panel.set(title=title, ylabel=plots.ROOT_ERROR, xlabel=plots.BUDGET, ylim=(0, None))
+    leaking = (*_PUBLISHED, "ldp-rr", "hashing")
+    plots.levels(Study(study.query, tuple(row for row in study.rows if row.method in leaking)), axes[1, 0])
+    for method, (kind, colour, label) in _REAL.items():
+        x, y = (column(real, key, method=method) for key in ("epsilon", "measured"))
+        plots.lines([plots.Line(label, kind, colour, x, np.sqrt(y), marker="o")], axes[1, 1])
+    plots.log_scale(axes[1, 1])
+    axes[1, 1].set(title="real districts, prior not right", xlabel=plots.BUDGET, ylabel=plots.ROOT_ERROR)
+    titles = {"best": "best for the histogram, prior trusted", "distribution": "learning the distribution"}
+    for panel, (method, title) in zip(axes[2], titles.items(), strict=True):
+        _scatter(panel, prior, truth, estimates[f"{method}, real districts"], f"{title}, ε = {SHOWN:g}")
     axes[2, 1].set_ylabel("")
     plots.legend(figure, axes[0, 0], axes[0, 1], axes[1, 1], columns=4)
-    picture: Picture = figure
-    return picture
+    return figure
 
 
-def _measured(axes: Axes, real: Rows) -> None:
-    """The error on the real districts, of one survey at each budget."""
-    words = {
-        "none": ("baseline", "grey", "no report"),
-        "best": ("best", "black", "best LIP design"),
-        "distribution": ("certified", "pink", "LIP, distribution design"),
-        "context-free": ("ldp", "orange", "LDP, context-free"),
-    }
-    for way, (kind, ink, label) in words.items():
-        rows = [r for r in real if str(r["way"]).startswith(way)]
-        y = [math.sqrt(number(r, "measured")) for r in rows]
-        plots.lines([Line(label, kind, ink, [number(r, "epsilon") for r in rows], y, marker="o")], axes)
-    plots.logarithmic(axes)
-    axes.set(
-        title="real districts, prior not right",
-        xlabel="privacy budget ε (nats)",
-        ylabel="error per person, √(MSE / N)",
-    )
-
-
-def _plain(line: Line) -> Line:
-    return Line(line.label, line.kind, line.ink, line.x, line.y)
-
-
-def _levels(axes: Axes, study: Study) -> None:
-    shown = Study(
-        study.query, tuple(row for row in study.rows if row.way in (*_PUBLISHED, "ldp-rr", "hashing"))
-    )
-    plots.levels(shown, axes)
-
-
-def _scatter(axes: Axes, prior: Prior, truth: Counts, counts: Array, title: str) -> None:
-    axes.plot(
-        truth,
-        prior.probabilities * truth.sum(),
-        "s",
-        color=plots.INKS["grey"],
-        markersize=3,
-        alpha=0.6,
-        label="prior",
-    )
-    axes.plot(truth, counts, "o", color=plots.INKS["blue"], markersize=3, label="estimate")
+def _scatter(axes: Axes, prior: Prior, truth: Counts, estimate: Array, title: str) -> None:
+    expected = prior.probabilities * truth.sum()
+    axes.plot(truth, expected, "s", color=plots.COLOURS["grey"], markersize=3, alpha=0.6, label="prior")
+    axes.plot(truth, estimate, "o", color=plots.COLOURS["blue"], markersize=3, label="estimate")
     ends = [3.0, 1.3 * float(truth.max())]
     axes.plot(ends, ends, color="black", linewidth=0.8)
-    axes.set(
-        xscale="log",
-        yscale="log",
-        xlim=ends,
-        ylim=ends,
-        xlabel="users in the district, truth",
-        ylabel="users, estimated",
-    )
-    axes.set_title(f"{title}, ε = {SHOWN:g}")
+    axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends, title=title)
+    axes.set(xlabel="users in the district, truth", ylabel="users, estimated")
     axes.legend(frameon=False, fontsize=7, loc="upper left")
 
 
-FIGURE = Figure(11, "gowalla", "Gowalla check-ins", run)
+FIGURES = (Figure(11, "gowalla", "Gowalla check-ins", run),)

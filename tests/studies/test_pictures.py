@@ -12,8 +12,7 @@ import priorveil as pv
 pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install 'priorveil[plot]'")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'priorveil[tables]'")
 
-from priorveil.cli import panels
-from priorveil.cli.drawing import spoken_for
+from priorveil.studies import pictures
 from priorveil.tables import TableEstimate, estimate_table
 
 
@@ -27,9 +26,9 @@ def found(d: int, groups: int = 0, query: pv.Histogram | pv.Sum | None = None) -
 
 def drawn(what: TableEstimate, by: str | None = None) -> object:
     """The figure, without writing it."""
-    made = list(panels._panels(what, by))
+    made = list(pictures.estimate_panels(what, by))
     single = what.everybody.labels == ("sum",)
-    return panels._sums(made, 0.95) if single else panels._histograms(made, 0.95)
+    return pictures.sum_figure(made, 0.95) if single else pictures.histogram_figure(made, 0.95)
 
 
 @pytest.mark.parametrize(("d", "axes"), [(2, 1), (20, 1), (83, 1), (1000, 2)])
@@ -56,7 +55,7 @@ def test_what_priors_expect_is_added_up_label_by_label() -> None:
         for name, shares, labels in (("A", [0.5, 0.3, 0.2], "abc"), ("B", [0.1, 0.2, 0.7], "cab"))
     }
     table = {"report": [0] * 30, "town": ["A"] * 10 + ["B"] * 20}
-    (panel,) = panels._panels(estimate_table(table, plans, cohort="town"), None)
+    (panel,) = pictures.estimate_panels(estimate_table(table, plans, cohort="town"), None)
     assert panel.expected == pytest.approx([5 + 4, 3 + 14, 2 + 2])
 
 
@@ -67,7 +66,7 @@ def test_each_group_has_a_panel_up_to_a_number_that_fits(d: int, groups: int) ->
     titles = [place.get_title() for place in figure.axes]
     assert len(titles) == min(groups + 1, 24)
     assert titles[0] == "everybody: 600 reports" and titles[1].startswith("town = town 0: ")
-    said = " ".join(panels._title(what, "town", 200))
+    said = " ".join(pictures.title_lines(what, "town", 200))
     assert ("the 23 largest of 30 groups by town" in said) == (groups == 30)
 
 
@@ -93,30 +92,30 @@ def test_the_prior_expects_the_sum_that_is_estimated() -> None:
     plan = pv.design(prior, 1.0, query)
     everybody = np.repeat(np.arange(4), [400, 300, 200, 100])
     what = estimate_table({"report": plan.privatize(everybody, np.random.default_rng(1))}, plan)
-    expected = next(iter(panels._panels(what, None))).expected
+    expected = next(iter(pictures.estimate_panels(what, None))).expected
     assert expected == pytest.approx([1000 * (2 * 1.0 + 5)])
     low, high = what.everybody.interval(0.9999)
     assert low[0] < expected[0] < high[0]
 
 
 def test_the_title_says_method_reports_and_level(tmp_path: Path) -> None:
-    first, *_ = panels._title(found(2), None, 200)
+    first, *_ = pictures.title_lines(found(2), None, 200)
     assert first == "Histogram by mmse from 600 reports, LIP at epsilon 2"
-    panels.draw(found(2), None, tmp_path / "a.svg", 0.9)
+    assert pictures.save(pictures.estimate_picture(found(2), None, 0.9), tmp_path / "a.svg")
     assert (tmp_path / "a.svg").read_bytes().startswith(b"<?xml")
 
 
 def test_names_are_short_and_no_formulas() -> None:
-    assert panels.short("$5 to $10") == r"\$5 to \$10"
-    assert panels.short("two\nlines") == "two lines"
-    assert len(panels.short("x" * 200)) == 30
+    assert pictures.short_name("$5 to $10") == r"\$5 to \$10"
+    assert pictures.short_name("two\nlines") == "two lines"
+    assert len(pictures.short_name("x" * 200)) == 30
 
 
-def test_reports_are_in_the_order_of_the_value_they_speak_for() -> None:
+def test_reports_are_in_the_order_of_the_value_they_raise_most() -> None:
     prior = pv.Prior([0.4, 0.3, 0.2, 0.1])
     plan = pv.design(prior, 0.5, pv.Histogram())
     lift = plan.channel.lift(prior)
-    order = spoken_for(lift, prior.probabilities)
+    order = pictures.report_order(lift, prior.probabilities)
     most = (prior.probabilities[:, None] * (lift - 1)).round(9).argmax(axis=0)[order]
     assert sorted(order.tolist()) == list(range(lift.shape[1]))
     assert (np.diff(most) >= 0).all()

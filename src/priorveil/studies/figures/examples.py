@@ -1,0 +1,292 @@
+"""Figures 1, 3 and 4: small channels, as published and as they should be."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from priorveil.channels import Channel
+from priorveil.designs import design
+from priorveil.priors import Array, Budget, Prior
+from priorveil.queries import Histogram
+from priorveil.studies import plots, published
+from priorveil.studies.compare import certified_mixture
+from priorveil.studies.figures.frame import Claim, Figure, Outcome, Settings, channel_row
+from priorveil.studies.plots import COLOURS, Rows, column
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Picture
+
+# -- figure 1: a binary value with prior (.2, .8) at epsilon 0.6 -------------------------------------------
+
+BINARY, EPSILON = Prior([0.2, 0.8]), 0.6
+# The flip probabilities that the introduction of the paper prints; Theorem 3 gives 0.44 and 0.11.
+_PRINTED = Channel([[0.45, 0.55], [0.10, 0.90]])
+
+
+def introduction(settings: Settings) -> Outcome:
+    """Four channels, with their error and their leakage."""
+    channels = {
+        "LDP": ("ldp", published.k_rr(BINARY, EPSILON).channel),
+        "LIP, numbers in\nthe introduction": ("published", _PRINTED),
+        "LIP, Theorem 3": ("published", published.rr_lip(BINARY, EPSILON).channel),
+        "best certified\nLIP": ("best", design(BINARY, EPSILON, Histogram()).channel),
+    }
+    rows = []
+    for name, (kind, channel) in channels.items():
+        Q, found = channel.matrix, channel_row(channel, BINARY)
+        row = {
+            "mechanism": " ".join(name.split()),
+            "kind": kind,
+            "q01": float(Q[0, 1]),
+            "q10": float(Q[1, 0]),
+        }
+        rows.append({**row, "flips": _flips(Q), **found, "error": math.sqrt(found["mse"])})
+    settings.done(1.0)
+    ldp, printed, theorem, best = rows
+    return Outcome(
+        rows=rows,
+        draw=lambda: _draw_introduction({name: channel for name, (_, channel) in channels.items()}, rows),
+        caption=(
+            "The introductory example: prior (0.2, 0.8), ε = 0.6. Top: Pr(report | value) of four mechanisms. Bottom: "
+            "their error per person, and the LIP level that they really have; the shaded part breaks the budget."
+        ),
+        see=(
+            f"The published LIP channels have less error than LDP, but leak {theorem['lip']:.3f} and "
+            f"{printed['lip']:.3f} instead of 0.6: the rare value is given away.",
+            f"The best channel that keeps the budget has a root error of {best['error']:.3f}, between no report "
+            f"({math.sqrt(Histogram().no_report(BINARY)):.3f}) and the published one ({theorem['error']:.3f}).",
+            "The introduction's numbers (0.55 and 0.1) are not those of Theorem 3 (0.44 and 0.11) either.",
+        ),
+        claims=(
+            Claim(
+                "LIP flips less often than LDP (0.19 against 0.35) at the same ε.",
+                best["flips"] < ldp["flips"],
+                f"With the budget kept the report differs from the value with probability {best['flips']:.2f}, against "
+                f"{ldp['flips']:.2f} for LDP; the printed 0.19 belongs to a channel that leaks {printed['lip']:.2f}.",
+            ),
+            Claim(
+                "LIP has a smaller error than LDP at the same ε.",
+                best["error"] <= ldp["error"],
+                "Every LDP channel is a LIP channel, so the best LIP channel is never worse: "
+                f"{best['error']:.3f} against {ldp['error']:.3f}.",
+            ),
+        ),
+    )
+
+
+def _flips(Q: Array) -> float:
+    """How often the report, read as a value, is not the value."""
+    P = BINARY.probabilities
+    return 1 - float(max(P @ np.diag(Q), P @ np.diag(Q[:, ::-1])))
+
+
+def _draw_introduction(channels: dict[str, Channel], rows: Rows) -> Picture:
+    figure, axes = plots.canvas(2, 4, width=1.72, height=1.75)
+    for panel, (name, channel) in zip(axes[0], channels.items(), strict=True):
+        plots.channel_map(channel, panel, name)
+    for panel in axes[0, 1:]:
+        panel.set_ylabel("")
+    grid = axes[1, 0].get_gridspec()
+    for panel in axes[1]:
+        panel.remove()
+    _bars(figure.add_subplot(grid[1, :2]), rows, "error", "error, √(MSE / N)")
+    levels = figure.add_subplot(grid[1, 2:])
+    _bars(levels, rows, "lip", plots.LEVEL)
+    ends, top = levels.get_xlim(), levels.get_ylim()[1]
+    plots.shade_violations(levels, ends, [EPSILON, EPSILON], top, f"breaks the budget\nε = {EPSILON}")
+    levels.set_xlim(ends)
+    return figure
+
+
+def _bars(axes: Axes, rows: Rows, key: str, label: str) -> None:
+    colours = {"ldp": "sky", "published": "orange", "best": "green"}
+    for at, row in enumerate(rows):
+        hatch = "///" if row["kind"] == "published" else ""
+        axes.bar(at, row[key], 0.65, color=COLOURS[colours[row["kind"]]], hatch=hatch, edgecolor="white")
+        axes.text(at, row[key], f"{row[key]:.3f}", ha="center", va="bottom", fontsize=7)
+    axes.set_xticks(range(4), ["LDP", "printed", "Thm 3", "best"])
+    axes.set(ylabel=label, ylim=(0, 1.22 * max(row[key] for row in rows)))
+    axes.grid(axis="x", visible=False)
+
+
+# -- figure 3: the feasible region of binary LIP -----------------------------------------------------------
+
+# One case in which the published point keeps the budget, and that of figure 1, in which it does not.
+_CASES = (([0.4, 0.6], 1.0), ([0.2, 0.8], 0.6))
+_MARKS: dict[str, tuple[str, str, str, dict[str, Any]]] = {
+    "published": ("o", "red", "published (Theorem 3)", {"markersize": 12, "markeredgewidth": 1.8}),
+    "best": ("*", "green", "best LIP", {"markersize": 10, "markeredgewidth": 0.6}),
+    "ldp": ("s", "orange", "RR-LDP", {"markersize": 6, "markeredgewidth": 0.6}),
+}
+
+
+def regions(settings: Settings) -> Outcome:
+    """Three channels in each case, and where they lie in the region."""
+    rows = []
+    for P, epsilon in _CASES:
+        prior = Prior(P)
+        channels = {
+            "published": published.rr_lip(prior, epsilon).channel,
+            "ldp": published.k_rr(prior, epsilon).channel,
+            "best": design(prior, epsilon, Histogram()).channel,
+        }
+        for kind, channel in channels.items():
+            Q = aligned(channel.matrix)
+            row = {"prior": " ".join(f"{p:g}" for p in P), "epsilon": epsilon, "kind": kind}
+            row |= {"q01": float(Q[0, 1]), "q10": float(Q[1, 0])}
+            variance = plots.estimate_variance(prior, Q[0, 1], Q[1, 0])
+            tight = np.abs(np.abs(np.log(channel.lift(prior))) - epsilon) < 1e-6  # constraints with equality
+            row |= {"variance": float(variance), **channel_row(channel, prior), "tight": int(tight.sum())}
+            rows.append(row)
+    settings.done(1.0)
+    leaks, budgets = (column(rows, key, kind="published") for key in ("lip", "epsilon"))
+    return Outcome(
+        rows=rows,
+        draw=lambda: _draw_regions(rows),
+        caption=(
+            "Binary LIP: flip probabilities that keep the budget (shaded), contours of Var(estimate) (more is better), "
+            "the LDP region (dotted outline), and three mechanisms. Left: prior (0.4, 0.6), ε = 1. Right: prior "
+            "(0.2, 0.8), ε = 0.6."
+        ),
+        see=(
+            "Left: both values are likelier than τ = 1/(1+e^ε) and the published point is the optimum, a corner of "
+            "the region.",
+            f"Right: the rare value is not, and the published point lies outside the region; it leaks {leaks[1]:.3f}.",
+            "The optimum is always a corner: two constraints hold with equality.",
+        ),
+        claims=(
+            Claim(
+                "The optimum lies on the boundary of the feasible region, where two constraints meet.",
+                bool((column(rows, "tight", kind="best") >= 2).all()),
+                "The utility is convex in each column, so it is greatest at corners; both certified optima are.",
+            ),
+            Claim(
+                "That corner is Theorem 3's, for every prior and ε.",
+                bool((leaks <= budgets + 1e-9).all()),
+                "Only where every probability is at least 1/(1+e^ε); elsewhere the upper constraint, which the proof "
+                "leaves out, cuts that corner off.",
+            ),
+        ),
+    )
+
+
+def aligned(Q: Array) -> Array:
+    """A binary channel with its reports in the order in which they are right most often."""
+    return Q if Q[0, 0] + Q[1, 1] >= 1 else Q[:, ::-1]
+
+
+def _draw_regions(rows: Rows) -> Picture:
+    figure, axes = plots.canvas(1, 2, height=3.1)
+    for panel, (P, epsilon) in zip(axes[0], _CASES, strict=True):
+        plots.feasible_region(P, epsilon, panel)
+        for row in (row for row in rows if row["epsilon"] == epsilon):
+            mark, colour, label, style = _MARKS[row["kind"]]
+            face = "none" if mark == "o" else COLOURS[colour]
+            options = {"color": COLOURS[colour], "markerfacecolor": face, "label": label, **style}
+            panel.plot(row["q01"], row["q10"], mark, clip_on=False, zorder=6, **options)
+        panel.set_title(f"prior ({P[0]}, {P[1]}), ε = {epsilon:g}")
+    axes[0, 0].plot([], [], color=COLOURS["sky"], alpha=0.5, linewidth=6, label="keeps LIP")
+    axes[0, 0].plot([], [], color=COLOURS["orange"], linestyle="dotted", label="edge of LDP")
+    axes[0, 0].plot([], [], color=COLOURS["grey"], linewidth=0.6, label="contours of Var(estimate)")
+    plots.legend(figure, columns=3)
+    return figure
+
+
+# -- figure 4: the parameters for the prior (.1, .2, .7) at two epsilons -----------------------------------
+
+TERNARY = Prior([0.1, 0.2, 0.7], [1, 2, 3])
+_TITLES = {
+    "published": "published\n(Theorem 3)",
+    "certified": "certified\n(mixture)",
+    "best": "best LIP\n(reports a, b, c)",
+    "ldp": "LDP\n(k-RR)",
+}
+
+
+def parameters(settings: Settings) -> Outcome:
+    """Four channels at both epsilons, entry by entry."""
+    channels = {
+        (kind, eps): channel for eps in (1.0, 3.0) for kind, channel in _ternary_channels(eps).items()
+    }
+    found = {key: channel_row(channel, TERNARY) for key, channel in channels.items()}
+    rows = [
+        {
+            "epsilon": eps,
+            "kind": kind,
+            **found[kind, eps],
+            "value": value,
+            "report": y,
+            "probability": float(q),
+        }
+        for (kind, eps), channel in channels.items()
+        for value, row in zip(TERNARY.labels, channel.matrix, strict=True)
+        for y, q in enumerate(row)
+    ]
+    settings.done(1.0)
+    truth = {key: np.diag(channel.matrix) for key, channel in channels.items() if key[0] != "best"}
+    leak = found["published", 1.0]["lip"]
+    return Outcome(
+        rows=rows,
+        draw=lambda: _draw_parameters(channels, found),
+        caption=(
+            "Pr(report | value) for the prior (0.1, 0.2, 0.7) at ε = 1 (top) and ε = 3 (bottom): as published, "
+            "certified (mixed with its own output law until it keeps the budget), the best LIP channel, and LDP's "
+            "randomised response. Below each: the LIP level that it really has and its error per person."
+        ),
+        see=(
+            f"At ε = 1 the published channel leaks {leak:.3f}: when value 1 is reported, its probability rises by a "
+            f"factor {math.exp(leak):.1f}, not {math.e:.1f}.",
+            "At ε = 3 every probability is at least 1/(1+e³) = 0.047, Theorem 3 holds, and all LIP channels are the "
+            "same.",
+            "The best channel at ε = 1 has reports that are not values: it says 'one of these', not 'this one'.",
+        ),
+        claims=(
+            Claim(
+                "As ε grows, each value is more likely to be reported as it is.",
+                all((truth[kind, 3.0] > truth[kind, 1.0]).all() for kind in ("certified", "ldp")),
+                "True of the certified channel as of the published one.",
+            ),
+            Claim(
+                "When ε is small an unlikely value is mostly reported as the likely one.",
+                bool((channels["certified", 1.0].matrix[:2, 2] > truth["certified", 1.0][:2]).all()),
+                "With the budget kept already at ε = 1; as printed, value 1 does so only below ε = log 1.6 = 0.47.",
+            ),
+        ),
+    )
+
+
+def _ternary_channels(epsilon: float) -> dict[str, Channel]:
+    form, best = published.rr_lip(TERNARY, epsilon), design(TERNARY, epsilon, Histogram()).channel
+    order = np.lexsort((-best.output_law(TERNARY), best.lift(TERNARY).argmax(axis=0)))
+    return {
+        "published": form.channel,
+        "certified": certified_mixture(form.channel, TERNARY, Budget(epsilon))[0],
+        "best": Channel(best.matrix[:, order], best.inputs, "abc"[: len(order)]),
+        "ldp": published.k_rr(TERNARY, epsilon).channel,
+    }
+
+
+def _draw_parameters(
+    channels: dict[tuple[str, float], Channel], found: dict[tuple[str, float], dict[str, Any]]
+) -> Picture:
+    figure, axes = plots.canvas(2, 4, width=1.75, height=2.0)
+    for panel, ((kind, epsilon), channel) in zip(axes.flat, channels.items(), strict=True):
+        outputs = channel.outputs if kind == "best" else TERNARY.labels
+        named = Channel(channel.matrix, TERNARY.labels, outputs)
+        plots.channel_map(named, panel, _TITLES[kind] if epsilon == 1 else "")
+        level, error = found[kind, epsilon]["lip"], math.sqrt(found[kind, epsilon]["mse"])
+        colour = COLOURS["red"] if level > epsilon + 1e-6 else "black"
+        panel.set_xlabel(f"leaks {level:.3f}\nerror {error:.3f}", color=colour)
+        panel.set_ylabel(f"ε = {epsilon:g}\nvalue" if kind == "published" else "")
+    return figure
+
+
+FIGURES = (
+    Figure(1, "introduction", "The introductory example", introduction),
+    Figure(3, "regions", "The feasible region of binary LIP", regions),
+    Figure(4, "parameters", "Perturbation parameters at two budgets", parameters),
+)

@@ -1,0 +1,104 @@
+"""The frame that all figures share: settings, claims and outcomes, measured rows, and panels of curves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from priorveil.channels import Channel
+from priorveil.notions import Known, Secrets, leakage
+from priorveil.plans import Plan
+from priorveil.priors import Prior
+from priorveil.queries import Histogram
+from priorveil.studies import plots
+from priorveil.studies.plots import Line, Rows
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Picture
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to run a figure: `quick` (fewer points and people), the `seed`, and a function to report progress."""
+
+    quick: bool = False
+    seed: int = 0
+    progress: Callable[[float], None] | None = None
+
+    def done(self, share: float) -> None:
+        """Report progress, from 0 to 1."""
+        if self.progress is not None:
+            self.progress(share)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A qualitative claim of the paper, whether it survives when the budget is kept, and why."""
+
+    text: str
+    survives: bool
+    why: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of a figure: numbers, a function that draws them, a caption, remarks, and the claims."""
+
+    rows: Rows
+    draw: Callable[[], Picture]
+    caption: str
+    see: tuple[str, ...]
+    claims: tuple[Claim, ...] = ()
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One of the paper's results: its number here, a short name, a title, and the function that runs it."""
+
+    number: int
+    name: str
+    title: str
+    run: Callable[[Settings], Outcome]
+
+
+def channel_row(
+    channel: Channel, prior: Prior, known: Known | None = None, secret: Secrets = None
+) -> dict[str, Any]:
+    """The histogram error of a channel under the prior, and its levels (under `known`, if that is given)."""
+    levels = leakage(channel, prior if known is None else known, secret)
+    return {"mse": Histogram().error(channel, prior), "lip": levels.lip, "ldp": levels.ldp}
+
+
+def plan_row(plan: Plan) -> dict[str, Any]:
+    """The expected error of a plan, its proven bound, and its certified levels."""
+    proof = plan.certificate
+    return {"mse": plan.expected_mse, "bound": plan.lower_bound, "lip": proof.lip, "ldp": proof.ldp}
+
+
+def below(lower: npt.ArrayLike, upper: npt.ArrayLike, slack: float = 1e-9) -> bool:
+    """Whether one curve lies nowhere above another, up to rounding."""
+    return bool((np.asarray(lower) <= np.asarray(upper) + slack).all())
+
+
+def error_and_level_panels(
+    columns: Mapping[str, tuple[Sequence[Line], Sequence[Line]]],
+    ylabel: str = plots.ROOT_ERROR,
+    height: float = 2.4,
+    top: float | None = None,
+) -> Picture:
+    """Two panels for each title, errors above real levels, and one legend below them all."""
+    wide = len(columns) < 3
+    width, xlabel = (plots.COLUMN, plots.BUDGET) if wide else (2.4, "budget ε (nats)")
+    figure, axes = plots.canvas(2, len(columns), width, height, sharex=True)
+    for i, (title, (errors, levels)) in enumerate(columns.items()):
+        plots.lines(errors, axes[0, i]).set(title=title, ylim=(0, None), ylabel=ylabel)
+        plots.level_lines(levels, axes[1, i], xlabel, top)
+        if not wide and i > 0:  # narrow panels have room for the names of the first axes only
+            axes[0, i].set_ylabel("")
+            axes[1, i].set_ylabel("")
+    plots.legend(figure, columns=3)
+    return figure

@@ -1,0 +1,351 @@
+"""Pictures of plans and of estimates: one panel, or one for each group, with intervals and the prior."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from priorveil.errors import TooLarge, plural
+from priorveil.files import atomic_write
+from priorveil.plans import Plan
+from priorveil.plans.estimate import Estimate
+from priorveil.priors import Array, Budget, Label, Prior
+from priorveil.studies import plots
+from priorveil.studies.compare import ErrorCurve
+from priorveil.studies.plots import COLOURS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from priorveil.tables import TableEstimate
+
+_MOST_PANELS = 24
+_MOST_NAMES = 100  # values that have their names in a histogram
+_MOST_NAMES_EACH = 30  # the same where there are several panels
+_MOST_ACROSS = 4  # panels in a row
+_TICKS = 8  # names along an axis that has no room for all
+_LONGEST_NAME = 30  # letters
+_MOST_ROWS = 40  # names of values in a map
+_MOST_REPORTS = 20  # reports that have their numbers below a map
+_MOST_NUMBERS = 64  # cells of a map that hold their numbers
+_COMPARED = 4  # values that decide the order of reports
+_DOTS = 160  # to the inch
+_PRIOR = "what the prior expects"
+_BAND: dict[str, Any] = {"step": "mid", "color": COLOURS["sky"], "alpha": 0.5, "linewidth": 0}
+
+
+def save(figure: Figure, path: Path) -> bool:
+    """Write a picture, all of it or nothing. Returns whether its font has all the letters."""
+    with (
+        plots.house_style(),
+        warnings.catch_warnings(record=True) as caught,
+        atomic_write(path, replace=True) as file,
+    ):
+        warnings.simplefilter("always")
+        figure.savefig(file, format=path.suffix.lower().removeprefix("."), dpi=_DOTS)
+    return not any("missing from font" in str(warning.message) for warning in caught)
+
+
+def short_name(label: object) -> str:
+    """A name that has room next to an axis: the middle of a long one is left out.
+
+    >>> short_name("a"), short_name("professional, scientific and technical services")
+    ('a', 'professional, sc…ical services')
+    """
+    word = " ".join(str(label).split())
+    word = word if len(word) <= _LONGEST_NAME else f"{word[: _LONGEST_NAME - 14]}…{word[-13:]}"
+    return word.replace("$", r"\$")  # matplotlib would read a formula
+
+
+# -- plans -------------------------------------------------------------------------------------------------
+
+
+def plan_picture(plan: Plan, curve: ErrorCurve) -> Figure:
+    """The channel of a plan, where it can be written out, and its error against epsilon."""
+    try:
+        lift = plan.channel.drop_unused().lift(plan.reference)
+    except TooLarge:
+        lift = None
+    step = math.ceil(len(plan.labels) / _MOST_ROWS)
+    with plots.house_style():
+        height = 3.4 if lift is None else max(3.4, 0.8 + 0.115 * math.ceil(len(plan.labels) / step))
+        figure, axes = plots.canvas(1, 1 if lift is None else 2, width=4.6, height=height)
+        if lift is not None:
+            _belief_map(axes[0, 0], plan, lift)
+            names = [short_name(label) for label in plan.labels[::step]]
+            axes[0, 0].set_yticks(range(0, len(plan.labels), step), names)
+        _error_panel(axes[0, -1], curve)
+    return figure
+
+
+def report_order(lift: Array, P: Array) -> npt.NDArray[np.intp]:
+    """The reports in the order of the value whose probability each raises most.
+
+    Reports for the same value are in the order of the next one that they raise, and so on.
+
+    >>> report_order(np.array([[1.5, 0.5, 0.5], [0.5, 2.0, 0.5], [0.9, 0.9, 1.5]]), np.full(3, 1 / 3)).tolist()
+    [0, 1, 2]
+    """
+    gains = np.round(P[:, None] * (lift - 1), 9)  # differences from rounding are ties
+    ranks = np.argsort(-gains, axis=0, kind="stable")[:_COMPARED]
+    return np.lexsort(ranks[::-1])
+
+
+def _belief_map(axes: Axes, plan: Plan, lift: Array) -> None:
+    """The logarithm of the lift of each value at each report."""
+    order = report_order(lift, plan.reference.align_to(plan.labels).probabilities)
+    lift = lift[:, order]
+    with np.errstate(divide="ignore"):
+        logs = np.log(lift)
+    allowed = max(side for side in (plan.budget.lower, plan.budget.upper) if math.isfinite(side))
+    largest = float(np.abs(logs).max())  # above the budget if a side is free or the secret is latent
+    top = min(max(largest, allowed), 3 * allowed)
+    shown = np.clip(logs, -top, top)
+    image = axes.imshow(shown, cmap="RdBu_r", vmin=-top, vmax=top, aspect="auto", interpolation="nearest")
+    axes.grid(False)
+    few = len(order) <= _MOST_REPORTS
+    axes.set_xticks(range(len(order)) if few else [], [str(y) for y in order] if few else [])
+    axes.set_xlabel(f"{'' if few else f'{len(order):,} '}reports, by the value that they raise most")
+    for (x, y), factor in np.ndenumerate(lift if lift.size <= _MOST_NUMBERS else np.empty((0, 0))):
+        colour = "white" if abs(shown[x, y]) > 0.6 * top else "black"
+        text = f"\N{MULTIPLICATION SIGN}{factor:.2f}"
+        axes.text(y, x, text, ha="center", va="center", fontsize=7, color=colour)
+    axes.set_title("belief in a value after a report (log lift)")
+    beyond = "both" if largest > top * (1 + 1e-9) else "neither"
+    axes.figure.colorbar(image, ax=axes, extend=beyond, label="less likely  ←  0  →  more likely")
+
+
+def _error_panel(axes: Axes, curve: ErrorCurve) -> None:
+    """Error against epsilon: the best design with its bound, LDP, and no report."""
+    x, rivals = (
+        curve.epsilons,
+        [(e, r) for e, r in zip(curve.epsilons, curve.rivals, strict=True) if r is not None],
+    )
+    label = "best design, its bound shaded"
+    plots.lines([plots.Line(label, "best", "blue", x, curve.errors, curve.bounds, marker="o")], axes)
+    if rivals:
+        at, errors = zip(*rivals, strict=True)
+        plots.lines([plots.Line("LDP at the same epsilon", "ldp", "red", at, errors, marker="s")], axes)
+    least, none = min(curve.bounds), curve.no_report
+    if math.isinf(none):
+        plots.log_scale(axes)
+        axes.set_ylim(least / 1.3, 1.3 * max([*curve.errors, *(r for _, r in rivals)]))
+    else:
+        plots.lines([plots.Line("no report", "baseline", "grey", x, [none] * len(x))], axes)
+        low = 0.0 if least < 0.6 * none else least - 0.1 * (none - least)
+        axes.set_ylim(low, none + 0.05 * (none - low))
+    axes.axvline(curve.here, color="black", linewidth=0.8, alpha=0.5)
+    axes.set(xlabel="epsilon (the line: this plan)", ylabel="expected error per person")
+    axes.set_title("error against epsilon")
+    axes.legend(frameon=False)
+
+
+# -- estimates ---------------------------------------------------------------------------------------------
+
+
+def truth_picture(estimates: Sequence[tuple[str, Estimate]], truth: Array, prior: Prior) -> Figure:
+    """Estimates under their titles, each with the truth and the prior."""
+    with plots.house_style():
+        figure, axes = plots.canvas(1, len(estimates), width=4.2, height=3.2, sharey=True)
+        for panel, (title, estimate) in zip(axes[0], estimates, strict=True):
+            plots.histogram(estimate, truth, prior, panel).set(title=title, xlabel="")
+            panel.yaxis.set_major_formatter("{x:,.0f}")
+    return figure
+
+
+@dataclass(frozen=True)
+class Panel:
+    """An estimate under a title, and what the prior expects instead."""
+
+    title: str
+    estimate: Estimate
+    expected: Array
+
+
+def estimate_picture(found: TableEstimate, by: str | None, level: float) -> Figure:
+    """The estimates of a table. If there are more groups than panels, the largest ones, and the title says so."""
+    panels = list(estimate_panels(found, by))
+    with plots.house_style():
+        figure = (
+            sum_figure(panels, level)
+            if found.everybody.labels == ("sum",)
+            else histogram_figure(panels, level)
+        )
+        figure.suptitle("\n".join(title_lines(found, by, int(figure.get_figwidth() * 15))), fontsize=9)
+        if len(figure.axes[0].get_legend_handles_labels()[1]) > 1:
+            plots.legend(figure, figure.axes[0], columns=3)
+    return figure
+
+
+def estimate_panels(found: TableEstimate, by: str | None) -> Iterator[Panel]:
+    """Everybody, and the largest groups in the order of their names."""
+    yield Panel("everybody", found.everybody, _expected(found, found.tallies.groups))
+    largest = sorted(found.groups, key=lambda group: -found.groups[group].reports)[: _MOST_PANELS - 1]
+    for group, estimate in found.groups.items():
+        if group in largest:
+            name = "(missing)" if group is None else short_name(group)
+            yield Panel(f"{by} = {name}", estimate, _expected(found, [group]))
+
+
+def _expected(found: TableEstimate, groups: Sequence[Any]) -> Array:
+    """What the prior of each plan expects of the people who reported by it."""
+    labels = found.everybody.labels
+    total: Array = np.zeros(len(labels))
+    for (cohort, group), tally in found.tallies.by.items():
+        if group in groups:
+            plan = found.tallies.plans[cohort]
+            P = plan.reference.align_to(plan.labels).probabilities
+            rows = plan.query.rows(plan.reference)
+            share = dict(zip(plan.labels, P, strict=True))
+            person = [share[label] for label in labels] if rows is None else rows @ P + plan.query.offset
+            total += tally.reports * np.asarray(person)
+    return total
+
+
+def title_lines(found: TableEstimate, by: str | None, width: int) -> Iterator[str]:
+    """The query, the method, the number of reports and the level; and what the intervals assume."""
+    plans, everybody = list(found.tallies.plans.values()), found.everybody
+    levels = sorted({f"{p.certificate.notion} at {_budget_text(p.budget)}" for p in plans})
+    level = levels[0] if len(levels) == 1 else f"{levels[0]} to {levels[-1]}"
+    query, reports = plans[0].query.kind.capitalize(), plural(everybody.reports, "report")
+    yield from textwrap.wrap(f"{query} by {everybody.method} from {reports}, {level}", width)
+    if len(found.groups) >= _MOST_PANELS:
+        yield f"the {_MOST_PANELS - 1} largest of {len(found.groups):,} groups by {by}"
+    yield from textwrap.wrap(f"intervals assume {everybody.assumes}", width)
+
+
+def _budget_text(budget: Budget) -> str:
+    if budget.symmetric:
+        return f"epsilon {budget.lower:.6g}"
+    return f"lower {budget.lower:.6g}, upper {budget.upper:.6g}"
+
+
+def histogram_figure(panels: Sequence[Panel], level: float) -> Figure:
+    """Histograms with a row for each value and its name; too many values are drawn along the axis."""
+    several, labels = len(panels) > 1, panels[0].estimate.labels
+    if len(labels) > (_MOST_NAMES_EACH if several else _MOST_NAMES):
+        return _bands(panels, level) if several else _long_histogram(panels[0], level)
+    pitch = 0.2 if len(labels) <= _MOST_NAMES_EACH else 0.15
+    size = (2.6 if several else 5.4, 0.75 + pitch * len(labels))
+    figure, axes = _grid(len(panels), _MOST_ACROSS, size, sharey=True, sharex=several)
+    names = [short_name(label) for label in labels]
+    for place, panel in zip(axes, panels, strict=True):
+        values, low, high, expected = _numbers(panel, level, several)
+        at = np.arange(len(values))
+        place.barh(at, expected, 0.8, color=COLOURS["grey"], alpha=0.3, label=_PRIOR)
+        _dots(place, values, low, high, level)
+        place.set_yticks(at, names)
+        _label_numbers(place, place.xaxis, panel, several)
+        place.tick_params(labelbottom=True)
+    figure.set_figwidth(figure.get_figwidth() + 0.06 * max(map(len, names)))
+    return figure
+
+
+def _bands(panels: Sequence[Panel], level: float) -> Figure:
+    figure, axes = _grid(len(panels), 2, (4.6, 2.6), sharey=True)
+    for place, panel in zip(axes, panels, strict=True):
+        _band(place, panel, level, True)
+        place.tick_params(labelleft=True)
+    return figure
+
+
+def _long_histogram(panel: Panel, level: float) -> Figure:
+    """A long histogram, and its difference from the prior below, which a few large values would hide."""
+    figure, (above, below) = _grid(2, 1, (8.0, 2.4), sharex=True)
+    _band(above, panel, level, False)
+    values, low, high, expected = _numbers(panel, level, False)
+    at = np.arange(len(values))
+    below.fill_between(at, low - expected, high - expected, **_BAND)
+    below.plot(at, values - expected, ".", color=COLOURS["blue"], markersize=2)
+    below.axhline(0, color="black", linewidth=0.8)
+    _some_names(below, panel.estimate.labels)
+    below.yaxis.set_major_formatter("{x:+,.4g}")
+    below.set_ylabel("people, less the prior's")
+    return figure
+
+
+def _band(axes: Axes, panel: Panel, level: float, several: bool) -> None:
+    """The values along the axis in the plan's order: intervals as a band, the prior as a line."""
+    values, low, high, expected = _numbers(panel, level, several)
+    at = np.arange(len(values))
+    axes.fill_between(at, low, high, label=f"{100 * level:.4g} % interval", **_BAND)
+    axes.plot(at, values, ".", color=COLOURS["blue"], markersize=2, label="estimate")
+    axes.step(at, expected, where="mid", color="black", linewidth=0.8, label=_PRIOR, zorder=3)
+    _some_names(axes, panel.estimate.labels)
+    axes.set_xlim(-1, len(values))
+    _label_numbers(axes, axes.yaxis, panel, several)
+
+
+def _grid(count: int, across: int, size: tuple[float, float], **shared: bool) -> tuple[Figure, list[Axes]]:
+    """A figure with `count` panels, at most `across` in a row, and room for a title and a legend."""
+    across = min(count, across)
+    figure, axes = plots.canvas(math.ceil(count / across), across, width=size[0], height=size[1], **shared)
+    for spare in axes.flat[count:]:
+        spare.remove()
+    figure.set_figheight(figure.get_figheight() + 0.8)
+    return figure, list(axes.flat[:count])
+
+
+def _numbers(panel: Panel, level: float, shares: bool) -> tuple[Array, Array, Array, Array]:
+    """Estimates, both ends of their intervals, and the prior's numbers; in people, or in percent of the panel."""
+    unit = 100 / max(panel.estimate.reports, 1) if shares else 1.0
+    low, high = (np.where(np.isfinite(end), end * unit, np.nan) for end in panel.estimate.interval(level))
+    return panel.estimate.values * unit, low, high, panel.expected * unit
+
+
+def _some_names(axes: Axes, labels: Sequence[Label]) -> None:
+    """A few names along an axis that has no room for all."""
+    ticks = np.unique(np.linspace(0, len(labels) - 1, _TICKS).round().astype(int))
+    names = [short_name(labels[i]) for i in ticks]
+    slanted = max(map(len, names)) > 8
+    axes.set_xticks(ticks, names, rotation=20 if slanted else 0, ha="right" if slanted else "center")
+
+
+def _label_numbers(axes: Axes, along: Any, panel: Panel, several: bool) -> None:
+    """The unit of the numbers, and a line at zero, since estimates may be below it."""
+    along.set_major_formatter("{x:g} %" if several else "{x:,.0f}")
+    if several:
+        axes.set_title(f"{panel.title}: {plural(panel.estimate.reports, 'report')}")
+    else:
+        along.set_label_text("people")
+    line = axes.axvline if along is axes.xaxis else axes.axhline
+    line(0, color="black", linewidth=0.6, zorder=1)
+
+
+def sum_figure(panels: Sequence[Panel], level: float) -> Figure:
+    """One sum; or a row for each group, per person so that groups of any size compare."""
+    several = len(panels) > 1
+    rows = [[float(numbers[0]) for numbers in _numbers(panel, level, several)] for panel in panels]
+    values, low, high, expected = np.array(rows).T / (100 if several else 1)
+    figure, axes = plots.canvas(width=5.4, height=1.3 + 0.22 * len(panels))
+    place, at = axes[0, 0], np.arange(len(panels))
+    mark = {"color": COLOURS["grey"], "markersize": 10, "markeredgewidth": 2}
+    place.plot(expected, at, "|", label=_PRIOR, **mark)
+    _dots(place, values, low, high, level)
+    names = [f"{p.title} ({plural(p.estimate.reports, 'report')})" for p in panels] if several else [""]
+    place.set_yticks(at, names)
+    place.set_xlabel("mean per person" if several else "sum")
+    if not several:
+        place.xaxis.set_major_formatter("{x:,.6g}")
+    figure.set_figwidth(figure.get_figwidth() + 0.06 * max(map(len, names)))
+    return figure
+
+
+def _dots(axes: Axes, values: Array, low: Array, high: Array, level: float) -> None:
+    """A row for each number, from the top: a dot with its interval."""
+    axes.errorbar(
+        values, np.arange(len(values)), xerr=np.vstack([values - low, high - values]), fmt="o",
+        color=COLOURS["blue"], markersize=3, elinewidth=1.2, capsize=2,
+        label=f"estimate, {100 * level:.4g} % interval",
+    )  # fmt: skip
+    axes.set_ylim(len(values) - 0.4, -0.6)
+    axes.grid(False, axis="y")

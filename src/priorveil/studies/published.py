@@ -1,0 +1,526 @@
+"""The closed forms of the paper, and the LDP mechanisms that it compares with, as printed.
+
+Each function returns a `Published`: the channel, the level that is claimed for it, and the leakage that it
+really has. Some of them leak more than they claim, as their docstrings say. `priorveil.design` never returns
+one of those.
+
+Throughout, `Q[x, y] = Pr(Y = y | X = x)` and `tau = 1 / (1 + e**eps)`. References without a name are to
+Jiang, Li and Tandon, "Local information privacy and its application to privacy-preserving data aggregation".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from priorveil.channels import Channel
+from priorveil.designs import closed
+from priorveil.errors import Infeasible, InvalidInput, NotIdentifiable, TooLarge
+from priorveil.notions import Leakage, leakage
+from priorveil.priors import Array, Budget, Label, Prior, PriorSet, Secret
+from priorveil.queries import Histogram
+
+_MOST_BITS = 12  # a unary encoding of more values is not written out report by report
+_MOST_SUBSETS = 5_000  # the same for subset selection
+
+
+class ClaimedLevel(float):
+    """The level that is claimed for a mechanism: a number that also knows its notion.
+
+    >>> ClaimedLevel(1.0, "LIP") < 1.5, ClaimedLevel(1.0, "LIP")
+    (True, ClaimedLevel(1.0, 'LIP'))
+    """
+
+    notion: str
+
+    def __new__(cls, epsilon: float, notion: str) -> ClaimedLevel:
+        """The level `epsilon` under the notion of that name."""
+        level = super().__new__(cls, epsilon)
+        level.notion = notion
+        return level
+
+    def __repr__(self) -> str:
+        return f"ClaimedLevel({float(self)!r}, {self.notion!r})"
+
+
+@dataclass(frozen=True)
+class Support:
+    """A report *supports* some values: its own with probability `own`, any other with probability `other`.
+
+    The context-free estimators of LDP need nothing else (Wang et al., "Locally differentially private
+    protocols for frequency estimation", 2017).
+
+    >>> Support(own=0.75, other=0.25).counts([40, 60], people=100).tolist()
+    [30.0, 70.0]
+    """
+
+    own: float
+    other: float
+
+    def counts(self, supporting: npt.ArrayLike, people: int) -> Array:
+        """Unbiased counts `(s - people * other) / (own - other)`; `s[x]` is how many reports support `x`."""
+        if self.own == self.other:
+            raise NotIdentifiable("at epsilon zero reports support every value equally and say nothing")
+        noise = people * self.other
+        return np.asarray((np.asarray(supporting, dtype=np.float64) - noise) / (self.own - self.other))
+
+    def variance(self, people: int, share: float = 0.0) -> float:
+        """The variance of one estimated count, when a `share` of the people has that value."""
+        if self.own == self.other:
+            return math.inf
+        own = share * self.own * (1 - self.own)
+        other = (1 - share) * self.other * (1 - self.other)
+        return people * (own + other) / (self.own - self.other) ** 2
+
+
+@dataclass(frozen=True)
+class UnaryEncoding:
+    """Unary encoding: one bit for each value, and each bit is flipped on its own.
+
+    `zero_to_one = Pr(1 | 0)` and `one_to_zero = Pr(0 | 1)`. Everything depends on the likelihood ratio
+    `rho = (1 - q01) (1 - q10) / (q01 q10)` of a bit that is the value's own against one that is not.
+    """
+
+    zero_to_one: float
+    one_to_zero: float
+
+    @property
+    def ratio(self) -> float:
+        """`rho`."""
+        q01, q10 = self.zero_to_one, self.one_to_zero
+        return (1 - q01) * (1 - q10) / (q01 * q10)
+
+    def channel(self, labels: tuple[Label, ...]) -> Channel:
+        """All `2**d` reports, named by their bits. More than 12 values raise `TooLarge`."""
+        d = len(labels)
+        if d > _MOST_BITS:
+            raise TooLarge(
+                f"unary encoding of {d} values has 2**{d} reports: at most {_MOST_BITS} are listed"
+            )
+        bits = (np.arange(2**d)[:, None] >> np.arange(d)[::-1]) & 1
+        base = np.where(bits, self.zero_to_one, 1 - self.zero_to_one)
+        own = np.where(bits, 1 - self.one_to_zero, self.one_to_zero)
+        Q = base.prod(axis=1) * (own / base).T
+        return Channel(Q, labels, ["".join(map(str, row)) for row in bits.tolist()])
+
+    def leakage(self, prior: Prior | PriorSet) -> Leakage:
+        """Exact for any number of values; the mutual information only for at most 12."""
+        d, rho = len(prior), self.ratio if len(prior) > 1 else 1.0
+        light = float(_least_masses(prior).min()) if d > 1 else 1.0
+        if isinstance(prior, Prior):
+            odds = float(prior.probabilities.max() / prior.probabilities.min())
+        else:
+            odds = float(prior.odds().max())
+        all_zero = (1 - self.zero_to_one) ** d
+        own, other = (1 - self.one_to_zero) / self.zero_to_one, self.one_to_zero / (1 - self.zero_to_one)
+        return Leakage(
+            lip_lower=math.log(rho * (1 - light) + light),
+            lip_upper=math.log(rho / (rho * light + 1 - light)),
+            ldp=math.log(rho),
+            mil=math.log(own * (1 - all_zero) + other * all_zero) if d > 1 else 0.0,
+            mip=leakage(self.channel(prior.labels), prior).mip if d <= _MOST_BITS else None,
+            di=math.log(rho * odds),
+            pufferfish=math.log(rho),
+        )
+
+    def mse(self, prior: Prior) -> float:
+        """The histogram error per person with the paper's estimator, which reads each bit on its own.
+
+        `sum_k P_k - P_k**2 ((1 - q10)**2 / Pr(1) + q10**2 / Pr(0))`.
+        """
+        P = prior.probabilities
+        if_one, if_zero, one = self.bit_posteriors(P)
+        return float((P - if_one**2 * one - if_zero**2 * (1 - one)).sum())
+
+    def bit_posteriors(self, P: Array) -> tuple[Array, Array, Array]:
+        """For each value: its probability given that its bit is one, given that it is zero, and `Pr(1)`."""
+        one = P * (1 - self.one_to_zero) + (1 - P) * self.zero_to_one
+        return P * (1 - self.one_to_zero) / one, P * self.one_to_zero / (1 - one), one
+
+
+@dataclass(frozen=True)
+class SubsetSelection:
+    """Subset selection: a report is a set of `size` out of `domain` values.
+
+    A set that holds the person's own value is `e**epsilon` times as likely as one that does not.
+    """
+
+    domain: int
+    size: int
+    epsilon: float
+
+    @property
+    def support(self) -> Support:
+        """How often a set holds the person's own value, and how often any other."""
+        d, k = self.domain, self.size
+        own = k * math.exp(self.epsilon) / (k * math.exp(self.epsilon) + d - k)
+        return Support(own, (k - own) / (d - 1))
+
+    def channel(self, labels: tuple[Label, ...]) -> Channel:
+        """All the subsets, as columns. More than 5000 raise `TooLarge`."""
+        if math.comb(self.domain, self.size) > _MOST_SUBSETS:
+            raise TooLarge(f"{self.domain} values have more than {_MOST_SUBSETS} subsets of {self.size}")
+        return Channel(closed.subset_selection(self.domain, self.epsilon, self.size), labels)
+
+    def leakage(self, prior: Prior | PriorSet) -> Leakage:
+        """Exact for any number of values; the mutual information only for at most 5000 subsets."""
+        a, d, k = math.exp(self.epsilon), self.domain, self.size
+        light, heavy, spread = 0.0, 1.0, math.inf
+        if isinstance(prior, Prior):
+            P = np.sort(prior.probabilities)
+            light, heavy, spread = float(P[:k].sum()), float(P[-k:].sum()), float(P[-1] / P[0])
+        few = math.comb(d, k) <= _MOST_SUBSETS
+        return Leakage(
+            lip_lower=math.log(a * heavy + 1 - heavy),
+            lip_upper=math.log(a / (a * light + 1 - light)),
+            ldp=self.epsilon,
+            mil=math.log(d * a / (k * a + d - k)),
+            mip=leakage(self.channel(prior.labels), prior).mip if few else None,
+            di=math.log(a * spread),
+            pufferfish=self.epsilon,
+        )
+
+    def mse(self, prior: Prior) -> float:
+        """The histogram error per person with the posterior."""
+        return 1 - float(closed.subset_gains(prior.probabilities, self.epsilon)[self.size - 1])
+
+
+@dataclass(frozen=True)
+class Published:
+    """A mechanism as printed: `name`, `reference`, the level `claimed`, and the prior it is measured against.
+
+    `channel` and `leakage` are computed when they are first used. `prior` is a set of priors where the form
+    is for one. It is the set of all priors for an LDP mechanism on a bare number of values.
+    """
+
+    name: str
+    reference: str
+    claimed: ClaimedLevel
+    mechanism: Channel | UnaryEncoding | SubsetSelection
+    prior: Prior | PriorSet
+    secret: Secret | None = None
+    support: Support | None = None
+
+    @property
+    def channel(self) -> Channel:
+        """The channel, or `TooLarge` where there are too many reports to list."""
+        found = self.mechanism
+        return found if isinstance(found, Channel) else found.channel(self.prior.labels)
+
+    @cached_property
+    def leakage(self) -> Leakage:
+        """The levels that it really has."""
+        if isinstance(self.mechanism, Channel):
+            return leakage(self.mechanism, self.prior, self.secret)
+        return self.mechanism.leakage(self.prior)
+
+    @property
+    def excess(self) -> float:
+        """How far the real level lies above the claim. It is zero, up to rounding, where the claim holds."""
+        level = self.leakage.ldp if self.claimed.notion == "LDP" else self.leakage.lip
+        return max(0.0, level - self.claimed)
+
+    @cached_property
+    def mse(self) -> float:
+        """The expected histogram error per person under the prior, with the paper's estimator."""
+        if not isinstance(self.prior, Prior):
+            raise InvalidInput("prior", self.prior, "an expected error needs one prior, not a set of them")
+        if isinstance(self.mechanism, Channel):
+            return Histogram().error(self.mechanism, self.prior)
+        return self.mechanism.mse(self.prior)
+
+
+# -- LIP mechanisms of the paper ---------------------------------------------------------------------------
+
+
+def rr_lip(prior: Prior | Sequence[float], epsilon: float) -> Published:
+    """RR-LIP (Theorem 3): report the truth, or with probability `e**-eps` a fresh draw from the prior.
+
+    It satisfies LIP only where every `P[x] >= tau`. Elsewhere a rare value leaks
+    `log(e**-eps + (1 - e**-eps) / min(P))` upwards.
+
+    >>> form = rr_lip([0.1, 0.2, 0.7], 1.0)
+    >>> round(form.claimed, 3), round(form.leakage.lip, 3)
+    (1.0, 1.9)
+    """
+    P, eps = Prior.of(prior), _epsilon(epsilon)
+    channel = Channel(closed.rr_lip(P.probabilities, math.exp(-eps)), P.labels, P.labels)
+    return Published("RR-LIP", "Theorem 3", ClaimedLevel(eps, "LIP"), channel, P)
+
+
+def rr_lip_of(prior: Prior, function: Callable[[Label], Label], epsilon: float) -> Published:
+    """RR-LIP of a function of the value (Corollary 1): Theorem 3 on the pushed-forward prior.
+
+    >>> form = rr_lip_of(Prior({"a": 0.25, "b": 0.25, "c": 0.5}), lambda v: v == "c" and "c" or "other", 1.0)
+    >>> form.channel.inputs, form.excess < 1e-12
+    (('other', 'c'), True)
+    """
+    form = rr_lip(prior.push(function), epsilon)
+    return Published("RR-LIP of a function", "Corollary 1", form.claimed, form.mechanism, form.prior)
+
+
+def lh_lip(
+    prior: Prior | Sequence[float],
+    epsilon: float,
+    bins: int | None = None,
+    seed: int = 0,
+    assignment: Sequence[int] | None = None,
+) -> Published:
+    """LH-LIP (Proposition 3): hash the value into a bin, then RR-LIP on the prior of the bins.
+
+    It is valid only where every bin has mass `tau` or more. Give the hash as an `assignment` of values to
+    bins, or a number of `bins` and a `seed` to draw it. The default number of bins is that of OLH,
+    `e**eps + 1`.
+
+    >>> lh_lip(Prior.uniform(8), 1.0, assignment=[0, 0, 0, 0, 1, 1, 1, 1]).excess < 1e-12
+    True
+    """
+    P, eps = Prior.of(prior), _epsilon(epsilon)
+    bin_of = _assignment(len(P), eps, bins, seed, assignment)
+    binned = P.push(dict(zip(P.labels, bin_of, strict=True)).__getitem__)
+    rows = closed.rr_lip(binned.probabilities, math.exp(-eps))
+    channel = Channel(rows[[binned.labels.index(b) for b in bin_of]], P.labels, binned.labels)
+    return Published("LH-LIP", "Proposition 3", ClaimedLevel(eps, "LIP"), channel, P)
+
+
+def binary_latent(prior: Prior | Sequence[float], secret: Secret | None, epsilon: float) -> Published:
+    """The binary form for a latent secret (Theorem 2): always private, not always optimal.
+
+    With `u` and `l` the largest and smallest `Pr(X = 1 | g)` and `p = Pr(X = 1)`, the second value being 1:
+    `q0 = max(0, (u - p e) / ((e + 1) (u - p)), (p - l e) / ((e + 1) (p - l)))` and
+    `q1 = max(0, (1 + u e - e - p) / ((e + 1) (u - p)), (1 + p e - e - l) / ((e + 1) (p - l)))`, `e = e**eps`.
+
+    >>> binary_latent([0.5, 0.5], Secret([[0.6, 0.4], [0.4, 0.6]]), 1.0).channel.matrix.tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    P, e = Prior.of(prior), math.exp(_epsilon(epsilon))
+    if len(P) != 2:
+        raise InvalidInput("prior", P, "Theorem 2 is for two values")
+    latent = secret or Secret(np.eye(2))
+    latent.require_fits(P)
+    p, given = float(P.probabilities[1]), latent.rows[:, 1]
+    q0 = q1 = 0.0
+    for low, high in ((p, float(given.max())), (float(given.min()), p)):
+        if high > low:
+            q0 = max(q0, (high - low * e) / ((e + 1) * (high - low)))
+            q1 = max(q1, (1 + high * e - e - low) / ((e + 1) * (high - low)))
+    channel = Channel([[1 - q0, q0], [q1, 1 - q1]], P.labels, P.labels)
+    return Published("binary latent", "Theorem 2", ClaimedLevel(math.log(e), "LIP"), channel, P, secret)
+
+
+def release_symbol(
+    prior: Prior | Sequence[float], secret: Secret, epsilon: float, symbol: Label
+) -> Published:
+    """Release a symbol as it is (Proposition 1), if `e**-eps <= Pr(a | g) / P[a] <= e**eps` for all secrets.
+
+    The proposition says nothing about the other symbols. Here they share a single report, "not this one":
+    any other treatment refines that report, and leaks at least as much. It can break the claim even so.
+
+    >>> form = release_symbol([0.6, 0.4], Secret([[0.95, 0.05], [0.25, 0.75]]), 1.0, 0)
+    >>> form.leakage.lip_lower.__round__(3)
+    2.079
+    """
+    P, eps = Prior.of(prior), _epsilon(epsilon)
+    secret.require_fits(P)
+    if symbol not in P.labels:
+        raise InvalidInput("symbol", symbol, "name one of the prior's values")
+    a = P.labels.index(symbol)
+    with np.errstate(divide="ignore"):
+        level = float(np.abs(np.log(secret.rows[:, a] / P.probabilities[a])).max())
+    if level > eps:
+        raise Infeasible(
+            f"Proposition 1 does not apply: releasing {symbol!r} alone leaks {level:.4g}, above {eps:.4g}"
+        )
+    own = np.arange(len(P)) == a
+    channel = Channel(np.column_stack([own, ~own]), P.labels, [str(symbol), f"not {symbol}"])
+    return Published("release a symbol", "Proposition 1", ClaimedLevel(eps, "LIP"), channel, P, secret)
+
+
+def binary_bounded(lowest: float, highest: float, epsilon: float) -> Published:
+    """The binary form for a bounded prior, `lowest <= Pr(X = 1) <= highest` (Proposition 2).
+
+    `q01 = b / (b - a + e**eps)` and `q10 = (1 - a) / (b - a + e**eps)`. It is valid only where
+    `e**-eps <= a / (1 - b) <= e**eps`, or where nothing is known (`a = 0`, `b = 1`).
+
+    >>> binary_bounded(0.4, 0.6, 1.0).excess < 1e-12, binary_bounded(0.01, 0.6, 1.0).excess > 0.3
+    (True, True)
+    """
+    known, e = PriorSet.interval([1 - highest, lowest], [1 - lowest, highest]), math.exp(_epsilon(epsilon))
+    q01, q10 = highest / (highest - lowest + e), (1 - lowest) / (highest - lowest + e)
+    channel = Channel([[1 - q01, q01], [q10, 1 - q10]])
+    return Published("binary bounded", "Proposition 2", ClaimedLevel(math.log(e), "LIP"), channel, known)
+
+
+def ue_lip(prior: Prior | Sequence[float], epsilon: float) -> Published:
+    """UE-LIP (Theorem 4): unary encoding that depends on the rarest value only.
+
+    `q01 = (1 - m) / (e**eps - 2 m + 1)` with `m = min(P)`, and `q10 = 1/2`. It is private and tight, but not
+    optimal.
+
+    >>> form = ue_lip(Prior.uniform(83), 4.0)
+    >>> round(form.leakage.lip, 9), round(form.mse, 3)
+    (4.0, 0.869)
+    """
+    return _ue_lip("UE-LIP", "Theorem 4", Prior.of(prior), epsilon)
+
+
+def ue_lip_bounded(priors: PriorSet, epsilon: float) -> Published:
+    """UE-LIP for a set of priors (Corollary 2): Theorem 4 with the smallest probability in the set.
+
+    >>> ue_lip_bounded(PriorSet([[0.2, 0.8], [0.5, 0.5]]), 1.0).leakage.lip.__round__(9)
+    1.0
+    """
+    return _ue_lip("UE-LIP, bounded prior", "Corollary 2", priors, epsilon)
+
+
+def _ue_lip(name: str, reference: str, prior: Prior | PriorSet, epsilon: float) -> Published:
+    eps, light = _epsilon(epsilon), float(_least_masses(prior).min())
+    zero_to_one = (1 - light) / (math.exp(eps) - 2 * light + 1) if light < 1 else 0.5
+    return Published(name, reference, ClaimedLevel(eps, "LIP"), UnaryEncoding(zero_to_one, 0.5), prior)
+
+
+# -- LDP mechanisms that it compares with (section 5.4) ----------------------------------------------------
+
+
+def k_rr(values: int | Prior, epsilon: float) -> Published:
+    """LDP's randomised response: the truth with probability `e / (e + d - 1)`, `e = e**eps`, else any other.
+
+    >>> k_rr(5, 1.0).leakage.ldp.__round__(9)
+    1.0
+    """
+    known, eps = _known(values), _epsilon(epsilon)
+    channel = Channel(closed.k_rr(len(known), eps), known.labels, known.labels)
+    own, other = _k_rr_probabilities(len(known), eps)
+    return _ldp("k-RR", eps, channel, known, Support(own, other))
+
+
+def oue(values: int | Prior, epsilon: float) -> Published:
+    """LDP's optimised unary encoding: `q10 = 1/2`, `q01 = 1 / (e**eps + 1)`.
+
+    >>> oue(100, 2.0).leakage.ldp.__round__(9)
+    2.0
+    """
+    known, eps = _known(values), _epsilon(epsilon)
+    encoding = UnaryEncoding(1 / (math.exp(eps) + 1), 0.5)
+    return _ldp("OUE", eps, encoding, known, Support(0.5, encoding.zero_to_one))
+
+
+def olh(
+    values: int | Prior,
+    epsilon: float,
+    bins: int | None = None,
+    seed: int = 0,
+    assignment: Sequence[int] | None = None,
+) -> Published:
+    """LDP's optimised local hashing, for one public hash: k-RR on the bin of the value.
+
+    The default number of bins is `e**eps + 1`, rounded.
+
+    >>> olh(20, 1.0, seed=3).channel.shape
+    (20, 4)
+    """
+    known, eps = _known(values), _epsilon(epsilon)
+    bin_of = _assignment(len(known), eps, bins, seed, assignment)
+    size = bins or max(bin_of) + 1
+    channel = Channel(closed.k_rr(size, eps)[list(bin_of)], known.labels)
+    return _ldp("OLH", eps, channel, known, Support(_k_rr_probabilities(size, eps)[0], 1 / size))
+
+
+def subset_selection(values: int | Prior, epsilon: float, size: int | None = None) -> Published:
+    """LDP's subset selection: report a set of about `d / (1 + e**eps)` values (Ye and Barg 2018).
+
+    The default `size` is the whole number next to that whose counts vary least.
+
+    >>> subset_selection(Prior.uniform(83), 4.0).mse.__round__(3)
+    0.833
+    """
+    known, eps = _known(values), _epsilon(epsilon)
+    d = len(known)
+    if d < 2 or (size is not None and not 1 <= size < d):
+        raise InvalidInput("size", size, f"a subset holds at least one of {d} values, and not all")
+    near = math.floor(d / (1 + math.exp(eps)))
+    sizes = {min(max(k, 1), d - 1) for k in (near, near + 1)} if size is None else {size}
+    candidates = [SubsetSelection(d, k, eps) for k in sorted(sizes)]
+    best = min(candidates, key=lambda candidate: candidate.support.variance(1, 1 / d))
+    return _ldp("subset selection", eps, best, known, best.support, "Ye and Barg 2018")
+
+
+def printed_estimate(total: float, people: int, size: int, epsilon: float) -> float:
+    """The context-free estimator of the paper's evaluation, as printed: `(total - N p) / (1 - 2 p)`.
+
+    `total` is the sum of the reports and `p = e**eps / (e**eps + d - 1)`. This is Warner's estimator for two
+    values with the meaning of `p` reversed: its mean is the number of people who have a 0.
+    `k_rr(...).support.counts` is right for any `d`.
+
+    >>> printed_estimate(total=55.0, people=100, size=2, epsilon=math.log(3)).__round__(6)
+    40.0
+    """
+    p = _k_rr_probabilities(size, _epsilon(epsilon))[0]
+    if p == 0.5:
+        raise InvalidInput(
+            "epsilon", epsilon, "the printed estimator divides by zero here: use k_rr(...).support.counts"
+        )
+    return (total - people * p) / (1 - 2 * p)
+
+
+def printed_mse(people: int, size: int, epsilon: float) -> float:
+    """The error printed with that estimator, `N (d - 2 + e**eps) / (e**eps - 1)**2`.
+
+    It is the variance of a k-RR count, for a value that nobody has.
+
+    >>> abs(printed_mse(100, 5, 1.0) - k_rr(5, 1.0).support.variance(100)) < 1e-9
+    True
+    """
+    e = math.exp(_epsilon(epsilon))
+    return people * (size - 2 + e) / (e - 1) ** 2 if e > 1 else math.inf
+
+
+def _ldp(
+    name: str,
+    eps: float,
+    mechanism: Channel | UnaryEncoding | SubsetSelection,
+    prior: Prior | PriorSet,
+    support: Support,
+    reference: str = "section 5.4",
+) -> Published:
+    return Published(name, reference, ClaimedLevel(eps, "LDP"), mechanism, prior, None, support)
+
+
+def _k_rr_probabilities(size: int, eps: float) -> tuple[float, float]:
+    """The probability of the truth, and of each other value."""
+    e = math.exp(eps)
+    return e / (e + size - 1), 1 / (e + size - 1)
+
+
+def _assignment(
+    size: int, eps: float, bins: int | None, seed: int, assignment: Sequence[int] | None
+) -> tuple[int, ...]:
+    """The bin of each value, as given or drawn at random."""
+    if assignment is None:
+        count = round(math.exp(eps)) + 1 if bins is None else bins
+        if count < 1:
+            raise InvalidInput("bins", bins, "give at least one bin")
+        return tuple(np.random.default_rng(seed).integers(count, size=size).tolist())
+    bin_of = tuple(int(y) for y in assignment)
+    if len(bin_of) != size or min(bin_of) < 0 or (bins is not None and max(bin_of) >= bins):
+        raise InvalidInput("assignment", assignment, f"give the bin of each of the {size} values, from 0 on")
+    return bin_of
+
+
+def _known(values: int | Prior) -> Prior | PriorSet:
+    """A prior as it is; a bare number of values means that nothing is known."""
+    return values if isinstance(values, Prior) else PriorSet.all(values)
+
+
+def _least_masses(prior: Prior | PriorSet) -> Array:
+    """The smallest probability of each value."""
+    return prior.probabilities if isinstance(prior, Prior) else prior.extremes(np.eye(len(prior)))[0]
+
+
+def _epsilon(epsilon: float) -> float:
+    return Budget(epsilon).lower
