@@ -31,7 +31,7 @@ from priorveil.curator.uploads import LARGEST_BATCH, BadBody, read_json, read_pa
 from priorveil.errors import ForeignReport
 from priorveil.mechanisms import Table
 from priorveil.tables import estimate_table
-from priorveil.tables.pieces import plans_of
+from priorveil.tables.read import table_plans
 
 RNG = np.random.default_rng(3)
 
@@ -142,7 +142,7 @@ def test_every_mechanism_in_both_bodies(store_url: str, cohorts: Campaign) -> No
         assert found["total"]["reports"] == 200
         table = pq.read_table(io.BytesIO((await http.get(path(cohorts, "/reports"))).content))
         assert table.num_rows == 200
-        assert plans_of(table.schema) == {plan.id for plan in cohorts.plans.values()}
+        assert table_plans(table.schema) == {plan.id for plan in cohorts.plans.values()}
         mixed = [reports(cohorts, 1, name)[0] for name in cohorts.cohorts]
         assert (await http.post(path(cohorts, "/reports"), json={"reports": mixed})).json()["accepted"] == 4
 

@@ -6,6 +6,8 @@ import datetime
 import gzip
 import io
 import re
+import subprocess
+import sys
 import tracemalloc
 from collections import Counter
 from itertools import pairwise
@@ -28,18 +30,15 @@ from priorveil.tables import (  # noqa: E402
     Privatized,
     Tallies,
     estimate_table,
-    estimating,
-    formats,
     privatize_table,
     tally_table,
 )
-from priorveil.tables.cohorts import batch_rows  # noqa: E402
-from priorveil.tables.columns import value_codes  # noqa: E402
-from priorveil.tables.counting import counter  # noqa: E402
-from priorveil.tables.estimating import tally_pieces  # noqa: E402
-from priorveil.tables.pieces import placed  # noqa: E402
-from priorveil.tables.sources import open_table  # noqa: E402
-from priorveil.tables.wire import report_column  # noqa: E402
+from priorveil.tables import estimate as estimate_module  # noqa: E402
+from priorveil.tables import read as read_module  # noqa: E402
+from priorveil.tables.columns import Batch, batch_rows, value_codes  # noqa: E402
+from priorveil.tables.estimate import BatchCounter  # noqa: E402
+from priorveil.tables.read import open_table  # noqa: E402
+from priorveil.tables.write import report_schema, to_arrow  # noqa: E402
 
 LABELS = ["a", "b", "c", "d", "e", "f"]
 METHODS = ["columns", "arc", "unary", "hashing"]
@@ -57,6 +56,12 @@ class Same:
 
     def stream(self) -> Any:
         return self.words
+
+
+def report_column(plan: pv.Plan, reports: Any) -> Any:
+    """Reports as privatize_table writes them."""
+    schema = report_schema({"report": 8 * plan.mechanism.width}, [plan.id])
+    return to_arrow({"report": reports}, schema).column("report")
 
 
 def multiset(table: Any, column: str = "report") -> Counter[Any]:
@@ -152,7 +157,7 @@ def test_every_table_gives_the_same_tally(method: str, seed: int, rows: int) -> 
     rng, plan = np.random.default_rng(seed), PLANS[method]
     reports = plan.privatize(np.minimum(rng.geometric(0.6, rows) - 1, 5), rng)
     gaps = rng.random(rows) < 0.2
-    column = report_column(plan.mechanism, reports).to_pylist()
+    column = report_column(plan, reports).to_pylist()
     table = pa.table({"report": pa.array([None if g else r for r, g in zip(column, gaps, strict=True)],
                                          pa.int64() if method != "unary" else pa.binary(8))})  # fmt: skip
     texts = [None if r is None else r if method != "unary" else r.hex() for r in table["report"].to_pylist()]
@@ -209,7 +214,7 @@ def test_numbers_that_are_written_as_labels_are_never_codes() -> None:
         assert value_codes(column, labels).tolist() == [1, 2, -2, -1]
     assert value_codes(pa.array([1, 0, 3]), labels).tolist() == [2, 0, -2]
     assert value_codes(pa.array([1, 2, 0]), ["1", "2"]).tolist() == [0, 1, -2]
-    assert value_codes(pa.array(["0.5", "1", "1.5"]), ["0.5", "1.5"], text=True).tolist() == [0, -2, 1]
+    assert value_codes(["0.5", "1", "1.5"], ["0.5", "1.5"]).tolist() == [0, -2, 1]
     assert value_codes(pa.array([1, 1.0]), ["1", "1.0", "01"]).tolist() == [1, 1]
 
 
@@ -220,7 +225,7 @@ def test_other_values_are_labels_as_they_are_written() -> None:
     assert value_codes(pa.array([True, False]), ["true", "false"]).tolist() == [0, 1]
     assert value_codes(pa.array([True, False]), ["yes", "no"]).tolist() == [-2, -2]
     assert value_codes(pa.array(["20", "0"]), [10, 20]).tolist() == [1, -2]
-    assert value_codes(pa.array([" yes", "no ", " "]), ["yes", "no"], text=True).tolist() == [0, 1, -2]
+    assert value_codes([" yes", "no ", " "], ["yes", "no"]).tolist() == [0, 1, -2]
 
 
 def test_an_empty_line_of_one_column_is_a_missing_value() -> None:
@@ -274,7 +279,7 @@ def test_folders_patterns_and_partitions(tmp_path: Path) -> None:
 def test_rows_are_numbered_over_files_and_broken_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(formats, "_BLOCK", 64)  # several blocks even here
+    monkeypatch.setattr(read_module, "_CSV_ROWS", 6)  # several batches even here
     lines = ["a,1"] * 20
     lines[3], lines[7], lines[8], lines[15] = "z,1", "a", "a,1,1", ",1"
     for name in ("0.csv", "1.csv"):
@@ -309,13 +314,65 @@ def test_what_is_wrong_with_a_file_is_said_with_its_name(tmp_path: Path) -> None
         "cut.csv.gz": (packed[:-12], "damaged"),
         "spoilt.csv.gz": (packed[:12] + bytes(8) + packed[20:], "damaged"),
         "long.csv": (b'x,y\na,"' + b"z" * (20 << 20) + b'"\n', "quotation mark that is not closed"),
-        "old.csv": (b"x\ra\rb\r", "column names"),
         "latin.csv": ("x\né\n".encode("latin-1"), "UTF-8"),
     }
     for name, (content, said) in wrong.items():
         (tmp_path / name).write_bytes(content)
         with pytest.raises(InvalidInput, match=f"{re.escape(name)}.*{said}"):
             privatize_table(tmp_path / name, COLUMNS, "x")
+
+
+def test_lines_may_end_as_on_any_system() -> None:
+    for end in (b"\n", b"\r\n", b"\r"):
+        made = privatize_table(io.BytesIO(end.join([b"x,y", b"a,1", b'"b",2', b"z,3"])), COLUMNS, "x")
+        assert made.reports == 2 and made.refused.rows == ((2, "outside the domain"),)
+
+
+def test_cells_are_quoted_as_in_a_spreadsheet() -> None:
+    lines = 'x;town\na;"A ""old"" town; north"\n"b"; "two\nlines"\nc;""\nd;\ne;5" pipe\n'
+    for text in (lines, "\ufeff" + lines, "sep=;\n" + lines):
+        table = privatize_table(io.BytesIO(text.encode()), COLUMNS, "x", keep=["town"]).table
+        assert table["town"].to_pylist() == ['A "old" town; north', "two\nlines", "", None, '5" pipe']
+    with pytest.raises(InvalidInput, match="quotation mark that is not closed"):
+        privatize_table(io.BytesIO(lines.encode() + b'f;"cut'), COLUMNS, "x")
+
+
+def test_csv_keeps_what_it_is_given(tmp_path: Path) -> None:
+    towns = ['A "old" town, north', "two\nlines", "", None, " spaces ", "x;y"]
+    privatize_table({"x": LABELS, "town": towns}, COLUMNS, "x", tmp_path / "r.csv", keep=["town"])
+    assert set(estimate_table(tmp_path / "r.csv", COLUMNS, by="town").groups) == set(towns)
+
+
+CSV_ALONE = """
+import os, sys
+sys.modules["pyarrow"] = None
+import priorveil as pv
+from priorveil.tables import estimate_table, privatize_table
+os.chdir(sys.argv[2])
+plan = pv.design(pv.Prior({"yes": 0.5, "no": 0.5}), 1.0, pv.Histogram(), method=sys.argv[1])
+made = privatize_table("people.csv", plan, "answer", "reports.csv", keep=["town"])
+found = estimate_table("reports.csv", plan, by="town")
+assert made.reports == found.everybody.reports == 2 and made.refused.counts == {"missing": 1}
+assert {town: e.reports for town, e in found.groups.items()} == {"A": 1, "B": 1}
+for task in (
+    lambda: privatize_table({"answer": ["yes"]}, plan, "answer", "r.csv"),
+    lambda: privatize_table("people.csv", plan, "answer", "r.parquet"),
+    lambda: privatize_table("people.csv", plan, "answer"),
+):
+    try:
+        task()
+    except pv.errors.MissingExtra as error:
+        assert "priorveil[tables]" in str(error)
+    else:
+        raise AssertionError("it needs pyarrow")
+"""
+
+
+@pytest.mark.parametrize("method", ["columns", "unary"])
+def test_csv_needs_no_other_library(method: str, tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("answer;town\nyes;A\nno;B\n;A\n")
+    subprocess.run([sys.executable, "-c", CSV_ALONE, method, str(tmp_path)], check=True)
+    assert {path.name for path in tmp_path.iterdir()} == {"people.csv", "reports.csv"}
 
 
 def test_columns_that_go_along_have_one_type(tmp_path: Path) -> None:
@@ -508,12 +565,14 @@ def test_empty_pieces_in_groups() -> None:
         pa.record_batch({"report": pa.array(r, pa.int64()), "g": pa.array(r, pa.int64())})
         for r in ([], [0], [])
     ]
-    found = tally_pieces(placed(iter(parts)), {None: COLUMNS}, "report", "g")
-    assert [tally.reports for tally in found.by.values()] == [1]
+    counter = BatchCounter({None: COLUMNS}, "report", "g")
+    batches = [Batch({"report": part["report"], "g": part["g"]}, len(part)) for part in parts]
+    assert list(counter.count(batches)) == [0, 1, 0]
+    assert [tally.reports for tally in counter.tallies().by.values()] == [1]
 
 
 def test_too_many_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(estimating, "_MOST_GROUPS", 3)
+    monkeypatch.setattr(estimate_module, "_MOST_GROUPS", 3)
     with pytest.raises(TooLarge, match="coarser"):
         tally_table({"report": [0] * 9, "g": list(range(9))}, COLUMNS, by="g")
 
@@ -528,22 +587,27 @@ def test_arcs_are_counted_as_the_mechanism_counts(size: int, epsilon: float, pla
     arc = pv.design(prior, epsilon, pv.Histogram(), method="arc").mechanism
     ends = np.concatenate([arc.cells.base, arc.cells.base[1:] - 1, [arc.outputs - 1]])
     reports = np.concatenate([ends, (np.array(places) * arc.outputs).astype(np.int64)])
-    assert np.array_equal(counter(arc)(reports), arc.accumulate(reports))
+    assert np.array_equal(estimate_module._accumulator(arc, None)(reports), arc.accumulate(reports))
     # Of a large table many reports are counted in another way.
-    assert np.array_equal(counter(arc, rows=10**9)(np.tile(reports, 32)), 32 * arc.accumulate(reports))
+    fast = estimate_module._accumulator(arc, 10**9)
+    assert np.array_equal(fast(np.tile(reports, 32)), 32 * arc.accumulate(reports))
+
+
+def count_table(table: Any, plan: pv.Plan, by: str | None, threads: int, rows: int | None) -> Tallies:
+    counter = BatchCounter({None: plan}, "report", by, rows=rows)
+    assert list(counter.count(open_table(table, None, 1000).batches, threads))[-1] == table.num_rows
+    return counter.tallies()
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_threads_change_nothing(method: str) -> None:
     rng, plan = np.random.default_rng(6), PLANS[method]
-    reports = report_column(plan.mechanism, plan.privatize(rng.integers(0, 6, 5000), rng)).to_pylist()
+    reports = report_column(plan, plan.privatize(rng.integers(0, 6, 5000), rng)).to_pylist()
     kind = pa.binary(8) if method == "unary" else pa.int64()
     column = pa.array([None if rng.random() < 0.1 else report for report in reports], kind)
     table = pa.table({"report": column, "g": rng.integers(0, 9, 5000)})
     found = [
-        tally_pieces(
-            open_table(table, None, 1000).pieces, {None: plan}, "report", by, threads=threads, rows=rows
-        )
+        count_table(table, plan, by, threads, rows)
         for by in ("g", None)
         for threads, rows in ((1, None), (3, None), (3, 10**9))
     ]
@@ -629,7 +693,7 @@ def test_parquet_cannot_come_through_a_pipe(tmp_path: Path) -> None:
 
 def test_pieces_stay_small() -> None:
     opened = open_table({"x": np.arange(10)}, ["x"], 4)
-    assert [p.batch.num_rows for p in opened.pieces] == [4, 4, 2]
+    assert [batch.rows for batch in opened.batches] == [4, 4, 2]
     huge = pv.design(pv.Prior.uniform(20_000), 1.0, pv.Histogram(), method="unary")
     assert batch_rows({None: huge}) * 20_000 / 8 < 2**26
 

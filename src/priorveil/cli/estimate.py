@@ -6,9 +6,9 @@ import csv
 import io
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,10 +21,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from priorveil.plans import Plan
     from priorveil.plans.estimate import Estimate
     from priorveil.tables import TableEstimate, Tallies
-    from priorveil.tables.estimating import Method
 
 _MANY_FOREIGN = 0.1  # a larger share of foreign reports is no accident
 _DOUBTFUL = 0.01  # a check of the prior below this is worth a word
@@ -96,15 +94,14 @@ def estimate(
     quiet: bool,
 ) -> int:
     """Estimate from a table of REPORTS made by a PLAN."""
-    from priorveil.tables import tally_table
-    from priorveil.tables.estimating import read_tallies
+    from priorveil.tables import TableEstimate, tally_table
 
     if as_json and as_csv:
         raise click.UsageError("choose --json or --csv")
     outputs.keep_apart(
         {"PLAN": plan, "REPORTS": reports}, {"--plot": plot, "--tally": tally_file, "--refused": listing}
     )
-    with tables.progress("counting", quiet) as bar, tables.listing(listing, True, bar) as (each, progress):
+    with tables.progress("counting", quiet) as progress, tables.listing(listing, True) as on_refused:
         tallies = tally_table(
             tables.source(reports),
             tables.plans(plan, cohort),
@@ -112,11 +109,11 @@ def estimate(
             by=by,
             cohort=cohort,
             progress=progress,
-            on_refused=each,
+            on_refused=on_refused,
         )
     tables.say_refused(tallies.refused, listing)
     _check_usable(tallies, reports)
-    found = read_tallies(tallies, by, _chosen(method, tallies.plans), None)
+    found = TableEstimate.of(tallies, by, method, None)
     if tally_file is not None:
         _save_tallies(found, tally_file)
     if plot is not None:
@@ -127,14 +124,6 @@ def estimate(
     show = _print_json if as_json else _print_csv if as_csv else _print_tables
     show(found, by, level)
     return 0
-
-
-def _chosen(method: str, plans: Mapping[Any, Plan]) -> Method:
-    """The method that is meant: `auto` does without the prior where the plans were made for that."""
-    if method == "auto":
-        learnt = all(plan.query.unbiased for plan in plans.values())
-        return "unbiased" if learnt else "mmse"
-    return cast("Method", method)
 
 
 def _check_usable(tallies: Tallies, where: str) -> None:

@@ -16,7 +16,7 @@ from priorveil.errors import plural
 
 if TYPE_CHECKING:
     from priorveil.plans import Plan
-    from priorveil.tables.privatizing import Privatized
+    from priorveil.tables.privatize import Privatized
 
 _EXAMPLES = f"""{tables.DATA}
 \b
@@ -88,8 +88,8 @@ def privatize(
     plans, target = tables.plans(plan, cohort), sys.stdout.buffer if piped else out
     with (
         _strictly(),
-        tables.progress("privatizing", quiet) as bar,
-        tables.listing(listing, force, bar) as (each, progress),
+        tables.progress("privatizing", quiet) as progress,
+        tables.listing(listing, force) as on_refused,
     ):
         done = privatize_table(
             tables.source(data),
@@ -103,7 +103,7 @@ def privatize(
             replace=force,
             strict=strict,
             progress=progress,
-            on_refused=each,
+            on_refused=on_refused,
         )
     tables.say_refused(done.refused, listing)
     if done.refused.counts.get(OUTSIDE, 0) and not done.reports:
@@ -133,11 +133,11 @@ def _known(plans: Plan | Mapping[str, Plan]) -> str:
 @contextmanager
 def _strictly() -> Iterator[None]:
     """Say why nothing is written with the numbers that people give to rows."""
-    from priorveil.tables.refusals import StrictlyRefused
+    from priorveil.tables.refusals import StrictRefusal
 
     try:
         yield
-    except StrictlyRefused as error:
+    except StrictRefusal as error:
         first = ", ".join(f"row {row + 1} ({reason})" for row, reason in error.refused.rows[:5])
         verb = "is" if error.refused.total == 1 else "are"
         said = f"{plural(error.refused.total, 'row')} {verb} refused, so nothing is written: {first}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,8 +20,8 @@ from priorveil.files import atomic_write
 
 if TYPE_CHECKING:
     from priorveil.plans import Plan
-    from priorveil.tables import Refused
-    from priorveil.tables.privatizing import Progress
+    from priorveil.tables import RefusedRows
+    from priorveil.tables.read import Progress
 
 SHOWN = 10  # refused rows, or values, that are shown to people
 
@@ -90,41 +90,33 @@ def progress(verb: str, quiet: bool) -> Iterator[Progress]:
 
 
 @contextmanager
-def listing(
-    path: Path | None, replace: bool, bar: Progress
-) -> Iterator[tuple[Callable[[int, str], None] | None, Progress]]:
-    """What hears of refused rows and of progress, to list all refused rows in a file if one is wanted.
+def listing(path: Path | None, replace: bool) -> Iterator[Callable[[int, str], None] | None]:
+    """A function that writes each refused row to a file; None without a file.
 
-    They are written in the order of the rows, also where they are the reason that nothing else is written.
+    The list is also written if refused rows are the reason that nothing else is written.
     """
     if path is None:
-        yield None, bar
+        yield None
         return
-    from priorveil.tables.refusals import InOrder, StrictlyRefused
+    from priorveil.tables.refusals import StrictRefusal
 
-    strict: StrictlyRefused | None = None
+    strict: StrictRefusal | None = None
     with atomic_write(path, replace) as file:
-        rows = InOrder()
 
-        def write(entries: Iterable[tuple[int, str]]) -> None:
-            file.writelines(f"{row + 1},{reason}\n".encode() for row, reason in entries)
-
-        def told(seen: int, of: int | None, share: float | None) -> None:
-            write(rows.before(seen))  # rows that come later have numbers from `seen` on
-            bar(seen, of, share)
+        def write(row: int, reason: str) -> None:
+            file.write(f"{row + 1},{reason}\n".encode())
 
         file.write(b"row,reason\n")
         try:
-            yield rows.enter, told
-        except StrictlyRefused as error:
+            yield write
+        except StrictRefusal as error:
             strict = error
-        write(rows.rest())
     if strict is not None:
         click.echo(f"refused: {plural(strict.refused.total, 'row')}, listed in {path}", err=True)
         raise strict
 
 
-def say_refused(refused: Refused, listed: Path | None) -> None:
+def say_refused(refused: RefusedRows, listed: Path | None) -> None:
     """Tell people what was refused, on stderr."""
     if not refused.total:
         return
@@ -137,7 +129,7 @@ def say_refused(refused: Refused, listed: Path | None) -> None:
         click.echo(f"  and {refused.total - SHOWN:,} more; {rest}", err=True)
 
 
-def refused_record(refused: Refused) -> dict[str, object]:
+def refused_record(refused: RefusedRows) -> dict[str, object]:
     """What was refused, for a machine; the first row of data is row 1."""
     rows = [{"row": row + 1, "reason": reason} for row, reason in refused.rows]
     return {"refused": refused.counts, "refused_rows": rows}

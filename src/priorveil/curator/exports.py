@@ -26,7 +26,7 @@ def parquet(campaign: Campaign, chunks: AsyncIterator[Chunk]) -> AsyncIterator[b
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        from priorveil.tables.pieces import PLAN_KEY
+        from priorveil.tables.columns import PLAN_KEY
     except ImportError as error:
         raise MissingExtra("pyarrow", "tables") from error
     return _pieces(pa, pq, PLAN_KEY, campaign, chunks)

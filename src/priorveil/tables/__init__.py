@@ -1,17 +1,18 @@
 """Tables of any size: a column of values in, a column of reports out; a column of reports in, estimates out.
 
-Everything streams: memory grows with the domain and the groups, not with the rows. Needs the extra `tables`.
+Tables are read and written in batches, so memory grows with the domain and the groups, not with the rows. CSV files
+need no further library; Parquet, Arrow and data frames need the extra `tables`.
 """
 
 from __future__ import annotations
 
-from priorveil.tables.estimating import TableEstimate, Tallies, estimate_table, tally_table
-from priorveil.tables.privatizing import Privatized, privatize_table
-from priorveil.tables.refusals import Refused
+from priorveil.tables.estimate import TableEstimate, Tallies, estimate_table, tally_table
+from priorveil.tables.privatize import Privatized, privatize_table
+from priorveil.tables.refusals import RefusedRows
 
 __all__ = [
     "Privatized",
-    "Refused",
+    "RefusedRows",
     "TableEstimate",
     "Tallies",
     "estimate_table",

@@ -1,143 +1,378 @@
-"""Columns of values and of groups as codes, without an error for what is not among them."""
+"""Columns of a table and what they hold: values, cohorts and groups as codes, and reports.
+
+A column of a CSV is a list of texts, with None where a cell is missing. Every other column is an Arrow array.
+"""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.errors import InvalidInput, OutsideDomain
-from priorveil.plans.values import codes_of
+from priorveil.errors import Hint, InvalidInput, MissingExtra, plural
+from priorveil.mechanisms import Mechanism
+from priorveil.mechanisms.randomness import WORD
+from priorveil.plans import Plan
+from priorveil.plans.estimate import SUM
 from priorveil.priors import Label
-from priorveil.tables.arrow import pa
+from priorveil.tables.refusals import BROKEN, FOREIGN, MISSING, Rows
 
+Column = list[str | None] | Any  # of a CSV, or an Arrow array
+Plans = Plan | Mapping[Any, Plan]
 Codes = npt.NDArray[np.int64]
+Places = npt.NDArray[np.int64]  # of rows in a batch, counted from 0
 
-ABSENT, FOREIGN = -1, -2
+PLAN_KEY = b"priorveil.plan"  # in the schema of a table of reports: the ids of the plans that made them
+ABSENT, OUTSIDE_DOMAIN = -1, -2
 
 _PLAIN_NUMBER = re.compile(r"[+-]?[0-9]{1,40}(\.[0-9]{0,40})?")
+_REPORT_NUMBER = re.compile(r"[0-9]{1,18}")
+_HEX = re.compile(r"[0-9a-fA-F]*")
+_MOST_ROWS = 1 << 19  # in a batch
+_MOST_BYTES = 1 << 25  # of reports in a batch
+_EXACT = 2.0**53  # up to here every whole number is a float
 
 
-def value_codes(
-    column: pa.Array, labels: Sequence[Label], text: bool = False, numbered: bool = True
-) -> Codes:
-    """The codes of a column of values; -1 where one is missing, -2 where it is outside the domain.
-
-    A value is a label if it is written like one: dates, decimals and truth values too. Whole numbers are codes
-    where no label looks like a number, unless labels are not to be called by number (`numbered`). With `text` (a
-    CSV) numbers are text too, and spaces around them no matter.
-
-    >>> value_codes(pa.array(["no", None, "maybe"]), ["yes", "no"]).tolist()
-    [1, -1, -2]
-    >>> value_codes(pa.array(["1", "0.0", "2"]), ["yes", "no"], text=True).tolist()
-    [1, 0, -2]
-    >>> value_codes(pa.array(["7.00", "08", "8.5"]), [7, 8], text=True).tolist()
-    [0, 1, -2]
-    >>> value_codes(pa.array([1.0, 0.5, 0.0]), ["0.5", "1.0"]).tolist()
-    [1, 0, -2]
-    """
-    if text:
-        return looked_up(column, _text_reading(labels, numbered), ABSENT)
-    if not numbered or any(isinstance(label, str) and _number(label) is not None for label in labels):
-        # No number is a code here, or 1.0 could be taken for one.
-        return looked_up(column, _reading(labels, numbered), ABSENT)
+def pyarrow() -> Any:
+    """The Arrow library, which everything but CSV needs."""
     try:
-        codes, absent = codes_of(_quick(column, labels), labels, "pass")
-    except OutsideDomain:
-        return looked_up(column, _reading(labels), ABSENT)
-    gone = np.zeros(len(codes), dtype=bool) if absent is None else absent
-    if column.null_count:
-        gone = gone | column.is_null().to_numpy(zero_copy_only=False)
-    return np.where(gone, ABSENT, codes)
+        import pyarrow.parquet
+    except ImportError as error:
+        raise MissingExtra("pyarrow", "tables") from error
+    return pyarrow
 
 
-def looked_up(column: pa.Array, code: Callable[[Any], int], missing: int) -> Codes:
-    """`code` of every entry, asked once for each different one; `missing` for the gaps.
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Some rows of a table.
 
-    >>> looked_up(pa.array(["a", None, "bb", "a"]), len, 0).tolist()
-    [1, 0, 2, 1]
+    `first` is the number of the first of them in the input. `broken` has the numbers of those lines of a CSV, from
+    `first` on, that have the wrong number of cells; they are in no column.
     """
+
+    columns: Mapping[str, Column]
+    rows: int
+    first: int = 0
+    broken: Rows = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+
+    @property
+    def end(self) -> int:
+        """The number of the row after the last one."""
+        return self.first + self.rows + len(self.broken)
+
+    def refused(self, places: Mapping[str, Places]) -> dict[str, Rows]:
+        """The numbers of refused rows by reason, given their places in the columns; broken lines included.
+
+        >>> Batch({}, 2, first=110, broken=np.array([111])).refused({"missing": np.array([0, 1])})
+        {'wrong number of columns': array([111]), 'missing': array([110, 112])}
+        """
+        if not len(self.broken):
+            return {reason: self.first + rows for reason, rows in places.items()}
+        numbers = np.delete(np.arange(self.first, self.end), self.broken - self.first)
+        return {BROKEN: self.broken, **{reason: numbers[rows] for reason, rows in places.items()}}
+
+
+def take(column: Column, places: Places) -> Column:
+    """Some rows of a column."""
+    if isinstance(column, list):
+        return [column[place] for place in places.tolist()]
+    return column.take(pyarrow().array(places))
+
+
+def distinct(column: Column) -> tuple[list[Any], Places]:
+    """The different entries of a column, and for each row the place of its entry; -1 where it is missing.
+
+    >>> distinct(["a", None, "b", "a"])
+    (['a', 'b'], array([ 0, -1,  1,  0]))
+    """
+    if isinstance(column, list):
+        words: dict[str | None, int] = {word: i for i, word in enumerate(dict.fromkeys(column))}
+        if None in words:
+            gap = words.pop(None)
+            words = {word: i - (i > gap) for word, i in words.items()}
+            words[None] = -1
+        places = np.fromiter(map(words.__getitem__, column), dtype=np.int64, count=len(column))
+        return [word for word in words if word is not None], places
+    pa = pyarrow()
     if pa.types.is_nested(column.type):
         raise InvalidInput("column", f"of {column.type}", "choose one of text, numbers or dates")
-    words = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    codes = [missing if word is None else code(word) for word in words.dictionary.to_pylist()]
-    places = words.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    entries = encoded.dictionary.to_pylist()
+    places = encoded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+    if None in entries:  # a dictionary may hold the gap itself
+        gaps = np.array([entry is None for entry in [*entries, None]])
+        places = np.where(gaps[places], -1, places)
+    return entries, places
+
+
+def look_up(column: Column, code: Callable[[Any], int], missing: int) -> Codes:
+    """`code` of every entry, called once for each different one; `missing` for the gaps.
+
+    >>> look_up(["a", None, "bb", "a"], len, 0).tolist()
+    [1, 0, 2, 1]
+    """
+    words, places = distinct(column)
+    codes = [missing if word is None else code(word) for word in words]
     return np.asarray(np.array([*codes, missing], dtype=np.int64)[places])
 
 
-def _reading(labels: Sequence[Label], numbered: bool = True) -> Callable[[Any], int]:
-    """How single values are read: by how they are written, numbers by what they are.
+# -- values ------------------------------------------------------------------------------------------------
 
-    >>> import datetime, math
-    >>> read = _reading(["1.50", "2024-05-01", "true"])
-    >>> [read(word) for word in (1.5, Decimal("1.5"), datetime.date(2024, 5, 1), True, 0, math.nan)]
+
+def value_codes(column: Column, labels: Sequence[Label], numbered: bool = True) -> Codes:
+    """The codes of a column of values; -1 where one is missing, -2 where it is outside the domain.
+
+    A value is the label that is written the same way; this holds for dates, decimals and truth values too. Whole
+    numbers are codes if no label looks like a number and `numbered` is true. In a CSV numbers are text, and spaces
+    around them do not matter.
+
+    >>> value_codes(["no ", None, "maybe", "1", "0.0"], ["yes", "no"]).tolist()
+    [1, -1, -2, 1, 0]
+    >>> value_codes(["7.00", "08", "8.5"], [7, 8]).tolist()
+    [0, 1, -2]
+    >>> import pyarrow as pa
+    >>> value_codes(pa.array([1.0, 0.5, 0.0]), ["0.5", "1.0"]).tolist()
+    [1, 0, -2]
+    """
+    if isinstance(column, list):
+        return look_up(column, _text_codes(labels, numbered), ABSENT)
+    codes_are_numbers = tuple(labels) == tuple(range(len(labels))) or (
+        numbered and all(_number(str(label)) is None for label in labels)
+    )
+    if codes_are_numbers and pyarrow().types.is_integer(column.type):
+        numbers = column.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+        inside = numbers.view(np.uint64) < len(labels)  # negative numbers become huge
+        codes = numbers if inside.all() else np.where(inside, numbers, OUTSIDE_DOMAIN)
+        return codes if not column.null_count else np.where(_present(column), codes, ABSENT)
+    return look_up(column, _entry_codes(labels, numbered), ABSENT)
+
+
+def _entry_codes(labels: Sequence[Label], numbered: bool) -> Callable[[Any], int]:
+    """How entries of an Arrow column are read: as they are written, numbers by their value.
+
+    >>> import datetime
+    >>> code = _entry_codes(["1.50", "2024-05-01", "true"], True)
+    >>> [code(entry) for entry in (1.5, Decimal("1.5"), datetime.date(2024, 5, 1), True, 0, math.nan)]
     [0, 0, 1, 2, -2, -1]
     """
     written = {str(label): code for code, label in enumerate(labels)}
     numbers: dict[Decimal, int] = {}
-    for code, label in enumerate(labels):
-        number = _number(str(label))
-        if number is not None:
-            # "1" and "1.0" are told apart as they are written.
-            numbers[number] = FOREIGN if number in numbers else code
-    whole = any(isinstance(label, int) for label in labels)
+    for name, code in written.items():
+        number = _number(name)
+        if number is not None:  # "1" and "1.0" differ only in how they are written
+            numbers[number] = OUTSIDE_DOMAIN if number in numbers else code
+    has_integers = any(isinstance(label, int) for label in labels)
 
-    def read(word: Any) -> int:
-        if word != word:
+    def code_of(entry: Any) -> int:
+        if entry != entry:
             return ABSENT
-        if isinstance(word, bool) and not whole:
-            return written.get(str(word), written.get(str(word).lower(), FOREIGN))
-        if isinstance(word, int | float | Decimal):
-            number = Decimal(int(word)) if isinstance(word, bool) else Decimal(str(word))
+        if isinstance(entry, bool) and not has_integers:
+            return written.get(str(entry), written.get(str(entry).lower(), OUTSIDE_DOMAIN))
+        if isinstance(entry, int | float | Decimal):
+            number = Decimal(int(entry)) if isinstance(entry, bool) else Decimal(str(entry))
             if numbers:
-                return written.get(str(word), numbers.get(number, FOREIGN))
+                return written.get(str(entry), numbers.get(number, OUTSIDE_DOMAIN))
             known = numbered and 0 <= number < len(labels) and number == int(number)
-            return int(number) if known else FOREIGN
-        return written.get(str(word), FOREIGN)
+            return int(number) if known else OUTSIDE_DOMAIN
+        return written.get(str(entry), OUTSIDE_DOMAIN)
 
-    return read
-
-
-def _quick(column: pa.Array, labels: Sequence[Label]) -> Any:
-    """Numbers as numpy has them, gaps filled with something of the domain; other columns as they are."""
-    if pa.types.is_integer(column.type):
-        filler = labels[0] if isinstance(labels[0], int) else 0
-        return (column.fill_null(filler) if column.null_count else column).to_numpy(zero_copy_only=False)
-    return column.to_numpy(zero_copy_only=False) if pa.types.is_floating(column.type) else column
+    return code_of
 
 
-def _text_reading(labels: Sequence[Label], numbered: bool) -> Callable[[str], int]:
-    """How the cells of a CSV are read: as they are written; where a label is a whole number, or none, by number.
+def _text_codes(labels: Sequence[Label], numbered: bool) -> Callable[[str], int]:
+    """How cells of a CSV are read: as they are written; by number if labels are integers or none is a number.
 
-    A label that is a text is only itself: 007 is not 7.
+    A label that is a text only equals itself: "007" is not 7.
 
-    >>> read = _text_reading([7, 8], True)
-    >>> [read(cell) for cell in ("7", " 8.00 ", "07", "9", "7_0")]
+    >>> code = _text_codes([7, 8], True)
+    >>> [code(cell) for cell in ("7", " 8.00 ", "07", "9", "7_0")]
     [0, 1, 0, -2, -2]
     """
     written = {str(label): code for code, label in enumerate(labels)}
+    stripped = {name.strip(): code for name, code in written.items()}
     numbers = {Decimal(label): code for code, label in enumerate(labels) if isinstance(label, int)}
-    if numbered and not any(_number(name) is not None for name in written):
+    if numbered and all(_number(name) is None for name in written):
         numbers = {Decimal(code): code for code in range(len(labels))}
 
-    def read(cell: str) -> int:
+    def code_of(cell: str) -> int:
         word = cell.strip()
-        found = written.get(cell, written.get(word))
+        found = written.get(cell, stripped.get(word))
         if found is None and numbers and _PLAIN_NUMBER.fullmatch(word):
             found = numbers.get(Decimal(word))
-        return FOREIGN if found is None else found
+        return OUTSIDE_DOMAIN if found is None else found
 
-    return read
+    return code_of
 
 
 def _number(text: str) -> Decimal | None:
-    """The number that a text is, if it is one."""
+    """The finite number that a text is, if it is one."""
     try:
         number = Decimal(text)
     except InvalidOperation:
         return None
     return number if number.is_finite() else None
+
+
+# -- reports -----------------------------------------------------------------------------------------------
+
+
+def read_reports(mechanism: Mechanism, column: Column) -> tuple[npt.NDArray[Any], dict[str, Places]]:
+    """The reports of a column that the mechanism can have made, and the places of the others by reason.
+
+    Reports are integers, or rows of bits as little-endian bytes; as text they are decimal digits, or two hexadecimal
+    digits for each byte.
+
+    >>> import priorveil as pv
+    >>> plan = pv.design(pv.Prior([0.5, 0.5]), 1.0, pv.Histogram())
+    >>> reports, refused = read_reports(plan.mechanism, ["0", None, "1", "7"])
+    >>> reports.tolist(), {reason: places.tolist() for reason, places in refused.items()}
+    ([0, 1], {'missing': [1], 'foreign': [3]})
+    """
+    found = _arrow_reports(column, mechanism.width)
+    reports, readable, present = _parse_reports(column, mechanism.width) if found is None else found
+    accepted = mechanism.accepts(reports)
+    if len(reports) == len(column) and accepted.all():
+        return reports, {}
+    own = np.zeros(len(column), dtype=bool)
+    own[readable] = accepted
+    refused = {MISSING: np.flatnonzero(~present), FOREIGN: np.flatnonzero(present & ~own)}
+    return reports[accepted], {reason: places for reason, places in refused.items() if places.size}
+
+
+Parsed = tuple[npt.NDArray[Any], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]
+
+
+def _arrow_reports(column: Column, width: int) -> Parsed | None:
+    """The reports of an Arrow column of the type that they are written with, without a copy.
+
+    With them, the rows that have a readable report and those that are not missing; None for other columns.
+    """
+    if isinstance(column, list):
+        return None
+    pa = pyarrow()
+    kind, present = column.type, _present(column)
+    whole = column.drop_null() if column.null_count else column
+    if not width and pa.types.is_integer(kind):
+        return _buffer(whole, kind.to_pandas_dtype(), 1)[:, 0].astype(np.int64, copy=False), present, present
+    if width and (
+        pa.types.is_fixed_size_binary(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+    ):
+        try:
+            rows = whole.cast(pa.binary(8 * width))
+        except pa.ArrowInvalid:  # some entries have another length
+            return None
+        return _buffer(rows, WORD, width), present, present
+    return None
+
+
+def _buffer(column: Any, dtype: Any, width: int) -> npt.NDArray[Any]:
+    """The numbers of an Arrow column without gaps: `to_numpy` would load pandas if it is installed."""
+    if len(column) == 0:
+        return np.empty((0, width), dtype=dtype)
+    numbers = np.frombuffer(column.buffers()[1], dtype=dtype).reshape(-1, width)
+    return numbers[column.offset : column.offset + len(column)]
+
+
+def _present(column: Any) -> npt.NDArray[np.bool_]:
+    """Which rows of an Arrow column are not missing."""
+    if not column.null_count:
+        return np.ones(len(column), dtype=bool)
+    return np.asarray(column.is_valid().to_numpy(zero_copy_only=False))
+
+
+def _parse_reports(column: Column, width: int) -> Parsed:
+    """As `_arrow_reports`, for text and other types: each different entry is parsed once."""
+    words, places = distinct(column)
+    parse = _bits if width else _whole_number
+    parsed = [None if word is None else parse(word, width) for word in words]
+    known: list[Any] = [report for report in parsed if report is not None]
+    if width:
+        reports = np.frombuffer(b"".join(known), dtype=WORD).reshape(-1, width)
+    else:
+        reports = np.array(known, dtype=np.int64)
+    is_known = np.array([report is not None for report in parsed] + [False])
+    position = np.cumsum(is_known) - 1
+    readable = is_known[places]
+    return reports[position[places[readable]]], readable, places >= 0
+
+
+def _whole_number(word: Any, width: int) -> int | None:
+    if isinstance(word, str):
+        return int(word) if _REPORT_NUMBER.fullmatch(word) else None
+    if isinstance(word, bool) or not isinstance(word, int | float):
+        raise InvalidInput(
+            "reports", f"a column of {type(word).__name__}", "reports of this plan are whole numbers"
+        )
+    return int(word) if abs(word) < _EXACT and word == math.floor(word) else None
+
+
+def _bits(word: Any, width: int) -> bytes | None:
+    if isinstance(word, bytes):
+        return word if len(word) == 8 * width else None
+    if not isinstance(word, str):
+        raise InvalidInput("reports", f"a column of {type(word).__name__}", "reports of this plan are bytes")
+    return bytes.fromhex(word) if len(word) == 16 * width and _HEX.fullmatch(word) else None
+
+
+# -- cohorts -----------------------------------------------------------------------------------------------
+
+
+def plans_by_cohort(plan: Plans, cohort: str | None) -> dict[Any, Plan]:
+    """The plans by the values of the cohort column; a single plan for everybody has the key None."""
+    if isinstance(plan, Plan):
+        if cohort is not None:
+            raise InvalidInput("cohort", cohort, "give a plan for each value of this column: {value: plan}")
+        return {None: plan}
+    given = plural(len(plan), "plan")
+    if cohort is None or not plan:
+        advice = "name the column that chooses the plan of a row"
+        raise InvalidInput("plan", given, advice, Hint("cohort", "COLUMN"))
+    if len({str(key) for key in plan}) < len(plan):
+        raise InvalidInput("plan", given, "two of their cohorts are written alike")
+    if len({one.mechanism.width for one in plan.values()}) > 1:
+        advice = "their reports do not fit into one column: use plans of one kind, or a table for each cohort"
+        raise InvalidInput("plan", given, advice)
+    return dict(plan)
+
+
+def require_same_statistics(plans: Mapping[Any, Plan]) -> None:
+    """Refuse plans whose estimates cannot be added up, before any report is made.
+
+    The order of their labels does not matter. Sums can be added up whatever their values are.
+    """
+    labels_of = {name: plan.query.statistic_labels(plan.labels) for name, plan in plans.items()}
+    (name, first), *others = labels_of.items()
+    for other, labels in others:
+        if first != labels and SUM in (first, labels):
+            own = other if labels == SUM else name
+            advice = f"that of cohort {own!r} asks for a sum and others do not: ask the same of all"
+            raise InvalidInput("plan", plural(len(plans), "plan"), advice)
+        if odd := set(labels) ^ set(first):
+            label = next(label for label in (*labels, *first) if label in odd)
+            has, lacks = (other, name) if label in labels else (name, other)
+            advice = (
+                f"the value {label!r} of cohort {has!r} is missing in {lacks!r}: give all the same values"
+            )
+            raise InvalidInput("plan", plural(len(plans), "plan"), advice)
+
+
+def cohort_codes(column: Column, plans: Mapping[Any, Plan]) -> Codes:
+    """Which of the plans every row has; -2 if none. Values are compared as they are written.
+
+    >>> cohort_codes(["2", "1", None, "3"], {1: None, 2: None}).tolist()
+    [1, 0, -2, -2]
+    """
+    index = {str(key): code for code, key in enumerate(plans)}
+    return look_up(column, lambda word: index.get(str(word), OUTSIDE_DOMAIN), OUTSIDE_DOMAIN)
+
+
+def batch_rows(plans: Mapping[Any, Plan]) -> int:
+    """Rows in a batch: many, but fewer if reports are long, so that memory stays small."""
+    bytes_each = max(8 * max(plan.mechanism.width, 1) for plan in plans.values())
+    return max(1, min(_MOST_ROWS, _MOST_BYTES // bytes_each))

@@ -1,0 +1,295 @@
+"""A column of reports in, tallies and estimates out: for everybody, and for each value of a public column."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from priorveil.errors import ForeignReport, TooLarge
+from priorveil.mechanisms import Arc, Mechanism
+from priorveil.mechanisms.arc_cells import tally_sorted
+from priorveil.mechanisms.reading import Counted
+from priorveil.plans import Plan
+from priorveil.plans.estimate import Estimate, combined
+from priorveil.plans.tally import Counts, Tally
+from priorveil.priors import Prior
+from priorveil.tables.columns import (
+    OUTSIDE_DOMAIN,
+    Batch,
+    Places,
+    Plans,
+    batch_rows,
+    cohort_codes,
+    look_up,
+    plans_by_cohort,
+    read_reports,
+    take,
+)
+from priorveil.tables.read import OpenTable, Progress, in_threads, open_table, thread_count
+from priorveil.tables.refusals import NO_PLAN, OnRefused, RefusalLog, RefusedRows
+
+REPORT = "report"  # the usual name of the column
+
+Method = Literal["auto", "mmse", "unbiased", "mle"]
+
+_MOST_GROUPS = 100_000
+_MANY_ROWS = 30_000_000  # from here on the time to load scipy's sparse matrices is well spent
+
+
+@dataclass(frozen=True, eq=False)
+class Tallies:
+    """The tallies of a table by `(cohort, group)`; None stands for no cohorts or no groups.
+
+    `refused` has the rows in none of them. Tallies of parts of a table can be added up.
+    """
+
+    plans: Mapping[Any, Plan]
+    by: Mapping[tuple[Any, Any], Tally]
+    refused: RefusedRows = field(default_factory=RefusedRows)
+
+    def __add__(self, other: Tallies) -> Tallies:
+        if not isinstance(other, Tallies):
+            return NotImplemented
+        both = dict(self.by)
+        for key, tally in other.by.items():
+            both[key] = both[key] + tally if key in both else tally
+        counts = dict(Counter(self.refused.counts) + Counter(other.refused.counts))
+        return Tallies({**self.plans, **other.plans}, both, RefusedRows(counts, self.refused.rows))
+
+    @property
+    def groups(self) -> list[Any]:
+        """The groups, in the order of their names."""
+        return sorted({group for _, group in self.by}, key=lambda group: (group is None, str(group)))
+
+    def estimate(
+        self, method: Method = "auto", prior: Prior | Sequence[float] | None = None, **only: Any
+    ) -> Estimate:
+        """The estimate for everybody, or with `group=...` for one group.
+
+        Its labels, and those of a `prior` without names, are in the order of the first plan.
+        """
+        known = None if prior is None else self._with_labels(Prior.of(prior))
+        estimates = []
+        for cohort, plan in self.plans.items():
+            own = [
+                tally
+                for (key, group), tally in self.by.items()
+                if key == cohort and ("group" not in only or only["group"] == group)
+            ]
+            chosen: Any = plan.query.default_method if method == "auto" else method
+            estimates.append(plan.estimate(sum(own, plan.tally([])), chosen, known))
+        return combined(estimates)
+
+    def _with_labels(self, prior: Prior) -> Prior:
+        """The prior with the labels of the first plan, if plans order their labels differently."""
+        labels = next(iter(self.plans.values())).labels
+        if len({plan.labels for plan in self.plans.values()}) == 1 or len(labels) != len(prior):
+            return prior
+        return Prior.from_counts(prior.align_to(labels).weights, labels)
+
+
+@dataclass(frozen=True, eq=False)
+class TableEstimate:
+    """The estimates from a table of reports: for everybody and for each group."""
+
+    everybody: Estimate
+    groups: dict[Any, Estimate]
+    tallies: Tallies
+
+    @classmethod
+    def of(
+        cls, tallies: Tallies, by: str | None, method: Method, prior: Prior | Sequence[float] | None
+    ) -> TableEstimate:
+        """The estimates from tallies; `by` says whether they are grouped."""
+        groups = {} if by is None else {g: tallies.estimate(method, prior, group=g) for g in tallies.groups}
+        return cls(tallies.estimate(method, prior), groups, tallies)
+
+    @property
+    def refused(self) -> RefusedRows:
+        """The rows that were not counted."""
+        return self.tallies.refused
+
+
+def estimate_table(
+    data: Any,
+    plan: Plans,
+    *,
+    column: str = REPORT,
+    by: str | None = None,
+    cohort: str | None = None,
+    method: Method = "auto",
+    prior: Prior | Sequence[float] | None = None,
+    progress: Progress | None = None,
+    on_refused: OnRefused | None = None,
+) -> TableEstimate:
+    """Estimate from a table of reports of any size; see `privatize_table` for the kinds of `data`.
+
+    `by` names a public column: each of its values gets an estimate with its own intervals. With plans by `cohort`,
+    the estimate for everybody adds up those of the cohorts. Foreign and missing reports are not counted; they are
+    listed by row.
+
+    >>> import priorveil as pv
+    >>> plan = pv.design(pv.Prior({"yes": 0.5, "no": 0.5}), 1.0, pv.Histogram())
+    >>> found = estimate_table({"report": [0, 1, 0, 9], "town": ["A", "A", "B", "B"]}, plan, by="town")
+    >>> found.everybody.reports, {town: e.reports for town, e in found.groups.items()}, found.refused.rows
+    (3, {'A': 2, 'B': 1}, ((3, 'foreign'),))
+    """
+    tallies = tally_table(
+        data, plan, column=column, by=by, cohort=cohort, progress=progress, on_refused=on_refused
+    )
+    return TableEstimate.of(tallies, by, method, prior)
+
+
+def tally_table(
+    data: Any,
+    plan: Plans,
+    *,
+    column: str = REPORT,
+    by: str | None = None,
+    cohort: str | None = None,
+    progress: Progress | None = None,
+    on_refused: OnRefused | None = None,
+) -> Tallies:
+    """Add up a table of reports by cohort and group. Memory grows with the tallies, not with the rows."""
+    plans = plans_by_cohort(plan, cohort)
+    wanted = [name for name in (column, by, cohort) if name is not None]
+    table = open_table(data, wanted, batch_rows(plans))
+    _check_origin(table, plans)
+    counter = BatchCounter(plans, column, by, cohort, RefusalLog(on_refused), table.rows)
+    for rows in counter.count(table.batches, thread_count()):
+        if progress is not None:
+            progress(rows, table.rows, table.share())
+    return counter.tallies()
+
+
+def _check_origin(table: OpenTable, plans: Mapping[Any, Plan]) -> None:
+    """Refuse reports that name the plan which made them if it is none of these."""
+    known = {plan.id for plan in plans.values()}
+    if table.plans and not table.plans <= known:
+        other = min(table.plans - known)
+        advice = f"read them with that plan, not {min(known)[:12]}"
+        raise ForeignReport("data", f"reports of plan {other[:12]}", advice)
+
+
+class _Part(NamedTuple):
+    """The rows of a batch (None: all) that belong to one cohort and group, both by number."""
+
+    cohort: int
+    group: int
+    places: Places | None
+
+
+class _Count(NamedTuple):
+    """What one part of a batch adds to a tally; no counts if the cohort has no plan."""
+
+    part: _Part
+    counts: Counts | None
+    reports: int
+    refused: dict[str, Places]
+
+
+class BatchCounter:
+    """Adds up the reports of batches, by cohort and group. `rows` is the size of the table, if it is known."""
+
+    def __init__(
+        self,
+        plans: Mapping[Any, Plan],
+        column: str,
+        by: str | None = None,
+        cohort: str | None = None,
+        log: RefusalLog | None = None,
+        rows: int | None = None,
+    ) -> None:
+        self._plans, self._column, self._by, self._cohort = dict(plans), column, by, cohort
+        self._log = log or RefusalLog()
+        self._mechanisms = [plan.mechanism for plan in plans.values()]
+        self._accumulate = [_accumulator(mechanism, rows) for mechanism in self._mechanisms]
+        self._groups: dict[Hashable, int] = {}
+        self._tallies: dict[tuple[int, int], Tally] = {}
+
+    def count(self, batches: Iterable[Batch], threads: int = 1) -> Iterator[int]:
+        """Count batches, in several threads; after each, yield the number of rows so far."""
+        # Groups get their numbers in this thread, one batch after another.
+        parts = ((batch, list(self._parts(batch))) for batch in batches)
+        for batch, counts in in_threads(lambda job: (job[0], self._count(*job)), parts, threads):
+            refused: dict[str, Places] = {}
+            for one in counts:
+                self._add(one)
+                for reason, places in one.refused.items():
+                    refused[reason] = np.append(refused[reason], places) if reason in refused else places
+            self._log.add(batch.refused(refused))
+            yield batch.end
+
+    def tallies(self) -> Tallies:
+        """The tallies so far."""
+        cohorts, groups = list(self._plans), list(self._groups) or [None]
+        by = {(cohorts[cohort], groups[group]): tally for (cohort, group), tally in self._tallies.items()}
+        return Tallies(self._plans, by, self._log.result())
+
+    def _parts(self, batch: Batch) -> Iterator[_Part]:
+        """The rows of a batch by cohort and group."""
+        if self._cohort is None and self._by is None:
+            yield _Part(0, 0, None)
+            return
+        cohorts = groups = np.zeros(batch.rows, dtype=np.int64)
+        if self._cohort is not None:
+            cohorts = cohort_codes(batch.columns[self._cohort], self._plans)
+        if self._by is not None:
+            groups = look_up(batch.columns[self._by], self._group, -1)
+            if (groups < 0).any():
+                groups = np.where(groups < 0, self._group(None), groups)
+        keys = (cohorts - OUTSIDE_DOMAIN) * max(len(self._groups), 1) + groups
+        if int(keys.max(initial=0)) < 1 << 16:
+            keys = keys.astype(np.uint16)  # small numbers are sorted several times as fast
+        order = np.argsort(keys, kind="stable")
+        for places in np.split(order, np.flatnonzero(np.diff(keys[order])) + 1):
+            if places.size:
+                yield _Part(int(cohorts[places[0]]), int(groups[places[0]]), places)
+
+    def _group(self, name: Any) -> int:
+        """The number of a group."""
+        name = math.nan if name != name else name  # all NaN values are one group
+        if name not in self._groups and len(self._groups) >= _MOST_GROUPS:
+            raise TooLarge(f"{self._by!r} has more than {_MOST_GROUPS:,} values: group by something coarser")
+        return self._groups.setdefault(name, len(self._groups))
+
+    def _count(self, batch: Batch, parts: Sequence[_Part]) -> list[_Count]:
+        return [self._count_part(batch, part) for part in parts]
+
+    def _count_part(self, batch: Batch, part: _Part) -> _Count:
+        if part.cohort < 0 and part.places is not None:
+            return _Count(part, None, 0, {NO_PLAN: part.places})
+        column = batch.columns[self._column]
+        own = column if part.places is None else take(column, part.places)
+        reports, refused = read_reports(self._mechanisms[part.cohort], own)
+        if part.places is not None:
+            refused = {reason: part.places[places] for reason, places in refused.items()}
+        return _Count(part, self._accumulate[part.cohort](reports), len(reports), refused)
+
+    def _add(self, one: _Count) -> None:
+        if one.counts is None:
+            return
+        key = one.part.cohort, one.part.group
+        plan = list(self._plans.values())[one.part.cohort]
+        refused = {reason: places.size for reason, places in one.refused.items()}
+        tally = Tally(plan.id, one.counts, one.reports, refused)
+        self._tallies[key] = self._tallies[key] + tally if key in self._tallies else tally
+
+
+def _accumulator(mechanism: Mechanism, rows: int | None) -> Callable[[Any], Counts]:
+    """The fastest way to add up reports that the mechanism accepts, of a table of so many rows."""
+    if isinstance(mechanism, Counted):  # loading a compiled loop would take longer than it saves
+        return partial(np.bincount, minlength=mechanism.outputs)
+    if not isinstance(mechanism, Arc):
+        return mechanism.accumulate
+    if (rows or 0) < _MANY_ROWS:
+        return partial(tally_sorted, mechanism.cells)
+    from priorveil.mechanisms.arc_buckets import ArcBuckets, tally_in_buckets
+
+    return partial(tally_in_buckets, ArcBuckets(mechanism.cells))

@@ -1,0 +1,208 @@
+"""A column of values in, a column of reports out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from priorveil.errors import InvalidInput
+from priorveil.mechanisms.randomness import GeneratorSource, Source, as_source
+from priorveil.plans import Plan
+from priorveil.tables.columns import (
+    ABSENT,
+    OUTSIDE_DOMAIN,
+    Batch,
+    Column,
+    Places,
+    Plans,
+    batch_rows,
+    cohort_codes,
+    plans_by_cohort,
+    pyarrow,
+    require_same_statistics,
+    take,
+    value_codes,
+)
+from priorveil.tables.read import OpenTable, Progress, in_threads, open_table
+from priorveil.tables.refusals import (
+    MISSING,
+    NO_PLAN,
+    OUTSIDE,
+    OnRefused,
+    RefusalLog,
+    RefusedRows,
+    StrictRefusal,
+)
+from priorveil.tables.write import Columns, Format, format_of, report_schema, to_arrow, write_arrow, write_csv
+
+REPORT, REPORT_ID = "report", "report_id"
+
+_ID_BYTES = 16
+_FEW_REPORTS = 1 << 15  # different ones; a dictionary makes these smaller
+
+
+@dataclass(frozen=True)
+class Privatized:
+    """The outcome of `privatize_table`: the number of reports, the refused rows, the table if it is in memory."""
+
+    reports: int
+    refused: RefusedRows
+    table: Any | None = None
+
+
+def privatize_table(
+    data: Any,
+    plan: Plans,
+    column: str,
+    out: str | Path | Any | None = None,
+    *,
+    keep: Sequence[str] = (),
+    cohort: str | None = None,
+    ids: bool = True,
+    rng: np.random.Generator | Source | None = None,
+    format: Format | None = None,
+    replace: bool = False,
+    strict: bool = False,
+    progress: Progress | None = None,
+    on_refused: OnRefused | None = None,
+) -> Privatized:
+    """Perturb one column of a table of any size: every row gets a report with an id of its own.
+
+    `data` is a path (a file, a folder, a pattern), an open file, a pyarrow, pandas or polars table, a DuckDB
+    relation, or a mapping of columns. `out` is a path or an open file; without it the reports are returned as an Arrow
+    table. A file appears when all of it is written. Other columns are left out, except those in `keep` and the public
+    column `cohort`, whose values choose among several plans, `{value: plan}`. A row whose value is missing or
+    outside the domain is refused: it is counted and listed by number, and `on_refused(row, reason)` is called.
+    With `strict` nothing is written if any row is refused. `progress(rows, of, share)` is called after each batch.
+
+    CSV files need no further library; everything else needs the extra `tables`.
+
+    >>> import priorveil as pv
+    >>> plan = pv.design(pv.Prior({"yes": 0.5, "no": 0.5}), 1.0, pv.Histogram())
+    >>> done = privatize_table({"answer": ["yes", "no", None, "maybe"]}, plan, "answer")
+    >>> done.reports, done.refused.rows
+    (2, ((2, 'missing'), (3, 'outside the domain')))
+    >>> done.table.column_names
+    ['report_id', 'report']
+    """
+    plans = plans_by_cohort(plan, cohort)
+    require_same_statistics(plans)
+    kept = kept_columns(keep, column, cohort)
+    target = Path(out) if isinstance(out, str | os.PathLike) else out
+    kind = format or (format_of(target) if isinstance(target, Path) else "csv")
+    table = open_table(data, [*kept, column], batch_rows(plans))
+    work = _Work(plans, column, cohort, kept, ids, as_source(rng), RefusalLog(on_refused))
+    batches = work.batches(table, strict, progress)
+    types = work.types(table)
+    if target is not None and kind == "csv":
+        write_csv(list(types), batches, target, replace)
+        return Privatized(work.reports, work.log.result())
+    schema = report_schema(types, [plan.id for plan in plans.values()])
+    if target is None:
+        made = pyarrow().Table.from_batches((to_arrow(columns, schema) for columns in batches), schema)
+        return Privatized(work.reports, work.log.result(), made)
+    write_arrow(schema, batches, target, kind, replace, _random_columns(plans))
+    return Privatized(work.reports, work.log.result())
+
+
+@dataclass(eq=False)
+class _Work:
+    """How each batch is privatized, and the number of reports so far."""
+
+    plans: Mapping[Any, Plan]
+    column: str
+    cohort: str | None
+    kept: Sequence[str]
+    ids: bool
+    source: Source
+    log: RefusalLog
+    reports: int = 0
+
+    def types(self, table: OpenTable) -> dict[str, Any]:
+        """The types of the columns that are written; see `report_schema`."""
+        width = next(iter(self.plans.values())).mechanism.width
+        ids = {REPORT_ID: _ID_BYTES} if self.ids else {}
+        return {**ids, **{name: table.types[name] for name in self.kept}, REPORT: 8 * width}
+
+    def batches(self, table: OpenTable, strict: bool, progress: Progress | None) -> Iterator[Columns]:
+        """The columns to write, batch by batch."""
+        # One thread draws, in the order of the rows, so that a seed gives the same reports and ids.
+        for batch, made, columns in in_threads(self._privatize, table.batches, 1, waiting=1):
+            self.log.add(batch.refused(made.refused))
+            self.reports += len(made.places)
+            if len(made.places):
+                yield columns
+            if progress is not None:
+                progress(batch.end, table.rows, table.share())
+        if strict and (refused := self.log.result()).total:
+            raise StrictRefusal(refused)
+
+    def _privatize(self, batch: Batch) -> tuple[Batch, Reports, Columns]:
+        """The reports of a batch, and the columns to write: ids, kept columns and reports, without refused rows."""
+        cohort = None if self.cohort is None else batch.columns[self.cohort]
+        made = make_reports(batch.columns[self.column], cohort, self.plans, self.source)
+        ids = {REPORT_ID: random_ids(len(made.places), self.source)} if self.ids else {}
+        kept = {name: batch.columns[name] for name in self.kept}
+        if len(made.places) < batch.rows:
+            kept = {name: take(column, made.places) for name, column in kept.items()}
+        return batch, made, {**ids, **kept, REPORT: made.reports}
+
+
+def kept_columns(keep: Sequence[str], column: str, cohort: str | None) -> list[str]:
+    """The columns that stay beside the reports. The private column never does."""
+    names = list(dict.fromkeys([*keep, *([] if cohort is None else [cohort])]))
+    for name in names:
+        if name == column:
+            raise InvalidInput("keep", name, "this column is private: only its report leaves")
+        if name in (REPORT, REPORT_ID):
+            raise InvalidInput("keep", name, "this name is used for the reports: rename the column")
+    return names
+
+
+def _random_columns(plans: Mapping[Any, Plan]) -> list[str]:
+    """The columns that cannot be compressed: ids, and reports unless few of them are different."""
+    outputs = [getattr(plan.mechanism, "outputs", _FEW_REPORTS) for plan in plans.values()]
+    return [REPORT_ID] if max(outputs) < _FEW_REPORTS else [REPORT_ID, REPORT]
+
+
+@dataclass(frozen=True, eq=False)
+class Reports:
+    """Reports, the rows that they belong to, and the places of the refused rows by reason."""
+
+    reports: npt.NDArray[Any]
+    places: Places
+    refused: dict[str, Places]
+
+
+def make_reports(values: Column, cohort: Column | None, plans: Mapping[Any, Plan], source: Source) -> Reports:
+    """The reports of a column of values, each by the plan of its cohort.
+
+    If plans order their labels differently, numbers are not read as codes: a code would mean different labels.
+    """
+    numbered = len({plan.labels for plan in plans.values()}) == 1
+    plan_codes = np.zeros(len(values), dtype=np.int64) if cohort is None else cohort_codes(cohort, plans)
+    refused = [(NO_PLAN, np.flatnonzero(plan_codes == OUTSIDE_DOMAIN))]
+    places, reports = [], []
+    for number, plan in enumerate(plans.values()):
+        own = np.flatnonzero(plan_codes == number)
+        part = values if len(own) == len(values) else take(values, own)
+        codes = value_codes(part, plan.labels, numbered)
+        refused += [(MISSING, own[codes == ABSENT]), (OUTSIDE, own[codes == OUTSIDE_DOMAIN])]
+        places.append(own[codes >= 0])
+        reports.append(plan.mechanism.sample(codes[codes >= 0], source))
+    order = np.argsort(np.concatenate(places), kind="stable") if len(places) > 1 else slice(None)
+    reasons = dict.fromkeys(reason for reason, rows in refused if rows.size)
+    by_reason = {why: np.concatenate([rows for reason, rows in refused if reason == why]) for why in reasons}
+    return Reports(np.concatenate(reports)[order], np.concatenate(places)[order], by_reason)
+
+
+def random_ids(count: int, source: Source) -> npt.NDArray[np.uint8]:
+    """Unpredictable ids from the operating system; from the generator in a simulation."""
+    draw = source.rng.bytes if isinstance(source, GeneratorSource) else os.urandom
+    return np.frombuffer(draw(_ID_BYTES * count), dtype=np.uint8).reshape(count, _ID_BYTES)

@@ -1,0 +1,459 @@
+"""Tables in: files, folders, patterns, streams, and tables of any library that speaks Arrow, batch by batch.
+
+The first bytes of a file say what it is: Parquet, Arrow (file or stream) or CSV, which may be in gzip.
+"""
+
+from __future__ import annotations
+
+import glob
+import io
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from threading import local
+from typing import Any, TypeVar
+from urllib.parse import unquote
+
+import numpy as np
+
+from priorveil.errors import InvalidInput
+from priorveil.files import delimiter_advice
+from priorveil.tables.columns import PLAN_KEY, Batch, pyarrow
+from priorveil.tables.csv_reader import Cells, read_rows
+
+Progress = Callable[[int, int | None, float | None], None]
+
+_PARQUET, _ARROW_FILE, _ARROW_STREAM = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
+_CSV_ROWS = 1 << 16  # in a batch, at most
+_LAZY_ROWS = 1 << 16  # of a lazy table in one step
+_BUFFER = 1 << 20  # bytes of a Parquet column read at a time
+_LARGEST_GROUP = 64 << 20  # bytes of a row group that is decoded in one step
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+_MOST_THREADS = 4  # one thread decodes, and cannot feed more than these
+
+
+@dataclass(frozen=True, eq=False)
+class OpenTable:
+    """A table that is being read: the Arrow types of its columns (None for the text of a CSV) and its batches.
+
+    `rows` is the number of rows and `share` the part of the bytes read so far, if they are known. `plans` are the ids
+    of the plans that made the reports, if the table names them.
+    """
+
+    types: Mapping[str, Any]
+    batches: Iterator[Batch]
+    rows: int | None = None
+    share: Callable[[], float | None] = lambda: None
+    plans: frozenset[str] = field(default_factory=frozenset)
+
+
+def open_table(data: Any, columns: Sequence[str] | None, batch_rows: int) -> OpenTable:
+    """Open `data` as batches of at most `batch_rows` rows with these columns (None: all).
+
+    >>> table = open_table({"a": [1, 2, 3], "b": ["x", "y", "z"]}, ["a"], 2)
+    >>> [batch.columns["a"].to_pylist() for batch in table.batches]
+    [[1, 2], [3]]
+    """
+    if isinstance(data, str | os.PathLike):
+        return _open_files(_files(Path(data)), columns, batch_rows)
+    if hasattr(data, "read"):
+        file = data if hasattr(data, "peek") else io.BufferedReader(data)
+        return _open_stream(file, "the stream", None, columns, batch_rows)
+    return _open_object(data, columns, batch_rows)
+
+
+def text_columns(path: Path, *names: str) -> tuple[list[str], ...]:
+    """Whole columns of a file as text, empty where an entry is missing. A broken line is an error."""
+    table = open_table(path, names, _CSV_ROWS)
+    found: dict[str, list[str]] = {name: [] for name in names}
+    for batch in table.batches:
+        if len(batch.broken):
+            advice = f"row {batch.broken[0] + 1} does not have as many cells as the header"
+            raise InvalidInput("data", str(path), advice)
+        for name, cells in found.items():
+            column = batch.columns[name]
+            entries = column if isinstance(column, list) else column.to_pylist()
+            cells += ["" if entry is None else str(entry).strip() for entry in entries]
+    return tuple(found[name] for name in names)
+
+
+def _select(names: Sequence[str], columns: Sequence[str] | None) -> list[str]:
+    """The columns to read: each exists, exactly once.
+
+    >>> _select(["a", "b"], ["c"])
+    Traceback (most recent call last):
+    priorveil.errors.InvalidInput: column = 'c': the table has a, b
+    """
+    wanted = list(names if columns is None else dict.fromkeys(columns))
+    for name in wanted:
+        if name not in names:
+            raise InvalidInput("column", name, f"the table has {', '.join(names)}{delimiter_advice(names)}")
+        if list(names).count(name) > 1:
+            raise InvalidInput("column", name, "the table has several columns of this name")
+    return wanted
+
+
+# -- Arrow -------------------------------------------------------------------------------------------------
+
+
+def _open_arrow(
+    schema: Any, batches: Iterable[Any], names: Sequence[str], most: int, rows: int | None = None
+) -> OpenTable:
+    """Arrow batches as batches of at most `most` rows, none of them empty."""
+
+    def cut() -> Iterator[Batch]:
+        first = 0
+        for batch in batches:
+            columns = {name: _without_views(batch.column(name)) for name in names}
+            for start in range(0, batch.num_rows, most):
+                part = {name: column.slice(start, most) for name, column in columns.items()}
+                count = min(most, batch.num_rows - start)
+                yield Batch(part, count, first)
+                first += count
+
+    types = {name: _type_without_views(schema.field(name).type) for name in names}
+    return OpenTable(types, cut(), rows, plans=table_plans(schema))
+
+
+def table_plans(schema: Any) -> frozenset[str]:
+    """The ids of the plans that a table of reports names."""
+    return frozenset((schema.metadata or {}).get(PLAN_KEY, b"").decode().split())
+
+
+def _without_views(column: Any) -> Any:
+    """The column without views of text and bytes, which few of Arrow's functions support."""
+    pa = pyarrow()
+    if pa.types.is_dictionary(column.type):
+        return pa.DictionaryArray.from_arrays(column.indices, _without_views(column.dictionary))
+    return column.cast(_type_without_views(column.type))
+
+
+def _type_without_views(kind: Any) -> Any:
+    pa = pyarrow()
+    if pa.types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _type_without_views(kind.value_type))
+    return {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}.get(kind, kind)
+
+
+def _open_object(data: Any, columns: Sequence[str] | None, batch_rows: int) -> OpenTable:
+    """Anything with Arrow's stream interface (pyarrow, pandas, polars, DuckDB), or a mapping of columns."""
+    pa = pyarrow()
+    if isinstance(data, Mapping):
+        data = pa.table(dict(data))
+    if isinstance(data, pa.RecordBatch):
+        data = pa.Table.from_batches([data])
+    rows = data.num_rows if isinstance(data, pa.Table) else getattr(data, "height", None)
+    reader = _stream_of(data, columns)
+    return _open_arrow(reader.schema, reader, _select(reader.schema.names, columns), batch_rows, rows)
+
+
+def _stream_of(data: Any, columns: Sequence[str] | None) -> Any:
+    """The Arrow stream of an object; of a data set or a lazy table, only with the columns that are needed."""
+    pa = pyarrow()
+    if hasattr(data, "collect_batches"):  # a lazy table of polars
+        lazy = data.select(_select(data.collect_schema().names(), columns))
+        schema = lazy.collect_schema().to_frame().to_arrow().schema
+        parts = lazy.collect_batches(chunk_size=_LAZY_ROWS, lazy=True)
+        batches = (batch for part in parts for batch in part.to_arrow().cast(schema).to_batches())
+        return pa.RecordBatchReader.from_batches(schema, batches)
+    if hasattr(data, "scanner"):
+        data = data.scanner(columns=_select(data.schema.names, columns))
+    if hasattr(data, "to_reader"):
+        return data.to_reader()
+    try:
+        return pa.RecordBatchReader.from_stream(data)
+    except (TypeError, pa.ArrowException):  # not a stream, or a stream of something else than rows
+        advice = "give a path, a file, a pyarrow, pandas, polars or DuckDB table, or a mapping of columns"
+        if type(data).__name__ == "LazyFrame":
+            advice = (
+                "this version of polars cannot read it in batches: give its `.collect()`, or update polars"
+            )
+        raise InvalidInput("data", type(data).__name__, advice) from None
+
+
+# -- one file ----------------------------------------------------------------------------------------------
+
+
+def _open_path(path: Path, columns: Sequence[str] | None, batch_rows: int) -> OpenTable:
+    file = io.BufferedReader(io.FileIO(path))
+    try:
+        table = _open_stream(file, str(path), os.path.getsize(path), columns, batch_rows)
+    except BaseException:
+        file.close()
+        raise
+
+    def closing() -> Iterator[Batch]:
+        with file:
+            yield from table.batches
+
+    return replace(table, batches=closing())
+
+
+def _open_stream(
+    file: Any, name: str, size: int | None, columns: Sequence[str] | None, batch_rows: int
+) -> OpenTable:
+    """Open a binary stream that has `peek`, or the file of this name and size."""
+    start = file.peek(8)[:8]
+    with _errors_name(name):
+        if start.startswith(_PARQUET):
+            table = _open_parquet(file, None if size is None else name, columns, batch_rows)
+        elif start.startswith((_ARROW_FILE, _ARROW_STREAM)):
+            table = _open_ipc(file, start, columns, batch_rows)
+        else:
+            table = _open_csv(file, size, columns, min(batch_rows, _CSV_ROWS))
+
+    def batches() -> Iterator[Batch]:
+        with _errors_name(name):
+            yield from table.batches
+
+    return replace(table, batches=batches())
+
+
+@contextmanager
+def _errors_name(name: str) -> Iterator[None]:
+    """Name the file in its errors, which never show what is in it."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise InvalidInput(error.argument, error.value, f"{name}: {error.advice}") from None
+    except Exception as error:
+        if type(error).__module__.startswith("pyarrow"):
+            raise InvalidInput("data", name, "the file is damaged: it cannot be read to the end") from None
+        raise
+
+
+def _open_csv(file: Any, size: int | None, columns: Sequence[str] | None, most: int) -> OpenTable:
+    rows = (cells for _, cells in read_rows(file))
+    header = [(name or "").strip() for name in next(rows, [])]
+    if not any(header):
+        raise InvalidInput("data", "nothing", "the file is empty: it has no line of column names")
+    names = _select(header, columns)
+
+    def share() -> float | None:
+        if not size:
+            return None
+        return 1.0 if file.closed else min(1.0, float(file.tell() / size))
+
+    batches = _csv_batches(rows, len(header), {name: header.index(name) for name in names}, most)
+    return OpenTable(dict.fromkeys(names), batches, share=share)
+
+
+def _csv_batches(rows: Iterator[Cells], width: int, places: Mapping[str, int], most: int) -> Iterator[Batch]:
+    """Batches of the wanted columns. A blank line is a missing value if there is one column, and no row otherwise."""
+    first, number = 0, 0
+    kept: list[Cells] = []
+    broken: list[int] = []
+
+    def batch() -> Batch:
+        columns = {name: [cells[place] for cells in kept] for name, place in places.items()}
+        return Batch(columns, len(kept), first, np.array(broken, dtype=np.int64))
+
+    for cells in rows:
+        if len(cells) == width:
+            kept.append(cells)
+        elif cells:
+            broken.append(number)
+        elif width == 1:
+            kept.append([None])
+        else:
+            continue
+        number += 1
+        if number - first == most:
+            yield batch()
+            first, kept, broken = number, [], []
+    if number > first:
+        yield batch()
+
+
+def _open_ipc(file: Any, start: bytes, columns: Sequence[str] | None, batch_rows: int) -> OpenTable:
+    """An Arrow file or stream."""
+    ipc = pyarrow().ipc
+    if start.startswith(_ARROW_FILE) and file.seekable():
+        reader = ipc.open_file(file)
+        batches = (reader.get_batch(i) for i in range(reader.num_record_batches))
+    else:
+        reader = ipc.open_stream(file)
+        batches = iter(reader)
+    return _open_arrow(reader.schema, batches, _select(reader.schema.names, columns), batch_rows)
+
+
+def _open_parquet(file: Any, path: str | None, columns: Sequence[str] | None, batch_rows: int) -> OpenTable:
+    """A Parquet file; with a path, Arrow opens it by itself and decodes row groups in several threads."""
+    if not file.seekable():
+        raise InvalidInput("data", "Parquet", "a pipe takes Arrow or CSV: give the path of the file")
+    pa = pyarrow()
+
+    def open_again(metadata: Any = None) -> Any:
+        # Without these options Arrow would hold the whole column of the file in memory.
+        source = file if path is None else pa.OSFile(path)
+        return pa.parquet.ParquetFile(source, metadata=metadata, pre_buffer=False, buffer_size=_BUFFER)
+
+    whole = open_again()
+    metadata, schema = whole.metadata, whole.schema_arrow
+    names = _select(schema.names, columns)
+    groups = None if path is None else _row_groups(metadata, names, batch_rows)
+    own = local()
+
+    def decode(part: list[int]) -> list[Any]:
+        if not hasattr(own, "file"):
+            own.file = open_again(metadata)
+        return list(own.file.iter_batches(batch_rows, row_groups=part, columns=names, use_threads=False))
+
+    if groups is None:
+        batches = whole.iter_batches(batch_rows, columns=names)
+    else:
+        batches = (batch for decoded in in_threads(decode, groups, thread_count()) for batch in decoded)
+    return _open_arrow(schema, batches, names, batch_rows, metadata.num_rows)
+
+
+def _row_groups(metadata: Any, names: Sequence[str], batch_rows: int) -> list[list[int]] | None:
+    """Row groups, small ones together, to decode in one step each; None if one is too large for that."""
+    parts: list[list[int]] = []
+    rows = batch_rows
+    for i in range(metadata.num_row_groups):
+        group = metadata.row_group(i)
+        chunks = (group.column(c) for c in range(group.num_columns))
+        if (
+            sum(c.total_uncompressed_size for c in chunks if c.path_in_schema.split(".")[0] in names)
+            > _LARGEST_GROUP
+        ):
+            return None
+        if rows >= batch_rows:
+            parts.append([])
+            rows = 0
+        parts[-1].append(i)
+        rows += group.num_rows
+    return parts
+
+
+# -- several files -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _File:
+    """A file of a table, and the columns that the names of its folders give (`region=north`)."""
+
+    path: Path
+    given: Mapping[str, str | None] = field(default_factory=dict)
+
+
+def _files(path: Path) -> list[_File]:
+    """The files of a path: itself, all in a folder, or all that match a pattern; sorted by name."""
+    if path.is_dir():
+        inside = sorted(p for p in path.rglob("*") if p.is_file() and not _hidden(p.relative_to(path)))
+        files = [_File(p, _folder_columns(p.relative_to(path))) for p in inside]
+    elif path.exists() or not glob.has_magic(str(path)):
+        files = [_File(path)]
+    else:
+        matches = sorted(Path(found) for found in glob.glob(str(path), recursive=True))
+        fixed = next(i for i, part in enumerate(path.parts) if glob.has_magic(part))
+        files = [_File(p, _folder_columns(Path(*p.parts[fixed:]))) for p in matches if p.is_file()]
+    if not files:
+        raise InvalidInput("data", str(path), "there is no file here")
+    return files
+
+
+def _hidden(path: Path) -> bool:
+    """Whether a file belongs to Spark and others, which begin such names with _, or is a draft."""
+    return any(part.startswith((".", "_")) for part in path.parts)
+
+
+def _folder_columns(path: Path) -> dict[str, str | None]:
+    pairs = (part.partition("=") for part in path.parts[:-1])
+    return {
+        unquote(name): None if value == _NO_VALUE else unquote(value)
+        for name, equals, value in pairs
+        if equals
+    }
+
+
+def _open_files(files: Sequence[_File], columns: Sequence[str] | None, batch_rows: int) -> OpenTable:
+    """The files one after another; each must have the columns of the first."""
+    sizes = [file.path.stat().st_size for file in files]
+    first = current = _open_with_folders(files[0], columns, batch_rows)
+    done = size = 0
+
+    def batches() -> Iterator[Batch]:
+        nonlocal current, done, size
+        before = 0
+        for file, length in zip(files, sizes, strict=True):
+            if file is not files[0]:
+                current = _open_with_folders(file, list(first.types), batch_rows)
+            texts = [[kind is None for kind in table.types.values()] for table in (first, current)]
+            if texts[0] != texts[1] or current.plans != first.plans:
+                raise InvalidInput("data", str(file.path), "it is not of the same kind as the first file")
+            done, size, end = done + size, length, before
+            for batch in current.batches:
+                end = before + batch.end
+                yield replace(batch, first=before + batch.first, broken=before + batch.broken)
+            before = end
+
+    def share() -> float | None:
+        within = current.share()
+        return None if within is None else min(1.0, (done + within * size) / max(sum(sizes), 1))
+
+    return replace(first, batches=batches(), rows=_count_rows(files), share=share)
+
+
+def _open_with_folders(file: _File, columns: Sequence[str] | None, batch_rows: int) -> OpenTable:
+    """One file, with the columns that its folders give."""
+    inside = None if columns is None else [name for name in columns if name not in file.given]
+    table = _open_path(file.path, inside, batch_rows)
+    extra = {name: value for name, value in file.given.items() if columns is None or name in columns}
+    if not extra:
+        return table
+
+    def extended(batch: Batch) -> Batch:
+        given = {name: [value] * batch.rows for name, value in extra.items()}
+        return replace(batch, columns={**batch.columns, **given})
+
+    return replace(table, types={**table.types, **dict.fromkeys(extra)}, batches=map(extended, table.batches))
+
+
+def _count_rows(files: Sequence[_File]) -> int | None:
+    """The rows of Parquet files, from their footers; None for other files."""
+    total = 0
+    for file in files:
+        with open(file.path, "rb") as opened:
+            if opened.read(4) != _PARQUET:
+                return None
+        with _errors_name(str(file.path)):
+            total += pyarrow().parquet.read_metadata(file.path).num_rows
+    return total
+
+
+# -- threads -----------------------------------------------------------------------------------------------
+
+_In = TypeVar("_In")
+_Out = TypeVar("_Out")
+
+
+def thread_count() -> int:
+    """How many threads are worth starting in this process."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(_MOST_THREADS, cores)
+
+
+def in_threads(
+    task: Callable[[_In], _Out], items: Iterable[_In], threads: int, waiting: int = 0
+) -> Iterator[_Out]:
+    """`task` of every item, in their order; at most `threads + waiting` results are unfinished or not yet taken.
+
+    >>> list(in_threads(abs, [-1, 2, -3], 2))
+    [1, 2, 3]
+    """
+    if thread_count() == 1 or threads + waiting == 1:
+        yield from map(task, items)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        coming: deque[Future[_Out]] = deque()
+        for item in items:
+            coming.append(pool.submit(task, item))
+            if len(coming) == threads + waiting:
+                yield coming.popleft().result()
+        while coming:
+            yield coming.popleft().result()
