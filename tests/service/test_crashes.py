@@ -27,19 +27,10 @@ from test_api import own_cells
 
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import fresh_id
-from priorveil.curator.store import Store, open_store, recounted
+from priorveil.curator.store import Store, open_store
 
 KILLS = int(os.environ.get("PRIORVEIL_KILLS", "3"))
 OUTPUTS = 1 << max(15, 10 + KILLS.bit_length() + 1)  # cells: more than are sent between the kills
-# Short eras and small runs of ids, so that kills also hit the moments when one ends and when they are merged.
-SERVE = """
-from priorveil.curator.postgres import PostgresStore
-from priorveil.curator.sqlite import SqliteStore
-from priorveil.cli.serve import serve
-for store in (PostgresStore, SqliteStore):
-    store.__init__.__defaults__ = (50,)
-serve()
-"""
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +123,9 @@ class Server:
     def start(self) -> None:
         options = ["--store", self.url, "--port", str(self.port), "--token-file", str(self.token)]
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen([sys.executable, "-c", SERVE, *options], stdout=log, stderr=log)
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "priorveil", "serve", *options], stdout=log, stderr=log
+            )
         with httpx.Client(verify=False) as http:
             for _ in range(1200):
                 try:
@@ -176,7 +169,7 @@ def check(url: str, campaign: Campaign, senders: Senders) -> None:
         await store.open()
         try:
             tally = (await store.tallies(campaign))[campaign.plan_for(None).id]
-            assert await recounted(store, campaign) == {tally.plan: tally}
+            assert await store.recount(campaign) == {tally.plan: tally}
             counts = tally.counts
             assert counts.max() == 1
             assert counts[sorted(senders.acknowledged)].all()
@@ -217,16 +210,12 @@ def test_two_processes_on_one_database_one_killed(
     check(url, cells, senders)
 
 
-def test_the_database_restarted_under_load(tmp_path: Path, cells: Campaign) -> None:
-    database = PostgresServer()
-    try:
-        url = database.url("restarted")
-        with served(url, tmp_path, cells) as [server], Senders(cells, [server.port]) as senders:
-            for _ in range(max(1, KILLS // 2)):
-                senders.wait()
-                database.restart()
-                senders.wait(50)  # the writer reconnects by itself
-            server.stop()
-        check(url, cells, senders)
-    finally:
-        database.remove()
+def test_the_database_restarted_under_load(postgres: PostgresServer, tmp_path: Path, cells: Campaign) -> None:
+    url = postgres.url("restarted")
+    with served(url, tmp_path, cells) as [server], Senders(cells, [server.port]) as senders:
+        for _ in range(max(1, KILLS // 2)):
+            senders.wait()
+            postgres.restart()
+            senders.wait(50)  # the writer reconnects by itself
+        server.stop()
+    check(url, cells, senders)

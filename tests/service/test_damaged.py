@@ -15,7 +15,7 @@ from test_api import on, path, reports
 
 from priorveil.cli.program import commands
 from priorveil.collect.campaign import Campaign
-from priorveil.curator.store import Damaged, open_store, read_stored
+from priorveil.curator.store import Damaged, load_campaign, open_store
 
 
 def stored(url: str, *campaigns: Campaign) -> None:
@@ -65,9 +65,9 @@ def another(campaign: Campaign) -> str:
 @pytest.mark.parametrize("tampered", [reworded, weakened, another, lambda _: "Croesus {"])
 def test_a_tampered_document_is_not_believed(campaign: Campaign, tampered) -> None:
     with pytest.raises(Damaged, match=campaign.id[:12]) as found:
-        read_stored(campaign.id, tampered(campaign), None)
+        load_campaign(campaign.id, tampered(campaign), None)
     assert "Croesus" not in str(found.value) and found.value.campaign == campaign.id
-    assert read_stored(campaign.id, campaign.to_json(), None).campaign.id == campaign.id
+    assert load_campaign(campaign.id, campaign.to_json(), None).campaign.id == campaign.id
 
 
 def test_a_damaged_campaign_is_said_and_harms_no_other(

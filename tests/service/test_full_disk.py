@@ -79,9 +79,9 @@ def stored_ids(url: str, campaign: Campaign) -> list[bytes]:
     async def read() -> list[bytes]:
         store = open_store(url)
         await store.open()
-        chunks = [part.ids async for part in store.reports(campaign)]
+        ids = [report.id async for page in store.reports(campaign) for report in page]
         await store.close()
-        return [ids[i : i + ID_BYTES] for ids in chunks for i in range(0, len(ids), ID_BYTES)]
+        return ids
 
     return asyncio.run(read())
 
@@ -118,28 +118,29 @@ def fills_and_recovers(url: str, disk: Path, folder: Path, campaign: Campaign, r
 
 
 def test_sqlite_on_a_full_disk(tmp_path: Path, campaign: Campaign) -> None:
-    """Its log of reports and the files of ids compete for what is left."""
+    """The database and its write-ahead log compete for what is left."""
     with small_disk(tmp_path / "small", 24) as disk:
         fills_and_recovers(str(disk / "reports.db"), disk, tmp_path, campaign, room=6 << 20)
 
 
-def test_postgres_on_a_full_disk(tmp_path: Path, campaign: Campaign) -> None:
-    """The database is in a tablespace on the small disk; its log is elsewhere, as it should be."""
-    server = PostgresServer()
-    try:
-        with small_disk(server.folder / "small", 40) as disk:
-            shutil.chown(disk, "postgres")
-            url = server.url("crowded")
+def test_postgres_on_a_full_disk(postgres: PostgresServer, tmp_path: Path, campaign: Campaign) -> None:
+    """The database is in a tablespace on the small disk; its write-ahead log is elsewhere, as it should be."""
+    url = postgres.url("crowded")
 
-            async def move() -> None:
-                admin = await asyncpg.connect(url.replace("/crowded", "/postgres"))
-                await admin.execute(f"CREATE TABLESPACE small LOCATION '{disk}'")
-                await admin.execute("ALTER DATABASE crowded SET TABLESPACE small")
-                await admin.close()
+    def as_admin(*statements: str) -> None:
+        async def run() -> None:
+            admin = await asyncpg.connect(url.replace("/crowded", "/postgres"))
+            for statement in statements:
+                await admin.execute(statement)
+            await admin.close()
 
-            asyncio.run(move())
+        asyncio.run(run())
+
+    with small_disk(postgres.folder / "small", 40) as disk:
+        shutil.chown(disk, "postgres")
+        move = "ALTER DATABASE crowded SET TABLESPACE small"
+        as_admin(f"CREATE TABLESPACE small LOCATION '{disk}'", move)
+        try:
             fills_and_recovers(url, disk, tmp_path, campaign, room=6 << 20)
-            server.stop()
-            server.start()
-    finally:
-        server.remove()
+        finally:
+            as_admin("DROP DATABASE crowded WITH (FORCE)", "DROP TABLESPACE small")

@@ -8,17 +8,22 @@ import sqlite3
 from collections.abc import Awaitable, Callable
 from contextlib import closing
 from pathlib import Path
-from threading import Event
 
 import numpy as np
 import pytest
 
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import words_per_report
-from priorveil.curator import seen
-from priorveil.curator.keys import in_order
-from priorveil.curator.sqlite import MIGRATIONS, SqliteStore
-from priorveil.curator.store import Group, SchemaTooNew, Store, StoreFull, Unavailable, open_store, recounted
+from priorveil.curator.sqlite import SqliteStore
+from priorveil.curator.store import (
+    SCHEMA_VERSION,
+    Group,
+    Store,
+    StoreFull,
+    Unavailable,
+    UnknownSchema,
+    open_store,
+)
 from priorveil.errors import InvalidInput
 
 RNG = np.random.default_rng(7)
@@ -67,7 +72,7 @@ def test_every_mechanism_is_counted_and_recounted(store_url: str, cohorts: Campa
                 reports.reshape(-1, 1) if g.mechanism.kind == "unary" else reports.astype(np.int64)
             )
             assert tallies[g.plan] == expected
-        assert await recounted(store, cohorts) == tallies
+        assert await store.recount(cohorts) == tallies
 
     on(store_url, work)
 
@@ -93,8 +98,8 @@ def test_an_id_counts_once_for_ever(store_url: str, campaign: Campaign, cohorts:
     async def after(store: Store) -> None:
         assert await store.commit([first]) == 0
         assert (await store.tallies(campaign))[first.plan].reports == 151
-        assert await recounted(store, campaign) == await store.tallies(campaign)
-        assert await recounted(store, cohorts) == await store.tallies(cohorts)
+        assert await store.recount(campaign) == await store.tallies(campaign)
+        assert await store.recount(cohorts) == await store.tallies(cohorts)
 
     on(store_url, fill)
     on(store_url, after)
@@ -108,10 +113,10 @@ def test_tallies_can_be_made_again(store_url: str, campaign: Campaign) -> None:
         wrong = {plan: tally + tally for plan, tally in right.items()}
         await store.replace_tallies(campaign, wrong)
         assert await store.tallies(campaign) == wrong
-        await store.replace_tallies(campaign, await recounted(store, campaign))
+        await store.replace_tallies(campaign, await store.recount(campaign))
         assert await store.tallies(campaign) == right
         await store.commit([group(campaign, 5)])
-        assert await recounted(store, campaign) == await store.tallies(campaign)
+        assert await store.recount(campaign) == await store.tallies(campaign)
 
     on(store_url, work)
 
@@ -157,8 +162,7 @@ def test_two_writers_share_a_postgres_database(postgres, campaign: Campaign) -> 
         assert sum(stored) == 1800
         tallies = await stores[1].tallies(campaign)
         assert tallies[same[0].plan].reports == 2000
-        assert await recounted(stores[0], campaign) == tallies
-        assert [store._session.shard for store in stores] == [0, 1]  # type: ignore[attr-defined]
+        assert await stores[0].recount(campaign) == tallies
         for store in stores:
             await store.close()
 
@@ -178,32 +182,73 @@ def test_ids_that_come_again_now_and_then(store_url: str, campaign: Campaign) ->
         for g in (*sent, *again):
             for i in range(40):
                 kept.setdefault(g.id_of(i), g.words[8 * i : 8 * i + 8])
-        chunks = [chunk async for chunk in store.reports(campaign)]
-        ids, words = b"".join(c.ids for c in chunks), b"".join(c.words for c in chunks)
-        there = {ids[16 * i : 16 * i + 16].hex(): words[8 * i : 8 * i + 8] for i in range(len(ids) // 16)}
-        assert there == kept
-        assert await recounted(store, campaign) == await store.tallies(campaign)
+        stored_reports = [report async for page in store.reports(campaign) for report in page]
+        assert {report.id.hex(): report.words for report in stored_reports} == kept
+        assert len(stored_reports) == len(kept)
+        assert await store.recount(campaign) == await store.tallies(campaign)
 
     on(store_url, work)
 
 
-def test_postgres_copies_again_after_a_while(
-    postgres, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from priorveil.curator import sessions as own
-
-    monkeypatch.setattr(own, "_CAREFUL", 2)
-    first = group(campaign, 5)
+def test_ids_chosen_badly_on_purpose(store_url: str, campaign: Campaign) -> None:
+    """All of them neighbours, or equal in their first half, or all zeros: still exact."""
+    near = [bytes(14) + i.to_bytes(2, "big") for i in range(600)] + [
+        i.to_bytes(2, "little") + bytes(14) for i in range(600)
+    ]
 
     async def work(store: Store) -> None:
         await store.add_campaign(campaign)
-        careful = []
-        for g in (first, first, group(campaign, 5), group(campaign, 5), first):
-            await store.commit([g])
-            careful.append(store._session.careful)  # type: ignore[attr-defined]
-        assert careful == [0, 2, 1, 0, 2]
+        parts = [group(campaign, 30, ids=b"".join(near[i::40][:30])) for i in range(40)]
+        kept = sum([await store.commit([part]) for part in parts])
+        assert kept == len({part.ids[i : i + 16] for part in parts for i in range(0, 480, 16)})
+        everything = group(campaign, len(near), ids=b"".join(near))
+        assert await store.commit([everything]) == len(set(near)) - kept
+        assert await store.commit([everything]) == 0
+        assert await store.recount(campaign) == await store.tallies(campaign)
 
-    on(postgres.url("copies_again"), work)
+    on(store_url, work)
+
+
+def test_the_same_id_twice_in_one_commit(store_url: str, campaign: Campaign, cohorts: Campaign) -> None:
+    """Under two plans of one campaign the first counts. In two campaigns it is two ids."""
+    one, two = (cohorts.plan_for(name) for name in ("columns", "arc"))
+    ids = os.urandom(32)
+    for first, second in ((one, two), (two, one)):
+        groups = [Group(cohorts.id, p.id, p.mechanism, ids, bytes(16)) for p in (first, second)]
+
+        async def work(store: Store, groups: list[Group] = groups) -> None:
+            await store.add_campaign(cohorts)
+            await store.add_campaign(campaign)
+            before = await store.tallies(cohorts)
+            assert await store.commit([*groups, group(campaign, 2, ids=groups[0].ids)]) == 4
+            after = await store.tallies(cohorts)
+            assert [after[g.plan].reports - before[g.plan].reports for g in groups] == [2, 0]
+            assert await store.recount(cohorts) == after
+
+        on(store_url, work)
+        ids = os.urandom(32)
+
+
+def test_reports_are_read_in_the_order_of_their_ids(
+    store_url: str, cohorts: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the order of arrival was, across plans and pages."""
+    from priorveil.curator import store as shared
+
+    monkeypatch.setattr(shared, "_PAGE", 7)
+    groups = [group(cohorts, 10, name) for name in (*cohorts.cohorts, *cohorts.cohorts)]
+
+    async def work(store: Store) -> None:
+        await store.add_campaign(cohorts)
+        for part in groups:
+            await store.commit([part])
+        pages = [page async for page in store.reports(cohorts)]
+        ids = [report.id for page in pages for report in page]
+        assert ids == sorted(part.ids[i : i + 16] for part in groups for i in range(0, 160, 16))
+        assert {len(page) for page in pages[:-1]} == {7}
+        assert await store.recount(cohorts) == await store.tallies(cohorts)
+
+    on(store_url, work)
 
 
 # -- SQLite's own --------------------------------------------------------------------------------------------
@@ -219,8 +264,8 @@ def test_one_process_holds_the_file(tmp_path: Path, campaign: Campaign) -> None:
 
 def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "a.db")) as db, db:
-        db.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
-    with pytest.raises(SchemaTooNew):
+        db.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    with pytest.raises(UnknownSchema):
         asyncio.run(open_store(str(tmp_path / "a.db")).open())
 
 
@@ -243,115 +288,18 @@ def test_a_full_disk_loses_nothing_and_recovers(tmp_path: Path, campaign: Campai
         await store.open()
         await store.add_campaign(campaign)
         await store.commit([group(campaign, 10)])
-        pages = store._db.execute("PRAGMA page_count").fetchone()[0]
-        store._db.execute(f"PRAGMA max_page_count = {pages + 2}")
+        pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
+        store._connection.execute(f"PRAGMA max_page_count = {pages + 2}")
         lost = group(campaign, 5000)
         with pytest.raises(StoreFull):
             await store.commit([lost])
-        assert await recounted(store, campaign) == await store.tallies(campaign)
-        store._db.execute("PRAGMA max_page_count = 1000000")
+        assert await store.recount(campaign) == await store.tallies(campaign)
+        store._connection.execute("PRAGMA max_page_count = 1000000")
         assert await store.commit([lost]) == 5000
-        assert await recounted(store, campaign) == await store.tallies(campaign)
+        assert await store.recount(campaign) == await store.tallies(campaign)
         await store.close()
 
     asyncio.run(run())
-
-
-def test_ids_in_many_runs_are_found(tmp_path: Path, campaign: Campaign) -> None:
-    """Small runs, many merges, a restart in between; then without runs, and beside a foreign one."""
-    groups = [group(campaign, 100) for _ in range(60)]
-
-    async def fill(flush: int, expected: int, part: list[Group]) -> SqliteStore:
-        store = SqliteStore(tmp_path / "a.db", flush)
-        await store.open()
-        await store.add_campaign(campaign)
-        assert sum([await store.commit([g]) for g in part]) == expected
-        assert sum([await store.commit([g]) for g in part]) == 0
-        await store.close()
-        return store
-
-    asyncio.run(fill(100, 3000, groups[:30]))
-    store = asyncio.run(fill(100, 3000, groups))
-    assert 1 < store._seen.runs < 20, "runs are merged"
-    folder = tmp_path / "a.db.ids"
-    for path in folder.iterdir():
-        path.unlink()
-    (folder / "1-5-0123456789abcdef.ids").write_bytes(bytes(1600))
-    (folder / "nonsense.ids").write_bytes(b"abc")
-    asyncio.run(fill(1000, 0, groups))
-    assert not (folder / "1-5-0123456789abcdef.ids").exists()
-
-
-def test_ids_that_agree_in_their_first_half(tmp_path: Path) -> None:
-    """Somebody may choose ids badly on purpose: still exact."""
-    keys = np.stack([np.repeat(np.uint64(5), 300), np.arange(300, dtype=np.uint64)], axis=1)
-    found = seen.Seen(tmp_path / "ids", 50)
-    found.open(lambda number: None, lambda number: [])
-    for number, part in enumerate(np.split(keys, 10), start=1):
-        pending: set[bytes] = set()
-        assert found.fresh(part, pending).all()
-        found.add(pending, [seen.Entry(number, part)])
-    assert not found.fresh(keys, set()).any()
-    assert found.fresh(keys + np.uint64(1000), set()).all()
-    found.close()
-
-
-@pytest.mark.parametrize("block", [1, 7, 1 << 15])
-def test_merged_runs_hold_every_key_in_order(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
-) -> None:
-    """Runs of uneven sizes, with keys that agree in their first half across and within runs."""
-    monkeypatch.setattr(seen, "BLOCK", block)
-    runs, every = [], []
-    for number, size in enumerate((1, 60, 200, 7), start=1):
-        keys = RNG.integers(0, 40, (size, 2), dtype=np.uint64)
-        every.append(keys)
-        runs.append(seen._write(tmp_path, number, number, "0" * 16, in_order(keys)))
-    merged = seen._merged(tmp_path, tuple(runs), Event())
-    whole = np.concatenate(every)
-    assert np.array_equal(merged.keys.T, whole[np.lexsort((whole[:, 1], whole[:, 0]))])
-    assert (merged.first, merged.last) == (1, 4) and merged.holds(whole).all()
-    closing = Event()
-    closing.set()
-    with pytest.raises(OSError):
-        seen._merged(tmp_path, tuple(runs), closing)
-    assert not list(tmp_path.glob("*.part"))
-
-
-def test_a_full_disk_keeps_ids_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    found = seen.Seen(tmp_path / "ids", 10)
-    found.open(lambda number: None, lambda number: [])
-    keys = np.arange(40, dtype=np.uint64).reshape(-1, 2)
-    with monkeypatch.context() as broken:
-        broken.setattr(seen, "_write", full)
-        pending: set[bytes] = set()
-        found.fresh(keys, pending)
-        found.add(pending, [seen.Entry(1, keys)])
-        assert found.runs == 0 and not found.fresh(keys, set()).any()
-    pending = set()
-    more = keys + np.uint64(100)
-    found.fresh(more, pending)
-    found.add(pending, [seen.Entry(2, more)])
-    assert found.runs == 1 and not found.fresh(np.concatenate([keys, more]), set()).any()
-    found.close()
-
-
-def test_ids_that_agree_in_their_first_half_are_told_apart(tmp_path: Path) -> None:
-    """Somebody may choose them so: every one is found, and no other, also beside ordinary ones."""
-    rng = np.random.default_rng(3)
-    chosen = np.column_stack([np.repeat([5, 9], 3000), rng.integers(0, 1 << 63, 6000)]).astype(np.uint64)
-    others = rng.integers(0, 1 << 63, (500, 2)).astype(np.uint64)
-    there = np.unique(np.concatenate([chosen, others]), axis=0)
-    run = seen.Run(tmp_path / "none", 1, 1, "", in_order(there))
-    assert run.holds(rng.permutation(there)).all()
-    absent = there + np.array([0, 1], dtype=np.uint64)
-    known = {tuple(key) for key in there.tolist()}
-    assert run.holds(absent).tolist() == [tuple(key) in known for key in absent.tolist()]
-    edges = np.array([[5, 0], [9, 2**64 - 1], [0, 0], [2**64 - 1, 2**64 - 1]], dtype=np.uint64)
-    assert run.holds(edges).tolist() == [tuple(key) in known for key in edges.tolist()]
 
 
 def test_a_file_with_two_names_is_one_store(tmp_path: Path) -> None:

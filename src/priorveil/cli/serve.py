@@ -54,7 +54,7 @@ def serve(store: str, host: str, port: int, new_token: bool, token_file: Path | 
     """
     from priorveil.curator import create_app, open_store
     from priorveil.curator.server import listening, run
-    from priorveil.curator.store import shown
+    from priorveil.curator.store import hide_password
 
     told = _told(token_file) if token_file else None
     with listening(host, port) as sockets:  # before anything is made: the port may be taken
@@ -63,7 +63,9 @@ def serve(store: str, host: str, port: int, new_token: bool, token_file: Path | 
             click.echo(f"curator token (shown once): {made}")
         port = sockets[0].getsockname()[1]
         place = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-        click.echo(f"listening on {place}/dashboard  (the dashboard; reports go to {shown(store)})", err=True)
+        click.echo(
+            f"listening on {place}/dashboard  (the dashboard; reports go to {hide_password(store)})", err=True
+        )
         run(create_app(open_store(store)), host, port, sockets)
 
 
@@ -128,7 +130,7 @@ class _Recount:
 
 async def _recount(url: str, repair: bool) -> _Recount:
     """Count all campaigns of a store again."""
-    from priorveil.curator.store import Damaged, open_store, recounted
+    from priorveil.curator.store import Damaged, open_store
 
     store = open_store(url, create=False)
     await store.open()
@@ -142,7 +144,7 @@ async def _recount(url: str, repair: bool) -> _Recount:
                 continue
             if stored is None:
                 continue
-            found, kept = await recounted(store, stored.campaign), await store.tallies(stored.campaign)
+            found, kept = await store.recount(stored.campaign), await store.tallies(stored.campaign)
             result.campaigns += 1
             result.reports += sum(tally.reports for tally in found.values())
             wrong = {plan: tally for plan, tally in found.items() if tally != kept[plan]}

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from priorveil.collect.campaign import Campaign
-from priorveil.collect.wire import ID_BYTES, WORD_BYTES, sends_numbers, words_per_report
-from priorveil.curator.store import Chunk
+from priorveil.collect.wire import ID_BYTES, sends_numbers
+from priorveil.curator.store import StoredReport
 from priorveil.errors import MissingExtra
 
 PARQUET = "application/vnd.apache.parquet"
 _ROWS = 100_000  # in a row group
 
 
-def parquet(campaign: Campaign, chunks: AsyncIterator[Chunk]) -> AsyncIterator[bytes]:
+def parquet(campaign: Campaign, pages: AsyncIterator[list[StoredReport]]) -> AsyncIterator[bytes]:
     """The pieces of a Parquet file: id, cohort, and the report as a number (a row of bits: as bytes).
 
     Raises `MissingExtra` at once, not while it is sent.
@@ -29,11 +29,11 @@ def parquet(campaign: Campaign, chunks: AsyncIterator[Chunk]) -> AsyncIterator[b
         from priorveil.tables.columns import PLAN_KEY
     except ImportError as error:
         raise MissingExtra("pyarrow", "tables") from error
-    return _pieces(pa, pq, PLAN_KEY, campaign, chunks)
+    return _pieces(pa, pq, PLAN_KEY, campaign, pages)
 
 
 async def _pieces(
-    pa: Any, pq: Any, plan_key: bytes, campaign: Campaign, chunks: AsyncIterator[Chunk]
+    pa: Any, pq: Any, plan_key: bytes, campaign: Campaign, pages: AsyncIterator[list[StoredReport]]
 ) -> AsyncIterator[bytes]:
     sink = _Sink()
     numbers = all(sends_numbers(plan.mechanism) for plan in campaign.plans.values())
@@ -44,10 +44,10 @@ async def _pieces(
         metadata={plan_key: made_by.encode()},  # so that no other plan estimates from it
     )
     with pq.ParquetWriter(sink, schema) as writer:
-        waiting: list[Chunk] = []
-        async for chunk in chunks:
-            waiting.append(chunk)
-            if sum(len(c.ids) for c in waiting) >= _ROWS * ID_BYTES:
+        waiting: list[StoredReport] = []
+        async for page in pages:
+            waiting += page
+            if len(waiting) >= _ROWS:
                 writer.write_table(_table(pa, schema, campaign, waiting, numbers))
                 waiting = []
                 yield sink.taken()
@@ -55,25 +55,16 @@ async def _pieces(
     yield sink.taken()
 
 
-def _table(pa: Any, schema: Any, campaign: Campaign, chunks: list[Chunk], numbers: bool) -> Any:
-    """The rows of some chunks."""
-    ids, cohorts, reports = [], [], []
-    for chunk in chunks:
-        count = len(chunk.ids) // ID_BYTES
-        size = WORD_BYTES * words_per_report(campaign.plans[chunk.plan].mechanism)
-        ids.append(
-            pa.FixedSizeBinaryArray.from_buffers(pa.binary(ID_BYTES), count, [None, pa.py_buffer(chunk.ids)])
-        )
-        cohorts.append(pa.repeat(campaign.cohort_of[chunk.plan], count))
-        row = pa.array(
-            np.frombuffer(chunk.words, dtype="<i8" if numbers else f"V{size}").tolist(), schema.field(2).type
-        )
-        reports.append(row)
-    columns = [
-        pa.chunked_array(parts, field.type)
-        for parts, field in zip((ids, cohorts, reports), schema, strict=True)
-    ]
-    return pa.Table.from_arrays(columns, schema=schema)
+def _table(pa: Any, schema: Any, campaign: Campaign, rows: list[StoredReport], numbers: bool) -> Any:
+    """Some reports as a table."""
+    ids = [row.id for row in rows]
+    cohorts = [campaign.cohort_of[row.plan] for row in rows]
+    words = [row.words for row in rows]
+    reports = np.frombuffer(b"".join(words), "<i8") if numbers else words
+    return pa.Table.from_arrays(
+        [pa.array(column, field.type) for column, field in zip((ids, cohorts, reports), schema, strict=True)],
+        schema=schema,
+    )
 
 
 class _Sink(io.RawIOBase):

@@ -1,12 +1,24 @@
-"""What a store promises, and what both share. Reports go in once; tallies change with them."""
+"""Stores of campaigns, reports and tallies: the interface, and the SQL that SQLite and PostgreSQL share.
+
+Everything is in six tables:
+
+* `campaigns` and `plans` give each campaign and each of its plans a short number;
+* `submissions` has one row for each submission, with the unique key (campaign, id). It has no serial number and no
+  time, so the order in which people answered is not stored. `words` holds the report, packed as 64-bit words;
+* `tallies` has one row for each cell of a plan's tally. Cell 0 is the number of reports, the others are what the
+  plan's mechanism counts. Cells change in the transaction that stores the reports;
+* `refusals` counts refused reports by campaign and reason, `tokens` holds the SHA-256 of every curator token.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,20 +29,43 @@ from priorveil.errors import InvalidInput, PriorveilError
 from priorveil.mechanisms import Mechanism
 from priorveil.plans.tally import Tally
 
-Cells = npt.NDArray[np.int64]  # the number of reports, then what the plan's mechanism keeps, in one row
-CHUNK = 500  # cells stored together; only chunks that change are written
+Cells = npt.NDArray[np.int64]  # the number of reports, then what the plan's mechanism counts
+SCHEMA_VERSION = 3
+
+# Cells are locked in one order, so that two writers never wait for each other.
+ADD_CELLS = """
+    INSERT INTO tallies (plan, cell, count)
+    SELECT CAST($1 AS integer), CAST(key AS integer), CAST(value AS bigint) FROM {json_each}($2) WHERE true ORDER BY 2
+    ON CONFLICT (plan, cell) DO UPDATE SET count = tallies.count + excluded.count
+"""
+
+_PAGE = 10_000  # rows that an export reads at once
+_OF_CAMPAIGN = "(SELECT number FROM campaigns WHERE id = $1)"
+_ADD_PLAN = f"INSERT INTO plans (campaign, id) VALUES ({_OF_CAMPAIGN}, $2) ON CONFLICT DO NOTHING"
+_TALLIES = """
+    SELECT plans.id, cell, count FROM tallies JOIN plans ON plans.number = plan
+    JOIN campaigns ON campaigns.number = plans.campaign WHERE campaigns.id = $1
+"""
+_REPORTS = f"""
+    SELECT submissions.id, plans.id, words FROM submissions JOIN plans ON plans.number = plan
+    WHERE submissions.campaign = {_OF_CAMPAIGN} AND submissions.id > $2 ORDER BY submissions.id LIMIT $3
+"""
+_REFUSE = """
+    INSERT INTO refusals (campaign, reason, count) VALUES ($1, $2, $3)
+    ON CONFLICT (campaign, reason) DO UPDATE SET count = refusals.count + excluded.count
+"""
 
 
 class StoreFull(PriorveilError):
-    """The disk is full: nothing of the transaction was kept, and the next one may succeed."""
+    """The disk is full. Nothing of the transaction was kept; the next one may succeed."""
 
 
 class Unavailable(PriorveilError):
-    """The database does not answer for now."""
+    """The database cannot be used at the moment."""
 
 
 class Damaged(PriorveilError):
-    """A stored campaign that does not load, or is not the one that was stored. Says nothing of its content."""
+    """A stored campaign cannot be loaded, or is not the one that was stored. The message shows none of its content."""
 
     def __init__(self, campaign: str, why: str) -> None:
         super().__init__(f"the stored campaign {campaign[:12]} is damaged ({why}): restore it from a backup")
@@ -38,12 +73,12 @@ class Damaged(PriorveilError):
         self.why = why
 
 
-class SchemaTooNew(PriorveilError):
-    """The database was made by a newer priorveil."""
+class UnknownSchema(PriorveilError):
+    """The database was made by another version of priorveil."""
 
 
 class Group(NamedTuple):
-    """Valid reports of one plan, for one transaction: `ids` 16 bytes each, `words` 8 bytes each."""
+    """Reports of one plan: `ids` holds 16 bytes for each, `words` the packed reports in the same order."""
 
     campaign: str
     plan: str
@@ -51,107 +86,174 @@ class Group(NamedTuple):
     ids: bytes
     words: bytes
 
+    @property
+    def size(self) -> int:
+        """The number of reports."""
+        return len(self.ids) // ID_BYTES
+
     def id_of(self, place: int) -> str:
-        """The id of one report, as its sender wrote it."""
+        """The id of one report in hexadecimal, as its sender wrote it."""
         return self.ids[ID_BYTES * place : ID_BYTES * (place + 1)].hex()
 
+    def rows(self) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void]]:
+        """The ids and the packed reports, one entry for each report."""
+        size = WORD_BYTES * words_per_report(self.mechanism)
+        return np.frombuffer(self.ids, f"V{ID_BYTES}"), np.frombuffer(self.words, f"V{size}")
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+    def select(self, chosen: npt.NDArray[np.bool_ | np.int64]) -> Group:
+        """Some of the reports, by a mask or by their places."""
+        ids, words = self.rows()
+        return self._replace(ids=ids[chosen].tobytes(), words=words[chosen].tobytes())
+
+
+class StoredCampaign(NamedTuple):
     """A campaign as the store holds it; `closed` is the time at which the curator closed it early."""
 
     campaign: Campaign
     closed: str | None
 
 
-def read_stored(campaign: str, document: str, closed: str | None) -> Stored:
-    """A campaign from its row, its certificates proven again; raises `Damaged`."""
+class StoredReport(NamedTuple):
+    """One row of an export: the id, the plan's id, and the packed report."""
+
+    id: bytes
+    plan: str
+    words: bytes
+
+
+def load_campaign(campaign: str, document: str, closed: str | None) -> StoredCampaign:
+    """Read a campaign from its row and prove its certificates again; raises `Damaged`."""
     try:
         found = Campaign.from_json(document)
     except PriorveilError as error:
         raise Damaged(campaign, type(error).__name__) from error
     if found.id != campaign:
         raise Damaged(campaign, "its content has another id")
-    return Stored(found, closed)
+    return StoredCampaign(found, closed)
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
-    """Some stored reports of one plan, for export and recounting."""
+class Store(ABC):
+    """Campaigns, reports and tallies in a database. Several tasks of one event loop may share a store.
 
-    plan: str
-    ids: bytes
-    words: bytes
+    Statements number their arguments `$1`, `$2`, ..., which both databases understand.
+    """
 
+    add_cells: ClassVar[str]  # `ADD_CELLS` with the database's function that turns a JSON object into rows
 
-class Store(Protocol):
-    """Where campaigns, reports and tallies live. All methods may be called from one event loop at once."""
-
+    @abstractmethod
     async def open(self) -> None:
-        """Connect, and bring the schema up to date."""
-        ...
+        """Connect, and make the tables if there are none."""
 
+    @abstractmethod
     async def close(self) -> None:
-        """Let go of everything."""
-        ...
+        """Finish what is under way, and release everything."""
 
+    @abstractmethod
     async def ready(self) -> None:
         """Return if a report could be stored now; raise `Unavailable` if not."""
-        ...
 
+    @abstractmethod
     async def commit(self, groups: Sequence[Group]) -> int:
-        """Store and count what is new, durably: how many. All or nothing; one group for each plan."""
-        ...
+        """Store and count the new reports in one durable transaction; return how many were new.
+
+        A report whose id the campaign already has is left out. Of reports with the same id the first one counts.
+        """
+
+    @abstractmethod
+    async def _fetch(self, statement: str, *arguments: object) -> list[Any]:
+        """The rows of a query, or of a single change."""
+
+    @abstractmethod
+    async def _change(self, *statements: tuple[Any, ...]) -> list[list[Any]]:
+        """Run statements, each given with its arguments, in one transaction; the rows that each returned."""
+
+    # -- campaigns -------------------------------------------------------------------------------------------
 
     async def add_campaign(self, campaign: Campaign) -> bool:
-        """Store a campaign; False if it was there."""
-        ...
+        """Store a campaign; False if it was already there."""
+        add = "INSERT INTO campaigns (id, document) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING number"
+        plans = [(_ADD_PLAN, campaign.id, plan) for plan in campaign.plans]
+        new, *_ = await self._change((add, campaign.id, campaign.to_json()), *plans)
+        return bool(new)
 
     async def close_campaign(self, campaign: str, when: str) -> None:
-        """Take no more reports for this campaign."""
-        ...
+        """Close a campaign early; the first time that was given stays."""
+        await self._change(
+            ("UPDATE campaigns SET closed = $1 WHERE id = $2 AND closed IS NULL", when, campaign)
+        )
 
     async def campaign_ids(self) -> list[tuple[str, str | None]]:
-        """All campaigns, oldest first, with the time at which each was closed early."""
-        ...
+        """All campaigns, oldest first, each with the time at which it was closed early."""
+        return [tuple(row) for row in await self._fetch("SELECT id, closed FROM campaigns ORDER BY number")]
 
-    async def campaign(self, campaign: str) -> Stored | None:
+    async def campaign(self, campaign: str) -> StoredCampaign | None:
         """A campaign by its id."""
-        ...
+        rows = await self._fetch("SELECT document, closed FROM campaigns WHERE id = $1", campaign)
+        return await asyncio.to_thread(load_campaign, campaign, *rows[0]) if rows else None
+
+    # -- reports and tallies ---------------------------------------------------------------------------------
+
+    async def reports(self, campaign: Campaign) -> AsyncIterator[list[StoredReport]]:
+        """All reports of a campaign, sorted by id, some thousand at a time."""
+        last = b""
+        while rows := await self._fetch(_REPORTS, campaign.id, last, _PAGE):
+            yield [StoredReport(*row) for row in rows]
+            last = rows[-1][0]
 
     async def tallies(self, campaign: Campaign) -> dict[str, Tally]:
-        """What has been counted, by plan: the sum of all shards."""
-        ...
+        """The stored tally of each plan."""
+        cells = {plan.id: count_words(plan.mechanism, b"") for plan in campaign.plans.values()}
+        for plan, cell, count in await self._fetch(_TALLIES, campaign.id):
+            cells[plan][cell] = count
+        return _as_tallies(campaign, cells)
 
-    def reports(self, campaign: Campaign) -> AsyncIterator[Chunk]:
-        """All reports of a campaign, in pieces."""
-        ...
+    async def recount(self, campaign: Campaign) -> dict[str, Tally]:
+        """The tally of each plan, counted again from the stored reports."""
+        cells = {plan.id: count_words(plan.mechanism, b"") for plan in campaign.plans.values()}
+        async for rows in self.reports(campaign):
+            for plan, total in cells.items():
+                words = b"".join(row.words for row in rows if row.plan == plan)
+                total += count_words(campaign.plans[plan].mechanism, words)
+        return _as_tallies(campaign, cells)
 
     async def replace_tallies(self, campaign: Campaign, tallies: Mapping[str, Tally]) -> None:
-        """Put recounted tallies in the place of the stored ones. Only while nobody writes."""
-        ...
+        """Overwrite stored tallies with recounted ones. Nobody may write in the meantime."""
+        numbers = await self._fetch(
+            f"SELECT number, id FROM plans WHERE campaign = {_OF_CAMPAIGN}", campaign.id
+        )
+        changes: list[tuple[Any, ...]] = []
+        for number, plan in numbers:
+            if plan in tallies:
+                cells = np.concatenate([[tallies[plan].reports], tallies[plan].counts.ravel()])
+                changes.append(("DELETE FROM tallies WHERE plan = $1", number))
+                changes.append((self.add_cells, number, cells_as_json(cells)))
+        await self._change(*changes)
+
+    # -- refusals and tokens ---------------------------------------------------------------------------------
 
     async def refuse(self, counts: Mapping[tuple[str, str], int]) -> None:
-        """Add to the refusals, by campaign and reason."""
-        ...
+        """Add to the numbers of refused reports, by campaign and reason."""
+        rows = sorted((campaign, reason, n) for (campaign, reason), n in counts.items())
+        await self._change(*[(_REFUSE, *row) for row in rows])
 
     async def refusals(self, campaign: str) -> dict[str, int]:
         """How many reports were refused, by reason."""
-        ...
+        query = "SELECT reason, count FROM refusals WHERE campaign = $1 ORDER BY reason"
+        return {reason: count for reason, count in await self._fetch(query, campaign)}
 
     async def add_token(self, digest: bytes) -> None:
         """Remember the SHA-256 of a curator token."""
-        ...
+        await self._change(("INSERT INTO tokens (digest) VALUES ($1) ON CONFLICT DO NOTHING", digest))
 
     async def token_digests(self) -> list[bytes]:
         """The SHA-256 of every curator token."""
-        ...
+        return [digest for (digest,) in await self._fetch("SELECT digest FROM tokens")]
 
 
 def open_store(url: str, create: bool = True) -> Store:
     """The store at a URL: `postgresql://...`, or the path of an SQLite file (also as `sqlite:///path`).
 
-    Without `create` nothing is made or brought up to date: opening a store that no curator has made is refused.
+    Without `create`, opening a store that no curator has made is refused, and nothing is made.
     """
     if url.startswith(("postgresql://", "postgres://")):
         from priorveil.curator.postgres import PostgresStore
@@ -160,29 +262,29 @@ def open_store(url: str, create: bool = True) -> Store:
     path = url.removeprefix("sqlite:///")
     if "://" in path or not path:
         advice = "give the path of an SQLite file or postgresql://user@host/database"
-        raise InvalidInput("store", shown(url), advice)
+        raise InvalidInput("store", hide_password(url), advice)
     from priorveil.curator.sqlite import SqliteStore
 
     return SqliteStore(path, create=create)
 
 
-def refuse_schema(store: str, version: int, known: int, create: bool) -> None:
-    """Refuse a store whose schema we cannot use: a newer one; without `create` also an older one, or none (0)."""
-    if version > known:
-        raise SchemaTooNew(f"{store} has schema {version}, this priorveil knows {known}: use a newer one")
-    if version < known and not create:
-        none, old = "no curator has stored anything here", f"its schema is {version}, {known} is needed"
-        advice = (
-            "start `priorveil serve` on it once" if version else "give the one that `priorveil serve` uses"
-        )
-        raise InvalidInput("store", store, f"{old if version else none}: {advice}")
+def check_schema(store: str, version: int, create: bool) -> None:
+    """Refuse a store with another schema than ours, and without `create` also an empty one (version 0)."""
+    if version not in (0, SCHEMA_VERSION):
+        advice = "use the priorveil that made it, or another store"
+        raise UnknownSchema(f"{store} has schema {version}, this priorveil knows {SCHEMA_VERSION}: {advice}")
+    if version == 0 and not create:
+        advice = "no curator has stored anything here: give the one that `priorveil serve` uses"
+        raise InvalidInput("store", store, advice)
 
 
-def shown(url: str) -> str:
-    """A store's address as it may be shown or logged: without its password.
+def hide_password(url: str) -> str:
+    """A store's address without its password, for messages and logs.
 
-    >>> shown("postgresql://me:secret@host/db"), shown("postgresql:///db?password=secret&sslpassword=secret")
-    ('postgresql://me:***@host/db', 'postgresql:///db?password=***&sslpassword=***')
+    >>> hide_password("postgresql://me:secret@host/db")
+    'postgresql://me:***@host/db'
+    >>> hide_password("postgresql:///db?password=secret&sslpassword=secret")
+    'postgresql:///db?password=***&sslpassword=***'
     """
     before = re.sub(r"^(\w+://[^/:@]*):.*@", r"\1:***@", url)
     return re.sub(r"(?<=[?&])((?:ssl)?password=)[^&]*", r"\1***", before)
@@ -193,63 +295,26 @@ def token_digest(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
 
 
-def only(group: Group, chosen: npt.NDArray[np.bool_ | np.int64]) -> Group:
-    """Some of a group's reports, by a mask or by their places."""
-    size = WORD_BYTES * words_per_report(group.mechanism)
-    ids = np.frombuffer(group.ids, dtype=f"V{ID_BYTES}")[chosen].tobytes()
-    words = np.frombuffer(group.words, dtype=f"V{size}")[chosen].tobytes()
-    return Group(group.campaign, group.plan, group.mechanism, ids, words)
-
-
-# -- tallies as rows of cells --------------------------------------------------------------------------------
-
-
-def counted(mechanism: Mechanism, words: bytes) -> Cells:
-    """The cells of some reports."""
+def count_words(mechanism: Mechanism, words: bytes) -> Cells:
+    """The cells of the tally of some packed reports."""
     reports = unpack_reports(mechanism, words)
     return np.concatenate([[len(reports)], mechanism.accumulate(reports).ravel()])
 
 
-def no_cells(mechanism: Mechanism) -> Cells:
-    """The cells of no reports."""
-    return counted(mechanism, b"")
+def cells_as_json(cells: Cells) -> str:
+    """The cells that are not zero, as a JSON object.
 
-
-def as_tally(plan: str, mechanism: Mechanism, cells: Cells) -> Tally:
-    """The tally that the cells stand for."""
-    shape = mechanism.accumulate(unpack_reports(mechanism, b"")).shape
-    return Tally(plan, cells[1:].reshape(shape), int(cells[0]))
-
-
-def as_cells(tally: Tally) -> Cells:
-    """The cells of a tally."""
-    return np.concatenate([[tally.reports], tally.counts.ravel()])
-
-
-def changed_chunks(delta: Cells) -> list[int]:
-    """The numbers of the chunks in which something changed.
-
-    >>> changed_chunks(np.array([1] + [0] * 999 + [1]))
-    [0, 2]
+    >>> cells_as_json(np.array([3, 0, 1, 2]))
+    '{"0": 3, "2": 1, "3": 2}'
     """
-    changed: list[int] = np.unique(np.flatnonzero(delta) // CHUNK).tolist()
-    return changed
+    places = np.flatnonzero(cells)
+    return json.dumps(dict(zip(places.tolist(), cells[places].tolist(), strict=True)))
 
 
-def chunk(cells: Cells, number: int) -> bytes:
-    """One chunk as it is stored."""
-    return cells[number * CHUNK : (number + 1) * CHUNK].astype("<i8").tobytes()
-
-
-def add_chunk(cells: Cells, number: int, stored: bytes) -> None:
-    """Add a stored chunk to the cells."""
-    cells[number * CHUNK : (number + 1) * CHUNK] += np.frombuffer(stored, dtype="<i8")
-
-
-async def recounted(store: Store, campaign: Campaign) -> dict[str, Tally]:
-    """The tallies made again from the stored reports, in pieces."""
-    mechanisms = {plan.id: plan.mechanism for plan in campaign.plans.values()}
-    cells = {plan: no_cells(mechanism) for plan, mechanism in mechanisms.items()}
-    async for part in store.reports(campaign):
-        cells[part.plan] += counted(mechanisms[part.plan], part.words)
-    return {plan: as_tally(plan, mechanisms[plan], found) for plan, found in cells.items()}
+def _as_tallies(campaign: Campaign, cells: Mapping[str, Cells]) -> dict[str, Tally]:
+    tallies = {}
+    for plan, row in cells.items():
+        mechanism = campaign.plans[plan].mechanism
+        shape = mechanism.accumulate(unpack_reports(mechanism, b"")).shape
+        tallies[plan] = Tally(plan, row[1:].reshape(shape), int(row[0]))
+    return tallies

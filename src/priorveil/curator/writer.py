@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from priorveil.collect.wire import ID_BYTES, unpack_reports
-from priorveil.curator.store import Group, Store, only
+from priorveil.curator.store import Group, Store
 from priorveil.errors import PriorveilError
 
 CAPACITY = 16 << 20  # bytes waiting
@@ -175,4 +175,4 @@ def _joined(parts: list[tuple[Group, list[int]]]) -> Group:
         end = start + len(part.ids) // ID_BYTES
         refused.extend(np.flatnonzero(~good[start:end]).tolist())
         start = end
-    return only(group, good)
+    return group.select(good)
