@@ -142,7 +142,7 @@ def test_a_secret_that_contradicts_the_prior_is_refused(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("0.4,0.6\n0.6,0.4\n")
     status, _, err = run("audit", tmp_path / "q.csv", tmp_path / "p.csv", "--secret", tmp_path / "t.csv")
     assert status == 2
-    assert "no mixture" in err
+    assert "not a mixture" in err
 
 
 def test_labels_decide_the_order(files: Path) -> None:
@@ -197,7 +197,7 @@ def test_rounded_figures_need_normalise(tmp_path: Path) -> None:
         ("0.5,0.5\n0.5,0.5\n", "yes,NA\nno,0.5\nmaybe,0.5\n", (), "line 1: 'NA' is not a number"),
         ("0.5,0.5\n0.5,0.5\n", "yes,null\nno,0.5\nmaybe,0.5\n", (), "line 1: 'null' is not a number"),
         ("0.5,0.5\n0.5,0.5\n", "yes,None\nno,0.5\nmaybe,0.5\n", (), "line 1: 'None' is not a number"),
-        ("0.5,0.5\n0.5,0.5\n", "yes,\nno,0.5\nmaybe,0.5\n", (), "line 1: there is no number beside 'yes'"),
+        ("0.5,0.5\n0.5,0.5\n", "yes,\nno,0.5\nmaybe,0.5\n", (), "line 1: there is no number for 'yes'"),
         ("0.5,0.5\n0.5,0.5\n", "yes,?\nno,0.5\nmaybe,0.5\n", (), "line 1: '?' is not a number"),
         ("0.5,0.5\n0.5,0.5\n", "v,p\n\nyes,0.5\nno,x\n", (), "line 4: 'x' is not a number"),
         ("0.5,0.5\n0.5,0.5\n", "yes,69%\nno,31%\n", (), "line 1: '69%' is not a number: leave the % out"),

@@ -20,9 +20,10 @@ import numpy as np
 import pytest
 
 import priorveil as pv
-from priorveil.cli import screen as screens
+from priorveil.cli import screen
 from priorveil.cli.design import design
-from priorveil.cli.watching import Watch, gap_of
+from priorveil.cli.screen import DesignProgress
+from priorveil.plans.plan import gain_share
 from priorveil.studies.compare import best_ldp
 from terminal import refused, run
 
@@ -173,7 +174,7 @@ def test_a_long_mixture_is_not_printed(files: Path) -> None:
     (files / "t.json").write_text(json.dumps(rows.tolist()))
     (files / "p.json").write_text(json.dumps((rows.mean(axis=0) + 1e-3 * (np.arange(20) % 2 - 0.5)).tolist()))
     task = ("design", "p.json", "--normalise", "--epsilon", 1, "--secret", "t.json")
-    assert "--mix takes it" in refused(*task) and len(refused(*task)) < 300
+    assert "--mix does that" in refused(*task) and len(refused(*task)) < 300
 
 
 def test_mixing_needs_rows(files: Path) -> None:
@@ -221,7 +222,7 @@ def test_other_notions(files: Path, notion: str) -> None:
         (("prior.csv", "--epsilon", 1, "--query", "mean"), "mean"),
         (("prior.csv", "--epsilon", 1, "--query", "sum"), "--values"),
         (("prior.csv", "--epsilon", 1, "--query", "sum", "--values", "0,1"), "give 4 numbers"),
-        (("prior.csv", "--epsilon", 1, "--query", "sum", "--values", "rank"), "no column 'rank'"),
+        (("prior.csv", "--epsilon", 1, "--query", "sum", "--values", "rank"), "column 'rank': the table has work"),
         (("prior.csv", "--epsilon", 1, "--query", "sum", "--values", "work"), "not a number"),
         (("prior.json", "--epsilon", 1, "--query", "sum", "--values", "rank"), "JSON has no columns"),
         (("prior.csv", "--epsilon", 1, "--values", "0,1"), "--query sum"),
@@ -232,7 +233,7 @@ def test_other_notions(files: Path, notion: str) -> None:
         (("prior.csv", "--epsilon", 1, "-o", "no/such/folder.json"), "no folder"),
         (("prior.csv", "--epsilon", 1, "--plot", "plan.xyz"), ".png"),
         (("prior.csv", "--epsilon", 1, "--radius", 7), "radius"),
-        (("people.csv", "--column", "age", "--epsilon", 1), "no column 'age'; there are town, work"),
+        (("people.csv", "--column", "age", "--epsilon", 1), "column 'age': the table has town, work"),
         (("people.csv", "--column", "work", "--counts", "--epsilon", 1), "leave --counts"),
         (("people.csv", "--epsilon", 1), "people.csv"),
     ],
@@ -281,7 +282,7 @@ def test_a_secret_gone_wrong(files: Path, text: str, said: str) -> None:
         ('a,"1,200,300"\nb,"3,400"\n', ("--counts",), "thousands"),
         ('a,"0,6"\nb,"0,4"\n', (), "decimal point"),
         ("a,0.6\nb,0.4\n,\n", (), "line 3 has no label and no number: delete it"),
-        ("a,0.6\nb,\n", (), "line 2: there is no number beside 'b'"),
+        ("a,0.6\nb,\n", (), "line 2: there is no number for 'b'"),
         ("a,1\nb,0\n", ("--counts",), "--smoothing 1"),
         ("a,1\nb,1\n", ("--counts", "--smoothing", -1), "or leave it out to refuse zeros"),
         ("a,0.6\nb,0.4\n", ("--epsilon", "inf"), "--lower or --upper alone"),
@@ -321,15 +322,15 @@ def test_a_column_that_is_not_there_because_of_the_separator(files: Path) -> Non
 
 def test_a_blank_line_in_a_column_alone_is_refused(files: Path) -> None:
     (files / "alone.csv").write_text("work\na\n\nb\n")
-    assert "line 3 is blank" in refused("design", "alone.csv", "--column", "work", "--epsilon", 1)
+    assert "a value is missing in row 2" in refused("design", "alone.csv", "--column", "work", "--epsilon", 1)
     (files / "beside.csv").write_text("work,age\na,1\n\nb,2\n")
     assert run("design", "beside.csv", "--column", "work", "--epsilon", 1)[0] == 0
 
 
 def test_a_share_below_one_is_never_shown_as_all() -> None:
-    assert screens.shown_share(1 - 1e-12) == "99.99 %"
-    assert screens.shown_share(math.nextafter(1.0, 0.0)) == "99.99 %"
-    assert screens.shown_share(1.0) == "100 %"
+    assert screen.share_text(1 - 1e-12) == "99.99 %"
+    assert screen.share_text(math.nextafter(1.0, 0.0)) == "99.99 %"
+    assert screen.share_text(1.0) == "100 %"
 
 
 def test_several_numbers_for_one_value_are_refused(files: Path) -> None:
@@ -438,30 +439,30 @@ def test_ldp_beside_a_plan_of_many_values() -> None:
 
 
 def test_the_gap_that_is_shown() -> None:
-    assert gap_of(math.inf, 0.0, 1.0) == 1.0
-    assert gap_of(0.5, 0.5, 1.0) == 0.0
-    assert gap_of(1.0, 1.0, 1.0) == 0.0
+    assert gain_share(math.inf, 0.0, 1.0) == 0.0
+    assert gain_share(0.5, 0.5, 1.0) == 1.0
+    assert gain_share(1.0, 1.0, 1.0) == 1.0
 
 
 def test_the_first_interrupt_asks_and_the_second_leaves(capsys: pytest.CaptureFixture[str]) -> None:
     before = signal.getsignal(signal.SIGINT)
-    with pytest.raises(KeyboardInterrupt), Watch(1.0, 1e-6) as watch:
+    with pytest.raises(KeyboardInterrupt), DesignProgress(1.0, 1e-6) as progress:
         signal.raise_signal(signal.SIGINT)
-        assert watch.should_stop()
+        assert progress.should_stop()
         signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is before
     assert "best plan so far" in capsys.readouterr().err
 
 
 def test_ctrl_c_saves_the_best_plan_so_far(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = Watch.told
+    update = DesignProgress.update
 
-    def press(watch: Watch, rounds: int, error: float, bound: float) -> None:
-        told(watch, rounds, error, bound)
-        if not watch.interrupted:
+    def press(progress: DesignProgress, rounds: int, error: float, bound: float) -> None:
+        update(progress, rounds, error, bound)
+        if not progress.interrupted:
             signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(Watch, "told", press)
+    monkeypatch.setattr(DesignProgress, "update", press)
     (files / "zipf.csv").write_text("\n".join(repr(1 / k) for k in range(1, 61)))
     status, out, err = run("design", "zipf.csv", "--normalise", "--epsilon", 4, "--gap", 0, "-o", "plan.json")
     assert status == 0
@@ -522,10 +523,12 @@ def test_what_is_no_file_is_not_replaced(files: Path) -> None:
     for place in ("pipe", "null"):
         for forced in ((), ("--force",)):
             told = refused("design", "prior.csv", "--epsilon", 1, "-o", place, *forced)
-            assert f"{place} is no file" in told
-    assert "pipe.png is no file" in refused("design", "prior.csv", "--epsilon", 1, "--plot", "pipe.png")
+            assert f"{place} is not a regular file" in told
+    assert "pipe.png is not a regular file" in refused(
+        "design", "prior.csv", "--epsilon", 1, "--plot", "pipe.png"
+    )
     (files / "study.csv").symlink_to("/dev/null")
-    assert "study.csv is no file" in refused("simulate", "prior.csv", "--out", "study", "--force")
+    assert "study.csv is not a regular file" in refused("simulate", "prior.csv", "--out", "study", "--force")
     assert (files / "pipe").is_fifo() and Path("/dev/null").is_char_device()
 
 
@@ -555,13 +558,13 @@ def test_a_gap_has_the_number_of_its_row_in_the_file(files: Path) -> None:
 
 
 def test_a_long_design_shows_its_gap(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("priorveil.cli.watching._PATIENCE", -1.0)
+    monkeypatch.setattr("priorveil.cli.screen._PATIENCE", -1.0)
     monkeypatch.setenv("FORCE_COLOR", "1")
-    screen = io.StringIO()
-    with redirect_stderr(screen), Watch(1.0, 1e-6) as watch:
-        watch.told(1, 0.9, 0.5)
-        watch.told(2, 0.6, 0.5)
-    assert "gap 0.2, round 2" in screen.getvalue()
+    shown = io.StringIO()
+    with redirect_stderr(shown), DesignProgress(1.0, 1e-6) as progress:
+        progress.update(1, 0.9, 0.5)
+        progress.update(2, 0.6, 0.5)
+    assert "gap 0.2, round 2" in shown.getvalue()
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])

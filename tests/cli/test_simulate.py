@@ -84,10 +84,10 @@ def test_ones_own_people(folder: Path) -> None:
         ("zzz\na\nb\n", (), "row 1: the prior has no such value; if it is the name of a column"),
         ("a\nzzz\n", (), "row 2: the prior has no such value"),
         ("work\na\nzzz\n", ("--column", "work"), "row 2: the prior has no such value"),
-        ("work\na\n", ("--column", "age"), "there is no column 'age'"),
+        ("work\na\n", ("--column", "age"), "column 'age': the table has work"),
         ("a\n\nb\n", (), "line 2 is blank"),
         ("a,b\nb,c\n", (), "line 1 has several cells"),
-        ("", (), "nobody"),
+        ("", (), "it has no rows"),
     ],
 )
 def test_nobody_is_dropped(folder: Path, text: str, options: tuple[str, ...], told: str) -> None:
@@ -144,6 +144,6 @@ def test_what_cannot_be_written_is_told_before_the_work(
     monkeypatch.setattr("priorveil.studies.simulate.simulate", work)
     assert "give a name" in refused("simulate", "prior.csv", "--out", ".")
     (folder / "study.csv").mkdir()
-    assert "study.csv is no file" in refused("simulate", "prior.csv", "--out", "study", "--force")
+    assert "study.csv is not a regular file" in refused("simulate", "prior.csv", "--out", "study", "--force")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert "matplotlib is not installed" in refused("simulate", "prior.csv", "--out", "other")

@@ -259,7 +259,7 @@ def test_what_is_wrong_with_a_plan_or_a_place_is_said_first(
         return capsys.readouterr().err
 
     task = ("privatize", "plan.json", "people.csv", "--column")
-    assert "people.csv: this is no plan" in told("estimate", "people.csv", "people.csv")
+    assert "people.csv: this is not a plan" in told("estimate", "people.csv", "people.csv")
     assert "there is no folder nope" in told(*task, "answer", "-o", "nope/r.csv")
     assert "there is no folder nope" in told("estimate", "plan.json", "r.csv", "--tally", "nope/t")
     if not os.access("/proc/sys", os.W_OK):  # also where root runs the tests
@@ -367,8 +367,11 @@ def test_when_every_row_is_refused_that_is_said(folder: Path, capsys: pytest.Cap
         (["estimate", "plan.json", "people.csv", "--tally", "people.csv"], "--tally and REPORTS"),
         (["privatize", "plan.json", "*.csv", "-o", "people.csv"], "-o and DATA"),
         (["estimate", "plan.json", ".", "--tally", "people.csv"], "--tally and REPORTS"),
-        (["estimate", "plan.json", "people.csv", "--tally", "-"], "'--tally': - is no name of a file"),
-        (["privatize", "plan.json", "people.csv", "-o", "pipe", "--format", "csv"], "pipe is no file"),
+        (["estimate", "plan.json", "people.csv", "--tally", "-"], "'--tally': - is not the name of a file"),
+        (
+            ["privatize", "plan.json", "people.csv", "-o", "pipe", "--format", "csv"],
+            "pipe is not a regular file",
+        ),
     ],
 )
 def test_no_file_is_written_over_another(

@@ -164,4 +164,6 @@ def test_the_command_says_what_is_wrong(files: Path, more: list[object], told: s
 
 def test_a_value_that_the_prior_does_not_have(files: Path) -> None:
     (files / "seen.csv").write_text("value,report\nz,1\n")
-    assert "no value 'z'" in refused("audit", files / "seen.csv", files / "prior.csv", "--observed")
+    assert "row 1: the prior has no such value" in refused(
+        "audit", files / "seen.csv", files / "prior.csv", "--observed"
+    )

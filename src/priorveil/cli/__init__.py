@@ -1,7 +1,7 @@
 """The command line: a thin shell around the library.
 
-Exit status: 0 all is well, 1 the answer is no (a level does not hold), 2 a wrong argument or file, 130 stopped
-by ctrl-C. Errors are one line. Ctrl-C is heeded from the first moment: nothing that takes time is loaded before.
+Exit status: 0 success, 1 the answer is no (a level does not hold), 2 a wrong argument or file, 130 stopped by ctrl-C.
+Errors are one line. Ctrl-C works from the first moment: nothing that takes time is loaded before it does.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _STOPPED = 130
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and exit with its status; an error is one line, never a traceback.
 
-    Without `arguments` this is the program itself: it answers ctrl-C from here to the interpreter's end.
+    Without `arguments` this is the program itself: it handles ctrl-C from here to the end of the interpreter.
     """
     try:
         status = _program() if arguments is None else _run(arguments)
     except KeyboardInterrupt:
-        status = _stopped()
+        status = _report_stop()
     sys.exit(status)
 
 
@@ -36,24 +36,24 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _program() -> int:
-    """Run what the arguments of the process say, with an answer to ctrl-C for each of its times."""
+    """Run the command of the process's arguments; ctrl-C ends it at once before and after, and cleanly meanwhile."""
     import signal
 
-    _answer(signal.default_int_handler, _stop_at_once)
+    _handle_interrupt(signal.default_int_handler, _stop_at_once)
     import priorveil.cli.program
 
-    sys.unraisablehook = _unheard
-    _answer(_stop_at_once, signal.default_int_handler)  # from here on there may be things to put away
+    sys.unraisablehook = _repeat_interrupt
+    _handle_interrupt(_stop_at_once, signal.default_int_handler)  # from here on there may be work to undo
     try:
         return priorveil.cli.program.run()
     except KeyboardInterrupt:
-        return _stopped()
+        return _report_stop()
     finally:
-        _answer(signal.default_int_handler, _stop_at_once)
+        _handle_interrupt(signal.default_int_handler, _stop_at_once)
 
 
-def _answer(before: Callable[..., object], now: Callable[..., object]) -> None:
-    """Answer ctrl-C in another way; one that somebody else has chosen, or that it be ignored, is kept."""
+def _handle_interrupt(before: Callable[..., object], now: Callable[..., object]) -> None:
+    """Replace our handler of ctrl-C by another; a handler that somebody else has set is kept."""
     import signal
 
     if signal.getsignal(signal.SIGINT) is before:
@@ -61,23 +61,23 @@ def _answer(before: Callable[..., object], now: Callable[..., object]) -> None:
 
 
 def _stop_at_once(number: int, frame: FrameType | None) -> None:
-    """For while libraries load, or the interpreter ends: there is nothing to put away."""
+    """End the process while libraries load or the interpreter ends, when there is nothing to undo."""
     os.write(2, b"\nstopped\n")  # on a line of its own, after the terminal's ^C
     os._exit(_STOPPED)
 
 
-def _stopped() -> int:
+def _report_stop() -> int:
     sys.stderr.write("stopped\n")
     return _STOPPED
 
 
-def _unheard(lost: sys.UnraisableHookArgs) -> None:
-    """A ctrl-C that came where Python cannot raise anything comes again a moment later."""
+def _repeat_interrupt(lost: sys.UnraisableHookArgs) -> None:
+    """Send ctrl-C again a moment later if it came where Python cannot raise an exception."""
     import signal
     import threading
 
     if isinstance(lost.exc_value, KeyboardInterrupt) and sys.platform != "win32":
-        place = threading.main_thread().ident
-        threading.Timer(0.01, signal.pthread_kill, (place, signal.SIGINT)).start()
+        thread = threading.main_thread().ident
+        threading.Timer(0.01, signal.pthread_kill, (thread, signal.SIGINT)).start()
     else:
         sys.__unraisablehook__(lost)

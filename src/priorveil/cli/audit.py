@@ -1,25 +1,5 @@
-"""`priorveil audit`: what a channel leaks under a prior."""
+"""`priorveil audit`: what a channel leaks under a prior.
 
-from __future__ import annotations
-
-import math
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-import click
-
-from priorveil.cli import files as inputs
-from priorveil.cli import screen as screens
-from priorveil.cli import secrets, watched
-
-if TYPE_CHECKING:
-    from priorveil.channels import Channel
-    from priorveil.notions import Breach, Leakage
-    from priorveil.priors import Budget, Prior, Secret
-
-_OF_SECRETS = ("lip", "pufferfish")
-
-_EXAMPLES = """\b
 Files
   CHANNEL  Pr(report | value). CSV: a line for each value, numbers alone or with
            labels (first line: the reports; first column: the values).
@@ -29,7 +9,6 @@ Files
            (or numbers alone). JSON: {"label": probability, ..} or a list.
   --secret Pr(value | secret), a line for each secret, in the same forms as CHANNEL.
 
-\b
 Examples
   priorveil audit channel.csv prior.csv
       all levels of the channel, as a table
@@ -40,10 +19,10 @@ Examples
   priorveil audit channel.csv counts.csv --counts --smoothing 1
       a prior from counts, one added to each (Laplace)
   priorveil audit channel.csv prior.csv --secret given.csv --epsilon 1 --json
-      what the report says of something behind the value, for a machine to read
+      what a report reveals about something behind the value, for a program to read
   priorveil audit seen.csv prior.csv --observed --epsilon 1
-      a sampler that was only watched: a line for each report, columns `value` and `report`;
-      exit status 1 if chance does not explain it
+      a sampler that was observed: a line for each report, columns `value` and `report`;
+      exit status 1 if chance does not explain what it did
   priorveil audit plan.json prior.csv --samples 1000000
       a plan's own sampler, run a million times for each value
 
@@ -51,35 +30,53 @@ Levels are natural logarithms, measured in floating point. LIP depends on the pr
 Of a plan of arcs, MIL and MIP are bounds from above.
 """
 
+from __future__ import annotations
 
-def _no_nan(ctx: click.Context, parameter: click.Parameter, value: float) -> float:
-    """Refuse what compares with nothing, and so would let every level pass."""
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from priorveil.cli import files, options, screen
+from priorveil.errors import plural
+
+if TYPE_CHECKING:
+    from priorveil.channels import Channel
+    from priorveil.notions import Breach
+    from priorveil.priors import Budget, Prior, Secret
+    from priorveil.studies.audit import SampledLeakage
+
+_NOTIONS = {"lip": "LIP", "ldp": "LDP", "pufferfish": "Pufferfish", "di": "DI", "mil": "MIL", "mip": "MIP"}
+_OF_SECRETS = ("lip", "pufferfish")  # the notions that a secret changes
+
+
+def _not_nan(ctx: click.Context, parameter: click.Parameter, value: float) -> float:
+    """Refuse nan, which compares with nothing and would let every level pass."""
     if math.isnan(value):
-        raise click.BadParameter("nan is no number from 0 to 1e-06", ctx, parameter)
+        raise click.BadParameter("nan is not a number from 0 to 1e-06", ctx, parameter)
     return value
 
 
-@click.command(epilog=_EXAMPLES)
-@click.argument("channel", type=inputs.FILE)
-@click.argument("prior", type=inputs.FILE)
-@inputs.options(secrets.SECRET, secrets.MIX, *inputs.BUDGET)
+@click.command(epilog=options.epilog(__doc__))
+@click.argument("channel", type=options.INPUT_FILE)
+@click.argument("prior", type=options.INPUT_FILE)
+@options.SECRET
+@options.MIX
+@options.budget_options
 @click.option(
-    "--notion",
-    type=click.Choice(tuple(screens.NOTIONS)),
-    default="lip",
-    show_default=True,
-    help="What has to hold.",
+    "--notion", type=click.Choice(list(_NOTIONS)), default="lip", show_default=True, help="What has to hold."
 )
-@inputs.options(inputs.COUNTS, inputs.SMOOTHING, inputs.NORMALISE)
+@options.prior_format_options
 @click.option(
     "--tolerance",
     type=click.FloatRange(0, 1e-6),
-    callback=_no_nan,
+    callback=_not_nan,
     default=1e-9,
     show_default=True,
     help="Allowed for rounding.",
 )
-@click.option("--observed", is_flag=True, help="CHANNEL holds reports that were seen.")
+@click.option("--observed", is_flag=True, help="CHANNEL holds reports that were observed.")
 @click.option(
     "--samples", type=click.IntRange(1), help="CHANNEL is a plan: run its sampler so often for each value."
 )
@@ -90,19 +87,15 @@ def _no_nan(ctx: click.Context, parameter: click.Parameter, value: float) -> flo
     show_default=True,
     help="Of levels from samples.",
 )
-@inputs.JSON
+@options.JSON
 def audit(
     channel: Path,
     prior: Path,
     secret: Path | None,
     mix: bool,
-    epsilon: float | None,
-    lower: float | None,
-    upper: float | None,
+    budget: Budget | None,
     notion: str,
-    counts: bool,
-    smoothing: float | None,
-    normalise: bool,
+    prior_format: files.PriorFormat,
     tolerance: float,
     observed: bool,
     samples: int | None,
@@ -117,37 +110,68 @@ def audit(
     With --observed or --samples the levels come from samples: ranges that hold together with the stated
     confidence. They can refute a budget, never prove one.
     """
-    from priorveil.notions import leakage
-
-    allowed = inputs.budget(epsilon, lower, upper, notion)
-    known = inputs.prior(prior, counts, smoothing, normalise)
+    known = prior_format.read(prior)
     if observed or samples is not None:
         if secret is not None or notion != "lip" or (observed and samples is not None):
             raise click.UsageError(
                 "samples are for LIP of the value itself, from --observed counts or a plan's --samples"
             )
-        return watched.show(channel, known, samples, confidence, allowed, as_json)
-    read, known = _matched(inputs.channel(channel, normalise), known)
-    latent = None if secret is None else secrets.secret(secret, known, normalise)
-    known = secrets.fitted(known, latent, mix, secret)
-    levels = leakage(read, known, latent)
-    found = [] if allowed is None else _breaches(notion, allowed, tolerance, read, known, latent)
-    if as_json:
-        screens.print_json(_record(levels, notion, allowed, found))
-    else:
-        _show(levels, notion, allowed, found, latent is not None)
-    return 1 if found else 0
+        if samples is None:
+            return _report_samples(_observed_leakage(channel, known, confidence), budget, as_json)
+        return _report_samples(_sampler_leakage(channel, known, samples, confidence), budget, as_json)
+    given, known = _align(files.read_channel(channel, prior_format.normalise), known)
+    latent = files.read_secret(secret, known, prior_format.normalise)
+    known = files.fit_prior(known, latent, mix, secret)
+    return _report(given, known, latent, notion, budget, tolerance, as_json)
 
 
-def _matched(channel: Channel, prior: Prior) -> tuple[Channel, Prior]:
-    """The two with the same labels in the same order: the channel's, unless only the prior has any."""
+def _align(channel: Channel, prior: Prior) -> tuple[Channel, Prior]:
+    """Give both the same labels in the same order: the channel's, unless only the prior has names."""
     from priorveil.channels import Channel
     from priorveil.priors import Prior
 
-    order = inputs.places(prior.labels, channel.inputs)
-    if inputs.unnamed(channel.inputs) and order == list(range(len(prior))):
+    order = files.label_order(prior.labels, channel.inputs)
+    if files.unnamed(channel.inputs) and order == list(range(len(prior))):
         return Channel(channel.matrix, prior.labels, channel.outputs), prior
     return channel, Prior.from_counts([prior.weights[i] for i in order], channel.inputs)
+
+
+def _report(
+    channel: Channel,
+    prior: Prior,
+    secret: Secret | None,
+    notion: str,
+    budget: Budget | None,
+    tolerance: float,
+    as_json: bool,
+) -> int:
+    """Print the levels and the verdict; return the exit status."""
+    from priorveil.notions import leakage
+
+    levels = leakage(channel, prior, secret)
+    breaches = [] if budget is None else _breaches(notion, budget, tolerance, channel, prior, secret)
+    if as_json:
+        record: dict[str, object] = {"levels": screen.levels_record(levels)}
+        if budget is not None:
+            record["verdict"] = {
+                "notion": notion,
+                "lower": budget.lower,
+                "upper": budget.upper,
+                "holds": not breaches,
+                "breaches": [_breach_record(*breach) for breach in breaches],
+            }
+        screen.print_json(record)
+        return int(bool(breaches))
+    console = screen.open_console()
+    screen.print_levels(console, levels)
+    if secret is not None:
+        console.print("LIP and Pufferfish are for the secret; LDP, DI, MIL and MIP for the value itself.")
+    if budget is not None and not breaches:
+        console.print(f"{_NOTIONS[notion]} holds at {budget}.", style="green")
+    kind = "secret" if secret is not None and notion in _OF_SECRETS else "value"
+    for breach, allowed in breaches:
+        console.print(_sentence(notion, kind, breach, allowed), style="red")
+    return int(bool(breaches))
 
 
 def _breaches(
@@ -156,14 +180,14 @@ def _breaches(
     """Where the notion fails, with the level that is allowed there: at most one for each side of the budget."""
     from priorveil import notions
 
-    measure = getattr(notions, screens.NOTIONS[notion])()
+    measure = getattr(notions, _NOTIONS[notion])()
     sides = zip(measure.worst(channel, prior, secret), (budget.lower, budget.upper), strict=False)
     return [(worst, allowed) for worst, allowed in sides if worst.level > allowed + tolerance]
 
 
 def _sentence(notion: str, kind: str, breach: Breach, allowed: float) -> str:
     """Say what breaks where; `kind` is "value" or "secret"."""
-    name, excess = screens.NOTIONS[notion], f"level {breach.level:.6g}, above {allowed:.6g}"
+    name, excess = _NOTIONS[notion], f"level {breach.level:.6g}, above {allowed:.6g}"
     if breach.report is None:
         return f"{name} does not hold: {excess}."
     direction = {"lower": " downwards", "upper": " upwards"}.get(breach.side or "", "")
@@ -175,40 +199,69 @@ def _sentence(notion: str, kind: str, breach: Breach, allowed: float) -> str:
 
 
 def _breach_record(breach: Breach, allowed: float) -> dict[str, object]:
-    return {
-        "level": screens.plain(breach.level),
-        "allowed": allowed,
-        "side": breach.side,
-        "input": breach.secret,
-        "against": breach.against,
-        "output": breach.report,
-    }
+    place = {"side": breach.side, "input": breach.secret, "against": breach.against, "output": breach.report}
+    return {"level": breach.level, "allowed": allowed, **place}
 
 
-def _record(
-    levels: Leakage, notion: str, budget: Budget | None, found: list[tuple[Breach, float]]
-) -> dict[str, object]:
-    record: dict[str, object] = {"levels": screens.levels_record(levels)}
-    if budget is not None:
-        record["verdict"] = {
-            "notion": notion,
-            "lower": screens.plain(budget.lower),
-            "upper": screens.plain(budget.upper),
-            "holds": not found,
-            "breaches": [_breach_record(*each) for each in found],
+# -- levels from samples -----------------------------------------------------------------------------------
+
+
+def _observed_leakage(path: Path, prior: Prior, confidence: float) -> SampledLeakage:
+    """Measure a table with the columns `value` and `report`, a row for each report."""
+    from priorveil.studies.audit import observed_leakage
+
+    words, reports = files.read_columns(path, "value", "report")
+    values = files.match_labels(words, prior, path)
+    with files.reading(path):
+        return observed_leakage(values, reports, prior, confidence)
+
+
+def _sampler_leakage(path: Path, prior: Prior, samples: int, confidence: float) -> SampledLeakage:
+    """Measure the sampler of a plan."""
+    from priorveil.priors import Prior
+    from priorveil.studies.audit import audit_plan
+
+    plan = files.read_plan(path)
+    order = files.label_order(prior.labels, plan.labels, "the plan")
+    known = Prior.from_counts([prior.weights[i] for i in order], plan.labels)
+    with screen.waiting(f"drawing {samples * len(known):,} reports"):
+        return audit_plan(plan, samples, confidence, known)
+
+
+def _report_samples(found: SampledLeakage, budget: Budget | None, as_json: bool) -> int:
+    """Print the ranges and the verdict; return 1 where the samples refute the budget."""
+    refuted = budget is not None and found.refutes(budget)
+    if as_json:
+        names = ("lip_lower", "lip_upper", "lip", "ldp")
+        record: dict[str, object] = {
+            "levels": {name: vars(getattr(found, name)) for name in names},
+            "confidence": found.confidence,
+            "samples": found.samples,
+            "whole": found.whole,
         }
-    return record
-
-
-def _show(
-    levels: Leakage, notion: str, budget: Budget | None, found: list[tuple[Breach, float]], latent: bool
-) -> None:
-    screen = screens.console()
-    screens.print_levels(screen, levels)
-    if latent:
-        screen.print("LIP and Pufferfish are for the secret; LDP, DI, MIL and MIP for the value itself.")
-    if budget is not None and not found:
-        screen.print(f"{screens.NOTIONS[notion]} holds at {screens.stated(budget)}.", style="green")
-    kind = "secret" if latent and notion in _OF_SECRETS else "value"
-    for breach, allowed in found:
-        screen.print(_sentence(notion, kind, breach, allowed), style="red")
+        if budget is not None:
+            record["verdict"] = {"lower": budget.lower, "upper": budget.upper, "refuted": refuted}
+        screen.print_json(record)
+        return int(refuted)
+    levels = [
+        ("LIP, downwards", found.lip_lower, "a report makes a value less likely by at most e^level"),
+        ("LIP, upwards", found.lip_upper, "a report makes a value more likely by at most e^level"),
+        ("LIP", found.lip, "the larger of both"),
+        ("LDP", found.ldp, "between any two values, whatever the prior"),
+    ]
+    rows = [
+        (name, f"{level.low:.4f}", screen.level_text(level.high) if found.whole else "?", meaning)
+        for name, level, meaning in levels
+    ]
+    console = screen.open_console()
+    screen.print_table(console, ("notion", "at least", "at most", "meaning"), rows, "lrr")
+    console.print(f"{plural(found.samples, 'report')}; all ranges hold with confidence {found.confidence:g}.")
+    if not found.whole:
+        console.print("Different reports were counted together, so there are no upper bounds.")
+    if refuted:
+        console.print(f"LIP does not hold at {budget}: chance does not explain it.", style="red")
+    elif budget is not None:
+        console.print(
+            f"The samples do not refute LIP at {budget}; only a certificate proves it.", style="green"
+        )
+    return int(refuted)

@@ -1,4 +1,13 @@
-"""`priorveil bench`: the claims of speed and accuracy, measured here."""
+"""`priorveil bench`: the claims of speed and accuracy, measured here.
+
+Examples
+  priorveil bench
+      list the benchmarks
+  priorveil bench design
+      run benchmarks/design.py
+  priorveil bench design --help
+      its own options; everything after NAME is passed on to it
+"""
 
 from __future__ import annotations
 
@@ -9,21 +18,12 @@ from pathlib import Path
 
 import click
 
-from priorveil.cli import screen as screens
-
-_EXAMPLES = """\b
-Examples
-  priorveil bench
-      say which benchmarks there are
-  priorveil bench design
-      run benchmarks/design.py
-  priorveil bench design --help
-      what that one can be told; all that follows NAME is handed to it
-"""
+from priorveil.cli import options, screen
 
 
 @click.command(
-    epilog=_EXAMPLES, context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
+    epilog=options.epilog(__doc__),
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
 @click.option("--all", "everything", is_flag=True, help="Run all of them, one after another.")
 @click.argument("name", required=False)
@@ -31,7 +31,7 @@ Examples
 def bench(everything: bool, name: str | None, arguments: tuple[str, ...]) -> int:
     """Measure the claims of speed and accuracy.
 
-    Runs benchmarks/NAME.py of a checkout; without NAME it lists them. The scripts are no part of the
+    Runs benchmarks/NAME.py of a checkout; without NAME it lists them. The scripts are not part of the
     installed package.
     """
     scripts = _scripts()
@@ -39,7 +39,7 @@ def bench(everything: bool, name: str | None, arguments: tuple[str, ...]) -> int
         return max((_run(script, ()) for script in scripts.values()), default=0)
     if name is None:
         rows = [(name, _purpose(script)) for name, script in scripts.items()]
-        screens.print_table(screens.console(), ("name", "what it measures"), rows)
+        screen.print_table(screen.open_console(), ("name", "what it measures"), rows)
         return 0
     if name not in scripts:
         raise click.UsageError(f"there is no benchmark {name!r}; there are {', '.join(scripts) or 'none'}")
@@ -47,19 +47,18 @@ def bench(everything: bool, name: str | None, arguments: tuple[str, ...]) -> int
 
 
 def _scripts() -> dict[str, Path]:
-    """The benchmarks of the checkout that this package, or the current directory, belongs to."""
+    """Return the benchmarks of the checkout that the current directory, or this package, belongs to."""
     for root in (Path.cwd(), *Path.cwd().parents, Path(__file__).resolve().parents[3]):
-        ours = (root / "src" / "priorveil").is_dir() and (root / "benchmarks").is_dir()
-        if ours:
+        if (root / "src" / "priorveil").is_dir() and (root / "benchmarks").is_dir():
             found = sorted((root / "benchmarks").glob("*.py"))
             return {script.stem: script for script in found if not script.stem.startswith("_")}
     raise click.ClickException("no benchmarks here: they are part of a checkout of priorveil; run it there")
 
 
 def _purpose(script: Path) -> str:
-    """The first line of a script's docstring."""
-    told = ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))) or ""
-    return told.partition("\n")[0]
+    """Return the first line of a script's docstring."""
+    text = ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))) or ""
+    return text.partition("\n")[0]
 
 
 def _run(script: Path, arguments: tuple[str, ...]) -> int:

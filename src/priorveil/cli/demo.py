@@ -1,20 +1,28 @@
-"""`priorveil demo`: the whole loop on real data, told to somebody new."""
+"""`priorveil demo`: the whole loop on real data, explained to a newcomer.
+
+Examples
+  priorveil demo
+      the whole loop; on a desktop, the dashboard stays open until ctrl-C
+  priorveil demo --no-browser
+      ends by itself
+  priorveil demo --browser
+      stays until ctrl-C in any case, for instance on a server that you reach with ssh -L
+"""
 
 from __future__ import annotations
 
 import math
 import os
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+import webbrowser
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from priorveil.cli import outputs
-from priorveil.cli import screen as screens
+from priorveil.cli import files, options, screen
+from priorveil.errors import DataNotFound, MissingExtra
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,35 +34,21 @@ if TYPE_CHECKING:
     from priorveil.plans.estimate import Estimate
     from priorveil.priors import Array, Label, Prior
 
-# People by kind of work, as two public surveys count them: what everyone knows, and who is asked.
-_KNOWN: dict[Label, int] = {
-    "Private": 33_906,
-    "Self-employed": 5_557,
-    "Government": 6_549,
-    "No pay": 31,
-}  # UCI Adult, 1994
-_ASKED = {"Private": 182_242, "Self-employed": 10_356, "Government": 26_390, "No pay": 733}  # ACS, 2018
+# People by kind of work in two public surveys: the prior, and the people who are asked.
+_KNOWN: dict[Label, int] = {"Private": 33_906, "Self-employed": 5_557, "Government": 6_549, "No pay": 31}
+_ASKED = {"Private": 182_242, "Self-employed": 10_356, "Government": 26_390, "No pay": 733}
+# _KNOWN: UCI Adult, 1994. _ASKED: the American Community Survey, 2018.
 
 _QUESTION = "For whom do you work?"
 _EPSILON = 1.0
-_EXAMPLES = """\b
-Examples
-  priorveil demo
-      the whole loop; on a desktop, the dashboard stays open until ctrl-C
-  priorveil demo --no-browser
-      ends by itself
-  priorveil demo --browser
-      stays until ctrl-C in any case, for instance on a server that you reach with ssh -L
-"""
 
 
-@click.command(epilog=_EXAMPLES)
+@click.command(epilog=options.epilog(__doc__))
 @click.option(
     "--plot",
-    type=outputs.WRITTEN,
+    type=options.OutputFile(suffixes=options.PICTURES),
     default=Path("priorveil-demo.png"),
     show_default=True,
-    callback=outputs.picture,
     help="Where the picture goes.",
 )
 @click.option(
@@ -67,234 +61,204 @@ Examples
 @click.option(
     "--browser/--no-browser",
     default=None,
-    help="Leave the dashboard open until ctrl-C, or end when all is counted. Without either: left open where "
-    "this is a terminal on a desktop.",
+    help="Leave the dashboard open until ctrl-C, or end when all reports are counted. Without either: left open "
+    "where this is a terminal on a desktop.",
 )
-def demo(plot: Path, devices: int, browser: bool | None) -> int:
+def demo(plot: Path, devices: int, browser: bool | None) -> None:
     """See the whole loop in a minute.
 
-    A survey asks 219,721 people for whom they work. Nobody tells the truth outright; the collector still
-    learns the totals. Real people (a census of 2018), and what was known about them (a census of 1994). Then
-    the same as a service: a curator on this machine, and devices that answer it over HTTP.
+    A survey asks 219,721 people for whom they work. Nobody sends the true answer; the collector still
+    learns the totals. The people are real (a census of 2018), and so is what was known about them (a census
+    of 1994). Then the same as a service: a curator on this machine, and devices that answer it over HTTP.
     """
-    screen = screens.console()
-    people, truth, origin = _crowd()
-    prior = _know(screen, origin, len(people))
-    _leak(screen, prior)
-    plan = _build(screen, prior)
-    told = _run(screen, plan, people, truth)
-    _draw(screen, told, truth, prior, plot)
-    _serve(screen, plan, people, devices, _can_open() if browser is None else browser)
-    return 0
+    console = screen.open_console()
+    people, truth, origin = _people()
+    prior = _explain_prior(console, origin, len(people))
+    _show_leak(console, prior)
+    plan = _design(console, prior)
+    leaning, unbiased = _estimate(console, plan, people, truth)
+    _draw(console, leaning, unbiased, truth, prior, plot)
+    _serve(console, plan, people, devices, _can_open_browser() if browser is None else browser)
 
 
-def _crowd() -> tuple[npt.NDArray[np.intp], Array, str]:
-    """Who is asked: the code of each person, the true counts, and where they are from."""
+def _people() -> tuple[npt.NDArray[np.intp], Array, str]:
+    """Return the code of each person who is asked, the true counts, and where they are from."""
     import numpy as np
 
-    from priorveil.errors import DataNotFound
     from priorveil.studies import datasets
 
     labels = list(_ASKED)
+    survey = "the American Community Survey of 2018, ages 19 to 34"
     try:
-        census = datasets.acs()
-        people = np.array([labels.index(work) for work in census.work])
-        origin = "the American Community Survey of 2018, ages 19 to 34, person by person"
+        people = np.array([labels.index(work) for work in datasets.acs().work])
+        origin = f"{survey}, person by person"
     except DataNotFound:
         people = np.repeat(np.arange(len(labels)), list(_ASKED.values()))
-        origin = "the American Community Survey of 2018, ages 19 to 34, from its totals"
+        origin = f"{survey}, from its totals"
     return people, np.bincount(people, minlength=len(labels)).astype(float), origin
 
 
-def _know(screen: Console, origin: str, size: int) -> Prior:
+def _explain_prior(console: Console, origin: str, size: int) -> Prior:
     from priorveil.priors import Prior
 
     prior = Prior.from_counts(_KNOWN)
-    _chapter(screen, "1. What everyone knows")
-    screen.print(
-        f"We ask {size:,} people for whom they work ({origin}). Nobody shall have to trust us, so every "
-        "device perturbs its answer before it leaves. How much noise that needs depends on what is public "
-        "already: here, an old census (1994)."
+    _chapter(
+        console,
+        "1. What everyone knows",
+        f"We ask {size:,} people for whom they work ({origin}). Nobody should have to trust us, so every "
+        "device perturbs its answer before it leaves. How much noise that needs depends on what is already "
+        "public: here, an old census (1994).",
     )
     rows = [(str(v), f"{p:.2%}") for v, p in zip(prior.labels, prior.probabilities, strict=True)]
-    screens.print_table(screen, ("the prior", ""), rows, "lr")
+    screen.print_table(console, ("the prior", ""), rows, "lr")
     return prior
 
 
-def _leak(screen: Console, prior: Prior) -> None:
+def _show_leak(console: Console, prior: Prior) -> None:
     from priorveil.studies import published
 
     form = published.rr_lip(prior, _EPSILON)
-    _chapter(screen, "2. A published mechanism that leaks")
-    screen.print(
+    _chapter(
+        console,
+        "2. A published mechanism that leaks",
         f"We promise epsilon {_EPSILON:g}: no report moves the belief in anyone's answer by more than a "
         f"factor {math.exp(_EPSILON):.2f}, up or down. The closed form in the literature (tell the truth, "
-        "or else draw an answer from the prior) claims that. Measured:"
+        "or else draw an answer from the prior) claims that. Measured:",
     )
     times = math.exp(form.leakage.lip_upper)
-    screen.print(f"  claimed {form.claimed:.3f}, real {form.leakage.lip:.3f}", style="red")
-    screen.print(f"Who reports the rarest answer is {times:,.0f} times as likely to have it as before.")
+    console.print(f"  claimed {form.claimed:.3f}, real {form.leakage.lip:.3f}", style="red")
+    console.print(f"Who reports the rarest answer is {times:,.0f} times as likely to have it as before.")
 
 
-def _build(screen: Console, prior: Prior) -> Plan:
+def _design(console: Console, prior: Prior) -> Plan:
     from priorveil.designs import design
     from priorveil.queries import Distribution
     from priorveil.studies.compare import best_ldp
 
-    _chapter(screen, "3. A mechanism that keeps its promise")
     plan = design(prior, _EPSILON, Distribution())
     rival = best_ldp(plan)
-    screen.print(
+    _chapter(
+        console,
+        "3. A mechanism that keeps its promise",
         "priorveil searches all mechanisms that keep the promise for the one that learns the totals with the "
         "least noise, and proves how near it came. In exact arithmetic, on the integers that devices draw "
-        "from, it also proves that the promise is kept."
+        "from, it also proves that the promise is kept.",
     )
     c = plan.certificate
-    screen.print(
+    console.print(
         f"  certified: {c.lip:.3f} under the prior, {c.ldp:.3f} whatever anyone knows", style="green"
     )
-    rows = [("this plan", screens.shown_error(plan.expected_mse))]
+    errors = [("this plan", plan.expected_mse), ("lower bound, proven", plan.lower_bound)]
     if rival is not None:
-        rows.append(("best without a prior (LDP)", screens.shown_error(rival.error)))
-    rows.append(("no mechanism is below", screens.shown_error(plan.lower_bound)))
-    screens.print_table(screen, ("noise (variance per person)", ""), rows, "lr")
+        errors.insert(1, ("best without a prior (LDP)", rival.error))
+    rows = [(name, screen.error_figure(error)) for name, error in errors]
+    screen.print_table(console, ("noise (variance per person)", ""), rows, "lr")
     return plan
 
 
-@dataclass(frozen=True)
-class _Told:
-    """What the curator makes of the reports, in two ways."""
-
-    leaning: Estimate
-    free: Estimate
-
-
-def _run(screen: Console, plan: Plan, people: npt.NDArray[np.intp], truth: Array) -> _Told:
-    _chapter(screen, "4. People report, the curator estimates")
-    reports = plan.privatize(people)
-    tally = plan.tally(reports)
-    told = _Told(plan.estimate(tally, method="mmse"), plan.estimate(tally, method="unbiased"))
-    screen.print(
+def _estimate(
+    console: Console, plan: Plan, people: npt.NDArray[np.intp], truth: Array
+) -> tuple[Estimate, Estimate]:
+    """Let all people report, and estimate in two ways: leaning on the prior, and unbiased."""
+    tally = plan.tally(plan.privatize(people))
+    leaning, unbiased = plan.estimate(tally, method="mmse"), plan.estimate(tally, method="unbiased")
+    _chapter(
+        console,
+        "4. People report, the curator estimates",
         f"Each device draws one of {plan.channel.shape[1]} possible reports, with the operating system's "
-        f"randomness. The curator only ever sees the {tally.reports:,} reports."
+        f"randomness. The curator only ever sees the {tally.reports:,} reports.",
     )
-    low, high = told.free.interval()
-    columns = zip(plan.labels, truth, told.leaning.values, told.free.values, low, high, strict=True)
+    columns = zip(plan.labels, truth, leaning.values, unbiased.values, *unbiased.interval(), strict=True)
     rows = [
         (str(label), f"{t:,.0f}", f"{m:,.0f}", f"{u:,.0f}", f"{a:,.0f} to {b:,.0f}")
         for label, t, m, u, a, b in columns
     ]
-    heads = ("people", "truth", "trusting the prior", "unbiased", "95 % interval")
-    _print_estimates(screen, heads, rows)
-    _check(screen, told.free)
-    return told
-
-
-def _print_estimates(screen: Console, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table where it fits; else a block for each row, so that no number is cut."""
-    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    if sum(widths) + 2 * len(widths) <= screen.width:
-        screens.print_table(screen, heads, rows, "l" + "r" * len(heads[1:]))
-        return
-    for label, *figures in rows:
-        screen.print(label)
-        lines = [(f"  {head}", figure) for head, figure in zip(heads[1:], figures, strict=True)]
-        screens.print_table(screen, ("", ""), lines, "lr")
-
-
-def _check(screen: Console, estimate: Estimate) -> None:
-    """What the law of the reports says of the prior."""
-    chance = estimate.prior_check
-    if chance is None:
-        return
-    shown = "below 0.0001" if chance < 1e-4 else f"{chance:.3g}"
-    screen.print(
-        "The curator knows how often each report should come if the old census were right. The chance of "
-        f"what came is {shown}."
+    screen.print_figures(
+        console, ("people", "truth", "trusting the prior", "unbiased", "95 % interval"), rows
     )
-    if chance < 0.01:
-        screen.print(
-            "So the old census does not describe these people, and the estimate that trusts it is wrong. "
-            "The unbiased one needs no right prior: there the prior shapes the noise, never the answer."
+    p_value = unbiased.prior_check
+    if p_value is not None:
+        console.print(
+            "The curator knows how often each report should come if the old census were right. The chance of "
+            f"what came is {'below 0.0001' if p_value < 1e-4 else f'{p_value:.3g}'}."
         )
+        if p_value < 0.01:
+            console.print(
+                "So the old census does not describe these people, and the estimate that trusts it is wrong. "
+                "The unbiased one does not need a right prior: there the prior shapes the noise, never the answer."
+            )
+    return leaning, unbiased
 
 
-def _draw(screen: Console, told: _Told, truth: Array, prior: Prior, path: Path) -> None:
-    from priorveil.errors import MissingExtra
+def _draw(
+    console: Console, leaning: Estimate, unbiased: Estimate, truth: Array, prior: Prior, path: Path
+) -> None:
     from priorveil.studies import pictures
 
-    _chapter(screen, "5. A picture")
+    _chapter(console, "5. A picture")
     try:
-        panels = (("trusting an old prior", told.leaning), ("unbiased", told.free))
-        outputs.save_picture(pictures.truth_picture(panels, truth, prior), path)
-        screen.print(f"  drawn in {path}")
+        panels = (("trusting an old prior", leaning), ("unbiased", unbiased))
+        files.save_picture(pictures.truth_picture(panels, truth, prior), path)
+        console.print(f"  drawn in {path}")
     except MissingExtra as error:
-        screen.print(f"  no picture: {error}", style="yellow")
+        console.print(f"  no picture: {error}", style="yellow")
 
 
-def _serve(screen: Console, plan: Plan, people: npt.NDArray[np.intp], devices: int, stays: bool) -> None:
-    """The same as a service, where what it needs is installed."""
-    from priorveil.errors import MissingExtra
+def _serve(console: Console, plan: Plan, people: npt.NDArray[np.intp], devices: int, stay: bool) -> None:
+    """Show the same as a service, if what it needs is installed."""
+    import numpy as np
 
-    _chapter(screen, "6. The same as a service")
+    from priorveil.collect.campaign import Campaign
+
     try:
         from priorveil.curator import demo as service
     except (ImportError, MissingExtra) as error:
         library = (getattr(error, "name", None) or "httpx").partition(".")[0]
-        told = error if isinstance(error, MissingExtra) else MissingExtra(library, "serve")
-        screen.print(f"  no curator: {told}", style="yellow")
-        return _farewell(screen)
-    from priorveil.collect.campaign import Campaign
-
-    campaign = Campaign(_QUESTION, {"everyone": plan}, smallest_count=100)
-    screen.print(
+        reason = error if isinstance(error, MissingExtra) else MissingExtra(library, "serve")
+        _chapter(console, "6. The same as a service")
+        console.print(f"  no curator: {reason}", style="yellow")
+        return _print_next_steps(console)
+    _chapter(
+        console,
+        "6. The same as a service",
         f"A curator starts on this machine. {devices:,} of these people answer, each on a device of its own, over "
-        "HTTP; the curator stores the reports in SQLite and estimates while they come in."
+        "HTTP; the curator stores the reports in SQLite and estimates while they come in.",
     )
-    with service.running(campaign) as curator:
-        codes = _asked(people, devices)
-        with screens.bar("answering") as bar:
+    with service.running(Campaign(_QUESTION, {"everyone": plan}, smallest_count=100)) as curator:
+        codes = np.random.default_rng().choice(people, size=devices, replace=False)
+        with screen.progress_bar("answering") as advance:
             numbers = count(1)
 
-            def done() -> None:
+            def on_answer() -> None:
                 number = next(numbers)
-                bar(number / devices, f"{number:,} of {devices:,}")
+                advance(number / devices, f"{number:,} of {devices:,}")
 
-            service.answered(curator, codes.tolist(), done)
-        screen.print(f"  answered {devices:,}")
-        _compare(screen, plan, curator.estimates(), codes)
-        _farewell(screen)
-        _stay(screen, curator, stays)
-
-
-def _asked(people: npt.NDArray[np.intp], devices: int) -> npt.NDArray[np.intp]:
-    """Some of the people, at random."""
-    import numpy as np
-
-    return np.random.default_rng().choice(people, size=devices, replace=False)
+            service.answered(curator, codes.tolist(), on_answer)
+        console.print(f"  answered {devices:,}")
+        _print_service_estimate(
+            console, plan, curator.estimates(), np.bincount(codes, minlength=len(plan.labels))
+        )
+        _print_next_steps(console)
+        _keep_open(console, curator, stay)
 
 
-def _compare(screen: Console, plan: Plan, found: dict[str, Any], codes: npt.NDArray[np.intp]) -> None:
-    """What the curator estimates beside what the devices hold, which only this demo knows."""
-    import numpy as np
-
-    cohort = found["cohorts"][0]
-    truth = np.bincount(codes, minlength=len(plan.labels))
+def _print_service_estimate(
+    console: Console, plan: Plan, estimates: dict[str, Any], truth: npt.NDArray[np.intp]
+) -> None:
+    """Print what the curator estimates, next to the truth, which only this demo knows."""
+    cohort = estimates["cohorts"][0]
     columns = zip(plan.labels, truth, cohort["values"], cohort["lower"], cohort["upper"], strict=True)
     rows = [(str(v), f"{t:,}", f"{e:,.0f}", f"{a:,.0f} to {b:,.0f}") for v, t, e, a, b in columns]
-    _print_estimates(screen, ("people", "truth", "estimate", "95 % interval"), rows)
+    screen.print_figures(console, ("people", "truth", "estimate", "95 % interval"), rows)
 
 
-def _can_open() -> bool:
-    """Whether a person is before this terminal, and a browser can show them a page."""
-    import webbrowser
-
+def _can_open_browser() -> bool:
+    """Return whether a person uses this terminal, and a browser can show them a page."""
     if not sys.stdout.isatty():
         return False
-    if sys.platform.startswith("linux") and not any(
-        os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
-    ):
-        return False  # what is left are browsers that would take the terminal
+    displays = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+    if sys.platform.startswith("linux") and not any(os.environ.get(name) for name in displays):
+        return False  # the only browsers left would take over the terminal
     try:
         webbrowser.get()
     except webbrowser.Error:
@@ -302,39 +266,36 @@ def _can_open() -> bool:
     return True
 
 
-def _stay(screen: Console, curator: Running, stays: bool) -> None:
-    """Leave the dashboard open until ctrl-C, or say how to."""
-    import webbrowser
-
-    if not stays:
-        screen.print("\nThe curator stops here. To leave its dashboard open: priorveil demo --browser")
+def _keep_open(console: Console, curator: Running, stay: bool) -> None:
+    """Leave the dashboard open until ctrl-C, or say how to do that."""
+    if not stay:
+        console.print("\nThe curator stops here. To leave its dashboard open: priorveil demo --browser")
         return
-    for name, told in (
-        ("dashboard", curator.dashboard),
-        ("its token", curator.token),
-        ("answer too", curator.answer_page),
-    ):
-        screen.print(f"\n{name}:", style="bold")
-        screen.print(told, soft_wrap=True)
-    screen.print("\nctrl-C ends it")
+    places = {"dashboard": curator.dashboard, "its token": curator.token, "answer too": curator.answer_page}
+    for name, place in places.items():
+        console.print(f"\n{name}:", style="bold")
+        console.print(place, soft_wrap=True)
+    console.print("\nctrl-C ends it")
     try:
-        if _can_open():
+        if _can_open_browser():
             webbrowser.open(curator.dashboard)
         curator.stay()
     except KeyboardInterrupt:
-        screen.print("\nThe curator has stopped.")
+        console.print("\nThe curator has stopped.")
 
 
-def _farewell(screen: Console) -> None:
-    _chapter(screen, "Where to go")
+def _print_next_steps(console: Console) -> None:
+    _chapter(console, "Where to go")
     rows = [
         ("priorveil design --help", "your own prior, your own question"),
-        ("priorveil inspect --help", "what a plan promises, and how good it is"),
+        ("priorveil inspect --help", "what a plan guarantees, and how good it is"),
         ("priorveil audit --help", "what any other mechanism leaks"),
         ("priorveil serve --help", "a curator of your own"),
     ]
-    screens.print_table(screen, ("", ""), rows)
+    screen.print_table(console, ("", ""), rows)
 
 
-def _chapter(screen: Console, title: str) -> None:
-    screen.print(f"\n{title}", style="bold")
+def _chapter(console: Console, title: str, text: str = "") -> None:
+    console.print(f"\n{title}", style="bold")
+    if text:
+        console.print(text)

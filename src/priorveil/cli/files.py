@@ -1,135 +1,258 @@
-"""Reading what commands are given: priors, channels, plans.
+"""What commands read and write: priors, channels, secrets, plans, columns of tables, and lists of refused rows.
 
-Every reader puts the file's name before what is wrong with it.
+Every reader puts the name of the file before what is wrong with it.
 """
 
 from __future__ import annotations
 
 import csv
+import glob
 import io
 import json
 import math
+import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 import click
 
-from priorveil.cli.cells import Line, lines, reading
-from priorveil.errors import plural
+from priorveil.cli.screen import error_text, waiting
+from priorveil.errors import InvalidInput, InvalidSecret, MissingExtra, PriorveilError, plural
+from priorveil.files import atomic_write, is_not_regular_file, real_path
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from priorveil.channels import Channel
     from priorveil.plans import Plan
-    from priorveil.priors import Budget, Label, Prior
+    from priorveil.priors import Array, Label, Prior, Secret
+    from priorveil.tables import RefusedRows
 
-FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+SHOWN_ROWS = 10  # refused rows, or values, that are shown to people
+_SHOWN_SHARES = 12  # numbers of a mixture that are shown, at most
 
+_THOUSANDS = re.compile(r"\d{1,3}([,.' \u00a0\u2009\u202f]\d{3})+")
+_MISSING = ("na", "n/a", "nan", "null", "none", "inf", "")  # never the head of a column of numbers
 _DATA_ADVICE = "; if this is data, a row for each person, `priorveil design` counts it with --column NAME"
-_IN_THOUSANDS = re.compile(r"\d{1,3}([,.' \u00a0\u2009\u202f]\d{3})+")
-_ABSENT = ("na", "n/a", "nan", "null", "none", "inf", "")  # no names of a column of numbers
 
-COUNTS = click.option("--counts", is_flag=True, help="PRIOR holds whole counts.")
-SMOOTHING = click.option(
-    "--smoothing", type=float, help="Add this to every count (1: Laplace, 0.5: Jeffreys)."
-)
-NORMALISE = click.option(
-    "--normalise", is_flag=True, help="Scale rounded figures so that they add up to one."
-)
-JSON = click.option(
-    "--json", "as_json", is_flag=True, help='Print JSON; an infinite number is the string "inf".'
-)
-BUDGET: tuple[Decorator, ...] = (
-    click.option(
-        "--epsilon", "--eps", type=float, help="How far a belief may move: by a factor e^epsilon, both ways."
-    ),
-    click.option("--lower", type=float, help="How far downwards (LIP only)."),
-    click.option("--upper", type=float, help="How far upwards (LIP only)."),
-)
+Line = tuple[int, list[str]]  # a row of a CSV file: its line number and its cells
 
 
-def options(*decorators: Decorator) -> Decorator:
-    """Several options as one decorator, shown in this order."""
-
-    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        for decorator in reversed(decorators):
-            command = decorator(command)
-        return command
-
-    return decorate
-
-
-def budget(epsilon: float | None, lower: float | None, upper: float | None, notion: str) -> Budget | None:
-    """The budget that the options state; None if they state none. A side left out is not bounded."""
-    from priorveil.priors import Budget
-
-    if lower is None and upper is None:
-        return None if epsilon is None else Budget.of(epsilon)
-    if epsilon is not None:
-        raise click.UsageError("give --epsilon, or --lower and --upper, not both")
-    if notion != "lip":
-        raise click.UsageError(f"--lower and --upper are for lip; {notion} has one level: use --epsilon")
-    return Budget(math.inf if lower is None else lower, math.inf if upper is None else upper)
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Put the file's name before what is wrong with it."""
+    try:
+        yield
+    except MissingExtra:
+        raise
+    except UnicodeDecodeError as error:
+        raise click.ClickException(f"{path}: this is not UTF-8 text") from error
+    except (PriorveilError, ValueError, TypeError) as error:
+        raise click.ClickException(f"{path}: {_file_error_text(error, path)}") from error
 
 
-# -- channels, plans ----------------------------------------------------------------------------------------
+def _file_error_text(error: Exception, path: Path) -> str:
+    """Return what is wrong with a file; errors of tables name the file themselves."""
+    if not isinstance(error, InvalidInput) or error.argument not in ("data", "column"):
+        return error_text(error)
+    advice = error.advice.removeprefix(f"{path}: ")
+    return f"column {error.value!r}: {advice}" if error.argument == "column" else advice
 
 
-def channel(path: Path, normalise: bool) -> Channel:
-    """A channel from CSV or JSON, or for a plan the one that its levels are measured on."""
+# -- columns -----------------------------------------------------------------------------------------------
+
+
+def read_columns(path: Path, *names: str) -> tuple[list[str], ...]:
+    """Read columns of a table as text; an entry that is missing is empty."""
+    from priorveil.tables.read import text_columns
+
+    with reading(path):
+        return text_columns(path, *names)
+
+
+def read_column(path: Path, name: str | None) -> list[str]:
+    """Read a column of a table; without a name, the lines of a file that has one column and no header."""
+    if name is not None:
+        return read_columns(path, name)[0]
+    with reading(path):
+        rows = _rows(path)
+        wide = next((line for line, row in rows if len(row) > 1), None)
+        if wide is not None:
+            raise ValueError(f"line {wide} has several cells: name the column of the values")
+        return [row[0] for _, row in rows]
+
+
+def first_head(path: Path) -> str:
+    """Return the name of the first column of a CSV file."""
+    from priorveil.tables.csv_reader import header
+
+    with reading(path):
+        if path.suffix.lower() == ".json":
+            raise ValueError("JSON has no columns: give numbers, as 0,1,2")
+        return (header(path) or [""])[0]
+
+
+def match_labels(words: Sequence[str], prior: Prior, path: Path, advice: str = "") -> list[Label]:
+    """Return the labels of a prior that are written as these words.
+
+    A word that is none is refused by its row and never shown. `advice` is for a wrong first row.
+    """
+    labels = {str(label): label for label in prior.labels}
+    wrong = next((row for row, word in enumerate(words, 1) if word not in labels), None)
+    if wrong is not None:
+        raise click.ClickException(
+            f"{path}: row {wrong}: the prior has no such value{advice if wrong == 1 else ''}"
+        )
+    if not words:
+        raise click.ClickException(f"{path}: it has no rows")
+    return [labels[word] for word in words]
+
+
+def _rows(path: Path) -> list[Line]:
+    from priorveil.tables.csv_reader import rows
+
+    return rows(path)
+
+
+# -- channels, secrets and plans ---------------------------------------------------------------------------
+
+
+def read_channel(path: Path, normalise: bool) -> Channel:
+    """Read a channel from CSV or JSON; of a plan, the one that its levels are measured on."""
     from priorveil.channels import Channel
 
     with reading(path):
         if path.suffix.lower() != ".json":
-            return Channel.from_csv(_matrix(lines(path)), normalise)
-        return plan(path).exposed if _is_plan(path) else Channel.load(path, normalise)
+            return Channel.from_csv(_matrix_text(_rows(path)), normalise)
+        return read_plan(path).exposed if _is_plan(_read_json(path)) else Channel.load(path, normalise)
 
 
-def _matrix(rows: list[Line]) -> str:
-    """A matrix, its labels checked to be beside numbers, as CSV of one kind."""
+def _matrix_text(rows: list[Line]) -> str:
+    """Check that a matrix has numbers and, if any, labels on both sides; return it as plain CSV."""
     if not rows:
         raise ValueError("the file is empty")
     labelled = not is_number(rows[0][1][0])
     if labelled and len(rows) == 1:
         raise ValueError("there is no row below the names")
     width = len(rows[0][1])
-    for at, row in rows:
+    for line, row in rows:
         if len(row) != width:
-            raise ValueError(f"line {at} has {plural(len(row), 'cell')}, where line {rows[0][0]} has {width}")
-    for at, row in rows[labelled:]:
+            raise ValueError(
+                f"line {line} has {plural(len(row), 'cell')}, where line {rows[0][0]} has {width}"
+            )
+    for line, row in rows[labelled:]:
         wrong = next((cell for cell in row[labelled:] if not is_number(cell)), None)
         if wrong is not None:
-            raise ValueError(f"line {at}: {wrong!r} is not a number{_near_number(wrong, False)}")
+            raise ValueError(f"line {line}: {wrong!r} is not a number{_number_advice(wrong, False)}")
     text = io.StringIO()
     csv.writer(text).writerows(row for _, row in rows)
     return text.getvalue()
 
 
-def plan(path: Path) -> Plan:
-    """A plan, proven again."""
+def read_secret(path: Path | None, prior: Prior, normalise: bool) -> Secret | None:
+    """Read a secret, which has the form of a channel from secrets to values; None without a path."""
+    from priorveil.priors import Secret
+
+    if path is None:
+        return None
+    given = read_channel(path, normalise)
+    with reading(path):
+        order = label_order(given.outputs, prior.labels, "the prior")
+        return Secret(given.matrix[:, order], given.inputs)
+
+
+def fit_prior(prior: Prior, secret: Secret | None, mix: bool, path: Path | None) -> Prior:
+    """Return the prior if it is a mixture of the secret's rows; with `mix`, the nearest mixture.
+
+    Any other prior is refused, with the nearest mixture as advice. `path` is the file to blame.
+    """
+    if secret is None or path is None:
+        if mix:
+            raise click.UsageError("--mix is for the rows of a secret: give --secret or --secret-column")
+        return prior
+    try:
+        secret.require_fits(prior)
+    except InvalidSecret:
+        near = secret.nearest(prior)
+        distance = float(abs(near.probabilities - prior.probabilities).sum() / 2)
+        if not mix:
+            raise click.ClickException(f"{path}: {_mixture_advice(near.probabilities, distance)}") from None
+        click.echo(f"the prior is now the nearest mixture of the rows, {distance:.3g} away", err=True)
+        return near
+    return prior
+
+
+def _mixture_advice(near: Array, distance: float) -> str:
+    wrong = "the prior is not a mixture of these rows: Pr(X) and Pr(X | G) contradict each other"
+    shares = "" if len(near) > _SHOWN_SHARES else f"{', '.join(shares_to_copy(near))}, "
+    return (
+        f"{wrong}. The nearest mixture is {shares}{distance:.3g} away (total variation). If the figures are rounded, "
+        "use it as the prior (--mix does that); otherwise correct them"
+    )
+
+
+def shares_to_copy(shares: Array) -> list[str]:
+    """Return shares as short numbers that add up to one.
+
+    >>> import numpy as np
+    >>> shares_to_copy(np.array([1 / 3, 1 / 3, 1 / 3]))
+    ['0.333333333334', '0.333333333333', '0.333333333333']
+    """
+    short = [Decimal(f"{share:.12f}") for share in shares]
+    short[int(shares.argmax())] += 1 - sum(short)
+    return [f"{share.normalize():f}" for share in short]
+
+
+def read_plan(path: Path) -> Plan:
+    """Read a plan and prove it again."""
     from priorveil.plans import Plan
 
     with reading(path):
-        if path.suffix.lower() != ".json" and not _begins_like_json(path):
-            raise ValueError("this is no plan: give the file that `priorveil design -o` wrote")
+        if path.suffix.lower() != ".json" and not path.read_bytes()[:64].lstrip().startswith(b"{"):
+            raise ValueError("this is not a plan: give the file that `priorveil design -o` wrote")
         return Plan.load(path)
 
 
-def _begins_like_json(path: Path) -> bool:
-    with open(path, "rb") as file:
-        return file.read(64).lstrip().startswith(b"{")
+def read_plans(path: Path, cohort: str | None) -> Plan | dict[str, Plan]:
+    """Read a plan; with `cohort`, the plans of a folder by the names of their files, where %2F is a slash."""
+    if cohort is None:
+        if path.is_dir():
+            raise click.UsageError(
+                f"{path} is a folder: name the column that chooses a plan, --cohort COLUMN"
+            )
+        return read_plan(path)
+    if not path.is_dir():
+        raise click.UsageError(
+            f"with --cohort, PLAN is a folder with a plan VALUE.json for each value, not {path}"
+        )
+    plans: dict[str, Plan] = {}
+    for file in sorted(path.glob("*.json")):
+        if unquote(file.stem) in plans:
+            raise click.UsageError(f"there are two plans for {unquote(file.stem)!r} in {path}")
+        plans[unquote(file.stem)] = read_plan(file)
+    if not plans:
+        raise click.UsageError(f"there is no plan in {path}")
+    return plans
 
 
-def _is_plan(path: Path) -> bool:
-    read = json.loads(path.read_text(encoding="utf-8-sig"))
-    return isinstance(read, dict) and "format" in read
+def _is_plan(document: object) -> bool:
+    return isinstance(document, dict) and "format" in document
 
 
-def places(labels: Sequence[Label], wanted: Sequence[Label], owner: str = "the channel") -> list[int]:
-    """Where each label that `owner` wants stands among the labels; by position if one side has none."""
-    have, want = [str(v) for v in labels], [str(v) for v in wanted]
+def _read_json(path: Path) -> object:
+    document: object = json.loads(path.read_text(encoding="utf-8-sig"))
+    return document
+
+
+def label_order(labels: Sequence[Label], wanted: Sequence[Label], owner: str = "the channel") -> list[int]:
+    """Return the position of each label that `owner` wants; by position if one side has no names."""
+    have, want = [str(label) for label in labels], [str(label) for label in wanted]
     if set(have) == set(want):
         return [have.index(label) for label in want]
     if len(have) == len(want) and (unnamed(labels) or unnamed(wanted)):
@@ -139,82 +262,90 @@ def places(labels: Sequence[Label], wanted: Sequence[Label], owner: str = "the c
         raise click.ClickException(
             f"{owner} has {plural(len(want), 'value')}, but {len(have)} {verb} given with it"
         )
-    missing = [label for label in want if label not in have]
-    raise click.ClickException(f"{owner}'s value {missing[0]!r} is missing; given are {', '.join(have)}")
+    missing = next(label for label in want if label not in have)
+    raise click.ClickException(f"{owner}'s value {missing!r} is missing; given are {', '.join(have)}")
 
 
 def unnamed(labels: Sequence[Label]) -> bool:
-    """Whether the labels are only positions."""
+    """Return whether the labels are only positions."""
     return tuple(labels) == tuple(range(len(labels)))
 
 
 # -- priors ------------------------------------------------------------------------------------------------
 
 
-def prior(path: Path, counts: bool, smoothing: float | None, normalise: bool) -> Prior:
-    """A prior from CSV lines `label,number` or `number`, or from a JSON mapping or list."""
-    from priorveil.priors import Prior
+@dataclass(frozen=True)
+class PriorFormat:
+    """What the numbers of a prior are: whole counts, to which `smoothing` may be added, or rounded shares."""
 
-    if smoothing is not None and not counts:
-        raise click.UsageError("--smoothing is added to counts: give --counts too")
-    with reading(path):
-        labels, numbers = _numbers(path, counts)
-        if counts:
-            return Prior.from_counts([_whole(v) for v in numbers], labels, smoothing)
-        mass = math.fsum(numbers) if normalise else 1.0
-        return Prior([v / mass for v in numbers] if mass > 0 else numbers, labels)
+    counts: bool
+    smoothing: float | None
+    normalise: bool
 
+    def read(self, path: Path) -> Prior:
+        """Read a prior from CSV lines `label,number` or `number`, or from a JSON mapping or list."""
+        from priorveil.priors import Prior
 
-def _numbers(path: Path, counts: bool) -> tuple[list[Label] | None, list[float]]:
-    if path.suffix.lower() == ".json":
-        return _json_numbers(path.read_text(encoding="utf-8-sig"), counts)
-    return _csv_numbers(lines(path), counts)
+        if self.smoothing is not None and not self.counts:
+            raise click.UsageError("--smoothing is added to counts: give --counts too")
+        with reading(path):
+            is_json = path.suffix.lower() == ".json"
+            labels, numbers = (
+                self._json_numbers(_read_json(path)) if is_json else self._csv_numbers(_rows(path))
+            )
+            if self.counts:
+                return Prior.from_counts([_whole(v) for v in numbers], labels, self.smoothing)
+            mass = math.fsum(numbers) if self.normalise else 1.0
+            return Prior([v / mass for v in numbers] if mass > 0 else numbers, labels)
 
+    def _json_numbers(self, document: object) -> tuple[list[Label] | None, list[float]]:
+        if _is_plan(document):
+            raise ValueError("this is a plan, where a prior is wanted")
+        if isinstance(document, dict):
+            return labels_of(list(document)), [self._number(v) for v in document.values()]
+        if isinstance(document, list):
+            return None, [self._number(v) for v in document]
+        raise ValueError('give {"label": probability, ...} or a list of probabilities')
 
-def _json_numbers(text: str, counts: bool) -> tuple[list[Label] | None, list[float]]:
-    read = json.loads(text)
-    if isinstance(read, dict) and "format" in read:
-        raise ValueError("this is a plan, where a prior is wanted")
-    if isinstance(read, dict):
-        return labels_of(list(read)), [_number(v, counts) for v in read.values()]
-    if isinstance(read, list):
-        return None, [_number(v, counts) for v in read]
-    raise ValueError('give {"label": probability, ...} or a list of probabilities')
+    def _csv_numbers(self, rows: list[Line]) -> tuple[list[Label] | None, list[float]]:
+        if len(rows) == 1 and len(rows[0][1]) > 2:
+            rows = [(1, [cell]) for cell in rows[0][1]]  # all numbers on one line
+        headed = len(rows) > 1 and _is_head(rows[0][1][:2][-1])
+        rows = rows[1:] if headed else rows
+        bare = next((line for line, row in rows if len(row) > 1 and not any(row)), None)
+        if bare is not None:
+            raise ValueError(f"line {bare} has no label and no number: delete it")
+        widths = {len(row) for _, row in rows}
+        if len(widths) != 1 or not (headed or max(widths) <= 2):
+            raise ValueError("give lines of label,number, or a number on each line")
+        numbers = [self._line_number(line, row[:2][-1], row[0]) for line, row in rows]
+        return (None if max(widths) == 1 else labels_of([row[0] for _, row in rows])), numbers
 
+    def _line_number(self, line: int, cell: str, label: str) -> float:
+        if not cell and label:
+            raise ValueError(f"line {line}: there is no number for {label!r}")
+        try:
+            return self._number(cell)
+        except ValueError as error:
+            advice = "" if cell.lower() in _MISSING or any(map(str.isdigit, cell)) else _DATA_ADVICE
+            raise ValueError(f"line {line}: {error}{advice}") from error
 
-def _csv_numbers(rows: list[Line], counts: bool) -> tuple[list[Label] | None, list[float]]:
-    if len(rows) == 1 and len(rows[0][1]) > 2:
-        rows = [(1, [cell]) for cell in rows[0][1]]  # all on one line
-    headed = len(rows) > 1 and _is_head(rows[0][1][:2][-1])
-    rows = rows[1:] if headed else rows
-    widths = {len(row) for _, row in rows}
-    bare = next((at for at, row in rows if len(row) > 1 and not any(row)), None)
-    if bare is not None:
-        raise ValueError(f"line {bare} has no label and no number: delete it")
-    if len(widths) != 1 or not (headed or max(widths) <= 2):
-        raise ValueError("give lines of label,number, or a number on each line")
-    numbers = [_line_number(at, row[:2][-1], counts, row[0]) for at, row in rows]
-    return (None if max(widths) == 1 else labels_of([row[0] for _, row in rows])), numbers
+    def _number(self, value: object) -> float:
+        if isinstance(value, bool) or not isinstance(value, (int, float, str)) or not is_number(value):
+            raise ValueError(f"{value!r} is not a number{_number_advice(value, self.counts)}")
+        if not math.isfinite(float(value)):
+            raise ValueError(f"{value!r} is not a finite number")
+        return float(value)
 
 
 def _is_head(cell: str) -> bool:
-    """Whether the cell heads a column of numbers: a word, no number gone wrong, and none that is missing."""
+    """Return whether a cell is the head of a column of numbers: a word, and not one for a missing number."""
     word = any(map(str.isalpha, cell)) and not any(map(str.isdigit, cell))
-    return word and not is_number(cell) and cell.lower() not in _ABSENT
-
-
-def _line_number(line: int, cell: str, counts: bool, label: str) -> float:
-    if not cell and label:
-        raise ValueError(f"line {line}: there is no number beside {label!r}")
-    try:
-        return _number(cell, counts)
-    except ValueError as error:
-        advice = "" if cell.lower() in _ABSENT or any(map(str.isdigit, cell)) else _DATA_ADVICE
-        raise ValueError(f"line {line}: {error}{advice}") from error
+    return word and not is_number(cell) and cell.lower() not in _MISSING
 
 
 def labels_of(words: Sequence[str]) -> list[Label]:
-    """Labels as a file has them: whole numbers if all of them are.
+    """Return the labels that a file holds as text: whole numbers if all of them are.
 
     >>> labels_of(["0", "10"]), labels_of(["007", "8"]), labels_of(["a", "1"])
     ([0, 10], ['007', '8'], ['a', '1'])
@@ -224,18 +355,10 @@ def labels_of(words: Sequence[str]) -> list[Label]:
     return list(words)
 
 
-def _number(value: object, counts: bool) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)) or not is_number(value):
-        raise ValueError(f"{value!r} is not a number{_near_number(value, counts)}")
-    if not math.isfinite(float(value)):
-        raise ValueError(f"{value!r} is not a finite number")
-    return float(value)
-
-
-def _near_number(value: object, counts: bool) -> str:
-    """Advice for what people would read as a number."""
+def _number_advice(value: object, counts: bool) -> str:
+    """Return advice for text that people would read as a number."""
     word = str(value).strip()
-    if counts and _IN_THOUSANDS.fullmatch(word):
+    if counts and _THOUSANDS.fullmatch(word):
         return ": write counts without thousands separators"
     if word.endswith("%") and is_number(word[:-1]):
         return ": leave the % out, and add --normalise"
@@ -245,7 +368,7 @@ def _near_number(value: object, counts: bool) -> str:
 
 
 def is_number(value: str | float) -> bool:
-    """Whether `float` reads it.
+    """Return whether `float` reads it.
 
     >>> is_number("1e-3"), is_number("many")
     (True, False)
@@ -261,3 +384,113 @@ def _whole(number: float) -> int:
     if not number.is_integer():
         raise ValueError(f"{number!r} is not a whole count")
     return int(number)
+
+
+# -- writing -----------------------------------------------------------------------------------------------
+
+
+def write_problem(path: Path) -> str | None:
+    """Return why a file cannot be written, before the work; None if it can."""
+    if is_not_regular_file(path):
+        return f"{path} is not a regular file; refusing to overwrite it"
+    target = real_path(path)
+    if not target.parent.is_dir():
+        return f"there is no folder {target.parent if path.is_symlink() else path.parent}"
+    for place in (target, target.parent):  # a draft in the folder is renamed to the file
+        if place.exists() and not os.access(place, os.W_OK):
+            return f"{place} cannot be written to"
+    return None
+
+
+def require_new(force: bool, *paths: Path | None) -> None:
+    """Refuse to replace files that exist, unless `force`."""
+    for path in paths:
+        if path is not None and path.is_file() and not force:
+            raise click.UsageError(f"{path} exists: choose another name, or --force")
+
+
+def require_distinct(read: Mapping[str, Path | str | None], written: Mapping[str, Path | None]) -> None:
+    """Refuse to write over a file that is read, or twice into one file."""
+    names = {file: name for name, path in read.items() if path is not None for file in _real_files(str(path))}
+    for name, path in written.items():
+        if path is None or str(path) == "-":
+            continue
+        other = names.setdefault(os.path.realpath(path), name)
+        if other != name:
+            raise click.UsageError(f"{name} and {other} are one file, {path}: choose another name for {name}")
+
+
+def _real_files(data: str) -> Iterator[str]:
+    """Return what is read by a name: a file, all files in a folder, or all that match a pattern."""
+    if os.path.isdir(data):
+        found = [str(path) for path in Path(data).rglob("*")]
+    elif os.path.exists(data) or not glob.has_magic(data):
+        found = [data]
+    else:
+        found = glob.glob(data, recursive=True)
+    return map(os.path.realpath, found)
+
+
+def save_picture(figure: Figure, path: Path) -> None:
+    """Write a picture, and warn if its font lacks letters of the names."""
+    from priorveil.studies import pictures
+
+    if not pictures.save(figure, path):
+        click.echo(
+            "the font of the picture lacks some letters of the names; they are shown as boxes", err=True
+        )
+
+
+def draw_plan(plan: Plan, path: Path) -> None:
+    """Write a picture of a plan, with its error at other budgets."""
+    from priorveil.studies import compare, pictures
+
+    with waiting("designing for other budgets"):
+        curve = compare.error_curve(plan)
+    save_picture(pictures.plan_picture(plan, curve), path)
+
+
+@contextmanager
+def refused_rows_file(path: Path | None, replace: bool) -> Iterator[Callable[[int, str], None] | None]:
+    """Open the file that lists refused rows, and give a function that adds a row to it.
+
+    The list is also written where a refused row is the reason that nothing else is written.
+    """
+    if path is None:
+        yield None
+        return
+    from priorveil.tables.refusals import StrictRefusal
+
+    refusal: StrictRefusal | None = None
+    with atomic_write(path, replace) as file:
+
+        def write(row: int, reason: str) -> None:
+            file.write(f"{row + 1},{reason}\n".encode())
+
+        file.write(b"row,reason\n")
+        try:
+            yield write
+        except StrictRefusal as error:
+            refusal = error
+    if refusal is not None:
+        click.echo(f"refused: {plural(refusal.refused.total, 'row')}, listed in {path}", err=True)
+        raise refusal
+
+
+def print_refused(refused: RefusedRows, listed: Path | None) -> None:
+    """Print on standard error which rows were refused, and why."""
+    if not refused.total:
+        return
+    reasons = ", ".join(f"{count:,} {reason}" for reason, count in refused.counts.items())
+    click.echo(f"refused: {plural(refused.total, 'row')} ({reasons})", err=True)
+    for row, reason in refused.rows[:SHOWN_ROWS]:
+        click.echo(f"  row {row + 1}: {reason}", err=True)
+    if refused.total > SHOWN_ROWS:
+        rest = f"all of them are in {listed}" if listed else "list all with --refused FILE"
+        click.echo(f"  and {refused.total - SHOWN_ROWS:,} more; {rest}", err=True)
+
+
+def refused_record(refused: RefusedRows) -> dict[str, object]:
+    """Return the refused rows for a program; the first row of data is row 1."""
+    rows = [{"row": row + 1, "reason": reason} for row, reason in refused.rows]
+    return {"refused": refused.counts, "refused_rows": rows}

@@ -1,35 +1,139 @@
-"""Options that several commands share, and hints of errors as options."""
+"""Options and arguments that several commands share."""
 
 from __future__ import annotations
 
-from priorveil.errors import Hint, PriorveilError
+import functools
+import math
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-# Functions of the library that a hint may name, and the options that do the same.
-_FUNCTIONS = {
-    "Prior.from_counts": "--counts, or --normalise if they are rounded figures",
-    "Prior.from_counts(smoothing=1)": "--counts --smoothing 1",
-    "Channel.from_weights": "--normalise",
-    "Budget(lower, upper)": "--lower or --upper alone",
-}
+import click
+
+from priorveil.cli.files import PriorFormat, write_problem
+from priorveil.errors import MissingExtra
+
+if TYPE_CHECKING:
+    from priorveil.priors import Budget
+
+Command = Callable[..., Any]
+
+PICTURES = (".png", ".svg", ".pdf")
+INPUT_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-def option_advice(hint: Hint) -> str:
-    """Return a hint of the library in terms of options.
+class OutputFile(click.Path):
+    """The name of a file to write, checked before the work: - is standard output if `stdout` allows it."""
 
-    >>> option_advice(Hint("method", "arc", "columns"))
-    'use --method arc or columns'
+    def __init__(self, stdout: bool = False, suffixes: tuple[str, ...] = ()) -> None:
+        super().__init__(dir_okay=False, path_type=Path)
+        self.stdout = stdout
+        self.suffixes = suffixes
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path, or fail with the reason why it cannot be written."""
+        path = Path(str(super().convert(value, param, ctx)))
+        if str(path) == "-":
+            if not self.stdout:
+                self.fail("- is not the name of a file, and cannot be standard output here", param, ctx)
+            return path
+        if self.suffixes and path.suffix.lower() not in self.suffixes:
+            self.fail(f"{path.name}: give a name that ends in .png, .svg or .pdf", param, ctx)
+        problem = write_problem(path)
+        if problem is not None:
+            self.fail(problem, param, ctx)
+        return path
+
+
+def require_plots() -> None:
+    """Refuse to begin where no picture can be drawn in the end."""
+    if find_spec("matplotlib") is None:
+        raise MissingExtra("matplotlib", "plot")
+
+
+def _picture(ctx: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
+    if path is not None:
+        require_plots()
+    return path
+
+
+PLOT = click.option(
+    "--plot", type=OutputFile(suffixes=PICTURES), callback=_picture, help="Draw it here (.png, .svg, .pdf)."
+)
+JSON = click.option(
+    "--json", "as_json", is_flag=True, help='Print JSON; an infinite number is the string "inf".'
+)
+QUIET = click.option("--quiet", is_flag=True, help="No progress bar.")
+SEED = click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the random generator."
+)
+SECRET = click.option(
+    "--secret", type=INPUT_FILE, help="Protect something behind the value: a file with Pr(value | secret)."
+)
+MIX = click.option(
+    "--mix",
+    is_flag=True,
+    help="Use the nearest mixture of the secret's rows as the prior (for rounded figures).",
+)
+COHORT = click.option("--cohort", metavar="COLUMN", help="The public column that chooses the plan.")
+REFUSED = click.option(
+    "--refused", "refused_file", type=OutputFile(), help="List all refused rows in this CSV file."
+)
+
+TABLES_HELP = """Tables
+  Parquet, Arrow or CSV (also in gzip), recognised by their content: a file, a
+  folder of files (folders named column=value give a column), a pattern in quotes,
+  or - for standard input (Arrow or CSV). In a CSV an empty cell is a missing value.
+  PLAN is a plan; or, with --cohort COLUMN, a folder with a plan VALUE.json for
+  each value of that public column (%2F for / in a value, as in addresses)."""
+
+
+def epilog(module_doc: str | None, *paragraphs: str) -> str:
+    """Return the end of a command's help: these paragraphs, and those of its module's docstring after the first.
+
+    Paragraphs with indented lines are shown line by line; others are filled.
     """
-    if not hint.values:
-        return hint.advice(_FUNCTIONS.get(hint.argument, hint.argument))
-    choices = " or ".join(_word(value) for value in hint.values)
-    return hint.advice(f"--{hint.argument.replace('_', '-')} {choices}")
+    paragraphs = (*paragraphs, *(module_doc or "").strip().split("\n\n")[1:])
+    return "\n\n".join(f"\b\n{text}" if "\n " in text else text for text in paragraphs)
 
 
-def _word(value: object) -> str:
-    """Return a value as it is typed after an option: a query by its kind."""
-    return str(value) if isinstance(value, str | int | float) else type(value).__name__.lower()
+def prior_format_options(command: Command) -> Command:
+    """Add --counts, --smoothing and --normalise; the command gets them as one `prior_format`."""
+
+    @click.option("--counts", is_flag=True, help="PRIOR holds whole counts.")
+    @click.option("--smoothing", type=float, help="Add this to every count (1: Laplace, 0.5: Jeffreys).")
+    @click.option("--normalise", is_flag=True, help="Scale rounded figures so that they add up to one.")
+    @functools.wraps(command)
+    def wrapper(counts: bool, smoothing: float | None, normalise: bool, **others: Any) -> Any:
+        return command(prior_format=PriorFormat(counts, smoothing, normalise), **others)
+
+    return wrapper
 
 
-def error_text(error: Exception) -> str:
-    """Return what an error says, with options in the place of arguments."""
-    return error.text(option_advice) if isinstance(error, PriorveilError) else str(error)
+def budget_options(command: Command) -> Command:
+    """Add --epsilon, --lower and --upper; the command gets them as one `budget`, None if none is given."""
+
+    @click.option(
+        "--epsilon", "--eps", type=float, help="How far a belief may move: by a factor e^epsilon, both ways."
+    )
+    @click.option("--lower", type=float, help="How far downwards (LIP only).")
+    @click.option("--upper", type=float, help="How far upwards (LIP only).")
+    @functools.wraps(command)
+    def wrapper(epsilon: float | None, lower: float | None, upper: float | None, **others: Any) -> Any:
+        return command(budget=_budget(epsilon, lower, upper, others["notion"]), **others)
+
+    return wrapper
+
+
+def _budget(epsilon: float | None, lower: float | None, upper: float | None, notion: str) -> Budget | None:
+    """Return the budget that the options state. A side that is left out is not bounded."""
+    from priorveil.priors import Budget
+
+    if lower is None and upper is None:
+        return None if epsilon is None else Budget.of(epsilon)
+    if epsilon is not None:
+        raise click.UsageError("give --epsilon, or --lower and --upper, not both")
+    if notion != "lip":
+        raise click.UsageError(f"--lower and --upper are for lip; {notion} has one level: use --epsilon")
+    return Budget(math.inf if lower is None else lower, math.inf if upper is None else upper)

@@ -1,4 +1,13 @@
-"""`priorveil reproduce`: the figures of the paper, as printed and with the guarantee kept."""
+"""`priorveil reproduce`: the figures of the paper, as printed and with the guarantee kept.
+
+Examples
+  priorveil reproduce --quick
+      all twelve, coarsely, in a minute or two
+  priorveil reproduce 5 gowalla --out figures
+      two of them, in full
+
+Gowalla and census need data: see PRIORVEIL_DATA in the documentation.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +18,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from priorveil.cli import outputs
-from priorveil.cli import screen as screens
+from priorveil.cli import files, options, screen
 from priorveil.errors import DataNotFound, plural
 
 if TYPE_CHECKING:
@@ -21,23 +29,10 @@ _FIGURES = (
     "introduction", "notions", "regions", "parameters", "priors", "correlation", "bounded", "domain",
     "hashing", "hamming", "gowalla", "census",
 )  # fmt: skip
-
-_EXAMPLES = f"""\b
-Figures
-{chr(10).join(f"  {i:>2}  {name}" for i, name in enumerate(_FIGURES, 1))}
-
-\b
-Examples
-  priorveil reproduce --quick
-      all twelve, coarsely, in a minute or two
-  priorveil reproduce 5 gowalla --out figures
-      two of them, in full
-
-Gowalla and census need data: see PRIORVEIL_DATA in the documentation.
-"""
+_FIGURES_HELP = "\n".join(["Figures", *(f"  {i:>2}  {name}" for i, name in enumerate(_FIGURES, 1))])
 
 
-@click.command(epilog=_EXAMPLES)
+@click.command(epilog=options.epilog(__doc__, _FIGURES_HELP))
 @click.argument("figures", nargs=-1, metavar="[FIGURE]...")
 @click.option("--quick", is_flag=True, help="Fewer points, people and runs.")
 @click.option(
@@ -47,29 +42,26 @@ Gowalla and census need data: see PRIORVEIL_DATA in the documentation.
     show_default=True,
     help="Folder for pictures, numbers and the report.",
 )
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of all that is drawn at random."
-)
+@options.SEED
 @click.option(
     "--markdown",
-    type=outputs.WRITTEN,
-    callback=outputs.writable,
-    help="Write a page of Markdown too, its pictures in a folder beside it.",
+    type=options.OutputFile(),
+    help="Write a page of Markdown too, with its pictures in a folder next to it.",
 )
 def reproduce(figures: tuple[str, ...], quick: bool, out: Path, seed: int, markdown: Path | None) -> int:
     """Make the figures of the paper again, as printed and with the guarantee kept.
 
     FIGURE is a number or a name; all of them if none is given. For each, a PNG, an SVG and the numbers as
-    CSV; and report.html, one page with all of them, captions, what to see, and which claims survive.
+    CSV; and report.html, one page with all of them, with captions and the claims that survive.
     """
     from priorveil.studies.figures import figures_named
     from priorveil.studies.figures.report import write_html, write_markdown
 
     chosen = figures_named(figures)
-    outputs.need_plots()
-    outputs.keep_apart({}, {"the report": out / "report.html", "--markdown": markdown})
+    options.require_plots()
+    files.require_distinct({}, {"the report": out / "report.html", "--markdown": markdown})
     out.mkdir(parents=True, exist_ok=True)
-    with screens.bar("drawing") as show:
+    with screen.progress_bar("drawing") as show:
 
         def advance(place: int, share: float) -> None:
             show((place + share) / len(chosen), f"{chosen[place].number} {chosen[place].name}")

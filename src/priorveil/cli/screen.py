@@ -1,4 +1,4 @@
-"""What commands show: tables and sentences for people, plain numbers for machines."""
+"""What commands show: tables and sentences for people, JSON for programs, progress, and errors."""
 
 from __future__ import annotations
 
@@ -6,52 +6,249 @@ import io
 import json
 import math
 import os
+import signal
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from contextlib import ExitStack, contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Self
 
 import click
+
+from priorveil.errors import Hint, PriorveilError, TooLarge, plural
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from priorveil.notions import Leakage
-    from priorveil.priors import Budget
+    from priorveil.plans import Plan
+    from priorveil.priors import PriorSet
 
-_WIDTH = 100  # of tables that do not go to a terminal
-Told = Callable[[float | None, str], None]  # the share that is done, and a few words
-NOTIONS = {"lip": "LIP", "ldp": "LDP", "pufferfish": "Pufferfish", "di": "DI", "mil": "MIL", "mip": "MIP"}
+_WIDTH = 100  # of tables that are not shown on a terminal
+_PATIENCE = 1.0  # seconds before a design shows a progress bar
+Advance = Callable[[float | None, str], None]  # takes the share that is done and a few words
+
+# -- errors ------------------------------------------------------------------------------------------------
+
+# Functions of the library that a hint may name, and the options that do the same.
+_FUNCTIONS = {
+    "Prior.from_counts": "--counts, or --normalise if they are rounded figures",
+    "Prior.from_counts(smoothing=1)": "--counts --smoothing 1",
+    "Channel.from_weights": "--normalise",
+    "Budget(lower, upper)": "--lower or --upper alone",
+}
 
 
-def console(stderr: bool = False) -> Console:
-    """A console as wide as the terminal, as COLUMNS says, or wide enough for our tables."""
+def option_advice(hint: Hint) -> str:
+    """Return a hint of the library in terms of options.
+
+    >>> option_advice(Hint("method", "arc", "columns"))
+    'use --method arc or columns'
+    """
+    if not hint.values:
+        return hint.advice(_FUNCTIONS.get(hint.argument, hint.argument))
+    choices = " or ".join(str(getattr(value, "kind", value)) for value in hint.values)
+    return hint.advice(f"--{hint.argument.replace('_', '-')} {choices}")
+
+
+def error_text(error: Exception) -> str:
+    """Return the message of an error, with options in the place of arguments."""
+    return error.text(option_advice) if isinstance(error, PriorveilError) else str(error)
+
+
+# -- tables ------------------------------------------------------------------------------------------------
+
+
+def open_console(stderr: bool = False) -> Console:
+    """Return a console as wide as the terminal or COLUMNS, else wide enough for our tables."""
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
-    # A letter that the terminal does not have is shown by its number.
     if isinstance(stream, io.TextIOWrapper):
-        stream.reconfigure(errors="backslashreplace")
+        stream.reconfigure(errors="backslashreplace")  # show letters that the terminal lacks by their number
     fitted = stream.isatty() or "COLUMNS" in os.environ
     return Console(width=None if fitted else _WIDTH, stderr=stderr, highlight=False, markup=False)
 
 
+def print_table(
+    console: Console, heads: Sequence[str], rows: Iterable[Sequence[str]], align: str = ""
+) -> None:
+    """Print a table without lines; an `r` in `align` sets its column to the right."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, show_header=any(heads))
+    for place, head in enumerate(heads):
+        table.add_column(
+            head, justify="right" if align[place : place + 1] == "r" else "left", overflow="fold"
+        )
+    for row in rows:
+        table.add_row(*map(Text, row))
+    console.print(table)
+
+
+def print_figures(console: Console, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print names with figures: as a table, or as a block for each name where a table would not fit.
+
+    No figure is cut or wrapped. Names may be folded, but not to fewer than eight letters.
+    """
+    from rich.text import Text
+
+    widths = [max(map(len, column)) + 2 for column in zip(heads, *rows, strict=True)]
+    if sum(widths[1:]) + min(widths[0] - 2, 8) <= console.width:
+        print_table(console, heads, rows, "l" + "r" * (len(heads) - 1))
+        return
+    for name, *figures in rows:
+        console.print(Text(name), overflow="fold")
+        for head, figure in zip(heads[1:], figures, strict=True):
+            console.print(Text(f"  {head} {figure}"), overflow="fold")
+
+
+def print_json(record: Mapping[str, object], err: bool = False) -> None:
+    """Print a record for a program to read. JSON has no infinity: it becomes the string "inf"."""
+    ascii_only = (sys.stdout.encoding or "utf-8").lower().replace("-", "") != "utf8"
+    text = json.dumps(_finite(record), indent=2, allow_nan=False, ensure_ascii=ascii_only, default=str)
+    click.echo(text, err=err)
+
+
+def _finite(value: Any) -> Any:
+    """Return JSON data with infinite numbers as strings that `float` reads."""
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return "inf" if isinstance(value, float) and math.isinf(value) else value
+
+
+def level_text(level: float | None) -> str:
+    """Return a level as people read it.
+
+    >>> level_text(1.0), level_text(math.inf), level_text(None)
+    ('1.0000', 'infinite', '-')
+    """
+    return "-" if level is None else "infinite" if math.isinf(level) else f"{level:.4f}"
+
+
+def error_figure(error: float) -> str:
+    """Return an expected error as people read it.
+
+    >>> error_figure(0.123456789), error_figure(math.inf)
+    ('0.123457', 'infinite')
+    """
+    return "infinite" if math.isinf(error) else f"{error:.6g}"
+
+
+def share_text(share: float) -> str:
+    """Return a share in percent, rounded down: nothing below one becomes 100 %.
+
+    >>> share_text(1 - 1e-12), share_text(1.0), share_text(0.5)
+    ('99.99 %', '100 %', '50.00 %')
+    """
+    return "100 %" if share >= 1 else f"{min(math.floor(share * 1e4 + 1e-6), 9999) / 100:.2f} %"
+
+
+# -- levels and plans --------------------------------------------------------------------------------------
+
+
+def print_levels(console: Console, levels: Leakage) -> None:
+    """Print the level of a channel under every notion, with its meaning."""
+    rows = [(name, level_text(level), meaning) for name, level, meaning in levels.rows()]
+    print_table(console, ("notion", "level", "meaning"), rows, "lr")
+
+
+def levels_record(levels: Leakage) -> dict[str, object]:
+    """Return the levels of a channel for a program."""
+    names = ("lip", "lip_lower", "lip_upper", "ldp", "pufferfish", "di", "mil", "mip")
+    return {name: getattr(levels, name) for name in names}
+
+
+def plan_rows(plan: Plan) -> list[tuple[str, str]]:
+    """Return what was asked for, what is certified and how it was found, for people."""
+    from priorveil.priors import Prior
+
+    c = plan.certificate
+    behind = "" if plan.secret is None else ", for the secret behind the value"
+    asked = f"{plan.query.kind} of {plural(len(plan.labels), 'value')}, {c.notion} at {plan.budget}"
+    rows = [("asked", asked), ("how", f"{plan.method}: {plan.why}")]
+    if not isinstance(plan.prior, Prior):
+        rows.append(("holds for", _prior_set_text(plan.prior)))
+    if c.notion not in ("LIP", "LDP"):
+        rows.append((f"certified {c.notion}", f"{c.level:.6g}{behind}"))
+    return [
+        *rows,
+        ("certified LIP", f"{c.lip:.6g} (down {c.lip_lower:.6g}, up {c.lip_upper:.6g}){behind}"),
+        ("certified LDP", f"{c.ldp:.6g}, for the value itself, whatever is known"),
+    ]
+
+
+def plan_record(plan: Plan) -> dict[str, object]:
+    """Return what a plan guarantees and how good it is, for a program."""
+    from priorveil.priors import Prior
+
+    c, priors = plan.certificate, None
+    if not isinstance(plan.prior, Prior):
+        priors = {"kind": plan.prior.kind, "radius": _radius(plan.prior)}
+    return {
+        "id": plan.id,
+        "query": plan.query.kind,
+        "values": len(plan.labels),
+        "priors": priors,
+        "budget": {"lower": plan.budget.lower, "upper": plan.budget.upper},
+        "notion": c.notion,
+        "certificate": {k: getattr(c, k) for k in ("lip", "lip_lower", "lip_upper", "ldp")},
+        "expected_mse": plan.expected_mse,
+        "lower_bound": plan.lower_bound,
+        "no_report": plan.no_report,
+        "efficiency": plan.efficiency,
+        "identifiable": is_identifiable(plan),
+        "method": plan.method,
+        "why": plan.why,
+    }
+
+
+def is_identifiable(plan: Plan) -> bool | None:
+    """Return whether reports alone determine the distribution; None where the channel is too large to tell."""
+    try:
+        return plan.identifiable
+    except TooLarge:
+        return None
+
+
+def _prior_set_text(priors: PriorSet) -> str:
+    if priors.members:
+        return f"each of {plural(len(priors.members), 'prior')}"
+    radius = _radius(priors)
+    bounds = "between given bounds" if radius is None else f"within {radius:g} (total variation)"
+    return f"every prior {bounds}"
+
+
+def _radius(priors: PriorSet) -> float | None:
+    """Return the radius of a ball of priors; None for other sets."""
+    radius = priors.document().get("radius")
+    return None if radius is None else float(radius)
+
+
+# -- progress ----------------------------------------------------------------------------------------------
+
+
 @contextmanager
 def waiting(words: str) -> Iterator[None]:
-    """Say on a terminal what takes so long."""
+    """Show on a terminal what the command is waiting for."""
     if not sys.stderr.isatty():
         yield
         return
-    with console(stderr=True).status(words):
+    with open_console(stderr=True).status(words):
         yield
 
 
 @contextmanager
-def bar(words: str, quiet: bool = False, left: bool = False) -> Iterator[Told]:
-    """A bar on standard error while something goes on, and gone after it; nothing where that is no terminal.
+def progress_bar(words: str, quiet: bool = False, time_left: bool = False) -> Iterator[Advance]:
+    """Show a progress bar on standard error if that is a terminal, and remove it at the end.
 
-    It is told the share that is done (None: unknown) and what there is to say of it. The clock shows the time
-    that has passed, or with `left` the time that is left, where work goes on evenly.
+    The bar takes the share that is done (None if unknown) and a few words. Its clock shows the time that has passed,
+    or with `time_left` the time that is left, for work that goes on evenly.
     """
     from rich.progress import (
         BarColumn,
@@ -62,88 +259,78 @@ def bar(words: str, quiet: bool = False, left: bool = False) -> Iterator[Told]:
         TimeRemainingColumn,
     )
 
-    screen = console(stderr=True)
-    if quiet or not screen.is_terminal:  # a disabled bar still ends a line, in some versions
-        yield lambda share, state: None
+    console = open_console(stderr=True)
+    if quiet or not console.is_terminal:  # some versions of rich print a blank line for a disabled bar
+        yield lambda share, words: None
         return
     state = TextColumn("{task.fields[state]}", markup=False)
-    clock = TimeRemainingColumn() if left else TimeElapsedColumn()
+    clock = TimeRemainingColumn() if time_left else TimeElapsedColumn()
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), state, clock)
-    with Progress(*columns, console=screen, transient=True) as shown:
-        task = shown.add_task(words, total=None, state="")
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(words, total=None, state="")
 
-        def told(share: float | None, state: str) -> None:
-            shown.update(task, total=None if share is None else 1.0, completed=share or 0.0, state=state)
+        def advance(share: float | None, words: str) -> None:
+            bar.update(task, total=None if share is None else 1.0, completed=share or 0.0, state=words)
 
-        yield told
-
-
-def print_table(
-    screen: Console, heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: str = ""
-) -> None:
-    """A table without lines; columns whose place in `numbers` is `r` are set to the right."""
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, show_header=any(heads))
-    for place, head in enumerate(heads):
-        table.add_column(head, justify="right" if numbers[place : place + 1] == "r" else "left")
-    for row in rows:
-        table.add_row(*row)
-    screen.print(table)
+        yield advance
 
 
-def print_levels(screen: Console, levels: Leakage) -> None:
-    """The level of a channel under every notion, with its meaning."""
-    rows = [(name, shown_level(level), meaning) for name, level, meaning in levels.rows()]
-    print_table(screen, ("notion", "level", "meaning"), rows, "lr")
+@contextmanager
+def rows_bar(words: str, quiet: bool) -> Iterator[Callable[[int, int | None, float | None], None]]:
+    """Show a progress bar with rows, rows a second and the time left."""
+    begin = time.monotonic()
+    with progress_bar(words, quiet, time_left=True) as advance:
+
+        def on_rows(rows: int, of: int | None, share: float | None) -> None:
+            rate = rows / max(time.monotonic() - begin, 1e-3)
+            advance(rows / of if of else share, f"{rows:,} rows, {rate:,.0f}/s")
+
+        yield on_rows
 
 
-def shown_level(level: float | None) -> str:
-    """A level for people.
+class DesignProgress:
+    """The progress of a design: a bar with the gap, and a ctrl-C that keeps the best plan so far.
 
-    >>> shown_level(1.0), shown_level(math.inf), shown_level(None)
-    ('1.0000', 'infinite', '-')
+    `update` and `should_stop` are what `design` takes as `progress` and `should_stop`. The first ctrl-C asks the design
+    to stop, the second one gives up. `target` is the gap at which the bar is full.
     """
-    return "-" if level is None else "infinite" if math.isinf(level) else f"{level:.4f}"
 
+    def __init__(self, no_report: float, target: float) -> None:
+        self.interrupted = False
+        self._no_report = no_report
+        self._target = max(target, 1e-12)
+        self._gap = 1.0
+        self._begin = time.monotonic()
+        self._cleanup = ExitStack()
+        self._bar: Advance | None = None
 
-def shown_error(error: float) -> str:
-    """An expected error for people.
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            self._cleanup.callback(
+                signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, self._interrupt)
+            )
+        return self
 
-    >>> shown_error(0.123456789), shown_error(math.inf)
-    ('0.123457', 'infinite')
-    """
-    return "infinite" if math.isinf(error) else f"{error:.6g}"
+    def __exit__(self, *error: object) -> None:
+        self._cleanup.close()
 
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        if self.interrupted:
+            raise KeyboardInterrupt
+        self.interrupted = True
+        click.echo("stopping at the best plan so far; ctrl-C again to give up", err=True)
 
-def shown_share(share: float) -> str:
-    """A share for people: nothing below one is rounded up to one.
+    def should_stop(self) -> bool:
+        """Return whether ctrl-C was pressed."""
+        return self.interrupted
 
-    >>> shown_share(1 - 1e-12), shown_share(1.0), shown_share(0.5)
-    ('99.99 %', '100 %', '50.00 %')
-    """
-    return "100 %" if share >= 1 else f"{min(math.floor(share * 1e4 + 1e-6), 9999) / 100:.2f} %"
+    def update(self, rounds: int, error: float, bound: float) -> None:
+        """Show the gap between error and bound, once the design has taken a second."""
+        from priorveil.plans.plan import gain_share
 
-
-def stated(budget: Budget) -> str:
-    """A budget in words."""
-    if budget.symmetric:
-        return f"epsilon {budget.lower:.6g}"
-    return f"lower {budget.lower:.6g}, upper {budget.upper:.6g}"
-
-
-def levels_record(levels: Leakage) -> dict[str, object]:
-    """The levels for a machine."""
-    names = ("lip", "lip_lower", "lip_upper", "ldp", "pufferfish", "di", "mil", "mip")
-    return {name: plain(getattr(levels, name)) for name in names}
-
-
-def plain(value: object) -> object:
-    """JSON has no infinity: it becomes a string that `float` reads."""
-    return "inf" if isinstance(value, float) and math.isinf(value) else value
-
-
-def print_json(record: Mapping[str, object]) -> None:
-    """A record for a machine to read."""
-    plainly = (sys.stdout.encoding or "utf-8").lower().replace("-", "") != "utf8"
-    click.echo(json.dumps(record, indent=2, allow_nan=False, ensure_ascii=plainly))
+        self._gap = min(self._gap, 1 - gain_share(error, bound, self._no_report))
+        if self._bar is None and time.monotonic() - self._begin > _PATIENCE:
+            self._bar = self._cleanup.enter_context(progress_bar("designing"))
+        if self._bar is not None:
+            done = math.log(max(self._gap, self._target)) / math.log(self._target)
+            self._bar(done, f"gap {max(self._gap, 0.0):.2g}, round {rounds}")

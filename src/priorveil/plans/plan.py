@@ -71,12 +71,7 @@ class Plan(Contents):
 
         For `Distribution`, where no report means an infinite error, it is `lower bound / expected`.
         """
-        if math.isinf(self.no_report):
-            return self.lower_bound / self.expected_mse if self.expected_mse > 0 else 1.0
-        achievable = self.no_report - self.lower_bound
-        if achievable <= _NOTHING * self.no_report:
-            return 1.0  # nothing can be gained beyond rounding, and nothing is lost
-        return (self.no_report - self.expected_mse) / achievable
+        return gain_share(self.expected_mse, self.lower_bound, self.no_report)
 
     @cached_property
     def identifiable(self) -> bool:
@@ -260,3 +255,21 @@ class Plan(Contents):
             ),
             ("id", "(cannot be saved)" if self.query.kind == "convex" else self.id),
         ]
+
+
+def gain_share(error: float, lower_bound: float, no_report: float) -> float:
+    """The share of the achievable gain that an error has: `(no_report - error) / (no_report - lower_bound)`.
+
+    For an infinite `no_report` it is `lower_bound / error`.
+
+    >>> gain_share(error=3.0, lower_bound=2.0, no_report=6.0), gain_share(4.0, 3.0, math.inf)
+    (0.75, 0.75)
+    """
+    if not (math.isfinite(error) and math.isfinite(lower_bound)):
+        return 0.0  # nothing is proven yet
+    if math.isinf(no_report):
+        return lower_bound / error if error > 0 else 1.0
+    achievable = no_report - lower_bound
+    if achievable <= _NOTHING * no_report:
+        return 1.0  # nothing can be gained beyond rounding, and nothing is lost
+    return (no_report - error) / achievable

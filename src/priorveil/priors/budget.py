@@ -41,6 +41,11 @@ class Budget:
             raise InvalidInput("epsilon", epsilon, "give a finite number", hint)
         return cls(epsilon)
 
+    def __str__(self) -> str:
+        if self.symmetric:
+            return f"epsilon {self.lower:.6g}"
+        return f"lower {self.lower:.6g}, upper {self.upper:.6g}"
+
     @property
     def lo(self) -> float:
         """The smallest lift, `e**-lower`."""

@@ -8,7 +8,7 @@ cannot prove that a sampler is right; certificates do that.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from priorveil.mechanisms import Mechanism, Unary
 from priorveil.mechanisms.randomness import as_source
 from priorveil.mechanisms.reading import Counted
 from priorveil.plans import Plan
-from priorveil.priors import Budget, Prior
+from priorveil.priors import Budget, Label, Prior
 
 Array = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
@@ -195,3 +195,19 @@ def _range(low: Array, high: Array, whole: bool) -> LevelRange:
 def _log(x: Array) -> Array:
     with np.errstate(divide="ignore"):
         return np.log(x)
+
+
+def observed_leakage(
+    values: Sequence[Label], reports: Sequence[Hashable], prior: Prior, confidence: float = 0.99
+) -> SampledLeakage:
+    """Ranges for the levels, from a list of observed reports and the values that they were made from.
+
+    >>> observed_leakage(["a", "b"] * 500, [0, 1] * 500, Prior({"a": 0.5, "b": 0.5})).lip.low > 0.5
+    True
+    """
+    rows = {label: row for row, label in enumerate(prior.labels)}
+    columns = {report: column for column, report in enumerate(dict.fromkeys(reports))}
+    counts = np.zeros((len(rows), len(columns)), dtype=np.int64)
+    for value, report in zip(values, reports, strict=True):
+        counts[rows[value], columns[report]] += 1
+    return sampled_leakage(counts, prior, confidence)
