@@ -9,7 +9,7 @@ arithmetic of FLINT). Levels are reported as floats, rounded up.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -63,6 +63,16 @@ class Certificate:
     def lip(self) -> float:
         """The larger of the two sides."""
         return max(self.lip_lower, self.lip_upper)
+
+    def document(self) -> dict[str, str]:
+        """The certificate as JSON."""
+        return {name: v if isinstance(v, str) else repr(float(v)) for name, v in vars(self).items()}
+
+    @classmethod
+    def read(cls, document: Mapping[str, str]) -> Certificate:
+        """The certificate of a document."""
+        levels = (float(document[name]) for name in ("lip_lower", "lip_upper", "ldp", "level"))
+        return cls(str(document["notion"]), *levels)
 
 
 def exp_below(level: float) -> Fraction:

@@ -11,10 +11,10 @@ count. Levels are natural logarithms, in floating point; `priorveil.certify` giv
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -51,7 +51,7 @@ class Cone(Protocol):
 
 
 class _Level:
-    """`holds`, for notions with a single level."""
+    """What notions have in common; the defaults of `holds` and `worst` are for those with a single level."""
 
     def epsilon(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> float:
         raise AssertionError("abstract")
@@ -68,6 +68,10 @@ class _Level:
     ) -> tuple[Breach, ...]:
         """The level; pairwise notions also name the two secrets and the report that have it."""
         return (Breach(None, None, None, self.epsilon(channel, prior, secret)),)
+
+    def document(self) -> dict[str, Any]:
+        """The notion as JSON."""
+        return {"name": type(self).__name__}
 
 
 @dataclass(frozen=True)
@@ -86,7 +90,7 @@ class Breach:
 
 
 @dataclass(frozen=True)
-class LIP:
+class LIP(_Level):
     """Local information privacy: no report moves the belief in any secret by more than a factor.
 
     `e**-lower <= Pr(g | y) / Pr(g) <= e**upper` for all secrets and reports (Definition 6 of the paper).
@@ -114,10 +118,12 @@ class LIP:
         lower, upper = self.sides(channel, _required(prior, "LIP"), secret)
         return lower <= budget.lower and upper <= budget.upper
 
-    def worst(self, channel: Channel, prior: Known, secret: Secrets = None) -> tuple[Breach, Breach]:
+    def worst(
+        self, channel: Channel, prior: Known | None = None, secret: Secrets = None
+    ) -> tuple[Breach, Breach]:
         """The secrets and reports at which the lift is smallest and largest."""
         channel = _live(channel)
-        prior, Q = _about(known(prior), channel), channel.matrix
+        prior, Q = _about(_required(prior, "LIP"), channel), channel.matrix
         means, names = _given(Q, channel.inputs, secret)
         lowest, highest = mean_range(Q, prior)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -180,6 +186,11 @@ class Pufferfish(_Level):
     def __init__(self, pairs: Iterable[tuple[int, int]] | None = None) -> None:
         listed = None if pairs is None else tuple((int(g), int(h)) for g, h in pairs)
         object.__setattr__(self, "pairs", listed)
+
+    def document(self) -> dict[str, Any]:
+        """The notion as JSON."""
+        pairs = {} if self.pairs is None else {"pairs": [list(pair) for pair in self.pairs]}
+        return {**super().document(), **pairs}
 
     def epsilon(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> float:
         """The logarithm of the largest ratio between two secrets of a pair."""
@@ -288,6 +299,18 @@ class DI(_Level):
         prior = known(prior)
         corners = prior.probabilities[None] if isinstance(prior, Prior) else prior.vertices()
         return np.vstack([_pairwise(np.diag(p), permutations(range(len(p)), 2), budget) for p in corners])
+
+
+def read_notion(document: Mapping[str, Any]) -> LIP | LDP | Pufferfish | DI:
+    """The notion of a document: one that can be certified.
+
+    >>> read_notion(Pufferfish([(0, 1)]).document())
+    Pufferfish(pairs=((0, 1),))
+    """
+    if document["name"] == "Pufferfish":
+        return Pufferfish(document.get("pairs"))
+    plain: dict[str, LIP | LDP | DI] = {"LIP": LIP(), "LDP": LDP(), "DI": DI()}
+    return plain[document["name"]]
 
 
 @dataclass(frozen=True)

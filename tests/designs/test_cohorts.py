@@ -15,7 +15,7 @@ from priorveil.errors import CertificateError, ForeignReport, InvalidInput, Inva
 from priorveil.mechanisms.arc_bounds import arc_lifts
 from priorveil.mechanisms.arc_lines import posteriors
 from priorveil.mechanisms.randomness import BytesSource
-from priorveil.plans.estimate import combined
+from priorveil.plans.estimate import combine_estimates
 from strategies import generators, levels, sizes
 
 VALUES = (3.0, -1.0, 0.5, 7.0, 2.0, 2.5)
@@ -202,7 +202,9 @@ def test_people_may_share_rows_and_parts_combine() -> None:
     rows = rng.integers(0, 2, 1000)
     reports = made.privatize(["abc"[v] for v in rng.integers(0, 3, 1000)], rng, rows)
     whole = made.estimate(reports, rows)
-    halves = combined([made.estimate(reports[h], rows[h]) for h in (slice(0, 300), slice(300, None))])
+    halves = combine_estimates(
+        [made.estimate(reports[h], rows[h]) for h in (slice(0, 300), slice(300, None))]
+    )
     assert halves.values == pytest.approx(whole.values) and halves.reports == whole.reports == 1000
     assert halves.std_error == pytest.approx(whole.std_error)
     assert whole.values.sum() == pytest.approx(1000)

@@ -15,7 +15,7 @@ from priorveil.errors import InvalidInput, NotIdentifiable
 from priorveil.mechanisms.likelihood import Cells, most_likely, shortfall
 from priorveil.mechanisms.moments import mle_moments, posterior_moments, unbiased_moments
 from priorveil.mechanisms.prior_check import prior_check
-from priorveil.plans.estimate import Estimate, combined
+from priorveil.plans.estimate import Estimate, combine_estimates
 from samples import NAMES, PRIOR, VALUES, plan
 from strategies import channels, generators, priors
 
@@ -282,7 +282,7 @@ def test_weights_multiply_posteriors(name: str) -> None:
         likelihood = np.stack([chosen.mechanism.likelihood(r) for r in reports], axis=1)  # type: ignore[attr-defined]
     posterior = P[:, None] * likelihood / (P @ likelihood)
     right = np.array([VALUES @ posterior @ c]) if name == "sum" else posterior @ c
-    found = chosen.estimate(chosen.tally(reports, weights=c))
+    found = chosen.estimate(chosen.tally(reports, weights=c), "mmse")
     assert found.values == pytest.approx(right, rel=1e-6, abs=1e-6)
     assert "every weight" in found.assumes
 
@@ -363,23 +363,23 @@ def test_of_nobody_nothing_is_known_for_certain(kind: str, query: str, method) -
 def test_estimates_of_cohorts_combine() -> None:
     chosen = PLANS["columns"]
     parts = [chosen.estimate(chosen.tally(chosen.privatize([0, 1, 2] * n))) for n in (20, 30)]
-    both = combined(parts)
+    both = combine_estimates(parts)
     assert both.values == pytest.approx(parts[0].values + parts[1].values) and both.reports == 150
     assert both.std_error == pytest.approx(np.hypot(parts[0].std_error, parts[1].std_error))
     with pytest.raises(InvalidInput, match="labels"):
-        combined([parts[0], answer([1.0])])
+        combine_estimates([parts[0], answer([1.0])])
     with pytest.raises(InvalidInput, match="estimates"):
-        combined([])
+        combine_estimates([])
 
 
 def test_estimates_are_added_up_label_by_label() -> None:
     a, b = answer([10.0, 20.0, 30.0], ("x", "y", "z")), answer([1.0, 2.0, 3.0], ("z", "x", "y"))
     b = replace(b, std_error=np.array([1.0, 2.0, 3.0]))
-    both = combined([a, b])
+    both = combine_estimates([a, b])
     assert both.labels == ("x", "y", "z") and both.values.tolist() == [12.0, 23.0, 31.0]
     assert (both.std_error**2 - a.std_error**2).tolist() == pytest.approx([4.0, 9.0, 1.0])
     with pytest.raises(InvalidInput, match="'z' is in one of them only"):
-        combined([a, answer([1.0, 2.0, 3.0], ("x", "y", "w"))])
+        combine_estimates([a, answer([1.0, 2.0, 3.0], ("x", "y", "w"))])
 
 
 def test_mle_of_bits_says_that_it_is_a_composite_likelihood() -> None:
@@ -390,7 +390,7 @@ def test_mle_of_bits_says_that_it_is_a_composite_likelihood() -> None:
     )
     assert "composite" in found.assumes and "sampling noise" in found.assumes
     assert "Fisher" in other.assumes and "Fisher" not in found.assumes
-    both = combined([found, other, found]).assumes
+    both = combine_estimates([found, other, found]).assumes
     assert found.assumes in both and other.assumes in both
 
 
@@ -398,3 +398,29 @@ def test_estimates_compare_and_hash_without_an_error() -> None:
     plan = pv.design(pv.Prior([0.5, 0.3, 0.2]), 1.0, pv.Histogram())
     one, two = (plan.estimate(plan.tally([0, 1, 2])) for _ in range(2))
     assert one == one and one != two and len({one, two}) == 2
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_auto_reads_a_plan_as_it_was_designed(name: str) -> None:
+    chosen = PLANS[name]
+    tally = chosen.tally(chosen.privatize([0, 1, 2, 3, 4] * 20))
+    found = chosen.estimate(tally)
+    assert found.method == ("unbiased" if chosen.query.unbiased else "mmse") == chosen.query.default_method
+    assert found.values.tolist() == chosen.estimate(tally, found.method).values.tolist()
+    assert found.labels == chosen.query.statistic_labels(chosen.labels)
+    assert found.method in str(found).splitlines()[0]
+    other = replace(found, method="mle")
+    assert combine_estimates([found, found]).method == found.method
+    assert combine_estimates([found, other]).method == "mixed"
+
+
+def test_several_statistics_are_estimated_at_once() -> None:
+    rows, prior = [[0, 1, 2, 3, 4], [1, 1, 0, 0, 0]], pv.Prior([0.2] * 5)
+    chosen = replace(PLANS["columns"], query=pv.Linear(rows, names=("sum", "first two")))
+    histogram = PLANS["columns"]
+    reports = histogram.privatize([0, 1, 2, 3, 4] * 20, np.random.default_rng(0))
+    found, counts = (p.estimate(p.tally(reports), "mmse", prior=prior) for p in (chosen, histogram))
+    assert found.labels == ("sum", "first two") and not found.histogram
+    assert found.values == pytest.approx(np.array(rows) @ counts.values)
+    with pytest.raises(InvalidInput, match="only a histogram"):
+        found.project()

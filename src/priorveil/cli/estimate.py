@@ -55,8 +55,8 @@ _WRONG = 0.001  # and below this, another method is recommended
     type=click.Choice(["auto", "mmse", "unbiased", "mle"]),
     default="auto",
     show_default=True,
-    help="mmse leans on the prior; unbiased and mle do not. auto: unbiased for a plan of query distribution, "
-    "mmse for others.",
+    help="mmse leans on the prior; unbiased and mle do not. auto: unbiased for a plan of an unbiased query "
+    "such as distribution, mmse for others.",
 )
 @click.option(
     "--level", type=click.FloatRange(0, 1, True, True), default=0.95, show_default=True, help="Of intervals."

@@ -253,7 +253,7 @@ def _assembled(read: dict[str, Any]) -> Campaign:
     if not isinstance(read.get("cohorts"), dict):
         raise PlanError("cohorts", "give a plan for each cohort, by name")
     cohorts = {name: Plan.from_json(json.dumps(plan)) for name, plan in read["cohorts"].items()}
-    campaign: Campaign = doc.reading(
+    campaign: Campaign = doc.read_field(
         "campaign",
         lambda: Campaign(
             question=read["question"],

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, cast
-
-import numpy as np
+from typing import Any, cast
 
 from priorveil.collect.campaign import Campaign
 from priorveil.plans import Plan
-from priorveil.plans.estimate import Estimate
+from priorveil.plans.estimate import Estimate, Method, combine_estimates
 from priorveil.plans.tally import Tally
 
 METHODS = ("auto", "mmse", "unbiased", "mle")
-Method = Literal["mmse", "unbiased", "mle"]
 
 
 def readings(campaign: Campaign, tallies: Mapping[str, Tally], method: str, level: float) -> dict[str, Any]:
     """The estimates of every cohort and of all together; withheld where there are too few reports.
 
-    `auto` reads without the prior where reports alone determine the answer, and by `mmse` where they do not.
+    `auto` reads every plan as it was designed: without the prior for an unbiased query, by `mmse` for others.
     """
     found = {name: _read(campaign, plan, tallies[plan.id], method) for name, plan in campaign.cohorts.items()}
     cohorts = [
@@ -47,8 +44,7 @@ def readings(campaign: Campaign, tallies: Mapping[str, Tally], method: str, leve
 def _read(campaign: Campaign, plan: Plan, tally: Tally, method: str) -> Estimate | None:
     if tally.reports < max(campaign.smallest_count, 1):
         return None
-    chosen = ("unbiased" if plan.identifiable else "mmse") if method == "auto" else method
-    return plan.estimate(tally, cast(Method, chosen))
+    return plan.estimate(tally, cast(Method, method))
 
 
 def _about(plan: Plan) -> dict[str, Any]:
@@ -83,17 +79,8 @@ def _numbers(estimate: Estimate, level: float) -> dict[str, Any]:
 
 
 def _total(estimates: list[Estimate], level: float) -> dict[str, Any] | None:
-    """All cohorts together: values add up, and so do variances, as cohorts are different people."""
-    first = estimates[0]
-    if any(e.labels != first.labels for e in estimates):
+    """All cohorts together: their estimates combined, as cohorts are different people; None if labels differ."""
+    if any(set(e.labels) != set(estimates[0].labels) for e in estimates):
         return None
-    together = Estimate(
-        values=np.sum([e.values for e in estimates], axis=0),
-        std_error=np.sqrt(np.sum([e.std_error**2 for e in estimates], axis=0)),
-        method=first.method if len({e.method for e in estimates}) == 1 else "mixed",
-        assumes="; ".join(dict.fromkeys(e.assumes for e in estimates)),
-        reports=sum(e.reports for e in estimates),
-        labels=first.labels,
-        prior_check=first.prior_check if len(estimates) == 1 else None,
-    )
+    together = combine_estimates(estimates)
     return {"reports": together.reports, **_numbers(together, level)}

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,9 +34,8 @@ from priorveil.mechanisms.prior_check import mean_check
 from priorveil.mechanisms.randomness import Source, as_source, blocks
 from priorveil.notions import LIP
 from priorveil.plans import Plan
-from priorveil.plans.estimate import ASSUMES, WEIGHTED, Estimate, combined
-from priorveil.plans.reports import per_report
-from priorveil.plans.tally import Tally
+from priorveil.plans.estimate import ASSUMES, WEIGHTED, Estimate, Method, combine_estimates
+from priorveil.plans.tally import Tally, numbers_per_report
 from priorveil.plans.values import Column, codes_of
 from priorveil.priors import Array, Budget, Label, Prior, frozen
 from priorveil.queries import Histogram, Query
@@ -80,7 +79,7 @@ class Cohorts:
         P = _checked_priors(priors)
         names = Prior(P[0], labels).labels
         query = Histogram() if query is None else query
-        if query.kind not in ("histogram", "sum"):
+        if query.kind not in ("histogram", "sum") or query.unbiased:
             raise InvalidInput("query", query, "cohorts are designed for a Histogram or a Sum")
         lower, upper = _sides(epsilon, len(P))
         scores = query.centred_rows(Prior(P[0]))
@@ -193,7 +192,7 @@ class Cohorts:
         `weights` and `offsets`, one for each person, are the paper's `c_i` and `b_i`; with weights a histogram
         adds up the weights of the people who have each value. The variance is that of the posteriors. The prior
         check asks whether posteriors are, on average, the priors. Parts can be read one by one and put together
-        by `priorveil.plans.estimate.combined`.
+        by `priorveil.plans.estimate.combine_estimates`.
         """
         told = np.atleast_1d(reports)
         mine = self._row_of(rows, len(told))
@@ -216,6 +215,7 @@ class Cohorts:
             labels=self.query.statistic_labels(self.labels),
             prior_check=self._mean_check(sums.moved, mine),
             total=None if c is None else float(c.sum()),
+            histogram=self._scores is None,
         )
 
     def _mean_check(self, moved: Array, mine: Ints) -> float | None:
@@ -261,7 +261,7 @@ class Cohorts:
             return None
         if argument == "offsets" and self.query.kind != "sum":
             raise InvalidInput(argument, self.query.kind, "offsets belong to a Sum")
-        return per_report(argument, given, np.ones(people, dtype=bool))
+        return numbers_per_report(argument, given, np.ones(people, dtype=bool))
 
 
 class _Sums:
@@ -335,7 +335,7 @@ def _sides(epsilon: float | Budget | npt.ArrayLike, rows: int) -> tuple[Array, A
 def estimate_together(
     plans: Mapping[str, Plan],
     tallies: Mapping[str, Tally],
-    method: Literal["mmse", "unbiased", "mle"] = "mmse",
+    method: Method = "auto",
     priors: Mapping[str, Prior] | None = None,
 ) -> Estimate:
     """One estimate over cohorts that each have a plan: values and variances add up.
@@ -356,4 +356,6 @@ def estimate_together(
     if len({plan.labels for plan in used}) > 1 or len({plan.query.kind for plan in used}) > 1:
         raise InvalidInput("plans", sorted(tallies), "they need the same labels and the same kind of query")
     known = priors or {}
-    return combined([plans[name].estimate(tally, method, known.get(name)) for name, tally in tallies.items()])
+    return combine_estimates(
+        [plans[name].estimate(tally, method, known.get(name)) for name, tally in tallies.items()]
+    )

@@ -1,6 +1,6 @@
-"""Plans: run a certified mechanism, add its reports up, and read them."""
+"""Plans: run a certified mechanism, add its reports up, and estimate from them."""
 
+from priorveil.plans.document import schema as schema
 from priorveil.plans.plan import Plan as Plan
-from priorveil.plans.plan import schema as schema
 
 __all__ = ["Plan"]

@@ -1,29 +1,45 @@
-"""The nouns as JSON and back: what a plan file is made of.
+"""The plan file: the documents of its parts put together, versioned, hashed, and proven on loading.
 
-Integers that a sampler or a certificate looks at, and all real numbers, are written as strings:
-`"4611686018427387904"`, `"0.1"`. So a document has one canonical text (sorted keys, no spaces, UTF-8) in every
-language, and its SHA-256 is its name. Strings of real numbers are Python's shortest ones, which read back to
-the same float.
+Integers that a sampler or a certificate looks at, and all real numbers, are written as strings
+(`"4611686018427387904"`, `"0.1"`), so that a document has one canonical text in every language: sorted keys, no
+spaces, UTF-8. Its SHA-256 is the plan's id. The strings of real numbers are Python's shortest ones, which read back
+to the same float.
+
+Nothing about privacy is taken on trust. Loading computes the certificate again from the integers of the sampler, and
+the id from all the rest. It also computes the expected error, under one prior and where that is quick; elsewhere it
+checks that a channel within the budget can have such an error. The lower bound is the author's word: `design` proves
+it, and a file does not hold the proof.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
 
-from priorveil.certify import Certifiable, Certificate
-from priorveil.errors import InvalidInput, PlanError, PriorveilError
-from priorveil.notions import DI, LDP, LIP, Pufferfish, Secrets, scenarios
-from priorveil.priors import Secret
-from priorveil.queries import Query
+from priorveil.certify import Certificate, certificate, within
+from priorveil.errors import PlanError, PriorveilError, UnknownVersion
+from priorveil.mechanisms import MECHANISMS
+from priorveil.notions import LDP, LIP, Secrets, read_notion, scenarios
+from priorveil.priors import Budget, Prior, Secret, read_prior
+from priorveil.queries import read_query
+
+if TYPE_CHECKING:
+    from priorveil.plans.plan import Plan
+
+VERSION = 1
+FORMAT = "priorveil-plan"
+
+METHODS = ("closed", "arc", "columns", "unary", "hashing")
 
 Json = Any  # a value of the json module
 
 
 def canonical(document: Mapping[str, Json]) -> bytes:
-    """The one text of a document.
+    """The canonical text of a document.
 
     >>> canonical({"b": [1, "x"], "a": None})
     b'{"a":null,"b":[1,"x"]}'
@@ -41,17 +57,74 @@ def content_id(document: Mapping[str, Json]) -> str:
     return hashlib.sha256(canonical({k: v for k, v in document.items() if k != "id"})).hexdigest()
 
 
-def real(number: float) -> str:
-    """A float as a string that reads back to the same float.
-
-    >>> real(0.1), real(float("inf"))
-    ('0.1', 'inf')
-    """
-    return repr(float(number))
+def schema() -> dict[str, Any]:
+    """The JSON Schema of plan files."""
+    text = files("priorveil").joinpath("plan.schema.json").read_text(encoding="utf-8")
+    return dict(json.loads(text))
 
 
-def reading(field: str, read: Callable[[], Any]) -> Any:
-    """What `read` returns; whatever goes wrong in it is a `PlanError` that names the field."""
+def plan_document(plan: Plan) -> dict[str, Any]:
+    """A plan as JSON, without its id."""
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "labels": list(plan.labels),
+        "prior": plan.prior.document(),
+        "secret": None if plan.secret is None else [s.document() for s in scenarios(plan.secret)],
+        "budget": plan.budget.document(),
+        "notion": plan.notion.document(),
+        "query": plan.query.document(),
+        "mechanism": {"kind": plan.mechanism.kind, **plan.mechanism.parameters()},
+        "certificate": plan.certificate.document(),
+        "expected_mse": repr(float(plan.expected_mse)),
+        "lower_bound": repr(float(plan.lower_bound)),
+        "no_report": repr(float(plan.no_report)),
+        "method": plan.method,
+        "why": plan.why,
+    }
+
+
+def parse(text: str) -> dict[str, Any]:
+    """The document in the text of a plan file; a `PlanError` if it is not one of a known version."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise PlanError("file", f"not JSON: {error}") from error
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise PlanError("format", f"not a plan: it should say {FORMAT!r}")
+    version = document.get("version")
+    if type(version) is not int or version != VERSION:
+        raise UnknownVersion("version", f"{version!r} is not known here; this priorveil reads {VERSION}")
+    read_field("file", lambda: canonical(document))  # NaN and half surrogates have no canonical text
+    return document
+
+
+def read_fields(document: Mapping[str, Json]) -> dict[str, Any]:
+    """The fields of the plan in a document; nothing is proven yet."""
+    labels = read_field("labels", lambda: Prior.uniform(list(document["labels"])).labels)
+    readers: dict[str, Callable[[Json], Any]] = {
+        "prior": lambda prior: read_prior(prior, labels),
+        "secret": _read_secret,
+        "budget": Budget.read,
+        "notion": read_notion,
+        "query": read_query,
+        "mechanism": lambda mechanism: MECHANISMS[mechanism["kind"]].read(mechanism),
+        "certificate": Certificate.read,
+        "expected_mse": float,
+        "lower_bound": float,
+        "no_report": float,
+        "method": str,
+        "why": str,
+    }
+
+    def read(field: str) -> Any:
+        return read_field(field, lambda: readers[field](document[field]))
+
+    return {field: read(field) for field in readers}
+
+
+def read_field(field: str, read: Callable[[], Any]) -> Any:
+    """`read()`; whatever fails in it is a `PlanError` that names the field."""
     try:
         return read()
     except PlanError:
@@ -64,15 +137,7 @@ def reading(field: str, read: Callable[[], Any]) -> Any:
         raise PlanError(field, f"cannot be read ({type(error).__name__}: {error})") from error
 
 
-def secret_document(secret: Secrets) -> Json:
-    """The secrets, as JSON: one entry per scenario, none if the value itself is the secret."""
-    if secret is None:
-        return None
-    return [scenario.document() for scenario in scenarios(secret)]
-
-
-def read_secret(document: Json) -> Secrets:
-    """The secrets, from JSON."""
+def _read_secret(document: Json) -> Secrets:
     if document is None:
         return None
     if not isinstance(document, list) or not document:
@@ -81,32 +146,50 @@ def read_secret(document: Json) -> Secrets:
     return secrets[0] if len(secrets) == 1 else secrets
 
 
-def notion_document(notion: Certifiable) -> Json:
-    """The notion, as JSON."""
-    pairs = notion.pairs if isinstance(notion, Pufferfish) else None
-    return {
-        "name": type(notion).__name__,
-        **({"pairs": [list(p) for p in pairs]} if pairs is not None else {}),
-    }
+def prove(plan: Plan, document: Mapping[str, Json]) -> None:
+    """Raise a `PlanError` that names the field if the document states anything about the plan that is not true."""
+    read_field("query", lambda: plan.query.require_fits(plan.reference))
+    if plan.method not in METHODS:
+        raise PlanError("method", f"it should be one of {', '.join(METHODS)}")
+    if plan.mechanism.size != len(plan.labels):
+        raise PlanError(
+            "mechanism", f"it is for {plan.mechanism.size} values, the plan has {len(plan.labels)}"
+        )
+    lifts = read_field("mechanism", lambda: plan.mechanism.lifts(plan.prior, plan.secret, plan.notion))
+    if not within(lifts, plan.budget, plan.notion):
+        raise PlanError("certificate", "the mechanism leaks more than its budget: do not run it")
+    if certificate(lifts, plan.notion) != plan.certificate:
+        raise PlanError("certificate", "it does not state the levels that the mechanism has")
+    if not plan.lower_bound <= plan.expected_mse * (1 + 1e-9) + 1e-12:
+        raise PlanError("lower_bound", "it lies above the expected error")
+    if not content_id(document) == plan.id == document.get("id"):
+        raise PlanError("id", "the content is not what the id says: the file was changed")
+    _prove_errors(plan)
 
 
-def read_notion(document: Json) -> Certifiable:
-    """The notion, from JSON."""
-    plain: dict[str, Certifiable] = {"LIP": LIP(), "LDP": LDP(), "DI": DI()}
-    if document["name"] == "Pufferfish":
-        return Pufferfish(document.get("pairs"))
-    return plain[document["name"]]
+def _prove_errors(plan: Plan) -> None:
+    """Refuse errors that are impossible, and under one prior those that are quickly found to be wrong."""
+    if not 0 <= plan.expected_mse <= plan.no_report * (1 + 1e-9) + 1e-12:
+        raise PlanError(
+            "expected_mse", "it lies outside what is possible: from zero to the error without reports"
+        )
+    if not isinstance(plan.prior, Prior):
+        return
+    slack = 1e-9 * plan.query.unit(
+        plan.prior
+    )  # probabilities differ from their floats by less than a billionth
 
+    def near(stated: float, found: float) -> bool:
+        return stated == found or math.isclose(stated, found, rel_tol=1e-6, abs_tol=slack)
 
-def query_document(query: Query) -> Json:
-    """The query, as JSON; a convex gain is code, which no file should carry."""
-    if query.kind == "convex":
-        raise InvalidInput("query", query, "a plan for a user-given gain cannot be saved: the gain is code")
-    return query.document()
-
-
-def certificate_document(certificate: Certificate) -> Json:
-    """The certificate, as JSON."""
-    c = certificate
-    levels = {"lip_lower": c.lip_lower, "lip_upper": c.lip_upper, "ldp": c.ldp, "level": c.level}
-    return {"notion": c.notion, **{name: real(level) for name, level in levels.items()}}
+    if not near(plan.no_report, plan.query.no_report(plan.prior)):
+        raise PlanError("no_report", "it is not the error of the prior alone")
+    found = plan.mechanism.error(plan.query, plan.prior)
+    if found is not None and not near(plan.expected_mse, found):
+        raise PlanError("expected_mse", "it is not the error that the mechanism has")
+    if plan.secret is None and isinstance(
+        plan.notion, LIP | LDP
+    ):  # a channel with LDP at a level has LIP at it
+        least = plan.query.floor(plan.prior, plan.budget)
+        if plan.expected_mse < least and not near(plan.expected_mse, least):
+            raise PlanError("expected_mse", "no mechanism within the budget has an error as small")

@@ -1,17 +1,20 @@
-"""Estimates: what a tally says, by which method, how surely, and under which assumption.
+"""Estimates: what a tally says, by which method, with which error, and under which assumption.
 
 * **mmse** adds up posteriors. It is best when the prior is right, and leans towards it when it is not.
-* **unbiased** inverts the channel: right on average whatever the truth is. May be negative; `project` mends
-  that as a step of its own.
+* **unbiased** inverts the channel: right on average whatever the truth is. Counts may come out negative; `project`
+  is a separate step that removes that.
 * **mle** finds the distribution under which the reports are most likely (expectation maximisation).
+* **auto** is `unbiased` for an unbiased query, and `mmse` for all others.
 
-The last two need a channel that identifies the distribution.
+`unbiased` and `mle` need a channel that identifies the distribution.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
@@ -22,7 +25,9 @@ from priorveil.plans.tally import Weighted
 from priorveil.priors import Array, Label
 from priorveil.priors.labels import label_positions
 
-SUM = ("sum",)  # the only label of an estimate that is one number
+Method = Literal["auto", "mmse", "unbiased", "mle"]
+
+SUM = ("sum",)  # the only label of the estimate of a sum
 
 ASSUMES = {
     "mmse": "the prior is right: the spread is that of the posterior",
@@ -39,12 +44,12 @@ WEIGHTED = {
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """An answer: `values` with their `std_error`, how it was found and what its intervals assume.
+    """An answer: `values` with their `std_error`, the method, and what the intervals assume.
 
-    For a histogram or a distribution there is one value per label, in people; for a sum, one value. A search
-    (mle) says how many `rounds` it took, whether it `converged`, and its `shortfall`: a proven bound on the
-    mean log-likelihood that it may still lack. Where people have weights, a histogram adds these up, and `total` is
-    what all of them have together.
+    A histogram or distribution has one value per label, in people; other queries have one for each statistic, and
+    `histogram` is False. A search (mle) reports its `rounds`, whether it `converged`, and its `shortfall`: a proven
+    bound on the mean log-likelihood that it may still lack. Where people have weights, a histogram adds these up, and
+    `total` is their sum.
     """
 
     values: Array
@@ -58,17 +63,18 @@ class Estimate:
     converged: bool = True
     shortfall: float | None = None
     total: float | None = None
+    histogram: bool = True
 
     @property
     def proportions(self) -> Array:
         """The values as shares of all reports, or of the total weight."""
         whole = max(self.reports, 1) if self.total is None else self.total
         if whole <= 0:
-            raise InvalidInput("self", whole, "weights that do not add up to more than zero have no shares")
+            raise InvalidInput("self", whole, "shares need weights with a positive sum")
         return self.values / whole
 
     def interval(self, level: float = 0.95) -> tuple[Array, Array]:
-        """Lower and upper ends of normal intervals that hold the truth with this probability, one by one."""
+        """The ends of normal intervals, each of which holds its true value with this probability."""
         from statistics import NormalDist
 
         if not 0 < level < 1:
@@ -77,20 +83,21 @@ class Estimate:
         return self.values - width, self.values + width
 
     def project(self) -> Estimate:
-        """The nearest histogram without negative counts (Euclidean projection). Biased, hence its own step.
+        """The nearest histogram without negative counts (Euclidean projection). It is biased, so it is a separate step.
 
         >>> e = Estimate(np.array([-1.0, 4.0]), np.ones(2), "unbiased", "", 3, ("a", "b"))
         >>> e.project().values.tolist()
         [0.0, 3.0]
         """
-        if self.labels == SUM:
-            raise InvalidInput("self", "a sum", "only a histogram can be projected; a sum may be negative")
-        total = float(self.values.sum())
-        return replace(self, values=_projected(self.values, total), method=f"{self.method}, projected")
+        if not self.histogram:
+            raise InvalidInput(
+                "self", self.labels, "only a histogram can be projected; a sum may be negative"
+            )
+        return replace(self, values=_project(self.values), method=f"{self.method}, projected")
 
     def __str__(self) -> str:
         low, high = self.interval()
-        lines = [f"{'value':<20} {'estimate':>12} {'95 % interval':>25}"]
+        lines = [f"{'value':<20} {'estimate':>12} {'95 % interval':>25}  by {self.method}"]
         for label, v, a, b in zip(self.labels, self.values, low, high, strict=True):
             lines.append(f"{str(label)[:20]:<20} {v:>12.1f} {a:>12.1f} {b:>12.1f}")
         if not self.converged:
@@ -100,8 +107,9 @@ class Estimate:
         return "\n".join(lines)
 
 
-def _projected(values: Array, total: float) -> Array:
-    """The nearest non-negative vector with the same total; nothing at all where that is not positive."""
+def _project(values: Array) -> Array:
+    """The nearest non-negative vector with the same sum; zeros where that is not positive."""
+    total = float(values.sum())
     if total <= 0:
         return np.zeros_like(values)
     falling = np.sort(values)[::-1]
@@ -111,48 +119,39 @@ def _projected(values: Array, total: float) -> Array:
     return projected
 
 
-def combined(estimates: list[Estimate]) -> Estimate:
-    """The estimate over several cohorts together: values and variances add up, label by label.
+def combine_estimates(estimates: Sequence[Estimate]) -> Estimate:
+    """The estimate over several groups of people: values and variances add up, label by label.
 
-    All have the same labels; the answer has them in the order of the first.
+    All need the same labels; the answer has them in the order of the first. Its method is "mixed" where theirs differ.
 
     >>> one = Estimate(np.array([1.0]), np.array([3.0]), "mmse", "", 1, ("a",))
-    >>> combined([one, replace(one, std_error=np.array([4.0]))]).std_error.tolist()
+    >>> combine_estimates([one, replace(one, std_error=np.array([4.0]))]).std_error.tolist()
     [5.0]
     """
     if not estimates:
         raise InvalidInput("estimates", estimates, "give at least one")
     first = estimates[0]
-    orders = [_order(e.labels, first.labels) for e in estimates]
+    for estimate in estimates:
+        if odd := set(estimate.labels) ^ set(first.labels):
+            name = next(label for label in (*first.labels, *estimate.labels) if label in odd)
+            advice = f"all need the same labels, and {name!r} is in one of them only"
+            raise InvalidInput("estimates", "of different labels", advice)
+    orders = [list(label_positions(e.labels, first.labels)) for e in estimates]
+    pairs = list(zip(estimates, orders, strict=True))
     checks = [e.prior_check for e in estimates if e.prior_check is not None]
-    least = min(1.0, len(checks) * min(checks)) if checks else None
+    check = min(1.0, len(checks) * min(checks)) if checks else math.nan  # Bonferroni
     unweighted = all(e.total is None for e in estimates)
     return replace(
         first,
-        values=np.sum([e.values[order] for e, order in zip(estimates, orders, strict=True)], axis=0),
-        std_error=np.sqrt(
-            np.sum([e.std_error[order] ** 2 for e, order in zip(estimates, orders, strict=True)], axis=0)
-        ),
+        values=np.sum([e.values[order] for e, order in pairs], axis=0),
+        std_error=np.sqrt(np.sum([e.std_error[order] ** 2 for e, order in pairs], axis=0)),
+        method=first.method if len({e.method for e in estimates}) == 1 else "mixed",
         assumes="; ".join(dict.fromkeys(e.assumes for e in estimates)),
         reports=sum(e.reports for e in estimates),
-        prior_check=None if least is None or math.isnan(least) else least,
+        prior_check=None if math.isnan(check) else check,
         converged=all(e.converged for e in estimates),
         total=None if unweighted else sum(e.reports if e.total is None else e.total for e in estimates),
     )
-
-
-def _order(labels: tuple[Label, ...], wanted: tuple[Label, ...]) -> list[int]:
-    """Where each of the `wanted` labels stands among `labels`, which have to be the same.
-
-    >>> _order(("a", "b", "c"), ("c", "a", "b"))
-    [2, 0, 1]
-    """
-    odd = set(labels) ^ set(wanted)
-    if odd:
-        name = next(label for label in (*wanted, *labels) if label in odd)
-        advice = f"all need the same labels, and {name!r} is in one of them only"
-        raise InvalidInput("estimates", "of different labels", advice)
-    return list(label_positions(labels, wanted))
 
 
 def weighted_moments(

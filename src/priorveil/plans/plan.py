@@ -1,7 +1,7 @@
 """Plans: a certified mechanism with everything needed to run it and to read its reports.
 
-A plan is public and frozen. Its file is JSON with integers wherever a sampler or a certificate looks, its id is the
-SHA-256 of its content, and loading one proves its certificate again.
+A plan is public and frozen. Its file is JSON, its id is the SHA-256 of its content, and loading it proves its
+certificate again (`plans.document`).
 """
 
 from __future__ import annotations
@@ -18,47 +18,71 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from priorveil.certify import Certifiable, Certificate
 from priorveil.channels import Channel
 from priorveil.errors import InvalidInput, PlanError
 from priorveil.files import atomic_write
+from priorveil.mechanisms import Mechanism
 from priorveil.mechanisms.arc_exposed import Exposing
-from priorveil.mechanisms.moments import Moments
 from priorveil.mechanisms.randomness import Source, as_source
-from priorveil.plans.contents import Contents, plan_document, plan_id, proven
-from priorveil.plans.contents import schema as schema
-from priorveil.plans.estimate import ASSUMES, Estimate, weighted_moments
-from priorveil.plans.reports import masked, per_report, require_shape, sifted
-from priorveil.plans.tally import Tally, Weighted
+from priorveil.notions import Known, Secrets
+from priorveil.plans.document import content_id, parse, plan_document, prove, read_fields
+from priorveil.plans.estimate import ASSUMES, Estimate, Method, weighted_moments
+from priorveil.plans.tally import Tally, Weighted, numbers_per_report, select_reports
 from priorveil.plans.values import Column, codes_of
-from priorveil.priors import Label, Prior
+from priorveil.priors import Budget, Label, Prior
+from priorveil.queries import Query
 
 _NOTHING = 1e-11  # a gain this small, relative to the error without reports, is rounding
 
 
 @dataclass(frozen=True, eq=False)
-class Plan(Contents):
-    """What people run and how the curator reads it. Made by `design`, or read by `Plan.load`.
+class Plan:
+    """What people run, and how the curator reads it. `design` makes one, `Plan.load` reads one from a file.
 
-    `expected_mse` is per person, under the prior (at worst, over a set of priors); `lower_bound` is one
-    that no channel within the budget goes below, proven by `design` (of a plan that was loaded it is the author's word:
-    a file holds no proof of it); `no_report` is the error of the prior alone.
+    `expected_mse` is per person, under the prior (at worst, over a set of priors). No channel within the budget has an
+    error below `lower_bound`: `design` proves that; of a loaded plan it is the author's word, since a file holds no
+    proof of it. `no_report` is the error of the prior alone.
     """
+
+    prior: Known
+    budget: Budget
+    query: Query
+    mechanism: Mechanism
+    certificate: Certificate
+    notion: Certifiable
+    secret: Secrets
+    expected_mse: float
+    lower_bound: float
+    no_report: float
+    method: str
+    why: str
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """The names of the values."""
+        return self.prior.labels
+
+    @property
+    def reference(self) -> Prior:
+        """The prior, or the middle of the set of priors: what estimates use by default."""
+        return self.prior if isinstance(self.prior, Prior) else self.prior.centre
 
     @cached_property
     def channel(self) -> Channel:
-        """The channel that is sampled, written out; raises `TooLarge` where it is implicit and huge.
+        """The sampled channel as a matrix; `TooLarge` where it is implicit and huge.
 
-        For arcs it is the channel to the cells of the tally: what estimates need, but it averages over the reports
-        within a cell. Levels are measured on `exposed`.
+        For arcs it is the channel to the counters of the tally. Estimates need no more, but it averages over the
+        reports that share a counter, so levels are measured on `exposed`.
         """
         return Channel(self.mechanism.matrix, self.labels)
 
     @cached_property
     def exposed(self) -> Channel:
-        """A channel to measure levels on, under any prior and any secret: they are never below those of the reports.
+        """A channel to measure levels on, under any prior and any secret: never below those of the reports.
 
-        It is `channel`, except for arcs. There its columns are the reports at which LIP, LDP, DI and Pufferfish have
-        their levels, so that those are exact (in floats); MIL and MIP are bounds from above.
+        It is `channel`, except for arcs. There its columns are the reports at which LIP, LDP, DI and Pufferfish attain
+        their levels, so that those are exact (in floats); MIL and MIP are upper bounds.
         """
         if not isinstance(self.mechanism, Exposing):
             return self.channel
@@ -81,10 +105,10 @@ class Plan(Contents):
     @cached_property
     def id(self) -> str:
         """The SHA-256 of the plan's content."""
-        return plan_id(self)
+        return content_id(plan_document(self))
 
     def __eq__(self, other: object) -> bool:
-        """The same content; a gain, which is code and in no id, has to be the same function."""
+        """Whether the content is the same; a gain is code and not part of the id, so it is compared too."""
         if not isinstance(other, Plan):
             return NotImplemented
         return self.id == other.id and self.query == other.query
@@ -102,18 +126,20 @@ class Plan(Contents):
     ) -> Any:
         """The report of one value, or of a column of them.
 
-        `values` are labels, or codes 0 to d - 1 where the labels are not themselves numbers. `rng=None` draws from the
-        operating system; a numpy generator is for simulations only. A missing value is an error, or with
-        `missing="pass"` stays missing (the result is then a masked array).
+        `values` are labels, or codes 0 to d - 1 where no label is itself a number. `rng=None` draws from the operating
+        system; a numpy generator is for simulations only. A missing value is an error; with `missing="pass"` it stays
+        missing, and the result is a masked array.
         """
         source = as_source(rng)
         if isinstance(values, str | int | np.integer | np.str_):
             codes, _ = codes_of([values], self.labels, "refuse")
             return self.mechanism.sample_one(int(codes[0]), source)
         codes, absent = codes_of(values, self.labels, missing)
+        reports = self.mechanism.sample(codes, source)
         if absent is None:
-            return self.mechanism.sample(codes, source)
-        return masked(self.mechanism.sample(codes, source), absent)
+            return reports
+        mask = np.broadcast_to(absent.reshape(-1, *[1] * (reports.ndim - 1)), reports.shape)
+        return np.ma.MaskedArray(np.where(mask, 0, reports).astype(reports.dtype), mask)
 
     def tally(
         self,
@@ -128,49 +154,48 @@ class Plan(Contents):
         each value; offsets belong to a sum. A report that this plan cannot have made is an error; with
         `foreign="count"` it is left out and counted.
         """
-        kept, chosen, refused = sifted(self.mechanism, reports, foreign)
+        kept, selected, refused = select_reports(self.mechanism, reports, foreign)
         counts, weighted = self.mechanism.accumulate(kept), None
         if offsets is not None and self.query.kind != "sum":
             raise InvalidInput("offsets", self.query.kind, "offsets belong to a Sum")
         if weights is not None or offsets is not None:
-            c = per_report("weights", 1.0 if weights is None else weights, chosen)
-            b = per_report("offsets", 0.0 if offsets is None else offsets, chosen)
-            weighted = Weighted(
-                self.mechanism.weigh(kept, c),
-                self.mechanism.weigh(kept, c**2),
-                total=float(c.sum()),
-                power=float(c @ c),
-                least=float(c.min(initial=0.0)),
-                offset=float(b.sum()),
-            )
+            c = numbers_per_report("weights", 1.0 if weights is None else weights, selected)
+            b = numbers_per_report("offsets", 0.0 if offsets is None else offsets, selected)
+            weighted = Weighted.of(self.mechanism, kept, c, b)
         return Tally(self.id, counts, len(kept), refused, weighted)
 
     # -- read ----------------------------------------------------------------------------------------------
 
     def estimate(
-        self,
-        tally: Tally,
-        method: Literal["mmse", "unbiased", "mle"] = "mmse",
-        prior: Prior | Sequence[float] | None = None,
+        self, tally: Tally, method: Method = "auto", prior: Prior | Sequence[float] | None = None
     ) -> Estimate:
-        """What the tally says: a histogram in people, or a sum, by `mmse`, `unbiased` or `mle`.
+        """What the tally says: a histogram in people, or the query's statistics, by `mmse`, `unbiased` or `mle`.
 
-        `prior` replaces the plan's where the curator knows more (a plan made for a set of priors, say).
+        `auto` reads the plan as it was designed: `unbiased` for an unbiased query, `mmse` for all others. `prior`
+        replaces the plan's where the curator knows more (for a plan made for a set of priors, say).
         """
+        if method == "auto":
+            method = self.query.default_method
         if method not in ASSUMES:
-            raise InvalidInput("method", method, "choose mmse, unbiased or mle")
+            raise InvalidInput("method", method, "choose auto, mmse, unbiased or mle")
         if not isinstance(tally, Tally):
             raise InvalidInput("tally", type(tally).__name__, "add the reports up first: plan.tally(reports)")
         if tally.plan != self.id:
             raise InvalidInput("tally", tally.plan, f"it belongs to another plan than {self.id}")
-        require_shape(self.mechanism, tally)
+        tally.require_made_by(self.mechanism)
         known = self.reference if prior is None else Prior.of(prior)
         if len(known) != len(self.labels):
             raise InvalidInput("prior", f"{len(known)} values", f"the plan has {len(self.labels)}")
         P = known.align_to(self.labels).probabilities
-        moments = self._moments(tally, method, P)
+        rows, weighted = self.query.rows(self.reference), tally.weighted
+        if weighted is None:
+            moments = self.mechanism.answer(method, tally.counts, P, rows, self.query.unbiased)
+        else:
+            moments = weighted_moments(
+                self.mechanism, method, weighted, tally.reports, P, rows, self.query.unbiased
+            )
         return Estimate(
-            values=moments.mean + self._offset(tally),
+            values=moments.mean + self.query.offset * tally.reports + (weighted.offset if weighted else 0.0),
             std_error=np.sqrt(np.maximum(moments.variance, 0.0)),
             method=method,
             assumes=moments.assumes or ASSUMES[method],
@@ -180,23 +205,17 @@ class Plan(Contents):
             rounds=moments.rounds,
             converged=moments.converged,
             shortfall=moments.shortfall,
-            total=tally.weighted.total if tally.weighted else None,
+            total=weighted.total if weighted else None,
+            histogram=rows is None,
         )
-
-    def _moments(self, tally: Tally, method: str, P: npt.NDArray[np.float64]) -> Moments:
-        population, rows = self.query.unbiased, self.query.rows(self.reference)
-        if tally.weighted is None:
-            return self.mechanism.answer(method, tally.counts, P, rows, population)
-        return weighted_moments(self.mechanism, method, tally.weighted, tally.reports, P, rows, population)
-
-    def _offset(self, tally: Tally) -> float:
-        """What all the offsets add to a sum."""
-        return self.query.offset * tally.reports + (tally.weighted.offset if tally.weighted else 0.0)
 
     # -- files ---------------------------------------------------------------------------------------------
 
     def document(self) -> dict[str, Any]:
         """The plan as JSON, without its id."""
+        if self.query.kind == "convex":
+            advice = "a plan for a user-given gain cannot be saved: the gain is code"
+            raise InvalidInput("query", self.query, advice)
         return plan_document(self)
 
     def to_json(self) -> str:
@@ -204,7 +223,7 @@ class Plan(Contents):
         return json.dumps({"id": self.id, **self.document()}, ensure_ascii=False, indent=1) + "\n"
 
     def save(self, path: str | Path) -> None:
-        """Write the plan to a file, all of it or nothing; what stands there is replaced."""
+        """Write the plan to a file, replacing an older one; the file is complete or unchanged."""
         text = self.to_json()
         with atomic_write(Path(path), replace=True, argument="path") as file:
             file.write(text.encode())
@@ -219,8 +238,11 @@ class Plan(Contents):
 
     @classmethod
     def from_json(cls, text: str) -> Plan:
-        """Read a plan; refused, with the field, if it is unknown, inconsistent, or leaks more than it says."""
-        return cls(**vars(proven(text)))
+        """Read a plan and prove it; a `PlanError` names the field that is unknown, inconsistent or not true."""
+        document = parse(text)
+        plan = cls(**read_fields(document))
+        prove(plan, document)
+        return plan
 
     def __repr__(self) -> str:
         c = self.certificate
@@ -237,7 +259,7 @@ class Plan(Contents):
         return f"<table>{rows}</table>"
 
     def summary(self) -> list[tuple[str, str]]:
-        """What a reader wants to see first, as pairs of words."""
+        """The most important facts about the plan, as pairs of name and text."""
         c = self.certificate
         return [
             ("query", self.query.kind),

@@ -1,4 +1,4 @@
-"""Tallies: reports added up. Small, mergeable, and never a copy of the reports."""
+"""Tallies: reports added up. A tally is small, can be merged, and never holds the reports themselves."""
 
 from __future__ import annotations
 
@@ -12,23 +12,26 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.errors import InvalidInput, plural
+from priorveil.mechanisms import Mechanism
+from priorveil.mechanisms.reading import Counted
 
 Counts = npt.NDArray[np.int64]
 Array = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
 
 FORMAT = "priorveil-tally"
 VERSION = 1
 
-_SUMS = ("total", "power", "least", "offset")
+_LARGEST = 1e100  # of a weight or an offset: squares of weights still add up
 
 
 @dataclass(frozen=True, eq=False)
 class Weighted:
-    """What weighted answers need besides the counts.
+    """The weighted counts of a tally.
 
-    `weights` and `squares` are the counts once more, with every report counted as often as its weight says,
-    and as often as the square of its weight; `total` and `power` are the sums of both over all reports,
-    `least` is the smallest weight, `offset` the sum of everybody's offset.
+    `weights` and `squares` are the counts once more, with every report counted by its weight, and by the square of
+    its weight; `total` and `power` are the sums of both over all reports, `least` is the smallest weight, and `offset`
+    the sum of all offsets.
     """
 
     weights: Array
@@ -37,6 +40,18 @@ class Weighted:
     power: float
     least: float
     offset: float
+
+    @classmethod
+    def of(cls, mechanism: Mechanism, reports: npt.NDArray[Any], c: Array, b: Array) -> Weighted:
+        """The weighted counts of reports with the weights `c` and the offsets `b`."""
+        return cls(
+            mechanism.weigh(reports, c),
+            mechanism.weigh(reports, c**2),
+            total=float(c.sum()),
+            power=float(c @ c),
+            least=float(c.min(initial=0.0)),
+            offset=float(b.sum()),
+        )
 
     def __add__(self, other: Weighted) -> Weighted:
         return Weighted(
@@ -53,8 +68,8 @@ class Weighted:
 class Tally:
     """The reports of one plan, added up: `tally + tally` is the tally of all.
 
-    `counts` is what the plan's mechanism keeps, in integers; `reports` how many were counted; `refused`
-    how many were not, by reason.
+    `counts` is what the plan's mechanism keeps, in integers; `reports` is the number of reports counted; `refused`
+    the number of those left out, by reason.
 
     >>> a = Tally("plan", np.array([1, 2]), 3)
     >>> (a + a).counts.tolist(), (a + a).reports
@@ -76,14 +91,9 @@ class Tally:
         if self.plan != other.plan:
             raise InvalidInput("tally", other.plan, f"it belongs to another plan than {self.plan}")
         if (self.weighted is None) != (other.weighted is None) and self.reports and other.reports:
-            raise InvalidInput(
-                "tally", other.plan, "one has weights and the other has none: tally both alike"
-            )
-        weighted = (
-            self.weighted + other.weighted
-            if self.weighted and other.weighted
-            else self.weighted or other.weighted
-        )
+            raise InvalidInput("tally", other.plan, "only one of the two has weights: give both or neither")
+        both = self.weighted and other.weighted and self.weighted + other.weighted
+        weighted = both or self.weighted or other.weighted
         refused = dict(Counter(self.refused) + Counter(other.refused))
         return Tally(self.plan, self.counts + other.counts, self.reports + other.reports, refused, weighted)
 
@@ -98,7 +108,7 @@ class Tally:
         return f"Tally({plural(self.reports, 'report')}{refused}, plan {self.plan[:12]})"
 
     def to_json(self) -> str:
-        """As a JSON text; integers that JavaScript could not hold are strings."""
+        """The tally as JSON; integers that JavaScript could not hold are strings."""
         fields: dict[str, object] = {
             "format": FORMAT,
             "version": VERSION,
@@ -109,40 +119,91 @@ class Tally:
             "counts": [str(c) for c in self.counts.ravel().tolist()],
         }
         if self.weighted is not None:
-            w = self.weighted
-            fields["weighted"] = {
-                "weights": w.weights.tolist(),
-                "squares": w.squares.tolist(),
-                **{name: getattr(w, name) for name in _SUMS},
-            }
+            fields["weighted"] = {name: np.asarray(v).tolist() for name, v in vars(self.weighted).items()}
         return json.dumps(fields)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Read what `to_json` wrote.
+        """Read the text of `to_json`.
 
         >>> Tally.from_json(Tally("plan", np.array([1, 2]), 3).to_json())
         Tally(3 reports, plan plan)
         """
         try:
-            read = json.loads(text)
-            if read["format"] != FORMAT or read["version"] != VERSION:
+            fields = json.loads(text)
+            if fields["format"] != FORMAT or fields["version"] != VERSION:
                 raise ValueError(f"it should be a {FORMAT} of version {VERSION}")
-            counts = np.array([int(c) for c in read["counts"]], dtype=np.int64).reshape(read["shape"])
-            if int(read["reports"]) < 0 or (counts < 0).any():
+            counts = np.array([int(c) for c in fields["counts"]], dtype=np.int64).reshape(fields["shape"])
+            if int(fields["reports"]) < 0 or (counts < 0).any():
                 raise ValueError("counts are zero or more")
-            kept = _read_weighted(read["weighted"], counts.shape) if "weighted" in read else None
-            return cls(str(read["plan"]), counts, int(read["reports"]), read["refused"], kept)
+            weighted = _read_weighted(fields["weighted"], counts.shape) if "weighted" in fields else None
+            return cls(str(fields["plan"]), counts, int(fields["reports"]), fields["refused"], weighted)
         except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
             raise InvalidInput("text", text, f"not a tally: {error}") from error
 
+    def require_made_by(self, mechanism: Mechanism) -> None:
+        """Raise `InvalidInput` if this mechanism cannot have counted the reports so."""
+        fits = self.counts.shape == mechanism.accumulate(no_reports(mechanism)).shape
+        if fits and isinstance(mechanism, Counted):
+            fits = int(self.counts.sum()) == self.reports
+        if not fits:
+            raise InvalidInput("tally", self, "its counts are not those of this plan's reports")
 
-def _read_weighted(read: Mapping[str, Any], shape: tuple[int, ...]) -> Weighted:
-    """The weighted counts of a text, if they are numbers in the shape of the counts."""
-    weights, squares = (np.array(read[name], dtype=np.float64) for name in ("weights", "squares"))
-    sums = {name: float(read[name]) for name in _SUMS}
+
+def _read_weighted(fields: Mapping[str, Any], shape: tuple[int, ...]) -> Weighted:
+    """The weighted counts of a document, which have to be finite and in the shape of the counts."""
+    weights, squares = (np.array(fields[name], dtype=np.float64) for name in ("weights", "squares"))
+    sums = {name: float(fields[name]) for name in ("total", "power", "least", "offset")}
     if weights.shape != shape or squares.shape != shape:
-        raise ValueError(f"weighted counts of shape {weights.shape} beside counts of shape {shape}")
+        raise ValueError(f"weighted counts of shape {weights.shape} with counts of shape {shape}")
     if not all(np.isfinite(part).all() for part in (weights, squares, list(sums.values()))):
         raise ValueError("weighted counts are finite numbers")
     return Weighted(weights, squares, **sums)
+
+
+def no_reports(mechanism: Mechanism) -> npt.NDArray[Any]:
+    """An empty column of reports, in the shape and type that this mechanism's reports have."""
+    if mechanism.width:
+        return np.empty((0, mechanism.width), dtype=np.uint64)
+    return np.empty(0, dtype=np.int64)
+
+
+def select_reports(
+    mechanism: Mechanism, reports: npt.ArrayLike, foreign: str
+) -> tuple[npt.NDArray[Any], Mask, dict[str, int]]:
+    """The reports to count, which rows they are, and the number of those left out, by reason."""
+    if foreign not in ("raise", "count"):
+        raise InvalidInput("foreign", foreign, "choose 'raise' or 'count'")
+    column = reports.to_numpy() if hasattr(reports, "to_numpy") else reports
+    rows = np.asarray(column)
+    if rows.ndim == 0:
+        raise InvalidInput(
+            "reports", type(reports).__name__, "give a column of reports; of one, a list of one"
+        )
+    if rows.size == 0:  # an empty list has no shape of its own
+        rows = no_reports(mechanism)
+    selected = np.ones(len(rows), dtype=bool)
+    refused: dict[str, int] = {}
+    if isinstance(column, np.ma.MaskedArray) and len(rows):
+        selected &= ~np.ma.getmaskarray(column).reshape(len(rows), -1).any(axis=1)
+        refused["missing"] = int((~selected).sum())
+    if foreign == "count":
+        known = mechanism.accepts(rows)
+        refused["foreign"] = int((selected & ~known).sum())
+        selected &= known
+    kept = rows if selected.all() else rows[selected]
+    return kept, selected, {reason: n for reason, n in refused.items() if n}
+
+
+def numbers_per_report(argument: str, numbers: npt.ArrayLike, selected: Mask) -> Array:
+    """One finite number for each selected report."""
+    advice = f"give one number, or one for each of the {len(selected)} reports, none missing or beyond 1e100"
+    try:
+        given = np.asarray(numbers, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(argument, type(numbers).__name__, advice) from error
+    if given.shape not in ((), selected.shape):
+        raise InvalidInput(argument, f"shape {given.shape}", advice)
+    if not (np.abs(given) <= _LARGEST).all() or np.ma.is_masked(numbers):
+        raise InvalidInput(argument, "not a number, or one too large", advice)
+    return np.broadcast_to(given, selected.shape)[selected]

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from priorveil.mechanisms import Arc, Mechanism
 from priorveil.mechanisms.arc_cells import tally_sorted
 from priorveil.mechanisms.reading import Counted
 from priorveil.plans import Plan
-from priorveil.plans.estimate import Estimate, combined
+from priorveil.plans.estimate import Estimate, Method, combine_estimates
 from priorveil.plans.tally import Counts, Tally
 from priorveil.priors import Prior
 from priorveil.tables.columns import (
@@ -36,7 +36,6 @@ from priorveil.tables.refusals import NO_PLAN, OnRefused, RefusalLog, RefusedRow
 
 REPORT = "report"  # the usual name of the column
 
-Method = Literal["auto", "mmse", "unbiased", "mle"]
 
 _MOST_GROUPS = 100_000
 _MANY_ROWS = 30_000_000  # from here on the time to load scipy's sparse matrices is well spent
@@ -82,9 +81,8 @@ class Tallies:
                 for (key, group), tally in self.by.items()
                 if key == cohort and ("group" not in only or only["group"] == group)
             ]
-            chosen: Any = plan.query.default_method if method == "auto" else method
-            estimates.append(plan.estimate(sum(own, plan.tally([])), chosen, known))
-        return combined(estimates)
+            estimates.append(plan.estimate(sum(own, plan.tally([])), method, known))
+        return combine_estimates(estimates)
 
     def _with_labels(self, prior: Prior) -> Prior:
         """The prior with the labels of the first plan, if plans order their labels differently."""

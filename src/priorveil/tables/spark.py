@@ -17,6 +17,7 @@ from priorveil.errors import InvalidInput, MissingExtra
 from priorveil.mechanisms.randomness import SystemSource
 from priorveil.mechanisms.reading import Counted
 from priorveil.plans import Plan
+from priorveil.plans.estimate import Method
 from priorveil.plans.tally import Tally
 from priorveil.priors import Prior
 from priorveil.tables.columns import (
@@ -30,7 +31,7 @@ from priorveil.tables.columns import (
     require_same_statistics,
     take,
 )
-from priorveil.tables.estimate import REPORT, BatchCounter, Method, TableEstimate, Tallies
+from priorveil.tables.estimate import REPORT, BatchCounter, TableEstimate, Tallies
 from priorveil.tables.privatize import REPORT_ID, kept_columns, make_reports, random_ids
 from priorveil.tables.refusals import FOREIGN, MISSING, NO_PLAN, RefusedRows
 from priorveil.tables.write import arrow_column
