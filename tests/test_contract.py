@@ -53,7 +53,7 @@ def learner(prior: pv.Prior) -> pv.Plan:
         (pv.LIP.holds, ["self", "channel", "prior", "epsilon"]),
         (pv.Plan.privatize, ["self", "values", "rng=None"]),
         (pv.Plan.tally, ["self", "reports"]),
-        (pv.Plan.estimate, ["self", "tally", "method='mmse'", "prior=None"]),
+        (pv.Plan.estimate, ["self", "tally", "method='auto'", "prior=None"]),
         (pv.Plan.save, ["self", "path"]),
         (pv.Plan.load, ["path"]),
         (pv.Ledger, ["prior", "secret=None", "limit=None"]),
