@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from priorveil.errors import DataNotFound, InvalidInput
@@ -170,10 +169,3 @@ def test_gowalla_of_new_york() -> None:
     assert (len(checkins), int(checkins.latest.sum())) == (138_957, 7_115)
     cells = checkins.districts(36)
     assert cells.min() >= 0 and cells.max() < 36**2
-
-
-@needs("kosarak")
-def test_kosarak_has_one_item_for_each_user() -> None:
-    codes = datasets.kosarak()
-    assert len(codes) == 929_669
-    assert set(np.unique(codes).tolist()) == set(range(128))

@@ -17,7 +17,7 @@ from priorveil.cli.reproduce import _FIGURES, reproduce
 from priorveil.errors import DataNotFound, InvalidInput
 from priorveil.studies import plots, published
 from priorveil.studies.figures import FIGURES, Outcome, Settings, figures_named
-from priorveil.studies.figures.latent import correlated
+from priorveil.studies.figures.notions import correlated
 from priorveil.studies.figures.report import FigureResult, write_html, write_markdown
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install 'priorveil[plot]'")
@@ -69,7 +69,7 @@ def test_twelve_figures_have_numbers_and_names() -> None:
 def test_says_what_to_see(name: str) -> None:
     found = outcome(name)
     assert len(found.rows) >= 3 and len(found.caption) > 80 and len(found.see) >= 2 and found.claims
-    told = " ".join([found.caption, *found.see, *(c.why for c in found.claims)])
+    told = " ".join([found.caption, *found.see, *(why for _, why in found.claims.values())])
     assert not re.search(r"\bnan\b|\binf\b|None", told), told
 
 
@@ -156,7 +156,9 @@ REFUTED = {
 
 @pytest.mark.parametrize("name", NAMES)
 def test_which_claims_survive(name: str) -> None:
-    assert [c.text for c in outcome(name).claims if not c.survives] == REFUTED.get(name, [])
+    assert [text for text, (survives, _) in outcome(name).claims.items() if not survives] == REFUTED.get(
+        name, []
+    )
 
 
 # -- figure by figure --------------------------------------------------------------------------------------
@@ -183,12 +185,12 @@ def test_3_the_best_point_is_best_in_the_region() -> None:
     q0, q1 = np.meshgrid(grid, grid)
     for P, epsilon in (([0.4, 0.6], 1.0), ([0.2, 0.8], 0.6)):
         prior = pv.Prior(P)
-        inside = plots.region(prior, epsilon, q0, q1) > 0
+        inside = plots.binary_levels(prior, q0, q1)[0] <= epsilon + 1e-12
         (best,) = rows("regions", kind="best", epsilon=epsilon)
         (printed,) = rows("regions", kind="published", epsilon=epsilon)
         assert best["variance"] >= plots.estimate_variance(prior, q0, q1)[inside].max() - 1e-9
-        valid = plots.region(prior, epsilon, np.array(printed["q01"]), np.array(printed["q10"]))
-        assert bool(valid) == (epsilon == 1.0)
+        level, _ = plots.binary_levels(prior, np.array(printed["q01"]), np.array(printed["q10"]))
+        assert bool(level <= epsilon + 1e-12) == (epsilon == 1.0)
 
 
 def test_4_published_parameters_are_those_of_the_paper() -> None:

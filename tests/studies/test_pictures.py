@@ -105,6 +105,23 @@ def test_the_title_says_method_reports_and_level(tmp_path: Path) -> None:
     assert (tmp_path / "a.svg").read_bytes().startswith(b"<?xml")
 
 
+def test_an_estimate_is_shown_with_the_truth_and_the_prior() -> None:
+    prior = pv.Prior({"a": 0.2, "b": 0.3, "c": 0.5})
+    plan = pv.design(prior, 1.0, pv.Histogram())
+    truth = np.array([200, 300, 500])
+    values = np.repeat(np.arange(3), truth)
+    estimate = plan.estimate(plan.tally(plan.privatize(values, np.random.default_rng(0))))
+    alone = pictures.truth_picture([("one", estimate)], truth, prior).axes[0]
+    assert [bar.get_width() for bar in alone.patches] == pytest.approx(truth)
+    twice = pictures.truth_picture([("one", estimate), ("two", estimate)], truth, prior)
+    for axes, unit in ((alone, 1), *((axes, 10) for axes in twice.axes)):
+        drawn = {line.get_label(): line for line in axes.get_lines()}
+        assert drawn["truth"].get_xdata() == pytest.approx(truth / unit)
+        assert set(axes.get_legend_handles_labels()[1]) == {
+            "what the prior expects", "truth", "estimate, 95 % interval",
+        }  # fmt: skip
+
+
 def test_names_are_short_and_no_formulas() -> None:
     assert pictures.short_name("$5 to $10") == r"\$5 to \$10"
     assert pictures.short_name("two\nlines") == "two lines"

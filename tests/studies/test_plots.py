@@ -78,32 +78,22 @@ def test_a_channel_is_a_map_with_its_numbers() -> None:
     assert len(large.texts) == 0
 
 
-def test_a_histogram_stands_beside_truth_and_prior() -> None:
-    prior = pv.Prior({"a": 0.2, "b": 0.3, "c": 0.5})
-    plan = pv.design(prior, 1.0, pv.Histogram())
-    truth = [200, 300, 500]
-    values = np.repeat(np.arange(3), truth)
-    estimate = plan.estimate(plan.tally(plan.privatize(values, np.random.default_rng(0))))
-    axes = plots.histogram(estimate, truth, prior)
-    assert [bar.get_height() for bar in axes.patches] == pytest.approx(truth)
-    labels = [text.get_text() for text in axes.get_legend().get_texts()]
-    assert set(labels) == {"prior", "truth", "estimate, 95% interval"}
-
-
 def test_the_region_is_lip_and_holds_the_optimum() -> None:
     prior, epsilon = pv.Prior([0.2, 0.8]), 0.6
     grid = np.linspace(0.02, 0.98, 25)
     q0, q1 = np.meshgrid(grid, grid)
-    inside = plots.region(prior, epsilon, q0, q1)
+    lip, ldp = plots.binary_levels(prior, q0, q1)
+    inside = lip <= epsilon + 1e-12
     for (i, j), value in np.ndenumerate(inside):
         channel = pv.Channel([[1 - q0[i, j], q0[i, j]], [q1[i, j], 1 - q1[i, j]]])
         assert bool(value) == pv.LIP().holds(channel, prior, epsilon + 1e-12)
-        assert plots.ldp_level(q0[i, j], q1[i, j]) == pytest.approx(pv.LDP().epsilon(channel))
+        assert lip[i, j] == pytest.approx(pv.LIP().epsilon(channel, prior))
+        assert ldp[i, j] == pytest.approx(pv.LDP().epsilon(channel))
         error = pv.Histogram().error(channel, prior)
         variance = plots.estimate_variance(prior, q0[i, j], q1[i, j])
         assert error == pytest.approx(2 * (0.2 * 0.8 - variance), abs=1e-12)
     best = pv.design(prior, epsilon, pv.Histogram()).expected_mse
-    assert (2 * (0.16 - plots.estimate_variance(prior, q0, q1)))[inside > 0].min() >= best - 1e-9
+    assert (2 * (0.16 - plots.estimate_variance(prior, q0, q1)))[inside].min() >= best - 1e-9
     plots.feasible_region(prior, epsilon)
     with pytest.raises(InvalidInput, match="two values"):
         plots.feasible_region([0.2, 0.3, 0.5], 1.0)

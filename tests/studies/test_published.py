@@ -38,7 +38,7 @@ def upper_side(lightest: float, eps: float) -> float:
 def test_theorem_3_on_the_papers_own_priors(prior, eps, leaks):
     form = published.rr_lip(prior, eps)
     assert form.claimed == eps
-    assert form.claimed.notion == "LIP"
+    assert form.notion == "LIP"
     assert form.leakage.lip == pytest.approx(leaks, abs=5e-4)
     assert form.leakage.lip_lower == pytest.approx(eps)
     assert form.excess == pytest.approx(form.leakage.lip - eps)
@@ -219,7 +219,7 @@ def test_proposition_1_says_where_it_does_not_apply():
         published.release_symbol([0.6, 0.4], Secret([[0.95, 0.05], [0.25, 0.75]]), 0.5, 0)
     with pytest.raises(InvalidInput, match="symbol"):
         published.release_symbol([0.6, 0.4], Secret([[0.6, 0.4]]), 0.5, "a")
-    with pytest.raises(InvalidSecret, match="no mixture"):
+    with pytest.raises(InvalidSecret, match="not a mixture"):
         published.release_symbol([0.6, 0.4], Secret([[0.9, 0.1]]), 0.5, 0)
 
 
@@ -369,7 +369,7 @@ def baselines(values, eps):
 @given(priors(), levels)
 def test_ldp_baselines_keep_their_claim_and_so_lip(prior, eps):
     for form in baselines(prior, eps):
-        assert form.claimed.notion == "LDP"
+        assert form.notion == "LDP"
         assert at_most(form.leakage.ldp, eps)
         assert at_most(form.leakage.lip, eps)
 

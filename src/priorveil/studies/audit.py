@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,15 +32,11 @@ _CLASSES = 256  # where there are more
 _BATCH = 1 << 18  # reports drawn at a time
 
 
-@dataclass(frozen=True)
-class LevelRange:
+class LevelRange(NamedTuple):
     """A level that lies between `low` and `high`."""
 
     low: float
     high: float
-
-    def __str__(self) -> str:
-        return f"{self.low:.4f} to {self.high:.4f}"
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal, cast
 
@@ -23,7 +24,7 @@ from priorveil.designs.rounding import certified_table
 from priorveil.errors import Infeasible, TooLarge
 from priorveil.mechanisms import Table
 from priorveil.mechanisms.randomness import as_source
-from priorveil.notions import LDP, LIP, Known, leakage
+from priorveil.notions import LDP, LIP, leakage
 from priorveil.plans import Plan
 from priorveil.priors import Array, Budget, Prior, Secret
 from priorveil.queries import Histogram, Query
@@ -74,10 +75,13 @@ def from_plan(kind: Kind, plan: Plan, scenario: Scenario) -> Method:
     """A plan, with its own sampler and estimator."""
     if scenario.query.kind != "guess":
         survey = _plan_survey(plan, scenario)
-    elif plan.mechanism.kind == "arc":
-        survey = _no_survey  # the tally of an arc keeps the cell of a report, a guess needs its exact place
-    else:
+    elif plan.mechanism.kind != "arc":
         survey = _guess_survey(plan.channel, scenario.prior)
+    else:  # the tally of an arc keeps the cell of a report, a guess needs its exact place
+
+        def survey(truth: Counts, rng: np.random.Generator) -> float:
+            return math.nan
+
     proof = plan.certificate
     return Method(kind, plan.expected_mse, proof.lip, proof.ldp, survey, plan.lower_bound)
 
@@ -259,10 +263,6 @@ def _bitwise_survey(encoding: UnaryEncoding, scenario: Scenario) -> Survey:
     return survey
 
 
-def _no_survey(truth: Counts, rng: np.random.Generator) -> float:
-    return math.nan
-
-
 def _statistics(scenario: Scenario, histogram: Array) -> Array:
     """The statistics of the query, from a histogram."""
     W = scenario.query.rows(scenario.prior)
@@ -294,21 +294,14 @@ def best_ldp(plan: Plan, seconds: float = 10.0) -> Rival | None:
     small domains are searched.
     """
     epsilon, query = min(plan.budget.lower, plan.budget.upper), plan.query
-    found = _searched_ldp(query, plan.prior, epsilon, seconds)
-    if (found is not None and found.best) or not isinstance(plan.prior, Prior):
-        return found
-    rivals = [*([] if found is None else [found]), *_known_ldp(query, plan.prior, epsilon)]
+    rivals = []
+    if len(plan.prior) <= (_MOST_SEARCHED if seconds > 0 else _MOST_LISTED):
+        with suppress(Infeasible, TooLarge):
+            found = design(plan.prior, epsilon, query, notion=LDP(), time_limit=seconds)
+            rivals.append(Rival(found.method, found.expected_mse, found.efficiency > 0.999))
+    if isinstance(plan.prior, Prior) and not any(rival.best for rival in rivals):
+        rivals += _known_ldp(query, plan.prior, epsilon)
     return min(rivals, key=lambda rival: rival.error, default=None)
-
-
-def _searched_ldp(query: Query, prior: Known, epsilon: float, seconds: float) -> Rival | None:
-    if len(prior) > (_MOST_SEARCHED if seconds > 0 else _MOST_LISTED):
-        return None
-    try:
-        found = design(prior, epsilon, query, notion=LDP(), time_limit=seconds)
-    except (Infeasible, TooLarge):
-        return None
-    return Rival(found.method, found.expected_mse, found.efficiency > 0.999)
 
 
 def _known_ldp(query: Query, prior: Prior, epsilon: float) -> Iterator[Rival]:
@@ -323,41 +316,29 @@ def _known_ldp(query: Query, prior: Prior, epsilon: float) -> Iterator[Rival]:
     elif len(prior) <= _MOST_WRITTEN:
         form = published.k_rr(prior, epsilon)
         yield Rival("k-ary randomised response", query.error(form.channel, prior), False)
-    try:
+    with suppress(Infeasible, TooLarge):
         found = design(prior, epsilon, query, notion=LDP(), method="unary")
         yield Rival("unary encoding", found.expected_mse, False)
-    except (Infeasible, TooLarge):
-        return
 
 
-@dataclass(frozen=True)
-class ErrorCurve:
-    """Expected errors at several budgets, with proven bounds and those of LDP; `here` is the plan's own."""
+def error_curve(plan: Plan, seconds: float = 2.0) -> list[dict[str, float]]:
+    """The query of a plan at budgets from a quarter to twice its own.
 
-    epsilons: tuple[float, ...]
-    errors: tuple[float, ...]
-    bounds: tuple[float, ...]
-    rivals: tuple[float | None, ...]
-    no_report: float
-    here: float
-
-
-def error_curve(plan: Plan, seconds: float = 2.0) -> ErrorCurve:
-    """The query of a plan at budgets from a quarter to twice its own, compared with LDP."""
-    smaller = min(plan.budget.lower, plan.budget.upper)
+    Each row has `epsilon` (the smaller side), the expected `mse`, its proven `bound`, and the error of the best `ldp`
+    mechanism, nan where that is not known.
+    """
     method: Literal["arc", "auto"] = "arc" if plan.method == "arc" else "auto"
     steps = _STEPS if len(plan.labels) <= _MOST_LISTED or plan.method in ("arc", "closed") else _FEW_STEPS
-    plans, rivals = [], []
+    rows = []
     for step in steps:
         budget = Budget(plan.budget.lower * step, plan.budget.upper * step)
         asked = plan.prior, budget, plan.query, plan.secret, plan.notion, method
-        plans.append(plan if step == 1 else design(*asked, gap=1e-3, time_limit=seconds))
-        rivals.append(best_ldp(replace(plan, budget=budget), 0.0))
-    return ErrorCurve(
-        tuple(smaller * step for step in steps),
-        tuple(p.expected_mse for p in plans),
-        tuple(p.lower_bound for p in plans),
-        tuple(None if r is None else r.error for r in rivals),
-        plan.no_report,
-        smaller,
-    )
+        found = plan if step == 1 else design(*asked, gap=1e-3, time_limit=seconds)
+        rival = best_ldp(replace(plan, budget=budget), 0.0)
+        row = {
+            "epsilon": min(budget.lower, budget.upper),
+            "mse": found.expected_mse,
+            "bound": found.lower_bound,
+        }
+        rows.append({**row, "ldp": math.nan if rival is None else rival.error})
+    return rows

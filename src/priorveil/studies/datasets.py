@@ -70,12 +70,6 @@ DATA_FILES = {
         "bff396ee0ce40bbd625f0c2f1e2b04ca121ba345767612d2eb45606003962796",
         "American Community Survey 2018, work class and income, ages 19 to 34",
     ),
-    "kosarak": DataFile(
-        "kosarak_one_item.csv.gz",
-        "http://fimi.uantwerpen.be/data/",
-        "240c48c40d219fcc1a855a539d266b15e06ff60393168adecf48d7f01d222840",
-        "Kosarak click stream, one item for each user",
-    ),
 }
 
 
@@ -111,45 +105,33 @@ class CheckIns:
         return _grid_index(self.latitude, side) * side + _grid_index(self.longitude, side)
 
 
-# The work classes of both surveys, merged to the paper's four.
+# The paper's four work classes, with the names that both surveys merge into them.
 _MERGED = {
-    "Private": "Private",
-    "Private-for-profit": "Private",
-    "Private-not-for-profit": "Private",
-    "Self-emp-inc": "Self-employed",
-    "Self-emp-not-inc": "Self-employed",
-    "Federal-gov": "Government",
-    "Local-gov": "Government",
-    "State-gov": "Government",
-    "Without-pay": "No pay",
-    "Never-worked": "No pay",
+    "Private": ("Private", "Private-for-profit", "Private-not-for-profit"),
+    "Self-employed": ("Self-emp-inc", "Self-emp-not-inc"),
+    "Government": ("Federal-gov", "Local-gov", "State-gov"),
+    "No pay": ("Without-pay", "Never-worked"),
 }
-WORK_CLASSES = ("Private", "Self-employed", "Government", "No pay")
+WORK_CLASSES = tuple(_MERGED)
+_CLASS_OF = {name: work for work, names in _MERGED.items() for name in names}
 
 _BRACKETS = ("<20K", "20-30K", "30-40K", "40-50K", "50-60K", "60-70K", "70-80K", ">=80K")
-_LEVELS = ("<=50K", ">50K")
 _NOT_IN_WORK = ("not-in-universe", "Unemployed-5y/never-worked")
 
 
 def adult(path: str | Path | None = None) -> Census:
     """UCI Adult: work class (merged to four) and income in two levels. Unknown work classes are left out."""
-    rows = [row for row in _adult_rows(find("adult", path)) if row[1] in _MERGED]
-    return Census(
-        work=tuple(_MERGED[row[1]] for row in rows),
-        income=tuple(row[14].rstrip(".") for row in rows),
-        brackets=_LEVELS,
-    )
+    rows = [row for row in _adult_rows(find("adult", path)) if row[1] in _CLASS_OF]
+    work, income = [_CLASS_OF[row[1]] for row in rows], [row[14].rstrip(".") for row in rows]
+    return Census(tuple(work), tuple(income), ("<=50K", ">50K"))
 
 
 def acs(path: str | Path | None = None) -> Census:
     """American Community Survey 2018: people in work, their class (merged to four) and eight income brackets."""
     with gzip.open(find("acs", path), "rt", encoding="utf-8") as lines:
         rows = [row for row in csv.DictReader(lines) if row["workclass"] not in _NOT_IN_WORK]
-    return Census(
-        work=tuple(_MERGED[row["workclass"]] for row in rows),
-        income=tuple(row["income_bracket"] for row in rows),
-        brackets=_BRACKETS,
-    )
+    work, income = [_CLASS_OF[row["workclass"]] for row in rows], [row["income_bracket"] for row in rows]
+    return Census(tuple(work), tuple(income), _BRACKETS)
 
 
 def gowalla(path: str | Path | None = None) -> CheckIns:
@@ -164,19 +146,8 @@ def gowalla(path: str | Path | None = None) -> CheckIns:
     rows = np.loadtxt(file, columns, comments=None, delimiter="\t", usecols=range(4), ndmin=1)
     ordered = rows[np.lexsort((rows["time"], rows["user"]))]
     user = ordered["user"]
-    return CheckIns(
-        user=user,
-        latitude=ordered["latitude"],
-        longitude=ordered["longitude"],
-        latest=np.append(user[1:] != user[:-1], True),
-        whole=file.name == DATA_FILES["gowalla"].file,
-    )
-
-
-def kosarak(path: str | Path | None = None) -> Ints:
-    """Kosarak: the item of each user, a code from 0 to 127 (the 128 most frequent items)."""
-    codes: Ints = np.loadtxt(find("kosarak", path), dtype=np.int64, skiprows=1)
-    return codes
+    latest, whole = np.append(user[1:] != user[:-1], True), file.name == DATA_FILES["gowalla"].file
+    return CheckIns(user, ordered["latitude"], ordered["longitude"], latest, whole)
 
 
 def find(name: str, path: str | Path | None = None) -> Path:

@@ -6,7 +6,7 @@ import math
 import textwrap
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,6 @@ from priorveil.plans import Plan
 from priorveil.plans.estimate import Estimate
 from priorveil.priors import Array, Budget, Label, Prior
 from priorveil.studies import plots
-from priorveil.studies.compare import ErrorCurve
 from priorveil.studies.plots import COLOURS
 
 if TYPE_CHECKING:
@@ -69,8 +68,8 @@ def short_name(label: object) -> str:
 # -- plans -------------------------------------------------------------------------------------------------
 
 
-def plan_picture(plan: Plan, curve: ErrorCurve) -> Figure:
-    """The channel of a plan, where it can be written out, and its error against epsilon."""
+def plan_picture(plan: Plan, curve: plots.Rows) -> Figure:
+    """The channel of a plan, where it can be written out, and its error against epsilon (from `error_curve`)."""
     try:
         lift = plan.channel.drop_unused().lift(plan.reference)
     except TooLarge:
@@ -83,7 +82,7 @@ def plan_picture(plan: Plan, curve: ErrorCurve) -> Figure:
             _belief_map(axes[0, 0], plan, lift)
             names = [short_name(label) for label in plan.labels[::step]]
             axes[0, 0].set_yticks(range(0, len(plan.labels), step), names)
-        _error_panel(axes[0, -1], curve)
+        _error_panel(axes[0, -1], curve, plan.no_report, min(plan.budget.lower, plan.budget.upper))
     return figure
 
 
@@ -124,42 +123,30 @@ def _belief_map(axes: Axes, plan: Plan, lift: Array) -> None:
     axes.figure.colorbar(image, ax=axes, extend=beyond, label="less likely  ←  0  →  more likely")
 
 
-def _error_panel(axes: Axes, curve: ErrorCurve) -> None:
+def _error_panel(axes: Axes, curve: plots.Rows, none: float, here: float) -> None:
     """Error against epsilon: the best design with its bound, LDP, and no report."""
-    x, rivals = (
-        curve.epsilons,
-        [(e, r) for e, r in zip(curve.epsilons, curve.rivals, strict=True) if r is not None],
-    )
-    label = "best design, its bound shaded"
-    plots.lines([plots.Line(label, "best", "blue", x, curve.errors, curve.bounds, marker="o")], axes)
-    if rivals:
-        at, errors = zip(*rivals, strict=True)
-        plots.lines([plots.Line("LDP at the same epsilon", "ldp", "red", at, errors, marker="s")], axes)
-    least, none = min(curve.bounds), curve.no_report
+    ldp = [row for row in curve if not math.isnan(row["ldp"])]
+    best = plots.curve(curve, ("best", "blue", "best design, its bound shaded"), "mse")
+    plots.lines([replace(best, marker="o")], axes)
+    if ldp:
+        plots.lines(
+            [replace(plots.curve(ldp, ("ldp", "red", "LDP at the same epsilon"), "ldp"), marker="s")], axes
+        )
+    least, most = float(plots.column(curve, "bound").min()), float(plots.column(curve, "mse").max())
     if math.isinf(none):
         plots.log_scale(axes)
-        axes.set_ylim(least / 1.3, 1.3 * max([*curve.errors, *(r for _, r in rivals)]))
+        axes.set_ylim(least / 1.3, 1.3 * max([most, *(row["ldp"] for row in ldp)]))
     else:
-        plots.lines([plots.Line("no report", "baseline", "grey", x, [none] * len(x))], axes)
+        plots.lines([plots.Line("no report", "baseline", "grey", best.x, [none] * len(curve))], axes)
         low = 0.0 if least < 0.6 * none else least - 0.1 * (none - least)
         axes.set_ylim(low, none + 0.05 * (none - low))
-    axes.axvline(curve.here, color="black", linewidth=0.8, alpha=0.5)
+    axes.axvline(here, color="black", linewidth=0.8, alpha=0.5)
     axes.set(xlabel="epsilon (the line: this plan)", ylabel="expected error per person")
     axes.set_title("error against epsilon")
     axes.legend(frameon=False)
 
 
 # -- estimates ---------------------------------------------------------------------------------------------
-
-
-def truth_picture(estimates: Sequence[tuple[str, Estimate]], truth: Array, prior: Prior) -> Figure:
-    """Estimates under their titles, each with the truth and the prior."""
-    with plots.house_style():
-        figure, axes = plots.canvas(1, len(estimates), width=4.2, height=3.2, sharey=True)
-        for panel, (title, estimate) in zip(axes[0], estimates, strict=True):
-            plots.histogram(estimate, truth, prior, panel).set(title=title, xlabel="")
-            panel.yaxis.set_major_formatter("{x:,.0f}")
-    return figure
 
 
 @dataclass(frozen=True)
@@ -183,6 +170,19 @@ def estimate_picture(found: TableEstimate, by: str | None, level: float) -> Figu
         figure.suptitle("\n".join(title_lines(found, by, int(figure.get_figwidth() * 15))), fontsize=9)
         if len(figure.axes[0].get_legend_handles_labels()[1]) > 1:
             plots.legend(figure, figure.axes[0], columns=3)
+    return figure
+
+
+def truth_picture(estimates: Sequence[tuple[str, Estimate]], truth: Array, prior: Prior) -> Figure:
+    """Estimates of histograms under their titles, each with the truth and the prior."""
+    panels = [Panel(title, found, prior.probabilities * found.reports) for title, found in estimates]
+    with plots.house_style():
+        figure, at = histogram_figure(panels, 0.95), np.arange(len(truth))
+        mark: dict[str, Any] = {"color": COLOURS["red"], "markersize": 12, "markeredgewidth": 2}
+        for place, (_, found) in zip(figure.axes, estimates, strict=True):
+            shown = np.asarray(truth) * (100 / found.reports if len(panels) > 1 else 1)
+            place.plot(shown, at, "|", label="truth", **mark)
+        plots.legend(figure, figure.axes[0], columns=3)
     return figure
 
 

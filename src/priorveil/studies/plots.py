@@ -1,4 +1,4 @@
-"""Plots of studies, channels, histograms and regions. Each draws on the given axes, or makes new ones.
+"""Plots of studies, channels and regions. Each draws on the given axes, or makes new ones.
 
 The line style shows the kind of a curve (published: dashed; certified: solid; best: thick, with its proven
 lower bound shaded; LDP: dotted), the colour shows the method. The colours are those of Okabe and Ito, which
@@ -18,8 +18,7 @@ import numpy.typing as npt
 
 from priorveil.channels import Channel
 from priorveil.errors import InvalidInput, MissingExtra
-from priorveil.plans.estimate import Estimate
-from priorveil.priors import Array, Budget, Prior
+from priorveil.priors import Array, Prior
 from priorveil.studies.simulate import Study
 
 if TYPE_CHECKING:
@@ -265,7 +264,7 @@ def legend(figure: Figure, *panels: Axes, columns: int = 2) -> None:
     )  # fmt: skip
 
 
-# -- channels, histograms and regions ----------------------------------------------------------------------
+# -- channels and regions -----------------------------------------------------------------------------------
 
 
 def channel_map(
@@ -287,34 +286,6 @@ def channel_map(
     return axes
 
 
-def histogram(
-    estimate: Estimate,
-    truth: npt.ArrayLike | None = None,
-    prior: Prior | None = None,
-    axes: Axes | None = None,
-    level: float = 0.95,
-) -> Axes:
-    """An estimated histogram with its intervals, and the truth and the prior where they are given."""
-    axes = axes if axes is not None else canvas()[1][0, 0]
-    at = np.arange(len(estimate.values))
-    if prior is not None:
-        expected = prior.probabilities * estimate.reports
-        axes.bar(at, expected, 0.8, color=COLOURS["grey"], alpha=0.35, label="prior")
-    if truth is not None:
-        axes.plot(at, truth, "_", color=COLOURS["red"], markersize=12, markeredgewidth=2, label="truth")
-    axes.errorbar(
-        at, estimate.values, np.abs(np.vstack(estimate.interval(level)) - estimate.values), fmt="o",
-        color=COLOURS["blue"], markersize=3.5, elinewidth=1.2, capsize=2,
-        label=f"estimate, {level:.0%} interval",
-    )  # fmt: skip
-    names = [str(label) for label in estimate.labels]
-    if len(names) <= 12:
-        axes.set_xticks(at, names, rotation=30 if max(map(len, names)) > 4 else 0)
-    axes.set(ylabel="people", xlabel="value")
-    axes.legend(frameon=False, fontsize=7)
-    return axes
-
-
 def feasible_region(
     prior: Prior | Sequence[float], epsilon: float, axes: Axes | None = None, points: int = 201
 ) -> Axes:
@@ -327,9 +298,9 @@ def feasible_region(
         raise InvalidInput("prior", len(known), "the region is drawn for two values")
     axes = axes if axes is not None else canvas()[1][0, 0]
     q0, q1 = np.meshgrid(np.linspace(0, 1, points), np.linspace(0, 1, points))
-    axes.contourf(q0, q1, region(known, epsilon, q0, q1), [0.5, 1.5], colors=[COLOURS["sky"]], alpha=0.4)
-    edge = ldp_level(q0, q1)
-    axes.contour(q0, q1, edge, [epsilon], colors=COLOURS["orange"], linewidths=1.2, linestyles="dotted")
+    lip, ldp = binary_levels(known, q0, q1)
+    axes.contourf(q0, q1, lip <= epsilon + 1e-12, [0.5, 1.5], colors=[COLOURS["sky"]], alpha=0.4)
+    axes.contour(q0, q1, ldp, [epsilon], colors=COLOURS["orange"], linewidths=1.2, linestyles="dotted")
     variance = estimate_variance(known, q0, q1)
     contours = axes.contour(q0, q1, variance, 8, colors=COLOURS["grey"], linewidths=0.6)
     axes.clabel(contours, fontsize=6, fmt="%.2f")
@@ -337,15 +308,18 @@ def feasible_region(
     return axes
 
 
-def region(prior: Prior, epsilon: float, q0: Array, q1: Array) -> Array:
-    """One where the binary channel with these flip probabilities keeps LIP at `epsilon`, else zero."""
-    budget, P = Budget(epsilon), prior.probabilities
-    inside = np.ones_like(q0)
-    for own, other in (((1 - q0), q1), (q0, (1 - q1))):
-        law = P[0] * own + P[1] * other
-        for likelihood in (own, other):
-            inside *= (likelihood >= budget.lo * law - 1e-12) & (likelihood <= budget.hi * law + 1e-12)
-    return inside
+def binary_levels(prior: Prior, q0: Array, q1: Array) -> tuple[Array, Array]:
+    """The LIP and LDP levels of binary channels with flip probabilities `q0` and `q1`; at most 50."""
+    P, lip, ldp = prior.probabilities, np.zeros_like(q0), np.zeros_like(q0)
+    for one, other in ((1 - q0, q1), (q0, 1 - q1)):  # the probabilities of a report, given each value
+        with np.errstate(divide="ignore", invalid="ignore"):
+            law = P[0] * one + P[1] * other
+            levels = [
+                np.nan_to_num(np.abs(np.log(x / y)), posinf=50)
+                for x, y in ((one, law), (other, law), (one, other))
+            ]
+        lip, ldp = np.maximum(lip, np.maximum(*levels[:2])), np.maximum(ldp, levels[2])
+    return lip, ldp
 
 
 def estimate_variance(prior: Prior, q0: Array, q1: Array) -> Array:
@@ -354,13 +328,6 @@ def estimate_variance(prior: Prior, q0: Array, q1: Array) -> Array:
     law = P[0] * q0 + P[1] * (1 - q1)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.nan_to_num((P[0] * P[1] * (1 - q0 - q1)) ** 2 / (law * (1 - law))))
-
-
-def ldp_level(q0: Array, q1: Array) -> Array:
-    """The LDP level of binary channels with flip probabilities `q0` and `q1`."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        level = np.maximum(np.abs(np.log((1 - q1) / q0)), np.abs(np.log((1 - q0) / q1)))
-    return np.nan_to_num(level, nan=0.0, posinf=50.0)
 
 
 def svg_and_png(figure: Figure, dots: int = 150) -> tuple[bytes, bytes]:

@@ -29,25 +29,6 @@ _MOST_BITS = 12  # a unary encoding of more values is not written out report by 
 _MOST_SUBSETS = 5_000  # the same for subset selection
 
 
-class ClaimedLevel(float):
-    """The level that is claimed for a mechanism: a number that also knows its notion.
-
-    >>> ClaimedLevel(1.0, "LIP") < 1.5, ClaimedLevel(1.0, "LIP")
-    (True, ClaimedLevel(1.0, 'LIP'))
-    """
-
-    notion: str
-
-    def __new__(cls, epsilon: float, notion: str) -> ClaimedLevel:
-        """The level `epsilon` under the notion of that name."""
-        level = super().__new__(cls, epsilon)
-        level.notion = notion
-        return level
-
-    def __repr__(self) -> str:
-        return f"ClaimedLevel({float(self)!r}, {self.notion!r})"
-
-
 @dataclass(frozen=True)
 class Support:
     """A report *supports* some values: its own with probability `own`, any other with probability `other`.
@@ -190,9 +171,12 @@ class SubsetSelection:
         return 1 - float(closed.subset_gains(prior.probabilities, self.epsilon)[self.size - 1])
 
 
+Mechanism = Channel | UnaryEncoding | SubsetSelection
+
+
 @dataclass(frozen=True)
 class Published:
-    """A mechanism as printed: `name`, `reference`, the level `claimed`, and the prior it is measured against.
+    """A mechanism as printed: `name`, `reference`, the level `claimed` and its `notion`, and the prior.
 
     `channel` and `leakage` are computed when they are first used. `prior` is a set of priors where the form
     is for one. It is the set of all priors for an LDP mechanism on a bare number of values.
@@ -200,11 +184,12 @@ class Published:
 
     name: str
     reference: str
-    claimed: ClaimedLevel
-    mechanism: Channel | UnaryEncoding | SubsetSelection
+    claimed: float
+    mechanism: Mechanism
     prior: Prior | PriorSet
     secret: Secret | None = None
     support: Support | None = None
+    notion: str = "LIP"
 
     @property
     def channel(self) -> Channel:
@@ -222,7 +207,7 @@ class Published:
     @property
     def excess(self) -> float:
         """How far the real level lies above the claim. It is zero, up to rounding, where the claim holds."""
-        level = self.leakage.ldp if self.claimed.notion == "LDP" else self.leakage.lip
+        level = self.leakage.ldp if self.notion == "LDP" else self.leakage.lip
         return max(0.0, level - self.claimed)
 
     @cached_property
@@ -250,7 +235,7 @@ def rr_lip(prior: Prior | Sequence[float], epsilon: float) -> Published:
     """
     P, eps = Prior.of(prior), _epsilon(epsilon)
     channel = Channel(closed.rr_lip(P.probabilities, math.exp(-eps)), P.labels, P.labels)
-    return Published("RR-LIP", "Theorem 3", ClaimedLevel(eps, "LIP"), channel, P)
+    return Published("RR-LIP", "Theorem 3", eps, channel, P)
 
 
 def rr_lip_of(prior: Prior, function: Callable[[Label], Label], epsilon: float) -> Published:
@@ -285,7 +270,7 @@ def lh_lip(
     binned = P.push(dict(zip(P.labels, bin_of, strict=True)).__getitem__)
     rows = closed.rr_lip(binned.probabilities, math.exp(-eps))
     channel = Channel(rows[[binned.labels.index(b) for b in bin_of]], P.labels, binned.labels)
-    return Published("LH-LIP", "Proposition 3", ClaimedLevel(eps, "LIP"), channel, P)
+    return Published("LH-LIP", "Proposition 3", eps, channel, P)
 
 
 def binary_latent(prior: Prior | Sequence[float], secret: Secret | None, epsilon: float) -> Published:
@@ -310,7 +295,7 @@ def binary_latent(prior: Prior | Sequence[float], secret: Secret | None, epsilon
             q0 = max(q0, (high - low * e) / ((e + 1) * (high - low)))
             q1 = max(q1, (1 + high * e - e - low) / ((e + 1) * (high - low)))
     channel = Channel([[1 - q0, q0], [q1, 1 - q1]], P.labels, P.labels)
-    return Published("binary latent", "Theorem 2", ClaimedLevel(math.log(e), "LIP"), channel, P, secret)
+    return Published("binary latent", "Theorem 2", math.log(e), channel, P, secret)
 
 
 def release_symbol(
@@ -338,7 +323,7 @@ def release_symbol(
         )
     own = np.arange(len(P)) == a
     channel = Channel(np.column_stack([own, ~own]), P.labels, [str(symbol), f"not {symbol}"])
-    return Published("release a symbol", "Proposition 1", ClaimedLevel(eps, "LIP"), channel, P, secret)
+    return Published("release a symbol", "Proposition 1", eps, channel, P, secret)
 
 
 def binary_bounded(lowest: float, highest: float, epsilon: float) -> Published:
@@ -353,7 +338,7 @@ def binary_bounded(lowest: float, highest: float, epsilon: float) -> Published:
     known, e = PriorSet.interval([1 - highest, lowest], [1 - lowest, highest]), math.exp(_epsilon(epsilon))
     q01, q10 = highest / (highest - lowest + e), (1 - lowest) / (highest - lowest + e)
     channel = Channel([[1 - q01, q01], [q10, 1 - q10]])
-    return Published("binary bounded", "Proposition 2", ClaimedLevel(math.log(e), "LIP"), channel, known)
+    return Published("binary bounded", "Proposition 2", math.log(e), channel, known)
 
 
 def ue_lip(prior: Prior | Sequence[float], epsilon: float) -> Published:
@@ -381,7 +366,7 @@ def ue_lip_bounded(priors: PriorSet, epsilon: float) -> Published:
 def _ue_lip(name: str, reference: str, prior: Prior | PriorSet, epsilon: float) -> Published:
     eps, light = _epsilon(epsilon), float(_least_masses(prior).min())
     zero_to_one = (1 - light) / (math.exp(eps) - 2 * light + 1) if light < 1 else 0.5
-    return Published(name, reference, ClaimedLevel(eps, "LIP"), UnaryEncoding(zero_to_one, 0.5), prior)
+    return Published(name, reference, eps, UnaryEncoding(zero_to_one, 0.5), prior)
 
 
 # -- LDP mechanisms that it compares with (section 5.4) ----------------------------------------------------
@@ -395,8 +380,8 @@ def k_rr(values: int | Prior, epsilon: float) -> Published:
     """
     known, eps = _known(values), _epsilon(epsilon)
     channel = Channel(closed.k_rr(len(known), eps), known.labels, known.labels)
-    own, other = _k_rr_probabilities(len(known), eps)
-    return _ldp("k-RR", eps, channel, known, Support(own, other))
+    support = Support(*_k_rr_probabilities(len(known), eps))
+    return Published("k-RR", "section 5.4", eps, channel, known, None, support, "LDP")
 
 
 def oue(values: int | Prior, epsilon: float) -> Published:
@@ -407,7 +392,8 @@ def oue(values: int | Prior, epsilon: float) -> Published:
     """
     known, eps = _known(values), _epsilon(epsilon)
     encoding = UnaryEncoding(1 / (math.exp(eps) + 1), 0.5)
-    return _ldp("OUE", eps, encoding, known, Support(0.5, encoding.zero_to_one))
+    support = Support(0.5, encoding.zero_to_one)
+    return Published("OUE", "section 5.4", eps, encoding, known, None, support, "LDP")
 
 
 def olh(
@@ -428,7 +414,8 @@ def olh(
     bin_of = _assignment(len(known), eps, bins, seed, assignment)
     size = bins or max(bin_of) + 1
     channel = Channel(closed.k_rr(size, eps)[list(bin_of)], known.labels)
-    return _ldp("OLH", eps, channel, known, Support(_k_rr_probabilities(size, eps)[0], 1 / size))
+    support = Support(_k_rr_probabilities(size, eps)[0], 1 / size)
+    return Published("OLH", "section 5.4", eps, channel, known, None, support, "LDP")
 
 
 def subset_selection(values: int | Prior, epsilon: float, size: int | None = None) -> Published:
@@ -447,7 +434,7 @@ def subset_selection(values: int | Prior, epsilon: float, size: int | None = Non
     sizes = {min(max(k, 1), d - 1) for k in (near, near + 1)} if size is None else {size}
     candidates = [SubsetSelection(d, k, eps) for k in sorted(sizes)]
     best = min(candidates, key=lambda candidate: candidate.support.variance(1, 1 / d))
-    return _ldp("subset selection", eps, best, known, best.support, "Ye and Barg 2018")
+    return Published("subset selection", "Ye and Barg 2018", eps, best, known, None, best.support, "LDP")
 
 
 def printed_estimate(total: float, people: int, size: int, epsilon: float) -> float:
@@ -478,17 +465,6 @@ def printed_mse(people: int, size: int, epsilon: float) -> float:
     """
     e = math.exp(_epsilon(epsilon))
     return people * (size - 2 + e) / (e - 1) ** 2 if e > 1 else math.inf
-
-
-def _ldp(
-    name: str,
-    eps: float,
-    mechanism: Channel | UnaryEncoding | SubsetSelection,
-    prior: Prior | PriorSet,
-    support: Support,
-    reference: str = "section 5.4",
-) -> Published:
-    return Published(name, reference, ClaimedLevel(eps, "LDP"), mechanism, prior, None, support)
 
 
 def _k_rr_probabilities(size: int, eps: float) -> tuple[float, float]:

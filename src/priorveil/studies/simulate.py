@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import NormalDist
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,8 +26,7 @@ from priorveil.studies.compare import METHODS, Counts, Scenario, Survey
 _LEVEL = 0.99  # of the intervals of a simulation
 
 
-@dataclass(frozen=True)
-class SimulatedError:
+class SimulatedError(NamedTuple):
     """The mean error of simulated surveys, with the ends of its 99 % interval."""
 
     mean: float
@@ -133,7 +132,7 @@ def _row(
         return Row(scenario.epsilon, name, "", people=count, note=str(error))
     found = simulated_error(method.survey, scenario.prior, count, runs, rng, truth)
     return Row(
-        scenario.epsilon, name, method.kind, method.expected, method.bound, found.mean, found.low, found.high,
+        scenario.epsilon, name, method.kind, method.expected, method.bound, *found,
         method.lip, method.ldp, count, runs,
     )  # fmt: skip
 

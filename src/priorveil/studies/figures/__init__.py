@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from priorveil.errors import InvalidInput
-from priorveil.studies.figures import domain, examples, gowalla, latent, notions, priors
-from priorveil.studies.figures.frame import Claim, Figure, Outcome, Settings
+from priorveil.studies.figures import domain, examples, notions, priors, surveys
+from priorveil.studies.figures.frame import Figure, Outcome, Settings
 
-__all__ = ["FIGURES", "Claim", "Figure", "Outcome", "Settings", "figures_named"]
+__all__ = ["FIGURES", "Figure", "Outcome", "Settings", "figures_named"]
 
+_MODULES = (examples, notions, priors, domain, surveys)
 FIGURES: tuple[Figure, ...] = tuple(
-    sorted(
-        (
-            figure
-            for module in (examples, notions, priors, latent, domain, gowalla)
-            for figure in module.FIGURES
-        ),
-        key=lambda figure: figure.number,
-    )
+    sorted((figure for module in _MODULES for figure in module.FIGURES), key=lambda figure: figure.number)
 )
 
 

@@ -12,7 +12,7 @@ from priorveil.priors import Array, Budget, Prior
 from priorveil.queries import Histogram
 from priorveil.studies import plots, published
 from priorveil.studies.compare import certified_mixture
-from priorveil.studies.figures.frame import Claim, Figure, Outcome, Settings, below, plan_row
+from priorveil.studies.figures.frame import Claims, Figure, Outcome, Settings, below, plan_row
 from priorveil.studies.plots import COLOURS, Line, Rows, Style, column, curves
 from priorveil.studies.simulate import simulate
 
@@ -49,7 +49,7 @@ def domain(settings: Settings) -> Outcome:
     sizes = list(range(10, 51, 20 if settings.quick else 5))
     methods = ["best", *_FORMS, *(f"published-{m}" for m in _FORMS), *(f"ldp-{m}" for m in _FORMS), "none"]
     rows: list[dict[str, Any]] = []
-    for i, size in enumerate(sizes):
+    for size in settings.track(sizes):
         limit = 2.0 if settings.quick else 15.0
         found = simulate(ramp(size), [EPSILON], None, methods, runs=0, time_limit=limit).rows
         half = simulate(ramp(size), [EPSILON / 2], None, ["published-rr", "rr"], runs=0).rows
@@ -59,7 +59,6 @@ def domain(settings: Settings) -> Outcome:
             rows.append(
                 {"values": size, "epsilon": row.epsilon, "method": method, "kind": row.kind, **levels}
             )
-        settings.done((i + 1) / len(sizes))
     leaks = column(rows, "lip", method="published-rr")
     last = {m: _gain(rows, m)[-1] for m in ("hashing", "unary", "rr", "ldp-unary")}
     return Outcome(
@@ -89,51 +88,44 @@ def _gain(rows: Rows, method: str) -> Array:
     return 100 * (none - column(rows, "mse", method=method)) / (none - bound)
 
 
-def _domain_claims(rows: Rows) -> tuple[Claim, ...]:
+def _domain_claims(rows: Rows) -> Claims:
     error = {m: column(rows, "mse", method=m) for m in (*_STYLES, "rr-half")}
     gap = error["rr"] - error["unary"]
     less = "less" if below(error["published-rr-half"], error["ldp-rr"], 1e-12) else "not always less"
     rising = ("best", *_FORMS, "ldp-rr", "ldp-unary", "ldp-hashing")
-    return (
-        Claim(
-            "RR-LDP lies between RR-LIP at ε and at ε/2.",
+    return {
+        "RR-LDP lies between RR-LIP at ε and at ε/2.": (
             below(error["rr"], error["ldp-rr"], 1e-12) and below(error["ldp-rr"], error["rr-half"], 1e-12),
             "RR-LIP mixed until it keeps its budget is worse than RR-LDP here: randomised response is the wrong shape "
             f"for rare values. As printed, RR-LIP at ε/2 has {less} error than RR-LDP, for it leaks up to "
             f"{column(rows, 'lip', method='published-rr-half').max():.2f} instead of 0.5.",
         ),
-        Claim(
-            "On small domains (fewer than 15 values) RR-LIP beats LH-LIP.",
+        "On small domains (fewer than 15 values) RR-LIP beats LH-LIP.": (
             bool(error["rr"][0] <= error["hashing"][0]),
             f"At 10 values with the budget kept RR has MSE {error['rr'][0]:.3f} and hashing "
             f"{error['hashing'][0]:.3f}.",
         ),
-        Claim(
-            "On large domains UE-LIP beats RR-LIP.",
+        "On large domains UE-LIP beats RR-LIP.": (
             bool(gap[-1] > 0),
             "True with the budget kept. As printed, RR-LIP has less error than UE-LIP at every size, by leaking.",
         ),
-        Claim(
-            "That gap widens as the domain grows.",
+        "That gap widens as the domain grows.": (
             bool((np.diff(gap) > 0).all()),
             f"At ε = 1 both approach no report: the gap in MSE goes from {gap[0]:.4f} to {gap[-1]:.4f}.",
         ),
-        Claim(
-            "UE-LIP beats OUE-LDP.",
+        "UE-LIP beats OUE-LDP.": (
             below(error["published-unary"], error["ldp-unary"], 1e-12),
             "Theorem 4 keeps its budget; the gap is small and shrinks with P_min.",
         ),
-        Claim(
-            "LH-LIP beats OLH-LDP.",
+        "LH-LIP beats OLH-LDP.": (
             below(error["hashing"], error["ldp-hashing"], 1e-12),
             "True with the budget kept, if the hash is chosen so that bins are heavy enough.",
         ),
-        Claim(
-            "The error under each notion grows with the domain.",
+        "The error under each notion grows with the domain.": (
             all((np.diff(error[method]) > 0).all() for method in rising),
             "True of every curve.",
         ),
-    )
+    }
 
 
 def _draw_domain(rows: Rows) -> Picture:
@@ -166,10 +158,9 @@ def hashing(settings: Settings) -> Outcome:
     rng, prior = np.random.default_rng([settings.seed, 9]), ramp(_VALUES)
     count = 12 if settings.quick else 100
     rows: list[dict[str, Any]] = []
-    for size in range(1, _VALUES + 1):
+    for size in settings.track(range(1, _VALUES + 1)):
         for _ in range(count if size > 1 else 1):
             rows.append(_hash_row(prior, size, rng.integers(size, size=_VALUES).tolist()))
-        settings.done(size / _VALUES)
     heavy = {
         "method": "hashing, certified",
         **plan_row(design(prior, EPSILON, Histogram(), method="hashing")),
@@ -197,19 +188,17 @@ def hashing(settings: Settings) -> Outcome:
             f"A hash chosen so that every bin is heavy enough reaches a root error of {math.sqrt(heavy['mse']):.4f}; "
             f"the best design {math.sqrt(best['mse']):.4f}.",
         ),
-        claims=(
-            Claim(
-                "The best hashing size is 12 to 16 bins.",
+        claims={
+            "The best hashing size is 12 to 16 bins.": (
                 12 <= best_size <= 16,
                 f"Those functions leak {min(leaks):.2f} to {max(leaks):.2f}. A bin must have mass 1/(1+e^ε) = 0.27 or "
                 f"more, so three bins at most; with the budget kept {best_size} bins are best on average.",
             ),
-            Claim(
-                "Different hash functions of one size differ in utility.",
+            "Different hash functions of one size differ in utility.": (
                 max(float(np.ptp(errors)) for errors in certified.values()) > 1e-4,
                 "True: it matters which values share a bin.",
             ),
-        ),
+        },
     )
 
 

@@ -13,7 +13,7 @@ from priorveil.priors import Array, Budget, Prior
 from priorveil.queries import Histogram
 from priorveil.studies import plots, published
 from priorveil.studies.compare import certified_mixture
-from priorveil.studies.figures.frame import Claim, Figure, Outcome, Settings, channel_row
+from priorveil.studies.figures.frame import Figure, Outcome, Settings, channel_row
 from priorveil.studies.plots import COLOURS, Rows, column
 
 if TYPE_CHECKING:
@@ -37,15 +37,9 @@ def introduction(settings: Settings) -> Outcome:
     }
     rows = []
     for name, (kind, channel) in channels.items():
-        Q, found = channel.matrix, channel_row(channel, BINARY)
-        row = {
-            "mechanism": " ".join(name.split()),
-            "kind": kind,
-            "q01": float(Q[0, 1]),
-            "q10": float(Q[1, 0]),
-        }
-        rows.append({**row, "flips": _flips(Q), **found, "error": math.sqrt(found["mse"])})
-    settings.done(1.0)
+        found, shown = channel_row(channel, BINARY), {"mechanism": " ".join(name.split()), "kind": kind}
+        flips = {**_off_diagonal(channel.matrix), "flips": _flips(channel.matrix)}
+        rows.append({**shown, **flips, **found, "error": math.sqrt(found["mse"])})
     ldp, printed, theorem, best = rows
     return Outcome(
         rows=rows,
@@ -61,21 +55,23 @@ def introduction(settings: Settings) -> Outcome:
             f"({math.sqrt(Histogram().no_report(BINARY)):.3f}) and the published one ({theorem['error']:.3f}).",
             "The introduction's numbers (0.55 and 0.1) are not those of Theorem 3 (0.44 and 0.11) either.",
         ),
-        claims=(
-            Claim(
-                "LIP flips less often than LDP (0.19 against 0.35) at the same ε.",
+        claims={
+            "LIP flips less often than LDP (0.19 against 0.35) at the same ε.": (
                 best["flips"] < ldp["flips"],
                 f"With the budget kept the report differs from the value with probability {best['flips']:.2f}, against "
                 f"{ldp['flips']:.2f} for LDP; the printed 0.19 belongs to a channel that leaks {printed['lip']:.2f}.",
             ),
-            Claim(
-                "LIP has a smaller error than LDP at the same ε.",
+            "LIP has a smaller error than LDP at the same ε.": (
                 best["error"] <= ldp["error"],
                 "Every LDP channel is a LIP channel, so the best LIP channel is never worse: "
                 f"{best['error']:.3f} against {ldp['error']:.3f}.",
             ),
-        ),
+        },
     )
+
+
+def _off_diagonal(Q: Array) -> dict[str, float]:
+    return {"q01": float(Q[0, 1]), "q10": float(Q[1, 0])}
 
 
 def _flips(Q: Array) -> float:
@@ -136,13 +132,16 @@ def regions(settings: Settings) -> Outcome:
         }
         for kind, channel in channels.items():
             Q = aligned(channel.matrix)
-            row = {"prior": " ".join(f"{p:g}" for p in P), "epsilon": epsilon, "kind": kind}
-            row |= {"q01": float(Q[0, 1]), "q10": float(Q[1, 0])}
+            row = {
+                "prior": " ".join(f"{p:g}" for p in P),
+                "epsilon": epsilon,
+                "kind": kind,
+                **_off_diagonal(Q),
+            }
             variance = plots.estimate_variance(prior, Q[0, 1], Q[1, 0])
             tight = np.abs(np.abs(np.log(channel.lift(prior))) - epsilon) < 1e-6  # constraints with equality
             row |= {"variance": float(variance), **channel_row(channel, prior), "tight": int(tight.sum())}
             rows.append(row)
-    settings.done(1.0)
     leaks, budgets = (column(rows, key, kind="published") for key in ("lip", "epsilon"))
     return Outcome(
         rows=rows,
@@ -158,19 +157,17 @@ def regions(settings: Settings) -> Outcome:
             f"Right: the rare value is not, and the published point lies outside the region; it leaks {leaks[1]:.3f}.",
             "The optimum is always a corner: two constraints hold with equality.",
         ),
-        claims=(
-            Claim(
-                "The optimum lies on the boundary of the feasible region, where two constraints meet.",
+        claims={
+            "The optimum lies on the boundary of the feasible region, where two constraints meet.": (
                 bool((column(rows, "tight", kind="best") >= 2).all()),
                 "The utility is convex in each column, so it is greatest at corners; both certified optima are.",
             ),
-            Claim(
-                "That corner is Theorem 3's, for every prior and ε.",
+            "That corner is Theorem 3's, for every prior and ε.": (
                 bool((leaks <= budgets + 1e-9).all()),
                 "Only where every probability is at least 1/(1+e^ε); elsewhere the upper constraint, which the proof "
                 "leaves out, cuts that corner off.",
             ),
-        ),
+        },
     )
 
 
@@ -226,7 +223,6 @@ def parameters(settings: Settings) -> Outcome:
         for value, row in zip(TERNARY.labels, channel.matrix, strict=True)
         for y, q in enumerate(row)
     ]
-    settings.done(1.0)
     truth = {key: np.diag(channel.matrix) for key, channel in channels.items() if key[0] != "best"}
     leak = found["published", 1.0]["lip"]
     return Outcome(
@@ -244,18 +240,16 @@ def parameters(settings: Settings) -> Outcome:
             "same.",
             "The best channel at ε = 1 has reports that are not values: it says 'one of these', not 'this one'.",
         ),
-        claims=(
-            Claim(
-                "As ε grows, each value is more likely to be reported as it is.",
+        claims={
+            "As ε grows, each value is more likely to be reported as it is.": (
                 all((truth[kind, 3.0] > truth[kind, 1.0]).all() for kind in ("certified", "ldp")),
                 "True of the certified channel as of the published one.",
             ),
-            Claim(
-                "When ε is small an unlikely value is mostly reported as the likely one.",
+            "When ε is small an unlikely value is mostly reported as the likely one.": (
                 bool((channels["certified", 1.0].matrix[:2, 2] > truth["certified", 1.0][:2]).all()),
                 "With the budget kept already at ε = 1; as printed, value 1 does so only below ε = log 1.6 = 0.47.",
             ),
-        ),
+        },
     )
 
 

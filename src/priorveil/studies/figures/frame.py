@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,10 @@ from priorveil.studies.plots import Line, Rows
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
 
+T = TypeVar("T")
+# Claims of the paper: whether each survives when the budget is kept, and why.
+Claims = Mapping[str, tuple[bool, str]]
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -34,25 +38,22 @@ class Settings:
         if self.progress is not None:
             self.progress(share)
 
-
-@dataclass(frozen=True)
-class Claim:
-    """A qualitative claim of the paper, whether it survives when the budget is kept, and why."""
-
-    text: str
-    survives: bool
-    why: str
+    def track(self, items: Sequence[T]) -> Iterator[T]:
+        """The items, with progress after each."""
+        for i, item in enumerate(items, 1):
+            yield item
+            self.done(i / len(items))
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a figure: numbers, a function that draws them, a caption, remarks, and the claims."""
+    """The result of a figure: numbers, a function that draws them, a caption, remarks, and claims."""
 
     rows: Rows
     draw: Callable[[], Picture]
     caption: str
     see: tuple[str, ...]
-    claims: tuple[Claim, ...] = ()
+    claims: Claims
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ def below(lower: npt.ArrayLike, upper: npt.ArrayLike, slack: float = 1e-9) -> bo
     return bool((np.asarray(lower) <= np.asarray(upper) + slack).all())
 
 
-def error_and_level_panels(
+def panel_pairs(
     columns: Mapping[str, tuple[Sequence[Line], Sequence[Line]]],
     ylabel: str = plots.ROOT_ERROR,
     height: float = 2.4,

@@ -16,7 +16,7 @@ from priorveil.queries import Guess, Histogram
 from priorveil.studies import plots, published
 from priorveil.studies.compare import certified_mixture
 from priorveil.studies.figures.examples import aligned
-from priorveil.studies.figures.frame import Claim, Figure, Outcome, Settings, below, error_and_level_panels
+from priorveil.studies.figures.frame import Claims, Figure, Outcome, Settings, below, panel_pairs
 from priorveil.studies.plots import Rows, Style, column, curves
 from priorveil.studies.simulate import Study, simulate
 
@@ -35,10 +35,9 @@ def histograms(settings: Settings) -> Outcome:
     """Both priors, epsilon from 1 to 5."""
     epsilons = np.arange(1.0, 5.01, 1.0 if settings.quick else 0.5).tolist()
     studies = {}
-    for i, (name, prior) in enumerate(PRIORS.items()):
+    for i, name in enumerate(settings.track(list(PRIORS))):
         runs, seed = 60 if settings.quick else 1000, settings.seed + i
-        studies[name] = simulate(prior, epsilons, None, _METHODS, people=_PEOPLE, runs=runs, seed=seed)
-        settings.done((i + 1) / len(PRIORS))
+        studies[name] = simulate(PRIORS[name], epsilons, None, _METHODS, people=_PEOPLE, runs=runs, seed=seed)
     rows = [{"prior": name, **row} for name, study in studies.items() for row in study.table()]
 
     def error(prior: str, method: str, epsilon: float) -> float:
@@ -66,7 +65,7 @@ def histograms(settings: Settings) -> Outcome:
     )
 
 
-def _histogram_claims(rows: Rows, epsilons: list[float]) -> tuple[Claim, ...]:
+def _histogram_claims(rows: Rows, epsilons: list[float]) -> Claims:
     def error(prior: str, method: str) -> Array:
         return np.sqrt(column(rows, "expected", prior=prior, method=method))
 
@@ -75,33 +74,29 @@ def _histogram_claims(rows: Rows, epsilons: list[float]) -> tuple[Claim, ...]:
     larger = [f"{e:g}" for e, even, odd in zip(epsilons, *gains, strict=True) if odd > even]
     one, two, four = (epsilons.index(e) for e in (1.0, 2.0, 4.0))
     outputs = design(PRIORS["skewed"], 1.0, Histogram()).channel.shape[1]
-    return (
-        Claim(
-            "Knowing the prior improves utility greatly over the context-free estimator.",
+    return {
+        "Knowing the prior improves utility greatly over the context-free estimator.": (
             all((errors["best"] < errors["context-free"]).all() for errors in (uniform, skewed)),
             f"At ε = 1 the context-free error is {uniform['context-free'][one]:.2f}, more than that of no report; "
             f"from the best certified LIP mechanism it is {uniform['best'][one]:.2f}.",
         ),
-        Claim(
-            "A skewed prior gives a smaller error than a uniform one at the same ε.",
+        "A skewed prior gives a smaller error than a uniform one at the same ε.": (
             bool((skewed["best"] < uniform["best"]).all()),
             "Also with the budget kept, mostly since less is unknown to begin with: at ε = 2 the best errors are "
             f"{uniform['best'][two]:.3f} (uniform) and {skewed['best'][two]:.3f} (skewed), against "
             f"{uniform['none'][two]:.3f} and {skewed['none'][two]:.3f} without a report.",
         ),
-        Claim(
-            "The advantage of LIP over LDP grows as the prior becomes more skewed.",
+        "The advantage of LIP over LDP grows as the prior becomes more skewed.": (
             len(larger) == len(epsilons),
             "Not at every ε. The ratio of LDP's error to that of the best valid LIP mechanism is, for the uniform and "
             f"the skewed prior, {gains[0][one]:.2f} and {gains[1][one]:.2f} at ε = 1, {gains[0][four]:.2f} and "
             f"{gains[1][four]:.2f} at ε = 4: larger for the skewed one at ε = {', '.join(larger) or 'none'}.",
         ),
-        Claim(
-            "As many outputs as inputs are needed (Lemma 4).",
+        "As many outputs as inputs are needed (Lemma 4).": (
             outputs >= 5,
             f"The best channel for the skewed prior at ε = 1 has {outputs} outputs for 5 inputs.",
         ),
-    )
+    }
 
 
 def _draw_histograms(studies: dict[str, Study]) -> Picture:
@@ -137,14 +132,13 @@ def guesses(settings: Settings) -> Outcome:
     """The share of wrong guesses of each mechanism, over epsilon."""
     epsilons = np.linspace(0.5, 4.0, 8 if settings.quick else 15).tolist()
     rows: list[dict[str, Any]] = []
-    for i, epsilon in enumerate(epsilons):
+    for epsilon in settings.track(epsilons):
         cases = {"binary": _binary_guesses(epsilon)}
         cases |= {case: _guesses(prior, epsilon) for case, prior in PRIORS.items()}
         for case, found in cases.items():
             for method, (wrong, lip, *bound) in found.items():
                 row = {"case": case, "epsilon": epsilon, "method": method, "kind": _STYLES[method][0]}
                 rows.append({**row, "wrong": wrong, "bound": bound[0] if bound else math.nan, "lip": lip})
-        settings.done((i + 1) / len(epsilons))
     leaks = column(rows, "lip", case="binary", method="published")
     return Outcome(
         rows=rows,
@@ -201,32 +195,29 @@ def _guesses(prior: Prior, epsilon: float) -> dict[str, tuple[float, ...]]:
     }
 
 
-def _guess_claims(rows: Rows) -> tuple[Claim, ...]:
+def _guess_claims(rows: Rows) -> Claims:
     def wrong(case: str, method: str) -> Array:
         return column(rows, "wrong", case=case, method=method)
 
     reported = {case: float((wrong(case, "ldp") - wrong(case, "certified")).max()) for case in PRIORS}
     guessed = {case: float((wrong(case, "ldp-guess") - wrong(case, "best")).max()) for case in PRIORS}
-    return (
-        Claim(
-            "Two values, prior bounded above: BP-LIP beats LDP.",
+    return {
+        "Two values, prior bounded above: BP-LIP beats LDP.": (
             bool((wrong("binary", "certified") < wrong("binary", "ldp") - 1e-6).all()),
             "The range includes Pr(X = 1) = 0, where LIP's condition is that of LDP: the two coincide.",
         ),
-        Claim(
-            "Five values: RR-LIP beats RR-LDP, the report being the guess.",
+        "Five values: RR-LIP beats RR-LDP, the report being the guess.": (
             all(below(wrong(case, "certified"), wrong(case, "ldp")) for case in PRIORS),
             "True also when RR-LIP is mixed until it keeps its budget; but on the skewed prior both are worse than no "
             "report at small ε.",
         ),
-        Claim(
-            "The advantage grows as the prior becomes more skewed.",
+        "The advantage grows as the prior becomes more skewed.": (
             reported["skewed"] > reported["uniform"],
             "With the report as the guess, as in the paper, the largest gain of the certified RR over RR-LDP is "
             f"{reported['uniform']:.3f} (uniform) and {reported['skewed']:.3f} (skewed). With the best guess on both "
             f"sides it is the other way round: {guessed['uniform']:.3f} and {guessed['skewed']:.3f}.",
         ),
-    )
+    }
 
 
 def _draw_guesses(rows: Rows) -> Picture:
@@ -235,7 +226,7 @@ def _draw_guesses(rows: Rows) -> Picture:
         title: (curves(rows, _STYLES, "wrong", case=case), curves(rows, leaking, "lip", case=case))
         for case, title in _CASES.items()
     }
-    return error_and_level_panels(panels, "share of wrong guesses", height=2.2)
+    return panel_pairs(panels, "share of wrong guesses", height=2.2)
 
 
 FIGURES = (

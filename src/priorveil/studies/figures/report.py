@@ -11,7 +11,7 @@ from pathlib import Path
 from priorveil import __version__
 from priorveil.studies import plots
 from priorveil.studies.datasets import DATA_FILES
-from priorveil.studies.figures.frame import Claim, Figure, Outcome
+from priorveil.studies.figures.frame import Figure, Outcome
 from priorveil.studies.simulate import csv_text
 
 _TITLE = "The paper, as printed and as it should be"
@@ -96,12 +96,9 @@ def write_html(results: Sequence[FigureResult], folder: Path, run: str) -> Path:
             f"<h3>What to see</h3><ul>{remarks}</ul></section>"
         )
     for heading, claims in _verdicts(results).items():
-        rows = "".join(
-            f"<tr><td>{number}</td><td>{html.escape(c.text)}</td><td>{html.escape(c.why)}</td></tr>"
-            for number, c in claims
-        )
+        cells = ("".join(f"<td>{html.escape(cell)}</td>" for cell in claim) for claim in claims)
         head = "<tr><th>figure</th><th>claim</th><th>why</th></tr>"
-        parts.append(f"<h2>{heading}</h2><table>{head}{rows}</table>")
+        parts.append(f"<h2>{heading}</h2><table>{head}<tr>{'</tr><tr>'.join(cells)}</tr></table>")
     target = folder / "report.html"
     target.write_text("".join([*parts, "</html>\n"]), encoding="utf-8")
     return target
@@ -121,8 +118,7 @@ def write_markdown(results: Sequence[FigureResult], page: Path, run: str) -> Non
         remarks = "\n".join(f"- {line}" for line in r.outcome.see)
         parts += [f"![{r.title}]({folder.name}/{r.stem}.png)", f"*{r.outcome.caption}*", remarks]
     for heading, claims in _verdicts(results).items():
-        rows = [(str(number), c.text, c.why) for number, c in claims]
-        parts += [f"## {heading}", _markdown_table(("figure", "claim", "why"), rows)]
+        parts += [f"## {heading}", _markdown_table(("figure", "claim", "why"), claims)]
     files = [(f"`{source.file}`", source.about, f"<{source.home}>") for source in DATA_FILES.values()]
     parts += ["## Data", _DATA, _markdown_table(("file", "what", "home"), files)]
     page.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
@@ -133,16 +129,13 @@ def _markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _verdicts(results: Sequence[FigureResult]) -> dict[str, list[tuple[int, Claim]]]:
-    """The claims with the numbers of their figures, under a heading for each verdict that occurs."""
-    claims = [
-        (r.figure.number, claim) for r in results if r.outcome is not None for claim in r.outcome.claims
-    ]
-    found = {
-        heading: [(number, claim) for number, claim in claims if claim.survives is survives]
-        for heading, survives in (
-            ("Claims of the paper that survive", True),
-            ("Claims of the paper that do not", False),
-        )
-    }
-    return {heading: rows for heading, rows in found.items() if rows}
+def _verdicts(results: Sequence[FigureResult]) -> dict[str, list[tuple[str, str, str]]]:
+    """The claims (figure, text, why) under a heading for each verdict that occurs."""
+    found: dict[str, list[tuple[str, str, str]]] = {}
+    for survives in (True, False):
+        for r in results:
+            for text, (survived, why) in (r.outcome.claims if r.outcome else {}).items():
+                if survived is survives:
+                    heading = f"Claims of the paper that {'survive' if survives else 'do not'}"
+                    found.setdefault(heading, []).append((str(r.figure.number), text, why))
+    return found
