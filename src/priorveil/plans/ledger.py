@@ -1,9 +1,9 @@
-"""The ledger: what several reports about the same person leak together.
+"""The ledger: the leakage of several reports about the same person together.
 
 Levels of LIP do **not** add up: the lift of a pair of reports is `r1 r2 / E[r1 r2]`, which can leak more than
-the sum of its parts. Where the joint channel is small it is measured; otherwise a bound is used that is
-proven for the value itself. For a latent secret no function of the levels is sound, so without the joint
-channel the ledger refuses. Repeating an answer that was already given costs nothing.
+the sum of its parts. A small joint channel is measured; otherwise the ledger uses a bound that is proven for the
+value itself. For a latent secret no function of the levels is sound, so without the joint channel the ledger
+refuses. Sending a remembered report again costs nothing.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from priorveil.channels import Channel
 from priorveil.errors import BudgetExceeded, Infeasible, InvalidInput, TooLarge
 from priorveil.notions import Known, Secrets, known, leakage, scenarios
 from priorveil.plans import Plan
-from priorveil.priors import Budget, Prior, Secret
+from priorveil.priors import Budget, Prior
 
-_CELLS = 2_000_000  # a joint channel with more entries is not written out
-_AVERAGED = ("arc", "arc_pool")  # written out, these average over cells, and would seem to leak too little
-_ROUNDED = 1e-9  # joint levels are measured in floats: they are raised by this, relatively
+_MOST_ENTRIES = 2_000_000  # a joint channel with more entries is not written out
+_AVERAGED = ("arc", "arc_pool")  # their matrices average over reports, and would seem to leak too little
+_ROUNDING = 1e-9  # joint levels are measured in floats, so they are raised by this share
 
 
 @dataclass(frozen=True)
 class Level:
-    """What has been spent: LIP for the secret (both sides), LDP for the value; `exact` if it was measured."""
+    """Levels that were spent: LIP for the secret (both sides), LDP for the value; `exact` unless it is a bound."""
 
     lip_lower: float = 0.0
     lip_upper: float = 0.0
@@ -39,13 +39,13 @@ class Level:
         return max(self.lip_lower, self.lip_upper)
 
     def within(self, limit: Budget) -> bool:
-        """Whether both sides are known to be within a limit; what is not a number is not."""
+        """Whether both sides are within a limit; a level that is not a number is not."""
         return self.lip_lower <= limit.lower and self.lip_upper <= limit.upper
 
 
 @dataclass(frozen=True)
 class Spent:
-    """One plan that was answered: its id, its level under the ledger's prior, and its LDP level."""
+    """One report that was made: the id of its plan, its level under the ledger's prior, and its LDP level."""
 
     plan: str
     lip: float
@@ -53,10 +53,10 @@ class Spent:
 
 
 class Ledger:
-    """Remembers what one person has answered, and what it leaks together.
+    """A record of the reports that one person made, and of what they leak together.
 
-    Arguments: the `prior` (or set of priors) and `secret` against which leakage is measured; `limit`, the
-    most that may be spent: a number or a `Budget` for LIP. Plans are about the same values, in any order.
+    Arguments: the `prior` (or set of priors) and `secret` against which leakage is measured; `limit`, the most
+    that may be spent, a number or a `Budget` for LIP. All plans are about the same values, in any order.
 
     >>> import priorveil as pv
     >>> prior = pv.Prior([0.5, 0.5])
@@ -80,25 +80,25 @@ class Ledger:
 
     @property
     def level(self) -> Level:
-        """What all the answers so far leak together."""
+        """The joint leakage of all reports so far."""
         return self._level
 
     def would(self, plan: Plan) -> Level:
-        """What the level would be after answering this plan; nothing is spent."""
+        """The level after a report by this plan; nothing is spent."""
         return self._after(plan)[1]
 
     def spend(self, plan: Plan, replay: bool = False) -> Level:
-        """Make a new report by a plan: the new level, or `BudgetExceeded` with nothing spent.
+        """Record a new report by a plan and return the new level; above the limit it raises `BudgetExceeded`.
 
-        With `replay` it is the remembered report of this plan that is sent again, which costs nothing.
+        With `replay` the remembered report of this plan is sent again, which costs nothing.
         """
         if replay:
-            if not self._knows(plan):
+            if all(entry.plan != plan.id for entry in self.spent):
                 raise InvalidInput("replay", plan.id, "no report of this plan was made yet")
             return self._level
         joint, level = self._after(plan)
         if self.limit is not None and not level.within(self.limit):
-            advice = "repeat an old answer" if self.spent else _needed(level)
+            advice = "send a remembered report again" if self.spent else _needed_limit(level)
             raise BudgetExceeded(
                 f"answering would leak {level.lip_lower:.4g} downwards and {level.lip_upper:.4g} upwards, "
                 f"the limit is {self.limit.lower:.4g} and {self.limit.upper:.4g}: {advice}"
@@ -107,42 +107,40 @@ class Ledger:
         self._joint, self._level = joint, level
         return level
 
-    def _knows(self, plan: Plan) -> bool:
-        return any(entry.plan == plan.id for entry in self.spent)
-
     def _after(self, plan: Plan) -> tuple[Channel | None, Level]:
+        """The joint channel, if it can be written out, and the level after a report by this plan."""
         if set(plan.labels) != set(self.prior.labels):
             raise InvalidInput("plan", plan.labels, "it is about other values than this ledger's prior")
-        joint = self._beside(plan)
-        if not self.spent and self._same(plan):
+        joint = self._joint_with(plan)
+        if not self.spent and self._certified_for(plan):
             c = plan.certificate
             return joint, Level(c.lip_lower, c.lip_upper, c.ldp)
-        return (joint, self._measured(joint)) if joint is not None else (None, self._bounded(plan))
+        return joint, self._bound(plan) if joint is None else self._measure(joint)
 
-    def _beside(self, plan: Plan) -> Channel | None:
-        """The joint channel of everything answered and this plan, or None if it is too large to write out."""
+    def _joint_with(self, plan: Plan) -> Channel | None:
+        """The joint channel of all reports so far and one by this plan; None if it is too large to write out."""
         if self._joint is None or plan.mechanism.kind in _AVERAGED:
             return None
         try:
             entries = self._joint.matrix.size * plan.channel.shape[1]
-            return self._joint.joint_with(plan.channel) if entries <= _CELLS else None
+            return self._joint.joint_with(plan.channel) if entries <= _MOST_ENTRIES else None
         except TooLarge:
             return None
 
-    def _measured(self, joint: Channel) -> Level:
-        """Levels of the joint channel, raised by what floats may hide."""
+    def _measure(self, joint: Channel) -> Level:
+        """The levels of the joint channel, raised by more than the rounding of floats."""
         found = leakage(joint, self.prior, self.secret)
         lower, upper, ldp = (
-            side + _ROUNDED * (1 + side) for side in (found.lip_lower, found.lip_upper, found.ldp)
+            level + _ROUNDING * (1 + level) for level in (found.lip_lower, found.lip_upper, found.ldp)
         )
         return Level(lower, upper, ldp)
 
-    def _bounded(self, plan: Plan) -> Level:
+    def _bound(self, plan: Plan) -> Level:
         """The bound for the value itself: `min(2 sum - max, sum of LDP levels)`, on both sides."""
         if self.secret is not None:
             raise Infeasible(
                 "for a latent secret levels cannot be added, and the joint channel is too large to measure: "
-                "answer fewer questions, or use plans with fewer reports"
+                "answer fewer questions, or use plans with fewer different reports"
             )
         lips = [entry.lip for entry in self.spent] + [self._own_level(plan)]
         ldp = math.fsum(entry.ldp for entry in self.spent) + plan.certificate.ldp
@@ -152,20 +150,21 @@ class Ledger:
 
     def _own_level(self, plan: Plan) -> float:
         """The plan's level under this ledger's prior: its certificate's if they agree, else its LDP level."""
-        return plan.certificate.lip if self._same(plan) and plan.secret is None else plan.certificate.ldp
+        return (
+            plan.certificate.lip
+            if self._certified_for(plan) and plan.secret is None
+            else plan.certificate.ldp
+        )
 
-    def _same(self, plan: Plan) -> bool:
+    def _certified_for(self, plan: Plan) -> bool:
         """Whether the plan was certified for this very prior and secret."""
         if isinstance(plan.prior, Prior) and plan.secret is None:
             return plan.prior.align_to(self.prior.labels) == self.prior and self.secret is None
-        return plan.prior == self.prior and _several(plan.secret) == _several(self.secret)
+        own, theirs = (None if s is None else scenarios(s) for s in (self.secret, plan.secret))
+        return plan.prior == self.prior and own == theirs
 
 
-def _needed(level: Level) -> str:
+def _needed_limit(level: Level) -> str:
     if math.isinf(level.lip):
         return "no limit is enough for this plan"
     return f"it needs a limit of {math.ceil(level.lip * 1000) / 1000:g}"
-
-
-def _several(secret: Secrets) -> tuple[Secret, ...] | None:
-    return None if secret is None else scenarios(secret)
