@@ -28,6 +28,8 @@ Plans = Plan | Mapping[Any, Plan]
 Codes = npt.NDArray[np.int64]
 Places = npt.NDArray[np.int64]  # of rows in a batch, counted from 0
 
+REPORT, REPORT_ID = "report", "report_id"
+ID_BYTES = 16
 PLAN_KEY = b"priorveil.plan"  # in the schema of a table of reports: the ids of the plans that made them
 ABSENT, OUTSIDE_DOMAIN = -1, -2
 

@@ -16,7 +16,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from priorveil.errors import InvalidInput
 from priorveil.files import csv_delimiter, delimiter_hint
@@ -73,7 +73,7 @@ def _parse(text: io.TextIOWrapper) -> Iterator[tuple[int, Cells]]:
     reader = csv.reader(lines(), delimiter=delimiter, skipinitialspace=True)
     for row in reader:
         last, raw = raw, []
-        cells: Cells = [*row] if "" not in row else _mark_missing(row, "".join(last), delimiter)
+        cells = _mark_missing(row, "".join(last), delimiter) if "" in row else cast(Cells, row)
         yield reader.line_num + skipped, cells
     if "".join(last).count('"') % 2:  # the file may end inside a quotation, which only strict mode refuses
         list(csv.reader(last, delimiter=delimiter, skipinitialspace=True, strict=True))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from priorveil.plans.tally import Counts, Tally
 from priorveil.priors import Prior
 from priorveil.tables.columns import (
     OUTSIDE_DOMAIN,
+    REPORT,
     Batch,
     Places,
     Plans,
@@ -34,8 +35,7 @@ from priorveil.tables.columns import (
 from priorveil.tables.read import OpenTable, Progress, in_threads, open_table, thread_count
 from priorveil.tables.refusals import NO_PLAN, OnRefused, RefusalLog, RefusedRows
 
-REPORT = "report"  # the usual name of the column
-
+_Part = tuple[int, int, Places | None]  # cohort, group (both by number), rows of a batch (None: all)
 
 _MOST_GROUPS = 100_000
 _MANY_ROWS = 30_000_000  # from here on the time to load scipy's sparse matrices is well spent
@@ -175,23 +175,6 @@ def _check_origin(table: OpenTable, plans: Mapping[Any, Plan]) -> None:
         raise ForeignReport("data", f"reports of plan {other[:12]}", advice)
 
 
-class _Part(NamedTuple):
-    """The rows of a batch (None: all) that belong to one cohort and group, both by number."""
-
-    cohort: int
-    group: int
-    places: Places | None
-
-
-class _Count(NamedTuple):
-    """What one part of a batch adds to a tally; no counts if the cohort has no plan."""
-
-    part: _Part
-    counts: Counts | None
-    reports: int
-    refused: dict[str, Places]
-
-
 class BatchCounter:
     """Adds up the reports of batches, by cohort and group. `rows` is the size of the table, if it is known."""
 
@@ -204,10 +187,10 @@ class BatchCounter:
         log: RefusalLog | None = None,
         rows: int | None = None,
     ) -> None:
-        self._plans, self._column, self._by, self._cohort = dict(plans), column, by, cohort
+        self._cohorts, self._plans = dict(plans), list(plans.values())
+        self._column, self._by, self._cohort = column, by, cohort
         self._log = log or RefusalLog()
-        self._mechanisms = [plan.mechanism for plan in plans.values()]
-        self._accumulate = [_accumulator(mechanism, rows) for mechanism in self._mechanisms]
+        self._accumulate = [_accumulator(plan.mechanism, rows) for plan in self._plans]
         self._groups: dict[Hashable, int] = {}
         self._tallies: dict[tuple[int, int], Tally] = {}
 
@@ -215,29 +198,26 @@ class BatchCounter:
         """Count batches, in several threads; after each, yield the number of rows so far."""
         # Groups get their numbers in this thread, one batch after another.
         parts = ((batch, list(self._parts(batch))) for batch in batches)
-        for batch, counts in in_threads(lambda job: (job[0], self._count(*job)), parts, threads):
-            refused: dict[str, Places] = {}
-            for one in counts:
-                self._add(one)
-                for reason, places in one.refused.items():
-                    refused[reason] = np.append(refused[reason], places) if reason in refused else places
+        for batch, tallies, refused in in_threads(lambda job: self._count(*job), parts, threads):
+            for key, tally in tallies.items():
+                self._tallies[key] = self._tallies[key] + tally if key in self._tallies else tally
             self._log.add(batch.refused(refused))
             yield batch.end
 
     def tallies(self) -> Tallies:
         """The tallies so far."""
-        cohorts, groups = list(self._plans), list(self._groups) or [None]
+        cohorts, groups = list(self._cohorts), list(self._groups) or [None]
         by = {(cohorts[cohort], groups[group]): tally for (cohort, group), tally in self._tallies.items()}
-        return Tallies(self._plans, by, self._log.result())
+        return Tallies(self._cohorts, by, self._log.result())
 
     def _parts(self, batch: Batch) -> Iterator[_Part]:
         """The rows of a batch by cohort and group."""
         if self._cohort is None and self._by is None:
-            yield _Part(0, 0, None)
+            yield 0, 0, None
             return
         cohorts = groups = np.zeros(batch.rows, dtype=np.int64)
         if self._cohort is not None:
-            cohorts = cohort_codes(batch.columns[self._cohort], self._plans)
+            cohorts = cohort_codes(batch.columns[self._cohort], self._cohorts)
         if self._by is not None:
             groups = look_up(batch.columns[self._by], self._group, -1)
             if (groups < 0).any():
@@ -248,7 +228,7 @@ class BatchCounter:
         order = np.argsort(keys, kind="stable")
         for places in np.split(order, np.flatnonzero(np.diff(keys[order])) + 1):
             if places.size:
-                yield _Part(int(cohorts[places[0]]), int(groups[places[0]]), places)
+                yield int(cohorts[places[0]]), int(groups[places[0]]), places
 
     def _group(self, name: Any) -> int:
         """The number of a group."""
@@ -257,27 +237,27 @@ class BatchCounter:
             raise TooLarge(f"{self._by!r} has more than {_MOST_GROUPS:,} values: group by something coarser")
         return self._groups.setdefault(name, len(self._groups))
 
-    def _count(self, batch: Batch, parts: Sequence[_Part]) -> list[_Count]:
-        return [self._count_part(batch, part) for part in parts]
-
-    def _count_part(self, batch: Batch, part: _Part) -> _Count:
-        if part.cohort < 0 and part.places is not None:
-            return _Count(part, None, 0, {NO_PLAN: part.places})
-        column = batch.columns[self._column]
-        own = column if part.places is None else take(column, part.places)
-        reports, refused = read_reports(self._mechanisms[part.cohort], own)
-        if part.places is not None:
-            refused = {reason: part.places[places] for reason, places in refused.items()}
-        return _Count(part, self._accumulate[part.cohort](reports), len(reports), refused)
-
-    def _add(self, one: _Count) -> None:
-        if one.counts is None:
-            return
-        key = one.part.cohort, one.part.group
-        plan = list(self._plans.values())[one.part.cohort]
-        refused = {reason: places.size for reason, places in one.refused.items()}
-        tally = Tally(plan.id, one.counts, one.reports, refused)
-        self._tallies[key] = self._tallies[key] + tally if key in self._tallies else tally
+    def _count(
+        self, batch: Batch, parts: Iterable[_Part]
+    ) -> tuple[Batch, dict[tuple[int, int], Tally], dict[str, Places]]:
+        """The tallies of a batch, and the places of its refused rows by reason."""
+        tallies: dict[tuple[int, int], Tally] = {}
+        refused: dict[str, list[Any]] = defaultdict(list)
+        for cohort, group, places in parts:
+            if cohort < 0:
+                refused[NO_PLAN].append(places)
+                continue
+            column = batch.columns[self._column]
+            own = column if places is None else take(column, places)
+            reports, rejected = read_reports(self._plans[cohort].mechanism, own)
+            for reason, rows in rejected.items():
+                refused[reason].append(rows if places is None else places[rows])
+            counts, reasons = (
+                self._accumulate[cohort](reports),
+                {why: rows.size for why, rows in rejected.items()},
+            )
+            tallies[cohort, group] = Tally(self._plans[cohort].id, counts, len(reports), reasons)
+        return batch, tallies, {reason: np.concatenate(rows) for reason, rows in refused.items()}
 
 
 def _accumulator(mechanism: Mechanism, rows: int | None) -> Callable[[Any], Counts]:

@@ -16,7 +16,10 @@ from priorveil.mechanisms.randomness import GeneratorSource, Source, as_source
 from priorveil.plans import Plan
 from priorveil.tables.columns import (
     ABSENT,
+    ID_BYTES,
     OUTSIDE_DOMAIN,
+    REPORT,
+    REPORT_ID,
     Batch,
     Column,
     Places,
@@ -41,9 +44,6 @@ from priorveil.tables.refusals import (
 )
 from priorveil.tables.write import Columns, Format, format_of, report_schema, to_arrow, write_arrow, write_csv
 
-REPORT, REPORT_ID = "report", "report_id"
-
-_ID_BYTES = 16
 _FEW_REPORTS = 1 << 15  # different ones; a dictionary makes these smaller
 
 
@@ -98,12 +98,12 @@ def privatize_table(
     kind = format or (format_of(target) if isinstance(target, Path) else "csv")
     table = open_table(data, [*kept, column], batch_rows(plans))
     work = _Work(plans, column, cohort, kept, ids, as_source(rng), RefusalLog(on_refused))
-    batches = work.batches(table, strict, progress)
-    types = work.types(table)
+    batches, types = work.batches(table, strict, progress), {name: table.types[name] for name in kept}
     if target is not None and kind == "csv":
-        write_csv(list(types), batches, target, replace)
+        write_csv([*([REPORT_ID] if ids else []), *kept, REPORT], batches, target, replace)
         return Privatized(work.reports, work.log.result())
-    schema = report_schema(types, [plan.id for plan in plans.values()])
+    width = next(iter(plans.values())).mechanism.width
+    schema = report_schema(types, ids, width, plans.values())
     if target is None:
         made = pyarrow().Table.from_batches((to_arrow(columns, schema) for columns in batches), schema)
         return Privatized(work.reports, work.log.result(), made)
@@ -123,12 +123,6 @@ class _Work:
     source: Source
     log: RefusalLog
     reports: int = 0
-
-    def types(self, table: OpenTable) -> dict[str, Any]:
-        """The types of the columns that are written; see `report_schema`."""
-        width = next(iter(self.plans.values())).mechanism.width
-        ids = {REPORT_ID: _ID_BYTES} if self.ids else {}
-        return {**ids, **{name: table.types[name] for name in self.kept}, REPORT: 8 * width}
 
     def batches(self, table: OpenTable, strict: bool, progress: Progress | None) -> Iterator[Columns]:
         """The columns to write, batch by batch."""
@@ -205,4 +199,4 @@ def make_reports(values: Column, cohort: Column | None, plans: Mapping[Any, Plan
 def random_ids(count: int, source: Source) -> npt.NDArray[np.uint8]:
     """Unpredictable ids from the operating system; from the generator in a simulation."""
     draw = source.rng.bytes if isinstance(source, GeneratorSource) else os.urandom
-    return np.frombuffer(draw(_ID_BYTES * count), dtype=np.uint8).reshape(count, _ID_BYTES)
+    return np.frombuffer(draw(ID_BYTES * count), dtype=np.uint8).reshape(count, ID_BYTES)

@@ -8,10 +8,11 @@ from __future__ import annotations
 import glob
 import io
 import os
+import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import local
@@ -31,7 +32,7 @@ _PARQUET, _ARROW_FILE, _ARROW_STREAM = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
 _CSV_ROWS = 1 << 16  # in a batch, at most
 _LAZY_ROWS = 1 << 16  # of a lazy table in one step
 _BUFFER = 1 << 20  # bytes of a Parquet column read at a time
-_LARGEST_GROUP = 64 << 20  # bytes of a row group that is decoded in one step
+_LARGEST_GROUP = 128 << 20  # bytes of a row group, all columns, that is decoded in one step
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 _MOST_THREADS = 4  # one thread decodes, and cannot feed more than these
 
@@ -61,8 +62,7 @@ def open_table(data: Any, columns: Sequence[str] | None, batch_rows: int) -> Ope
     if isinstance(data, str | os.PathLike):
         return _open_files(_files(Path(data)), columns, batch_rows)
     if hasattr(data, "read"):
-        file = data if hasattr(data, "peek") else io.BufferedReader(data)
-        return _open_stream(file, "the stream", None, columns, batch_rows)
+        return _open_file(data, columns, batch_rows)
     return _open_object(data, columns, batch_rows)
 
 
@@ -178,36 +178,26 @@ def _stream_of(data: Any, columns: Sequence[str] | None) -> Any:
 # -- one file ----------------------------------------------------------------------------------------------
 
 
-def _open_path(path: Path, columns: Sequence[str] | None, batch_rows: int) -> OpenTable:
-    file = io.BufferedReader(io.FileIO(path))
-    try:
-        table = _open_stream(file, str(path), os.path.getsize(path), columns, batch_rows)
-    except BaseException:
-        file.close()
-        raise
-
-    def closing() -> Iterator[Batch]:
-        with file:
-            yield from table.batches
-
-    return replace(table, batches=closing())
-
-
-def _open_stream(
-    file: Any, name: str, size: int | None, columns: Sequence[str] | None, batch_rows: int
-) -> OpenTable:
-    """Open a binary stream that has `peek`, or the file of this name and size."""
-    start = file.peek(8)[:8]
-    with _errors_name(name):
+def _open_file(source: Path | Any, columns: Sequence[str] | None, batch_rows: int) -> OpenTable:
+    """Open one file, or a binary stream such as `sys.stdin.buffer`."""
+    path = str(source) if isinstance(source, Path) else None
+    file: Any = open(path, "rb") if path else source  # noqa: SIM115  closed below
+    if not hasattr(file, "peek"):
+        file = io.BufferedReader(file)
+    closing = file if path else nullcontext()
+    with ExitStack() as failed, _errors_name(path or "the stream"):
+        failed.enter_context(closing)
+        start = file.peek(8)[:8]
         if start.startswith(_PARQUET):
-            table = _open_parquet(file, None if size is None else name, columns, batch_rows)
+            table = _open_parquet(file, path, columns, batch_rows)
         elif start.startswith((_ARROW_FILE, _ARROW_STREAM)):
             table = _open_ipc(file, start, columns, batch_rows)
         else:
-            table = _open_csv(file, size, columns, min(batch_rows, _CSV_ROWS))
+            table = _open_csv(file, path, columns, min(batch_rows, _CSV_ROWS))
+        failed.pop_all()
 
     def batches() -> Iterator[Batch]:
-        with _errors_name(name):
+        with closing, _errors_name(path or "the stream"):
             yield from table.batches
 
     return replace(table, batches=batches())
@@ -226,7 +216,7 @@ def _errors_name(name: str) -> Iterator[None]:
         raise
 
 
-def _open_csv(file: Any, size: int | None, columns: Sequence[str] | None, most: int) -> OpenTable:
+def _open_csv(file: Any, path: str | None, columns: Sequence[str] | None, most: int) -> OpenTable:
     rows = (cells for _, cells in read_rows(file))
     header = [(name or "").strip() for name in next(rows, [])]
     if not any(header):
@@ -234,9 +224,7 @@ def _open_csv(file: Any, size: int | None, columns: Sequence[str] | None, most: 
     names = _select(header, columns)
 
     def share() -> float | None:
-        if not size:
-            return None
-        return 1.0 if file.closed else min(1.0, float(file.tell() / size))
+        return None if path is None else 1.0 if file.closed else file.tell() / os.path.getsize(path)
 
     batches = _csv_batches(rows, len(header), {name: header.index(name) for name in names}, most)
     return OpenTable(dict.fromkeys(names), batches, share=share)
@@ -295,85 +283,63 @@ def _open_parquet(file: Any, path: str | None, columns: Sequence[str] | None, ba
     whole = open_again()
     metadata, schema = whole.metadata, whole.schema_arrow
     names = _select(schema.names, columns)
-    groups = None if path is None else _row_groups(metadata, names, batch_rows)
-    own = local()
+    groups = metadata.num_row_groups
+    small = all(metadata.row_group(i).total_byte_size <= _LARGEST_GROUP for i in range(groups))
+    if path is None or not small:
+        batches = whole.iter_batches(batch_rows, columns=names)
+        return _open_arrow(schema, batches, names, batch_rows, metadata.num_rows)
+    own = local()  # every thread opens the file for itself
 
-    def decode(part: list[int]) -> list[Any]:
+    def decode(part: range) -> list[Any]:
         if not hasattr(own, "file"):
             own.file = open_again(metadata)
         return list(own.file.iter_batches(batch_rows, row_groups=part, columns=names, use_threads=False))
 
-    if groups is None:
-        batches = whole.iter_batches(batch_rows, columns=names)
-    else:
-        batches = (batch for decoded in in_threads(decode, groups, thread_count()) for batch in decoded)
+    step = max(1, batch_rows * groups // max(metadata.num_rows, 1))  # row groups in a batch
+    parts = [range(groups)[start : start + step] for start in range(0, groups, step)]
+    batches = (batch for decoded in in_threads(decode, parts, thread_count()) for batch in decoded)
     return _open_arrow(schema, batches, names, batch_rows, metadata.num_rows)
-
-
-def _row_groups(metadata: Any, names: Sequence[str], batch_rows: int) -> list[list[int]] | None:
-    """Row groups, small ones together, to decode in one step each; None if one is too large for that."""
-    parts: list[list[int]] = []
-    rows = batch_rows
-    for i in range(metadata.num_row_groups):
-        group = metadata.row_group(i)
-        chunks = (group.column(c) for c in range(group.num_columns))
-        if (
-            sum(c.total_uncompressed_size for c in chunks if c.path_in_schema.split(".")[0] in names)
-            > _LARGEST_GROUP
-        ):
-            return None
-        if rows >= batch_rows:
-            parts.append([])
-            rows = 0
-        parts[-1].append(i)
-        rows += group.num_rows
-    return parts
 
 
 # -- several files -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _File:
-    """A file of a table, and the columns that the names of its folders give (`region=north`)."""
-
-    path: Path
-    given: Mapping[str, str | None] = field(default_factory=dict)
+_File = tuple[
+    Path, dict[str, str | None]
+]  # and the columns that the names of its folders give (`region=north`)
 
 
 def _files(path: Path) -> list[_File]:
     """The files of a path: itself, all in a folder, or all that match a pattern; sorted by name."""
     if path.is_dir():
-        inside = sorted(p for p in path.rglob("*") if p.is_file() and not _hidden(p.relative_to(path)))
-        files = [_File(p, _folder_columns(p.relative_to(path))) for p in inside]
+        inside = [p for p in sorted(path.rglob("*")) if p.is_file()]
+        # Spark and others begin the names of their own files with _, and drafts begin with a dot.
+        files = [
+            (p, p.relative_to(path))
+            for p in inside
+            if not re.search(r"(^|/)[._]", p.relative_to(path).as_posix())
+        ]
     elif path.exists() or not glob.has_magic(str(path)):
-        files = [_File(path)]
+        files = [(path, Path(path.name))]
     else:
-        matches = sorted(Path(found) for found in glob.glob(str(path), recursive=True))
         fixed = next(i for i, part in enumerate(path.parts) if glob.has_magic(part))
-        files = [_File(p, _folder_columns(Path(*p.parts[fixed:]))) for p in matches if p.is_file()]
+        matches = sorted(Path(found) for found in glob.glob(str(path), recursive=True))
+        files = [(p, Path(*p.parts[fixed:])) for p in matches if p.is_file()]
     if not files:
         raise InvalidInput("data", str(path), "there is no file here")
-    return files
-
-
-def _hidden(path: Path) -> bool:
-    """Whether a file belongs to Spark and others, which begin such names with _, or is a draft."""
-    return any(part.startswith((".", "_")) for part in path.parts)
+    return [(file, _folder_columns(name)) for file, name in files]
 
 
 def _folder_columns(path: Path) -> dict[str, str | None]:
     pairs = (part.partition("=") for part in path.parts[:-1])
     return {
-        unquote(name): None if value == _NO_VALUE else unquote(value)
-        for name, equals, value in pairs
-        if equals
+        unquote(name): None if text == _NO_VALUE else unquote(text) for name, equals, text in pairs if equals
     }
 
 
 def _open_files(files: Sequence[_File], columns: Sequence[str] | None, batch_rows: int) -> OpenTable:
     """The files one after another; each must have the columns of the first."""
-    sizes = [file.path.stat().st_size for file in files]
+    sizes = [path.stat().st_size for path, _ in files]
     first = current = _open_with_folders(files[0], columns, batch_rows)
     done = size = 0
 
@@ -385,7 +351,7 @@ def _open_files(files: Sequence[_File], columns: Sequence[str] | None, batch_row
                 current = _open_with_folders(file, list(first.types), batch_rows)
             texts = [[kind is None for kind in table.types.values()] for table in (first, current)]
             if texts[0] != texts[1] or current.plans != first.plans:
-                raise InvalidInput("data", str(file.path), "it is not of the same kind as the first file")
+                raise InvalidInput("data", str(file[0]), "it is not of the same kind as the first file")
             done, size, end = done + size, length, before
             for batch in current.batches:
                 end = before + batch.end
@@ -396,33 +362,33 @@ def _open_files(files: Sequence[_File], columns: Sequence[str] | None, batch_row
         within = current.share()
         return None if within is None else min(1.0, (done + within * size) / max(sum(sizes), 1))
 
-    return replace(first, batches=batches(), rows=_count_rows(files), share=share)
+    return replace(first, batches=batches(), rows=_count_rows(path for path, _ in files), share=share)
 
 
 def _open_with_folders(file: _File, columns: Sequence[str] | None, batch_rows: int) -> OpenTable:
     """One file, with the columns that its folders give."""
-    inside = None if columns is None else [name for name in columns if name not in file.given]
-    table = _open_path(file.path, inside, batch_rows)
-    extra = {name: value for name, value in file.given.items() if columns is None or name in columns}
-    if not extra:
-        return table
+    path, given = file
+    inside = None if columns is None else [name for name in columns if name not in given]
+    table = _open_file(path, inside, batch_rows)
+    extra = {name: value for name, value in given.items() if columns is None or name in columns}
 
-    def extended(batch: Batch) -> Batch:
-        given = {name: [value] * batch.rows for name, value in extra.items()}
-        return replace(batch, columns={**batch.columns, **given})
+    def extend(batch: Batch) -> Batch:
+        return replace(
+            batch, columns={**batch.columns, **{name: [extra[name]] * batch.rows for name in extra}}
+        )
 
-    return replace(table, types={**table.types, **dict.fromkeys(extra)}, batches=map(extended, table.batches))
+    return replace(table, types={**table.types, **dict.fromkeys(extra)}, batches=map(extend, table.batches))
 
 
-def _count_rows(files: Sequence[_File]) -> int | None:
+def _count_rows(paths: Iterable[Path]) -> int | None:
     """The rows of Parquet files, from their footers; None for other files."""
     total = 0
-    for file in files:
-        with open(file.path, "rb") as opened:
-            if opened.read(4) != _PARQUET:
+    for path in paths:
+        with open(path, "rb") as file:
+            if file.read(4) != _PARQUET:
                 return None
-        with _errors_name(str(file.path)):
-            total += pyarrow().parquet.read_metadata(file.path).num_rows
+        with _errors_name(str(path)):
+            total += pyarrow().parquet.read_metadata(path).num_rows
     return total
 
 

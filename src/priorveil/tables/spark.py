@@ -21,6 +21,8 @@ from priorveil.plans.estimate import Method
 from priorveil.plans.tally import Tally
 from priorveil.priors import Prior
 from priorveil.tables.columns import (
+    REPORT,
+    REPORT_ID,
     Batch,
     Plans,
     cohort_codes,
@@ -31,10 +33,9 @@ from priorveil.tables.columns import (
     require_same_statistics,
     take,
 )
-from priorveil.tables.estimate import REPORT, BatchCounter, TableEstimate, Tallies
-from priorveil.tables.privatize import REPORT_ID, kept_columns, make_reports, random_ids
+from priorveil.tables.estimate import BatchCounter, TableEstimate, Tallies
+from priorveil.tables.privatize import kept_columns, make_reports, random_ids
 from priorveil.tables.refusals import FOREIGN, MISSING, NO_PLAN, RefusedRows
-from priorveil.tables.write import arrow_column
 
 pa = pyarrow()
 try:
@@ -80,39 +81,29 @@ def privatize(
     fields += [T.StructField(REFUSED, T.StringType())]
 
     def run(batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
+        source = SystemSource()
         for batch in batches:
-            yield _privatize_batch(batch, plans, column, cohort, kept, ids)
+            cohorts = None if cohort is None else batch.column(cohort)
+            made = make_reports(batch.column(column), cohorts, plans, source)
+            order = np.full(batch.num_rows, -1, dtype=np.int64)
+            order[made.places] = np.arange(len(made.places))
+            columns = {REPORT_ID: _binary_or_long(random_ids(batch.num_rows, source))} if ids else {}
+            columns |= {name: batch.column(name) for name in kept}
+            columns[REPORT] = _binary_or_long(made.reports).take(pa.array(order, mask=order < 0))
+            columns[REFUSED] = _reasons(batch.num_rows, made.refused)
+            yield pa.RecordBatch.from_pydict(columns)
 
     return df.select(*kept, column).mapInArrow(run, T.StructType(fields))
 
 
-def _privatize_batch(
-    batch: RecordBatch,
-    plans: Mapping[Any, Plan],
-    column: str,
-    cohort: str | None,
-    kept: Sequence[str],
-    ids: bool,
-) -> RecordBatch:
-    """One row for each row of the batch, with a report or with the reason for the refusal."""
-    source, rows = SystemSource(), batch.num_rows
-    made = make_reports(batch.column(column), None if cohort is None else batch.column(cohort), plans, source)
-    order = np.full(rows, -1, dtype=np.int64)
-    order[made.places] = np.arange(len(made.places))
-    reports = _binary_or_long(REPORT, made.reports).take(pa.array(order, mask=order < 0))
-    columns = {REPORT_ID: _binary_or_long(REPORT_ID, random_ids(rows, source))} if ids else {}
-    columns |= {name: batch.column(name) for name in kept}
-    return pa.RecordBatch.from_pydict({**columns, REPORT: reports, REFUSED: _reasons(rows, made.refused)})
-
-
-def _binary_or_long(name: str, column: Any) -> Any:
+def _binary_or_long(column: Any) -> Any:
     if column.ndim == 1:
         return pa.array(column, pa.int64())
-    fixed = pa.binary(column.itemsize * column.shape[1])
-    return arrow_column(column, pa.field(name, fixed)).cast(pa.binary())
+    return pa.array([row.tobytes() for row in column], pa.binary())
 
 
 def _reasons(rows: int, refused: Mapping[str, Any]) -> Any:
+    """The reason of every row that is refused; a gap for the others."""
     reasons = np.full(rows, None, dtype=object)
     for reason, places in refused.items():
         reasons[places] = reason
@@ -158,33 +149,20 @@ def refused(df: DataFrame, plan: Plans, *, column: str = REPORT, cohort: str | N
 
     def run(batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
         for batch in batches:
-            yield _refused_rows(batch, plans, column, cohort)
+            codes = np.zeros(batch.num_rows, dtype=np.int64)
+            if cohort is not None:
+                codes = cohort_codes(batch.column(cohort), plans)
+            found = {NO_PLAN: [np.flatnonzero(codes < 0)], MISSING: [], FOREIGN: []}
+            for number, one in enumerate(plans.values()):
+                own = np.flatnonzero(codes == number)
+                for reason, places in read_reports(one.mechanism, take(batch.column(column), own))[1].items():
+                    found[reason].append(own[places])
+            reasons = _reasons(
+                batch.num_rows, {why: np.concatenate(rows) for why, rows in found.items() if rows}
+            )
+            yield batch.append_column(REASON, reasons).filter(reasons.is_valid())
 
     return df.mapInArrow(run, T.StructType([*df.schema.fields, T.StructField(REASON, T.StringType())]))
-
-
-def _refused_rows(
-    batch: RecordBatch, plans: Mapping[Any, Plan], column: str, cohort: str | None
-) -> RecordBatch:
-    """The rows of a batch that are not counted, and why.
-
-    >>> import priorveil as pv
-    >>> plan = pv.design(pv.Prior([0.5, 0.5]), 1.0, pv.Histogram())
-    >>> _refused_rows(pa.record_batch({"report": [0, None, 7]}), {None: plan}, "report", None).to_pylist()
-    [{'report': None, 'reason': 'missing'}, {'report': 7, 'reason': 'foreign'}]
-    """
-    codes = np.zeros(batch.num_rows, dtype=np.int64)
-    if cohort is not None:
-        codes = cohort_codes(batch.column(cohort), plans)
-    reasons = np.full(batch.num_rows, None, dtype=object)
-    reasons[codes < 0] = NO_PLAN
-    for number, plan in enumerate(plans.values()):
-        own = np.flatnonzero(codes == number)
-        _, places_by_reason = read_reports(plan.mechanism, take(batch.column(column), own))
-        for reason, places in places_by_reason.items():
-            reasons[own[places]] = reason
-    rows = np.flatnonzero(reasons.astype(bool))
-    return batch.take(pa.array(rows)).append_column(REASON, pa.array(reasons[rows].tolist(), pa.string()))
 
 
 def _cohort_column(df: DataFrame, cohort: str | None) -> list[Column]:

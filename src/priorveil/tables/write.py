@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from priorveil.errors import InvalidInput
 from priorveil.files import atomic_write
-from priorveil.tables.columns import PLAN_KEY, Column, pyarrow
+from priorveil.plans import Plan
+from priorveil.tables.columns import ID_BYTES, PLAN_KEY, REPORT, REPORT_ID, Column, distinct, pyarrow
 
 Format = Literal["parquet", "csv", "arrow"]
 Columns = Mapping[str, Column | npt.NDArray[Any]]  # also integers, or rows of bytes
@@ -42,21 +43,13 @@ def format_of(path: Path) -> Format:
     return _SUFFIXES[suffix]
 
 
-def report_schema(types: Mapping[str, Any], plans: Iterable[str]) -> Any:
-    """The Arrow schema of a table of reports made by these plans.
-
-    A type is that of Arrow, None for text, or the number of bytes in a row (0 for integers).
-    """
+def report_schema(kept: Mapping[str, Any], ids: bool, width: int, plans: Iterable[Plan]) -> Any:
+    """The Arrow schema of reports of `width` words (0: integers) beside kept columns of these types (None: text)."""
     pa = pyarrow()
-    kinds = {
-        name: pa.string()
-        if kind is None
-        else (pa.binary(kind) if kind else pa.int64())
-        if isinstance(kind, int)
-        else kind
-        for name, kind in types.items()
-    }
-    return pa.schema(list(kinds.items()), metadata={PLAN_KEY: " ".join(sorted(plans)).encode()})
+    fields = [(REPORT_ID, pa.binary(ID_BYTES))] if ids else []
+    fields += [(name, pa.string() if kind is None else kind) for name, kind in kept.items()]
+    fields += [(REPORT, pa.binary(8 * width) if width else pa.int64())]
+    return pa.schema(fields, metadata={PLAN_KEY: " ".join(sorted(plan.id for plan in plans)).encode()})
 
 
 def to_arrow(columns: Columns, schema: Any) -> Any:
@@ -81,24 +74,26 @@ def arrow_column(column: Column | npt.NDArray[Any], field: Any) -> Any:
         raise InvalidInput("keep", field.name, f"this column is {kinds}: give it one type") from None
 
 
+@contextmanager
+def _open_for_writing(out: Path | Any, replace: bool) -> Iterator[Any]:
+    if isinstance(out, Path):
+        with atomic_write(out, replace) as file:
+            yield file
+    else:
+        yield out  # an open binary stream
+
+
 def write_csv(names: Sequence[str], batches: Iterable[Columns], out: Path | Any, replace: bool) -> None:
-    """Write a CSV file, in gzip if the path ends in .gz; or write to an open binary stream."""
-    if not isinstance(out, Path):
-        _write_lines(names, batches, out)
-        return
-    with atomic_write(out, replace) as file:
-        if out.suffix.lower() != ".gz":
-            _write_lines(names, batches, file)
-            return
-        with gzip.GzipFile(fileobj=file, mode="wb", mtime=0) as packed:
-            _write_lines(names, batches, packed)
-
-
-def _write_lines(names: Sequence[str], batches: Iterable[Columns], file: Any) -> None:
-    file.write((",".join(map(_cell, names)) + "\n").encode())
-    for columns in batches:
-        rows = zip(*(_cells(name, column) for name, column in columns.items()), strict=True)
-        file.write("".join([",".join(row) + "\n" for row in rows]).encode())
+    """Write a CSV file, in gzip if its name ends in .gz; or write to an open binary stream."""
+    packed = isinstance(out, Path) and out.suffix.lower() == ".gz"
+    with (
+        _open_for_writing(out, replace) as plain,
+        gzip.GzipFile(fileobj=plain, mode="wb", mtime=0) if packed else nullcontext(plain) as file,
+    ):
+        file.write((",".join(map(_cell, names)) + "\n").encode())
+        for columns in batches:
+            rows = zip(*(_cells(name, column) for name, column in columns.items()), strict=True)
+            file.write("".join([",".join(row) + "\n" for row in rows]).encode())
 
 
 def _cells(name: str, column: Column | npt.NDArray[Any]) -> list[str]:
@@ -107,13 +102,16 @@ def _cells(name: str, column: Column | npt.NDArray[Any]) -> list[str]:
     >>> _cells("x", ["a", None, "", "b,c"]), _cells("x", np.array([[1, 255]], dtype=np.uint8))
     (['a', '', '""', '"b,c"'], ['01ff'])
     """
+    if isinstance(column, np.ndarray) and column.ndim == 1:
+        return list(map(str, column.tolist()))
     if isinstance(column, np.ndarray):
-        return (
-            list(map(str, column.tolist())) if column.ndim == 1 else [row.tobytes().hex() for row in column]
-        )
+        digits, width = column.tobytes().hex(), 2 * column.itemsize * column.shape[1]
+        return [digits[start : start + width] for start in range(0, len(digits), width)]
     if not isinstance(column, list) and pyarrow().types.is_nested(column.type):
         raise InvalidInput("out", "csv", f"it cannot hold lists such as {name!r}: write Parquet instead")
-    return list(map(_cell, column if isinstance(column, list) else column.to_pylist()))
+    words, places = distinct(column)
+    cells = [*map(_cell, words), ""]
+    return [cells[place] for place in places.tolist()]
 
 
 def _cell(entry: Any) -> str:
@@ -133,31 +131,20 @@ def write_arrow(
     random: Sequence[str],
 ) -> None:
     """Write a Parquet file or an Arrow stream. The columns in `random` are not worth compressing."""
-    if not isinstance(out, Path):
-        _write_batches(schema, batches, out, kind, random)
-        return
-    with atomic_write(out, replace) as file:
-        _write_batches(schema, batches, file, kind, random)
-
-
-def _write_batches(
-    schema: Any, batches: Iterable[Columns], file: Any, kind: Format, random: Sequence[str]
-) -> None:
     pa = pyarrow()
-    stream = pa.PythonFile(file, "w")
-    if kind == "arrow":
-        writer = pa.ipc.new_stream(stream, schema)
-    else:
-        codecs = {name: "none" if name in random else "zstd" for name in schema.names}
-        dictionaries = [name for name in schema.names if name not in random]
-        writer = pyarrow().parquet.ParquetWriter(
-            stream, schema, compression=codecs, use_dictionary=dictionaries
-        )
-    try:
-        for columns in batches:
-            writer.write_batch(to_arrow(columns, schema))
-    except BaseException:
-        with suppress(Exception):  # the file is thrown away, and the first error is the one to raise
-            writer.close()
-        raise
-    writer.close()
+    with _open_for_writing(out, replace) as file:
+        stream = pa.PythonFile(file, "w")
+        if kind == "arrow":
+            writer = pa.ipc.new_stream(stream, schema)
+        else:
+            codecs = {name: "none" if name in random else "zstd" for name in schema.names}
+            others = [name for name in schema.names if name not in random]
+            writer = pa.parquet.ParquetWriter(stream, schema, compression=codecs, use_dictionary=others)
+        try:
+            for columns in batches:
+                writer.write_batch(to_arrow(columns, schema))
+        except BaseException:
+            with suppress(Exception):  # the file is thrown away, and the first error is the one to raise
+                writer.close()
+            raise
+        writer.close()
