@@ -164,14 +164,13 @@ def learning(quick: bool) -> Iterator[Line]:
     """Learning a distribution: N times the variance"""
     import test_distribution as reference
 
-    from priorveil.designs.distribution import box_vertices
     from priorveil.designs.pricing import Box
 
     count, worst, above, begin = 20 if quick else 200, 0.0, -1.0, time.process_time()
     for seed in range(count):
         P, eps = reference.priors(seed), float(np.random.default_rng(seed).choice([0.5, 1.0, 2.0]))
         plan = pv.design(pv.Prior(P), eps, pv.Distribution())
-        best = reference.reference(box_vertices(Box(P, math.exp(-eps), math.exp(eps))))
+        best = reference.reference(Box(P, math.exp(-eps), math.exp(eps)).vertices())
         worst = max(worst, plan.expected_mse / best - 1)
         above = max(above, plan.expected_mse / best_ldp_variance(P, eps) - 1)
     figures = f"{count} priors with d <= 6: at most {worst:.1e} above a reference optimum"

@@ -24,7 +24,8 @@ def _public(module: ModuleType, *verbs: str) -> list[type]:
     return [c for c in plain if all(hasattr(c, verb) for verb in verbs)]
 
 
-NOTIONS = [cls() for cls in _public(notions, "epsilon", "holds")]
+BASES = (notions.Notion, notions.Cone)
+NOTIONS = [cls() for cls in _public(notions, "epsilon", "holds") if cls not in BASES]
 CONES = [notion for notion in NOTIONS if isinstance(notion, notions.Cone)]
 QUERIES = [
     cls

@@ -9,7 +9,7 @@ arithmetic of FLINT). Levels are reported as floats, rounded up.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -19,14 +19,17 @@ from flint import arb, ctx, fmpq, fmpz, fmpz_mat
 
 from priorveil.channels import Channel
 from priorveil.errors import CertificateError, InvalidChannel, InvalidInput
-from priorveil.notions import DI, LDP, LIP, Known, Pufferfish, Secrets, known, scenarios
+from priorveil.notions import LIP, Cone, Known, Pufferfish, Secrets, known, scenarios
 from priorveil.priors import Budget, Prior, Secret
 
 TOTAL = 2**62  # what every row of a table adds up to: fits a signed 64-bit integer, and a draw of 62 bits
 
 Table = npt.NDArray[np.int64]
-Certifiable = LIP | LDP | Pufferfish | DI
+Certifiable = Cone  # a notion that can be designed for and certified
 
+_LADDER: tuple[float, ...] = (0.0, *(10.0**-k for k in np.arange(15.0, 3.75, -0.25)))
+_NEARLY = 1e-6  # rows of a solver's channel add up to one but for this
+_NEVER = 1e-13  # a report this unlikely is dropped before rounding
 _BITS = 256  # working precision of the enclosures
 _SCALE = 2**200  # the denominator of a rational enclosure
 
@@ -137,13 +140,13 @@ def certificate(lifts: Lifts, notion: Certifiable | None = None) -> Certificate:
     notion = notion or LIP()
     lower = log_above(None if lifts.lowest == 0 else 1 / lifts.lowest)
     upper, ldp = log_above(lifts.highest), log_above(lifts.ldp)
-    level = max(lower, upper) if isinstance(notion, LIP) else log_above(lifts.ratio)
-    return Certificate(type(notion).__name__, lower, upper, ldp, level)
+    level = max(lower, upper) if notion.bounds_lifts else log_above(lifts.ratio)
+    return Certificate(notion.name, lower, upper, ldp, level)
 
 
 def within(lifts: Lifts, budget: Budget, notion: Certifiable | None = None) -> bool:
     """Whether proven extremes keep a budget, decided in exact arithmetic."""
-    if isinstance(notion, LIP) or notion is None:
+    if notion is None or notion.bounds_lifts:
         return _above(lifts.lowest, budget) and _below(lifts.highest, budget)
     bound = min(budget.lower, budget.upper)
     return math.isinf(bound) or (lifts.ratio is not None and lifts.ratio <= exp_below(bound))
@@ -164,7 +167,7 @@ def lifts(table: Table, prior: Known, secret: Secrets = None, notion: Certifiabl
     Lifts(lowest=Fraction(1, 2), highest=Fraction(3, 2), ldp=Fraction(3, 1), ratio=None)
     """
     prior = known(prior)
-    W = _checked(table, prior)
+    W = _valid_table(table, prior)
     least, most = _mean_extremes(W, prior)
     lowest, highest = _secret_extremes(W, least, most, secret)
     return Lifts(lowest, highest, _column_ratio(W), _notion_ratio(notion, W, prior, secret))
@@ -213,8 +216,8 @@ def _refusal(
     return CertificateError(f"the {breach.side} side is broken: {place}", breach=breach)
 
 
-def _checked(table: Table, prior: Known) -> Table:
-    """The table without reports that never happen, refused where it is none."""
+def _valid_table(table: Table, prior: Known) -> Table:
+    """The table without reports that never happen; an error if it is not a table for this prior."""
     W = np.asarray(table)
     if W.ndim != 2 or W.dtype.kind not in "iu" or (W < 0).any():
         raise InvalidChannel("table", W.shape, "give a matrix of whole numbers, zero or more")
@@ -279,12 +282,12 @@ def _column_ratio(W: Table) -> Fraction | None:
 
 def _notion_ratio(notion: Certifiable | None, W: Table, prior: Known, secret: Secrets) -> Fraction | None:
     """The ratio that a pairwise notion bounds; None for LIP, which bounds lifts, and where it is infinite."""
-    if notion is None or isinstance(notion, LIP):
-        return None
-    if isinstance(notion, LDP):
-        return _column_ratio(W)
-    if isinstance(notion, DI):
-        return _posterior_ratio(W, prior)
+    return None if notion is None or notion.bounds_lifts else _RATIOS[notion.name](notion, W, prior, secret)
+
+
+def _secret_ratio(notion: Certifiable, W: Table, prior: Known, secret: Secrets) -> Fraction | None:
+    """The largest ratio between two secrets of a pair, in any scenario."""
+    assert isinstance(notion, Pufferfish)
     given = scenarios(secret) if secret is not None else (Secret(np.eye(len(W))),)
     ratios = [_pair_ratio(_secret_means(W, s), notion) for s in given]
     return None if None in ratios else max(r for r in ratios if r is not None)
@@ -301,13 +304,90 @@ def _pair_ratio(means: list[list[Fraction]], notion: Pufferfish) -> Fraction | N
     return largest
 
 
-def _posterior_ratio(W: Table, prior: Known) -> Fraction | None:
+def _posterior_ratio(notion: Certifiable, W: Table, prior: Known, secret: Secrets) -> Fraction | None:
+    """The largest ratio between the posteriors of two values."""
     if not isinstance(prior, Prior):
         raise InvalidInput("prior", prior, "differential identifiability is certified for one prior")
     if (W == 0).any():
         return None
     joint = [[w * p for w, p in zip(column, prior.weights, strict=True)] for column in W.T.tolist()]
     return max(Fraction(max(column), min(column)) for column in joint)
+
+
+_RATIOS: dict[str, Callable[[Certifiable, Table, Known, Secrets], Fraction | None]] = {
+    "LDP": lambda notion, W, prior, secret: _column_ratio(W),
+    "DI": _posterior_ratio,
+    "Pufferfish": _secret_ratio,
+}
+
+
+def certified_table(
+    Q: npt.NDArray[np.float64],
+    prior: Known,
+    budget: Budget,
+    secret: Secrets = None,
+    notion: Certifiable | None = None,
+) -> tuple[Table, Certificate]:
+    """An integer table as near to `Q` as the budget allows, and its certificate.
+
+    A solver's channel overshoots its budget by about 1e-13. Mixing it with its own output law,
+    `Q <- (1 - t) Q + t 1 lam'`, keeps the law and pulls every lift towards one, in every notion here: the smallest `t`
+    of a ladder is taken at which the rounded integers pass the exact check.
+
+    >>> Q = np.array([[0.731, 0.269], [0.269, 0.731]])
+    >>> table, proof = certified_table(Q, Prior([0.5, 0.5]), Budget(1.0))
+    >>> proof.lip <= 1.0, int(table[0].sum()) == TOTAL
+    (True, True)
+    """
+    P = (prior if isinstance(prior, Prior) else prior.centre).probabilities
+    _require_channel(Q, len(P))
+    clean = _remove_dust(Q, P)
+    law = P @ clean
+    for t in _LADDER:
+        table = round_rows((1 - t) * clean + t * law)
+        found = lifts(table, prior, secret, notion)
+        if within(found, budget, notion):
+            return table, certificate(found, notion)
+    raise _too_far(found, budget)
+
+
+def round_rows(Q: npt.NDArray[np.float64]) -> Table:
+    """Integers whose rows add up to `2**62`; what rounding leaves over goes to the largest entry of the row.
+
+    >>> round_rows(np.array([[0.5, 0.5]])).tolist() == [[2**61, 2**61]]
+    True
+    """
+    W = np.floor(Q * float(TOTAL)).astype(np.int64)
+    left = TOTAL - W.sum(axis=1)
+    W[np.arange(len(W)), W.argmax(axis=1)] += left
+    return W
+
+
+def _require_channel(Q: npt.NDArray[np.float64], size: int) -> None:
+    """Refuse what a failed solver may return: an array that is not even nearly a channel."""
+    if Q.ndim != 2 or len(Q) != size or not np.isfinite(Q).all():
+        raise CertificateError(
+            f"the solver did not return a channel, but an array {Q.shape} for {size} values"
+        )
+    off = float(np.abs(np.maximum(Q, 0.0).sum(axis=1) - 1).max())
+    if off > _NEARLY:
+        raise CertificateError(f"the solver did not return a channel: a row misses one by {off:.2g}")
+
+
+def _remove_dust(Q: npt.NDArray[np.float64], P: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """The channel without negative entries and without reports that hardly ever happen, rows scaled to one."""
+    positive = np.maximum(Q, 0.0)
+    kept = positive[:, P @ positive > _NEVER]
+    clean: npt.NDArray[np.float64] = kept / kept.sum(axis=1, keepdims=True)
+    return clean
+
+
+def _too_far(found: Lifts, budget: Budget) -> CertificateError:
+    reached = certificate(found)
+    return CertificateError(
+        f"the designed channel cannot be repaired: it leaks {reached.lip_lower:.6g} downwards and "
+        f"{reached.lip_upper:.6g} upwards, the budget is {budget.lower:.6g} and {budget.upper:.6g}"
+    )
 
 
 class _precision:

@@ -14,47 +14,33 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from priorveil.channels import Channel
-from priorveil.errors import InvalidInput
+from priorveil.errors import Infeasible, InvalidInput
 from priorveil.priors import Array, Budget, Label, Prior, PriorSet, Secret
 
 Known = Prior | PriorSet
 Secrets = Secret | Sequence[Secret] | None
 
 
-class Notion(Protocol):
-    """What every notion of privacy can say of a channel."""
+class Notion:
+    """A notion of privacy with a single level; LIP, which has two, overrides `holds`."""
+
+    bounds_lifts = False  # whether it bounds lifts on two sides, as LIP does, instead of ratios
+    implies_lip = False  # whether it implies LIP of the value itself at the same level, under any prior
+
+    @property
+    def name(self) -> str:
+        """The name of the notion."""
+        return type(self).__name__
 
     def epsilon(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> float:
         """The smallest level at which the channel satisfies the notion."""
-        ...
-
-    def holds(
-        self, channel: Channel, prior: Known | None, epsilon: float | Budget, secret: Secrets = None
-    ) -> bool:
-        """Whether the channel satisfies the notion at this level."""
-        ...
-
-
-@runtime_checkable
-class Cone(Protocol):
-    """A notion whose condition on a channel is linear in each of its columns."""
-
-    def inequalities(self, budget: Budget, prior: Known, secret: Secrets = None) -> Array:
-        """The rows `A` of `A @ column >= 0`; a column is allowed if it meets all and is not negative."""
-        ...
-
-
-class _Level:
-    """What notions have in common; the defaults of `holds` and `worst` are for those with a single level."""
-
-    def epsilon(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> float:
-        raise AssertionError("abstract")
+        return max(breach.level for breach in self.worst(channel, prior, secret))
 
     def holds(
         self, channel: Channel, prior: Known | None, epsilon: float | Budget, secret: Secrets = None
@@ -69,9 +55,22 @@ class _Level:
         """The level; pairwise notions also name the two secrets and the report that have it."""
         return (Breach(None, None, None, self.epsilon(channel, prior, secret)),)
 
+
+class Cone(Notion):
+    """A notion whose condition on a channel is linear in each of its columns: what can be designed for."""
+
+    def inequalities(self, budget: Budget, prior: Known, secret: Secrets = None) -> Array:
+        """The rows `A` of `A @ column >= 0`; a column is allowed if it meets all and is not negative."""
+        raise NotImplementedError
+
+    def require_feasible(self, budget: Budget, prior: Known) -> None:
+        """Raise an error if no channel can have this budget."""
+        if math.isinf(min(budget.lower, budget.upper)):
+            raise InvalidInput("epsilon", budget, f"{self.name} has one level: give one finite number")
+
     def document(self) -> dict[str, Any]:
         """The notion as JSON."""
-        return {"name": type(self).__name__}
+        return {"name": self.name}
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ class Breach:
 
 
 @dataclass(frozen=True)
-class LIP(_Level):
+class LIP(Cone):
     """Local information privacy: no report moves the belief in any secret by more than a factor.
 
     `e**-lower <= Pr(g | y) / Pr(g) <= e**upper` for all secrets and reports (Definition 6 of the paper).
@@ -101,21 +100,19 @@ class LIP(_Level):
     True
     """
 
-    def sides(self, channel: Channel, prior: Known, secret: Secrets = None) -> tuple[float, float]:
+    bounds_lifts = implies_lip = True
+
+    def sides(self, channel: Channel, prior: Known | None, secret: Secrets = None) -> tuple[float, float]:
         """The levels downwards and upwards: `-log` of the smallest lift and `log` of the largest."""
         lower, upper = (b.level for b in self.worst(channel, prior, secret))
         return lower, upper
-
-    def epsilon(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> float:
-        """The larger of the two sides."""
-        return max(self.sides(channel, _required(prior, "LIP"), secret))
 
     def holds(
         self, channel: Channel, prior: Known | None, epsilon: float | Budget, secret: Secrets = None
     ) -> bool:
         """Whether both sides stay within the budget."""
         budget = Budget.of(epsilon)
-        lower, upper = self.sides(channel, _required(prior, "LIP"), secret)
+        lower, upper = self.sides(channel, prior, secret)
         return lower <= budget.lower and upper <= budget.upper
 
     def worst(
@@ -123,13 +120,16 @@ class LIP(_Level):
     ) -> tuple[Breach, Breach]:
         """The secrets and reports at which the lift is smallest and largest."""
         channel = _live(channel)
-        prior, Q = _about(_required(prior, "LIP"), channel), channel.matrix
-        means, names = _given(Q, channel.inputs, secret)
+        prior, Q = _align(_required(prior, "LIP"), channel), channel.matrix
+        means, names = _given_secrets(Q, channel.inputs, secret)
         lowest, highest = mean_range(Q, prior)
         with np.errstate(divide="ignore", invalid="ignore"):
             down = np.log(highest / means)
             up = np.where(means > 0, np.log(means / lowest), -np.inf)
         return _breach("lower", down, names, channel.outputs), _breach("upper", up, names, channel.outputs)
+
+    def require_feasible(self, budget: Budget, prior: Known) -> None:
+        """Every budget is feasible: the constant column has lift one."""
 
     def inequalities(self, budget: Budget, prior: Known, secret: Secrets = None) -> Array:
         """`T r >= lo (p r)` and `T r <= hi (p r)`, for every secret and every corner of the prior set."""
@@ -143,7 +143,7 @@ class LIP(_Level):
 
 
 @dataclass(frozen=True)
-class LDP(_Level):
+class LDP(Cone):
     """Local differential privacy: any two values give any report with similar probability.
 
     `Q[x, y] <= e**eps Q[x', y]` (Definition 1). It needs no prior, and promises the same whatever is known.
@@ -152,9 +152,7 @@ class LDP(_Level):
     True
     """
 
-    def epsilon(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> float:
-        """The logarithm of the largest ratio within a column."""
-        return self.worst(channel)[0].level
+    implies_lip = True
 
     def worst(
         self, channel: Channel, prior: Known | None = None, secret: Secrets = None
@@ -169,7 +167,7 @@ class LDP(_Level):
 
 
 @dataclass(frozen=True)
-class Pufferfish(_Level):
+class Pufferfish(Cone):
     """Local Pufferfish privacy: any two secrets give any report with similar probability.
 
     `(T r)[g] <= e**eps (T r)[g']` for the given pairs of secrets (all pairs by default), in every
@@ -187,15 +185,6 @@ class Pufferfish(_Level):
         listed = None if pairs is None else tuple((int(g), int(h)) for g, h in pairs)
         object.__setattr__(self, "pairs", listed)
 
-    def document(self) -> dict[str, Any]:
-        """The notion as JSON."""
-        pairs = {} if self.pairs is None else {"pairs": [list(pair) for pair in self.pairs]}
-        return {**super().document(), **pairs}
-
-    def epsilon(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> float:
-        """The logarithm of the largest ratio between two secrets of a pair."""
-        return self.worst(channel, prior, secret)[0].level
-
     def worst(
         self, channel: Channel, prior: Known | None = None, secret: Secrets = None
     ) -> tuple[Breach, ...]:
@@ -204,7 +193,7 @@ class Pufferfish(_Level):
         scenes = (
             [(live.matrix, live.inputs)]
             if secret is None
-            else [(s.rows @ live.matrix, s.labels) for s in _fitting(secret, len(live.matrix))]
+            else [(s.rows @ live.matrix, s.labels) for s in _fitting_scenarios(secret, len(live.matrix))]
         )
         found = [
             _worst_pair(means[pair], [names[g] for g in pair], live.outputs)
@@ -215,20 +204,25 @@ class Pufferfish(_Level):
 
     def inequalities(self, budget: Budget, prior: Known, secret: Secrets = None) -> Array:
         """`e**eps (T r)[g'] - (T r)[g] >= 0` both ways for every pair, in every scenario."""
-        given = _or_value(secret, len(prior))
+        given = _scenarios_or_value(secret, len(prior))
         return np.vstack([_pairwise(s.rows, self.ordered(len(s)), budget) for s in given])
+
+    def document(self) -> dict[str, Any]:
+        """The notion as JSON."""
+        pairs = {} if self.pairs is None else {"pairs": [list(pair) for pair in self.pairs]}
+        return {**super().document(), **pairs}
 
     def _groups(self, size: int) -> list[list[int]]:
         """The pairs to compare; all secrets at once where no pairs are given."""
-        return [list(range(size))] if self.pairs is None else [list(pair) for pair in self._checked(size)]
+        return [list(range(size))] if self.pairs is None else [list(pair) for pair in self._valid_pairs(size)]
 
     def ordered(self, size: int) -> Iterable[tuple[int, int]]:
         """The pairs, both ways round, of `size` secrets."""
         if self.pairs is None:
             return permutations(range(size), 2)
-        return [pair for g, h in self._checked(size) for pair in ((g, h), (h, g))]
+        return [pair for g, h in self._valid_pairs(size) for pair in ((g, h), (h, g))]
 
-    def _checked(self, size: int) -> tuple[tuple[int, int], ...]:
+    def _valid_pairs(self, size: int) -> tuple[tuple[int, int], ...]:
         for pair in self.pairs or ():
             if not all(0 <= g < size for g in pair):
                 raise InvalidInput(
@@ -238,7 +232,7 @@ class Pufferfish(_Level):
 
 
 @dataclass(frozen=True)
-class MIL(_Level):
+class MIL(Notion):
     """Maximal information leakage: `log sum_y max_x Q[x, y]` (Definition 2). It needs no prior.
 
     >>> MIL().epsilon(Channel.identity(4)) == math.log(4)
@@ -251,7 +245,7 @@ class MIL(_Level):
 
 
 @dataclass(frozen=True)
-class MIP(_Level):
+class MIP(Notion):
     """Mutual information privacy: `I(X; Y)`, in nats (Definition 3), at worst over a finite set of priors.
 
     >>> MIP().epsilon(Channel.identity(2), Prior([0.5, 0.5])) == math.log(2)
@@ -261,7 +255,7 @@ class MIP(_Level):
     def epsilon(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> float:
         """The mutual information of value and report."""
         channel = _live(channel)
-        prior = _about(_required(prior, "MIP"), channel)
+        prior = _align(_required(prior, "MIP"), channel)
         members = (prior,) if isinstance(prior, Prior) else prior.members
         if not members:
             raise InvalidInput(
@@ -271,46 +265,39 @@ class MIP(_Level):
 
 
 @dataclass(frozen=True)
-class DI(_Level):
+class DI(Cone):
     """Differential identifiability: `Pr(x | y) <= e**eps Pr(x' | y)` for all pairs (Definition 4).
 
     >>> DI().epsilon(Channel([[0.75, 0.25], [0.25, 0.75]]), Prior([0.5, 0.5])) == math.log(3)
     True
     """
 
-    def epsilon(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> float:
-        """The logarithm of the largest ratio of two posteriors."""
-        return self.worst(channel, prior)[0].level
-
     def worst(
         self, channel: Channel, prior: Known | None = None, secret: Secrets = None
     ) -> tuple[Breach, ...]:
         """The two values and the report with the largest ratio; under a set of priors, the level only."""
         live = _live(channel)
-        Q, prior = live.matrix, _about(_required(prior, "DI"), live)
+        Q, prior = live.matrix, _align(_required(prior, "DI"), live)
         if isinstance(prior, Prior):
             return (_worst_pair(prior.probabilities[:, None] * Q, live.inputs, live.outputs),)
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios = (np.nanmax(row / Q, axis=1) * odds for row, odds in zip(Q, prior.odds(), strict=True))
             return (Breach(None, None, None, float(max(np.log(ratio).max() for ratio in ratios))),)
 
+    def require_feasible(self, budget: Budget, prior: Known) -> None:
+        """Posteriors are compared, so the prior alone must keep the level."""
+        super().require_feasible(budget, prior)
+        own = self.epsilon(Channel(np.ones((len(prior), 1))), prior)
+        if own > min(budget.lower, budget.upper):
+            raise Infeasible(
+                f"the prior alone has a DI level of {own:.4g}: ask for more than that, or for LIP"
+            )
+
     def inequalities(self, budget: Budget, prior: Known, secret: Secrets = None) -> Array:
         """`e**eps p[x'] r[x'] - p[x] r[x] >= 0` for every pair and every corner of the prior set."""
         prior = known(prior)
         corners = prior.probabilities[None] if isinstance(prior, Prior) else prior.vertices()
         return np.vstack([_pairwise(np.diag(p), permutations(range(len(p)), 2), budget) for p in corners])
-
-
-def read_notion(document: Mapping[str, Any]) -> LIP | LDP | Pufferfish | DI:
-    """The notion of a document: one that can be certified.
-
-    >>> read_notion(Pufferfish([(0, 1)]).document())
-    Pufferfish(pairs=((0, 1),))
-    """
-    if document["name"] == "Pufferfish":
-        return Pufferfish(document.get("pairs"))
-    plain: dict[str, LIP | LDP | DI] = {"LIP": LIP(), "LDP": LDP(), "DI": DI()}
-    return plain[document["name"]]
 
 
 @dataclass(frozen=True)
@@ -371,7 +358,7 @@ def leakage(
     MIP             0.1308  mutual information, in nats
     """
     live = _live(channel)
-    prior = _about(known(prior), live)
+    prior = _align(known(prior), live)
     lower, upper = LIP().sides(live, prior, secret)
     listed = isinstance(prior, Prior) or prior.members
     return Leakage(
@@ -383,6 +370,18 @@ def leakage(
         di=DI().epsilon(live, prior),
         pufferfish=Pufferfish().epsilon(live, prior, secret),
     )
+
+
+def read_notion(document: Mapping[str, Any]) -> Cone:
+    """The notion of a document.
+
+    >>> read_notion(Pufferfish([(0, 1)]).document()).pairs
+    ((0, 1),)
+    """
+    if document["name"] == "Pufferfish":
+        return Pufferfish(document.get("pairs"))
+    plain: dict[str, Cone] = {"LIP": LIP(), "LDP": LDP(), "DI": DI()}
+    return plain[document["name"]]
 
 
 def known(prior: Known | Sequence[float]) -> Known:
@@ -410,7 +409,7 @@ def _live(channel: Channel | npt.ArrayLike) -> Channel:
     return Channel.of(channel).drop_unused()
 
 
-def _about(prior: Known, channel: Channel) -> Known:
+def _align(prior: Known, channel: Channel) -> Known:
     """What is known, its values in the channel's order; a set of priors must have that order already."""
     if isinstance(prior, Prior):
         return channel.align(prior)
@@ -425,12 +424,12 @@ def _required(prior: Known | None, notion: str) -> Known:
     return known(prior)
 
 
-def _or_value(secret: Secrets, size: int) -> tuple[Secret, ...]:
+def _scenarios_or_value(secret: Secrets, size: int) -> tuple[Secret, ...]:
     """The scenarios given, or the value itself as the secret."""
-    return (Secret(np.eye(size)),) if secret is None else _fitting(secret, size)
+    return (Secret(np.eye(size)),) if secret is None else _fitting_scenarios(secret, size)
 
 
-def _fitting(secret: Secret | Sequence[Secret], size: int) -> tuple[Secret, ...]:
+def _fitting_scenarios(secret: Secret | Sequence[Secret], size: int) -> tuple[Secret, ...]:
     """The scenarios, refused where they are about another number of values."""
     listed = scenarios(secret)
     for s in listed:
@@ -439,11 +438,11 @@ def _fitting(secret: Secret | Sequence[Secret], size: int) -> tuple[Secret, ...]
     return listed
 
 
-def _given(Q: Array, inputs: tuple[Label, ...], secret: Secrets) -> tuple[Array, tuple[Label, ...]]:
+def _given_secrets(Q: Array, inputs: tuple[Label, ...], secret: Secrets) -> tuple[Array, tuple[Label, ...]]:
     """`Pr(y | g)` for every secret, and the secrets' names."""
     if secret is None:
         return Q, inputs
-    listed = _fitting(secret, len(Q))
+    listed = _fitting_scenarios(secret, len(Q))
     return np.vstack([s.rows @ Q for s in listed]), tuple(label for s in listed for label in s.labels)
 
 

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from priorveil.channels import Channel
 from priorveil.errors import InvalidInput
 from priorveil.priors import Array, Budget, Label, Prior, frozen
+from priorveil.priors.budget import window_mass
 
 
 class Query:
@@ -204,20 +205,12 @@ class Identity(Matrix):
         return float(np.maximum(own * lo * (2 - lo), own - P**2 * (1 - lo) * _rise(budget)).sum())
 
     def unbiased_floor(self, P: Array, budget: Budget) -> float:
-        """`sum_x (1 - P[x])**2 / ((1 - lo)**2 (u[x] - 1))` with `u[x] = min(1 / tau, 1 / P[x])`.
-
-        Each value alone is learnt with at least its own term: along the line `P + t (e_x - P)` the Fisher information
-        of a report is `Var(r[x]) <= (1 - lo)**2 (u[x] - 1)`, and `p[x]` moves by `1 - P[x]`.
+        """The bound of `free_variance`.
 
         >>> round(Distribution().floor(Prior.uniform(4), Budget(math.inf, 600.0)), 9)      # the truth: a multinomial
         0.75
         """
-        if budget.lo >= 1:
-            return math.inf
-        light = budget.tau > P
-        odds = budget.tau / (1 - budget.tau) if budget.tau < 1 else math.inf
-        bound = (P * (1 - P))[~light].sum() + (((1 - P[light]) ** 2).sum() * odds if light.any() else 0.0)
-        return float(bound) / (1 - budget.lo) ** 2
+        return free_variance(P, budget.lo, budget.hi)
 
 
 @dataclass(frozen=True)
@@ -659,6 +652,21 @@ def _rise(budget: Budget) -> float:
     return math.expm1(budget.upper) if math.isfinite(budget.hi) else math.inf
 
 
+def gap_share(error: float, bound: float, no_report: float, rounding: float = 0.0) -> float:
+    """The share of the achievable gain that is not proven: `(error - bound) / (no report - bound)`.
+
+    Where no report means an infinite error it is `1 - bound / error`. Nothing is missing where no more than `rounding`
+    can be gained.
+
+    >>> gap_share(error=3.0, bound=2.0, no_report=6.0), gap_share(error=4.0, bound=3.0, no_report=math.inf)
+    (0.25, 0.25)
+    """
+    if math.isinf(no_report):
+        return max(0.0, 1.0 - bound / error) if error > 0 else 0.0
+    room = no_report - bound
+    return min(1.0, max(0.0, (error - bound) / room)) if room > rounding else 0.0
+
+
 def information(Q: Array, P: Array) -> Array:
     """The Fisher information `D J D` with `D = diag(sqrt(P))`: eigenvalues from 0 to 1, the largest 1.
 
@@ -720,6 +728,25 @@ def lift_variance(columns: Array, weights: Array, rows: Array | None = None) -> 
     if np.abs(wanted - seen @ directions[known]).max() > 1e-9 * max(1.0, float(np.abs(wanted).max())):
         return math.inf
     return float(((seen / singular[known]) ** 2).sum())
+
+
+def free_variance(P: Array, lo: float, hi: float) -> float:
+    """A proven bound on the variance of learning the distribution, with lifts in `[lo, hi]`.
+
+    `sum_x (1 - P[x])**2 / ((1 - lo)**2 (u[x] - 1))` with `u[x] = min(1 / tau, 1 / P[x])`. Each value alone is learnt
+    with at least its own term: along the line `P + t (e_x - P)` the Fisher information of a report is
+    `Var(r[x]) <= (1 - lo)**2 (u[x] - 1)`, and `p[x]` moves by `1 - P[x]`.
+
+    >>> round(free_variance(np.full(4, 0.25), 0.0, np.inf), 9)      # the truth itself: a multinomial
+    0.75
+    """
+    if lo >= 1:
+        return math.inf
+    tau = float(window_mass(lo, hi))
+    light = tau > P
+    odds = tau / (1 - tau) if tau < 1 else math.inf
+    bound = (P * (1 - P))[~light].sum() + (((1 - P[light]) ** 2).sum() * odds if light.any() else 0.0)
+    return float(bound) / (1 - lo) ** 2 * (1 - 1e-12)
 
 
 def identifiable(Q: Array) -> bool:

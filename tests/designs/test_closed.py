@@ -18,7 +18,9 @@ from priorveil.designs.closed import (
     subset_gains,
     subset_selection,
 )
-from priorveil.designs.cones import best_mixture, box_rays, extreme_rays
+from priorveil.designs.cones import extreme_rays
+from priorveil.designs.engine import best_mixture
+from priorveil.designs.pricing import Box
 from priorveil.errors import Infeasible, InvalidInput, TooLarge
 from references import binary_lip, binary_prior_set, lip_rows
 from strategies import seeds
@@ -51,7 +53,7 @@ def test_theorem_3_is_optimal_in_its_range(seed: int) -> None:
     assert lift.min() >= lo - 1e-12
     assert lift.max() <= hi + 1e-12
     a = rng.normal(size=d)
-    rays = box_rays(P, lo, hi)
+    rays = Box(P, lo, hi).vertices()
     assert gain(Q, P, a) == pytest.approx(best_mixture(rays, lambda r: (r @ (a * P)) ** 2).bound, abs=1e-9)
     assert histogram_gain(Q, P) == pytest.approx(
         best_mixture(rays, lambda r: ((P * r) ** 2).sum(axis=1)).bound, abs=1e-9

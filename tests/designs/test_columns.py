@@ -12,12 +12,20 @@ import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from priorveil.designs import boxes, columns
-from priorveil.designs.bounds import branch_and_bound, bundled
-from priorveil.designs.limits import Limits
-from priorveil.designs.pricing import Box, Guess, Histogram, Sum, classes, free_guess
+from priorveil.designs import boxes, engine
+from priorveil.designs.engine import Limits
+from priorveil.designs.pricing import (
+    Box,
+    GuessPricing,
+    HistogramPricing,
+    SumPricing,
+    branch_and_bound,
+    bundle,
+    classes,
+    free_guess,
+)
 
-Array = columns.Array
+Array = np.ndarray
 
 
 def zipf(d: int) -> Array:
@@ -65,7 +73,7 @@ def problems(draw: st.DrawFn, most: int = 7) -> tuple[Array, float, float, Array
     return prior, math.exp(-lower), math.exp(upper), values
 
 
-def holds(best: columns.Solution, prior: Array, lo: float, hi: float) -> None:
+def holds(best: engine.Solution, prior: Array, lo: float, hi: float) -> None:
     """A channel, within the box, with at most `d` outputs."""
     np.testing.assert_allclose(best.weights @ best.columns, 1.0, atol=1e-9)
     np.testing.assert_allclose(best.columns @ prior, 1.0, atol=1e-12)
@@ -104,7 +112,7 @@ def test_pricing_bounds_hold_at_any_duals(problem: tuple[Array, float, float, Ar
     rays = vertices(box)
     duals = prior * rng.normal(size=len(prior))
     weights = rng.uniform(0, 2, len(prior))
-    for pricing in (Histogram(box, weights), Sum(box, values), Guess(box, prior)):
+    for pricing in (HistogramPricing(box, weights), SumPricing(box, values), GuessPricing(box, prior)):
         top = float((pricing.utility(rays) - rays @ duals).max())
         size = 1e-11 * (1.0 + float(np.abs(pricing.utility(rays)).max()))
         for exact in (False, True):
@@ -144,9 +152,9 @@ def test_classes_of_different_sizes_are_spread_evenly() -> None:
     prior = np.repeat([0.11, 0.07, 0.05], [3, 7, 2])
     prior = prior / prior.sum()
     box = Box(prior, math.exp(-1.5), math.exp(1.5))
-    pricing = Histogram(box, np.ones(12))
-    together = columns.solve(pricing, boxes.seeds(box), classes=classes(prior), floor=box.lo)
-    apart = columns.solve(pricing, boxes.seeds(box), floor=box.lo)
+    pricing = HistogramPricing(box, np.ones(12))
+    together = engine.solve(pricing, boxes.seeds(box), classes=classes(prior), floor=box.lo)
+    apart = engine.solve(pricing, boxes.seeds(box), floor=box.lo)
     holds(together, prior, box.lo, box.hi)
     assert together.value == pytest.approx(apart.value, rel=1e-8)
     assert together.gap < 1e-8
@@ -160,7 +168,7 @@ def test_merged_blocks_prove_the_bound_of_the_whole(eps: float) -> None:
     holds(best, prior, lo, hi)
     assert best.efficiency > 0.99
     assert best.value == pytest.approx(best.weights @ ((prior * best.columns) ** 2).sum(1))
-    full = Histogram(Box(prior, lo, hi), np.ones(600)).price(best.duals, exact=False)
+    full = HistogramPricing(Box(prior, lo, hi), np.ones(600)).price(best.duals, exact=False)
     assert best.duals.sum() + full.bound <= best.bound + 1e-9
 
 
@@ -180,7 +188,7 @@ def test_the_free_bound_on_guessing_holds(problem: tuple[Array, float, float, Ar
     rays = vertices(box)
     bound, duals = free_guess(box, prior)
     assert bound >= enumerated(box, (prior * rays).max(1), rays) * (1 - 1e-13)
-    proven = duals.sum() + Guess(box, prior).price(duals, exact=True).bound
+    proven = duals.sum() + GuessPricing(box, prior).price(duals, exact=True).bound
     assert proven <= bound + 1e-12
 
 
@@ -236,14 +244,14 @@ def test_values_rise_and_bounds_fall() -> None:
 def test_pruning_keeps_the_solution(monkeypatch: pytest.MonkeyPatch) -> None:
     prior = zipf(25)
     plain = boxes.best_histogram(prior, 0.2, 5.0, Limits(1e-4))
-    monkeypatch.setattr(columns, "_POOL", -12)  # a pool of 100 columns
+    monkeypatch.setattr(engine, "_POOL", -12)  # a pool of 100 columns
     pruned = boxes.best_histogram(prior, 0.2, 5.0, Limits(1e-4))
     holds(pruned, prior, 0.2, 5.0)
     assert pruned.value == pytest.approx(plain.value, rel=1e-3)
 
 
 def test_no_room_means_no_gap() -> None:
-    assert columns.relative_gap(1.0, 1.0, 1.0) == 0.0
+    assert engine.relative_gap(1.0, 1.0, 1.0) == 0.0
     best = boxes.best_sum(np.array([0.3, 0.7]), np.array([2.0, 2.0]), 0.5, 2.0)
     assert best.value == pytest.approx(4.0)
     assert best.gap == 0.0
@@ -259,11 +267,11 @@ def test_branch_and_bound_agrees_with_brute_force(d: int, seed: int) -> None:
     box = Box(prior / prior.sum(), 0.3, float(rng.uniform(1.2, 8)))
     shares = box.shares(vertices(box))
     truth = float(((q * shares - c) * shares).sum(1).max())
-    bundles = bundled(q, c, box.caps)
+    bundles = bundle(q, c, box.caps)
     found = branch_and_bound(bundles)
     assert found.bound == pytest.approx(truth, abs=1e-10)
     assert found.value == pytest.approx(truth, abs=1e-10)
-    short = branch_and_bound(bundles, boxes=1)
+    short = branch_and_bound(bundles, parts=1)
     assert short.bound >= truth - 1e-12
     members = bundles.shares(found.totals)
     np.testing.assert_allclose(members.sum(1), 1.0)

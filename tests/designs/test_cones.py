@@ -10,19 +10,18 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 
-from priorveil.designs import columns as engine
-from priorveil.designs.branching import convex, peaks, squares
+from priorveil.designs import engine
 from priorveil.designs.closed import subset_gains
 from priorveil.designs.cones import (
-    Utility,
-    best_mixture,
-    box_rays,
+    ConvexPricing,
+    Peaks,
+    Program,
+    Squares,
     extreme_rays,
-    mix,
     staircase_rays,
 )
-from priorveil.designs.limits import Limits
-from priorveil.designs.programs import Program
+from priorveil.designs.engine import Limits, Utility, best_mixture, mix
+from priorveil.designs.pricing import Box
 from priorveil.errors import Infeasible, TooLarge
 from references import lip_rows
 from strategies import seeds
@@ -109,7 +108,7 @@ def test_the_box_and_the_staircase_are_listed_directly(seed: int) -> None:
     P = rng.dirichlet(np.ones(d)) * 0.9 + 0.1 / d
     eps = rng.uniform(0.01, 3)
     for direct, A in (
-        (box_rays(P, np.exp(-eps), np.exp(eps)), lip_rows(P, np.exp(-eps), np.exp(eps))),
+        (Box(P, np.exp(-eps), np.exp(eps)).vertices(), lip_rows(P, np.exp(-eps), np.exp(eps))),
         (staircase_rays(P, eps), ldp(d, eps).reshape(-1, d)),
     ):
         listed = extreme_rays(A, P)
@@ -136,7 +135,7 @@ def test_impossible_and_oversized_cones_are_refused() -> None:
     with pytest.raises(TooLarge):
         extreme_rays(ldp(8, 1.0), np.full(8, 0.125), most=50)
     with pytest.raises(TooLarge):
-        box_rays(np.full(15, 1 / 15), 0.5, 2.0)
+        Box(np.full(15, 1 / 15), 0.5, 2.0).vertices()
 
 
 @pytest.mark.parametrize("eps", [1e-4, 1e-2, 1.0, 5.0])
@@ -161,7 +160,7 @@ def test_no_random_channel_beats_the_bound(seed: int) -> None:
     rays = extreme_rays(A, P)
     best = best_mixture(rays, phi)
     for _ in range(8):  # a random vertex of the channels, then pulled inwards
-        weights = mix(rays, rng.normal(size=len(rays)))[0]
+        weights = mix(rays, rng.normal(size=(1, len(rays)))).weights
         pull = rng.uniform(0, 1)
         assert weights @ phi((1 - pull) * rays + pull) <= best.bound + 1e-10
 
@@ -175,9 +174,9 @@ def test_column_generation_agrees_with_enumeration(seed: int) -> None:
     a = rng.normal(size=d)
     rays = extreme_rays(A, P)
     for pricing in (
-        squares(A, P, (a * P)[None], P[None]),
-        squares(A, P, np.diag(P), np.tile(P, (d, 1)), nodes=1000),
-        peaks(A, P, P[None]),
+        Squares(A, P, (a * P)[None], P[None]),
+        Squares(A, P, np.diag(P), np.tile(P, (d, 1)), nodes=1000),
+        Peaks(A, P, P[None]),
     ):
         exact = best_mixture(rays, pricing.utility)
         found = engine.solve(pricing, np.ones((1, d)), Limits(deadline=time.monotonic() + 5))
@@ -196,10 +195,10 @@ def test_priced_bounds_hold_for_every_ray(seed: int) -> None:
     a, duals = rng.normal(size=d), rng.normal(size=d) * P
     rays = extreme_rays(A, P)
     for pricing in (
-        squares(A, P, (a * P)[None], P[None], nodes=15),
-        squares(A, P, np.diag(P), np.tile(P, (d, 1)), nodes=15),
-        peaks(A, P, P[None]),
-        convex(A, P, lambda r: np.abs(r - 1) @ P, nodes=15),
+        Squares(A, P, (a * P)[None], P[None], nodes=15),
+        Squares(A, P, np.diag(P), np.tile(P, (d, 1)), nodes=15),
+        Peaks(A, P, P[None]),
+        ConvexPricing(A, P, lambda r: np.abs(r - 1) @ P, nodes=15),
     ):
         best = np.max(pricing.utility(rays) - rays @ duals)
         for exact in (False, True):
@@ -207,7 +206,7 @@ def test_priced_bounds_hold_for_every_ray(seed: int) -> None:
             assert priced.bound >= best - 1e-10
             assert np.max(priced.utilities - priced.columns @ duals) <= best + 1e-9
             np.testing.assert_allclose(priced.columns @ P, 1.0, atol=1e-9)
-    one_term = squares(A, P, (a * P)[None], P[None]).price(duals, True)
+    one_term = Squares(A, P, (a * P)[None], P[None]).price(duals, True)
     assert one_term.bound == pytest.approx(np.max((rays @ (a * P)) ** 2 - rays @ duals), abs=1e-8)
 
 
@@ -224,7 +223,7 @@ def test_chords_over_estimate_on_every_box(seed: int) -> None:
     P, A = random_cone(rng)
     d = len(P)
     other = 0.5 * P + 0.5 * rng.dirichlet(np.ones(d))
-    pricing = squares(
+    pricing = Squares(
         A, P, np.vstack([np.diag(P), np.diag(other)]), np.repeat([P, other], d, axis=0), nodes=1
     )
     columns, duals = inside(rng, extreme_rays(A, P)), rng.normal(size=d) * P
@@ -237,10 +236,10 @@ def test_chords_over_estimate_on_every_box(seed: int) -> None:
         narrow = rng.random(len(pricing.C)) < 0.3
         low, high = np.where(narrow, ends[0], pricing.low), np.where(narrow, ends[1], pricing.high)
         within = ((z >= low) & (z <= high)).all(axis=1)
-        box = pricing._relax(duals, low, high)
+        box = pricing.relax(duals, (low, high))
         if within.any():
             assert box is not None
-            assert box[0] >= worth[within].max() - 1e-9
+            assert box.bound >= worth[within].max() - 1e-9
 
 
 @given(seeds)
@@ -249,15 +248,15 @@ def test_open_guesses_are_over_estimated(seed: int) -> None:
     rng = np.random.default_rng(seed)
     P, A = random_cone(rng)
     d = len(P)
-    pricing = peaks(A, P, np.array([P, 0.5 * P + 0.5 * rng.dirichlet(np.ones(d))]))
+    pricing = Peaks(A, P, np.array([P, 0.5 * P + 0.5 * rng.dirichlet(np.ones(d))]))
     columns, duals = inside(rng, extreme_rays(A, P)), rng.normal(size=d) * P
     worth = pricing.utility(columns) - columns @ duals
     first = (columns * pricing.M[0]).argmax(axis=1)
     for x in range(d):
-        answer = pricing._relax(duals, (x,))
+        answer = pricing.relax(duals, (x,))
         if (first == x).any():
             assert answer is not None
-            assert answer[1] >= worth[first == x].max() - 1e-9
+            assert answer.bound >= worth[first == x].max() - 1e-9
 
 
 @given(seeds)
@@ -266,18 +265,18 @@ def test_simplices_over_estimate_and_halves_cover(seed: int) -> None:
     rng = np.random.default_rng(seed)
     P, A = random_cone(rng)
     d = len(P)
-    pricing = convex(A, P, lambda r: ((r - 1) ** 2) @ P)
+    pricing = ConvexPricing(A, P, lambda r: ((r - 1) ** 2) @ P)
     columns, duals = inside(rng, extreme_rays(A, P)), rng.normal(size=d) * P
     worth = pricing.utility(columns) - columns @ duals
-    nodes = [pricing._relax(duals, np.diag(1 / P))]
+    nodes = [pricing.relax(duals, np.diag(1 / P))]
     for _ in range(3):
         assert nodes[0] is not None
-        parts = pricing._halves(nodes[0][1])
+        parts = pricing.split(nodes[0])
         if parts is None:
             break
-        nodes = [half for part in parts if (half := pricing._relax(duals, part)) is not None] + nodes[1:]
+        nodes = [half for part in parts if (half := pricing.relax(duals, part)) is not None] + nodes[1:]
         held = np.zeros(len(columns), dtype=bool)
-        for bound, (corners, _) in nodes:
+        for bound, _, (corners, _) in nodes:
             within = (np.linalg.solve(corners.T, columns.T) >= -1e-9).all(axis=0)
             held |= within
             noise = 1e-7 * np.abs(pricing.utility(corners)).max()
@@ -295,7 +294,7 @@ def test_a_utility_of_your_own_is_designed_for() -> None:
         return (w * np.log(w / P)).sum(axis=1)
 
     exact = best_mixture(extreme_rays(A, P), information)
-    found = engine.solve(convex(A, P, information, nodes=3000), np.ones((1, 4)), Limits(1e-4))
+    found = engine.solve(ConvexPricing(A, P, information, nodes=3000), np.ones((1, 4)), Limits(1e-4))
     assert found.value == pytest.approx(exact.value, abs=1e-9)
     assert exact.value - 1e-12 <= found.bound <= exact.value * 1.001
 

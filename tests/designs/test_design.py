@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 import priorveil as pv
 from priorveil.certify import within
-from priorveil.designs import METHODS, boxes, cones, tables
-from priorveil.designs.columns import Solution
+from priorveil.designs import METHODS, boxes, cones, methods
+from priorveil.designs.engine import Solution
+from priorveil.designs.pricing import Box
 from priorveil.errors import CertificateError, DataNotFound, Infeasible, InvalidInput, InvalidSecret, TooLarge
 from priorveil.mechanisms import Table
 from priorveil.queries import Margins, Triangle, variance
@@ -477,7 +478,7 @@ class TestSolverFailures:
 
     @pytest.mark.parametrize("garbage", ["nan", "truth", "short", "huge"])
     def test_garbage_is_refused(self, garbage: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        d = 5
+        d = 8
         columns = {
             "nan": np.full((d, d), np.nan),
             "truth": np.eye(d) * d,
@@ -487,18 +488,20 @@ class TestSolverFailures:
         broken = Solution(columns, np.full(d, 1 / d), 1.0, 0.0, 0.0, 1, True, np.zeros(d))
         monkeypatch.setattr(boxes, "best_histogram", lambda *_, **__: broken)
         with pytest.raises(CertificateError):
-            pv.design([0.4, 0.3, 0.1, 0.1, 0.1], 1.0, pv.Histogram(), method="columns")
+            pv.design([0.3, 0.2, 0.1, 0.1, 0.1, 0.1, 0.05, 0.05], 1.0, pv.Histogram(), method="columns")
 
     def test_a_false_bound_never_exceeds_the_error(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        silent = Solution(np.ones((1, 5)), np.ones(1), 0.0, -9.0, 0.0, 1, True, np.zeros(5))
+        silent = Solution(np.ones((1, 8)), np.ones(1), 0.0, -9.0, 0.0, 1, True, np.zeros(8))
         monkeypatch.setattr(boxes, "best_histogram", lambda *_, **__: silent)
-        certified(pv.design([0.4, 0.3, 0.1, 0.1, 0.1], 1.0, pv.Histogram(), method="columns"))
+        certified(
+            pv.design([0.3, 0.2, 0.1, 0.1, 0.1, 0.1, 0.05, 0.05], 1.0, pv.Histogram(), method="columns")
+        )
 
     def test_a_solver_that_raises_is_not_swallowed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def fail(*_: object, **__: object) -> Solution:
             raise RuntimeError("out of memory")
 
-        monkeypatch.setattr(tables, "engine", fail)
+        monkeypatch.setattr(methods, "columns_draft", fail)
         monkeypatch.setitem(METHODS, "columns", fail)
         with pytest.raises(RuntimeError):
             pv.design(pv.Prior.zipf(5), 1.0, pv.Histogram(), method="columns")
@@ -729,7 +732,7 @@ class TestLinear:
         prior, query = pv.Prior.zipf(6), pv.Linear(matrix)
         P = prior.probabilities
         lip = pv.design(prior, 1.0, query)
-        best = self.least(prior, query, cones.box_rays(P, math.exp(-1), math.e))
+        best = self.least(prior, query, Box(P, math.exp(-1), math.e).vertices())
         assert lip.certificate.lip <= 1.0
         assert lip.expected_mse == pytest.approx(best, rel=1e-9)
         assert lip.lower_bound == pytest.approx(best, rel=1e-9)

@@ -11,16 +11,11 @@ import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from priorveil.designs.distribution import box_vertices, distribution, solve
-from priorveil.designs.information import (
-    free_bound,
-    information_bound,
-    uniform_variance,
-)
-from priorveil.designs.limits import Limits
+from priorveil.designs.engine import Limits
+from priorveil.designs.learning import best_learning, best_weights, information_bound, uniform_variance
 from priorveil.designs.pricing import Box
 from priorveil.errors import Infeasible, NotIdentifiable
-from priorveil.queries import variance
+from priorveil.queries import free_variance, variance
 
 SKEWED = np.array([0.025, 0.025, 0.025, 0.025, 0.9])
 budgets = st.sampled_from([0.1, 0.5, 1.0, 1.5, 2.0, 3.0])
@@ -129,28 +124,28 @@ class TestVariance:
 
 class TestExact:
     def test_published_figures(self) -> None:
-        assert distribution(np.full(6, 1 / 6), *box(1.0)).variance == pytest.approx(4.8, abs=0.05)
-        assert distribution(SKEWED, *box(1.0)).variance == pytest.approx(5.8, abs=0.05)
+        assert best_learning(np.full(6, 1 / 6), *box(1.0)).value == pytest.approx(4.8, abs=0.05)
+        assert best_learning(SKEWED, *box(1.0)).value == pytest.approx(5.8, abs=0.05)
 
     @given(seeds, budgets)
     @settings(max_examples=25, deadline=None)
     def test_matches_a_reference_solver(self, seed: int, epsilon: float) -> None:
         P = priors(seed)
-        ours = distribution(P, *box(epsilon))
-        theirs = reference(box_vertices(Box(P, *box(epsilon))))
-        assert ours.variance <= theirs * (1 + 1e-4)
+        ours = best_learning(P, *box(epsilon))
+        theirs = reference(Box(P, *box(epsilon)).vertices())
+        assert ours.value <= theirs * (1 + 1e-4)
         assert ours.bound <= theirs * (1 + 1e-7)
 
     @given(seeds, budgets, budgets)
     @settings(max_examples=60, deadline=None)
     def test_is_a_channel_within_its_budget(self, seed: int, lower: float, upper: float) -> None:
         P, lo, hi = priors(seed, high=8), math.exp(-lower), math.exp(upper)
-        found = distribution(P, lo, hi)
+        found = best_learning(P, lo, hi)
         Q = channel_of(found.columns, found.weights)
         assert np.allclose(Q.sum(1), 1, atol=1e-12)
         assert found.columns.min() >= lo * (1 - 1e-12)
         assert found.columns.max() <= hi * (1 + 1e-12)
-        assert variance(Q, P) == pytest.approx(found.variance, rel=1e-9)
+        assert variance(Q, P) == pytest.approx(found.value, rel=1e-9)
         assert found.converged
         assert found.gap <= 1e-4
         assert len(found.weights) <= len(P) * (len(P) + 1) // 2
@@ -161,20 +156,22 @@ class TestExact:
         P = priors(seed)
         d = len(P)
         best = min(variance(subset_selection(d, epsilon, size), P) for size in range(1, d))
-        assert distribution(P, *box(epsilon)).variance <= best * (1 + 1e-9)
+        assert best_learning(P, *box(epsilon)).value <= best * (1 + 1e-9)
 
     def test_one_sided_budget_is_the_truth_or_a_fresh_draw(self) -> None:
         P, lo = np.array([0.5, 0.3, 0.15, 0.05]), math.exp(-1.0)
-        found = distribution(P, lo, math.inf)
-        assert found.variance == pytest.approx((1 - P @ P) / (1 - lo) ** 2)
+        found = best_learning(P, lo, math.inf)
+        assert found.value == pytest.approx((1 - P @ P) / (1 - lo) ** 2)
         assert found.gap == 0.0
 
 
 class TestSolve:
     def test_scale_of_columns_does_not_matter(self) -> None:
-        vertices = box_vertices(Box(SKEWED, *box(1.0)))
+        vertices = Box(SKEWED, *box(1.0)).vertices()
         scaled = vertices * np.linspace(0.1, 7, len(vertices))[:, None]
-        assert solve(SKEWED, scaled).variance == pytest.approx(solve(SKEWED, vertices).variance, rel=1e-5)
+        assert best_weights(SKEWED, scaled).value == pytest.approx(
+            best_weights(SKEWED, vertices).value, rel=1e-5
+        )
 
     def test_ldp_cone_from_its_rays(self) -> None:
         """For equal inputs subset selection of the best size is the best LDP channel."""
@@ -182,15 +179,15 @@ class TestSolve:
         P = np.full(d, 1 / d)
         rays = np.array([r for r in itertools.product([1.0, math.e], repeat=d) if len(set(r)) > 1])
         best = min(variance(subset_selection(d, epsilon, size), P) for size in range(1, d))
-        assert solve(P, rays).variance == pytest.approx(best, rel=1e-5)
+        assert best_weights(P, rays).value == pytest.approx(best, rel=1e-5)
 
     def test_refuses_columns_that_cannot_tell(self) -> None:
         with pytest.raises(NotIdentifiable):
-            solve(np.full(3, 1 / 3), np.array([[1.0, 1, 2], [2, 2, 1.0]]))
+            best_weights(np.full(3, 1 / 3), np.array([[1.0, 1, 2], [2, 2, 1.0]]))
 
     def test_refuses_columns_that_make_no_channel(self) -> None:
         with pytest.raises(Infeasible):
-            solve(np.full(3, 1 / 3), np.array([[2.0, 1, 1], [2, 1.5, 1], [1.5, 1.4, 1], [3, 1, 0.5]]))
+            best_weights(np.full(3, 1 / 3), np.array([[2.0, 1, 1], [2, 1.5, 1], [1.5, 1.4, 1], [3, 1, 0.5]]))
 
 
 class TestBound:
@@ -199,8 +196,8 @@ class TestBound:
     def test_no_channel_beats_it(self, seed: int, epsilon: float) -> None:
         P, rng = priors(seed, high=9), np.random.default_rng(seed)
         lo, hi = box(epsilon)
-        relaxed, exact = information_bound(P, lo, hi), distribution(P, lo, hi)
-        assert free_bound(P, lo, hi) <= relaxed <= exact.variance * (1 + 1e-9)
+        relaxed, exact = information_bound(P, lo, hi), best_learning(P, lo, hi)
+        assert free_variance(P, lo, hi) <= relaxed <= exact.value * (1 + 1e-9)
         for _ in range(5):
             assert exact.bound <= variance(random_channel(P, lo, hi, rng), P) * (1 + 1e-9)
 
@@ -208,12 +205,12 @@ class TestBound:
     @settings(max_examples=40, deadline=None)
     def test_is_close(self, seed: int, epsilon: float) -> None:
         P = priors(seed, high=8)
-        assert information_bound(P, *box(epsilon)) >= 0.8 * distribution(P, *box(epsilon)).variance
+        assert information_bound(P, *box(epsilon)) >= 0.8 * best_learning(P, *box(epsilon)).value
 
     @pytest.mark.parametrize("d", [2, 3, 5, 8])
     @pytest.mark.parametrize("epsilon", [0.2, 1.0, 2.5])
     def test_equal_inputs_in_closed_form(self, d: int, epsilon: float) -> None:
-        exact = solve(np.full(d, 1 / d), box_vertices(Box(np.full(d, 1 / d), *box(epsilon)))).variance
+        exact = best_weights(np.full(d, 1 / d), Box(np.full(d, 1 / d), *box(epsilon)).vertices()).value
         assert uniform_variance(d, *box(epsilon)) == pytest.approx(exact, rel=1e-5)
 
 
@@ -225,33 +222,33 @@ class TestGeneration:
         P = P / P.sum()
         lo, hi = box(1.0)
         seen: list[tuple[int, float, float]] = []
-        found = distribution(P, lo, hi, Limits(0.01, progress=lambda *step: seen.append(step)))
+        found = best_learning(P, lo, hi, Limits(0.01, progress=lambda *step: seen.append(step)))
         assert found.efficiency > 0.98
         assert np.allclose(found.weights @ found.columns, 1, atol=1e-11)
         assert found.columns.min() >= lo * (1 - 1e-12)
         assert found.columns.max() <= hi * (1 + 1e-12)
-        assert variance(channel_of(found.columns, found.weights), P) == pytest.approx(found.variance)
-        assert found.variance < variance(randomized_response(d, 1.0), P)
-        assert shape == "uniform" or seen[-1][1] == found.variance
+        assert variance(channel_of(found.columns, found.weights), P) == pytest.approx(found.value)
+        assert found.value < variance(randomized_response(d, 1.0), P)
+        assert shape == "uniform" or seen[-1][1] == found.value
 
     def test_stops_when_told(self) -> None:
-        found = distribution(np.arange(1, 31) / 465, *box(1.0), Limits(1e-5, should_stop=lambda: True))
+        found = best_learning(np.arange(1, 31) / 465, *box(1.0), Limits(1e-5, should_stop=lambda: True))
         assert found.iterations == 0
-        assert math.isfinite(found.variance)
+        assert math.isfinite(found.value)
 
     def test_an_interrupt_returns_the_best_so_far(self) -> None:
         def interrupt(rounds: int, value: float, bound: float) -> None:
             if rounds == 1:
                 raise KeyboardInterrupt
 
-        found = distribution(np.arange(1, 31) / 465, *box(1.0), Limits(1e-5, progress=interrupt))
+        found = best_learning(np.arange(1, 31) / 465, *box(1.0), Limits(1e-5, progress=interrupt))
         assert np.allclose(found.weights @ found.columns, 1, atol=1e-11)
 
 
 class TestCyclic:
     @pytest.mark.parametrize(("d", "epsilon"), [(15, 2.0), (83, 1.0), (40, 3.0)])
     def test_equal_inputs_reach_the_closed_form(self, d: int, epsilon: float) -> None:
-        found = distribution(np.full(d, 1 / d), *box(epsilon))
+        found = best_learning(np.full(d, 1 / d), *box(epsilon))
         assert found.bound == uniform_variance(d, *box(epsilon))
         assert found.efficiency > 0.99
         assert np.allclose(found.weights @ found.columns, 1, atol=1e-12)

@@ -11,15 +11,14 @@ import pytest
 from hypothesis import given, settings
 
 from priorveil.designs.closed import binary
-from priorveil.designs.cones import best_mixture, extreme_rays, mix
-from priorveil.designs.limits import Limits
+from priorveil.designs.cones import extreme_rays
+from priorveil.designs.engine import Limits, best_mixture, mix
 from priorveil.designs.robust import (
     Guessed,
     Oracle,
     Squared,
     Task,
     robust_design,
-    robust_over,
 )
 from priorveil.priors import PriorSet
 from references import lip_rows
@@ -110,14 +109,14 @@ def test_no_channel_of_the_cone_beats_the_lower_bound(seed: int) -> None:
     for task in tasks(rng, priors.shape[1]):
         best = robust_design(A, priors, task)
         for _ in range(10):
-            weights = mix(rays, rng.normal(size=len(rays)))[0]
+            weights = mix(rays, rng.normal(size=(1, len(rays)))).weights
             used = weights > 0
             Q = (rays[used] * weights[used, None]).T
             assert max(mse(task, p, Q) for p in priors) >= best.lower_bound - 1e-9
 
 
 def check_over(A: Array, oracle: Oracle, start: Array, task: Task, inside: Array) -> None:
-    best = robust_over(A, oracle, start, task, Limits(deadline=time.monotonic() + 10), least=1e-7)
+    best = robust_design(A, start, task, Limits(deadline=time.monotonic() + 10), oracle=oracle, least=1e-7)
     assert best.converged
     assert best.lower_bound <= best.worst_mse <= best.lower_bound + 1e-7
     errors = [mse(task, p, best.channel) for p in inside]
@@ -145,7 +144,7 @@ def test_the_worst_prior_of_a_polytope_is_not_a_vertex() -> None:
     vertices = box_vertices(lower, upper)
     A = np.vstack([lip_rows(p, np.exp(-1), np.exp(1)) for p in vertices])
     task = Squared(np.array([[0.0, 1.0]]))
-    best = robust_over(A, PriorSet.interval(lower, upper).best, vertices, task)
+    best = robust_design(A, vertices, task, oracle=PriorSet.interval(lower, upper).best, least=1e-8)
     at_vertices = robust_design(A, vertices, task)
     assert best.worst_mse > at_vertices.worst_mse + 0.01
     np.testing.assert_allclose(best.worst_prior, [0.5, 0.5], atol=1e-3)

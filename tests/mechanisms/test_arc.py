@@ -12,13 +12,7 @@ from hypothesis import strategies as st
 
 from priorveil.certify import Lifts
 from priorveil.channels import Channel
-from priorveil.designs.arc import (
-    ArcLayout,
-    arc_layout,
-    guess_error,
-    histogram_error,
-    sum_error,
-)
+from priorveil.designs.arcs import ArcLayout, guess_error
 from priorveil.errors import ForeignReport, Infeasible, InvalidInput, OutsideDomain, TooLarge
 from priorveil.mechanisms import arc_cells, arc_line
 from priorveil.mechanisms.arc import Arc
@@ -41,7 +35,14 @@ from priorveil.mechanisms.arc_reading import (
 from priorveil.mechanisms.randomness import BytesSource, GeneratorSource
 from priorveil.notions import leakage
 from priorveil.priors import Prior, Secret
-from references import circle_lifts, own_lifts, posterior_sums_under
+from references import (
+    arc_layout,
+    circle_lifts,
+    histogram_error,
+    own_lifts,
+    posterior_sums_under,
+    sum_error,
+)
 
 WEIGHTS = st.lists(st.integers(1, 40), min_size=2, max_size=8)
 TENTHS = st.tuples(st.integers(1, 9), st.integers(11, 60))

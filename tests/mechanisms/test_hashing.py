@@ -17,7 +17,7 @@ from kernels_here import needs_numba
 from priorveil import LIP
 from priorveil.certify import TOTAL, lifts, within
 from priorveil.channels import Channel
-from priorveil.designs.encodings import best_pool, grouped_bins
+from priorveil.designs.encodings import best_pool, group_bins
 from priorveil.errors import ForeignReport, Infeasible, InvalidInput
 from priorveil.mechanisms import kernels
 from priorveil.mechanisms.hashing import (
@@ -230,11 +230,11 @@ def test_groups_are_heavy_enough_and_complete(parts: list[float], least: float) 
     if total <= 0:
         return
     masses = [part / total for part in parts]
-    found = grouped_bins(masses, [m * m for m in masses], least)
-    heavy = np.bincount(found.groups, masses, minlength=found.made)
-    assert heavy.min() >= least * (1 - 1e-12) and len(heavy) == found.made
-    squares = np.bincount(found.groups, np.square(masses), minlength=found.made)
-    assert found.told == pytest.approx(float((squares / heavy).sum()))
+    found = group_bins(masses, [m * m for m in masses], least)
+    heavy = np.bincount(found.groups, masses, minlength=found.size)
+    assert heavy.min() >= least * (1 - 1e-12) and len(heavy) == found.size
+    squares = np.bincount(found.groups, np.square(masses), minlength=found.size)
+    assert found.gain == pytest.approx(float((squares / heavy).sum()))
 
 
 @settings(max_examples=15, deadline=None)

@@ -1,6 +1,6 @@
 """The arc mechanism for many priors at once: layout and expected error of every row, in closed form.
 
-The formulas are those of `priorveil.designs.arc`, with one more axis: `P` is (K, d), a prior in each row, and
+The formulas are those of `priorveil.designs.arcs`, with one more axis: `P` is (K, d), a prior in each row, and
 a budget's sides are (K,).
 """
 
@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from priorveil.mechanisms.arc_lines import PLACES, ArcLines, fit_lines
 from priorveil.priors import Array
+from priorveil.priors.budget import window_mass
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -29,7 +30,7 @@ def design_rows(P: Array, lower: Array, upper: Array, values: Array | None) -> A
     >>> lines.heavy.tolist()
     [2, 1]
     """
-    heavy = window_masses(lower, upper)[:, None] <= P
+    heavy = _windows(lower, upper)[:, None] <= P
     counts = heavy.sum(axis=1)
     order = _order(P, lower, upper, heavy, values)
     lines = fit_lines(P, lower, upper, order, counts)
@@ -42,16 +43,11 @@ def design_rows(P: Array, lower: Array, upper: Array, values: Array | None) -> A
     return lines.replaced(many[better], other.rows(better))
 
 
-def window_masses(lower: Array, upper: Array) -> Array:
-    """`tau = (1 - lo) / (hi - lo)` of every row: zero without an upper bound, one where nothing may be said.
-
-    >>> window_masses(np.array([np.log(2), 1.0, 0.0]), np.array([np.log(2), np.inf, 0.0])).round(6).tolist()
-    [0.333333, 0.0, 1.0]
-    """
-    lo, hi = np.exp(-lower), np.exp(np.minimum(upper, _ENDLESS))
-    room = hi - lo
-    mass = np.divide(1 - lo, room, out=np.ones_like(lo), where=room > 0)
-    return np.where(upper < _ENDLESS, mass, 0.0)
+def _windows(lower: Array, upper: Array) -> Array:
+    """The window mass `tau` of every row."""
+    return window_mass(
+        np.exp(-lower), np.where(upper < _ENDLESS, np.exp(np.minimum(upper, _ENDLESS)), np.inf)
+    )
 
 
 def _order(P: Array, lower: Array, upper: Array, heavy: Mask, values: Array | None) -> Ints:
@@ -69,7 +65,7 @@ def _lending(P: Array, lower: Array, upper: Array, heavy: Mask, values: Array | 
     """What is gained if a value lends the circle the end of its segment, where the light ones fall short."""
     if values is None:
         return P
-    light, tau = np.where(heavy, 0.0, P), window_masses(lower, upper)[:, None]
+    light, tau = np.where(heavy, 0.0, P), _windows(lower, upper)[:, None]
     a = centred(P, values)
     lent = np.maximum(tau - light.sum(axis=1, keepdims=True), 0.0)
     shared = (light * a).sum(axis=1, keepdims=True) + lent * a
@@ -123,7 +119,9 @@ def _histogram_errors(lines: ArcLines, P: Array) -> Array:
 def posterior_variances(lines: ArcLines, P: Array) -> Array:
     """The variance of `Pr(x | report)` over the reports of each row: `P_x^2 (E[r_x^2] - 1)`.
 
-    `P_x^2` times the second moments of `designs.arc.second_moment`.
+    On the circle `E[b_x^2] = tau - P_x / 3` while the circumference `L >= tau + P_x`. On a tighter circle the same is
+    true of `1 - b_x`, the share of `x` in the gap of length `c = L - tau`:
+    `E[b_x^2] = L - 2 c + (c / P_x)^2 (P_x - c / 3)`.
 
     >>> lines = design_rows(np.array([[0.5, 0.5]]), np.ones(1), np.ones(1), None)
     >>> posterior_variances(lines, np.array([[0.5, 0.5]])).round(6).tolist()  # (1 - 1 / e)^2 / 4

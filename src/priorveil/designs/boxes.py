@@ -1,4 +1,4 @@
-"""The best channels for the box `lo <= r <= hi`, query by query: seeds, symmetry and size around the engine.
+"""The best channels for the box `lo <= r <= hi`, query by query: starts, symmetry and size around the engine.
 
 Inputs with the same prior (and weight) are interchangeable. The dual function is convex, so averaging duals
 over them never hurts, and the master needs one row for each class.
@@ -17,14 +17,23 @@ from dataclasses import replace
 
 import numpy as np
 
-from priorveil.designs.columns import Array, Labels, Solution, relative_gap, solve
-from priorveil.designs.limits import UNLIMITED, Limits
-from priorveil.designs.pricing import Box, Guess, Histogram, Mask, Sum, classes, free_guess
+from priorveil.designs.engine import UNLIMITED, Labels, Limits, Solution, relative_gap, solve
+from priorveil.designs.pricing import (
+    Box,
+    GuessPricing,
+    HistogramPricing,
+    Mask,
+    SumPricing,
+    classes,
+    free_guess,
+)
+from priorveil.priors import Array
+from priorveil.priors.budget import window_mass
 
 _ROWS = 160  # rows the master is merged down to
 _SPREAD = 2000  # domains up to this size are spread over their symmetry
 _CELLS = 48  # sums over more values are first solved on this many cells, or a quarter
-_SHIFTS = 200  # seeds of one kind
+_SHIFTS = 200  # starts of one kind
 
 
 def best_histogram(
@@ -46,12 +55,12 @@ def best_histogram(
     alike = classes(prior, weights)
     if len(prior) <= _SPREAD and alike.max() < 2 * rows:
         return _histogram(prior, lo, hi, weights, None, limits)
-    labels = blocks(prior, (1.0 - lo) / (hi - lo), rows)
-    mass = _gathered(labels, prior)
-    weight = _gathered(labels, weights * prior**2) / mass**2
+    labels = blocks(prior, float(window_mass(lo, hi)), rows)
+    mass = _sum_by_label(labels, prior)
+    weight = _sum_by_label(labels, weights * prior**2) / mass**2
     small = _histogram(mass, lo, hi, weight, np.bincount(labels) > 1, limits)
-    before = Histogram(Box(mass, lo, hi), weight).free_duals()
-    after = Histogram(Box(prior, lo, hi), weights).free_duals()
+    before = HistogramPricing(Box(mass, lo, hi), weight).free_duals()
+    after = HistogramPricing(Box(prior, lo, hi), weights).free_duals()
     duals = after + prior * ((small.duals - before) / mass)[labels]
     return replace(small, columns=small.columns[:, labels], duals=duals)
 
@@ -60,7 +69,7 @@ def _histogram(
     prior: Array, lo: float, hi: float, weights: Array, loose: Mask | None, limits: Limits
 ) -> Solution:
     box = Box(prior, lo, hi)
-    pricing = Histogram(box, weights, loose if loose is not None and loose.any() else None)
+    pricing = HistogramPricing(box, weights, loose if loose is not None and loose.any() else None)
     alike = classes(prior, weights) if loose is None else classes(prior, weights, loose.astype(float))
     return solve(pricing, seeds(box), limits, duals=pricing.free_duals(), floor=lo, classes=alike)
 
@@ -89,7 +98,7 @@ def best_guess(
     heaviest = np.argsort(-prior, kind="stable")
     labels[heaviest[:kept]] = np.arange(kept)
     peaks = np.append(prior[heaviest[:kept]], prior[heaviest[kept]])
-    small = _guess(Box(_gathered(labels, prior), lo, hi), peaks, limits)
+    small = _guess(Box(_sum_by_label(labels, prior), lo, hi), peaks, limits)
     bound, duals = free_guess(box, prior)
     bound = max(bound, small.value)
     gap = relative_gap(small.value, bound, float(prior.max()))
@@ -102,11 +111,11 @@ def best_guess(
 def _guess(box: Box, peaks: Array, limits: Limits) -> Solution:
     duals = free_guess(box, peaks)[1]
     alike = classes(box.prior, peaks)
-    start = np.vstack([seeds(box), _guesses(box, peaks)])
-    return solve(Guess(box, peaks), start, limits, duals=duals, floor=box.lo, classes=alike)
+    start = np.vstack([seeds(box), _guess_columns(box, peaks)])
+    return solve(GuessPricing(box, peaks), start, limits, duals=duals, floor=box.lo, classes=alike)
 
 
-def _guesses(box: Box, peaks: Array) -> Array:
+def _guess_columns(box: Box, peaks: Array) -> Array:
     """The channel that reaches the free bound on guessing, where it exists.
 
     Each of the heaviest inputs has a column that holds it up to its cap and spreads the rest over inputs that
@@ -115,14 +124,14 @@ def _guesses(box: Box, peaks: Array) -> Array:
     order = np.argsort(-peaks, kind="stable")
     often = (box.prior / box.caps)[order]
     count = min(int(np.searchsorted(np.cumsum(often), 1.0 - 1e-12)) + 1, len(order))
-    told, tail = order[:count], order[count:]
-    caps, last = box.caps[told], told[-1]
+    guessed, tail = order[:count], order[count:]
+    caps, last = box.caps[guessed], guessed[-1]
     rest = (often[:count] * (1.0 - caps))[:-1].sum()
     left = box.prior[last] - (1.0 - often[: count - 1].sum()) * caps[-1]
     part = np.append(np.full(count - 1, left / rest if rest > 0 else 0.0), 0.0)
     shares = np.zeros((count, len(order)))
     shares[:, last] = (1.0 - caps) * part
-    shares[np.arange(count), told] = caps
+    shares[np.arange(count), guessed] = caps
     if len(tail):
         shares[:, tail] = np.outer((1.0 - caps) * (1.0 - part), box.prior[tail] / box.prior[tail].sum())
     fits = ((shares >= 0) & (shares <= box.caps + 1e-15)).all(1) & (np.abs(shares.sum(1) - 1.0) < 1e-12)
@@ -157,23 +166,23 @@ def best_sum(
 def _unit_sum(prior: Array, values: Array, lo: float, hi: float, limits: Limits) -> Solution:
     """For values with mean zero and variance one; the solution on coarse cells starts the fine problem."""
     box = Box(prior, lo, hi)
-    pricing = Sum(box, values)
+    pricing = SumPricing(box, values)
     if len(prior) <= _CELLS:
         start = np.vstack([_windows(box, values), seeds(box)])
         return solve(pricing, start, limits, duals=pricing.free_duals(), floor=lo)
     labels = cells(prior, values, max(_CELLS, len(prior) // 4))
-    mass = _gathered(labels, prior)
-    centres = _gathered(labels, prior * values) / mass
+    mass = _sum_by_label(labels, prior)
+    centres = _sum_by_label(labels, prior * values) / mass
     coarse = _unit_sum(mass, centres, lo, hi, limits.within(1 / 3))
     order = np.argsort(centres)
-    free = Sum(Box(mass, lo, hi), centres).free_duals()
+    free = SumPricing(Box(mass, lo, hi), centres).free_duals()
     above = ((coarse.duals - free) / mass)[order]
     duals = pricing.free_duals() + prior * np.interp(values, centres[order], above)
-    rest = limits.ended() if coarse.interrupted else limits
+    rest = limits.expired() if coarse.interrupted else limits
     return solve(pricing, coarse.columns[:, labels], rest, duals=duals, floor=lo)
 
 
-def _gathered(labels: Labels, amounts: Array) -> Array:
+def _sum_by_label(labels: Labels, amounts: Array) -> Array:
     """The sum of amounts under each label."""
     return np.bincount(labels, amounts).astype(np.float64)
 

@@ -14,12 +14,18 @@ from math import comb
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.errors import Infeasible, InvalidInput, TooLarge
+from priorveil.channels import Channel
+from priorveil.designs.problem import Draft, Problem
+from priorveil.errors import Hint, Infeasible, InvalidInput, TooLarge
+from priorveil.mechanisms.unary_law import inverse_rule
+from priorveil.priors import Array, Prior
+from priorveil.priors.budget import window_mass
 
-Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 _MOST_OUTPUTS = 200_000
+_KRR = 3_000  # k-ary randomised response on more values than this is not written out
+_SUBSETS = 5_000  # subset selection with more outputs than this is not written out as a table
 _CLOSE = 1e-12
 
 
@@ -29,8 +35,7 @@ def heavy(prior: Array, lo: float | Array, hi: float | Array = np.inf) -> Mask:
     >>> heavy(np.array([0.1, 0.2, 0.7]), np.exp(-1), np.exp(1))
     array([False, False,  True])
     """
-    tau = (1 - np.asarray(lo, dtype=float)) / (np.asarray(hi, dtype=float) - np.asarray(lo, dtype=float))
-    return np.asarray(prior >= tau[..., None])
+    return np.asarray(prior >= window_mass(lo, hi)[..., None])
 
 
 def rr_lip(prior: Array, lo: float, hi: float = np.inf) -> Array:
@@ -46,7 +51,7 @@ def rr_lip(prior: Array, lo: float, hi: float = np.inf) -> Array:
     if not heavy(prior, lo, hi).all():
         raise Infeasible(
             f"rr_lip breaks its budget here: the rarest input has mass {prior.min():.6g}, below "
-            f"tau = {(1 - lo) / (hi - lo):.6g}. Use the arc mechanism or column generation"
+            f"tau = {float(window_mass(lo, hi)):.6g}. Use the arc mechanism or column generation"
         )
     return np.asarray((1 - lo) * np.eye(len(prior)) + lo * prior[None, :])
 
@@ -135,7 +140,7 @@ def subset_gains(prior: Array, epsilon: float) -> Array:
     True
     """
     d, e = len(prior), np.exp(epsilon)
-    u, weight = _inverse_nodes()
+    u, weight, _ = inverse_rule(1 + (e - 1) * float(prior.sum()))
     size = np.arange(d + 1)
     mean = np.zeros((d + 1, len(u)))  # E[exp(-u (e-1) P(S))] over subsets of the inputs seen so far
     square = np.zeros_like(mean)  # the same with sum of P_x^2 over S as a factor
@@ -149,17 +154,6 @@ def subset_gains(prior: Array, epsilon: float) -> Array:
     return np.asarray((d / (size * e + d - size) * total)[1:d])
 
 
-def _inverse_nodes() -> tuple[Array, Array]:
-    """Nodes `u` and weights `w` with `1/D = sum w exp(-u D)` to 13 digits for every `D >= 1`.
-
-    The trapezoidal rule after `u = exp(v - exp(-v))`, which falls off doubly exponentially at both ends.
-    Above D = 1e6 the accuracy falls off slowly (1e-11 at 1e8).
-    """
-    v = np.linspace(-5.0, 4.2, 369)
-    u = np.exp(v - np.exp(-v))
-    return u, u * (1 + np.exp(-v)) * (v[1] - v[0])
-
-
 def best_subset_size(prior: Array, epsilon: float) -> int:
     """The subset size whose reports tell most about the histogram under this prior.
 
@@ -167,3 +161,49 @@ def best_subset_size(prior: Array, epsilon: float) -> int:
     3
     """
     return int(np.argmax(subset_gains(prior, epsilon))) + 1
+
+
+def closed_draft(problem: Problem) -> Draft:
+    """The closed form that fits, or an error that states the conditions of each."""
+    d = len(problem.prior)
+    if d == 1:
+        return problem.table_draft(np.ones((1, 1)), problem.no_report, "closed", "there is only one value")
+    if problem.all_heavy:
+        Q = rr_lip(problem.P, problem.budget.lo, problem.budget.hi)
+        return _optimal_draft(
+            problem, Q, "every value is likely enough for Theorem 3, which is then optimal for every query"
+        )
+    if d == 2:
+        why = "two values: the two extreme columns are optimal for every query"
+        return _optimal_draft(problem, binary(problem.cone), why)
+    if problem.notion.name == "LDP":
+        return _ldp_draft(problem)
+    raise Infeasible(
+        f"no closed form fits: Theorem 3 needs every probability to be at least {problem.budget.tau:.4g} "
+        f"(the smallest is {float(problem.P.min()):.4g}), no secret and one prior",
+        Hint("method", "columns", "arc"),
+    )
+
+
+def _optimal_draft(problem: Problem, Q: Array, why: str) -> Draft:
+    """A channel that no other can beat: its own error is the bound."""
+    channel = Channel.from_weights(np.maximum(Q, 0.0))
+    if isinstance(problem.prior, Prior) or problem.prior.members or problem.query.unbiased:
+        best = problem.error(channel)
+    else:
+        best = problem.unit * problem.worst(channel).mse  # a prior of the set has this error
+    return problem.table_draft(Q, best, "closed", why)
+
+
+def _ldp_draft(problem: Problem) -> Draft:
+    """The better of k-ary randomised response and subset selection."""
+    d, epsilon = len(problem.prior), problem.level
+    if d > _KRR:
+        raise TooLarge(f"a table of {d} by {d} entries is too large", Hint("method", "unary"))
+    size = best_subset_size(problem.P, epsilon)
+    drafts = []
+    for k in sorted({1, size if comb(d, size) <= _SUBSETS else 1}):
+        Q = k_rr(d, epsilon) if k == 1 else subset_selection(d, epsilon, k)
+        why = "k-ary randomised response" if k == 1 else f"subset selection with subsets of {k}"
+        drafts.append(problem.table_draft(Q, 0.0, "closed", f"LDP: {why}"))
+    return min(drafts, key=lambda draft: draft.expected)

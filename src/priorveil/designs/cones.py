@@ -1,32 +1,46 @@
-"""Cones of allowed columns: their extreme rays, and the best channel over them.
+"""Cones of allowed columns: their extreme rays, and pricing over them.
 
-A notion is a cone: a column `q` is allowed iff `A @ q >= 0` and `q >= 0`. Scaled to `P @ r = 1` the
-cone is a polytope; utilities are convex, so the best channel mixes its vertices. For small `d` they are
-all listed and one linear programme is exact. For larger `d` the pricings of
-`priorveil.designs.branching` plug into `priorveil.designs.columns.solve`.
+A notion is a cone: a column `q` is allowed iff `A @ q >= 0` and `q >= 0`. Scaled to `P @ r = 1` the cone is a
+polytope; utilities are convex, so the best channel mixes its vertices. For small `d` they are all listed and one
+linear programme is exact. For larger `d` the pricings here plug into `priorveil.designs.engine.solve`: they search for
+good columns with small linear programmes and prove their bounds by branch and bound.
+
+Every bound comes from multipliers `y >= 0` on the rows of `A`: with `w = P r` on the simplex,
+`g @ w <= (g + B' y) @ w <= max(g + B' y)` where `B = A / P`. That holds for any `y`, so no bound trusts
+the solver's tolerance.
 """
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable
+from copy import copy
+from itertools import count
+from typing import Any, NamedTuple
 
+import highspy
 import numpy as np
 import numpy.typing as npt
-import scipy.optimize
 
-from priorveil.designs.columns import Solution, relative_gap
-from priorveil.designs.limits import Stop, never
-from priorveil.errors import Infeasible, TooLarge
+from priorveil.designs.engine import Priced, Stop, Utility, never
+from priorveil.designs.pricing import subsets
+from priorveil.errors import Infeasible, PriorveilError, TooLarge
+from priorveil.priors import Array
 
-Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 Index = npt.NDArray[np.intp]
-Utility = Callable[[Array], Array]
+Node = Any  # a part of the polytope; each pricing has its own
 
 LISTING = 2 / 3  # the share of the time that listing extreme rays may take, where there is another way
 _ZERO = 1e-11  # a ray on a hyperplane, both scaled to largest entry one
 _PAIRS = 4_000_000  # entries of one block of comparisons
-EMPTY = "the inequalities allow no column at all, not even the constant one"
+_QUICK = 20  # splits for a quick bound
+_PATIENCE = 400  # splits before a better column ends the search
+_IMPROVES = 1e-7  # worth stopping for
+_SAME = 1e-10  # a bound this close to the best value found is that value
+_STARTS = 2000  # vertices that are remembered to climb from
+_EMPTY = "the inequalities allow no column at all, not even the constant one"
+_SETTLED = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kInfeasible)
 
 
 def extreme_rays(A: Array, P: Array, most: int = 8_000, stop: Stop = never) -> Array:
@@ -34,8 +48,8 @@ def extreme_rays(A: Array, P: Array, most: int = 8_000, stop: Stop = never) -> A
 
     Starts from the orthant and cuts with one row of `A` after another; a cut keeps the rays on its side and
     joins adjacent rays across it. New rays lie between allowed ones, so rounding stays in the cone.
-    Equal or redundant rows, and cones without interior, need no care. More than `most` rays, or
-    more than there is time for, raise TooLarge.
+    Equal or redundant rows, and cones without interior, need no special treatment. More than `most` rays, or a
+    `stop` request, raise `TooLarge`.
 
     >>> extreme_rays(np.array([[-1.0, 3.0], [3.0, -1.0]]), np.array([0.5, 0.5]))
     array([[0.5, 1.5],
@@ -43,9 +57,9 @@ def extreme_rays(A: Array, P: Array, most: int = 8_000, stop: Stop = never) -> A
     """
     d = len(P)
     rays, on = np.eye(d), ~np.eye(d, dtype=bool)
-    rows = _distinct(A)
+    rows = _distinct_rows(A)
     while len(rows):
-        _go_on(stop)
+        _require_time(stop)
         side = rays @ rows.T
         side[np.abs(side) <= _ZERO] = 0.0
         cuts = (side < 0).any(axis=0)
@@ -57,21 +71,19 @@ def extreme_rays(A: Array, P: Array, most: int = 8_000, stop: Stop = never) -> A
         rays, on = _cut(rays, on, side[:, first], stop)
         rows = np.delete(rows, first, axis=0)
         if not len(rays):
-            raise Infeasible(EMPTY)
+            raise Infeasible(_EMPTY)
         if len(rays) > most:
             raise TooLarge(f"more than {most:,} extreme rays: use column generation")
     rays = rays / (rays @ P)[:, None]
     return np.asarray(rays[np.lexsort(rays.T[::-1])])
 
 
-def _go_on(stop: Stop) -> None:
+def _require_time(stop: Stop) -> None:
     if stop():
-        raise TooLarge(
-            "there was no time to list all extreme rays: use column generation, or allow more time"
-        )
+        raise TooLarge("not enough time to list all extreme rays: use column generation, or allow more time")
 
 
-def _distinct(A: Array) -> Array:
+def _distinct_rows(A: Array) -> Array:
     """Rows scaled to largest entry one, zero rows and repetitions left out."""
     size = np.abs(A).max(axis=1, initial=0.0)
     rows = A[size > 0] / size[size > 0, None]
@@ -94,7 +106,7 @@ def _cut(rays: Array, on: Mask, side: Array, stop: Stop) -> tuple[Array, Mask]:
 def _adjacent(on: Mask, above: Index, below: Index, d: int, stop: Stop) -> tuple[Index, Index]:
     """Pairs across the cut that share a two-dimensional face: no third ray lies on all they have in common.
 
-    A ray on exactly `d - 1` hyperplanes is simple: any `d - 2` of them hold an edge; no test is needed.
+    A ray on exactly `d - 1` hyperplanes is simple: any `d - 2` of them define an edge, without a test.
     """
     table = on.astype(np.float32)
     i, j = np.nonzero(table[above] @ table[below].T >= d - 2)
@@ -104,7 +116,7 @@ def _adjacent(on: Mask, above: Index, below: Index, d: int, stop: Stop) -> tuple
     doubtful = np.flatnonzero(~good)
     block = max(1, _PAIRS // max(1, len(on)))
     for start in range(0, len(doubtful), block):
-        _go_on(stop)
+        _require_time(stop)
         part = doubtful[start : start + block]
         common = table[i[part]] * table[j[part]]
         holds = common @ table.T >= common.sum(axis=1, keepdims=True) - 0.5
@@ -115,8 +127,8 @@ def _adjacent(on: Mask, above: Index, below: Index, d: int, stop: Stop) -> tuple
 def nearby_columns(A: Array, P: Array) -> Array:
     """Allowed columns that cost nothing: from the constant one towards each input and away from it.
 
-    Each goes as far as the cone does, so they mix to channels that tell all inputs apart: something to
-    answer with where there is no time for the best.
+    Each goes as far as the cone does, so they mix to channels that tell all inputs apart: an answer where there is no
+    time for the best one.
 
     >>> nearby_columns(np.array([[-1.0, 3.0], [3.0, -1.0]]), np.array([0.5, 0.5])).round(9)
     array([[1.5, 0.5],
@@ -133,92 +145,437 @@ def nearby_columns(A: Array, P: Array) -> Array:
     return np.asarray(columns / (columns @ P)[:, None])
 
 
-def box_rays(P: Array, lo: float, hi: float) -> Array:
-    """All vertices of `{lo <= r <= hi, P @ r = 1}`, exact for d <= 14.
-
-    With `r = lo + (hi - lo) b` a vertex is a set of inputs with `b = 1` and at most one with
-    `0 < b < 1`, of prior mass `tau` together.
-
-    >>> box_rays(np.array([0.5, 0.5]), 0.5, 2.0)
-    array([[0.5, 1.5],
-           [1.5, 0.5]])
-    """
-    d = len(P)
-    if d > 14:
-        raise TooLarge(f"d = {d}: listing subsets is for up to 14 inputs; use column generation")
-    tau = (1 - lo) / (hi - lo)
-    found = []
-    subsets = (np.arange(2 ** (d - 1))[:, None] >> np.arange(d - 1)) & 1
-    for x in range(d):
-        b = np.insert(subsets, x, 0, axis=1).astype(float)
-        part = (tau - b @ P) / P[x]
-        inside = (part >= -1e-13) & (part <= 1 + 1e-13)
-        b = b[inside]
-        b[:, x] = np.clip(part[inside], 0.0, 1.0)
-        found.append(b)
-    b = np.vstack(found)
-    b = b[np.unique(np.round(b, 12), axis=0, return_index=True)[1]]
-    return np.asarray(np.clip(lo + (hi - lo) * b, lo, hi))
-
-
 def staircase_rays(P: Array, epsilon: float) -> Array:
-    """All vertices of the LDP cone: entries 1 and `e^eps` only, scaled to `P @ r = 1`, for d <= 14.
+    """All vertices of the LDP cone: entries 1 and `e^eps` only, scaled to `P @ r = 1`, for up to 14 inputs.
 
     >>> staircase_rays(np.array([0.5, 0.5]), np.log(3.0))
     array([[1.5, 0.5],
            [0.5, 1.5]])
     """
     d = len(P)
-    if d > 14:
-        raise TooLarge(f"d = {d}: listing subsets is for up to 14 inputs; use column generation")
-    subsets = (np.arange(1, 2**d - 1)[:, None] >> np.arange(d)) & 1 if d > 1 else np.zeros((1, 1))
-    rays = np.where(subsets == 1, np.exp(epsilon), 1.0)
+    rays = np.where(subsets(d)[1:-1] == 1, np.exp(epsilon), 1.0) if d > 1 else np.ones((1, 1))
     return np.asarray(rays / (rays @ P)[:, None])
 
 
-def best_mixture(rays: Array, utility: Utility) -> Solution:
-    """The best channel of these columns: `max sum_y lam_y phi(r_y)` subject to `sum_y lam_y r_y = 1`.
+class Program:
+    """`max g @ r` over `{r >= 0, A r >= 0, P @ r = 1}` in a live HiGHS model; only the cost changes.
 
-    `utility` takes columns as rows (n, d). With all extreme rays the bound is one for the whole cone:
-    `sum(mu) + max_y [phi(r_y) - mu @ r_y]` for the duals `mu`.
-
-    >>> rays = np.array([[0.5, 1.5], [1.5, 0.5]])
-    >>> round(best_mixture(rays, lambda r: (0.5 * r[:, 1]) ** 2).value, 12)
-    0.3125
+    The variables are `w = P r`, which lie on the simplex, so everything is scaled alike.
     """
-    gains = utility(rays)
-    weights, mu = mix(rays, gains)
-    columns, weights = sharpened(rays, weights)
-    value = float(utility(columns) @ weights)
-    bound = max(value, float(mu.sum() + np.max(gains - rays @ mu)))
-    gap = relative_gap(value, bound, float(utility(np.ones((1, rays.shape[1])))[0]))
-    return Solution(columns, weights, value, bound, gap, 1, True, mu)
+
+    def __init__(self, A: Array, P: Array) -> None:
+        self.P = P
+        self._rows = self._scale_rows(A)
+        d = len(P)
+        self._model = highspy.Highs()
+        self._model.silent()
+        for option, value in (("threads", 1), ("presolve", "off"), ("solver", "simplex")):
+            self._model.setOptionValue(option, value)
+        self._model.setOptionValue("primal_feasibility_tolerance", 1e-10)
+        self._model.setOptionValue("dual_feasibility_tolerance", 1e-10)
+        self._model.changeObjectiveSense(highspy.ObjSense.kMaximize)
+        nothing = np.empty(0, np.int32)
+        self._model.addCols(d, np.zeros(d), np.zeros(d), np.ones(d), 0, nothing, nothing, np.empty(0))
+        self._add(np.ones((1, d)), 1.0, 1.0)
+        self._add(self._rows, 0.0, highspy.kHighsInf)
+
+    def _scale_rows(self, A: Array) -> Array:
+        B = A / self.P
+        size = np.abs(B).max(axis=1, initial=0.0)
+        return np.asarray(B[size > 0] / size[size > 0, None])
+
+    def _add(self, rows: Array, lower: float, upper: float) -> None:
+        n, d = rows.shape
+        starts = (d * np.arange(n)).astype(np.int32)
+        index = np.tile(np.arange(d, dtype=np.int32), n)
+        self._model.addRows(n, np.full(n, lower), np.full(n, upper), n * d, starts, index, rows.ravel())
+
+    def top(self, g: Array) -> float:
+        """A proven upper bound on `g @ r`."""
+        answer = self.maximise(g)
+        if answer is None:
+            raise Infeasible(_EMPTY)
+        return answer[1]
+
+    def maximise(self, g: Array, more: Array | None = None) -> tuple[Array, float] | None:
+        """The best `r` and a proven upper bound on `g @ r`; `more` rows hold for this call only.
+
+        None if those rows leave no column.
+        """
+        cost = g / self.P
+        scale = max(float(np.ptp(cost)), 1e-300)  # the simplex makes a common shift a constant
+        shifted = (cost - cost.min()) / scale
+        self._model.changeColsCost(len(cost), np.arange(len(cost), dtype=np.int32), shifted)
+        rows = self._rows if more is None else np.vstack([self._rows, self._scale_rows(more)])
+        fresh = len(rows) - len(self._rows)
+        if fresh:
+            self._add(rows[-fresh:], 0.0, highspy.kHighsInf)
+        self._model.run()
+        if self._model.getModelStatus() not in _SETTLED:  # once more, from a fresh basis
+            self._model.clearSolver()
+            self._model.run()
+        status, solution = self._model.getModelStatus(), self._model.getSolution()
+        if fresh:
+            first = 1 + len(self._rows)
+            self._model.deleteRows(fresh, np.arange(first, first + fresh, dtype=np.int32))
+        if status == highspy.HighsModelStatus.kInfeasible:
+            return None
+        if status != highspy.HighsModelStatus.kOptimal:
+            raise PriorveilError(f"the linear programme of the pricing did not finish: {status}")
+        w = np.maximum(np.asarray(solution.col_value), 0.0)
+        y = scale * np.maximum(-np.asarray(solution.row_dual)[1:], 0.0)
+        return w / w.sum() / self.P, float(np.max(cost + y @ rows))
 
 
-def mix(rays: Array, gains: Array) -> tuple[Array, Array]:
-    """Weights and duals of the master.
+class Relaxed(NamedTuple):
+    """A proven bound on a part of the polytope, the column where it is taken, and the part."""
 
-    A linear part of the gains changes nothing, so it is taken out first and the rest scaled: small budgets,
-    where all columns are nearly constant, keep their digits. So is each row of the equations: a column that speaks
-    for a rare input alone goes far there.
+    bound: float
+    column: Array
+    node: Node
+
+
+class ConePricing:
+    """Pricing over a cone by climbing from vertex to vertex, and by branch and bound over linear programmes.
+
+    A subclass gives the utility and its gradient, the root of the branching, `relax` (a bound on a node) and `split`
+    (the halves of a node, or None if its bound is exact). When `stop()` says so, every search ends at its first answer.
     """
-    reach = np.maximum(np.abs(rays - 1.0).max(axis=0), 1e-6)
-    table = np.column_stack([np.ones(len(rays)), (rays - 1.0) / reach])
-    linear = np.linalg.lstsq(table, gains, rcond=1e-9)[0]  # P @ (r - 1) = 0: one direction is free
-    rest = gains - table @ linear
-    scale = max(float(np.abs(rest).max()), 1e-300)
-    side = np.eye(1, table.shape[1])[0]
-    found = scipy.optimize.linprog(-rest / scale, A_eq=table.T, b_eq=side, method="highs-ds")
-    if found.status != 0:
-        raise Infeasible(f"these columns do not mix to a channel: {found.message}")
-    slope = linear[1:] - scale * np.asarray(found.eqlin.marginals)[1:]
-    return np.asarray(found.x), np.asarray(slope / reach)
+
+    climbs: tuple[int, int] = (0, 0)  # starts of a quick and of an exact call
+    fresh = False  # whether an exact call looks in new directions
+
+    def __init__(self, A: Array, P: Array, nodes: int, stop: Stop) -> None:
+        self.A, self.P, self.nodes, self.stop = A, P, nodes, stop
+        self.program = Program(A, P)
+        self._starts: dict[bytes, Array] = {}
+
+    def utility(self, columns: Array) -> Array:
+        """`phi` of each row of `columns`."""
+        raise NotImplementedError
+
+    def gradient(self, r: Array) -> Array:
+        """The slope of `phi` at `r`, up to a multiple of `P`."""
+        raise NotImplementedError
+
+    def root(self) -> Node:
+        """The node that holds every column."""
+        raise NotImplementedError
+
+    def relax(self, duals: Array, node: Node) -> Relaxed | None:
+        """A bound on `phi(r) - duals . r` in a node; None if the node is empty."""
+        raise NotImplementedError
+
+    def split(self, found: Relaxed) -> list[Node] | None:
+        """The parts of a node, or None if its bound is exact."""
+        raise NotImplementedError
+
+    def splits(self, exact: bool) -> int:
+        """How many nodes may be split."""
+        return self.nodes if exact else _QUICK
+
+    def price(self, duals: Array, exact: bool) -> Priced:
+        """Climb from good starts, then prove a bound by branch and bound (a short one unless `exact`)."""
+        pool = _Pool(self.utility, duals)
+        if exact and self.fresh:
+            d = len(duals)
+            self._look(np.random.default_rng(len(self._starts)).normal(size=(4 * d, d)))
+        if self.climbs[0]:
+            self._climb(pool, list(self._starts.values()), self.climbs[exact])
+        bound = self._branch(pool, self.splits(exact))
+        if exact and self.climbs[0] and not self.fresh:
+            self._climb(pool, pool.columns, 20)
+        return pool.priced(bound)
+
+    def _branch(self, pool: _Pool, limit: int) -> float:
+        """An upper bound on every column, after at most `limit` splits.
+
+        It ends early once it finds a better column than the climbs did: the master moves on then, and a tight bound at
+        these duals is not needed. Open nodes keep their bounds.
+        """
+        root = self.relax(pool.duals, self.root())
+        if root is None:
+            raise Infeasible(_EMPTY)
+        pool.add([root.column])
+        ticket = count()
+        heap = [(-root.bound, next(ticket), root)]
+        exact, climbed = -np.inf, pool.best
+        for spent in range(limit):
+            if (spent >= _PATIENCE and pool.best > climbed + _IMPROVES) or (spent and self.stop()):
+                break
+            if not heap or -heap[0][0] <= pool.best + _SAME * max(1.0, abs(pool.best)):
+                break
+            above, _, found = heapq.heappop(heap)
+            nodes = self.split(found)
+            if nodes is None:
+                exact = max(exact, -above)
+                continue
+            children = [child for node in nodes if (child := self.relax(pool.duals, node)) is not None]
+            pool.add([child.column for child in children])
+            for child in children:
+                heapq.heappush(heap, (-min(child.bound, -above), next(ticket), child))
+        return max(exact, -heap[0][0] if heap else -np.inf, pool.best)
+
+    def _look(self, directions: Array) -> None:
+        """Remember the vertices furthest in these directions."""
+        for g in directions:
+            if self._starts and self.stop():
+                break
+            answer = self.program.maximise(g * self.P)
+            if answer is None:
+                raise Infeasible(_EMPTY)
+            self._remember(answer[0])
+
+    def look_around(self) -> None:
+        """Remember vertices towards each input, away from it, and in some random directions (always the same)."""
+        d = len(self.P)
+        self._look(np.vstack([np.eye(d), -np.eye(d), np.random.default_rng(0).normal(size=(2 * d, d))]))
+
+    def _remember(self, column: Array) -> None:
+        self._starts[np.round(column, 9).tobytes()] = column
+        if len(self._starts) > _STARTS:
+            del self._starts[next(iter(self._starts))]
+
+    def _climb(self, pool: _Pool, columns: list[Array], most: int) -> None:
+        """From the `most` best columns: linearise, go to the best vertex, and repeat."""
+        table = np.array(columns)
+        for place in np.argsort(-pool.worth(table), kind="stable")[:most]:
+            if pool.columns and self.stop():
+                break
+            here = table[place]
+            worth = float(pool.worth(here[None])[0])
+            for _ in range(60):
+                if self.stop():
+                    break
+                answer = self.program.maximise(self.gradient(here) - pool.duals)
+                if answer is None:
+                    break
+                there = float(pool.worth(answer[0][None])[0])
+                if there <= worth + 1e-15 * max(1.0, abs(worth)):
+                    break
+                here, worth = answer[0], there
+            self._remember(here)
+            pool.add([here])
 
 
-def sharpened(rays: Array, weights: Array) -> tuple[Array, Array]:
-    """The columns in use, their weights moved as little as makes the rows add up to one in full precision."""
-    used = weights > 1e-12
-    columns, weights = rays[used], weights[used]
-    exact = weights + np.linalg.lstsq(columns.T, 1.0 - weights @ columns, rcond=None)[0]
-    better = np.abs(exact @ columns - 1).max() <= np.abs(weights @ columns - 1).max()
-    return (columns, exact) if better and exact.min() >= 0 else (columns, weights)
+class _Pool:
+    """The columns that one pricing call has met, and the best of them."""
+
+    def __init__(self, utility: Utility, duals: Array) -> None:
+        self.utility, self.duals = utility, duals
+        self.columns: list[Array] = []
+        self.best = -np.inf
+
+    def worth(self, columns: Array) -> Array:
+        """`phi(r) - duals @ r` of each row."""
+        return np.asarray(self.utility(columns) - columns @ self.duals)
+
+    def add(self, columns: list[Array]) -> None:
+        """Add columns."""
+        if columns:
+            self.best = max(self.best, float(np.max(self.worth(np.array(columns)))))
+            self.columns.extend(columns)
+
+    def priced(self, bound: float, most: int = 150) -> Priced:
+        """The best different columns, best first."""
+        columns = np.unique(np.array(self.columns), axis=0)
+        columns = columns[np.argsort(-self.worth(columns), kind="stable")[:most]]
+        return Priced(columns, self.utility(columns), bound)
+
+
+class Squares(ConePricing):
+    """Pricing for `phi(r) = sum_j (C_j @ r)^2 / (D_j @ r)` over the cone `A`: linear statistics, mixtures of priors.
+
+    For one prior: the sum of values `a` is `C = (a P)[None]`, the histogram `C = diag(P)`, both with rows of `D` equal
+    to `P`. With `z_j = (C_j @ r)/(D_j @ r)` in `[l_j, u_j]` each term is at most its chord,
+    `(l_j + u_j) C_j @ r - l_j u_j D_j @ r`, and the interval is two more linear rows: a linear programme bounds the
+    utility over a box of intervals. Boxes are split where the chord is furthest off until the bound meets the best
+    column, or `nodes` splits are made. With one term, splitting at the programme's own `z` ends exactly.
+
+    >>> A, P = np.array([[-1.0, 3.0], [3.0, -1.0]]), np.array([0.5, 0.5])
+    >>> round(Squares(A, P, np.diag(P), np.array([P, P])).price(np.zeros(2), exact=True).bound, 9)
+    0.625
+    """
+
+    climbs = (5, 12)
+
+    def __init__(self, A: Array, P: Array, C: Array, D: Array, nodes: int = 4000, stop: Stop = never) -> None:
+        super().__init__(A, P, nodes, stop)
+        self.look_around()
+        self.C, self.D = C, D
+        self.low, self.high = np.empty(len(C)), np.empty(len(C))
+        for scale in np.unique(D, axis=0):
+            fixed = self.program if np.array_equal(scale, P) else Program(A, scale)
+            for j in np.flatnonzero((scale == D).all(axis=1)):
+                if stop():  # no programme: what holds for any r >= 0 (where D is zero, so is C)
+                    ratios = C[j][D[j] > 0] / D[j][D[j] > 0]
+                    self.low[j], self.high[j] = ratios.min(), ratios.max()
+                else:
+                    self.low[j], self.high[j] = -fixed.top(-C[j]), fixed.top(C[j])
+
+    def utility(self, columns: Array) -> Array:
+        """`phi` of each row of `columns`."""
+        return np.asarray(((columns @ self.C.T) ** 2 / (columns @ self.D.T)).sum(axis=1))
+
+    def gradient(self, r: Array) -> Array:
+        """The slope of `phi` at `r`."""
+        z = (self.C @ r) / (self.D @ r)
+        return np.asarray(2 * z @ self.C - z**2 @ self.D)
+
+    def weighted(self, weights: Array) -> Squares:
+        """The same terms, term `j` counted `weights[j]` times."""
+        on = weights > 0
+        other, W = copy(self), weights[on, None]
+        other.C, other.D, other.low, other.high = W * self.C[on], W * self.D[on], self.low[on], self.high[on]
+        return other
+
+    def splits(self, exact: bool) -> int:
+        """How many nodes may be split: one term needs few."""
+        return super().splits(exact or len(self.C) == 1)
+
+    def root(self) -> tuple[Array, Array]:
+        """All values of all ratios."""
+        return self.low, self.high
+
+    def relax(self, duals: Array, node: tuple[Array, Array]) -> Relaxed | None:
+        """Chords in place of squares."""
+        low, high = node
+        g = (low + high) @ self.C - (low * high) @ self.D - duals
+        up, down = low > self.low, high < self.high
+        rows = [self.C[up] - low[up, None] * self.D[up], high[down, None] * self.D[down] - self.C[down]]
+        answer = self.program.maximise(g, np.vstack(rows))
+        return None if answer is None else Relaxed(answer[1], answer[0], node)
+
+    def split(self, found: Relaxed) -> list[tuple[Array, Array]] | None:
+        """Two intervals for the ratio whose chord is furthest off."""
+        (low, high), r = found.node, found.column
+        z = np.clip((self.C @ r) / (self.D @ r), low, high)
+        off = (high - z) * (z - low) * (self.D @ r)
+        j = int(np.argmax(off))
+        if off[j] <= 1e-14:
+            return None
+        margin = 0.0 if len(z) == 1 else 0.1 * (high[j] - low[j])
+        below, above = high.copy(), low.copy()
+        below[j] = above[j] = np.clip(z[j], low[j] + margin, high[j] - margin)
+        return [(low, below), (above, high)]
+
+
+class Peaks(ConePricing):
+    """Pricing for `phi(r) = sum_k max_x M[k, x] r_x` over the cone `A`: the best guess, for one prior or several.
+
+    One linear programme for each choice of guesses `x_1 .. x_k`, exact; a choice is grown prior by prior, and what is
+    still open is bounded by `max_x M[k, x] r_x <= top_k M[k] @ r`. For one prior: `M = P[None]`, `d` programmes.
+
+    >>> A, P = np.array([[-1.0, 3.0], [3.0, -1.0]]), np.array([0.5, 0.5])
+    >>> round(Peaks(A, P, P[None]).price(np.zeros(2), exact=True).bound, 9)
+    0.75
+    """
+
+    def __init__(self, A: Array, P: Array, M: Array, nodes: int = 4000, stop: Stop = never) -> None:
+        super().__init__(A, P, nodes, stop)
+        self.M, highest = M, []
+        for row in M:
+            scaled = Program(A, row)  # without time: no share of the largest term is above one
+            highest.append(max(1.0 if stop() else scaled.top(row * unit) for unit in np.eye(len(P))))
+        self.highest = np.array(highest)
+
+    def utility(self, columns: Array) -> Array:
+        """`phi` of each row of `columns`."""
+        return np.asarray((columns[:, None, :] * self.M).max(axis=2).sum(axis=1))
+
+    def weighted(self, weights: Array) -> Peaks:
+        """The same priors, prior `k` counted `weights[k]` times."""
+        on = weights > 0
+        other = copy(self)
+        other.M, other.highest = weights[on, None] * self.M[on], self.highest[on]
+        return other
+
+    def splits(self, exact: bool) -> int:
+        """How many choices may be grown."""
+        return self.nodes if exact or len(self.M) == 1 else 3 * len(self.M)
+
+    def root(self) -> tuple[int, ...]:
+        """No guess is chosen."""
+        return ()
+
+    def relax(self, duals: Array, node: tuple[int, ...]) -> Relaxed | None:
+        """The guesses chosen so far are the best ones; the others are bounded."""
+        done = len(node)
+        g = self.highest[done:] @ self.M[done:] - duals
+        for k, x in enumerate(node):
+            g[x] += self.M[k, x]
+        unit, rows = np.eye(len(g)), None
+        if len(self.M) > 1 and node:
+            rows = np.vstack([self.M[k, x] * unit[x] - np.diag(self.M[k]) for k, x in enumerate(node)])
+        answer = self.program.maximise(g, rows)
+        return None if answer is None else Relaxed(answer[1], answer[0], node)
+
+    def split(self, found: Relaxed) -> list[tuple[int, ...]] | None:
+        """Every guess for the next prior."""
+        node = found.node
+        return None if len(node) == len(self.M) else [(*node, x) for x in range(self.M.shape[1])]
+
+
+class ConvexPricing(ConePricing):
+    """Pricing for any convex `phi` given as a function on columns (rows of an array), over the cone `A`.
+
+    It climbs along `slope`, by default a difference quotient that stays on `P @ r = 1`. The bound: a convex function on
+    a simplex is at most the linear one through its corners; simplices are halved where that is furthest off, at most
+    `nodes` times. It is valid for any convex `phi` that is finite on the corners `e_x / P_x`, but slow to tighten
+    beyond six inputs or so: where the extreme rays can be listed, list them.
+
+    >>> A, P = np.array([[-1.0, 3.0], [3.0, -1.0]]), np.array([0.5, 0.5])
+    >>> round(ConvexPricing(A, P, lambda r: np.abs(r - 1) @ P).price(np.zeros(2), exact=True).utilities[0], 9)
+    np.float64(0.5)
+    """
+
+    climbs = (8, 60)
+    fresh = True
+
+    def __init__(
+        self,
+        A: Array,
+        P: Array,
+        phi: Utility,
+        slope: Callable[[Array], Array] | None = None,
+        nodes: int = 400,
+        stop: Stop = never,
+    ) -> None:
+        super().__init__(A, P, nodes, stop)
+        self.look_around()
+        self.phi, self.slope = phi, slope
+
+    def utility(self, columns: Array) -> Array:
+        """`phi` of each row of `columns`."""
+        return np.asarray(self.phi(columns), dtype=float)
+
+    def gradient(self, r: Array) -> Array:
+        """The slope of `phi` at `r`, up to a multiple of `P`."""
+        if self.slope is not None:
+            return self.slope(r)
+        step = 1e-6
+        towards = (1 - step) * r + step * np.diag(1 / self.P)
+        return np.asarray(self.P * (self.utility(towards) - self.utility(r[None])) / step)
+
+    def root(self) -> Array:
+        """The corners of the simplex `P @ r = 1`."""
+        return np.diag(1 / self.P)
+
+    def relax(self, duals: Array, node: Array) -> Relaxed | None:
+        """The linear function through the corners of a simplex."""
+        inside = Program(self.A @ node.T, np.ones(len(node)))
+        answer = inside.maximise(self.utility(node) - node @ duals)
+        return None if answer is None else Relaxed(answer[1], answer[0] @ node, (node, answer[0]))
+
+    def split(self, found: Relaxed) -> list[Array] | None:
+        """Halve the longest edge between corners in use; None if one corner is the solution."""
+        corners, weights = found.node
+        used = np.flatnonzero(weights > 1e-12)
+        if len(used) < 2:
+            return None
+        length = np.linalg.norm((corners[used, None] - corners[used]) * self.P, axis=2)
+        ends = used[list(np.unravel_index(int(np.argmax(length)), length.shape))]
+        halves = [corners.copy(), corners.copy()]
+        for half, end in zip(halves, ends, strict=True):
+            half[end] = corners[ends].mean(axis=0)
+        return halves

@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -24,30 +23,14 @@ import numpy.typing as npt
 from scipy.optimize import minimize_scalar
 
 from priorveil.certify import TOTAL, Lifts, exp_above, exp_below, within
-from priorveil.errors import Hint, Infeasible, InvalidInput
+from priorveil.designs.problem import Draft, Problem
+from priorveil.errors import Hint, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms.hashing import PooledHash, bin_masses
 from priorveil.mechanisms.unary import Unary, scoring_masses, smallest_mass, unary_lifts
-from priorveil.mechanisms.unary_law import guess_gain, histogram_gain, sum_gain
+from priorveil.mechanisms.unary_law import guess_gain, histogram_gain, learning_gain, sum_gain
 from priorveil.notions import LIP
-from priorveil.priors import Budget, Prior, PriorSet
-
-__all__ = [
-    "Gain",
-    "Grouping",
-    "PoolDesign",
-    "UnaryDesign",
-    "best_pool",
-    "best_unary",
-    "best_unary_at",
-    "grouped_bins",
-    "guess_gain",
-    "histogram_gain",
-    "sum_gain",
-    "unary_odds",
-    "unary_on_curve",
-]
-
-Array = npt.NDArray[np.float64]
+from priorveil.priors import Array, Budget, Prior, PriorSet
+from priorveil.queries import variance
 
 # gain(P, q01, R): how much a unary report tells, on the scale of the query's utility.
 Gain = Callable[[Array, float, float], float]
@@ -65,6 +48,80 @@ _MOST_HASHES = 1 << 22
 # Room for rounding: a bin must be this much heavier than tau, and draws this much more often fresh.
 _MARGIN = 1e-9
 _SLACK = 1 << 20
+# To learn a distribution: reports of a pool for each value, seeds and values at most.
+_REPORTS = 12
+_MOST_SEEDS = 4096
+_INVERTED = 1_000
+
+
+def unary_draft(problem: Problem) -> Draft:
+    """Unary encoding at the best point of its tight curve."""
+    if problem.secret is not None or not problem.notion.implies_lip:
+        raise Infeasible("the method unary is for LIP or LDP of the value itself", Hint("method", "columns"))
+    members = (problem.prior,) if isinstance(problem.prior, Prior) else problem.prior.members
+    if not members:
+        raise Infeasible(
+            "the method unary is for one prior or a finite set of priors",
+            Hint("method", "columns", purpose="for intervals and balls"),
+        )
+    gain = _unary_gain(problem)
+    if problem.notion.bounds_lifts:
+        mechanism = best_unary(problem.prior, problem.budget, gain).mechanism
+    else:
+        mechanism = best_unary_at(problem.reference, exp_below(problem.level), gain)
+    # the variance of learning is local to a prior: that of a set is taken at its middle
+    priors = (problem.reference,) if problem.query.unbiased else members
+    expected = max(mechanism.error(problem.query, p) or 0.0 for p in priors)
+    q01, q10 = map(float, mechanism.flips)
+    why = f"unary encoding at the best point of its curve: 0 -> 1 with {q01:.4g}, 1 -> 0 with {q10:.4g}"
+    return problem.certify(mechanism, expected, "unary", why)
+
+
+def _unary_gain(problem: Problem) -> Gain:
+    """How much a unary report tells about the query."""
+    gains: dict[str, Gain] = {
+        "histogram": histogram_gain,
+        "guess": guess_gain,
+        "distribution": learning_gain,
+    }
+    kind, rows = problem.query.kind, problem.query.rows(problem.reference)
+    if kind in gains:
+        return gains[kind]
+    if rows is None:
+        raise Infeasible(
+            f"the method unary is not for {kind.capitalize()}: its gain is not known",
+            Hint("method", "columns"),
+        )
+    return lambda P, q01, R: float(sum_gain(P, q01, R, rows - (rows @ P)[:, None]).sum())
+
+
+def hashing_draft(problem: Problem) -> Draft:
+    """Hashing into a few bins, with seeds whose bins are all heavy enough."""
+    prior, learning = problem.one_prior("hashing"), problem.query.kind == "distribution"
+    if not problem.box or problem.query.kind not in ("histogram", "distribution"):
+        raise Infeasible(
+            "the method hashing is for Histogram or Distribution and LIP of the value itself",
+            Hint("method", "columns"),
+        )
+    found = best_pool(prior, problem.budget, _seed_count(len(prior), problem.budget) if learning else 256)
+    pool = found.mechanism
+    expected = variance(pool.matrix, problem.P) if learning else 1 - found.gain
+    if math.isinf(expected):
+        raise Infeasible(
+            "the pool of seeds does not identify the distribution", Hint("method", "unary", "columns")
+        )
+    why = f"hashing into {pool.bins} bins, {pool.seeds.size} seeds whose bins are all heavy enough"
+    return problem.certify(pool, expected, "hashing", why)
+
+
+def _seed_count(size: int, budget: Budget) -> int:
+    """Seeds enough to tell `size` values apart: a seed with `g` groups tells `g - 1` numbers."""
+    if size > _INVERTED:
+        raise TooLarge(
+            f"a pool of seeds that tells {size:,} values apart is too large", Hint("method", "unary")
+        )
+    numbers = max(1.0, 1 / budget.tau - 1) if budget.tau > 0 else size
+    return min(_MOST_SEEDS, 1 << math.ceil(math.log2(max(2.0, _REPORTS * size / numbers))))
 
 
 def unary_odds(budget: Budget, smallest: Fraction) -> Fraction:
@@ -83,8 +140,7 @@ def unary_odds(budget: Budget, smallest: Fraction) -> Fraction:
     return min(limits)
 
 
-@dataclass(frozen=True, eq=False)
-class UnaryDesign:
+class UnaryDesign(NamedTuple):
     """A unary mechanism, its exact extremes, and how much its reports tell."""
 
     mechanism: Unary
@@ -156,8 +212,7 @@ def unary_on_curve(prior: Prior, noise: int, noise_bits: int, odds: Fraction) ->
     return Unary(scoring_masses(prior.weights), noise, noise_bits, math.ceil(q10 * TOTAL))
 
 
-@dataclass(frozen=True, eq=False)
-class PoolDesign:
+class PoolDesign(NamedTuple):
     """A pool of seeds with its exact extremes, and how much its reports tell about the histogram."""
 
     mechanism: PooledHash
@@ -166,17 +221,19 @@ class PoolDesign:
 
 
 class Grouping(NamedTuple):
-    """The group of every bin, how many groups there are, and `sum_g (squares of g) / (mass of g)`."""
+    """The group of every bin, the number of groups, and the gain `sum_g (squares of g) / (mass of g)`."""
 
     groups: list[int]
-    made: int
-    told: float
+    size: int
+    gain: float
 
 
-class _Pool(NamedTuple):
+class _Seeds(NamedTuple):
+    """Seeds, the group of each of their bins, and the mean gain."""
+
     seeds: npt.NDArray[np.uint64]
     groups: npt.NDArray[np.int64]
-    told: float
+    gain: float
 
 
 def best_pool(prior: Prior, budget: Budget, seeds: int = 256) -> PoolDesign:
@@ -193,7 +250,7 @@ def best_pool(prior: Prior, budget: Budget, seeds: int = 256) -> PoolDesign:
     pools = [pool for bins in _bin_counts(P.size, budget) for pool in _pools(P, budget, seeds, bins)]
     if not pools:
         raise Infeasible("no seed found two groups of mass tau or more", Hint("method", "arc", "columns"))
-    best = max(pools, key=lambda pool: (pool.seeds.size, pool.told))
+    best = max(pools, key=lambda pool: (pool.seeds.size, pool.gain))
     lo = exp_above(-budget.lower) if math.isfinite(budget.lower) else Fraction(0)
     fresh = math.ceil(lo * TOTAL) + _SLACK
     mechanism = PooledHash(prior.weights, best.seeds, best.groups, fresh)
@@ -201,7 +258,7 @@ def best_pool(prior: Prior, budget: Budget, seeds: int = 256) -> PoolDesign:
     if not within(lifts, budget):
         raise Infeasible("the rounded tables break the budget", Hint("method", "arc", "columns"))
     move = (1 - budget.lo) ** 2
-    return PoolDesign(mechanism, lifts, float(P @ P * (1 - move) + move * best.told))
+    return PoolDesign(mechanism, lifts, float(P @ P * (1 - move) + move * best.gain))
 
 
 def _bin_counts(size: int, budget: Budget) -> list[int]:
@@ -211,29 +268,29 @@ def _bin_counts(size: int, budget: Budget) -> list[int]:
     return sorted({max(2, math.floor(min(most, fine * fit))) for fine in _FINENESS})
 
 
-def _pools(P: Array, budget: Budget, wanted: int, bins: int) -> list[_Pool]:
+def _pools(P: Array, budget: Budget, wanted: int, bins: int) -> list[_Seeds]:
     """For every number of groups that seeds with this many bins reach, the seeds that tell most."""
     tries = np.arange(max(wanted, min(_TRIES * wanted, _MOST_HASHES // P.size)), dtype=np.uint64)
     rows = zip(bin_masses(tries, P, bins).tolist(), bin_masses(tries, P**2, bins).tolist(), strict=True)
-    found = [grouped_bins(masses, squares, budget.tau * (1 + _MARGIN)) for masses, squares in rows]
+    found = [group_bins(masses, squares, budget.tau * (1 + _MARGIN)) for masses, squares in rows]
     pools = []
-    for count in {grouping.made for grouping in found} - {1}:
-        same = [seed for seed, grouping in enumerate(found) if grouping.made == count]
+    for count in {grouping.size for grouping in found} - {1}:
+        same = [seed for seed, grouping in enumerate(found) if grouping.size == count]
         size = 1 << (min(wanted, len(same)).bit_length() - 1)
-        kept = sorted(sorted(same, key=lambda seed: -found[seed].told)[:size])
-        told = math.fsum(found[seed].told for seed in kept) / size
-        pools.append(_Pool(tries[kept], np.array([found[seed].groups for seed in kept]), told))
+        kept = sorted(sorted(same, key=lambda seed: -found[seed].gain)[:size])
+        gain = math.fsum(found[seed].gain for seed in kept) / size
+        pools.append(_Seeds(tries[kept], np.array([found[seed].groups for seed in kept]), gain))
     return pools
 
 
-def grouped_bins(masses: Sequence[float], squares: Sequence[float], least: float) -> Grouping:
+def group_bins(masses: Sequence[float], squares: Sequence[float], least: float) -> Grouping:
     """Bins put together into groups of mass at least `least`, each as little above it as a greedy fill can.
 
     A bin that is heavy enough is a group. Otherwise the heaviest bin left opens a group, and the lightest bin
     that completes it does so (or, if none does, the heaviest goes in). What cannot be completed joins the
     group that loses least by it. `squares` are the sums of squared priors of the bins.
 
-    >>> grouped_bins([0.4, 0.25, 0.2, 0.1, 0.05], [0.16, 0.0625, 0.04, 0.01, 0.0025], 0.3).groups
+    >>> group_bins([0.4, 0.25, 0.2, 0.1, 0.05], [0.16, 0.0625, 0.04, 0.01, 0.0025], 0.3).groups
     [0, 1, 2, 2, 1]
     """
     light = sorted((mass, bin_) for bin_, mass in enumerate(masses) if 0 < mass < least)
@@ -250,13 +307,13 @@ def grouped_bins(masses: Sequence[float], squares: Sequence[float], least: float
         if mass >= least:
             made.append(rest)
             rest = []
-    return _completed(made, rest, masses, squares)
+    return _add_rest(made, rest, masses, squares)
 
 
-def _completed(
+def _add_rest(
     made: list[list[int]], rest: list[int], masses: Sequence[float], squares: Sequence[float]
 ) -> Grouping:
-    """The groups with the rest given to the one that loses least; empty bins are anyone's."""
+    """The groups, the rest given to the group that loses least; empty bins go to the first."""
     heavy = [sum(masses[b] for b in group) for group in made]
     square = [sum(squares[b] for b in group) for group in made]
     if rest:
@@ -270,5 +327,4 @@ def _completed(
     for number, group in enumerate(made):
         for bin_ in group:
             groups[bin_] = number
-    told = math.fsum(s / m for s, m in zip(square, heavy, strict=True))
-    return Grouping(groups, len(made), told)
+    return Grouping(groups, len(made), math.fsum(s / m for s, m in zip(square, heavy, strict=True)))

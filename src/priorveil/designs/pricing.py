@@ -1,27 +1,46 @@
-"""Pricing for the box `lo <= r <= hi`: local information privacy where the secret is the input itself.
+"""Pricing for the box `lo <= r <= hi`: local information privacy of the value itself under one prior.
 
 Write `P_x r_x = lo P_x + (1 - lo) f_x`. Then `f` is a distribution with `f_x <= g_x = min(1, P_x / tau)`,
 where `tau = (1 - lo) / (hi - lo)`, and the master asks for `E[f] = P`: **an output is a distribution over
 inputs, capped by `g`.** A linear function is maximised over such `f` by a sort (fill the best inputs to
-their caps until the mass is used up), and a convex one at a vertex: every input empty or at its cap, but
-for one.
+their caps until the mass is used up), and a convex one at a vertex: every input but one is empty or at its cap.
+
+The pricing of a histogram is `max sum_x q_x f_x^2 - c_x f_x` over such `f`, with `q >= 0`. A convex function lies below
+its chord, so on a part `l <= f <= u`
+
+    q f^2 <= q (l + u) f - q l u,
+
+which leaves a fractional knapsack: an over-estimate, exact wherever `f` sits at the ends of its interval. Cutting a
+part at the knapsack's solution makes both halves tight there. Repeating this on the most promising part (branch and
+bound) closes in on the maximum, and the largest estimate of an open part is a proven bound at any time.
+
+Inputs with the same `q, c, g` are interchangeable. `n` of them form one *bundle*, described by its total
+`F` in `[0, n g]`: the best way to hold `F` is to fill `k = floor(F / g)` members and put the rest into one
+more. That is a row of scallops under the line `q g F`; on an interval `[l, u]` its concave envelope goes
+straight from `l` to the next multiple of `g`, along the line, and straight to `u`.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.designs.bounds import Bundles, branch_and_bound, bundled, fill
-from priorveil.designs.columns import Array, Labels, Priced
+from priorveil.designs.engine import Labels, Priced
+from priorveil.errors import Hint, TooLarge
+from priorveil.priors import Array
+from priorveil.priors.budget import window_mass
 
 Mask = npt.NDArray[np.bool_]
 
 _PUSHED = 256  # starts that push one input in
 _SLACK = 1e-14  # room for rounding in every bound, relative to the numbers that were added up
+_BATCH = 128  # parts cut at once
+# a total this close below a multiple of the cap counts as the multiple; it can only raise estimates
+_EDGE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -41,8 +60,8 @@ class Box:
     caps: Array = field(init=False)
 
     def __post_init__(self) -> None:
-        with np.errstate(over="ignore"):
-            caps = np.minimum(1.0, self.prior * ((self.hi - self.lo) / (1.0 - self.lo)))
+        with np.errstate(divide="ignore"):
+            caps = np.minimum(1.0, self.prior / window_mass(self.lo, self.hi))
         object.__setattr__(self, "caps", caps)
 
     def columns(self, shares: Array) -> Array:
@@ -70,6 +89,35 @@ class Box:
         """Duals that cost `c . f`, up to a constant."""
         return np.asarray(costs * self.prior / (1.0 - self.lo))
 
+    def vertices(self) -> Array:
+        """All extreme columns (K, d), for up to 14 inputs: every input at `lo` or at its cap, but one.
+
+        >>> Box(np.array([0.5, 0.25, 0.25]), lo=0.5, hi=2.0).vertices()
+        array([[1.5 , 0.5 , 0.5 ],
+               [0.75, 2.  , 0.5 ],
+               [0.75, 0.5 , 2.  ],
+               [0.5 , 1.  , 2.  ],
+               [0.5 , 2.  , 1.  ]])
+        """
+        d = len(self.prior)
+        bits, found = subsets(d)[: 2 ** (d - 1), :-1], []
+        for loose in range(d):
+            others = np.delete(np.arange(d), loose)
+            rest = 1.0 - bits @ self.caps[others]
+            fits = (rest >= -1e-13) & (rest <= self.caps[loose] + 1e-13)
+            shares = np.empty((int(fits.sum()), d))
+            shares[:, others] = bits[fits] * self.caps[others]
+            shares[:, loose] = np.clip(rest[fits], 0.0, self.caps[loose])
+            found.append(shares)
+        return np.clip(self.columns(_distinct(np.vstack(found))), self.lo, self.hi)
+
+
+def subsets(d: int) -> Labels:
+    """All subsets of up to 14 inputs as rows of zeros and ones."""
+    if d > 14:
+        raise TooLarge(f"d = {d}: listing subsets is for up to 14 inputs", Hint("method", "columns"))
+    return (np.arange(2**d)[:, None] >> np.arange(d)) & 1
+
 
 def classes(*features: Array) -> Labels:
     """Labels 0, 1, ... of inputs that agree in every feature, for the master.
@@ -81,12 +129,12 @@ def classes(*features: Array) -> Labels:
 
 
 @dataclass(frozen=True)
-class Histogram:
+class HistogramPricing:
     """`phi(r) = sum_x w_x (P_x r_x)^2`, with `w >= 0`.
 
     Columns come from linearise-and-sort ascents from many starts and from branch and bound, which also
     proves the bound. `loose` marks inputs that stand for many smaller ones: for them the bound is linear,
-    which holds whatever they are made of (see `large`).
+    which holds whatever they are made of (see `best_histogram`).
     """
 
     box: Box
@@ -94,7 +142,7 @@ class Histogram:
     loose: Mask | None = None
     starts: int = 48
     quick: int = 512
-    boxes: int = 20_000
+    parts: int = 20_000
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
 
     def utility(self, columns: Array) -> Array:
@@ -119,16 +167,16 @@ class Histogram:
         if self.loose is not None:
             reached = -math.inf
         slack = self.box.slack(c, abs(rest) + float(q.max()))
-        room = self.boxes if exact else self.quick
-        found = branch_and_bound(bundles, reached=reached, tolerance=slack, boxes=room)
+        room = self.parts if exact else self.quick
+        found = branch_and_bound(bundles, reached=reached, tolerance=slack, parts=room)
         more = _climb(self.box, q, c, bundles.shares(found.totals))
         columns = self.box.columns(_distinct(np.vstack([shares, more])))
         return Priced(columns, self.utility(columns), found.bound + rest + slack)
 
     def _bundles(self, q: Array, c: Array) -> Bundles:
         if self.loose is None:
-            return bundled(q, c, self.box.caps)
-        return bundled(
+            return bundle(q, c, self.box.caps)
+        return bundle(
             np.where(self.loose, 0.0, q), np.where(self.loose, c - q * self.box.caps, c), self.box.caps
         )
 
@@ -162,7 +210,7 @@ def _distinct(shares: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Sum:
+class SumPricing:
     """`phi(r) = (sum_x a_x P_x r_x)^2`: exact.
 
     `v^2 = max_z 2 z v - z^2` turns the pricing into `max_z h(z) - q z^2`, with `h(z) = max_f (2 q z a - c)
@@ -240,7 +288,7 @@ def _chord_top(q: float, z: Array, height: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Guess:
+class GuessPricing:
     """`phi(r) = max_x m_x r_x`: exact, one linear problem for every guess.
 
     `m = P`, but for a block of inputs that share a lift, where it is the prior of its heaviest member.
@@ -289,3 +337,161 @@ def free_guess(box: Box, peaks: Array) -> tuple[float, Array]:
     best = float(kinks[np.argmin(bounds)])
     costs = np.maximum(0.0, earned - best) / caps
     return float(bounds.min()) * (1.0 + _SLACK * len(prior)), box.duals(costs)
+
+
+@dataclass(frozen=True)
+class Bundles:
+    """Bundles of like inputs: `q`, `c`, `caps`, `sizes` (m,), and the bundle of each input, `labels` (d,)."""
+
+    q: Array
+    c: Array
+    caps: Array
+    sizes: Array
+    labels: Labels
+
+    def value(self, totals: Array) -> Array:
+        """The objective at bundle totals (K, m), each bundle filled in the best way."""
+        return np.asarray((self._scallop(totals) - self.c * totals).sum(1))
+
+    def _scallop(self, totals: Array) -> Array:
+        full = np.floor(totals / self.caps + _EDGE)
+        rest = totals - full * self.caps
+        return np.asarray(self.q * (full * self.caps**2 + rest**2))
+
+    def shares(self, totals: Array) -> Array:
+        """Capped distributions (K, d) with these totals; members of a bundle are filled in turn."""
+        place = np.empty(len(self.labels))
+        for bundle in np.flatnonzero(self.sizes > 1):
+            members = np.flatnonzero(self.labels == bundle)
+            place[members] = np.arange(len(members))
+        place[self.sizes[self.labels] == 1] = 0.0
+        caps = self.caps[self.labels]
+        return np.asarray(np.clip(totals[:, self.labels] - place * caps, 0.0, caps))
+
+    def estimate(self, low: Array, high: Array) -> tuple[Array, Array]:
+        """Over-estimates on parts (K, m) and the totals where they are taken; -inf for empty parts."""
+        first, last = np.ceil(low / self.caps - _EDGE), np.floor(high / self.caps + _EDGE)
+        apart = first <= last
+        near = np.clip(np.where(apart, first * self.caps, high), low, high)
+        far = np.clip(np.where(apart, last * self.caps, high), near, high)
+        ends = [low, near, far, high]
+        heights = [self._scallop(end) - self.c * end for end in ends]
+        room = np.concatenate([b - a for a, b in pairwise(ends)], axis=1)
+        rise = np.concatenate([b - a for a, b in pairwise(heights)], axis=1)
+        slope = np.divide(rise, room, out=np.full_like(rise, -math.inf), where=room > 0)
+        left = 1.0 - low.sum(1)
+        amounts = fill(slope, room, left)
+        gains = np.where(amounts > 0, slope, 0.0) * amounts
+        values = heights[0].sum(1) + gains.sum(1)
+        values[(left < -1e-12) | (left - room.sum(1) > 1e-12)] = -math.inf
+        return values, low + amounts.reshape(len(low), 3, -1).sum(1)
+
+
+def fill(scores: Array, caps: Array, mass: Array) -> Array:
+    """Spread `mass` (K,) over inputs in falling order of `scores` (K, d), each up to its cap (K, d).
+
+    >>> fill(np.array([[1.0, 3.0, 2.0]]), np.full((1, 3), 0.6), np.ones(1))
+    array([[0. , 0.6, 0.4]])
+    """
+    order = np.argsort(-scores, axis=1, kind="stable")
+    sizes = np.take_along_axis(caps, order, 1)
+    before = np.cumsum(sizes, axis=1) - sizes
+    amounts = np.clip(mass[:, None] - before, 0.0, sizes)
+    shares = np.empty_like(scores)
+    np.put_along_axis(shares, order, amounts, 1)
+    return shares
+
+
+def bundle(q: Array, c: Array, caps: Array) -> Bundles:
+    """Gather the inputs whose `q`, `c` and cap are the same.
+
+    >>> bundle(np.ones(3), np.zeros(3), np.array([0.5, 0.6, 0.5])).sizes
+    array([2., 1.])
+    """
+    kinds, labels, sizes = np.unique(
+        np.column_stack([caps, q, c]), axis=0, return_inverse=True, return_counts=True
+    )
+    return Bundles(kinds[:, 1], kinds[:, 2], kinds[:, 0], sizes.astype(float), labels.ravel())
+
+
+@dataclass(frozen=True)
+class Maximum:
+    """A proven `bound` on the maximum, the best `value` known, and good `totals` (K, m), best first."""
+
+    bound: float
+    value: float
+    totals: Array
+
+
+def branch_and_bound(
+    bundles: Bundles,
+    *,
+    reached: float = -math.inf,
+    tolerance: float = 0.0,
+    parts: int = 20_000,
+    points: int = 64,
+) -> Maximum:
+    """The maximum, proven to within `tolerance`, or as well as `parts` parts allow.
+
+    `reached` is a value known to be reached; parts that cannot beat `reached + tolerance` are dropped.
+
+    >>> found = branch_and_bound(bundle(np.ones(3), np.zeros(3), np.array([0.6, 0.5, 0.5])))
+    >>> round(found.bound, 12)
+    0.52
+    """
+    low = np.zeros((1, len(bundles.q)))
+    high = (bundles.caps * bundles.sizes)[None, :]
+    estimate, totals = bundles.estimate(low, high)
+    best, values = _Best(points), bundles.value(totals)
+    best.add(totals, values)
+    value, dropped = max(reached, float(values.max())), -math.inf
+    for _ in range(max(1, math.ceil(parts / _BATCH))):
+        alive = estimate > value + tolerance
+        dropped = max(dropped, float(estimate[~alive].max(initial=-math.inf)))
+        low, high, estimate, totals = low[alive], high[alive], estimate[alive], totals[alive]
+        if not len(estimate):
+            break
+        rank = np.argsort(-estimate, kind="stable")
+        pick, rest = rank[:_BATCH], rank[_BATCH:]
+        new_low, new_high = _cut(bundles, low[pick], high[pick], totals[pick])
+        new_estimate, new_totals = bundles.estimate(new_low, new_high)
+        fine = np.isfinite(new_estimate)
+        new_low, new_high, new_totals = new_low[fine], new_high[fine], new_totals[fine]
+        # a half never exceeds the whole; rounding may say otherwise
+        new_estimate = np.minimum(new_estimate, np.tile(estimate[pick], 2))[fine]
+        values = bundles.value(new_totals)
+        best.add(new_totals, values)
+        value = max(value, float(values.max(initial=-math.inf)))
+        low, high = np.concatenate([low[rest], new_low]), np.concatenate([high[rest], new_high])
+        estimate = np.concatenate([estimate[rest], new_estimate])
+        totals = np.concatenate([totals[rest], new_totals])
+    open_ = float(estimate.max(initial=-math.inf))
+    return Maximum(max(value, open_, min(dropped, value + tolerance)), value, best.totals)
+
+
+class _Best:
+    """The best few points seen."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self.totals = np.empty((0, 0))
+        self._values = np.empty(0)
+
+    def add(self, totals: Array, values: Array) -> None:
+        if len(self._values):
+            totals, values = np.concatenate([self.totals, totals]), np.concatenate([self._values, values])
+        order = np.argsort(-values, kind="stable")[: self._count]
+        self.totals, self._values = totals[order], values[order]
+
+
+def _cut(bundles: Bundles, low: Array, high: Array, totals: Array) -> tuple[Array, Array]:
+    """Halve every part where its envelope lies highest above the function, at the point itself."""
+    rows = np.arange(len(totals))
+    full = np.floor(totals / bundles.caps + _EDGE) * bundles.caps
+    bottom, top = np.maximum(low, full), np.minimum(high, full + bundles.caps)
+    place = np.argmax(bundles.q * (totals - bottom) * (top - totals), axis=1)
+    cut = totals[rows, place]
+    left, right = high.copy(), low.copy()
+    left[rows, place] = cut
+    right[rows, place] = cut
+    return np.concatenate([low, right]), np.concatenate([left, high])

@@ -21,45 +21,20 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Protocol
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.optimize
 
-from priorveil.designs.branching import Peaks, Squares, peaks, squares
-from priorveil.designs.cones import LISTING, extreme_rays, nearby_columns, sharpened
-from priorveil.designs.limits import UNLIMITED, Limits, Stop
-from priorveil.errors import Infeasible, PriorveilError, TooLarge
+from priorveil.designs.cones import LISTING, Peaks, Squares, extreme_rays, nearby_columns
+from priorveil.designs.engine import UNLIMITED, Limits, Mixture, Stop, mix, polish
+from priorveil.errors import PriorveilError, TooLarge
+from priorveil.priors import Array
 
-Array = npt.NDArray[np.float64]
 Oracle = Callable[[Array], Array]
+Task = Any  # Squared or Guessed
 
 _NODES = 1000  # splits of one exact pricing: several priors make many terms, and each split is cheap
-
-
-class Task(Protocol):
-    """What is estimated, for any prior `p`; columns are rows of an array (n, d)."""
-
-    def idle(self, p: Array) -> float:
-        """What the error would be with utility zero."""
-        ...
-
-    def gains(self, p: Array, columns: Array) -> Array:
-        """`phi_p` of each column."""
-        ...
-
-    def worst(self, columns: Array, oracle: Oracle, start: Array, tolerance: float) -> Worst:
-        """The prior of a set with the largest error for the channel with these (weighted) columns."""
-        ...
-
-    def pricing(self, A: Array, P: Array, priors: Array, stop: Stop) -> Squares | Peaks:
-        """Pricing of `sum_k phi_k` over the cone."""
-        ...
-
-    def spread(self, weights: Array) -> Array:
-        """Weights of the terms of that pricing from weights of the priors."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -88,16 +63,16 @@ class Robust:
 
 @dataclass(frozen=True)
 class Squared:
-    """Mean squared error of the posterior mean of `V[:, x]`: rows of `V` (J, d) are the values estimated.
+    """Mean squared error of the posterior mean of `V[:, x]`: rows of `V` (J, d) are the statistics.
 
     `V = values[None]` is the sum, the identity the histogram;
-    `phi_p(q) = sum_j (sum_x V_jx p_x q_x)^2 / (p @ q)`.
+    `phi_p(q) = sum_j (sum_x V_jx p_x q_x)^2 / (p @ q)`. Columns are rows of an array (n, d).
     """
 
     V: Array
 
     def idle(self, p: Array) -> float:
-        """What the error would be with utility zero."""
+        """The error with utility zero."""
         return float((self.V**2).sum(axis=0) @ p)
 
     def gains(self, p: Array, columns: Array) -> Array:
@@ -139,11 +114,11 @@ class Squared:
     def pricing(self, A: Array, P: Array, priors: Array, stop: Stop) -> Squares:
         """Pricing of `sum_k phi_k` over the cone."""
         C = np.concatenate([self.V * p for p in priors])
-        return squares(A, P, C, np.repeat(priors, len(self.V), axis=0), _NODES, stop)
+        return Squares(A, P, C, np.repeat(priors, len(self.V), axis=0), _NODES, stop)
 
-    def spread(self, weights: Array) -> Array:
-        """Weights of the terms of that pricing."""
-        return np.repeat(weights, len(self.V))
+    def weighted(self, pricing: Squares, weights: Array) -> Squares:
+        """That pricing with weights on the priors."""
+        return pricing.weighted(np.repeat(weights, len(self.V)))
 
 
 @dataclass(frozen=True)
@@ -151,7 +126,7 @@ class Guessed:
     """Probability of a wrong guess: `phi_p(q) = max_x p_x q_x`."""
 
     def idle(self, p: Array) -> float:
-        """What the error would be with utility zero."""
+        """The error with utility zero."""
         return float(p.sum())
 
     def gains(self, p: Array, columns: Array) -> Array:
@@ -175,11 +150,11 @@ class Guessed:
 
     def pricing(self, A: Array, P: Array, priors: Array, stop: Stop) -> Peaks:
         """Pricing of `sum_k phi_k` over the cone."""
-        return peaks(A, P, priors, _NODES, stop)
+        return Peaks(A, P, priors, _NODES, stop)
 
-    def spread(self, weights: Array) -> Array:
-        """Weights of the terms of that pricing."""
-        return weights
+    def weighted(self, pricing: Peaks, weights: Array) -> Peaks:
+        """That pricing with weights on the priors."""
+        return pricing.weighted(weights)
 
 
 def _move(atoms: list[Array], share: list[float], away: int, corner: Array, step: float) -> None:
@@ -223,54 +198,11 @@ def _hardest_guess(columns: Array, atoms: Array) -> tuple[Array, Array]:
     return weights / weights.sum() @ atoms, np.asarray(columns.sum(axis=0) - (columns * guess).sum(axis=0))
 
 
-@dataclass(frozen=True)
-class _Master:
-    """The epigraph programme's answer: weights of columns, of priors, and slopes `mu` of the equations."""
-
-    mixture: Array
-    weights: Array
-    mu: Array
-    upper: float
-
-
-def _errors(task: Task, priors: Array, columns: Array) -> Array:
-    """What each column adds to each prior's error (k, n), given that column weights add up to one."""
-    return np.array([task.idle(p) - task.gains(p, columns) for p in priors])
-
-
-def _master(columns: Array, errors: Array) -> _Master:
-    """`min max_k sum_y lam_y errors[k, y]`, after taking out linear parts, which add up to nothing."""
-    k, n = errors.shape
-    reach = max(float(np.abs(columns - 1).max()), 1e-6)
-    table = np.column_stack([np.ones(n), (columns - 1) / reach])
-    linear = np.linalg.lstsq(table, errors.T, rcond=1e-9)[0]
-    rest = errors - (table @ linear).T
-    base = linear[0]
-    scale = max(float(np.abs(rest).max()), 1e-12)
-    height = (base - base.max()) / scale
-    found = scipy.optimize.linprog(
-        np.append(np.zeros(n), 1.0),
-        A_ub=np.column_stack([rest / scale, -np.ones(k)]),
-        b_ub=-height,
-        A_eq=np.column_stack([table.T, np.zeros(table.shape[1])]),
-        b_eq=np.eye(1, table.shape[1])[0],
-        bounds=[(0, None)] * n + [(None, None)],
-        method="highs-ds",
-    )
-    if found.x is None or found.status != 0:
-        raise Infeasible(f"these columns do not mix to a channel: {found.message}")
-    weights = np.maximum(-np.asarray(found.ineqlin.marginals), 0.0)
-    weights = np.where(weights > 1e-12, weights, 0.0) / weights[weights > 1e-12].sum()
-    slope = (linear[1:] @ weights + scale * np.asarray(found.eqlin.marginals)[1:]) / reach
-    mixture = np.maximum(found.x[:n], 0.0)
-    return _Master(mixture, weights, slope, float((errors @ mixture).max()))
-
-
 class _Columns:
-    """Where columns come from: all extreme rays if they can be listed, else generated and kept.
+    """Where columns come from: all extreme rays if they can be listed, otherwise generated and kept.
 
     `lower` is the best bound so far on the worst error of any channel: what holds for some priors of a set
-    holds for the set. After a ctrl-C the `limits` are over for good.
+    holds for the set. After ctrl-C the `limits` have expired.
     """
 
     def __init__(self, A: Array, P: Array, task: Task, most: int, limits: Limits) -> None:
@@ -282,134 +214,125 @@ class _Columns:
         except TooLarge:
             pass
         except KeyboardInterrupt:
-            self.limits = limits.ended()
+            self.limits = limits.expired()
 
-    def solve(self, priors: Array, least: float) -> _Master:
+    def errors(self, priors: Array, columns: Array) -> Array:
+        """What each column adds to each prior's error (k, n), given that column weights add up to one."""
+        return np.array([self.task.idle(p) - self.task.gains(p, columns) for p in priors])
+
+    def solve(self, priors: Array, least: float) -> Mixture:
         """The best mixture for these priors; `lower` is then a proven bound on the worst error of any."""
         try:
-            return self._listed(priors) if self.complete else self._generated(priors, least)
+            return self._list(priors) if self.complete else self._generate(priors, least)
         except KeyboardInterrupt:
-            self.limits = self.limits.ended()
-            return self._at_once(priors)
+            self.limits = self.limits.expired()
+            return self._mix_at_once(priors)
 
-    def _listed(self, priors: Array) -> _Master:
-        errors = _errors(self.task, priors, self.pool)
-        master = _master(self.pool, errors)
-        self.lower = max(self.lower, float(np.min(master.weights @ errors - (self.pool - 1) @ master.mu)))
-        self._tell(1, master.upper)
-        return master
+    def _list(self, priors: Array) -> Mixture:
+        errors = self.errors(priors, self.pool)
+        found = mix(self.pool, -errors)
+        self.lower = max(self.lower, float(np.min(found.shares @ errors + (self.pool - 1) @ found.duals)))
+        self._report(1, float((errors @ found.weights).max()))
+        return found
 
-    def _generated(self, priors: Array, least: float) -> _Master:
+    def _generate(self, priors: Array, least: float) -> Mixture:
         pricing = self.task.pricing(self.A, self.P, priors, self.limits.over)
         idle = np.array([self.task.idle(p) for p in priors])
         exact = False
         for rounds in count(1):
-            master = _master(self.pool, _errors(self.task, priors, self.pool))
-            weighted = pricing.weighted(self.task.spread(master.weights))
-            duals = -master.mu
+            errors = self.errors(priors, self.pool)
+            found = mix(self.pool, -errors)
+            upper, duals = float((errors @ found.weights).max()), found.duals
+            weighted = self.task.weighted(pricing, found.shares)
             priced = weighted.price(duals, exact)
-            self.lower = max(self.lower, float(master.weights @ idle - duals.sum() - priced.bound))
+            self.lower = max(self.lower, float(found.shares @ idle - duals.sum() - priced.bound))
             old = weighted.utility(self.pool) - self.pool @ duals
             good = priced.utilities - priced.columns @ duals > np.max(old) + 1e-10
-            self._tell(rounds, master.upper)
-            if self.settled(priors, master.upper, least) or (exact and not good.any()):
-                return master
+            self._report(rounds, upper)
+            if self.settled(priors, upper, least) or (exact and not good.any()):
+                return found
             exact = not good.any()
             self.pool = np.vstack([self.pool, priced.columns[good]])
             if self.limits.over():
                 break
-        return self._at_once(priors)
+        return self._mix_at_once(priors)
 
-    def _at_once(self, priors: Array) -> _Master:
-        """The best mixture of the columns there are, and of some that cost nothing."""
+    def _mix_at_once(self, priors: Array) -> Mixture:
+        """The best mixture of the columns so far, and of some that cost nothing."""
         if not self.complete:
             self.pool = np.vstack([self.pool, nearby_columns(self.A, self.P)])
-        return _master(self.pool, _errors(self.task, priors, self.pool))
+        return mix(self.pool, -self.errors(priors, self.pool))
 
-    def _tell(self, rounds: int, upper: float) -> None:
-        self.limits.tell(rounds, upper, min(self.lower, upper))
+    def _report(self, rounds: int, upper: float) -> None:
+        self.limits.report(rounds, upper, min(self.lower, upper))
 
     def settled(self, priors: Array, upper: float, least: float) -> bool:
         """Whether no more is unproven than the share of the gain that the limits allow, or than `least`."""
-        nothing = float(_errors(self.task, priors, np.ones((1, len(self.P)))).max())
+        nothing = float(self.errors(priors, np.ones((1, len(self.P)))).max())
         allowed = max(least, self.limits.target * (nothing - self.lower))
         return math.isfinite(self.lower) and upper - self.lower <= allowed
 
 
 def robust_design(
-    A: Array, priors: Array, task: Task, limits: Limits = UNLIMITED, *, most: int = 8_000, least: float = 1e-9
+    A: Array,
+    priors: Array,
+    task: Task,
+    limits: Limits = UNLIMITED,
+    *,
+    oracle: Oracle | None = None,
+    most: int = 8_000,
+    least: float = 1e-9,
+    rounds: int = 200,
 ) -> Robust:
-    """The channel of the cone `A` with the least error under the worst of finitely many `priors` (k, d).
+    """The channel of the cone `A` with the least error under the worst prior of a set.
 
-    Exact where the cone has at most `most` extreme rays; column generation, with weights on the priors,
-    beyond. Stops when what is unproven is the share of the gain that the `limits` allow (or `least`), at
-    the limits, or on ctrl-C, with the best so far.
+    Without an `oracle` the set is the finitely many `priors` (k, d). With one it is a polytope: `oracle(g)` returns a
+    prior of it with the largest `g @ p`, and the `priors` are some of its members, their mean positive everywhere. `A`
+    has the inequalities of the whole set (those of its vertices).
+
+    Exact where the cone has at most `most` extreme rays; column generation, with weights on the priors, beyond. It
+    stops when no more is unproven than the share of the gain that the `limits` allow (or `least`), at the limits, or on
+    ctrl-C with the best so far.
 
     >>> A = np.array([[-1.0, 3.0], [3.0, -1.0]])
     >>> best = robust_design(A, np.array([[0.5, 0.5], [0.2, 0.8]]), Guessed())
     >>> round(best.worst_mse, 9), round(best.lower_bound, 9)
     (0.25, 0.25)
-    """
-    source = _Columns(A, priors.mean(axis=0), task, most, limits)
-    master = source.solve(priors, least)
-    columns, mixture = sharpened(source.pool, master.mixture)
-    errors = _errors(task, priors, columns) @ mixture
-    worst = int(np.argmax(errors))
-    upper = float(errors[worst])
-    return Robust(
-        channel=(columns * mixture[:, None]).T,
-        worst_mse=upper,
-        lower_bound=min(source.lower, upper),
-        worst_prior=priors[worst],
-        converged=source.settled(priors, upper, least + 1e-12),
-    )
-
-
-def robust_over(
-    A: Array,
-    oracle: Oracle,
-    start: Array,
-    task: Task,
-    limits: Limits = UNLIMITED,
-    *,
-    most: int = 8_000,
-    least: float = 1e-8,
-    rounds: int = 200,
-) -> Robust:
-    """The channel with the least error under the worst prior of a polytope.
-
-    `oracle(g)` returns a prior of the set with the largest `g @ p`; `start` (k, d) are some priors of
-    it, their mean positive everywhere. `A` has the inequalities of the whole set (those of its vertices).
-    Stops as `robust_design` does, and tells the limits of each round.
-
-    >>> A = np.array([[-1.0, 3.0], [3.0, -1.0]])
     >>> interval = lambda g: np.where(np.arange(2) == np.argmax(g), 0.8, 0.2)
-    >>> best = robust_over(A, interval, np.array([[0.8, 0.2]]), Squared(np.eye(2)))
+    >>> best = robust_design(A, np.array([[0.8, 0.2]]), Squared(np.eye(2)), oracle=interval)
     >>> np.round(best.worst_prior, 3), best.converged     # between the vertices, not at one
     (array([0.5, 0.5]), True)
     """
-    source = _Columns(A, start.mean(axis=0), task, most, replace(limits, progress=None))
-    upper, priors = math.inf, start
-    best, worst_prior = np.ones((start.shape[1], 1)), start[0]
+    quiet = limits if oracle is None else replace(limits, progress=None)
+    source, start = _Columns(A, priors.mean(axis=0), task, most, quiet), priors.mean(axis=0)
+    channel, upper, worst_prior = np.ones((priors.shape[1], 1)), math.inf, priors[0]
     try:
         for done in range(1, rounds + 1):
-            master = source.solve(priors, least / 4)
-            columns, mixture = sharpened(source.pool, master.mixture)
-            inside = priors.T @ master.weights
-            worst = task.worst(columns * mixture[:, None], oracle, inside, least / 4)
+            found = source.solve(priors, least if oracle is None else least / 4)
+            used, weights = polish(source.pool, found.weights)
+            columns = source.pool[used] * weights[:, None]
+            if oracle is None:
+                errors = np.array([task.idle(p) - task.gains(p, columns).sum() for p in priors])
+                at = int(np.argmax(errors))
+                worst = Worst(priors[at], float(errors[at]), float(errors[at]))
+            else:
+                worst = task.worst(columns, oracle, priors.T @ found.shares, least / 4)
+                priors = np.vstack([priors, worst.prior])
             if worst.bound < upper:
-                upper, best, worst_prior = worst.bound, (columns * mixture[:, None]).T, worst.prior
-            priors = np.vstack([priors, worst.prior])
-            limits.tell(done, upper, min(source.lower, upper))
+                channel, upper, worst_prior = columns.T, worst.bound, worst.prior
+            if oracle is None:
+                break
+            limits.report(done, upper, min(source.lower, upper))
             if source.settled(priors, upper, least) or source.limits.over():
                 break
     except KeyboardInterrupt:
-        if math.isinf(upper):  # nothing is designed yet: say nothing
-            upper = task.worst(best.T, oracle, start.mean(axis=0), least).bound
+        if math.isinf(upper):  # no design yet: the channel that says nothing
+            assert oracle is not None
+            upper = task.worst(channel.T, oracle, start, least).bound
     return Robust(
-        channel=best,
+        channel=channel,
         worst_mse=upper,
         lower_bound=min(source.lower, upper),
         worst_prior=worst_prior,
-        converged=source.settled(priors, upper, least),
+        converged=source.settled(priors, upper, least + 1e-12),
     )

@@ -16,7 +16,7 @@ from priorveil.mechanisms.likelihood import Cells, Evidence
 from priorveil.mechanisms.moments import Moments, mle_moments, posterior_moments, unbiased_moments
 from priorveil.mechanisms.prior_check import prior_check
 from priorveil.mechanisms.randomness import Source
-from priorveil.notions import LDP, LIP, Known, Secrets
+from priorveil.notions import Known, Secrets
 from priorveil.priors import Prior
 from priorveil.queries import Query, identifiable
 
@@ -184,7 +184,7 @@ def whole_numbers(reports: npt.NDArray[Any], outputs: int) -> Mask:
 
 def one_prior(prior: Known, secret: Secrets, notion: Certifiable, kind: str) -> Prior:
     """The prior, for mechanisms whose exact certificate is for one prior and the value itself."""
-    if secret is not None or not isinstance(prior, Prior) or not isinstance(notion, LIP | LDP):
+    if secret is not None or not isinstance(prior, Prior) or not notion.implies_lip:
         raise Infeasible(
             f"{kind} is certified for LIP or LDP of the value itself under one prior",
             Hint("method", "columns"),

@@ -46,7 +46,7 @@ from priorveil.mechanisms.unary_reading import (
     ones_check,
     unbiased_moments,
 )
-from priorveil.notions import LDP, LIP, Known, Secrets
+from priorveil.notions import Known, Secrets
 from priorveil.priors import Prior
 from priorveil.queries import Query
 
@@ -202,7 +202,7 @@ class Unary:
 
     def lifts(self, prior: Known, secret: Secrets, notion: Certifiable) -> Lifts:
         """The exact extremes, for one prior or a set of them, and the value itself."""
-        if secret is not None or not isinstance(notion, LIP | LDP):
+        if secret is not None or not notion.implies_lip:
             raise Infeasible(
                 "unary encoding is certified for LIP or LDP of the value itself", Hint("method", "columns")
             )

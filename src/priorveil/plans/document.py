@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from priorveil.certify import Certificate, certificate, within
 from priorveil.errors import PlanError, PriorveilError, UnknownVersion
 from priorveil.mechanisms import MECHANISMS
-from priorveil.notions import LDP, LIP, Secrets, read_notion, scenarios
+from priorveil.notions import Secrets, read_notion, scenarios
 from priorveil.priors import Budget, Prior, Secret, read_prior
 from priorveil.queries import read_query
 
@@ -187,9 +187,7 @@ def _prove_errors(plan: Plan) -> None:
     found = plan.mechanism.error(plan.query, plan.prior)
     if found is not None and not near(plan.expected_mse, found):
         raise PlanError("expected_mse", "it is not the error that the mechanism has")
-    if plan.secret is None and isinstance(
-        plan.notion, LIP | LDP
-    ):  # a channel with LDP at a level has LIP at it
+    if plan.secret is None and plan.notion.implies_lip:
         least = plan.query.floor(plan.prior, plan.budget)
         if plan.expected_mse < least and not near(plan.expected_mse, least):
             raise PlanError("expected_mse", "no mechanism within the budget has an error as small")

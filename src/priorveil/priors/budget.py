@@ -6,6 +6,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from priorveil.errors import Hint, InvalidInput
 
 _LARGEST = 700.0  # levels beyond this are infinite for every purpose
@@ -59,9 +62,7 @@ class Budget:
     @property
     def tau(self) -> float:
         """The mass of a report's soft subset, `(1 - lo) / (hi - lo)`."""
-        if self.hi == self.lo:
-            return 1.0
-        return (1 - self.lo) / (self.hi - self.lo)
+        return float(window_mass(self.lo, self.hi))
 
     def document(self) -> dict[str, str]:
         """The budget as JSON."""
@@ -76,6 +77,16 @@ class Budget:
     def symmetric(self) -> bool:
         """Whether both sides are equal."""
         return self.lower == self.upper
+
+
+def window_mass(lo: npt.ArrayLike, hi: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """`tau = (1 - lo) / (hi - lo)`: zero without an upper bound, one where no report may say anything.
+
+    >>> float(window_mass(0.5, 2.5)), float(window_mass(0.5, math.inf)), float(window_mass(1.0, 1.0))
+    (0.25, 0.0, 1.0)
+    """
+    lo, hi = np.asarray(lo, dtype=np.float64), np.asarray(hi, dtype=np.float64)
+    return np.asarray(np.divide(1 - lo, hi - lo, out=np.ones(np.broadcast(lo, hi).shape), where=hi > lo))
 
 
 def _level(argument: str, value: float) -> float:

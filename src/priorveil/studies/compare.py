@@ -16,11 +16,10 @@ from typing import Literal, cast
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.certify import Certificate
+from priorveil.certify import Certificate, certified_table
 from priorveil.channels import Channel
 from priorveil.designs import design
 from priorveil.designs.closed import subset_gains
-from priorveil.designs.rounding import certified_table
 from priorveil.errors import Infeasible, TooLarge
 from priorveil.mechanisms import Table
 from priorveil.mechanisms.randomness import as_source

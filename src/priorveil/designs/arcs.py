@@ -16,21 +16,121 @@ input lends the circle the end of its segment, so that the circle is exactly one
 in all but name, holding every light input and a part of one heavy input. Any other way to fill that
 output is a mixture of these (the utilities are convex, the fills a simplex), so only the lender is chosen.
 
-Everything here is in floating point and says how good the channel is; what a device runs, and what is
-certified, is the integer mechanism of `priorveil.mechanisms.arc`.
+Everything here is in floating point and chooses a layout; what a device runs, and what is certified, is the integer
+mechanism of `priorveil.mechanisms`. To learn a distribution arcs in one order are not enough: a pool of public orders
+tells neighbours apart.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.errors import InvalidInput
+from priorveil.certify import exp_above
+from priorveil.designs.problem import Draft, Problem
+from priorveil.errors import Hint, Infeasible, InvalidInput, TooLarge
+from priorveil.mechanisms import Arc
+from priorveil.mechanisms.arc_pool import ArcPool
+from priorveil.priors import Array, Budget
+from priorveil.priors.budget import window_mass
 
-Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+
+ARC_KINDS = ("histogram", "sum", "guess")  # the queries that arcs in one order are for
+_LEAST, _MOST = 8, 1024  # orders of a pool; a tally has some 50 bytes for each value and each order
+_VALUES = 2048  # up to this many: beyond, a pool that tells them apart is too large
+
+
+def arc_draft(problem: Problem) -> Draft:
+    """Arcs on a circle: to learn a distribution in many orders, for anything else in one."""
+    return _pool_draft(problem) if problem.query.kind == "distribution" else _circle_draft(problem)
+
+
+def _circle_draft(problem: Problem) -> Draft:
+    """The arc mechanism: any prior, any size, one number a report."""
+    prior, kind, budget = problem.one_prior("arc"), problem.query.kind, problem.budget
+    if not problem.box or kind not in ARC_KINDS:
+        raise Infeasible(
+            "the method arc is for LIP of the value itself and Histogram, Sum or Guess",
+            Hint("method", "columns"),
+        )
+    weights, values = np.array(prior.weights, dtype=object), problem.scores if kind == "sum" else None
+    layouts = arc_layouts(problem.P, budget.lo, budget.hi, values=values, guess=kind == "guess")
+    found = [Arc.fit(weights, layout.order, layout.heavy, *problem.lift_bounds) for layout in layouts]
+    expected, mechanism = min(
+        ((arc_error(problem, mechanism), mechanism) for mechanism in found), key=lambda pair: pair[0]
+    )
+    heavy = layouts[0].heavy
+    why = f"arcs on a circle: {heavy} likely values have a report of their own, the others share windows"
+    return problem.certify(mechanism, expected, "arc", why)
+
+
+def arc_error(problem: Problem, mechanism: Arc) -> float:
+    """The expected error of the integers that are sampled, in closed form."""
+    if problem.query.kind != "guess":
+        error = mechanism.error(problem.query, problem.reference)
+        assert error is not None
+        return error
+    places = float(1 << mechanism.bits)
+    lo = 1 - mechanism.keep / 2.0**64
+    hi = lo + (1 - lo) * places / mechanism.window if mechanism.window else math.inf
+    lends = mechanism.heavy > 0 and mechanism.start < int(mechanism.edges[mechanism.heavy])
+    layout = ArcLayout(problem.P, lo, hi, mechanism.order, mechanism.heavy, mechanism.start / places, lends)
+    return max(0.0, guess_error(layout))
+
+
+def _pool_draft(problem: Problem) -> Draft:
+    """A pool of arc mechanisms, their circles in about as many orders as there are values."""
+    prior, (lo, hi) = problem.one_prior("arc"), problem.lift_bounds
+    if not problem.box or hi is None:
+        raise Infeasible("arcs in many orders are for LIP of the value itself", Hint("method", "columns"))
+    if len(prior) > _VALUES:
+        raise TooLarge(
+            f"a pool of orders that tells {len(prior):,} values apart is too large", Hint("method", "unary")
+        )
+    own = owners(problem.P, problem.budget)
+    weights = np.array(prior.weights, dtype=object)
+    pool = ArcPool.fit(weights, own, pool_size(len(prior)), lo or exp_above(-1000.0), hi)
+    if not pool.identifies():
+        raise Infeasible("the pool of orders does not identify the distribution", Hint("method", "columns"))
+    why = (
+        f"arcs on a circle in {len(pool.lines)} public orders, one drawn for each report; "
+        f"{len(own)} likely values have a report of their own"
+    )
+    return problem.certify(pool, pool.variance(), "arc", why)
+
+
+def pool_size(size: int) -> int:
+    """How many orders: a power of two, about as many as values.
+
+    Half as many would try every multiplier once; twice as many win a few percent more and double the tally.
+
+    >>> [pool_size(d) for d in (4, 400, 2000)]
+    [8, 512, 1024]
+    """
+    return min(_MOST, max(_LEAST, 1 << (size - 1).bit_length()))
+
+
+def owners(P: Array, budget: Budget) -> list[int]:
+    """The values that get an output of their own: those of mass at least `tau`, likeliest first.
+
+    A window needs room to move: while it and the longest arc do not fit on the circle together, the least
+    likely owner joins the circle.
+
+    >>> owners(np.full(100, 0.01), Budget.of(1.0)), owners(np.array([0.5] + [0.005] * 100), Budget.of(1.0))
+    ([], [0])
+    >>> owners(np.array([0.5, 0.3, 0.1, 0.1]), Budget.of(1.0))
+    []
+    """
+    falling = np.argsort(-P, kind="stable")
+    left = 1 - np.concatenate([[0.0], np.cumsum(P[falling])])
+    n = int(np.count_nonzero(budget.tau <= P))
+    while n and (n == len(P) or left[n] < budget.tau + P[falling[n]]):
+        n -= 1
+    return [int(x) for x in falling[:n]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +140,7 @@ class ArcLayout:
     `order` runs along the line; the first `heavy` inputs own an output each; the circle begins at
     `start`. If `lends`, that is within the segment of the last heavy input, which lends the rest of it.
 
-    >>> layout = arc_layout([0.5, 0.2, 0.2, 0.1], lo=np.exp(-1), hi=np.exp(1))
+    >>> layout = arc_layouts([0.5, 0.2, 0.2, 0.1], lo=np.exp(-1), hi=np.exp(1))[0]
     >>> layout.heavy, round(layout.tau, 4), round(layout.circumference, 4)
     (1, 0.2689, 0.5)
     """
@@ -56,7 +156,7 @@ class ArcLayout:
     @property
     def tau(self) -> float:
         """The prior mass that one output stands for."""
-        return window_mass(self.lo, self.hi)
+        return float(window_mass(self.lo, self.hi))
 
     @property
     def circumference(self) -> float:
@@ -64,18 +164,7 @@ class ArcLayout:
         return 1.0 - self.start if self.heavy < len(self.prior) else 0.0
 
 
-def window_mass(lo: float, hi: float) -> float:
-    """`tau = (1 - lo) / (hi - lo)`; zero where there is no upper bound.
-
-    >>> window_mass(0.5, 2.5), window_mass(0.5, np.inf)
-    (0.25, 0.0)
-    """
-    if not (0 <= lo < 1 < hi):
-        raise InvalidInput("lo, hi", (lo, hi), "give 0 <= lo < 1 < hi")
-    return float((1 - lo) / (hi - lo))
-
-
-def arc_layout(
+def arc_layouts(
     prior: npt.ArrayLike,
     lo: float,
     hi: float,
@@ -83,34 +172,33 @@ def arc_layout(
     values: npt.ArrayLike | None = None,
     guess: bool = False,
     order: npt.ArrayLike | None = None,
-) -> ArcLayout:
-    """Lay the inputs out for a histogram, for the sum of `values`, or for a `guess`.
+) -> list[ArcLayout]:
+    """Layouts worth comparing for a histogram, for the sum of `values`, or for a `guess`.
 
     The error of the histogram does not depend on the order on the circle, so the given one (`order`, a
-    public permutation; by default the order of the codes) stays. A sum wants neighbours of like value, a
-    guess wants the largest light inputs a window apart; there `order` is chosen here.
+    public permutation; by default the order of the codes) stays. A sum wants neighbours of like value, for which there
+    are two orders; a guess wants the largest light inputs a window apart.
 
-    >>> arc_layout([0.3, 0.2, 0.3, 0.2], lo=0.5, hi=2.5).order.tolist()
+    >>> arc_layouts([0.3, 0.2, 0.3, 0.2], lo=0.5, hi=2.5)[0].order.tolist()
     [0, 2, 1, 3]
     """
+    if not (0 <= lo < 1 < hi):
+        raise InvalidInput("lo, hi", (lo, hi), "give 0 <= lo < 1 < hi")
     P = np.asarray(prior, dtype=np.float64)
-    tau = window_mass(lo, hi)
+    tau = float(window_mass(lo, hi))
     base = np.arange(len(P)) if order is None else np.asarray(order, dtype=np.int64)
     heavy, light = base[P[base] >= tau], base[P[base] < tau]
     mass = float(P[light].sum())
     if len(light) == 0:
-        return ArcLayout(P, lo, hi, heavy, len(heavy), 1.0)
+        return [ArcLayout(P, lo, hi, heavy, len(heavy), 1.0)]
     if mass < tau:
         heavy = _lender_last(P, lo, hi, heavy, light, values, guess)
-        return ArcLayout(P, lo, hi, np.concatenate([heavy, light]), len(heavy), 1.0 - tau, lends=True)
-    rounds = [light]
-    if guess:
-        rounds = [_spread(P, light, tau)]
-    elif values is not None:
+        return [ArcLayout(P, lo, hi, np.concatenate([heavy, light]), len(heavy), 1.0 - tau, lends=True)]
+    circles = [_spread(P, light, tau) if guess else light]
+    if values is not None:
         rising = light[np.argsort(np.asarray(values, dtype=np.float64)[light], kind="stable")]
-        rounds = [rising, np.concatenate([rising[::2], rising[1::2][::-1]])]
-    layouts = [ArcLayout(P, lo, hi, np.concatenate([heavy, r]), len(heavy), 1.0 - mass) for r in rounds]
-    return layouts[0] if len(layouts) == 1 else min(layouts, key=lambda one: sum_error(one, values))
+        circles = [rising, np.concatenate([rising[::2], rising[1::2][::-1]])]
+    return [ArcLayout(P, lo, hi, np.concatenate([heavy, c]), len(heavy), 1.0 - mass) for c in circles]
 
 
 def _spread(P: Array, light: Ints, tau: float) -> Ints:
@@ -128,12 +216,12 @@ def _lender_last(
     P: Array, lo: float, hi: float, heavy: Ints, light: Ints, values: npt.ArrayLike | None, guess: bool
 ) -> Ints:
     """Move the heavy input that lends best to the end. For a histogram all lend equally well."""
-    tau, mass = window_mass(lo, hi), float(P[light].sum())
+    tau, mass = float(window_mass(lo, hi)), float(P[light].sum())
     lent, own = tau - mass, P[heavy] - (tau - mass)
     if guess:
-        told, base = lo * P[heavy] + (1 - lo), lo * P.max()
+        own_output, base = lo * P[heavy] + (1 - lo), lo * P.max()
         shared = np.maximum(lo * P[heavy] + (hi - lo) * lent, max(hi * P[light].max(), base))
-        gain = tau * shared - lent * np.maximum(told, base)
+        gain = tau * shared - lent * np.maximum(own_output, base)
     elif values is not None:
         a = np.asarray(values, dtype=np.float64) - np.dot(P, np.asarray(values, dtype=np.float64))
         gain = (np.dot(P[light], a[light]) + lent * a[heavy]) ** 2 / tau - lent * a[heavy] ** 2
@@ -160,77 +248,12 @@ def _own_mass(layout: ArcLayout) -> Array:
     return own
 
 
-def second_moment(layout: ArcLayout) -> Array:
-    """`E[(b_x / tau)^2]` of every input, over the law of the outputs; its mean is one.
-
-    Heavy: `1 / P_x`. Light, with `L` the circumference: `b_x(u)` rises over a length `P_x`, stays at
-    one, and falls again, so `E[b_x^2] = tau - P_x / 3` while `L >= tau + P_x`. On a tighter circle the
-    same is said of `1 - b_x`, the share of `x` in the gap of length `c = L - tau`:
-    `E[b_x^2] = L - 2 c + (c / P_x)^2 (P_x - c / 3)`. A lender owns the mass `P_x - s` and lends `s`:
-    `(P_x - s) / P_x^2 + s^2 / (tau P_x^2)`.
-
-    >>> layout = arc_layout([0.1] * 10, lo=np.exp(-1), hi=np.exp(1))
-    >>> bool(np.isclose(second_moment(layout)[0] * layout.tau**2, layout.tau - 0.1 / 3))
-    True
-    """
-    P, tau, L = layout.prior, layout.tau, layout.circumference
-    moment = 1 / P
-    light = layout.order[layout.heavy :]
-    if len(light):
-        p, c = P[light], max(L - tau, 0.0)
-        tight = L - 2 * c + (c / p) ** 2 * (p - c / 3)
-        moment[light] = np.where(tau + p <= L, tau - p / 3, tight) / tau**2
-    if layout.lends:
-        k, own = layout.order[layout.heavy - 1], _own_mass(layout)[-1]
-        moment[k] = (own + (P[k] - own) ** 2 / tau) / P[k] ** 2
-    return moment
-
-
-def histogram_error(layout: ArcLayout) -> float:
-    """Expected squared error per user, `1 - sum_x P_x^2 E[r_x^2]`, in closed form.
-
-    With every input heavy this is the error of the paper's Theorem 3. It does not depend on the order.
-
-    >>> layout = arc_layout(np.full(83, 1 / 83), lo=np.exp(-4), hi=np.exp(4))
-    >>> round(histogram_error(layout), 3)
-    0.498
-    """
-    lift = 1 + (1 - layout.lo) ** 2 * (second_moment(layout) - 1)
-    return float(1 - np.dot(layout.prior**2, lift))
-
-
 def _pieces(layout: ArcLayout) -> tuple[Ints, Array, Array]:
     """Members, rim, and the sorted places where the window `[u, u + tau)` gains or loses an arc."""
     members, rim = _circle(layout)
     L = float(rim[-1])
     ends = np.mod(rim[:-1] - layout.tau, L) if L else rim[:0]
     return members, rim, np.sort(np.concatenate([rim, ends[(ends > 0) & (ends < L)]]))
-
-
-def sum_error(layout: ArcLayout, values: npt.ArrayLike | None) -> float:
-    """Expected squared error per user of the sum of `values`: `Var - E[(sum_x a_x P_x r_x)^2]`.
-
-    With `a` centred, the posterior mean on the circle is `(1 - lo) / tau` times the integral of `a`
-    over the window. That is linear between the places where the window gains or loses an arc, so its square
-    is integrated exactly, in O(d log d).
-
-    >>> sum_error(arc_layout([0.5, 0.5], lo=0.5, hi=2.5), [0, 1])
-    0.1875
-    """
-    P, a = layout.prior, np.asarray(values, dtype=np.float64)
-    a = a - np.dot(P, a)
-    owned = float(np.dot(_own_mass(layout), a[layout.order[: layout.heavy]] ** 2))
-    members, rim, cuts = _pieces(layout)
-    shared = 0.0
-    if len(members):
-        L = rim[-1]
-        total = np.concatenate([[0.0], np.cumsum(a[members] * np.diff(rim))])
-        turns = np.concatenate([rim, L + rim[1:]])
-        area = np.concatenate([total, total[-1] + total[1:]])
-        g = np.interp(cuts + layout.tau, turns, area) - np.interp(cuts, turns, area)
-        g0, g1 = g[:-1], g[1:]
-        shared = float(np.dot(np.diff(cuts), g0 * g0 + g0 * g1 + g1 * g1) / 3 / layout.tau**2)
-    return float(np.dot(P, a * a) - (1 - layout.lo) ** 2 * (owned + shared))
 
 
 def guess_error(layout: ArcLayout) -> float:
@@ -240,20 +263,20 @@ def guess_error(layout: ArcLayout) -> float:
     largest of a constant (the best input held whole, or none of them), a falling and a rising line; the
     integral of such a maximum is exact once cut at the crossings. O(d log d) in all.
 
-    >>> round(guess_error(arc_layout([0.6, 0.4], lo=0.5, hi=2.5, guess=True)), 12)
+    >>> round(guess_error(arc_layouts([0.6, 0.4], lo=0.5, hi=2.5, guess=True)[0]), 12)
     0.24
     """
     P, lo = layout.prior, layout.lo
     floor = lo * float(P.max())
-    told = lo * P[layout.order[: layout.heavy]] + (1 - lo)
-    owned = float(np.dot(_own_mass(layout), np.maximum(told, floor)))
+    own_output = lo * P[layout.order[: layout.heavy]] + (1 - lo)
+    owned = float(np.dot(_own_mass(layout), np.maximum(own_output, floor)))
     members, rim, cuts = _pieces(layout)
     if len(members) == 0:
         return 1 - owned
-    return 1 - owned - _swept_maximum(layout, members, rim, cuts, floor)
+    return 1 - owned - _integrate_maximum(layout, members, rim, cuts, floor)
 
 
-def _swept_maximum(layout: ArcLayout, members: Ints, rim: Array, cuts: Array, floor: float) -> float:
+def _integrate_maximum(layout: ArcLayout, members: Ints, rim: Array, cuts: Array, floor: float) -> float:
     """The integral over the circle of the largest posterior."""
     lo, scale, tau, n, L = layout.lo, (1 - layout.lo) / layout.tau, layout.tau, len(members), rim[-1]
     left, width = cuts[:-1], np.diff(cuts)

@@ -1,44 +1,102 @@
-"""The engine: column generation for the best channel a cone of columns allows.
+"""The engine: the best mixture of allowed columns, by linear programmes and column generation.
 
 A channel is a mixture of columns. Write column `y` as `lam_y r_y` with `P . r_y = 1`; then the best channel
 for a convex utility `phi` solves the *master*
 
     max  sum_y lam_y phi(r_y)    subject to    sum_y lam_y r_y = 1,   lam >= 0,
 
-over all allowed `r`. There are endless columns, so the master holds a few of them in a live HiGHS model and a
-`Pricing` finds better ones: with row duals `mu`, those with `phi(r) > mu . r`. For *any* `mu`
+over all allowed `r`. Where the columns that matter can be listed, `best_mixture` solves it in one linear programme.
+Otherwise `solve` keeps a few columns in a live HiGHS model and a `Pricing` finds better ones: with row duals `mu`,
+those with `phi(r) > mu . r`. For *any* `mu`
 
     best utility  <=  sum(mu) + max_r [phi(r) - mu . r],
 
-which is the proven bound this module reports. Plain duals jump about, so each round prices at a point
-between the best duals so far and the newest ones (smoothing, after Wentges); a round that finds nothing
-there moves closer to the newest.
+which is the proven bound. Plain duals jump about, so each round prices at a point between the best duals so far and
+the newest ones (smoothing, after Wentges); a round that finds nothing there moves closer to the newest.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
 
 import highspy
 import numpy as np
 import numpy.typing as npt
-import scipy.linalg
 import scipy.optimize
 
-from priorveil.designs.limits import UNLIMITED, Limits
+from priorveil.errors import Infeasible
+from priorveil.priors import Array
+from priorveil.queries import gap_share
 
-Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.intp]
+Utility = Callable[[Array], Array]
 
 _IMPROVES = 1e-10  # reduced costs below this, relative to the gain so far, are rounding noise
 _POOL = 3  # columns kept per row before the pool is pruned
+_UNUSED = 1e-13  # weights below this are rounding noise
+
+
+Progress = Callable[[int, float, float], None]
+Stop = Callable[[], bool]
+
+
+def never() -> bool:
+    """No reason to stop."""
+    return False
 
 
 @dataclass(frozen=True)
-class Priced:
+class Limits:
+    """Stopping rules: a target gap, a deadline, or the caller's request; and whom to tell about progress.
+
+    The `target` is the share of the achievable gain that may stay unproven; the `deadline` is a time of
+    `time.monotonic`; `progress` is called with the round, the value and the bound.
+    """
+
+    target: float = 1e-9
+    deadline: float = math.inf
+    progress: Progress | None = None
+    should_stop: Stop = never
+
+    def over(self) -> bool:
+        """Whether it is time to stop.
+
+        >>> Limits().over(), Limits(deadline=time.monotonic()).over(), Limits(should_stop=lambda: True).over()
+        (False, True, True)
+        """
+        return time.monotonic() >= self.deadline or self.should_stop()
+
+    def report(self, count: int, value: float, bound: float) -> None:
+        """Report the progress."""
+        if self.progress is not None:
+            self.progress(count, value, bound)
+
+    def within(self, share: float) -> Limits:
+        """The same limits with a share of the time that is left."""
+        now = time.monotonic()
+        return replace(self, deadline=now + share * (self.deadline - now))
+
+    def expired(self) -> Limits:
+        """The same limits with no time left: for the work that remains after ctrl-C."""
+        return replace(self, deadline=-math.inf)
+
+    def scaled(self, scale: float, offset: float = 0.0) -> Limits:
+        """The same limits for a solver that speaks of `(error - offset) / scale`: progress is in errors."""
+        if self.progress is None:
+            return self
+        return replace(
+            self, progress=lambda n, *pair: self.report(n, *(offset + scale * number for number in pair))
+        )
+
+
+UNLIMITED = Limits()
+
+
+class Priced(NamedTuple):
     """Columns (K, d), their utilities (K,), and a proven `bound` on `max phi(r) - mu . r`."""
 
     columns: Array
@@ -63,13 +121,13 @@ class Pricing(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Solution:
-    """The best mixture found: `columns` (K, d) with `weights` (K,), at most `d` of them.
+    """The best mixture found: `columns` (K, d) with `weights` (K,).
 
-    `value` is its utility, `bound` a proven upper bound on any channel's utility and `gap` the share of the
-    achievable gain that is not proven, `(bound - value) / (bound - phi(1))`. `duals` prove the bound.
-    `interrupted` tells of a ctrl-C.
+    `value` is its utility (or its variance, for learning a distribution), `bound` a proven bound on what any channel
+    reaches, and `gap` the share of the achievable gain that is not proven. `duals` prove the bound. `interrupted` says
+    whether ctrl-C ended the search.
     """
 
     columns: Array
@@ -87,6 +145,11 @@ class Solution:
         """The proven share of the achievable gain, `1 - gap`."""
         return 1.0 - self.gap
 
+    @property
+    def channel(self) -> Array:
+        """The channel matrix (d, K)."""
+        return np.asarray((self.columns * self.weights[:, None]).T)
+
 
 def relative_gap(value: float, bound: float, idle: float) -> float:
     """The share of the achievable gain that is missing; `idle` is the utility of no report.
@@ -94,13 +157,83 @@ def relative_gap(value: float, bound: float, idle: float) -> float:
     >>> relative_gap(value=3.0, bound=5.0, idle=1.0)
     0.5
     """
-    room = bound - idle
-    if room <= 1e-13 * max(1.0, abs(bound)):
-        return 0.0
-    return min(1.0, max(0.0, (bound - value) / room))
+    return gap_share(-value, -bound, -idle, rounding=1e-13 * max(1.0, abs(bound)))
 
 
-class _Master:
+class Mixture(NamedTuple):
+    """Weights of columns (n,), shares of the utilities that bind (k,), and duals (d,) of the equations."""
+
+    weights: Array
+    shares: Array
+    duals: Array
+
+
+def mix(columns: Array, gains: Array) -> Mixture:
+    """`max_lam min_k sum_y lam_y gains[k, y]` subject to `sum_y lam_y r_y = 1`, as one linear programme.
+
+    A linear part of the gains changes nothing, so it is taken out first and the rest scaled: small budgets, where all
+    columns are nearly constant, keep their digits. Each equation is scaled too: a column that speaks for a rare input
+    alone goes far there.
+    """
+    k, n = gains.shape
+    reach = np.maximum(np.abs(columns - 1.0).max(axis=0), 1e-6)
+    table = np.column_stack([np.ones(n), (columns - 1.0) / reach])
+    linear = np.linalg.lstsq(table, gains.T, rcond=1e-9)[0]  # P @ (r - 1) = 0: one direction is free
+    rest, base = gains - (table @ linear).T, linear[0]
+    scale = max(float(np.abs(rest).max()), 1e-12 * float(np.ptp(base)), 1e-300)
+    found = scipy.optimize.linprog(
+        np.append(np.zeros(n), -1.0),
+        A_ub=np.column_stack([-rest / scale, np.ones(k)]),
+        b_ub=(base - base.min()) / scale,
+        A_eq=np.column_stack([table.T, np.zeros(table.shape[1])]),
+        b_eq=np.eye(1, table.shape[1])[0],
+        bounds=[(0, None)] * n + [(None, None)],
+        method="highs-ds",
+    )
+    if found.status != 0:
+        raise Infeasible(f"these columns do not mix to a channel: {found.message}")
+    shares = np.maximum(-np.asarray(found.ineqlin.marginals), 0.0)
+    shares = np.where(shares > 1e-12, shares, 0.0) / shares[shares > 1e-12].sum()
+    slope = linear[1:] @ shares - scale * np.asarray(found.eqlin.marginals)[1:]
+    return Mixture(np.maximum(np.asarray(found.x)[:n], 0.0), shares, np.asarray(slope / reach))
+
+
+def best_mixture(rays: Array, utility: Utility) -> Solution:
+    """The best channel of these columns; with all extreme rays of a cone, the best channel of the cone.
+
+    `utility` takes columns as rows (n, d).
+
+    >>> rays = np.array([[0.5, 1.5], [1.5, 0.5]])
+    >>> round(best_mixture(rays, lambda r: (0.5 * r[:, 1]) ** 2).value, 12)
+    0.3125
+    """
+    gains = utility(rays)
+    weights, _, duals = mix(rays, gains[None])
+    used, weights = polish(rays, weights)
+    value = float(gains[used] @ weights)
+    bound = max(value, float(duals.sum() + np.max(gains - rays @ duals)))
+    gap = relative_gap(value, bound, float(utility(np.ones((1, rays.shape[1])))[0]))
+    return Solution(rays[used], weights, value, bound, gap, 1, True, duals)
+
+
+def polish(columns: Array, weights: Array) -> tuple[Labels, Array]:
+    """The columns in use, and their weights, moved so that the rows add up to one in full precision."""
+    used = np.flatnonzero(weights > _UNUSED)
+    columns, weights = columns[used], weights[used]
+    missing = 1.0 - weights @ columns
+    exact = np.maximum(weights + np.linalg.lstsq(columns.T, missing, rcond=None)[0], 0.0)
+    if np.abs(exact @ columns - 1.0).max() < np.abs(missing).max():
+        weights = exact
+    return used[weights > 0.0], weights[weights > 0.0]
+
+
+def basic_weights(rows: Array, weights: Array, cost: Array) -> Array:
+    """Weights with the same `rows @ weights`, few of them positive, of the least cost; the same ones on failure."""
+    found = scipy.optimize.linprog(cost, A_eq=rows, b_eq=rows @ weights, method="highs-ds")
+    return weights if found.status != 0 or found.x is None else np.asarray(found.x)
+
+
+class Master:
     """The live model. Rows are the inputs, or classes of inputs that stand for each other.
 
     Rows read `sum_y lam_y (r_y - floor) = 1 - floor`: the same equations, because the weights add up to
@@ -140,7 +273,7 @@ class _Master:
         return np.asarray(sums.T / self._sizes - self._floor)
 
     def add(self, columns: Array, utilities: Array) -> int:
-        """Append columns not seen before; says how many."""
+        """Append the columns that are new, and return how many there are."""
         entries = self._entries(columns)
         entries[np.abs(entries) < 1e-14] = 0.0
         fresh = []
@@ -155,7 +288,7 @@ class _Master:
         return len(fresh)
 
     def _keys(self, entries: Array, utilities: Array) -> list[bytes]:
-        """What tells columns apart here: their entries and their cost."""
+        """Keys that are equal for equal columns: entries and cost, rounded."""
         rows = np.column_stack([entries, (utilities - self._idle) / self._scale])
         return [row.tobytes() for row in np.round(rows, 10) + 0.0]
 
@@ -168,7 +301,7 @@ class _Master:
         self._model.addCols(count, costs, np.zeros(count), ceiling, len(index), starts, index, entries[where])
 
     def solve(self, seconds: float = math.inf) -> tuple[float, Array, Array] | None:
-        """Value, row duals spread over the inputs, and weights; nothing when the solver did not finish."""
+        """The value, the duals of the inputs and the weights, or None if the solver did not finish."""
         self._model.setOptionValue("time_limit", self._model.getRunTime() + max(seconds, 0.1))
         self._model.run()
         if self._model.getModelStatus() != highspy.HighsModelStatus.kOptimal:
@@ -183,7 +316,7 @@ class _Master:
         return np.asarray(utilities - self._idle - (columns - self._floor) @ duals)
 
     def prune(self, duals: Array, weights: Array) -> Array:
-        """Forget the worst columns once there are many; the basis survives. The weights of the rest."""
+        """Remove the worst columns once there are many, keep the basis, and return the weights of the rest."""
         limit = _POOL * self.rows + 400
         if len(self.columns) <= limit:
             return weights
@@ -205,7 +338,7 @@ class _Master:
 
 @dataclass
 class _Search:
-    """Where the loop stands: the best bound with its duals, and how strongly trial duals lean on them."""
+    """The best bound so far with its duals (the centre), and how far trial duals lean towards the centre."""
 
     centre: Array | None
     bound: float = math.inf
@@ -218,18 +351,18 @@ class _Search:
         share = max(0.0, 1.0 - (retreat + 1) * (1.0 - self.lean)) if retreat else self.lean
         return share * self.centre + (1.0 - share) * duals
 
-    def learn(self, trial: Array, duals: Array, priced: Priced) -> None:
-        """Take over a better bound; lean less while the dual function falls towards `duals`, else more."""
+    def adapt(self, trial: Array, duals: Array, priced: Priced) -> None:
+        """Update the bound; lean less while the dual function falls towards `duals`, more otherwise."""
         if self.centre is not None and len(priced.columns):
             best = int(np.argmax(priced.utilities - priced.columns @ trial))
             slope = float((1.0 - priced.columns[best]) @ (duals - self.centre))
             self.lean = (
                 min(0.95, self.lean + 0.1 * (1 - self.lean)) if slope > 0 else max(0.0, self.lean - 0.1)
             )
-        self.take(trial, priced)
+        self.update(trial, priced)
 
-    def take(self, trial: Array, priced: Priced) -> None:
-        """Keep the bound these duals prove, if it is the best; room for rounding is added."""
+    def update(self, trial: Array, priced: Priced) -> None:
+        """Keep the bound that these duals prove, if it is the best so far; room for rounding is added."""
         bound = float(trial.sum() + 1e-15 * np.abs(trial).sum()) + priced.bound
         if bound < self.bound:
             self.bound, self.centre = bound, trial
@@ -256,7 +389,7 @@ def solve(
     start = np.vstack([np.ones((1, dimension)), seeds])
     utilities = pricing.utility(start)
     idle, scale = float(utilities[0]), float(np.ptp(utilities)) or 1.0
-    master = _Master(dimension, floor, classes, idle, scale)
+    master = Master(dimension, floor, classes, idle, scale)
     master.add(start, utilities)
     loop = _Loop(pricing, master, _Search(None), idle, limits)
     try:
@@ -268,10 +401,10 @@ def solve(
 
 @dataclass
 class _Loop:
-    """One run of column generation, and what is left of it when it is interrupted."""
+    """The state of one run of column generation."""
 
     pricing: Pricing
-    master: _Master
+    master: Master
     search: _Search
     idle: float
     limits: Limits
@@ -287,7 +420,7 @@ class _Loop:
         """Rounds of solve, price, add; the last ones exact."""
         if first is not None:
             priced = self.pricing.price(first, exact=False)
-            self.search.take(first, priced)
+            self.search.update(first, priced)
             self.master.add(priced.columns, priced.utilities)
         retreat, exact = 0, False
         duals = self._resolve()
@@ -296,9 +429,9 @@ class _Loop:
             trial = self.search.trial(duals, retreat)
             priced = self.pricing.price(trial, exact)
             at_newest = trial is duals or bool(np.allclose(trial, duals, rtol=1e-13, atol=1e-15))
-            self.search.learn(trial, duals, priced)
-            added = self._take(priced, duals)
-            self.limits.tell(self.iterations, self.value, self.search.bound)
+            self.search.adapt(trial, duals, priced)
+            added = self._add(priced, duals)
+            self.limits.report(self.iterations, self.value, self.search.bound)
             if added:
                 retreat, exact = 0, False
                 duals = self._resolve()
@@ -309,7 +442,7 @@ class _Loop:
             else:
                 break
 
-    def _take(self, priced: Priced, duals: Array) -> int:
+    def _add(self, priced: Priced, duals: Array) -> int:
         worth = self.master.worth(priced.columns, priced.utilities, duals)
         good = worth > _IMPROVES * (self.value - self.idle)
         return self.master.add(priced.columns[good], priced.utilities[good]) if good.any() else 0
@@ -334,29 +467,17 @@ def _finish(loop: _Loop, classes: Labels | None) -> Solution:
         answer = master.solve()
         weights = np.eye(1, len(master.columns))[0] if answer is None else answer[2]
     weights = np.pad(weights, (0, len(master.columns) - len(weights)))
-    used = weights > 1e-13
+    used = weights > _UNUSED
     columns, weights, utilities = master.columns[used], weights[used], master.utilities[used]
     if classes is not None and master.rows < columns.shape[1]:
         columns, weights, utilities = _spread(columns, weights, utilities, classes)
-    columns, weights, utilities = _polish(columns, weights, utilities)
-    value = float(utilities @ weights)
+    kept, weights = polish(columns, weights)
+    columns, value = columns[kept], float(utilities[kept] @ weights)
     bound = max(loop.search.bound, value)
     gap = relative_gap(value, bound, loop.idle) if math.isfinite(bound) else 1.0
     centre = np.zeros(columns.shape[1]) if loop.search.centre is None else loop.search.centre
     converged = gap <= loop.limits.target and not loop.interrupted
     return Solution(columns, weights, value, bound, gap, loop.iterations, converged, centre, loop.interrupted)
-
-
-def _polish(columns: Array, weights: Array, utilities: Array) -> tuple[Array, Array, Array]:
-    """Solve the rows in full precision where the solver left them rough; keep its weights if that fails."""
-    rough = float(np.abs(weights @ columns - 1.0).max())
-    if rough > 1e-14:
-        sharper = scipy.linalg.lstsq(columns.T, np.ones(columns.shape[1]), lapack_driver="gelsy")[0]
-        sharper = np.maximum(sharper, 0.0)
-        if np.abs(sharper @ columns - 1.0).max() < rough:
-            weights = sharper
-    keep = weights > 0.0
-    return columns[keep], weights[keep], utilities[keep]
 
 
 def _spread(columns: Array, weights: Array, utilities: Array, classes: Labels) -> tuple[Array, Array, Array]:
@@ -373,18 +494,9 @@ def _spread(columns: Array, weights: Array, utilities: Array, classes: Labels) -
         for member in members:
             turn = math.floor(cut * len(member) + 1e-9)
             spread[:, place, member] = np.roll(columns[:, member], turn, axis=1)
+    spread = spread.reshape(-1, columns.shape[1])
     mixed = np.repeat(weights, len(cuts)) * np.tile(lengths, len(weights))
-    return _basic(spread.reshape(-1, columns.shape[1]), mixed, np.repeat(utilities, len(cuts)))
-
-
-def _basic(columns: Array, weights: Array, utilities: Array) -> tuple[Array, Array, Array]:
-    """The best mixture of at most `d` of these columns; the one given where it is small already."""
-    if len(columns) <= columns.shape[1]:
-        return columns, weights, utilities
-    found = scipy.optimize.linprog(
-        -utilities, A_eq=columns.T, b_eq=np.ones(columns.shape[1]), method="highs-ds"
-    )
-    if found.status != 0 or found.x is None:
-        return columns, weights, utilities
-    keep = found.x > 1e-13
-    return columns[keep], found.x[keep], utilities[keep]
+    utilities = np.repeat(utilities, len(cuts))
+    if len(spread) > spread.shape[1]:
+        mixed = basic_weights(spread.T, mixed, -utilities)
+    return spread, mixed, utilities

@@ -16,8 +16,19 @@ convex in `lam`. Since `tr S^-1 >= 2 s tr N - s^2 tr N^2 S` for any symmetric `N
     every design's variance  >=  (tr N)^2 / max_r [ |N z|^2 - nu . z ],
 
 which is the proven bound (equality at the optimum, where `N = S^-1`). The maximum runs over the vertices
-of the allowed columns: exact when they can be listed; otherwise `priorveil.designs.information` has
-its own bound.
+of the allowed columns: exact when they can be listed. Otherwise `information_bound` has a bound for the box
+`lo <= r <= hi`. Write `r = lo + (1 - lo) f / P`. A column is a distribution `f` with `f_x <= min(1, P_x / tau)`, and on
+average `E[f] = P`. Let `B = E[(f / P)(f / P)']` be its second moments. Whatever the channel,
+
+    B P = 1,   B_xx <= u_x = min(1 / tau, 1 / P_x),   B_xy >= l = max(0, 2 / tau - 1 / tau^2),
+
+and the variance is `(tr B^-1 - P . P) / (1 - lo)^2`. To minimise `tr B^-1` under these is a relaxation
+(a semidefinite programme); its dual bounds every channel. For any `w >= 0`, `a` and `S >= 0` (off the
+diagonal) for which `M = diag(w) + (a P' + P a') / 2 - S` is positive semidefinite,
+
+    tr B^-1  >=  (tr M^(1/2))^2 / (w . u + sum(a) - l sum(S)),
+
+so the optimiser needs no trust: whatever it returns is a bound, and a good one where it ran well.
 """
 
 from __future__ import annotations
@@ -32,57 +43,43 @@ import numpy as np
 import scipy.linalg
 import scipy.optimize
 
-from priorveil.designs.columns import Array, Labels
-from priorveil.designs.cyclic import cyclic_columns
-from priorveil.designs.information import free_bound, information_bound
-from priorveil.designs.limits import Limits, Stop, never
+from priorveil.designs.engine import Labels, Limits, Solution, Stop, basic_weights, never
 from priorveil.designs.pricing import Box
 from priorveil.errors import Infeasible, NotIdentifiable
-from priorveil.queries import lift_variance, tangent
+from priorveil.priors import Array
+from priorveil.priors.budget import window_mass
+from priorveil.queries import free_variance, gap_share, lift_variance, tangent
 
 _EXACT = 20_000  # vertices of the box that are still listed
 _POOL = 20  # columns per input that column generation may hold
 _FINE = Limits(1e-6)
-_SECONDS = 45.0  # how long it may take where nothing is said
+_SECONDS = 45.0  # the default time limit
+_RELAXED = 250  # inputs up to which the relaxation is solved; its bound costs d^3 a step
 
 
-@dataclass(frozen=True, eq=False)
-class DistributionDesign:
-    """Columns `r` (K, d), weights (K,), the `variance` per user, a proven `bound` no design beats."""
-
-    columns: Array
-    weights: Array
-    variance: float
-    bound: float
-    iterations: int
-    converged: bool
-
-    @property
-    def gap(self) -> float:
-        """The part of the variance that is not proven necessary, `1 - bound / variance`."""
-        return max(0.0, 1.0 - self.bound / self.variance)
-
-    @property
-    def efficiency(self) -> float:
-        """`bound / variance`."""
-        return 1.0 - self.gap
+def _solution(
+    columns: Array, weights: Array, variance: float, bound: float, iterations: int, target: float
+) -> Solution:
+    """A solution whose value is a variance."""
+    gap = gap_share(variance, bound, math.inf)
+    return Solution(columns, weights, variance, bound, gap, iterations, gap <= target, np.empty(0))
 
 
-def solve(
+def best_weights(
     prior: Array,
     columns: Array,
     limits: Limits = _FINE,
     *,
     sparse: bool = True,
-) -> DistributionDesign:
+) -> Solution:
     """The best weights for given columns (K, d) of any scale; the bound holds for all mixtures of them.
 
     With every extreme ray of a cone of allowed columns this is the best channel of that cone. `sparse` looks
     for as few outputs as `d (d + 1) / 2`. Past the `limits` it ends with the first weights that make a
     channel, and their bound.
 
-    >>> design = solve(np.full(3, 1 / 3), np.array([[2.0, 1, 1], [1, 2, 1], [1, 1, 2], [1, 1, 1]]))
-    >>> design.weights.round(3), round(design.variance, 3)      # the constant column tells nothing
+    >>> best = best_weights(np.full(3, 1 / 3), np.array([[2.0, 1, 1], [1, 2, 1], [1, 1, 2], [1, 1, 1]]))
+    >>> best.weights.round(3), round(best.value, 3)      # the constant column tells nothing
     (array([0.333, 0.333, 0.333]), 10.667)
     """
     lifts = columns / (columns @ prior)[:, None]
@@ -91,14 +88,12 @@ def solve(
     target = limits.target
     state = _interior_point(directions, target, limits.over)
     late = state.value - state.bound > target * state.value
-    again = state if late else _reduced(directions, state, target, sparse)
+    again = state if late else _reduce(directions, state, target, sparse)
     spread = lift_variance(lifts[again.used], again.weights)
     bound = min(state.bound, spread)
     with suppress(KeyboardInterrupt):  # it is done anyway
-        limits.tell(state.iterations, spread, bound)
-    return DistributionDesign(
-        lifts[again.used], again.weights, spread, bound, state.iterations, 1 - bound / spread <= 2 * target
-    )
+        limits.report(state.iterations, spread, bound)
+    return _solution(lifts[again.used], again.weights, spread, bound, state.iterations, 2 * target)
 
 
 def _check_rank(directions: Array) -> None:
@@ -124,7 +119,7 @@ def _interior_point(directions: Array, target: float, stop: Stop = never, limit:
 
     With `q_y = z_y' S^-2 z_y` they read `s_y = nu . z_y + t - q_y >= 0`, `lam_y s_y = 0` and the
     equations of the weights; each round asks for `lam_y s_y = mu` with a smaller `mu`. (`nu` holds
-    `t` last.) Any round's bound is proven, but only its last weights make a channel: told to `stop`, it
+    `t` last.) Any round's bound is proven, but only its last weights make a channel: after a `stop` request it
     goes on until they do.
     """
     scale = math.sqrt(float((directions**2).sum(1).mean()))
@@ -187,7 +182,7 @@ def _feasible(C: Array, lam: Array, side: Array) -> Array:
     return np.asarray(np.maximum(lam, 0.0))
 
 
-def _few(directions: Array, weights: Array, places: Labels) -> Labels:
+def _fewer_columns(directions: Array, weights: Array, places: Labels) -> Labels:
     """Fewer columns with the same information: a basic solution of `sum lam zz' = S`, `sum lam z = 0`."""
     n = directions.shape[1]
     i, j = np.triu_indices(n)
@@ -196,16 +191,15 @@ def _few(directions: Array, weights: Array, places: Labels) -> Labels:
     Z = directions[places] / np.abs(directions).max()
     rows = np.hstack([Z[:, i] * Z[:, j], Z, np.ones((len(Z), 1))]).T
     cost = np.random.default_rng(0).random(len(places))
-    found = scipy.optimize.linprog(cost, A_eq=rows, b_eq=rows @ weights[places], method="highs-ds")
-    return places if found.x is None else np.asarray(places[found.x > 1e-9])
+    return places[basic_weights(rows, weights[places], cost) > 1e-9]
 
 
-def _reduced(directions: Array, state: _State, target: float, sparse: bool) -> _State:
+def _reduce(directions: Array, state: _State, target: float, sparse: bool) -> _State:
     """Solve again on the columns that matter; all of them where that would cost more than the target."""
     weights = state.weights
     for least, few in ((1e-3 / len(weights), sparse), (1e-7 / len(weights), sparse), (1e-9, False)):
         keep = np.flatnonzero(weights > least)
-        keep = _few(directions, weights, keep) if few else keep
+        keep = _fewer_columns(directions, weights, keep) if few else keep
         try:
             again = _interior_point(directions[keep], target)
         except Infeasible:
@@ -215,19 +209,19 @@ def _reduced(directions: Array, state: _State, target: float, sparse: bool) -> _
     return state
 
 
-def distribution(
+def best_learning(
     prior: Array,
     lo: float,
     hi: float,
     limits: Limits | None = None,
-) -> DistributionDesign:
+) -> Solution:
     """The channel with lifts in `[lo, hi]` from which a distribution is learnt best.
 
     Exact for small domains (all vertices); rotations of a few blocks for equal inputs; column generation
     otherwise, until the `limits` (a gap of 1e-5 and 45 seconds) or ctrl-C (then the best so far).
 
     >>> P = np.array([0.025, 0.025, 0.025, 0.025, 0.9])
-    >>> round(distribution(P, np.exp(-1.0), np.exp(1.0)).variance, 3)
+    >>> round(best_learning(P, np.exp(-1.0), np.exp(1.0)).value, 3)
     5.783
     """
     limits = limits or Limits(1e-5, time.monotonic() + _SECONDS)
@@ -235,75 +229,49 @@ def distribution(
     if box.caps.min() >= 1.0:
         return _own_outputs(box)
     if len(prior) <= 14:
-        vertices = box_vertices(box)
+        vertices = box.vertices()
         if len(vertices) <= _EXACT:
-            return solve(prior, vertices, limits)
+            return best_weights(prior, vertices, limits)
     if np.ptp(prior) <= 1e-15:
         return _rotations(box, limits.target)
     return _Generation(box, limits).run()
 
 
-def _own_outputs(box: Box) -> DistributionDesign:
+def _own_outputs(box: Box) -> Solution:
     """Every input is heavy: one output each, and no channel does better."""
     best = (1.0 - float(box.prior @ box.prior)) / (1 - box.lo) ** 2
-    return DistributionDesign(box.columns(np.eye(len(box.prior))), box.prior, best, best, 0, True)
+    return _solution(box.columns(np.eye(len(box.prior))), box.prior, best, best, 0, 1.0)
 
 
-def _rotations(box: Box, target: float) -> DistributionDesign:
+def _rotations(box: Box, target: float) -> Solution:
     """Equal inputs: all rotations of a few blocks, against the optimum in closed form."""
     d = len(box.prior)
     columns = cyclic_columns(d, box.lo, box.hi, blocks=min(max(1600 // d, 2), 16))
     weights = np.full(len(columns), 1 / len(columns))
     spread = lift_variance(columns, weights)
     bound = min(information_bound(box.prior, box.lo, box.hi), spread)
-    return DistributionDesign(columns, weights, spread, bound, 0, 1 - bound / spread <= target)
-
-
-def box_vertices(box: Box) -> Array:
-    """All extreme columns (K, d) of the box: every input at `lo` or at its cap, but one.
-
-    >>> box_vertices(Box(np.array([0.5, 0.25, 0.25]), lo=0.5, hi=2.0))
-    array([[1.5 , 0.5 , 0.5 ],
-           [0.75, 2.  , 0.5 ],
-           [0.75, 0.5 , 2.  ],
-           [0.5 , 1.  , 2.  ],
-           [0.5 , 2.  , 1.  ]])
-    """
-    d = len(box.prior)
-    bits = (np.arange(2 ** (d - 1))[:, None] >> np.arange(d - 1)) & 1
-    found = []
-    for loose in range(d):
-        others = np.delete(np.arange(d), loose)
-        rest = 1.0 - bits @ box.caps[others]
-        fits = (rest >= -1e-13) & (rest <= box.caps[loose] + 1e-13)
-        shares = np.empty((int(fits.sum()), d))
-        shares[:, others] = bits[fits] * box.caps[others]
-        shares[:, loose] = np.clip(rest[fits], 0.0, box.caps[loose])
-        found.append(shares)
-    shares = np.vstack(found)
-    _, first = np.unique(np.round(shares, 11), axis=0, return_index=True)
-    return box.columns(shares[np.sort(first)])
+    return _solution(columns, weights, spread, bound, 0, target)
 
 
 @dataclass
 class _Generation:
-    """Column generation for the box: solve the weights, look for columns that tell more, repeat."""
+    """Column generation for the box: solve for the weights, look for columns that tell more, repeat."""
 
     box: Box
     limits: Limits
 
-    def run(self) -> DistributionDesign:
+    def run(self) -> Solution:
         rng = np.random.default_rng(0)
         box, best = self.box, None
         pool, rounds, fine = self._seeds(rng), 0, 3e-3
         half = self.limits.within(1 / 2)
         try:
-            best = self._weigh(pool, free_bound(box.prior, box.lo, box.hi), rounds, fine)[1]
+            best = self._weigh(pool, free_variance(box.prior, box.lo, box.hi), rounds, fine)[1]
             bound = information_bound(box.prior, box.lo, box.hi, should_stop=half.over)
             while True:
                 begin = time.monotonic()
                 state, best = self._weigh(pool, bound, rounds, fine)
-                self.limits.tell(rounds, best.variance, bound)
+                self.limits.report(rounds, best.value, bound)
                 pause = 2.5 * (time.monotonic() - begin)
                 if fine < 1e-3 or self.limits.should_stop():
                     break
@@ -330,16 +298,13 @@ class _Generation:
         vertices = self.box.columns(self.box.fill(np.vstack([own, chance])))
         return np.vstack([vertices, response / (response @ self.box.prior)[:, None]])
 
-    def _weigh(
-        self, pool: Array, bound: float, rounds: int, fine: float
-    ) -> tuple[_State, DistributionDesign]:
+    def _weigh(self, pool: Array, bound: float, rounds: int, fine: float) -> tuple[_State, Solution]:
         """The best weights for the pool, solved as finely as asked."""
         state = _interior_point((pool - 1.0) @ tangent(pool.shape[1]), fine)
         used = state.weights > 0
         spread = lift_variance(pool[used], state.weights[used])
-        proven = min(bound, spread)
-        done = 1 - proven / spread <= self.limits.target
-        return state, DistributionDesign(pool[used], state.weights[used], spread, proven, rounds, done)
+        target = self.limits.target
+        return state, _solution(pool[used], state.weights[used], spread, min(bound, spread), rounds, target)
 
     def _kept(self, pool: Array, state: _State, fresh: int) -> Array:
         """The columns that carry weight, the heaviest first where there are too many."""
@@ -387,3 +352,161 @@ class _Generation:
             if height.sum() <= before * (1 + 1e-9):
                 break
         return np.asarray(columns)
+
+
+def information_bound(
+    prior: Array, lo: float, hi: float, *, rounds: int = 600, should_stop: Stop = never
+) -> float:
+    """A variance that no channel with lifts in `[lo, hi]` beats, per user and summed over the values.
+
+    Proven wherever the search for it ends: after `rounds`, or when `should_stop()` is true.
+
+    >>> P = np.array([0.5, 0.3, 0.2])
+    >>> exact = (1 - P @ P) / (1 - np.exp(-2.0)) ** 2      # every input is heavy: Theorem 3 is the optimum
+    >>> bool(abs(information_bound(P, np.exp(-2.0), np.exp(2.0)) / exact - 1) < 1e-6)
+    True
+    """
+    if np.ptp(prior) <= 1e-15:
+        return uniform_variance(len(prior), lo, hi)
+    if len(prior) > _RELAXED:
+        return free_variance(prior, lo, hi)
+    relaxed = _Relaxation(prior, lo, hi).bound(rounds, should_stop)
+    proven = (relaxed - float(prior @ prior)) / (1 - lo) ** 2 * (1 - 1e-12)
+    return max(proven, free_variance(prior, lo, hi))
+
+
+def uniform_variance(dimension: int, lo: float, hi: float) -> float:
+    """The least variance for equal inputs, in closed form.
+
+    By symmetry and convexity the best `B` is unchanged by permutations, so only `E |r|^2` matters, and a
+    column maximises it with `floor(tau d)` inputs at `hi`, one in between and the rest at `lo`. All
+    permutations of that column, with equal weights, reach it.
+
+    >>> round(uniform_variance(6, math.exp(-1), math.exp(1)), 4)
+    4.801
+    """
+    full = dimension * float(window_mass(lo, hi))
+    if full <= 1.0:
+        energy = (1 - lo) ** 2 * dimension * (dimension - 1.0)
+        return (dimension - 1) ** 2 / energy
+    whole = math.floor(full)
+    part = full - whole
+    energy = (hi - lo) ** 2 * (whole + part**2 - full**2 / dimension)
+    return (dimension - 1) ** 2 / energy
+
+
+class _Relaxation:
+    """The dual of the relaxation, in scaled variables, for a quasi-Newton method."""
+
+    def __init__(self, prior: Array, lo: float, hi: float) -> None:
+        d = len(prior)
+        tau = float(window_mass(lo, hi))
+        self.prior = prior
+        self.ceiling = 1 / np.maximum(prior, tau)
+        self.floor = max(0.0, 2 / tau - 1 / tau**2) if tau > 0 else 0.0
+        self.upper = np.triu_indices(d, 1)
+        self.least = 0.25 / self.ceiling.sum() ** 2  # no useful M has an eigenvalue this small
+        weight = 1 / np.maximum(self.ceiling - 1, 0.05) ** 2
+        i, j = self.upper
+        self.scale = np.concatenate([weight, weight, np.sqrt(weight[i] * weight[j] * prior[i] * prior[j])])
+        self.size = float(np.sqrt(weight).sum())
+
+    def _matrix(self, x: Array) -> tuple[Array, Array, Array, Array]:
+        d = len(self.prior)
+        w, a, s = np.split(x * self.scale, [d, 2 * d])
+        half = np.outer(a / 2, self.prior)
+        half[self.upper] -= s / 2
+        M = half + half.T
+        M[np.arange(d), np.arange(d)] += w
+        return w, a, s, M
+
+    def _objective(self, x: Array) -> tuple[float, Array]:
+        """Minus the dual `2 tr M^(1/2) - w . u - sum(a) + l sum(S)` and its slope.
+
+        Below `least` the square root goes on as its tangent: concave everywhere, so that any step is allowed.
+        """
+        w, a, s, M = self._matrix(x)
+        values, U = np.linalg.eigh(M)
+        safe = np.maximum(values, self.least)
+        root = np.sqrt(safe) + np.minimum(values - self.least, 0) / (2 * math.sqrt(self.least))
+        G = (U / np.sqrt(safe)) @ U.T
+        dual = 2 * root.sum() - w @ self.ceiling - a.sum() + self.floor * s.sum()
+        slope = np.concatenate([np.diag(G) - self.ceiling, G @ self.prior - 1, self.floor - G[self.upper]])
+        return -dual / self.size, -slope * self.scale / self.size
+
+    def bound(self, rounds: int, should_stop: Stop) -> float:
+        """The bound on `tr B^-1` from where the optimiser stopped; zero where it proves nothing."""
+
+        def enough(intermediate_result: scipy.optimize.OptimizeResult) -> None:
+            if should_stop():
+                raise StopIteration
+
+        d = len(self.prior)
+        pairs = len(self.upper[0])
+        start = np.concatenate([np.ones(d), np.full(d, -0.5), np.zeros(pairs)])
+        below = np.concatenate([np.zeros(d), np.full(d, -np.inf), np.zeros(pairs)])
+        found = scipy.optimize.minimize(
+            self._objective,
+            start,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=scipy.optimize.Bounds(below, np.inf),
+            callback=enough,
+            options={"maxiter": rounds, "maxfun": 2 * rounds, "maxcor": 30, "ftol": 1e-10, "gtol": 1e-10},
+        )
+        w, a, s, M = self._matrix(found.x)
+        values = np.linalg.eigvalsh(M)
+        price = float(w @ self.ceiling + a.sum() - self.floor * s.sum())
+        if values[0] < 0 or price <= 0:
+            return 0.0
+        return float(np.sqrt(values).sum() ** 2 / price)
+
+
+def cyclic_columns(dimension: int, lo: float, hi: float, *, blocks: int = 8, rounds: int = 4000) -> Array:
+    """For equal inputs: all rotations of a few blocks (`blocks * d`, d); equal weights make them a channel.
+
+    Place the inputs on a ring. A block has `floor(tau d)` inputs at `hi`, one in between and the rest at `lo`.
+    Rotations make the information matrix circulant, so its eigenvalues are the power spectrum of the blocks, and the
+    variance is
+
+        sum_j  m d / ( (hi - lo)^2 sum_blocks |F_j|^2 ),    j = 1 .. d - 1,
+
+    with `m` blocks and `F` the Fourier transform of `(r - lo) / (hi - lo)`. The sum of the spectrum is the same for all
+    blocks: the flatter, the better, and flat is the optimum of `uniform_variance`. Exchanges of two inputs of a block
+    make it flat.
+
+    >>> columns = cyclic_columns(20, 0.5, 2.0, blocks=2)
+    >>> columns.shape, bool(np.allclose(columns.mean(0), 1.0))
+    ((40, 20), True)
+    """
+    full = dimension * float(window_mass(lo, hi))
+    whole = int(full)
+    start = np.zeros(dimension)
+    start[:whole] = 1.0
+    start[whole] = full - whole
+    rng = np.random.default_rng(0)
+    found = _flatten(rng.permuted(np.tile(start, (blocks, 1)), axis=1), rounds, rng)
+    turns = (np.arange(dimension) + np.arange(dimension)[:, None]) % dimension
+    return np.asarray(lo + (hi - lo) * found[:, turns].reshape(-1, dimension))
+
+
+def _flatten(blocks: Array, rounds: int, rng: np.random.Generator) -> Array:
+    """Exchange inputs within blocks while the sum of the inverse spectrum falls."""
+    m, d = blocks.shape
+    waves = np.exp(-2j * np.pi * np.outer(np.arange(d), np.arange(1, d // 2 + 1)) / d)
+    twice = np.where(2 * np.arange(1, d // 2 + 1) == d, 1.0, 2.0)
+    spectra = blocks @ waves
+    power = (np.abs(spectra) ** 2).sum(0)
+    least = float((twice / power).sum())
+    for turn in range(rounds):
+        place = turn % m
+        block = blocks[place]
+        i, j = rng.integers(d, size=(2, 200))
+        moved = spectra[place] + (block[j] - block[i])[:, None] * (waves[i] - waves[j])
+        trial = power - np.abs(spectra[place]) ** 2 + np.abs(moved) ** 2
+        cost = (twice / np.maximum(trial, 1e-300)).sum(1)
+        best = int(np.argmin(cost))
+        if cost[best] < least * (1 - 1e-12):
+            block[[i[best], j[best]]] = block[[j[best], i[best]]]
+            spectra[place], power, least = moved[best], trial[best], float(cost[best])
+    return blocks

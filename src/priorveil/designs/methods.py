@@ -1,0 +1,334 @@
+"""The methods of design: which mechanisms there are, and which one suits a problem.
+
+`METHODS` maps the name of a method to the function that drafts a plan by it. The method `columns` writes the best
+channel out as a table: `_SOLVERS` maps the kind of a query to its solver for the box `lo <= r <= hi`, and
+`_cone_pricing` finds its pricing over any other cone of columns.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from priorveil.certify import Certifiable, certified_table
+from priorveil.designs import boxes, cones, learning, robust
+from priorveil.designs.arcs import ARC_KINDS, arc_draft
+from priorveil.designs.closed import closed_draft
+from priorveil.designs.encodings import hashing_draft, unary_draft
+from priorveil.designs.engine import Limits, Pricing, Progress, Solution, Stop, best_mixture, never, solve
+from priorveil.designs.pricing import Box, SumPricing
+from priorveil.designs.problem import Draft, Problem
+from priorveil.errors import Hint, Infeasible, InvalidInput, TooLarge
+from priorveil.mechanisms import Grouped, Table
+from priorveil.notions import Known, Secrets
+from priorveil.plans import Plan
+from priorveil.priors import Array, Budget, Prior
+from priorveil.queries import Query
+
+Method = Literal["auto", "closed", "arc", "columns", "unary", "hashing"]
+
+_SMALL, _SMALL_GAP, _GAP = 20, 1e-10, 1e-4  # the default gap for up to so many values, and for more
+_LISTED = 6  # values up to which all extreme columns of a box are listed, whatever the query
+_LISTED_GENERAL = 14  # the same for queries without a solver of their own
+_LDP_LISTED = 12
+_WRITTEN = 300  # values up to which a table is small; beyond, values that are treated alike share a row
+_ENOUGH = 5e-3  # beyond, arcs are preferred to a table that could win no more than this share of the gain
+_ENGINE = 1_500  # values up to which `auto` relies on the engine alone
+_LEARNING = 300  # the same for learning a distribution, whose channels have many reports
+_GROUPED = 200_000  # values up to which `auto` still tries the engine, with values in groups
+_HASHED = 5_000  # values up to which `auto` tries hash functions
+_LEARNT = 1_000  # values up to which the engine weighs columns for learning a distribution
+_LEARNING_GAP = 1e-6  # the finest gap for learning a distribution
+_CELLS = 96  # cells that the values of a large sum are merged into
+
+
+def design(
+    prior: Known | Sequence[float],
+    epsilon: float | Budget,
+    query: Query,
+    secret: Secrets = None,
+    notion: Certifiable | None = None,
+    method: Method = "auto",
+    *,
+    gap: float | None = None,
+    time_limit: float = 45.0,
+    progress: Progress | None = None,
+    should_stop: Stop | None = None,
+) -> Plan:
+    """The plan with the least error that privacy allows, certified; it raises rather than break its budget.
+
+    Arguments: what is known (`prior`, or a `PriorSet`); `epsilon`, a number or a `Budget`; the `query`; the
+    `secret`, the value itself by default; the `notion`, LIP by default; the `method`, by default chosen by
+    size and expected error. The engine stops when less than `gap` of the achievable gain is unproven (1e-10
+    on small domains, 1e-4 on larger ones), after `time_limit` seconds, when `should_stop()` is true, or on
+    ctrl-C: each time with the best certified plan so far. It calls `progress(round, error, bound)` as it goes.
+
+    >>> import priorveil as pv
+    >>> plan = design(pv.Prior([0.5, 0.3, 0.2]), epsilon=1.0, query=pv.Histogram())
+    >>> plan.certificate.lip <= 1.0, plan.lower_bound <= plan.expected_mse < plan.no_report
+    (True, True)
+    """
+    if gap is not None and not 0 <= gap < 1:
+        raise InvalidInput("gap", gap, "give a share of the gain, from 0 to less than 1")
+    if not time_limit >= 0:
+        raise InvalidInput("time_limit", time_limit, "give seconds, 0 or more")
+    if method != "auto" and method not in METHODS:
+        raise InvalidInput("method", method, f"choose auto, {', '.join(METHODS)}")
+    deadline = time.monotonic() + time_limit
+    problem = Problem.of(prior, epsilon, query, secret, notion)
+    target = gap if gap is not None else _SMALL_GAP if len(problem.prior) <= _SMALL else _GAP
+    limits = Limits(target, deadline, progress, should_stop or never)
+    draft = best_draft(problem, limits) if method == "auto" else METHODS[method](problem, limits)
+    return Plan(
+        prior=problem.prior,
+        budget=problem.budget,
+        query=problem.query,
+        mechanism=draft.mechanism,
+        certificate=draft.certificate,
+        notion=problem.notion,
+        secret=problem.secret,
+        expected_mse=draft.expected,
+        lower_bound=draft.bound,
+        no_report=problem.no_report,
+        method=draft.method,
+        why=draft.why,
+    )
+
+
+def best_draft(problem: Problem, limits: Limits) -> Draft:
+    """What `auto` means: a closed form that is optimal, else the engine, else what suits large domains."""
+    d, kind = len(problem.prior), problem.query.kind
+    if d <= 2 or problem.all_heavy:
+        return closed_draft(problem)
+    if d > _WRITTEN and problem.box and kind in ARC_KINDS:
+        small = arc_draft(problem)
+        if small.expected - small.bound <= _ENOUGH * (problem.no_report - small.bound):
+            return replace(small, why=f"{small.why}; a table could win less than {_ENOUGH:.1%} of the gain")
+    learns, ldp = kind == "distribution", problem.notion.name == "LDP"
+    if ldp:
+        reach, names = 12 if learns else 30, ["unary", "closed"]
+    elif learns:
+        reach, names = _LEARNING if problem.box else _ENGINE, ["arc", "hashing", "unary"]
+    elif not problem.box:
+        reach, names = _ENGINE, ["columns", "unary"]
+    else:
+        reach, names = _ENGINE, ["arc"]
+        names += ["columns"] if d <= _GROUPED and kind != "convex" else []
+        names += ["hashing"] if d <= _HASHED and kind == "histogram" else []
+    return columns_draft(problem, limits) if d <= reach else _best_of(problem, names, limits)
+
+
+def _best_of(problem: Problem, names: Sequence[str], limits: Limits) -> Draft:
+    """The method with the least expected error among those that can do it."""
+    drafts, refusals = [], []
+    for name in names:
+        try:
+            drafts.append(METHODS[name](problem, limits))
+        except (Infeasible, TooLarge) as error:
+            refusals.append(f"{name}: {error}")
+    if not drafts:
+        raise Infeasible("no method can do this at this size. " + " | ".join(refusals))
+    best = min(drafts, key=lambda draft: draft.expected)
+    compared = ", ".join(f"{draft.method} {draft.expected:.6g}" for draft in drafts)
+    return replace(best, why=f"{best.why} (the least expected error of: {compared})")
+
+
+def columns_draft(problem: Problem, limits: Limits) -> Draft:
+    """The best channel that enumeration or column generation finds, with its proven bound."""
+    if problem.query.unbiased:
+        return _learning_draft(problem, limits)
+    if not isinstance(problem.prior, Prior):
+        return _robust_draft(problem, limits)
+    kind, many = problem.query.kind, problem.box and len(problem.prior) > _WRITTEN
+    ceiling = problem.query.ceiling(problem.reference)
+    limits = limits.scaled(-1.0, ceiling)  # the engine speaks of utilities
+    if many and kind == "sum":
+        return _merged_sum_draft(problem, limits)
+    found, how = _best_channel(problem, limits)
+    bound = ceiling - found.bound
+    if many and kind in ("histogram", "guess"):
+        groups = _groups_of(found.columns)
+        if int(groups.max()) + 1 < len(groups):
+            first = np.unique(groups, return_index=True)[1]
+            return _grouped_draft(problem, found.channel[first], groups, bound, how)
+    return problem.table_draft(found.channel, bound, "columns", how)
+
+
+_SOLVERS: dict[str, Callable[[Problem, Limits], Solution]] = {
+    "histogram": lambda problem, limits: boxes.best_histogram(
+        problem.P, problem.budget.lo, problem.budget.hi, limits
+    ),
+    "sum": lambda problem, limits: boxes.best_sum(
+        problem.P, problem.scores, problem.budget.lo, problem.budget.hi, limits
+    ),
+    "guess": lambda problem, limits: boxes.best_guess(
+        problem.P, problem.budget.lo, problem.budget.hi, limits
+    ),
+}
+
+
+def _best_channel(problem: Problem, limits: Limits) -> tuple[Solution, str]:
+    """The best channel for one prior, and how it was found."""
+    solver = _SOLVERS.get(problem.query.kind) if problem.box else None
+    listed = _LISTED if solver else _LISTED_GENERAL
+    if not problem.box or len(problem.prior) <= listed:
+        try:
+            rays = _extreme_columns(problem, limits.within(cones.LISTING))
+            found = best_mixture(rays, lambda columns: problem.query.utility(columns, problem.reference))
+            limits.report(1, found.value, found.bound)
+            return found, f"exact: one linear programme over all {len(rays)} extreme columns"
+        except (
+            TooLarge,
+            Infeasible,
+        ):  # too many, or lost to rounding: all of them mix to the constant column
+            pass
+        except KeyboardInterrupt:
+            limits = limits.expired()
+    if solver is not None:
+        found = solver(problem, limits)
+    else:
+        start = np.ones((1, len(problem.P)))
+        if limits.over():
+            start = cones.nearby_columns(problem.cone, problem.P)
+        found = solve(_cone_pricing(problem, limits.over), start, limits)
+    state = "proven" if found.converged else "stopped early"
+    rounds = f"{found.iterations} round{'s' * (found.iterations != 1)}"
+    return found, f"column generation, {rounds}, {state}: gap {max(found.gap, 0.0):.2g} of the gain"
+
+
+def _extreme_columns(problem: Problem, limits: Limits) -> Array:
+    """All extreme columns that the notion allows."""
+    if problem.box:
+        return Box(problem.P, problem.budget.lo, problem.budget.hi).vertices()
+    if problem.notion.name == "LDP":
+        if len(problem.prior) > _LDP_LISTED:
+            raise TooLarge(f"LDP on {len(problem.prior)} values has too many extreme columns to list")
+        return cones.staircase_rays(problem.P, problem.level)
+    return cones.extreme_rays(problem.cone, problem.P, stop=limits.over)
+
+
+def _cone_pricing(problem: Problem, stop: Stop) -> Pricing:
+    """Pricing of the query over any cone."""
+    A, P, query, prior = problem.cone, problem.P, problem.query, problem.reference
+    if query.kind == "guess":
+        return cones.Peaks(A, P, P[None], stop=stop)
+    if query.kind == "convex":
+        return cones.ConvexPricing(A, P, lambda columns: query.utility(columns, prior), stop=stop)
+    rows = query.centred_rows(prior)
+    scores = np.eye(len(P)) if rows is None else rows
+    return cones.Squares(A, P, scores * P, np.repeat(P[None], len(scores), axis=0), stop=stop)
+
+
+def _robust_draft(problem: Problem, limits: Limits) -> Draft:
+    """The least error under the worst prior of a set."""
+    sets, task, unit = problem.prior, problem.task(), problem.unit
+    assert not isinstance(sets, Prior)
+    limits = limits.scaled(unit)
+    if sets.members:
+        priors = np.array([p.probabilities for p in sets.members])
+        found = robust.robust_design(problem.cone, priors, task, limits)
+    else:
+        start = np.vstack([problem.P, sets.vertices()[:64]])
+        found = robust.robust_design(problem.cone, start, task, limits, oracle=sets.best, least=1e-8)
+    why = f"robust over the set of priors, {'proven' if found.converged else 'stopped early'}"
+    return problem.table_draft(found.channel, unit * found.lower_bound, "columns", why)
+
+
+def _learning_draft(problem: Problem, limits: Limits) -> Draft:
+    """The A-optimal channel for learning the distribution."""
+    if len(problem.prior) > _LEARNT:
+        raise TooLarge(
+            f"{len(problem.prior):,} values: the engine learns up to {_LEARNT:,}", Hint("method", "unary")
+        )
+    within = replace(limits, target=max(limits.target, _LEARNING_GAP))
+    try:
+        if problem.box:
+            found = learning.best_learning(problem.P, problem.budget.lo, problem.budget.hi, within)
+        else:
+            found = learning.best_weights(problem.P, _extreme_columns(problem, within), within)
+    except (TooLarge, KeyboardInterrupt) as cause:
+        if isinstance(cause, TooLarge) and not limits.over():
+            raise
+        nearby = cones.nearby_columns(problem.cone, problem.P)
+        found = learning.best_weights(problem.P, nearby, Limits().expired())
+        found = replace(found, bound=0.0, gap=1.0)  # what is proven holds for these columns alone
+    size = f"{len(found.weights):,} reports"
+    why = f"A-optimal for learning the distribution, {size}, gap {max(found.gap, 0.0):.2g}"
+    return problem.table_draft(found.channel, found.bound, "columns", why)
+
+
+# Large domains: values that the best channel treats alike share a row, and only the groups are written out. A column
+# that is constant within a group keeps `lo <= r <= hi` for the values if it does for the group, so a channel on the
+# groups is as private as it looks. What a histogram, a guess or a sum gains from it needs three sums over each group.
+
+
+def _groups_of(columns: Array) -> npt.NDArray[np.int64]:
+    """The group of each value: values with equal entries in every column belong together.
+
+    >>> _groups_of(np.array([[1.0, 2.0, 1.0], [0.5, 1.5, 0.5]])).tolist()
+    [0, 1, 0]
+    """
+    places: dict[bytes, int] = {}
+    rows = np.ascontiguousarray(columns.T)
+    return np.array([places.setdefault(row.tobytes(), len(places)) for row in rows], dtype=np.int64)
+
+
+def _grouped_draft(
+    problem: Problem, Q: Array, groups: npt.NDArray[np.int64], bound: float, why: str
+) -> Draft:
+    """The certified draft of a channel `Q` on groups of values."""
+    shape = Grouped(groups, Table(np.full((int(groups.max()) + 1, 1), 2**62)))
+    weights, proof = certified_table(Q, shape.grouped(problem.reference), problem.budget)
+    mechanism = Grouped(groups, Table(weights))
+    expected = _grouped_error(problem, mechanism)
+    return problem.draft(mechanism, proof, expected, bound, "columns", why)
+
+
+def _grouped_error(problem: Problem, mechanism: Grouped) -> float:
+    """The expected error, from sums over the groups."""
+    P, rows, Q = problem.P, mechanism.rows, mechanism.table.matrix
+    law = np.bincount(rows, P) @ Q
+    lift = Q / law
+    if problem.query.kind == "histogram":
+        gain = float(law @ (np.bincount(rows, P**2) @ lift**2))
+    elif problem.query.kind == "sum":
+        gain = float(law @ (np.bincount(rows, P * problem.scores) @ lift) ** 2)
+    else:
+        peaks = np.zeros(len(Q))
+        np.maximum.at(peaks, rows, P)
+        gain = float(law @ (peaks[:, None] * lift).max(axis=0))
+    return max(0.0, problem.query.ceiling(problem.reference) - gain)
+
+
+def _merged_sum_draft(problem: Problem, limits: Limits) -> Draft:
+    """A sum over many values: neighbours are merged into cells, which are designed for.
+
+    The cells have about equal shares of the mass and of the variance, half of each: a rare value that lies
+    far out matters as much as a common one. Any duals prove a bound for all the values; those of the cells,
+    interpolated, prove a good one.
+    """
+    P, scores, lo, hi = problem.P, problem.scores, problem.budget.lo, problem.budget.hi
+    share = P * (1 + scores**2 / (float(P @ scores**2) or 1.0)) / 2
+    groups = boxes.cells(share, scores, _CELLS).astype(np.int64)
+    mass = np.bincount(groups, P).astype(np.float64)
+    means = np.bincount(groups, P * scores).astype(np.float64) / mass
+    found = boxes.best_sum(mass, means, lo, hi, limits)
+    order = np.argsort(means)
+    duals = P * np.interp(scores, means[order], (found.duals / mass)[order])
+    gain = float(duals.sum()) + SumPricing(Box(P, lo, hi), scores).price(duals, exact=True).bound
+    why = f"{len(mass)} cells of neighbouring values, then column generation, {found.iterations:,} rounds"
+    return _grouped_draft(problem, found.channel, groups, float(P @ scores**2) - gain, why)
+
+
+METHODS: dict[str, Callable[[Problem, Limits], Draft]] = {
+    "closed": lambda problem, limits: closed_draft(problem),
+    "arc": lambda problem, limits: arc_draft(problem),
+    "columns": columns_draft,
+    "unary": lambda problem, limits: unary_draft(problem),
+    "hashing": lambda problem, limits: hashing_draft(problem),
+}

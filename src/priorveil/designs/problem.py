@@ -1,0 +1,216 @@
+"""A design problem: what is known, what may leak, what is asked; and the certified drafts that answer it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from priorveil.certify import (
+    Certifiable,
+    Certificate,
+    certificate,
+    certified_table,
+    exp_above,
+    exp_below,
+    within,
+)
+from priorveil.channels import Channel
+from priorveil.designs import robust
+from priorveil.errors import CertificateError, Hint, Infeasible, InvalidInput, TooLarge
+from priorveil.mechanisms import Mechanism, Table
+from priorveil.notions import LIP, Cone, Known, Secrets, known, scenarios
+from priorveil.priors import Array, Budget, Prior, PriorSet
+from priorveil.queries import Query
+
+# How far a float computation of a bound may be off, relatively: bounds are lowered by this.
+SLACK = 1e-12
+_ENTRIES = 4_000_000  # tables with more entries are not written out
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A certified answer to a problem, before it becomes a plan."""
+
+    mechanism: Mechanism
+    certificate: Certificate
+    expected: float
+    bound: float
+    method: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is known, what may leak and what is asked."""
+
+    prior: Known
+    budget: Budget
+    query: Query
+    secret: Secrets
+    notion: Certifiable
+
+    @classmethod
+    def of(
+        cls,
+        prior: Known | Sequence[float],
+        epsilon: float | Budget,
+        query: Query,
+        secret: Secrets = None,
+        notion: Certifiable | None = None,
+    ) -> Problem:
+        """The problem, or an error that says what makes no sense."""
+        prior, budget, notion = known(prior), Budget.of(epsilon), LIP() if notion is None else notion
+        if not isinstance(notion, Cone):
+            raise InvalidInput(
+                "notion", notion, "design for LIP(), LDP(), Pufferfish() or DI(): those are cones"
+            )
+        if not isinstance(query, Query):
+            advice = "give Histogram(), Sum(values), Linear(matrix), Guess(), Convex(gain) or Distribution()"
+            raise InvalidInput("query", query, advice)
+        if query.unbiased and query.kind != "distribution":
+            raise InvalidInput("query", query, "unbiased=True is designed for Histogram only: leave it out")
+        for side in ("lower", "upper"):
+            if getattr(budget, side) <= 0:
+                advice = "zero allows no information at all: give more"
+                raise InvalidInput(f"epsilon {side}", getattr(budget, side), advice)
+        if budget.lo >= 1 or budget.hi <= 1:
+            raise InvalidInput("epsilon", budget, "rounds to zero in floating point; use a larger epsilon")
+        problem = cls(prior, budget, query, secret, notion)
+        query.require_fits(problem.reference)
+        _require_secret_fits(secret, prior)
+        notion.require_feasible(budget, prior)
+        return problem
+
+    @property
+    def reference(self) -> Prior:
+        """The prior, or the middle of the set."""
+        return self.prior if isinstance(self.prior, Prior) else self.prior.centre
+
+    @property
+    def P(self) -> Array:
+        """The reference prior's probabilities."""
+        return self.reference.probabilities
+
+    @property
+    def level(self) -> float:
+        """The smaller side of the budget, which pairwise notions use."""
+        return min(self.budget.lower, self.budget.upper)
+
+    @property
+    def box(self) -> bool:
+        """Whether the columns allowed are exactly `lo <= r <= hi`: LIP of the value itself, one prior."""
+        return self.notion.bounds_lifts and self.secret is None and isinstance(self.prior, Prior)
+
+    @property
+    def all_heavy(self) -> bool:
+        """Whether Theorem 3 applies: every value of a box has mass `tau` or more."""
+        return self.box and bool((self.budget.tau <= self.P).all())
+
+    @cached_property
+    def cone(self) -> Array:
+        """The inequalities `A @ column >= 0`."""
+        return self.notion.inequalities(self.budget, self.prior, self.secret)
+
+    @cached_property
+    def lift_bounds(self) -> tuple[Fraction, Fraction | None]:
+        """Fractions proven to lie within `[lo, hi]`; None for an infinite upper side."""
+        lower, upper = self.budget.lower, self.budget.upper
+        lo = exp_above(-lower) if math.isfinite(lower) else Fraction(0)
+        return lo, exp_below(upper) if math.isfinite(self.budget.hi) else None
+
+    @cached_property
+    def no_report(self) -> float:
+        """The error of the prior alone; over a set of priors, at worst."""
+        return self.error(Channel(np.ones((len(self.prior), 1))))
+
+    @cached_property
+    def floor(self) -> float:
+        """A lower bound that costs nothing: that of LIP, also for LDP, which is stricter."""
+        if not (self.notion.implies_lip and self.secret is None and isinstance(self.prior, Prior)):
+            return 0.0
+        return self.query.floor(self.reference, self.budget) * (1 - SLACK)
+
+    def error(self, channel: Channel) -> float:
+        """The expected error of a channel; over a set of priors, a proven bound on the worst one.
+
+        For `Distribution` the variance is taken at the middle of the set: it is local to a prior.
+        """
+        if isinstance(self.prior, Prior) or self.query.unbiased:
+            return self.query.error(channel, self.reference)
+        if self.prior.members:
+            return max(self.query.error(channel, p) for p in self.prior.members)
+        return self.unit * self.worst(channel).bound
+
+    def worst(self, channel: Channel) -> robust.Worst:
+        """The prior of a polytope with the largest error, in units of `unit`, and a proven bound on it."""
+        assert isinstance(self.prior, PriorSet)
+        return self.task().worst(channel.drop_unused().matrix.T, self.prior.best, self.P, 1e-10)
+
+    @property
+    def unit(self) -> float:
+        """The error that the robust design calls one."""
+        return self.query.unit(self.reference)
+
+    @property
+    def scores(self) -> Array:
+        """The number that each value adds to a sum, less the mean."""
+        rows = self.query.centred_rows(self.reference)
+        assert rows is not None
+        return np.asarray(rows[0])
+
+    def task(self) -> robust.Squared | robust.Guessed:
+        """The query as the robust design takes it."""
+        if self.query.kind == "guess":
+            return robust.Guessed()
+        if self.query.kind == "convex" or self.query.unbiased:
+            name = self.query.kind.capitalize()
+            raise Infeasible(f"{name} is designed for one prior: give a Prior, not a PriorSet")
+        rows = self.query.rows(self.reference)
+        if rows is None:
+            return robust.Squared(np.eye(len(self.prior)))
+        return robust.Squared((rows - rows.min(axis=1, keepdims=True)) / math.sqrt(self.unit))
+
+    def one_prior(self, method: str) -> Prior:
+        """The prior, for a method that works with one prior only."""
+        if isinstance(self.prior, PriorSet):
+            hint = Hint("method", "columns", purpose="for a set of priors")
+            raise Infeasible(f"the method {method} is for one prior", hint)
+        return self.prior
+
+    def table_draft(self, Q: Array, bound: float, method: str, why: str) -> Draft:
+        """The certified table nearest to `Q`, with its own error."""
+        if Q.size > _ENTRIES:
+            size = f"{len(Q):,} x {Q.shape[-1]:,}"
+            raise TooLarge(f"a table of {size} entries is too large", Hint("method", "arc", "unary"))
+        weights, proof = certified_table(Q, self.prior, self.budget, self.secret, self.notion)
+        table = Table(weights)
+        return self.draft(table, proof, self.error(Channel(table.matrix)), bound, method, why)
+
+    def draft(
+        self, mechanism: Mechanism, proof: Certificate, expected: float, bound: float, method: str, why: str
+    ) -> Draft:
+        """A draft with the better of two proven bounds: this one, and the one that costs nothing."""
+        lower = min(max(self.floor, bound - SLACK * abs(bound)), expected)
+        return Draft(mechanism, proof, expected, lower, method, why)
+
+    def certify(self, mechanism: Mechanism, expected: float, method: str, why: str) -> Draft:
+        """The draft of a mechanism; refused if its exact certificate does not hold."""
+        found = mechanism.lifts(self.prior, self.secret, self.notion)
+        if not within(found, self.budget, self.notion):
+            hint = Hint("method", "columns")
+            raise CertificateError(f"the {method} mechanism breaks its budget after rounding", hint)
+        return self.draft(mechanism, certificate(found, self.notion), expected, 0.0, method, why)
+
+
+def _require_secret_fits(secret: Secrets, prior: Known) -> None:
+    for s in () if secret is None else scenarios(secret):
+        if s.rows.shape[1] != len(prior):
+            advice = f"its rows need {len(prior)} numbers, one for each value"
+            raise InvalidInput("secret", s.rows.shape, advice)
+        if isinstance(prior, Prior):
+            s.require_fits(prior)
