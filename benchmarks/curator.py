@@ -1,7 +1,8 @@
 """What the curator takes in, on loopback, durable: requests and reports a second, 50th and 99th percentile.
 
     python benchmarks/curator.py                  both stores, single reports and batches, a few seconds each
-    python benchmarks/curator.py --hold 10000000  load held: rate, memory and estimates, million by million
+    python benchmarks/curator.py --hold 10000000 --seconds 300
+                                                  batches of 100 on top of ten million stored reports
 
 `cpu us` is what the server's process uses for one request, `database` what PostgreSQL's processes do. `bare`
 is the ceiling: a server written as one usually would, Starlette and msgspec on uvicorn, which reads the body
@@ -29,12 +30,14 @@ import numpy as np
 from priorveil import Prior
 from priorveil.collect.campaign import Campaign, ask
 from priorveil.collect.wire import JSON, PACKED, packed_body
+from priorveil.curator.store import Group, open_store
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "service"))
 from postgres_server import PostgresServer, free_port
 
 TOKEN = "benchmark"
 PREPARED = 2_000_000  # weight of the requests made beforehand
+PASS = 1_000_000  # reports in one sorted pass of preloading
 TUNED = {
     "shared_buffers": "2GB",
     "max_wal_size": "8GB",
@@ -301,31 +304,74 @@ def database_seconds(postmaster: int | None) -> float:
     return used
 
 
-def hold(campaign: Campaign, kind: str, url: str, total: int, postmaster: int | None) -> None:
-    """Millions of reports: rate, memory and estimate latency after each."""
-    step = 1_000_000
-    names = f"{'reports':>12}{'reports/s':>12}{'cpu us':>9}{'database':>10}{'MiB':>8}{'estimate ms':>13}"
-    print(f"{kind}: {names}")
+async def preload(url: str, campaign: Campaign, total: int) -> None:
+    """Put reports straight into the store: passes over all ids, each sorted, which leave the index as random ids do."""
+    store = open_store(url)
+    await store.open()
+    await store.add_campaign(campaign)
+    plan, rng = campaign.plan_for(None), np.random.default_rng(2)
+    for done in range(0, total, PASS):
+        ids = np.sort(np.frombuffer(os.urandom(16 * min(PASS, total - done)), "V16"))
+        for part in np.array_split(ids, 10):
+            words = rng.integers(0, plan.mechanism.outputs, len(part)).astype("<i8").tobytes()
+            await store.commit([Group(campaign.id, plan.id, plan.mechanism, part.tobytes(), words)])
+    await store.close()
+
+
+async def checkpoint(url: str) -> None:
+    """Make PostgreSQL write a checkpoint now. SQLite makes one by itself every few seconds of this load."""
+    if url.startswith("postgresql"):
+        import asyncpg
+
+        db = await asyncpg.connect(url)
+        await db.execute("CHECKPOINT")
+        await db.close()
+
+
+def hold(campaign: Campaign, kind: str, url: str, total: int, seconds: float, postmaster: int | None) -> None:
+    """Batches of 100 in JSON on top of many stored reports, with a checkpoint after a third of the time."""
+    start = time.perf_counter()
+    asyncio.run(preload(url, campaign, total))
+    print(f"{kind}: {total:,} reports put into the store in {time.perf_counter() - start:.0f} s", flush=True)
     with served(url, campaign, kind) as (port, pid):
-        estimates = f"http://127.0.0.1:{port}/v1/campaigns/{campaign.id}/estimates"
-        for done in range(step, total + 1, step):
+        cpu, database, memory = cpu_seconds(pid), database_seconds(postmaster), [resident(pid)]
+        load = Load(campaign, 100, False, seconds, None)
+        rates: list[float] = []
 
-            async def run() -> float:
-                return await loaded(port, Load(campaign, 1000, True, None, step), 16)
+        async def watch() -> None:
+            """Note rate and memory ten times, and ask for the checkpoint."""
+            for part in range(10):
+                before = len(load.times)
+                await asyncio.sleep(seconds / 10)
+                rates.append(100 * (len(load.times) - before) / (seconds / 10))
+                memory.append(resident(pid))
+                if part == 2:
+                    await checkpoint(url)
 
-            before, base = cpu_seconds(pid), database_seconds(postmaster)
-            took = asyncio.run(run())
-            spent = (cpu_seconds(pid) - before) / step * 1e6
-            stored = (database_seconds(postmaster) - base) / step * 1e6
+        async def run() -> float:
+            watching = asyncio.create_task(watch())
+            took = await loaded(port, load, 32)
+            watching.cancel()
+            return took
+
+        took, stored = asyncio.run(run()), 100 * len(load.times)
+        cpu, database = cpu_seconds(pid) - cpu, database_seconds(postmaster) - database
+        with httpx.Client(headers={"authorization": f"Bearer {TOKEN}"}, timeout=60, verify=False) as http:
             answers = []
-            with httpx.Client(headers={"authorization": f"Bearer {TOKEN}"}, timeout=60, verify=False) as http:
-                for _ in range(6):  # the first one connects
-                    start = time.perf_counter()
-                    found = http.get(estimates).json()
-                    answers.append((time.perf_counter() - start) * 1000)
-            assert found["reports"] == done, (found["reports"], done)
-            rates = f"{done:>12,}{step / took:>12,.0f}{spent:>9.2f}{stored:>10.2f}{resident(pid):>8.0f}"
-            print(f"{'':<{len(kind) + 2}}{rates}{sorted(answers[1:])[2]:>13.1f}", flush=True)
+            for _ in range(6):  # the first one connects
+                start = time.perf_counter()
+                found = http.get(f"http://127.0.0.1:{port}/v1/campaigns/{campaign.id}/estimates").json()
+                answers.append((time.perf_counter() - start) * 1000)
+        assert found["reports"] == total + stored and not load.failed, (found["reports"], total + stored)
+        p50, p99 = np.percentile(load.times, [50, 99]) * 1000
+        print(
+            f"  {stored / took:,.0f} reports/s over {took:.0f} s, tenth by tenth {min(rates):,.0f} to {max(rates):,.0f}"
+        )
+        print(f"  p50 {p50:.0f} ms, p99 {p99:.0f} ms; estimates in {sorted(answers[1:])[2]:.1f} ms")
+        print(
+            f"  processor for one report: curator {cpu / stored * 1e6:.1f} us, database {database / stored * 1e6:.1f} us"
+        )
+        print("  memory of the curator in MiB: " + ", ".join(f"{size:.0f}" for size in memory), flush=True)
 
 
 def main() -> None:
@@ -357,7 +403,7 @@ def main() -> None:
                     if kind not in ("bare", "nothing"):
                         lines = (server.data / "postmaster.pid").read_text() if server else ""
                         mine = int(lines.split()[0]) if server and kind == "postgres" else None
-                        hold(campaign, kind, url, chosen.hold, mine)
+                        hold(campaign, kind, url, chosen.hold, chosen.seconds, mine)
             else:
                 table(campaign, places, chosen.seconds, chosen.connections)
         finally:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import shlex
 import time
-from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, TypeVar
@@ -30,7 +29,6 @@ from priorveil.curator.store import (
     Store,
     StoreFull,
     Unavailable,
-    cells_as_json,
     check_schema,
     count_words,
     hide_password,
@@ -204,14 +202,11 @@ class PostgresStore(Store):
             key=itemgetter(0, 1)
         )  # one order for all writers, so that none waits for one that waits for it
         inserted = await db.fetch(_INSERT, *map(list, zip(*rows, strict=True)))
-        new = defaultdict(list)
+        new: dict[int, list[bytes]] = {}
         for plan, word in inserted:
-            new[plan].append(word)
-        cells = [
-            (plan, cells_as_json(count_words(mechanisms[plan], b"".join(new[plan])))) for plan in sorted(new)
-        ]
-        if cells:
-            await db.executemany(self.add_cells, cells)
+            new.setdefault(plan, []).append(word)
+        cells = [(plan, count_words(mechanisms[plan], b"".join(new[plan]))) for plan in sorted(new)]
+        await db.executemany(self.add_cells, cells)
         return len(inserted)
 
     async def replace_tallies(self, campaign: Campaign, tallies: Mapping[str, Tally]) -> None:

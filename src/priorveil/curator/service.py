@@ -101,8 +101,8 @@ class Service:
         live.closed = before or when
         try:
             await (
-                self.writer.settled()
-            )  # what was accepted is counted before anybody is told that it is closed
+                self.writer.flush()
+            )  # what was accepted is counted before the campaign is reported as closed
             await self.store.close_campaign(live.campaign.id, when)
         except BaseException:
             live.closed = before

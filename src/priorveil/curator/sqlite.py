@@ -21,7 +21,6 @@ from priorveil.curator.store import (
     Store,
     StoreFull,
     Unavailable,
-    cells_as_json,
     check_schema,
     count_words,
 )
@@ -183,8 +182,7 @@ class SqliteStore(Store):
         if new.size:
             arguments = {"campaign": numbers[0], "ids": new.ids, "reports": new.size, "plan": numbers[1]}
             db.execute(_INSERT, {**arguments, "words": new.words, "size": len(new.words) // new.size})
-            cells = cells_as_json(count_words(new.mechanism, new.words))
-            db.execute(self.add_cells, {"1": numbers[1], "2": cells})
+            _execute(db, self.add_cells, numbers[1], count_words(new.mechanism, new.words))
         return new.size
 
     # -- the file --------------------------------------------------------------------------------------------

@@ -27,9 +27,9 @@ from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import ID_BYTES, WORD_BYTES, unpack_reports, words_per_report
 from priorveil.errors import InvalidInput, PriorveilError
 from priorveil.mechanisms import Mechanism
+from priorveil.plans import Plan
 from priorveil.plans.tally import Tally
 
-Cells = npt.NDArray[np.int64]  # the number of reports, then what the plan's mechanism counts
 SCHEMA_VERSION = 3
 
 # Cells are locked in one order, so that two writers never wait for each other.
@@ -202,31 +202,30 @@ class Store(ABC):
 
     async def tallies(self, campaign: Campaign) -> dict[str, Tally]:
         """The stored tally of each plan."""
-        cells = {plan.id: count_words(plan.mechanism, b"") for plan in campaign.plans.values()}
+        cells: dict[str, dict[int, int]] = {plan: {} for plan in campaign.plans}
         for plan, cell, count in await self._fetch(_TALLIES, campaign.id):
             cells[plan][cell] = count
-        return _as_tallies(campaign, cells)
+        return {id: tally_from_cells(plan, cells[id]) for id, plan in campaign.plans.items()}
 
     async def recount(self, campaign: Campaign) -> dict[str, Tally]:
         """The tally of each plan, counted again from the stored reports."""
-        cells = {plan.id: count_words(plan.mechanism, b"") for plan in campaign.plans.values()}
+        tallies = {id: tally_from_cells(plan, {}) for id, plan in campaign.plans.items()}
         async for rows in self.reports(campaign):
-            for plan, total in cells.items():
-                words = b"".join(row.words for row in rows if row.plan == plan)
-                total += count_words(campaign.plans[plan].mechanism, words)
-        return _as_tallies(campaign, cells)
+            for id, plan in campaign.plans.items():
+                words = b"".join(row.words for row in rows if row.plan == id)
+                tallies[id] += plan.tally(unpack_reports(plan.mechanism, words))
+        return tallies
 
     async def replace_tallies(self, campaign: Campaign, tallies: Mapping[str, Tally]) -> None:
         """Overwrite stored tallies with recounted ones. Nobody may write in the meantime."""
         numbers = await self._fetch(
-            f"SELECT number, id FROM plans WHERE campaign = {_OF_CAMPAIGN}", campaign.id
+            f"SELECT id, number FROM plans WHERE campaign = {_OF_CAMPAIGN}", campaign.id
         )
         changes: list[tuple[Any, ...]] = []
-        for number, plan in numbers:
+        for plan, number in numbers:
             if plan in tallies:
-                cells = np.concatenate([[tallies[plan].reports], tallies[plan].counts.ravel()])
-                changes.append(("DELETE FROM tallies WHERE plan = $1", number))
-                changes.append((self.add_cells, number, cells_as_json(cells)))
+                cells = cells_as_json(tallies[plan].counts, tallies[plan].reports)
+                changes += [("DELETE FROM tallies WHERE plan = $1", number), (self.add_cells, number, cells)]
         await self._change(*changes)
 
     # -- refusals and tokens ---------------------------------------------------------------------------------
@@ -295,26 +294,26 @@ def token_digest(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
 
 
-def count_words(mechanism: Mechanism, words: bytes) -> Cells:
-    """The cells of the tally of some packed reports."""
+def count_words(mechanism: Mechanism, words: bytes) -> str:
+    """Packed reports, counted: the cells of their tally as a JSON object."""
     reports = unpack_reports(mechanism, words)
-    return np.concatenate([[len(reports)], mechanism.accumulate(reports).ravel()])
+    return cells_as_json(mechanism.accumulate(reports), len(reports))
 
 
-def cells_as_json(cells: Cells) -> str:
-    """The cells that are not zero, as a JSON object.
+def cells_as_json(counts: npt.NDArray[np.int64], reports: int) -> str:
+    """The cells of a tally that are not zero, as a JSON object.
 
-    >>> cells_as_json(np.array([3, 0, 1, 2]))
+    >>> cells_as_json(np.array([0, 1, 2]), 3)
     '{"0": 3, "2": 1, "3": 2}'
     """
+    cells = np.concatenate([[reports], counts.ravel()])
     places = np.flatnonzero(cells)
     return json.dumps(dict(zip(places.tolist(), cells[places].tolist(), strict=True)))
 
 
-def _as_tallies(campaign: Campaign, cells: Mapping[str, Cells]) -> dict[str, Tally]:
-    tallies = {}
-    for plan, row in cells.items():
-        mechanism = campaign.plans[plan].mechanism
-        shape = mechanism.accumulate(unpack_reports(mechanism, b"")).shape
-        tallies[plan] = Tally(plan, row[1:].reshape(shape), int(row[0]))
-    return tallies
+def tally_from_cells(plan: Plan, cells: Mapping[int, int]) -> Tally:
+    """The tally that some cells stand for; a cell that is missing is zero."""
+    empty = plan.tally(unpack_reports(plan.mechanism, b""))
+    row = np.zeros(1 + empty.counts.size, dtype=np.int64)
+    row[list(cells)] = list(cells.values())
+    return Tally(plan.id, row[1:].reshape(empty.counts.shape), int(row[0]))
