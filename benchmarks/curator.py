@@ -364,13 +364,11 @@ def hold(campaign: Campaign, kind: str, url: str, total: int, seconds: float, po
                 answers.append((time.perf_counter() - start) * 1000)
         assert found["reports"] == total + stored and not load.failed, (found["reports"], total + stored)
         p50, p99 = np.percentile(load.times, [50, 99]) * 1000
-        print(
-            f"  {stored / took:,.0f} reports/s over {took:.0f} s, tenth by tenth {min(rates):,.0f} to {max(rates):,.0f}"
-        )
+        spread = f"{min(rates):,.0f} to {max(rates):,.0f} in each tenth of the time"
+        print(f"  {stored / took:,.0f} reports/s over {took:.0f} s, {spread}")
         print(f"  p50 {p50:.0f} ms, p99 {p99:.0f} ms; estimates in {sorted(answers[1:])[2]:.1f} ms")
-        print(
-            f"  processor for one report: curator {cpu / stored * 1e6:.1f} us, database {database / stored * 1e6:.1f} us"
-        )
+        here, there = cpu / stored * 1e6, database / stored * 1e6
+        print(f"  processor time of one report: {here:.1f} us in the curator, {there:.1f} us in PostgreSQL")
         print("  memory of the curator in MiB: " + ", ".join(f"{size:.0f}" for size in memory), flush=True)
 
 

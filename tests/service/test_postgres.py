@@ -9,6 +9,7 @@ import random
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 
 import asyncpg
 import pytest
@@ -437,5 +438,42 @@ def test_nobody_waits_for_a_backup(url: str, campaign: Campaign) -> None:
             await reading.rollback()
             await backup.close()
             assert await right(store, campaign, 100)
+
+    asyncio.run(run())
+
+
+# -- sorted and partitioned tables ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("partitions", [4, 0])
+def test_the_table_is_sorted_and_partitioned_as_documented(
+    url: str, cohorts: Campaign, partitions: int
+) -> None:
+    """The SQL of the deployment page: afterwards everything is as before, but for the signs of the order of arrival."""
+    page = (Path(__file__).parents[2] / "docs" / "deployment.md").read_text()
+    script = page.partition("```sql\n")[2].partition("```")[0]
+    if not partitions:
+        lines = [line for line in script.splitlines() if " PARTITION OF " not in line]
+        script = "\n".join(lines).replace(" PARTITION BY HASH (id)", "")
+    before = [[some(cohorts, 30, name) for name in ("columns", "arc")] for _ in range(4)]
+
+    async def run() -> None:
+        async with stores(url, cohorts) as (store,):
+            for groups in before:
+                assert await store.commit(groups) == 60
+        db = await asyncpg.connect(url)
+        assert await db.fetchval("SELECT count(DISTINCT xmin::text) FROM submissions") == 4
+        await db.execute(script)
+        assert await db.fetchval("SELECT count(DISTINCT xmin::text) FROM submissions") == 1
+        found = await db.fetch("SELECT tableoid, id FROM submissions ORDER BY tableoid, ctid")
+        assert found == sorted(found) and len({row[0] for row in found}) == max(partitions, 1)
+        await db.close()
+        async with stores(url, cohorts, 2) as (store, other):
+            assert await right(store, cohorts, 240)
+            assert [await other.commit(groups) for groups in before] == [0] * 4
+            counts = await asyncio.gather(store.commit(before[0]), other.commit([some(cohorts, 50, "arc")]))
+            assert counts == [0, 50] and await right(other, cohorts, 290)
+            ids = [report.id async for rows in store.reports(cohorts) for report in rows]
+            assert ids == sorted(ids) and len(ids) == 290
 
     asyncio.run(run())
