@@ -22,21 +22,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     Without `arguments` this is the program itself: it handles ctrl-C from here to the end of the interpreter.
     """
-    try:
-        status = _program() if arguments is None else _run(arguments)
-    except KeyboardInterrupt:
-        status = _report_stop()
-    sys.exit(status)
+    sys.exit(_process() if arguments is None else _run(arguments))
 
 
 def _run(arguments: Sequence[str] | None) -> int:
-    from priorveil.cli.program import run
+    import priorveil.cli.program
 
-    return run(arguments)
+    try:
+        return priorveil.cli.program.run(arguments)
+    except KeyboardInterrupt:
+        sys.stderr.write("stopped\n")
+        return _STOPPED
 
 
-def _program() -> int:
-    """Run the command of the process's arguments; ctrl-C ends it at once before and after, and cleanly meanwhile."""
+def _process() -> int:
+    """Run the arguments of the process; ctrl-C ends it at once before and after, and cleanly meanwhile."""
     import signal
 
     _handle_interrupt(signal.default_int_handler, _stop_at_once)
@@ -45,9 +45,7 @@ def _program() -> int:
     sys.unraisablehook = _repeat_interrupt
     _handle_interrupt(_stop_at_once, signal.default_int_handler)  # from here on there may be work to undo
     try:
-        return priorveil.cli.program.run()
-    except KeyboardInterrupt:
-        return _report_stop()
+        return _run(None)
     finally:
         _handle_interrupt(signal.default_int_handler, _stop_at_once)
 
@@ -64,11 +62,6 @@ def _stop_at_once(number: int, frame: FrameType | None) -> None:
     """End the process while libraries load or the interpreter ends, when there is nothing to undo."""
     os.write(2, b"\nstopped\n")  # on a line of its own, after the terminal's ^C
     os._exit(_STOPPED)
-
-
-def _report_stop() -> int:
-    sys.stderr.write("stopped\n")
-    return _STOPPED
 
 
 def _repeat_interrupt(lost: sys.UnraisableHookArgs) -> None:

@@ -64,16 +64,13 @@ def _not_nan(ctx: click.Context, parameter: click.Parameter, value: float) -> fl
 @options.SECRET
 @options.MIX
 @options.budget_options
-@click.option(
-    "--notion", type=click.Choice(list(_NOTIONS)), default="lip", show_default=True, help="What has to hold."
-)
+@click.option("--notion", type=click.Choice(list(_NOTIONS)), default="lip", help="What has to hold.")
 @options.prior_format_options
 @click.option(
     "--tolerance",
     type=click.FloatRange(0, 1e-6),
     callback=_not_nan,
     default=1e-9,
-    show_default=True,
     help="Allowed for rounding.",
 )
 @click.option("--observed", is_flag=True, help="CHANNEL holds reports that were observed.")
@@ -84,7 +81,6 @@ def _not_nan(ctx: click.Context, parameter: click.Parameter, value: float) -> fl
     "--confidence",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.99,
-    show_default=True,
     help="Of levels from samples.",
 )
 @options.JSON

@@ -17,7 +17,7 @@ import sys
 import webbrowser
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -48,15 +48,10 @@ _EPSILON = 1.0
     "--plot",
     type=options.OutputFile(suffixes=options.PICTURES),
     default=Path("priorveil-demo.png"),
-    show_default=True,
     help="Where the picture goes.",
 )
 @click.option(
-    "--devices",
-    type=click.IntRange(100, 200_000),
-    default=5000,
-    show_default=True,
-    help="How many devices answer over HTTP.",
+    "--devices", type=click.IntRange(100, 200_000), default=5000, help="How many devices answer over HTTP."
 )
 @click.option(
     "--browser/--no-browser",
@@ -235,21 +230,12 @@ def _serve(console: Console, plan: Plan, people: npt.NDArray[np.intp], devices: 
 
             service.answered(curator, codes.tolist(), on_answer)
         console.print(f"  answered {devices:,}")
-        _print_service_estimate(
-            console, plan, curator.estimates(), np.bincount(codes, minlength=len(plan.labels))
-        )
+        cohort, truth = curator.estimates()["cohorts"][0], np.bincount(codes, minlength=len(plan.labels))
+        columns = zip(plan.labels, truth, cohort["values"], cohort["lower"], cohort["upper"], strict=True)
+        rows = [(str(v), f"{t:,}", f"{e:,.0f}", f"{a:,.0f} to {b:,.0f}") for v, t, e, a, b in columns]
+        screen.print_figures(console, ("people", "truth", "estimate", "95 % interval"), rows)
         _print_next_steps(console)
         _keep_open(console, curator, stay)
-
-
-def _print_service_estimate(
-    console: Console, plan: Plan, estimates: dict[str, Any], truth: npt.NDArray[np.intp]
-) -> None:
-    """Print what the curator estimates, next to the truth, which only this demo knows."""
-    cohort = estimates["cohorts"][0]
-    columns = zip(plan.labels, truth, cohort["values"], cohort["lower"], cohort["upper"], strict=True)
-    rows = [(str(v), f"{t:,}", f"{e:,.0f}", f"{a:,.0f} to {b:,.0f}") for v, t, e, a, b in columns]
-    screen.print_figures(console, ("people", "truth", "estimate", "95 % interval"), rows)
 
 
 def _can_open_browser() -> bool:

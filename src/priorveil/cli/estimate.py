@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from priorveil.cli import files, options, screen
-from priorveil.errors import InvalidInput, TooLarge, plural
+from priorveil.errors import InvalidInput, plural
 from priorveil.files import atomic_write
 
 if TYPE_CHECKING:
@@ -47,20 +47,17 @@ _WRONG = 0.001  # and below this, another method is recommended
 @click.command(epilog=options.epilog(__doc__, options.TABLES_HELP))
 @click.argument("plan", type=click.Path(exists=True, path_type=Path))
 @click.argument("reports")
-@click.option("--column", default="report", show_default=True, help="The column of the reports.")
+@click.option("--column", default="report", help="The column of the reports.")
 @click.option("--by", metavar="COLUMN", help="An estimate for each value of a public column.")
 @options.COHORT
 @click.option(
     "--method",
     type=click.Choice(["auto", "mmse", "unbiased", "mle"]),
     default="auto",
-    show_default=True,
     help="mmse leans on the prior; unbiased and mle do not. auto: unbiased for a plan of an unbiased query "
     "such as distribution, mmse for others.",
 )
-@click.option(
-    "--level", type=click.FloatRange(0, 1, True, True), default=0.95, show_default=True, help="Of intervals."
-)
+@click.option("--level", type=click.FloatRange(0, 1, True, True), default=0.95, help="Of intervals.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 @options.PLOT
@@ -190,10 +187,8 @@ def _print_tables(found: TableEstimate, by: str | None, level: float) -> None:
 
 def _could_be_unbiased(found: TableEstimate) -> bool:
     """Return whether the estimate leans on the prior although reports alone determine it."""
-    try:
-        return found.everybody.method == "mmse" and all(p.identifiable for p in found.tallies.plans.values())
-    except TooLarge:
-        return False
+    plans = found.tallies.plans.values()
+    return found.everybody.method == "mmse" and all(screen.is_identifiable(plan) for plan in plans)
 
 
 def _print_table(console: Console, estimate: Estimate, level: float, title: str) -> None:

@@ -11,19 +11,13 @@ Gowalla and census need data: see PRIORVEIL_DATA in the documentation.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from priorveil.cli import files, options, screen
-from priorveil.errors import DataNotFound, plural
-
-if TYPE_CHECKING:
-    from priorveil.studies.figures import Figure
-    from priorveil.studies.figures.report import FigureResult
+from priorveil.errors import plural
 
 _FIGURES = (
     "introduction", "notions", "regions", "parameters", "priors", "correlation", "bounded", "domain",
@@ -39,7 +33,6 @@ _FIGURES_HELP = "\n".join(["Figures", *(f"  {i:>2}  {name}" for i, name in enume
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("reproduction"),
-    show_default=True,
     help="Folder for pictures, numbers and the report.",
 )
 @options.SEED
@@ -54,19 +47,22 @@ def reproduce(figures: tuple[str, ...], quick: bool, out: Path, seed: int, markd
     FIGURE is a number or a name; all of them if none is given. For each, a PNG, an SVG and the numbers as
     CSV; and report.html, one page with all of them, with captions and the claims that survive.
     """
-    from priorveil.studies.figures import figures_named
-    from priorveil.studies.figures.report import write_html, write_markdown
+    from priorveil.studies.figures import Settings, figures_named
+    from priorveil.studies.figures.report import make_figure, write_html, write_markdown
 
     chosen = figures_named(figures)
     options.require_plots()
     files.require_distinct({}, {"the report": out / "report.html", "--markdown": markdown})
     out.mkdir(parents=True, exist_ok=True)
-    with screen.progress_bar("drawing") as show:
+    with screen.progress_bar("drawing") as advance:
 
-        def advance(place: int, share: float) -> None:
-            show((place + share) / len(chosen), f"{chosen[place].number} {chosen[place].name}")
+        def show(place: int, share: float) -> None:
+            advance((place + share) / len(chosen), f"{chosen[place].number} {chosen[place].name}")
 
-        results = [_run(figure, quick, seed, out, partial(advance, i)) for i, figure in enumerate(chosen)]
+        results = [
+            make_figure(figure, Settings(quick, seed, partial(show, place)), out)
+            for place, figure in enumerate(chosen)
+        ]
     run = f"{'quick' if quick else 'full'} run, seed {seed}"
     page = write_html(results, out, run)
     if markdown is not None:
@@ -78,17 +74,3 @@ def reproduce(figures: tuple[str, ...], quick: bool, out: Path, seed: int, markd
     click.echo(f"wrote {plural(done, 'figure')} and {page}")
     return 0 if done else 1
 
-
-def _run(figure: Figure, quick: bool, seed: int, out: Path, advance: Callable[[float], None]) -> FigureResult:
-    """Run, draw and write one figure. Where its data are missing, the result says so."""
-    from priorveil.studies.figures import Settings
-    from priorveil.studies.figures.report import FigureResult, write_figure
-
-    advance(0.0)
-    try:
-        outcome = figure.run(Settings(quick, seed, lambda share: advance(0.95 * share)))
-        result = write_figure(figure, outcome, out)
-    except DataNotFound as error:
-        result = FigureResult(figure, None, missing=str(error))
-    advance(1.0)
-    return result

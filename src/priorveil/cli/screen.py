@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -160,8 +161,7 @@ def print_levels(console: Console, levels: Leakage) -> None:
 
 def levels_record(levels: Leakage) -> dict[str, object]:
     """Return the levels of a channel for a program."""
-    names = ("lip", "lip_lower", "lip_upper", "ldp", "pufferfish", "di", "mil", "mip")
-    return {name: getattr(levels, name) for name in names}
+    return {"lip": levels.lip, **asdict(levels)}
 
 
 def plan_rows(plan: Plan) -> list[tuple[str, str]]:

@@ -24,7 +24,6 @@ from priorveil.errors import InvalidInput
 STORE = click.option(
     "--store",
     default="priorveil.db",
-    show_default=True,
     envvar="PRIORVEIL_STORE",
     help="An SQLite file, or postgresql://user@host/database.",
 )
@@ -34,10 +33,8 @@ _TOKEN = re.compile(rb"[!-~]{16,}")  # what a header can hold, and long enough n
 
 @click.command(epilog=options.epilog(__doc__))
 @STORE
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option(
-    "--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="The port to listen on."
-)
+@click.option("--host", default="127.0.0.1", help="The address to listen on.")
+@click.option("--port", default=8000, type=click.IntRange(0, 65535), help="The port to listen on.")
 @click.option("--new-token", is_flag=True, help="Make and print another curator token.")
 @click.option(
     "--token-file",

@@ -42,14 +42,12 @@ if TYPE_CHECKING:
     type=float,
     multiple=True,
     default=(0.5, 1.0, 2.0, 3.0, 4.0),
-    show_default=True,
     help="A budget; more than once for several.",
 )
 @click.option(
     "--query",
     type=click.Choice(["histogram", "sum", "guess"]),
     default="histogram",
-    show_default=True,
     help="What is asked; for a sum, labels are numbers.",
 )
 @click.option(
@@ -59,19 +57,9 @@ if TYPE_CHECKING:
 @options.MIX
 @click.option("--data", type=options.INPUT_FILE, help="The people's true values.")
 @click.option("--column", help="The data have a header, and this is the column of the values.")
+@click.option("--people", type=click.IntRange(min=1), default=5_000, help="How many to draw, without --data.")
 @click.option(
-    "--people",
-    type=click.IntRange(min=1),
-    default=5_000,
-    show_default=True,
-    help="How many to draw, without --data.",
-)
-@click.option(
-    "--runs",
-    type=click.IntRange(min=0),
-    default=100,
-    show_default=True,
-    help="Simulated surveys of each; 0: theory only.",
+    "--runs", type=click.IntRange(min=0), default=100, help="Simulated surveys of each; 0: theory only."
 )
 @options.SEED
 @options.prior_format_options
@@ -151,15 +139,10 @@ def _outputs(out: Path, force: bool) -> list[Path]:
 
 
 def _write(study: Study, outputs: list[Path], force: bool) -> None:
-    """Write the table and a picture of it: errors above, levels below."""
-    from priorveil.studies import plots
+    """Write the table and two pictures of it."""
+    from priorveil.studies import pictures, plots
 
-    with plots.house_style():
-        figure, axes = plots.canvas(2, 1, width=4.6, height=2.6, sharex=True)
-        plots.errors(study, axes[0, 0]).set_xlabel("")
-        plots.levels(study, axes[1, 0])
-        plots.legend(figure, axes[0, 0], columns=3)
-    vector, pixels = plots.svg_and_png(figure)
+    vector, pixels = plots.svg_and_png(pictures.study_picture(study))
     for path, content in zip(outputs, (study.csv().encode(), pixels, vector), strict=True):
         with atomic_write(path, force) as file:
             file.write(content)

@@ -17,7 +17,7 @@ from priorveil.errors import TooLarge, plural
 from priorveil.files import atomic_write
 from priorveil.plans import Plan
 from priorveil.plans.estimate import Estimate
-from priorveil.priors import Array, Budget, Label, Prior
+from priorveil.priors import Array, Label, Prior
 from priorveil.studies import plots
 from priorveil.studies.plots import COLOURS
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from priorveil.studies.simulate import Study
     from priorveil.tables import TableEstimate
 
 _MOST_PANELS = 24
@@ -146,6 +147,19 @@ def _error_panel(axes: Axes, curve: plots.Rows, none: float, here: float) -> Non
     axes.legend(frameon=False)
 
 
+# -- studies -----------------------------------------------------------------------------------------------
+
+
+def study_picture(study: Study) -> Figure:
+    """The errors of a study above, and the levels below."""
+    with plots.house_style():
+        figure, axes = plots.canvas(2, 1, width=4.6, height=2.6, sharex=True)
+        plots.errors(study, axes[0, 0]).set_xlabel("")
+        plots.levels(study, axes[1, 0])
+        plots.legend(figure, axes[0, 0], columns=3)
+    return figure
+
+
 # -- estimates ---------------------------------------------------------------------------------------------
 
 
@@ -214,19 +228,13 @@ def _expected(found: TableEstimate, groups: Sequence[Any]) -> Array:
 def title_lines(found: TableEstimate, by: str | None, width: int) -> Iterator[str]:
     """The query, the method, the number of reports and the level; and what the intervals assume."""
     plans, everybody = list(found.tallies.plans.values()), found.everybody
-    levels = sorted({f"{p.certificate.notion} at {_budget_text(p.budget)}" for p in plans})
+    levels = sorted({f"{p.certificate.notion} at {p.budget}" for p in plans})
     level = levels[0] if len(levels) == 1 else f"{levels[0]} to {levels[-1]}"
     query, reports = plans[0].query.kind.capitalize(), plural(everybody.reports, "report")
     yield from textwrap.wrap(f"{query} by {everybody.method} from {reports}, {level}", width)
     if len(found.groups) >= _MOST_PANELS:
         yield f"the {_MOST_PANELS - 1} largest of {len(found.groups):,} groups by {by}"
     yield from textwrap.wrap(f"intervals assume {everybody.assumes}", width)
-
-
-def _budget_text(budget: Budget) -> str:
-    if budget.symmetric:
-        return f"epsilon {budget.lower:.6g}"
-    return f"lower {budget.lower:.6g}, upper {budget.upper:.6g}"
 
 
 def histogram_figure(panels: Sequence[Panel], level: float) -> Figure:

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from priorveil import __version__
+from priorveil.errors import DataNotFound
 from priorveil.studies import plots
 from priorveil.studies.datasets import DATA_FILES
-from priorveil.studies.figures.frame import Figure, Outcome
+from priorveil.studies.figures.frame import Figure, Outcome, Settings
 from priorveil.studies.simulate import csv_text
 
 _TITLE = "The paper, as printed and as it should be"
@@ -61,8 +62,13 @@ class FigureResult:
         return f"Figure {self.figure.number}. {self.figure.title}"
 
 
-def write_figure(figure: Figure, outcome: Outcome, folder: Path) -> FigureResult:
-    """Draw a figure and write its PNG, SVG and CSV."""
+def make_figure(figure: Figure, settings: Settings, folder: Path) -> FigureResult:
+    """Run and draw a figure, and write its PNG, SVG and CSV. If its data are missing, the result says so."""
+    settings.done(0.0)
+    try:
+        outcome = figure.run(settings)
+    except DataNotFound as error:
+        return FigureResult(figure, None, missing=str(error))
     with plots.house_style():
         vector, pixels = plots.svg_and_png(outcome.draw())
     result = FigureResult(figure, outcome, pixels)
