@@ -310,7 +310,7 @@ def test_a_file_of_excel(files: Path) -> None:
 def test_a_value_that_nobody_has_is_not_dropped_in_silence(files: Path) -> None:
     arguments = ("design", "people.csv", "--column", "work", "--epsilon", 1)
     told = refused(*arguments, "--drop", "", "--drop", "bb")
-    assert "--drop: nobody has 'bb' in column 'work'" in told
+    assert "--drop: nobody in 'work' has 'bb'" in told
     (files / "whole.csv").write_text("work\na\nb\n")
     assert run("design", "whole.csv", "--column", "work", "--epsilon", 1, "--drop", "")[0] == 0
 

@@ -22,20 +22,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     Without `arguments` this is the program itself: it handles ctrl-C from here to the end of the interpreter.
     """
-    sys.exit(_process() if arguments is None else _run(arguments))
-
-
-def _run(arguments: Sequence[str] | None) -> int:
-    import priorveil.cli.program
-
     try:
-        return priorveil.cli.program.run(arguments)
+        status = _run_process() if arguments is None else _run(arguments)
     except KeyboardInterrupt:
         sys.stderr.write("stopped\n")
-        return _STOPPED
+        status = _STOPPED
+    sys.exit(status)
 
 
-def _process() -> int:
+def _run(arguments: Sequence[str]) -> int:
+    from priorveil.cli.program import run
+
+    return run(arguments)
+
+
+def _run_process() -> int:
     """Run the arguments of the process; ctrl-C ends it at once before and after, and cleanly meanwhile."""
     import signal
 
@@ -45,7 +46,10 @@ def _process() -> int:
     sys.unraisablehook = _repeat_interrupt
     _handle_interrupt(_stop_at_once, signal.default_int_handler)  # from here on there may be work to undo
     try:
-        return _run(None)
+        return priorveil.cli.program.run()
+    except KeyboardInterrupt:
+        sys.stderr.write("stopped\n")
+        return _STOPPED
     finally:
         _handle_interrupt(signal.default_int_handler, _stop_at_once)
 

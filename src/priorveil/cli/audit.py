@@ -142,10 +142,12 @@ def _report(
     as_json: bool,
 ) -> int:
     """Print the levels and the verdict; return the exit status."""
-    from priorveil.notions import leakage
+    from priorveil import notions
 
-    levels = leakage(channel, prior, secret)
-    breaches = [] if budget is None else _breaches(notion, budget, tolerance, channel, prior, secret)
+    levels = notions.leakage(channel, prior, secret)
+    worst = getattr(notions, _NOTIONS[notion])().worst(channel, prior, secret)  # one, or one for each side
+    limits = () if budget is None else (budget.lower, budget.upper)
+    breaches = [(b, limit) for b, limit in zip(worst, limits, strict=False) if b.level > limit + tolerance]
     if as_json:
         record: dict[str, object] = {"levels": screen.levels_record(levels)}
         if budget is not None:
@@ -168,17 +170,6 @@ def _report(
     for breach, allowed in breaches:
         console.print(_sentence(notion, kind, breach, allowed), style="red")
     return int(bool(breaches))
-
-
-def _breaches(
-    notion: str, budget: Budget, tolerance: float, channel: Channel, prior: Prior, secret: Secret | None
-) -> list[tuple[Breach, float]]:
-    """Where the notion fails, with the level that is allowed there: at most one for each side of the budget."""
-    from priorveil import notions
-
-    measure = getattr(notions, _NOTIONS[notion])()
-    sides = zip(measure.worst(channel, prior, secret), (budget.lower, budget.upper), strict=False)
-    return [(worst, allowed) for worst, allowed in sides if worst.level > allowed + tolerance]
 
 
 def _sentence(notion: str, kind: str, breach: Breach, allowed: float) -> str:

@@ -205,17 +205,15 @@ def _serve(console: Console, plan: Plan, people: npt.NDArray[np.intp], devices: 
 
     from priorveil.collect.campaign import Campaign
 
+    _chapter(console, "6. The same as a service")
     try:
         from priorveil.curator import demo as service
     except (ImportError, MissingExtra) as error:
         library = (getattr(error, "name", None) or "httpx").partition(".")[0]
         reason = error if isinstance(error, MissingExtra) else MissingExtra(library, "serve")
-        _chapter(console, "6. The same as a service")
         console.print(f"  no curator: {reason}", style="yellow")
         return _print_next_steps(console)
-    _chapter(
-        console,
-        "6. The same as a service",
+    console.print(
         f"A curator starts on this machine. {devices:,} of these people answer, each on a device of its own, over "
         "HTTP; the curator stores the reports in SQLite and estimates while they come in.",
     )

@@ -81,9 +81,7 @@ class _PriorSource:
         columns = files.read_columns(self.path, self.column, *others)
         unused = next((value for value in self.drop if value and value not in columns[0]), None)
         if unused is not None:
-            raise click.ClickException(
-                f"{self.path}: --drop: nobody has {unused!r} in column {self.column!r}"
-            )
+            raise click.ClickException(f"{self.path}: --drop: nobody in {self.column!r} has {unused!r}")
         rows = [(at, row) for at, row in enumerate(zip(*columns, strict=True), 1) if row[0] not in self.drop]
         gap = next((at for at, row in rows if "" in row), None)
         if gap is not None:
@@ -197,9 +195,7 @@ def _amounts(values: str | None, source: _PriorSource, prior: Prior) -> list[flo
         if not files.is_number(number):
             raise click.ClickException(f"column {values!r}: {number!r} is not a number")
         if amounts.setdefault(word, float(number)) != float(number):
-            raise click.ClickException(
-                f"column {values!r} needs one number for the value {word!r}, not several"
-            )
+            raise click.ClickException(f"column {values!r} needs one number for {word!r}, not several")
     return [amounts[str(label)] for label in prior.labels]
 
 

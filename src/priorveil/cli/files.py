@@ -178,23 +178,18 @@ def fit_prior(prior: Prior, secret: Secret | None, mix: bool, path: Path | None)
         return prior
     try:
         secret.require_fits(prior)
-    except InvalidSecret:
+    except InvalidSecret as error:
         near = secret.nearest(prior)
         distance = float(abs(near.probabilities - prior.probabilities).sum() / 2)
         if not mix:
-            raise click.ClickException(f"{path}: {_mixture_advice(near.probabilities, distance)}") from None
+            shares = [] if len(near) > _SHOWN_SHARES else shares_to_copy(near.probabilities)
+            raise click.ClickException(
+                f"{path}: {error.advice}. The nearest mixture is {', '.join([*shares, f'{distance:.3g}'])} away (total "
+                "variation). If the figures are rounded, use it as the prior (--mix does that); otherwise correct them"
+            ) from None
         click.echo(f"the prior is now the nearest mixture of the rows, {distance:.3g} away", err=True)
         return near
     return prior
-
-
-def _mixture_advice(near: Array, distance: float) -> str:
-    wrong = "the prior is not a mixture of these rows: Pr(X) and Pr(X | G) contradict each other"
-    shares = "" if len(near) > _SHOWN_SHARES else f"{', '.join(shares_to_copy(near))}, "
-    return (
-        f"{wrong}. The nearest mixture is {shares}{distance:.3g} away (total variation). If the figures are rounded, "
-        "use it as the prior (--mix does that); otherwise correct them"
-    )
 
 
 def shares_to_copy(shares: Array) -> list[str]:
@@ -258,9 +253,8 @@ def label_order(labels: Sequence[Label], wanted: Sequence[Label], owner: str = "
     if len(have) == len(want) and (unnamed(labels) or unnamed(wanted)):
         return list(range(len(want)))
     if len(have) != len(want):
-        verb = "was" if len(have) == 1 else "were"
         raise click.ClickException(
-            f"{owner} has {plural(len(want), 'value')}, but {len(have)} {verb} given with it"
+            f"{owner} has {plural(len(want), 'value')}, but {len(have)} in the other file"
         )
     missing = next(label for label in want if label not in have)
     raise click.ClickException(f"{owner}'s value {missing!r} is missing; given are {', '.join(have)}")

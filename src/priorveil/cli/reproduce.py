@@ -73,4 +73,3 @@ def reproduce(figures: tuple[str, ...], quick: bool, out: Path, seed: int, markd
     done = sum(result.outcome is not None for result in results)
     click.echo(f"wrote {plural(done, 'figure')} and {page}")
     return 0 if done else 1
-

@@ -69,9 +69,7 @@ def _read_token(file: Path) -> str:
     """Read the token in a file; an empty or unfinished one would open the curator to everybody."""
     token = file.read_bytes().strip()
     if not _TOKEN.fullmatch(token):
-        advice = (
-            "it should hold one token, 16 ASCII characters or more without spaces: openssl rand -base64 32"
-        )
+        advice = "it must hold one token, 16 or more ASCII characters without spaces: openssl rand -base64 32"
         raise InvalidInput("token-file", str(file), advice)
     return token.decode("ascii")
 

@@ -153,10 +153,7 @@ def _query(name: str, prior: Prior) -> Query:
     from priorveil.queries import Guess, Histogram, Sum
 
     if name == "sum":
-        try:
-            return Sum([float(label) for label in prior.labels])
-        except ValueError as error:
-            raise click.UsageError(
-                f"--query sum: the labels of the prior must be numbers ({error})"
-            ) from error
+        if not all(map(files.is_number, prior.labels)):
+            raise click.UsageError("--query sum: the labels of the prior must be numbers")
+        return Sum([float(label) for label in prior.labels])
     return Guess() if name == "guess" else Histogram()
