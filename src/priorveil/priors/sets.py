@@ -362,8 +362,10 @@ def _mean(p: Sequence[Fraction], column: Sequence[Fraction | int]) -> Fraction:
 
 
 def _move(p: Fractions, source: int, target: int, mass: Fraction) -> Fractions:
-    changes = {source: -mass, target: mass}
-    return tuple(v + changes.get(x, 0) for x, v in enumerate(p))
+    moved = list(p)
+    moved[source] -= mass
+    moved[target] += mass
+    return tuple(moved)
 
 
 def _scale_to_one(ends: Fractions, outwards: float) -> Fractions:
