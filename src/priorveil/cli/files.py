@@ -247,17 +247,19 @@ def _read_json(path: Path) -> object:
 
 def label_order(labels: Sequence[Label], wanted: Sequence[Label], owner: str = "the channel") -> list[int]:
     """Return the position of each label that `owner` wants; by position if one side has no names."""
-    have, want = [str(label) for label in labels], [str(label) for label in wanted]
-    if set(have) == set(want):
-        return [have.index(label) for label in want]
-    if len(have) == len(want) and (unnamed(labels) or unnamed(wanted)):
-        return list(range(len(want)))
-    if len(have) != len(want):
+    from priorveil.priors import label_positions
+
+    if len(labels) != len(wanted):
         raise click.ClickException(
-            f"{owner} has {plural(len(want), 'value')}, but {len(have)} in the other file"
+            f"{owner} has {plural(len(wanted), 'value')}, but {len(labels)} in the other file"
         )
-    missing = next(label for label in want if label not in have)
-    raise click.ClickException(f"{owner}'s value {missing!r} is missing; given are {', '.join(have)}")
+    try:
+        return list(label_positions(labels, wanted, str))
+    except KeyError as missing:
+        given = ", ".join(map(str, labels))
+        raise click.ClickException(
+            f"{owner}'s value {missing.args[0]!r} is missing; given are {given}"
+        ) from None
 
 
 def unnamed(labels: Sequence[Label]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -101,10 +101,13 @@ def distribution(argument: str, probabilities: npt.ArrayLike, zero: bool = False
     return P
 
 
-def label_positions(labels: Sequence[Label], wanted: Sequence[Label]) -> Sequence[int]:
+def label_positions(
+    labels: Sequence[Label], wanted: Sequence[Label], name: Callable[[Label], Label] = lambda label: label
+) -> Sequence[int]:
     """The position of each `wanted` label among as many `labels`; `KeyError` with a label that is missing.
 
-    Labels match by name. They match by position only where the names differ and one side is 0, 1, 2, ...
+    Labels match if their `name` is the same (`str`: if they are written the same way). They match by position only
+    where the names differ and one side is 0, 1, 2, ...
 
     >>> label_positions(["a", "b"], ["b", "a"]), label_positions([1, 0], [0, 1])
     ([1, 0], [1, 0])
@@ -114,7 +117,8 @@ def label_positions(labels: Sequence[Label], wanted: Sequence[Label]) -> Sequenc
     positions = range(len(labels))
     if tuple(labels) == tuple(wanted):
         return positions
-    index = dict(zip(labels, positions, strict=True))
-    if index.keys() != set(wanted) and tuple(positions) in (tuple(labels), tuple(wanted)):
+    index = dict(zip(map(name, labels), positions, strict=True))
+    names = [name(label) for label in wanted]
+    if index.keys() != set(names) and tuple(positions) in (tuple(labels), tuple(wanted)):
         return positions
-    return [index[label] for label in wanted]
+    return [index[label] for label in names]
