@@ -3,7 +3,9 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 READY  := $(VENV)/.ready
+DEMO   := $(VENV)/.demo
 JOBS   ?= 2
 NAME   ?= --all
 
@@ -13,20 +15,26 @@ export NO_MKDOCS_2_WARNING := 1
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check format-check lint types imports audit bench docs format clean
 
-help: ## say what there is
+help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(READY) ## make .venv with everything for development (done once)
 
-$(READY): pyproject.toml
+$(BIN)/python:
 	@command -v $(PYTHON) >/dev/null 2>&1 || { echo "error: $(PYTHON) not found; install Python 3.11 or newer, or: make PYTHON=/path/to/python3"; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "error: $$($(PYTHON) --version) is too old; priorveil needs Python 3.11 or newer: make PYTHON=python3.12"; exit 1; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip uninstall --quiet --yes setuptools 2>/dev/null # Python 3.11 brings an old one; nothing here uses it
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(PYTHON) -m venv $(VENV)
+	@$(PIP) uninstall --yes setuptools 2>/dev/null # Python 3.11 installs an old one, which nothing here uses
+
+$(READY): pyproject.toml | $(BIN)/python
+	$(PIP) install --editable '.[dev]'
+	@touch $@ $(DEMO)
+
+$(DEMO): pyproject.toml | $(BIN)/python
+	$(PIP) install --editable '.[plot,serve]'
 	@touch $@
 
-demo: $(READY) ## see the whole loop on real data in a minute, and a curator at work
+demo: $(DEMO) ## see the whole loop on real data in a minute, and a curator at work
 	@mkdir -p build
 	$(BIN)/priorveil demo --plot build/demo.png
 
@@ -58,10 +66,10 @@ docs: $(READY) ## build the documentation in site/
 	$(BIN)/python scripts/commands.py
 	$(BIN)/mkdocs build --strict --quiet
 
-format: $(READY) ## format the code and mend what the linter can
+format: $(READY) ## format the code and fix what the linter can
 	$(BIN)/ruff check --fix --quiet . || true
 	$(BIN)/ruff format .
 
-clean: ## remove everything that was made, .venv included
+clean: ## remove everything that make has made, .venv included
 	rm -rf $(VENV) site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.*
 	find src tests benchmarks scripts -name __pycache__ -type d -prune -exec rm -rf {} +
