@@ -27,11 +27,11 @@ $(BIN)/python:
 	@$(PIP) uninstall --yes setuptools 2>/dev/null # Python 3.11 installs an old one, which nothing here uses
 
 $(READY): pyproject.toml | $(BIN)/python
-	$(PIP) install --editable '.[dev]'
+	$(PIP) install --no-compile --editable '.[dev]'
 	@touch $@ $(DEMO)
 
 $(DEMO): pyproject.toml | $(BIN)/python
-	$(PIP) install --editable '.[plot,serve]'
+	$(PIP) install --no-compile --editable '.[plot,serve]'
 	@touch $@
 
 demo: $(DEMO) ## see the whole loop on real data in a minute, and a curator at work
