@@ -31,7 +31,7 @@ def priorveil(mechanism: str, d: int, seeded: bool = False, zipf: bool = False) 
     from fractions import Fraction
 
     import priorveil as pv
-    from priorveil.mechanisms.local_hash import LocalHash
+    from _local_hash import LocalHash, randomized_response
     from priorveil.mechanisms.randomness import as_source
 
     source = as_source(np.random.default_rng(1) if seeded else None)
@@ -45,9 +45,9 @@ def priorveil(mechanism: str, d: int, seeded: bool = False, zipf: bool = False) 
             lambda r: unary.answer("unbiased", unary.accumulate(r), P, None, False).mean,
         )
     if mechanism == "OLH":
-        hashed = LocalHash.at_ratio(d, round(math.exp(EPSILON)) + 1, ratio)
-        return Runner(lambda x: hashed.sample(x, source), lambda r: hashed.unbiased_sum(hashed.accumulate(r)))
-    table = LocalHash.at_ratio(d, d, ratio).channel
+        hashed = LocalHash(d, round(math.exp(EPSILON)) + 1, ratio)
+        return Runner(lambda x: hashed.sample(x, source), hashed.estimate)
+    table = randomized_response(d, ratio)
     keep, other = table.matrix[0, 0], table.matrix[0, 1]
     return Runner(
         lambda x: table.sample(x, source), lambda r: (table.accumulate(r) - len(r) * other) / (keep - other)

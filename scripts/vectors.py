@@ -20,7 +20,7 @@ import numpy as np
 import priorveil as pv
 from priorveil.certify import TOTAL, certificate
 from priorveil.collect.wire import report_to_json
-from priorveil.mechanisms import Arc, ArcPool, Grouped, Mechanism, PooledHash, Table, Unary
+from priorveil.mechanisms import Arc, Grouped, Mechanism, PooledHash, Table, Unary
 from priorveil.mechanisms.randomness import BytesSource
 from priorveil.plans import Plan
 
@@ -80,17 +80,17 @@ def drawn(plan: Plan, code: int, randomness: bytes) -> Any:
 
 def likelihoods(plan: Plan, report: Any) -> list[float]:
     """`Pr(report | x)` for every value over the largest of them, to nine digits."""
-    mechanism = plan.mechanism
-    told = mechanism.matrix[:, report] if isinstance(mechanism, Grouped) else mechanism.likelihood(report)
-    return [round(float(v), 9) for v in told / told.max()]
+    mechanism, prior = plan.mechanism, plan.reference.probabilities
+    posterior = mechanism.answer("mmse", mechanism.accumulate([report]), prior, None, False).mean
+    return [round(float(v), 9) for v in posterior / prior / (posterior / prior).max()]
 
 
 def edges(mechanism: Mechanism) -> list[bytes]:
     """Draws for the first value that fall on a threshold of the sampler, and one below."""
     if isinstance(mechanism, Arc):
-        return [packed(coin, 1 << 63, 1 << 62) for coin in (mechanism.keep, mechanism.keep - 1)]
-    if isinstance(mechanism, ArcPool):
-        return [packed(7, coin, 1 << 63, 1 << 62) for coin in (mechanism.keep, mechanism.keep - 1)]
+        first = [7] if len(mechanism.lines) > 1 else []
+        keep = mechanism.line.keep
+        return [packed(*first, coin, 1 << 63, 1 << 62) for coin in (keep, keep - 1)]
     if isinstance(mechanism, Unary):
         quiet = [0] * (mechanism.draws_per_report - 1)
         last = (TOTAL - mechanism.drop) << 2

@@ -23,8 +23,6 @@ QUERIES = {
 }
 
 MISSING = {
-    ("arc", "Distribution"): "one order would tell neighbours apart badly: the design is a pool of orders",
-    **{("arc_pool", q): "orders are pooled to learn a distribution" for q in ("Histogram", "Sum", "Guess")},
     **{
         ("hashing", q): "pools of seeds are designed for histograms and distributions"
         for q in ("Sum", "Guess")
@@ -40,7 +38,7 @@ def cell(kind: str, query: str) -> pv.Plan:
     """The plan of a cell."""
     if kind == "grouped":
         return _grouped(QUERIES[query])
-    method = {"table": "columns", "arc_pool": "arc"}.get(kind, kind)
+    method = "columns" if kind == "table" else kind  # arcs learn a distribution as a pool of orders
     # Seeds tell all values apart only where none is too likely to share a bin.
     prior = pv.Prior.uniform(5) if (kind, query) == ("hashing", "Distribution") else PRIOR
     plan = pv.design(prior, 1.5, QUERIES[query], method=method)  # type: ignore[arg-type]

@@ -9,9 +9,8 @@ import numpy.typing as npt
 
 from priorveil.designs.arcs import ArcLayout, _own_mass, _pieces, arc_layouts
 from priorveil.designs.closed import binary
-from priorveil.mechanisms.arc_cells import ArcCells
-from priorveil.mechanisms.arc_reading import column_law, likelihood_sums
-from priorveil.mechanisms.unary_law import clearing
+from priorveil.mechanisms import Arc, Mechanism, Unary
+from priorveil.mechanisms.arc.cells import ArcCells
 
 Array = npt.NDArray[np.float64]
 
@@ -36,6 +35,11 @@ def binary_lip(p: float, lo: float, hi: float) -> Array:
 def binary_prior_set(a: float, b: float, lo: float, hi: float) -> Array:
     """The best binary channel where `a <= Pr(x = 1) <= b`: the rows of the two ends imply all others."""
     return binary(np.vstack([lip_rows(np.array([1 - p, p]), lo, hi) for p in (a, b)]))
+
+
+def clearing(q01: float, R: float) -> float:
+    """The `q10` that goes with `q01` on the curve of odds `R`."""
+    return (1 - q01) / (1 + (R - 1) * q01)
 
 
 def bitwise_gain(P: Array, q01: float, R: float) -> float:
@@ -77,7 +81,7 @@ def own_lifts(layout: ArcLayout) -> tuple[Array, Array]:
 def posterior_sums_under(cells: ArcCells, tally: npt.NDArray[np.int64], prior: Array) -> Array:
     """`sum over reports of Pr(x | column of the report)` under any prior; also one step of EM from it."""
     counts = tally[0].astype(np.float64)
-    return np.asarray(prior * likelihood_sums(cells, counts / column_law(cells, prior)))
+    return np.asarray(prior * cells.mean(counts / cells.law(prior)))
 
 
 def arc_layout(*where: Any, values: Any = None, **kind: Any) -> ArcLayout:
@@ -138,3 +142,28 @@ def sum_error(layout: ArcLayout, values: npt.ArrayLike | None) -> float:
         g0, g1 = g[:-1], g[1:]
         shared = float(np.dot(np.diff(cuts), g0 * g0 + g0 * g1 + g1 * g1) / 3 / layout.tau**2)
     return float(np.dot(P, a * a) - (1 - layout.lo) ** 2 * (owned + shared))
+
+
+# -- reports ------------------------------------------------------------------------------------------------
+
+
+def likelihood(mechanism: Mechanism, report: Any) -> Array:
+    """`Pr(report | x)` for every value, from the definition; for unary reports, up to a factor."""
+    if isinstance(mechanism, Unary):
+        bits = mechanism.bits(np.reshape(report, (1, -1)))[0]
+        return np.where(bits, float(mechanism.odds), 1.0)
+    if not isinstance(mechanism, Arc):
+        return np.asarray(mechanism.matrix[:, report])
+    order, y = divmod(int(report), mechanism.line.places)
+    m, orders = mechanism.lines[order], len(mechanism.lines)
+    begins, ends = m.starts, m.starts + m.lengths
+    if y < m.heavy:
+        size = min(int(m.edges[y + 1]), m.start) - int(m.edges[y])
+        used = np.where(np.arange(m.size) == m.order[y], size / m.lengths, 0.0)
+    else:
+        size, used = 1, np.zeros(m.size)
+        for first in (m.start + y - m.heavy, m.start + y - m.heavy - m.circumference):
+            low, high = np.maximum(begins, max(first, m.start)), np.minimum(ends, first + m.window)
+            used += np.maximum(high - low, 0) / (m.lengths * float(m.window))
+    k = m.keep / 2.0**m.word
+    return np.asarray(((1 - k) * size / m.places + k * used) / orders)

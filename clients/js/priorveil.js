@@ -361,22 +361,18 @@ const over = (a, b) => [a[0] * b[1], a[1] * b[0]];
 const widest = (ratio, top, bottom) => (ratio === null || bottom === 0n ? null : most([ratio, [top, bottom]]));
 
 /**
- * Segments of a line, the last of them bent into a circle. Three words: the coin, the place and the shift; see the
- * Python module `priorveil.mechanisms.arc_line`, which describes the sampler, and `arc_bounds`, which proves it.
+ * One order of an arc mechanism: segments of a line, the last of them bent into a circle. Three words: the coin, the place
+ * and the shift; see the Python module `priorveil.mechanisms.arc.line`, which describes the sampler, and `arc.bounds`,
+ * which proves it.
  */
-class Arc {
-  static fields = ["bits", "lengths", "order", "heavy", "start", "window", "keep"];
-  static ofValue = true;
-  static onePrior = true;
-
-  constructor(parameters) {
+class ArcLine {
+  constructor(parameters, circle) {
     for (const name of ["start", "window", "keep"]) this[name] = whole(parameters[name], `mechanism.${name}`);
     this.lengths = wholes(parameters.lengths, "mechanism.lengths");
-    this.order = parameters.order;
-    this.heavy = parameters.heavy;
+    this.order = [...parameters.owners, ...circle];
+    this.heavy = parameters.owners.length;
     this.bits = BigInt(index(parameters.bits, "mechanism.bits"));
     this.size = this.lengths.length;
-    this.draws = 3;
     this.#check();
     this.outputs = this.heavy + Number(this.circumference);
   }
@@ -387,16 +383,11 @@ class Arc {
     need(this.bits > 0n && this.bits <= 52n, field("bits"), "the line has at most 2**52 places");
     this.places = 1n << this.bits;
     need(lengths.every((n) => n >= 1n) && sum(lengths) === this.places, field("lengths"), "should fill the line");
-    const permutation = Array.isArray(order) && order.length === size && new Set(order).size === size;
+    const permutation = order.length === size && new Set(order).size === size;
     need(
       permutation && order.every((x) => Number.isInteger(x) && x >= 0 && x < size),
-      field("order"),
-      "should be a permutation",
-    );
-    need(
-      Number.isInteger(heavy) && heavy >= 0 && heavy <= size,
-      field("heavy"),
-      "should be at most the number of values",
+      field("circle"),
+      "should have the values that are not owners, each once",
     );
     this.edges = [0n];
     for (const x of order) this.edges.push(this.edges.at(-1) + lengths[x]);
@@ -415,7 +406,7 @@ class Arc {
       this.circumference === 0n ? this.window === 0n : this.window >= 1n && this.window <= this.circumference;
     need(fits, field("window"), "should fit the circle");
     need(this.keep >= 0n && this.keep < WORD, field("keep"), "should be below 2**64");
-    need(BigInt(heavy) + this.circumference < LARGEST_REPORT, field("heavy"), "reports must stay below 2**53");
+    need(BigInt(heavy) + this.circumference < LARGEST_REPORT, field("bits"), "reports must stay below 2**53");
   }
 
   sample(code, [coin, place, shift]) {
@@ -508,77 +499,71 @@ function overlap(from, to, first, last) {
 }
 
 /**
- * A public pool of circles that differ in the order of their arcs. Four words: the first picks the order, the others go
- * to its line; see the Python modules `priorveil.mechanisms.arc_pool` and `arc_orders`, which say how orders are made.
+ * Arcs of a circle, in one public order or in several. With one, `circle` has its values in order. With several, a report
+ * takes one more word, the first, which picks the order; see the Python modules `priorveil.mechanisms.arc` and `arc.line`,
+ * which say how orders are made of seeds and multipliers.
  */
-class ArcPool {
-  static fields = ["bits", "lengths", "owners", "seeds", "multipliers", "window", "keep"];
+class Arc {
   static ofValue = true;
   static onePrior = true;
 
-  constructor(parameters) {
-    this.lengths = parameters.lengths;
-    this.parameters = parameters;
-    need(Array.isArray(this.lengths), "mechanism.lengths", "should be a list of whole numbers");
-    this.size = this.lengths.length;
-    this.draws = 4;
-    this.#checkOwners(parameters.owners);
-    this.#checkOrders(parameters.seeds, parameters.multipliers);
-    this.bits = index(parameters.bits, "mechanism.bits");
-    this.span = 2 ** this.bits;
-    need(this.count * this.span <= Number(LARGEST_REPORT), "mechanism.bits", "reports must stay below 2**53");
-    this.outputs = this.count * this.span;
-    this.#line(0); // checks the segments, the window and the coin
+  static fieldsOf(parameters) {
+    const orders = "circle" in parameters ? ["circle"] : ["seeds", "multipliers"];
+    return ["bits", "lengths", "owners", ...orders, "start", "window", "keep"];
   }
 
-  #checkOwners(owners) {
-    const good = Array.isArray(owners) && owners.every((x) => Number.isInteger(x) && x >= 0 && x < this.size);
-    need(good && new Set(owners).size === owners.length, "mechanism.owners", "should be codes of values, each once");
-    this.owners = owners;
+  constructor(parameters) {
+    const { lengths, owners, circle } = parameters;
+    this.parameters = parameters;
+    need(Array.isArray(lengths), "mechanism.lengths", "should be a list of whole numbers");
+    this.size = lengths.length;
+    const codes = Array.isArray(owners) && owners.every((x) => Number.isInteger(x) && x >= 0 && x < this.size);
+    need(codes && new Set(owners).size === owners.length, "mechanism.owners", "should be codes of values, each once");
+    if (circle === undefined) this.#checkOrders(parameters);
+    else need(Array.isArray(circle), "mechanism.circle", "should be a list of codes");
+    this.count = circle === undefined ? parameters.seeds.length : 1;
+    this.draws = this.count > 1 ? 4 : 3;
+    this.span = 2 ** index(parameters.bits, "mechanism.bits");
+    need(this.count * this.span <= Number(LARGEST_REPORT), "mechanism.bits", "reports must stay below 2**53");
+    const first = this.#line(0); // checks the segments, the window and the coin
+    this.outputs = (this.count - 1) * this.span + first.outputs;
+  }
+
+  #checkOrders({ seeds, multipliers, owners }) {
     const own = new Set(owners);
-    this.light = this.lengths.map((_, x) => x).filter((x) => !own.has(x));
+    this.light = Array.from({ length: this.size }, (_, x) => x).filter((x) => !own.has(x));
     need(this.light.length > 0, "mechanism.owners", "should leave some values for the circle");
     this.prime = primeAbove(this.light.length);
-  }
-
-  #checkOrders(seeds, multipliers) {
     const naturals = (list) => Array.isArray(list) && list.every((n) => Number.isSafeInteger(n) && n >= 0);
-    this.count = naturals(seeds) ? seeds.length : 0;
-    need(
-      this.count > 0 && (this.count & (this.count - 1)) === 0,
-      "mechanism.seeds",
-      "should be a power of two of them",
-    );
-    const good = naturals(multipliers) && multipliers.length === this.count;
+    const count = naturals(seeds) ? seeds.length : 0;
+    need(count > 0 && (count & (count - 1)) === 0, "mechanism.seeds", "should be a power of two of them");
+    const good = naturals(multipliers) && multipliers.length === count;
     need(
       good && multipliers.every((a) => a >= 1 && a < this.prime),
       "mechanism.multipliers",
       "should be below the prime",
     );
-    this.seeds = seeds;
-    this.multipliers = multipliers;
   }
 
-  /** The values of the circle, shuffled by the seed, then sorted by multiples of their ranks. */
-  #order(i) {
-    const keys = new Map(this.light.map((x) => [x, shuffleKey(this.seeds[i], x)]));
+  /** The values of the circle: as listed, or shuffled by the seed and then sorted by multiples of their ranks. */
+  #circle(i) {
+    const { circle, seeds, multipliers } = this.parameters;
+    if (circle !== undefined) return circle;
+    const keys = new Map(this.light.map((x) => [x, shuffleKey(seeds[i], x)]));
     const shuffled = [...this.light].sort((x, y) =>
       keys.get(x) < keys.get(y) ? -1 : keys.get(x) > keys.get(y) ? 1 : x - y,
     );
-    const place = shuffled.map((x, rank) => [(this.multipliers[i] * (rank + 1)) % this.prime, x]);
+    const place = shuffled.map((x, rank) => [(multipliers[i] * (rank + 1)) % this.prime, x]);
     return place.sort((a, b) => a[0] - b[0]).map(([, x]) => x);
   }
 
   #line(i) {
-    const { bits, lengths, window, keep } = this.parameters;
-    const start = String(sum(this.owners.map((x) => whole(lengths[x], "mechanism.lengths"))));
-    const order = [...this.owners, ...this.#order(i)];
-    return new Arc({ bits, lengths, order, heavy: this.owners.length, start, window, keep });
+    return new ArcLine(this.parameters, this.#circle(i));
   }
 
-  sample(code, [pick, ...words]) {
-    const i = Number(pick & BigInt(this.count - 1));
-    return i * this.span + this.#line(i).sample(code, words);
+  sample(code, words) {
+    const i = this.count > 1 ? Number(words[0] & BigInt(this.count - 1)) : 0;
+    return i * this.span + this.#line(i).sample(code, words.slice(-3));
   }
 
   likelihoods(report) {
@@ -589,7 +574,7 @@ class ArcPool {
 
   /** The order is public and drawn without looking at the value, so each is a channel of its own. */
   lifts(priors) {
-    const found = this.seeds.map((_, i) => this.#line(i).lifts(priors));
+    const found = Array.from({ length: this.count }, (_, i) => this.#line(i).lifts(priors));
     return {
       lowest: least(found.map((f) => f.lowest)),
       highest: most(found.map((f) => f.highest)),
@@ -773,7 +758,6 @@ const MECHANISMS = {
   table: Table,
   grouped: Grouped,
   arc: Arc,
-  arc_pool: ArcPool,
   unary: Unary,
   hashing: PooledHash,
 };
@@ -886,7 +870,7 @@ function readMechanism({ mechanism: parameters, labels, prior, secret, notion })
   const kind = parameters?.kind;
   need(names(MECHANISMS, kind), "mechanism", "of an unknown kind");
   const made = MECHANISMS[kind];
-  checkFields(parameters, ["kind", ...made.fields], "mechanism");
+  checkFields(parameters, ["kind", ...(made.fieldsOf?.(parameters) ?? made.fields)], "mechanism");
   const mechanism = new made(parameters);
   need(mechanism.size === labels.length, "mechanism", "for another number of values than the plan has");
   const plain = secret === null && ["LIP", "LDP"].includes(notion?.name);

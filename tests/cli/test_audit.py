@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import priorveil as pv
+from references import likelihood
 from terminal import refused, run
 
 RARE = {"a": 0.025, "b": 0.025, "c": 0.025, "d": 0.025, "e": 0.9}
@@ -256,7 +257,7 @@ def test_a_plan_of_arcs_is_measured_at_its_reports(tmp_path: Path) -> None:
     audit = ("audit", tmp_path / "arc.json", tmp_path / "p.json", "--secret", tmp_path / "t.json")
     said = json.loads(run(*audit, "--json")[1])["levels"]
     reports = plan.privatize(list(range(6)) * 300, np.random.default_rng(1))
-    seen = np.array([plan.mechanism.likelihood(int(y)) for y in reports]).T
+    seen = np.array([likelihood(plan.mechanism, int(y)) for y in reports]).T
     told = np.log(T @ seen)
     pairs = np.abs(told[0] - told[1]).max()
     lifts = np.abs(told - np.log(T.mean(axis=0) @ seen)).max()
@@ -265,7 +266,7 @@ def test_a_plan_of_arcs_is_measured_at_its_reports(tmp_path: Path) -> None:
     assert said["pufferfish"] > pv.Pufferfish().epsilon(plan.channel, None, pv.Secret(T)) + 0.05
     _, out, _ = run(*audit, "--notion", "pufferfish", "--epsilon", 0, "--json")
     (breach,) = json.loads(out)["verdict"]["breaches"]
-    told = np.log(T @ plan.mechanism.likelihood(breach["output"]))
+    told = np.log(T @ likelihood(plan.mechanism, breach["output"]))
     assert abs(told[0] - told[1]) == pytest.approx(said["pufferfish"])
     levels = json.loads(run("inspect", tmp_path / "arc.json", "--json")[1])["levels"]
     assert levels["mip"] >= pv.MIP().epsilon(plan.channel, known) + 1e-4

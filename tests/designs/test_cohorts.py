@@ -12,10 +12,11 @@ from priorveil.certify import certificate, within
 from priorveil.designs.arc_rows import posterior_steps, posterior_variances
 from priorveil.designs.cohorts import Cohorts, estimate_together
 from priorveil.errors import CertificateError, ForeignReport, InvalidInput, InvalidPrior, OutsideDomain
-from priorveil.mechanisms.arc_bounds import arc_lifts
-from priorveil.mechanisms.arc_lines import posteriors
+from priorveil.mechanisms.arc.bounds import arc_lifts
+from priorveil.mechanisms.arc.rows import posteriors
 from priorveil.mechanisms.randomness import BytesSource
 from priorveil.plans.estimate import combine_estimates
+from references import likelihood as likelihood_of
 from strategies import generators, levels, sizes
 
 VALUES = (3.0, -1.0, 0.5, 7.0, 2.0, 2.5)
@@ -35,7 +36,7 @@ def crowds(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, pv.Histogram | pv.S
 
 def exact(crowd: Cohorts, row: int):
     weights = np.array(pv.Prior(crowd.priors[row]).weights, dtype=object)
-    return arc_lifts(crowd.lines.line(row), weights)
+    return arc_lifts(crowd.lines.arc(row).line, weights)
 
 
 @given(crowds())
@@ -75,7 +76,7 @@ def test_a_row_samples_as_its_plan_does(crowd, rng) -> None:
         plan = pv.Plan.from_json(made.plan(row).to_json())
         assert plan.privatize(int(codes[row]), BytesSource(words[row].tobytes())) == report
     first = made.plan(0)
-    likelihood = first.mechanism.likelihood(int(reports[0]))
+    likelihood = likelihood_of(first.mechanism, int(reports[0]))
     joint = P[0] * likelihood / (P[0] @ likelihood)
     if isinstance(query, pv.Sum):
         joint = np.array([joint @ np.array(query.values) * 2.0])

@@ -10,28 +10,17 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from kernels_here import needs_numba
 from priorveil.certify import Lifts
 from priorveil.channels import Channel
 from priorveil.designs.arcs import ArcLayout, guess_error
 from priorveil.errors import ForeignReport, Infeasible, InvalidInput, OutsideDomain, TooLarge
-from priorveil.mechanisms import arc_cells, arc_line
+from priorveil.mechanisms import kernels
 from priorveil.mechanisms.arc import Arc
-from priorveil.mechanisms.arc_bounds import arc_lifts, fit_line, line_edges
-from priorveil.mechanisms.arc_buckets import ArcBuckets, tally_in_buckets
-from priorveil.mechanisms.arc_cells import LIMB, ArcCells, tally_arc, tally_sorted
-from priorveil.mechanisms.arc_exposed import exposed_matrix, exposed_reports
-from priorveil.mechanisms.arc_line import ArcLine, sample_arc
-from priorveil.mechanisms.arc_pool import ArcPool
-from priorveil.mechanisms.arc_reading import (
-    column_law,
-    column_matrix,
-    lift_moments,
-    likelihood_sums,
-    posterior_sums,
-    posterior_variances,
-    report_likelihood,
-    sum_variance,
-)
+from priorveil.mechanisms.arc.bounds import arc_lifts, fit_line, line_edges
+from priorveil.mechanisms.arc.cells import ArcCells
+from priorveil.mechanisms.arc.line import ArcLine
+from priorveil.mechanisms.kernels import LIMB
 from priorveil.mechanisms.randomness import BytesSource, GeneratorSource
 from priorveil.notions import leakage
 from priorveil.priors import Prior, Secret
@@ -39,6 +28,7 @@ from references import (
     arc_layout,
     circle_lifts,
     histogram_error,
+    likelihood,
     own_lifts,
     posterior_sums_under,
     sum_error,
@@ -144,7 +134,7 @@ def enumerated(m: ArcLine) -> np.ndarray:
     """The sampled law, by trying every possible draw: integer counts out of ``2**(3 word)``."""
     r = np.arange(1 << m.word, dtype=np.uint64)
     words = np.stack(np.meshgrid(r, r, r, indexing="ij"), axis=-1).reshape(-1, 3)
-    rows = [sample_arc(m, np.full(len(words), x), words) for x in range(len(m.lengths))]
+    rows = [Arc((m,)).draw(np.full(len(words), x), words, work=0) for x in range(len(m.lengths))]
     return np.stack([np.bincount(row, minlength=m.outputs) for row in rows])
 
 
@@ -287,7 +277,9 @@ def big_example(d: int = 300, N: int = 60_000) -> tuple[ArcLine, np.ndarray, np.
 
 def test_words_are_used_as_stated():
     m, codes, words = big_example(N=500)
-    for x, (coin, place, shift), y in zip(codes, words.tolist(), sample_arc(m, codes, words), strict=True):
+    for x, (coin, place, shift), y in zip(
+        codes, words.tolist(), Arc((m,)).draw(codes, words, work=0), strict=True
+    ):
         t = int(m.starts[x]) + (place * int(m.lengths[x]) >> 64) if coin < m.keep else place >> (64 - m.bits)
         if t < m.start:
             assert m.edges[y] <= t < m.edges[y + 1]
@@ -295,69 +287,69 @@ def test_words_are_used_as_stated():
             assert y == m.heavy + (t - m.start - (shift * m.window >> 64)) % m.circumference
 
 
+@needs_numba
 def test_compiled_loops_give_the_same(monkeypatch):
-    pytest.importorskip("numba")
-    from priorveil.mechanisms.kernels import compiled
-
     m, codes, words = big_example()
-    cells = ArcCells(m)
-    monkeypatch.setattr(arc_line, "fast", lambda loop, work: compiled(loop))
-    monkeypatch.setattr(arc_cells, "fast", lambda loop, work: compiled(loop))
-    quick = sample_arc(m, codes, words)
-    quick_tally = tally_arc(cells, quick)
-    monkeypatch.setattr(arc_line, "fast", lambda loop, work: None)
-    monkeypatch.setattr(arc_cells, "fast", lambda loop, work: None)
-    assert (sample_arc(m, codes, words) == quick).all()
-    assert (tally_arc(cells, quick) == quick_tally).all()
+    arc, found = Arc((m,)), []
+    for enough in (0, 1 << 60):
+        monkeypatch.setattr(kernels, "ENOUGH_WORK", enough)
+        reports = arc.draw(codes, words, work=len(codes))
+        found.append((reports, arc.cells.tally(reports)))
+    (quick, quick_tally), (plain, plain_tally) = found
+    assert (quick == plain).all()
+    assert (quick_tally == plain_tally).all()
 
 
+def counted_one_by_one(cells: ArcCells, reports: np.ndarray) -> np.ndarray:
+    """The tally by its definition."""
+    tally = np.zeros((3, len(cells.base)), dtype=np.int64)
+    column, y = np.searchsorted(cells.base, reports, side="right") - 1, reports % cells.line.places
+    for row, amounts in enumerate((np.ones_like(y), y % 2**LIMB, y >> LIMB)):
+        np.add.at(tally[row], column, amounts)
+    return tally
+
+
+@needs_numba
 @settings(max_examples=40, deadline=None)
-@given(WEIGHTS, TENTHS, st.integers(4, 48), st.integers(0, 2**32 - 1))
-def test_buckets_count_what_sorting_counts(weights, tenths, bits, seed):
-    cells = ArcCells(fitted(weights, tenths, bits))
+@given(WEIGHTS, TENTHS, st.integers(4, 48), st.integers(0, 2**32 - 1), st.sampled_from([1, 2]))
+def test_both_loops_count_by_the_definition(weights, tenths, bits, seed, orders):
+    cells = ArcCells([fitted(weights, tenths, bits)] * orders)
     rng = np.random.default_rng(seed)
     around = np.concatenate([cells.base - 1, cells.base, cells.base + 1])
-    inside = around[(around >= 0) & (around < cells.line.outputs)]
-    reports = np.concatenate([rng.choice(inside, 1000), rng.integers(0, cells.line.outputs, 1000)])
-    buckets = ArcBuckets(cells)
-    assert buckets.serve(len(reports))
-    assert (tally_in_buckets(buckets, reports) == tally_sorted(cells, reports)).all()
-
-
-@settings(max_examples=40, deadline=None)
-@given(WEIGHTS, TENTHS, st.integers(10, 13))
-def test_a_bucket_has_the_column_of_all_its_reports(weights, tenths, bits):
-    cells = ArcCells(fitted(weights, tenths, bits))
-    buckets = ArcBuckets(cells)
-    columns = np.searchsorted(cells.base, np.arange(cells.line.outputs), side="right") - 1
-    for bucket, own in enumerate(buckets.columns):
-        every = set(columns[bucket << buckets.shift : (bucket + 1) << buckets.shift].tolist())
-        assert every == {own} if len(every) == 1 else own == buckets.mixed
+    places = np.concatenate([around, rng.integers(0, cells.line.outputs, 1000)]) % cells.line.places
+    reports = places[places < cells.line.outputs]
+    reports = reports + (rng.integers(0, orders, len(reports)) << bits)
+    tally = np.zeros((len(cells.base), 3), dtype=np.int64)
+    kernels.compiled(kernels.count_cells.loop)(
+        reports, cells.base, cells._guide[1], cells._guide[0], cells.line.places - 1, tally
+    )
+    expected = counted_one_by_one(cells, reports)
+    assert (expected == tally.T).all()
+    assert (cells.tally(reports, compiled=False) == expected).all()
 
 
 @pytest.mark.parametrize("place", [0, 0.3, 1])
-def test_buckets_count_many_equal_reports(place):
-    """More than one block, all in one column: the largest sums that share their bits with a count."""
-    cells = ArcCells(big_example(N=1)[0])
+def test_many_equal_reports_add_up(place):
+    """More than one block, all in one column."""
+    cells = ArcCells([big_example(N=1)[0]])
     y = int(place * (cells.line.outputs - 1)) | ((1 << LIMB) - 1 if 0 < place < 1 else 0)
     reports = np.full((1 << 18) + 7, y)
-    buckets = ArcBuckets(cells)
-    assert buckets.serve(len(reports)) and (buckets.columns != buckets.mixed).mean() > 0.9
-    tally = tally_in_buckets(buckets, reports)
-    assert (tally == tally_sorted(cells, reports)).all()
-    assert tally.sum(axis=1).tolist() == [
-        len(reports),
-        len(reports) * (y % 2**LIMB),
-        len(reports) * (y >> LIMB),
-    ]
+    for compiled in (True, False):
+        tally = cells.tally(reports, compiled)
+        assert (tally == counted_one_by_one(cells, reports)).all()
+        assert tally.sum(axis=1).tolist() == [
+            len(reports),
+            len(reports) * (y % 2**LIMB),
+            len(reports) * (y >> LIMB),
+        ]
 
 
 def test_the_object_draws_three_words_a_report_and_cuts_no_corners():
     m, codes, words = big_example(N=20_000)
-    arc = Arc(m.lengths, m.order, m.heavy, m.start, m.window, m.keep, m.bits)
+    arc = Arc((m,))
     data = words.astype("<u8").tobytes()
     reports = arc.sample(codes, BytesSource(data))
-    assert (reports == sample_arc(m, codes, words)).all()
+    assert (reports == Arc((m,)).draw(codes, words, work=0)).all()
     assert arc.draws_per_report * 8 * len(codes) == len(data)
     one_by_one = BytesSource(data)
     assert [arc.sample_one(int(x), one_by_one) for x in codes[:50]] == reports[:50].tolist()
@@ -371,7 +363,7 @@ def test_the_object_draws_three_words_a_report_and_cuts_no_corners():
 
 def plain_channel(m: ArcLine) -> np.ndarray:
     """The channel without the rounding of words, place by place."""
-    k, cells = m.keep / (1 << m.word), ArcCells(m)
+    k = m.keep / (1 << m.word)
     Q = np.full((len(m.order), m.outputs), (1 - k) / m.places)
     for h in range(m.heavy):
         x, size = m.order[h], min(m.edges[h + 1], m.start) - m.edges[h]
@@ -379,7 +371,7 @@ def plain_channel(m: ArcLine) -> np.ndarray:
         Q[x, h] += k * size / m.lengths[x]
     for u in range(m.circumference):
         for t in (u + np.arange(m.window)) % m.circumference:
-            x = cells.members[np.searchsorted(cells.rim, t, "right") - 1]
+            x = m.members[np.searchsorted(m.rim, t, "right") - 1]
             Q[x, m.heavy + u] += k / m.lengths[x] / m.window
     return Q
 
@@ -390,31 +382,32 @@ def test_the_tally_gives_exactly_what_the_reports_give(weights, tenths, bits, ra
     order = list(range(len(weights)))
     random.shuffle(order)
     m = fitted(weights, tenths, bits, order=order)
-    Q, cells, P = plain_channel(m), ArcCells(m), m.lengths / m.places
+    Q, cells, P = plain_channel(m), ArcCells([m]), m.lengths / m.places
     assert Q.sum(axis=1) == pytest.approx(np.ones(len(P)))
     reports = np.array([random.randrange(m.outputs) for _ in range(40)])
     posterior = P[:, None] * Q / (P @ Q)
-    tally = tally_arc(cells, reports[:15]) + tally_arc(cells, reports[15:])
-    assert (tally == tally_arc(cells, reports)).all()
-    assert posterior_sums(cells, tally, P) == pytest.approx(posterior[:, reports].sum(axis=1))
+    tally = cells.tally(reports[:15]) + cells.tally(reports[15:])
+    assert (tally == cells.tally(reports)).all()
+    assert P * cells.lift_sums(tally) == pytest.approx(posterior[:, reports].sum(axis=1))
 
-    likelihoods = [report_likelihood(cells, y) for y in range(m.outputs)]
-    assert np.stack(likelihoods, axis=1) == pytest.approx(Q)
+    each = [likelihood(Arc((m,)), y) for y in range(m.outputs)]
+    assert np.stack(each, axis=1) == pytest.approx(Q)
     merged = np.add.reduceat(Q, cells.base, axis=1)
     weight = np.cos(np.arange(len(cells.base)))
-    assert column_matrix(cells) == pytest.approx(merged)
-    assert column_law(cells, P) == pytest.approx(P @ merged)
-    assert likelihood_sums(cells, weight) == pytest.approx(merged @ weight)
+    assert cells.matrix == pytest.approx(merged)
+    assert cells.law(P) == pytest.approx(P @ merged)
+    assert cells.mean(weight) == pytest.approx(merged @ weight)
 
-    once = tally_arc(cells, np.arange(m.outputs))
-    a = np.sin(np.arange(len(P)))
-    assert posterior_variances(cells, once, P) == pytest.approx((posterior * (1 - posterior)).sum(axis=1))
+    once = cells.tally(np.arange(m.outputs))
+    a = np.sin(np.outer([1, 2], np.arange(len(P))))
+    spread = (posterior * (1 - posterior)).sum(axis=1)
+    assert cells.posterior_variances(once, P, None) == pytest.approx(spread)
     lifts = posterior / P[:, None]
-    first, second = lift_moments(cells, once)
+    first, second = cells.lift_moments(once)
     assert first == pytest.approx(lifts.sum(axis=1))
     assert second == pytest.approx((lifts**2).sum(axis=1))
     spread = a**2 @ posterior - (a @ posterior) ** 2
-    assert sum_variance(cells, once, P, a) == pytest.approx(float(spread.sum()))
+    assert cells.posterior_variances(once, P, a) == pytest.approx(spread.sum(axis=1))
 
 
 def test_measured_error_is_the_expected_one():
@@ -423,12 +416,12 @@ def test_measured_error_is_the_expected_one():
     P, (lo, hi) = zipf(20), bounds_at(2.0)
     layout = arc_layout(P, math.exp(-2), math.exp(2))
     m = fit_line(exact_prior(P), layout.order, layout.heavy, lo, hi)
-    cells, errors = ArcCells(m), []
+    arc, errors = Arc((m,)), []
     for _ in range(300):
         codes = rng.choice(20, 400, p=P)
         words = rng.integers(0, 2**64, size=(400, 3), dtype=np.uint64)
-        tally = tally_arc(cells, sample_arc(m, codes, words))
-        miss = posterior_sums(cells, tally, P) - np.bincount(codes, minlength=20)
+        tally = arc.accumulate(arc.draw(codes, words, work=0))
+        miss = arc.answer("mmse", tally, P, None, False).mean - np.bincount(codes, minlength=20)
         errors.append(float(miss @ miss) / 400)
     spread = 4 * np.std(errors) / math.sqrt(len(errors))
     assert abs(np.mean(errors) - histogram_error(layout)) < spread
@@ -451,15 +444,17 @@ def test_expectation_maximisation_learns_another_prior_from_the_tally_alone():
 
 def test_another_prior_is_read_by_columns_and_never_mistaken_for_the_plans_own():
     m = fitted([3, 3, 3, 3, 4, 5], (3, 35), bits=6)
-    cells, other = ArcCells(m), np.array([0.4, 0.2, 0.1, 0.1, 0.1, 0.1])
-    tally = tally_arc(cells, np.arange(m.outputs))
-    joint = other[:, None] * column_matrix(cells)
-    assert posterior_sums_under(cells, tally, other) == pytest.approx((joint / joint.sum(axis=0)) @ tally[0])
-    for refuses in (posterior_sums, posterior_variances):
-        with pytest.raises(InvalidInput, match="prior"):
-            refuses(cells, tally, other)
-    with pytest.raises(InvalidInput, match="prior"):
-        sum_variance(cells, tally, other, np.arange(6))
+    arc, other = Arc((m,)), np.array([0.4, 0.2, 0.1, 0.1, 0.1, 0.1])
+    tally = arc.accumulate(np.arange(m.outputs))
+    joint = other[:, None] * arc.matrix
+    posterior = joint / joint.sum(axis=0)
+    found = arc.answer("mmse", tally, other, None, False)
+    assert posterior_sums_under(arc.cells, tally, other) == pytest.approx(posterior @ tally[0])
+    assert found.mean == pytest.approx(posterior @ tally[0])
+    assert found.variance == pytest.approx((posterior * (1 - posterior)) @ tally[0])
+    total = arc.answer("mmse", tally, other, np.arange(6.0)[None], False)
+    spread = np.arange(6.0) ** 2 @ posterior - (np.arange(6.0) @ posterior) ** 2
+    assert total.variance == pytest.approx([spread @ tally[0]])
 
 
 @settings(max_examples=60, deadline=None)
@@ -467,8 +462,8 @@ def test_another_prior_is_read_by_columns_and_never_mistaken_for_the_plans_own()
 def test_what_is_exposed_leaks_what_the_points_leak_and_never_less(weights, tenths, bits, seed):
     """Against every place of the circle, under another prior and for a secret, by brute force."""
     m, rng, d = fitted(weights, tenths, bits), np.random.default_rng(seed), len(weights)
-    cells, points = ArcCells(m), Channel(plain_channel(m))
-    exposed = Channel(exposed_matrix(cells))
+    matrix, reports = ArcCells([m]).exposed
+    exposed, points = Channel(matrix), Channel(plain_channel(m))
     T = rng.dirichlet(np.ones(d), 3) + 1e-6
     T /= T.sum(axis=1, keepdims=True)
     secret, prior = Secret(T), Prior(T.mean(axis=0) / T.mean(axis=0).sum())
@@ -476,7 +471,7 @@ def test_what_is_exposed_leaks_what_the_points_leak_and_never_less(weights, tent
     for level in ("lip_lower", "lip_upper", "ldp", "di", "pufferfish"):
         assert getattr(found, level) == pytest.approx(getattr(truth, level), rel=1e-9, abs=1e-9)
     assert found.mil >= truth.mil - 1e-12 and found.mip >= truth.mip - 1e-12
-    at = plain_channel(m)[:, exposed_reports(cells)]
+    at = plain_channel(m)[:, reports]
     assert exposed.matrix / exposed.matrix[0] == pytest.approx(at / at[0])
 
 
@@ -484,15 +479,16 @@ def test_cells_alone_would_say_too_little():
     m = fitted([3, 3, 3, 3, 4, 5], (3, 35), bits=6)
     prior = Prior([0.4, 0.2, 0.1, 0.1, 0.1, 0.1])
     secret = Secret([[0.5, 0.0, 0.5, 0.0, 0.0, 0.0], [0.0, 0.5, 0.0, 0.5, 0.0, 0.0]])
-    said = leakage(Channel(column_matrix(ArcCells(m))), prior, secret)
+    said = leakage(Channel(ArcCells([m]).matrix), prior, secret)
     truth = leakage(Channel(plain_channel(m)), prior, secret)
     assert said.pufferfish < truth.pufferfish - 0.3
-    found = leakage(Channel(exposed_matrix(ArcCells(m))), prior, secret)
+    found = leakage(Channel(ArcCells([m]).exposed[0]), prior, secret)
     assert found.pufferfish == pytest.approx(truth.pufferfish)
 
 
 def test_a_pool_of_circles_is_measured_at_its_points_too():
-    pool = ArcPool([9, 10, 9, 9, 12, 15], [5], [1, 2], [1, 3], window=14, keep=2**63, bits=6)
+    line = ArcLine([9, 10, 9, 9, 12, 15], [5, 0, 1, 2, 3, 4], 1, 15, window=14, keep=2**63, bits=6)
+    pool = Arc.in_orders(line, [1, 2], [1, 3])
     points = np.hstack([plain_channel(line) for line in pool.lines]) / 2
     prior = Prior([0.4, 0.2, 0.1, 0.1, 0.1, 0.1])
     matrix, reports = pool.exposed
@@ -501,29 +497,27 @@ def test_a_pool_of_circles_is_measured_at_its_points_too():
         assert getattr(found, level) == pytest.approx(getattr(truth, level))
     assert pool.accepts(np.array(reports)).all()
     assert matrix[:, -1] / matrix[0, -1] == pytest.approx(
-        pool.likelihood(reports[-1]) / pool.likelihood(reports[-1])[0]
+        likelihood(pool, reports[-1]) / likelihood(pool, reports[-1])[0]
     )
 
 
 def test_tallies_whose_sums_may_have_overflowed_are_refused():
     wide = ArcLine([1 << 51, 1 << 51], [0, 1], 0, 0, 1 << 50, 2**63, 52)
-    cells = ArcCells(wide)
+    cells = ArcCells([wide])
     assert cells.most >= 1 << 31
-    tally = tally_arc(cells, [wide.outputs - 1])
-    large, most = tally * cells.most, np.array([0.5, 0.5])
+    tally = cells.tally(np.array([wide.outputs - 1]))
+    large = tally * cells.most
     assert int(large[2, -1]) == cells.most * ((wide.outputs - 1) >> LIMB) > 0
-    assert posterior_sums(cells, large, most) == pytest.approx(
-        cells.most * posterior_sums(cells, tally, most)
-    )
+    assert cells.lift_sums(large) == pytest.approx(cells.most * cells.lift_sums(tally))
     with pytest.raises(TooLarge, match="64 bits"):
-        posterior_sums(cells, large + tally, most)
+        cells.lift_sums(large + tally)
 
 
 def test_foreign_reports_and_huge_matrices_are_refused():
     m, _, _ = big_example(N=1)
     with pytest.raises(ForeignReport):
-        tally_arc(ArcCells(m), [m.outputs])
+        Arc((m,)).accumulate([m.outputs])
     wide = fit_line([1] * 9000, np.arange(9000), 0, *bounds_at(1.0))
-    for written in (column_matrix, exposed_matrix):
+    for name in ("matrix", "exposed"):
         with pytest.raises(TooLarge):
-            written(ArcCells(wide))
+            getattr(ArcCells([wide]), name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -12,20 +13,14 @@ import pytest
 import priorveil as pv
 from priorveil.certify import exp_above, exp_below
 from priorveil.errors import Infeasible, InvalidInput, PriorveilError, TooLarge
-from priorveil.mechanisms import Arc, ArcPool
-from priorveil.mechanisms.arc_orders import (
-    add_pairs,
-    add_pairs_whole,
-    circle_order,
-    pair_moments,
-    prime_above,
-    spread_orders,
-)
-from priorveil.mechanisms.arc_reading import column_matrix
-from priorveil.mechanisms.likelihood import Cells
+from priorveil.mechanisms import Arc, kernels
+from priorveil.mechanisms.arc.cells import ArcCells
+from priorveil.mechanisms.arc.line import circle_order, prime_above, spread_orders
+from priorveil.mechanisms.likelihood import DenseChannel, Evidence
 from priorveil.mechanisms.moments import mle_moments, posterior_moments, unbiased_moments
 from priorveil.mechanisms.randomness import BytesSource, GeneratorSource
 from priorveil.queries import free_variance, variance
+from references import likelihood
 
 
 @cache
@@ -33,17 +28,17 @@ def plan(size: int = 40, epsilon: float = 1.0) -> pv.Plan:
     return pv.design(pv.Prior.zipf(size), epsilon, pv.Distribution(), method="arc")
 
 
-def pool(size: int = 40, epsilon: float = 1.0) -> ArcPool:
+def pool(size: int = 40, epsilon: float = 1.0) -> Arc:
     mechanism = plan(size, epsilon).mechanism
-    assert isinstance(mechanism, ArcPool)
+    assert isinstance(mechanism, Arc)
     return mechanism
 
 
-def arcs(m: ArcPool) -> list[Arc]:
-    return [Arc(n.lengths, n.order, n.heavy, n.start, n.window, n.keep, n.bits) for n in m.lines]
+def arcs(m: Arc) -> list[Arc]:
+    return [Arc((line,)) for line in m.lines]
 
 
-def told(m: ArcPool, law: np.ndarray, people: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def told(m: Arc, law: np.ndarray, people: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """People drawn from a law: how many of each value, and the tally of their reports."""
     rng = np.random.default_rng(seed)
     values = rng.choice(len(law), people, p=law)
@@ -89,12 +84,12 @@ def test_the_two_loops_agree() -> None:
     orders = np.array([rng.permutation(9) for _ in range(5)])
     for window in (0.05, 0.3, 0.79):
         one, other = np.zeros((9, 9)), np.zeros((9, 9))
-        add_pairs(orders, lengths, window, one)
-        add_pairs_whole(orders, lengths, window, other)
+        kernels.add_overlaps.loop(orders, lengths, window, one)
+        kernels.add_overlaps.twin(orders, lengths, window, other)
         assert np.tril(one) == pytest.approx(np.tril(other), abs=1e-14)
 
 
-def test_pair_moments_are_integrals_of_overlaps() -> None:
+def test_moments_are_integrals_of_overlaps() -> None:
     lengths, window = np.array([0.4, 0.1, 0.2, 0.1]), 0.3
     ends = np.concatenate([[0], np.cumsum(lengths)])
     places = (np.arange(8000) + 0.5) * 0.8 / 8000
@@ -105,7 +100,9 @@ def test_pair_moments_are_integrals_of_overlaps() -> None:
 
     overlaps = inside(places) + inside(places - 0.8)
     expected = overlaps.T @ overlaps * 0.8 / 8000
-    assert pair_moments(np.arange(4)[None], lengths, window) == pytest.approx(expected, abs=1e-8)
+    found = np.zeros((4, 4))
+    kernels.add_overlaps(np.arange(4)[None], lengths, window, found, work=0)
+    assert found == pytest.approx(expected, abs=1e-8)
 
 
 # -- sampling, counting, proving -----------------------------------------------------------------------------
@@ -119,7 +116,7 @@ def test_a_report_is_that_of_its_order(size: int, epsilon: float) -> None:
     for code in range(size):
         words = rng.bytes(32)
         index = int.from_bytes(words[:8], "little") % len(single)
-        expected = index * 2**m.bits + single[index].sample_one(code, BytesSource(words[8:]))
+        expected = index * m.line.places + single[index].sample_one(code, BytesSource(words[8:]))
         assert m.sample_one(code, BytesSource(words)) == expected < 2**53
         assert m.sample([code], BytesSource(words)).tolist() == [expected]
 
@@ -136,7 +133,7 @@ def test_the_certificate_is_the_worst_of_the_arcs() -> None:
 
 def test_more_keep_would_break_the_budget() -> None:
     m = pool()
-    bold = ArcPool(m.lengths, m.owners, m.seeds, m.multipliers, m.window, m.keep + 2**12, m.bits)
+    bold = Arc(tuple(replace(line, keep=line.keep + 2**12) for line in m.lines), m.names)
     found = bold.lifts(pv.Prior.zipf(40), None, pv.LIP())
     assert found.lowest < exp_above(-1.0) or found.highest > exp_below(1.0)
 
@@ -145,7 +142,7 @@ def test_tallies_are_those_of_the_arcs_and_add_up() -> None:
     m = pool()
     reports = m.sample(np.arange(3000) % 40, GeneratorSource(np.random.default_rng(5)))
     whole = m.accumulate(reports)
-    index, y = np.divmod(reports, m.span)
+    index, y = np.divmod(reports, m.line.places)
     assert np.array_equal(whole, np.hstack([a.accumulate(y[index == i]) for i, a in enumerate(arcs(m))]))
     assert np.array_equal(whole, m.accumulate(reports[:700]) + m.accumulate(reports[700:]))
     assert not m.accumulate([]).any()
@@ -153,7 +150,7 @@ def test_tallies_are_those_of_the_arcs_and_add_up() -> None:
 
 def test_foreign_reports_are_refused() -> None:
     m = pool(12, 2.5)
-    outside = [-1, m.lines[0].outputs, len(m.lines) * m.span]
+    outside = [-1, m.lines[0].outputs, len(m.lines) * m.line.places]
     assert m.accepts(np.array([0, *outside])).tolist() == [True, False, False, False]
     with pytest.raises(PriorveilError, match=r"reports\[1\]"):
         m.accumulate([0, outside[1]])
@@ -168,8 +165,8 @@ def test_the_matrix_is_the_law_of_the_cells() -> None:
     assert ((counts - expected) ** 2 / expected).sum() < len(expected) + 5 * math.sqrt(2 * len(expected))
     evidence = m.evidence(np.zeros((3, len(expected)), dtype=np.int64))
     p, w = np.random.default_rng(7).dirichlet(np.ones(12)), np.arange(len(expected), dtype=float)
-    assert evidence.law(p) == pytest.approx(p @ m.matrix)
-    assert evidence.mean(w) == pytest.approx(m.matrix @ w)
+    assert evidence.channel.law(p) == pytest.approx(p @ m.matrix)
+    assert evidence.channel.mean(w) == pytest.approx(m.matrix @ w)
 
 
 def test_a_plan_travels() -> None:
@@ -188,7 +185,7 @@ def test_a_plan_travels() -> None:
 )
 def test_parameters_that_describe_no_pool_are_refused(field: str, value: object) -> None:
     with pytest.raises(InvalidInput):
-        ArcPool.read({**pool(12, 2.5).parameters(), field: value})
+        Arc.read({**pool(12, 2.5).parameters(), field: value})
 
 
 # -- learning ------------------------------------------------------------------------------------------------
@@ -254,13 +251,16 @@ def test_lifts_are_never_nearer_to_one_than_they_can_be() -> None:
     m, P, N = pool(), pv.Prior.zipf(40).probabilities, 2000
     rng = np.random.default_rng(8)
     reports = m.sample(rng.choice(40, N, p=P), GeneratorSource(rng))
-    sums, moved = m._lift_sums(m.accumulate(reports))
-    likelihood = np.stack([m.likelihood(r) for r in reports.tolist()])
-    lifts = likelihood / (likelihood @ (m.lengths / m.span))[:, None]
-    assert sums == pytest.approx(lifts.sum(axis=0), rel=1e-6)
-    assert moved == pytest.approx(((lifts - 1) ** 2).sum(axis=0), rel=0.1)
-    few = [m._lift_sums(m.accumulate(reports[i : i + 1]))[1] for i in range(50)]
-    assert np.min(few) >= 0
+    chances = np.stack([likelihood(m, r) for r in reports.tolist()])
+    lifts = chances / (chances @ (m.line.lengths / m.line.places))[:, None]
+
+    def moved(part: np.ndarray) -> np.ndarray:
+        first, second = m.cells.lift_moments(m.accumulate(part))
+        return np.asarray(second - 2 * first + len(part))
+
+    assert m.cells.lift_sums(m.accumulate(reports)) == pytest.approx(lifts.sum(axis=0), rel=1e-6)
+    assert moved(reports) == pytest.approx(((lifts - 1) ** 2).sum(axis=0), rel=0.1)
+    assert np.min([moved(reports[i : i + 1]) for i in range(50)]) >= 0
 
 
 def test_most_likely_and_unbiased_agree() -> None:
@@ -277,10 +277,8 @@ def test_posteriors_are_those_of_the_arcs_together() -> None:
     m, P = pool(12, 2.5), pv.Prior.zipf(12).probabilities
     _, tally = told(m, P, 5000, 1)
     found = m.answer("mmse", tally, P, None, False)
-    each = [
-        Arc.answer(a, "mmse", part, P, None, False)
-        for a, (_, part) in zip(arcs(m), m.parts(tally), strict=True)
-    ]
+    parts = np.split(tally, m.cells.ends[1:-1], axis=1)
+    each = [a.answer("mmse", part, P, None, False) for a, part in zip(arcs(m), parts, strict=True)]
     assert found.mean == pytest.approx(np.sum([e.mean for e in each], axis=0))
     assert found.variance == pytest.approx(np.sum([e.variance for e in each], axis=0))
     other = m.answer("mmse", tally, np.full(12, 1 / 12), None, False)
@@ -304,7 +302,7 @@ def test_large_domains_are_learnt_near_the_bound() -> None:
     assert found.lower_bound == pytest.approx(free_variance(prior.probabilities, math.exp(-1), math.e))
     assert found.efficiency >= 0.9
     m = found.mechanism
-    assert isinstance(m, ArcPool)
+    assert isinstance(m, Arc)
 
 
 def test_uniform_domains_too() -> None:
@@ -333,13 +331,14 @@ def test_long_arcs_may_share_the_circle() -> None:
     found = pv.design(pv.Prior([0.5, 0.3, 0.1, 0.1]), 1.0, pv.Distribution(), method="arc")
     assert found.identifiable
     assert found.certificate.lip <= 1.0
-    assert isinstance(found.mechanism, ArcPool)
-    assert found.mechanism.owners.size == 0
+    assert isinstance(found.mechanism, Arc)
+    assert found.mechanism.line.owners.size == 0
 
 
 def test_auto_learns_large_domains_with_a_pool() -> None:
     found = pv.design(pv.Prior.uniform(320), 1.0, pv.Distribution())
-    assert found.mechanism.kind == "arc_pool"
+    assert isinstance(found.mechanism, Arc)
+    assert len(found.mechanism.lines) > 1
     assert "unary" in found.why
     assert found.efficiency >= 0.95
 
@@ -347,22 +346,22 @@ def test_auto_learns_large_domains_with_a_pool() -> None:
 @pytest.mark.parametrize(("size", "epsilon"), [(12, 2.5), (16, 1.0), (20, 4.0), (5, 0.5)])
 def test_circles_read_together_are_the_channels_of_the_arcs(size: int, epsilon: float) -> None:
     m, rng = pool(size, epsilon), np.random.default_rng(1)
-    Q = np.hstack([column_matrix(cells) for cells in m.circles.circles]) / len(m.lines)
+    Q = np.hstack([ArcCells([line]).matrix for line in m.lines]) / len(m.lines)
     p, w = rng.dirichlet(np.ones(size)), rng.normal(size=Q.shape[1])
-    assert np.hstack([block for _, block in m.circles.blocks()]) == pytest.approx(Q, abs=1e-15)
-    assert [part.stop for part, _ in m.circles.blocks()] == m.bases[1][1:].tolist()
-    assert m.circles.law(p) == pytest.approx(p @ Q, abs=1e-15)
-    assert m.circles.mean(w) == pytest.approx(Q @ w, abs=1e-13)
+    assert np.hstack([block for _, block in m.cells.blocks()]) == pytest.approx(Q, abs=1e-15)
+    assert [part.stop for part, _ in m.cells.blocks()] == m.cells.ends[1:].tolist()
+    assert m.cells.law(p) == pytest.approx(p @ Q, abs=1e-15)
+    assert m.cells.mean(w) == pytest.approx(Q @ w, abs=1e-13)
 
 
 def test_a_channel_too_large_to_write_out_is_read_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     m, P = pool(12, 2.5), pv.Prior.zipf(12).probabilities
     _, tally = told(m, np.full(12, 1 / 12), 20_000, 3)
-    whole = Cells(tally[0].astype(float), m.matrix)
-    del m.__dict__["matrix"]
-    monkeypatch.setattr("priorveil.mechanisms.arc_pool._MOST_ENTRIES", 1)
-    monkeypatch.setattr("priorveil.mechanisms.arc_pool.SMALL", 0)
-    with pytest.raises(TooLarge, match="blocks"):
+    whole = Evidence(tally[0].astype(float), DenseChannel(m.matrix))
+    del m.cells.__dict__["matrix"]
+    monkeypatch.setattr("priorveil.mechanisms.arc.cells._MOST_ENTRIES", 1)
+    monkeypatch.setattr("priorveil.mechanisms.arc.SMALL", 0)
+    with pytest.raises(TooLarge, match="entries"):
         _ = m.matrix
     flat = np.full(12, 1 / 12)
     for found, right in (
@@ -372,6 +371,6 @@ def test_a_channel_too_large_to_write_out_is_read_in_blocks(monkeypatch: pytest.
     ):
         assert found.mean == pytest.approx(right.mean, rel=1e-6)
         assert found.variance == pytest.approx(right.variance, rel=1e-6)
-    monkeypatch.setattr("priorveil.mechanisms.arc_pool._MOST_WORK", 1)
+    monkeypatch.setattr("priorveil.mechanisms.arc._MOST_WORK", 1)
     with pytest.raises(TooLarge, match="unbiased"):
         m.answer("mle", tally, P, None, True)

@@ -1,9 +1,8 @@
-"""Hashing: the hash family, the pool with its exact certificate, and OLH as the baseline."""
+"""Hashing: the hash family, and the pool with its exact certificate."""
 
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from itertools import product
 
 import numpy as np
@@ -28,13 +27,11 @@ from priorveil.mechanisms.hashing import (
     exact_bin_masses,
     exact_group_masses,
 )
-from priorveil.mechanisms.local_hash import LocalHash
-from priorveil.mechanisms.randomness import BytesSource, GeneratorSource, SystemSource
+from priorveil.mechanisms.randomness import BytesSource, GeneratorSource
 from priorveil.priors import Budget, Prior, PriorSet
 from priorveil.queries import Histogram
 
 POOL = best_pool(Prior.zipf(30), Budget(1.5), seeds=16).mechanism
-OLH = LocalHash.at_ratio(83, 5, Fraction(4))
 
 
 def test_the_hash_is_the_one_that_is_written_down() -> None:
@@ -128,26 +125,24 @@ def test_a_light_group_is_found_out() -> None:
 @needs_numba
 def test_compiled_and_numpy_agree_bit_for_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(20)
-    for mechanism in (POOL, OLH, LocalHash.at_ratio(7, 3, Fraction(2))):
-        codes, data = rng.integers(0, mechanism.size, 20_003), rng.bytes(16 * 20_003)
-        monkeypatch.setattr(kernels, "ENOUGH_WORK", 0)
-        reports = mechanism.sample(codes, BytesSource(data))
-        counts = mechanism.accumulate(reports)
-        monkeypatch.setattr(kernels, "ENOUGH_WORK", 1 << 60)
-        np.testing.assert_array_equal(reports, mechanism.sample(codes, BytesSource(data)))
-        np.testing.assert_array_equal(counts, mechanism.accumulate(reports))
+    codes, data = rng.integers(0, POOL.size, 20_003), rng.bytes(16 * 20_003)
+    monkeypatch.setattr(kernels, "ENOUGH_WORK", 0)
+    reports = POOL.sample(codes, BytesSource(data))
+    counts = POOL.accumulate(reports)
+    monkeypatch.setattr(kernels, "ENOUGH_WORK", 1 << 60)
+    np.testing.assert_array_equal(reports, POOL.sample(codes, BytesSource(data)))
+    np.testing.assert_array_equal(counts, POOL.accumulate(reports))
 
 
-@pytest.mark.parametrize("mechanism", [POOL, OLH], ids=["pool", "OLH"])
-def test_bulk_and_scalar_use_the_same_words_and_parts_add_up(mechanism: PooledHash | LocalHash) -> None:
+def test_bulk_and_scalar_use_the_same_words_and_parts_add_up() -> None:
     rng = np.random.default_rng(21)
-    codes, data = rng.integers(0, mechanism.size, 300), rng.bytes(16 * 300)
+    codes, data = rng.integers(0, POOL.size, 300), rng.bytes(16 * 300)
     source = BytesSource(data)
-    reports = mechanism.sample(codes, BytesSource(data))
-    np.testing.assert_array_equal(reports, [mechanism.sample_one(int(x), source) for x in codes])
+    reports = POOL.sample(codes, BytesSource(data))
+    np.testing.assert_array_equal(reports, [POOL.sample_one(int(x), source) for x in codes])
     assert source.used == len(data)
-    parts = mechanism.accumulate(reports[:100]) + mechanism.accumulate(reports[100:])
-    np.testing.assert_array_equal(parts, mechanism.accumulate(reports))
+    parts = POOL.accumulate(reports[:100]) + POOL.accumulate(reports[100:])
+    np.testing.assert_array_equal(parts, POOL.accumulate(reports))
 
 
 @pytest.mark.statistical
@@ -162,14 +157,6 @@ def test_the_law_is_accepted_and_one_percent_off_in_one_entry_is_not() -> None:
     off = law[live].copy()
     off[np.argmax(off)] *= 1.01
     assert chisquare(counts[live], counts.sum() * off / off.sum()).pvalue < 1e-4
-
-
-def test_likelihood_of_a_report() -> None:
-    for report in range(0, POOL.outputs, 7):
-        np.testing.assert_allclose(POOL.likelihood(report), POOL.matrix[:, report])
-    report = OLH.sample_one(5, SystemSource())
-    own = bins_of(report[0], np.arange(83), 5) == int(report[1])
-    np.testing.assert_allclose(OLH.likelihood(report), np.where(own, float(OLH.ratio), 1.0))
 
 
 def test_parameters_read_back() -> None:
@@ -190,35 +177,6 @@ def test_what_is_refused() -> None:
         PooledHash((1, 0, 1), np.arange(1), groups, 1)
     with pytest.raises(ForeignReport):
         POOL.accumulate([POOL.outputs])
-    with pytest.raises(ForeignReport):
-        OLH.accumulate(np.array([[1, 5]], dtype=np.uint64))
-    with pytest.raises(ForeignReport):
-        OLH.accumulate(np.array([1, 2], dtype=np.uint64))
-    with pytest.raises(InvalidInput):
-        LocalHash(10, 1, 5)
-    with pytest.raises(InvalidInput):
-        LocalHash(10, 4, TOTAL)
-
-
-# -- OLH --------------------------------------------------------------------------------------------------
-
-
-@given(st.integers(2, 50), st.fractions(Fraction(1001, 1000), 100))
-def test_the_ratio_is_kept_from_below(bins: int, ratio: Fraction) -> None:
-    found = LocalHash.at_ratio(10, bins, ratio).ratio
-    assert ratio * (1 - Fraction(1, 2**50)) <= found <= ratio
-
-
-@pytest.mark.statistical
-def test_support_counts_estimate_without_bias() -> None:
-    """300,000 people: every estimate within 5 standard deviations (false alarm below 5e-5 over 83 values)."""
-    rng, people = np.random.default_rng(23), 300_000
-    codes = rng.choice(83, people, p=Prior.zipf(83).probabilities)
-    counts = OLH.accumulate(OLH.sample(codes, GeneratorSource(rng)))
-    assert counts[0] == people
-    keep = OLH.channel.matrix[0, 0]
-    spread = np.sqrt(people * 0.25) / (keep - 1 / 5)
-    assert np.abs(OLH.unbiased_sum(counts) - np.bincount(codes, minlength=83)).max() < 5 * spread
 
 
 # -- designs ----------------------------------------------------------------------------------------------

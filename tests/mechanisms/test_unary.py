@@ -16,11 +16,11 @@ from priorveil import LIP
 from priorveil.certify import TOTAL, within
 from priorveil.designs.encodings import best_unary, best_unary_at, unary_odds, unary_on_curve
 from priorveil.errors import ForeignReport, Infeasible, InvalidInput, TooLarge
-from priorveil.mechanisms import kernels, unary_counting
+from priorveil.mechanisms import kernels
+from priorveil.mechanisms import unary as unary_module
 from priorveil.mechanisms.randomness import BytesSource, GeneratorSource, SystemSource
-from priorveil.mechanisms.unary import Unary, noise_words, smallest_mass, unary_lifts
-from priorveil.mechanisms.unary_law import (
-    clearing,
+from priorveil.mechanisms.unary import Unary, smallest_mass, unary_lifts
+from priorveil.mechanisms.unary_estimates import (
     guess_gain,
     histogram_gain,
     inverse_rule,
@@ -28,7 +28,7 @@ from priorveil.mechanisms.unary_law import (
     sum_gain,
 )
 from priorveil.priors import Budget, Prior, PriorSet
-from references import bitwise_gain
+from references import bitwise_gain, clearing
 
 SMALL = Unary(np.array([5, 2, 9]), noise=3, noise_bits=3, drop=TOTAL // 5)
 SIZES = (2, 63, 64, 65, 83, 200)
@@ -57,7 +57,7 @@ def test_noise_has_its_probability_in_every_bit_whatever_the_words() -> None:
     for bits in (1, 2, 3, 5):
         patterns = np.array(list(product((0, 1), repeat=bits)), dtype=np.uint64)
         for noise in range(1, 1 << bits):
-            assert int(noise_words(patterns, noise, bits, np.uint64(1)).sum()) == noise
+            assert int(kernels.mix_noise(patterns, noise, bits, np.uint64(1)).sum()) == noise
 
 
 def test_the_law_is_exact_on_a_tiny_mechanism() -> None:
@@ -121,10 +121,10 @@ def test_counts_and_scores_are_those_of_the_definition(
     reports = unary.sample(rng.integers(0, size, 1000), GeneratorSource(rng))
     bits = unary.bits(reports).astype(np.int64)
     slope = float((unary.odds - 1) / int(unary.masses.sum()))
-    scores = np.rint(unary_counting.SCORE / (1 + slope * (bits @ unary.masses))).astype(np.int64)
+    scores = np.rint(unary_module.SCORE / (1 + slope * (bits @ unary.masses))).astype(np.int64)
     monkeypatch.setattr(kernels, "ENOUGH_WORK", 0)
-    monkeypatch.setattr(unary_counting, "_CLOSE_WORDS", 100)
-    monkeypatch.setattr(unary_counting, "_MOST_SHARED", 333)
+    monkeypatch.setattr(unary_module, "_CLOSE_WORDS", 100)
+    monkeypatch.setattr(unary_module, "_MOST_SHARED", 333)
     expected = [1000, scores.sum(), *bits.sum(axis=0), *(scores @ bits)]
     np.testing.assert_array_equal(unary.accumulate(reports), expected)
 
@@ -163,7 +163,7 @@ def test_tallies_say_what_the_reports_say() -> None:
     bits = unary.bits(reports).astype(float)
     posterior = P * np.where(bits > 0, float(unary.odds), 1.0)
     posterior /= posterior.sum(axis=1, keepdims=True)
-    np.testing.assert_array_equal(unary.seen(counts).ones, bits.sum(axis=0))
+    np.testing.assert_array_equal(counts[2 : 2 + unary.size], bits.sum(axis=0))
     joint = unary.answer("mmse", counts, P, None, False).mean
     np.testing.assert_allclose(joint, posterior.sum(axis=0), rtol=1e-6)
     values = np.arange(83.0)

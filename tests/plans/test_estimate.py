@@ -12,14 +12,18 @@ from hypothesis import strategies as st
 import priorveil as pv
 from cells import CELLS, cell
 from priorveil.errors import InvalidInput, NotIdentifiable
-from priorveil.mechanisms.likelihood import Cells, most_likely, shortfall
-from priorveil.mechanisms.moments import mle_moments, posterior_moments, unbiased_moments
-from priorveil.mechanisms.prior_check import prior_check
+from priorveil.mechanisms.likelihood import DenseChannel, Evidence, most_likely, shortfall
+from priorveil.mechanisms.moments import mle_moments, posterior_moments, prior_check, unbiased_moments
 from priorveil.plans.estimate import Estimate, combine_estimates
+from references import likelihood as likelihood_of
 from samples import NAMES, PRIOR, VALUES, plan
 from strategies import channels, generators, priors
 
 PLANS = {name: plan(name) for name in NAMES}
+
+
+def evidence_of(counts: np.ndarray, matrix: np.ndarray) -> Evidence:
+    return Evidence(counts, DenseChannel(matrix))
 
 
 def answer(values: list[float], labels: tuple[str, ...] | None = None) -> Estimate:
@@ -31,11 +35,11 @@ def answer(values: list[float], labels: tuple[str, ...] | None = None) -> Estima
 def test_mmse_adds_up_posteriors(prior: pv.Prior, channel: pv.Channel, rng) -> None:
     counts = rng.integers(0, 50, channel.shape[1]).astype(float)
     P, posterior = prior.probabilities, channel.posterior(prior)
-    found = posterior_moments(Cells(counts, channel.matrix), P)
+    found = posterior_moments(evidence_of(counts, channel.matrix), P)
     assert found.mean == pytest.approx(posterior @ counts)
     assert found.mean.sum() == pytest.approx(counts.sum())
     scores = rng.normal(size=4)
-    summed = posterior_moments(Cells(counts, channel.matrix), P, scores[None])
+    summed = posterior_moments(evidence_of(counts, channel.matrix), P, scores[None])
     assert summed.mean[0] == pytest.approx(scores @ found.mean, abs=1e-9)
     assert (summed.variance >= 0).all() and (found.variance >= -1e-12).all()
 
@@ -45,7 +49,7 @@ def test_unbiased_inverts_the_channel(rng) -> None:
     """Fed with the mean of the counts it returns the people, whatever the prior it was told."""
     Q = 0.5 * np.eye(4) + 0.5 * rng.dirichlet(np.ones(4), 4)
     people, P = 1e9 * rng.integers(1, 1000, 4), rng.dirichlet(np.full(4, 5.0))
-    found = unbiased_moments(Cells(people @ Q, Q), P, None, False)
+    found = unbiased_moments(evidence_of(people @ Q, Q), P, None, False)
     assert found.mean == pytest.approx(people, abs=1e-6 * people.sum())
     noise = sum(n * (np.diag(q) - np.outer(q, q)) for n, q in zip(people, Q, strict=True))
     inverse = np.linalg.inv(Q)
@@ -65,7 +69,7 @@ def test_a_rare_report_that_tells_much_is_not_forgotten_where_it_is_missing() ->
     inside, missing = [], 0
     for truth in people:
         counts = sum(rng.multinomial(n, row) for n, row in zip(truth, Q, strict=True))
-        found = unbiased_moments(Cells(counts.astype(float), Q), P, None, False)
+        found = unbiased_moments(evidence_of(counts.astype(float), Q), P, None, False)
         inside.append(np.abs(found.mean - truth) <= 1.96 * np.sqrt(found.variance))
         missing += counts[2] == 0
     assert missing > 0.7 * len(people)
@@ -75,7 +79,7 @@ def test_a_rare_report_that_tells_much_is_not_forgotten_where_it_is_missing() ->
 @given(priors(4), channels(4, positive=True), generators)
 def test_mle_stops_with_a_proof(prior: pv.Prior, channel: pv.Channel, rng) -> None:
     """No other distribution is more likely by more than the shortfall."""
-    cells = Cells(rng.integers(0, 500, channel.shape[1]).astype(float) + 1, channel.matrix)
+    cells = evidence_of(rng.integers(0, 500, channel.shape[1]).astype(float) + 1, channel.matrix)
     p, rounds, converged = most_likely(cells, prior.probabilities)
     lacking = shortfall(cells, p)
     assert converged and rounds >= 1 and lacking <= 1e-9
@@ -87,11 +91,11 @@ def test_mle_stops_with_a_proof(prior: pv.Prior, channel: pv.Channel, rng) -> No
 
 
 def test_the_shortfall_is_large_away_from_the_best() -> None:
-    cells = Cells(np.array([30.0, 10.0]), np.array([[0.8, 0.2], [0.2, 0.8]]))
+    cells = evidence_of(np.array([30.0, 10.0]), np.array([[0.8, 0.2], [0.2, 0.8]]))
     p = np.array([0.1, 0.9])
     best, _, _ = most_likely(cells, p)
     n = cells.counts / 40
-    truly = n @ np.log(cells.law(best)) - n @ np.log(cells.law(p))
+    truly = n @ np.log(cells.channel.law(best)) - n @ np.log(cells.channel.law(p))
     assert 0.1 < truly <= shortfall(cells, p)
 
 
@@ -124,7 +128,7 @@ def test_a_flat_likelihood_takes_few_rounds(people: int, monkeypatch: pytest.Mon
 def test_a_search_that_is_cut_short_admits_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("priorveil.mechanisms.likelihood._ROUNDS", 1)
     Q = np.array([[0.6, 0.4], [0.4, 0.6]])
-    found = mle_moments(Cells(np.array([55.0, 45.0]), Q), np.array([0.1, 0.9]), None, False)
+    found = mle_moments(evidence_of(np.array([55.0, 45.0]), Q), np.array([0.1, 0.9]), None, False)
     assert not found.converged and found.rounds == 1
     assert found.shortfall is not None and found.shortfall > 1e-9
     chosen = PLANS["distribution"]
@@ -144,7 +148,7 @@ def test_what_reports_cannot_tell_is_refused_with_advice(name: str, method) -> N
 
 def test_methods_agree_when_reports_say_it_all() -> None:
     Q, P = np.eye(3), np.array([0.5, 0.3, 0.2])
-    cells = Cells(np.array([5.0, 3.0, 2.0]), Q)
+    cells = evidence_of(np.array([5.0, 3.0, 2.0]), Q)
     for moments in (
         posterior_moments(cells, P),
         unbiased_moments(cells, P, None, False),
@@ -279,7 +283,7 @@ def test_weights_multiply_posteriors(name: str) -> None:
     if name == "grouped":
         likelihood = chosen.mechanism.matrix[:, reports]
     else:
-        likelihood = np.stack([chosen.mechanism.likelihood(r) for r in reports], axis=1)  # type: ignore[attr-defined]
+        likelihood = np.stack([likelihood_of(chosen.mechanism, r) for r in reports], axis=1)
     posterior = P[:, None] * likelihood / (P @ likelihood)
     right = np.array([VALUES @ posterior @ c]) if name == "sum" else posterior @ c
     found = chosen.estimate(chosen.tally(reports, weights=c), "mmse")

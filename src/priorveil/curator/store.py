@@ -313,7 +313,7 @@ def cells_as_json(counts: npt.NDArray[np.int64], reports: int) -> str:
 
 def tally_from_cells(plan: Plan, cells: Mapping[int, int]) -> Tally:
     """The tally that some cells stand for; a cell that is missing is zero."""
-    empty = plan.tally(unpack_reports(plan.mechanism, b""))
-    row = np.zeros(1 + empty.counts.size, dtype=np.int64)
+    counts = plan.mechanism.empty_counts()
+    row = np.zeros(1 + counts.size, dtype=np.int64)
     row[list(cells)] = list(cells.values())
-    return Tally(plan.id, row[1:].reshape(empty.counts.shape), int(row[0]))
+    return Tally(plan.id, row[1:].reshape(counts.shape), int(row[0]))

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.mechanisms.arc_lines import PLACES, ArcLines, fit_lines
+from priorveil.mechanisms.arc.rows import PLACES, ArcRows, fit_rows
 from priorveil.priors import Array
 from priorveil.priors.budget import window_mass
 
@@ -23,7 +23,7 @@ _CELLS = 1 << 17
 _ENDLESS = 700.0  # from here on `e**upper` is no bound
 
 
-def design_rows(P: Array, lower: Array, upper: Array, values: Array | None) -> ArcLines:
+def design_rows(P: Array, lower: Array, upper: Array, values: Array | None) -> ArcRows:
     """The lines of all rows, for a histogram or the sum of `values`; a sum takes the better of two orders.
 
     >>> lines = design_rows(np.array([[0.5, 0.5], [0.05, 0.95]]), np.ones(2), np.ones(2), None)
@@ -33,14 +33,14 @@ def design_rows(P: Array, lower: Array, upper: Array, values: Array | None) -> A
     heavy = _windows(lower, upper)[:, None] <= P
     counts = heavy.sum(axis=1)
     order = _order(P, lower, upper, heavy, values)
-    lines = fit_lines(P, lower, upper, order, counts)
+    lines = fit_rows(P, lower, upper, order, counts)
     many = np.flatnonzero(P.shape[1] - counts > 3)  # three values have but one order on a circle
     if values is None or many.size == 0:
         return lines
     folded = _folded(order[many], counts[many])
-    other = fit_lines(P[many], lower[many], upper[many], folded, counts[many])
+    other = fit_rows(P[many], lower[many], upper[many], folded, counts[many])
     better = expected_errors(other, P[many], values) < expected_errors(lines.rows(many), P[many], values)
-    return lines.replaced(many[better], other.rows(better))
+    return lines.replace_rows(many[better], other.rows(better))
 
 
 def _windows(lower: Array, upper: Array) -> Array:
@@ -93,7 +93,7 @@ def parts(rows: int, width: int) -> Iterator[slice]:
         yield slice(first, min(first + step, rows))
 
 
-def expected_errors(lines: ArcLines, P: Array, values: Array | None) -> Array:
+def expected_errors(lines: ArcRows, P: Array, values: Array | None) -> Array:
     """The expected squared error per person of each row, of the integers that are sampled."""
     if values is None:
         return _histogram_errors(lines, P)
@@ -101,7 +101,7 @@ def expected_errors(lines: ArcLines, P: Array, values: Array | None) -> Array:
     return np.concatenate([_sum_errors(lines.rows(p), P[p], values) for p in parts(len(P), cuts)])
 
 
-def _owned(lines: ArcLines, P: Array) -> tuple[Array, Array, Mask]:
+def _owned(lines: ArcRows, P: Array) -> tuple[Array, Array, Mask]:
     """Priors along the line, the mass that is told by an output of its own, and which values have one."""
     along = np.take_along_axis(P, lines.order, axis=1)
     inside = np.minimum(lines.edges[:, 1:], lines.start[:, None]) - lines.edges[:, :-1]
@@ -110,13 +110,13 @@ def _owned(lines: ArcLines, P: Array) -> tuple[Array, Array, Mask]:
     return along, along * share, mine
 
 
-def _histogram_errors(lines: ArcLines, P: Array) -> Array:
+def _histogram_errors(lines: ArcRows, P: Array) -> Array:
     """`1 - sum_x P_x^2 E[r_x^2]`."""
     known = P**2 + posterior_variances(lines, P)
     return np.asarray(np.maximum(0.0, 1 - known.sum(axis=1)))
 
 
-def posterior_variances(lines: ArcLines, P: Array) -> Array:
+def posterior_variances(lines: ArcRows, P: Array) -> Array:
     """The variance of `Pr(x | report)` over the reports of each row: `P_x^2 (E[r_x^2] - 1)`.
 
     On the circle `E[b_x^2] = tau - P_x / 3` while the circumference `L >= tau + P_x`. On a tighter circle the same is
@@ -138,7 +138,7 @@ def posterior_variances(lines: ArcLines, P: Array) -> Array:
     return _by_value(lines, told)
 
 
-def posterior_steps(lines: ArcLines, P: Array) -> tuple[Array, Array]:
+def posterior_steps(lines: ArcRows, P: Array) -> tuple[Array, Array]:
     """How far one report can move `Pr(x | report)` up and down from the prior, in each row.
 
     A lift is `1 - k` where the window does not reach, and at most `1 - k + k M / max(length, W)` on the circle, `1 - k
@@ -155,14 +155,14 @@ def posterior_steps(lines: ArcLines, P: Array) -> tuple[Array, Array]:
     return fall * np.maximum(_by_value(lines, told) - 1, 0.0), fall
 
 
-def _by_value(lines: ArcLines, along: Array) -> Array:
+def _by_value(lines: ArcRows, along: Array) -> Array:
     """Numbers that go along the lines, put in the order of the values."""
     found = np.empty_like(along)
     np.put_along_axis(found, lines.order, along, axis=1)
     return found
 
 
-def _sum_errors(lines: ArcLines, P: Array, values: Array) -> Array:
+def _sum_errors(lines: ArcRows, P: Array, values: Array) -> Array:
     """`Var - E[(sum_x a_x P_x r_x)^2]`: on the circle a square of straight pieces, integrated exactly."""
     along, own, _ = _owned(lines, P)
     a = np.take_along_axis(centred(P, values), lines.order, axis=1)

@@ -33,7 +33,6 @@ from priorveil.certify import exp_above
 from priorveil.designs.problem import Draft, Problem
 from priorveil.errors import Hint, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms import Arc
-from priorveil.mechanisms.arc_pool import ArcPool
 from priorveil.priors import Array, Budget
 from priorveil.priors.budget import window_mass
 
@@ -74,11 +73,11 @@ def arc_error(problem: Problem, mechanism: Arc) -> float:
         error = mechanism.error(problem.query, problem.reference)
         assert error is not None
         return error
-    places = float(1 << mechanism.bits)
-    lo = 1 - mechanism.keep / 2.0**64
-    hi = lo + (1 - lo) * places / mechanism.window if mechanism.window else math.inf
-    lends = mechanism.heavy > 0 and mechanism.start < int(mechanism.edges[mechanism.heavy])
-    layout = ArcLayout(problem.P, lo, hi, mechanism.order, mechanism.heavy, mechanism.start / places, lends)
+    line = mechanism.line
+    places, lo = float(line.places), 1 - line.keep_chance
+    hi = lo + (1 - lo) * places / line.window if line.window else math.inf
+    lends = line.heavy > 0 and line.start < int(line.edges[line.heavy])
+    layout = ArcLayout(problem.P, lo, hi, line.order, line.heavy, line.start / places, lends)
     return max(0.0, guess_error(layout))
 
 
@@ -93,7 +92,7 @@ def _pool_draft(problem: Problem) -> Draft:
         )
     own = owners(problem.P, problem.budget)
     weights = np.array(prior.weights, dtype=object)
-    pool = ArcPool.fit(weights, own, pool_size(len(prior)), lo or exp_above(-1000.0), hi)
+    pool = Arc.fit_pool(weights, own, pool_size(len(prior)), lo or exp_above(-1000.0), hi)
     if not pool.identifies():
         raise Infeasible("the pool of orders does not identify the distribution", Hint("method", "columns"))
     why = (

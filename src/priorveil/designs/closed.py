@@ -17,7 +17,7 @@ import numpy.typing as npt
 from priorveil.channels import Channel
 from priorveil.designs.problem import Draft, Problem
 from priorveil.errors import Hint, Infeasible, InvalidInput, TooLarge
-from priorveil.mechanisms.unary_law import inverse_rule
+from priorveil.mechanisms.unary_estimates import inverse_rule
 from priorveil.priors import Array, Prior
 from priorveil.priors.budget import window_mass
 

@@ -28,9 +28,9 @@ from priorveil.designs.arc_rows import (
     posterior_variances,
 )
 from priorveil.errors import CertificateError, ForeignReport, InvalidInput, InvalidPrior, plural
-from priorveil.mechanisms.arc_line import DRAWS, Ints
-from priorveil.mechanisms.arc_lines import ArcLines, Levels, lines_levels, posteriors, sample_lines
-from priorveil.mechanisms.prior_check import mean_check
+from priorveil.mechanisms.arc.line import DRAWS, Ints
+from priorveil.mechanisms.arc.rows import ArcRows, Levels, posteriors, row_levels, sample_rows
+from priorveil.mechanisms.moments import mean_check
 from priorveil.mechanisms.randomness import Source, as_source, blocks
 from priorveil.notions import LIP
 from priorveil.plans import Plan
@@ -52,7 +52,7 @@ class Cohorts:
 
     `levels` are bounds, an entry for each row; a row that would break its budget is refused. They are worked
     out in floats and rest on an error analysis: every step is rounded up by a stated slack
-    (`mechanisms.arc_lines`). `plan(row)` is certified in exact arithmetic, as any plan is.
+    (`mechanisms.arc.rows`). `plan(row)` is certified in exact arithmetic, as any plan is.
 
     `expected_mse`, `lower_bound` and `no_report` are per person, an entry for each row.
 
@@ -66,7 +66,7 @@ class Cohorts:
     upper: Array
     query: Query
     labels: tuple[Label, ...]
-    lines: ArcLines
+    lines: ArcRows
     levels: Levels
 
     def __init__(
@@ -84,7 +84,7 @@ class Cohorts:
         lower, upper = _sides(epsilon, len(P))
         scores = query.centred_rows(Prior(P[0]))
         lines = design_rows(P, lower, upper, None if scores is None else scores[0])
-        levels = lines_levels(lines, P)
+        levels = row_levels(lines, P)
         broken = np.flatnonzero((levels.lip_lower > lower) | (levels.lip_upper > upper))
         if broken.size:
             row = int(broken[0])
@@ -146,7 +146,7 @@ class Cohorts:
         mine = self._row_of(rows, len(codes))
         reports = np.empty(len(codes), dtype=np.int64)
         for part, words in blocks(as_source(rng), len(codes), DRAWS):
-            reports[part] = sample_lines(self.lines, mine[part], codes[part], words)
+            reports[part] = sample_rows(self.lines, mine[part], codes[part], words)
         return reports
 
     def plan(self, row: int) -> Plan:
@@ -156,7 +156,7 @@ class Cohorts:
         """
         if not 0 <= row < len(self):
             raise InvalidInput("row", row, f"rows are 0 to {len(self) - 1}")
-        prior, mechanism = Prior(self.priors[row], self.labels), self.lines.line(row)
+        prior, mechanism = Prior(self.priors[row], self.labels), self.lines.arc(row)
         budget = Budget(float(self.lower[row]), float(self.upper[row]))
         lifts = mechanism.lifts(prior, None, LIP())
         if not within(lifts, budget):

@@ -283,7 +283,7 @@ def _grouped_draft(
 ) -> Draft:
     """The certified draft of a channel `Q` on groups of values."""
     shape = Grouped(groups, Table(np.full((int(groups.max()) + 1, 1), 2**62)))
-    weights, proof = certified_table(Q, shape.grouped(problem.reference), problem.budget)
+    weights, proof = certified_table(Q, shape.group_prior(problem.reference), problem.budget)
     mechanism = Grouped(groups, Table(weights))
     expected = _grouped_error(problem, mechanism)
     return problem.draft(mechanism, proof, expected, bound, "columns", why)

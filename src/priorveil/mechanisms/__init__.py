@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from priorveil.mechanisms.arc import Arc
-from priorveil.mechanisms.arc_pool import ArcPool
-from priorveil.mechanisms.grouped import Grouped
 from priorveil.mechanisms.hashing import PooledHash
-from priorveil.mechanisms.reading import Mechanism
-from priorveil.mechanisms.table import Table
+from priorveil.mechanisms.interface import Mechanism
+from priorveil.mechanisms.table import Grouped, Table
 from priorveil.mechanisms.unary import Unary
 
-__all__ = ["MECHANISMS", "Arc", "ArcPool", "Grouped", "Mechanism", "PooledHash", "Table", "Unary"]
+__all__ = ["MECHANISMS", "Arc", "Grouped", "Mechanism", "PooledHash", "Table", "Unary"]
 
-MECHANISMS: dict[str, type[Mechanism]] = {
-    m.kind: m for m in (Table, Grouped, Arc, ArcPool, Unary, PooledHash)
-}
+MECHANISMS: dict[str, type[Mechanism]] = {m.kind: m for m in (Table, Grouped, Arc, Unary, PooledHash)}

@@ -4,13 +4,12 @@ The hash function of a 64-bit seed is multiply-add-shift: with two 64-bit words 
 
     h(x) = (a x + b mod 2**64) >> 32,        bin(x) = (h(x) * bins) >> 32.
 
-For random `a` and `b` any two values are hashed independently (values below `2**32`), and going from `x` to
-`x + 1` is one addition, which is what makes counting fast.
+For random `a` and `b` any two values are hashed independently (values below `2**32`).
 
-The pool: seeds are published. Under LIP what is perturbed must be heavy enough, so the bins of
-a seed are put together into groups that are, and each seed has its own integer table on its groups. A
-report is one number, `seed index * groups + y`, and decoding is counting. Randomness: two words; the seed
-index is the lowest bits of the first (the pool is a power of two large), the second goes to the table as in
+The seeds form a public pool. Under LIP the categories of a perturbed report must be likely enough, so the bins of
+a seed are merged into groups that are, and each seed has its own integer table on its groups. A report is one
+number, `seed index * groups + y`, and decoding is counting. Randomness: two words; the seed index is the lowest
+bits of the first (the size of the pool is a power of two), the second goes to the table as in
 `priorveil.mechanisms.table`.
 """
 
@@ -18,37 +17,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.certify import TOTAL, Certifiable, Lifts
+from priorveil.certify import TOTAL, Certifiable, Lifts, lifts
 from priorveil.errors import InvalidInput, TooLarge
 from priorveil.mechanisms import kernels
-from priorveil.mechanisms.codes import Codes, checked_codes, checked_reports, report_counts
+from priorveil.mechanisms.interface import Integers, NumberedReports, check_codes, single_prior, worst_lifts
+from priorveil.mechanisms.kernels import STEP, mix
 from priorveil.mechanisms.randomness import WORD, Source, Words, blocks
-from priorveil.mechanisms.reading import Counted, one_prior
-from priorveil.mechanisms.table import Integers, Table
-from priorveil.notions import Known, Secrets
+from priorveil.mechanisms.table import Table
+from priorveil.notions import LDP, Known, Secrets
+from priorveil.priors import Array, Prior
 
-_STEP = 0x9E3779B97F4A7C15
 _HALF = np.uint64(32)
 # Entries of a channel that is written out, at most.
 _MOST_CELLS = 1 << 26
-
-
-def mix(seeds: Words) -> Words:
-    """A bijection of 64-bit words that scatters them: Stafford's thirteenth variant (SplitMix64).
-
-    >>> [hex(word) for word in mix(np.array([0, 1], dtype=np.uint64))]
-    ['0x0', '0x5692161d100b05e5']
-    """
-    mixed = (seeds ^ seeds >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ mixed >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(mixed ^ mixed >> np.uint64(31))
 
 
 def coefficients(seeds: npt.ArrayLike) -> tuple[Words, Words]:
@@ -58,21 +45,21 @@ def coefficients(seeds: npt.ArrayLike) -> tuple[Words, Words]:
     ['0xe220a8397b1dcdaf', '0x6e789e6aa1b965f4']
     """
     words = np.asarray(seeds, dtype=WORD).reshape(-1)
-    first = words + np.uint64(_STEP)
-    return mix(first), mix(first + np.uint64(_STEP))
+    first = words + np.uint64(STEP)
+    return mix(first), mix(first + np.uint64(STEP))
 
 
-def bins_of(seeds: npt.ArrayLike, values: Codes, bins: int) -> Codes:
+def bins_of(seeds: npt.ArrayLike, values: Integers, bins: int) -> Integers:
     """The bin of `values[i]` under the hash function of `seeds[i]`; the two broadcast.
 
     >>> bins_of([[1], [2]], np.arange(8), 4)
     array([[2, 1, 3, 1, 0, 2, 0, 2],
            [2, 1, 3, 2, 0, 2, 1, 3]])
     """
-    seeds = np.asarray(seeds, dtype=WORD)
-    a, b = (words.reshape(seeds.shape) for words in coefficients(seeds))
-    hashes = (a * values.astype(np.uint64) + b) >> _HALF
-    return np.asarray(hashes * np.uint64(bins) >> _HALF, dtype=np.int64)
+    words = np.atleast_1d(np.asarray(seeds, dtype=WORD))
+    found = np.empty(np.broadcast_shapes(words.shape, values.shape), dtype=np.int64)
+    kernels.hash_values(words, values, bins, found, work=0)
+    return found
 
 
 def bin_masses(seeds: npt.ArrayLike, masses: npt.NDArray[Any], bins: int) -> npt.NDArray[Any]:
@@ -121,7 +108,7 @@ def fresh_draw_table(masses: Sequence[int], fresh: int) -> Integers:
 
 
 @dataclass(frozen=True, eq=False)
-class PooledHash(Counted):
+class PooledHash(NumberedReports):
     """Hashing with a public pool of seeds, and Theorem 3 on groups of bins; a value for each of `weights`.
 
     Seed `s` sends value `x` into a bin, bin `b` belongs to group `groups[s, b]`, and the group is reported
@@ -142,7 +129,6 @@ class PooledHash(Counted):
     fresh: int
 
     kind: ClassVar[str] = "hashing"
-    draws_per_report: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         seeds, groups = np.array(self.seeds, dtype=WORD).reshape(-1), np.array(self.groups)
@@ -172,6 +158,11 @@ class PooledHash(Counted):
         return Table(self.tables.reshape(-1, self.reported))
 
     @property
+    def draws_per_report(self) -> int:
+        """Two random words: one for the seed, one for the table."""
+        return 2
+
+    @property
     def size(self) -> int:
         """How many values there are."""
         return len(self.weights)
@@ -192,45 +183,34 @@ class PooledHash(Counted):
         return int(self.seeds.size) * self.reported
 
     @cached_property
-    def assignments(self) -> Codes:
+    def assignments(self) -> Integers:
         """The group of every value under every seed, (seeds, values)."""
         bins = bins_of(self.seeds[:, None], np.arange(self.size), self.bins)
         return np.take_along_axis(self.groups, bins, axis=1)
 
     def sample_one(self, code: int, source: Source) -> int:
         """The report of one value."""
-        values = checked_codes([code], self.size)
+        values = check_codes([code], self.size)
         seed, word = source.words(2)
         index = int(seed) & self.seeds.size - 1
         group = int(self.groups[index, bins_of(self.seeds[index], values, self.bins)[0]])
         return index * self.reported + self._rows.scan(index * self.reported + group, word)
 
-    def sample(self, codes: npt.ArrayLike, source: Source) -> Codes:
+    def sample(self, codes: npt.ArrayLike, source: Source) -> Integers:
         """The reports of many values."""
-        values = checked_codes(codes, self.size)
+        values = check_codes(codes, self.size)
         reports = np.empty(values.size, dtype=np.int64)
-        loop = kernels.fast(kernels.hash_values, values.size) or hash_values
         for block, words in blocks(source, values.size, self.draws_per_report):
             index = (words[:, 0] & np.uint64(self.seeds.size - 1)).astype(np.int64)
             bins = np.empty_like(index)
-            loop(self.seeds[index], values[block], self.bins, bins)
+            kernels.hash_values(self.seeds[index], values[block], self.bins, bins, work=values.size)
             rows = index * self.reported + self.groups[index, bins]
             self._rows.look_up(rows, words[:, 1], reports[block], values.size)
             reports[block] += index * self.reported
         return reports
 
-    def accumulate(self, reports: npt.ArrayLike) -> Integers:
-        """How often each report came: `outputs` integers, which add up over parts."""
-        return report_counts(reports, self.outputs)
-
-    def likelihood(self, report: int) -> npt.NDArray[np.float64]:
-        """`Pr(report | x)` for every value `x`."""
-        seed, y = divmod(int(checked_reports([report], self.outputs)[0]), self.reported)
-        told = self.tables[seed, self.assignments[seed], y]
-        return np.asarray(told / (float(TOTAL) * self.seeds.size))
-
     @property
-    def matrix(self) -> npt.NDArray[np.float64]:
+    def matrix(self) -> Array:
         """The channel `Q[x, report]` in floats: values times reports."""
         if self.size * self.outputs > _MOST_CELLS:
             raise TooLarge(f"the channel has {self.size:,} x {self.outputs:,} entries: use fewer seeds")
@@ -239,13 +219,9 @@ class PooledHash(Counted):
 
     def lifts(self, prior: Known, secret: Secrets, notion: Certifiable) -> Lifts:
         """The exact extremes over all seeds: the seed is public, so each seed is a channel of its own."""
-        known = one_prior(prior, secret, notion, self.kind)
+        known = single_prior(prior, secret, notion, self.kind)
         masses = exact_group_masses(self.seeds, self.groups, known.weights)
-        found = [table_lifts(table, row) for table, row in zip(self.tables, masses, strict=True)]
-        ratios = [lifts.ldp for lifts in found]
-        finite = [ratio for ratio in ratios if ratio is not None]
-        ratio = max(finite) if len(finite) == len(ratios) else None
-        return Lifts(min(lift.lowest for lift in found), max(lift.highest for lift in found), ratio, ratio)
+        return worst_lifts([_seed_lifts(*each) for each in zip(self.tables, masses, strict=True)])
 
     def parameters(self) -> dict[str, Any]:
         """The four fields; long integers as strings."""
@@ -279,24 +255,10 @@ def exact_group_masses(seeds: npt.ArrayLike, groups: Integers, weights: Sequence
     return sums
 
 
-def table_lifts(table: Integers, masses: Sequence[int]) -> Lifts:
-    """The exact extremes of one table on bins of these masses, without bins and reports that never occur.
-
-    >>> table_lifts(np.array([[3, 1], [1, 3]]), [1, 1])
-    Lifts(lowest=Fraction(1, 2), highest=Fraction(3, 2), ldp=Fraction(3, 1), ratio=Fraction(3, 1))
-    """
-    filled = [b for b, mass in enumerate(masses) if mass]
+def _seed_lifts(table: Integers, masses: Sequence[int]) -> Lifts:
+    """The exact extremes of one seed's table, without the groups and reports that never occur."""
+    filled = [group for group, mass in enumerate(masses) if mass]
     rows = table[filled]
-    rows = rows[:, rows.any(axis=0)]
-    total, kept = sum(masses), [masses[b] for b in filled]
-    columns = rows.T.tolist()
-    laws = [sum(m * w for m, w in zip(kept, column, strict=True)) for column in columns]
-    highest = max(Fraction(max(column) * total, law) for column, law in zip(columns, laws, strict=True))
-    lowest = min(Fraction(min(column) * total, law) for column, law in zip(columns, laws, strict=True))
-    ratio = max(Fraction(max(column), min(column)) for column in columns) if rows.all() else None
-    return Lifts(lowest, highest, ratio, ratio)
-
-
-def hash_values(seeds: Words, values: Codes, bins: int, hashed: Codes) -> None:
-    """The numpy twin of `kernels.hash_values`."""
-    hashed[:] = bins_of(seeds, values, bins)
+    return lifts(
+        rows[:, rows.any(axis=0)], Prior.from_counts([masses[group] for group in filled]), None, LDP()
+    )

@@ -1,9 +1,7 @@
-"""The inner loops, as plain Python that numba compiles where it is installed.
+"""The inner loops: each as a loop that numba compiles, and as a numpy twin with the same results, bit for bit.
 
-Nothing here decides anything: every loop has a numpy twin in the module that calls it, with the same
-result bit for bit. `fast` gives the compiled loop when there is enough work to pay for it, and None when
-there is not or numba is missing. numba itself is imported on first use, so that `import priorveil` stays
-light.
+Calling a kernel runs the compiled loop if numba is installed and there is enough work to pay for loading it, and
+otherwise the twin. numba itself is imported on first use, so that `import priorveil` stays light.
 """
 
 from __future__ import annotations
@@ -11,31 +9,43 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-Loop = TypeVar("Loop", bound=Callable[..., None])
+Loop = Callable[..., None]
+Array = npt.NDArray[np.float64]
 Signed = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
+Guide = npt.NDArray[np.uint32]
 
 # Reports times inner steps below which loading a compiled loop costs more than it saves.
 ENOUGH_WORK = 200_000
 
 
-def fast(loop: Loop, work: int) -> Loop | None:
-    """The compiled loop, or None when numpy serves better.
+@dataclass(frozen=True)
+class Kernel:
+    """A loop and its numpy twin."""
 
-    >>> fast(scan_table, 10) is None
-    True
-    """
-    return compiled(loop) if work >= ENOUGH_WORK else None
+    loop: Loop
+    twin: Loop
+
+    def __call__(self, *arguments: Any, work: int) -> None:
+        """Run the faster of the two; `work` is the number of steps in all, if these are a part."""
+        run = compiled(self.loop) if work >= ENOUGH_WORK else None
+        (run or self.twin)(*arguments)
+
+
+def with_twin(twin: Loop) -> Callable[[Loop], Kernel]:
+    """A decorator that makes a kernel of a loop and this twin."""
+    return lambda loop: Kernel(loop, twin)
 
 
 @functools.cache
 def compiled(loop: Loop) -> Loop | None:
-    """The loop compiled by numba (kept on disk between runs if the disk allows), or None without numba."""
+    """The loop compiled by numba (cached on disk where possible), or None without numba."""
     try:
         numba: Any = importlib.import_module("numba")
     except ImportError:
@@ -47,13 +57,24 @@ def compiled(loop: Loop) -> Loop | None:
     return made
 
 
+# -- tables ------------------------------------------------------------------------------------------------
+
+
+def _scan_table(
+    rows: Signed, words: Words, thresholds: Words, guide: Guide, shift: np.uint64, reports: Signed
+) -> None:
+    draws = words >> np.uint64(2)
+    found = guide[rows, (draws >> shift).astype(np.int64)].astype(np.int64)
+    active = np.flatnonzero(thresholds[rows, found] <= draws)
+    while active.size:
+        found[active] += 1
+        active = active[thresholds[rows[active], found[active]] <= draws[active]]
+    reports[:] = found
+
+
+@with_twin(_scan_table)
 def scan_table(
-    rows: Signed,
-    words: Words,
-    thresholds: Words,
-    guide: npt.NDArray[np.uint32],
-    shift: np.uint64,
-    reports: Signed,
+    rows: Signed, words: Words, thresholds: Words, guide: Guide, shift: np.uint64, reports: Signed
 ) -> None:
     """`reports[i]` = how many thresholds of row `rows[i]` are at most the draw, from the guide upwards."""
     for i in range(rows.size):
@@ -67,12 +88,31 @@ def scan_table(
         reports[i] = y
 
 
+def _scan_shared(
+    rows: Signed,
+    words: Words,
+    own: np.uint64,
+    thresholds: Words,
+    guide: Guide,
+    shift: np.uint64,
+    reports: Signed,
+) -> None:
+    draws = words >> np.uint64(2)
+    begin = thresholds[0, rows]
+    past = draws >= begin
+    is_own = past & (draws - begin < own)
+    moved = np.where(is_own, np.uint64(0), np.where(past, draws - own, draws))
+    _scan_table(np.zeros_like(rows), moved << np.uint64(2), thresholds[:, 1:], guide, shift, reports)
+    reports[is_own] = rows[is_own]
+
+
+@with_twin(_scan_shared)
 def scan_shared(
     rows: Signed,
     words: Words,
     own: np.uint64,
     thresholds: Words,
-    guide: npt.NDArray[np.uint32],
+    guide: Guide,
     shift: np.uint64,
     reports: Signed,
 ) -> None:
@@ -92,10 +132,51 @@ def scan_shared(
         reports[i] = x if is_own else y
 
 
+def _count_codes(reports: Signed, counts: Signed) -> None:
+    last = np.uint64(counts.size - 1)
+    counts += np.bincount(np.minimum(reports.view(np.uint64), last).astype(np.int64), minlength=counts.size)
+
+
+@with_twin(_count_codes)
+def count_codes(reports: Signed, counts: Signed) -> None:
+    """Add to `counts` how often each report came; numbers that are no report are counted in the last place."""
+    last = np.uint64(counts.size - 1)
+    for i in range(reports.size):
+        counts[min(np.uint64(reports[i]), last)] += 1
+
+
+# -- unary encoding ----------------------------------------------------------------------------------------
+
+
+def mix_noise(words: Words, noise: int, bits: int, tail: np.uint64) -> Words:
+    """64 noisy bits from every `bits` words: *or* in a word for a one of `noise`, *and* it for a zero.
+
+    >>> mix_noise(np.array([[12, 10]], dtype=np.uint64), 3, 2, np.uint64(15))
+    array([[14]], dtype=uint64)
+    """
+    levels = words.reshape(words.shape[0], -1, bits)
+    mixed = np.zeros(levels.shape[:2], dtype=np.uint64)
+    for level in range(bits):
+        change = np.bitwise_or if noise >> level & 1 else np.bitwise_and
+        change(mixed, levels[:, :, level], out=mixed)
+    mixed[:, -1] &= tail
+    return mixed
+
+
+def _flip_bits(
+    codes: Signed, words: Words, noise: int, bits: int, keep: np.uint64, tail: np.uint64, reports: Words
+) -> None:
+    reports[:] = mix_noise(words[:, :-1], noise, bits, tail)
+    rows, columns, places = np.arange(codes.size), codes >> 6, (codes & 63).astype(np.uint64)
+    kept = (words[:, -1] >> np.uint64(2) < keep).astype(np.uint64)
+    reports[rows, columns] = reports[rows, columns] & ~(np.uint64(1) << places) | kept << places
+
+
+@with_twin(_flip_bits)
 def flip_bits(
     codes: Signed, words: Words, noise: int, bits: int, keep: np.uint64, tail: np.uint64, reports: Words
 ) -> None:
-    """Bit vectors with independent noise, and bit `codes[i]` kept with probability `keep / 2**62`."""
+    """Bit vectors with independent noise, and bit `codes[i]` set with probability `keep / 2**62`."""
     one, zero = np.uint64(1), np.uint64(0)
     columns = reports.shape[1]
     for i in range(codes.size):
@@ -113,6 +194,26 @@ def flip_bits(
         reports[i, column] = (reports[i, column] & ~(one << place)) | (kept << place)
 
 
+def bytes_of(words: Words, width: int, halves: int) -> npt.NDArray[np.uint8]:
+    """The bytes of all reports in their first `halves` half words, a row for each place."""
+    return words.reshape(-1, width).view(np.uint8)[:, : 4 * halves].T
+
+
+def round_scores(mass: Signed, slope: float, scale: float) -> Signed:
+    """`scale / (1 + slope * mass)`, rounded."""
+    return np.rint(scale / (1.0 + slope * mass.astype(np.float64))).astype(np.int64)
+
+
+def _score_reports(
+    words: Words, width: int, halves: int, masses: Signed, slope: float, scale: float, scores: Signed
+) -> None:
+    mass = np.zeros(scores.size, dtype=np.int64)
+    for column, by_byte in zip(bytes_of(words, width, halves), masses.reshape(-1, 256), strict=True):
+        mass += by_byte[column]
+    scores[:] = round_scores(mass, slope, scale)
+
+
+@with_twin(_score_reports)
 def score_reports(
     words: Words, width: int, halves: int, masses: Signed, slope: float, scale: float, scores: Signed
 ) -> None:
@@ -120,7 +221,7 @@ def score_reports(
 
     A report is `width` words, of which the first `halves` half words are read; `masses[256 * place + byte]`
     is the mass of the bits of a byte. Going through one word of all reports before the next keeps the part of
-    the table that is looked at close to the processor.
+    the table that is in use close to the processor.
     """
     low, byte, step, wide = np.uint64(255), np.uint64(8), np.uint64(256), np.uint64(width)
     scores[:] = 0
@@ -148,6 +249,11 @@ def score_reports(
         scores[i] = np.int64(np.rint(scale / (1.0 + slope * np.float64(scores[i]))))
 
 
+def _score_ones(words: Words, width: int, by_ones: Signed, scores: Signed) -> None:
+    scores[:] = by_ones[np.bitwise_count(words.reshape(-1, width)).sum(axis=1, dtype=np.int64)]
+
+
+@with_twin(_score_ones)
 def score_ones(words: Words, width: int, by_ones: Signed, scores: Signed) -> None:
     """`scores[i]` = `by_ones[k]`, `k` the number of set bits of report `i`, which is `width` words."""
     at = np.uint64(0)
@@ -166,8 +272,16 @@ def score_ones(words: Words, width: int, by_ones: Signed, scores: Signed) -> Non
         scores[i] = by_ones[ones]
 
 
+def _add_by_byte(words: Words, width: int, halves: int, one: int, scores: Signed, sums: Signed) -> None:
+    # bincount adds scores in floats, which is exact for as few reports as share a 64-bit sum.
+    for column, by_byte in zip(bytes_of(words, width, halves), sums.reshape(-1, 256), strict=True):
+        by_byte += one * np.bincount(column, minlength=256)
+        by_byte += np.bincount(column, scores, 256).astype(np.int64)
+
+
+@with_twin(_add_by_byte)
 def add_by_byte(words: Words, width: int, halves: int, one: int, scores: Signed, sums: Signed) -> None:
-    """`sums[256 * place + byte]` grows by `one + scores[i]` for each byte of report `i`; else as `score_reports`."""
+    """Add `one + scores[i]` to `sums[256 * place + byte]` for each byte of report `i`; else as `score_reports`."""
     low, byte, step, wide = np.uint64(255), np.uint64(8), np.uint64(256), np.uint64(width)
     for column in range(halves // 2):
         at = np.uint64(column)
@@ -189,16 +303,32 @@ def add_by_byte(words: Words, width: int, halves: int, one: int, scores: Signed,
             at += wide
 
 
-def count_codes(reports: Signed, counts: Signed) -> None:
-    """How often each report came; whatever is no report counts in the last place, which is one too many."""
-    last = np.uint64(counts.size - 1)
-    for i in range(reports.size):
-        counts[min(np.uint64(reports[i]), last)] += 1
+# -- hashing -----------------------------------------------------------------------------------------------
+
+STEP = 0x9E3779B97F4A7C15
 
 
+def mix(seeds: Words) -> Words:
+    """A bijection of 64-bit words that scatters them: Stafford's thirteenth variant (SplitMix64).
+
+    >>> [hex(word) for word in mix(np.array([0, 1], dtype=np.uint64))]
+    ['0x0', '0x5692161d100b05e5']
+    """
+    mixed = (seeds ^ seeds >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ mixed >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(mixed ^ mixed >> np.uint64(31))
+
+
+def _hash_values(seeds: Words, values: Signed, bins: int, hashed: Signed) -> None:
+    first = seeds + np.uint64(STEP)
+    places = mix(first) * values.astype(np.uint64) + mix(first + np.uint64(STEP))
+    hashed[:] = (places >> np.uint64(32)) * np.uint64(bins) >> np.uint64(32)
+
+
+@with_twin(_hash_values)
 def hash_values(seeds: Words, values: Signed, bins: int, hashed: Signed) -> None:
     """`hashed[i]` = the bin of `values[i]` under the hash function of `seeds[i]`."""
-    golden = np.uint64(0x9E3779B97F4A7C15)
+    golden = np.uint64(STEP)
     first, second = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
     for i in range(seeds.size):
         a = seeds[i] + golden
@@ -211,43 +341,186 @@ def hash_values(seeds: Words, values: Signed, bins: int, hashed: Signed) -> None
         hashed[i] = np.int64(((place >> np.uint64(32)) * np.uint64(bins)) >> np.uint64(32))
 
 
-def count_support(reports: Words, edges: Words, support: Signed) -> None:
-    """`support[x]` = how many reports have a hash function that sends `x` into the reported bin.
+# -- arcs --------------------------------------------------------------------------------------------------
 
-    A report is a seed and a bin; the bin is a range of hashes that begins at `edges[bin]`. The hash of `x`
-    is `a * x + b` modulo `2**64`, so walking through `x` is one addition a step. Four reports are walked
-    together, which spares three of four visits to `support`; spare places at the end have an empty range.
+# A tally of arcs has the sums of this many low bits of the reports, and of the rest.
+LIMB = 21
+LOW = (1 << LIMB) - 1
+
+
+def scale_words(words: Words, sizes: npt.ArrayLike, word: int = 64) -> Signed:
+    """`floor(words * sizes / 2**word)`, exactly; sizes below `2**53`.
+
+    For 64-bit words the product is taken in halves: with `r = r1 2**32 + r0` and `n = n1 2**32 + n0` the
+    high half is `r1 n1` plus the carries of the two middle products; none of the steps overflows.
     """
-    block = 256
-    steps = np.zeros(block, dtype=np.uint64)
-    places = np.zeros(block, dtype=np.uint64)
-    widths = np.zeros(block, dtype=np.uint64)
-    golden = np.uint64(0x9E3779B97F4A7C15)
-    first, second = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-    for start in range(0, reports.shape[0], block):
-        count = min(block, reports.shape[0] - start)
-        widths[count:] = np.uint64(0)
-        for i in range(count):
-            a = reports[start + i, 0] + golden
-            b = a + golden
-            a = (a ^ (a >> np.uint64(30))) * first
-            b = (b ^ (b >> np.uint64(30))) * first
-            a = (a ^ (a >> np.uint64(27))) * second
-            b = (b ^ (b >> np.uint64(27))) * second
-            told = np.int64(reports[start + i, 1])
-            steps[i] = a ^ (a >> np.uint64(31))
-            places[i] = (b ^ (b >> np.uint64(31))) - edges[told]
-            widths[i] = edges[told + 1] - edges[told]
-        for i in range(0, count, 4):
-            step0, place0, width0 = steps[i], places[i], widths[i]
-            step1, place1, width1 = steps[i + 1], places[i + 1], widths[i + 1]
-            step2, place2, width2 = steps[i + 2], places[i + 2], widths[i + 2]
-            step3, place3, width3 = steps[i + 3], places[i + 3], widths[i + 3]
-            for x in range(support.size):
-                inside = np.int64(place0 < width0) + np.int64(place1 < width1)
-                inside += np.int64(place2 < width2) + np.int64(place3 < width3)
-                support[x] += inside
-                place0 += step0
-                place1 += step1
-                place2 += step2
-                place3 += step3
+    n = np.asarray(sizes, dtype=np.uint64)
+    if word < 64:
+        return np.asarray((words * n) >> np.uint64(word), dtype=np.int64)
+    half, mask = np.uint64(32), np.uint64(0xFFFFFFFF)
+    r1, r0, n1, n0 = words >> half, words & mask, n >> half, n & mask
+    middle = r1 * n0 + ((r0 * n0) >> half)
+    carry = (r0 * n1 + (middle & mask)) >> half
+    return np.asarray(r1 * n1 + (middle >> half) + carry, dtype=np.int64)
+
+
+def draw_places(
+    words: Words,
+    begins: Signed,
+    lengths: Signed,
+    start: npt.ArrayLike,
+    window: npt.ArrayLike,
+    keep: npt.ArrayLike,
+    bits: int,
+    word: int = 64,
+) -> tuple[Signed, Signed]:
+    """The place on the line and the place on the circle that coin, place and shift (the last words) give.
+
+    `begins` and `lengths` are the segments of the values; the other numbers may differ by row or not. Both the
+    place in the segment and the fresh place are computed for everyone, and one is taken.
+    """
+    coin, place, shift = words[:, -3], words[:, -2], words[:, -1]
+    own = begins + scale_words(place, lengths, word)
+    fresh = (place >> np.uint64(word - bits)).astype(np.int64)
+    t = np.where(coin < np.asarray(keep, dtype=np.uint64), own, fresh)
+    moved = t - np.asarray(start) - scale_words(shift, window, word)
+    return t, moved + np.where(moved < 0, (1 << bits) - np.asarray(start), 0)
+
+
+def _sample_arcs(
+    codes: Signed,
+    words: Words,
+    starts: Signed,
+    lengths: Signed,
+    owned: Signed,
+    circle: Signed,
+    keep: np.uint64,
+    reports: Signed,
+) -> None:
+    start, window, bits, heavy, word = circle.tolist()
+    order = np.zeros(codes.size, dtype=np.int64)
+    if starts.shape[0] > 1:
+        order = (words[:, 0] & np.uint64(starts.shape[0] - 1)).astype(np.int64)
+    t, moved = draw_places(words, starts[order, codes], lengths[codes], start, window, keep, bits, word)
+    owner = np.searchsorted(owned, t, side="right")
+    reports[:] = (order << bits) + np.where(t < start, owner, heavy + moved)
+
+
+@with_twin(_sample_arcs)
+def sample_arcs(
+    codes: Signed,
+    words: Words,
+    starts: Signed,
+    lengths: Signed,
+    owned: Signed,
+    circle: Signed,
+    keep: np.uint64,
+    reports: Signed,
+) -> None:
+    """Reports of arcs: `starts` has a row for each public order; of many, the first word draws one.
+
+    `circle` holds start, window, bits, the number of owned outputs, and the width of a word, which is 64.
+    """
+    start, window, bits, heavy = circle[0], np.uint64(circle[1]), circle[2], circle[3]
+    half, mask, fresh_shift = np.uint64(32), np.uint64(0xFFFFFFFF), np.uint64(64 - bits)
+    orders, first = np.uint64(starts.shape[0] - 1), words.shape[1] - 3
+    for i in range(codes.size):
+        x = codes[i]
+        order = np.int64(words[i, 0] & orders)
+        place, shift, n = words[i, first + 1], words[i, first + 2], np.uint64(lengths[x])
+        middle = (place >> half) * (n & mask) + (((place & mask) * (n & mask)) >> half)
+        carry = ((place & mask) * (n >> half) + (middle & mask)) >> half
+        own = starts[order, x] + np.int64((place >> half) * (n >> half) + (middle >> half) + carry)
+        t = own if words[i, first] < keep else np.int64(place >> fresh_shift)
+        middle = (shift >> half) * (window & mask) + (((shift & mask) * (window & mask)) >> half)
+        carry = ((shift & mask) * (window >> half) + (middle & mask)) >> half
+        moved = t - start - np.int64((shift >> half) * (window >> half) + (middle >> half) + carry)
+        moved += (np.int64(1) << bits) - start if moved < 0 else 0
+        low, high = 0, owned.size
+        while low < high:
+            centre = (low + high) >> 1
+            if owned[centre] <= t:
+                low = centre + 1
+            else:
+                high = centre
+        reports[i] = (order << bits) + (low if t < start else heavy + moved)
+
+
+def _count_cells(reports: Signed, base: Signed, guide: Signed, shift: int, local: int, tally: Signed) -> None:
+    # Sorted in blocks that stay in the cache, and short enough for their sum to stay within 64 bits.
+    step = min(1 << 17, 1 << (62 - local.bit_length()))
+    for first in range(0, len(reports), step):
+        ordered = np.sort(reports[first : first + step])
+        until = np.searchsorted(ordered, base, side="left")
+        counts = np.diff(until, append=len(ordered))
+        filled = np.flatnonzero(counts)
+        np.bitwise_and(ordered, local, out=ordered)
+        whole = np.add.reduceat(ordered, until[filled])
+        np.bitwise_and(ordered, LOW, out=ordered)
+        low = np.add.reduceat(ordered, until[filled])
+        tally[:, 0] += counts
+        tally[filled, 1] += low
+        tally[filled, 2] += (whole - low) >> LIMB
+
+
+@with_twin(_count_cells)
+def count_cells(reports: Signed, base: Signed, guide: Signed, shift: int, local: int, tally: Signed) -> None:
+    """Add to row `c` of `tally` the reports of column `c`, and the sums of their low and of their high bits.
+
+    Column `c` begins at report `base[c]`. The guide gives the range of columns of a report's leading bits, and a
+    search finds the one. `local` masks the bits of a report that are its place.
+    """
+    for i in range(reports.size):
+        y = reports[i]
+        bucket = y >> shift
+        low, high = guide[bucket], guide[bucket + 1]
+        while low < high:
+            middle = (low + high + 1) >> 1
+            if base[middle] <= y:
+                low = middle
+            else:
+                high = middle - 1
+        y &= local
+        tally[low, 0] += 1
+        tally[low, 1] += y & LOW
+        tally[low, 2] += y >> LIMB
+
+
+def _add_overlaps(orders: Signed, lengths: Array, window: float, sums: Array) -> None:
+    for order in orders:
+        ends = np.concatenate([[0.0], np.cumsum(lengths[order])])
+        apart = np.abs(ends[:, None] - ends)
+        cubes = np.maximum(window - apart, 0.0) ** 3 + np.maximum(apart - (ends[-1] - window), 0.0) ** 3
+        bends = -np.diff(np.diff(cubes, axis=0), axis=1) / 6
+        bends[np.diag_indices(len(order))] += window**2 * lengths[order]
+        sums[np.ix_(order, order)] += bends
+
+
+@with_twin(_add_overlaps)
+def add_overlaps(orders: Signed, lengths: Array, window: float, sums: Array) -> None:
+    """Add to `sums[x, y]`, for every order, the integral of `overlap_x overlap_y` over the places of a window.
+
+    This is the integral over both arcs of `max(0, window - distance)`, hence a second difference of cubes. Only the
+    lower half of the result counts; the loop leaves the upper half alone.
+    """
+    n = lengths.size
+    ends = np.zeros(n + 1)
+    below, above = np.zeros(n + 1), np.zeros(n + 1)
+    for s in range(orders.shape[0]):
+        for i in range(n):
+            ends[i + 1] = ends[i] + lengths[orders[s, i]]
+        beyond = ends[n] - window
+        for j in range(n + 1):
+            below[j] = max(window - ends[j], 0.0) ** 3 + max(ends[j] - beyond, 0.0) ** 3
+        for i in range(n):
+            x = orders[s, i]
+            for j in range(n + 1):
+                apart = abs(ends[i + 1] - ends[j])
+                near, far = max(window - apart, 0.0), max(apart - beyond, 0.0)
+                above[j] = near * near * near + far * far * far
+            for j in range(i + 1):
+                y = orders[s, j]
+                bend = (above[j] - above[j + 1] + below[j + 1] - below[j]) / 6
+                sums[max(x, y), min(x, y)] += bend
+            sums[x, x] += window * window * lengths[x]
+            below, above = above, below

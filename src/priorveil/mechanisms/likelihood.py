@@ -16,13 +16,8 @@ _PATIENCE = 10  # mle: rounds between attempts of Newton's method
 _NEWTON = 1 << 28  # mle: multiplications that one of its steps may take
 
 
-class Evidence(Protocol):
-    """A tally as likelihoods: `counts` of cells, and the channel from values to cells as two products."""
-
-    @property
-    def counts(self) -> Array:
-        """How many reports fell into each cell."""
-        ...
+class CellChannel(Protocol):
+    """A channel `Q` from values to cells, as two products; it may be too large to write out."""
 
     def law(self, p: Array) -> Array:
         """`p @ Q`: the law of the cells when the values follow `p`."""
@@ -38,29 +33,39 @@ class Evidence(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
-    """Evidence with its channel written out.
+class DenseChannel:
+    """A channel that is written out.
 
-    >>> Cells(np.array([3.0, 1.0]), np.eye(2)).law(np.array([0.5, 0.5])).tolist()
+    >>> DenseChannel(np.eye(2)).law(np.array([0.5, 0.5])).tolist()
     [0.5, 0.5]
     """
 
-    counts: Array
-    likelihood: Array
+    matrix: Array
 
     def law(self, p: Array) -> Array:
         """`p @ Q`."""
-        law: Array = p @ self.likelihood
-        return law
+        return np.asarray(p @ self.matrix)
 
     def mean(self, weights: Array) -> Array:
         """`Q @ weights`."""
-        mean: Array = self.likelihood @ weights
-        return mean
+        return np.asarray(self.matrix @ weights)
 
     def blocks(self) -> Iterator[tuple[slice, Array]]:
         """`Q`, all at once."""
-        yield slice(None), self.likelihood
+        yield slice(None), self.matrix
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """How many reports fell into each cell, and the channel from values to cells."""
+
+    counts: Array
+    channel: CellChannel
+
+    @property
+    def shares(self) -> Array:
+        """The counts as shares of all reports."""
+        return self.counts / (float(self.counts.sum()) or 1.0)
 
 
 def most_likely(evidence: Evidence, start: Array) -> tuple[Array, int, bool]:
@@ -70,20 +75,21 @@ def most_likely(evidence: Evidence, start: Array) -> tuple[Array, int, bool]:
     channel is not too large, with steps of Newton's method between. The log-likelihood is concave, so the largest
     entry of its gradient less one bounds what is missing: the stopping rule is a proof.
 
-    >>> p, rounds, converged = most_likely(Cells(np.array([30.0, 10.0]), np.eye(2)), np.array([0.5, 0.5]))
+    >>> evidence = Evidence(np.array([30.0, 10.0]), DenseChannel(np.eye(2)))
+    >>> p, rounds, converged = most_likely(evidence, np.array([0.5, 0.5]))
     >>> p.round(6).tolist(), converged
     ([0.75, 0.25], True)
     """
-    p, n = np.array(start, dtype=np.float64), _shares(evidence)
+    p, n = np.array(start, dtype=np.float64), evidence.shares
     for count in range(1, _ROUNDS + 1):
         gradient = _gradient(evidence, n, p)
         if gradient.max() - 1 <= _TOLERANCE:
             return p, count, True
         once = p * gradient
         twice = once * _gradient(evidence, n, once)
-        p = _extrapolated(evidence, n, p, once, twice)
+        p = _extrapolate(evidence, n, p, once, twice)
         if count % _PATIENCE == 0 and len(p) ** 2 * len(n) <= _NEWTON:
-            p = _leaping(evidence, n, p)
+            p = _newton_steps(evidence, n, p)
     return p, _ROUNDS, False
 
 
@@ -93,22 +99,18 @@ def shortfall(evidence: Evidence, p: Array) -> float:
     For any `q`, `log (q Q)_y - log (p Q)_y <= (q Q)_y / (p Q)_y - 1`; the mean over the reports is linear in
     `q`.
 
-    >>> shortfall(Cells(np.array([30.0, 10.0]), np.eye(2)), np.array([0.75, 0.25]))
+    >>> shortfall(Evidence(np.array([30.0, 10.0]), DenseChannel(np.eye(2))), np.array([0.75, 0.25]))
     0.0
     """
-    return max(0.0, float(_gradient(evidence, _shares(evidence), p).max()) - 1)
-
-
-def _shares(evidence: Evidence) -> Array:
-    return evidence.counts / (float(evidence.counts.sum()) or 1.0)
+    return max(0.0, float(_gradient(evidence, evidence.shares, p).max()) - 1)
 
 
 def _gradient(evidence: Evidence, n: Array, p: Array) -> Array:
-    law = evidence.law(p)
-    return evidence.mean(np.divide(n, law, out=np.zeros_like(law), where=n > 0))
+    law = evidence.channel.law(p)
+    return evidence.channel.mean(np.divide(n, law, out=np.zeros_like(law), where=n > 0))
 
 
-def _extrapolated(evidence: Evidence, n: Array, p: Array, once: Array, twice: Array) -> Array:
+def _extrapolate(evidence: Evidence, n: Array, p: Array, once: Array, twice: Array) -> Array:
     """A step along the path of the last two rounds, as long as the likelihood does not suffer."""
     step, bend = once - p, twice - 2 * once + p
     size = float(np.linalg.norm(bend))
@@ -124,7 +126,7 @@ def _extrapolated(evidence: Evidence, n: Array, p: Array, once: Array, twice: Ar
     return twice
 
 
-def _leaping(evidence: Evidence, n: Array, p: Array) -> Array:
+def _newton_steps(evidence: Evidence, n: Array, p: Array) -> Array:
     """Newton's steps from `p`, at most ten, as long as each makes the counts likelier.
 
     What a step would make negative stays at a thousandth of what it was; a step that does not help is halved.
@@ -152,14 +154,14 @@ def _newton_step(evidence: Evidence, n: Array, p: Array) -> Array:
 
     In coordinates scaled by `sqrt(p)`, so that what is nearly zero moves little; one equation keeps the sum.
     """
-    law, root = evidence.law(p), np.sqrt(p)
+    law, root = evidence.channel.law(p), np.sqrt(p)
     pull = np.divide(n, law, out=np.zeros_like(law), where=n > 0)
     bend = np.sqrt(np.divide(pull, law, out=np.zeros_like(law), where=n > 0))
     curve = 1e-12 * np.eye(len(p))
-    for cells, Q in evidence.blocks():
+    for cells, Q in evidence.channel.blocks():
         scaled = root[:, None] * Q * bend[cells]
         curve += scaled @ scaled.T
-    gradient = evidence.mean(pull)
+    gradient = evidence.channel.mean(pull)
     inside = (p > 1e-4 / len(p)) | (gradient > 1)
     step = -p
     for _ in range(20):
@@ -178,4 +180,4 @@ def _newton_step(evidence: Evidence, n: Array, p: Array) -> Array:
 def _log_likelihood(evidence: Evidence, n: Array, p: Array) -> float:
     seen = n > 0
     with np.errstate(divide="ignore"):
-        return float(n[seen] @ np.log(evidence.law(p)[seen]))
+        return float(n[seen] @ np.log(evidence.channel.law(p)[seen]))

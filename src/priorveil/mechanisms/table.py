@@ -5,6 +5,11 @@ exactly `W[x, y] / 2**62`.
 
 Randomness: one word `w` per report. Its upper 62 bits are the draw, `r = w >> 2`, and the report is the
 number of partial sums `W[x, 0] + ... + W[x, k]` that are at most `r`.
+
+A `Grouped` mechanism is a table whose rows are shared. On a large domain the best channel treats many unlikely
+values alike. Then the table has a row for each group, and `rows[x]` is the row of value `x`. Reports and
+randomness are those of the table. A report does not tell the values of a group apart, so within a group the
+posterior is in proportion to the prior, and reports never identify the distribution.
 """
 
 from __future__ import annotations
@@ -18,24 +23,24 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.certify import TOTAL, Certifiable, Lifts, lifts
-from priorveil.errors import InvalidChannel
+from priorveil.errors import InvalidChannel, InvalidInput, TooLarge
 from priorveil.mechanisms import kernels
-from priorveil.mechanisms.codes import Codes, checked_codes, checked_reports, report_counts
+from priorveil.mechanisms.interface import Integers, NumberedReports, check_codes, single_prior
+from priorveil.mechanisms.moments import Moments, not_identifiable, prior_check
 from priorveil.mechanisms.randomness import Source, Words, blocks
-from priorveil.mechanisms.reading import Counted
 from priorveil.notions import Known, Secrets
+from priorveil.priors import Array, Prior
 
 TOTAL_BITS = 62
-
-Integers = npt.NDArray[np.int64]
 
 # A guide has two entries for every output: then most draws need at most one comparison.
 _GUIDE_PER_OUTPUT = 2
 _GUIDE_LIMIT = 1 << 24
+_MOST_ENTRIES = 1 << 26
 
 
 class Guide(NamedTuple):
-    """Partial sums, and where among them a draw with given leading bits begins to look."""
+    """Partial sums, and where among them the search for a draw with given leading bits begins."""
 
     thresholds: Words
     starts: npt.NDArray[np.uint32]
@@ -43,7 +48,7 @@ class Guide(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Table(Counted):
+class Table(NumberedReports):
     """Report `y` for value `x` with probability `weights[x, y] / 2**62`, exactly.
 
     >>> from priorveil.mechanisms.randomness import BytesSource
@@ -55,10 +60,9 @@ class Table(Counted):
     weights: Integers
 
     kind: ClassVar[str] = "table"
-    draws_per_report: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "weights", _checked_weights(self.weights))
+        object.__setattr__(self, "weights", _check_weights(self.weights))
 
     @property
     def size(self) -> int:
@@ -71,7 +75,7 @@ class Table(Counted):
         return int(self.weights.shape[1])
 
     @property
-    def matrix(self) -> npt.NDArray[np.float64]:
+    def matrix(self) -> Array:
         """The channel `Q[x, y] = Pr(y | x)` in floats."""
         return self.weights / float(TOTAL)
 
@@ -89,38 +93,27 @@ class Table(Counted):
 
     def sample_one(self, code: int, source: Source) -> int:
         """The report of one value."""
-        return self.scan(int(checked_codes([code], self.size)[0]), source.words(1)[0])
+        return self.scan(int(check_codes([code], self.size)[0]), source.words(1)[0])
 
     def scan(self, row: int, word: np.uint64) -> int:
-        """The report that a word makes of a row: all of the row is compared with the draw, whatever it is."""
+        """The report of a row for a random word; the draw is compared with the whole row, whatever it is."""
         return int(np.count_nonzero(self._thresholds[row] <= word >> np.uint64(64 - TOTAL_BITS)))
 
-    def sample(self, codes: npt.ArrayLike, source: Source) -> Codes:
+    def sample(self, codes: npt.ArrayLike, source: Source) -> Integers:
         """The reports of many values."""
-        rows = checked_codes(codes, self.size)
+        rows = check_codes(codes, self.size)
         reports = np.empty(rows.size, dtype=np.int64)
         for block, words in blocks(source, rows.size, self.draws_per_report):
             self.look_up(rows[block], words[:, 0], reports[block], rows.size)
         return reports
 
-    def look_up(self, rows: Codes, words: Words, reports: Codes, work: int) -> None:
-        """Fill `reports` for checked rows and one word each; `work` says how much there is in all."""
-        words = np.ascontiguousarray(words)
-        shared = self._shared
+    def look_up(self, rows: Integers, words: Words, reports: Integers, work: int) -> None:
+        """Fill `reports` for valid rows and one word each; `work` is the number of reports in all."""
+        words, shared = np.ascontiguousarray(words), self._shared
         if shared is None:
-            loop = kernels.fast(kernels.scan_table, work) or scan_table
-            loop(rows, words, *self._guide, reports)
+            kernels.scan_table(rows, words, *self._guide, reports, work=work)
         else:
-            shared_loop = kernels.fast(kernels.scan_shared, work) or scan_shared
-            shared_loop(rows, words, shared.own, *shared.guide, reports)
-
-    def accumulate(self, reports: npt.ArrayLike) -> Integers:
-        """How often each report came: `outputs` integers, which add up over parts."""
-        return report_counts(reports, self.outputs)
-
-    def likelihood(self, report: int) -> npt.NDArray[np.float64]:
-        """`Pr(report | x)` for every value `x`: what the report says."""
-        return self.matrix[:, checked_reports([report], self.outputs)[0]]
+            kernels.scan_shared(rows, words, shared.own, *shared.guide, reports, work=work)
 
     def lifts(self, prior: Known, secret: Secrets, notion: Certifiable) -> Lifts:
         """The exact extremes, under any prior, set of priors, secret and notion."""
@@ -143,45 +136,6 @@ class _Shared(NamedTuple):
 
     own: np.uint64
     guide: Guide
-
-
-def scan_table(
-    rows: Codes,
-    words: Words,
-    thresholds: Words,
-    starts: npt.NDArray[np.uint32],
-    shift: np.uint64,
-    reports: Codes,
-) -> None:
-    """The numpy twin of `kernels.scan_table`."""
-    draws = words >> np.uint64(64 - TOTAL_BITS)
-    found = starts[rows, (draws >> shift).astype(np.int64)].astype(np.int64)
-    active = np.flatnonzero(thresholds[rows, found] <= draws)
-    while active.size:
-        found[active] += 1
-        active = active[thresholds[rows[active], found[active]] <= draws[active]]
-    reports[:] = found
-
-
-def scan_shared(
-    rows: Codes,
-    words: Words,
-    own: np.uint64,
-    thresholds: Words,
-    starts: npt.NDArray[np.uint32],
-    shift: np.uint64,
-    reports: Codes,
-) -> None:
-    """The numpy twin of `kernels.scan_shared`."""
-    draws = words >> np.uint64(64 - TOTAL_BITS)
-    begin = thresholds[0, rows]
-    past = draws >= begin
-    is_own = past & (draws - begin < own)
-    moved = np.where(is_own, np.uint64(0), np.where(past, draws - own, draws))
-    scan_table(
-        np.zeros_like(rows), moved << np.uint64(64 - TOTAL_BITS), thresholds[:, 1:], starts, shift, reports
-    )
-    reports[is_own] = rows[is_own]
 
 
 def make_guide(thresholds: Words, span_bits: int = TOTAL_BITS) -> Guide:
@@ -217,7 +171,7 @@ def _shared_rows(weights: Integers) -> _Shared | None:
     return _Shared(np.uint64(own), guide._replace(thresholds=sums))
 
 
-def _checked_weights(weights: Integers) -> Integers:
+def _check_weights(weights: Integers) -> Integers:
     array = np.asarray(weights)
     if array.ndim != 2 or array.size == 0 or not np.issubdtype(array.dtype, np.integer):
         raise InvalidChannel("weights", f"{array.dtype} {array.shape}", "give a matrix of integers")
@@ -228,3 +182,112 @@ def _checked_weights(weights: Integers) -> Integers:
     owned = np.array(array, dtype=np.int64)
     owned.flags.writeable = False
     return owned
+
+
+@dataclass(frozen=True, eq=False)
+class Grouped(NumberedReports):
+    """Value `x` is reported by row `rows[x]` of the table.
+
+    >>> from priorveil.certify import TOTAL
+    >>> quarter = TOTAL // 4
+    >>> pair = Grouped(np.array([0, 1, 1]), Table(np.array([[3 * quarter, quarter], [quarter, 3 * quarter]])))
+    >>> pair.size, pair.outputs, pair.matrix[2].tolist()
+    (3, 2, [0.25, 0.75])
+    """
+
+    rows: Integers
+    table: Table
+
+    kind: ClassVar[str] = "grouped"
+
+    def __post_init__(self) -> None:
+        rows = np.array(self.rows)
+        if rows.ndim != 1 or rows.size == 0 or rows.dtype.kind not in "iu":
+            raise InvalidInput("rows", rows.shape, "give one row number for each value")
+        if not np.array_equal(np.unique(rows), np.arange(self.table.size)):
+            raise InvalidInput("rows", rows, f"use each row from 0 to {self.table.size - 1}, and no other")
+        object.__setattr__(self, "rows", rows.astype(np.int64))
+        self.rows.flags.writeable = False
+
+    @property
+    def size(self) -> int:
+        """How many values there are."""
+        return int(self.rows.size)
+
+    @property
+    def outputs(self) -> int:
+        """How many different reports there are."""
+        return self.table.outputs
+
+    @property
+    def matrix(self) -> Array:
+        """The channel in floats, a row for each value; raises `TooLarge` when huge."""
+        if self.size * self.outputs > _MOST_ENTRIES:
+            raise TooLarge(
+                f"{self.size} by {self.outputs} entries: the table of the groups is `mechanism.table`"
+            )
+        return self.table.matrix[self.rows]
+
+    def sample_one(self, code: int, source: Source) -> int:
+        """The report of one value."""
+        return self.table.scan(int(self.rows[check_codes([code], self.size)[0]]), source.words(1)[0])
+
+    def sample(self, codes: npt.ArrayLike, source: Source) -> Integers:
+        """The reports of many values."""
+        values = check_codes(codes, self.size)
+        reports = np.empty(values.size, dtype=np.int64)
+        for block, words in blocks(source, values.size, self.draws_per_report):
+            self.table.look_up(self.rows[values[block]], words[:, 0], reports[block], values.size)
+        return reports
+
+    def lifts(self, prior: Known, secret: Secrets, notion: Certifiable) -> Lifts:
+        """The exact extremes: all values of a group have its row, so the groups' prior decides."""
+        return self.table.lifts(
+            self.group_prior(single_prior(prior, secret, notion, self.kind)), None, notion
+        )
+
+    def group_prior(self, prior: Prior) -> Prior:
+        """The prior of the groups, exactly."""
+        sums = [0] * self.table.size
+        for row, weight in zip(self.rows.tolist(), prior.weights, strict=True):
+            sums[row] += weight
+        return Prior.from_counts(sums)
+
+    def identifies(self) -> bool:
+        """Only if no two values share a row."""
+        return self.size == self.table.size and self.table.identifies()
+
+    def prior_check(self, counts: Integers, prior: Array) -> float | None:
+        """The p-value of the counts under the law that the prior gives them."""
+        return prior_check(counts.astype(np.float64), np.bincount(self.rows, prior) @ self.table.matrix)
+
+    def answer(
+        self, method: str, counts: npt.NDArray[Any], prior: Array, rows: Array | None, population: bool
+    ) -> Moments:
+        """The histogram, or the statistics `rows @ histogram`, by `mmse`.
+
+        Posteriors are those of the groups, divided within a group as the prior is.
+        """
+        if method != "mmse":
+            raise not_identifiable()
+        mass = np.bincount(self.rows, prior)
+        joint = mass[:, None] * self.table.matrix
+        posterior, n, share = joint / joint.sum(axis=0), counts.astype(np.float64), prior / mass[self.rows]
+        if rows is not None:
+            first, second = (
+                np.stack([np.bincount(self.rows, share * row) for row in each]) for each in (rows, rows**2)
+            )
+            mean = first @ posterior
+            spread = second @ posterior - mean**2
+            return Moments(mean @ n, np.maximum(spread, 0.0) @ n)
+        first, second = (posterior @ n)[self.rows], (posterior**2 @ n)[self.rows]
+        return Moments(share * first, share * first - share**2 * second)
+
+    def parameters(self) -> dict[str, Any]:
+        """The row of each value, and the table."""
+        return {**self.table.parameters(), "rows": self.rows.tolist()}
+
+    @classmethod
+    def read(cls, parameters: Mapping[str, Any]) -> Grouped:
+        """The mechanism of these parameters."""
+        return cls(np.array(parameters["rows"], dtype=np.int64), Table.read(parameters))

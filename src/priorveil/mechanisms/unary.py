@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -30,34 +30,43 @@ import numpy.typing as npt
 from priorveil.certify import TOTAL, Certifiable, Lifts
 from priorveil.errors import ForeignReport, Hint, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms import kernels
-from priorveil.mechanisms.codes import checked_codes
+from priorveil.mechanisms.interface import Integers, Mechanism, check_codes
 from priorveil.mechanisms.moments import Moments, not_identifiable
 from priorveil.mechanisms.randomness import WORD, Source, Words, blocks
-from priorveil.mechanisms.table import Integers
-from priorveil.mechanisms.unary_counting import SCORE, Scoring, by_bit, counted, scores_of, scoring
-from priorveil.mechanisms.unary_law import guess_gain, histogram_gain, learning_gain, sum_gain
-from priorveil.mechanisms.unary_reading import (
+from priorveil.mechanisms.unary_estimates import (
     Flips,
-    Seen,
+    UnaryCounts,
+    balanced_moments,
     bitwise_moments,
     composite_moments,
+    guess_gain,
+    histogram_gain,
     joint_moments,
-    levelled_moments,
+    learning_gain,
     ones_check,
+    sum_gain,
     unbiased_moments,
 )
 from priorveil.notions import Known, Secrets
-from priorveil.priors import Prior
+from priorveil.priors import Array, Prior
 from priorveil.queries import Query
 
-Array = npt.NDArray[np.float64]
+Number = TypeVar("Number", np.int64, np.float64)
 
 # Values for which all reports can be listed.
 _MOST_LISTED = 12
+# Scores are kept as integers in units of 2**-30, so that sums of parts equal the sum of the whole.
+SCORE = 1 << 30
+# A count and a sum of scores share a 64-bit number, so that a byte touches the memory once: the count is shifted
+# by 46 bits. That holds for _MOST_SHARED reports: 2**16 * SCORE is 2**46, and 2**16 * 2**46 is 2**62.
+_SHIFT = 46
+_MOST_SHARED = (1 << 16) - 1
+# Reports are read twice, to score and to add: as many words at a time as stay in the processor's cache.
+_CLOSE_WORDS = 1 << 14
 
 
 @dataclass(frozen=True, eq=False)
-class Unary:
+class Unary(Mechanism):
     """Unary encoding of `len(masses)` values.
 
     `masses` is the prior in integers, for scoring alone: neither sampling nor privacy looks at it.
@@ -75,7 +84,7 @@ class Unary:
     kind: ClassVar[str] = "unary"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "masses", _checked_masses(self.masses))
+        object.__setattr__(self, "masses", _check_masses(self.masses))
         if not 1 <= self.noise_bits <= 62:
             raise InvalidInput("noise_bits", self.noise_bits, "give a number from 1 to 62")
         if not 0 < self.noise < 1 << self.noise_bits:
@@ -116,23 +125,18 @@ class Unary:
         """The bits of the last word that stand for values."""
         return (1 << (self.size - 64 * (self.width - 1))) - 1
 
-    def sample_one(self, code: int, source: Source) -> Words:
-        """The report of one value."""
-        place = int(checked_codes([code], self.size)[0])
-        words = source.words(self.draws_per_report).reshape(1, -1)
-        bits = sum(int(word) << 64 * i for i, word in enumerate(_noise(self, words)[0]))
-        kept = int(int(words[0, -1]) >> 2 < TOTAL - self.drop)
-        bits = bits & ~(1 << place) | kept << place
-        return np.frombuffer(bits.to_bytes(8 * self.width, "little"), dtype=WORD)
-
     def sample(self, codes: npt.ArrayLike, source: Source) -> Words:
         """The reports of many values, one row each."""
-        rows = checked_codes(codes, self.size)
+        rows = check_codes(codes, self.size)
         reports = np.empty((rows.size, self.width), dtype=WORD)
-        loop = kernels.fast(kernels.flip_bits, rows.size * self.draws_per_report) or flip_bits
-        keep, tail = np.uint64(TOTAL - self.drop), np.uint64(self._tail)
+        keep, tail, work = (
+            np.uint64(TOTAL - self.drop),
+            np.uint64(self._tail),
+            rows.size * self.draws_per_report,
+        )
         for block, words in blocks(source, rows.size, self.draws_per_report):
-            loop(rows[block], words, self.noise, self.noise_bits, keep, tail, reports[block])
+            part = reports[block]
+            kernels.flip_bits(rows[block], words, self.noise, self.noise_bits, keep, tail, part, work=work)
         return reports
 
     def accumulate(self, reports: npt.ArrayLike) -> Integers:
@@ -141,48 +145,57 @@ class Unary:
         The score of a report is `1 / (1 + (R - 1) m(y))` in units of `2**-30`, under the prior `masses`.
         Ones serve the bit-by-bit and the unbiased estimators, scores the posterior given the whole report.
         """
-        array = self._checked(reports)
-        ones, scores, base = counted(self._scoring, array)
-        return np.concatenate([np.array([array.shape[0], base], dtype=np.int64), ones, scores])
+        array = self._check(reports)
+        ones, scores = sum_by_byte(self._scoring, array)
+        head = np.array([array.shape[0], scores[:256].sum()], dtype=np.int64)
+        return np.concatenate([head, *(sum_by_bit(by_byte, self.size) for by_byte in (ones, scores))])
 
-    def seen(self, counts: npt.NDArray[Any]) -> Seen:
+    def weigh(self, reports: npt.ArrayLike, weights: Array) -> Array:
+        """The same in floats, with every report counted as often as its weight says."""
+        words = self._check(reports)
+        score = np.empty(words.shape[0], dtype=np.int64)
+        self._scoring.fill(words, score, work=words.shape[0] * self.size)
+        columns = words.view(np.uint8).T
+        sums = [
+            sum_by_bit(np.concatenate([np.bincount(column, w, 256) for column in columns]), self.size)
+            for w in (weights, weights * score)
+        ]
+        return np.concatenate([[weights.sum(), (weights * score).sum()], *sums])
+
+    def reports_in(self, counts: npt.NDArray[Any]) -> int:
+        """The first entry."""
+        return int(counts[0])
+
+    def _counts(self, counts: npt.NDArray[Any]) -> UnaryCounts:
         """The parts of an accumulated array, scores as numbers."""
         if counts.shape != (2 * self.size + 2,):
             raise InvalidInput("counts", counts.shape, f"give the {2 * self.size + 2} integers of accumulate")
         ones, scores = counts[2 : 2 + self.size], counts[2 + self.size :]
-        return Seen(float(counts[0]), ones.astype(np.float64), float(counts[1]) / SCORE, scores / SCORE)
+        return UnaryCounts(
+            float(counts[0]), ones.astype(np.float64), float(counts[1]) / SCORE, scores / SCORE
+        )
 
     def answer(
         self, method: str, counts: npt.NDArray[Any], prior: Array, rows: Array | None, population: bool
     ) -> Moments:
-        """The histogram, or the statistics `rows @ histogram`, by `mmse`, `unbiased` or `mle`: see `unary_reading`."""
-        flips, seen = self._floats, self.seen(counts)
+        """The statistics `rows @ histogram`, or the histogram for None: see `unary_estimates`."""
+        flips, parts = self._floats, self._counts(counts)
         if method == "mmse":
             joint = np.allclose(prior, self.scoring_prior, rtol=1e-9, atol=0.0)
-            return (joint_moments if joint else bitwise_moments)(flips, seen, prior, rows)
+            return (joint_moments if joint else bitwise_moments)(flips, parts, prior, rows)
         if not self.identifies():
             raise not_identifiable()
         if method == "unbiased":
-            return unbiased_moments(flips, seen, rows, population)
-        if method == "score":
-            return levelled_moments(flips, seen, prior, rows, population)
-        return composite_moments(flips, seen, prior, rows, population)
+            return unbiased_moments(flips, parts, rows, population)
+        estimate = balanced_moments if method == "score" else composite_moments
+        return estimate(flips, parts, prior, rows, population)
 
     def prior_check(self, counts: Integers, prior: Array) -> float | None:
         """The p-value of the counts of ones under a prior."""
-        return ones_check(self._floats, self.seen(counts), prior)
-
-    def weigh(self, reports: npt.ArrayLike, weights: Array) -> Array:
-        """As `accumulate`, in floats: every report is counted as often as its weight says."""
-        words = self._checked(reports)
-        score = weights * scores_of(self._scoring, words)
-        head = np.array([weights.sum(), score.sum()])
-        columns = words.view(np.uint8).T
-        sums = (np.stack([np.bincount(column, w, 256) for column in columns]) for w in (weights, score))
-        return np.concatenate([head, *(by_bit(by_byte, self.size) for by_byte in sums)])
+        return ones_check(self._floats, self._counts(counts), prior)
 
     def error(self, query: Query, prior: Prior) -> float | None:
-        """The expected error per person, in closed form: see `unary_law`."""
+        """The expected error per person, in closed form: see `unary_estimates`."""
         P, at = prior.probabilities, (self._floats.q01, self._floats.odds)
         if query.kind == "distribution":
             return 1 / learning_gain(P, *at)
@@ -190,7 +203,7 @@ class Unary:
             gain = histogram_gain(P, *at)
         elif query.kind == "guess":
             gain = guess_gain(P, *at)
-        elif (rows := query.centred_rows(prior)) is not None:
+        elif (rows := query.centred_rows(prior)) is not None and not query.unbiased:
             gain = float(sum_gain(P, *at, rows).sum())
         else:
             return None
@@ -248,16 +261,11 @@ class Unary:
 
     @cached_property
     def _scoring(self) -> Scoring:
-        return scoring(self.masses, self.odds)
-
-    def likelihood(self, report: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """`Pr(report | x)` for every value `x`, up to a factor: `R` where the bit is set, else 1."""
-        bits = self.bits(np.reshape(np.asarray(report), (1, -1)))[0]
-        return np.where(bits, float(self.odds), 1.0)
+        return Scoring.of(self.masses, self.odds)
 
     def bits(self, reports: npt.ArrayLike) -> npt.NDArray[np.uint8]:
         """Reports as rows of zeros and ones: reports times values of them, so for a few reports."""
-        as_bytes = self._checked(reports).view(np.uint8)
+        as_bytes = self._check(reports).view(np.uint8)
         return np.unpackbits(as_bytes, axis=1, count=self.size, bitorder="little")
 
     def _words(self, reports: npt.ArrayLike) -> Words:
@@ -267,7 +275,7 @@ class Unary:
             raise ForeignReport("reports", shape, f"give rows of {self.width} 64-bit words")
         return np.ascontiguousarray(array, dtype=WORD)
 
-    def _checked(self, reports: npt.ArrayLike) -> Words:
+    def _check(self, reports: npt.ArrayLike) -> Words:
         array = self._words(reports)
         beyond = ~np.uint64(self._tail)
         if beyond and np.bitwise_or.reduce(array[:, -1]) & beyond:
@@ -312,7 +320,7 @@ def smallest_mass(prior: Known) -> Fraction:
     return min(prior.exact_extremes(unit.tolist())[0] for unit in units)
 
 
-def _checked_masses(masses: npt.ArrayLike) -> Integers:
+def _check_masses(masses: npt.ArrayLike) -> Integers:
     array = np.asarray(masses)
     if array.ndim != 1 or array.size < 2 or not np.issubdtype(array.dtype, np.integer):
         raise InvalidInput("masses", f"{array.dtype} {array.shape}", "give a list of two or more integers")
@@ -323,31 +331,91 @@ def _checked_masses(masses: npt.ArrayLike) -> Integers:
     return owned
 
 
-def _noise(mechanism: Unary, words: Words) -> Words:
-    """The noise of every bit: rows of words, each bit set with probability `noise / 2**noise_bits`."""
-    return noise_words(words[:, :-1], mechanism.noise, mechanism.noise_bits, np.uint64(mechanism._tail))
+# -- counting ----------------------------------------------------------------------------------------------
 
 
-def noise_words(words: Words, noise: int, bits: int, tail: np.uint64) -> Words:
-    """Every 64 bits from `bits` words: *or* in a word for a one of `noise`, *and* it for a zero.
+@dataclass(frozen=True, eq=False)
+class Scoring:
+    """How reports of `size` bits are scored: with `1 / (1 + (R - 1) m(y))`, `m(y)` the mass of the set bits.
 
-    >>> noise_words(np.array([[12, 10]], dtype=np.uint64), 3, 2, np.uint64(15))
-    array([[14]], dtype=uint64)
+    Reports are read byte by byte: a table has the mass of every value of every byte, another one collects counts
+    and scores by value of a byte, and only at the end are bytes resolved into bits. So a report costs two steps for
+    every eight values. Under a uniform prior the score depends on the number of set bits alone.
+
+    `masses[256 * place + byte]` is the prior mass of the set bits of a byte, `slope` is `R - 1` for each unit
+    of mass, and `by_ones`, where all values have the same mass, the score of every number of set bits.
     """
-    levels = words.reshape(words.shape[0], -1, bits)
-    mixed = np.zeros(levels.shape[:2], dtype=WORD)
-    for level in range(bits):
-        change = np.bitwise_or if noise >> level & 1 else np.bitwise_and
-        change(mixed, levels[:, :, level], out=mixed)
-    mixed[:, -1] &= tail
-    return mixed
+
+    size: int
+    masses: Integers
+    slope: float
+    by_ones: Integers | None
+
+    @classmethod
+    def of(cls, masses: Integers, odds: Fraction) -> Scoring:
+        """The tables for a prior in integers and odds `R`.
+
+        >>> table = Scoring.of(np.array([1, 1, 2]), Fraction(3))
+        >>> table.masses[:8].tolist(), table.slope
+        ([0, 1, 1, 2, 2, 3, 3, 4], 0.5)
+        """
+        padded = np.zeros(32 * -(-masses.size // 32), dtype=np.int64)
+        padded[: masses.size] = masses
+        slope = float((odds - 1) / int(masses.sum()))
+        by_ones = None
+        if (masses == masses[0]).all():
+            by_ones = kernels.round_scores(np.arange(masses.size + 1) * masses[0], slope, float(SCORE))
+        bits = np.arange(256)[:, None] >> np.arange(8) & 1
+        return cls(masses.size, (padded.reshape(-1, 8) @ bits.T).reshape(-1), slope, by_ones)
+
+    @property
+    def width(self) -> int:
+        """Words in a report."""
+        return -(-self.size // 64)
+
+    @property
+    def halves(self) -> int:
+        """Half words that hold bits of values; reports are read that far."""
+        return -(-self.size // 32)
+
+    def fill(self, words: Words, scores: Integers, work: int) -> None:
+        """Put the score of every report, in units of `2**-30`, into `scores`.
+
+        >>> table, scores = Scoring.of(np.array([1, 1, 2]), Fraction(3)), np.empty(2, dtype=np.int64)
+        >>> table.fill(np.array([[0b000], [0b111]], dtype=np.uint64), scores, work=2)
+        >>> (scores / SCORE).round(6).tolist()
+        [1.0, 0.333333]
+        """
+        flat = words.reshape(-1)
+        if self.by_ones is not None:
+            kernels.score_ones(flat, self.width, self.by_ones, scores, work=work)
+        else:
+            fixed = self.masses, self.slope, float(SCORE)
+            kernels.score_reports(flat, self.width, self.halves, *fixed, scores, work=work)
 
 
-def flip_bits(
-    codes: Integers, words: Words, noise: int, bits: int, keep: np.uint64, tail: np.uint64, reports: Words
-) -> None:
-    """The numpy twin of `kernels.flip_bits`."""
-    reports[:] = noise_words(words[:, :-1], noise, bits, tail)
-    rows, columns, places = np.arange(codes.size), codes >> 6, (codes & 63).astype(np.uint64)
-    kept = (words[:, -1] >> np.uint64(2) < keep).astype(np.uint64)
-    reports[rows, columns] = reports[rows, columns] & ~(np.uint64(1) << places) | kept << places
+def sum_by_byte(table: Scoring, words: Words) -> tuple[Integers, Integers]:
+    """For every place and value of a byte, the number of reports that have it, and the sum of their scores."""
+    ones, scores = np.zeros((2, table.masses.size), dtype=np.int64)
+    step, work = max(1, _CLOSE_WORDS // table.width), words.shape[0] * table.size
+    score = np.empty(min(step, words.shape[0]), dtype=np.int64)
+    for start in range(0, words.shape[0], _MOST_SHARED):
+        many = words[start : start + _MOST_SHARED]
+        both = np.zeros(table.masses.size, dtype=np.int64)
+        for first in range(0, many.shape[0], step):
+            part = many[first : first + step]
+            own = score[: part.shape[0]]
+            table.fill(part, own, work)
+            kernels.add_by_byte(
+                part.reshape(-1), table.width, table.halves, 1 << _SHIFT, own, both, work=work
+            )
+        ones += both >> _SHIFT
+        scores += both & ((1 << _SHIFT) - 1)
+    return ones, scores
+
+
+def sum_by_bit(by_byte: npt.NDArray[Number], size: int) -> npt.NDArray[Number]:
+    """Sums by place and value of a byte, as sums over the bytes that have a bit set, for every bit."""
+    places = by_byte.size // 256
+    sums = [by_byte.reshape(places, -1, 2, 1 << bit)[:, :, 1].sum(axis=(1, 2)) for bit in range(8)]
+    return np.stack(sums, axis=1).reshape(-1)[:size]

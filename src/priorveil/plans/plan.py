@@ -23,7 +23,6 @@ from priorveil.channels import Channel
 from priorveil.errors import InvalidInput, PlanError
 from priorveil.files import atomic_write
 from priorveil.mechanisms import Mechanism
-from priorveil.mechanisms.arc_exposed import Exposing
 from priorveil.mechanisms.randomness import Source, as_source
 from priorveil.notions import Known, Secrets
 from priorveil.plans.document import content_id, parse, plan_document, prove, read_fields
@@ -84,8 +83,6 @@ class Plan:
         It is `channel`, except for arcs. There its columns are the reports at which LIP, LDP, DI and Pufferfish attain
         their levels, so that those are exact (in floats); MIL and MIP are upper bounds.
         """
-        if not isinstance(self.mechanism, Exposing):
-            return self.channel
         matrix, reports = self.mechanism.exposed
         return Channel(matrix, self.labels, reports)
 

@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from priorveil.errors import InvalidInput, plural
 from priorveil.mechanisms import Mechanism
-from priorveil.mechanisms.reading import Counted
 
 Counts = npt.NDArray[np.int64]
 Array = npt.NDArray[np.float64]
@@ -143,10 +142,8 @@ class Tally:
 
     def require_made_by(self, mechanism: Mechanism) -> None:
         """Raise `InvalidInput` if this mechanism cannot have counted the reports so."""
-        fits = self.counts.shape == mechanism.accumulate(no_reports(mechanism)).shape
-        if fits and isinstance(mechanism, Counted):
-            fits = int(self.counts.sum()) == self.reports
-        if not fits:
+        fits = self.counts.shape == mechanism.empty_counts().shape
+        if not fits or mechanism.reports_in(self.counts) != self.reports:
             raise InvalidInput("tally", self, "its counts are not those of this plan's reports")
 
 
@@ -159,13 +156,6 @@ def _read_weighted(fields: Mapping[str, Any], shape: tuple[int, ...]) -> Weighte
     if not all(np.isfinite(part).all() for part in (weights, squares, list(sums.values()))):
         raise ValueError("weighted counts are finite numbers")
     return Weighted(weights, squares, **sums)
-
-
-def no_reports(mechanism: Mechanism) -> npt.NDArray[Any]:
-    """An empty column of reports, in the shape and type that this mechanism's reports have."""
-    if mechanism.width:
-        return np.empty((0, mechanism.width), dtype=np.uint64)
-    return np.empty(0, dtype=np.int64)
 
 
 def select_reports(
@@ -181,7 +171,7 @@ def select_reports(
             "reports", type(reports).__name__, "give a column of reports; of one, a list of one"
         )
     if rows.size == 0:  # an empty list has no shape of its own
-        rows = no_reports(mechanism)
+        rows = mechanism.empty_reports()
     selected = np.ones(len(rows), dtype=bool)
     refused: dict[str, int] = {}
     if isinstance(column, np.ma.MaskedArray) and len(rows):

@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from priorveil.errors import InvalidInput
 from priorveil.mechanisms import Mechanism, Unary
+from priorveil.mechanisms.interface import NumberedReports
 from priorveil.mechanisms.randomness import as_source
-from priorveil.mechanisms.reading import Counted
 from priorveil.plans import Plan
 from priorveil.priors import Budget, Label, Prior
 
@@ -146,7 +146,7 @@ def _classifier(mechanism: Mechanism, sample: Sampler) -> tuple[Classifier, int,
         bits = min(mechanism.size, _CLASSES.bit_length() - 1)
         mask = np.uint64((1 << bits) - 1)
         return lambda reports: (reports[:, 0] & mask).astype(np.int64), 1 << bits, bits == mechanism.size
-    if isinstance(mechanism, Counted) and mechanism.outputs <= _MOST_REPORTS:
+    if isinstance(mechanism, NumberedReports) and mechanism.outputs <= _MOST_REPORTS:
         return lambda reports: reports.astype(np.int64), mechanism.outputs, True
     pilot = np.sort(sample(np.arange(_BATCH) % mechanism.size))
     edges = np.unique(pilot[:: _BATCH // _CLASSES][1:])

@@ -13,8 +13,7 @@ import numpy as np
 
 from priorveil.errors import ForeignReport, TooLarge
 from priorveil.mechanisms import Arc, Mechanism
-from priorveil.mechanisms.arc_cells import tally_sorted
-from priorveil.mechanisms.reading import Counted
+from priorveil.mechanisms.interface import NumberedReports
 from priorveil.plans import Plan
 from priorveil.plans.estimate import Estimate, Method, combine_estimates
 from priorveil.plans.tally import Counts, Tally
@@ -38,7 +37,7 @@ from priorveil.tables.refusals import NO_PLAN, OnRefused, RefusalLog, RefusedRow
 _Part = tuple[int, int, Places | None]  # cohort, group (both by number), rows of a batch (None: all)
 
 _MOST_GROUPS = 100_000
-_MANY_ROWS = 30_000_000  # from here on the time to load scipy's sparse matrices is well spent
+_MANY_ROWS = 30_000_000  # from here on loading a compiled loop pays
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,12 +261,8 @@ class BatchCounter:
 
 def _accumulator(mechanism: Mechanism, rows: int | None) -> Callable[[Any], Counts]:
     """The fastest way to add up reports that the mechanism accepts, of a table of so many rows."""
-    if isinstance(mechanism, Counted):  # loading a compiled loop would take longer than it saves
+    if isinstance(mechanism, NumberedReports):  # loading a compiled loop would take longer than it saves
         return partial(np.bincount, minlength=mechanism.outputs)
     if not isinstance(mechanism, Arc):
         return mechanism.accumulate
-    if (rows or 0) < _MANY_ROWS:
-        return partial(tally_sorted, mechanism.cells)
-    from priorveil.mechanisms.arc_buckets import ArcBuckets, tally_in_buckets
-
-    return partial(tally_in_buckets, ArcBuckets(mechanism.cells))
+    return partial(mechanism.cells.tally, compiled=(rows or 0) >= _MANY_ROWS)

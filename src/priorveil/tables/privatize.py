@@ -161,7 +161,7 @@ def kept_columns(keep: Sequence[str], column: str, cohort: str | None) -> list[s
 
 def _random_columns(plans: Mapping[Any, Plan]) -> list[str]:
     """The columns that cannot be compressed: ids, and reports unless few of them are different."""
-    outputs = [getattr(plan.mechanism, "outputs", _FEW_REPORTS) for plan in plans.values()]
+    outputs = [plan.mechanism.outputs or _FEW_REPORTS for plan in plans.values()]
     return [REPORT_ID] if max(outputs) < _FEW_REPORTS else [REPORT_ID, REPORT]
 
 

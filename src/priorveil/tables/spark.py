@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from priorveil.errors import InvalidInput, MissingExtra
+from priorveil.mechanisms.interface import NumberedReports
 from priorveil.mechanisms.randomness import SystemSource
-from priorveil.mechanisms.reading import Counted
 from priorveil.plans import Plan
 from priorveil.plans.estimate import Method
 from priorveil.plans.tally import Tally
@@ -181,7 +181,7 @@ def _cohort_column(df: DataFrame, cohort: str | None) -> list[Column]:
 
 def _count(reports: DataFrame, plans: Mapping[Any, Plan]) -> DataFrame:
     """The number at every place of the tally of every plan (by its number) and group."""
-    if all(isinstance(plan.mechanism, Counted) for plan in plans.values()):
+    if all(isinstance(plan.mechanism, NumberedReports) for plan in plans.values()):
         return _count_by_group(reports, plans)
     whole = [T.StructField(name, T.LongType()) for name in ("plan", "place", "amount")]
     schema = T.StructType([reports.schema["group"], *whole])
@@ -206,7 +206,7 @@ def _count_by_group(reports: DataFrame, plans: Mapping[Any, Plan]) -> DataFrame:
     kind = reports.schema["report"].dataType
     if not isinstance(kind, T.IntegralType):
         raise InvalidInput("column", f"a column of {kind.simpleString()}", "cast the reports to bigint first")
-    rows = [(str(key), i, plan.mechanism.outputs) for i, (key, plan) in enumerate(plans.items())]  # type: ignore[attr-defined]
+    rows = [(str(key), i, plan.mechanism.outputs) for i, (key, plan) in enumerate(plans.items())]
     if "cohort" in reports.columns:
         lookup = reports.sparkSession.createDataFrame(rows, "named string, plan bigint, outputs bigint")
         reports = reports.join(F.broadcast(lookup), F.col("cohort") == F.col("named"), "left")

@@ -1,10 +1,10 @@
-"""Many arc mechanisms at once: everybody's own prior and own budget, a row each, without a loop in Python.
+"""Many arc mechanisms at once: a row for each person, with a prior and a budget of its own, without a Python loop.
 
 Row `i` is an `ArcLine` like any other: segments on a line of `2**BITS` places, a circle, a window and a coin,
 and the same sampler, so that one person's row runs on a device as an `Arc`. Here the design, the certificate,
-the sampler and the posteriors are worked out for all rows together.
+the sampler and the posteriors are computed for all rows together.
 
-**The certificate in floats.** The bounds are those of `arc_bounds`, where they are proven for exact numbers;
+**The certificate in floats.** The bounds are those of `arc.bounds`, where they are proven for exact numbers;
 only the arithmetic differs. Integers below `2**53` are exact in floats. Everything else is a product or a
 quotient of at most some twenty positive numbers, so that each rounding changes it by a factor of at most `1 +
 2**-53`; a running sum of `d` probabilities takes `d` more; numpy's `log1p` and `expm1` are trusted to a
@@ -22,7 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.mechanisms.arc import Arc
-from priorveil.mechanisms.arc_line import Ints, Words, scaled
+from priorveil.mechanisms.arc.bounds import lay_circles, separate_edges
+from priorveil.mechanisms.arc.line import ArcLine, Ints
+from priorveil.mechanisms.kernels import draw_places
+from priorveil.mechanisms.randomness import Words
 from priorveil.priors import Array
 
 Mask = npt.NDArray[np.bool_]
@@ -33,7 +36,7 @@ _WORDS = 2.0**64
 
 
 @dataclass(frozen=True, eq=False)
-class ArcLines:
+class ArcRows:
     """A line, a circle and a coin in each of `K` rows: the fields of `ArcLine`, with one more axis.
 
     `order` (K, d) runs along each line, `edges` (K, d + 1) are the ends of the segments in that order.
@@ -66,21 +69,21 @@ class ArcLines:
         """`k`: the probability that the value is used."""
         return self.keep.astype(np.float64) / _WORDS
 
-    def rows(self, part: slice | Ints | Mask) -> ArcLines:
+    def rows(self, part: slice | Ints | Mask) -> ArcRows:
         """Some of the rows."""
-        return ArcLines(*(column[part] for column in self._columns()))
+        return ArcRows(*(column[part] for column in self._columns()))
 
-    def replaced(self, rows: Ints, others: ArcLines) -> ArcLines:
+    def replace_rows(self, rows: Ints, others: ArcRows) -> ArcRows:
         """With `others` in place of these rows."""
         columns = [column.copy() for column in self._columns()]
         for column, other in zip(columns, others._columns(), strict=True):
             column[rows] = other
-        return ArcLines(*columns)
+        return ArcRows(*columns)
 
     def _columns(self) -> tuple[npt.NDArray[Any], ...]:
         return self.order, self.edges, self.heavy, self.start, self.window, self.keep
 
-    def line(self, row: int) -> Arc:
+    def arc(self, row: int) -> Arc:
         """One row as the mechanism that its device runs."""
         order = self.order[row]
         lengths = np.empty(len(order), dtype=np.int64)
@@ -88,7 +91,7 @@ class ArcLines:
         heavy, start, window, keep = (
             int(column[row]) for column in (self.heavy, self.start, self.window, self.keep)
         )
-        return Arc(lengths, order, heavy, start, window, keep, BITS)
+        return Arc((ArcLine(lengths, order, heavy, start, window, keep, BITS),))
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,28 +123,30 @@ def _slack(size: int) -> float:
 
 
 def _fresh(keep: Words) -> Array:
-    """`2**64 - keep`, the subtraction exact."""
+    """`2**64 - keep`, with an exact subtraction."""
     zero = np.uint64(0)
     return np.where(keep == zero, _WORDS, (zero - keep).astype(np.float64))
 
 
-def fit_lines(priors: Array, lower: Array, upper: Array, order: Ints, heavy: Ints) -> ArcLines:
+def fit_rows(priors: Array, lower: Array, upper: Array, order: Ints, heavy: Ints) -> ArcRows:
     """For each row the line with the largest `keep` whose certificate meets `lower` and `upper`.
 
     `order` and `heavy` are the layout; see `priorveil.designs.arc`.
 
     >>> P = np.array([[0.5, 0.2, 0.2, 0.1]])
-    >>> lines = fit_lines(P, np.ones(1), np.ones(1), np.arange(4)[None], np.array([1]))
-    >>> bool(0.999999 < lines_levels(lines, P).lip[0] <= 1), lines.kept.round(6).tolist()
+    >>> lines = fit_rows(P, np.ones(1), np.ones(1), np.arange(4)[None], np.array([1]))
+    >>> bool(0.999999 < row_levels(lines, P).lip[0] <= 1), lines.kept.round(6).tolist()
     (True, [0.632121])
     """
     lo, hi = np.exp(-lower), np.exp(np.minimum(upper, 709.0))
     tau = np.where(upper < 700, (1 - lo) / np.maximum(hi - lo, 1e-300), 0.0)
-    edges = _edges(np.take_along_axis(priors, order, axis=1))
-    start, window = _circles(edges, heavy, tau)
-    draft = ArcLines(order, edges, heavy, start, window, np.zeros(len(priors), dtype=np.uint64))
+    running = np.cumsum(np.take_along_axis(priors, order, axis=1), axis=1)
+    edges = separate_edges(np.rint(running / running[:, -1:] * PLACES).astype(np.int64), PLACES)
+    window = np.maximum(1, np.ceil(tau * PLACES)).astype(np.int64)
+    start, window = lay_circles(edges, heavy, window)
+    draft = ArcRows(order, edges, heavy, start, window, np.zeros(len(priors), dtype=np.uint64))
     odds = _largest_odds(_bounds(draft, priors), lower, upper, _slack(priors.shape[1]))
-    return ArcLines(order, edges, heavy, start, window, _coin(odds))
+    return ArcRows(order, edges, heavy, start, window, _coin(odds))
 
 
 def _coin(odds: Array) -> Words:
@@ -152,32 +157,10 @@ def _coin(odds: Array) -> Words:
     return np.where(likely, np.uint64(0) - fresh.astype(np.uint64), used)
 
 
-def _edges(along: Array) -> Ints:
-    """Running totals in places, rounded, every segment at least one place long."""
-    d = along.shape[1]
-    running = np.cumsum(along, axis=1)
-    ends = np.rint(running / running[:, -1:] * PLACES).astype(np.int64)
-    ranks = np.arange(1, d + 1)
-    ends = np.maximum.accumulate(np.maximum(ends - ranks, 0), axis=1) + ranks
-    ends = np.minimum(ends, PLACES - (d - ranks))
-    return np.concatenate([np.zeros((len(ends), 1), dtype=np.int64), ends], axis=1)
+def _bounds(m: ArcRows, priors: Array) -> _Bounds:
+    """The terms of `arc.bounds`: boost and mean of every owned output, and of the circle in the last column.
 
-
-def _circles(edges: Ints, heavy: Ints, tau: Array) -> tuple[Ints, Ints]:
-    """Where each circle begins, and its window: `ceil(tau 2**BITS)`, or the whole of a shorter circle."""
-    rows, d = np.arange(len(edges)), edges.shape[1] - 1
-    start, light = edges[rows, heavy], heavy < d
-    window = np.maximum(1, np.ceil(tau * PLACES)).astype(np.int64)
-    lends = light & (heavy > 0) & (PLACES - start < window)
-    lent = np.maximum(PLACES - window, edges[rows, np.maximum(heavy - 1, 0)] + 1)
-    start = np.where(lends, lent, start)
-    return start, np.where(light, np.minimum(window, PLACES - start), 0)
-
-
-def _bounds(m: ArcLines, priors: Array) -> _Bounds:
-    """The terms of `arc_bounds`: boost and mean of every owned output, and of the circle in the last column.
-
-    An owned output is told by its owner alone, with probability at most `size / length + 2**-64` where it
+    An owned output is reported by its owner alone, with probability at most `size / length + 2**-64` where it
     lends and one where it does not: boost is `(1 + length / (size 2**64)) M / length` at most, and mean is
     that times `P`.
     """
@@ -197,11 +180,11 @@ def _bounds(m: ArcLines, priors: Array) -> _Bounds:
     )
 
 
-def _shared(m: ArcLines, P: Array) -> tuple[Array, Array]:
+def _shared(m: ArcRows, P: Array) -> tuple[Array, Array]:
     """Of the circle: the largest boost, and how far mean can be from one.
 
     With `o = W / 2**64` for the rounding of the shift and `s` for that of the layout (the drift of
-    `arc_bounds`, with the rounding of the running sum added), boost is at most `(1 + o) M / W`, and mean
+    `arc.bounds`, with the rounding of the running sum added), boost is at most `(1 + o) M / W`, and mean
     within `(1 +- o)(1 +- s M / W)`.
     """
     d = P.shape[1]
@@ -226,8 +209,8 @@ def _largest_odds(terms: _Bounds, lower: Array, upper: Array, tiny: float) -> Ar
     return np.minimum(down, up) * (1 - 8 * tiny)
 
 
-def lines_levels(lines: ArcLines, priors: Array) -> Levels:
-    """Proven levels of each row under its prior: `arc_bounds.arc_lifts` for all rows, rounded up.
+def row_levels(lines: ArcRows, priors: Array) -> Levels:
+    """Proven levels of each row under its prior: `arc.bounds.arc_lifts` for all rows, rounded up.
 
     With the odds `q` of the coin, `-log(lowest) <= log(1 + q mean)`, `log(highest) <= log(1 + q (boost -
     mean) / (1 + q mean))`, and the LDP level is at most `log(1 + q boost)`.
@@ -242,8 +225,8 @@ def lines_levels(lines: ArcLines, priors: Array) -> Levels:
     )
 
 
-def sample_lines(lines: ArcLines, rows: Ints, codes: Ints, words: Words) -> Ints:
-    """One report per code, each from its own row; three words (coin, place, shift) per code, as `sample_arc`.
+def sample_rows(lines: ArcRows, rows: Ints, codes: Ints, words: Words) -> Ints:
+    """One report per code, each from its own row; three words (coin, place, shift) per code, as in `arc.line`.
 
     The whole row is looked at, whatever the value.
     """
@@ -251,18 +234,13 @@ def sample_lines(lines: ArcLines, rows: Ints, codes: Ints, words: Words) -> Ints
     mine = order == codes[:, None]
     begin = np.where(mine, edges[:, :-1], 0).sum(axis=1)
     length = np.where(mine, edges[:, 1:], 0).sum(axis=1) - begin
-    coin, place, shift = words[:, 0], words[:, 1], words[:, 2]
-    told = begin + scaled(place, length.astype(np.uint64), 64)
-    fresh = (place >> np.uint64(64 - BITS)).astype(np.int64)
-    t = np.where(coin < lines.keep[rows], told, fresh)
     start, heavy = lines.start[rows], lines.heavy[rows]
-    moved = t - start - scaled(shift, lines.window[rows].astype(np.uint64), 64)
-    moved += np.where(moved < 0, lines.circumference[rows], 0)
+    t, moved = draw_places(words, begin, length, start, lines.window[rows], lines.keep[rows], BITS)
     passed = (edges[:, 1:] <= t[:, None]).sum(axis=1)
     return np.asarray(np.where(t < start, passed, heavy + moved))
 
 
-def posteriors(lines: ArcLines, priors: Array, rows: Ints, reports: Ints) -> Array:
+def posteriors(lines: ArcRows, priors: Array, rows: Ints, reports: Ints) -> Array:
     """`Pr(x | report)` for each report, (n, d), under the prior of its row.
 
     In units of a fresh draw the likelihood is `1 + q M / length` for the owner of an output, one for the
@@ -276,8 +254,8 @@ def posteriors(lines: ArcLines, priors: Array, rows: Ints, reports: Ints) -> Arr
     inside = np.maximum(np.minimum(right, place + window) - np.maximum(left, place), 0)
     inside += np.maximum(np.minimum(right + turn, place + window) - (left + turn), 0)
     shares = inside / np.maximum(window, 1)
-    told = np.where(place < 0, np.arange(order.shape[1]) == reports[:, None], shares)
-    likelihood = 1 + lines.odds[rows][:, None] * PLACES / np.diff(edges, axis=1) * told
+    used = np.where(place < 0, np.arange(order.shape[1]) == reports[:, None], shares)
+    likelihood = 1 + lines.odds[rows][:, None] * PLACES / np.diff(edges, axis=1) * used
     joint = np.take_along_axis(priors[rows], order, axis=1) * likelihood
     found: Array = np.empty_like(joint)
     np.put_along_axis(found, order, joint / joint.sum(axis=1, keepdims=True), axis=1)

@@ -1,21 +1,20 @@
-"""The arc mechanism rounded towards privacy: its certificate, and the mechanism that just meets it.
+"""The certificate of an arc mechanism, and the mechanism that just meets given bounds.
 
-Everything here is in integers and fractions; nothing is rounded but to the safe side.
+Everything here is in integers and fractions, and every rounding is to the safe side.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from priorveil.certify import Lifts
 from priorveil.errors import Infeasible, InvalidInput
-from priorveil.mechanisms.arc_line import ArcLine
+from priorveil.mechanisms.arc.line import ArcLine, Ints
 
-Ints = npt.NDArray[np.int64]
 BigInts = npt.NDArray[np.object_]
 
 # Bounds are compared in fixed point with this many binary places, each rounded to the safe side.
@@ -52,14 +51,14 @@ def arc_lifts(line: ArcLine, weights: npt.ArrayLike) -> Lifts:
 def _terms(m: ArcLine, weights: npt.ArrayLike) -> tuple[BigInts, BigInts, BigInts]:
     """Upper bounds of boost, lower and upper bounds of mean, per owned output and one for the circle.
 
-    An owned output: its owner alone tells it, with probability `own = ceil(size 2**word / length)` over
+    An owned output: its owner alone reports it, with probability `own = ceil(size 2**word / length)` over
     `2**word` (one, unless it lends). So boost is `own M / size`, and mean is `P_owner` times that.
 
-    The circle: let `V_x(u)` be the probability that the told place of `x` lies in `[u, u + window)`.
+    The circle: let `V_x(u)` be the probability that the place of `x`, before the shift, lies in `[u, u + window)`.
     Each place is met by at most one shift, of probability between `f = floor(2**word / window) / 2**word`
     and `c = ceil(..) / 2**word`. So `f V_x <= T[x, u] <= c V_x <= c`: boost is at most `c M`, and mean
     lies between `f M V` and `c M V` with `V(u) = sum_x P_x V_x(u)`. To bound `V`: let `F(t)` be
-    the probability, over the prior, that a told place is before `t`, and `E(t) = F(t) - t / M`. At the
+    the probability, over the prior, that this place is before `t`, and `E(t) = F(t) - t / M`. At the
     ends of segments `E` is the rounding error of the layout; within a segment `F` is the straight line
     between its ends plus less than `2**-word`. So every `E(t)` on the circle lies in `[e, e']`, with
     `e` the least and `e'` the largest `E` at the ends of its segments, plus `2**-word`. A window
@@ -68,8 +67,7 @@ def _terms(m: ArcLine, weights: npt.ArrayLike) -> tuple[BigInts, BigInts, BigInt
     """
     n = big_integers(weights)[m.order]
     total, M, W, words = int(n.sum()), m.places, m.window, 1 << m.word
-    size = np.diff(np.append(m.edges[: m.heavy], m.start)) if m.heavy else m.edges[:0]
-    size, length = size.astype(object), np.diff(m.edges[: m.heavy + 1]).astype(object)
+    size, length = m.own_sizes.astype(object), np.diff(m.edges[: m.heavy + 1]).astype(object)
     own = -((-size * words) // length)
     boost = -((-own * (M << _PLACES)) // (size * words))
     low = own * (M << _PLACES) * n[: m.heavy] // (size * (words * total))
@@ -103,22 +101,18 @@ def big_integers(weights: npt.ArrayLike) -> BigInts:
     """
     array = np.asarray(weights)
     exact: BigInts = array.astype(object) if array.dtype != object else array
-    if array.ndim != 1 or not (np.issubdtype(array.dtype, np.integer) or _all_python_ints(array)):
+    if array.ndim != 1 or not all(type(value) is int for value in exact.tolist()):
         raise InvalidInput("weights", weights, "give a list of integers")
     if array.size == 0 or exact.min() < 1:
-        raise InvalidInput("weights", weights, "every input needs a weight of at least one")
+        raise InvalidInput("weights", weights, "every value needs a weight of at least one")
     return exact
-
-
-def _all_python_ints(array: npt.NDArray[Any]) -> bool:
-    return array.dtype == object and all(type(value) is int for value in array.tolist())
 
 
 def line_edges(weights: BigInts, size: int) -> Ints:
     """The ends of the segments: cumulative weight, scaled to `size` and rounded.
 
     Rounding the running total, not each length, keeps every stretch of the line within one place of its mass,
-    except where inputs too small for one place are given one.
+    except where values too unlikely for one place are given one.
 
     >>> line_edges(big_integers([1, 1, 1]), 16).tolist()
     [0, 5, 11, 16]
@@ -127,12 +121,31 @@ def line_edges(weights: BigInts, size: int) -> Ints:
     """
     d, total = len(weights), int(weights.sum())
     if d > size:
-        raise Infeasible(f"{d} inputs do not fit on a line of {size} places: use more bits")
+        raise Infeasible(f"{d} values do not fit on a line of {size} places: use more bits")
     ends = ((np.cumsum(weights) * (2 * size) + total) // (2 * total)).astype(np.int64)
+    return np.asarray(separate_edges(ends[None], size)[0])
+
+
+def separate_edges(ends: Ints, size: int) -> Ints:
+    """Rounded ends of segments (a line in each row) with a zero in front, moved so that no segment is empty."""
+    d = ends.shape[1]
     ranks = np.arange(1, d + 1)
-    ends = np.maximum.accumulate(np.maximum(ends - ranks, 0)) + ranks
+    ends = np.maximum.accumulate(np.maximum(ends - ranks, 0), axis=1) + ranks
     ends = np.minimum(ends, size - (d - ranks))
-    return np.concatenate([[0], ends]).astype(np.int64)
+    return np.concatenate([np.zeros((len(ends), 1), dtype=np.int64), ends], axis=1)
+
+
+def lay_circles(edges: Ints, heavy: Ints, window: Ints) -> tuple[Ints, Ints]:
+    """Where each circle begins, and its window, which is the whole of a shorter circle; a line in each row.
+
+    A circle shorter than the window borrows from the last heavy segment, of which at least one place is left.
+    """
+    rows, size = np.arange(len(edges)), edges[:, -1]
+    start, light = edges[rows, heavy], heavy < edges.shape[1] - 1
+    lends = light & (heavy > 0) & (size - start < window)
+    lent = np.maximum(size - window, edges[rows, np.maximum(heavy - 1, 0)] + 1)
+    start = np.where(lends, lent, start)
+    return start, np.where(light, np.minimum(window, size - start), 0)
 
 
 def fit_line(
@@ -161,10 +174,11 @@ def fit_line(
     edges = line_edges(big_integers(weights)[places], 1 << bits)
     lengths = np.empty(len(places), dtype=np.int64)
     lengths[places] = np.diff(edges)
-    start, window = _circle(edges, heavy, lo_upper, hi_lower)
-    draft = ArcLine(lengths, places, heavy, start, window, 0, bits, word)
-    keep = _largest_keep(_terms(draft, weights), lo_upper, hi_lower, word)
-    return ArcLine(lengths, places, heavy, start, window, keep, bits, word)
+    tau = (1 - lo_upper) / (hi_lower - lo_upper) if hi_lower is not None else Fraction(0)
+    wanted = max(1, -(-(tau.numerator << bits) // tau.denominator))
+    start, window = lay_circles(edges[None], np.array([heavy]), np.array([wanted]))
+    draft = ArcLine(lengths, places, heavy, int(start[0]), int(window[0]), 0, bits, word)
+    return replace(draft, keep=largest_keep(draft, weights, lo_upper, hi_lower))
 
 
 def line_bits(lo: Fraction, hi: Fraction | None) -> int:
@@ -179,27 +193,16 @@ def line_bits(lo: Fraction, hi: Fraction | None) -> int:
     return 32 + min(max(narrow, 8), 16)
 
 
-def _circle(edges: Ints, heavy: int, lo: Fraction, hi: Fraction | None) -> tuple[int, int]:
-    """Where the circle begins, and its window: `ceil(tau 2**bits)`, or the whole of a shorter circle."""
-    size, start = int(edges[-1]), int(edges[heavy])
-    if heavy == len(edges) - 1:
-        return size, 0
-    tau = (1 - lo) / (hi - lo) if hi is not None else Fraction(0)
-    window = max(1, -(-size * tau.numerator // tau.denominator))
-    if heavy and size - start < window:
-        start = max(size - window, int(edges[heavy - 1]) + 1)
-    return start, min(window, size - start)
+def largest_keep(line: ArcLine, weights: npt.ArrayLike, lo: Fraction, hi: Fraction | None) -> int:
+    """The largest `keep` with which this line proves `lo <= lift <= hi`; see `fit_line`.
 
+    With the odds `q = k / (1 - k)` both bounds are linear: `q lo mean <= 1 - lo` and `q (boost - hi mean) <= hi - 1`.
 
-def _largest_keep(
-    terms: tuple[BigInts, BigInts, BigInts], lo: Fraction, hi: Fraction | None, word: int
-) -> int:
-    """The largest `keep` within both bounds.
-
-    With the odds `q = k / (1 - k)` both are linear:
-    `q lo mean <= 1 - lo` and `q (boost - hi mean) <= hi - 1`.
+    >>> m = fit_line([5, 2, 2, 1], [0, 1, 2, 3], 1, Fraction(37, 100), Fraction(271, 100))
+    >>> largest_keep(m, [5, 2, 2, 1], Fraction(37, 100), Fraction(271, 100)) == m.keep
+    True
     """
-    boost, low, high = terms
+    boost, low, high = _terms(line, weights)
     one, odds = 1 << _PLACES, []
     if lo > 0:
         odds.append((1 - lo) * one / (lo * int(high.max())))
@@ -208,15 +211,5 @@ def _largest_keep(
         excess = int((boost * hi.denominator - low * hi.numerator).max())
         if excess > 0:
             odds.append((hi - 1) * one * hi.denominator / excess)
-    most = (1 << word) - 1
-    return min(most, *(int(q / (1 + q) * (1 << word)) for q in odds)) if odds else most
-
-
-def largest_keep(line: ArcLine, weights: npt.ArrayLike, lo_upper: Fraction, hi_lower: Fraction | None) -> int:
-    """The largest `keep` with which this line proves `lo_upper <= lift <= hi_lower`; see `fit_line`.
-
-    >>> m = fit_line([5, 2, 2, 1], [0, 1, 2, 3], 1, Fraction(37, 100), Fraction(271, 100))
-    >>> largest_keep(m, [5, 2, 2, 1], Fraction(37, 100), Fraction(271, 100)) == m.keep
-    True
-    """
-    return _largest_keep(_terms(line, weights), lo_upper, hi_lower, line.word)
+    most = (1 << line.word) - 1
+    return min(most, *(int(q / (1 + q) * (1 << line.word)) for q in odds)) if odds else most

@@ -1,0 +1,197 @@
+"""One public order of an arc mechanism, in integers: segments on a line, a circle, a window and a coin.
+
+A line of `2**bits` places holds a segment for every value, `lengths[x]` places long, laid end to end
+in `order`. The first `heavy` segments own an output each. The places from `start` on are bent into a
+circle of `circumference` places. (`start` is the end of the last heavy segment, or lies within it: then
+that value lends the circle the end of its segment.)
+
+**The sampler.** One report takes exactly three 64-bit words, whatever the value is, in this order:
+
+1. *coin*: the value is used if `coin < keep`; otherwise the report is a fresh draw;
+2. *place*: with the value, place `t = starts[x] + floor(place * lengths[x] / 2**64)` of its segment;
+   without it, place `t = floor(place * 2**bits / 2**64)` of the whole line;
+3. *shift*: `w = floor(shift * window / 2**64)`.
+
+The report is one number: the rank in `order` of the segment that holds `t` if `t < start`, and
+`heavy + (t - start - w) mod circumference` otherwise. It is below `2**53`, so that JSON and JavaScript
+carry it exactly. There is no rejection: every value takes the same words and the same steps (which memory a
+step touches does depend on the value).
+
+**The law.** `floor(r n / 2**64)` of a uniform word falls on each of `n` places for `floor(2**64 / n)`
+or `ceil(2**64 / n)` of the words, and on the first `i` places for exactly `ceil(i 2**64 / n)` of them.
+The certificate (`priorveil.mechanisms.arc.bounds`) counts with these numbers, never with their limit.
+
+**Many orders.** The order of a circle can be named by two integers, a `seed` and a `multiplier`. The `n` values of
+the circle are shuffled: they are sorted by `mix(seed + (x + 1) * STEP mod 2**64)` (`kernels.mix`), ties by code,
+which gives them ranks `1 .. n`. Then they are sorted by `multiplier * rank mod p`, `p` the least prime
+above `n`. Under one order a report estimates the slow waves around the circle well and the fast ones badly;
+multiplying ranks turns fast waves into slow ones, and the multipliers `1 .. (p - 1) / 2` treat all alike.
+So a pool of about as many orders as values does what takes several times as many random ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from priorveil.errors import InvalidInput
+from priorveil.mechanisms.kernels import STEP, mix
+
+Ints = npt.NDArray[np.int64]
+
+DRAWS = 3
+MAX_BITS = 52
+
+
+@dataclass(frozen=True, eq=False)
+class ArcLine:
+    """A line of segments, a circle, a window and a coin; integers only.
+
+    `word` is the width of a random word: 64 on every device; tests use small ones to count all draws.
+
+    >>> toy = ArcLine(lengths=[8, 4, 4], order=[0, 1, 2], heavy=1, start=8, window=4, keep=2**63, bits=4)
+    >>> toy.circumference, toy.outputs, toy.starts.tolist()
+    (8, 9, [0, 8, 12])
+    """
+
+    lengths: Ints
+    order: Ints
+    heavy: int
+    start: int
+    window: int
+    keep: int
+    bits: int
+    word: int = 64
+
+    def __post_init__(self) -> None:
+        for name in ("lengths", "order"):
+            array = np.asarray(getattr(self, name))
+            if array.ndim != 1 or array.size == 0 or not np.issubdtype(array.dtype, np.integer):
+                raise InvalidInput(name, getattr(self, name), "give a list of integers")
+            object.__setattr__(self, name, np.ascontiguousarray(array, dtype=np.int64))
+        _check_line(self)
+
+    @property
+    def size(self) -> int:
+        """How many values there are."""
+        return len(self.lengths)
+
+    @property
+    def places(self) -> int:
+        """How many places the line has."""
+        return 1 << self.bits
+
+    @property
+    def circumference(self) -> int:
+        """How many places the circle has; zero when every value owns an output."""
+        return self.places - self.start
+
+    @property
+    def outputs(self) -> int:
+        """Reports are `0 .. outputs - 1`."""
+        return self.heavy + self.circumference
+
+    @property
+    def keep_chance(self) -> float:
+        """The probability that the value is used."""
+        return self.keep / (1 << self.word)
+
+    @property
+    def owners(self) -> Ints:
+        """The values that own an output, in order."""
+        return self.order[: self.heavy]
+
+    @cached_property
+    def edges(self) -> Ints:
+        """The `d + 1` ends of the segments, along the line."""
+        return np.concatenate([[0], np.cumsum(self.lengths[self.order])]).astype(np.int64)
+
+    @cached_property
+    def starts(self) -> Ints:
+        """Where the segment of each value begins, by code."""
+        starts = np.empty_like(self.lengths)
+        starts[self.order] = self.edges[:-1]
+        return starts
+
+    @cached_property
+    def own_sizes(self) -> Ints:
+        """How many places each owned output has: the segment of its owner, without what it lends."""
+        return np.diff(np.append(self.edges[: self.heavy], self.start)) if self.heavy else self.edges[:0]
+
+    @cached_property
+    def members(self) -> Ints:
+        """The values on the circle, in order; a lender first."""
+        lends = int(self.start < self.edges[self.heavy])
+        return self.order[self.heavy - lends :] if self.circumference else self.order[:0]
+
+    @cached_property
+    def rim(self) -> Ints:
+        """The ends of the arcs, from 0 to the circumference."""
+        return np.maximum(self.edges[self.size - len(self.members) :] - self.start, 0)
+
+
+def _check_line(m: ArcLine) -> None:
+    """Refuse parameters that do not describe a sampler, naming the field."""
+    d = len(m.lengths)
+
+    def need(holds: bool, field: str, advice: str) -> None:
+        if not holds:
+            raise InvalidInput(field, getattr(m, field), advice)
+
+    need(0 < m.bits <= min(MAX_BITS, m.word), "bits", f"the line has 2**bits places, at most 2**{MAX_BITS}")
+    need(m.word == 64 or m.word <= 30, "word", "words have 64 bits")
+    need(int(m.lengths.min()) >= 1, "lengths", "every value needs at least one place")
+    need(int(m.lengths.max()) <= m.places, "lengths", "the segments must fill the line exactly")
+    need(sum(m.lengths.tolist()) == m.places, "lengths", "the segments must fill the line exactly")
+    need(len(m.order) == d and bool(np.all(np.sort(m.order) == np.arange(d))), "order", "give a permutation")
+    need(0 <= m.heavy <= d, "heavy", "the number of values that own an output")
+    last = int(m.edges[m.heavy])
+    lends = m.heavy > 0 and m.edges[m.heavy - 1] < m.start < last
+    begins = m.start == last or (lends and m.heavy < d)
+    need(begins, "start", "the circle begins at the end of the last heavy segment, or within it")
+    fits = 1 <= m.window <= m.circumference or (m.circumference == 0 == m.window)
+    need(fits, "window", "at least one place, at most the circumference")
+    need(0 <= m.keep < 1 << m.word, "keep", "a numerator over 2**word")
+    need(m.outputs < 1 << 53, "heavy", "reports must stay below 2**53")
+
+
+def prime_above(n: int) -> int:
+    """The least prime above `n`.
+
+    >>> [prime_above(n) for n in (1, 2, 7, 400)]
+    [2, 3, 11, 401]
+    """
+    p = max(2, n + 1)
+    while any(p % q == 0 for q in range(2, int(p**0.5) + 1)):
+        p += 1
+    return p
+
+
+def spread_orders(values: int, count: int) -> tuple[Ints, Ints]:
+    """Seeds and multipliers of `count` orders: a new seed whenever the multipliers are used up.
+
+    If the last seed has fewer orders than there are multipliers, it takes them evenly.
+
+    >>> [part.tolist() for part in spread_orders(6, 4)]
+    [[0, 0, 0, 1], [1, 2, 3, 2]]
+    """
+    half = max(1, prime_above(values) // 2)
+    index = np.arange(count)
+    seeds, at = index // half, index % half
+    left = np.minimum(half, count - seeds * half)
+    return seeds, 1 + (2 * at + 1) * half // (2 * left)
+
+
+def circle_order(values: Ints, seed: int, multiplier: int) -> Ints:
+    """The values in the order of this name.
+
+    >>> circle_order(np.array([0, 1, 2, 3, 4, 5]), 0, 1).tolist(), circle_order(np.arange(6), 0, 3).tolist()
+    ([2, 4, 5, 1, 0, 3], [0, 5, 2, 3, 1, 4])
+    """
+    words = values.astype(np.uint64) + np.uint64(1)
+    shuffled = values[np.argsort(mix(words * np.uint64(STEP) + np.uint64(seed)), kind="stable")]
+    ranks = np.arange(1, len(values) + 1)
+    return shuffled[np.argsort(ranks * multiplier % prime_above(len(values)))]

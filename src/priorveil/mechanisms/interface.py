@@ -1,0 +1,275 @@
+"""The interface of mechanisms: the base class that plans know, and the checks that all mechanisms share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from priorveil.certify import Certifiable, Lifts
+from priorveil.channels import Channel
+from priorveil.errors import ForeignReport, Hint, Infeasible, InvalidInput, OutsideDomain
+from priorveil.mechanisms import kernels
+from priorveil.mechanisms.likelihood import DenseChannel, Evidence
+from priorveil.mechanisms.moments import Moments, prior_check, reports_moments
+from priorveil.mechanisms.randomness import WORD, Source
+from priorveil.notions import Known, Secrets
+from priorveil.priors import Array, Prior
+from priorveil.queries import Query, identifiable
+
+Integers = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+SMALL = 1 << 16  # entries of a channel that is quicker written out than not
+_QUICK = 1 << 22  # entries of a channel whose error takes less than a second
+_QUICK_WORK = 1 << 28  # multiplications, where the error is that of learning a distribution
+
+
+class Mechanism(ABC):
+    """A sampler in integers, its exact certificate, and the counting and reading of its reports.
+
+    `kind` is its name in a plan's file.
+    """
+
+    kind: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """How many values there are."""
+
+    @property
+    def width(self) -> int:
+        """How many 64-bit words a report has that is a row of bits; zero where it is a whole number."""
+        return 0
+
+    @property
+    def outputs(self) -> int | None:
+        """How many different reports there are, where they are the numbers from zero on; otherwise None."""
+        return None
+
+    @property
+    def draws_per_report(self) -> int:
+        """How many random words a report takes, whatever the value."""
+        return 1
+
+    @property
+    @abstractmethod
+    def matrix(self) -> Array:
+        """The channel in floats; raises `TooLarge` where it cannot be written out."""
+
+    @property
+    def exposed(self) -> tuple[Array, tuple[int, ...] | None]:
+        """A channel to measure levels on, which leaks no less than the reports, and the reports of its columns.
+
+        This is `matrix`, unless that averages over reports. None stands for the numbers of the columns.
+        """
+        return self.matrix, None
+
+    def sample_one(self, code: int, source: Source) -> Any:
+        """The report of one value."""
+        report = self.sample([code], source)[0]
+        return report if self.width else int(report)
+
+    @abstractmethod
+    def sample(self, codes: npt.ArrayLike, source: Source) -> npt.NDArray[Any]:
+        """The reports of many values, a row each."""
+
+    @abstractmethod
+    def accepts(self, reports: npt.NDArray[Any]) -> Mask:
+        """Which reports this mechanism can have made."""
+
+    @abstractmethod
+    def accumulate(self, reports: npt.ArrayLike) -> Integers:
+        """The reports added up, in integers; the arrays of parts add up to the array of the whole."""
+
+    @abstractmethod
+    def weigh(self, reports: npt.NDArray[Any], weights: Array) -> Array:
+        """The same in floats, with every report counted as often as its weight says."""
+
+    @abstractmethod
+    def reports_in(self, counts: npt.NDArray[Any]) -> int:
+        """How many reports an array of `accumulate` counts."""
+
+    def empty_reports(self) -> npt.NDArray[Any]:
+        """The reports of no people."""
+        return np.empty((0, self.width), WORD) if self.width else np.empty(0, np.int64)
+
+    def empty_counts(self) -> Integers:
+        """What `accumulate` gives for no reports."""
+        return self.accumulate(self.empty_reports())
+
+    @abstractmethod
+    def lifts(self, prior: Known, secret: Secrets, notion: Certifiable) -> Lifts:
+        """The exact extremes of the sampled law."""
+
+    @abstractmethod
+    def identifies(self) -> bool:
+        """Whether reports alone determine the distribution."""
+
+    @abstractmethod
+    def prior_check(self, counts: Integers, prior: Array) -> float | None:
+        """The p-value of the counts under the law that the prior gives them."""
+
+    @abstractmethod
+    def answer(
+        self, method: str, counts: npt.NDArray[Any], prior: Array, rows: Array | None, population: bool
+    ) -> Moments:
+        """The statistics `rows @ histogram`, or the histogram for None, by `mmse`, `unbiased` or `mle`.
+
+        `counts` are those of `accumulate` or of `weigh`; for the latter, see `weighted_moments`. A fourth method,
+        `score`, is the linear answer that mle approaches near the distribution `prior`.
+        """
+
+    @abstractmethod
+    def error(self, query: Query, prior: Prior) -> float | None:
+        """The expected error per person under the prior; None where it would take long to compute."""
+
+    @abstractmethod
+    def parameters(self) -> dict[str, Any]:
+        """The integers as JSON."""
+
+    @classmethod
+    @abstractmethod
+    def read(cls, parameters: Mapping[str, Any]) -> Mechanism:
+        """The mechanism of these parameters."""
+
+
+class NumberedReports(Mechanism):
+    """A mechanism whose reports are the numbers `0 .. outputs - 1`, and whose tally counts each of them."""
+
+    @property
+    @abstractmethod
+    def outputs(self) -> int:
+        """How many different reports there are."""
+
+    def accepts(self, reports: npt.NDArray[Any]) -> Mask:
+        """Which reports this mechanism can have made."""
+        return in_range(reports, self.outputs)
+
+    def accumulate(self, reports: npt.ArrayLike) -> Integers:
+        """How often each report came."""
+        return count_reports(reports, self.outputs)
+
+    def weigh(self, reports: npt.NDArray[Any], weights: Array) -> Array:
+        """The sum of the weights of each report."""
+        return np.bincount(check_reports(reports, self.outputs), weights, self.outputs).astype(np.float64)
+
+    def reports_in(self, counts: npt.NDArray[Any]) -> int:
+        """The sum of the counts."""
+        return int(counts.sum())
+
+    def identifies(self) -> bool:
+        """Whether the rows of the channel are independent."""
+        return identifiable(self.matrix)
+
+    def prior_check(self, counts: Integers, prior: Array) -> float | None:
+        """The p-value of the counts under the law that the prior gives them."""
+        return prior_check(counts.astype(np.float64), prior @ self.matrix)
+
+    def answer(
+        self, method: str, counts: npt.NDArray[Any], prior: Array, rows: Array | None, population: bool
+    ) -> Moments:
+        """The statistics `rows @ histogram`, or the histogram for None."""
+        evidence = Evidence(counts.astype(np.float64), DenseChannel(self.matrix))
+        return reports_moments(method, evidence, prior, rows, population)
+
+    def error(self, query: Query, prior: Prior) -> float | None:
+        """The expected error per person of the channel, unless the channel is large."""
+        entries = len(prior) * self.outputs
+        if entries > _QUICK or (query.unbiased and entries * len(prior) > _QUICK_WORK):
+            return None
+        return query.error(Channel(self.matrix, prior.labels), prior)
+
+
+def single_prior(prior: Known, secret: Secrets, notion: Certifiable, kind: str) -> Prior:
+    """The prior, for mechanisms whose exact certificate needs one prior and no secret behind the value."""
+    if secret is not None or not isinstance(prior, Prior) or not notion.implies_lip:
+        raise Infeasible(
+            f"{kind} is certified for LIP or LDP of the value itself under one prior",
+            Hint("method", "columns"),
+        )
+    return prior
+
+
+def worst_lifts(found: Sequence[Lifts]) -> Lifts:
+    """The extremes of several channels, one of which is chosen in public for each report."""
+    ratios = [lifts.ldp for lifts in found if lifts.ldp is not None]
+    ratio = max(ratios) if len(ratios) == len(found) else None
+    return Lifts(min(lifts.lowest for lifts in found), max(lifts.highest for lifts in found), ratio, ratio)
+
+
+def check_codes(codes: npt.ArrayLike, size: int) -> Integers:
+    """Codes as a contiguous array of 64-bit integers, each in `0 .. size - 1`.
+
+    >>> check_codes([0, 2], 3)
+    array([0, 2])
+    >>> check_codes([0, 3], 3)
+    Traceback (most recent call last):
+    priorveil.errors.OutsideDomain: values[1] is outside the domain (codes 0 to 2): \
+correct or remove it before privatising
+    """
+    array = _integer_column("values", codes)
+    row = _first_outside(array, size)
+    if row is not None:
+        raise OutsideDomain(row, f"codes 0 to {size - 1}")
+    return np.ascontiguousarray(array, dtype=np.int64)
+
+
+def check_reports(reports: npt.ArrayLike, size: int) -> Integers:
+    """Reports that are numbers, each in `0 .. size - 1`; any other report is refused.
+
+    >>> check_reports([1, 0], 2)
+    array([1, 0])
+    """
+    array = _integer_column("reports", reports)
+    row = _first_outside(array, size)
+    if row is not None:
+        raise ForeignReport(f"reports[{row}]", int(array[row]), f"this mechanism reports 0 to {size - 1}")
+    return np.ascontiguousarray(array, dtype=np.int64)
+
+
+def count_reports(reports: npt.ArrayLike, size: int) -> Integers:
+    """How often each of `size` reports came; any other report is refused.
+
+    >>> count_reports([1, 0, 1], 3)
+    array([1, 2, 0])
+    """
+    array = _integer_column("reports", reports)
+    counts = np.zeros(size + 1, dtype=np.int64)
+    kernels.count_codes(np.ascontiguousarray(array, dtype=np.int64), counts, work=array.size)
+    if counts[size]:
+        check_reports(array, size)
+    return counts[:size]
+
+
+def in_range(reports: npt.NDArray[Any], outputs: int) -> Mask:
+    """Which entries are numbers from 0 to `outputs - 1`.
+
+    >>> in_range(np.array([0, 5, -1]), 3).tolist()
+    [True, False, False]
+    """
+    if reports.dtype.kind not in "iu":
+        raise InvalidInput("reports", f"{reports.dtype} array", "reports of this plan are whole numbers")
+    return np.asarray((reports >= 0) & (reports < outputs))
+
+
+def _integer_column(argument: str, values: npt.ArrayLike) -> npt.NDArray[np.integer]:
+    array = np.asarray(values)
+    if array.size == 0:
+        array = array.astype(np.int64)
+    if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
+        raise InvalidInput(
+            argument, f"{array.dtype} array of shape {array.shape}", "give a column of integers"
+        )
+    return array
+
+
+def _first_outside(array: npt.NDArray[np.integer], size: int) -> int | None:
+    """The first row that is not in `0 .. size - 1`; two fast passes when there is none."""
+    if array.size == 0 or (int(array.min()) >= 0 and int(array.max()) < size):
+        return None
+    return int(np.argmax((array < 0) | (array >= size)))

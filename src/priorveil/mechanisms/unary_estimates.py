@@ -1,0 +1,293 @@
+"""Estimates from unary reports, and their expected errors in closed form.
+
+Privacy fixes the odds `R = (1-q01)(1-q10)/(q01 q10)`. With `c = R - 1`, a report `y` and `m(y)` the prior
+mass of its set bits,
+
+    Pr(x | y) = P_x (1 + c y_x) / (1 + c m(y)),      Pr(y) = B(y) (1 + c m(y)) / (1 + c q01),
+
+where `B` is the law of independent bits, each set with probability `q01`. Errors are therefore means of
+`.../(1 + c m)` under `B`. Write `1/D = integral of exp(-t D) dt`: under the integral the bits stay
+independent, so every error is one integral of products over values, O(d) a node. `inverse_rule` has the
+nodes, and a proven bound on the relative error they make, below 1e-14 (rounding of floats comes on top).
+In the functions that end in `_gain`, `P` is the prior, `q01` the chance that a clear bit is set, `R` the odds.
+
+The estimators:
+
+* **mmse** under the plan's prior adds up posteriors given whole reports, from the scores of the tally; its
+  variance is the expected posterior variance. Under another prior the scores do not apply, and it adds up
+  posteriors given single bits (the paper's estimator), from the counts of ones.
+* **unbiased** inverts the noise of each bit.
+* **mle** maximises the likelihood of the bits as if they were reported by different people (a composite
+  likelihood: consistent, and a distribution, where unbiased may be negative). To first order it is the unbiased
+  estimate, with the excess over the number of reports subtracted in proportion to `s (1 - s)`, `s` the chance of
+  a bit to be set; its variance follows from that.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from priorveil.mechanisms.likelihood import DenseChannel, Evidence, most_likely, shortfall
+from priorveil.mechanisms.moments import Moments, apply_rows, chi_square_tail, squared_rows
+from priorveil.priors import Array
+
+BITWISE = (
+    "the prior is right: the tally was scored under the plan's prior, so under this one posteriors are given each "
+    "value's own bit, not the whole report; the spread is that of such posteriors"
+)
+COMPOSITE = (
+    "nothing about the prior, many reports: the likelihood is a composite one, of the bits as if each came from "
+    "another person; the spread is the sampling noise of the reports"
+)
+
+# -- expected errors ---------------------------------------------------------------------------------------
+
+
+class InverseRule(NamedTuple):
+    """Nodes and weights with `|D sum_i w_i exp(-t_i D) - 1| <= error` for every `1 <= D <= top`."""
+
+    nodes: Array
+    weights: Array
+    error: float
+
+
+def inverse_rule(top: float) -> InverseRule:
+    """An exponential sum for `1/D`, with its proven relative error.
+
+    The trapezoidal rule with step `h` in `s = log t`. By Poisson summation its relative error is at most
+    `2 sum_k |Gamma(1 + 2 pi i k / h)|`, with `|Gamma(1 + i y)|^2 = pi y / sinh(pi y)`; truncating the ends
+    adds at most `top e^s` on the left and `exp(-e^s)` on the right, each times `1 + h`.
+
+    >>> rule = inverse_rule(100.0)
+    >>> rule.error < 1e-13, abs(float(rule.weights @ np.exp(-7 * rule.nodes)) - 1 / 7) < 1e-14
+    (True, True)
+    """
+    h, left, right = 0.24, math.log(1e-15 / top), math.log(38.0)
+    s = left + h * np.arange(math.ceil((right - left) / h) + 1)
+    nodes = np.exp(s)
+    waves = 2 * math.pi / h * np.arange(1, 4)
+    # sqrt(pi y / sinh(pi y)) < sqrt(2 pi y) exp(-pi y / 2) (1 + tiny); later terms are below 1e-30.
+    aliasing = float(2 * np.sum(1.01 * np.sqrt(2 * math.pi * waves) * np.exp(-math.pi * waves / 2)))
+    truncation = (1 + h) * (top * math.exp(left) + math.exp(-math.exp(s[-1])))
+    return InverseRule(nodes, h * nodes, aliasing + truncation)
+
+
+def _tilted_bits(P: Array, q01: float, R: float, copies: Array | None = None) -> tuple[Array, Array]:
+    """Under `B` tilted by `exp(-t c m)`: the weight of every node, and the chance of every bit at every node.
+
+    `copies` says how many values have each entry of `P`; by default one.
+    """
+    rule = inverse_rule(R)
+    decay = np.exp(-np.outer(rule.nodes * (R - 1), P))
+    product = np.log1p(q01 * (decay - 1)) @ (np.ones(len(P)) if copies is None else copies)
+    weights = rule.weights * np.exp(product - rule.nodes) / (1 + (R - 1) * q01)
+    return weights, q01 * decay / (1 + q01 * (decay - 1))
+
+
+def histogram_gain(P: Array, q01: float, R: float) -> float:
+    """`sum_y lam_y sum_x Pr(x | y)^2` of unary encoding; the histogram's MSE is one minus this.
+
+    `E_B[(|P|^2 + (R^2 - 1) sum_x P_x^2 y_x) / (1 + c m)] / (1 + c q01)`. Equal probabilities are computed once.
+
+    >>> round(histogram_gain(np.array([0.5, 0.5]), 0.5, 1.0), 12)  # a report without information
+    0.5
+    """
+    values, copies = np.unique(P, return_counts=True)
+    weights, chances = _tilted_bits(values, q01, R, copies.astype(np.float64))
+    squares = copies * values**2
+    return float(weights @ (squares.sum() + (R**2 - 1) * chances @ squares))
+
+
+def posterior_variances(P: Array, q01: float, R: float) -> Array:
+    """The expected posterior variance of every value's indicator; they add up to the histogram's MSE.
+
+    >>> P = np.array([0.2, 0.3, 0.5])
+    >>> round(float(posterior_variances(P, 0.3, 4.0).sum()) + histogram_gain(P, 0.3, 4.0), 12)
+    1.0
+    """
+    weights, chances = _tilted_bits(P, q01, R)
+    return np.asarray(P - P**2 * (weights @ (1 + (R**2 - 1) * chances)))
+
+
+def sum_gain(P: Array, q01: float, R: float, rows: Array) -> Array:
+    """`E[E[a | y]^2]` for every row `a` of values: the sum's MSE is `E[a^2]` minus this.
+
+    `E_B[(A + c sum_x a_x P_x y_x)^2 / (1 + c m)] / (1 + c q01)` with `A = E[a]`; under the tilted law the
+    bits are independent, so the square has a mean and a variance.
+
+    >>> P, a = np.array([0.5, 0.5]), np.array([[0.0, 1.0]])
+    >>> sum_gain(P, 0.5, 1.0, a).round(12).tolist()
+    [0.25]
+    """
+    weights, chances = _tilted_bits(P, q01, R)
+    each = (R - 1) * rows * P
+    mean = (rows @ P)[:, None] + each @ chances.T
+    variance = each**2 @ (chances * (1 - chances)).T
+    return np.asarray((mean**2 + variance) @ weights)
+
+
+def guess_gain(P: Array, q01: float, R: float) -> float:
+    """The chance that the likeliest value given the report is the true one; closed form.
+
+    `E_B[max_x P_x (1 + c y_x)] / (1 + c q01)`: sort the values by prior, and ask which set bit comes first.
+
+    >>> round(guess_gain(np.array([0.25, 0.75]), 0.5, 1.0), 12)
+    0.75
+    """
+    ordered = np.sort(P)[::-1]
+    first = q01 * (1 - q01) ** np.arange(P.size)
+    best = np.maximum(R * ordered, ordered[0])
+    return float(first @ best + (1 - q01) ** P.size * ordered[0]) / (1 + (R - 1) * q01)
+
+
+def learning_gain(P: Array, q01: float, R: float) -> float:
+    """One over the variance, summed over the values, of the distribution estimated bit by bit.
+
+    A bit is one with probability `m_x = q01 + P_x (1 - q01 - q10)`; the share of ones, shifted and scaled,
+    has the variance `m_x (1 - m_x) / (1 - q01 - q10)**2` per person. Reading the bits together can only do better.
+    With the noise of optimised unary encoding it is about `4 d e**eps / (e**eps - 1)**2`:
+
+    >>> q01 = 1 / (math.e + 1)
+    >>> round(1 / learning_gain(np.full(1000, 1e-3), q01, math.e) - 4000 * math.e / (math.e - 1) ** 2)
+    2
+    """
+    contrast = (1 - q01) * (R - 1) * q01 / (1 + (R - 1) * q01)
+    ones = q01 + P * contrast
+    return contrast**2 / float((ones * (1 - ones)).sum())
+
+
+# -- estimates ---------------------------------------------------------------------------------------------
+
+
+class Flips(NamedTuple):
+    """The chances that a clear bit is set and a set bit cleared, and the odds."""
+
+    q01: float
+    q10: float
+    odds: float
+
+    @property
+    def contrast(self) -> float:
+        """`1 - q01 - q10`: how much likelier a bit is set for its own value."""
+        return 1 - self.q01 - self.q10
+
+    def set_chances(self, p: Array) -> Array:
+        """How likely each bit is set when the values follow `p`."""
+        return np.asarray(self.q01 + self.contrast * p)
+
+
+class UnaryCounts(NamedTuple):
+    """A tally of unary reports: how many, ones per value, and the sums of scores (of all, and per set bit)."""
+
+    reports: float
+    ones: Array
+    base: float
+    scores: Array
+
+
+def joint_moments(flips: Flips, counts: UnaryCounts, prior: Array, rows: Array | None) -> Moments:
+    """Posteriors given whole reports, added up: `P_x (sum of scores + (R - 1) sum of scores with bit x set)`."""
+    histogram = prior * (counts.base + (flips.odds - 1) * counts.scores)
+    if rows is None:
+        return Moments(histogram, counts.reports * posterior_variances(prior, flips.q01, flips.odds))
+    centred = rows - (rows @ prior)[:, None]
+    error = centred**2 @ prior - sum_gain(prior, flips.q01, flips.odds, centred)
+    return Moments(rows @ histogram, counts.reports * np.maximum(error, 0.0))
+
+
+def bitwise_moments(flips: Flips, counts: UnaryCounts, prior: Array, rows: Array | None) -> Moments:
+    """Posteriors given each value's own bit, added up."""
+    chances = flips.set_chances(prior)
+    if_set, if_clear = prior * (1 - flips.q10) / chances, prior * flips.q10 / (1 - chances)
+    histogram = counts.ones * if_set + (counts.reports - counts.ones) * if_clear
+    if rows is None:
+        left = prior - chances * if_set**2 - (1 - chances) * if_clear**2
+        return Moments(histogram, counts.reports * left, assumes=BITWISE)
+    # The error of a row `a` is the variance of `a_X - sum_x each_x y_x`.
+    q01, q10, _ = flips
+    each = rows * (if_set - if_clear)
+    means = rows - flips.contrast * each
+    noise = q01 * (1 - q01) * (each**2).sum(axis=1) + (q10 * (1 - q10) - q01 * (1 - q01)) * (each**2 @ prior)
+    error = means**2 @ prior - (means @ prior) ** 2 + noise
+    return Moments(rows @ histogram, counts.reports * error, assumes=BITWISE)
+
+
+def unbiased_moments(flips: Flips, counts: UnaryCounts, rows: Array | None, population: bool) -> Moments:
+    """`(ones - N q01) / (1 - q01 - q10)`, with the noise of the bits as variance.
+
+    With `population`, the variance of the people as a sample is added.
+    """
+    n, noise = _invert_bits(flips, counts)
+    spread = apply_rows(squared_rows(rows), noise)
+    return Moments(apply_rows(rows, n), _add_sampling(spread, n, counts.reports, rows, population))
+
+
+def balanced_moments(
+    flips: Flips, counts: UnaryCounts, p: Array, rows: Array | None, population: bool
+) -> Moments:
+    """The unbiased answer made to add up to the reports: to first order at `p`, the most likely answer.
+
+    With `w` in proportion to `s (1 - s)` at `p`, adding up to one, it is `n - w (sum of n - N)`; the noise of
+    the bits of a report is independent, so its variances are those of weighted sums.
+    """
+    n, noise = _invert_bits(flips, counts)
+    chances = flips.set_chances(p)
+    w = chances * (1 - chances) / float((chances * (1 - chances)).sum())
+    balanced = n - w * (n.sum() - counts.reports)
+    spread = noise * (1 - 2 * w) + w**2 * noise.sum()
+    if rows is not None:
+        spread = (rows - (rows @ w)[:, None]) ** 2 @ noise
+    variance = _add_sampling(spread, balanced, counts.reports, rows, population)
+    return Moments(apply_rows(rows, balanced), variance)
+
+
+def _invert_bits(flips: Flips, counts: UnaryCounts) -> tuple[Array, Array]:
+    """`(ones - N q01) / (1 - q01 - q10)`, and the noise of the bits in it."""
+    q01, q10, _ = flips
+    n = (counts.ones - counts.reports * q01) / flips.contrast
+    return n, (n * q10 * (1 - q10) + (counts.reports - n) * q01 * (1 - q01)) / flips.contrast**2
+
+
+def _add_sampling(spread: Array, n: Array, reports: float, rows: Array | None, population: bool) -> Array:
+    """The variance; for a population, with the variance of the people as a sample."""
+    if population:
+        share = n / (reports or 1.0)
+        spread = spread + reports * (apply_rows(squared_rows(rows), share) - apply_rows(rows, share) ** 2)
+    return np.maximum(spread, 0.0)
+
+
+def composite_moments(
+    flips: Flips, counts: UnaryCounts, start: Array, rows: Array | None, population: bool
+) -> Moments:
+    """The distribution that makes the counts of ones most likely, in people.
+
+    Every bit counts as a report of its own, with the cells "bit k is set" and then "bit k is clear".
+    """
+    d = counts.ones.size
+    chances = np.full((d, d), flips.q01) + flips.contrast * np.eye(d)
+    cells = np.concatenate([counts.ones, counts.reports - counts.ones])
+    evidence = Evidence(cells, DenseChannel(np.hstack([chances, 1 - chances]) / d))
+    p, rounds, converged = most_likely(evidence, start)
+    variance = balanced_moments(flips, counts, p, rows, population).variance
+    mean = counts.reports * apply_rows(rows, p)
+    return Moments(mean, variance, rounds, converged, shortfall(evidence, p), COMPOSITE)
+
+
+def ones_check(flips: Flips, counts: UnaryCounts, prior: Array) -> float | None:
+    """The p-value of the counts of ones under the prior: exact mean and covariance, a chi-square of `d`.
+
+    The bits of a report have variance `s (1 - s)`, `s` the chance to be set, and covariance
+    `-contrast^2 P_j P_k`.
+    """
+    chances = flips.set_chances(prior)
+    if counts.reports * float(np.minimum(chances, 1 - chances).min()) < 5:
+        return None
+    shift = flips.contrast * prior
+    own = chances * (1 - chances) + shift**2
+    off = (counts.ones - counts.reports * chances) / np.sqrt(counts.reports)
+    tilt = float((off / own) @ shift)
+    statistic = float(off @ (off / own)) + tilt**2 / (1 - float((shift / own) @ shift))
+    return chi_square_tail(statistic, counts.ones.size)
