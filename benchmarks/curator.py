@@ -5,7 +5,7 @@
                                                   batches of 100 on top of ten million stored reports
 
 `cpu us` is what the server's process uses for one request, `database` what PostgreSQL's processes do. `bare`
-is the ceiling: a server written as one usually would, Starlette and msgspec on uvicorn, which reads the body
+is the ceiling: a server written as one usually would, Starlette and msgspec on the same server, which reads the body
 and stores nothing. `nothing` is our own server with a store that stores nothing. Load generator and server
 share this machine; requests are made before the clock starts. PostgreSQL is started for the occasion, and
 left out where it is not installed.
@@ -48,7 +48,7 @@ SERVER = """
 import asyncio, sys
 from priorveil.collect.campaign import Campaign
 from priorveil.curator import create_app, open_store
-from priorveil.curator.server import run
+from priorveil.curator.server import find_addresses, run
 from priorveil.curator.store import token_digest
 url, port, campaign = sys.argv[1], int(sys.argv[2]), Campaign.from_json(open(sys.argv[3]).read())
 async def prepare():
@@ -63,15 +63,16 @@ class Nothing:
     async def commit(self, groups): return 0
 if sys.argv[4] != "nothing":
     asyncio.run(prepare())
-    run(create_app(open_store(url)), "127.0.0.1", port)
+    run(create_app(open_store(url)), find_addresses("127.0.0.1", port))
 else:
     asyncio.run(prepare())
-    run(create_app(Nothing(open_store(url))), "127.0.0.1", port)
+    run(create_app(Nothing(open_store(url))), find_addresses("127.0.0.1", port))
 """
 
 
 BARE = """
-import sys, msgspec, struct, uvicorn
+import asyncio, sys, msgspec, struct, uvloop
+from priorveil.curator.server import find_addresses, serving
 from starlette.applications import Starlette
 from starlette.responses import Response
 from starlette.routing import Route
@@ -93,7 +94,10 @@ async def fine(request):
     return Response(b"{}")
 routes = [Route("/readyz", fine), Route("/v1/campaigns/{id}/status", fine)]
 app = Starlette(routes=[Route("/v1/campaigns/{id}/reports", take, methods=["POST"]), *routes])
-uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[2]), log_level="warning", access_log=False)
+async def main():
+    async with serving(app, find_addresses("127.0.0.1", int(sys.argv[2]))):
+        await asyncio.Event().wait()
+uvloop.run(main())
 """
 
 

@@ -17,7 +17,6 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-import uvicorn
 from selenium import webdriver
 from selenium.common.exceptions import StaleElementReferenceException
 
@@ -26,7 +25,8 @@ from browser.steps import TOKEN
 from priorveil.collect.campaign import Campaign, ask, read_time
 from priorveil.collect.wire import fresh_id, report_to_json
 from priorveil.curator.app import create_app
-from priorveil.curator.server import configuration
+from priorveil.curator.server import find_addresses
+from priorveil.curator.server import serving as answering
 from priorveil.curator.sqlite import SqliteStore
 from priorveil.curator.store import token_digest
 
@@ -109,15 +109,21 @@ def serving(path: Path) -> Iterator[Curator]:
         await store.close()
 
     asyncio.run(prepared())
-    server = uvicorn.Server(configuration(create_app(SqliteStore(path)), "127.0.0.1", 0))
-    thread = threading.Thread(target=server.run, daemon=True)
+    started, stop = threading.Event(), asyncio.Event()
+    addresses = find_addresses("127.0.0.1", 0)
+    loop = asyncio.new_event_loop()
+
+    async def serve() -> None:
+        app = create_app(SqliteStore(path))
+        async with app.lifespan(), answering(app, addresses):
+            started.set()
+            await stop.wait()
+
+    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()), daemon=True)
     thread.start()
-    while not server.started:
-        assert thread.is_alive(), "the curator did not start"
-        time.sleep(0.01)
-    port = server.servers[0].sockets[0].getsockname()[1]
-    yield Curator(f"http://127.0.0.1:{port}", campaigns)
-    server.should_exit = True
+    assert started.wait(20), "the curator did not start"
+    yield Curator(f"http://127.0.0.1:{addresses[0][1]}", campaigns)
+    loop.call_soon_threadsafe(stop.set)
     thread.join(timeout=20)
 
 

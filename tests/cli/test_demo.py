@@ -31,7 +31,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_tells_the_whole_story_and_ends_where_nobody_watches(tmp_path: Path) -> None:
-    pytest.importorskip("uvicorn", reason="the second half is the curator")
+    pytest.importorskip("granian", reason="the second half is the curator")
     status, out, err = run("demo", "--plot", "picture.png", "--devices", 300)
     story = " ".join(out.split())
     assert (status, err) == (0, "")

@@ -29,9 +29,9 @@ import sys
 sys.path.insert(0, "")
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
-from priorveil.curator import pages
+from priorveil.curator import responses as pages
 assert pages.__file__.startswith(sys.argv[1]), pages.__file__
-sys.stdout.buffer.write(TestClient(Starlette(routes=pages.routes())).get("/static/priorveil.js").content)
+sys.stdout.buffer.write(TestClient(Starlette(routes=pages.page_routes())).get("/static/priorveil.js").content)
 """
 
 

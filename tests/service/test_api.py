@@ -24,7 +24,7 @@ from priorveil.collect.campaign import Campaign, ask
 from priorveil.collect.wire import PACKED, fresh_id, packed_body, report_to_json
 from priorveil.curator.app import Curator, Limits
 from priorveil.curator.openapi import OPERATIONS
-from priorveil.curator.problems import PROBLEM
+from priorveil.curator.responses import PROBLEM
 from priorveil.curator.sqlite import SqliteStore
 from priorveil.curator.store import Group, StoreFull, Unavailable, open_store, token_digest
 from priorveil.curator.uploads import LARGEST_BATCH, BadBody, read_json, read_packed

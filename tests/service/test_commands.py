@@ -316,7 +316,7 @@ def test_ctrl_c_twice_ends_it_at_once_and_quietly(store_url: str, campaign: Camp
     assert int(output.split()[-2].replace(",", "")) in (count[0], count[0] + 5)
 
 
-@pytest.mark.parametrize("library", ["starlette", "msgspec", "uvicorn"])
+@pytest.mark.parametrize("library", ["starlette", "msgspec", "granian"])
 def test_serving_without_the_extra_names_it(tmp_path: Path, library: str) -> None:
     code = f"import sys; sys.modules[{library!r}] = None; from priorveil.cli import main; main(sys.argv[1:])"
     told = [sys.executable, "-c", code, "serve", "--store", str(tmp_path / "a.db"), "--port", "0"]

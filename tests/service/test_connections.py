@@ -1,188 +1,179 @@
-"""Connections: nobody waits for ever, nobody is cut off for what is not their doing."""
+"""Connections to the real server: every request gets its own response, and nobody can hold up the others."""
 
 from __future__ import annotations
 
 import asyncio
-import gc
-import importlib
 import socket
-import struct
-import sys
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
-from test_express import Place, _answer, at, report
+from local_server import Place, at, place, read_response, report, statuses, with_app
 
 from priorveil.collect.campaign import Campaign
-from priorveil.curator import express, guarded
+from priorveil.collect.wire import JSON, PACKED, packed_body
 from priorveil.curator.app import Limits
-from priorveil.curator.server import configuration
+from priorveil.curator.server import ConnectionLimits
 
-Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-MANY = b'{"reports":[' + b",".join([b"0"] * 10_000) + b"]}"  # a short question with a long answer
-
-
-async def connected(there: Place) -> Connection:
-    return await asyncio.open_connection("127.0.0.1", there.port)
+OK = (b"200", b'{"accepted":1,"refused":[]}')
+HEALTH = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"
 
 
 def slow_commits(there: Place, seconds: float) -> None:
     commit = there.app.service.store.commit
 
-    async def slow(groups: object) -> int:
+    async def slow(groups: Any) -> Any:
         await asyncio.sleep(seconds)
-        return await commit(groups)  # type: ignore[arg-type]
+        return await commit(groups)
 
     there.app.service.store.commit = slow  # type: ignore[method-assign]
 
 
-KINDS = ["asyncio", pytest.param("uvloop", marks=pytest.mark.skipif(sys.platform == "win32", reason="none"))]
+# -- uploads, whole, chunked and in pieces -------------------------------------------------------------------
 
 
-def serving(app: Any, work: Callable[[int, uvicorn.Server], Awaitable[None]], kind: str = "asyncio") -> None:
-    """Work with a server of another app, on a loop of this kind."""
-
-    async def run() -> None:
-        config = configuration(app, "127.0.0.1", 0, lifespan="off", loop="asyncio")
-        server = uvicorn.Server(config)
-        task = asyncio.create_task(server.serve())
-        while not server.started:
-            await asyncio.sleep(0.01)
-        await work(server.servers[0].sockets[0].getsockname()[1], server)
-        server.should_exit = True
-        await asyncio.wait_for(task, 20)
-
-    loops = asyncio if kind == "asyncio" else importlib.import_module(kind)
-    with asyncio.Runner(loop_factory=loops.new_event_loop) as runner:
-        runner.run(run())
-
-
-def statuses(told: bytes) -> list[int]:
-    return [int(part[:3]) for part in told.split(b"HTTP/1.1 ")[1:]]
-
-
-def fail(*_: object) -> None:
-    raise RuntimeError("unforeseen")
+def bodies(campaign: Campaign) -> list[tuple[bytes, str, int]]:
+    plan, told = campaign.plan_for(None).id, "ab" * 16
+    good, far, wrong = (report(campaign, v, told) for v in (1, 10**6, "x"))
+    return [
+        (good, JSON, 200),
+        (far, JSON, 200),
+        (wrong, JSON, 200),
+        (report(campaign, 0, "zz" * 16), JSON, 200),
+        (good.replace(plan.encode(), b"0" * 64), JSON, 200),
+        (b'{"reports":[%s,%s,%s]}' % (good, far, wrong), JSON, 200),
+        (b'{"reports":[]}', JSON, 200),
+        (b"", JSON, 400),
+        (b"nonsense", JSON, 400),
+        (b"\xff\xfe", JSON, 400),
+        (good, "text/plain", 415),
+        (good, "Application/JSON; charset=utf-8", 200),
+        (packed_body(plan, bytes(32), bytes(16)), PACKED, 200),
+        (packed_body(plan, bytes(32), bytes(8)), PACKED, 400),
+        (packed_body("00" * 32, bytes(16), bytes(8)), PACKED, 200),
+        (b"PVR1", PACKED, 400),
+    ]
 
 
-def test_who_does_not_read_answers_fills_no_memory(tmp_path: Path, campaign: Campaign) -> None:
+def test_whole_and_chunked_bodies_get_the_same_responses(tmp_path: Path, campaign: Campaign) -> None:
     async def work(there: Place) -> None:
-        with socket.socket() as sender:
-            sender.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            sender.connect(("127.0.0.1", there.port))
-            sender.setblocking(False)
-            for _ in range(25):
-                await asyncio.get_running_loop().sock_sendall(sender, there.request(MANY))
-                await asyncio.sleep(0.05)
-            (connection,) = there.server.server_state.connections
-            assert connection.transport.get_write_buffer_size() < 2 << 20
+        for body, kind, status in bodies(campaign):
+            (whole,) = await there.send(there.request(body, kind=kind))
+            (chunked,) = await there.send(there.chunked(body, kind))
+            assert whole == chunked and whole[0] == b"%d" % status
+        await there.app.service.close(there.app.service.live[campaign.id])
+        body = report(campaign)
+        whole, chunked = await there.send(there.request(body)), await there.send(there.chunked(body))
+        assert whole == chunked and b'"closed"' in whole[0][1] and b'"accepted":0' in whole[0][1]
 
     at(tmp_path, campaign, work)
 
 
-@pytest.mark.parametrize("step", ["admitted", "submit", "receipt"])
-def test_the_unforeseen_is_answered(
-    tmp_path: Path, campaign: Campaign, step: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_upload_may_be_cut_anywhere(tmp_path: Path, campaign: Campaign) -> None:
     async def work(there: Place) -> None:
-        monkeypatch.setattr(there.app.service, step, fail)
-        ((status, content),) = await asyncio.wait_for(there.say(there.request(report(campaign))), 5)
-        assert status == b"500" and b"unforeseen" not in content
-
-    at(tmp_path, campaign, work)
-
-
-def test_each_request_has_a_clock_of_its_own(
-    tmp_path: Path, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A steady sender whose pieces end within a head is not slow."""
-    monkeypatch.setattr(guarded, "HEADER_SECONDS", 0.5)
-
-    async def work(there: Place) -> None:
-        reader, writer = await connected(there)
-        request = there.request(report(campaign))
-        writer.write(request[:20])
-        for _ in range(12):
-            await asyncio.sleep(0.1)
-            writer.write(request[20:] + request[:20])
-            assert (await asyncio.wait_for(_answer(reader), 5))[0] == b"200"
+        whole = there.request(report(campaign))
+        reader, writer = await there.connect()
+        for cut in range(1, len(whole)):
+            writer.write(whole[:cut])
+            await asyncio.sleep(0.001)
+            writer.write(whole[cut:])
+            assert await asyncio.wait_for(read_response(reader), 5) == OK
         writer.close()
+        assert await there.stored() == 1
 
     at(tmp_path, campaign, work)
 
 
-def test_no_clock_runs_while_we_do_not_read(
-    tmp_path: Path, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(guarded, "HEADER_SECONDS", 0.5)
-
+def test_odd_uploads_are_taken_or_refused(tmp_path: Path, campaign: Campaign) -> None:
     async def work(there: Place) -> None:
-        slow_commits(there, 1.0)
-        reader, writer = await connected(there)
-        request = there.request(report(campaign))
-        writer.write(request + request + request[:30])
+        body = report(campaign)
+        for more in (b"connection: close\r\n", b"upgrade: x\r\n", b"x: 1\r\nx: 2\r\n"):
+            assert await there.send(there.request(body, more)) == [OK]
+        reader, writer = await there.connect()
+        writer.write(there.request(body, b"expect: 100-continue\r\n"))
+        received = await asyncio.wait_for(reader.readuntil(b'"refused":[]}'), 10)
+        assert statuses(received)[-1] == 200
+        writer.close()
+        other = there.request(body).replace(campaign.id.encode(), b"0" * 64)
+        assert (await there.send(other))[0][0] == b"404"
+        large = body[:-1] + b" " * 100_000 + b"}"
+        assert await there.send(there.request(large)) == [OK]
+        assert await there.stored() == 1
+
+    at(tmp_path, campaign, work)
+
+
+def test_pipelined_requests_are_answered_in_order(tmp_path: Path, campaign: Campaign) -> None:
+    async def work(there: Place) -> None:
+        upload = there.request(report(campaign))
+        found = await there.send(upload + HEALTH + upload + upload + HEALTH, responses=5)
+        assert [status for status, _ in found] == [b"200"] * 5
+        assert [b"accepted" in content for _, content in found] == [True, False, True, True, False]
+
+    at(tmp_path, campaign, work)
+
+
+def test_an_upload_is_counted_though_its_sender_leaves(tmp_path: Path, campaign: Campaign) -> None:
+    async def work(there: Place) -> None:
+        slow_commits(there, 0.2)
+        _, writer = await there.connect()
+        writer.write(there.request(report(campaign)))
+        await writer.drain()
         await asyncio.sleep(0.1)
-        writer.write(request[30:])
-        found = [await asyncio.wait_for(_answer(reader), 10) for _ in range(3)]
-        assert [status for status, _ in found] == [b"200"] * 3
-        writer.close()
+        writer.transport.abort()
+        assert await there.send(there.request(report(campaign))) == [OK]
+        assert await there.stored() == 2
 
     at(tmp_path, campaign, work)
 
 
-def test_a_refusal_starts_no_clock_for_what_came_with_it(tmp_path: Path, campaign: Campaign) -> None:
-    """The clock of idle connections must not cut off the request that follows in the same piece."""
-
-    async def work(there: Place) -> None:
-        there.server.config.timeout_keep_alive = 0  # seconds: as soon as it may
-        slow_commits(there, 0.5)
-        reader, writer = await connected(there)
-        writer.write(there.request(b"x", kind="text/plain") + there.request(report(campaign)))
-        assert (await asyncio.wait_for(_answer(reader), 5))[0] == b"415"
-        assert (await asyncio.wait_for(_answer(reader), 5))[0] == b"200"
-        writer.close()
-
-    at(tmp_path, campaign, work)
-
-
-@pytest.mark.parametrize("more", [b"\r\n", b"y", b"y" * 100])
-def test_no_connection_is_open_for_ever(
-    tmp_path: Path, campaign: Campaign, more: bytes, monkeypatch: pytest.MonkeyPatch
+def test_an_unexpected_error_is_answered_and_not_shown(
+    tmp_path: Path, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An empty line, or a body after its answer, stops the clock of idle connections; another must run."""
-    monkeypatch.setattr(guarded, "HEADER_SECONDS", 0.3)
+    def fail(*_: object) -> None:
+        raise RuntimeError("unforeseen")
 
     async def work(there: Place) -> None:
-        reader, writer = await connected(there)
-        size = 0 if more == b"\r\n" else 100
-        writer.write(b"GET /healthz HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % size)
-        await _answer(reader)
-        writer.write(more)
-        assert await asyncio.wait_for(reader.read(), 5) == b""
-        writer.close()
+        for name, request in (("take", there.request(report(campaign))), ("find", HEALTH)):
+            with monkeypatch.context() as patch:
+                patch.setattr(there.app.service, name, fail)
+                path = f"GET /v1/campaigns/{'0' * 64} HTTP/1.1\r\nhost: x\r\n\r\n".encode()
+                ((status, content),) = await there.send(request if name == "take" else path)
+                assert status == b"500" and b"unforeseen" not in content
+        assert await there.send(there.request(report(campaign))) == [OK]
 
     at(tmp_path, campaign, work)
 
 
-def test_who_has_said_everything_still_gets_the_answer(tmp_path: Path, campaign: Campaign) -> None:
+# -- the end of a connection ---------------------------------------------------------------------------------
+
+
+def test_a_sender_who_half_closes_may_miss_the_response_but_is_counted_once(
+    tmp_path: Path, campaign: Campaign
+) -> None:
+    """The server takes the end of what is sent for the end of the connection. Sending again is harmless."""
+
     async def work(there: Place) -> None:
-        for request in (there.request(report(campaign)), there.chunked(report(campaign))):
-            reader, writer = await connected(there)
-            writer.write(request)
-            writer.write_eof()
-            answer = await asyncio.wait_for(reader.read(), 5)
-            assert answer.startswith(b"HTTP/1.1 200 ") and b"connection: close" in answer
-            writer.close()
+        slow_commits(there, 0.1)
+        for count, form in enumerate((there.request, there.chunked), start=1):
+            request = form(report(campaign))
+            for rest in (b"", request[:-5], request[:20]):  # a further request that is never finished
+                reader, writer = await there.connect()
+                writer.write(request + rest)
+                writer.write_eof()
+                assert set(statuses(await asyncio.wait_for(reader.read(), 5))[:1]) <= {200}
+                writer.close()
+            assert await there.send(request) == [OK]
+            assert await there.stored() == count
 
     at(tmp_path, campaign, work)
 
 
-CHUNKED = b"POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n"
+CHUNKED = b"POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n"
 NONSENSE = [
-    b"XX",
+    b"XX\r\n\r\n",
     b"GET / HTTP/1.1\r\nx y\r\n\r\n",
     CHUNKED + b"zz\r\n",
     CHUNKED + b"1\r\n \r\nzz\r\n",
@@ -192,87 +183,38 @@ NONSENSE = [
 
 
 @pytest.mark.parametrize("nonsense", NONSENSE, ids=lambda told: ascii(told)[:40])
-@pytest.mark.parametrize("uploads", [1, 2, 3])
-def test_nonsense_after_uploads_does_not_take_their_answers(
-    tmp_path: Path, campaign: Campaign, nonsense: bytes, uploads: int
+def test_nonsense_after_uploads_does_not_take_their_responses(
+    tmp_path: Path, campaign: Campaign, nonsense: bytes
 ) -> None:
     """A sender must not hear that a report was refused which is counted."""
 
     async def work(there: Place) -> None:
-        for request in (there.request(report(campaign)), there.chunked(report(campaign))):
-            reader, writer = await connected(there)
-            writer.write(request * uploads + nonsense)
-            writer.write_eof()
-            told = await asyncio.wait_for(reader.read(), 5)
-            assert statuses(told) == [200] * uploads and told.count(b"connection: close") == 1
-            writer.close()
+        for uploads in (1, 2, 3):
+            for request in (there.request(report(campaign)), there.chunked(report(campaign))):
+                reader, writer = await there.connect()
+                writer.write(request * uploads + nonsense)
+                writer.write_eof()
+                found = statuses(await asyncio.wait_for(reader.read(), 5))
+                assert found[:uploads] == [200] * uploads and len(found) <= uploads + 1
+                assert all(status >= 400 for status in found[uploads:])
+                writer.close()
 
     at(tmp_path, campaign, work)
 
 
-def test_who_stops_within_a_request_still_gets_the_answer_before(tmp_path: Path, campaign: Campaign) -> None:
-    async def work(there: Place) -> None:
-        slow_commits(there, 0.3)
-        request = there.request(report(campaign))
-        for half in (request[:-5], request[:20]):
-            reader, writer = await connected(there)
-            writer.write(request + half)
-            writer.write_eof()
-            assert statuses(await asyncio.wait_for(reader.read(), 5)) == [200]
-            writer.close()
-
-    at(tmp_path, campaign, work)
-
-
-def test_who_is_slow_with_the_next_request_still_gets_the_answer_before(
-    tmp_path: Path, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(guarded, "HEADER_SECONDS", 0.2)
-
-    async def work(there: Place) -> None:
-        slow_commits(there, 1.0)
-        reader, writer = await connected(there)
-        request = there.request(report(campaign))
-        writer.write(request + request[:20])
-        assert statuses(await asyncio.wait_for(reader.read(), 10)) == [200]
-        writer.close()
-
-    at(tmp_path, campaign, work)
-
-
-def test_a_request_that_breaks_after_its_answer_is_not_answered_again(
+def test_a_request_that_breaks_after_its_response_is_not_answered_again(
     tmp_path: Path, campaign: Campaign
 ) -> None:
     async def work(there: Place) -> None:
-        reader, writer = await connected(there)
+        reader, writer = await there.connect()
         writer.write(CHUNKED.replace(b"POST /", b"GET /healthz"))
-        assert (await asyncio.wait_for(_answer(reader), 5))[0] == b"200"
+        assert (await asyncio.wait_for(read_response(reader), 5))[0] == b"200"
         writer.write(b"zz\r\n")
         assert await asyncio.wait_for(reader.read(), 5) == b""
         writer.close()
 
     at(tmp_path, campaign, work)
 
-
-def test_a_request_that_breaks_amid_its_answer_puts_nothing_into_it() -> None:
-    async def app(scope: Any, receive: Any, send: Any) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": []})
-        await send({"type": "http.response.body", "body": b"first", "more_body": True})
-        while (await receive())["type"] != "http.disconnect":
-            pass
-
-    async def work(port: int, _: uvicorn.Server) -> None:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(CHUNKED)
-        told = await asyncio.wait_for(reader.readuntil(b"first\r\n"), 5)
-        writer.write(b"zz\r\n")
-        assert statuses(told + await asyncio.wait_for(reader.read(), 5)) == [200]
-        writer.close()
-
-    serving(app, work)
-
-
-# -- requests that ask for another protocol ------------------------------------------------------------------
 
 UPGRADE = b"connection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABk\r\n"
 
@@ -281,19 +223,15 @@ def test_an_upgrade_is_ignored(tmp_path: Path, campaign: Campaign) -> None:
     """The request is served as it is, wherever it is cut, and the connection goes on."""
 
     async def work(there: Place) -> None:
-        body, health = report(campaign), b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"
-        whole, chunked = (
-            there.request(body, UPGRADE),
-            there.chunked(body).replace(b"\r\n", b"\r\n" + UPGRADE, 1),
-        )
+        body = report(campaign)
+        whole = there.request(body, UPGRADE)
+        chunked = there.chunked(body).replace(b"\r\n", b"\r\n" + UPGRADE, 1)
         for request in (whole, chunked):
             end = request.index(b"\r\n\r\n")
             for cut in (0, 10, end, end + 3, end + 4, end + 5, len(request) - 1, len(request)):
-                pieces = [piece for piece in (request[:cut], request[cut:] + health) if piece]
-                upload, next_one = await there.say(*pieces, answers=2)
-                assert upload == (b"200", b'{"accepted":1,"refused":[]}')
-                assert next_one == (b"200", b'{"status":"ok"}')
-        assert (await there.app.service.store.tallies(campaign))[campaign.plan_for(None).id].reports == 1
+                pieces = [piece for piece in (request[:cut], request[cut:] + HEALTH) if piece]
+                assert await there.send(*pieces, responses=2) == [OK, (b"200", b'{"status":"ok"}')]
+        assert await there.stored() == 1
 
     at(tmp_path, campaign, work)
 
@@ -303,51 +241,99 @@ def test_upgrades_in_a_row_are_answered_once_each(tmp_path: Path, campaign: Camp
         plain, asking = there.request(report(campaign)), there.request(report(campaign), UPGRADE)
         last = there.request(report(campaign), UPGRADE.replace(b"Upgrade,", b"Upgrade, close,"))
         for order in ([plain, asking, asking, last], [asking, plain, last], [last, plain]):
-            reader, writer = await connected(there)
+            reader, writer = await there.connect()
             writer.write(b"".join(order))
-            told = await asyncio.wait_for(reader.read(), 5)
-            assert statuses(told) == [200] * (order.index(last) + 1)
+            received = await asyncio.wait_for(reader.read(), 5)
+            assert statuses(received) == [200] * (order.index(last) + 1)
             writer.close()
-        assert (await there.app.service.store.tallies(campaign))[campaign.plan_for(None).id].reports == 3
+        assert await there.stored() == 3
 
     at(tmp_path, campaign, work)
 
 
-# -- trailers ------------------------------------------------------------------------------------------------
-
-
-def test_trailers_are_no_headers() -> None:
+def test_trailers_are_not_headers() -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         while (await receive()).get("more_body"):
             pass
-        told = b"%d" % len(scope["headers"])
+        content = b"%d" % len(scope["headers"])
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"1")]})
-        await send({"type": "http.response.body", "body": told})
+        await send({"type": "http.response.body", "body": content})
 
-    async def work(port: int, _: uvicorn.Server) -> None:
+    async def work(port: int) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        for _again in range(2):
+        for _ in range(2):
             writer.write(CHUNKED + b"1\r\nx\r\n0\r\nauthorization: Bearer x\r\n")
             await asyncio.sleep(0.05)
             writer.write(b"host: y\r\n\r\n")
-            assert await asyncio.wait_for(_answer(reader), 5) == (b"200", b"1")
+            assert await asyncio.wait_for(read_response(reader), 5) == (b"200", b"2")
         writer.close()
 
-    serving(app, work)
+    with_app(app, work)
 
 
-# -- answers that nobody reads -------------------------------------------------------------------------------
-
-LONG = 30 << 20  # bytes: more than the system keeps
+# -- slow senders --------------------------------------------------------------------------------------------
 
 
-async def long_answer(scope: Any, receive: Any, send: Any) -> None:
-    size = (b"content-length", b"%d" % LONG)
-    await send({"type": "http.response.start", "status": 200, "headers": [size]})
-    await send({"type": "http.response.body", "body": bytes(LONG)})
+def test_slow_headers_are_cut_off(tmp_path: Path, campaign: Campaign) -> None:
+    """The clock starts with the connection and with each request."""
+
+    async def work(there: Place) -> None:
+        for first in (b"", b"GET / HTT", b"\r\n", HEALTH, HEALTH + b"\r\n", HEALTH + b"GET / H"):
+            reader, writer = await there.connect()
+            writer.write(first)
+            received = await asyncio.wait_for(reader.read(), 5)
+            assert statuses(received) == [200] * first.count(HEALTH)
+            writer.close()
+
+    at(tmp_path, campaign, work, connections=ConnectionLimits(header_seconds=0.4))
 
 
-async def asked(port: int, request: bytes) -> socket.socket:
+def test_each_request_has_its_own_time(tmp_path: Path, campaign: Campaign) -> None:
+    """A steady sender whose pieces end within headers is not slow; nor is one who waits for us."""
+
+    async def work(there: Place) -> None:
+        reader, writer = await there.connect()
+        request = there.request(report(campaign))
+        writer.write(request[:20])
+        for _ in range(12):
+            await asyncio.sleep(0.1)
+            writer.write(request[20:] + request[:20])
+            assert await asyncio.wait_for(read_response(reader), 5) == OK
+        writer.close()
+        slow_commits(there, 0.8)
+        assert await there.send(request + request, responses=2) == [OK, OK]
+
+    at(tmp_path, campaign, work, connections=ConnectionLimits(header_seconds=0.5))
+
+
+def test_a_slow_body_is_cut_off(tmp_path: Path, campaign: Campaign) -> None:
+    async def work(there: Place) -> None:
+        reader, writer = await there.connect()
+        writer.write(there.request(report(campaign))[:-5])
+        received = await asyncio.wait_for(reader.read(), 5)
+        assert received.startswith(b"HTTP/1.1 408 ") and b"connection: close" in received
+        writer.close()
+        assert await there.stored() == 0
+
+    at(tmp_path, campaign, work, limits=Limits(seconds=0.3))
+
+
+def test_connections_beyond_the_limit_wait_for_others_to_end(tmp_path: Path, campaign: Campaign) -> None:
+    async def work(there: Place) -> None:
+        silent = [await there.connect() for _ in range(6)]
+        start = time.monotonic()
+        assert (await there.send(HEALTH))[0][0] == b"200"
+        assert time.monotonic() - start > 0.5, "it was answered when the silent ones had timed out"
+        for _, writer in silent:
+            writer.close()
+
+    at(tmp_path, campaign, work, connections=ConnectionLimits(header_seconds=1.0, connections=4))
+
+
+# -- slow readers --------------------------------------------------------------------------------------------
+
+
+async def stalled_reader(port: int, request: bytes) -> socket.socket:
     line = socket.socket()
     line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
     line.setblocking(False)
@@ -357,150 +343,116 @@ async def asked(port: int, request: bytes) -> socket.socket:
     return line
 
 
-def unsent(server: uvicorn.Server) -> list[int]:
-    connections: Any = server.server_state.connections
-    return [connection.transport.get_write_buffer_size() for connection in connections]
+class LongExport:
+    """An app's endless export, and how far it got."""
 
+    def __init__(self, there: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.pieces, self.ended = 0, asyncio.Event()
+        monkeypatch.setattr("priorveil.curator.app.parquet_pieces", lambda *_: self._pieces())
+        monkeypatch.setattr(there.app.service, "allowed", lambda token: True)
+        path = f"/v1/campaigns/{there.campaign.id}/reports"
+        self.request = f"GET {path} HTTP/1.1\r\nhost: x\r\nauthorization: bearer x\r\n\r\n".encode()
 
-async def alone(server: uvicorn.Server) -> None:
-    async with asyncio.timeout(20):
-        while server.server_state.connections:
-            await asyncio.sleep(0.05)
-
-
-ASKING = [
-    b"GET / HTTP/1.1\r\n\r\n",
-    b"GET / HTTP/1.1\r\n\r\n" * 200,
-    b"GET / HTTP/1.1\r\nconnection: close\r\n\r\n",
-]
-
-
-@pytest.mark.parametrize("request_line", ASKING)
-@pytest.mark.parametrize("kind", KINDS)
-def test_answers_that_nobody_reads_are_not_kept(
-    monkeypatch: pytest.MonkeyPatch, request_line: bytes, kind: str
-) -> None:
-    """And who was about to answer is told, rather than surprised."""
-    monkeypatch.setattr(guarded, "UNREAD_SECONDS", 0.3)
-    failures = []
-
-    async def app(scope: Any, receive: Any, send: Any) -> None:
+    async def _pieces(self) -> AsyncIterator[bytes]:
         try:
-            await long_answer(scope, receive, send)
-        except Exception as error:
-            failures.append(error)
-
-    async def work(port: int, server: uvicorn.Server) -> None:
-        with await asked(port, request_line):
-            while not server.server_state.connections:
-                await asyncio.sleep(0.01)
-            await alone(server)
-
-    serving(app, work, kind)
-    assert not failures
+            for _ in range(1000):
+                self.pieces += 1
+                await asyncio.sleep(0)  # as a store does
+                yield bytes(1 << 20)
+        finally:
+            self.ended.set()
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_rest_of_an_answer_is_not_kept_for_nobody(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    """Nor when so little is unsent that the transport would take more."""
-    monkeypatch.setattr(guarded, "UNREAD_SECONDS", 0.3)
-    running: list[uvicorn.Server] = []
-
-    async def app(scope: Any, receive: Any, send: Any) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": []})
-        while not any(unsent(running[0])):
-            await send({"type": "http.response.body", "body": bytes(8192), "more_body": True})
-            await asyncio.sleep(0)
-        await send({"type": "http.response.body", "body": b""})
-
-    async def work(port: int, server: uvicorn.Server) -> None:
-        running.append(server)
-        server.config.timeout_keep_alive = 0
-        with await asked(port, b"GET / HTTP/1.1\r\n\r\n"):
-            while not any(unsent(server)):
-                await asyncio.sleep(0.01)
-            assert max(unsent(server)) < 16384
-            await alone(server)
-
-    serving(app, work, kind)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_who_reads_slowly_is_not_cut_off(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    """Not even so slowly that the system asks for nothing more meanwhile."""
-    monkeypatch.setattr(guarded, "UNREAD_SECONDS", 1.0)
-
-    async def work(port: int, server: uvicorn.Server) -> None:
-        loop, taken = asyncio.get_running_loop(), 0
-        with await asked(port, b"GET / HTTP/1.1\r\nconnection: close\r\n\r\n") as line:
-            for _ in range(40):
-                taken += len(await loop.sock_recv(line, 16384))
-                await asyncio.sleep(0.1)
-            while part := await asyncio.wait_for(loop.sock_recv(line, 1 << 20), 5):
-                taken += len(part)
-        assert taken > LONG
-
-    serving(long_answer, work, kind)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_shutdown_does_not_wait_for_who_does_not_read(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    monkeypatch.setattr(guarded, "LAST_SECONDS", 0.3)
-
-    async def work(port: int, server: uvicorn.Server) -> None:
-        with await asked(port, b"GET / HTTP/1.1\r\n\r\n"):
-            while not any(unsent(server)):
-                await asyncio.sleep(0.01)
-            server.should_exit = True
-            await alone(server)
-
-    serving(long_answer, work, kind)
-
-
-def test_nothing_is_kept_of_idle_and_of_broken_connections(tmp_path: Path, campaign: Campaign) -> None:
+def test_a_reader_that_stops_is_given_up_on_and_fills_no_memory(
+    tmp_path: Path, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def work(there: Place) -> None:
-        body = report(campaign)[:-1] + b" " * 60_000 + b"}"
-        for _ in range(20):
-            reader, writer = await connected(there)
-            writer.write(there.request(body))
-            await _answer(reader)
-            assert sum(len(c.cycle.body) for c in there.server.server_state.connections) == 0
-            linger = struct.pack("ii", 1, 0)  # closing resets
-            writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-            writer.transport.abort()
-        for _ in range(100):  # a reset is noticed when the loop comes to it
-            await asyncio.sleep(0.05)
-            gc.collect()
-            left = sum(type(thing) is express.Express for thing in gc.get_objects())
-            if left == 0:
-                break
-        assert left == 0
+        export = LongExport(there, monkeypatch)
+        with await stalled_reader(there.port, export.request):
+            await asyncio.wait_for(export.ended.wait(), 10)
+            assert export.pieces < 30
+        assert (await there.send(HEALTH))[0][0] == b"200"
 
-    at(tmp_path, campaign, work)
+    at(tmp_path, campaign, work, limits=Limits(send_seconds=0.4))
 
 
-def test_the_limit_of_seconds_holds_on_the_short_way(tmp_path: Path, campaign: Campaign) -> None:
+def test_an_export_ends_when_its_reader_leaves(
+    tmp_path: Path, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def work(there: Place) -> None:
-        there.app.limits = Limits(seconds=0.2)
-        reader, writer = await connected(there)
-        writer.write(there.request(report(campaign))[:-3])
-        assert (await asyncio.wait_for(reader.read(), 5)).startswith(b"HTTP/1.1 408 ")
+        export = LongExport(there, monkeypatch)
+        with await stalled_reader(there.port, export.request) as line:
+            await asyncio.get_running_loop().sock_recv(line, 100)
+        await asyncio.wait_for(export.ended.wait(), 5)
+        assert export.pieces < 100
+
+    at(tmp_path, campaign, work, limits=Limits(send_seconds=1.0))
+
+
+def test_a_slow_reader_is_not_cut_off(
+    tmp_path: Path, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work(there: Place) -> None:
+        export, loop, taken = LongExport(there, monkeypatch), asyncio.get_running_loop(), 0
+        with await stalled_reader(there.port, export.request) as line:
+            end = time.monotonic() + 2.5
+            while time.monotonic() < end:
+                taken += len(await loop.sock_recv(line, 1 << 19))
+                await asyncio.sleep(0.02)
+            assert taken > 10 << 20 and not export.ended.is_set()
+
+    at(
+        tmp_path,
+        campaign,
+        work,
+        limits=Limits(send_seconds=1.0),
+        connections=ConnectionLimits(stop_seconds=1),
+    )
+
+
+def test_unread_responses_fill_no_memory(tmp_path: Path, campaign: Campaign) -> None:
+    """A pipeline of short requests with long responses stops when the reader does."""
+
+    async def work(there: Place) -> None:
+        many = b'{"reports":[' + b",".join([b"0"] * 10_000) + b"]}"
+        line = await stalled_reader(there.port, there.request(many))
+        with line, pytest.raises(TimeoutError):
+            async with asyncio.timeout(3):
+                for _ in range(1000):
+                    await asyncio.get_running_loop().sock_sendall(line, there.request(many))
+        assert there.app.service.statuses[200] < 50
+
+    at(tmp_path, campaign, work, connections=ConnectionLimits(stop_seconds=1))
+
+
+# -- the end of the server -----------------------------------------------------------------------------------
+
+
+def test_a_stop_finishes_what_was_accepted(tmp_path: Path, campaign: Campaign) -> None:
+    async def run() -> None:
+        async with place(tmp_path, campaign) as there:
+            slow_commits(there, 0.5)
+            reader, writer = await there.connect()
+            writer.write(there.request(report(campaign)))
+            await asyncio.sleep(0.2)
+        received = await asyncio.wait_for(reader.read(), 5)
+        assert statuses(received) == [200] and b"connection: close" in received
         writer.close()
 
-    at(tmp_path, campaign, work)
+    asyncio.run(run())
 
 
-def test_an_upload_may_be_cut_anywhere(tmp_path: Path, campaign: Campaign) -> None:
+def test_a_stop_does_not_wait_for_a_stalled_reader(
+    tmp_path: Path, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = 0.0
+
     async def work(there: Place) -> None:
-        whole = there.request(report(campaign))
-        reader, writer = await connected(there)
-        for cut in range(1, len(whole)):
-            writer.write(whole[:cut])
-            await asyncio.sleep(0.001)
-            writer.write(whole[cut:])
-            found = await asyncio.wait_for(_answer(reader), 5)
-            assert found == (b"200", b'{"accepted":1,"refused":[]}')
-        writer.close()
-        assert there.short == len(whole) - 1
+        nonlocal start
+        export = LongExport(there, monkeypatch)
+        await stalled_reader(there.port, export.request)
+        await asyncio.sleep(0.3)
+        start = time.monotonic()
 
-    at(tmp_path, campaign, work)
+    at(tmp_path, campaign, work, connections=ConnectionLimits(stop_seconds=0.5))
+    assert time.monotonic() - start < 5

@@ -1,4 +1,4 @@
-"""The HTTP API. The app is a value: `create_app(store)`; a server such as uvicorn runs it.
+"""The HTTP API. The app is a value: `create_app(store)` is a plain ASGI app for any server.
 
 The route that takes reports is written against ASGI itself, because it is the busy one; the others are
 Starlette's.
@@ -14,19 +14,25 @@ from dataclasses import dataclass
 import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Match, Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import JSON, PACKED
-from priorveil.curator import pages
-from priorveil.curator.exports import PARQUET, parquet
-from priorveil.curator.metrics import exposition
+from priorveil.curator.estimates import METHODS, campaign_estimates
+from priorveil.curator.export import PARQUET, parquet_pieces
 from priorveil.curator.openapi import document, methods_at
-from priorveil.curator.problems import HEADERS, Refused, as_problem, json_answer, problem
-from priorveil.curator.readings import METHODS, readings
+from priorveil.curator.responses import (
+    HEADERS,
+    HttpError,
+    json_response,
+    metrics_text,
+    page_routes,
+    problem,
+    problem_for,
+)
 from priorveil.curator.service import Live, Service
 from priorveil.curator.store import Damaged, Store
 from priorveil.curator.uploads import Receipt, Upload, read_json, read_packed
@@ -34,41 +40,45 @@ from priorveil.curator.writer import CAPACITY, Writer
 from priorveil.errors import MissingExtra, PriorveilError
 from priorveil.plans import Plan
 
-_LAST = {"connection": "close"}
-_ANYWHERE = {"access-control-allow-origin": "*"}  # public, without credentials: any page may ask and answer
-_FOR_EVER = {"cache-control": "public, max-age=31536000, immutable", "vary": "origin"}
-_REPORT_HEADERS = tuple(
+_CLOSE = {"connection": "close"}
+_ANY_ORIGIN = {
+    "access-control-allow-origin": "*"
+}  # public and without credentials: any page may ask and answer
+_IMMUTABLE = {"cache-control": "public, max-age=31536000, immutable", "vary": "origin"}
+_RECEIPT_HEADERS = [
     (name.encode(), value.encode())
-    for name, value in {"content-type": "application/json", **HEADERS, **_ANYWHERE}.items()
-)
+    for name, value in {"content-type": JSON, **HEADERS, **_ANY_ORIGIN}.items()
+]
 _READERS = {JSON.encode(): read_json, PACKED.encode(): read_packed}
+
+Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What may be asked: bytes and seconds of a body, bytes of a campaign, bytes waiting, estimates at once."""
+    """Limits on requests.
+
+    `body` and `campaign` are bytes of an upload and of a campaign, `seconds` is the time for all of a body,
+    `send_seconds` the time in which a reader must take the next piece of a response, `waiting` the bytes that
+    wait to be stored, and `estimates` the number of estimates computed at once.
+    """
 
     body: int = 4 << 20
     campaign: int = 64 << 20
     seconds: float = 10.0
+    send_seconds: float = 30.0
     waiting: int = CAPACITY
     estimates: int = 2
 
 
-def create_app(store: Store, limits: Limits | None = None) -> ASGIApp:
+def create_app(store: Store, limits: Limits | None = None) -> Curator:
     """The curator as an ASGI app; it opens the store when it starts and closes it when it ends."""
     bounds = limits or Limits()
-    service = Service(store, Writer(store, bounds.waiting))
-    return Curator(service, bounds)
-
-
-Endpoint = Callable[[Request], Awaitable[Response]]
-Headers = tuple[tuple[bytes, bytes], ...]
-Reply = tuple[int, Headers, bytes]  # status, headers other than the length, and content
+    return Curator(Service(store, Writer(store, bounds.waiting)), bounds)
 
 
 class Curator:
-    """The app: uploads of reports are answered here, everything else by the routes."""
+    """The ASGI app: uploads of reports are answered here, all other requests by Starlette's routes."""
 
     def __init__(self, service: Service, limits: Limits) -> None:
         self.service = service
@@ -77,36 +87,34 @@ class Curator:
         self.routes = self._routes()
         self._others = Starlette(
             routes=self.routes,
-            lifespan=self._served,
-            exception_handlers={
-                HTTPException: _http_problem,
-                PriorveilError: _known_problem,
-                Exception: _unknown,
-            },
+            lifespan=self._lifespan,
+            exception_handlers={HTTPException: _http_problem, PriorveilError: _problem, Exception: _problem},
         )
         self._others.router.redirect_slashes = False  # a redirect would repeat the host that was sent
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        if scope["type"] == "http":
-            parts = scope["path"].split("/")
-            if (
-                len(parts) == 5
-                and parts[4] == "reports"
-                and parts[1:3] == ["v1", "campaigns"]
-                and scope["method"] == "POST"
-            ):
-                return await self._take(parts[3], scope, receive, send)
-            return await self._others(scope, receive, self._counting(send))
-        await self._others(scope, receive, send)
+        if scope["type"] != "http":
+            return await self._others(scope, receive, send)
+        parts = scope["path"].split("/")
+        if parts[1:3] == ["v1", "campaigns"] and parts[4:] == ["reports"] and scope["method"] == "POST":
+            return await self._upload(parts[3], scope, receive, send)
+        with suppress(ClientDisconnect):  # nobody is left to be answered
+            await self._others(scope, receive, self._sender(send))
 
-    def _counting(self, send: Send) -> Send:
-        async def counted(message: Message) -> None:
+    def _sender(self, send: Send) -> Send:
+        """`send` that counts responses, and gives up on a reader that takes nothing."""
+
+        async def send_in_time(message: Message) -> None:
             if message["type"] == "http.response.start":
                 self.service.statuses[message["status"]] += 1
-            await send(message)
+            try:
+                async with asyncio.timeout(self.limits.send_seconds):
+                    await send(message)
+            except TimeoutError:
+                raise ClientDisconnect from None
 
-        return counted
+        return send_in_time
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
@@ -118,8 +126,8 @@ class Curator:
             await self.service.stop()
 
     @asynccontextmanager
-    async def _served(self, _: Starlette) -> AsyncIterator[None]:
-        """The lifespan under a server: one that is ended by force (ctrl-C twice) cancels it, which is no failure."""
+    async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        """The lifespan under any ASGI server; one that is stopped by force cancels it, which is not a failure."""
         with suppress(asyncio.CancelledError):
             async with self.lifespan():
                 yield
@@ -140,85 +148,64 @@ class Curator:
             Route("/readyz", self.ready, methods=["GET"]),
             Route("/metrics", self.metrics, methods=["GET"]),
             Route("/openapi.json", self.openapi, methods=["GET"]),
-            *pages.routes(),
+            *page_routes(),
         ]
 
     # -- taking reports --------------------------------------------------------------------------------------
 
-    async def _take(self, campaign: str, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _upload(self, campaign: str, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one upload when its reports are durable."""
         try:
             live = self.service.live.get(campaign) or await self._live(campaign)
-            read = _reader(_header(scope, b"content-type"))
+            read = _reader(dict(scope["headers"]).get(b"content-type", b""))
             body = await self._body(scope, receive, self.limits.body)
             receipt = await self.service.take(read(body, campaign, live.campaign.plans), live)
-        except PriorveilError as error:
-            status, headers, content = self.refusal(error)
-        else:
-            status, headers, content = self._accepted(receipt)
-        sized = [*headers, (b"content-length", b"%d" % len(content))]
-        await send({"type": "http.response.start", "status": status, "headers": sized})
+            status, content, told = 200, _receipt_json(receipt), _RECEIPT_HEADERS
+        except Exception as error:
+            response = problem_for(error)
+            response.headers.update(_ANY_ORIGIN)
+            status, content = response.status_code, bytes(response.body)
+            told = [pair for pair in response.raw_headers if pair[0] != b"content-length"]
+        self.service.statuses[status] += 1
+        told = [*told, (b"content-length", b"%d" % len(content))]
+        await send({"type": "http.response.start", "status": status, "headers": told})
         await send({"type": "http.response.body", "body": content})
-
-    def take_whole(self, live: Live, kind: bytes, body: bytes, reply: Callable[[Reply], None]) -> None:
-        """Take a body that is all here; `reply` is called with the answer once its reports are durable."""
-        try:
-            read = _reader(kind)(body, live.campaign.id, live.campaign.plans)
-            upload = self.service.admitted(read, live)
-            waiting = self.service.submit(upload)
-        except Exception as error:  # nobody above us would answer
-            return reply(self.refusal(error))
-
-        def answer(done: asyncio.Future[list[list[int]]]) -> None:
-            try:
-                told = self._accepted(self.service.receipt(upload, live, done.result()))
-            except Exception as error:
-                told = self.refusal(error)
-            reply(told)
-
-        waiting.add_done_callback(answer)
-
-    def refusal(self, error: BaseException) -> Reply:
-        """The answer to an upload that failed as a whole."""
-        answer = as_problem(error)
-        answer.headers.update(_ANYWHERE)
-        self.service.statuses[answer.status_code] += 1
-        headers = tuple(pair for pair in answer.raw_headers if pair[0] != b"content-length")
-        return answer.status_code, headers, bytes(answer.body)
-
-    def _accepted(self, receipt: Receipt) -> Reply:
-        self.service.statuses[200] += 1
-        return 200, _REPORT_HEADERS, _written(receipt)
 
     async def _live(self, campaign: str) -> Live:
         live = await self.service.find(campaign)
         if live is None:
-            raise Refused(404, "no campaign has this id")
+            raise HttpError(404, "no campaign has this id")
         return live
 
-    async def _body(self, scope: Scope, receive: Receive, most: int) -> bytes:
-        """The body, if it is not too long and does not take too long."""
-        parts: list[bytes] = []
-        size = _announced(scope)
+    async def _body(self, scope: Scope, receive: Receive, longest: int) -> bytes:
+        """The body, if it is neither too long nor too slow, and there is no doubt where it ends."""
+        size, parts = 0, list[bytes]()
+        for name, value in scope["headers"]:
+            if name == b"content-length":
+                size = int(value) if value.isdigit() else 0
+        codings = [value.strip().lower() for name, value in scope["headers"] if name == b"transfer-encoding"]
+        if codings not in ([], [b"chunked"]):
+            raise HttpError(400, "transfer-encoding: send bodies as they are, or chunked", _CLOSE)
         try:
             async with asyncio.timeout(self.limits.seconds):
-                while size <= most:
+                while size <= longest:
                     message = await receive()
                     if message["type"] == "http.disconnect":
-                        raise Refused(400, "the body ended early")
+                        raise HttpError(400, "the body ended early")
                     parts.append(message.get("body", b""))
                     size = sum(map(len, parts))
-                    if not message.get("more_body", False) and size <= most:
+                    if not message.get("more_body", False) and size <= longest:
                         return parts[0] if len(parts) == 1 else b"".join(parts)
         except TimeoutError:
-            raise Refused(408, f"the body took more than {self.limits.seconds:g} seconds", _LAST) from None
-        raise Refused(413, f"the body is longer than {most} bytes", _LAST)
+            raise HttpError(408, f"the body took more than {self.limits.seconds:g} seconds", _CLOSE) from None
+        raise HttpError(413, f"the body is longer than {longest} bytes", _CLOSE)
 
     # -- everybody -------------------------------------------------------------------------------------------
 
     async def campaign(self, request: Request) -> Response:
         """The campaign: public, and the same for ever."""
         live = await self._live(request.path_params["id"])
-        return Response(live.document, 200, {**HEADERS, **_ANYWHERE, **_FOR_EVER}, "application/json")
+        return Response(live.document, 200, {**HEADERS, **_ANY_ORIGIN, **_IMMUTABLE}, "application/json")
 
     async def status(self, request: Request) -> Response:
         """Whether the campaign takes reports now."""
@@ -228,20 +215,20 @@ class Curator:
             "state": live.state(),
             "leans_on_prior": live.campaign.leans_on_prior,
         }
-        return json_answer(content, headers=_ANYWHERE)
+        return json_response(content, headers=_ANY_ORIGIN)
 
     # -- the curator -----------------------------------------------------------------------------------------
 
     def _curator_only(self, endpoint: Endpoint) -> Endpoint:
-        async def guarded(request: Request) -> Response:
+        async def with_token(request: Request) -> Response:
             scheme, _, token = request.headers.get("authorization", "").partition(" ")
             if scheme.lower() != "bearer" or not self.service.allowed(token.strip()):
-                raise Refused(
+                raise HttpError(
                     401, "this needs the curator's token", {"www-authenticate": 'Bearer realm="curator"'}
                 )
             return await endpoint(request)
 
-        return guarded
+        return with_token
 
     async def create(self, request: Request) -> Response:
         """Store a campaign, after proving its certificates again."""
@@ -249,18 +236,18 @@ class Curator:
         try:
             campaign = await asyncio.to_thread(Campaign.from_json, body)
         except PriorveilError as error:
-            raise Refused(422, str(error)) from error
+            raise HttpError(422, str(error)) from error
         new = await self.service.store.add_campaign(campaign)
         place = f"/v1/campaigns/{campaign.id}"
-        return json_answer({"id": campaign.id, "url": place}, 201 if new else 200, {"location": place})
+        return json_response({"id": campaign.id, "url": place}, 201 if new else 200, {"location": place})
 
     async def index(self, request: Request) -> Response:
         """All campaigns, oldest first."""
-        found = [await self._line(*row) for row in await self.service.store.campaign_ids()]
-        return json_answer({"campaigns": found})
+        found = [await self._index_entry(*row) for row in await self.service.store.campaign_ids()]
+        return json_response({"campaigns": found})
 
-    async def _line(self, campaign: str, closed: str | None) -> dict[str, object]:
-        """A line of the index; a campaign that does not load must not hide the others."""
+    async def _index_entry(self, campaign: str, closed: str | None) -> dict[str, object]:
+        """One campaign of the index; a campaign that does not load must not hide the others."""
         try:
             return _summary(await self._live(campaign))
         except Damaged as error:
@@ -276,7 +263,7 @@ class Curator:
         """Take no more reports."""
         live = await self._live(request.path_params["id"])
         await self.service.close(live)
-        return json_answer(_summary(live))
+        return json_response(_summary(live))
 
     async def estimates(self, request: Request) -> Response:
         """What the reports say so far."""
@@ -286,14 +273,14 @@ class Curator:
             _level(request.query_params.get("level", "0.95")),
         )
         if method not in METHODS:
-            raise Refused(400, f"method: choose one of {', '.join(METHODS)}")
+            raise HttpError(400, f"method: choose one of {', '.join(METHODS)}")
         async with self._estimating:
             tallies = await self.service.store.tallies(live.campaign)
             try:
-                found = await asyncio.to_thread(readings, live.campaign, tallies, method, level)
+                found = await asyncio.to_thread(campaign_estimates, live.campaign, tallies, method, level)
             except PriorveilError as error:
-                raise Refused(409, str(error)) from error
-        return json_answer({**found, "state": live.state()})
+                raise HttpError(409, str(error)) from error
+        return json_response({**found, "state": live.state()})
 
     async def counters(self, request: Request) -> Response:
         """How many reports came, by cohort, and how many were refused, by reason."""
@@ -301,36 +288,56 @@ class Curator:
         tallies = await self.service.store.tallies(campaign)
         counts = {campaign.cohort_of[plan]: tally.reports for plan, tally in tallies.items()}
         refused = await self.service.refusal_counts(campaign.id)
-        return json_answer({"campaign": campaign.id, "reports": counts, "refused": refused})
+        return json_response({"campaign": campaign.id, "reports": counts, "refused": refused})
 
     async def export(self, request: Request) -> Response:
         """All reports as a Parquet file."""
         live = await self._live(request.path_params["id"])
         name = f'attachment; filename="{live.campaign.id[:12]}.parquet"'
         try:
-            pieces = parquet(live.campaign, self.service.store.reports(live.campaign))
+            pieces = parquet_pieces(live.campaign, self.service.store.reports(live.campaign))
         except MissingExtra as error:
-            raise Refused(500, str(error)) from error
-        return StreamingResponse(pieces, 200, {**HEADERS, "content-disposition": name}, PARQUET)
+            raise HttpError(500, str(error)) from error
+        return _Export(pieces, 200, {**HEADERS, "content-disposition": name}, PARQUET)
 
     # -- operations ------------------------------------------------------------------------------------------
 
     async def health(self, request: Request) -> Response:
         """The process answers."""
-        return json_answer({"status": "ok"})
+        return json_response({"status": "ok"})
 
     async def ready(self, request: Request) -> Response:
         """The store can be written to."""
         await self.service.store.ready()
-        return json_answer({"status": "ready"})
+        return json_response({"status": "ready"})
 
     async def metrics(self, request: Request) -> Response:
         """Counters for Prometheus."""
-        return Response(exposition(self.service), 200, HEADERS, "text/plain; version=0.0.4")
+        return Response(metrics_text(self.service), 200, HEADERS, "text/plain; version=0.0.4")
 
     async def openapi(self, request: Request) -> Response:
         """This API as an OpenAPI document."""
-        return json_answer(document(), headers=_ANYWHERE)
+        return json_response(document(), headers=_ANY_ORIGIN)
+
+
+class _Export(StreamingResponse):
+    """A long response that ends when its reader disconnects.
+
+    Starlette's own also waits for its watch of the connection to end, which a stalled reader would hold up.
+    """
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        gone = asyncio.create_task(self.listen_for_disconnect(receive))
+
+        async def send_unless_gone(message: Message) -> None:
+            if gone.done():
+                raise ClientDisconnect
+            await send(message)
+
+        try:
+            await self.stream_response(send_unless_gone)
+        finally:
+            gone.cancel()
 
 
 def _reader(kind: bytes) -> Callable[[bytes, str, Mapping[str, Plan]], Upload]:
@@ -338,21 +345,11 @@ def _reader(kind: bytes) -> Callable[[bytes, str, Mapping[str, Plan]], Upload]:
     if kind not in _READERS:
         kind = kind.partition(b";")[0].strip().lower()
     if kind not in _READERS:
-        raise Refused(415, f"send reports as {JSON} or {PACKED}")
+        raise HttpError(415, f"send reports as {JSON} or {PACKED}")
     return _READERS[kind]
 
 
-def _header(scope: Scope, wanted: bytes) -> bytes:
-    found: bytes = next((value for name, value in scope["headers"] if name == wanted), b"")
-    return found
-
-
-def _announced(scope: Scope) -> int:
-    told = _header(scope, b"content-length")
-    return int(told) if told.isdigit() else 0
-
-
-def _written(receipt: Receipt) -> bytes:
+def _receipt_json(receipt: Receipt) -> bytes:
     if not receipt.refused:
         return b'{"accepted":%d,"refused":[]}' % receipt.accepted
     return msgspec.json.encode(receipt)
@@ -375,7 +372,7 @@ def _level(text: str) -> float:
     except ValueError:
         level = 0.0
     if not 0 < level < 1:
-        raise Refused(400, "level: give a number between 0 and 1")
+        raise HttpError(400, "level: give a number between 0 and 1")
     return level
 
 
@@ -383,7 +380,7 @@ async def _preflight(request: Request) -> Response:
     """Any page may send reports."""
     asked = {"access-control-allow-methods": "POST", "access-control-allow-headers": "content-type"}
     return Response(
-        status_code=204, headers={**HEADERS, **_ANYWHERE, **asked, "access-control-max-age": "86400"}
+        status_code=204, headers={**HEADERS, **_ANY_ORIGIN, **asked, "access-control-max-age": "86400"}
     )
 
 
@@ -400,9 +397,5 @@ def _methods(request: Request) -> str:
     return methods_at(*(r.path for r in routes if r.matches(request.scope)[0] is Match.PARTIAL))
 
 
-async def _known_problem(request: Request, error: Exception) -> Response:
-    return as_problem(error)
-
-
-async def _unknown(request: Request, error: Exception) -> Response:
-    return problem(500, "something went wrong here; it was noted")
+async def _problem(request: Request, error: Exception) -> Response:
+    return problem_for(error)

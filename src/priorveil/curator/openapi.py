@@ -1,15 +1,42 @@
-"""The API as an OpenAPI document: every route in one table; the schemas are in `schemas`."""
+"""The API as an OpenAPI document: every operation in one table, and the schemas of all documents."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
-from priorveil.collect.wire import JSON, PACKED
-from priorveil.curator.exports import PARQUET
-from priorveil.curator.problems import PROBLEM
-from priorveil.curator.readings import METHODS
-from priorveil.curator.schemas import CONTENT_ID, Json, reference, schemas
+import msgspec
+
+from priorveil.collect.campaign import FORMAT, LONGEST_TEXT, VERSION
+from priorveil.collect.wire import ID_BYTES, JSON, LARGEST_REPORT, PACKED
+from priorveil.curator.estimates import METHODS
+from priorveil.curator.export import PARQUET
+from priorveil.curator.responses import PROBLEM
+from priorveil.curator.uploads import LARGEST_BATCH, Answer, Answers, Receipt
+from priorveil.plans import schema as plan_schema
+
+Json = dict[str, Any]
+CONTENT_ID: Json = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
+
+_WHERE = "#/components/schemas/"
+_TEXT: Json = {"type": "string"}
+_COUNT: Json = {"type": "integer", "minimum": 0}
+_TRUTH: Json = {"type": "boolean"}
+_TIME: Json = {"type": ["string", "null"]}
+_NUMBER: Json = {"type": ["number", "null"], "description": "null where there is none, or it is not finite"}
+_LABELS: Json = {"type": "array", "items": {"type": ["string", "integer"]}, "minItems": 1}
+_STATE: Json = {"enum": ["not yet open", "open", "closed"]}
+
+
+def _reference(name: str) -> Json:
+    """A reference to one of the schemas.
+
+    >>> _reference("Problem")
+    {'$ref': '#/components/schemas/Problem'}
+    """
+    return {"$ref": _WHERE + name}
+
 
 _BINARY: Json = {"type": "string", "format": "binary"}
 _HTML = ("text/html", {"type": "string"})
@@ -33,11 +60,11 @@ class Operation:
 
 def _json(name: str, *statuses: int) -> dict[int, tuple[str, Json] | None]:
     """An answer in JSON by the name of its schema."""
-    return {status: (JSON, reference(name)) for status in statuses or (200,)}
+    return {status: (JSON, _reference(name)) for status in statuses or (200,)}
 
 
 _UPLOADS: dict[str, Json] = {
-    JSON: {"oneOf": [reference("Answer"), reference("Answers")]},
+    JSON: {"oneOf": [_reference("Answer"), _reference("Answers")]},
     PACKED: _BINARY,
 }
 _LEVEL = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1, "default": 0.95}
@@ -73,7 +100,7 @@ OPERATIONS = (
         _json("Created", 200, 201),
         (400, 408, 413, 422, *_WRITE),
         curator=True,
-        takes={JSON: reference("Campaign")},
+        takes={JSON: _reference("Campaign")},
     ),
     Operation(
         "post",
@@ -153,7 +180,7 @@ def document() -> Json:
 
 def _described(operation: Operation) -> Json:
     problems = operation.problems + ((401,) if operation.curator else ())
-    answers = {**operation.answers, **dict.fromkeys(problems, (PROBLEM, reference("Problem")))}
+    answers = {**operation.answers, **dict.fromkeys(problems, (PROBLEM, _reference("Problem")))}
     described: Json = {
         "operationId": operation.name,
         "summary": operation.summary,
@@ -198,3 +225,135 @@ def methods_at(*paths: str) -> str:
     """
     found = {operation.method.upper() for operation in OPERATIONS if operation.path in paths}
     return ", ".join(sorted(found | {"HEAD"} if "GET" in found else found))
+
+
+def schemas() -> Json:
+    """All schemas by name."""
+    return {
+        **_uploads(),
+        **_plan(),
+        "Campaign": _campaign(),
+        "Created": _object(id=CONTENT_ID, url=_TEXT),
+        "Status": _object(campaign=CONTENT_ID, state=_STATE, leans_on_prior=_TRUTH),
+        "Summary": _summary(),
+        "Campaigns": _object(campaigns=_list_of(_reference("Summary"))),
+        "Counters": _object(campaign=CONTENT_ID, reports=_map_of(_COUNT), refused=_map_of(_COUNT)),
+        **_estimates(),
+        "Health": _object(status={"enum": ["ok", "ready"]}),
+        "Problem": _object(type=_TEXT, title=_TEXT, status={"type": "integer"}, detail=_TEXT),
+    }
+
+
+def _object(**properties: Json) -> Json:
+    """An object with all of these, and nothing else."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _list_of(items: Json) -> Json:
+    return {"type": "array", "items": items}
+
+
+def _map_of(values: Json) -> Json:
+    return {"type": "object", "additionalProperties": values}
+
+
+def _uploads() -> Json:
+    """Reports and receipts, as they are read and written, with the bounds that types alone do not say."""
+    _, made = msgspec.json.schema_components([Answer, Answers, Receipt], ref_template=_WHERE + "{name}")
+    fields = made["Answer"]["properties"]
+    fields["id"]["pattern"] = f"^[0-9a-fA-F]{{{2 * ID_BYTES}}}$"
+    fields["plan"] = CONTENT_ID
+    fields["report"] = {
+        "anyOf": [
+            {"type": "integer", "minimum": 0, "maximum": LARGEST_REPORT - 1},
+            {"type": "string", "pattern": "^([0-9a-fA-F]{16})+$"},
+        ]
+    }
+    made["Answers"]["properties"]["reports"]["maxItems"] = LARGEST_BATCH
+    return dict(made)
+
+
+def _plan() -> Json:
+    """The schema of plans; its parts become schemas of their own."""
+    whole = {name: part for name, part in plan_schema().items() if name not in ("$schema", "$id")}
+    parts = whole.pop("$defs")
+    named = {"Plan": whole, **{f"Plan.{name}": part for name, part in parts.items()}}
+    moved: Json = _with_references(named)
+    return moved
+
+
+def _with_references(document: Any) -> Any:
+    """The document with references to its own parts turned into ours."""
+    if isinstance(document, list):
+        return [_with_references(entry) for entry in document]
+    if not isinstance(document, dict):
+        return document
+    return {
+        key: f"{_WHERE}Plan.{value.removeprefix('#/$defs/')}" if key == "$ref" else _with_references(value)
+        for key, value in document.items()
+    }
+
+
+def _campaign() -> Json:
+    text = {"type": "string", "maxLength": LONGEST_TEXT}
+    return _object(
+        id=CONTENT_ID,
+        format={"const": FORMAT},
+        version={"const": VERSION},
+        question={**text, "minLength": 1},
+        labels=_LABELS,
+        cohorts={**_map_of(_reference("Plan")), "minProperties": 1},
+        opens=_TIME,
+        closes=_TIME,
+        smallest_count={**_COUNT, "maximum": LARGEST_REPORT - 1},
+        contact=text,
+    )
+
+
+def _summary() -> Json:
+    state = {"enum": [*_STATE["enum"], "damaged"]}  # damaged: it does not load from the store
+    return _object(id=CONTENT_ID, question=_TEXT, cohorts=_list_of(_TEXT), state=state, closed=_TIME)
+
+
+def _estimates() -> Json:
+    """Estimates of each cohort, withheld or not, and of all together."""
+    numbers = _list_of(_NUMBER)
+    read = {
+        "method": {"enum": ["mmse", "unbiased", "mle", "mixed"]},
+        "assumes": _TEXT,
+        "labels": _LABELS,
+        "values": numbers,
+        "std_error": numbers,
+        "lower": numbers,
+        "upper": numbers,
+        "prior_check": _NUMBER,
+        "converged": _TRUTH,
+    }
+    about = {
+        "cohort": _TEXT,
+        "plan": CONTENT_ID,
+        "prior": _list_of({"type": "number"}),
+        "identifiable": _TRUTH,
+        "privacy": _object(lip=_NUMBER, lip_lower=_NUMBER, lip_upper=_NUMBER, ldp=_NUMBER),
+        "reports": _COUNT,
+    }
+    shown = _object(**about, withheld={"const": False}, **read)
+    withheld = _object(**about, withheld={"const": True})
+    total = _object(reports=_COUNT, **read)
+    whole = _object(
+        campaign=CONTENT_ID,
+        question=_TEXT,
+        level={"type": "number"},
+        smallest_count=_COUNT,
+        leans_on_prior=_TRUTH,
+        reports=_COUNT,
+        cohorts=_list_of({"oneOf": [_reference("Shown"), _reference("Withheld")]}),
+        total={"anyOf": [_reference("Total"), {"type": "null"}]},
+        state=_STATE,
+    )
+    return {"Estimates": whole, "Shown": shown, "Withheld": withheld, "Total": total}

@@ -1,89 +1,88 @@
-"""The app on uvicorn: quiet about people, strict with slow or endless headers, patient at shutdown."""
+"""The app on granian: limits on connections, no access log, a graceful stop.
+
+Granian reads and writes HTTP in a thread of this process and calls the app in the event loop. It times out slow
+headers, bounds headers and connections, and stops reading or sending where the other side does not keep up.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import errno
-import logging
+import itertools
+import signal
 import socket
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from starlette.types import ASGIApp
 
+from priorveil.curator.app import Curator
 from priorveil.errors import InvalidInput
 
 try:
-    import uvicorn
-
-    from priorveil.curator.express import Express
+    import uvloop
+    from granian.constants import HTTPModes, Interfaces
+    from granian.http import HTTP1Settings
+    from granian.server.embed import Server
 except ModuleNotFoundError as missing:  # pragma: no cover
     from priorveil.errors import MissingExtra
 
-    raise MissingExtra((missing.name or "uvicorn").partition(".")[0], "serve") from missing
+    raise MissingExtra((missing.name or "granian").partition(".")[0], "serve") from missing
 
-_BACKLOG = 2048
-_SHUTDOWN_SECONDS = 30
-_SWITCH_SECONDS = 0.0005  # the writer's thread waits no longer than this for the interpreter
+_SWITCH_SECONDS = 0.0005  # the longest wait of the store's thread for the interpreter
 
+_ATTEMPTS = 1000  # hundredths of a second in which the server must listen
 
-def configuration(app: ASGIApp, host: str, port: int, **more: Any) -> uvicorn.Config:
-    """How uvicorn runs the app: no access log, no addresses, no server name."""
-    settings: dict[str, Any] = {
-        "http": Express,
-        "ws": "none",
-        "lifespan": "on",
-        "access_log": False,
-        "log_level": "warning",
-        "proxy_headers": False,
-        "server_header": False,
-        "date_header": True,
-        "limit_concurrency": 4096,
-        "backlog": _BACKLOG,
-        "timeout_keep_alive": 30,
-        "timeout_graceful_shutdown": _SHUTDOWN_SECONDS,
-    }
-    return uvicorn.Config(app, host=host, port=port, **{**settings, **more})
+Address = tuple[str, int]
 
 
-@contextmanager
-def listening(host: str, port: int) -> Iterator[list[socket.socket]]:
-    """Sockets that listen on every address of a host; on one free port for all of them if it is 0.
+@dataclass(frozen=True)
+class ConnectionLimits:
+    """Limits on connections: time and bytes for headers, how many at once, and time to finish at the end.
 
-    Raises `InvalidInput` if they cannot.
+    A new or idle connection also has `header_seconds` to send the headers of its next request.
     """
-    with ExitStack() as opened:
-        sockets: list[socket.socket] = []
-        for family, address in _addresses(host, port):
-            line = opened.enter_context(socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP))
-            try:
-                _listen(line, address, sockets[0].getsockname()[1] if sockets else port)
-            except OSError as error:
-                if error.errno == errno.EADDRNOTAVAIL and sockets:
-                    continue  # a host may have an address of a kind that this machine does not have
-                raise _cannot_listen(host, port, error) from error
-            sockets.append(line)
-        yield sockets
+
+    header_seconds: float = 10.0
+    header_bytes: int = 64 << 10
+    connections: int = 4096
+    stop_seconds: float = 30.0
 
 
-def _addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, tuple[Any, ...]]]:
-    """The addresses of a host, IPv4 first."""
+def find_addresses(host: str, port: int) -> list[Address]:
+    """The addresses of a host, IPv4 first, on one free port for all of them if it is 0.
+
+    Raises `InvalidInput` where they cannot be listened on: granian itself would share a port with another server.
+    """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (socket.gaierror, UnicodeError) as error:
         raise InvalidInput("host", host, "this machine has no such address") from error
-    return sorted({(family, address) for family, _, _, _, address in found}, key=lambda f: f[0])
+    addresses: list[Address] = []
+    for family, address in sorted({(family, address) for family, _, _, _, address in found}):
+        try:
+            port = _bind(family, address, port)
+        except OSError as error:
+            if error.errno == errno.EADDRNOTAVAIL and addresses:
+                continue  # a host may have an address of a family that this machine does not have
+            raise _cannot_listen(host, port, error) from error
+        addresses.append((str(address[0]), port))
+    return addresses
 
 
-def _listen(line: socket.socket, address: tuple[Any, ...], port: int) -> None:
-    if sys.platform != "win32":  # there it would let two servers share a port
-        line.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    if line.family == socket.AF_INET6:
-        line.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-    line.bind((address[0], port, *address[2:]))
-    line.listen(_BACKLOG)
+def _bind(family: socket.AddressFamily, address: tuple[Any, ...], port: int) -> int:
+    """Bind an address for a moment, to see that nobody has it; the port."""
+    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as probe:
+        if sys.platform != "win32":  # there it would let two servers share a port
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        probe.bind((address[0], port, *address[2:]))
+        found: int = probe.getsockname()[1]
+        return found
 
 
 def _cannot_listen(host: str, port: int, error: OSError) -> InvalidInput:
@@ -94,20 +93,79 @@ def _cannot_listen(host: str, port: int, error: OSError) -> InvalidInput:
     return InvalidInput("port", port, f"cannot listen there on {host}: {error.strerror}")
 
 
-def run(
-    app: ASGIApp, host: str, port: int, sockets: Sequence[socket.socket] | None = None, **more: Any
-) -> None:
-    """Serve until a signal asks to stop; then finish what was accepted. Ctrl-C is such a signal, no error."""
-    sys.setswitchinterval(_SWITCH_SECONDS)
-    logging.getLogger("uvicorn.error").addFilter(_noteworthy)
-    server = uvicorn.Server(configuration(app, host, port, **more))
+@asynccontextmanager
+async def serving(
+    app: ASGIApp, addresses: list[Address], limits: ConnectionLimits | None = None
+) -> AsyncIterator[None]:
+    """Answer requests until the block ends; then finish those that have begun."""
+    bounds = limits or ConnectionLimits()
+    servers = [
+        Server(
+            app,
+            address,
+            port,
+            interface=Interfaces.ASGINL,  # `run` starts and stops the app: once, however many addresses
+            http=HTTPModes.http1,
+            http1_settings=HTTP1Settings(
+                header_read_timeout=int(1000 * bounds.header_seconds), max_buffer_size=bounds.header_bytes
+            ),
+            websockets=False,
+            backlog=2048,
+            backpressure=bounds.connections,
+            log_enabled=False,
+        )
+        for address, port in addresses
+    ]
+    tasks = [asyncio.create_task(server.serve()) for server in servers]
     try:
-        server.run(None if sockets is None else list(sockets))
-    except KeyboardInterrupt:  # uvicorn raises it again when all is done
-        if server.force_exit or not server.started:
-            raise
+        for address in addresses:
+            await _wait_until_listening(address)
+        yield
+    finally:
+        for server in servers:
+            server.stop()
+        asyncio.get_running_loop().set_exception_handler(_ignore_late_callbacks)
+        await asyncio.wait(tasks, timeout=bounds.stop_seconds)
 
 
-def _noteworthy(record: logging.LogRecord) -> bool:
-    """Whether uvicorn should log this: not the traceback of a request that we cancelled because we end by force."""
-    return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
+async def _wait_until_listening(address: Address) -> None:
+    """Connect until it works: granian does not tell when it listens."""
+    for attempt in itertools.count(1):
+        try:
+            _, writer = await asyncio.open_connection(*address)
+            writer.close()
+            return
+        except ConnectionRefusedError as error:
+            if attempt == _ATTEMPTS:
+                raise _cannot_listen(*address, error) from error
+            await asyncio.sleep(0.01)
+
+
+def _ignore_late_callbacks(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log what goes wrong in the loop, but not that granian tells a task of its end which was cancelled before."""
+    if not isinstance(context.get("exception"), asyncio.InvalidStateError):
+        loop.default_exception_handler(context)
+
+
+def run(app: Curator, addresses: list[Address], on_listening: Callable[[], None] = lambda: None) -> None:
+    """Serve until SIGINT or SIGTERM; then finish what was accepted. A second signal does not wait for requests."""
+
+    async def main() -> None:
+        task, loop, stop = asyncio.current_task(), asyncio.get_running_loop(), asyncio.Event()
+
+        def on_signal() -> None:
+            if stop.is_set() and task is not None:
+                task.cancel()
+            stop.set()
+
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, on_signal)
+        async with app.lifespan(), serving(app, addresses):
+            on_listening()
+            await stop.wait()
+
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    try:
+        uvloop.run(main())
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None

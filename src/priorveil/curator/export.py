@@ -17,7 +17,7 @@ PARQUET = "application/vnd.apache.parquet"
 _ROWS = 100_000  # in a row group
 
 
-def parquet(campaign: Campaign, pages: AsyncIterator[list[StoredReport]]) -> AsyncIterator[bytes]:
+def parquet_pieces(campaign: Campaign, pages: AsyncIterator[list[StoredReport]]) -> AsyncIterator[bytes]:
     """The pieces of a Parquet file: id, cohort, and the report as a number (a row of bits: as bytes).
 
     Raises `MissingExtra` at once, not while it is sent.

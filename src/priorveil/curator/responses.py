@@ -1,0 +1,133 @@
+"""HTTP responses: JSON, problem documents (RFC 9457), metrics for Prometheus, and the pages in `static/`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import FileResponse, Response
+from starlette.routing import Route
+
+from priorveil.curator.service import Service
+from priorveil.curator.store import Damaged, StoreFull, Unavailable
+from priorveil.curator.uploads import BadBody
+from priorveil.curator.writer import Busy, Stopped
+from priorveil.errors import PriorveilError
+
+PROBLEM = "application/problem+json"
+HEADERS = {
+    "cache-control": "no-store",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+    "referrer-policy": "no-referrer",
+    "server": "priorveil",  # instead of the name of the web server
+    "x-content-type-options": "nosniff",
+}
+_PAGE_HEADERS = {
+    **HEADERS,
+    "cache-control": "no-cache",
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+}
+_STATIC = Path(__file__).parent / "static"
+_CLIENT = Path(__file__).parents[3] / "clients/js/priorveil.js"  # in a checkout; a wheel has it in static/
+_log = logging.getLogger(__name__)
+
+
+class HttpError(PriorveilError):
+    """A request that is answered with a problem document."""
+
+    def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.headers = dict(headers or {})
+
+
+def json_response(content: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """A response in JSON; numbers that JSON cannot hold are null."""
+    return Response(msgspec.json.encode(content), status, {**HEADERS, **(headers or {})}, "application/json")
+
+
+def problem(status: int, detail: str, headers: Mapping[str, str] | None = None) -> Response:
+    """A problem document."""
+    content = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
+    return Response(msgspec.json.encode(content), status, {**HEADERS, **(headers or {})}, PROBLEM)
+
+
+def problem_for(error: BaseException) -> Response:
+    """The response to a request that raised an error; an unexpected one is logged and not shown."""
+    match error:
+        case HttpError():
+            return problem(error.status, str(error), error.headers)
+        case BadBody():
+            return problem(error.status, str(error))
+        case Busy():
+            return problem(429, str(error), {"retry-after": "1"})
+        case StoreFull():
+            return problem(507, str(error), {"retry-after": "60"})
+        case Unavailable() | Stopped():
+            return problem(503, "reports cannot be stored for now", {"retry-after": "1"})
+        case Damaged():
+            return problem(500, str(error))
+        case ClientDisconnect():
+            return problem(400, "the client has gone")  # nobody reads this
+    _log.error("unexpected error while answering a request", exc_info=error)
+    return problem(500, "something went wrong here; it was logged")
+
+
+def metrics_text(service: Service) -> str:
+    """Counters since the process started, and what is waiting, in Prometheus' text format."""
+    commits = service.writer.commits
+    metrics: list[tuple[str, str, str, Mapping[Any, float], str]] = [
+        ("reports_stored_total", "counter", "Reports stored.", {"": commits.stored}, ""),
+        ("reports_duplicate_total", "counter", "Reports stored before.", {"": commits.duplicates}, ""),
+        ("reports_refused_total", "counter", "Reports refused.", service.refusals, "reason"),
+        ("transactions_total", "counter", "Transactions written.", {"": commits.transactions}, ""),
+        ("transaction_failures_total", "counter", "Failed transactions.", {"": commits.failures}, ""),
+        ("transaction_seconds_total", "counter", "Time in transactions.", {"": commits.seconds}, ""),
+        ("queue_bytes", "gauge", "Bytes waiting to be stored.", {"": service.writer.waiting}, ""),
+        ("responses_total", "counter", "Responses by status.", service.statuses, "status"),
+    ]
+    return "".join(_metric(*metric) for metric in metrics)
+
+
+def _metric(name: str, kind: str, meaning: str, samples: Mapping[Any, float], label: str) -> str:
+    """One metric with its samples.
+
+    >>> print(_metric("x", "gauge", "An x.", {"y": 1}, "why"), end="")
+    # HELP priorveil_x An x.
+    # TYPE priorveil_x gauge
+    priorveil_x{why="y"} 1
+    """
+    lines = [f"# HELP priorveil_{name} {meaning}", f"# TYPE priorveil_{name} {kind}"]
+    for sample, value in sorted(samples.items(), key=str):
+        labels = f'{{{label}="{sample}"}}' if label else ""
+        lines.append(f"priorveil_{name}{labels} {value}")
+    return "\n".join(lines) + "\n"
+
+
+def page_routes() -> list[Route]:
+    """`/` and `/dashboard` for the curator, `/answer/{id}` for respondents, `/static/` for what they load."""
+    pages = {"/": "index.html", "/dashboard": "dashboard.html", "/answer/{id}": "answer.html"}
+    routes = [Route(path, _page(name), methods=["GET"]) for path, name in pages.items()]
+    return [*routes, Route("/static/{name}", _asset, methods=["GET"])]
+
+
+def _page(name: str) -> Callable[[Request], Awaitable[Response]]:
+    async def page(request: Request) -> Response:
+        return FileResponse(_STATIC / name, headers=_PAGE_HEADERS)
+
+    return page
+
+
+async def _asset(request: Request) -> Response:
+    """One file, by its plain name."""
+    files = {path.name: path for path in (_CLIENT, *_STATIC.iterdir()) if path.is_file()}
+    path = files.get(request.path_params["name"])
+    return (
+        problem(404, "there is no such file") if path is None else FileResponse(path, headers=_PAGE_HEADERS)
+    )
