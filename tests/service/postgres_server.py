@@ -1,7 +1,8 @@
-"""A PostgreSQL server of our own, in a folder that goes away with it."""
+"""A PostgreSQL server of our own, in a temporary folder that is removed with it."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import socket
@@ -9,6 +10,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 _PLACES = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
@@ -28,27 +30,15 @@ def free_port() -> int:
 
 
 class PostgresServer:
-    """Started at once; `url(database)` makes a fresh database; `restart()` pulls the carpet away."""
+    """Started at once; `url` makes a fresh database; `restart` ends the server without warning and starts it again."""
 
     def __init__(self, **settings: str) -> None:
         self._settings = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "''", **settings}
         self.folder, self.port = Path(tempfile.mkdtemp(prefix="priorveil-postgres-")), free_port()
         self.data = self.folder / "data"
         self._as = self._user()
-        self._run(
-            [
-                _binary("initdb"),
-                "-D",
-                str(self.data),
-                "-U",
-                "postgres",
-                "-A",
-                "trust",
-                "-E",
-                "UTF8",
-                "--no-sync",
-            ]
-        )
+        options = ["-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"]
+        self._run([_binary("initdb"), "-D", str(self.data), *options])
         self.start()
 
     def _user(self) -> list[str]:
@@ -68,22 +58,10 @@ class PostgresServer:
 
     def start(self) -> None:
         chosen = " ".join(f"-c {name}={value}" for name, value in self._settings.items())
-        options = f"-p {self.port} {chosen}"
-        command = [
-            _binary("pg_ctl"),
-            "-D",
-            str(self.data),
-            "-w",
-            "-o",
-            options,
-            "-l",
-            f"{self.data}/log",
-            "start",
-        ]
-        with open(os.devnull, "w") as nowhere:  # the server must not hold our pipes
-            subprocess.run(
-                [*self._as, *command], check=True, stdout=nowhere, stderr=nowhere, cwd="/", timeout=60
-            )
+        options = ["-w", "-o", f"-p {self.port} {chosen}", "-l", f"{self.data}/log"]
+        command = [*self._as, _binary("pg_ctl"), "-D", str(self.data), *options, "start"]
+        nothing = subprocess.DEVNULL  # the server must not hold our pipes
+        subprocess.run(command, check=True, stdout=nothing, stderr=nothing, cwd="/", timeout=60)
 
     def stop(self, mode: str = "immediate") -> None:
         self._run([_binary("pg_ctl"), "-D", str(self.data), "-w", "-m", mode, "stop"])
@@ -97,6 +75,13 @@ class PostgresServer:
         self.start()
 
     def url(self, database: str) -> str:
-        place = ["-h", "127.0.0.1", "-p", str(self.port), "-U", "postgres"]
-        self._run([_binary("createdb"), *place, database])
-        return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
+        """The address of a fresh database."""
+
+        async def create() -> None:
+            db = await asyncpg.connect(f"{server}/postgres")
+            await db.execute(f'CREATE DATABASE "{database}"')
+            await db.close()
+
+        server = f"postgresql://postgres@127.0.0.1:{self.port}"
+        asyncio.run(create())
+        return f"{server}/{database}"

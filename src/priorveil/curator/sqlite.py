@@ -24,7 +24,7 @@ from priorveil.curator.store import (
     check_schema,
     count_words,
 )
-from priorveil.errors import InvalidInput, PriorveilError
+from priorveil.errors import InvalidInput
 
 try:
     import fcntl
@@ -189,10 +189,8 @@ class SqliteStore(Store):
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         """Run something in the one thread that writes."""
-        try:
+        with _sqlite_errors(self.path):
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
-        except sqlite3.Error as error:
-            raise _translate(error, self.path) from error
 
     async def _change(self, *statements: tuple[Any, ...]) -> list[list[Any]]:
         def change() -> list[list[Any]]:
@@ -209,10 +207,8 @@ class SqliteStore(Store):
             with closing(sqlite3.connect(place, uri=True, isolation_level=None)) as db:
                 return _execute(db, statement, *arguments)
 
-        try:
+        with _sqlite_errors(self.path):
             return await asyncio.to_thread(fetch)
-        except sqlite3.Error as error:
-            raise _translate(error, self.path) from error
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -265,8 +261,12 @@ def _lock_file(path: Path) -> IO[str]:
     return file
 
 
-def _translate(error: sqlite3.Error, path: Path) -> PriorveilError:
-    """SQLite's error as one of ours."""
-    if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
-        return StoreFull("the disk is full")
-    return Unavailable(f"SQLite: {error}: {path}")
+@contextmanager
+def _sqlite_errors(path: Path) -> Iterator[None]:
+    """Raise SQLite's errors as ours."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+            raise StoreFull("the disk is full") from error
+        raise Unavailable(f"SQLite: {error}: {path}") from error
