@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +32,8 @@ _CLASSES = 256  # where there are more
 _BATCH = 1 << 18  # reports drawn at a time
 
 
-class LevelRange(NamedTuple):
+@dataclass(frozen=True)
+class LevelRange:
     """A level that lies between `low` and `high`."""
 
     low: float

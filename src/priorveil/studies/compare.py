@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal, cast
 
 import numpy as np
@@ -123,15 +124,9 @@ def certified_mixture(
 # -- the methods -------------------------------------------------------------------------------------------
 
 
-def _designed(
-    kind: Kind, method: Literal["auto", "arc", "unary", "hashing"] = "auto"
-) -> Callable[[Scenario], Method]:
-    def build(scenario: Scenario) -> Method:
-        asked = scenario.prior, scenario.epsilon, scenario.query, scenario.secret
-        plan = design(*asked, method=method, time_limit=scenario.time_limit)
-        return from_plan(kind, plan, scenario)
-
-    return build
+def _designed(kind: Kind, method: Literal["auto", "arc", "unary", "hashing"], scenario: Scenario) -> Method:
+    asked = scenario.prior, scenario.epsilon, scenario.query, scenario.secret
+    return from_plan(kind, design(*asked, method=method, time_limit=scenario.time_limit), scenario)
 
 
 def _ldp_best(scenario: Scenario) -> Method:
@@ -146,32 +141,24 @@ def _certified_rr(scenario: Scenario) -> Method:
     return replace(from_channel("certified", channel, scenario), lip=proof.lip, ldp=proof.ldp)
 
 
-def _printed(kind: Kind, form: Callable[[Prior, float], Published]) -> Callable[[Scenario], Method]:
-    return lambda scenario: from_channel(kind, form(scenario.prior, scenario.epsilon).channel, scenario)
+def _printed(kind: Kind, form: Callable[[Prior, float], Published], scenario: Scenario) -> Method:
+    return from_channel(kind, form(scenario.prior, scenario.epsilon).channel, scenario)
 
 
-def _hashing(kind: Kind, form: Callable[..., Published]) -> Callable[[Scenario], Method]:
+def _hashing(kind: Kind, form: Callable[..., Published], scenario: Scenario) -> Method:
     """A hashing form with public hash functions: each person draws one, and the report names it."""
-
-    def build(scenario: Scenario) -> Method:
-        prior = scenario.prior
-        forms = [form(prior, scenario.epsilon, seed=seed).channel.matrix for seed in range(_HASHES)]
-        return from_channel(kind, Channel(np.hstack(forms) / _HASHES, prior.labels), scenario)
-
-    return build
+    prior = scenario.prior
+    forms = [form(prior, scenario.epsilon, seed=seed).channel.matrix for seed in range(_HASHES)]
+    return from_channel(kind, Channel(np.hstack(forms) / _HASHES, prior.labels), scenario)
 
 
-def _unary(kind: Kind, form: Callable[[Prior, float], Published]) -> Callable[[Scenario], Method]:
+def _unary(kind: Kind, form: Callable[[Prior, float], Published], scenario: Scenario) -> Method:
     """Unary encoding, each bit read on its own, as printed."""
-
-    def build(scenario: Scenario) -> Method:
-        if scenario.query.kind != "histogram" or scenario.secret is not None:
-            raise Infeasible("the printed unary encoding is for a histogram of the value itself")
-        found = form(scenario.prior, scenario.epsilon)
-        survey = _bitwise_survey(cast(UnaryEncoding, found.mechanism), scenario)
-        return Method(kind, found.mse, found.leakage.lip, found.leakage.ldp, survey)
-
-    return build
+    if scenario.query.kind != "histogram" or scenario.secret is not None:
+        raise Infeasible("the printed unary encoding is for a histogram of the value itself")
+    found = form(scenario.prior, scenario.epsilon)
+    survey = _bitwise_survey(cast(UnaryEncoding, found.mechanism), scenario)
+    return Method(kind, found.mse, found.leakage.lip, found.leakage.ldp, survey)
 
 
 def _context_free(scenario: Scenario) -> Method:
@@ -195,18 +182,18 @@ def _no_report(scenario: Scenario) -> Method:
 
 
 METHODS: dict[str, Callable[[Scenario], Method]] = {
-    "best": _designed("best"),
+    "best": partial(_designed, "best", "auto"),
     "rr": _certified_rr,
-    "arc": _designed("certified", "arc"),
-    "unary": _designed("certified", "unary"),
-    "hashing": _designed("certified", "hashing"),
-    "published-rr": _printed("published", published.rr_lip),
-    "published-unary": _unary("published", published.ue_lip),
-    "published-hashing": _hashing("published", published.lh_lip),
+    "arc": partial(_designed, "certified", "arc"),
+    "unary": partial(_designed, "certified", "unary"),
+    "hashing": partial(_designed, "certified", "hashing"),
+    "published-rr": partial(_printed, "published", published.rr_lip),
+    "published-unary": partial(_unary, "published", published.ue_lip),
+    "published-hashing": partial(_hashing, "published", published.lh_lip),
     "ldp-best": _ldp_best,
-    "ldp-rr": _printed("ldp", published.k_rr),
-    "ldp-unary": _unary("ldp", published.oue),
-    "ldp-hashing": _hashing("ldp", published.olh),
+    "ldp-rr": partial(_printed, "ldp", published.k_rr),
+    "ldp-unary": partial(_unary, "ldp", published.oue),
+    "ldp-hashing": partial(_hashing, "ldp", published.olh),
     "context-free": _context_free,
     "none": _no_report,
 }

@@ -22,8 +22,8 @@ from priorveil.priors import Array, Prior
 from priorveil.studies.simulate import Study
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes as Axes
+    from matplotlib.figure import Figure as Figure
 
 Rows = Sequence[Mapping[str, Any]]
 Style = tuple[str, str, str]  # kind (a key of `STYLES`), colour (a key of `COLOURS`), label

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,10 +15,6 @@ from priorveil.studies.compare import certified_mixture
 from priorveil.studies.figures.frame import Claims, Figure, Outcome, Settings, below, plan_row
 from priorveil.studies.plots import COLOURS, Line, Rows, Style, column, curves
 from priorveil.studies.simulate import simulate
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Picture
 
 EPSILON = 1.0
 
@@ -128,7 +124,7 @@ def _domain_claims(rows: Rows) -> Claims:
     }
 
 
-def _draw_domain(rows: Rows) -> Picture:
+def _draw_domain(rows: Rows) -> plots.Figure:
     figure, axes = plots.canvas(2, 2, height=2.4, sharex=True)
     hidden = {"as published": (*_FORMS, "best"), "with the budget kept": _PUBLISHED}
     least = math.sqrt(column(rows, "mse", method="published-rr").min())
@@ -218,7 +214,7 @@ def _hash_row(prior: Prior, size: int, assignment: list[int]) -> dict[str, Any]:
 
 def _draw_hashing(
     rows: Rows, means: dict[int, float], heavy: dict[str, Any], best: dict[str, Any]
-) -> Picture:
+) -> plots.Figure:
     figure, axes = plots.canvas(2, 1, width=4.6, height=2.6, sharex=True)
     top, bottom = axes[:, 0]
     roots = [{**row, "root": math.sqrt(row["mse"])} for row in rows]
@@ -239,7 +235,7 @@ def _draw_hashing(
     return figure
 
 
-def _dots(axes: Axes, rows: Rows, key: str) -> None:
+def _dots(axes: plots.Axes, rows: Rows, key: str) -> None:
     for valid, colour, label in (
         (False, "orange", "published, breaks ε"),
         (True, "red", "published, keeps ε"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,10 +15,6 @@ from priorveil.studies import plots, published
 from priorveil.studies.compare import certified_mixture
 from priorveil.studies.figures.frame import Figure, Outcome, Settings, channel_row
 from priorveil.studies.plots import COLOURS, Rows, column
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Picture
 
 # -- figure 1: a binary value with prior (.2, .8) at epsilon 0.6 -------------------------------------------
 
@@ -80,7 +76,7 @@ def _flips(Q: Array) -> float:
     return 1 - float(max(P @ np.diag(Q), P @ np.diag(Q[:, ::-1])))
 
 
-def _draw_introduction(channels: dict[str, Channel], rows: Rows) -> Picture:
+def _draw_introduction(channels: dict[str, Channel], rows: Rows) -> plots.Figure:
     figure, axes = plots.canvas(2, 4, width=1.72, height=1.75)
     for panel, (name, channel) in zip(axes[0], channels.items(), strict=True):
         plots.channel_map(channel, panel, name)
@@ -98,7 +94,7 @@ def _draw_introduction(channels: dict[str, Channel], rows: Rows) -> Picture:
     return figure
 
 
-def _bars(axes: Axes, rows: Rows, key: str, label: str) -> None:
+def _bars(axes: plots.Axes, rows: Rows, key: str, label: str) -> None:
     colours = {"ldp": "sky", "published": "orange", "best": "green"}
     for at, row in enumerate(rows):
         hatch = "///" if row["kind"] == "published" else ""
@@ -176,7 +172,7 @@ def aligned(Q: Array) -> Array:
     return Q if Q[0, 0] + Q[1, 1] >= 1 else Q[:, ::-1]
 
 
-def _draw_regions(rows: Rows) -> Picture:
+def _draw_regions(rows: Rows) -> plots.Figure:
     figure, axes = plots.canvas(1, 2, height=3.1)
     for panel, (P, epsilon) in zip(axes[0], _CASES, strict=True):
         plots.feasible_region(P, epsilon, panel)
@@ -266,7 +262,7 @@ def _ternary_channels(epsilon: float) -> dict[str, Channel]:
 
 def _draw_parameters(
     channels: dict[tuple[str, float], Channel], found: dict[tuple[str, float], dict[str, Any]]
-) -> Picture:
+) -> plots.Figure:
     figure, axes = plots.canvas(2, 4, width=1.75, height=2.0)
     for panel, ((kind, epsilon), channel) in zip(axes.flat, channels.items(), strict=True):
         outputs = channel.outputs if kind == "best" else TERNARY.labels

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +16,6 @@ from priorveil.priors import Prior
 from priorveil.queries import Histogram
 from priorveil.studies import plots
 from priorveil.studies.plots import Line, Rows
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Picture
 
 T = TypeVar("T")
 # Claims of the paper: whether each survives when the budget is kept, and why.
@@ -50,7 +47,7 @@ class Outcome:
     """The result of a figure: numbers, a function that draws them, a caption, remarks, and claims."""
 
     rows: Rows
-    draw: Callable[[], Picture]
+    draw: Callable[[], plots.Figure]
     caption: str
     see: tuple[str, ...]
     claims: Claims
@@ -90,7 +87,7 @@ def panel_pairs(
     ylabel: str = plots.ROOT_ERROR,
     height: float = 2.4,
     top: float | None = None,
-) -> Picture:
+) -> plots.Figure:
     """Two panels for each title, errors above real levels, and one legend below them all."""
     wide = len(columns) < 3
     width, xlabel = (plots.COLUMN, plots.BUDGET) if wide else (2.4, "budget ε (nats)")

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,9 +24,6 @@ from priorveil.studies.figures.frame import (
     plan_row,
 )
 from priorveil.studies.plots import COLOURS, Rows, Style, column, curve, curves
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Picture
 
 # -- figure 2: random channels -----------------------------------------------------------------------------
 
@@ -110,7 +107,7 @@ def _violations(rows: Rows, up: str, across: str, low: float | None, high: float
     return int((below_range | (y > high * x + slack)).sum())
 
 
-def _draw_order(rows: Rows) -> Picture:
+def _draw_order(rows: Rows) -> plots.Figure:
     figure, axes = plots.canvas(2, 3, width=2.33, height=2.2)
     for panel, (up, name, across, base, text, low, high) in zip(axes.flat, _PANELS, strict=True):
         x, y, end = column(rows, across), column(rows, up), 4.0 if across == "ldp" else 2.5
@@ -205,7 +202,7 @@ def _correlation_rows(size: int, rho: float, epsilon: float) -> list[dict[str, A
     return rows
 
 
-def _draw_correlation(rows: Rows) -> Picture:
+def _draw_correlation(rows: Rows) -> plots.Figure:
     panels = {}
     for size, title in _SIZES.items():
         here = [row for row in rows if row["values"] == size]
@@ -313,7 +310,7 @@ def _binary_rows(epsilon: float) -> dict[str, dict[str, Any]]:
     return {**rows, "none": {"mse": Histogram().no_report(truth), "lip": 0.0}}
 
 
-def _draw_bounded(rows: Rows) -> Picture:
+def _draw_bounded(rows: Rows) -> plots.Figure:
     leaking = {method: style for method, style in _STYLES.items() if method != "none"}
     return panel_pairs(
         {

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,9 +19,6 @@ from priorveil.studies.figures.examples import aligned
 from priorveil.studies.figures.frame import Claims, Figure, Outcome, Settings, below, panel_pairs
 from priorveil.studies.plots import Rows, Style, column, curves
 from priorveil.studies.simulate import Study, simulate
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Picture
 
 PRIORS = {"uniform": Prior.uniform(5), "skewed": Prior([0.025] * 4 + [0.9])}
 
@@ -99,7 +96,7 @@ def _histogram_claims(rows: Rows, epsilons: list[float]) -> Claims:
     }
 
 
-def _draw_histograms(studies: dict[str, Study]) -> Picture:
+def _draw_histograms(studies: dict[str, Study]) -> plots.Figure:
     figure, axes = plots.canvas(2, 2, height=2.4, sharex=True)
     for (name, study), top, bottom in zip(studies.items(), *axes, strict=True):
         plots.errors(study, top)
@@ -220,7 +217,7 @@ def _guess_claims(rows: Rows) -> Claims:
     }
 
 
-def _draw_guesses(rows: Rows) -> Picture:
+def _draw_guesses(rows: Rows) -> plots.Figure:
     leaking = {m: _STYLES[m] for m in ("published", "ldp", "certified")}
     panels = {
         title: (curves(rows, _STYLES, "wrong", case=case), curves(rows, leaking, "lip", case=case))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -21,10 +21,6 @@ from priorveil.studies.figures.frame import Claims, Figure, Outcome, Settings, b
 from priorveil.studies.figures.notions import CORRELATED_PRIORS, correlated
 from priorveil.studies.plots import Rows, Style, column, curve, curves
 from priorveil.studies.simulate import Study, simulate, simulated_error
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Picture
 
 # -- figure 11: the district of each user's latest check-in; the prior comes from the earlier ones -----------
 
@@ -187,7 +183,9 @@ def _gowalla_claims(study: Study, prior: Prior) -> Claims:
     }
 
 
-def _draw_gowalla(study: Study, prior: Prior, truth: Counts, real: Rows, found: dict[str, Array]) -> Picture:
+def _draw_gowalla(
+    study: Study, prior: Prior, truth: Counts, real: Rows, found: dict[str, Array]
+) -> plots.Figure:
     figure, axes = plots.canvas(3, 2, height=2.3)
     shown = dict(zip(study.methods(), plots.study_lines(study), strict=True))
     plain = {m: replace(line, dots=None, ends=None) for m, line in shown.items()}
@@ -211,7 +209,7 @@ def _draw_gowalla(study: Study, prior: Prior, truth: Counts, real: Rows, found: 
     return figure
 
 
-def _scatter(axes: Axes, prior: Prior, truth: Counts, estimate: Array, title: str) -> None:
+def _scatter(axes: plots.Axes, prior: Prior, truth: Counts, estimate: Array, title: str) -> None:
     expected = prior.probabilities * truth.sum()
     axes.plot(truth, expected, "s", color=plots.COLOURS["grey"], markersize=3, alpha=0.6, label="prior")
     axes.plot(truth, estimate, "o", color=plots.COLOURS["blue"], markersize=3, label="estimate")
@@ -361,7 +359,7 @@ def _census_claims(
     }
 
 
-def _draw_census(rows: Rows) -> Picture:
+def _draw_census(rows: Rows) -> plots.Figure:
     leaking = {m: _STYLES[m] for m in ("published", "value", "pufferfish", "best", "ldp")}
     panels = {}
     for survey, title in _SURVEYS.items():
