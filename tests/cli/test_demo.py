@@ -83,11 +83,11 @@ def test_too_few_devices_tell_nothing() -> None:
 
 
 class Terminal:
-    """`priorveil demo` on a terminal of its own, and what it says there."""
+    """`priorveil demo` on a terminal of its own, and what it says there. Without a picture, which takes seconds."""
 
     def __init__(self, *arguments: str, **settings: str) -> None:
         self.master, slave = pty.openpty()
-        code = "from priorveil.cli import main; main()"
+        code = "import sys; sys.modules['matplotlib'] = None; from priorveil.cli import main; main()"
         self.process = subprocess.Popen(
             [sys.executable, "-c", code, "demo", "--devices", "100", *arguments],
             stdin=slave,
