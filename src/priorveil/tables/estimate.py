@@ -80,7 +80,7 @@ class Tallies:
                 for (key, group), tally in self.by.items()
                 if key == cohort and ("group" not in only or only["group"] == group)
             ]
-            estimates.append(plan.estimate(sum(own, plan.tally([])), method, known))
+            estimates.append(plan.estimate(sum(own[1:], own[0]) if own else plan.tally([]), method, known))
         return combine_estimates(estimates)
 
     def _with_labels(self, prior: Prior) -> Prior:
@@ -174,22 +174,19 @@ def _check_origin(table: OpenTable, plans: Mapping[Any, Plan]) -> None:
         raise ForeignReport("data", f"reports of plan {other[:12]}", advice)
 
 
+@dataclass(eq=False)
 class BatchCounter:
     """Adds up the reports of batches, by cohort and group. `rows` is the size of the table, if it is known."""
 
-    def __init__(
-        self,
-        plans: Mapping[Any, Plan],
-        column: str,
-        by: str | None = None,
-        cohort: str | None = None,
-        log: RefusalLog | None = None,
-        rows: int | None = None,
-    ) -> None:
-        self._cohorts, self._plans = dict(plans), list(plans.values())
-        self._column, self._by, self._cohort = column, by, cohort
-        self._log = log or RefusalLog()
-        self._accumulate = [_accumulator(plan.mechanism, rows) for plan in self._plans]
+    plans: Mapping[Any, Plan]
+    column: str
+    by: str | None = None
+    cohort: str | None = None
+    log: RefusalLog = field(default_factory=RefusalLog)
+    rows: int | None = None
+
+    def __post_init__(self) -> None:
+        self._accumulate = [_accumulator(plan.mechanism, self.rows) for plan in self.plans.values()]
         self._groups: dict[Hashable, int] = {}
         self._tallies: dict[tuple[int, int], Tally] = {}
 
@@ -200,25 +197,25 @@ class BatchCounter:
         for batch, tallies, refused in in_threads(lambda job: self._count(*job), parts, threads):
             for key, tally in tallies.items():
                 self._tallies[key] = self._tallies[key] + tally if key in self._tallies else tally
-            self._log.add(batch.refused(refused))
+            self.log.add(batch.refused(refused))
             yield batch.end
 
     def tallies(self) -> Tallies:
         """The tallies so far."""
-        cohorts, groups = list(self._cohorts), list(self._groups) or [None]
+        cohorts, groups = list(self.plans), list(self._groups) or [None]
         by = {(cohorts[cohort], groups[group]): tally for (cohort, group), tally in self._tallies.items()}
-        return Tallies(self._cohorts, by, self._log.result())
+        return Tallies(self.plans, by, self.log.result())
 
     def _parts(self, batch: Batch) -> Iterator[_Part]:
         """The rows of a batch by cohort and group."""
-        if self._cohort is None and self._by is None:
+        if self.cohort is None and self.by is None:
             yield 0, 0, None
             return
         cohorts = groups = np.zeros(batch.rows, dtype=np.int64)
-        if self._cohort is not None:
-            cohorts = cohort_codes(batch.columns[self._cohort], self._cohorts)
-        if self._by is not None:
-            groups = look_up(batch.columns[self._by], self._group, -1)
+        if self.cohort is not None:
+            cohorts = cohort_codes(batch.columns[self.cohort], self.plans)
+        if self.by is not None:
+            groups = look_up(batch.columns[self.by], self._group, -1)
             if (groups < 0).any():
                 groups = np.where(groups < 0, self._group(None), groups)
         keys = (cohorts - OUTSIDE_DOMAIN) * max(len(self._groups), 1) + groups
@@ -233,29 +230,29 @@ class BatchCounter:
         """The number of a group."""
         name = math.nan if name != name else name  # all NaN values are one group
         if name not in self._groups and len(self._groups) >= _MOST_GROUPS:
-            raise TooLarge(f"{self._by!r} has more than {_MOST_GROUPS:,} values: group by something coarser")
+            raise TooLarge(f"{self.by!r} has more than {_MOST_GROUPS:,} values: group by something coarser")
         return self._groups.setdefault(name, len(self._groups))
 
     def _count(
         self, batch: Batch, parts: Iterable[_Part]
     ) -> tuple[Batch, dict[tuple[int, int], Tally], dict[str, Places]]:
         """The tallies of a batch, and the places of its refused rows by reason."""
-        tallies: dict[tuple[int, int], Tally] = {}
+        plans, tallies = list(self.plans.values()), {}
         refused: dict[str, list[Any]] = defaultdict(list)
         for cohort, group, places in parts:
             if cohort < 0:
                 refused[NO_PLAN].append(places)
                 continue
-            column = batch.columns[self._column]
+            column = batch.columns[self.column]
             own = column if places is None else take(column, places)
-            reports, rejected = read_reports(self._plans[cohort].mechanism, own)
+            reports, rejected = read_reports(plans[cohort].mechanism, own)
             for reason, rows in rejected.items():
                 refused[reason].append(rows if places is None else places[rows])
             counts, reasons = (
                 self._accumulate[cohort](reports),
                 {why: rows.size for why, rows in rejected.items()},
             )
-            tallies[cohort, group] = Tally(self._plans[cohort].id, counts, len(reports), reasons)
+            tallies[cohort, group] = Tally(plans[cohort].id, counts, len(reports), reasons)
         return batch, tallies, {reason: np.concatenate(rows) for reason, rows in refused.items()}
 
 

@@ -270,7 +270,7 @@ def _collect(amounts: DataFrame, plans: Mapping[Any, Plan]) -> Tallies:
 
 def _tally(plan: Plan, amounts: dict[int, int]) -> Tally:
     """The tally of one plan and group."""
-    counts = np.zeros_like(plan.tally([]).counts)
+    counts = plan.mechanism.empty_counts()
     reasons = {MISSING: amounts.pop(_MISSING, 0), FOREIGN: amounts.pop(_FOREIGN, 0)}
     reports = amounts.pop(_REPORTS, None)
     counts.ravel()[list(amounts)] = list(amounts.values())

@@ -6,7 +6,7 @@ import gzip
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -19,14 +19,7 @@ from priorveil.tables.columns import ID_BYTES, PLAN_KEY, REPORT, REPORT_ID, Colu
 Format = Literal["parquet", "csv", "arrow"]
 Columns = Mapping[str, Column | npt.NDArray[Any]]  # also integers, or rows of bytes
 
-_SUFFIXES: dict[str, Format] = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".csv": "csv",
-    ".gz": "csv",
-    ".arrow": "arrow",
-    ".feather": "arrow",
-}
+_SUFFIXES = {"parquet": (".parquet", ".pq"), "csv": (".csv", ".gz"), "arrow": (".arrow", ".feather")}
 
 
 def format_of(path: Path) -> Format:
@@ -35,12 +28,14 @@ def format_of(path: Path) -> Format:
     >>> format_of(Path("reports.csv"))
     'csv'
     """
-    suffix = path.suffix.lower()
-    if suffix == ".gz" and _SUFFIXES.get(Path(path.stem).suffix.lower(), "csv") != "csv":
+    suffix, inner = path.suffix.lower(), Path(path.stem).suffix.lower()
+    if suffix == ".gz" and inner in (*_SUFFIXES["parquet"], *_SUFFIXES["arrow"]):
         raise InvalidInput("out", str(path), "only CSV files are compressed: leave .gz out")
-    if suffix not in _SUFFIXES:
-        raise InvalidInput("out", str(path), f"give a name that ends in {', '.join(_SUFFIXES)}")
-    return _SUFFIXES[suffix]
+    for kind, endings in _SUFFIXES.items():
+        if suffix in endings:
+            return cast(Format, kind)
+    known = ", ".join(ending for endings in _SUFFIXES.values() for ending in endings)
+    raise InvalidInput("out", str(path), f"give a name that ends in {known}")
 
 
 def report_schema(kept: Mapping[str, Any], ids: bool, width: int, plans: Iterable[Plan]) -> Any:
