@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
@@ -12,6 +13,8 @@ import pytest
 
 import priorveil as pv
 from priorveil.cli.program import COMMANDS, commands
+from priorveil.cli.screen import FUNCTION_OPTIONS, option_advice
+from priorveil.errors import Hint
 from terminal import refused, run
 
 HERE = click.Context(commands, info_name="priorveil")
@@ -61,6 +64,28 @@ def test_every_command_has_help_with_words(name: str) -> None:
     status, out, err = run(name, "--help")
     assert (status, err) == (0, "")
     assert out.startswith(f"Usage: priorveil {name}")
+
+
+def test_every_hint_of_the_library_is_an_option() -> None:
+    """Errors name arguments of Python; the command line shows an option for each that a command can cause."""
+    source = Path(pv.__file__).parent
+    calls = [node for file in source.rglob("*.py") for node in ast.walk(ast.parse(file.read_text()))]
+    hints = {
+        ast.literal_eval(call.args[0])
+        for call in calls
+        if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "Hint"
+    }
+    found = [commands.get_command(HERE, name) for name in COMMANDS]
+    options = {option for command in found if command for each in command.params for option in each.opts}
+    only_python = {"missing"}
+    assert len(hints) > 5
+    assert {f"--{hint}" for hint in hints - FUNCTION_OPTIONS.keys() - only_python} <= options
+    words = " ".join(FUNCTION_OPTIONS.values()).replace(",", "").split()
+    assert {word for word in words if word.startswith("--")} <= options
+
+
+def test_a_hint_with_a_query_names_its_kind() -> None:
+    assert option_advice(Hint("query", pv.Distribution())) == "use --query distribution"
 
 
 @pytest.mark.parametrize(

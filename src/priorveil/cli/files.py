@@ -262,7 +262,7 @@ def label_order(labels: Sequence[Label], wanted: Sequence[Label], owner: str = "
         ) from None
 
 
-def unnamed(labels: Sequence[Label]) -> bool:
+def are_positions(labels: Sequence[Label]) -> bool:
     """Return whether the labels are only positions."""
     return tuple(labels) == tuple(range(len(labels)))
 

@@ -34,11 +34,12 @@ Advance = Callable[[float | None, str], None]  # takes the share that is done an
 # -- errors ------------------------------------------------------------------------------------------------
 
 # Functions of the library that a hint may name, and the options that do the same.
-_FUNCTIONS = {
+FUNCTION_OPTIONS = {
     "Prior.from_counts": "--counts, or --normalise if they are rounded figures",
     "Prior.from_counts(smoothing=1)": "--counts --smoothing 1",
     "Channel.from_weights": "--normalise",
     "Budget(lower, upper)": "--lower or --upper alone",
+    "secret.nearest(prior)": "--mix",
 }
 
 
@@ -49,7 +50,7 @@ def option_advice(hint: Hint) -> str:
     'use --method arc or columns'
     """
     if not hint.values:
-        return hint.advice(_FUNCTIONS.get(hint.argument, hint.argument))
+        return hint.advice(FUNCTION_OPTIONS.get(hint.argument, hint.argument))
     choices = " or ".join(str(getattr(value, "kind", value)) for value in hint.values)
     return hint.advice(f"--{hint.argument.replace('_', '-')} {choices}")
 
