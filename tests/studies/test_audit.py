@@ -126,40 +126,40 @@ def files(tmp_path: Path) -> Path:
 
 
 def test_the_command_refutes_what_it_has_seen(files: Path) -> None:
-    told = ("audit", files / "seen.csv", files / "prior.csv", "--observed", "--epsilon")
-    status, out, _ = run(*told, 0.5)
+    command = ("audit", files / "seen.csv", files / "prior.csv", "--observed", "--epsilon")
+    status, out, _ = run(*command, 0.5)
     assert status == 1 and "does not hold" in out
-    status, out, _ = run(*told, 2)
+    status, out, _ = run(*command, 2)
     assert status == 0 and "only a certificate proves it" in out
 
 
 def test_a_machine_reads_what_is_infinite(files: Path) -> None:
     (files / "seen.csv").write_text("value,report\n" + "a,1\nb,2\n" * 3)
-    told = ("audit", files / "seen.csv", files / "prior.csv", "--observed", "--lower", 1, "--json")
-    status, out, _ = run(*told)
+    command = ("audit", files / "seen.csv", files / "prior.csv", "--observed", "--lower", 1, "--json")
+    status, out, _ = run(*command)
     record = json.loads(out)
     assert (status, record["verdict"]) == (0, {"lower": 1.0, "upper": "inf", "refuted": False})
     assert record["levels"]["ldp"]["high"] == "inf" and record["levels"]["ldp"]["low"] >= 0
 
 
 def test_the_command_runs_a_plan(files: Path) -> None:
-    told = ("audit", files / "plan.json", files / "prior.csv", "--samples", 20_000, "--epsilon", 1)
-    record = json.loads(run(*told, "--json")[1])
+    command = ("audit", files / "plan.json", files / "prior.csv", "--samples", 20_000, "--epsilon", 1)
+    record = json.loads(run(*command, "--json")[1])
     assert record["samples"] == 40_000 and record["whole"] and not record["verdict"]["refuted"]
     assert record["levels"]["lip"]["low"] <= 1 <= record["levels"]["lip"]["high"] + 0.05
-    assert run(*told)[0] == 0
+    assert run(*command)[0] == 0
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "message"),
     [
         (["--observed", "--samples", 10], "samples are for LIP"),
         (["--observed", "--notion", "ldp"], "samples are for LIP"),
         (["--samples", 10], "seen.csv"),
     ],
 )
-def test_the_command_says_what_is_wrong(files: Path, more: list[object], told: str) -> None:
-    assert told in refused("audit", files / "seen.csv", files / "prior.csv", *more)
+def test_the_command_says_what_is_wrong(files: Path, more: list[object], message: str) -> None:
+    assert message in refused("audit", files / "seen.csv", files / "prior.csv", *more)
 
 
 def test_a_value_that_the_prior_does_not_have(files: Path) -> None:

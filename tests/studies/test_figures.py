@@ -17,7 +17,7 @@ from priorveil.cli.reproduce import _FIGURES, reproduce
 from priorveil.errors import DataNotFound, InvalidInput
 from priorveil.studies import plots, published
 from priorveil.studies.figures import FIGURES, Outcome, Settings, figures_named
-from priorveil.studies.figures.notions import correlated
+from priorveil.studies.figures.notions import correlated_secret
 from priorveil.studies.figures.report import FigureResult, write_html, write_markdown
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install 'priorveil[plot]'")
@@ -69,8 +69,8 @@ def test_twelve_figures_have_numbers_and_names() -> None:
 def test_says_what_to_see(name: str) -> None:
     found = outcome(name)
     assert len(found.rows) >= 3 and len(found.caption) > 80 and len(found.see) >= 2 and found.claims
-    told = " ".join([found.caption, *found.see, *(why for _, why in found.claims.values())])
-    assert not re.search(r"\bnan\b|\binf\b|None", told), told
+    text = " ".join([found.caption, *found.see, *(why for _, why in found.claims.values())])
+    assert not re.search(r"\bnan\b|\binf\b|None", text), text
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -252,7 +252,7 @@ def test_6_weaker_correlation_needs_less_noise() -> None:
 def test_6_the_secret_has_the_stated_correlation() -> None:
     prior, x = pv.Prior([0.1, 0.2, 0.3, 0.4]), np.arange(4)
     for rho in (1.0, 0.7, 0.3):
-        joint = prior.probabilities[:, None] * correlated(prior, rho).rows
+        joint = prior.probabilities[:, None] * correlated_secret(prior, rho).rows
         mean = prior.probabilities @ x
         covariance = (joint * np.outer(x - mean, x - mean)).sum()
         assert covariance / (prior.probabilities @ (x - mean) ** 2) == pytest.approx(rho)

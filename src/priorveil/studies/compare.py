@@ -124,35 +124,37 @@ def certified_mixture(
 # -- the methods -------------------------------------------------------------------------------------------
 
 
-def _designed(kind: Kind, method: Literal["auto", "arc", "unary", "hashing"], scenario: Scenario) -> Method:
+def _design_method(
+    kind: Kind, method: Literal["auto", "arc", "unary", "hashing"], scenario: Scenario
+) -> Method:
     asked = scenario.prior, scenario.epsilon, scenario.query, scenario.secret
     return from_plan(kind, design(*asked, method=method, time_limit=scenario.time_limit), scenario)
 
 
-def _ldp_best(scenario: Scenario) -> Method:
+def _ldp_best_method(scenario: Scenario) -> Method:
     asked = scenario.prior, scenario.epsilon, scenario.query
     return from_plan("ldp", design(*asked, notion=LDP(), time_limit=scenario.time_limit), scenario)
 
 
-def _certified_rr(scenario: Scenario) -> Method:
+def _certified_rr_method(scenario: Scenario) -> Method:
     form = published.rr_lip(scenario.prior, scenario.epsilon)
     budget = Budget(scenario.epsilon)
     channel, proof = certified_mixture(form.channel, scenario.prior, budget, scenario.secret)
     return replace(from_channel("certified", channel, scenario), lip=proof.lip, ldp=proof.ldp)
 
 
-def _printed(kind: Kind, form: Callable[[Prior, float], Published], scenario: Scenario) -> Method:
+def _channel_method(kind: Kind, form: Callable[[Prior, float], Published], scenario: Scenario) -> Method:
     return from_channel(kind, form(scenario.prior, scenario.epsilon).channel, scenario)
 
 
-def _hashing(kind: Kind, form: Callable[..., Published], scenario: Scenario) -> Method:
+def _hashing_method(kind: Kind, form: Callable[..., Published], scenario: Scenario) -> Method:
     """A hashing form with public hash functions: each person draws one, and the report names it."""
     prior = scenario.prior
     forms = [form(prior, scenario.epsilon, seed=seed).channel.matrix for seed in range(_HASHES)]
     return from_channel(kind, Channel(np.hstack(forms) / _HASHES, prior.labels), scenario)
 
 
-def _unary(kind: Kind, form: Callable[[Prior, float], Published], scenario: Scenario) -> Method:
+def _unary_method(kind: Kind, form: Callable[[Prior, float], Published], scenario: Scenario) -> Method:
     """Unary encoding, each bit read on its own, as printed."""
     if scenario.query.kind != "histogram" or scenario.secret is not None:
         raise Infeasible("the printed unary encoding is for a histogram of the value itself")
@@ -161,7 +163,7 @@ def _unary(kind: Kind, form: Callable[[Prior, float], Published], scenario: Scen
     return Method(kind, found.mse, found.leakage.lip, found.leakage.ldp, survey)
 
 
-def _context_free(scenario: Scenario) -> Method:
+def _context_free_method(scenario: Scenario) -> Method:
     """k-RR with the unbiased estimator that knows no prior."""
     if scenario.query.kind != "histogram":
         raise Infeasible("the context-free estimator is for a histogram")
@@ -176,26 +178,26 @@ def _context_free(scenario: Scenario) -> Method:
     return Method("ldp", expected, form.leakage.lip, form.leakage.ldp, survey)
 
 
-def _no_report(scenario: Scenario) -> Method:
+def _no_report_method(scenario: Scenario) -> Method:
     silent = Channel(np.ones((len(scenario.prior), 1)), scenario.prior.labels)
     return replace(from_channel("baseline", silent, scenario), lip=0.0, ldp=0.0)
 
 
 METHODS: dict[str, Callable[[Scenario], Method]] = {
-    "best": partial(_designed, "best", "auto"),
-    "rr": _certified_rr,
-    "arc": partial(_designed, "certified", "arc"),
-    "unary": partial(_designed, "certified", "unary"),
-    "hashing": partial(_designed, "certified", "hashing"),
-    "published-rr": partial(_printed, "published", published.rr_lip),
-    "published-unary": partial(_unary, "published", published.ue_lip),
-    "published-hashing": partial(_hashing, "published", published.lh_lip),
-    "ldp-best": _ldp_best,
-    "ldp-rr": partial(_printed, "ldp", published.k_rr),
-    "ldp-unary": partial(_unary, "ldp", published.oue),
-    "ldp-hashing": partial(_hashing, "ldp", published.olh),
-    "context-free": _context_free,
-    "none": _no_report,
+    "best": partial(_design_method, "best", "auto"),
+    "rr": _certified_rr_method,
+    "arc": partial(_design_method, "certified", "arc"),
+    "unary": partial(_design_method, "certified", "unary"),
+    "hashing": partial(_design_method, "certified", "hashing"),
+    "published-rr": partial(_channel_method, "published", published.rr_lip),
+    "published-unary": partial(_unary_method, "published", published.ue_lip),
+    "published-hashing": partial(_hashing_method, "published", published.lh_lip),
+    "ldp-best": _ldp_best_method,
+    "ldp-rr": partial(_channel_method, "ldp", published.k_rr),
+    "ldp-unary": partial(_unary_method, "ldp", published.oue),
+    "ldp-hashing": partial(_hashing_method, "ldp", published.olh),
+    "context-free": _context_free_method,
+    "none": _no_report_method,
 }
 
 

@@ -202,15 +202,15 @@ def truth_picture(estimates: Sequence[tuple[str, Estimate]], truth: Array, prior
 
 def estimate_panels(found: TableEstimate, by: str | None) -> Iterator[Panel]:
     """Everybody, and the largest groups in the order of their names."""
-    yield Panel("everybody", found.everybody, _expected(found, found.tallies.groups))
+    yield Panel("everybody", found.everybody, _expected_statistics(found, found.tallies.groups))
     largest = sorted(found.groups, key=lambda group: -found.groups[group].reports)[: _MOST_PANELS - 1]
     for group, estimate in found.groups.items():
         if group in largest:
             name = "(missing)" if group is None else short_name(group)
-            yield Panel(f"{by} = {name}", estimate, _expected(found, [group]))
+            yield Panel(f"{by} = {name}", estimate, _expected_statistics(found, [group]))
 
 
-def _expected(found: TableEstimate, groups: Sequence[Any]) -> Array:
+def _expected_statistics(found: TableEstimate, groups: Sequence[Any]) -> Array:
     """What the prior of each plan expects of the people who reported by it."""
     labels = found.everybody.labels
     total: Array = np.zeros(len(labels))

@@ -127,7 +127,7 @@ def regions(settings: Settings) -> Outcome:
             "best": design(prior, epsilon, Histogram()).channel,
         }
         for kind, channel in channels.items():
-            Q = aligned(channel.matrix)
+            Q = align_reports(channel.matrix)
             row = {
                 "prior": " ".join(f"{p:g}" for p in P),
                 "epsilon": epsilon,
@@ -167,7 +167,7 @@ def regions(settings: Settings) -> Outcome:
     )
 
 
-def aligned(Q: Array) -> Array:
+def align_reports(Q: Array) -> Array:
     """A binary channel with its reports in the order in which they are right most often."""
     return Q if Q[0, 0] + Q[1, 1] >= 1 else Q[:, ::-1]
 

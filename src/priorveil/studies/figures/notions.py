@@ -130,7 +130,7 @@ CORRELATED_PRIORS = {5: Prior.uniform(5), 2: Prior([0.3, 0.7])}
 _SIZES = {5: "five values, uniform", 2: "two values, (0.3, 0.7)"}
 
 
-def correlated(prior: Prior, rho: float) -> Secret:
+def correlated_secret(prior: Prior, rho: float) -> Secret:
     """A secret correlated with the value by `rho`: the value itself, or with probability `1 - rho` another draw."""
     d = len(prior)
     return Secret(rho * np.eye(d) + (1 - rho) * np.tile(prior.probabilities, (d, 1)))
@@ -192,7 +192,7 @@ def correlation(settings: Settings) -> Outcome:
 
 def _correlation_rows(size: int, rho: float, epsilon: float) -> list[dict[str, Any]]:
     """The best design, and the published form if there is one for this case."""
-    prior, secret = CORRELATED_PRIORS[size], correlated(CORRELATED_PRIORS[size], rho)
+    prior, secret = CORRELATED_PRIORS[size], correlated_secret(CORRELATED_PRIORS[size], rho)
     rows = [{"kind": "best", **plan_row(design(prior, epsilon, Histogram(), secret, time_limit=10))}]
     if size == 2 or rho == 1:
         form = (
@@ -234,11 +234,11 @@ _STYLES: dict[str, Style] = {
 _CASES = {"latent": "latent secret, a set of correlations", "binary": "two values, prior in a set"}
 
 
-def bounded(settings: Settings) -> Outcome:
+def bounded_priors(settings: Settings) -> Outcome:
     """Latent secrets in a set (five values), and a prior in a set (two values)."""
     epsilons = np.linspace(0.25, 3.0, 6 if settings.quick else 12).tolist()
     rng = np.random.default_rng([settings.seed, 7])
-    copy = correlated(_FIVE, 0.8).rows.T
+    copy = correlated_secret(_FIVE, 0.8).rows.T
     mixed = [0.6 * rng.dirichlet(np.ones(5), size=5) + 0.4 * copy for _ in range(_SECRETS)]
     secrets = [_random_secret(_FIVE, given / given.sum(axis=1, keepdims=True)) for given in mixed]
     rows: list[dict[str, Any]] = []
@@ -327,5 +327,5 @@ def _draw_bounded(rows: Rows) -> plots.Figure:
 FIGURES = (
     Figure(2, "notions", "The order of privacy notions", order),
     Figure(6, "correlation", "Correlation with a latent secret", correlation),
-    Figure(7, "bounded", "Notions under sets of priors and correlations", bounded),
+    Figure(7, "bounded", "Notions under sets of priors and correlations", bounded_priors),
 )

@@ -15,7 +15,7 @@ from priorveil.priors import Array, Budget, Prior, PriorSet
 from priorveil.queries import Guess, Histogram
 from priorveil.studies import plots, published
 from priorveil.studies.compare import certified_mixture
-from priorveil.studies.figures.examples import aligned
+from priorveil.studies.figures.examples import align_reports
 from priorveil.studies.figures.frame import Claims, Figure, Outcome, Settings, below, panel_pairs
 from priorveil.studies.plots import Rows, Style, column, curves
 from priorveil.studies.simulate import Study, simulate
@@ -157,7 +157,7 @@ def guesses(settings: Settings) -> Outcome:
     )
 
 
-def _wrong(channel: Channel, prior: Prior) -> float:
+def _wrong_share(channel: Channel, prior: Prior) -> float:
     """How often the report, taken as the value, is wrong."""
     return 1 - float(prior.probabilities @ np.diag(channel.matrix))
 
@@ -165,13 +165,13 @@ def _wrong(channel: Channel, prior: Prior) -> float:
 def _binary_guesses(epsilon: float) -> dict[str, tuple[float, ...]]:
     """Wrong guesses are linear in the prior, so their mean over the range is their value in its middle."""
     known, middle = PriorSet.interval([1 - _MOST, 0.0], [1.0, _MOST]), Prior([1 - _MOST / 2, _MOST / 2])
-    best = Channel(aligned(design(known, epsilon, Histogram()).channel.matrix))
+    best = Channel(align_reports(design(known, epsilon, Histogram()).channel.matrix))
     form = published.binary_bounded(0.0, _MOST, epsilon).channel
     ldp = published.k_rr(middle, epsilon).channel
     return {
-        "published": (_wrong(form, middle), LIP().epsilon(form, known)),
-        "certified": (_wrong(best, middle), LIP().epsilon(best, known)),
-        "ldp": (_wrong(ldp, middle), LIP().epsilon(ldp, known)),
+        "published": (_wrong_share(form, middle), LIP().epsilon(form, known)),
+        "certified": (_wrong_share(best, middle), LIP().epsilon(best, known)),
+        "ldp": (_wrong_share(ldp, middle), LIP().epsilon(ldp, known)),
         "best": (Guess().error(best, middle), LIP().epsilon(best, known)),
         "ldp-guess": (Guess().error(ldp, middle), LIP().epsilon(ldp, known)),
         "none": (Guess().no_report(middle), 0.0),
@@ -183,9 +183,9 @@ def _guesses(prior: Prior, epsilon: float) -> dict[str, tuple[float, ...]]:
     certified, proof = certified_mixture(form.channel, prior, Budget(epsilon))
     plan = design(prior, epsilon, Guess(), time_limit=10)
     return {
-        "published": (_wrong(form.channel, prior), form.leakage.lip),
-        "certified": (_wrong(certified, prior), proof.lip),
-        "ldp": (_wrong(ldp.channel, prior), ldp.leakage.lip),
+        "published": (_wrong_share(form.channel, prior), form.leakage.lip),
+        "certified": (_wrong_share(certified, prior), proof.lip),
+        "ldp": (_wrong_share(ldp.channel, prior), ldp.leakage.lip),
         "ldp-guess": (Guess().error(ldp.channel, prior), ldp.leakage.lip),
         "best": (plan.expected_mse, plan.certificate.lip, plan.lower_bound),
         "none": (plan.no_report, 0.0),

@@ -18,7 +18,7 @@ from priorveil.queries import Distribution, Histogram
 from priorveil.studies import datasets, plots, published
 from priorveil.studies.compare import Counts, Scenario, from_plan
 from priorveil.studies.figures.frame import Claims, Figure, Outcome, Settings, below, channel_row, panel_pairs
-from priorveil.studies.figures.notions import CORRELATED_PRIORS, correlated
+from priorveil.studies.figures.notions import CORRELATED_PRIORS, correlated_secret
 from priorveil.studies.plots import Rows, Style, column, curve, curves
 from priorveil.studies.simulate import Study, simulate, simulated_error
 
@@ -117,26 +117,21 @@ def _real_surveys(
     return rows, estimates
 
 
-def _expected(study: Study, method: str, epsilon: float) -> float:
-    return next(row.expected for row in study.of(method) if row.epsilon == epsilon)
-
-
 def _distance(P: Array, truth: Counts) -> float:
     """The total variation distance between `P` and the true shares."""
     return 0.5 * float(np.abs(truth / truth.sum() - P).sum())
 
 
 def _remarks(study: Study, real: Rows, distances: list[float]) -> tuple[str, ...]:
+    expected = {row.method: row.expected for row in study.rows if row.epsilon == SHOWN}
     leaks = {method: max(row.lip - row.epsilon for row in study.of(method)) for method in _PUBLISHED}
     at = {row["method"].split(",")[0]: row for row in real if row["epsilon"] == SHOWN}
     check = at["best"]["prior_check"]
     return (
         f"Published RR-LIP leaks up to {leaks['published-rr']:.1f} more than it claims, LH-LIP up to "
         f"{leaks['published-hashing']:.1f}; UE-LIP keeps its budget.",
-        f"If the prior were right, the best design at ε = {SHOWN:g} would have MSE "
-        f"{_expected(study, 'best', SHOWN):.3f} per person; the best of LDP "
-        f"{min(_expected(study, method, SHOWN) for method in _LDP):.3f}, no report "
-        f"{_expected(study, 'none', SHOWN):.3f}.",
+        f"If the prior were right, the best design at ε = {SHOWN:g} would have MSE {expected['best']:.3f} per "
+        f"person; the best of LDP {min(expected[method] for method in _LDP):.3f}, no report {expected['none']:.3f}.",
         f"It is not: {distances[0]:.0%} of the users are elsewhere than it says ({distances[1]:.0%} if each user "
         "counted once in it). A wrong prior costs a bias that grows with the number of people: the real MSE of the "
         f"same mechanism is {at['best']['measured']:.0f}, more than that of LDP without any prior "
@@ -148,25 +143,26 @@ def _remarks(study: Study, real: Rows, distances: list[float]) -> tuple[str, ...
 
 
 def _gowalla_claims(study: Study, prior: Prior) -> Claims:
+    expected = {(row.method, row.epsilon): row.expected for row in study.rows}
     epsilons = sorted({row.epsilon for row in study.rows})
-    low, high = ({m: _expected(study, m, e) for m in _CERTIFIED} for e in (epsilons[0], epsilons[-1]))
+    low, high = ({m: expected[m, e] for m in _CERTIFIED} for e in (epsilons[0], epsilons[-1]))
     valid = math.log(1 / float(prior.probabilities.min()) - 1)
-    five, none = design(Prior.uniform(5), SHOWN, Histogram()), _expected(study, "none", SHOWN)
-    left, small = _expected(study, "best", SHOWN) / none, five.expected_mse / five.no_report
-    gaps = [_expected(study, "ldp-unary", e) - _expected(study, "published-unary", e) for e in epsilons]
+    five, none = design(Prior.uniform(5), SHOWN, Histogram()), expected["none", SHOWN]
+    left, small = expected["best", SHOWN] / none, five.expected_mse / five.no_report
+    gaps = [expected["ldp-unary", e] - expected["published-unary", e] for e in epsilons]
 
-    def listed(errors: dict[str, float]) -> str:
+    def error_list(errors: dict[str, float]) -> str:
         return ", ".join(f"{method} {errors[method]:.3f}" for method in ("rr", "hashing", "unary"))
 
     return {
         "For small ε, RR-LIP is worse than LH-LIP and UE-LIP.": (
             low["rr"] > max(low["hashing"], low["unary"]),
-            f"With the budget kept, at ε = {epsilons[0]:g}: MSE of {listed(low)}. (As printed RR-LIP would be far "
+            f"With the budget kept, at ε = {epsilons[0]:g}: MSE of {error_list(low)}. (As printed RR-LIP would be far "
             "better, by leaking.)",
         ),
         "For large ε, RR-LIP overtakes both.": (
             high["rr"] < min(high["hashing"], high["unary"]),
-            f"At ε = {epsilons[-1]:g}: MSE of {listed(high)}. Only from ε = {valid:.2f} on is every district heavy "
+            f"At ε = {epsilons[-1]:g}: MSE of {error_list(high)}. Only from ε = {valid:.2f} on is every district heavy "
             "enough for Theorem 3, which then is the optimum.",
         ),
         "UE-LIP beats OUE-LDP.": (
@@ -178,7 +174,7 @@ def _gowalla_claims(study: Study, prior: Prior) -> Claims:
             left > small,
             f"True, though less so than printed curves of UE-LIP and LDP suggest: at ε = {SHOWN:g} the best design "
             f"leaves {left:.0%} of the error of no report, against {small:.0%} on five uniform values; UE-LIP leaves "
-            f"{_expected(study, 'published-unary', SHOWN) / none:.0%}.",
+            f"{expected['published-unary', SHOWN] / none:.0%}.",
         ),
     }
 
@@ -330,7 +326,7 @@ def _census_claims(
         return column(rows, "mse", survey=survey, method=method)
 
     synthetic = LIP().epsilon(
-        Channel.identity(5), CORRELATED_PRIORS[5], correlated(CORRELATED_PRIORS[5], 0.7)
+        Channel.identity(5), CORRELATED_PRIORS[5], correlated_secret(CORRELATED_PRIORS[5], 0.7)
     )
     epsilons = column(rows, "epsilon", survey="acs", method="best")
     nine_tenths = epsilons[error("acs", "best") < error("acs", "none") / 10].min(initial=math.inf)
