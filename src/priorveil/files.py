@@ -16,17 +16,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import BinaryIO
 
 from priorveil.errors import InvalidInput
 
-try:
-    import fcntl
-except ImportError:  # as on Windows
-    _LOCKS = False
-else:
-    _LOCKS = True
+_LOCKS = find_spec("fcntl") is not None  # Windows has none
 _PUBLIC, _PRIVATE = 0o666, 0o600  # the user's umask narrows the first, as for any file
 
 
@@ -54,9 +50,8 @@ def atomic_write(
             yield file
             file.flush()
             os.fsync(file.fileno())
-            if _LOCKS:  # rename before the lock is released, so that nobody removes the draft
-                _rename(draft, path, replace, argument)
-        if not _LOCKS:  # Windows cannot rename an open file
+            if not _LOCKS:  # Windows cannot rename an open file; elsewhere the lock protects the draft until then
+                file.close()
             _rename(draft, path, replace, argument)
     except BaseException:
         draft.unlink(missing_ok=True)
@@ -109,6 +104,8 @@ def _lock(file: BinaryIO) -> None:
     """Lock a file; `OSError` if another process has it, or if the system has no locks."""
     if sys.platform == "win32" or not _LOCKS:
         raise OSError("this system has no file locks")
+    import fcntl
+
     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
