@@ -339,7 +339,7 @@ def certified_table(
     >>> proof.lip <= 1.0, int(table[0].sum()) == TOTAL
     (True, True)
     """
-    P = (prior if isinstance(prior, Prior) else prior.centre).probabilities
+    P = prior.centre.probabilities
     _require_channel(Q, len(P))
     clean = _remove_dust(Q, P)
     law = P @ clean

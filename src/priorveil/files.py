@@ -50,7 +50,9 @@ def atomic_write(
             yield file
             file.flush()
             os.fsync(file.fileno())
-            if not _LOCKS:  # Windows cannot rename an open file; elsewhere the lock protects the draft until then
+            if (
+                not _LOCKS
+            ):  # Windows cannot rename an open file; elsewhere the lock protects the draft until then
                 file.close()
             _rename(draft, path, replace, argument)
     except BaseException:

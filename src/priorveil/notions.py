@@ -122,7 +122,7 @@ class LIP(Cone):
         channel = _live(channel)
         prior, Q = _align(_required(prior, "LIP"), channel), channel.matrix
         means, names = _given_secrets(Q, channel.inputs, secret)
-        lowest, highest = mean_range(Q, prior)
+        lowest, highest = prior.extremes(Q)
         with np.errstate(divide="ignore", invalid="ignore"):
             down = np.log(highest / means)
             up = np.where(means > 0, np.log(means / lowest), -np.inf)
@@ -135,7 +135,7 @@ class LIP(Cone):
         """`T r >= lo (p r)` and `T r <= hi (p r)`, for every secret and every corner of the prior set."""
         prior = known(prior)
         T = np.eye(len(prior)) if secret is None else np.vstack([s.rows for s in scenarios(secret)])
-        corners = prior.probabilities[None] if isinstance(prior, Prior) else prior.vertices()
+        corners = prior.vertices()
         pairs = [(row, p) for p in corners for row in T]
         down = [row - budget.lo * p for row, p in pairs if math.isfinite(budget.lower)]
         up = [budget.hi * p - row for row, p in pairs if math.isfinite(budget.hi)]
@@ -256,12 +256,11 @@ class MIP(Notion):
         """The mutual information of value and report."""
         channel = _live(channel)
         prior = _align(_required(prior, "MIP"), channel)
-        members = (prior,) if isinstance(prior, Prior) else prior.members
-        if not members:
+        if not prior.members:
             raise InvalidInput(
                 "prior", prior, "mutual information is measured under one prior, or a finite set of them"
             )
-        return max(_information(channel, p) for p in members)
+        return max(_information(channel, p) for p in prior.members)
 
 
 @dataclass(frozen=True)
@@ -296,7 +295,7 @@ class DI(Cone):
     def inequalities(self, budget: Budget, prior: Known, secret: Secrets = None) -> Array:
         """`e**eps p[x'] r[x'] - p[x] r[x] >= 0` for every pair and every corner of the prior set."""
         prior = known(prior)
-        corners = prior.probabilities[None] if isinstance(prior, Prior) else prior.vertices()
+        corners = prior.vertices()
         return np.vstack([_pairwise(np.diag(p), permutations(range(len(p)), 2), budget) for p in corners])
 
 
@@ -360,13 +359,12 @@ def leakage(
     live = _live(channel)
     prior = _align(known(prior), live)
     lower, upper = LIP().sides(live, prior, secret)
-    listed = isinstance(prior, Prior) or prior.members
     return Leakage(
         lip_lower=lower,
         lip_upper=upper,
         ldp=LDP().epsilon(live),
         mil=MIL().epsilon(live),
-        mip=MIP().epsilon(live, prior) if listed else None,
+        mip=MIP().epsilon(live, prior) if prior.members else None,
         di=DI().epsilon(live, prior),
         pufferfish=Pufferfish().epsilon(live, prior, secret),
     )
@@ -395,14 +393,6 @@ def scenarios(secret: Secret | Sequence[Secret]) -> tuple[Secret, ...]:
     if not listed:
         raise InvalidInput("secret", secret, "give at least one, or None if the value itself is the secret")
     return listed
-
-
-def mean_range(Q: Array, prior: Known) -> tuple[Array, Array]:
-    """The smallest and largest `p @ Q` over what is known, for every column."""
-    if isinstance(prior, Prior):
-        law: Array = prior.probabilities @ Q
-        return law, law
-    return prior.extremes(Q)
 
 
 def _live(channel: Channel | npt.ArrayLike) -> Channel:

@@ -130,7 +130,9 @@ def read_channel(path: Path, normalise: bool) -> Channel:
     with reading(path):
         if path.suffix.lower() != ".json":
             return Channel.from_csv(_matrix_text(_rows(path)), normalise)
-        return read_plan(path).exposed if _is_plan(_read_json(path)) else Channel.load(path, normalise)
+        return (
+            read_plan(path).leakage_channel if _is_plan(_read_json(path)) else Channel.load(path, normalise)
+        )
 
 
 def _matrix_text(rows: list[Line]) -> str:

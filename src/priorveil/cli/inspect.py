@@ -63,7 +63,7 @@ def _levels(plan: Plan) -> Leakage | None:
     from priorveil.notions import leakage
 
     try:
-        return leakage(plan.exposed, plan.prior, plan.secret)
+        return leakage(plan.leakage_channel, plan.prior, plan.secret)
     except TooLarge:
         return None
 
@@ -104,7 +104,7 @@ def _print_levels(console: Console, plan: Plan, levels: Leakage | None) -> None:
     screen.print_levels(console, levels)
     if plan.secret is not None:
         console.print("LIP and Pufferfish are for the secret; for the value itself, only LDP holds.")
-    if plan.exposed is not plan.channel:
+    if plan.leakage_channel is not plan.channel:
         console.print("MIL and MIP are bounds from above.")
 
 

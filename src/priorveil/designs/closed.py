@@ -18,7 +18,7 @@ from priorveil.channels import Channel
 from priorveil.designs.problem import Draft, Problem
 from priorveil.errors import Hint, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms.unary_estimates import inverse_rule
-from priorveil.priors import Array, Prior
+from priorveil.priors import Array
 from priorveil.priors.budget import window_mass
 
 Mask = npt.NDArray[np.bool_]
@@ -188,7 +188,7 @@ def closed_draft(problem: Problem) -> Draft:
 def _optimal_draft(problem: Problem, Q: Array, why: str) -> Draft:
     """A channel that no other can beat: its own error is the bound."""
     channel = Channel.from_weights(np.maximum(Q, 0.0))
-    if isinstance(problem.prior, Prior) or problem.prior.members or problem.query.unbiased:
+    if problem.prior.members or problem.query.unbiased:
         best = problem.error(channel)
     else:
         best = problem.unit * problem.worst(channel).mse  # a prior of the set has this error

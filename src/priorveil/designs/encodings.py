@@ -58,7 +58,7 @@ def unary_draft(problem: Problem) -> Draft:
     """Unary encoding at the best point of its tight curve."""
     if problem.secret is not None or not problem.notion.implies_lip:
         raise Infeasible("the method unary is for LIP or LDP of the value itself", Hint("method", "columns"))
-    members = (problem.prior,) if isinstance(problem.prior, Prior) else problem.prior.members
+    members = problem.prior.members
     if not members:
         raise Infeasible(
             "the method unary is for one prior or a finite set of priors",
@@ -156,12 +156,11 @@ def best_unary(prior: Prior | PriorSet, budget: Budget, gain: Gain = histogram_g
     (True, True)
     """
     smallest = smallest_mass(prior)
-    centre = prior if isinstance(prior, Prior) else prior.centre
-    mechanism = best_unary_at(centre, unary_odds(budget, smallest), gain)
+    mechanism = best_unary_at(prior.centre, unary_odds(budget, smallest), gain)
     found = unary_lifts(mechanism.odds, smallest)
     if not within(found, budget):
         raise Infeasible(f"unary encoding cannot keep {budget}: ask for a larger epsilon")
-    reached = gain(centre.probabilities, float(mechanism.flips[0]), float(mechanism.odds))
+    reached = gain(prior.centre.probabilities, float(mechanism.flips[0]), float(mechanism.odds))
     return UnaryDesign(mechanism, found, reached)
 
 

@@ -89,7 +89,7 @@ class Problem:
     @property
     def reference(self) -> Prior:
         """The prior, or the middle of the set."""
-        return self.prior if isinstance(self.prior, Prior) else self.prior.centre
+        return self.prior.centre
 
     @property
     def P(self) -> Array:

@@ -175,9 +175,8 @@ def _prove_errors(plan: Plan) -> None:
         )
     if not isinstance(plan.prior, Prior):
         return
-    slack = 1e-9 * plan.query.unit(
-        plan.prior
-    )  # probabilities differ from their floats by less than a billionth
+    # Probabilities differ from their floats by less than a billionth.
+    slack = 1e-9 * plan.query.unit(plan.prior)
 
     def near(stated: float, found: float) -> bool:
         return stated == found or math.isclose(stated, found, rel_tol=1e-6, abs_tol=slack)

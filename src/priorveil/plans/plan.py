@@ -65,19 +65,19 @@ class Plan:
     @property
     def reference(self) -> Prior:
         """The prior, or the middle of the set of priors: what estimates use by default."""
-        return self.prior if isinstance(self.prior, Prior) else self.prior.centre
+        return self.prior.centre
 
     @cached_property
     def channel(self) -> Channel:
         """The sampled channel as a matrix; `TooLarge` where it is implicit and huge.
 
         For arcs it is the channel to the counters of the tally. Estimates need no more, but it averages over the
-        reports that share a counter, so levels are measured on `exposed`.
+        reports that share a counter, so levels are measured on `leakage_channel`.
         """
         return Channel(self.mechanism.matrix, self.labels)
 
     @cached_property
-    def exposed(self) -> Channel:
+    def leakage_channel(self) -> Channel:
         """A channel to measure levels on, under any prior and any secret: never below those of the reports.
 
         It is `channel`, except for arcs. There its columns are the reports at which LIP, LDP, DI and Pufferfish attain

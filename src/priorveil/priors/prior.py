@@ -182,6 +182,27 @@ for counts, use Prior.from_counts
             ) from None
         return self if isinstance(order, range) else Prior._exact([self.weights[at] for at in order], labels)
 
+    # A prior is a set of one: it answers what `PriorSet` answers.
+
+    @property
+    def centre(self) -> Prior:
+        """The prior itself."""
+        return self
+
+    @property
+    def members(self) -> tuple[Prior, ...]:
+        """The prior alone."""
+        return (self,)
+
+    def vertices(self) -> Array:
+        """The probabilities, as the only row."""
+        return self._probabilities[None]
+
+    def extremes(self, columns: Array) -> tuple[Array, Array]:
+        """The mean of every column of a (d, K) array, twice: as the smallest and as the largest."""
+        law: Array = self._probabilities @ columns
+        return law, law
+
     def document(self) -> dict[str, Any]:
         """The prior as JSON, without its labels."""
         return {"kind": "fixed", "weights": [str(w) for w in self.weights]}

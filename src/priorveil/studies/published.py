@@ -495,7 +495,7 @@ def _known(values: int | Prior) -> Prior | PriorSet:
 
 def _least_masses(prior: Prior | PriorSet) -> Array:
     """The smallest probability of each value."""
-    return prior.probabilities if isinstance(prior, Prior) else prior.extremes(np.eye(len(prior)))[0]
+    return prior.extremes(np.eye(len(prior)))[0]
 
 
 def _epsilon(epsilon: float) -> float:
