@@ -18,11 +18,14 @@ from starlette.routing import Route
 from test_api import reports
 from test_crashes import Server, served
 
-from priorveil.collect.campaign import Campaign
+from priorveil.collect.campaign import FORMAT, LONGEST_TEXT, VERSION, Campaign
+from priorveil.collect.wire import ID_BYTES, JSON, LARGEST_REPORT, PACKED
 from priorveil.curator import create_app
 from priorveil.curator.app import Curator
-from priorveil.curator.openapi import OPERATIONS, document
+from priorveil.curator.estimates import METHODS
+from priorveil.curator.openapi import document
 from priorveil.curator.sqlite import SqliteStore
+from priorveil.curator.uploads import LARGEST_BATCH
 
 TOKEN = {"Authorization": "Bearer a-secret-of-the-tests"}  # of `Server`
 TOLD = ["--header", "Authorization: Bearer a-secret-of-the-tests"]
@@ -91,6 +94,21 @@ def test_the_document_is_openapi() -> None:
     validate(document())
 
 
+def test_the_document_states_the_limits_of_the_code() -> None:
+    schemas = document()["components"]["schemas"]
+    fields = schemas["Answer"]["properties"]
+    assert fields["id"]["pattern"] == f"^[0-9a-fA-F]{{{2 * ID_BYTES}}}$"
+    assert fields["report"]["anyOf"][0]["maximum"] == LARGEST_REPORT - 1
+    assert schemas["Answers"]["properties"]["reports"]["maxItems"] == LARGEST_BATCH
+    assert schemas["Campaign"]["properties"]["format"] == {"const": FORMAT}
+    assert schemas["Campaign"]["properties"]["version"] == {"const": VERSION}
+    assert schemas["Campaign"]["properties"]["question"]["maxLength"] == LONGEST_TEXT
+    asked = document()["paths"]["/v1/campaigns/{id}/estimates"]["get"]["parameters"]
+    assert [p["schema"]["enum"] for p in asked if p.get("name") == "method"] == [list(METHODS)]
+    upload = document()["paths"]["/v1/campaigns/{id}/reports"]["post"]["requestBody"]["content"]
+    assert set(upload) == {JSON, PACKED}
+
+
 def test_the_document_describes_every_route_and_nothing_else(tmp_path: Path) -> None:
     app = create_app(SqliteStore(tmp_path / "a.db"))
     assert isinstance(app, Curator)
@@ -109,7 +127,8 @@ def test_any_request(curator: Server, tmp_path: Path) -> None:
     others = [word for name in WITH_TESTS_OF_THEIR_OWN for word in ("--exclude-operation-id", name)]
     said = run(curator, tmp_path, checks, *others, *TOLD)
     preflight = 1  # a method that schemathesis only asks for where there should be none
-    assert f"Tested: {len(OPERATIONS) - len(WITH_TESTS_OF_THEIR_OWN) - preflight}" in said
+    operations = sum(map(len, document()["paths"].values()))
+    assert f"Tested: {operations - len(WITH_TESTS_OF_THEIR_OWN) - preflight}" in said
 
 
 def test_closing_what_is_not_there(curator: Server, tmp_path: Path) -> None:
