@@ -24,7 +24,7 @@ def save(what: str, folder: Path) -> None:
         PLAN.save(folder / "plan.json")
     else:
         client = pytest.importorskip("priorveil.collect.client", exc_type=ImportError)
-        answer = client.Remembered(
+        answer = client.StoredAnswer(
             "https://example.org", Report("ab" * 16, "c" * 64, PLAN.id, 1), {"plan": 1}
         )
         client.Memory(folder).keep(answer)

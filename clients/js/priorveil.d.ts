@@ -14,7 +14,7 @@ export class PriorveilError extends Error {
 }
 
 /** The curator answered, and did not take the report, or has no such campaign; `reason` says why. */
-export class Refused extends PriorveilError {
+export class ReportRefused extends PriorveilError {
   constructor(reason: string, message?: string, field?: string);
   readonly reason: string;
 }

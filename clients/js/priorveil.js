@@ -22,10 +22,10 @@ export class PriorveilError extends Error {
 }
 
 /** The curator answered, and did not take the report, or has no such campaign; `reason` says why. */
-export class Refused extends PriorveilError {
+export class ReportRefused extends PriorveilError {
   constructor(reason, message = reason, field = "report") {
     super(field, message);
-    this.name = "Refused";
+    this.name = "ReportRefused";
     this.reason = reason;
   }
 }
@@ -1264,7 +1264,7 @@ export class Client {
   async #download() {
     const answer = await this.#tried(this.url, { headers: { accept: "application/json" }, credentials: "omit" });
     if (answer.status !== 200 || !answer.kind.startsWith("application/json"))
-      throw new Refused(`there is no campaign at this address (${answer.status})`, undefined, "campaign");
+      throw new ReportRefused(`there is no campaign at this address (${answer.status})`, undefined, "campaign");
     return answer.text;
   }
 
@@ -1279,12 +1279,12 @@ export class Client {
     };
     const answer = await this.#tried(`${this.url}/reports`, request);
     const told = heard(answer.text);
-    if (!answer.ok) throw new Refused(words(told?.title) ?? `status ${answer.status}`, words(told?.detail));
+    if (!answer.ok) throw new ReportRefused(words(told?.title) ?? `status ${answer.status}`, words(told?.detail));
     const refusals = Array.isArray(told?.refused) ? told.refused : null;
     if (told?.accepted === 1 && refusals?.length === 0) return;
     const reason = refusals?.length === 1 ? words(refusals[0]?.reason) : undefined;
     if (reason === undefined) throw new Undelivered("what answered is not the curator"); // a hotel's sign-in page, say
-    throw new Refused(reason);
+    throw new ReportRefused(reason);
   }
 
   /** The answer to a request, which is tried again while the network or the curator is busy. */

@@ -140,7 +140,10 @@ def test_python_and_javascript_refuse_the_same_addresses(tmp_path: Path) -> None
             f"{curator.url}/answer/{curator.campaign.id}",
             f"{curator.url}/v1/campaigns/{'0' * 64}",
         ):
-            with client.Client(place, state=tmp_path) as asked, pytest.raises(client.Refused) as refused:
+            with (
+                client.Client(place, state=tmp_path) as asked,
+                pytest.raises(client.ReportRefused) as refused,
+            ):
                 asked.answer("Private")
             _, told = answering(place, str(tmp_path)).communicate(timeout=60)
             assert "Refused" in told and f"reason: '{refused.value.reason}'" in told

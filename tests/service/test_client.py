@@ -21,12 +21,20 @@ from test_crashes import Server
 from conftest import PRIOR
 from priorveil import Prior
 from priorveil.collect.campaign import Campaign, ask
-from priorveil.collect.client import Client, Memory, NotKept, NotSent, Patience, Refused, own_folder
+from priorveil.collect.client import (
+    Client,
+    Memory,
+    NotSent,
+    NotStored,
+    ReportRefused,
+    RetryPolicy,
+    default_folder,
+)
 from priorveil.collect.wire import Report
 from priorveil.errors import BudgetExceeded, InvalidInput, OutsideDomain, PlanError
 
 HEADER = {"authorization": "Bearer a-secret-of-the-tests"}
-NO_WAIT = Patience(attempts=4, sleep=lambda seconds: None)
+NO_WAIT = RetryPolicy(attempts=4, sleep=lambda seconds: None)
 
 
 @pytest.fixture(autouse=True)
@@ -82,7 +90,7 @@ def test_answers_once_whatever_the_network_does(server: Server, tmp_path: Path) 
     url = put_up(server, campaign)
     network = Lossy("before", 503, "after", 429)
     with Client(
-        url, network, state=tmp_path / "state", patience=dataclasses.replace(NO_WAIT, attempts=9)
+        url, network, state=tmp_path / "state", retry=dataclasses.replace(NO_WAIT, attempts=9)
     ) as client:
         report = client.answer("Private")
         assert client.answer("None") == report, "the first answer is replayed"
@@ -101,12 +109,12 @@ def test_answers_once_whatever_the_network_does(server: Server, tmp_path: Path) 
 def test_unsent_reports_are_kept_and_sent_later(server: Server, tmp_path: Path) -> None:
     campaign = ask("Offline?", PRIOR)
     url = put_up(server, campaign)
-    with Client(url, Lossy(*["before"] * 8), state=tmp_path, patience=NO_WAIT) as client:
+    with Client(url, Lossy(*["before"] * 8), state=tmp_path, retry=NO_WAIT) as client:
         with pytest.raises(NotSent):
             client.answer("Private")
         assert client.flush() == 1
     assert counted(url) == {"everyone": 0}
-    with Client(url, state=tmp_path, patience=NO_WAIT) as later:
+    with Client(url, state=tmp_path, retry=NO_WAIT) as later:
         assert later.flush() == 0
         assert later.flush() == 0
         assert isinstance(later.answer("Private"), Report)
@@ -149,7 +157,7 @@ def test_what_cannot_be_trusted_is_not_answered(server: Server, campaign: Campai
         client.answer("Private")
     with (
         Client(f"http://127.0.0.1:{server.port}/v1/campaigns/{'0' * 64}") as client,
-        pytest.raises(Refused, match="404"),
+        pytest.raises(ReportRefused, match="404"),
     ):
         client.answer("Private")
     with Client(f"http://x/{campaign.id}", serving(honest)) as client, pytest.raises(OutsideDomain):
@@ -158,7 +166,7 @@ def test_what_cannot_be_trusted_is_not_answered(server: Server, campaign: Campai
 
 def test_closed_campaigns_cost_nothing(server: Server, tmp_path: Path) -> None:
     past = ask("Past?", PRIOR, closes=datetime.now(UTC) - timedelta(days=1))
-    with Client(put_up(server, past), state=tmp_path) as client, pytest.raises(Refused, match="closed"):
+    with Client(put_up(server, past), state=tmp_path) as client, pytest.raises(ReportRefused, match="closed"):
         client.answer("Private")
     assert list(tmp_path.glob("*.json")) == []
     early = ask("Closed early?", PRIOR)
@@ -166,7 +174,7 @@ def test_closed_campaigns_cost_nothing(server: Server, tmp_path: Path) -> None:
     httpx.post(f"{url}/close", headers=HEADER, verify=False)
     with Client(url, state=tmp_path) as client:
         for _ in range(2):
-            with pytest.raises(Refused, match="closed"):
+            with pytest.raises(ReportRefused, match="closed"):
                 client.answer("Private")
 
 
@@ -194,7 +202,7 @@ def test_the_limit_holds_over_all_campaigns_about_the_same_values(server: Server
 
 def test_a_broken_memory_is_said(tmp_path: Path) -> None:
     (tmp_path / f"{'0' * 64}.json").write_text("{")
-    with pytest.raises(InvalidInput, match="remembered"):
+    with pytest.raises(InvalidInput, match="not a stored answer"):
         Client(f"http://x/{'0' * 64}", state=tmp_path)
 
 
@@ -203,7 +211,7 @@ def test_answers_are_remembered_without_being_told_where(server: Server) -> None
     with Client(url) as client, Client(url) as again:
         report = client.answer("Private")
         assert again.answer("None") == report
-    assert [path.name for path in sorted(own_folder().iterdir())] == [".lock", f"{report.campaign}.json"]
+    assert [path.name for path in sorted(default_folder().iterdir())] == [".lock", f"{report.campaign}.json"]
     assert counted(url) == {"everyone": 1}
     with Client(url, state=Memory()) as forgetful:
         assert forgetful.answer("Private") != report
@@ -233,12 +241,12 @@ def test_clients_made_before_each_other_answered_share_the_limit(server: Server)
 def test_what_was_not_sent_is_said_and_where_it_is(server: Server, tmp_path: Path) -> None:
     url = put_up(server, ask("Where?", PRIOR))
     with (
-        Client(url, Lossy(*["before"] * 4), state=tmp_path / "a", patience=NO_WAIT) as client,
+        Client(url, Lossy(*["before"] * 4), state=tmp_path / "a", retry=NO_WAIT) as client,
         pytest.raises(NotSent, match=f"kept in {tmp_path / 'a'}"),
     ):
         client.answer("Private")
     with (
-        Client(url, Lossy(*["before"] * 4), state=Memory(), patience=NO_WAIT) as client,
+        Client(url, Lossy(*["before"] * 4), state=Memory(), retry=NO_WAIT) as client,
         pytest.raises(NotSent, match="until this process ends"),
     ):
         client.answer("Private")
@@ -270,7 +278,7 @@ def test_a_stranger_that_answers_is_not_the_curator(server: Server, answer: str)
             )
 
     url = put_up(server, ask(f"Hotel {answer.strip()[:99]}?", PRIOR))
-    with Client(url, Hotel(), patience=NO_WAIT) as client:
+    with Client(url, Hotel(), retry=NO_WAIT) as client:
         with pytest.raises(NotSent, match="not the curator"):
             client.answer("Private")
         assert client.flush() == 1
@@ -296,8 +304,8 @@ class Early(Lossy):
 
 def test_a_curator_whose_clock_is_behind_is_answered_later(server: Server) -> None:
     url = put_up(server, ask("Early?", PRIOR))
-    with Client(url, Early(2), patience=NO_WAIT) as client:
-        with pytest.raises(Refused, match="not yet open"):
+    with Client(url, Early(2), retry=NO_WAIT) as client:
+        with pytest.raises(ReportRefused, match="not yet open"):
             client.answer("Private")
         assert client.flush() == 1
         assert client.answer("Private") == client.answer("Private")
@@ -306,8 +314,8 @@ def test_a_curator_whose_clock_is_behind_is_answered_later(server: Server) -> No
 
 def test_a_refusal_that_may_pass_is_tried_again(server: Server) -> None:
     url = put_up(server, ask("Forbidden?", PRIOR))
-    with Client(url, Lossy(403, 403), patience=NO_WAIT) as client:
-        with pytest.raises(Refused, match="403"):
+    with Client(url, Lossy(403, 403), retry=NO_WAIT) as client:
+        with pytest.raises(ReportRefused, match="403"):
             client.answer("Private")
         assert client.flush() == 1
         assert client.flush() == 0
@@ -339,13 +347,13 @@ def test_wrong_settings_are_said_at_once(tmp_path: Path) -> None:
         with pytest.raises(InvalidInput, match=r"state.*give a folder; this is a file"):
             Client(f"http://x/{'0' * 64}", state=tmp_path / state)
     for state in ("x" * 300, "\0", "/proc/x"):
-        with pytest.raises(InvalidInput, match=r"state.*cannot be made \("):
+        with pytest.raises(InvalidInput, match=r"state.*cannot be created \("):
             Client(f"http://x/{'0' * 64}", state=tmp_path / state)
 
 
 def test_the_page_for_people_is_no_campaign(server: Server) -> None:
     url = put_up(server, ask("Page?", PRIOR)).replace("/v1/campaigns/", "/answer/")
-    with Client(url) as client, pytest.raises(Refused, match="no campaign at this address"):
+    with Client(url) as client, pytest.raises(ReportRefused, match="no campaign at this address"):
         client.answer("Private")
 
 
@@ -369,7 +377,7 @@ def test_no_error_tells_the_value(server: Server, value: Any) -> None:
         client.answer(value)
     assert not any(word in str(told.value) for word in ("Astronaut", "12345", "['Private"))
     assert "missing=" not in str(told.value), "it has no such argument"
-    assert list(own_folder().glob("*.json")) == []
+    assert list(default_folder().glob("*.json")) == []
 
 
 def test_a_curator_that_moved_is_reached_at_its_new_address(server: Server, tmp_path: Path) -> None:
@@ -382,18 +390,18 @@ def test_a_curator_that_moved_is_reached_at_its_new_address(server: Server, tmp_
 
     old = f"http://old.invalid/v1/campaigns/{campaign.id}"
     with (
-        Client(old, httpx.MockTransport(gone), state=tmp_path, patience=NO_WAIT) as client,
+        Client(old, httpx.MockTransport(gone), state=tmp_path, retry=NO_WAIT) as client,
         pytest.raises(NotSent, match=r"old\.invalid"),
     ):
         client.answer("Private")
     with (
-        Client(new, Lossy(*["before"] * 8), state=tmp_path, patience=NO_WAIT) as client,
+        Client(new, Lossy(*["before"] * 8), state=tmp_path, retry=NO_WAIT) as client,
         pytest.raises(NotSent, match=r"127\.0\.0\.1"),
     ):
         client.answer("Private")
     [kept] = Memory(tmp_path)
     assert kept.url == new, "what others send later goes there too"
-    with Client(f"http://other.invalid/{'0' * 64}", Lossy(), state=tmp_path, patience=NO_WAIT) as other:
+    with Client(f"http://other.invalid/{'0' * 64}", Lossy(), state=tmp_path, retry=NO_WAIT) as other:
         assert other.flush() == 0
     assert counted(new) == {"everyone": 1}
 
@@ -429,7 +437,7 @@ def test_what_cannot_be_remembered_is_not_sent(server: Server, tmp_path: Path) -
     url = put_up(server, ask("Full?", PRIOR))
     network = Lossy()
     with Client(url, network, state=tmp_path) as client:
-        with no_room(), pytest.raises(NotKept, match=r"remembered in .*too large"):
+        with no_room(), pytest.raises(NotStored, match=r"stored in .*too large"):
             client.answer("Private")
         assert network.bodies == [] and os.listdir(tmp_path) == [".lock"]
         client.answer("Private")

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { test } from "node:test";
 
-import { Client, PriorveilError, Refused, Undelivered, contentId, readCampaign } from "../priorveil.js";
+import { Client, PriorveilError, ReportRefused, Undelivered, contentId, readCampaign } from "../priorveil.js";
 
 const plan = (name) => JSON.parse(readFileSync(new URL(`../vectors/${name}.json`, import.meta.url), "utf8")).plan;
 
@@ -235,9 +235,9 @@ test("a busy curator is tried again, a refusal is told", async () => {
   await client(busy).answer("Private");
   assert.equal(busy.sent.length, 3);
   const closed = await curator({ answers: [{ accepted: 0, refused: [{ index: 0, id: null, reason: "closed" }] }] });
-  await assert.rejects(client(closed).answer("Private"), (e) => e instanceof Refused && e.reason === "closed");
+  await assert.rejects(client(closed).answer("Private"), (e) => e instanceof ReportRefused && e.reason === "closed");
   const wrong = await curator({ answers: [400] });
-  await assert.rejects(client(wrong).answer("Private"), Refused);
+  await assert.rejects(client(wrong).answer("Private"), ReportRefused);
 });
 
 test("an answer that is not the curator's leaves the report undelivered", async () => {
@@ -355,7 +355,7 @@ test("where there is no campaign, the curator's refusal is told", async () => {
   ]) {
     const asked = new Client(place, { fetch: async () => response, storage: storage() });
     await assert.rejects(asked.answer("Private"), (error) => {
-      assert.ok(error instanceof Refused);
+      assert.ok(error instanceof ReportRefused);
       assert.equal(error.reason, `there is no campaign at this address (${response.status})`);
       return error.field === "campaign";
     });

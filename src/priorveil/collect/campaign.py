@@ -25,18 +25,8 @@ VERSION = 1
 FORMAT = "priorveil-campaign"
 EVERYONE = "everyone"  # the cohort of a campaign that has only one
 
-_FIELDS = {
-    "format",
-    "version",
-    "id",
-    "question",
-    "labels",
-    "cohorts",
-    "opens",
-    "closes",
-    "smallest_count",
-    "contact",
-}
+_OPTIONS = {"opens", "closes", "smallest_count", "contact"}
+_FIELDS = {"id", "format", "version", "question", "labels", "cohorts"} | _OPTIONS
 LONGEST_TEXT = 2000
 
 State = Literal["not yet open", "open", "closed"]
@@ -64,7 +54,7 @@ class Campaign:
         if type(self.smallest_count) is not int or not 0 <= self.smallest_count < LARGEST_REPORT:
             raise InvalidInput("smallest_count", self.smallest_count, "give a whole number, zero or more")
         for name in ("opens", "closes"):
-            object.__setattr__(self, name, _whole_second(name, getattr(self, name)))
+            object.__setattr__(self, name, _check_time(name, getattr(self, name)))
         if self.opens and self.closes and self.opens >= self.closes:
             raise InvalidInput(
                 "closes", stamp(self.closes), f"it should be after opens = {stamp(self.opens)}"
@@ -150,7 +140,7 @@ class Campaign:
         if not isinstance(read, dict) or read.get("format") != FORMAT:
             raise PlanError("format", f"not a campaign: it should say {FORMAT!r}")
         try:
-            return _assembled(read)
+            return _from_document(read)
         except RecursionError as error:  # what could just be read may be too deep to be looked at
             raise PlanError("file", "it is nested too deeply") from error
 
@@ -204,10 +194,10 @@ def read_time(field: str, text: object) -> datetime | None:
         time = datetime.fromisoformat(str(text))
     except ValueError as error:
         raise InvalidInput(field, text, "give a time like 2026-01-31T12:00:00Z") from error
-    return _whole_second(field, time)
+    return _check_time(field, time)
 
 
-def _whole_second(field: str, time: datetime | None) -> datetime | None:
+def _check_time(field: str, time: datetime | None) -> datetime | None:
     if time is None:
         return None
     if not isinstance(time, datetime) or time.tzinfo is None:
@@ -243,7 +233,7 @@ def _check_cohorts(cohorts: Mapping[str, Plan]) -> None:
         )
 
 
-def _assembled(read: dict[str, Any]) -> Campaign:
+def _from_document(read: dict[str, Any]) -> Campaign:
     if read.get("version") != VERSION:
         found = short_repr(read.get("version"))
         raise UnknownVersion("version", f"{found} is not known here; this priorveil reads {VERSION}")

@@ -1,7 +1,6 @@
-"""What a person has answered, remembered on disk: one file for each campaign.
+"""The memory of a person's answers: one file for each campaign.
 
-A file is believed only if it is whole and says what it must: an answer that cannot be read is said, never taken
-for one that was not given, which would be answered twice.
+An unreadable file raises an error; it is never treated as missing, because the campaign would then be answered twice.
 """
 
 from __future__ import annotations
@@ -16,20 +15,20 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from priorveil.collect.transport import campaign_address
+from priorveil.collect.transport import parse_campaign_url
 from priorveil.collect.wire import Report
 from priorveil.errors import InvalidInput, PriorveilError
 from priorveil.files import atomic_write
 from priorveil.plans.document import content_id
 
 
-class NotKept(PriorveilError, OSError):
-    """An answer cannot be remembered, the disk being full, say; what is not remembered is not sent."""
+class NotStored(PriorveilError, OSError):
+    """An answer cannot be stored, for example because the disk is full; such an answer is not sent."""
 
 
 @dataclass(frozen=True)
-class Remembered:
-    """An answer as it is kept: the report, the plan that made it, where it goes, and what became of it."""
+class StoredAnswer:
+    """An answer in the memory: the report, the plan that made it, its address, and whether it was sent or refused."""
 
     url: str
     report: Report
@@ -39,27 +38,27 @@ class Remembered:
 
 
 class Memory:
-    """Remembered answers, one file for each campaign in a folder; in this process only if there is none."""
+    """Stored answers: one file for each campaign in a folder, or in this process only without a folder."""
 
     def __init__(self, folder: str | Path | None = None) -> None:
-        self.folder = None if folder is None else _made(folder)
-        self._kept: dict[str, Remembered] = {}
+        self.folder = None if folder is None else _create_folder(folder)
+        self._kept: dict[str, StoredAnswer] = {}
         self._lock = threading.RLock()
-        list(self)  # what cannot be read is said now
+        list(self)  # an unreadable file raises an error now
 
-    def __iter__(self) -> Iterator[Remembered]:
-        """All answers as they are now, those of other processes too."""
+    def __iter__(self) -> Iterator[StoredAnswer]:
+        """All answers as they are now, including those of other processes."""
         if self.folder is None:
             return iter(list(self._kept.values()))
-        read = (_read(path) for path in _answers_in(self.folder))
+        read = (_read_answer(path) for path in _answer_files(self.folder))
         return iter([kept for kept in read if kept is not None])
 
-    def find(self, campaign: str) -> Remembered | None:
+    def find(self, campaign: str) -> StoredAnswer | None:
         """The answer to a campaign."""
-        return self._kept.get(campaign) if self.folder is None else _read(self._path(campaign))
+        return self._kept.get(campaign) if self.folder is None else _read_answer(self._path(campaign))
 
-    def keep(self, answer: Remembered) -> None:
-        """Keep an answer, or what became of it; it is durable on return. Raises `NotKept` where it is not."""
+    def keep(self, answer: StoredAnswer) -> None:
+        """Store an answer or its new state, durably. Raises `NotStored` if that fails."""
         if self.folder is None:
             self._kept[answer.report.campaign] = answer
             return
@@ -68,8 +67,8 @@ class Memory:
             file.write(json.dumps(asdict(answer)).encode())
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Nobody else decides on an answer meanwhile: what is spent cannot change between look and answer."""
+    def lock(self) -> Iterator[None]:
+        """Lock the memory, so that what is spent does not change between the look-up and the answer."""
         with self._lock, ExitStack() as held:
             if self.folder is not None and sys.platform != "win32":
                 import fcntl
@@ -84,40 +83,37 @@ class Memory:
         try:
             yield
         except OSError as error:
-            advice = (
-                "nothing is sent that is not remembered. Make room there, or give another folder as state"
-            )
-            raise NotKept(
-                f"no answer can be remembered in {self.folder} ({_cause(error)}): {advice}"
+            advice = "nothing was sent. Make room there, or give another folder as state"
+            raise NotStored(
+                f"no answer can be stored in {self.folder} ({_cause(error)}): {advice}"
             ) from error
 
     def _path(self, campaign: str) -> Path:
         return (self.folder or Path()) / f"{campaign}.json"
 
 
-def own_folder() -> Path:
-    """Where this user's answers are kept: `PRIORVEIL_STATE`, or a folder for the state of programs."""
-    told = os.environ.get("PRIORVEIL_STATE")
-    if told:
-        return Path(told)
+def default_folder() -> Path:
+    """The folder of this user's answers: `PRIORVEIL_STATE`, or a folder for the state of programs."""
+    if given := os.environ.get("PRIORVEIL_STATE"):
+        return Path(given)
     base = os.environ.get("XDG_STATE_HOME") or os.environ.get("LOCALAPPDATA") or "~/.local/state"
     return Path(base) / "priorveil" / "answers"
 
 
-def _made(folder: str | Path) -> Path:
-    """The folder, made if need be."""
+def _create_folder(folder: str | Path) -> Path:
+    """The folder, created if it is missing."""
     try:
-        made = Path(folder).expanduser()
-        made.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = Path(folder).expanduser()
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
         raise InvalidInput("state", str(folder), "give a folder; this is a file") from error
     except (OSError, ValueError, TypeError, RuntimeError) as error:
-        advice = f"it cannot be made ({_cause(error)}): give a folder that can be written to"
+        advice = f"it cannot be created ({_cause(error)}): give a folder that can be written to"
         raise InvalidInput("state", str(folder), advice) from error
-    return made
+    return path
 
 
-def _answers_in(folder: Path) -> list[Path]:
+def _answer_files(folder: Path) -> list[Path]:
     """The files of answers; a folder that cannot be read is not an empty one."""
     try:
         return sorted(folder / name for name in os.listdir(folder) if name.endswith(".json"))
@@ -126,25 +122,25 @@ def _answers_in(folder: Path) -> list[Path]:
         raise InvalidInput("state", str(folder), advice) from error
 
 
-def _read(path: Path) -> Remembered | None:
+def _read_answer(path: Path) -> StoredAnswer | None:
     """An answer from its file; None if there is no such file."""
-    advice = "move it away, and know it may be answered twice"
+    advice = "move it away; the campaign may then be answered twice"
     try:
-        return _understood(json.loads(path.read_text(encoding="utf-8")), path.stem)
+        return _parse_answer(json.loads(path.read_text(encoding="utf-8")), path.stem)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise InvalidInput("state", str(path), f"it cannot be read ({_cause(error)}): {advice}") from error
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise InvalidInput("state", str(path), f"not a remembered answer: {advice}") from error
+        raise InvalidInput("state", str(path), f"not a stored answer: {advice}") from error
 
 
-def _understood(read: Any, campaign: str) -> Remembered:
-    """The answer to a campaign, from JSON; a wrong one raises one error or another."""
-    kept = Remembered(**{**read, "report": Report(**read["report"])})
+def _parse_answer(read: Any, campaign: str) -> StoredAnswer:
+    """The answer to a campaign from JSON; a wrong one raises some error."""
+    kept = StoredAnswer(**{**read, "report": Report(**read["report"])})
     report, labels = kept.report, kept.plan["labels"]
     sound = (
-        campaign_address(kept.url)[1] == report.campaign == campaign
+        parse_campaign_url(kept.url)[1] == report.campaign == campaign
         and content_id(kept.plan) == kept.plan["id"] == report.plan
         and isinstance(labels, list)
         and all(isinstance(label, str | int) for label in labels)
@@ -159,5 +155,5 @@ def _understood(read: Any, campaign: str) -> Remembered:
 
 
 def _cause(error: Exception) -> str:
-    """What went wrong, in the system's words if it has any."""
+    """What went wrong, in the words of the operating system where it has any."""
     return (error.strerror if isinstance(error, OSError) else None) or type(error).__name__

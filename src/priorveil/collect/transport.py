@@ -1,7 +1,7 @@
-"""Requests of the client, and what may come back: an answer of bounded length, in bounded time.
+"""HTTP requests of the client, with limits on the size and time of a response.
 
-Whoever answers is not trusted. No more than the allowed bytes are ever read, nothing is unpacked, no cookie is
-kept, and an answer that comes byte by byte ends with its time.
+The server is not trusted. Nothing beyond the allowed bytes is read, nothing is decompressed, no cookie is kept, and a
+response that comes byte by byte is cut off when its time is over.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class NotSent(PriorveilError):
     """The curator could not be reached; the message says what is kept, and `flush` sends it later."""
 
 
-class Unreadable(PriorveilError):
-    """An answer that is not read: too long, or packed."""
+class UnreadableResponse(PriorveilError):
+    """A response that is not read: too long, or compressed."""
 
 
 @dataclass(frozen=True)
-class Patience:
-    """How often and how long to try: pauses double from `pause`, each shortened by chance.
+class RetryPolicy:
+    """How often and how long to try. Pauses double from `pause`, each shortened at random.
 
     One attempt takes at most `longest` seconds, from the connection to the last byte.
     """
@@ -59,16 +59,16 @@ class Patience:
     sleep: Callable[[float], None] = time.sleep
     longest: float = 120.0
 
-    def wait(self, attempt: int, told: str | None) -> None:
-        """Wait before the next attempt; at least as long as the curator asks."""
+    def wait(self, attempt: int, retry_after: str | None) -> None:
+        """Wait before the next attempt, at least as long as the curator asks for."""
         pause = min(self.pause * 2**attempt, _LONGEST_PAUSE) * random.uniform(0.5, 1.0)
-        asked = float(told) if told and told.isascii() and told.isdecimal() else 0.0
+        asked = float(retry_after) if retry_after and re.fullmatch("[0-9]+", retry_after) else 0.0
         self.sleep(min(max(pause, asked * random.uniform(1.0, 1.5)), _LONGEST_PAUSE))
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What came back. The body is read only where the status is 200."""
+class HttpResponse:
+    """A response. The body is read only where the status is 200."""
 
     status: int
     kind: str
@@ -76,11 +76,11 @@ class Answer:
     body: bytes
 
 
-class Exchanges:
-    """Sends requests, each over a connection of its own, and reads the answers."""
+class HttpClient:
+    """Sends requests, each over its own connection, and reads the responses."""
 
-    def __init__(self, transport: Transport | None, patience: Patience) -> None:
-        self._patience = patience
+    def __init__(self, transport: Transport | None, retry: RetryPolicy) -> None:
+        self._retry = retry
         no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
         self._http = httpx.Client(
             transport=transport, timeout=_LONGEST_SILENCE, headers=_HEADERS, cookies=no_cookies
@@ -90,14 +90,14 @@ class Exchanges:
         """Close connections."""
         self._http.close()
 
-    def answer(self, url: str, limit: int, document: object = None) -> Answer:
-        """The final answer to a request, after as many attempts as patience allows.
+    def request(self, url: str, limit: int, document: object = None) -> HttpResponse:
+        """The final answer to a request, after at most as many attempts as the policy allows.
 
         A document is posted; without one the address is fetched. Raises `NotSent` where nobody answers, or not in
-        time, and `Unreadable` where the answer is longer than `limit` bytes, or packed.
+        time, and `UnreadableResponse` where the answer is longer than `limit` bytes, or packed.
         """
         why = "no attempt was made"
-        for attempt in range(self._patience.attempts):
+        for attempt in range(self._retry.attempts):
             told = None
             try:
                 answer = self._once(url, limit, document)
@@ -106,17 +106,17 @@ class Exchanges:
                 why, told = f"it answered {answer.status}", answer.retry_after
             except httpx.RequestError as error:
                 why = type(error).__name__
-            if attempt + 1 < self._patience.attempts:
-                self._patience.wait(attempt, told)
+            if attempt + 1 < self._retry.attempts:
+                self._retry.wait(attempt, told)
         raise NotSent(f"the curator at {url} could not be reached ({why}): try again later")
 
-    def _once(self, url: str, limit: int, document: object) -> Answer:
+    def _once(self, url: str, limit: int, document: object) -> HttpResponse:
         method = "GET" if document is None else "POST"
-        with _Deadline(self._patience.longest) as deadline:
+        with _Deadline(self._retry.longest) as deadline:
             watched = {"trace": deadline.watch}
             try:
                 with self._http.stream(method, url, json=document, extensions=watched) as response:
-                    answer = Answer(
+                    answer = HttpResponse(
                         response.status_code,
                         response.headers.get("content-type", ""),
                         response.headers.get("retry-after"),
@@ -126,7 +126,7 @@ class Exchanges:
                 if not deadline.passed:
                     raise
         if deadline.passed:  # what was read may be cut off, and another attempt would take as long
-            longest = self._patience.longest
+            longest = self._retry.longest
             raise NotSent(f"the curator at {url} did not answer within {longest:g} seconds: try again later")
         return answer
 
@@ -171,18 +171,18 @@ def _body(response: httpx.Response, limit: int, deadline: _Deadline) -> bytes:
     """The body, if it is no longer than the limit."""
     packing = response.headers.get("content-encoding", "").strip().lower()
     if packing not in ("", "identity"):  # a few bytes could unpack to more than there is memory
-        raise Unreadable(f"it is packed ({short_repr(packing)}), which was not asked for")
+        raise UnreadableResponse(f"it is packed ({short_repr(packing)}), which was not asked for")
     body = bytearray()
     for part in response.iter_bytes():
         if len(body) + len(part) > limit:
-            raise Unreadable(f"it is longer than {limit} bytes")
+            raise UnreadableResponse(f"it is longer than {limit} bytes")
         if deadline.passed:
             break
         body += part
     return bytes(body)
 
 
-def campaign_address(url: str) -> tuple[str, str]:
+def parse_campaign_url(url: str) -> tuple[str, str]:
     """A campaign's address without a slash at its end, and the id in it."""
     plain = url.rstrip("/") if isinstance(url, str) else ""
     campaign = plain.rpartition("/")[2]

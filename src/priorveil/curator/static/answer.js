@@ -1,6 +1,6 @@
 // The respondent's page: choose, see exactly what would leave, send. Nothing is sent before the last step.
 
-import { Client, PriorveilError, Refused, Undelivered } from "/static/priorveil.js";
+import { Client, PriorveilError, ReportRefused, Undelivered } from "/static/priorveil.js";
 import { el, factor, moment, number, percent } from "/static/dom.js";
 
 const MANY = 20; // answers beyond which a list to pick from is easier than buttons
@@ -297,7 +297,7 @@ async function working(button, send, campaign) {
   try {
     await send();
   } catch (error) {
-    if (error instanceof Refused) showRefused(error);
+    if (error instanceof ReportRefused) showRefused(error);
     else if (error instanceof Undelivered) showUndelivered(campaign);
     else showBroken(error);
   }

@@ -1,4 +1,4 @@
-"""Remembered answers: a file that cannot be believed is said, and never taken for no answer."""
+"""StoredAnswer answers: a file that cannot be believed is said, and never taken for no answer."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import httpx
 import pytest
 
 from priorveil.collect.campaign import Campaign
-from priorveil.collect.client import Client, Memory, NotKept, NotSent, Patience
+from priorveil.collect.client import Client, Memory, NotSent, NotStored, RetryPolicy
 from priorveil.errors import InvalidInput
 
-NO_WAIT = Patience(attempts=1)
+NO_WAIT = RetryPolicy(attempts=1)
 
 
 def remembered(campaign: Campaign, folder: Path) -> Path:
@@ -25,7 +25,7 @@ def remembered(campaign: Campaign, folder: Path) -> Path:
 
     url = f"http://x/{campaign.id}"
     with (
-        Client(url, httpx.MockTransport(offline), state=folder, patience=NO_WAIT) as client,
+        Client(url, httpx.MockTransport(offline), state=folder, retry=NO_WAIT) as client,
         pytest.raises(NotSent),
     ):
         client.answer("Private")
@@ -58,7 +58,7 @@ def test_a_file_that_says_something_else_is_no_answer(
     path = remembered(campaign, tmp_path)
     assert len(list(Memory(tmp_path))) == 1
     path.write_text(json.dumps(json.loads(path.read_text()) | field))
-    with pytest.raises(InvalidInput, match="not a remembered answer"):
+    with pytest.raises(InvalidInput, match="not a stored answer"):
         Memory(tmp_path)
 
 
@@ -66,7 +66,7 @@ def test_a_file_that_cannot_be_one_is_no_answer(campaign: Campaign, tmp_path: Pa
     path = remembered(campaign, tmp_path)
     for text in (b"", b"null", b"[1]", b"[" * 100_000, b"\xff\xfe{}", b'{"plan": ' * 900 + b"1" + b"}" * 900):
         path.write_bytes(text)
-        with pytest.raises(InvalidInput, match="not a remembered answer"):
+        with pytest.raises(InvalidInput, match="not a stored answer"):
             Memory(tmp_path)
     path.unlink()
     path.mkdir()
@@ -80,5 +80,5 @@ def test_a_folder_that_went_away_is_said(campaign: Campaign, tmp_path: Path) -> 
     with pytest.raises(InvalidInput, match=r"state.*cannot be read \("):
         list(memory)
     served = httpx.MockTransport(lambda request: httpx.Response(200, json=json.loads(campaign.to_json())))
-    with Client(f"http://x/{campaign.id}", served, memory) as client, pytest.raises(NotKept):
+    with Client(f"http://x/{campaign.id}", served, memory) as client, pytest.raises(NotStored):
         client.answer("Private")

@@ -18,9 +18,9 @@ import httpx
 import pytest
 
 from priorveil.collect.campaign import Campaign
-from priorveil.collect.client import Client, Memory, NotSent, Patience, Refused
+from priorveil.collect.client import Client, Memory, NotSent, ReportRefused, RetryPolicy
 
-NO_WAIT = Patience(attempts=4, sleep=lambda seconds: None)
+NO_WAIT = RetryPolicy(attempts=4, sleep=lambda seconds: None)
 Say = Callable[[socket.socket, bytes], None]
 JSON = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
 
@@ -71,15 +71,15 @@ def test_an_endless_answer_is_not_listened_to(campaign: Campaign) -> None:
     fetched: list[int] = []
     with (
         stranger(endless(fetched)) as base,
-        Client(base + campaign.id, state=Memory(), patience=NO_WAIT) as client,
-        pytest.raises(Refused, match="longer than 67108864 bytes"),
+        Client(base + campaign.id, state=Memory(), retry=NO_WAIT) as client,
+        pytest.raises(ReportRefused, match="longer than 67108864 bytes"),
     ):
         client.answer("Private")
     assert sum(fetched) < 100 << 20, "the rest stayed where it was"
     received: list[int] = []
     with (
         stranger(honest(campaign, endless(received))) as base,
-        Client(base + campaign.id, state=Memory(), patience=NO_WAIT) as client,
+        Client(base + campaign.id, state=Memory(), retry=NO_WAIT) as client,
     ):
         with pytest.raises(NotSent, match="not the curator"):
             client.answer("Private")
@@ -97,8 +97,8 @@ def test_nothing_is_unpacked(campaign: Campaign) -> None:
 
     with (
         stranger(say) as base,
-        Client(base + campaign.id, state=Memory(), patience=NO_WAIT) as client,
-        pytest.raises(Refused, match="packed"),
+        Client(base + campaign.id, state=Memory(), retry=NO_WAIT) as client,
+        pytest.raises(ReportRefused, match="packed"),
     ):
         client.answer("Private")
     assert b"\r\naccept-encoding: identity\r\n" in asked[0]
@@ -143,7 +143,7 @@ def test_an_answer_byte_by_byte_ends_with_its_time(
         stranger(
             honest(campaign, drip) if honestly else drip, certified(tmp_path) if secure else None
         ) as base,
-        Client(base + campaign.id, httpx.HTTPTransport(verify=False), Memory(), patience=quick) as client,
+        Client(base + campaign.id, httpx.HTTPTransport(verify=False), Memory(), retry=quick) as client,
         pytest.raises(NotSent, match=r"within 0\.5 seconds"),
     ):
         client.answer("Private")
@@ -158,9 +158,9 @@ def test_whatever_the_curator_asks_the_pause_has_an_end(campaign: Campaign, told
         return httpx.Response(503, headers=[(b"retry-after", told.encode())])
 
     pauses: list[float] = []
-    patience = Patience(attempts=3, sleep=pauses.append)
+    retry = RetryPolicy(attempts=3, sleep=pauses.append)
     with (
-        Client(f"http://x/{campaign.id}", httpx.MockTransport(busy), Memory(), patience=patience) as client,
+        Client(f"http://x/{campaign.id}", httpx.MockTransport(busy), Memory(), retry=retry) as client,
         pytest.raises(NotSent, match="503"),
     ):
         client.answer("Private")
@@ -188,7 +188,7 @@ def test_a_reason_is_shown_on_one_line(campaign: Campaign) -> None:
 
     with (
         Client(f"http://x/{campaign.id}", httpx.MockTransport(refusing), Memory()) as client,
-        pytest.raises(Refused) as told,
+        pytest.raises(ReportRefused) as told,
     ):
         client.answer("Private")
     assert told.value.reason.isprintable() and len(str(told.value)) < 150
