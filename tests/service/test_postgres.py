@@ -20,7 +20,6 @@ from priorveil.curator import create_app
 from priorveil.curator.app import Curator
 from priorveil.curator.postgres import PostgresStore
 from priorveil.curator.store import Group, Unavailable
-from priorveil.curator.uploads import Refusal
 from priorveil.errors import InvalidInput
 
 _numbers = itertools.count()
@@ -168,7 +167,7 @@ def test_a_closing_is_noticed_after_a_time_as_a_standby(url: str, campaign: Camp
             await admin.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1", name
             )
-            app.service._note(campaign.id, [Refusal(0, None, "malformed")])
+            app.service._unsaved[campaign.id, "malformed"] += 1
             await asyncio.sleep(1.5)
             await admin.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = off")
             await admin.execute(

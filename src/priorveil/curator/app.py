@@ -222,7 +222,7 @@ class Curator:
     def _curator_only(self, endpoint: Endpoint) -> Endpoint:
         async def with_token(request: Request) -> Response:
             scheme, _, token = request.headers.get("authorization", "").partition(" ")
-            if scheme.lower() != "bearer" or not self.service.allowed(token.strip()):
+            if scheme.lower() != "bearer" or not self.service.is_curator(token.strip()):
                 raise HttpError(
                     401, "this needs the curator's token", {"www-authenticate": 'Bearer realm="curator"'}
                 )

@@ -1,4 +1,4 @@
-"""The service behind the routes: live campaigns, the writer, counters. No HTTP here but for statuses."""
+"""The service behind the routes: open campaigns, the writer and counters. It knows nothing of HTTP."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from priorveil.curator.store import Damaged, Store, StoreFull, Unavailable, toke
 from priorveil.curator.uploads import OUT_OF_RANGE, Receipt, Refusal, Upload
 from priorveil.curator.writer import Writer
 
-_REFRESH = 1.0  # seconds in which a closing by another process is noticed
+_REFRESH = 1.0  # seconds within which a change by another process is noticed
 _ID = re.compile("[0-9a-f]{64}")
 _log = logging.getLogger(__name__)
 
 
 @dataclass
 class Live:
-    """A campaign that people may be answering."""
+    """A campaign in memory; `closed` is the time at which the curator closed it early."""
 
     campaign: Campaign
     closed: str | None
@@ -41,7 +41,7 @@ class Live:
 
 @dataclass
 class Service:
-    """Everything that the routes share. Made by `create_app`, started and stopped with it."""
+    """Everything that the routes share. `create_app` makes it, and starts and stops it with the app."""
 
     store: Store
     writer: Writer
@@ -49,7 +49,6 @@ class Service:
     refusals: Counter[str] = field(default_factory=Counter)
     statuses: Counter[int] = field(default_factory=Counter)
     _unsaved: Counter[tuple[str, str]] = field(default_factory=Counter)
-    _saving: asyncio.Lock = field(default_factory=asyncio.Lock)
     _loading: dict[str, asyncio.Task[Live | None]] = field(default_factory=dict)
     _damaged: dict[str, str] = field(default_factory=dict)
     _digests: list[bytes] = field(default_factory=list)
@@ -63,7 +62,7 @@ class Service:
         self._refresher = asyncio.create_task(self._keep_fresh())
 
     async def stop(self) -> None:
-        """Finish what was accepted and close the store."""
+        """Store what was accepted, and close the store."""
         if self._refresher is not None:
             self._refresher.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -73,11 +72,13 @@ class Service:
             await self._save_refusals()
         await self.store.close()
 
+    # -- campaigns -------------------------------------------------------------------------------------------
+
     async def find(self, campaign: str) -> Live | None:
-        """A campaign by its id, from memory or from the store; read once, however many ask."""
-        if campaign in self.live or not _ID.fullmatch(campaign):  # anything else stays out of queries
+        """A campaign by its id, from memory or from the store. Concurrent requests share one read."""
+        if campaign in self.live or not _ID.fullmatch(campaign):  # other texts never reach the database
             return self.live.get(campaign)
-        if campaign in self._damaged:  # noted once; proving certificates again and again would cost us
+        if campaign in self._damaged:  # checking certificates on every request would be expensive
             raise Damaged(campaign, self._damaged[campaign])
         if campaign not in self._loading:
             self._loading[campaign] = asyncio.create_task(self._load(campaign))
@@ -97,7 +98,7 @@ class Service:
         return self.live.get(campaign)
 
     async def close(self, live: Live) -> None:
-        """Take no more reports."""
+        """Accept no more reports for a campaign."""
         before, when = live.closed, stamp(datetime.now(UTC)) or ""
         live.closed = before or when
         try:
@@ -109,68 +110,47 @@ class Service:
             live.closed = before
             raise
 
+    # -- reports ---------------------------------------------------------------------------------------------
+
     async def take(self, upload: Upload, live: Live) -> Receipt:
-        """Store the reports of a request and say which were refused; returns when they are durable."""
-        admitted = self.admitted(upload, live)
-        return self.receipt(admitted, live, await self.submit(admitted))
-
-    def admitted(self, upload: Upload, live: Live) -> Upload:
-        """The upload as it is while the campaign is open; before and after, all of it refused."""
+        """Store the reports of a request. Returns when they are durable; the receipt lists those that were refused."""
         state = live.state()
-        return upload if state == "open" else upload.turned_away(state)
-
-    def submit(self, upload: Upload) -> asyncio.Future[list[list[int]]]:
-        """Hand an upload to the writer; done when it is durable.
-
-        The result is, for each group, the places of its reports that were refused.
-        """
-        if upload.groups:
-            return self.writer.submit(upload.groups)
-        nothing: asyncio.Future[list[list[int]]] = asyncio.get_running_loop().create_future()
-        nothing.set_result([])
-        return nothing
-
-    def receipt(self, upload: Upload, live: Live, answers: list[list[int]]) -> Receipt:
-        """What to tell the sender when `submit` is done."""
-        refused, accepted = upload.refused, 0
-        for group, places, bad in zip(upload.groups, upload.places, answers, strict=True):
+        if state != "open":
+            upload = upload.turned_away(state)
+        invalid = await self.writer.submit(upload.groups) if upload.groups else []
+        accepted, refused = 0, upload.refused
+        for group, places, bad in zip(upload.groups, upload.places, invalid, strict=True):
             accepted += len(places) - len(bad)
-            refused.extend(Refusal(places[i], group.id_of(i), OUT_OF_RANGE) for i in bad)
-        if refused:
-            refused.sort(key=lambda r: r.index)
-            self._note(live.campaign.id, refused)
+            refused += [Refusal(places[i], group.id_of(i), OUT_OF_RANGE) for i in bad]
+        refused.sort(key=lambda refusal: refusal.index)
+        for refusal in refused:
+            self._unsaved[live.campaign.id, refusal.reason] += 1
+            self.refusals[refusal.reason] += 1
         return Receipt(accepted, refused)
 
-    def allowed(self, token: str) -> bool:
-        """Whether this is a curator's token; takes the same time whichever it is. No token never is one."""
-        given = token_digest(token)
-        return sum(hmac.compare_digest(given, digest) for digest in self._digests) > 0 and token != ""
-
     async def refusal_counts(self, campaign: str) -> dict[str, int]:
-        """How many reports were refused, by reason, saved or not yet."""
-        async with self._saving:  # while they are saved they would be in neither place
-            saved = Counter(await self.store.refusals(campaign))
-            return dict(
-                saved + Counter({why: n for (name, why), n in self._unsaved.items() if name == campaign})
-            )
-
-    def _note(self, campaign: str, refused: list[Refusal]) -> None:
-        for refusal in refused:
-            self._unsaved[campaign, refusal.reason] += 1
-            self.refusals[refusal.reason] += 1
+        """How many reports were refused, by reason, including those not yet saved."""
+        saved = Counter(await self.store.refusals(campaign))
+        return dict(saved + Counter({why: n for (name, why), n in self._unsaved.items() if name == campaign}))
 
     async def _save_refusals(self) -> None:
-        async with self._saving:
+        if self._unsaved:
             saving, self._unsaved = self._unsaved, Counter()
             try:
-                if saving:
-                    await self.store.refuse(saving)
+                await self.store.refuse(saving)
             except (StoreFull, Unavailable):
                 self._unsaved += saving
                 raise
 
+    # -- tokens, and changes by other processes --------------------------------------------------------------
+
+    def is_curator(self, token: str) -> bool:
+        """Whether this is a curator's token; takes the same time for every token. The empty token is none."""
+        given = token_digest(token)
+        return sum(hmac.compare_digest(given, digest) for digest in self._digests) > 0 and token != ""
+
     async def refresh(self) -> None:
-        """Save refusals, and learn of campaigns closed, or lost with a database, and tokens added elsewhere."""
+        """Save refusals, and learn of new tokens and of campaigns that were closed, or lost with a database."""
         await self._save_refusals()
         self._digests = await self.store.token_digests()
         known = list(self.live)
@@ -188,5 +168,5 @@ class Service:
                 await self.refresh()
             except (StoreFull, Unavailable) as error:
                 _log.warning("%s", error)
-            except Exception as error:  # closings must be noticed whatever happened once
+            except Exception as error:  # whatever it was, the next closing must be noticed
                 _log.error("%s", type(error).__name__)
