@@ -33,8 +33,8 @@ from priorveil.curator.responses import (
     problem,
     problem_for,
 )
-from priorveil.curator.service import Live, Service
-from priorveil.curator.store import Damaged, Store
+from priorveil.curator.service import Service
+from priorveil.curator.store import Damaged, Store, StoredCampaign
 from priorveil.curator.uploads import Receipt, Upload, read_json, read_packed
 from priorveil.curator.writer import CAPACITY, Writer
 from priorveil.errors import MissingExtra, PriorveilError
@@ -171,7 +171,7 @@ class Curator:
         await send({"type": "http.response.start", "status": status, "headers": told})
         await send({"type": "http.response.body", "body": content})
 
-    async def _live(self, campaign: str) -> Live:
+    async def _live(self, campaign: str) -> StoredCampaign:
         live = await self.service.find(campaign)
         if live is None:
             raise HttpError(404, "no campaign has this id")
@@ -355,7 +355,7 @@ def _receipt_json(receipt: Receipt) -> bytes:
     return msgspec.json.encode(receipt)
 
 
-def _summary(live: Live) -> dict[str, object]:
+def _summary(live: StoredCampaign) -> dict[str, object]:
     c = live.campaign
     return {
         "id": c.id,

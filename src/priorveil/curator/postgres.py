@@ -24,6 +24,7 @@ except ImportError as missing:  # pragma: no cover
 from priorveil.collect.campaign import Campaign
 from priorveil.curator.store import (
     ADD_CELLS,
+    SCHEMA,
     SCHEMA_VERSION,
     Group,
     Store,
@@ -38,26 +39,9 @@ from priorveil.plans.tally import Tally
 
 T = TypeVar("T")
 
-SCHEMA = """
-    CREATE TABLE campaigns (
-        number integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id text NOT NULL UNIQUE,
-        document text NOT NULL, closed text
-    );
-    CREATE TABLE plans (
-        number integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-        campaign integer NOT NULL REFERENCES campaigns, id text NOT NULL, UNIQUE (campaign, id)
-    );
-    CREATE TABLE submissions (
-        campaign integer NOT NULL, id bytea NOT NULL, plan integer NOT NULL, words bytea NOT NULL,
-        PRIMARY KEY (campaign, id)
-    );
-    CREATE TABLE tallies (
-        plan integer NOT NULL, cell integer NOT NULL, count bigint NOT NULL, PRIMARY KEY (plan, cell)
-    ) WITH (fillfactor = 50);
-    CREATE TABLE refusals (
-        campaign text NOT NULL, reason text NOT NULL, count bigint NOT NULL, PRIMARY KEY (campaign, reason)
-    );
-    CREATE TABLE tokens (digest bytea PRIMARY KEY);
+_SCHEMA = SCHEMA.format(number="integer GENERATED ALWAYS AS IDENTITY", bytes="bytea", options="")
+_SCHEMA += """
+    ALTER TABLE tallies SET (fillfactor = 50); -- cells change all the time, and a new version stays on its page
     CREATE TABLE schema_version (version integer NOT NULL);
 """
 _SCHEMA_LOCK, _WRITER_LOCK = 0x70760001, 0x70760002  # advisory locks of ours
@@ -142,7 +126,7 @@ class PostgresStore(Store):
         if self._create:
             await _check_writable(db)
         if not version:
-            await db.execute(SCHEMA)
+            await db.execute(_SCHEMA)
             await db.execute("INSERT INTO schema_version VALUES ($1)", SCHEMA_VERSION)
 
     async def close(self) -> None:

@@ -10,10 +10,9 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
 
-from priorveil.collect.campaign import Campaign, State, stamp
-from priorveil.curator.store import Damaged, Store, StoreFull, Unavailable, token_digest
+from priorveil.collect.campaign import stamp
+from priorveil.curator.store import Damaged, Store, StoredCampaign, StoreFull, Unavailable, token_digest
 from priorveil.curator.uploads import OUT_OF_RANGE, Receipt, Refusal, Upload
 from priorveil.curator.writer import Writer
 
@@ -23,33 +22,16 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass
-class Live:
-    """A campaign in memory; `closed` is the time at which the curator closed it early."""
-
-    campaign: Campaign
-    closed: str | None
-
-    @cached_property
-    def document(self) -> bytes:
-        """The campaign as it is sent."""
-        return self.campaign.to_json().encode()
-
-    def state(self) -> State:
-        """Whether it takes reports now."""
-        return "closed" if self.closed is not None else self.campaign.state(datetime.now(UTC))
-
-
-@dataclass
 class Service:
     """Everything that the routes share. `create_app` makes it, and starts and stops it with the app."""
 
     store: Store
     writer: Writer
-    live: dict[str, Live] = field(default_factory=dict)
+    live: dict[str, StoredCampaign] = field(default_factory=dict)
     refusals: Counter[str] = field(default_factory=Counter)
     statuses: Counter[int] = field(default_factory=Counter)
     _unsaved: Counter[tuple[str, str]] = field(default_factory=Counter)
-    _loading: dict[str, asyncio.Task[Live | None]] = field(default_factory=dict)
+    _loading: dict[str, asyncio.Task[StoredCampaign | None]] = field(default_factory=dict)
     _damaged: dict[str, str] = field(default_factory=dict)
     _digests: list[bytes] = field(default_factory=list)
     _refresher: asyncio.Task[None] | None = None
@@ -74,7 +56,7 @@ class Service:
 
     # -- campaigns -------------------------------------------------------------------------------------------
 
-    async def find(self, campaign: str) -> Live | None:
+    async def find(self, campaign: str) -> StoredCampaign | None:
         """A campaign by its id, from memory or from the store. Concurrent requests share one read."""
         if campaign in self.live or not _ID.fullmatch(campaign):  # other texts never reach the database
             return self.live.get(campaign)
@@ -84,7 +66,7 @@ class Service:
             self._loading[campaign] = asyncio.create_task(self._load(campaign))
         return await asyncio.shield(self._loading[campaign])
 
-    async def _load(self, campaign: str) -> Live | None:
+    async def _load(self, campaign: str) -> StoredCampaign | None:
         try:
             stored = await self.store.campaign(campaign)
         except Damaged as error:
@@ -94,10 +76,10 @@ class Service:
         finally:
             del self._loading[campaign]
         if stored is not None:
-            self.live[campaign] = Live(stored.campaign, stored.closed)
-        return self.live.get(campaign)
+            self.live[campaign] = stored
+        return stored
 
-    async def close(self, live: Live) -> None:
+    async def close(self, live: StoredCampaign) -> None:
         """Accept no more reports for a campaign."""
         before, when = live.closed, stamp(datetime.now(UTC)) or ""
         live.closed = before or when
@@ -112,7 +94,7 @@ class Service:
 
     # -- reports ---------------------------------------------------------------------------------------------
 
-    async def take(self, upload: Upload, live: Live) -> Receipt:
+    async def take(self, upload: Upload, live: StoredCampaign) -> Receipt:
         """Store the reports of a request. Returns when they are durable; the receipt lists those that were refused."""
         state = live.state()
         if state != "open":

@@ -16,6 +16,7 @@ import numpy as np
 
 from priorveil.curator.store import (
     ADD_CELLS,
+    SCHEMA,
     SCHEMA_VERSION,
     Group,
     Store,
@@ -34,28 +35,9 @@ except ImportError:  # pragma: no cover: Windows
 T = TypeVar("T")
 
 # WITHOUT ROWID: rows lie in the order of their key, so the file does not tell the order of arrival.
-SCHEMA = """
-    CREATE TABLE campaigns (
-        number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, document TEXT NOT NULL, closed TEXT
-    );
-    CREATE TABLE plans (
-        number INTEGER PRIMARY KEY, campaign INTEGER NOT NULL REFERENCES campaigns, id TEXT NOT NULL,
-        UNIQUE (campaign, id)
-    );
-    CREATE TABLE submissions (
-        campaign INTEGER NOT NULL, id BLOB NOT NULL, plan INTEGER NOT NULL, words BLOB NOT NULL,
-        PRIMARY KEY (campaign, id)
-    ) WITHOUT ROWID;
-    CREATE TABLE tallies (
-        plan INTEGER NOT NULL, cell INTEGER NOT NULL, count INTEGER NOT NULL, PRIMARY KEY (plan, cell)
-    ) WITHOUT ROWID;
-    CREATE TABLE refusals (
-        campaign TEXT NOT NULL, reason TEXT NOT NULL, count INTEGER NOT NULL, PRIMARY KEY (campaign, reason)
-    ) WITHOUT ROWID;
-    CREATE TABLE tokens (digest BLOB PRIMARY KEY) WITHOUT ROWID;
-"""
+_SCHEMA = SCHEMA.format(number="integer", bytes="blob", options="WITHOUT ROWID")
 # Random ids touch a page each: small pages, and a checkpoint that is seldom, keep what is written small.
-SETTINGS = (
+_SETTINGS = (
     "page_size = 1024",
     "journal_mode = WAL",
     "synchronous = FULL",
@@ -114,11 +96,11 @@ class SqliteStore(Store):
         self._lock = _lock_file(self._sibling(".lock"))
         self._connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
         version = self._schema_version(self._connection)
-        for setting in SETTINGS:
+        for setting in _SETTINGS:
             self._connection.execute(f"PRAGMA {setting}")
         if version == 0:
             self._connection.executescript(
-                f"BEGIN IMMEDIATE; {SCHEMA} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
+                f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
             )
         self._files = self._find_files()
 

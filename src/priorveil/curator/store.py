@@ -18,12 +18,15 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.collect.campaign import Campaign
+from priorveil.collect.campaign import Campaign, State
 from priorveil.collect.wire import ID_BYTES, WORD_BYTES, unpack_reports, words_per_report
 from priorveil.errors import InvalidInput, PriorveilError
 from priorveil.mechanisms import Mechanism
@@ -31,6 +34,26 @@ from priorveil.plans import Plan
 from priorveil.plans.tally import Tally
 
 SCHEMA_VERSION = 3
+SCHEMA = """
+    CREATE TABLE campaigns (
+        number {number} PRIMARY KEY, id text NOT NULL UNIQUE, document text NOT NULL, closed text
+    );
+    CREATE TABLE plans (
+        number {number} PRIMARY KEY, campaign integer NOT NULL REFERENCES campaigns, id text NOT NULL,
+        UNIQUE (campaign, id)
+    );
+    CREATE TABLE submissions (
+        campaign integer NOT NULL, id {bytes} NOT NULL, plan integer NOT NULL, words {bytes} NOT NULL,
+        PRIMARY KEY (campaign, id)
+    ) {options};
+    CREATE TABLE tallies (
+        plan integer NOT NULL, cell integer NOT NULL, count bigint NOT NULL, PRIMARY KEY (plan, cell)
+    ) {options};
+    CREATE TABLE refusals (
+        campaign text NOT NULL, reason text NOT NULL, count bigint NOT NULL, PRIMARY KEY (campaign, reason)
+    ) {options};
+    CREATE TABLE tokens (digest {bytes} PRIMARY KEY) {options};
+"""
 
 # Cells are locked in one order, so that two writers never wait for each other.
 ADD_CELLS = """
@@ -106,11 +129,21 @@ class Group(NamedTuple):
         return self._replace(ids=ids[chosen].tobytes(), words=words[chosen].tobytes())
 
 
-class StoredCampaign(NamedTuple):
+@dataclass
+class StoredCampaign:
     """A campaign as the store holds it; `closed` is the time at which the curator closed it early."""
 
     campaign: Campaign
     closed: str | None
+
+    @cached_property
+    def document(self) -> bytes:
+        """The campaign as it is sent."""
+        return self.campaign.to_json().encode()
+
+    def state(self) -> State:
+        """Whether it takes reports now."""
+        return "closed" if self.closed is not None else self.campaign.state(datetime.now(UTC))
 
 
 class StoredReport(NamedTuple):
