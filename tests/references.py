@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.designs.arcs import ArcLayout, _own_mass, _pieces, arc_layouts
+from priorveil.designs.arcs import ArcLayout
 from priorveil.designs.closed import binary
 from priorveil.mechanisms import Arc, Mechanism, Unary
 from priorveil.mechanisms.arc.cells import ArcCells
@@ -82,66 +82,6 @@ def posterior_sums_under(cells: ArcCells, tally: npt.NDArray[np.int64], prior: A
     """`sum over reports of Pr(x | column of the report)` under any prior; also one step of EM from it."""
     counts = tally[0].astype(np.float64)
     return np.asarray(prior * cells.mean(counts / cells.law(prior)))
-
-
-def arc_layout(*where: Any, values: Any = None, **kind: Any) -> ArcLayout:
-    """The layout of the arc mechanism with the least error, in floats."""
-    found = arc_layouts(*where, values=values, **kind)
-    return found[0] if len(found) == 1 else min(found, key=lambda one: sum_error(one, values))
-
-
-def second_moment(layout: ArcLayout) -> Array:
-    """`E[(b_x / tau)^2]` of every input, over the law of the outputs; its mean is one.
-
-    Heavy: `1 / P_x`. Light, with `L` the circumference: `b_x(u)` rises over a length `P_x`, stays at
-    one, and falls again, so `E[b_x^2] = tau - P_x / 3` while `L >= tau + P_x`. On a tighter circle the
-    same holds for `1 - b_x`, the share of `x` in the gap of length `c = L - tau`:
-    `E[b_x^2] = L - 2 c + (c / P_x)^2 (P_x - c / 3)`. A lender owns the mass `P_x - s` and lends `s`:
-    `(P_x - s) / P_x^2 + s^2 / (tau P_x^2)`.
-    """
-    P, tau, L = layout.prior, layout.tau, layout.circumference
-    moment = 1 / P
-    light = layout.order[layout.heavy :]
-    if len(light):
-        p, c = P[light], max(L - tau, 0.0)
-        tight = L - 2 * c + (c / p) ** 2 * (p - c / 3)
-        moment[light] = np.where(tau + p <= L, tau - p / 3, tight) / tau**2
-    if layout.lends:
-        k, own = layout.order[layout.heavy - 1], _own_mass(layout)[-1]
-        moment[k] = (own + (P[k] - own) ** 2 / tau) / P[k] ** 2
-    return moment
-
-
-def histogram_error(layout: ArcLayout) -> float:
-    """Expected squared error per user, `1 - sum_x P_x^2 E[r_x^2]`, in closed form.
-
-    With every input heavy this is the error of the paper's Theorem 3. It does not depend on the order.
-    """
-    lift = 1 + (1 - layout.lo) ** 2 * (second_moment(layout) - 1)
-    return float(1 - np.dot(layout.prior**2, lift))
-
-
-def sum_error(layout: ArcLayout, values: npt.ArrayLike | None) -> float:
-    """Expected squared error per user of the sum of `values`: `Var - E[(sum_x a_x P_x r_x)^2]`.
-
-    With `a` centred, the posterior mean on the circle is `(1 - lo) / tau` times the integral of `a`
-    over the window. That is linear between the places where the window gains or loses an arc, so its square
-    is integrated exactly, in O(d log d).
-    """
-    P, a = layout.prior, np.asarray(values, dtype=np.float64)
-    a = a - np.dot(P, a)
-    owned = float(np.dot(_own_mass(layout), a[layout.order[: layout.heavy]] ** 2))
-    members, rim, cuts = _pieces(layout)
-    shared = 0.0
-    if len(members):
-        L = rim[-1]
-        total = np.concatenate([[0.0], np.cumsum(a[members] * np.diff(rim))])
-        turns = np.concatenate([rim, L + rim[1:]])
-        area = np.concatenate([total, total[-1] + total[1:]])
-        g = np.interp(cuts + layout.tau, turns, area) - np.interp(cuts, turns, area)
-        g0, g1 = g[:-1], g[1:]
-        shared = float(np.dot(np.diff(cuts), g0 * g0 + g0 * g1 + g1 * g1) / 3 / layout.tau**2)
-    return float(np.dot(P, a * a) - (1 - layout.lo) ** 2 * (owned + shared))
 
 
 # -- reports ------------------------------------------------------------------------------------------------

@@ -339,9 +339,7 @@ class Leakage:
 
 
 def leakage(
-    channel: Channel | npt.ArrayLike,
-    prior: Known | Sequence[float],
-    secret: Secrets = None,
+    channel: Channel | npt.ArrayLike, prior: Known | Sequence[float], secret: Secrets = None
 ) -> Leakage:
     """All levels of a channel in one object.
 

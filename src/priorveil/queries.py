@@ -652,19 +652,23 @@ def _rise(budget: Budget) -> float:
     return math.expm1(budget.upper) if math.isfinite(budget.hi) else math.inf
 
 
-def gap_share(error: float, bound: float, no_report: float, rounding: float = 0.0) -> float:
-    """The share of the achievable gain that is not proven: `(error - bound) / (no report - bound)`.
+def gain_share(error: float, lower_bound: float, no_report: float, rounding: float | None = None) -> float:
+    """The share of the achievable gain that an error has: `(no_report - error) / (no_report - lower_bound)`.
 
-    Where no report means an infinite error it is `1 - bound / error`. Nothing is missing where no more than `rounding`
-    can be gained.
+    For an infinite `no_report` it is `lower_bound / error`. Where no more than `rounding` can be gained (by default a
+    hundred-billionth of `no_report`), nothing is lost.
 
-    >>> gap_share(error=3.0, bound=2.0, no_report=6.0), gap_share(error=4.0, bound=3.0, no_report=math.inf)
-    (0.25, 0.25)
+    >>> gain_share(error=3.0, lower_bound=2.0, no_report=6.0), gain_share(4.0, 3.0, math.inf)
+    (0.75, 0.75)
     """
+    if not (math.isfinite(error) and math.isfinite(lower_bound)):
+        return 0.0  # nothing is proven yet
     if math.isinf(no_report):
-        return max(0.0, 1.0 - bound / error) if error > 0 else 0.0
-    room = no_report - bound
-    return min(1.0, max(0.0, (error - bound) / room)) if room > rounding else 0.0
+        return lower_bound / error if error > 0 else 1.0
+    achievable = no_report - lower_bound
+    if achievable <= (1e-11 * no_report if rounding is None else rounding):
+        return 1.0
+    return (no_report - error) / achievable
 
 
 def information(Q: Array, P: Array) -> Array:

@@ -23,7 +23,7 @@ import priorveil as pv
 from priorveil.cli import screen
 from priorveil.cli.design import design
 from priorveil.cli.screen import DesignProgress
-from priorveil.plans.plan import gain_share
+from priorveil.queries import gain_share
 from priorveil.studies.compare import best_ldp
 from terminal import refused, run
 

@@ -124,14 +124,14 @@ class TestVariance:
 
 class TestExact:
     def test_published_figures(self) -> None:
-        assert best_learning(np.full(6, 1 / 6), *box(1.0)).value == pytest.approx(4.8, abs=0.05)
-        assert best_learning(SKEWED, *box(1.0)).value == pytest.approx(5.8, abs=0.05)
+        assert best_learning(Box(np.full(6, 1 / 6), *box(1.0))).value == pytest.approx(4.8, abs=0.05)
+        assert best_learning(Box(SKEWED, *box(1.0))).value == pytest.approx(5.8, abs=0.05)
 
     @given(seeds, budgets)
     @settings(max_examples=25, deadline=None)
     def test_matches_a_reference_solver(self, seed: int, epsilon: float) -> None:
         P = priors(seed)
-        ours = best_learning(P, *box(epsilon))
+        ours = best_learning(Box(P, *box(epsilon)))
         theirs = reference(Box(P, *box(epsilon)).vertices())
         assert ours.value <= theirs * (1 + 1e-4)
         assert ours.bound <= theirs * (1 + 1e-7)
@@ -140,7 +140,7 @@ class TestExact:
     @settings(max_examples=60, deadline=None)
     def test_is_a_channel_within_its_budget(self, seed: int, lower: float, upper: float) -> None:
         P, lo, hi = priors(seed, high=8), math.exp(-lower), math.exp(upper)
-        found = best_learning(P, lo, hi)
+        found = best_learning(Box(P, lo, hi))
         Q = channel_of(found.columns, found.weights)
         assert np.allclose(Q.sum(1), 1, atol=1e-12)
         assert found.columns.min() >= lo * (1 - 1e-12)
@@ -156,11 +156,11 @@ class TestExact:
         P = priors(seed)
         d = len(P)
         best = min(variance(subset_selection(d, epsilon, size), P) for size in range(1, d))
-        assert best_learning(P, *box(epsilon)).value <= best * (1 + 1e-9)
+        assert best_learning(Box(P, *box(epsilon))).value <= best * (1 + 1e-9)
 
     def test_one_sided_budget_is_the_truth_or_a_fresh_draw(self) -> None:
         P, lo = np.array([0.5, 0.3, 0.15, 0.05]), math.exp(-1.0)
-        found = best_learning(P, lo, math.inf)
+        found = best_learning(Box(P, lo, math.inf))
         assert found.value == pytest.approx((1 - P @ P) / (1 - lo) ** 2)
         assert found.gap == 0.0
 
@@ -196,7 +196,7 @@ class TestBound:
     def test_no_channel_beats_it(self, seed: int, epsilon: float) -> None:
         P, rng = priors(seed, high=9), np.random.default_rng(seed)
         lo, hi = box(epsilon)
-        relaxed, exact = information_bound(P, lo, hi), best_learning(P, lo, hi)
+        relaxed, exact = information_bound(P, lo, hi), best_learning(Box(P, lo, hi))
         assert free_variance(P, lo, hi) <= relaxed <= exact.value * (1 + 1e-9)
         for _ in range(5):
             assert exact.bound <= variance(random_channel(P, lo, hi, rng), P) * (1 + 1e-9)
@@ -205,7 +205,7 @@ class TestBound:
     @settings(max_examples=40, deadline=None)
     def test_is_close(self, seed: int, epsilon: float) -> None:
         P = priors(seed, high=8)
-        assert information_bound(P, *box(epsilon)) >= 0.8 * best_learning(P, *box(epsilon)).value
+        assert information_bound(P, *box(epsilon)) >= 0.8 * best_learning(Box(P, *box(epsilon))).value
 
     @pytest.mark.parametrize("d", [2, 3, 5, 8])
     @pytest.mark.parametrize("epsilon", [0.2, 1.0, 2.5])
@@ -222,7 +222,7 @@ class TestGeneration:
         P = P / P.sum()
         lo, hi = box(1.0)
         seen: list[tuple[int, float, float]] = []
-        found = best_learning(P, lo, hi, Limits(0.01, progress=lambda *step: seen.append(step)))
+        found = best_learning(Box(P, lo, hi), Limits(0.01, progress=lambda *step: seen.append(step)))
         assert found.efficiency > 0.98
         assert np.allclose(found.weights @ found.columns, 1, atol=1e-11)
         assert found.columns.min() >= lo * (1 - 1e-12)
@@ -232,7 +232,7 @@ class TestGeneration:
         assert shape == "uniform" or seen[-1][1] == found.value
 
     def test_stops_when_told(self) -> None:
-        found = best_learning(np.arange(1, 31) / 465, *box(1.0), Limits(1e-5, should_stop=lambda: True))
+        found = best_learning(Box(np.arange(1, 31) / 465, *box(1.0)), Limits(1e-5, should_stop=lambda: True))
         assert found.iterations == 0
         assert math.isfinite(found.value)
 
@@ -241,14 +241,14 @@ class TestGeneration:
             if rounds == 1:
                 raise KeyboardInterrupt
 
-        found = best_learning(np.arange(1, 31) / 465, *box(1.0), Limits(1e-5, progress=interrupt))
+        found = best_learning(Box(np.arange(1, 31) / 465, *box(1.0)), Limits(1e-5, progress=interrupt))
         assert np.allclose(found.weights @ found.columns, 1, atol=1e-11)
 
 
 class TestCyclic:
     @pytest.mark.parametrize(("d", "epsilon"), [(15, 2.0), (83, 1.0), (40, 3.0)])
     def test_equal_inputs_reach_the_closed_form(self, d: int, epsilon: float) -> None:
-        found = best_learning(np.full(d, 1 / d), *box(epsilon))
+        found = best_learning(Box(np.full(d, 1 / d), *box(epsilon)))
         assert found.bound == uniform_variance(d, *box(epsilon))
         assert found.efficiency > 0.99
         assert np.allclose(found.weights @ found.columns, 1, atol=1e-12)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kernels_here import needs_numba
 from priorveil.certify import Lifts
 from priorveil.channels import Channel
-from priorveil.designs.arcs import ArcLayout, guess_error
+from priorveil.designs.arcs import ArcLayout, arc_layout, guess_error, histogram_error, sum_error
 from priorveil.errors import ForeignReport, Infeasible, InvalidInput, OutsideDomain, TooLarge
 from priorveil.mechanisms import kernels
 from priorveil.mechanisms.arc import Arc
@@ -24,15 +24,7 @@ from priorveil.mechanisms.kernels import LIMB
 from priorveil.mechanisms.randomness import BytesSource, GeneratorSource
 from priorveil.notions import leakage
 from priorveil.priors import Prior, Secret
-from references import (
-    arc_layout,
-    circle_lifts,
-    histogram_error,
-    likelihood,
-    own_lifts,
-    posterior_sums_under,
-    sum_error,
-)
+from references import circle_lifts, likelihood, own_lifts, posterior_sums_under
 
 WEIGHTS = st.lists(st.integers(1, 40), min_size=2, max_size=8)
 TENTHS = st.tuples(st.integers(1, 9), st.integers(11, 60))

@@ -82,7 +82,7 @@ def _print(plan: Plan, levels: Leakage | None, rival: Rival | None) -> None:
 
 def _errors(plan: Plan, rival: Rival | None) -> list[tuple[str, str, str]]:
     """Return the errors of the plan and of others, with the share of the achievable gain that each has."""
-    from priorveil.plans.plan import gain_share
+    from priorveil.queries import gain_share
 
     errors = [("no report at all", plan.no_report), ("this plan", plan.expected_mse)]
     if rival is not None:

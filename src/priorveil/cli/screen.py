@@ -327,7 +327,7 @@ class DesignProgress:
 
     def update(self, rounds: int, error: float, bound: float) -> None:
         """Show the gap between error and bound, once the design has taken a second."""
-        from priorveil.plans.plan import gain_share
+        from priorveil.queries import gain_share
 
         self._gap = min(self._gap, 1 - gain_share(error, bound, self._no_report))
         if self._bar is None and time.monotonic() - self._begin > _PATIENCE:

@@ -56,29 +56,25 @@ def _circle_draft(problem: Problem) -> Draft:
             "the method arc is for LIP of the value itself and Histogram, Sum or Guess",
             Hint("method", "columns"),
         )
-    weights, values = np.array(prior.weights, dtype=object), problem.scores if kind == "sum" else None
-    layouts = arc_layouts(problem.P, budget.lo, budget.hi, values=values, guess=kind == "guess")
-    found = [Arc.fit(weights, layout.order, layout.heavy, *problem.lift_bounds) for layout in layouts]
-    expected, mechanism = min(
-        ((arc_error(problem, mechanism), mechanism) for mechanism in found), key=lambda pair: pair[0]
-    )
-    heavy = layouts[0].heavy
+    values = problem.scores if kind == "sum" else None
+    layout = arc_layout(problem.P, budget.lo, budget.hi, values=values, guess=kind == "guess")
+    weights = np.array(prior.weights, dtype=object)
+    mechanism = Arc.fit(weights, layout.order, layout.heavy, *problem.lift_bounds)
+    heavy = layout.heavy
     why = f"arcs on a circle: {heavy} likely values have a report of their own, the others share windows"
-    return problem.certify(mechanism, expected, "arc", why)
+    return problem.certify(mechanism, _arc_error(problem, mechanism), "arc", why)
 
 
-def arc_error(problem: Problem, mechanism: Arc) -> float:
+def _arc_error(problem: Problem, mechanism: Arc) -> float:
     """The expected error of the integers that are sampled, in closed form."""
-    if problem.query.kind != "guess":
-        error = mechanism.error(problem.query, problem.reference)
-        assert error is not None
-        return error
-    line = mechanism.line
+    line, kind = mechanism.line, problem.query.kind
     places, lo = float(line.places), 1 - line.keep_chance
     hi = lo + (1 - lo) * places / line.window if line.window else math.inf
     lends = line.heavy > 0 and line.start < int(line.edges[line.heavy])
     layout = ArcLayout(problem.P, lo, hi, line.order, line.heavy, line.start / places, lends)
-    return max(0.0, guess_error(layout))
+    if kind == "sum":
+        return max(0.0, sum_error(layout, problem.scores))
+    return max(0.0, guess_error(layout) if kind == "guess" else histogram_error(layout))
 
 
 def _pool_draft(problem: Problem) -> Draft:
@@ -139,7 +135,7 @@ class ArcLayout:
     `order` runs along the line; the first `heavy` inputs own an output each; the circle begins at
     `start`. If `lends`, that is within the segment of the last heavy input, which lends the rest of it.
 
-    >>> layout = arc_layouts([0.5, 0.2, 0.2, 0.1], lo=np.exp(-1), hi=np.exp(1))[0]
+    >>> layout = arc_layout([0.5, 0.2, 0.2, 0.1], lo=np.exp(-1), hi=np.exp(1))
     >>> layout.heavy, round(layout.tau, 4), round(layout.circumference, 4)
     (1, 0.2689, 0.5)
     """
@@ -163,7 +159,7 @@ class ArcLayout:
         return 1.0 - self.start if self.heavy < len(self.prior) else 0.0
 
 
-def arc_layouts(
+def arc_layout(
     prior: npt.ArrayLike,
     lo: float,
     hi: float,
@@ -171,14 +167,14 @@ def arc_layouts(
     values: npt.ArrayLike | None = None,
     guess: bool = False,
     order: npt.ArrayLike | None = None,
-) -> list[ArcLayout]:
-    """Layouts worth comparing for a histogram, for the sum of `values`, or for a `guess`.
+) -> ArcLayout:
+    """The layout of the inputs for a histogram, for the sum of `values`, or for a `guess`.
 
     The error of the histogram does not depend on the order on the circle, so the given one (`order`, a
-    public permutation; by default the order of the codes) stays. A sum wants neighbours of like value, for which there
-    are two orders; a guess wants the largest light inputs a window apart.
+    public permutation; by default the order of the codes) stays. A sum wants neighbours of like value, a
+    guess wants the largest light inputs a window apart; there the order is chosen here.
 
-    >>> arc_layouts([0.3, 0.2, 0.3, 0.2], lo=0.5, hi=2.5)[0].order.tolist()
+    >>> arc_layout([0.3, 0.2, 0.3, 0.2], lo=0.5, hi=2.5).order.tolist()
     [0, 2, 1, 3]
     """
     if not (0 <= lo < 1 < hi):
@@ -189,15 +185,16 @@ def arc_layouts(
     heavy, light = base[P[base] >= tau], base[P[base] < tau]
     mass = float(P[light].sum())
     if len(light) == 0:
-        return [ArcLayout(P, lo, hi, heavy, len(heavy), 1.0)]
+        return ArcLayout(P, lo, hi, heavy, len(heavy), 1.0)
     if mass < tau:
         heavy = _lender_last(P, lo, hi, heavy, light, values, guess)
-        return [ArcLayout(P, lo, hi, np.concatenate([heavy, light]), len(heavy), 1.0 - tau, lends=True)]
+        return ArcLayout(P, lo, hi, np.concatenate([heavy, light]), len(heavy), 1.0 - tau, lends=True)
     circles = [_spread(P, light, tau) if guess else light]
     if values is not None:
         rising = light[np.argsort(np.asarray(values, dtype=np.float64)[light], kind="stable")]
         circles = [rising, np.concatenate([rising[::2], rising[1::2][::-1]])]
-    return [ArcLayout(P, lo, hi, np.concatenate([heavy, c]), len(heavy), 1.0 - mass) for c in circles]
+    layouts = [ArcLayout(P, lo, hi, np.concatenate([heavy, c]), len(heavy), 1.0 - mass) for c in circles]
+    return layouts[0] if len(layouts) == 1 else min(layouts, key=lambda one: sum_error(one, values))
 
 
 def _spread(P: Array, light: Ints, tau: float) -> Ints:
@@ -247,12 +244,77 @@ def _own_mass(layout: ArcLayout) -> Array:
     return own
 
 
+def second_moment(layout: ArcLayout) -> Array:
+    """`E[(b_x / tau)^2]` of every input, over the law of the outputs; its mean is one.
+
+    Heavy: `1 / P_x`. Light, with `L` the circumference: `b_x(u)` rises over a length `P_x`, stays at
+    one, and falls again, so `E[b_x^2] = tau - P_x / 3` while `L >= tau + P_x`. On a tighter circle the
+    same holds for `1 - b_x`, the share of `x` in the gap of length `c = L - tau`:
+    `E[b_x^2] = L - 2 c + (c / P_x)^2 (P_x - c / 3)`. A lender owns the mass `P_x - s` and lends `s`:
+    `(P_x - s) / P_x^2 + s^2 / (tau P_x^2)`.
+
+    >>> layout = arc_layout([0.1] * 10, lo=np.exp(-1), hi=np.exp(1))
+    >>> bool(np.isclose(second_moment(layout)[0] * layout.tau**2, layout.tau - 0.1 / 3))
+    True
+    """
+    P, tau, L = layout.prior, layout.tau, layout.circumference
+    moment = 1 / P
+    light = layout.order[layout.heavy :]
+    if len(light):
+        p, c = P[light], max(L - tau, 0.0)
+        tight = L - 2 * c + (c / p) ** 2 * (p - c / 3)
+        moment[light] = np.where(tau + p <= L, tau - p / 3, tight) / tau**2
+    if layout.lends:
+        k, own = layout.order[layout.heavy - 1], _own_mass(layout)[-1]
+        moment[k] = (own + (P[k] - own) ** 2 / tau) / P[k] ** 2
+    return moment
+
+
+def histogram_error(layout: ArcLayout) -> float:
+    """Expected squared error per user, `1 - sum_x P_x^2 E[r_x^2]`, in closed form.
+
+    With every input heavy this is the error of the paper's Theorem 3. It does not depend on the order.
+
+    >>> layout = arc_layout(np.full(83, 1 / 83), lo=np.exp(-4), hi=np.exp(4))
+    >>> round(histogram_error(layout), 3)
+    0.498
+    """
+    lift = 1 + (1 - layout.lo) ** 2 * (second_moment(layout) - 1)
+    return float(1 - np.dot(layout.prior**2, lift))
+
+
 def _pieces(layout: ArcLayout) -> tuple[Ints, Array, Array]:
     """Members, rim, and the sorted places where the window `[u, u + tau)` gains or loses an arc."""
     members, rim = _circle(layout)
     L = float(rim[-1])
     ends = np.mod(rim[:-1] - layout.tau, L) if L else rim[:0]
     return members, rim, np.sort(np.concatenate([rim, ends[(ends > 0) & (ends < L)]]))
+
+
+def sum_error(layout: ArcLayout, values: npt.ArrayLike | None) -> float:
+    """Expected squared error per user of the sum of `values`: `Var - E[(sum_x a_x P_x r_x)^2]`.
+
+    With `a` centred, the posterior mean on the circle is `(1 - lo) / tau` times the integral of `a`
+    over the window. That is linear between the places where the window gains or loses an arc, so its square
+    is integrated exactly, in O(d log d).
+
+    >>> sum_error(arc_layout([0.5, 0.5], lo=0.5, hi=2.5), [0, 1])
+    0.1875
+    """
+    P, a = layout.prior, np.asarray(values, dtype=np.float64)
+    a = a - np.dot(P, a)
+    owned = float(np.dot(_own_mass(layout), a[layout.order[: layout.heavy]] ** 2))
+    members, rim, cuts = _pieces(layout)
+    shared = 0.0
+    if len(members):
+        L = rim[-1]
+        total = np.concatenate([[0.0], np.cumsum(a[members] * np.diff(rim))])
+        turns = np.concatenate([rim, L + rim[1:]])
+        area = np.concatenate([total, total[-1] + total[1:]])
+        g = np.interp(cuts + layout.tau, turns, area) - np.interp(cuts, turns, area)
+        g0, g1 = g[:-1], g[1:]
+        shared = float(np.dot(np.diff(cuts), g0 * g0 + g0 * g1 + g1 * g1) / 3 / layout.tau**2)
+    return float(np.dot(P, a * a) - (1 - layout.lo) ** 2 * (owned + shared))
 
 
 def guess_error(layout: ArcLayout) -> float:
@@ -262,7 +324,7 @@ def guess_error(layout: ArcLayout) -> float:
     largest of a constant (the best input held whole, or none of them), a falling and a rising line; the
     integral of such a maximum is exact once cut at the crossings. O(d log d) in all.
 
-    >>> round(guess_error(arc_layouts([0.6, 0.4], lo=0.5, hi=2.5, guess=True)[0]), 12)
+    >>> round(guess_error(arc_layout([0.6, 0.4], lo=0.5, hi=2.5, guess=True)), 12)
     0.24
     """
     P, lo = layout.prior, layout.lo

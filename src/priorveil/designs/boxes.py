@@ -28,7 +28,6 @@ from priorveil.designs.pricing import (
     free_guess,
 )
 from priorveil.priors import Array
-from priorveil.priors.budget import window_mass
 
 _ROWS = 160  # rows the master is merged down to
 _SPREAD = 2000  # domains up to this size are spread over their symmetry
@@ -37,68 +36,51 @@ _SHIFTS = 200  # starts of one kind
 
 
 def best_histogram(
-    prior: Array,
-    lo: float,
-    hi: float,
-    limits: Limits = UNLIMITED,
-    *,
-    weights: Array | None = None,
-    rows: int = _ROWS,
+    box: Box, limits: Limits = UNLIMITED, *, weights: Array | None = None, rows: int = _ROWS
 ) -> Solution:
     """The best channel for a histogram, `phi = sum_x w_x (P_x r_x)^2`.
 
-    >>> best = best_histogram(np.full(4, 0.25), lo=0.5, hi=2.0)
+    >>> best = best_histogram(Box(np.full(4, 0.25), lo=0.5, hi=2.0))
     >>> round(best.value, 9), round(best.efficiency, 9)
     (0.34375, 1.0)
     """
+    prior = box.prior
     weights = np.ones(len(prior)) if weights is None else weights
-    alike = classes(prior, weights)
-    if len(prior) <= _SPREAD and alike.max() < 2 * rows:
-        return _histogram(prior, lo, hi, weights, None, limits)
-    labels = blocks(prior, float(window_mass(lo, hi)), rows)
-    mass = _sum_by_label(labels, prior)
-    weight = _sum_by_label(labels, weights * prior**2) / mass**2
-    small = _histogram(mass, lo, hi, weight, np.bincount(labels) > 1, limits)
-    before = HistogramPricing(Box(mass, lo, hi), weight).free_duals()
-    after = HistogramPricing(Box(prior, lo, hi), weights).free_duals()
-    duals = after + prior * ((small.duals - before) / mass)[labels]
+    if len(prior) <= _SPREAD and classes(prior, weights).max() < 2 * rows:
+        return _histogram(box, weights, np.zeros(len(prior), dtype=bool), limits)
+    labels = blocks(prior, box.tau, rows)
+    merged = box.merge(labels)
+    weight = _sum_by_label(labels, weights * prior**2) / merged.prior**2
+    small = _histogram(merged, weight, np.bincount(labels) > 1, limits)
+    before = HistogramPricing(merged, weight).free_duals()
+    after = HistogramPricing(box, weights).free_duals()
+    duals = after + prior * ((small.duals - before) / merged.prior)[labels]
     return replace(small, columns=small.columns[:, labels], duals=duals)
 
 
-def _histogram(
-    prior: Array, lo: float, hi: float, weights: Array, loose: Mask | None, limits: Limits
-) -> Solution:
-    box = Box(prior, lo, hi)
-    pricing = HistogramPricing(box, weights, loose if loose is not None and loose.any() else None)
-    alike = classes(prior, weights) if loose is None else classes(prior, weights, loose.astype(float))
-    return solve(pricing, seeds(box), limits, duals=pricing.free_duals(), floor=lo, classes=alike)
+def _histogram(box: Box, weights: Array, loose: Mask, limits: Limits) -> Solution:
+    pricing = HistogramPricing(box, weights, loose if loose.any() else None)
+    alike = classes(box.prior, weights, loose.astype(float))
+    return solve(pricing, seeds(box), limits, duals=pricing.free_duals(), floor=box.lo, classes=alike)
 
 
-def best_guess(
-    prior: Array,
-    lo: float,
-    hi: float,
-    limits: Limits = UNLIMITED,
-    *,
-    rows: int = _ROWS,
-) -> Solution:
+def best_guess(box: Box, limits: Limits = UNLIMITED, *, rows: int = _ROWS) -> Solution:
     """The best channel for guessing the input, `phi = max_x P_x r_x`.
 
     About `1 / tau` inputs are ever guessed, the heaviest; in large domains the others become one block.
 
-    >>> best = best_guess(np.array([0.5, 0.5]), lo=0.5, hi=2.0)
+    >>> best = best_guess(Box(np.array([0.5, 0.5]), lo=0.5, hi=2.0))
     >>> round(best.value, 9), len(best.weights)
     (0.75, 2)
     """
-    box = Box(prior, lo, hi)
-    kept = max(rows, 2 * math.ceil(min(float(len(prior)), (hi - lo) / (1.0 - lo))))
+    prior = box.prior
+    kept = max(rows, 2 * math.ceil(1 / max(box.tau, 1 / len(prior))))
     if len(prior) <= 2 * kept:
         return _guess(box, prior, limits)
     labels = np.full(len(prior), kept, np.intp)
     heaviest = np.argsort(-prior, kind="stable")
     labels[heaviest[:kept]] = np.arange(kept)
-    peaks = np.append(prior[heaviest[:kept]], prior[heaviest[kept]])
-    small = _guess(Box(_sum_by_label(labels, prior), lo, hi), peaks, limits)
+    small = _guess(box.merge(labels), prior[heaviest[: kept + 1]], limits)
     bound, duals = free_guess(box, prior)
     bound = max(bound, small.value)
     gap = relative_gap(small.value, bound, float(prior.max()))
@@ -138,48 +120,39 @@ def _guess_columns(box: Box, peaks: Array) -> Array:
     return box.columns(shares[fits])
 
 
-def best_sum(
-    prior: Array,
-    values: Array,
-    lo: float,
-    hi: float,
-    limits: Limits = UNLIMITED,
-) -> Solution:
+def best_sum(box: Box, values: Array, limits: Limits = UNLIMITED) -> Solution:
     """The best channel for the sum of `values`, `phi = (sum_x a_x P_x r_x)^2`.
 
-    Works on values with mean zero and variance one: only the spread of the posterior means can be won.
+    It works on values with mean zero and variance one: only the spread of the posterior means can be gained.
 
-    >>> best = best_sum(np.array([0.5, 0.5]), np.array([0.0, 2.0]), lo=0.5, hi=2.0)
+    >>> best = best_sum(Box(np.array([0.5, 0.5]), lo=0.5, hi=2.0), np.array([0.0, 2.0]))
     >>> round(best.value, 9)
     1.25
     """
-    mean = float(prior @ values)
-    spread = float(np.sqrt(prior @ (values - mean) ** 2))
-    unit = (values - mean) / (spread or 1.0)
-    best = _unit_sum(prior, unit, lo, hi, limits)
+    mean = float(box.prior @ values)
+    spread = float(np.sqrt(box.prior @ (values - mean) ** 2))
+    best = _unit_sum(box, (values - mean) / (spread or 1.0), limits)
     # phi = spread^2 phi_unit + 2 mean (a P) . r - mean^2, and (a P) . r has expectation `mean`
     value, bound = (mean**2 + spread**2 * x for x in (best.value, best.bound))
-    duals = spread**2 * best.duals + 2.0 * mean * values * prior
+    duals = spread**2 * best.duals + 2.0 * mean * values * box.prior
     return replace(best, value=value, bound=bound, duals=duals, gap=relative_gap(value, bound, mean**2))
 
 
-def _unit_sum(prior: Array, values: Array, lo: float, hi: float, limits: Limits) -> Solution:
+def _unit_sum(box: Box, values: Array, limits: Limits) -> Solution:
     """For values with mean zero and variance one; the solution on coarse cells starts the fine problem."""
-    box = Box(prior, lo, hi)
-    pricing = SumPricing(box, values)
+    pricing, prior = SumPricing(box, values), box.prior
     if len(prior) <= _CELLS:
         start = np.vstack([_windows(box, values), seeds(box)])
-        return solve(pricing, start, limits, duals=pricing.free_duals(), floor=lo)
+        return solve(pricing, start, limits, duals=pricing.free_duals(), floor=box.lo)
     labels = cells(prior, values, max(_CELLS, len(prior) // 4))
-    mass = _sum_by_label(labels, prior)
-    centres = _sum_by_label(labels, prior * values) / mass
-    coarse = _unit_sum(mass, centres, lo, hi, limits.within(1 / 3))
+    merged = box.merge(labels)
+    centres = _sum_by_label(labels, prior * values) / merged.prior
+    coarse = _unit_sum(merged, centres, limits.within(1 / 3))
     order = np.argsort(centres)
-    free = SumPricing(Box(mass, lo, hi), centres).free_duals()
-    above = ((coarse.duals - free) / mass)[order]
+    above = ((coarse.duals - SumPricing(merged, centres).free_duals()) / merged.prior)[order]
     duals = pricing.free_duals() + prior * np.interp(values, centres[order], above)
     rest = limits.expired() if coarse.interrupted else limits
-    return solve(pricing, coarse.columns[:, labels], rest, duals=duals, floor=lo)
+    return solve(pricing, coarse.columns[:, labels], rest, duals=duals, floor=box.lo)
 
 
 def _sum_by_label(labels: Labels, amounts: Array) -> Array:

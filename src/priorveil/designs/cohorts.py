@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.certify import certificate, within
 from priorveil.designs.arc_rows import (
     centred,
     design_rows,
@@ -27,6 +26,7 @@ from priorveil.designs.arc_rows import (
     posterior_steps,
     posterior_variances,
 )
+from priorveil.designs.problem import Problem
 from priorveil.errors import CertificateError, ForeignReport, InvalidInput, InvalidPrior, plural
 from priorveil.mechanisms.arc.line import DRAWS, Ints
 from priorveil.mechanisms.arc.rows import ArcRows, Levels, posteriors, row_levels, sample_rows
@@ -76,7 +76,7 @@ class Cohorts:
         query: Query | None = None,
         labels: Iterable[Label] | None = None,
     ) -> None:
-        P = _checked_priors(priors)
+        P = _valid_priors(priors)
         names = Prior(P[0], labels).labels
         query = Histogram() if query is None else query
         if query.kind not in ("histogram", "sum") or query.unbiased:
@@ -89,11 +89,8 @@ class Cohorts:
         if broken.size:
             row = int(broken[0])
             raise CertificateError(f"row {row} leaks {levels.lip[row]:.6g}, more than its budget", breach=row)
-        for name, value in zip(
-            ("priors", "lower", "upper", "query", "labels", "lines", "levels"),
-            (P, lower, upper, query, names, lines, levels),
-            strict=True,
-        ):
+        fields = {"priors": P, "lower": lower, "upper": upper, "query": query, "labels": names}
+        for name, value in {**fields, "lines": lines, "levels": levels}.items():
             object.__setattr__(self, name, value)
 
     def __len__(self) -> int:
@@ -156,27 +153,14 @@ class Cohorts:
         """
         if not 0 <= row < len(self):
             raise InvalidInput("row", row, f"rows are 0 to {len(self) - 1}")
-        prior, mechanism = Prior(self.priors[row], self.labels), self.lines.arc(row)
         budget = Budget(float(self.lower[row]), float(self.upper[row]))
-        lifts = mechanism.lifts(prior, None, LIP())
-        if not within(lifts, budget):
-            found = certificate(lifts)
-            raise CertificateError(f"row {row} leaks {found.lip:.9g}, more than its budget", breach=row)
-        expected = float(self.expected_mse[row])
-        return Plan(
-            prior=prior,
-            budget=budget,
-            query=self.query,
-            mechanism=mechanism,
-            certificate=certificate(lifts),
-            notion=LIP(),
-            secret=None,
-            expected_mse=expected,
-            lower_bound=min(expected, float(self.lower_bound[row])),
-            no_report=float(self.no_report[row]),
-            method="arc",
-            why="arcs on a circle, designed together with the plans of others",
-        )
+        problem = Problem(Prior(self.priors[row], self.labels), budget, self.query, None, LIP())
+        why = "arcs on a circle, designed together with the plans of others"
+        try:
+            draft = problem.certify(self.lines.arc(row), float(self.expected_mse[row]), "arc", why)
+        except CertificateError as error:
+            raise CertificateError(f"row {row}: {error.message}", breach=row) from error
+        return problem.plan(draft)
 
     # -- read ----------------------------------------------------------------------------------------------
 
@@ -194,28 +178,39 @@ class Cohorts:
         check asks whether posteriors are, on average, the priors. Parts can be read one by one and put together
         by `priorveil.plans.estimate.combine_estimates`.
         """
-        told = np.atleast_1d(reports)
-        mine = self._row_of(rows, len(told))
-        self._require_own(told, mine)
-        c, b = (
-            self._per_person(name, given, len(told))
-            for name, given in (("weights", weights), ("offsets", offsets))
+        column = np.atleast_1d(reports)
+        mine = self._row_of(rows, len(column))
+        self._require_own(column, mine)
+        everyone = np.ones(len(column), dtype=bool)
+        if offsets is not None and self.query.kind != "sum":
+            raise InvalidInput("offsets", self.query.kind, "offsets belong to a Sum")
+        c = numbers_per_report("weights", 1.0 if weights is None else weights, everyone)
+        b = numbers_per_report("offsets", 0.0 if offsets is None else offsets, everyone)
+        a = self._scores
+        total, spread, moved = (
+            np.zeros(len(self.labels)),
+            np.zeros(len(self.labels)),
+            np.zeros(len(self.labels)),
         )
-        sums = _Sums(len(self.labels))
-        for part in parts(len(told), len(self.labels)):
-            posterior = posteriors(self.lines, self.priors, mine[part], told[part])
-            sums.add(posterior, self.priors[mine[part]], self._scores, None if c is None else c[part])
-        offset = self.query.offset * len(told) + (0.0 if b is None else float(b.sum()))
+        for part in parts(len(column), len(self.labels)):
+            posterior, w = posteriors(self.lines, self.priors, mine[part], column[part]), c[part]
+            moved += (posterior - self.priors[mine[part]]).sum(axis=0)
+            total += w @ posterior
+            if a is None:
+                spread += w**2 @ (posterior * (1 - posterior))
+            else:
+                spread[0] += w**2 @ np.maximum(posterior @ a**2 - (posterior @ a) ** 2, 0.0)
+        values, variance = (total, spread) if a is None else (np.array([a @ total]), spread[:1])
         return Estimate(
-            values=sums.mean(self._scores) + offset,
-            std_error=np.sqrt(np.maximum(sums.variance(self._scores), 0.0)),
+            values=values + self.query.offset * len(column) + float(b.sum()),
+            std_error=np.sqrt(np.maximum(variance, 0.0)),
             method="mmse",
-            assumes=ASSUMES["mmse"] if c is None else WEIGHTED["mmse"],
-            reports=len(told),
+            assumes=ASSUMES["mmse"] if weights is None else WEIGHTED["mmse"],
+            reports=len(column),
             labels=self.query.statistic_labels(self.labels),
-            prior_check=self._mean_check(sums.moved, mine),
-            total=None if c is None else float(c.sum()),
-            histogram=self._scores is None,
+            prior_check=self._mean_check(moved, mine),
+            total=None if weights is None else float(c.sum()),
+            histogram=a is None,
         )
 
     def _mean_check(self, moved: Array, mine: Ints) -> float | None:
@@ -256,55 +251,16 @@ class Cohorts:
             most = int(self.lines.outputs[rows[at]]) - 1
             raise ForeignReport(f"reports[{at}]", int(reports[at]), f"row {rows[at]} reports 0 to {most}")
 
-    def _per_person(self, argument: str, given: npt.ArrayLike | None, people: int) -> Array | None:
-        if given is None:
-            return None
-        if argument == "offsets" and self.query.kind != "sum":
-            raise InvalidInput(argument, self.query.kind, "offsets belong to a Sum")
-        return numbers_per_report(argument, given, np.ones(people, dtype=bool))
 
-
-class _Sums:
-    """Running sums over posteriors: the answer, its variance, and how far posteriors are from priors."""
-
-    def __init__(self, size: int) -> None:
-        self.first = self.second = np.zeros(size)
-        self.total = self.spread = 0.0
-        self.moved = np.zeros(size)
-
-    def add(self, posterior: Array, prior: Array, scores: Array | None, weights: Array | None) -> None:
-        """Take in some reports."""
-        self.moved = self.moved + (posterior - prior).sum(axis=0)
-        c = np.ones(len(posterior)) if weights is None else weights
-        if scores is None:
-            self.first = self.first + c @ posterior
-            self.second = self.second + c**2 @ (posterior * (1 - posterior))
-            return
-        mean = posterior @ scores
-        self.total += float(c @ mean)
-        self.spread += float(c**2 @ np.maximum(posterior @ scores**2 - mean**2, 0.0))
-
-    def mean(self, scores: Array | None) -> Array:
-        """The answer."""
-        return self.first if scores is None else np.array([self.total])
-
-    def variance(self, scores: Array | None) -> Array:
-        """Its variance."""
-        return self.second if scores is None else np.array([self.spread])
-
-
-def _checked_priors(priors: npt.ArrayLike) -> Array:
-    """The priors as a read-only matrix; the first row that is none is named."""
+def _valid_priors(priors: npt.ArrayLike) -> Array:
+    """The priors as a read-only matrix; an error names the first row that is not a distribution."""
+    advice = "give a matrix of probabilities, a row for each cohort"
     try:
         P = frozen(priors)
     except (TypeError, ValueError) as error:
-        raise InvalidPrior(
-            "priors", priors, "give a matrix of probabilities, a row for each cohort"
-        ) from error
+        raise InvalidPrior("priors", priors, advice) from error
     if P.ndim != 2 or 0 in P.shape:
-        raise InvalidPrior(
-            "priors", f"shape {P.shape}", "give a matrix of probabilities, a row for each cohort"
-        )
+        raise InvalidPrior("priors", f"shape {P.shape}", advice)
     wrong = ~(np.isfinite(P) & (P > 0)).all(axis=1)
     wrong |= np.abs(P.sum(axis=1) - 1) > (64 + P.shape[1]) * np.finfo(float).eps
     if wrong.any():
@@ -321,9 +277,8 @@ def _sides(epsilon: float | Budget | npt.ArrayLike, rows: int) -> tuple[Array, A
     try:
         levels = frozen(epsilon)
     except (TypeError, ValueError) as error:
-        raise InvalidInput(
-            "epsilon", epsilon, "give a number, a Budget, or one number for each row"
-        ) from error
+        advice = "give a number, a Budget, or one number for each row"
+        raise InvalidInput("epsilon", epsilon, advice) from error
     if levels.shape not in ((), (rows,)):
         raise InvalidInput("epsilon", f"shape {levels.shape}", f"give one number, or {rows} of them")
     if not (np.isfinite(levels) & (levels >= 0)).all():

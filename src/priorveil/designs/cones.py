@@ -22,7 +22,7 @@ import highspy
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.designs.engine import Priced, Stop, Utility, never
+from priorveil.designs.engine import Priced, Stop, Utility, never, new_model
 from priorveil.designs.pricing import subsets
 from priorveil.errors import Infeasible, PriorveilError, TooLarge
 from priorveil.priors import Array
@@ -167,13 +167,7 @@ class Program:
         self.P = P
         self._rows = self._scale_rows(A)
         d = len(P)
-        self._model = highspy.Highs()
-        self._model.silent()
-        for option, value in (("threads", 1), ("presolve", "off"), ("solver", "simplex")):
-            self._model.setOptionValue(option, value)
-        self._model.setOptionValue("primal_feasibility_tolerance", 1e-10)
-        self._model.setOptionValue("dual_feasibility_tolerance", 1e-10)
-        self._model.changeObjectiveSense(highspy.ObjSense.kMaximize)
+        self._model = new_model(1e-10, presolve="off", solver="simplex")
         nothing = np.empty(0, np.int32)
         self._model.addCols(d, np.zeros(d), np.zeros(d), np.ones(d), 0, nothing, nothing, np.empty(0))
         self._add(np.ones((1, d)), 1.0, 1.0)

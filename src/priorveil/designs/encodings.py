@@ -79,11 +79,7 @@ def unary_draft(problem: Problem) -> Draft:
 
 def _unary_gain(problem: Problem) -> Gain:
     """How much a unary report tells about the query."""
-    gains: dict[str, Gain] = {
-        "histogram": histogram_gain,
-        "guess": guess_gain,
-        "distribution": learning_gain,
-    }
+    gains: dict[str, Gain] = {"histogram": histogram_gain, "guess": guess_gain, "distribution": learning_gain}
     kind, rows = problem.query.kind, problem.query.rows(problem.reference)
     if kind in gains:
         return gains[kind]

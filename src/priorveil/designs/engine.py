@@ -30,7 +30,7 @@ import scipy.optimize
 
 from priorveil.errors import Infeasible
 from priorveil.priors import Array
-from priorveil.queries import gap_share
+from priorveil.queries import gain_share
 
 Labels = npt.NDArray[np.intp]
 Utility = Callable[[Array], Array]
@@ -157,7 +157,8 @@ def relative_gap(value: float, bound: float, idle: float) -> float:
     >>> relative_gap(value=3.0, bound=5.0, idle=1.0)
     0.5
     """
-    return gap_share(-value, -bound, -idle, rounding=1e-13 * max(1.0, abs(bound)))
+    share = gain_share(-value, -bound, -idle, rounding=1e-13 * max(1.0, abs(bound)))
+    return min(1.0, max(0.0, 1.0 - share))
 
 
 class Mixture(NamedTuple):
@@ -233,6 +234,17 @@ def basic_weights(rows: Array, weights: Array, cost: Array) -> Array:
     return weights if found.status != 0 or found.x is None else np.asarray(found.x)
 
 
+def new_model(tolerance: float, **options: int | str) -> highspy.Highs:
+    """An empty HiGHS model that maximises, in one thread and without output."""
+    model = highspy.Highs()
+    model.silent()
+    tolerances = {f"{side}_feasibility_tolerance": tolerance for side in ("primal", "dual")}
+    for option, value in {"threads": 1, **tolerances, **options}.items():
+        model.setOptionValue(option, value)
+    model.changeObjectiveSense(highspy.ObjSense.kMaximize)
+    return model
+
+
 class Master:
     """The live model. Rows are the inputs, or classes of inputs that stand for each other.
 
@@ -251,15 +263,8 @@ class Master:
         self.columns = np.empty((0, dimension))
         self.utilities = np.empty(0)
         self._seen: set[bytes] = set()
-        self._model = highspy.Highs()
-        self._model.silent()
-        self._model.setOptionValue("threads", 1)
-        self._model.setOptionValue("primal_feasibility_tolerance", 1e-9)
-        self._model.setOptionValue("dual_feasibility_tolerance", 1e-9)
-        self._model.setOptionValue(
-            "simplex_strategy", 4
-        )  # primal: new columns keep the basis primal feasible
-        self._model.changeObjectiveSense(highspy.ObjSense.kMaximize)
+        # the primal simplex (4), because new columns keep the basis primal feasible
+        self._model = new_model(1e-9, simplex_strategy=4)
         side = np.full(self.rows, 1.0 - floor)
         nothing = np.empty(0, np.int32)
         self._model.addRows(self.rows, side, side, 0, nothing, nothing, np.empty(0))
@@ -336,38 +341,6 @@ class Master:
         return weights[keep]
 
 
-@dataclass
-class _Search:
-    """The best bound so far with its duals (the centre), and how far trial duals lean towards the centre."""
-
-    centre: Array | None
-    bound: float = math.inf
-    lean: float = 0.8
-
-    def trial(self, duals: Array, retreat: int) -> Array:
-        """Duals to price at; `retreat` counts the empty rounds since the last new column."""
-        if self.centre is None:
-            return duals
-        share = max(0.0, 1.0 - (retreat + 1) * (1.0 - self.lean)) if retreat else self.lean
-        return share * self.centre + (1.0 - share) * duals
-
-    def adapt(self, trial: Array, duals: Array, priced: Priced) -> None:
-        """Update the bound; lean less while the dual function falls towards `duals`, more otherwise."""
-        if self.centre is not None and len(priced.columns):
-            best = int(np.argmax(priced.utilities - priced.columns @ trial))
-            slope = float((1.0 - priced.columns[best]) @ (duals - self.centre))
-            self.lean = (
-                min(0.95, self.lean + 0.1 * (1 - self.lean)) if slope > 0 else max(0.0, self.lean - 0.1)
-            )
-        self.update(trial, priced)
-
-    def update(self, trial: Array, priced: Priced) -> None:
-        """Keep the bound that these duals prove, if it is the best so far; room for rounding is added."""
-        bound = float(trial.sum() + 1e-15 * np.abs(trial).sum()) + priced.bound
-        if bound < self.bound:
-            self.bound, self.centre = bound, trial
-
-
 def solve(
     pricing: Pricing,
     seeds: Array,
@@ -391,61 +364,83 @@ def solve(
     idle, scale = float(utilities[0]), float(np.ptp(utilities)) or 1.0
     master = Master(dimension, floor, classes, idle, scale)
     master.add(start, utilities)
-    loop = _Loop(pricing, master, _Search(None), idle, limits)
+    run = _Run(pricing, master, idle, limits)
     try:
-        loop.run(duals)
+        run.generate(duals)
     except KeyboardInterrupt:
-        loop.interrupted = True
-    return _finish(loop, classes)
+        run.interrupted = True
+    return run.solution(classes)
 
 
 @dataclass
-class _Loop:
-    """The state of one run of column generation."""
+class _Run:
+    """One run of column generation: the best bound with its duals (the centre), and the best weights.
+
+    Trial duals lean towards the centre by `lean`.
+    """
 
     pricing: Pricing
     master: Master
-    search: _Search
     idle: float
     limits: Limits
+    centre: Array | None = None
+    bound: float = math.inf
+    lean: float = 0.8
     value: float = -math.inf
     weights: Array | None = None
     iterations: int = 0
     interrupted: bool = False
 
-    def gap(self) -> float:
-        return relative_gap(self.value, self.search.bound, self.idle) if self.search.bound < math.inf else 1.0
-
-    def run(self, first: Array | None) -> None:
+    def generate(self, first: Array | None) -> None:
         """Rounds of solve, price, add; the last ones exact."""
         if first is not None:
             priced = self.pricing.price(first, exact=False)
-            self.search.update(first, priced)
+            self._prove(first, priced)
             self.master.add(priced.columns, priced.utilities)
-        retreat, exact = 0, False
+        empty_rounds, exact = 0, False
         duals = self._resolve()
-        while duals is not None and not self._done():
+        while duals is not None and not self.limits.over():
+            if relative_gap(self.value, self.bound, self.idle) <= self.limits.target:
+                break
             self.iterations += 1
-            trial = self.search.trial(duals, retreat)
+            trial = self._trial(duals, empty_rounds)
             priced = self.pricing.price(trial, exact)
             at_newest = trial is duals or bool(np.allclose(trial, duals, rtol=1e-13, atol=1e-15))
-            self.search.adapt(trial, duals, priced)
-            added = self._add(priced, duals)
-            self.limits.report(self.iterations, self.value, self.search.bound)
+            self._adapt(trial, duals, priced)
+            self._prove(trial, priced)
+            worth = self.master.worth(priced.columns, priced.utilities, duals)
+            good = worth > _IMPROVES * (self.value - self.idle)
+            added = self.master.add(priced.columns[good], priced.utilities[good]) if good.any() else 0
+            self.limits.report(self.iterations, self.value, self.bound)
             if added:
-                retreat, exact = 0, False
+                empty_rounds, exact = 0, False
                 duals = self._resolve()
             elif not at_newest:
-                retreat += 1
+                empty_rounds += 1
             elif not exact:
                 exact = True
             else:
                 break
 
-    def _add(self, priced: Priced, duals: Array) -> int:
-        worth = self.master.worth(priced.columns, priced.utilities, duals)
-        good = worth > _IMPROVES * (self.value - self.idle)
-        return self.master.add(priced.columns[good], priced.utilities[good]) if good.any() else 0
+    def _trial(self, duals: Array, empty_rounds: int) -> Array:
+        """Duals to price at, closer to the newest after rounds without a new column."""
+        if self.centre is None:
+            return duals
+        share = max(0.0, 1.0 - (empty_rounds + 1) * (1.0 - self.lean)) if empty_rounds else self.lean
+        return share * self.centre + (1.0 - share) * duals
+
+    def _adapt(self, trial: Array, duals: Array, priced: Priced) -> None:
+        """Lean less while the dual function falls towards `duals`, more otherwise."""
+        if self.centre is not None and len(priced.columns):
+            best = int(np.argmax(priced.utilities - priced.columns @ trial))
+            rises = float((1.0 - priced.columns[best]) @ (duals - self.centre)) > 0
+            self.lean = min(0.95, 0.1 + 0.9 * self.lean) if rises else max(0.0, self.lean - 0.1)
+
+    def _prove(self, trial: Array, priced: Priced) -> None:
+        """Keep the bound that these duals prove, if it is the best so far; room for rounding is added."""
+        bound = float(trial.sum() + 1e-15 * np.abs(trial).sum()) + priced.bound
+        if bound < self.bound:
+            self.bound, self.centre = bound, trial
 
     def _resolve(self) -> Array | None:
         answer = self.master.solve(self.limits.deadline - time.monotonic())
@@ -455,29 +450,26 @@ class _Loop:
         self.weights = self.master.prune(duals, weights)
         return duals
 
-    def _done(self) -> bool:
-        return self.gap() <= self.limits.target or self.limits.over()
-
-
-def _finish(loop: _Loop, classes: Labels | None) -> Solution:
-    """Read the basic solution, spread it over the classes, and state what is proven."""
-    master = loop.master
-    weights = loop.weights
-    if weights is None:
-        answer = master.solve()
-        weights = np.eye(1, len(master.columns))[0] if answer is None else answer[2]
-    weights = np.pad(weights, (0, len(master.columns) - len(weights)))
-    used = weights > _UNUSED
-    columns, weights, utilities = master.columns[used], weights[used], master.utilities[used]
-    if classes is not None and master.rows < columns.shape[1]:
-        columns, weights, utilities = _spread(columns, weights, utilities, classes)
-    kept, weights = polish(columns, weights)
-    columns, value = columns[kept], float(utilities[kept] @ weights)
-    bound = max(loop.search.bound, value)
-    gap = relative_gap(value, bound, loop.idle) if math.isfinite(bound) else 1.0
-    centre = np.zeros(columns.shape[1]) if loop.search.centre is None else loop.search.centre
-    converged = gap <= loop.limits.target and not loop.interrupted
-    return Solution(columns, weights, value, bound, gap, loop.iterations, converged, centre, loop.interrupted)
+    def solution(self, classes: Labels | None) -> Solution:
+        """The basic solution, spread over the classes, and what is proven."""
+        master, weights = self.master, self.weights
+        if weights is None:
+            answer = master.solve()
+            weights = np.eye(1, len(master.columns))[0] if answer is None else answer[2]
+        weights = np.pad(weights, (0, len(master.columns) - len(weights)))
+        used = weights > _UNUSED
+        columns, weights, utilities = master.columns[used], weights[used], master.utilities[used]
+        if classes is not None and master.rows < columns.shape[1]:
+            columns, weights, utilities = _spread(columns, weights, utilities, classes)
+        kept, weights = polish(columns, weights)
+        columns, value = columns[kept], float(utilities[kept] @ weights)
+        bound = max(self.bound, value)
+        gap = relative_gap(value, bound, self.idle)
+        duals = np.zeros(columns.shape[1]) if self.centre is None else self.centre
+        converged = gap <= self.limits.target and not self.interrupted
+        return Solution(
+            columns, weights, value, bound, gap, self.iterations, converged, duals, self.interrupted
+        )
 
 
 def _spread(columns: Array, weights: Array, utilities: Array, classes: Labels) -> tuple[Array, Array, Array]:

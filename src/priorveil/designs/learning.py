@@ -48,7 +48,7 @@ from priorveil.designs.pricing import Box
 from priorveil.errors import Infeasible, NotIdentifiable
 from priorveil.priors import Array
 from priorveil.priors.budget import window_mass
-from priorveil.queries import free_variance, gap_share, lift_variance, tangent
+from priorveil.queries import free_variance, gain_share, lift_variance, tangent
 
 _EXACT = 20_000  # vertices of the box that are still listed
 _POOL = 20  # columns per input that column generation may hold
@@ -61,17 +61,11 @@ def _solution(
     columns: Array, weights: Array, variance: float, bound: float, iterations: int, target: float
 ) -> Solution:
     """A solution whose value is a variance."""
-    gap = gap_share(variance, bound, math.inf)
+    gap = max(0.0, 1 - gain_share(variance, bound, math.inf))
     return Solution(columns, weights, variance, bound, gap, iterations, gap <= target, np.empty(0))
 
 
-def best_weights(
-    prior: Array,
-    columns: Array,
-    limits: Limits = _FINE,
-    *,
-    sparse: bool = True,
-) -> Solution:
+def best_weights(prior: Array, columns: Array, limits: Limits = _FINE, *, sparse: bool = True) -> Solution:
     """The best weights for given columns (K, d) of any scale; the bound holds for all mixtures of them.
 
     With every extreme ray of a cone of allowed columns this is the best channel of that cone. `sparse` looks
@@ -209,23 +203,18 @@ def _reduce(directions: Array, state: _State, target: float, sparse: bool) -> _S
     return state
 
 
-def best_learning(
-    prior: Array,
-    lo: float,
-    hi: float,
-    limits: Limits | None = None,
-) -> Solution:
-    """The channel with lifts in `[lo, hi]` from which a distribution is learnt best.
+def best_learning(box: Box, limits: Limits | None = None) -> Solution:
+    """The channel of a box from which a distribution is learnt best.
 
     Exact for small domains (all vertices); rotations of a few blocks for equal inputs; column generation
     otherwise, until the `limits` (a gap of 1e-5 and 45 seconds) or ctrl-C (then the best so far).
 
     >>> P = np.array([0.025, 0.025, 0.025, 0.025, 0.9])
-    >>> round(best_learning(P, np.exp(-1.0), np.exp(1.0)).value, 3)
+    >>> round(best_learning(Box(P, np.exp(-1.0), np.exp(1.0))).value, 3)
     5.783
     """
     limits = limits or Limits(1e-5, time.monotonic() + _SECONDS)
-    box = Box(prior, lo, hi)
+    prior = box.prior
     if box.caps.min() >= 1.0:
         return _own_outputs(box)
     if len(prior) <= 14:

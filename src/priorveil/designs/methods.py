@@ -84,20 +84,7 @@ def design(
     target = gap if gap is not None else _SMALL_GAP if len(problem.prior) <= _SMALL else _GAP
     limits = Limits(target, deadline, progress, should_stop or never)
     draft = best_draft(problem, limits) if method == "auto" else METHODS[method](problem, limits)
-    return Plan(
-        prior=problem.prior,
-        budget=problem.budget,
-        query=problem.query,
-        mechanism=draft.mechanism,
-        certificate=draft.certificate,
-        notion=problem.notion,
-        secret=problem.secret,
-        expected_mse=draft.expected,
-        lower_bound=draft.bound,
-        no_report=problem.no_report,
-        method=draft.method,
-        why=draft.why,
-    )
+    return problem.plan(draft)
 
 
 def best_draft(problem: Problem, limits: Limits) -> Draft:
@@ -160,16 +147,15 @@ def columns_draft(problem: Problem, limits: Limits) -> Draft:
 
 
 _SOLVERS: dict[str, Callable[[Problem, Limits], Solution]] = {
-    "histogram": lambda problem, limits: boxes.best_histogram(
-        problem.P, problem.budget.lo, problem.budget.hi, limits
-    ),
-    "sum": lambda problem, limits: boxes.best_sum(
-        problem.P, problem.scores, problem.budget.lo, problem.budget.hi, limits
-    ),
-    "guess": lambda problem, limits: boxes.best_guess(
-        problem.P, problem.budget.lo, problem.budget.hi, limits
-    ),
+    "histogram": lambda problem, limits: boxes.best_histogram(_box(problem), limits),
+    "sum": lambda problem, limits: boxes.best_sum(_box(problem), problem.scores, limits),
+    "guess": lambda problem, limits: boxes.best_guess(_box(problem), limits),
 }
+
+
+def _box(problem: Problem) -> Box:
+    """The columns `lo <= r <= hi`, of a problem that allows just those."""
+    return Box(problem.P, problem.budget.lo, problem.budget.hi)
 
 
 def _best_channel(problem: Problem, limits: Limits) -> tuple[Solution, str]:
@@ -204,7 +190,7 @@ def _best_channel(problem: Problem, limits: Limits) -> tuple[Solution, str]:
 def _extreme_columns(problem: Problem, limits: Limits) -> Array:
     """All extreme columns that the notion allows."""
     if problem.box:
-        return Box(problem.P, problem.budget.lo, problem.budget.hi).vertices()
+        return _box(problem).vertices()
     if problem.notion.name == "LDP":
         if len(problem.prior) > _LDP_LISTED:
             raise TooLarge(f"LDP on {len(problem.prior)} values has too many extreme columns to list")
@@ -248,7 +234,7 @@ def _learning_draft(problem: Problem, limits: Limits) -> Draft:
     within = replace(limits, target=max(limits.target, _LEARNING_GAP))
     try:
         if problem.box:
-            found = learning.best_learning(problem.P, problem.budget.lo, problem.budget.hi, within)
+            found = learning.best_learning(_box(problem), within)
         else:
             found = learning.best_weights(problem.P, _extreme_columns(problem, within), within)
     except (TooLarge, KeyboardInterrupt) as cause:
@@ -312,15 +298,16 @@ def _merged_sum_draft(problem: Problem, limits: Limits) -> Draft:
     far out matters as much as a common one. Any duals prove a bound for all the values; those of the cells,
     interpolated, prove a good one.
     """
-    P, scores, lo, hi = problem.P, problem.scores, problem.budget.lo, problem.budget.hi
+    P, scores, box = problem.P, problem.scores, _box(problem)
     share = P * (1 + scores**2 / (float(P @ scores**2) or 1.0)) / 2
     groups = boxes.cells(share, scores, _CELLS).astype(np.int64)
-    mass = np.bincount(groups, P).astype(np.float64)
+    merged = box.merge(groups)
+    mass = merged.prior
     means = np.bincount(groups, P * scores).astype(np.float64) / mass
-    found = boxes.best_sum(mass, means, lo, hi, limits)
+    found = boxes.best_sum(merged, means, limits)
     order = np.argsort(means)
     duals = P * np.interp(scores, means[order], (found.duals / mass)[order])
-    gain = float(duals.sum()) + SumPricing(Box(P, lo, hi), scores).price(duals, exact=True).bound
+    gain = float(duals.sum()) + SumPricing(box, scores).price(duals, exact=True).bound
     why = f"{len(mass)} cells of neighbouring values, then column generation, {found.iterations:,} rounds"
     return _grouped_draft(problem, found.channel, groups, float(P @ scores**2) - gain, why)
 

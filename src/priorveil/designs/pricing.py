@@ -61,8 +61,17 @@ class Box:
 
     def __post_init__(self) -> None:
         with np.errstate(divide="ignore"):
-            caps = np.minimum(1.0, self.prior / window_mass(self.lo, self.hi))
+            caps = np.minimum(1.0, self.prior / np.float64(self.tau))
         object.__setattr__(self, "caps", caps)
+
+    @property
+    def tau(self) -> float:
+        """The prior mass that an output can point at."""
+        return float(window_mass(self.lo, self.hi))
+
+    def merge(self, labels: Labels) -> Box:
+        """The box of blocks of inputs."""
+        return Box(np.bincount(labels, self.prior).astype(np.float64), self.lo, self.hi)
 
     def columns(self, shares: Array) -> Array:
         """The columns `r` of capped distributions `f` (K, d)."""

@@ -24,6 +24,7 @@ from priorveil.designs import robust
 from priorveil.errors import CertificateError, Hint, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms import Mechanism, Table
 from priorveil.notions import LIP, Cone, Known, Secrets, known, scenarios
+from priorveil.plans import Plan
 from priorveil.priors import Array, Budget, Prior, PriorSet
 from priorveil.queries import Query
 
@@ -197,6 +198,23 @@ class Problem:
         """A draft with the better of two proven bounds: this one, and the one that costs nothing."""
         lower = min(max(self.floor, bound - SLACK * abs(bound)), expected)
         return Draft(mechanism, proof, expected, lower, method, why)
+
+    def plan(self, draft: Draft) -> Plan:
+        """The plan of a draft."""
+        return Plan(
+            prior=self.prior,
+            budget=self.budget,
+            query=self.query,
+            mechanism=draft.mechanism,
+            certificate=draft.certificate,
+            notion=self.notion,
+            secret=self.secret,
+            expected_mse=draft.expected,
+            lower_bound=draft.bound,
+            no_report=self.no_report,
+            method=draft.method,
+            why=draft.why,
+        )
 
     def certify(self, mechanism: Mechanism, expected: float, method: str, why: str) -> Draft:
         """The draft of a mechanism; refused if its exact certificate does not hold."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import html
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,9 +29,7 @@ from priorveil.plans.estimate import ASSUMES, Estimate, Method, weighted_moments
 from priorveil.plans.tally import Tally, Weighted, numbers_per_report, select_reports
 from priorveil.plans.values import Column, codes_of
 from priorveil.priors import Budget, Label, Prior
-from priorveil.queries import Query
-
-_NOTHING = 1e-11  # a gain this small, relative to the error without reports, is rounding
+from priorveil.queries import Query, gain_share
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,21 +271,3 @@ class Plan:
             ),
             ("id", "(cannot be saved)" if self.query.kind == "convex" else self.id),
         ]
-
-
-def gain_share(error: float, lower_bound: float, no_report: float) -> float:
-    """The share of the achievable gain that an error has: `(no_report - error) / (no_report - lower_bound)`.
-
-    For an infinite `no_report` it is `lower_bound / error`.
-
-    >>> gain_share(error=3.0, lower_bound=2.0, no_report=6.0), gain_share(4.0, 3.0, math.inf)
-    (0.75, 0.75)
-    """
-    if not (math.isfinite(error) and math.isfinite(lower_bound)):
-        return 0.0  # nothing is proven yet
-    if math.isinf(no_report):
-        return lower_bound / error if error > 0 else 1.0
-    achievable = no_report - lower_bound
-    if achievable <= _NOTHING * no_report:
-        return 1.0  # nothing can be gained beyond rounding, and nothing is lost
-    return (no_report - error) / achievable
