@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from priorveil.errors import Hint, InvalidChannel, TooLarge, plural
 from priorveil.files import csv_delimiter, delimiter_hint
-from priorveil.priors import Array, Label, Prior, as_labels, frozen
+from priorveil.priors import Array, Label, Prior, as_labels, read_only
 from priorveil.priors.labels import label_positions
 
 _ROWS_ADD_UP = 1e-9  # how far from one a row may be before it is refused
@@ -251,7 +251,7 @@ class Channel:
 def _as_matrix(argument: str, rows: npt.ArrayLike) -> Array:
     advice = "give a matrix of numbers, a row for each value and a column for each report"
     try:
-        matrix = frozen(rows)
+        matrix = read_only(rows)
     except (TypeError, ValueError) as error:
         raise InvalidChannel(argument, rows, advice) from error
     if matrix.ndim != 2 or 0 in matrix.shape:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from priorveil.channels import Channel
 from priorveil.errors import InvalidInput
-from priorveil.priors import Array, Budget, Label, Prior, frozen
+from priorveil.priors import Array, Budget, Label, Prior, read_only
 from priorveil.priors.budget import window_mass
 
 
@@ -294,7 +294,7 @@ class Dense(Matrix):
     table: Array = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "table", frozen(self.entries))
+        object.__setattr__(self, "table", read_only(self.entries))
 
     @property
     def size(self) -> int:
@@ -580,7 +580,7 @@ class Convex(Query):
         middle, ends = self._gains((p + q) / 2), (self._gains(p) + self._gains(q)) / 2
         above = middle - ends - 1e-9 * (1 + np.abs(ends))
         if (above > 0).any():
-            at = frozen((p + q)[int(above.argmax())] / 2).round(4).tolist()
+            at = read_only((p + q)[int(above.argmax())] / 2).round(4).tolist()
             raise InvalidInput("gain", at, "it is not convex: at this posterior it lies above a chord")
 
     def _gains(self, posteriors: Array) -> Array:

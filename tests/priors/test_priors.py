@@ -15,7 +15,7 @@ from scipy.optimize import linprog
 from checks import close
 from priorveil import DI, LIP, Channel, Histogram, design, leakage
 from priorveil.errors import InvalidInput, InvalidPrior, InvalidSecret, TooLarge
-from priorveil.priors import Budget, Prior, PriorSet, Secret, dyadic
+from priorveil.priors import Budget, Prior, PriorSet, Secret, integer_weights
 from strategies import boxes, budgets, generators, levels, prior_sets, priors, secrets, sizes
 
 # Prior
@@ -31,7 +31,7 @@ def test_weights_are_the_prior_exactly(prior):
 
 @given(st.lists(st.floats(1e-300, 1.0), min_size=1, max_size=6))
 def test_dyadic_integers_are_in_the_proportions_of_the_floats(numbers):
-    whole = dyadic(np.array(numbers))
+    whole = integer_weights(np.array(numbers))
     assert all(
         Fraction(w, whole[0]) == Fraction(x) / Fraction(numbers[0])
         for w, x in zip(whole, numbers, strict=True)

@@ -37,7 +37,7 @@ from priorveil.plans import Plan
 from priorveil.plans.estimate import ASSUMES, WEIGHTED, Estimate, Method, combine_estimates
 from priorveil.plans.tally import Tally, numbers_per_report
 from priorveil.plans.values import Column, codes_of
-from priorveil.priors import Array, Budget, Label, Prior, frozen
+from priorveil.priors import Array, Budget, Label, Prior, read_only
 from priorveil.queries import Histogram, Query
 
 _ROUNDING = 2.0**-44  # more than floats change a posterior or its variance, as a share of the prior
@@ -256,7 +256,7 @@ def _valid_priors(priors: npt.ArrayLike) -> Array:
     """The priors as a read-only matrix; an error names the first row that is not a distribution."""
     advice = "give a matrix of probabilities, a row for each cohort"
     try:
-        P = frozen(priors)
+        P = read_only(priors)
     except (TypeError, ValueError) as error:
         raise InvalidPrior("priors", priors, advice) from error
     if P.ndim != 2 or 0 in P.shape:
@@ -275,7 +275,7 @@ def _sides(epsilon: float | Budget | npt.ArrayLike, rows: int) -> tuple[Array, A
     if isinstance(epsilon, Budget):
         return np.full(rows, epsilon.lower), np.full(rows, epsilon.upper)
     try:
-        levels = frozen(epsilon)
+        levels = read_only(epsilon)
     except (TypeError, ValueError) as error:
         advice = "give a number, a Budget, or one number for each row"
         raise InvalidInput("epsilon", epsilon, advice) from error

@@ -5,7 +5,7 @@ certificate can be checked in integer arithmetic against the very prior that was
 """
 
 from priorveil.priors.budget import Budget
-from priorveil.priors.labels import Array, Label, as_labels, dyadic, frozen, label_positions
+from priorveil.priors.labels import Array, Label, as_labels, integer_weights, label_positions, read_only
 from priorveil.priors.prior import Prior
 from priorveil.priors.secret import Secret
 from priorveil.priors.sets import PriorSet, read_prior
@@ -18,8 +18,8 @@ __all__ = [
     "PriorSet",
     "Secret",
     "as_labels",
-    "dyadic",
-    "frozen",
+    "integer_weights",
     "label_positions",
+    "read_only",
     "read_prior",
 ]

@@ -17,17 +17,17 @@ Label = str | int
 NORMALISED = 64 * np.finfo(float).eps  # how far from one the mass may be: the rounding of a division
 
 
-def frozen(array: npt.ArrayLike) -> Array:
+def read_only(array: npt.ArrayLike) -> Array:
     """A read-only float copy of an array."""
     copy = np.array(array, dtype=np.float64)
     copy.setflags(write=False)
     return copy
 
 
-def dyadic(probabilities: Array) -> tuple[int, ...]:
+def integer_weights(probabilities: Array) -> tuple[int, ...]:
     """Integers in exactly the proportions of the floats: every float is an integer over a power of two.
 
-    >>> dyadic(np.array([0.25, 0.75]))
+    >>> integer_weights(np.array([0.25, 0.75]))
     (1, 3)
     """
     mantissa, exponent = np.frexp(probabilities)
@@ -74,10 +74,10 @@ def complete_domain(observed: Iterable[Label], domain: Iterable[Label] | None) -
     return labels
 
 
-def distribution(argument: str, probabilities: npt.ArrayLike, zero: bool = False) -> Array:
+def as_distribution(argument: str, probabilities: npt.ArrayLike, zero: bool = False) -> Array:
     """The probabilities as a read-only array; an error if they are not a distribution."""
     try:
-        P = frozen(probabilities)
+        P = read_only(probabilities)
     except (TypeError, ValueError) as error:
         raise InvalidPrior(argument, probabilities, "give numbers") from error
     if P.ndim != 1 or P.size == 0:

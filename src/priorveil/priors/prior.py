@@ -16,11 +16,11 @@ from priorveil.errors import Hint, InvalidInput, InvalidPrior
 from priorveil.priors.labels import (
     Array,
     Label,
+    as_distribution,
     as_label,
     as_labels,
     complete_domain,
-    distribution,
-    dyadic,
+    integer_weights,
     label_positions,
 )
 
@@ -48,7 +48,7 @@ for counts, use Prior.from_counts
             if labels is not None:
                 raise InvalidInput("labels", labels, "a mapping brings its own labels")
             labels, probabilities = list(probabilities), list(probabilities.values())
-        self._probabilities = distribution("probabilities", probabilities)
+        self._probabilities = as_distribution("probabilities", probabilities)
         self._labels = as_labels(labels, len(self._probabilities))
 
     @classmethod
@@ -150,7 +150,7 @@ for counts, use Prior.from_counts
     @cached_property
     def weights(self) -> tuple[int, ...]:
         """`P` as integers in exactly the same proportions."""
-        return dyadic(self._probabilities)
+        return integer_weights(self._probabilities)
 
     @cached_property
     def fractions(self) -> tuple[Fraction, ...]:

@@ -14,12 +14,12 @@ from priorveil.errors import Hint, InvalidInput, InvalidPrior, InvalidSecret, pl
 from priorveil.priors.labels import (
     Array,
     Label,
+    as_distribution,
     as_label,
     as_labels,
     complete_domain,
-    distribution,
-    dyadic,
-    frozen,
+    integer_weights,
+    read_only,
 )
 from priorveil.priors.prior import Prior
 
@@ -38,7 +38,7 @@ class Secret:
 
     def __init__(self, rows: npt.ArrayLike, labels: Iterable[Hashable] | None = None) -> None:
         try:
-            T = frozen(rows)
+            T = read_only(rows)
         except (TypeError, ValueError) as error:
             raise InvalidSecret("rows", rows, "give a matrix of numbers, a row for each secret") from error
         if T.ndim != 2 or 0 in T.shape:
@@ -47,7 +47,7 @@ class Secret:
             )
         for g, row in enumerate(T):
             try:
-                distribution(f"rows[{g}]", row, zero=True)
+                as_distribution(f"rows[{g}]", row, zero=True)
             except InvalidPrior as error:
                 raise InvalidSecret(
                     error.argument, error.value, "every row is a distribution over the values"
@@ -101,7 +101,7 @@ class Secret:
     @cached_property
     def weights(self) -> tuple[tuple[int, ...], ...]:
         """Each row as integers in exactly the same proportions."""
-        return tuple(_sparse_dyadic(row) for row in self._rows)
+        return tuple(integer_weights(row) for row in self._rows)
 
     def document(self) -> dict[str, Any]:
         """The secret as JSON."""
@@ -153,9 +153,3 @@ class Secret:
 
     def __repr__(self) -> str:
         return f"Secret({self._rows.shape[0]} secrets, {self._rows.shape[1]} values)"
-
-
-def _sparse_dyadic(row: Array) -> tuple[int, ...]:
-    positive = row > 0
-    whole = iter(dyadic(row[positive]))
-    return tuple(next(whole) if p else 0 for p in positive)
