@@ -254,7 +254,8 @@ def in_range(reports: npt.NDArray[Any], outputs: int) -> Mask:
     """
     if reports.dtype.kind not in "iu":
         raise InvalidInput("reports", f"{reports.dtype} array", "reports of this plan are whole numbers")
-    return np.asarray((reports >= 0) & (reports < outputs))
+    # Read without their sign, negative numbers are the largest: one comparison does for both ends.
+    return np.asarray(reports.astype(np.int64, copy=False).view(np.uint64) < outputs)
 
 
 def _integer_column(argument: str, values: npt.ArrayLike) -> npt.NDArray[np.integer]:

@@ -37,7 +37,7 @@ from priorveil.tables.refusals import NO_PLAN, OnRefused, RefusalLog, RefusedRow
 _Part = tuple[int, int, Places | None]  # cohort, group (both by number), rows of a batch (None: all)
 
 _MOST_GROUPS = 100_000
-_MANY_ROWS = 30_000_000  # from here on loading a compiled loop pays
+_MANY_ROWS = 100_000_000  # from here on compiled loops save more time than it takes to load them
 
 
 @dataclass(frozen=True, eq=False)
