@@ -75,6 +75,6 @@ def _repeat_interrupt(lost: sys.UnraisableHookArgs) -> None:
 
     if isinstance(lost.exc_value, KeyboardInterrupt) and sys.platform != "win32":
         thread = threading.main_thread().ident
-        threading.Timer(0.01, signal.pthread_kill, (thread, signal.SIGINT)).start()
+        threading.Timer(0.1, signal.pthread_kill, (thread, signal.SIGINT)).start()
     else:
         sys.__unraisablehook__(lost)
