@@ -501,7 +501,7 @@ class TestSolverFailures:
         def fail(*_: object, **__: object) -> Solution:
             raise RuntimeError("out of memory")
 
-        monkeypatch.setattr(methods, "columns_draft", fail)
+        monkeypatch.setattr(methods, "columns_plan", fail)
         monkeypatch.setitem(METHODS, "columns", fail)
         with pytest.raises(RuntimeError):
             pv.design(pv.Prior.zipf(5), 1.0, pv.Histogram(), method="columns")

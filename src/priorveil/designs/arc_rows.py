@@ -102,7 +102,7 @@ def expected_errors(lines: ArcRows, P: Array, values: Array | None) -> Array:
 
 
 def _owned(lines: ArcRows, P: Array) -> tuple[Array, Array, Mask]:
-    """Priors along the line, the mass that is told by an output of its own, and which values have one."""
+    """Priors along the line, the mass that has an output of its own, and which values have one."""
     along = np.take_along_axis(P, lines.order, axis=1)
     inside = np.minimum(lines.edges[:, 1:], lines.start[:, None]) - lines.edges[:, :-1]
     mine = np.arange(P.shape[1]) < lines.heavy[:, None]
@@ -134,8 +134,7 @@ def posterior_variances(lines: ArcRows, P: Array) -> Array:
     tight = L - 2 * gap + (np.minimum(gap, along) / along) ** 2 * (along - gap / 3)
     light = np.where(tau + along <= L, tau - along / 3, tight) * (along / tau) ** 2
     heavy = own + (along - own) ** 2 / tau
-    told = lines.kept[:, None] ** 2 * (np.where(mine, heavy, light) - along**2)
-    return _by_value(lines, told)
+    return _by_value(lines, lines.kept[:, None] ** 2 * (np.where(mine, heavy, light) - along**2))
 
 
 def posterior_steps(lines: ArcRows, P: Array) -> tuple[Array, Array]:
@@ -150,9 +149,9 @@ def posterior_steps(lines: ArcRows, P: Array) -> tuple[Array, Array]:
     """
     _, _, mine = _owned(lines, P)
     length = np.diff(lines.edges, axis=1)
-    told = PLACES / np.where(mine, length, np.maximum(length, lines.window[:, None]))
+    highest = PLACES / np.where(mine, length, np.maximum(length, lines.window[:, None]))
     fall = lines.kept[:, None] * P
-    return fall * np.maximum(_by_value(lines, told) - 1, 0.0), fall
+    return fall * np.maximum(_by_value(lines, highest) - 1, 0.0), fall
 
 
 def _by_value(lines: ArcRows, along: Array) -> Array:

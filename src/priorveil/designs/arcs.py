@@ -30,9 +30,10 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.certify import exp_above
-from priorveil.designs.problem import Draft, Problem
+from priorveil.designs.problem import Problem
 from priorveil.errors import Hint, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms import Arc
+from priorveil.plans import Plan
 from priorveil.priors import Array, Budget
 from priorveil.priors.budget import window_mass
 
@@ -43,12 +44,12 @@ _LEAST, _MOST = 8, 1024  # orders of a pool; a tally has some 50 bytes for each 
 _VALUES = 2048  # up to this many: beyond, a pool that tells them apart is too large
 
 
-def arc_draft(problem: Problem) -> Draft:
+def arc_plan(problem: Problem) -> Plan:
     """Arcs on a circle: to learn a distribution in many orders, for anything else in one."""
-    return _pool_draft(problem) if problem.query.kind == "distribution" else _circle_draft(problem)
+    return _pool_plan(problem) if problem.query.kind == "distribution" else _circle_plan(problem)
 
 
-def _circle_draft(problem: Problem) -> Draft:
+def _circle_plan(problem: Problem) -> Plan:
     """The arc mechanism: any prior, any size, one number a report."""
     prior, kind, budget = problem.one_prior("arc"), problem.query.kind, problem.budget
     if not problem.box or kind not in ARC_KINDS:
@@ -77,7 +78,7 @@ def _arc_error(problem: Problem, mechanism: Arc) -> float:
     return max(0.0, guess_error(layout) if kind == "guess" else histogram_error(layout))
 
 
-def _pool_draft(problem: Problem) -> Draft:
+def _pool_plan(problem: Problem) -> Plan:
     """A pool of arc mechanisms, their circles in about as many orders as there are values."""
     prior, (lo, hi) = problem.one_prior("arc"), problem.lift_bounds
     if not problem.box or hi is None:

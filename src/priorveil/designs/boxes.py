@@ -101,7 +101,7 @@ def _guess_columns(box: Box, peaks: Array) -> Array:
     """The channel that reaches the free bound on guessing, where it exists.
 
     Each of the heaviest inputs has a column that holds it up to its cap and spreads the rest over inputs that
-    are never guessed. The last of them is told only in part; the columns before share what is left of it.
+    are never guessed. The last of them is guessed only in part; the columns before share what is left of it.
     """
     order = np.argsort(-peaks, kind="stable")
     often = (box.prior / box.caps)[order]

@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.channels import Channel
-from priorveil.designs.problem import Draft, Problem
+from priorveil.designs.problem import Problem
 from priorveil.errors import Hint, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms.unary_estimates import inverse_rule
+from priorveil.plans import Plan
 from priorveil.priors import Array
 from priorveil.priors.budget import window_mass
 
@@ -163,21 +164,21 @@ def best_subset_size(prior: Array, epsilon: float) -> int:
     return int(np.argmax(subset_gains(prior, epsilon))) + 1
 
 
-def closed_draft(problem: Problem) -> Draft:
+def closed_plan(problem: Problem) -> Plan:
     """The closed form that fits, or an error that states the conditions of each."""
     d = len(problem.prior)
     if d == 1:
-        return problem.table_draft(np.ones((1, 1)), problem.no_report, "closed", "there is only one value")
+        return problem.table_plan(np.ones((1, 1)), problem.no_report, "closed", "there is only one value")
     if problem.all_heavy:
         Q = rr_lip(problem.P, problem.budget.lo, problem.budget.hi)
-        return _optimal_draft(
+        return _optimal_plan(
             problem, Q, "every value is likely enough for Theorem 3, which is then optimal for every query"
         )
     if d == 2:
         why = "two values: the two extreme columns are optimal for every query"
-        return _optimal_draft(problem, binary(problem.cone), why)
+        return _optimal_plan(problem, binary(problem.cone), why)
     if problem.notion.name == "LDP":
-        return _ldp_draft(problem)
+        return _ldp_plan(problem)
     raise Infeasible(
         f"no closed form fits: Theorem 3 needs every probability to be at least {problem.budget.tau:.4g} "
         f"(the smallest is {float(problem.P.min()):.4g}), no secret and one prior",
@@ -185,25 +186,25 @@ def closed_draft(problem: Problem) -> Draft:
     )
 
 
-def _optimal_draft(problem: Problem, Q: Array, why: str) -> Draft:
+def _optimal_plan(problem: Problem, Q: Array, why: str) -> Plan:
     """A channel that no other can beat: its own error is the bound."""
     channel = Channel.from_weights(np.maximum(Q, 0.0))
     if problem.prior.members or problem.query.unbiased:
         best = problem.error(channel)
     else:
         best = problem.unit * problem.worst(channel).mse  # a prior of the set has this error
-    return problem.table_draft(Q, best, "closed", why)
+    return problem.table_plan(Q, best, "closed", why)
 
 
-def _ldp_draft(problem: Problem) -> Draft:
+def _ldp_plan(problem: Problem) -> Plan:
     """The better of k-ary randomised response and subset selection."""
     d, epsilon = len(problem.prior), problem.level
     if d > _KRR:
         raise TooLarge(f"a table of {d} by {d} entries is too large", Hint("method", "unary"))
     size = best_subset_size(problem.P, epsilon)
-    drafts = []
+    plans = []
     for k in sorted({1, size if comb(d, size) <= _SUBSETS else 1}):
         Q = k_rr(d, epsilon) if k == 1 else subset_selection(d, epsilon, k)
         why = "k-ary randomised response" if k == 1 else f"subset selection with subsets of {k}"
-        drafts.append(problem.table_draft(Q, 0.0, "closed", f"LDP: {why}"))
-    return min(drafts, key=lambda draft: draft.expected)
+        plans.append(problem.table_plan(Q, 0.0, "closed", f"LDP: {why}"))
+    return min(plans, key=lambda plan: plan.expected_mse)

@@ -157,10 +157,9 @@ class Cohorts:
         problem = Problem(Prior(self.priors[row], self.labels), budget, self.query, None, LIP())
         why = "arcs on a circle, designed together with the plans of others"
         try:
-            draft = problem.certify(self.lines.arc(row), float(self.expected_mse[row]), "arc", why)
+            return problem.certify(self.lines.arc(row), float(self.expected_mse[row]), "arc", why)
         except CertificateError as error:
             raise CertificateError(f"row {row}: {error.message}", breach=row) from error
-        return problem.plan(draft)
 
     # -- read ----------------------------------------------------------------------------------------------
 

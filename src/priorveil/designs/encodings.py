@@ -23,12 +23,13 @@ import numpy.typing as npt
 from scipy.optimize import minimize_scalar
 
 from priorveil.certify import TOTAL, Lifts, exp_above, exp_below, within
-from priorveil.designs.problem import Draft, Problem
+from priorveil.designs.problem import Problem
 from priorveil.errors import Hint, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms.hashing import PooledHash, bin_masses
 from priorveil.mechanisms.unary import Unary, scoring_masses, smallest_mass, unary_lifts
 from priorveil.mechanisms.unary_estimates import guess_gain, histogram_gain, learning_gain, sum_gain
 from priorveil.notions import LIP
+from priorveil.plans import Plan
 from priorveil.priors import Array, Budget, Prior, PriorSet
 from priorveil.queries import variance
 
@@ -54,7 +55,7 @@ _MOST_SEEDS = 4096
 _INVERTED = 1_000
 
 
-def unary_draft(problem: Problem) -> Draft:
+def unary_plan(problem: Problem) -> Plan:
     """Unary encoding at the best point of its tight curve."""
     if problem.secret is not None or not problem.notion.implies_lip:
         raise Infeasible("the method unary is for LIP or LDP of the value itself", Hint("method", "columns"))
@@ -91,7 +92,7 @@ def _unary_gain(problem: Problem) -> Gain:
     return lambda P, q01, R: float(sum_gain(P, q01, R, rows - (rows @ P)[:, None]).sum())
 
 
-def hashing_draft(problem: Problem) -> Draft:
+def hashing_plan(problem: Problem) -> Plan:
     """Hashing into a few bins, with seeds whose bins are all heavy enough."""
     prior, learning = problem.one_prior("hashing"), problem.query.kind == "distribution"
     if not problem.box or problem.query.kind not in ("histogram", "distribution"):

@@ -1,6 +1,6 @@
 """The methods of design: which mechanisms there are, and which one suits a problem.
 
-`METHODS` maps the name of a method to the function that drafts a plan by it. The method `columns` writes the best
+`METHODS` maps the name of a method to the function that makes a plan by it. The method `columns` writes the best
 channel out as a table: `_SOLVERS` maps the kind of a query to its solver for the box `lo <= r <= hi`, and
 `_cone_pricing` finds its pricing over any other cone of columns.
 """
@@ -17,12 +17,12 @@ import numpy.typing as npt
 
 from priorveil.certify import Certifiable, certified_table
 from priorveil.designs import boxes, cones, learning, robust
-from priorveil.designs.arcs import ARC_KINDS, arc_draft
-from priorveil.designs.closed import closed_draft
-from priorveil.designs.encodings import hashing_draft, unary_draft
+from priorveil.designs.arcs import ARC_KINDS, arc_plan
+from priorveil.designs.closed import closed_plan
+from priorveil.designs.encodings import hashing_plan, unary_plan
 from priorveil.designs.engine import Limits, Pricing, Progress, Solution, Stop, best_mixture, never, solve
 from priorveil.designs.pricing import Box, SumPricing
-from priorveil.designs.problem import Draft, Problem
+from priorveil.designs.problem import Problem
 from priorveil.errors import Hint, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms import Grouped, Table
 from priorveil.notions import Known, Secrets
@@ -83,18 +83,17 @@ def design(
     problem = Problem.of(prior, epsilon, query, secret, notion)
     target = gap if gap is not None else _SMALL_GAP if len(problem.prior) <= _SMALL else _GAP
     limits = Limits(target, deadline, progress, should_stop or never)
-    draft = best_draft(problem, limits) if method == "auto" else METHODS[method](problem, limits)
-    return problem.plan(draft)
+    return best_plan(problem, limits) if method == "auto" else METHODS[method](problem, limits)
 
 
-def best_draft(problem: Problem, limits: Limits) -> Draft:
+def best_plan(problem: Problem, limits: Limits) -> Plan:
     """What `auto` means: a closed form that is optimal, else the engine, else what suits large domains."""
     d, kind = len(problem.prior), problem.query.kind
     if d <= 2 or problem.all_heavy:
-        return closed_draft(problem)
+        return closed_plan(problem)
     if d > _WRITTEN and problem.box and kind in ARC_KINDS:
-        small = arc_draft(problem)
-        if small.expected - small.bound <= _ENOUGH * (problem.no_report - small.bound):
+        small = arc_plan(problem)
+        if small.expected_mse - small.lower_bound <= _ENOUGH * (problem.no_report - small.lower_bound):
             return replace(small, why=f"{small.why}; a table could win less than {_ENOUGH:.1%} of the gain")
     learns, ldp = kind == "distribution", problem.notion.name == "LDP"
     if ldp:
@@ -107,43 +106,43 @@ def best_draft(problem: Problem, limits: Limits) -> Draft:
         reach, names = _ENGINE, ["arc"]
         names += ["columns"] if d <= _GROUPED and kind != "convex" else []
         names += ["hashing"] if d <= _HASHED and kind == "histogram" else []
-    return columns_draft(problem, limits) if d <= reach else _best_of(problem, names, limits)
+    return columns_plan(problem, limits) if d <= reach else _best_of(problem, names, limits)
 
 
-def _best_of(problem: Problem, names: Sequence[str], limits: Limits) -> Draft:
+def _best_of(problem: Problem, names: Sequence[str], limits: Limits) -> Plan:
     """The method with the least expected error among those that can do it."""
-    drafts, refusals = [], []
+    plans, refusals = [], []
     for name in names:
         try:
-            drafts.append(METHODS[name](problem, limits))
+            plans.append(METHODS[name](problem, limits))
         except (Infeasible, TooLarge) as error:
             refusals.append(f"{name}: {error}")
-    if not drafts:
+    if not plans:
         raise Infeasible("no method can do this at this size. " + " | ".join(refusals))
-    best = min(drafts, key=lambda draft: draft.expected)
-    compared = ", ".join(f"{draft.method} {draft.expected:.6g}" for draft in drafts)
+    best = min(plans, key=lambda plan: plan.expected_mse)
+    compared = ", ".join(f"{plan.method} {plan.expected_mse:.6g}" for plan in plans)
     return replace(best, why=f"{best.why} (the least expected error of: {compared})")
 
 
-def columns_draft(problem: Problem, limits: Limits) -> Draft:
+def columns_plan(problem: Problem, limits: Limits) -> Plan:
     """The best channel that enumeration or column generation finds, with its proven bound."""
     if problem.query.unbiased:
-        return _learning_draft(problem, limits)
+        return _learning_plan(problem, limits)
     if not isinstance(problem.prior, Prior):
-        return _robust_draft(problem, limits)
+        return _robust_plan(problem, limits)
     kind, many = problem.query.kind, problem.box and len(problem.prior) > _WRITTEN
     ceiling = problem.query.ceiling(problem.reference)
     limits = limits.scaled(-1.0, ceiling)  # the engine speaks of utilities
     if many and kind == "sum":
-        return _merged_sum_draft(problem, limits)
+        return _merged_sum_plan(problem, limits)
     found, how = _best_channel(problem, limits)
     bound = ceiling - found.bound
     if many and kind in ("histogram", "guess"):
         groups = _groups_of(found.columns)
         if int(groups.max()) + 1 < len(groups):
             first = np.unique(groups, return_index=True)[1]
-            return _grouped_draft(problem, found.channel[first], groups, bound, how)
-    return problem.table_draft(found.channel, bound, "columns", how)
+            return _grouped_plan(problem, found.channel[first], groups, bound, how)
+    return problem.table_plan(found.channel, bound, "columns", how)
 
 
 _SOLVERS: dict[str, Callable[[Problem, Limits], Solution]] = {
@@ -210,7 +209,7 @@ def _cone_pricing(problem: Problem, stop: Stop) -> Pricing:
     return cones.Squares(A, P, scores * P, np.repeat(P[None], len(scores), axis=0), stop=stop)
 
 
-def _robust_draft(problem: Problem, limits: Limits) -> Draft:
+def _robust_plan(problem: Problem, limits: Limits) -> Plan:
     """The least error under the worst prior of a set."""
     sets, task, unit = problem.prior, problem.task(), problem.unit
     assert not isinstance(sets, Prior)
@@ -222,10 +221,10 @@ def _robust_draft(problem: Problem, limits: Limits) -> Draft:
         start = np.vstack([problem.P, sets.vertices()[:64]])
         found = robust.robust_design(problem.cone, start, task, limits, oracle=sets.best, least=1e-8)
     why = f"robust over the set of priors, {'proven' if found.converged else 'stopped early'}"
-    return problem.table_draft(found.channel, unit * found.lower_bound, "columns", why)
+    return problem.table_plan(found.channel, unit * found.lower_bound, "columns", why)
 
 
-def _learning_draft(problem: Problem, limits: Limits) -> Draft:
+def _learning_plan(problem: Problem, limits: Limits) -> Plan:
     """The A-optimal channel for learning the distribution."""
     if len(problem.prior) > _LEARNT:
         raise TooLarge(
@@ -245,7 +244,7 @@ def _learning_draft(problem: Problem, limits: Limits) -> Draft:
         found = replace(found, bound=0.0, gap=1.0)  # what is proven holds for these columns alone
     size = f"{len(found.weights):,} reports"
     why = f"A-optimal for learning the distribution, {size}, gap {max(found.gap, 0.0):.2g}"
-    return problem.table_draft(found.channel, found.bound, "columns", why)
+    return problem.table_plan(found.channel, found.bound, "columns", why)
 
 
 # Large domains: values that the best channel treats alike share a row, and only the groups are written out. A column
@@ -264,15 +263,13 @@ def _groups_of(columns: Array) -> npt.NDArray[np.int64]:
     return np.array([places.setdefault(row.tobytes(), len(places)) for row in rows], dtype=np.int64)
 
 
-def _grouped_draft(
-    problem: Problem, Q: Array, groups: npt.NDArray[np.int64], bound: float, why: str
-) -> Draft:
-    """The certified draft of a channel `Q` on groups of values."""
+def _grouped_plan(problem: Problem, Q: Array, groups: npt.NDArray[np.int64], bound: float, why: str) -> Plan:
+    """The certified plan of a channel `Q` on groups of values."""
     shape = Grouped(groups, Table(np.full((int(groups.max()) + 1, 1), 2**62)))
     weights, proof = certified_table(Q, shape.group_prior(problem.reference), problem.budget)
     mechanism = Grouped(groups, Table(weights))
     expected = _grouped_error(problem, mechanism)
-    return problem.draft(mechanism, proof, expected, bound, "columns", why)
+    return problem.plan(mechanism, proof, expected, bound, "columns", why)
 
 
 def _grouped_error(problem: Problem, mechanism: Grouped) -> float:
@@ -291,7 +288,7 @@ def _grouped_error(problem: Problem, mechanism: Grouped) -> float:
     return max(0.0, problem.query.ceiling(problem.reference) - gain)
 
 
-def _merged_sum_draft(problem: Problem, limits: Limits) -> Draft:
+def _merged_sum_plan(problem: Problem, limits: Limits) -> Plan:
     """A sum over many values: neighbours are merged into cells, which are designed for.
 
     The cells have about equal shares of the mass and of the variance, half of each: a rare value that lies
@@ -309,13 +306,13 @@ def _merged_sum_draft(problem: Problem, limits: Limits) -> Draft:
     duals = P * np.interp(scores, means[order], (found.duals / mass)[order])
     gain = float(duals.sum()) + SumPricing(box, scores).price(duals, exact=True).bound
     why = f"{len(mass)} cells of neighbouring values, then column generation, {found.iterations:,} rounds"
-    return _grouped_draft(problem, found.channel, groups, float(P @ scores**2) - gain, why)
+    return _grouped_plan(problem, found.channel, groups, float(P @ scores**2) - gain, why)
 
 
-METHODS: dict[str, Callable[[Problem, Limits], Draft]] = {
-    "closed": lambda problem, limits: closed_draft(problem),
-    "arc": lambda problem, limits: arc_draft(problem),
-    "columns": columns_draft,
-    "unary": lambda problem, limits: unary_draft(problem),
-    "hashing": lambda problem, limits: hashing_draft(problem),
+METHODS: dict[str, Callable[[Problem, Limits], Plan]] = {
+    "closed": lambda problem, limits: closed_plan(problem),
+    "arc": lambda problem, limits: arc_plan(problem),
+    "columns": columns_plan,
+    "unary": lambda problem, limits: unary_plan(problem),
+    "hashing": lambda problem, limits: hashing_plan(problem),
 }

@@ -1,4 +1,4 @@
-"""A design problem: what is known, what may leak, what is asked; and the certified drafts that answer it."""
+"""A design problem: what is known, what may leak, what is asked; and the certified plans that answer it."""
 
 from __future__ import annotations
 
@@ -31,18 +31,6 @@ from priorveil.queries import Query
 # How far a float computation of a bound may be off, relatively: bounds are lowered by this.
 SLACK = 1e-12
 _ENTRIES = 4_000_000  # tables with more entries are not written out
-
-
-@dataclass(frozen=True)
-class Draft:
-    """A certified answer to a problem, before it becomes a plan."""
-
-    mechanism: Mechanism
-    certificate: Certificate
-    expected: float
-    bound: float
-    method: str
-    why: str
 
 
 @dataclass(frozen=True)
@@ -183,46 +171,41 @@ class Problem:
             raise Infeasible(f"the method {method} is for one prior", hint)
         return self.prior
 
-    def table_draft(self, Q: Array, bound: float, method: str, why: str) -> Draft:
+    def table_plan(self, Q: Array, bound: float, method: str, why: str) -> Plan:
         """The certified table nearest to `Q`, with its own error."""
         if Q.size > _ENTRIES:
             size = f"{len(Q):,} x {Q.shape[-1]:,}"
             raise TooLarge(f"a table of {size} entries is too large", Hint("method", "arc", "unary"))
         weights, proof = certified_table(Q, self.prior, self.budget, self.secret, self.notion)
         table = Table(weights)
-        return self.draft(table, proof, self.error(Channel(table.matrix)), bound, method, why)
+        return self.plan(table, proof, self.error(Channel(table.matrix)), bound, method, why)
 
-    def draft(
+    def plan(
         self, mechanism: Mechanism, proof: Certificate, expected: float, bound: float, method: str, why: str
-    ) -> Draft:
-        """A draft with the better of two proven bounds: this one, and the one that costs nothing."""
-        lower = min(max(self.floor, bound - SLACK * abs(bound)), expected)
-        return Draft(mechanism, proof, expected, lower, method, why)
-
-    def plan(self, draft: Draft) -> Plan:
-        """The plan of a draft."""
+    ) -> Plan:
+        """The plan of a certified mechanism, with the better of two bounds: this one and the free one."""
         return Plan(
             prior=self.prior,
             budget=self.budget,
             query=self.query,
-            mechanism=draft.mechanism,
-            certificate=draft.certificate,
+            mechanism=mechanism,
+            certificate=proof,
             notion=self.notion,
             secret=self.secret,
-            expected_mse=draft.expected,
-            lower_bound=draft.bound,
+            expected_mse=expected,
+            lower_bound=min(max(self.floor, bound - SLACK * abs(bound)), expected),
             no_report=self.no_report,
-            method=draft.method,
-            why=draft.why,
+            method=method,
+            why=why,
         )
 
-    def certify(self, mechanism: Mechanism, expected: float, method: str, why: str) -> Draft:
-        """The draft of a mechanism; refused if its exact certificate does not hold."""
+    def certify(self, mechanism: Mechanism, expected: float, method: str, why: str) -> Plan:
+        """The plan of a mechanism; refused if its exact certificate does not hold."""
         found = mechanism.lifts(self.prior, self.secret, self.notion)
         if not within(found, self.budget, self.notion):
             hint = Hint("method", "columns")
             raise CertificateError(f"the {method} mechanism breaks its budget after rounding", hint)
-        return self.draft(mechanism, certificate(found, self.notion), expected, 0.0, method, why)
+        return self.plan(mechanism, certificate(found, self.notion), expected, 0.0, method, why)
 
 
 def _require_secret_fits(secret: Secrets, prior: Known) -> None:
