@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from priorveil.errors import Hint, InvalidChannel, TooLarge, plural
 from priorveil.files import csv_delimiter, delimiter_hint
-from priorveil.priors import Array, Label, Prior, as_labels, read_only
-from priorveil.priors.labels import label_positions
+from priorveil.priors import Array, Label, Prior, label_positions
+from priorveil.priors.labels import as_labels, as_matrix
 
 _ROWS_ADD_UP = 1e-9  # how far from one a row may be before it is refused
 _WHOLE = re.compile(r"0|-?[1-9][0-9]*")  # a label that is a number; 007 is a text
@@ -39,7 +39,7 @@ class Channel:
         inputs: Iterable[Hashable] | None = None,
         outputs: Iterable[Hashable] | None = None,
     ) -> None:
-        Q = self._matrix = _as_matrix("matrix", matrix)
+        Q = self._matrix = as_matrix("matrix", matrix, InvalidChannel, "value and a column for each report")
         _require_stochastic(Q)
         self._inputs = as_labels(inputs, Q.shape[0])
         self._outputs = as_labels(outputs, Q.shape[1])
@@ -61,7 +61,7 @@ class Channel:
         >>> Channel.from_weights([[3, 1], [2, 2]]).matrix.tolist()
         [[0.75, 0.25], [0.5, 0.5]]
         """
-        W = _as_matrix("weights", weights)
+        W = as_matrix("weights", weights, InvalidChannel, "value and a column for each report")
         if not np.isfinite(W).all() or (W < 0).any() or not W.any(axis=1).all():
             raise InvalidChannel("weights", weights, "give finite numbers, zero or more, no row all zero")
         return cls(_rows_to_one(W), inputs, outputs)
@@ -246,17 +246,6 @@ class Channel:
                 "prior", plural(len(known), "value"), f"the channel has {plural(self.shape[0], 'row')}"
             )
         return known.align_to(self._inputs)
-
-
-def _as_matrix(argument: str, rows: npt.ArrayLike) -> Array:
-    advice = "give a matrix of numbers, a row for each value and a column for each report"
-    try:
-        matrix = read_only(rows)
-    except (TypeError, ValueError) as error:
-        raise InvalidChannel(argument, rows, advice) from error
-    if matrix.ndim != 2 or 0 in matrix.shape:
-        raise InvalidChannel(argument, matrix.shape, advice)
-    return matrix
 
 
 def _require_stochastic(Q: Array) -> None:

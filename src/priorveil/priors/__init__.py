@@ -5,7 +5,7 @@ certificate can be checked in integer arithmetic against the very prior that was
 """
 
 from priorveil.priors.budget import Budget
-from priorveil.priors.labels import Array, Label, as_labels, integer_weights, label_positions, read_only
+from priorveil.priors.labels import Array, Label, integer_weights, label_positions, read_only
 from priorveil.priors.prior import Prior
 from priorveil.priors.secret import Secret
 from priorveil.priors.sets import PriorSet, read_prior
@@ -17,7 +17,6 @@ __all__ = [
     "Prior",
     "PriorSet",
     "Secret",
-    "as_labels",
     "integer_weights",
     "label_positions",
     "read_only",

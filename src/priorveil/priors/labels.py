@@ -24,6 +24,18 @@ def read_only(array: npt.ArrayLike) -> Array:
     return copy
 
 
+def as_matrix(argument: str, rows: npt.ArrayLike, error: type[InvalidInput], each_row: str) -> Array:
+    """A read-only copy of a matrix with at least one entry; an `error` if it is not one."""
+    advice = f"give a matrix of numbers, a row for each {each_row}"
+    try:
+        matrix = read_only(rows)
+    except (TypeError, ValueError) as failure:
+        raise error(argument, rows, advice) from failure
+    if matrix.ndim != 2 or 0 in matrix.shape:
+        raise error(argument, matrix.shape, advice)
+    return matrix
+
+
 def integer_weights(probabilities: Array) -> tuple[int, ...]:
     """Integers in exactly the proportions of the floats: every float is an integer over a power of two.
 
@@ -92,12 +104,8 @@ def as_distribution(argument: str, probabilities: npt.ArrayLike, zero: bool = Fa
         raise InvalidPrior(f"{argument}[{x}]", float(P[x]), advice, hint)
     mass = math.fsum(P)
     if abs(mass - 1) > NORMALISED:
-        raise InvalidPrior(
-            argument,
-            mass,
-            "they add up to this, not to one",
-            Hint("Prior.from_counts", purpose="for counts"),
-        )
+        hint = Hint("Prior.from_counts", purpose="for counts")
+        raise InvalidPrior(argument, mass, "they add up to this, not to one", hint)
     return P
 
 

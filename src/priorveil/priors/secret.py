@@ -17,9 +17,9 @@ from priorveil.priors.labels import (
     as_distribution,
     as_label,
     as_labels,
+    as_matrix,
     complete_domain,
     integer_weights,
-    read_only,
 )
 from priorveil.priors.prior import Prior
 
@@ -37,23 +37,14 @@ class Secret:
     """
 
     def __init__(self, rows: npt.ArrayLike, labels: Iterable[Hashable] | None = None) -> None:
-        try:
-            T = read_only(rows)
-        except (TypeError, ValueError) as error:
-            raise InvalidSecret("rows", rows, "give a matrix of numbers, a row for each secret") from error
-        if T.ndim != 2 or 0 in T.shape:
-            raise InvalidSecret(
-                "rows", rows, "give a matrix, a row for each secret and a column for each value"
-            )
-        for g, row in enumerate(T):
+        self._rows = as_matrix("rows", rows, InvalidSecret, "secret and a column for each value")
+        for g, row in enumerate(self._rows):
             try:
                 as_distribution(f"rows[{g}]", row, zero=True)
             except InvalidPrior as error:
-                raise InvalidSecret(
-                    error.argument, error.value, "every row is a distribution over the values"
-                ) from error
-        self._rows = T
-        self._labels = as_labels(labels, len(T))
+                advice = "every row is a distribution over the values"
+                raise InvalidSecret(error.argument, error.value, advice) from error
+        self._labels = as_labels(labels, len(self._rows))
 
     @classmethod
     def from_joint(cls, table: npt.ArrayLike, labels: Iterable[Hashable] | None = None) -> Self:
@@ -62,9 +53,9 @@ class Secret:
         >>> Secret.from_joint([[3, 1], [0, 4]]).rows.tolist()
         [[0.75, 0.25], [0.0, 1.0]]
         """
-        joint = np.asarray(table, dtype=np.float64)
-        if joint.ndim != 2 or not np.isfinite(joint).all() or (joint < 0).any():
-            raise InvalidSecret("table", table, "give a matrix of numbers, zero or more")
+        joint = as_matrix("table", table, InvalidSecret, "secret and a column for each value")
+        if not np.isfinite(joint).all() or (joint < 0).any():
+            raise InvalidSecret("table", table, "give finite numbers, zero or more")
         mass = joint.sum(axis=1)
         if (mass == 0).any():
             g = int(np.flatnonzero(mass == 0)[0])
