@@ -106,9 +106,8 @@ def match_labels(words: Sequence[str], prior: Prior, path: Path, advice: str = "
     labels = {str(label): label for label in prior.labels}
     wrong = next((row for row, word in enumerate(words, 1) if word not in labels), None)
     if wrong is not None:
-        raise click.ClickException(
-            f"{path}: row {wrong}: the prior has no such value{advice if wrong == 1 else ''}"
-        )
+        hint = advice if wrong == 1 else ""
+        raise click.ClickException(f"{path}: row {wrong}: the prior has no such value{hint}")
     if not words:
         raise click.ClickException(f"{path}: it has no rows")
     return [labels[word] for word in words]
