@@ -44,7 +44,7 @@ LABELS = ["a", "b", "c", "d", "e", "f"]
 METHODS = ["columns", "arc", "unary", "hashing"]
 PRIOR = pv.Prior([0.35, 0.25, 0.15, 0.1, 0.1, 0.05], labels=LABELS)
 PLANS = {m: pv.design(PRIOR, 1.0, pv.Histogram(), method=m, time_limit=5) for m in METHODS}
-WIDE = pv.design(pv.Prior.uniform(70), 1.0, pv.Histogram(), method="unary")
+WIDE = [pv.design(pv.Prior.uniform(size), 1.0, pv.Histogram(), method="unary") for size in (70, 150)]
 COLUMNS = PLANS["columns"]
 
 
@@ -239,9 +239,9 @@ def test_an_empty_line_of_one_column_is_a_missing_value() -> None:
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv", "csv.gz", "arrow"])
-@pytest.mark.parametrize("plan", [*PLANS.values(), WIDE], ids=[*METHODS, "two words"])
+@pytest.mark.parametrize("plan", [*PLANS.values(), *WIDE], ids=[*METHODS, "two words", "three words"])
 def test_files_hold_the_reports(plan: pv.Plan, suffix: str, tmp_path: Path) -> None:
-    values = {"x": [0, 1, 2, None, 99], "town": ["A", "B", "A", "B", "A"]}
+    values = {"x": [0, 1, 2, None, 999], "town": ["A", "B", "A", "B", "A"]}
     in_memory = privatize_table(values, plan, "x", keep=["town"], rng=np.random.default_rng(5))
     out = tmp_path / f"reports.{suffix}"
     on_disk = privatize_table(values, plan, "x", out, keep=["town"], rng=np.random.default_rng(5))

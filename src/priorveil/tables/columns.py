@@ -277,8 +277,8 @@ def _buffer(column: Any, dtype: Any, width: int) -> npt.NDArray[Any]:
     """The numbers of an Arrow column without gaps: `to_numpy` would load pandas if it is installed."""
     if len(column) == 0:
         return np.empty((0, width), dtype=dtype)
-    numbers = np.frombuffer(column.buffers()[1], dtype=dtype).reshape(-1, width)
-    return numbers[column.offset : column.offset + len(column)]
+    start = column.offset * width * np.dtype(dtype).itemsize
+    return np.frombuffer(column.buffers()[1], dtype, len(column) * width, start).reshape(-1, width)
 
 
 def _present(column: Any) -> npt.NDArray[np.bool_]:

@@ -47,8 +47,7 @@ class StrictRefusal(InvalidInput):
 
     def __init__(self, refused: RefusedRows) -> None:
         first = ", ".join(f"row {row} ({reason})" for row, reason in refused.rows[:5])
-        verb = "is" if refused.total == 1 else "are"
-        advice = f"{verb} refused, so nothing is written: {first}"
+        advice = f"nothing is written, because rows are refused: {first}"
         super().__init__("data", plural(refused.total, "row"), advice)
         self.refused = refused
 

@@ -97,9 +97,7 @@ def privatize(
 
 
 def _binary_or_long(column: Any) -> Any:
-    if column.ndim == 1:
-        return pa.array(column, pa.int64())
-    return pa.array([row.tobytes() for row in column], pa.binary())
+    return pa.array(column if column.ndim == 1 else [row.tobytes() for row in column])
 
 
 def _reasons(rows: int, refused: Mapping[str, Any]) -> Any:
