@@ -101,9 +101,9 @@ def caddied(folder: Path, curator: int) -> Iterator[tuple[int, int]]:
     plain, secure = free_port(), free_port()
     shipped = (DEPLOY / "Caddyfile").read_text().replace("127.0.0.1:8000", f"127.0.0.1:{curator}")
     head, _, rest = shipped.partition("survey.example.org {\n")
-    ports = f"{{\n\tadmin off\n\thttp_port {plain}\n\thttps_port {secure}\n}}\n"
+    head = head.replace("{\n", f"{{\n\tadmin off\n\thttp_port {plain}\n\thttps_port {secure}\n", 1)
     certificates = f"\ttls {folder}/fullchain.pem {folder}/privkey.pem\n"
-    (folder / "Caddyfile").write_text(f"{head}{ports}survey.example.org {{\n{certificates}{rest}")
+    (folder / "Caddyfile").write_text(f"{head}survey.example.org {{\n{certificates}{rest}")
     command = [caddy, "run", "--adapter", "caddyfile", "--config", str(folder / "Caddyfile")]
     home = {**os.environ, "HOME": str(folder), "XDG_DATA_HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}
     with (folder / "caddy.log").open("wb") as log:
