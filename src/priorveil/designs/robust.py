@@ -273,6 +273,13 @@ class _Columns:
         return math.isfinite(self.lower) and upper - self.lower <= allowed
 
 
+def _worst_listed(task: Task, priors: Array, columns: Array) -> Worst:
+    """The worst of finitely many priors for the channel with these (weighted) columns."""
+    errors = np.array([task.idle(p) - task.gains(p, columns).sum() for p in priors])
+    at = int(np.argmax(errors))
+    return Worst(priors[at], float(errors[at]), float(errors[at]))
+
+
 def robust_design(
     A: Array,
     priors: Array,
@@ -312,9 +319,7 @@ def robust_design(
             used, weights = polish(source.pool, found.weights)
             columns = source.pool[used] * weights[:, None]
             if oracle is None:
-                errors = np.array([task.idle(p) - task.gains(p, columns).sum() for p in priors])
-                at = int(np.argmax(errors))
-                worst = Worst(priors[at], float(errors[at]), float(errors[at]))
+                worst = _worst_listed(task, priors, columns)
             else:
                 worst = task.worst(columns, oracle, priors.T @ found.shares, least / 4)
                 priors = np.vstack([priors, worst.prior])
