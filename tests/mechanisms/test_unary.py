@@ -112,7 +112,7 @@ def test_compiled_and_numpy_agree_bit_for_bit(size: int, even: bool, monkeypatch
 
 
 @pytest.mark.parametrize("even", [False, True], ids=["uneven", "even"])
-@pytest.mark.parametrize("size", [30, 83, 130])
+@pytest.mark.parametrize("size", [30, 83, 130, 700])
 def test_counts_and_scores_are_those_of_the_definition(
     size: int, even: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,7 +123,7 @@ def test_counts_and_scores_are_those_of_the_definition(
     slope = float((unary.odds - 1) / int(unary.masses.sum()))
     scores = np.rint(unary_module.SCORE / (1 + slope * (bits @ unary.masses))).astype(np.int64)
     monkeypatch.setattr(kernels, "ENOUGH_WORK", 0)
-    monkeypatch.setattr(unary_module, "_CLOSE_WORDS", 100)
+    monkeypatch.setattr(unary_module, "_BLOCK_WORDS", 100)
     monkeypatch.setattr(unary_module, "_MOST_SHARED", 333)
     expected = [1000, scores.sum(), *bits.sum(axis=0), *(scores @ bits)]
     np.testing.assert_array_equal(unary.accumulate(reports), expected)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ Array = npt.NDArray[np.float64]
 Signed = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 Guide = npt.NDArray[np.uint32]
+Halves = npt.NDArray[np.uint32]
 
 # Reports times inner steps below which loading a compiled loop costs more than it saves.
 ENOUGH_WORK = 200_000
@@ -194,57 +195,52 @@ def flip_bits(
         reports[i, column] = (reports[i, column] & ~(one << place)) | (kept << place)
 
 
-def bytes_of(words: Words, width: int, halves: int) -> npt.NDArray[np.uint8]:
-    """The bytes of all reports in their first `halves` half words, a row for each place."""
-    return words.reshape(-1, width).view(np.uint8)[:, : 4 * halves].T
-
-
 def round_scores(mass: Signed, slope: float, scale: float) -> Signed:
     """`scale / (1 + slope * mass)`, rounded."""
     return np.rint(scale / (1.0 + slope * mass.astype(np.float64))).astype(np.int64)
 
 
-def _score_reports(
-    words: Words, width: int, halves: int, masses: Signed, slope: float, scale: float, scores: Signed
-) -> None:
+def _transpose(halves: Halves, columns: Halves) -> None:
+    columns[:] = halves[:, : len(columns)].T
+
+
+@with_twin(_transpose)
+def transpose(halves: Halves, columns: Halves) -> None:
+    """Put the first columns of `halves`, which has a row for each report, into the rows of `columns`."""
+    for i in range(halves.shape[0]):
+        for column in range(columns.shape[0]):
+            columns[column, i] = halves[i, column]
+
+
+def _bytes_of(columns: Halves) -> Iterator[Halves]:
+    return (column >> np.uint32(8 * k) & np.uint32(255) for column in columns for k in range(4))
+
+
+def _score_reports(columns: Halves, masses: Signed, slope: float, scale: float, scores: Signed) -> None:
     mass = np.zeros(scores.size, dtype=np.int64)
-    for column, by_byte in zip(bytes_of(words, width, halves), masses.reshape(-1, 256), strict=True):
-        mass += by_byte[column]
+    for byte, by_byte in zip(_bytes_of(columns), masses.reshape(-1, 256), strict=True):
+        mass += by_byte[byte]
     scores[:] = round_scores(mass, slope, scale)
 
 
 @with_twin(_score_reports)
-def score_reports(
-    words: Words, width: int, halves: int, masses: Signed, slope: float, scale: float, scores: Signed
-) -> None:
+def score_reports(columns: Halves, masses: Signed, slope: float, scale: float, scores: Signed) -> None:
     """`scores[i]` = `scale / (1 + slope * m)`, rounded, `m` the mass of the set bits of report `i`.
 
-    A report is `width` words, of which the first `halves` half words are read; `masses[256 * place + byte]`
-    is the mass of the bits of a byte. Going through one word of all reports before the next keeps the part of
-    the table that is in use close to the processor.
+    `columns[:, i]` are the half words of report `i`; `masses[256 * place + byte]` is the mass of the bits of a byte.
+    Going through one half word of all reports before the next keeps the part of the table that is in use close to
+    the processor.
     """
-    low, byte, step, wide = np.uint64(255), np.uint64(8), np.uint64(256), np.uint64(width)
+    low, byte, step = np.uint64(255), np.uint64(8), np.uint64(256)
     scores[:] = 0
-    for column in range(halves // 2):
-        at = np.uint64(column)
+    for column in range(columns.shape[0]):
         for i in range(scores.size):
-            word, place, mass = words[at], np.uint64(2048 * column), np.int64(0)
-            for _ in range(8):
-                mass += masses[place + (word & low)]
-                word >>= byte
-                place += step
-            scores[i] += mass
-            at += wide
-    if halves % 2:
-        at = np.uint64(halves // 2)
-        for i in range(scores.size):
-            word, place, mass = words[at], np.uint64(1024 * (halves - 1)), np.int64(0)
+            half, place, mass = np.uint64(columns[column, i]), np.uint64(1024 * column), np.int64(0)
             for _ in range(4):
-                mass += masses[place + (word & low)]
-                word >>= byte
+                mass += masses[place + (half & low)]
+                half >>= byte
                 place += step
             scores[i] += mass
-            at += wide
     for i in range(scores.size):
         scores[i] = np.int64(np.rint(scale / (1.0 + slope * np.float64(scores[i]))))
 
@@ -272,35 +268,24 @@ def score_ones(words: Words, width: int, by_ones: Signed, scores: Signed) -> Non
         scores[i] = by_ones[ones]
 
 
-def _add_by_byte(words: Words, width: int, halves: int, one: int, scores: Signed, sums: Signed) -> None:
+def _add_by_byte(columns: Halves, one: int, scores: Signed, sums: Signed) -> None:
     # bincount adds scores in floats, which is exact for as few reports as share a 64-bit sum.
-    for column, by_byte in zip(bytes_of(words, width, halves), sums.reshape(-1, 256), strict=True):
-        by_byte += one * np.bincount(column, minlength=256)
-        by_byte += np.bincount(column, scores, 256).astype(np.int64)
+    for byte, by_byte in zip(_bytes_of(columns), sums.reshape(-1, 256), strict=True):
+        by_byte += one * np.bincount(byte, minlength=256)
+        by_byte += np.bincount(byte, scores, 256).astype(np.int64)
 
 
 @with_twin(_add_by_byte)
-def add_by_byte(words: Words, width: int, halves: int, one: int, scores: Signed, sums: Signed) -> None:
-    """Add `one + scores[i]` to `sums[256 * place + byte]` for each byte of report `i`; else as `score_reports`."""
-    low, byte, step, wide = np.uint64(255), np.uint64(8), np.uint64(256), np.uint64(width)
-    for column in range(halves // 2):
-        at = np.uint64(column)
+def add_by_byte(columns: Halves, one: int, scores: Signed, sums: Signed) -> None:
+    """Add `one + scores[i]` to `sums[256 * place + byte]` for each byte of report `i`; see `score_reports`."""
+    low, byte, step = np.uint64(255), np.uint64(8), np.uint64(256)
+    for column in range(columns.shape[0]):
         for i in range(scores.size):
-            word, place, more = words[at], np.uint64(2048 * column), one + scores[i]
-            for _ in range(8):
-                sums[place + (word & low)] += more
-                word >>= byte
-                place += step
-            at += wide
-    if halves % 2:
-        at = np.uint64(halves // 2)
-        for i in range(scores.size):
-            word, place, more = words[at], np.uint64(1024 * (halves - 1)), one + scores[i]
+            half, place, more = np.uint64(columns[column, i]), np.uint64(1024 * column), one + scores[i]
             for _ in range(4):
-                sums[place + (word & low)] += more
-                word >>= byte
+                sums[place + (half & low)] += more
+                half >>= byte
                 place += step
-            at += wide
 
 
 # -- hashing -----------------------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ from priorveil.certify import TOTAL, Certifiable, Lifts
 from priorveil.errors import ForeignReport, Hint, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms import kernels
 from priorveil.mechanisms.interface import Integers, Mechanism, check_codes
+from priorveil.mechanisms.kernels import Halves
 from priorveil.mechanisms.moments import Moments, not_identifiable
 from priorveil.mechanisms.randomness import WORD, Source, Words, blocks
 from priorveil.mechanisms.unary_estimates import (
@@ -61,8 +62,12 @@ SCORE = 1 << 30
 # by 46 bits. That holds for _MOST_SHARED reports: 2**16 * SCORE is 2**46, and 2**16 * 2**46 is 2**62.
 _SHIFT = 46
 _MOST_SHARED = (1 << 16) - 1
-# Reports are read twice, to score and to add: as many words at a time as stay in the processor's cache.
-_CLOSE_WORDS = 1 << 14
+# Reports are read twice, to score and to add: as many at a time as stay in the processor's cache. If a report is wider
+# than a cache line, its half words are transposed first, into rows of a length that is no power of two.
+_BLOCK_WORDS = 1 << 15
+_MOST_IN_BLOCK = 1 << 13
+_CACHE_LINE = 8  # words
+_PADDING = 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,8 +158,8 @@ class Unary(Mechanism):
     def weigh(self, reports: npt.ArrayLike, weights: Array) -> Array:
         """The same in floats, with every report counted as often as its weight says."""
         words = self._check(reports)
-        score = np.empty(words.shape[0], dtype=np.int64)
-        self._scoring.fill(words, score, work=words.shape[0] * self.size)
+        score, work = np.empty(len(words), dtype=np.int64), len(words) * self.size
+        self._scoring.score(words, self._scoring.columns(words, work), score, work)
         columns = words.view(np.uint8).T
         sums = [
             sum_by_bit(np.concatenate([np.bincount(column, w, 256) for column in columns]), self.size)
@@ -368,50 +373,46 @@ class Scoring:
         bits = np.arange(256)[:, None] >> np.arange(8) & 1
         return cls(masses.size, (padded.reshape(-1, 8) @ bits.T).reshape(-1), slope, by_ones)
 
-    @property
-    def width(self) -> int:
-        """Words in a report."""
-        return -(-self.size // 64)
-
-    @property
-    def halves(self) -> int:
-        """Half words that hold bits of values; reports are read that far."""
-        return -(-self.size // 32)
-
-    def fill(self, words: Words, scores: Integers, work: int) -> None:
+    def score(self, words: Words, columns: Halves, scores: Integers, work: int) -> None:
         """Put the score of every report, in units of `2**-30`, into `scores`.
 
         >>> table, scores = Scoring.of(np.array([1, 1, 2]), Fraction(3)), np.empty(2, dtype=np.int64)
-        >>> table.fill(np.array([[0b000], [0b111]], dtype=np.uint64), scores, work=2)
+        >>> words = np.array([[0b000], [0b111]], dtype=np.uint64)
+        >>> table.score(words, table.columns(words, work=2), scores, work=2)
         >>> (scores / SCORE).round(6).tolist()
         [1.0, 0.333333]
         """
-        flat = words.reshape(-1)
         if self.by_ones is not None:
-            kernels.score_ones(flat, self.width, self.by_ones, scores, work=work)
+            kernels.score_ones(words.reshape(-1), words.shape[1], self.by_ones, scores, work=work)
         else:
-            fixed = self.masses, self.slope, float(SCORE)
-            kernels.score_reports(flat, self.width, self.halves, *fixed, scores, work=work)
+            kernels.score_reports(columns, self.masses, self.slope, float(SCORE), scores, work=work)
+
+    def columns(self, words: Words, work: int) -> Halves:
+        """The half words of the reports that hold bits of values, a row for each place."""
+        halves = words.view(np.uint32)
+        used = self.masses.size // 1024
+        if self.by_ones is not None or words.shape[1] < _CACHE_LINE:
+            return halves[:, :used].T
+        columns = np.empty((used, len(words) + _PADDING), dtype=np.uint32)[:, : len(words)]
+        kernels.transpose(halves, columns, work=work)
+        return columns
 
 
 def sum_by_byte(table: Scoring, words: Words) -> tuple[Integers, Integers]:
     """For every place and value of a byte, the number of reports that have it, and the sum of their scores."""
-    ones, scores = np.zeros((2, table.masses.size), dtype=np.int64)
-    step, work = max(1, _CLOSE_WORDS // table.width), words.shape[0] * table.size
-    score = np.empty(min(step, words.shape[0]), dtype=np.int64)
-    for start in range(0, words.shape[0], _MOST_SHARED):
+    ones, sums = np.zeros((2, table.masses.size), dtype=np.int64)
+    step, work = max(1, min(_MOST_IN_BLOCK, _BLOCK_WORDS // words.shape[1])), len(words) * table.size
+    for start in range(0, len(words), _MOST_SHARED):
         many = words[start : start + _MOST_SHARED]
         both = np.zeros(table.masses.size, dtype=np.int64)
-        for first in range(0, many.shape[0], step):
+        for first in range(0, len(many), step):
             part = many[first : first + step]
-            own = score[: part.shape[0]]
-            table.fill(part, own, work)
-            kernels.add_by_byte(
-                part.reshape(-1), table.width, table.halves, 1 << _SHIFT, own, both, work=work
-            )
+            columns, scores = table.columns(part, work), np.empty(len(part), dtype=np.int64)
+            table.score(part, columns, scores, work)
+            kernels.add_by_byte(columns, 1 << _SHIFT, scores, both, work=work)
         ones += both >> _SHIFT
-        scores += both & ((1 << _SHIFT) - 1)
-    return ones, scores
+        sums += both & ((1 << _SHIFT) - 1)
+    return ones, sums
 
 
 def sum_by_bit(by_byte: npt.NDArray[Number], size: int) -> npt.NDArray[Number]:
