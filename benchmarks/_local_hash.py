@@ -13,7 +13,7 @@ import numpy as np
 from priorveil.certify import TOTAL
 from priorveil.mechanisms import Table, kernels
 from priorveil.mechanisms.hashing import coefficients
-from priorveil.mechanisms.kernels import Signed, Words, with_twin
+from priorveil.mechanisms.kernels import Ints, Words, with_twin
 from priorveil.mechanisms.randomness import Source, blocks
 
 
@@ -50,7 +50,7 @@ class LocalHash:
         return np.asarray((support - len(reports) * other) / (keep - other))
 
 
-def _count_support(reports: Words, edges: Words, support: Signed) -> None:
+def _count_support(reports: Words, edges: Words, support: Ints) -> None:
     values, widths = np.arange(support.size, dtype=np.uint64), np.diff(edges)
     step = max(1, (1 << 20) // support.size)
     for start in range(0, len(reports), step):
@@ -61,7 +61,7 @@ def _count_support(reports: Words, edges: Words, support: Signed) -> None:
 
 
 @with_twin(_count_support)
-def count_support(reports: Words, edges: Words, support: Signed) -> None:
+def count_support(reports: Words, edges: Words, support: Ints) -> None:
     """`support[x]` = how many reports have a hash function that sends `x` into the reported bin.
 
     A report is a seed and a bin; the bin is a range of hashes that begins at `edges[bin]`. The hash of `x`

@@ -428,3 +428,25 @@ def test_several_statistics_are_estimated_at_once() -> None:
     assert found.values == pytest.approx(np.array(rows) @ counts.values)
     with pytest.raises(InvalidInput, match="only a histogram"):
         found.project()
+
+
+@pytest.mark.parametrize("kind", ["table", "grouped", "arc", "unary", "hashing"])
+@pytest.mark.parametrize("method", ["mmse", "unbiased", "mle"])
+def test_statistics_of_many_rows_are_those_of_each(kind: str, method: str) -> None:
+    """For all rows at once the mean is linear in the histogram, and variances are those of the rows one by one."""
+    chosen = cell(kind, "Histogram")
+    P, rng = chosen.prior.probabilities, np.random.default_rng(8)
+    counts = chosen.mechanism.accumulate(chosen.privatize(rng.choice(5, 3000, p=P), rng))
+    rows = rng.normal(size=(3, 5))
+    if method != "mmse" and not chosen.mechanism.identifies():
+        with pytest.raises(NotIdentifiable):
+            chosen.mechanism.answer(method, counts, P, rows, True)
+        return
+    for population in (True, False):
+        whole = chosen.mechanism.answer(method, counts, P, None, population)
+        found = chosen.mechanism.answer(method, counts, P, rows, population)
+        each = [chosen.mechanism.answer(method, counts, P, row[None], population) for row in rows]
+        units = chosen.mechanism.answer(method, counts, P, np.eye(5), population)
+        assert found.mean == pytest.approx(rows @ whole.mean)
+        assert found.variance == pytest.approx(np.concatenate([one.variance for one in each]))
+        assert units.variance == pytest.approx(whole.variance, rel=1e-6, abs=1e-6)

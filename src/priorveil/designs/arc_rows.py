@@ -134,7 +134,7 @@ def posterior_variances(lines: ArcRows, P: Array) -> Array:
     tight = L - 2 * gap + (np.minimum(gap, along) / along) ** 2 * (along - gap / 3)
     light = np.where(tau + along <= L, tau - along / 3, tight) * (along / tau) ** 2
     heavy = own + (along - own) ** 2 / tau
-    return _by_value(lines, lines.kept[:, None] ** 2 * (np.where(mine, heavy, light) - along**2))
+    return _by_value(lines, lines.keep_chance[:, None] ** 2 * (np.where(mine, heavy, light) - along**2))
 
 
 def posterior_steps(lines: ArcRows, P: Array) -> tuple[Array, Array]:
@@ -150,7 +150,7 @@ def posterior_steps(lines: ArcRows, P: Array) -> tuple[Array, Array]:
     _, _, mine = _owned(lines, P)
     length = np.diff(lines.edges, axis=1)
     highest = PLACES / np.where(mine, length, np.maximum(length, lines.window[:, None]))
-    fall = lines.kept[:, None] * P
+    fall = lines.keep_chance[:, None] * P
     return fall * np.maximum(_by_value(lines, highest) - 1, 0.0), fall
 
 
@@ -173,7 +173,7 @@ def _sum_errors(lines: ArcRows, P: Array, values: Array) -> Array:
     squares = g[:, :-1] ** 2 + g[:, :-1] * g[:, 1:] + g[:, 1:] ** 2
     shared = (np.diff(cuts, axis=1) * squares).sum(axis=1) / 3 / tau[:, 0] ** 2
     shared = np.where(lines.circumference > 0, shared, 0.0)
-    return np.asarray(np.maximum(0.0, variance - lines.kept**2 * (owned + shared)))
+    return np.asarray(np.maximum(0.0, variance - lines.keep_chance**2 * (owned + shared)))
 
 
 def _area(a: Array, rim: Array, L: Array, ends: Array) -> Array:

@@ -246,13 +246,11 @@ def exact_group_masses(seeds: npt.ArrayLike, groups: Integers, weights: Sequence
     >>> exact_group_masses([1], np.array([[0, 1, 1, 0]]), [1, 2, 3, 4])
     [[3, 7]]
     """
-    count = int(groups.max()) + 1
-    sums = [[0] * count for _ in groups]
-    by_bin = exact_bin_masses(seeds, weights, groups.shape[1])
-    for total, row, bins in zip(sums, groups.tolist(), by_bin, strict=True):
-        for group, mass in zip(row, bins, strict=True):
-            total[group] += mass
-    return sums
+    by_bin = np.array(exact_bin_masses(seeds, weights, groups.shape[1]), dtype=object)
+    sums = np.zeros((len(groups), int(groups.max()) + 1), dtype=object)
+    np.add.at(sums, (np.arange(len(groups))[:, None], groups), by_bin)
+    masses: list[list[int]] = sums.tolist()
+    return masses
 
 
 def _seed_lifts(table: Integers, masses: Sequence[int]) -> Lifts:

@@ -17,8 +17,9 @@ import numpy.typing as npt
 
 Loop = Callable[..., None]
 Array = npt.NDArray[np.float64]
-Signed = npt.NDArray[np.int64]
+Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
+Word = np.uint64
 Guide = npt.NDArray[np.uint32]
 Halves = npt.NDArray[np.uint32]
 
@@ -62,7 +63,7 @@ def compiled(loop: Loop) -> Loop | None:
 
 
 def _scan_table(
-    rows: Signed, words: Words, thresholds: Words, guide: Guide, shift: np.uint64, reports: Signed
+    rows: Ints, words: Words, thresholds: Words, guide: Guide, shift: Word, reports: Ints
 ) -> None:
     draws = words >> np.uint64(2)
     found = guide[rows, (draws >> shift).astype(np.int64)].astype(np.int64)
@@ -74,9 +75,7 @@ def _scan_table(
 
 
 @with_twin(_scan_table)
-def scan_table(
-    rows: Signed, words: Words, thresholds: Words, guide: Guide, shift: np.uint64, reports: Signed
-) -> None:
+def scan_table(rows: Ints, words: Words, thresholds: Words, guide: Guide, shift: Word, reports: Ints) -> None:
     """`reports[i]` = how many thresholds of row `rows[i]` are at most the draw, from the guide upwards."""
     for i in range(rows.size):
         x = rows[i]
@@ -90,13 +89,7 @@ def scan_table(
 
 
 def _scan_shared(
-    rows: Signed,
-    words: Words,
-    own: np.uint64,
-    thresholds: Words,
-    guide: Guide,
-    shift: np.uint64,
-    reports: Signed,
+    rows: Ints, words: Words, own: Word, thresholds: Words, guide: Guide, shift: Word, reports: Ints
 ) -> None:
     draws = words >> np.uint64(2)
     begin = thresholds[0, rows]
@@ -109,13 +102,7 @@ def _scan_shared(
 
 @with_twin(_scan_shared)
 def scan_shared(
-    rows: Signed,
-    words: Words,
-    own: np.uint64,
-    thresholds: Words,
-    guide: Guide,
-    shift: np.uint64,
-    reports: Signed,
+    rows: Ints, words: Words, own: Word, thresholds: Words, guide: Guide, shift: Word, reports: Ints
 ) -> None:
     """As `scan_table`, for rows that are one common row with `own` added on the diagonal."""
     for i in range(rows.size):
@@ -133,13 +120,13 @@ def scan_shared(
         reports[i] = x if is_own else y
 
 
-def _count_codes(reports: Signed, counts: Signed) -> None:
+def _count_codes(reports: Ints, counts: Ints) -> None:
     last = np.uint64(counts.size - 1)
     counts += np.bincount(np.minimum(reports.view(np.uint64), last).astype(np.int64), minlength=counts.size)
 
 
 @with_twin(_count_codes)
-def count_codes(reports: Signed, counts: Signed) -> None:
+def count_codes(reports: Ints, counts: Ints) -> None:
     """Add to `counts` how often each report came; numbers that are no report are counted in the last place."""
     last = np.uint64(counts.size - 1)
     for i in range(reports.size):
@@ -149,7 +136,7 @@ def count_codes(reports: Signed, counts: Signed) -> None:
 # -- unary encoding ----------------------------------------------------------------------------------------
 
 
-def mix_noise(words: Words, noise: int, bits: int, tail: np.uint64) -> Words:
+def mix_noise(words: Words, noise: int, bits: int, tail: Word) -> Words:
     """64 noisy bits from every `bits` words: *or* in a word for a one of `noise`, *and* it for a zero.
 
     >>> mix_noise(np.array([[12, 10]], dtype=np.uint64), 3, 2, np.uint64(15))
@@ -165,7 +152,7 @@ def mix_noise(words: Words, noise: int, bits: int, tail: np.uint64) -> Words:
 
 
 def _flip_bits(
-    codes: Signed, words: Words, noise: int, bits: int, keep: np.uint64, tail: np.uint64, reports: Words
+    codes: Ints, words: Words, noise: int, bits: int, keep: Word, tail: Word, reports: Words
 ) -> None:
     reports[:] = mix_noise(words[:, :-1], noise, bits, tail)
     rows, columns, places = np.arange(codes.size), codes >> 6, (codes & 63).astype(np.uint64)
@@ -175,7 +162,7 @@ def _flip_bits(
 
 @with_twin(_flip_bits)
 def flip_bits(
-    codes: Signed, words: Words, noise: int, bits: int, keep: np.uint64, tail: np.uint64, reports: Words
+    codes: Ints, words: Words, noise: int, bits: int, keep: Word, tail: Word, reports: Words
 ) -> None:
     """Bit vectors with independent noise, and bit `codes[i]` set with probability `keep / 2**62`."""
     one, zero = np.uint64(1), np.uint64(0)
@@ -195,7 +182,7 @@ def flip_bits(
         reports[i, column] = (reports[i, column] & ~(one << place)) | (kept << place)
 
 
-def round_scores(mass: Signed, slope: float, scale: float) -> Signed:
+def round_scores(mass: Ints, slope: float, scale: float) -> Ints:
     """`scale / (1 + slope * mass)`, rounded."""
     return np.rint(scale / (1.0 + slope * mass.astype(np.float64))).astype(np.int64)
 
@@ -216,7 +203,7 @@ def _bytes_of(columns: Halves) -> Iterator[Halves]:
     return (column >> np.uint32(8 * k) & np.uint32(255) for column in columns for k in range(4))
 
 
-def _score_reports(columns: Halves, masses: Signed, slope: float, scale: float, scores: Signed) -> None:
+def _score_reports(columns: Halves, masses: Ints, slope: float, scale: float, scores: Ints) -> None:
     mass = np.zeros(scores.size, dtype=np.int64)
     for byte, by_byte in zip(_bytes_of(columns), masses.reshape(-1, 256), strict=True):
         mass += by_byte[byte]
@@ -224,7 +211,7 @@ def _score_reports(columns: Halves, masses: Signed, slope: float, scale: float, 
 
 
 @with_twin(_score_reports)
-def score_reports(columns: Halves, masses: Signed, slope: float, scale: float, scores: Signed) -> None:
+def score_reports(columns: Halves, masses: Ints, slope: float, scale: float, scores: Ints) -> None:
     """`scores[i]` = `scale / (1 + slope * m)`, rounded, `m` the mass of the set bits of report `i`.
 
     `columns[:, i]` are the half words of report `i`; `masses[256 * place + byte]` is the mass of the bits of a byte.
@@ -245,12 +232,12 @@ def score_reports(columns: Halves, masses: Signed, slope: float, scale: float, s
         scores[i] = np.int64(np.rint(scale / (1.0 + slope * np.float64(scores[i]))))
 
 
-def _score_ones(words: Words, width: int, by_ones: Signed, scores: Signed) -> None:
+def _score_ones(words: Words, width: int, by_ones: Ints, scores: Ints) -> None:
     scores[:] = by_ones[np.bitwise_count(words.reshape(-1, width)).sum(axis=1, dtype=np.int64)]
 
 
 @with_twin(_score_ones)
-def score_ones(words: Words, width: int, by_ones: Signed, scores: Signed) -> None:
+def score_ones(words: Words, width: int, by_ones: Ints, scores: Ints) -> None:
     """`scores[i]` = `by_ones[k]`, `k` the number of set bits of report `i`, which is `width` words."""
     at = np.uint64(0)
     for i in range(scores.size):
@@ -268,7 +255,7 @@ def score_ones(words: Words, width: int, by_ones: Signed, scores: Signed) -> Non
         scores[i] = by_ones[ones]
 
 
-def _add_by_byte(columns: Halves, one: int, scores: Signed, sums: Signed) -> None:
+def _add_by_byte(columns: Halves, one: int, scores: Ints, sums: Ints) -> None:
     # bincount adds scores in floats, which is exact for as few reports as share a 64-bit sum.
     for byte, by_byte in zip(_bytes_of(columns), sums.reshape(-1, 256), strict=True):
         by_byte += one * np.bincount(byte, minlength=256)
@@ -276,7 +263,7 @@ def _add_by_byte(columns: Halves, one: int, scores: Signed, sums: Signed) -> Non
 
 
 @with_twin(_add_by_byte)
-def add_by_byte(columns: Halves, one: int, scores: Signed, sums: Signed) -> None:
+def add_by_byte(columns: Halves, one: int, scores: Ints, sums: Ints) -> None:
     """Add `one + scores[i]` to `sums[256 * place + byte]` for each byte of report `i`; see `score_reports`."""
     low, byte, step = np.uint64(255), np.uint64(8), np.uint64(256)
     for column in range(columns.shape[0]):
@@ -304,14 +291,14 @@ def mix(seeds: Words) -> Words:
     return np.asarray(mixed ^ mixed >> np.uint64(31))
 
 
-def _hash_values(seeds: Words, values: Signed, bins: int, hashed: Signed) -> None:
+def _hash_values(seeds: Words, values: Ints, bins: int, hashed: Ints) -> None:
     first = seeds + np.uint64(STEP)
     places = mix(first) * values.astype(np.uint64) + mix(first + np.uint64(STEP))
     hashed[:] = (places >> np.uint64(32)) * np.uint64(bins) >> np.uint64(32)
 
 
 @with_twin(_hash_values)
-def hash_values(seeds: Words, values: Signed, bins: int, hashed: Signed) -> None:
+def hash_values(seeds: Words, values: Ints, bins: int, hashed: Ints) -> None:
     """`hashed[i]` = the bin of `values[i]` under the hash function of `seeds[i]`."""
     golden = np.uint64(STEP)
     first, second = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -333,7 +320,7 @@ LIMB = 21
 LOW = (1 << LIMB) - 1
 
 
-def scale_words(words: Words, sizes: npt.ArrayLike, word: int = 64) -> Signed:
+def scale_words(words: Words, sizes: npt.ArrayLike, word: int = 64) -> Ints:
     """`floor(words * sizes / 2**word)`, exactly; sizes below `2**53`.
 
     For 64-bit words the product is taken in halves: with `r = r1 2**32 + r0` and `n = n1 2**32 + n0` the
@@ -350,15 +337,8 @@ def scale_words(words: Words, sizes: npt.ArrayLike, word: int = 64) -> Signed:
 
 
 def draw_places(
-    words: Words,
-    begins: Signed,
-    lengths: Signed,
-    start: npt.ArrayLike,
-    window: npt.ArrayLike,
-    keep: npt.ArrayLike,
-    bits: int,
-    word: int = 64,
-) -> tuple[Signed, Signed]:
+    words: Words, begins: Ints, lengths: Ints, start: Any, window: Any, keep: Any, bits: int, word: int = 64
+) -> tuple[Ints, Ints]:
     """The place on the line and the place on the circle that coin, place and shift (the last words) give.
 
     `begins` and `lengths` are the segments of the values; the other numbers may differ by row or not. Both the
@@ -373,14 +353,14 @@ def draw_places(
 
 
 def _sample_arcs(
-    codes: Signed,
+    codes: Ints,
     words: Words,
-    starts: Signed,
-    lengths: Signed,
-    owned: Signed,
-    circle: Signed,
-    keep: np.uint64,
-    reports: Signed,
+    starts: Ints,
+    lengths: Ints,
+    owned: Ints,
+    circle: Ints,
+    keep: Word,
+    reports: Ints,
 ) -> None:
     start, window, bits, heavy, word = circle.tolist()
     order = np.zeros(codes.size, dtype=np.int64)
@@ -393,14 +373,14 @@ def _sample_arcs(
 
 @with_twin(_sample_arcs)
 def sample_arcs(
-    codes: Signed,
+    codes: Ints,
     words: Words,
-    starts: Signed,
-    lengths: Signed,
-    owned: Signed,
-    circle: Signed,
-    keep: np.uint64,
-    reports: Signed,
+    starts: Ints,
+    lengths: Ints,
+    owned: Ints,
+    circle: Ints,
+    keep: Word,
+    reports: Ints,
 ) -> None:
     """Reports of arcs: `starts` has a row for each public order; of many, the first word draws one.
 
@@ -431,7 +411,7 @@ def sample_arcs(
         reports[i] = (order << bits) + (low if t < start else heavy + moved)
 
 
-def _count_cells(reports: Signed, base: Signed, guide: Signed, shift: int, local: int, tally: Signed) -> None:
+def _count_cells(reports: Ints, base: Ints, guide: Ints, shift: int, local: int, tally: Ints) -> None:
     # Sorted in blocks that stay in the cache, and short enough for their sum to stay within 64 bits.
     step = min(1 << 17, 1 << (62 - local.bit_length()))
     for first in range(0, len(reports), step):
@@ -449,7 +429,7 @@ def _count_cells(reports: Signed, base: Signed, guide: Signed, shift: int, local
 
 
 @with_twin(_count_cells)
-def count_cells(reports: Signed, base: Signed, guide: Signed, shift: int, local: int, tally: Signed) -> None:
+def count_cells(reports: Ints, base: Ints, guide: Ints, shift: int, local: int, tally: Ints) -> None:
     """Add to row `c` of `tally` the reports of column `c`, and the sums of their low and of their high bits.
 
     Column `c` begins at report `base[c]`. The guide gives the range of columns of a report's leading bits, and a
@@ -471,7 +451,7 @@ def count_cells(reports: Signed, base: Signed, guide: Signed, shift: int, local:
         tally[low, 2] += y >> LIMB
 
 
-def _add_overlaps(orders: Signed, lengths: Array, window: float, sums: Array) -> None:
+def _add_overlaps(orders: Ints, lengths: Array, window: float, sums: Array) -> None:
     for order in orders:
         ends = np.concatenate([[0.0], np.cumsum(lengths[order])])
         apart = np.abs(ends[:, None] - ends)
@@ -482,7 +462,7 @@ def _add_overlaps(orders: Signed, lengths: Array, window: float, sums: Array) ->
 
 
 @with_twin(_add_overlaps)
-def add_overlaps(orders: Signed, lengths: Array, window: float, sums: Array) -> None:
+def add_overlaps(orders: Ints, lengths: Array, window: float, sums: Array) -> None:
     """Add to `sums[x, y]`, for every order, the integral of `overlap_x overlap_y` over the places of a window.
 
     This is the integral over both arcs of `max(0, window - distance)`, hence a second difference of cubes. Only the

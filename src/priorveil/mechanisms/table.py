@@ -101,7 +101,10 @@ class Table(NumberedReports):
 
     def sample(self, codes: npt.ArrayLike, source: Source) -> Integers:
         """The reports of many values."""
-        rows = check_codes(codes, self.size)
+        return self.sample_rows(check_codes(codes, self.size), source)
+
+    def sample_rows(self, rows: Integers, source: Source) -> Integers:
+        """A report of each of these rows, which exist."""
         reports = np.empty(rows.size, dtype=np.int64)
         for block, words in blocks(source, rows.size, self.draws_per_report):
             self.look_up(rows[block], words[:, 0], reports[block], rows.size)
@@ -234,11 +237,7 @@ class Grouped(NumberedReports):
 
     def sample(self, codes: npt.ArrayLike, source: Source) -> Integers:
         """The reports of many values."""
-        values = check_codes(codes, self.size)
-        reports = np.empty(values.size, dtype=np.int64)
-        for block, words in blocks(source, values.size, self.draws_per_report):
-            self.table.look_up(self.rows[values[block]], words[:, 0], reports[block], values.size)
-        return reports
+        return self.table.sample_rows(self.rows[check_codes(codes, self.size)], source)
 
     def lifts(self, prior: Known, secret: Secrets, notion: Certifiable) -> Lifts:
         """The exact extremes: all values of a group have its row, so the groups' prior decides."""

@@ -134,14 +134,10 @@ class Unary(Mechanism):
         """The reports of many values, one row each."""
         rows = check_codes(codes, self.size)
         reports = np.empty((rows.size, self.width), dtype=WORD)
-        keep, tail, work = (
-            np.uint64(TOTAL - self.drop),
-            np.uint64(self._tail),
-            rows.size * self.draws_per_report,
-        )
+        coins = self.noise, self.noise_bits, np.uint64(TOTAL - self.drop), np.uint64(self._tail)
+        work = rows.size * self.draws_per_report
         for block, words in blocks(source, rows.size, self.draws_per_report):
-            part = reports[block]
-            kernels.flip_bits(rows[block], words, self.noise, self.noise_bits, keep, tail, part, work=work)
+            kernels.flip_bits(rows[block], words, *coins, reports[block], work=work)
         return reports
 
     def accumulate(self, reports: npt.ArrayLike) -> Integers:
@@ -150,10 +146,9 @@ class Unary(Mechanism):
         The score of a report is `1 / (1 + (R - 1) m(y))` in units of `2**-30`, under the prior `masses`.
         Ones serve the bit-by-bit and the unbiased estimators, scores the posterior given the whole report.
         """
-        array = self._check(reports)
-        ones, scores = sum_by_byte(self._scoring, array)
-        head = np.array([array.shape[0], scores[:256].sum()], dtype=np.int64)
-        return np.concatenate([head, *(sum_by_bit(by_byte, self.size) for by_byte in (ones, scores))])
+        words = self._check(reports)
+        sums = sum_by_byte(self._scoring, words)
+        return np.concatenate([[len(words), sums[1][:256].sum()], *(sum_by_bit(s, self.size) for s in sums)])
 
     def weigh(self, reports: npt.ArrayLike, weights: Array) -> Array:
         """The same in floats, with every report counted as often as its weight says."""
@@ -175,10 +170,8 @@ class Unary(Mechanism):
         """The parts of an accumulated array, scores as numbers."""
         if counts.shape != (2 * self.size + 2,):
             raise InvalidInput("counts", counts.shape, f"give the {2 * self.size + 2} integers of accumulate")
-        ones, scores = counts[2 : 2 + self.size], counts[2 + self.size :]
-        return UnaryCounts(
-            float(counts[0]), ones.astype(np.float64), float(counts[1]) / SCORE, scores / SCORE
-        )
+        ones, scores = counts[2:].reshape(2, self.size).astype(np.float64)
+        return UnaryCounts(float(counts[0]), ones, float(counts[1]) / SCORE, scores / SCORE)
 
     def answer(
         self, method: str, counts: npt.NDArray[Any], prior: Array, rows: Array | None, population: bool
@@ -222,7 +215,7 @@ class Unary(Mechanism):
         """The exact extremes, for one prior or a set of them, and the value itself."""
         if secret is not None or not notion.implies_lip:
             raise Infeasible(
-                "unary encoding is certified for LIP or LDP of the value itself", Hint("method", "columns")
+                "unary is certified for LIP or LDP of the value itself", Hint("method", "columns")
             )
         return unary_lifts(self.odds, smallest_mass(prior))
 

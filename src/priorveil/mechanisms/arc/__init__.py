@@ -87,27 +87,16 @@ class Arc(Mechanism):
 
     @classmethod
     def fit(
-        cls,
-        weights: npt.ArrayLike,
-        order: npt.ArrayLike,
-        heavy: int,
-        lo_upper: Fraction,
-        hi_lower: Fraction | None,
-        bits: int | None = None,
+        cls, weights: npt.ArrayLike, order: npt.ArrayLike, heavy: int, lo: Fraction, hi: Fraction | None
     ) -> Arc:
-        """The least noisy mechanism of one order whose certificate meets the bounds: see `fit_line`."""
-        return cls((fit_line(weights, order, heavy, lo_upper, hi_lower, bits),))
+        """The least noisy mechanism of one order that proves `lo <= lift <= hi`: see `fit_line`."""
+        return cls((fit_line(weights, order, heavy, lo, hi),))
 
     @classmethod
     def fit_pool(
-        cls,
-        weights: npt.ArrayLike,
-        owners: npt.ArrayLike,
-        count: int,
-        lo_upper: Fraction,
-        hi_lower: Fraction,
+        cls, weights: npt.ArrayLike, owners: npt.ArrayLike, count: int, lo: Fraction, hi: Fraction
     ) -> Arc:
-        """The least noisy pool of `count` orders whose certificate meets the bounds.
+        """The least noisy pool of `count` orders that proves `lo <= lift <= hi`.
 
         >>> pool = Arc.fit_pool([5, 2, 2, 1], [0], 4, Fraction(37, 100), Fraction(271, 100))
         >>> [line.order.tolist() for line in pool.lines]
@@ -115,14 +104,12 @@ class Arc(Mechanism):
         """
         first = np.array(owners, dtype=np.int64).reshape(-1)
         light = np.setdiff1d(np.arange(np.size(weights)), first)
-        bits = min(line_bits(lo_upper, hi_lower), _REPORT_BITS - (count - 1).bit_length())
-        base = fit_line(weights, np.concatenate([first, light]), len(first), lo_upper, hi_lower, bits)
+        bits = min(line_bits(lo, hi), _REPORT_BITS - (count - 1).bit_length())
+        base = fit_line(weights, np.concatenate([first, light]), len(first), lo, hi, bits)
         if base.start < base.edges[base.heavy]:
-            raise Infeasible(
-                "the values on the circle are too unlikely for a window", Hint("method", "columns")
-            )
+            raise Infeasible("the circle is shorter than its window", Hint("method", "columns"))
         draft = cls.in_orders(replace(base, keep=0), *spread_orders(len(light), count))
-        keep = min(largest_keep(line, weights, lo_upper, hi_lower) for line in draft.lines)
+        keep = min(largest_keep(line, weights, lo, hi) for line in draft.lines)
         return cls(tuple(replace(line, keep=keep) for line in draft.lines), draft.names)
 
     @classmethod
@@ -258,10 +245,8 @@ class Arc(Mechanism):
         Only then is a posterior linear in the place of the report within a cell.
         """
         m = self.line
-        rounding = 1e-9 + (m.size + 1) / m.places
-        return prior.shape == m.lengths.shape and bool(
-            np.all(np.abs(prior - m.lengths / m.places) <= rounding)
-        )
+        own, rounding = m.lengths / m.places, 1e-9 + (m.size + 1) / m.places
+        return prior.shape == own.shape and bool(np.all(np.abs(prior - own) <= rounding))
 
     def answer(
         self, method: str, counts: npt.NDArray[Any], prior: Array, rows: Array | None, population: bool

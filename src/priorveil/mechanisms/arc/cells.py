@@ -285,9 +285,8 @@ class ArcCells:
         as it should.
         """
         c, s = counts[self.shared], sums[self.shared]
-        cover = self._sum_by_value(
-            self._held_whole(c) * self.arcs, c * self.lost - s, c * self.gained + s
-        ) / max(self.line.window, 1)
+        held = self._held_whole(c) * self.arcs
+        cover = self._sum_by_value(held, c * self.lost - s, c * self.gained + s) / max(self.line.window, 1)
         cover[self.line.owners] += counts[self.owned].sum(axis=0)
         return cover
 

@@ -27,6 +27,7 @@ from priorveil.mechanisms.arc.line import ArcLine, Ints
 from priorveil.mechanisms.kernels import draw_places
 from priorveil.mechanisms.randomness import Words
 from priorveil.priors import Array
+from priorveil.priors.budget import window_mass
 
 Mask = npt.NDArray[np.bool_]
 
@@ -65,7 +66,7 @@ class ArcRows:
         return self.keep.astype(np.float64) / _fresh(self.keep)
 
     @property
-    def kept(self) -> Array:
+    def keep_chance(self) -> Array:
         """`k`: the probability that the value is used."""
         return self.keep.astype(np.float64) / _WORDS
 
@@ -88,9 +89,7 @@ class ArcRows:
         order = self.order[row]
         lengths = np.empty(len(order), dtype=np.int64)
         lengths[order] = np.diff(self.edges[row])
-        heavy, start, window, keep = (
-            int(column[row]) for column in (self.heavy, self.start, self.window, self.keep)
-        )
+        heavy, start, window, keep = (int(column[row]) for column in self._columns()[2:])
         return Arc((ArcLine(lengths, order, heavy, start, window, keep, BITS),))
 
 
@@ -108,15 +107,6 @@ class Levels:
         return np.maximum(self.lip_lower, self.lip_upper)
 
 
-@dataclass(frozen=True, eq=False)
-class _Bounds:
-    """Per output (owned ones, then the circle): the most of `boost`, both ends of `mean`; 0 for none."""
-
-    boost: Array
-    low: Array
-    high: Array
-
-
 def _slack(size: int) -> float:
     """More than all roundings together can change a number, as a share of it."""
     return (size + 256) * 2.0**-50
@@ -131,21 +121,20 @@ def _fresh(keep: Words) -> Array:
 def fit_rows(priors: Array, lower: Array, upper: Array, order: Ints, heavy: Ints) -> ArcRows:
     """For each row the line with the largest `keep` whose certificate meets `lower` and `upper`.
 
-    `order` and `heavy` are the layout; see `priorveil.designs.arc`.
+    `order` and `heavy` are the layout; see `priorveil.designs.arcs`.
 
     >>> P = np.array([[0.5, 0.2, 0.2, 0.1]])
     >>> lines = fit_rows(P, np.ones(1), np.ones(1), np.arange(4)[None], np.array([1]))
-    >>> bool(0.999999 < row_levels(lines, P).lip[0] <= 1), lines.kept.round(6).tolist()
+    >>> bool(0.999999 < row_levels(lines, P).lip[0] <= 1), lines.keep_chance.round(6).tolist()
     (True, [0.632121])
     """
-    lo, hi = np.exp(-lower), np.exp(np.minimum(upper, 709.0))
-    tau = np.where(upper < 700, (1 - lo) / np.maximum(hi - lo, 1e-300), 0.0)
+    tau = window_mass(np.exp(-lower), np.where(upper < 700, np.exp(np.minimum(upper, 700.0)), np.inf))
     running = np.cumsum(np.take_along_axis(priors, order, axis=1), axis=1)
     edges = separate_edges(np.rint(running / running[:, -1:] * PLACES).astype(np.int64), PLACES)
     window = np.maximum(1, np.ceil(tau * PLACES)).astype(np.int64)
     start, window = lay_circles(edges, heavy, window)
     draft = ArcRows(order, edges, heavy, start, window, np.zeros(len(priors), dtype=np.uint64))
-    odds = _largest_odds(_bounds(draft, priors), lower, upper, _slack(priors.shape[1]))
+    odds = _largest_odds(draft, priors, lower, upper)
     return ArcRows(order, edges, heavy, start, window, _coin(odds))
 
 
@@ -157,8 +146,10 @@ def _coin(odds: Array) -> Words:
     return np.where(likely, np.uint64(0) - fresh.astype(np.uint64), used)
 
 
-def _bounds(m: ArcRows, priors: Array) -> _Bounds:
-    """The terms of `arc.bounds`: boost and mean of every owned output, and of the circle in the last column.
+def _bounds(m: ArcRows, priors: Array) -> tuple[Array, Array, Array]:
+    """The terms of `arc.bounds`: the largest boost, and the least and largest mean, of every output.
+
+    The circle is the last column; entries of outputs that a row does not have are zero.
 
     An owned output is reported by its owner alone, with probability at most `size / length + 2**-64` where it
     lends and one where it does not: boost is `(1 + length / (size 2**64)) M / length` at most, and mean is
@@ -173,7 +164,7 @@ def _bounds(m: ArcRows, priors: Array) -> _Bounds:
     boost = np.where(owned, PLACES / length * (1 + length / (size * _WORDS)), 0.0)
     shared, wobble = _shared(m, P)
     circle = m.circumference > 0
-    return _Bounds(
+    return (
         np.column_stack([boost, np.where(circle, shared, 0.0)]) * (1 + tiny),
         np.column_stack([boost * P, np.where(circle, np.maximum(1 - wobble, 0.0), 0.0)]) * (1 - tiny),
         np.column_stack([boost * P, np.where(circle, 1 + wobble, 0.0)]) * (1 + tiny),
@@ -199,12 +190,13 @@ def _shared(m: ArcRows, P: Array) -> tuple[Array, Array]:
     return (1 + o) * PLACES / window, o + s + o * s
 
 
-def _largest_odds(terms: _Bounds, lower: Array, upper: Array, tiny: float) -> Array:
+def _largest_odds(draft: ArcRows, priors: Array, lower: Array, upper: Array) -> Array:
     """The largest odds `q` within both sides: `q mean <= e**lower - 1`, `q (boost - hi mean) <= hi - 1`."""
+    (boost, low, high), tiny = _bounds(draft, priors), _slack(priors.shape[1])
     fall, rise = (np.expm1(np.minimum(level, 709.0) * (1 - 8 * tiny)) for level in (lower, upper))
-    excess = (terms.boost - (1 + rise[:, None]) * terms.low).max(axis=1)
+    excess = (boost - (1 + rise[:, None]) * low).max(axis=1)
     with np.errstate(divide="ignore", over="ignore"):
-        down = np.where(lower < 700, fall / terms.high.max(axis=1), np.inf)
+        down = np.where(lower < 700, fall / high.max(axis=1), np.inf)
         up = np.where((upper < 700) & (excess > 0), rise / np.maximum(excess, 1e-300), np.inf)
     return np.minimum(down, up) * (1 - 8 * tiny)
 
@@ -216,12 +208,12 @@ def row_levels(lines: ArcRows, priors: Array) -> Levels:
     mean) / (1 + q mean))`, and the LDP level is at most `log(1 + q boost)`.
     """
     tiny = _slack(priors.shape[1])
-    terms, q = _bounds(lines, priors), lines.odds[:, None]
-    lift = q * (terms.boost - terms.low) / (1 + q * terms.low)
+    (boost, low, high), q = _bounds(lines, priors), lines.odds[:, None]
+    lift = q * (boost - low) / (1 + q * low)
     return Levels(
-        np.log1p((q * terms.high).max(axis=1) * (1 + tiny)) * (1 + tiny),
+        np.log1p((q * high).max(axis=1) * (1 + tiny)) * (1 + tiny),
         np.log1p(np.maximum(lift, 0.0).max(axis=1) * (1 + tiny)) * (1 + tiny),
-        np.log1p((q * terms.boost).max(axis=1) * (1 + tiny)) * (1 + tiny),
+        np.log1p((q * boost).max(axis=1) * (1 + tiny)) * (1 + tiny),
     )
 
 
