@@ -325,10 +325,9 @@ def robust_design(
                 priors = np.vstack([priors, worst.prior])
             if worst.bound < upper:
                 channel, upper, worst_prior = columns.T, worst.bound, worst.prior
-            if oracle is None:
-                break
-            limits.report(done, upper, min(source.lower, upper))
-            if source.settled(priors, upper, least) or source.limits.over():
+            if oracle is not None:
+                limits.report(done, upper, min(source.lower, upper))
+            if oracle is None or source.settled(priors, upper, least) or source.limits.over():
                 break
     except KeyboardInterrupt:
         if math.isinf(upper):  # no design yet: the channel that says nothing
