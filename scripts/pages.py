@@ -21,7 +21,7 @@ import priorveil as pv
 from browser.stage import opened
 from browser.steps import choose
 from priorveil.collect.campaign import ask
-from priorveil.curator.demo import Running, answered, running
+from priorveil.curator.demo import RunningCurator, run_curator, send_answers
 
 FIGURES = Path(__file__).resolve().parent.parent / "docs" / "figures"
 KNOWN = {"Private": 0.69, "Self-employed": 0.11, "Government": 0.13, "None": 0.07}
@@ -29,7 +29,7 @@ REALLY = [0.62, 0.14, 0.13, 0.11]
 PEOPLE = 6000
 
 
-def dashboard(browser: Any, curator: Running) -> Any:
+def dashboard(browser: Any, curator: RunningCurator) -> Any:
     """The curator's page, with the estimates of everybody's reports."""
     browser.size(960, 870, scale=1.5)
     browser.open(curator.dashboard)
@@ -39,7 +39,7 @@ def dashboard(browser: Any, curator: Running) -> Any:
     return browser.driver
 
 
-def answer(browser: Any, curator: Running) -> Any:
+def answer(browser: Any, curator: RunningCurator) -> Any:
     """A respondent's page, on a phone, before anything leaves."""
     browser.size(400, 870, scale=1.5, mobile=True)
     browser.open(curator.answer_page)
@@ -61,8 +61,8 @@ def main() -> None:
     chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if chromium is None or driver is None:
         sys.exit("Chromium and ChromeDriver are not installed: run scripts/system-packages")
-    with tempfile.TemporaryDirectory() as folder, running(campaign) as curator:
-        answered(curator, people.tolist(), lambda: None)
+    with tempfile.TemporaryDirectory() as folder, run_curator(campaign) as curator:
+        send_answers(curator, people.tolist(), lambda: None)
         browser = opened(chromium, driver, Path(folder))
         browser.driver.execute_cdp_cmd("Emulation.setScrollbarsHidden", {"hidden": True})
         try:

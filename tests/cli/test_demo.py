@@ -183,10 +183,10 @@ def test_a_terminal_without_a_browser_is_not_kept_waiting(httpx: object) -> None
 def test_a_port_that_is_taken_meanwhile_is_not_minded(monkeypatch: pytest.MonkeyPatch) -> None:
     service = pytest.importorskip("priorveil.curator.demo", reason="the second half is the curator")
     campaign = ask("Busy?", Prior({"yes": 0.4, "no": 0.6}))
-    with service.running(campaign) as first:
+    with service.run_curator(campaign) as first:
         port, taken = service._free_port, [int(first.url.rpartition(":")[2])]
         monkeypatch.setattr(service, "_free_port", lambda: taken.pop() if taken else port())
-        with service.running(campaign) as second:
+        with service.run_curator(campaign) as second:
             assert taken == [] and second.url != first.url
             assert second.estimates()["reports"] == 0
 
@@ -196,6 +196,6 @@ def test_why_a_curator_did_not_start_is_told(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(service, "_SERVE", "raise SystemExit('no room here')")
     with (
         pytest.raises(PriorveilError, match="did not start: no room here"),
-        service.running(ask("Never?", Prior({"yes": 0.4, "no": 0.6}))),
+        service.run_curator(ask("Never?", Prior({"yes": 0.4, "no": 0.6}))),
     ):
         pass

@@ -93,7 +93,7 @@ def test_the_example_of_the_readme_runs(tmp_path: Path) -> None:
     [example] = re.findall(r"```js\n(.*?)```", (CLIENT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
     for module in CLIENT.glob("*.js"):  # the example remembers in the folder where it runs
         shutil.copy(module, tmp_path)
-    with demo.running(ask("What kind of work do you do?", prior, smallest_count=1)) as curator:
+    with demo.run_curator(ask("What kind of work do you do?", prior, smallest_count=1)) as curator:
         place = f"{curator.url}/v1/campaigns/{curator.campaign.id}"
         code, changed = re.subn(r'"https://curator[^"]+"', json.dumps(place), example)
         command = [*node(), "--input-type=module", "-e", code]
@@ -121,7 +121,7 @@ def answering(place: str, *folder: str) -> subprocess.Popen[str]:
 
 def test_many_programs_with_one_folder_send_one_report_and_one_without_sends_none(tmp_path: Path) -> None:
     demo = pytest.importorskip("priorveil.curator.demo", reason="the programs ask a real curator")
-    with demo.running(ask("Once?", pv.Prior({"Private": 0.6, "None": 0.4}), smallest_count=1)) as curator:
+    with demo.run_curator(ask("Once?", pv.Prior({"Private": 0.6, "None": 0.4}), smallest_count=1)) as curator:
         place = f"{curator.url}/v1/campaigns/{curator.campaign.id}"
         _, told = answering(place).communicate(timeout=60)
         assert "PriorveilError: storage: there is nowhere to remember the report" in told
@@ -135,7 +135,7 @@ def test_many_programs_with_one_folder_send_one_report_and_one_without_sends_non
 def test_python_and_javascript_refuse_the_same_addresses(tmp_path: Path) -> None:
     demo = pytest.importorskip("priorveil.curator.demo", reason="a real curator is asked")
     client = pytest.importorskip("priorveil.collect.client", reason="the Python client is asked too")
-    with demo.running(ask("Where?", pv.Prior({"Private": 0.6, "None": 0.4}))) as curator:
+    with demo.run_curator(ask("Where?", pv.Prior({"Private": 0.6, "None": 0.4}))) as curator:
         for place in (
             f"{curator.url}/answer/{curator.campaign.id}",
             f"{curator.url}/v1/campaigns/{'0' * 64}",

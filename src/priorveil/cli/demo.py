@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from rich.console import Console
 
-    from priorveil.curator.demo import Running
+    from priorveil.curator.demo import RunningCurator
     from priorveil.plans import Plan
     from priorveil.plans.estimate import Estimate
     from priorveil.priors import Array, Label, Prior
@@ -217,7 +217,7 @@ def _serve(console: Console, plan: Plan, people: npt.NDArray[np.intp], devices: 
         f"A curator starts on this machine. {devices:,} of these people answer, each on a device of its own, over "
         "HTTP; the curator stores the reports in SQLite and estimates while they come in.",
     )
-    with service.running(Campaign(_QUESTION, {"everyone": plan}, smallest_count=100)) as curator:
+    with service.run_curator(Campaign(_QUESTION, {"everyone": plan}, smallest_count=100)) as curator:
         codes = np.random.default_rng().choice(people, size=devices, replace=False)
         with screen.progress_bar("answering") as advance:
             numbers = count(1)
@@ -226,7 +226,7 @@ def _serve(console: Console, plan: Plan, people: npt.NDArray[np.intp], devices: 
                 number = next(numbers)
                 advance(number / devices, f"{number:,} of {devices:,}")
 
-            service.answered(curator, codes.tolist(), on_answer)
+            service.send_answers(curator, codes.tolist(), on_answer)
         console.print(f"  answered {devices:,}")
         cohort, truth = curator.estimates()["cohorts"][0], np.bincount(codes, minlength=len(plan.labels))
         columns = zip(plan.labels, truth, cohort["values"], cohort["lower"], cohort["upper"], strict=True)
@@ -250,7 +250,7 @@ def _can_open_browser() -> bool:
     return True
 
 
-def _keep_open(console: Console, curator: Running, stay: bool) -> None:
+def _keep_open(console: Console, curator: RunningCurator, stay: bool) -> None:
     """Leave the dashboard open until ctrl-C, or say how to do that."""
     if not stay:
         console.print("\nThe curator stops here. To leave its dashboard open: priorveil demo --browser")

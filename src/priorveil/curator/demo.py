@@ -44,7 +44,7 @@ serve()
 
 
 @dataclass(frozen=True)
-class Running:
+class RunningCurator:
     """A curator that runs in a process of its own, and the token that opens its dashboard."""
 
     url: str
@@ -65,7 +65,9 @@ class Running:
     def estimates(self) -> dict[str, Any]:
         """What it estimates now."""
         with _client(self.url, self.token) as http:
-            found: dict[str, Any] = _good(http.get(f"/v1/campaigns/{self.campaign.id}/estimates")).json()
+            found: dict[str, Any] = _check_status(
+                http.get(f"/v1/campaigns/{self.campaign.id}/estimates")
+            ).json()
         return found
 
     def stay(self) -> None:
@@ -75,20 +77,20 @@ class Running:
 
 
 @contextmanager
-def running(campaign: Campaign) -> Iterator[Running]:
+def run_curator(campaign: Campaign) -> Iterator[RunningCurator]:
     """A curator with this campaign, on SQLite in a folder that is removed with it."""
     token = secrets.token_urlsafe(24)
     with tempfile.TemporaryDirectory(prefix="priorveil-demo-") as folder:
-        process, url = _started(Path(folder), token)
+        process, url = _start(Path(folder), token)
         try:
             with _client(url, token) as http:
-                _good(http.post("/v1/campaigns", content=campaign.to_json()))
-            yield Running(url, token, campaign, process)
+                _check_status(http.post("/v1/campaigns", content=campaign.to_json()))
+            yield RunningCurator(url, token, campaign, process)
         finally:
-            _ended(process)
+            _end(process)
 
 
-def answered(curator: Running, codes: Sequence[int], done: Callable[[], object]) -> None:
+def send_answers(curator: RunningCurator, codes: Sequence[int], done: Callable[[], object]) -> None:
     """Every device perturbs its value and sends its report; `done` is called for each."""
     stop = Event()
     with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -102,7 +104,7 @@ def answered(curator: Running, codes: Sequence[int], done: Callable[[], object])
             stop.set()
 
 
-def _devices(curator: Running, codes: Sequence[int], done: Callable[[], object], stop: Event) -> None:
+def _devices(curator: RunningCurator, codes: Sequence[int], done: Callable[[], object], stop: Event) -> None:
     """Devices one after the other, through one connection."""
     plan, source = curator.campaign.plan_for(None), as_source(None)
     place, headers = f"/v1/campaigns/{curator.campaign.id}/reports", {"content-type": "application/json"}
@@ -120,7 +122,7 @@ def _devices(curator: Running, codes: Sequence[int], done: Callable[[], object],
             done()
 
 
-def _started(folder: Path, token: str) -> tuple[subprocess.Popen[bytes], str]:
+def _start(folder: Path, token: str) -> tuple[subprocess.Popen[bytes], str]:
     """A curator that is ready, and its address."""
     (folder / "token").write_text(token, encoding="utf-8")
     options = ["--store", str(folder / "demo.db"), "--token-file", str(folder / "token"), "--port"]
@@ -139,9 +141,9 @@ def _started(folder: Path, token: str) -> tuple[subprocess.Popen[bytes], str]:
             if _ready(process, url, token):
                 return process, url
         except BaseException:
-            _ended(process)
+            _end(process)
             raise
-        _ended(process)
+        _end(process)
     last = (folder / "said").read_text(encoding="utf-8", errors="replace").strip().rpartition("\n")[2]
     raise Unavailable(f"the curator did not start: {last or 'it said nothing'}")
 
@@ -167,7 +169,7 @@ def _ready(process: subprocess.Popen[bytes], url: str, token: str) -> bool:
     return False
 
 
-def _ended(process: subprocess.Popen[bytes]) -> None:
+def _end(process: subprocess.Popen[bytes]) -> None:
     if process.stdin is not None:
         process.stdin.close()
     try:
@@ -183,7 +185,7 @@ def _client(url: str, token: str) -> httpx.Client:
     return httpx.Client(base_url=url, headers=headers, timeout=30, verify=False, trust_env=False)
 
 
-def _good(response: httpx.Response) -> httpx.Response:
+def _check_status(response: httpx.Response) -> httpx.Response:
     if response.is_success:
         return response
     raise Unavailable(f"the curator answered {response.status_code}")

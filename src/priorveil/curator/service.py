@@ -98,7 +98,7 @@ class Service:
         """Store the reports of a request. Returns when they are durable; the receipt lists those that were refused."""
         state = live.state()
         if state != "open":
-            upload = upload.turned_away(state)
+            upload = upload.refuse_all(state)
         invalid = await self.writer.submit(upload.groups) if upload.groups else []
         accepted, refused = 0, upload.refused
         for group, places, bad in zip(upload.groups, upload.places, invalid, strict=True):

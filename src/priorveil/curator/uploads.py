@@ -33,7 +33,7 @@ UNKNOWN_PLAN = "unknown plan"
 
 UNREADABLE = (msgspec.DecodeError, RecursionError, UnicodeError)
 
-_TOLD = 200  # characters of what a decoder says
+_LONGEST_QUOTE = 200  # characters of what a decoder says
 
 
 class BadBody(PriorveilError):
@@ -86,7 +86,7 @@ class Upload(NamedTuple):
     places: list[Sequence[int]]
     refused: list[Refusal]
 
-    def turned_away(self, reason: str) -> Upload:
+    def refuse_all(self, reason: str) -> Upload:
         """The same with every report refused."""
         others = [
             Refusal(place, group.id_of(i), reason)
@@ -107,11 +107,11 @@ def read_json(body: bytes, campaign: str, plans: Mapping[str, Plan]) -> Upload:
     try:
         answers = _many.decode(body).reports if batch else [_one.decode(body)]
     except UNREADABLE:
-        return _one_by_one(body, campaign, plans)
+        return _read_each(body, campaign, plans)
     _check_batch(len(answers))
-    group = _uniform(answers, campaign, plans) if batch else _alone(answers[0], campaign, plans)
+    group = _group_of_one_plan(answers, campaign, plans)
     if group is None:
-        return _sorted_out(list(answers), [a.id for a in answers], campaign, plans)
+        return _sort_by_plan(list(answers), [a.id for a in answers], campaign, plans)
     return Upload([group], [range(len(answers))], [])
 
 
@@ -142,16 +142,7 @@ def _check_batch(size: int) -> None:
         raise BadBody(f"{size} reports at once: send at most {LARGEST_BATCH}", 413)
 
 
-def _alone(answer: Answer, campaign: str, plans: Mapping[str, Plan]) -> Group | None:
-    """The group of one report, if all is as it should be."""
-    plan, told = plans.get(answer.plan), _id_bytes(answer.id)
-    words = pack_report(plan.mechanism, answer.report) if plan is not None else None
-    if plan is None or told is None or words is None:
-        return None
-    return Group(campaign, answer.plan, plan.mechanism, told, words)
-
-
-def _uniform(answers: list[Answer], campaign: str, plans: Mapping[str, Plan]) -> Group | None:
+def _group_of_one_plan(answers: list[Answer], campaign: str, plans: Mapping[str, Plan]) -> Group | None:
     """The group of a batch in which all is as it should be: one plan, well-formed. Otherwise None."""
     if not answers:
         return None
@@ -163,11 +154,11 @@ def _uniform(answers: list[Answer], campaign: str, plans: Mapping[str, Plan]) ->
         ids = binascii.unhexlify("".join(told))
     except ValueError:
         return None
-    words = _packed_all([a.report for a in answers], plan.mechanism)
+    words = _pack_reports([a.report for a in answers], plan.mechanism)
     return None if words is None else Group(campaign, plan.id, plan.mechanism, ids, words)
 
 
-def _packed_all(reports: list[int | str], mechanism: Mechanism) -> bytes | None:
+def _pack_reports(reports: list[int | str], mechanism: Mechanism) -> bytes | None:
     """The words of all reports, or None if one of them has not the right form."""
     if sends_numbers(mechanism):
         try:
@@ -178,14 +169,14 @@ def _packed_all(reports: list[int | str], mechanism: Mechanism) -> bytes | None:
     return None if None in each else b"".join(e for e in each if e is not None)
 
 
-def _one_by_one(body: bytes, campaign: str, plans: Mapping[str, Plan]) -> Upload:
+def _read_each(body: bytes, campaign: str, plans: Mapping[str, Plan]) -> Upload:
     """The reports of a body in which something is wrong, each read on its own."""
     try:
         pieces = _pieces.decode(body).reports
     except UNREADABLE as error:
         if b'"reports"' in body[:64]:
-            raise BadBody(_why(error)) from error
-        pieces = [_only(body)]
+            raise BadBody(_decoding_error(error)) from error
+        pieces = [_single_report(body)]
     _check_batch(len(pieces))
     answers: list[Answer | None] = []
     for piece in pieces:
@@ -193,21 +184,21 @@ def _one_by_one(body: bytes, campaign: str, plans: Mapping[str, Plan]) -> Upload
             answers.append(_one.decode(piece))
         except UNREADABLE:
             answers.append(None)
-    return _sorted_out(
-        answers, [a.id if a else _loose_id(p) for a, p in zip(answers, pieces, strict=True)], campaign, plans
+    return _sort_by_plan(
+        answers, [a.id if a else _find_id(p) for a, p in zip(answers, pieces, strict=True)], campaign, plans
     )
 
 
-def _only(body: bytes) -> msgspec.Raw:
+def _single_report(body: bytes) -> msgspec.Raw:
     """The body, if it is one report."""
     try:
         _one.decode(body)
     except UNREADABLE as error:
-        raise BadBody(_why(error)) from error
+        raise BadBody(_decoding_error(error)) from error
     return msgspec.Raw(body)
 
 
-def _loose_id(piece: msgspec.Raw) -> str | None:
+def _find_id(piece: msgspec.Raw) -> str | None:
     """The id of a report that is otherwise malformed, if it can be made out."""
     try:
         found = msgspec.json.decode(piece)
@@ -217,15 +208,15 @@ def _loose_id(piece: msgspec.Raw) -> str | None:
     return told if isinstance(told, str) and len(told) == 2 * ID_BYTES else None
 
 
-def _why(error: Exception) -> str:
+def _decoding_error(error: Exception) -> str:
     return (
         "the body is nested too deeply"
         if isinstance(error, RecursionError)
-        else f"not a body of reports: {str(error)[:_TOLD]}"  # it may quote the body
+        else f"not a body of reports: {str(error)[:_LONGEST_QUOTE]}"  # it may quote the body
     )
 
 
-def _sorted_out(
+def _sort_by_plan(
     answers: Sequence[Answer | None], ids: Sequence[str | None], campaign: str, plans: Mapping[str, Plan]
 ) -> Upload:
     """Groups by plan, and a refusal for each report that is not one."""
