@@ -314,10 +314,10 @@ def test_values_that_do_not_fit_are_refused():
 
 def test_gains_that_are_not_convex_are_refused():
     with pytest.raises(InvalidInput, match="not convex"):
-        Convex(lambda p: -(p**2).sum(axis=1)).require_convex(3)
+        Convex(lambda p: -(p**2).sum(axis=1)).require_fits(Prior.uniform(3))
     with pytest.raises(InvalidInput, match="one finite number"):
         Convex(lambda p: p).no_report(Prior([0.5, 0.5]))
-    Convex(lambda p: (p**2).sum(axis=1)).require_convex(3)
+    Convex(lambda p: (p**2).sum(axis=1)).require_fits(Prior.uniform(3))
 
 
 @pytest.mark.parametrize("query", [Histogram(), Guess(), Distribution(), Sum([1, 2, 4])])

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -96,7 +97,7 @@ class Query:
 
 @dataclass(frozen=True)
 class Matrix:
-    """The matrix `W` (m, d) of a linear query, as an operator. The defaults hold for any matrix."""
+    """The matrix `W` (m, d) of a linear query, as an operator. A subclass defines `apply` or `array`, or both."""
 
     kind = "linear"
 
@@ -107,7 +108,7 @@ class Matrix:
 
     def apply(self, counts: Array) -> Array:
         """`W @ counts` along the last axis."""
-        raise NotImplementedError
+        return np.asarray(counts @ self.array(np.shape(counts)[-1]).T)
 
     def array(self, size: int) -> Array:
         """The matrix, written out for `size` values."""
@@ -115,7 +116,8 @@ class Matrix:
 
     def document(self) -> dict[str, Any]:
         """The matrix as JSON."""
-        return {"kind": type(self).__name__.lower()}
+        parts = {part.name: _to_json(getattr(self, part.name)) for part in fields(self)}
+        return {"kind": type(self).__name__.lower(), **parts}
 
     def statistic_labels(self, labels: Sequence[Label]) -> tuple[Label, ...]:
         """The names of the rows, given the labels of the values."""
@@ -144,13 +146,9 @@ class Matrix:
         P, law = joint.sum(axis=1), joint.sum(axis=0)
         return max(0.0, self.ceiling(P) - float(law @ self.utility((joint / law / P[:, None]).T, P)))
 
-    def floor(self, P: Array, budget: Budget) -> float:
-        """The free bound of each row, `Var (1 - (1 - lo)**2)`, whatever the upper side is."""
-        return self.ceiling(P) * (1 - (1 - budget.lo) ** 2)
-
-    def unbiased_floor(self, P: Array, budget: Budget) -> float:
-        """The variance if people told the truth."""
-        return self.ceiling(P)
+    def floor(self, P: Array, budget: Budget, unbiased: bool) -> float:
+        """The free bound of each row, `Var (1 - (1 - lo)**2)`; `Var` for unbiased answers, as from the truth."""
+        return self.ceiling(P) * (1.0 if unbiased else 1 - (1 - budget.lo) ** 2)
 
 
 @dataclass(frozen=True)
@@ -189,28 +187,25 @@ class Identity(Matrix):
         pairs = (joint[:-1] * later[1:]).sum(axis=0)
         return 2 * float(np.divide(pairs, later[0], out=np.zeros_like(pairs), where=later[0] > 0).sum())
 
-    def floor(self, P: Array, budget: Budget) -> float:
+    def floor(self, P: Array, budget: Budget, unbiased: bool) -> float:
         """The free bound: an output is a soft subset of mass `tau` that holds every value equally often.
 
         `1 - sum_x P[x]**2 (lo**2 + 2 lo (hi - lo) tau + (hi - lo)**2 tau min(1, tau / P[x]))`, written as a sum over
-        the values: `max(P (1 - P) (1 - (1 - lo)**2), P (1 - P) - P**2 (1 - lo) (hi - 1))`.
+        the values: `max(P (1 - P) (1 - (1 - lo)**2), P (1 - P) - P**2 (1 - lo) (hi - 1))`. For unbiased answers it is
+        that of `free_variance`.
 
         >>> eps = 1.0
         >>> bound = Histogram().floor(Prior.uniform(10), Budget(eps))
         >>> abs(bound - (1 - (math.e - 1 + 1 / math.e) / 10)) < 1e-12
         True
-        """
-        lo = budget.lo
-        own = P * _others(P)
-        return float(np.maximum(own * lo * (2 - lo), own - P**2 * (1 - lo) * _rise(budget)).sum())
-
-    def unbiased_floor(self, P: Array, budget: Budget) -> float:
-        """The bound of `free_variance`.
-
         >>> round(Distribution().floor(Prior.uniform(4), Budget(math.inf, 600.0)), 9)      # the truth: a multinomial
         0.75
         """
-        return free_variance(P, budget.lo, budget.hi)
+        lo = budget.lo
+        if unbiased:
+            return free_variance(P, lo, budget.hi)
+        own = P * _others(P)
+        return float(np.maximum(own * lo * (2 - lo), own - P**2 * (1 - lo) * _rise(budget)).sum())
 
 
 @dataclass(frozen=True)
@@ -225,17 +220,9 @@ class Row(Matrix):
         """The number of values."""
         return len(self.values)
 
-    def apply(self, counts: Array) -> Array:
-        """The sum, as an array with one entry."""
-        return np.asarray(np.asarray(counts) @ np.array(self.values))[..., None]
-
     def array(self, size: int) -> Array:
         """The row as a matrix."""
         return np.array([self.values])
-
-    def document(self) -> dict[str, Any]:
-        """The matrix as JSON."""
-        return {"kind": "row", "values": _texts(self.values)}
 
     def statistic_labels(self, labels: Sequence[Label]) -> tuple[Label, ...]:
         """The one name `sum`."""
@@ -281,37 +268,26 @@ class Margins(Matrix):
         axes = [tuple(len(lead) + a for a in range(len(self.shape)) if a not in kept) for kept in self.kept]
         return np.concatenate([cells.sum(axis=gone).reshape(*lead, -1) for gone in axes], axis=-1)
 
-    def document(self) -> dict[str, Any]:
-        """The matrix as JSON."""
-        return {"kind": "margins", "shape": list(self.shape), "kept": [list(kept) for kept in self.kept]}
-
 
 @dataclass(frozen=True)
 class Dense(Matrix):
     """Any matrix, written out."""
 
-    entries: tuple[tuple[float, ...], ...]
-    table: Array = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "table", read_only(self.entries))
+    rows: tuple[tuple[float, ...], ...]
 
     @property
     def size(self) -> int:
         """The number of values."""
-        return len(self.entries[0])
+        return len(self.rows[0])
 
-    def apply(self, counts: Array) -> Array:
-        """The product."""
-        return np.asarray(np.asarray(counts) @ self.table.T)
+    @cached_property
+    def table(self) -> Array:
+        """The rows as an array, read-only."""
+        return read_only(self.rows)
 
     def array(self, size: int) -> Array:
         """The matrix."""
         return self.table
-
-    def document(self) -> dict[str, Any]:
-        """The matrix as JSON."""
-        return {"kind": "dense", "rows": [_texts(row) for row in self.entries]}
 
 
 def matrix_of(matrix: Matrix | npt.ArrayLike) -> Matrix:
@@ -370,9 +346,7 @@ class Linear(Query):
         return "distribution" if self.unbiased and self.matrix.kind == "histogram" else self.matrix.kind
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Linear):
-            return NotImplemented
-        return self._fields() == other._fields()
+        return isinstance(other, Linear) and self._fields() == other._fields()
 
     def __hash__(self) -> int:
         return hash(self._fields())
@@ -413,34 +387,31 @@ class Linear(Query):
 
     def ceiling(self, prior: Prior) -> float:
         """The error of a channel with utility zero."""
-        self.require_fits(prior)
-        return self.matrix.ceiling(prior.probabilities)
+        return self.matrix.ceiling(self._fit(prior))
 
     def utility(self, columns: Array, prior: Prior) -> Array:
         """`phi` of every column, of the leaning query."""
-        self.require_fits(prior)
-        return self.matrix.utility(columns, prior.probabilities)
+        return self.matrix.utility(columns, self._fit(prior))
 
     def no_report(self, prior: Prior) -> float:
         """The error of the prior alone; infinite for an unbiased query, which learns nothing without reports."""
-        if self.unbiased:
-            return math.inf
-        self.require_fits(prior)
-        return self.matrix.error(prior.probabilities[:, None])
+        return math.inf if self.unbiased else self.matrix.error(self._fit(prior)[:, None])
 
     def error(self, channel: Channel, prior: Prior) -> float:
         """The error per person of a channel, at the prior."""
-        P = channel.align(prior).probabilities
-        self.require_fits(prior)
-        if not self.unbiased:
-            return self.matrix.error(P[:, None] * channel.drop_unused().matrix)
-        return variance(channel.matrix, P, self.rows(prior))
+        P = self._fit(channel.align(prior))
+        if self.unbiased:
+            return variance(channel.matrix, P, self.rows(prior))
+        return self.matrix.error(P[:, None] * channel.drop_unused().matrix)
 
     def floor(self, prior: Prior, budget: Budget) -> float:
         """An error that no LIP channel with this budget goes below."""
+        return self.matrix.floor(self._fit(prior), budget, self.unbiased)
+
+    def _fit(self, prior: Prior) -> Array:
+        """The probabilities of a prior, which has to have as many values as the matrix."""
         self.require_fits(prior)
-        bound = self.matrix.unbiased_floor if self.unbiased else self.matrix.floor
-        return bound(prior.probabilities, budget)
+        return prior.probabilities
 
 
 class Histogram(Linear):
@@ -509,7 +480,7 @@ class Sum(Linear):
         """The query as JSON."""
         numbers = {"weight": repr(self.weight), "offset": repr(self.offset)}
         flag = {"unbiased": True} if self.unbiased else {}
-        return {"name": "Sum", "values": _texts(self.values), **numbers, **flag}
+        return {"name": "Sum", "values": _to_json(self.values), **numbers, **flag}
 
 
 @dataclass(frozen=True)
@@ -570,12 +541,8 @@ class Convex(Query):
         return self._gains(columns * prior.probabilities)
 
     def require_fits(self, prior: Prior) -> None:
-        """Raise `InvalidInput` if the gain is not convex."""
-        self.require_convex(len(prior))
-
-    def require_convex(self, size: int) -> None:
-        """Refuse a gain that lies above a chord somewhere on a fixed sample of posteriors."""
-        rng = np.random.default_rng(0)
+        """Raise `InvalidInput` if the gain lies above a chord somewhere on a fixed sample of posteriors."""
+        rng, size = np.random.default_rng(0), len(prior)
         p, q = rng.dirichlet(np.ones(size), 200), rng.dirichlet(np.full(size, 0.3), 200)
         middle, ends = self._gains((p + q) / 2), (self._gains(p) + self._gains(q)) / 2
         above = middle - ends - 1e-9 * (1 + np.abs(ends))
@@ -598,41 +565,32 @@ def read_query(document: Mapping[str, Any]) -> Query:
     >>> read_query(Linear([[0, 1], [2, 3]], names=("a", "b")).document()).statistic_labels((0, 1))
     ('a', 'b')
     """
-    plain: dict[str, Callable[[], Query]] = {
-        "Histogram": Histogram,
-        "Distribution": Distribution,
-        "Guess": Guess,
-    }
-    name, flag = document["name"], bool(document.get("unbiased", False))
+    name, unbiased = document["name"], bool(document.get("unbiased", False))
     if name == "Sum":
-        return Sum(_numbers(document["values"]), float(document["weight"]), float(document["offset"]), flag)
+        weight, offset = float(document["weight"]), float(document["offset"])
+        return Sum(_from_json(document["values"]), weight, offset, unbiased)
     if name == "Linear":
-        return Linear(_read_matrix(document["matrix"]), document.get("names"), flag)
+        parts = {key: _from_json(part) for key, part in document["matrix"].items() if key != "kind"}
+        return Linear(_MATRICES[document["matrix"]["kind"]](**parts), document.get("names"), unbiased)
+    plain: dict[str, type[Query]] = {"Histogram": Histogram, "Distribution": Distribution, "Guess": Guess}
     return plain[name]()
 
 
-def _read_matrix(document: Mapping[str, Any]) -> Matrix:
-    kind = document["kind"]
-    if kind == "row":
-        return Row(tuple(_numbers(document["values"])))
-    if kind == "triangle":
-        return Triangle()
-    if kind == "margins":
-        return Margins(
-            tuple(map(int, document["shape"])), tuple(tuple(map(int, k)) for k in document["kept"])
-        )
-    if kind == "dense":
-        return Dense(tuple(tuple(_numbers(row)) for row in document["rows"]))
-    raise ValueError(f"unknown kind of matrix {kind!r}")
+_MATRICES: dict[str, type[Matrix]] = {"row": Row, "triangle": Triangle, "margins": Margins, "dense": Dense}
 
 
-def _texts(numbers: Iterable[float]) -> list[str]:
-    """Numbers as the shortest texts that read back to the same float."""
-    return [repr(float(v)) for v in numbers]
+def _to_json(part: Any) -> Any:
+    """Nested tuples of numbers as lists: a float becomes the shortest text that reads back to the same float."""
+    if isinstance(part, tuple):
+        return [_to_json(entry) for entry in part]
+    return repr(part) if isinstance(part, float) else part
 
 
-def _numbers(texts: Iterable[str]) -> list[float]:
-    return [float(text) for text in texts]
+def _from_json(part: Any) -> Any:
+    """The nested tuples of `_to_json`."""
+    if isinstance(part, list):
+        return tuple(_from_json(entry) for entry in part)
+    return float(part) if isinstance(part, str) else int(part)
 
 
 def _others(P: Array) -> Array:
