@@ -349,7 +349,7 @@ class LongExport:
     def __init__(self, there: Place, monkeypatch: pytest.MonkeyPatch) -> None:
         self.pieces, self.ended = 0, asyncio.Event()
         monkeypatch.setattr("priorveil.curator.app.parquet_pieces", lambda *_: self._pieces())
-        monkeypatch.setattr(there.app.service, "allowed", lambda token: True)
+        monkeypatch.setattr(there.app.service, "is_curator", lambda token: True)
         path = f"/v1/campaigns/{there.campaign.id}/reports"
         self.request = f"GET {path} HTTP/1.1\r\nhost: x\r\nauthorization: bearer x\r\n\r\n".encode()
 

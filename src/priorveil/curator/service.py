@@ -31,6 +31,7 @@ class Service:
     refusals: Counter[str] = field(default_factory=Counter)
     statuses: Counter[int] = field(default_factory=Counter)
     _unsaved: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _saving: asyncio.Lock = field(default_factory=asyncio.Lock)
     _loading: dict[str, asyncio.Task[StoredCampaign | None]] = field(default_factory=dict)
     _damaged: dict[str, str] = field(default_factory=dict)
     _digests: list[bytes] = field(default_factory=list)
@@ -112,14 +113,16 @@ class Service:
 
     async def refusal_counts(self, campaign: str) -> dict[str, int]:
         """How many reports were refused, by reason, including those not yet saved."""
-        saved = Counter(await self.store.refusals(campaign))
+        async with self._saving:  # counts that are being saved are in neither place
+            saved = Counter(await self.store.refusals(campaign))
         return dict(saved + Counter({why: n for (name, why), n in self._unsaved.items() if name == campaign}))
 
     async def _save_refusals(self) -> None:
-        if self._unsaved:
+        async with self._saving:
             saving, self._unsaved = self._unsaved, Counter()
             try:
-                await self.store.refuse(saving)
+                if saving:
+                    await self.store.refuse(saving)
             except (StoreFull, Unavailable):
                 self._unsaved += saving
                 raise
