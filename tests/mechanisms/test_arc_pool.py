@@ -16,8 +16,13 @@ from priorveil.errors import Infeasible, InvalidInput, PriorveilError, TooLarge
 from priorveil.mechanisms import Arc, kernels
 from priorveil.mechanisms.arc.cells import ArcCells
 from priorveil.mechanisms.arc.line import circle_order, prime_above, spread_orders
-from priorveil.mechanisms.likelihood import DenseChannel, Evidence
-from priorveil.mechanisms.moments import mle_moments, posterior_moments, unbiased_moments
+from priorveil.mechanisms.moments import (
+    DenseChannel,
+    Evidence,
+    mle_moments,
+    posterior_moments,
+    unbiased_moments,
+)
 from priorveil.mechanisms.randomness import BytesSource, GeneratorSource
 from priorveil.queries import free_variance, variance
 from references import likelihood

@@ -456,7 +456,7 @@ def refused_rows_file(path: Path | None, replace: bool) -> Iterator[Callable[[in
     if path is None:
         yield None
         return
-    from priorveil.tables.refusals import StrictRefusal
+    from priorveil.tables.columns import StrictRefusal
 
     refusal: StrictRefusal | None = None
     with atomic_write(path, replace) as file:

@@ -72,7 +72,7 @@ def privatize(
 ) -> int:
     """Turn a private column of a table into reports, by a PLAN."""
     from priorveil.tables import privatize_table
-    from priorveil.tables.refusals import OUTSIDE, StrictRefusal
+    from priorveil.tables.columns import OUTSIDE, StrictRefusal
 
     piped = str(out) == "-"
     files.require_new(force, out, refused_file)

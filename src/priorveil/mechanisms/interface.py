@@ -13,8 +13,7 @@ from priorveil.certify import Certifiable, Lifts
 from priorveil.channels import Channel
 from priorveil.errors import ForeignReport, Hint, Infeasible, InvalidInput, OutsideDomain
 from priorveil.mechanisms import kernels
-from priorveil.mechanisms.likelihood import DenseChannel, Evidence
-from priorveil.mechanisms.moments import Moments, prior_check, reports_moments
+from priorveil.mechanisms.moments import DenseChannel, Evidence, Moments, prior_check, reports_moments
 from priorveil.mechanisms.randomness import WORD, Source
 from priorveil.notions import Known, Secrets
 from priorveil.priors import Array, Prior
@@ -239,6 +238,8 @@ def count_reports(reports: npt.ArrayLike, size: int) -> Integers:
     array([1, 2, 0])
     """
     array = _integer_column("reports", reports)
+    if array.size < kernels.ENOUGH_WORK:
+        return np.bincount(check_reports(array, size), minlength=size)
     counts = np.zeros(size + 1, dtype=np.int64)
     kernels.count_codes(np.ascontiguousarray(array, dtype=np.int64), counts, work=array.size)
     if counts[size]:

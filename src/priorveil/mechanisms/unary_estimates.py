@@ -30,8 +30,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from priorveil.mechanisms.likelihood import DenseChannel, Evidence, most_likely, shortfall
-from priorveil.mechanisms.moments import Moments, apply_rows, chi_square_tail, squared_rows
+from priorveil.mechanisms.moments import (
+    DenseChannel,
+    Evidence,
+    Moments,
+    apply_rows,
+    chi_square_tail,
+    most_likely,
+    shortfall,
+    squared_rows,
+)
 from priorveil.priors import Array
 
 BITWISE = (

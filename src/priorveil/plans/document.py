@@ -24,7 +24,7 @@ from priorveil.certify import Certificate, certificate, within
 from priorveil.errors import PlanError, PriorveilError, UnknownVersion
 from priorveil.mechanisms import MECHANISMS
 from priorveil.notions import Secrets, read_notion, scenarios
-from priorveil.priors import Budget, Prior, Secret, read_prior
+from priorveil.priors import Budget, Prior, PriorSet, Secret
 from priorveil.queries import read_query
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def read_fields(document: Mapping[str, Json]) -> dict[str, Any]:
     """The fields of the plan in a document; nothing is proven yet."""
     labels = read_field("labels", lambda: Prior.uniform(list(document["labels"])).labels)
     readers: dict[str, Callable[[Json], Any]] = {
-        "prior": lambda prior: read_prior(prior, labels),
+        "prior": lambda prior: (Prior if prior["kind"] == "fixed" else PriorSet).read(prior, labels),
         "secret": _read_secret,
         "budget": Budget.read,
         "notion": read_notion,

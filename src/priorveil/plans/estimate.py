@@ -23,7 +23,7 @@ from priorveil.mechanisms import Mechanism
 from priorveil.mechanisms.moments import Moments, apply_rows
 from priorveil.plans.tally import Weighted
 from priorveil.priors import Array, Label
-from priorveil.priors.labels import label_positions
+from priorveil.priors.prior import label_positions
 
 Method = Literal["auto", "mmse", "unbiased", "mle"]
 

@@ -176,7 +176,9 @@ class Plan:
             raise InvalidInput("tally", type(tally).__name__, "add the reports up first: plan.tally(reports)")
         if tally.plan != self.id:
             raise InvalidInput("tally", tally.plan, f"it belongs to another plan than {self.id}")
-        tally.require_made_by(self.mechanism)
+        fits = tally.counts.shape == self.mechanism.empty_counts().shape
+        if not fits or self.mechanism.reports_in(tally.counts) != tally.reports:
+            raise InvalidInput("tally", tally, "its counts are not those of this plan's reports")
         known = self.reference if prior is None else Prior.of(prior)
         if len(known) != len(self.labels):
             raise InvalidInput("prior", f"{len(known)} values", f"the plan has {len(self.labels)}")

@@ -140,12 +140,6 @@ class Tally:
         except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
             raise InvalidInput("text", text, f"not a tally: {error}") from error
 
-    def require_made_by(self, mechanism: Mechanism) -> None:
-        """Raise `InvalidInput` if this mechanism cannot have counted the reports so."""
-        fits = self.counts.shape == mechanism.empty_counts().shape
-        if not fits or mechanism.reports_in(self.counts) != self.reports:
-            raise InvalidInput("tally", self, "its counts are not those of this plan's reports")
-
 
 def _read_weighted(fields: Mapping[str, Any], shape: tuple[int, ...]) -> Weighted:
     """The weighted counts of a document, which have to be finite and in the shape of the counts."""

@@ -5,10 +5,9 @@ certificate can be checked in integer arithmetic against the very prior that was
 """
 
 from priorveil.priors.budget import Budget
-from priorveil.priors.labels import Array, Label, integer_weights, label_positions, read_only
-from priorveil.priors.prior import Prior
+from priorveil.priors.prior import Array, Label, Prior, integer_weights, label_positions, read_only
 from priorveil.priors.secret import Secret
-from priorveil.priors.sets import PriorSet, read_prior
+from priorveil.priors.sets import PriorSet
 
 __all__ = [
     "Array",
@@ -20,5 +19,4 @@ __all__ = [
     "integer_weights",
     "label_positions",
     "read_only",
-    "read_prior",
 ]

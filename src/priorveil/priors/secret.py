@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.errors import Hint, InvalidInput, InvalidPrior, InvalidSecret, plural
-from priorveil.priors.labels import (
+from priorveil.priors.prior import (
     Array,
     Label,
+    Prior,
     as_distribution,
     as_label,
     as_labels,
@@ -21,7 +22,6 @@ from priorveil.priors.labels import (
     complete_domain,
     integer_weights,
 )
-from priorveil.priors.prior import Prior
 
 _SUM = 1e4  # the weight of the equation that a mixture adds up to one
 

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from priorveil.errors import InvalidInput, TooLarge, plural
-from priorveil.priors.labels import NORMALISED, Array, Label, as_labels
-from priorveil.priors.prior import Prior
+from priorveil.priors.prior import NORMALISED, Array, Label, Prior, as_labels
 
 _MOST_VERTICES = 200_000  # a set with more corners is not enumerated
 _MOST_SUBSETS = 2**14  # nor a ball whose radius can empty more subsets of values than this
@@ -126,6 +125,19 @@ class PriorSet:
     def document(self) -> dict[str, Any]:
         """The set as JSON, without its labels."""
         return {"kind": self.kind, "members": [[str(w) for w in p.weights] for p in self.members]}
+
+    @staticmethod
+    def read(document: Mapping[str, Any], labels: Sequence[Label]) -> PriorSet:
+        """The set of a document."""
+        kind = document["kind"]
+        if kind == "finite":
+            return PriorSet([Prior.read({"weights": weights}, labels) for weights in document["members"]])
+        if kind == "interval":
+            lower, upper = ([float(v) for v in document[side]] for side in ("lower", "upper"))
+            return PriorSet.interval(lower, upper, labels)
+        if kind == "ball":
+            return PriorSet.ball(Prior.read(document, labels), float(document["radius"]))
+        raise ValueError(f"unknown kind {kind!r}")
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -332,29 +344,6 @@ class PriorBall(PriorSet):
         gain = np.minimum(radius, 1 - P)  # x gains from x' first, then from the rest
         ratios: Array = (P + gain)[:, None] / (P - np.minimum(radius, P))[None, :]
         return ratios
-
-
-def read_prior(document: Mapping[str, Any], labels: Sequence[Label]) -> Prior | PriorSet:
-    """The prior or set of priors of a document.
-
-    >>> read_prior(Prior({"a": 0.25, "b": 0.75}).document(), ["a", "b"])
-    Prior({'a': 0.25, 'b': 0.75})
-    """
-
-    def fixed(weights: Iterable[str]) -> Prior:
-        return Prior.from_counts([int(w) for w in weights], labels)
-
-    kind = document["kind"]
-    if kind == "fixed":
-        return fixed(document["weights"])
-    if kind == "finite":
-        return PriorSet([fixed(weights) for weights in document["members"]])
-    if kind == "interval":
-        lower, upper = ([float(v) for v in document[side]] for side in ("lower", "upper"))
-        return PriorSet.interval(lower, upper, labels)
-    if kind == "ball":
-        return PriorSet.ball(fixed(document["weights"]), float(document["radius"]))
-    raise ValueError(f"unknown kind {kind!r}")
 
 
 def _mean(p: Sequence[Fraction], column: Sequence[Fraction | int]) -> Fraction:

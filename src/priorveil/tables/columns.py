@@ -1,4 +1,4 @@
-"""Columns of a table and what they hold: values, cohorts and groups as codes, and reports.
+"""Columns of a table and what they hold: values, cohorts and groups as codes, and reports; rows that are refused.
 
 A column of a CSV is a list of texts, with None where a cell is missing. Every other column is an Arrow array.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
@@ -21,21 +22,30 @@ from priorveil.mechanisms.randomness import WORD
 from priorveil.plans import Plan
 from priorveil.plans.estimate import SUM
 from priorveil.priors import Label
-from priorveil.tables.refusals import BROKEN, FOREIGN, MISSING, Rows
 
 Column = list[str | None] | Any  # of a CSV, or an Arrow array
 Plans = Plan | Mapping[Any, Plan]
 Codes = npt.NDArray[np.int64]
 Places = npt.NDArray[np.int64]  # of rows in a batch, counted from 0
+Rows = npt.NDArray[np.int64]  # counted from 0 over all the files of an input
+OnRefused = Callable[[int, str], None]
 
 REPORT, REPORT_ID = "report", "report_id"
 ID_BYTES = 16
 PLAN_KEY = b"priorveil.plan"  # in the schema of a table of reports: the ids of the plans that made them
-ABSENT, OUTSIDE_DOMAIN = -1, -2
+ABSENT, OUTSIDE_DOMAIN = -1, -2  # instead of the code of a value
+
+# Why a row is refused.
+MISSING = "missing"
+FOREIGN = "foreign"
+OUTSIDE = "outside the domain"
+NO_PLAN = "no plan for the cohort"
+BROKEN = "wrong number of columns"
 
 _PLAIN_NUMBER = re.compile(r"[+-]?[0-9]{1,40}(\.[0-9]{0,40})?")
 _REPORT_NUMBER = re.compile(r"[0-9]{1,18}")
 _HEX = re.compile(r"[0-9a-fA-F]*")
+_MOST_LISTED = 1_000  # refused rows
 _MOST_ROWS = 1 << 19  # in a batch
 _MOST_BYTES = 1 << 25  # of reports in a batch
 _EXACT = 2.0**53  # up to here every whole number is a float
@@ -378,3 +388,66 @@ def batch_rows(plans: Mapping[Any, Plan]) -> int:
     """Rows in a batch: many, but fewer if reports are long, so that memory stays small."""
     bytes_each = max(8 * max(plan.mechanism.width, 1) for plan in plans.values())
     return max(1, min(_MOST_ROWS, _MOST_BYTES // bytes_each))
+
+
+# -- refused rows: counted by reason and listed by number, never with what was in them ----------------------
+
+
+@dataclass(frozen=True)
+class RefusedRows:
+    """How many rows were refused for which reason, and the first of them as `(row, reason)`.
+
+    Rows are counted from 0, over all the files of an input.
+
+    >>> RefusedRows({"missing": 2}, ((3, "missing"), (5, "missing"))).total
+    2
+    """
+
+    counts: dict[str, int] = field(default_factory=dict)
+    rows: tuple[tuple[int, str], ...] = ()
+
+    @property
+    def total(self) -> int:
+        """How many rows were refused in all."""
+        return sum(self.counts.values())
+
+
+class StrictRefusal(InvalidInput):
+    """Rows were refused although `strict` allows none, so nothing is written. Rows are counted from 0."""
+
+    def __init__(self, refused: RefusedRows) -> None:
+        first = ", ".join(f"row {row} ({reason})" for row, reason in refused.rows[:5])
+        advice = f"nothing is written, because rows are refused: {first}"
+        super().__init__("data", plural(refused.total, "row"), advice)
+        self.refused = refused
+
+
+class RefusalLog:
+    """Collects refused rows while a table is read; `on_refused(row, reason)` is called for each, in row order.
+
+    >>> log = RefusalLog()
+    >>> log.add({"missing": np.array([4, 2]), "foreign": np.array([3])})
+    >>> log.result()
+    RefusedRows(counts={'foreign': 1, 'missing': 2}, rows=((2, 'missing'), (3, 'foreign'), (4, 'missing')))
+    """
+
+    def __init__(self, on_refused: OnRefused | None = None) -> None:
+        self._on_refused = on_refused
+        self._counts: Counter[str] = Counter()
+        self._rows: list[tuple[int, str]] = []
+
+    def add(self, refused: Mapping[str, Rows]) -> None:
+        """Add the refused rows of one batch; batches come in the order of their rows."""
+        self._counts.update({reason: rows.size for reason, rows in refused.items() if rows.size})
+        room = None if self._on_refused else _MOST_LISTED - len(self._rows)
+        listed = sorted(
+            (row, reason) for reason, rows in refused.items() for row in np.sort(rows)[:room].tolist()
+        )
+        self._rows += listed[: _MOST_LISTED - len(self._rows)]
+        if self._on_refused is not None:
+            for row, reason in listed:
+                self._on_refused(row, reason)
+
+    def result(self) -> RefusedRows:
+        """All refused rows so far."""
+        return RefusedRows(dict(sorted(self._counts.items())), tuple(self._rows))

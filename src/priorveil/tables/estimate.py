@@ -19,11 +19,15 @@ from priorveil.plans.estimate import Estimate, Method, combine_estimates
 from priorveil.plans.tally import Counts, Tally
 from priorveil.priors import Prior
 from priorveil.tables.columns import (
+    NO_PLAN,
     OUTSIDE_DOMAIN,
     REPORT,
     Batch,
+    OnRefused,
     Places,
     Plans,
+    RefusalLog,
+    RefusedRows,
     batch_rows,
     cohort_codes,
     look_up,
@@ -32,7 +36,6 @@ from priorveil.tables.columns import (
     take,
 )
 from priorveil.tables.read import OpenTable, Progress, in_threads, open_table, thread_count
-from priorveil.tables.refusals import NO_PLAN, OnRefused, RefusalLog, RefusedRows
 
 _Part = tuple[int, int, Places | None]  # cohort, group (both by number), rows of a batch (None: all)
 

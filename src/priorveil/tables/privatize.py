@@ -14,17 +14,23 @@ import numpy.typing as npt
 from priorveil.errors import InvalidInput
 from priorveil.mechanisms.randomness import GeneratorSource, Source, as_source
 from priorveil.plans import Plan
-from priorveil.tables import refusals
 from priorveil.tables.columns import (
     ABSENT,
     ID_BYTES,
+    MISSING,
+    NO_PLAN,
+    OUTSIDE,
     OUTSIDE_DOMAIN,
     REPORT,
     REPORT_ID,
     Batch,
     Column,
+    OnRefused,
     Places,
     Plans,
+    RefusalLog,
+    RefusedRows,
+    StrictRefusal,
     batch_rows,
     cohort_codes,
     plans_by_cohort,
@@ -44,7 +50,7 @@ class Privatized:
     """The outcome of `privatize_table`: the number of reports, the refused rows, the table if it is in memory."""
 
     reports: int
-    refused: refusals.RefusedRows
+    refused: RefusedRows
     table: Any | None = None
 
 
@@ -62,7 +68,7 @@ def privatize_table(
     replace: bool = False,
     strict: bool = False,
     progress: Progress | None = None,
-    on_refused: refusals.OnRefused | None = None,
+    on_refused: OnRefused | None = None,
 ) -> Privatized:
     """Perturb one column of a table of any size: every row gets a report with an id of its own.
 
@@ -89,7 +95,7 @@ def privatize_table(
     target = Path(out) if isinstance(out, str | os.PathLike) else out
     kind = format or (format_of(target) if isinstance(target, Path) else "csv")
     table = open_table(data, [*kept, column], batch_rows(plans))
-    work = _Work(plans, column, cohort, kept, ids, as_source(rng), refusals.RefusalLog(on_refused))
+    work = _Work(plans, column, cohort, kept, ids, as_source(rng), RefusalLog(on_refused))
     batches, types = work.batches(table, strict, progress), {name: table.types[name] for name in kept}
     if target is not None and kind == "csv":
         write_csv([*([REPORT_ID] if ids else []), *kept, REPORT], batches, target, replace)
@@ -113,7 +119,7 @@ class _Work:
     kept: Sequence[str]
     ids: bool
     source: Source
-    log: refusals.RefusalLog
+    log: RefusalLog
     reports: int = 0
 
     def batches(self, table: OpenTable, strict: bool, progress: Progress | None) -> Iterator[Columns]:
@@ -127,7 +133,7 @@ class _Work:
             if progress is not None:
                 progress(batch.end, table.rows, table.share())
         if strict and (refused := self.log.result()).total:
-            raise refusals.StrictRefusal(refused)
+            raise StrictRefusal(refused)
 
     def _privatize(self, batch: Batch) -> tuple[Batch, Reports, Columns]:
         """The reports of a batch, and the columns to write: ids, kept columns and reports, without refused rows."""
@@ -173,15 +179,15 @@ def make_reports(values: Column, cohort: Column | None, plans: Mapping[Any, Plan
     """
     numbered = len({plan.labels for plan in plans.values()}) == 1
     plan_codes = np.zeros(len(values), dtype=np.int64) if cohort is None else cohort_codes(cohort, plans)
-    refused = [(refusals.NO_PLAN, np.flatnonzero(plan_codes == OUTSIDE_DOMAIN))]
+    refused = [(NO_PLAN, np.flatnonzero(plan_codes == OUTSIDE_DOMAIN))]
     places, reports = [], []
     for number, plan in enumerate(plans.values()):
         own = np.flatnonzero(plan_codes == number)
         part = values if len(own) == len(values) else take(values, own)
         codes = value_codes(part, plan.labels, numbered)
         refused += [
-            (refusals.MISSING, own[codes == ABSENT]),
-            (refusals.OUTSIDE, own[codes == OUTSIDE_DOMAIN]),
+            (MISSING, own[codes == ABSENT]),
+            (OUTSIDE, own[codes == OUTSIDE_DOMAIN]),
         ]
         places.append(own[codes >= 0])
         reports.append(plan.mechanism.sample(codes[codes >= 0], source))

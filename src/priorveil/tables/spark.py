@@ -21,10 +21,14 @@ from priorveil.plans.estimate import Method
 from priorveil.plans.tally import Tally
 from priorveil.priors import Prior
 from priorveil.tables.columns import (
+    FOREIGN,
+    MISSING,
+    NO_PLAN,
     REPORT,
     REPORT_ID,
     Batch,
     Plans,
+    RefusedRows,
     cohort_codes,
     distinct,
     plans_by_cohort,
@@ -35,7 +39,6 @@ from priorveil.tables.columns import (
 )
 from priorveil.tables.estimate import BatchCounter, TableEstimate, Tallies
 from priorveil.tables.privatize import kept_columns, make_reports, random_ids
-from priorveil.tables.refusals import FOREIGN, MISSING, NO_PLAN, RefusedRows
 
 pa = pyarrow()
 try:

@@ -44,8 +44,9 @@ from priorveil.mechanisms.interface import (
     single_prior,
     worst_lifts,
 )
-from priorveil.mechanisms.likelihood import DenseChannel, Evidence
 from priorveil.mechanisms.moments import (
+    DenseChannel,
+    Evidence,
     Moments,
     apply_rows,
     diagonal_of,
