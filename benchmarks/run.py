@@ -133,7 +133,8 @@ def measure_arc(reports: int) -> dict[str, float]:
 def measure_cohorts(people: int, size: int) -> dict[str, float]:
     """Seconds for all people at once, and for a person where each has a plan of their own, in a loop."""
     import priorveil as pv
-    from priorveil.designs.cohorts import Cohorts, estimate_together
+    from priorveil.designs.cohorts import Cohorts
+    from priorveil.plans.estimate import combine_estimates
 
     rng = np.random.default_rng(0)
     P = rng.dirichlet(np.ones(size), people) + 1e-6
@@ -151,9 +152,8 @@ def measure_cohorts(people: int, size: int) -> dict[str, float]:
     found["design loop"] = seconds / LOOPED
     seconds, reports = timed(lambda v: [plans[i].privatize(int(v[i])) for i in few], values)
     found["client loop"] = seconds / LOOPED
-    named = {str(i): plans[i] for i in few}
     seconds, _ = timed(
-        lambda told: estimate_together(named, {str(i): plans[i].tally([told[i]]) for i in few}), reports
+        lambda told: combine_estimates([plans[i].estimate(plans[i].tally([told[i]])) for i in few]), reports
     )
     found["curator loop"] = seconds / LOOPED
     return found

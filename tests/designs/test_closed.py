@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from priorveil.designs.closed import (
-    best_subset_size,
     binary,
     heavy,
     interval,
@@ -197,7 +196,6 @@ def test_subset_gains_are_those_of_the_channels(seed: int) -> None:
     P = rng.dirichlet(np.ones(d))
     direct = [histogram_gain(subset_selection(d, eps, s), P) for s in range(1, d)]
     np.testing.assert_allclose(subset_gains(P, eps), direct, rtol=1e-11)
-    assert best_subset_size(P, eps) == int(np.argmax(subset_gains(P, eps))) + 1
 
 
 def test_subset_selection_of_the_table() -> None:

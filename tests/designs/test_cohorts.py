@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 import priorveil as pv
 from priorveil.certify import certificate, within
 from priorveil.designs.arc_rows import posterior_steps, posterior_variances
-from priorveil.designs.cohorts import Cohorts, estimate_together
+from priorveil.designs.cohorts import Cohorts
 from priorveil.errors import CertificateError, ForeignReport, InvalidInput, InvalidPrior, OutsideDomain
 from priorveil.mechanisms.arc.bounds import arc_lifts
 from priorveil.mechanisms.arc.rows import posteriors
@@ -209,9 +211,10 @@ def test_people_may_share_rows_and_parts_combine() -> None:
     assert halves.values == pytest.approx(whole.values) and halves.reports == whole.reports == 1000
     assert halves.std_error == pytest.approx(whole.std_error)
     assert whole.values.sum() == pytest.approx(1000)
-    plans = {str(row): made.plan(row) for row in range(2)}
-    tallies = {str(row): plans[str(row)].tally(reports[rows == row]) for row in range(2)}
-    together = estimate_together(plans, tallies)
+    plans = [made.plan(row) for row in range(2)]
+    together = combine_estimates(
+        [plan.estimate(plan.tally(reports[rows == row])) for row, plan in enumerate(plans)]
+    )
     assert together.values == pytest.approx(whole.values)
     assert together.std_error == pytest.approx(whole.std_error, rel=1e-3)
 
@@ -236,9 +239,9 @@ def test_weighted_people_are_read_alike_by_rows_and_by_plans() -> None:
     rows, c = rng.integers(0, 2, 600), rng.uniform(0.5, 2.0, 600)
     reports = made.privatize(rng.integers(0, 5, 600), rng, rows)
     whole = made.estimate(reports, rows, weights=c)
-    plans = {str(row): made.plan(row) for row in range(2)}
-    tallies = {n: plan.tally(reports[rows == int(n)], weights=c[rows == int(n)]) for n, plan in plans.items()}
-    together = estimate_together(plans, tallies)
+    plans = [made.plan(row) for row in range(2)]
+    tallies = [plan.tally(reports[rows == row], weights=c[rows == row]) for row, plan in enumerate(plans)]
+    together = combine_estimates([plan.estimate(tally) for plan, tally in zip(plans, tallies, strict=True)])
     assert together.values == pytest.approx(whole.values)
     assert together.std_error == pytest.approx(whole.std_error, rel=0.02)  # plans take cells as a whole
     assert whole.values.sum() == pytest.approx(c.sum()) == whole.total == pytest.approx(together.total)
@@ -246,14 +249,14 @@ def test_weighted_people_are_read_alike_by_rows_and_by_plans() -> None:
     assert whole.assumes == together.assumes and "every weight" in whole.assumes
 
 
-def test_estimate_together_refuses_what_does_not_belong_together() -> None:
+def test_estimates_of_different_labels_or_statistics_do_not_combine() -> None:
     one = pv.design([0.3, 0.7], 1.0, pv.Histogram())
     other = pv.design([0.3, 0.3, 0.4], 1.0, pv.Histogram())
-    tally = one.tally([0, 1])
-    with pytest.raises(InvalidInput, match="b"):
-        estimate_together({"a": one}, {"b": tally})
+    counts = one.estimate(one.tally([0, 1]))
     with pytest.raises(InvalidInput, match="same labels"):
-        estimate_together({"a": one, "b": other}, {"a": tally, "b": other.tally([0])})
+        combine_estimates([counts, other.estimate(other.tally([0]))])
+    with pytest.raises(InvalidInput, match="same kind"):
+        combine_estimates([counts, replace(counts, histogram=False)])
 
 
 @pytest.mark.parametrize(

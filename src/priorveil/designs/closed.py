@@ -107,8 +107,7 @@ def k_rr(d: int, epsilon: float) -> Array:
     array([[0.75, 0.25],
            [0.25, 0.75]])
     """
-    W = np.ones((d, d)) + (np.exp(epsilon) - 1) * np.eye(d)
-    return np.asarray(W / W.sum(axis=1, keepdims=True))
+    return subset_selection(d, epsilon, 1) if d > 1 else np.ones((1, 1))
 
 
 def subset_selection(d: int, epsilon: float, size: int) -> Array:
@@ -155,15 +154,6 @@ def subset_gains(prior: Array, epsilon: float) -> Array:
     return np.asarray((d / (size * e + d - size) * total)[1:d])
 
 
-def best_subset_size(prior: Array, epsilon: float) -> int:
-    """The subset size whose reports tell most about the histogram under this prior.
-
-    >>> best_subset_size(np.full(10, 0.1), 1.0)
-    3
-    """
-    return int(np.argmax(subset_gains(prior, epsilon))) + 1
-
-
 def closed_plan(problem: Problem) -> Plan:
     """The closed form that fits, or an error that states the conditions of each."""
     d = len(problem.prior)
@@ -201,10 +191,9 @@ def _ldp_plan(problem: Problem) -> Plan:
     d, epsilon = len(problem.prior), problem.level
     if d > _KRR:
         raise TooLarge(f"a table of {d} by {d} entries is too large", Hint("method", "unary"))
-    size = best_subset_size(problem.P, epsilon)
+    size = int(np.argmax(subset_gains(problem.P, epsilon))) + 1
     plans = []
     for k in sorted({1, size if comb(d, size) <= _SUBSETS else 1}):
-        Q = k_rr(d, epsilon) if k == 1 else subset_selection(d, epsilon, k)
         why = "k-ary randomised response" if k == 1 else f"subset selection with subsets of {k}"
-        plans.append(problem.table_plan(Q, 0.0, "closed", f"LDP: {why}"))
+        plans.append(problem.table_plan(subset_selection(d, epsilon, k), 0.0, "closed", f"LDP: {why}"))
     return min(plans, key=lambda plan: plan.expected_mse)

@@ -5,12 +5,12 @@ of them in closed form, without a loop in Python; where every value is likely en
 Theorem 3 of the paper, which is optimal. A row may be one person, or a cohort of people who share a prior and
 a budget.
 
-Where a few cohorts each have a plan from `design`, `estimate_together` adds their estimates up.
+Where a few cohorts each have a plan from `design`, `priorveil.plans.estimate.combine_estimates` adds their estimates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -34,8 +34,8 @@ from priorveil.mechanisms.moments import mean_check
 from priorveil.mechanisms.randomness import Source, as_source, blocks
 from priorveil.notions import LIP
 from priorveil.plans import Plan
-from priorveil.plans.estimate import ASSUMES, WEIGHTED, Estimate, Method, combine_estimates
-from priorveil.plans.tally import Tally, numbers_per_report
+from priorveil.plans.estimate import ASSUMES, WEIGHTED, Estimate
+from priorveil.plans.tally import numbers_per_report
 from priorveil.plans.values import Column, codes_of
 from priorveil.priors import Array, Budget, Label, Prior, read_only
 from priorveil.queries import Histogram, Query
@@ -186,11 +186,7 @@ class Cohorts:
         c = numbers_per_report("weights", 1.0 if weights is None else weights, everyone)
         b = numbers_per_report("offsets", 0.0 if offsets is None else offsets, everyone)
         a = self._scores
-        total, spread, moved = (
-            np.zeros(len(self.labels)),
-            np.zeros(len(self.labels)),
-            np.zeros(len(self.labels)),
-        )
+        total, spread, moved = np.zeros((3, len(self.labels)))
         for part in parts(len(column), len(self.labels)):
             posterior, w = posteriors(self.lines, self.priors, mine[part], column[part]), c[part]
             moved += (posterior - self.priors[mine[part]]).sum(axis=0)
@@ -284,32 +280,3 @@ def _sides(epsilon: float | Budget | npt.ArrayLike, rows: int) -> tuple[Array, A
         raise InvalidInput("epsilon", epsilon, "give finite numbers, zero or more")
     each = np.broadcast_to(levels, (rows,))
     return each, each
-
-
-def estimate_together(
-    plans: Mapping[str, Plan],
-    tallies: Mapping[str, Tally],
-    method: Method = "auto",
-    priors: Mapping[str, Prior] | None = None,
-) -> Estimate:
-    """One estimate over cohorts that each have a plan: values and variances add up.
-
-    `priors` replaces the prior of a cohort where the curator knows more. The plans need the same labels and
-    the same kind of query.
-
-    >>> import priorveil as pv
-    >>> plans = {n: pv.design([p, 1 - p], 1.0, pv.Histogram()) for n, p in (("north", 0.3), ("south", 0.6))}
-    >>> tallies = {name: plan.tally(plan.privatize([0, 1, 1])) for name, plan in plans.items()}
-    >>> estimate_together(plans, tallies).reports
-    6
-    """
-    unknown = sorted(set(tallies) - set(plans))
-    if unknown or not tallies:
-        raise InvalidInput("tallies", unknown, f"give tallies of the cohorts {', '.join(sorted(plans))}")
-    used = [plans[name] for name in tallies]
-    if len({plan.labels for plan in used}) > 1 or len({plan.query.kind for plan in used}) > 1:
-        raise InvalidInput("plans", sorted(tallies), "they need the same labels and the same kind of query")
-    known = priors or {}
-    return combine_estimates(
-        [plans[name].estimate(tally, method, known.get(name)) for name, tally in tallies.items()]
-    )

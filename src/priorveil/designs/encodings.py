@@ -21,8 +21,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize_scalar
+from scipy.special import expit
 
-from priorveil.certify import TOTAL, Lifts, exp_above, exp_below, within
+from priorveil.certify import TOTAL, exp_above, exp_below, within
 from priorveil.designs.problem import Problem
 from priorveil.errors import Hint, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms.hashing import PooledHash, bin_masses
@@ -67,7 +68,7 @@ def unary_plan(problem: Problem) -> Plan:
         )
     gain = _unary_gain(problem)
     if problem.notion.bounds_lifts:
-        mechanism = best_unary(problem.prior, problem.budget, gain).mechanism
+        mechanism = best_unary(problem.prior, problem.budget, gain)
     else:
         mechanism = best_unary_at(problem.reference, exp_below(problem.level), gain)
     # the variance of learning is local to a prior: that of a set is taken at its middle
@@ -100,9 +101,10 @@ def hashing_plan(problem: Problem) -> Plan:
             "the method hashing is for Histogram or Distribution and LIP of the value itself",
             Hint("method", "columns"),
         )
-    found = best_pool(prior, problem.budget, _seed_count(len(prior), problem.budget) if learning else 256)
-    pool = found.mechanism
-    expected = variance(pool.matrix, problem.P) if learning else 1 - found.gain
+    pool, gain = best_pool(
+        prior, problem.budget, _seed_count(len(prior), problem.budget) if learning else 256
+    )
+    expected = variance(pool.matrix, problem.P) if learning else 1 - gain
     if math.isinf(expected):
         raise Infeasible(
             "the pool of seeds does not identify the distribution", Hint("method", "unary", "columns")
@@ -137,28 +139,17 @@ def unary_odds(budget: Budget, smallest: Fraction) -> Fraction:
     return min(limits)
 
 
-class UnaryDesign(NamedTuple):
-    """A unary mechanism, its exact extremes, and how much its reports tell."""
-
-    mechanism: Unary
-    lifts: Lifts
-    gain: float
-
-
-def best_unary(prior: Prior | PriorSet, budget: Budget, gain: Gain = histogram_gain) -> UnaryDesign:
+def best_unary(prior: Prior | PriorSet, budget: Budget, gain: Gain = histogram_gain) -> Unary:
     """Unary encoding with the best point of its tight curve, for any query that gives a `gain`.
 
-    >>> design = best_unary(Prior([0.2, 0.3, 0.5]), Budget(1.0))
-    >>> within(design.lifts, Budget(1.0)), design.mechanism.noise_bits < 8
-    (True, True)
+    >>> best_unary(Prior([0.2, 0.3, 0.5]), Budget(1.0)).noise_bits < 8
+    True
     """
     smallest = smallest_mass(prior)
     mechanism = best_unary_at(prior.centre, unary_odds(budget, smallest), gain)
-    found = unary_lifts(mechanism.odds, smallest)
-    if not within(found, budget):
+    if not within(unary_lifts(mechanism.odds, smallest), budget):
         raise Infeasible(f"unary encoding cannot keep {budget}: ask for a larger epsilon")
-    reached = gain(prior.centre.probabilities, float(mechanism.flips[0]), float(mechanism.odds))
-    return UnaryDesign(mechanism, found, reached)
+    return mechanism
 
 
 def best_unary_at(prior: Prior, odds: Fraction, gain: Gain = histogram_gain) -> Unary:
@@ -171,28 +162,21 @@ def best_unary_at(prior: Prior, odds: Fraction, gain: Gain = histogram_gain) -> 
     True
     """
     P, R = prior.probabilities, float(odds)
+    reach = (
+        math.log(R * P.size) + 2
+    )  # q01 lies between one in R d (many values, sharp reports) and its complement
     target = minimize_scalar(
-        lambda logit: -gain(P, _sigmoid(logit), R), bounds=_logit_range(R, P.size), method="bounded"
+        lambda logit: -gain(P, float(expit(logit)), R), bounds=(-reach, reach), method="bounded"
     )
     best, nothing = -float(target.fun), gain(P, 0.5, 1.0)
     enough = best - _COARSE_LOSS * (best - nothing)
-    q01 = _sigmoid(float(target.x))
+    q01 = float(expit(target.x))
     for bits in range(1, _MOST_NOISE_BITS + 1):
         near = {min(max(round(q01 * 2**bits) + step, 1), 2**bits - 1) for step in (-1, 0, 1)}
         noise = max(sorted(near), key=lambda a: gain(P, a / 2**bits, R))
         if gain(P, noise / 2**bits, R) >= enough:
             break
     return unary_on_curve(prior, noise, bits, odds)
-
-
-def _sigmoid(logit: float) -> float:
-    return 1 / (1 + math.exp(-logit))
-
-
-def _logit_range(R: float, size: int) -> tuple[float, float]:
-    """Where `q01` can sensibly be: between one in `R d` (many values, sharp reports) and its complement."""
-    reach = math.log(R * size) + 2
-    return -reach, reach
 
 
 def unary_on_curve(prior: Prior, noise: int, noise_bits: int, odds: Fraction) -> Unary:
@@ -206,14 +190,6 @@ def unary_on_curve(prior: Prior, noise: int, noise_bits: int, odds: Fraction) ->
     q01 = Fraction(noise, 1 << noise_bits)
     q10 = (1 - q01) / (1 + (odds - 1) * q01)
     return Unary(scoring_masses(prior.weights), noise, noise_bits, math.ceil(q10 * TOTAL))
-
-
-class PoolDesign(NamedTuple):
-    """A pool of seeds with its exact extremes, and how much its reports tell about the histogram."""
-
-    mechanism: PooledHash
-    lifts: Lifts
-    gain: float
 
 
 class Grouping(NamedTuple):
@@ -232,36 +208,31 @@ class _Seeds(NamedTuple):
     gain: float
 
 
-def best_pool(prior: Prior, budget: Budget, seeds: int = 256) -> PoolDesign:
-    """Hashing with Theorem 3 on groups of bins: the bins, groups and seeds that tell most.
+def best_pool(prior: Prior, budget: Budget, seeds: int = 256) -> tuple[PooledHash, float]:
+    """Hashing with Theorem 3 on groups of bins: the best bins, groups and seeds, and their histogram gain.
 
     Seeds are tried in order, 0, 1, 2, ... Where fewer than `seeds` agree on a number of groups, the pool is
     the largest power of two that do.
 
-    >>> design = best_pool(Prior.uniform(30), Budget(1.0), seeds=8)
-    >>> design.mechanism.reported, design.mechanism.seeds.size, within(design.lifts, Budget(1.0))
-    (3, 8, True)
+    >>> pool, gain = best_pool(Prior.uniform(30), Budget(1.0), seeds=8)
+    >>> pool.reported, pool.seeds.size
+    (3, 8)
     """
     P = prior.probabilities
-    pools = [pool for bins in _bin_counts(P.size, budget) for pool in _pools(P, budget, seeds, bins)]
+    # numbers of bins worth trying: a few for every group that fits, and not many more than values
+    fit, most = 1 / budget.tau if budget.tau > 0 else math.inf, min(_MOST_BINS, 4 * P.size)
+    counts = sorted({max(2, math.floor(min(most, fine * fit))) for fine in _FINENESS})
+    pools = [pool for bins in counts for pool in _pools(P, budget, seeds, bins)]
     if not pools:
         raise Infeasible("no seed found two groups of mass tau or more", Hint("method", "arc", "columns"))
     best = max(pools, key=lambda pool: (pool.seeds.size, pool.gain))
     lo = exp_above(-budget.lower) if math.isfinite(budget.lower) else Fraction(0)
     fresh = math.ceil(lo * TOTAL) + _SLACK
     mechanism = PooledHash(prior.weights, best.seeds, best.groups, fresh)
-    lifts = mechanism.lifts(prior, None, LIP())
-    if not within(lifts, budget):
+    if not within(mechanism.lifts(prior, None, LIP()), budget):
         raise Infeasible("the rounded tables break the budget", Hint("method", "arc", "columns"))
     move = (1 - budget.lo) ** 2
-    return PoolDesign(mechanism, lifts, float(P @ P * (1 - move) + move * best.gain))
-
-
-def _bin_counts(size: int, budget: Budget) -> list[int]:
-    """Numbers of bins worth trying: a few for every group that fits, and not many more than values."""
-    fit = 1 / budget.tau if budget.tau > 0 else math.inf
-    most = min(_MOST_BINS, 4 * size)
-    return sorted({max(2, math.floor(min(most, fine * fit))) for fine in _FINENESS})
+    return mechanism, float(P @ P * (1 - move) + move * best.gain)
 
 
 def _pools(P: Array, budget: Budget, wanted: int, bins: int) -> list[_Seeds]:
@@ -303,24 +274,15 @@ def group_bins(masses: Sequence[float], squares: Sequence[float], least: float) 
         if mass >= least:
             made.append(rest)
             rest = []
-    return _add_rest(made, rest, masses, squares)
 
+    def gain(group: list[int]) -> float:
+        return sum(squares[b] for b in group) / sum(masses[b] for b in group)
 
-def _add_rest(
-    made: list[list[int]], rest: list[int], masses: Sequence[float], squares: Sequence[float]
-) -> Grouping:
-    """The groups, the rest given to the group that loses least; empty bins go to the first."""
-    heavy = [sum(masses[b] for b in group) for group in made]
-    square = [sum(squares[b] for b in group) for group in made]
     if rest:
-        more, extra = sum(masses[b] for b in rest), sum(squares[b] for b in rest)
-        change = [(s + extra) / (m + more) - s / m for s, m in zip(square, heavy, strict=True)]
-        taker = change.index(max(change))
-        made[taker] += rest
-        heavy[taker] += more
-        square[taker] += extra
-    groups = [0] * len(masses)
+        taker = max(made, key=lambda group: gain(group + rest) - gain(group))
+        taker += rest
+    groups = [0] * len(masses)  # empty bins go to the first
     for number, group in enumerate(made):
         for bin_ in group:
             groups[bin_] = number
-    return Grouping(groups, len(made), math.fsum(s / m for s, m in zip(square, heavy, strict=True)))
+    return Grouping(groups, len(made), math.fsum(map(gain, made)))

@@ -136,6 +136,8 @@ def combine_estimates(estimates: Sequence[Estimate]) -> Estimate:
             name = next(label for label in (*first.labels, *estimate.labels) if label in odd)
             advice = f"all need the same labels, and {name!r} is in one of them only"
             raise InvalidInput("estimates", "of different labels", advice)
+        if estimate.histogram != first.histogram:
+            raise InvalidInput("estimates", "of different queries", "all need the same kind of query")
     orders = [list(label_positions(e.labels, first.labels)) for e in estimates]
     pairs = list(zip(estimates, orders, strict=True))
     checks = [e.prior_check for e in estimates if e.prior_check is not None]
