@@ -249,8 +249,7 @@ def exact_group_masses(seeds: npt.ArrayLike, groups: Integers, weights: Sequence
     by_bin = np.array(exact_bin_masses(seeds, weights, groups.shape[1]), dtype=object)
     sums = np.zeros((len(groups), int(groups.max()) + 1), dtype=object)
     np.add.at(sums, (np.arange(len(groups))[:, None], groups), by_bin)
-    masses: list[list[int]] = sums.tolist()
-    return masses
+    return [list(row) for row in sums]
 
 
 def _seed_lifts(table: Integers, masses: Sequence[int]) -> Lifts:

@@ -266,8 +266,7 @@ def chi_square_tail(statistic: float, degrees: int) -> float:
     """
     if math.isinf(statistic):
         return 0.0
-    tail = float((arb(statistic) / 2).gamma_upper(arb(degrees) / 2, 1))
-    return 1.0 if tail > 1 else tail
+    return min(float((arb(statistic) / 2).gamma_upper(arb(degrees) / 2, 1)), 1.0)
 
 
 def mean_check(moved: Array, variance: Array, rise: Array, fall: Array) -> float | None:

@@ -1,8 +1,8 @@
-"""Where random words come from.
+"""Sources of random words.
 
-A mechanism draws little-endian unsigned 64-bit **words**, and every mechanism says how many words one
-report takes and what each is for. That number never depends on the value, so a report tells nothing by
-the randomness it used, and any other implementation (the browser's) can be held to the same bytes.
+A mechanism draws little-endian unsigned 64-bit **words**, and every mechanism documents how many words one
+report takes and what each is for. That number never depends on the value, so the randomness that a report used
+reveals nothing, and any other implementation (the browser's) can be tested on the same bytes.
 
 Three sources:
 
@@ -109,8 +109,7 @@ class GeneratorSource:
 
     def words(self, count: int) -> Words:
         """The next words of the generator."""
-        drawn = self.rng.integers(0, 2**64, size=count, dtype=np.uint64)
-        return np.asarray(drawn, dtype=WORD)
+        return np.asarray(self.rng.integers(0, 2**64, size=count, dtype=np.uint64), dtype=WORD)
 
     def stream(self) -> Stream:
         """The same words."""
@@ -134,9 +133,9 @@ class BytesSource:
         if end > len(self.data):
             advice = f"give at least {end} bytes, eight for every word drawn"
             raise InvalidInput("data", f"{len(self.data)} bytes", advice)
-        drawn = np.frombuffer(self.data, dtype=WORD, count=count, offset=self.used)
+        words = np.frombuffer(self.data, dtype=WORD, count=count, offset=self.used)
         self.used = end
-        return drawn
+        return words
 
     def stream(self) -> Stream:
         """The same words."""
