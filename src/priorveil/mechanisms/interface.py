@@ -187,10 +187,8 @@ class NumberedReports(Mechanism):
 def single_prior(prior: Known, secret: Secrets, notion: Certifiable, kind: str) -> Prior:
     """The prior, for mechanisms whose exact certificate needs one prior and no secret behind the value."""
     if secret is not None or not isinstance(prior, Prior) or not notion.implies_lip:
-        raise Infeasible(
-            f"{kind} is certified for LIP or LDP of the value itself under one prior",
-            Hint("method", "columns"),
-        )
+        message = f"{kind} is certified for LIP or LDP of the value itself under one prior"
+        raise Infeasible(message, Hint("method", "columns"))
     return prior
 
 
@@ -264,9 +262,8 @@ def _integer_column(argument: str, values: npt.ArrayLike) -> npt.NDArray[np.inte
     if array.size == 0:
         array = array.astype(np.int64)
     if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
-        raise InvalidInput(
-            argument, f"{array.dtype} array of shape {array.shape}", "give a column of integers"
-        )
+        shape = f"{array.dtype} array of shape {array.shape}"
+        raise InvalidInput(argument, shape, "give a column of integers")
     return array
 
 

@@ -226,9 +226,7 @@ class Grouped(NumberedReports):
     def matrix(self) -> Array:
         """The channel in floats, a row for each value; raises `TooLarge` when huge."""
         if self.size * self.outputs > _MOST_ENTRIES:
-            raise TooLarge(
-                f"{self.size} by {self.outputs} entries: the table of the groups is `mechanism.table`"
-            )
+            raise TooLarge(f"{self.size} by {self.outputs} entries: use `mechanism.table`, of the groups")
         return self.table.matrix[self.rows]
 
     def sample_one(self, code: int, source: Source) -> int:
