@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from priorveil.cli.program import commands
+from priorveil.cli import commands
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "commands.md"
 INTRODUCTION = """# Commands

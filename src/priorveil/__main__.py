@@ -1,6 +1,70 @@
-"""`python -m priorveil`: the command line."""
+"""The program `priorveil`, also `python -m priorveil`.
 
-from priorveil.cli import main
+Ctrl-C works from the first moment: nothing that takes time is loaded before it does.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False  # typing's own, which takes time to load
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+_STOPPED = 130
+
+
+def main() -> None:
+    """Run the command line and exit with its status, and handle ctrl-C from here to the end of the interpreter."""
+    try:
+        _run()
+    except KeyboardInterrupt:  # before or after the command, which handles its own
+        sys.stderr.write("stopped\n")
+        sys.exit(_STOPPED)
+
+
+def _run() -> None:
+    """Run the arguments of the process; ctrl-C ends it at once before and after, and cleanly meanwhile."""
+    import signal
+
+    _handle_interrupt(signal.default_int_handler, _stop_at_once)
+    import priorveil.cli
+
+    sys.unraisablehook = _repeat_interrupt
+    _handle_interrupt(_stop_at_once, signal.default_int_handler)  # from here on there may be work to undo
+    try:
+        priorveil.cli.main()
+    finally:
+        _handle_interrupt(signal.default_int_handler, _stop_at_once)
+
+
+def _handle_interrupt(before: Callable[..., object], now: Callable[..., object]) -> None:
+    """Replace our handler of ctrl-C by another; a handler that somebody else has set is kept."""
+    import signal
+
+    if signal.getsignal(signal.SIGINT) is before:
+        signal.signal(signal.SIGINT, now)
+
+
+def _stop_at_once(number: int, frame: FrameType | None) -> None:
+    """End the process while libraries load or the interpreter ends, when there is nothing to undo."""
+    os.write(2, b"\nstopped\n")  # on a line of its own, after the terminal's ^C
+    os._exit(_STOPPED)
+
+
+def _repeat_interrupt(lost: sys.UnraisableHookArgs) -> None:
+    """Send ctrl-C again a moment later if it came where Python cannot raise an exception."""
+    import signal
+    import threading
+
+    if isinstance(lost.exc_value, KeyboardInterrupt) and sys.platform != "win32":
+        thread = threading.main_thread().ident
+        threading.Timer(0.1, signal.pthread_kill, (thread, signal.SIGINT)).start()
+    else:
+        sys.__unraisablehook__(lost)
+
 
 if __name__ == "__main__":
     main()

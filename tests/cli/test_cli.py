@@ -12,7 +12,7 @@ import click
 import pytest
 
 import priorveil as pv
-from priorveil.cli.program import COMMANDS, commands
+from priorveil.cli import COMMANDS, commands
 from priorveil.cli.screen import FUNCTION_OPTIONS, option_advice
 from priorveil.errors import Hint
 from terminal import refused, run
@@ -113,11 +113,7 @@ def test_help_loads_no_command() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = json.loads(done.stderr)
     ours = [m for m in loaded if m.startswith("priorveil")]
-    assert set(ours) == {"priorveil", "priorveil.cli", "priorveil.errors"} | {
-        "priorveil.cli",
-        "priorveil.cli.program",
-        "priorveil.cli.screen",
-    }
+    assert set(ours) == {"priorveil", "priorveil.cli", "priorveil.cli.screen", "priorveil.errors"}
     assert not {"rich", "numpy"} & set(loaded)
 
 
@@ -142,7 +138,7 @@ class Press:
             sys.meta_path.remove(self)
             os.kill(os.getpid(), 2)
 sys.meta_path.insert(0, Press())
-from priorveil.cli import main
+from priorveil.__main__ import main
 main()
 """
 
@@ -174,7 +170,7 @@ def test_ctrl_c_while_libraries_load_is_quiet(moment: str, arguments: list[str],
 def test_a_ctrl_c_that_gets_lost_comes_again() -> None:
     code = """
 import os, signal, sys, time
-from priorveil.cli import program as group
+from priorveil import cli
 class Lost:
     def __del__(self):
         os.kill(os.getpid(), signal.SIGINT)
@@ -182,8 +178,8 @@ class Lost:
 def run():
     Lost()
     time.sleep(30)
-group.run = run
-from priorveil.cli import main
+cli.main = run
+from priorveil.__main__ import main
 main()
 """
     done = subprocess.run(

@@ -87,7 +87,7 @@ class Terminal:
 
     def __init__(self, *arguments: str, **settings: str) -> None:
         self.master, slave = pty.openpty()
-        code = "import sys; sys.modules['matplotlib'] = None; from priorveil.cli import main; main()"
+        code = "import sys; sys.modules['matplotlib'] = None; from priorveil.__main__ import main; main()"
         self.process = subprocess.Popen(
             [sys.executable, "-c", code, "demo", "--devices", "100", *arguments],
             stdin=slave,

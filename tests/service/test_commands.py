@@ -21,7 +21,7 @@ from postgres_server import PostgresServer, free_port
 from test_api import reports
 from test_stores import group
 
-from priorveil.cli.program import commands, run
+from priorveil.cli import commands, run
 from priorveil.collect.campaign import Campaign
 from priorveil.curator.store import Store, open_store
 

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 from test_api import on, path, reports
 
-from priorveil.cli.program import commands
+from priorveil.cli import commands
 from priorveil.collect.campaign import Campaign
 from priorveil.curator.store import Damaged, load_campaign, open_store
 

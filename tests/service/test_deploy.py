@@ -250,7 +250,7 @@ def test_the_unit_is_one(tmp_path: Path) -> None:
 
 def assert_understood(command: list[str]) -> None:
     """The command line takes these options."""
-    from priorveil.cli.program import commands
+    from priorveil.cli import commands
     from priorveil.cli.serve import serve
 
     assert command[0] == "serve"

@@ -20,7 +20,7 @@ from click.testing import CliRunner
 from postgres_server import PostgresServer
 from test_crashes import Server, served
 
-from priorveil.cli.program import commands
+from priorveil.cli import commands
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import ID_BYTES, PACKED, WORD_BYTES, packed_body
 from priorveil.curator.store import open_store

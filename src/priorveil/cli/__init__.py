@@ -1,80 +1,149 @@
 """The command line: a thin shell around the library.
 
 Exit status: 0 success, 1 the answer is no (a level does not hold), 2 a wrong argument or file, 130 stopped by ctrl-C.
-Errors are one line. Ctrl-C works from the first moment: nothing that takes time is loaded before it does.
+Errors are one line.
+
+A command's module is loaded when the command is called, and a library when it is needed. So help is quick, and a
+missing library stops only the commands that need it.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
+from importlib import import_module
 
-TYPE_CHECKING = False  # typing's own, which takes time to load
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from types import FrameType
+import click
 
-_STOPPED = 130
+from priorveil import __version__
+from priorveil.cli.screen import error_text
+from priorveil.errors import PriorveilError
+
+_SIMILAR = 0.7  # how much of a mistyped name has to be right
+
+# The commands in the order of the work; each is the function of its name in the module of its name.
+COMMANDS = {
+    "demo": "See the whole loop in a minute.",
+    "design": "Find the best mechanism for a PRIOR; certified.",
+    "inspect": "Show what a PLAN guarantees, and how good it is.",
+    "audit": "Measure what a CHANNEL leaks under a PRIOR.",
+    "privatize": "Turn a private column of a table into reports, by a PLAN.",
+    "estimate": "Estimate from a table of REPORTS made by a PLAN.",
+    "serve": "Collect reports and estimate while they come in.",
+    "recount": "Count all stored reports again and compare with the tallies.",
+    "simulate": "Compare mechanisms on your own prior, people and budgets: a tidy table, and a picture.",
+    "reproduce": "Make the figures of the paper again, as printed and with the guarantee kept.",
+    "bench": "Measure the claims of speed and accuracy.",
+}
+
+
+class LazyGroup(click.Group):
+    """A group that loads a command when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands, in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Load a command."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = getattr(import_module(f"priorveil.cli.{cmd_name}"), cmd_name)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that is named; a mistyped name is an error that suggests the nearest one."""
+        typed = args[0]
+        if typed.startswith("-") or typed in COMMANDS:
+            return super().resolve_command(ctx, args)
+        begins = [name for name in COMMANDS if name.startswith(typed.lower())]
+        near = begins or get_close_matches(typed.lower(), [*COMMANDS, "--help", "--version"], 1, _SIMILAR)
+        advice = f"did you mean {near[0]}?" if near else "priorveil --help lists them"
+        raise click.UsageError(f"there is no command {typed!r}: {advice}", ctx)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Describe the commands from the table, without loading them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
+)
+@click.version_option(__version__, message="%(prog)s %(version)s")
+@click.pass_context
+def commands(context: click.Context) -> None:
+    """Collect statistics from people who keep their data.
+
+    A prior says what is known, a channel says what is reported, and the channel is measured against the
+    prior: how far can a report move anyone's belief about a person? Design finds the best channel that a
+    budget allows, and proves that it stays within the budget.
+
+    New here? Try: priorveil demo
+    """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command and exit with its status; an error is one line, never a traceback.
-
-    Without `arguments` this is the program itself: it handles ctrl-C from here to the end of the interpreter.
-    """
+    """Run a command and exit with its status; an error is one line, never a traceback."""
     try:
-        status = _run_process() if arguments is None else _run(arguments)
+        status = run(arguments)
     except KeyboardInterrupt:
         sys.stderr.write("stopped\n")
-        status = _STOPPED
+        status = 130
     sys.exit(status)
 
 
-def _run(arguments: Sequence[str]) -> int:
-    from priorveil.cli.program import run
-
-    return run(arguments)
-
-
-def _run_process() -> int:
-    """Run the arguments of the process; ctrl-C ends it at once before and after, and cleanly meanwhile."""
-    import signal
-
-    _handle_interrupt(signal.default_int_handler, _stop_at_once)
-    import priorveil.cli.program
-
-    sys.unraisablehook = _repeat_interrupt
-    _handle_interrupt(_stop_at_once, signal.default_int_handler)  # from here on there may be work to undo
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its status. An error is one line on standard error; ctrl-C is KeyboardInterrupt."""
     try:
-        return priorveil.cli.program.run()
-    except KeyboardInterrupt:
-        sys.stderr.write("stopped\n")
-        return _STOPPED
-    finally:
-        _handle_interrupt(signal.default_int_handler, _stop_at_once)
+        status = commands.main(arguments, prog_name="priorveil", standalone_mode=False)
+        sys.stdout.flush()
+    except click.Abort as error:
+        raise KeyboardInterrupt from error
+    except BrokenPipeError:  # whoever read our output has stopped
+        _discard_output()
+        return 1
+    except Exception as error:
+        if _is_interrupt(error):
+            raise KeyboardInterrupt from error
+        message = _message(error)
+        if message is None:
+            raise
+        click.echo(f"error: {' '.join(message.split())}", err=True)
+        _discard_output()
+        return 2
+    return status if isinstance(status, int) else 0
 
 
-def _handle_interrupt(before: Callable[..., object], now: Callable[..., object]) -> None:
-    """Replace our handler of ctrl-C by another; a handler that somebody else has set is kept."""
-    import signal
-
-    if signal.getsignal(signal.SIGINT) is before:
-        signal.signal(signal.SIGINT, now)
-
-
-def _stop_at_once(number: int, frame: FrameType | None) -> None:
-    """End the process while libraries load or the interpreter ends, when there is nothing to undo."""
-    os.write(2, b"\nstopped\n")  # on a line of its own, after the terminal's ^C
-    os._exit(_STOPPED)
+def _discard_output() -> None:
+    """Drop output that cannot be written, so that the interpreter does not try again when it ends."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _repeat_interrupt(lost: sys.UnraisableHookArgs) -> None:
-    """Send ctrl-C again a moment later if it came where Python cannot raise an exception."""
-    import signal
-    import threading
+def _message(error: Exception) -> str | None:
+    """Return the message of an error that the user can mend; None for a defect."""
+    if isinstance(error, click.ClickException):
+        return error.format_message()
+    if isinstance(error, OSError):
+        return f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
+    if isinstance(error, UnicodeEncodeError):
+        return f"the output is {error.encoding}, which lacks some letters: set PYTHONUTF8=1, or use --json"
+    return error_text(error) if isinstance(error, PriorveilError | UnicodeDecodeError) else None
 
-    if isinstance(lost.exc_value, KeyboardInterrupt) and sys.platform != "win32":
-        thread = threading.main_thread().ident
-        threading.Timer(0.1, signal.pthread_kill, (thread, signal.SIGINT)).start()
-    else:
-        sys.__unraisablehook__(lost)
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Return whether ctrl-C caused an error: a library that is interrupted while it loads may raise its own."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None

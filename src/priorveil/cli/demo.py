@@ -46,7 +46,7 @@ _EPSILON = 1.0
 @click.command(epilog=options.epilog(__doc__))
 @click.option(
     "--plot",
-    type=options.OutputFile(suffixes=options.PICTURES),
+    type=options.PictureFile(optional=True),
     default=Path("priorveil-demo.png"),
     help="Where the picture goes.",
 )

@@ -19,17 +19,15 @@ if TYPE_CHECKING:
 
 Command = Callable[..., Any]
 
-PICTURES = (".png", ".svg", ".pdf")
 INPUT_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 class OutputFile(click.Path):
     """The name of a file to write, checked before the work: - is standard output if `stdout` allows it."""
 
-    def __init__(self, stdout: bool = False, suffixes: tuple[str, ...] = ()) -> None:
+    def __init__(self, stdout: bool = False) -> None:
         super().__init__(dir_okay=False, path_type=Path)
         self.stdout = stdout
-        self.suffixes = suffixes
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the path, or fail with the reason why it cannot be written."""
@@ -38,11 +36,26 @@ class OutputFile(click.Path):
             if not self.stdout:
                 self.fail("- is not the name of a file, and cannot be standard output here", param, ctx)
             return path
-        if self.suffixes and path.suffix.lower() not in self.suffixes:
-            self.fail(f"{path.name}: give a name that ends in .png, .svg or .pdf", param, ctx)
         problem = write_problem(path)
         if problem is not None:
             self.fail(problem, param, ctx)
+        return path
+
+
+class PictureFile(OutputFile):
+    """The name of a picture to draw. One that cannot be drawn is refused before the work, unless it is optional."""
+
+    def __init__(self, optional: bool = False) -> None:
+        super().__init__()
+        self.optional = optional
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path, or fail with the reason why no picture can be drawn there."""
+        path = super().convert(value, param, ctx)
+        if path.suffix.lower() not in (".png", ".svg", ".pdf"):
+            self.fail(f"{path.name}: give a name that ends in .png, .svg or .pdf", param, ctx)
+        if not self.optional:
+            require_plots()
         return path
 
 
@@ -52,15 +65,7 @@ def require_plots() -> None:
         raise MissingExtra("matplotlib", "plot")
 
 
-def _picture(ctx: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
-    if path is not None:
-        require_plots()
-    return path
-
-
-PLOT = click.option(
-    "--plot", type=OutputFile(suffixes=PICTURES), callback=_picture, help="Draw it here (.png, .svg, .pdf)."
-)
+PLOT = click.option("--plot", type=PictureFile(), help="Draw it here (.png, .svg, .pdf).")
 JSON = click.option(
     "--json", "as_json", is_flag=True, help='Print JSON; an infinite number is the string "inf".'
 )

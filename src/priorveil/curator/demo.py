@@ -32,14 +32,14 @@ _SECONDS = 30.0  # for the curator to start
 # The curator ends when its standard input does: so it never outlives the demo, however that ends.
 _SERVE = """
 import os, signal, sys, threading
-from priorveil.cli.serve import serve
+from priorveil.__main__ import main
 
 def follow():
     sys.stdin.buffer.read()
     os.kill(os.getpid(), signal.SIGTERM)
 
 threading.Thread(target=follow, daemon=True).start()
-serve()
+main()
 """
 
 
@@ -130,7 +130,7 @@ def _start(folder: Path, token: str) -> tuple[subprocess.Popen[bytes], str]:
         port = _free_port()
         with (folder / "said").open("wb") as said:
             process = subprocess.Popen(
-                [sys.executable, "-c", _SERVE, *options, str(port)],
+                [sys.executable, "-c", _SERVE, "serve", *options, str(port)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=said,
