@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from conftest import PRIOR
-from priorveil import Histogram, Prior
+from priorveil import Distribution, Histogram, Prior, design
 from priorveil.collect.campaign import Campaign, ask, read_time, stamp
 from priorveil.collect.wire import pack_report, report_to_json, unpack_reports
 from priorveil.errors import InvalidInput, PlanError, UnknownVersion
@@ -34,6 +34,13 @@ def test_the_default_plan_can_correct_a_wrong_prior() -> None:
     two = ask("Work?", {"north": PRIOR, "south": Prior([0.25] * 4, labels=PRIOR.labels)})
     assert list(two.cohorts) == ["north", "south"] and not two.leans_on_prior
     assert ask("Work?", PRIOR, query=Histogram()).id != ask("Work?", PRIOR).id
+
+
+def test_a_campaign_leans_on_the_prior_as_its_queries_do() -> None:
+    leaning, free = (design(PRIOR, 1.0, query, method="unary") for query in (Histogram(), Distribution()))
+    assert leaning.identifiable and Campaign("Work?", {"a": leaning}).leans_on_prior
+    assert not Campaign("Work?", {"a": free}).leans_on_prior
+    assert Campaign("Work?", {"a": leaning, "b": free}).leans_on_prior
 
 
 def test_any_change_makes_another_campaign(campaign: Campaign) -> None:

@@ -77,8 +77,8 @@ class Campaign:
 
     @property
     def leans_on_prior(self) -> bool:
-        """Whether some cohort's reports cannot correct a wrong prior."""
-        return not all(plan.identifiable for plan in self.cohorts.values())
+        """Whether some cohort's query uses the prior in its answer: a wrong prior is then not corrected by reports."""
+        return not all(plan.query.unbiased for plan in self.cohorts.values())
 
     @cached_property
     def id(self) -> str:
@@ -158,12 +158,14 @@ def ask(
 ) -> Campaign:
     """A campaign with a plan designed for the prior, or for each cohort's prior.
 
-    The default query is `Distribution`: reports alone determine the answer and can correct a wrong prior.
+    The default query is `Distribution`: reports alone decide the answer and can correct a wrong prior.
     `details` are `opens`, `closes`, `smallest_count` and `contact`.
 
     >>> from priorveil import Prior
-    >>> ask("Do you smoke?", Prior({"yes": 0.2, "no": 0.8}), smallest_count=10).leans_on_prior
-    False
+    >>> from priorveil.queries import Histogram
+    >>> prior = Prior({"yes": 0.2, "no": 0.8})
+    >>> [ask("Do you smoke?", prior, query=query).leans_on_prior for query in (Distribution(), Histogram())]
+    [False, True]
     """
     priors = prior if isinstance(prior, Mapping) else {EVERYONE: prior}
     wanted = Distribution() if query is None else query

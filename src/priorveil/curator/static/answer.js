@@ -57,7 +57,7 @@ function showAbout(campaign, status) {
       el(
         "p",
         {},
-        "The results of this question lean on what was assumed before it was asked: reports alone do not determine them.",
+        "The results of this question lean on what was assumed before it was asked, and not only on the answers.",
       ),
     campaign.contact && el("p", {}, "Contact: ", el("bdi", {}, campaign.contact)),
   ];

@@ -8,7 +8,7 @@ import { histogram } from "/static/histogram.js";
 const EVERY = 4000; // milliseconds between looks at the counts
 const [DOUBTFUL, UNFIT] = [0.05, 0.001]; // chances of such reports under the prior
 const METHODS = {
-  auto: "chosen by the plan",
+  auto: "chosen by the query",
   unbiased: "unbiased",
   mmse: "mmse (trusts the prior)",
   mle: "most likely distribution",
@@ -170,11 +170,11 @@ function sections(view, estimates, counters) {
   const chosen = estimates.cohorts.find((c) => c.cohort === view.cohort) ?? (several ? all : estimates.cohorts[0]);
   return [
     facts(estimates, counters),
-    estimates.leans_on_prior &&
+    (view.method === "auto" ? estimates.leans_on_prior : view.method === "mmse") &&
       el(
         "p",
         { class: "warning" },
-        "These estimates lean on the prior: reports alone do not determine the distribution, so that a wrong prior is not corrected by more reports.",
+        "These estimates lean on the prior: more reports do not correct a wrong one.",
       ),
     controls(view, estimates, several),
     chosen === null || chosen.withheld ? withheld(estimates) : results(estimates, chosen),
