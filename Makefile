@@ -34,7 +34,7 @@ $(DEMO): pyproject.toml | $(BIN)/python
 	$(PIP) install --no-compile --editable '.[plot,serve]'
 	@touch $@
 
-demo: $(DEMO) ## see the whole loop on real data in a minute, and a curator at work
+demo: $(DEMO) ## go from prior to estimate on real data in a minute, with a curator
 	@mkdir -p build
 	$(BIN)/priorveil demo --plot build/demo.png
 

@@ -175,7 +175,9 @@ def learning(quick: bool) -> Iterator[Line]:
         above = max(above, plan.expected_mse / best_ldp_variance(P, eps) - 1)
     figures = f"{count} priors with d <= 6: at most {worst:.1e} above a reference optimum"
     yield Line("random priors", figures, time.process_time() - begin, "0.1 %", worst <= 1e-3)
-    yield Line("beside the best LDP mechanism", f"at most {above:+.1%}", 0.0, "never above", above <= 0)
+    yield Line(
+        "compared with the best LDP mechanism", f"at most {above:+.1%}", 0.0, "never above", above <= 0
+    )
     for name, P, told in (
         ("six equal values", np.full(6, 1 / 6), (4.8, 16.8)),
         ("(.025 x 4, .9)", SKEWED, (5.8, 11.6)),

@@ -1,11 +1,11 @@
-"""Running plans: reports a second for client and curator, beside multi-freq-ldpy, pure-LDP and plain numpy.
+"""Running plans: reports a second for client and curator, compared with multi-freq-ldpy, pure-LDP and plain numpy.
 
 Every measurement is a process of its own with one thread, on the same machine in the same run, timed in
 seconds of processor time: read the ratios. The peers live in an environment of their own in the user's
 cache, made at the first run; their code is imported, nothing more. They get fewer reports where a million
 would take too long: rates are per report, and N is in the table. The first call (imports, compiling,
 warming up) is timed apart. Memory is the most that is allocated at a time, reports included, per report (for
-the peers the peak of the process less what it had before); what the curator takes beside the reports is
+the peers the peak of the process less what it had before); what the curator takes in addition to the reports is
 measured apart, with N and with N / 4 of them. The error is the root mean square error of a count over the root
 of N; multi-freq-ldpy clips and rescales its estimates, which lowers it. What the curators do, and that not all
 do the same, is said in `_runners.py`.
@@ -94,7 +94,7 @@ def measure(library: str, mechanism: str, d: int, reports: int) -> dict[str, flo
 
 
 def _growth(runner: Runner, people: np.ndarray) -> float:
-    """Bytes that the curator takes beside the reports for each further one: from N / 4 to N of them."""
+    """Bytes that the curator takes in addition to the reports for each further one: from N / 4 to N of them."""
     many, few = (runner.client(people[:n]) for n in (len(people), len(people) // 4))
     more = most_allocated(runner.curator, many) - most_allocated(runner.curator, few)
     return more / (len(people) - len(people) // 4)
@@ -288,7 +288,9 @@ def print_aims(found: dict[tuple[str, int], dict[str, dict[str, float]]], arc: d
     growth = max(
         m["growth"] for at in found.values() for name, m in at.items() if name.startswith("priorveil")
     )
-    work = "bytes that a curator takes beside the reports for each further one, the worst of all above"
+    work = (
+        "bytes that a curator takes in addition to the reports for each further one, the worst of all above"
+    )
     rows.append((work, "at most 1", f"{growth:.1g}", _verdict(growth <= 1)))
     print_table(("", "aim", "here", ""), rows)
 

@@ -1,4 +1,4 @@
-"""Tables of any size: rows a second and peak memory, beside the same count by DuckDB and polars alone.
+"""Tables of any size: rows a second and peak memory, compared with the same count by DuckDB and polars alone.
 
 Values are generated, privatised to a Parquet file and estimated from it. Every measurement is a process of
 its own; "start" is loading libraries and the plan, the time is that of the work after it ("cpu" is the

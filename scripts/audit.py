@@ -81,8 +81,8 @@ def _named(package: dict[str, Any]) -> str:
 
 
 def _told(package: dict[str, Any], flaw: dict[str, Any]) -> str:
-    mended = ", ".join(flaw["fix_versions"]) or "no version"
-    return f"{package['name']} {package['version']}: {flaw['id']}, mended in {mended}"
+    fixed = ", ".join(flaw["fix_versions"]) or "no version"
+    return f"{package['name']} {package['version']}: {flaw['id']}, fixed in {fixed}"
 
 
 def _asked(package: dict[str, Any]) -> dict[str, Any]:

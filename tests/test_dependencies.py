@@ -84,7 +84,7 @@ OURS = {"name": "priorveil", "skip_reason": "editable"}
     ("packages", "status", "said"),
     [
         ([FINE, OURS], 0, "1 packages looked up: nothing is known against them"),
-        ([FINE, FLAWED], 1, "b 2: X-1, mended in 3"),
+        ([FINE, FLAWED], 1, "b 2: X-1, fixed in 3"),
         ([FLAWED, UNKNOWN], 1, "1 packages looked up, 1 not: c"),
         ([FINE, UNKNOWN], 2, "1 packages looked up, 1 not: c"),
         ([UNKNOWN, OURS], 2, "no vulnerability service could be asked: nothing was learnt about 1 packages"),
@@ -104,7 +104,7 @@ WITHDRAWN = {"id": "X-2", "fixed_in": [], "withdrawn": "2026-01-01T00:00:00Z"}
 @pytest.mark.parametrize(
     ("project", "status", "said"),
     [
-        ({"info": {"version": "2"}, "vulnerabilities": [FLAW, WITHDRAWN]}, 1, "b 2: X-1, mended in 3"),
+        ({"info": {"version": "2"}, "vulnerabilities": [FLAW, WITHDRAWN]}, 1, "b 2: X-1, fixed in 3"),
         ({"info": {"version": "2"}, "vulnerabilities": [WITHDRAWN]}, 0, "2 packages looked up: nothing"),
         (
             {"info": {"version": "3"}, "vulnerabilities": []},
