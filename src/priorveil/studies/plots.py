@@ -30,6 +30,7 @@ Style = tuple[str, str, str]  # kind (a key of `STYLES`), colour (a key of `COLO
 
 COLUMN = 3.5  # inches: the width of a column of print
 ROOT_ERROR = "error per person, √(MSE / N)"
+WRONG_SHARE = "share of wrong guesses"
 BUDGET = "privacy budget ε (nats)"
 LEVEL = "real LIP level (nats)"
 COLOURS = {
@@ -166,15 +167,15 @@ def curve(rows: Rows, style: Style, y: str, x: str = "epsilon", root: bool = Fal
 def curves(
     rows: Rows, styles: Mapping[str, Style], y: str, x: str = "epsilon", root: bool = False, **where: object
 ) -> list[Line]:
-    """A `curve` for every method that has rows."""
-    present = {row.get("method") for row in rows if not np.isnan(row.get(y, np.nan))}
-    return [curve(rows, styles[m], y, x, root, method=m, **where) for m in styles if m in present]
+    """A `curve` for every method that has numbers in column `y`, in the rows that fit."""
+    present = [m for m in styles if not np.isnan(column(rows, y, method=m, **where)).all()]
+    return [curve(rows, styles[m], y, x, root, method=m, **where) for m in present]
 
 
 def errors(study: Study, axes: Axes | None = None) -> Axes:
     """The error of every method of a study against epsilon, with its bound, and dots where it is simulated."""
     axes = lines(study_lines(study), axes)
-    axes.set(xlabel=BUDGET, ylabel="share of wrong guesses" if study.query.kind == "guess" else ROOT_ERROR)
+    axes.set(xlabel=BUDGET, ylabel=WRONG_SHARE if study.query.kind == "guess" else ROOT_ERROR)
     return axes
 
 

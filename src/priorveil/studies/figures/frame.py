@@ -15,7 +15,7 @@ from priorveil.plans import Plan
 from priorveil.priors import Prior
 from priorveil.queries import Histogram
 from priorveil.studies import plots
-from priorveil.studies.plots import Line, Rows
+from priorveil.studies.plots import Rows, Style
 
 T = TypeVar("T")
 # Claims of the paper: whether each survives when the budget is kept, and why.
@@ -30,7 +30,7 @@ class Settings:
     seed: int = 0
     progress: Callable[[float], None] | None = None
 
-    def done(self, share: float) -> None:
+    def report_progress(self, share: float) -> None:
         """Report progress, from 0 to 1."""
         if self.progress is not None:
             self.progress(share)
@@ -39,7 +39,7 @@ class Settings:
         """The items, with progress after each."""
         for i, item in enumerate(items, 1):
             yield item
-            self.done(i / len(items))
+            self.report_progress(i / len(items))
 
 
 @dataclass(frozen=True)
@@ -83,20 +83,31 @@ def below(lower: npt.ArrayLike, upper: npt.ArrayLike, slack: float = 1e-9) -> bo
 
 
 def panel_pairs(
-    columns: Mapping[str, tuple[Sequence[Line], Sequence[Line]]],
-    ylabel: str = plots.ROOT_ERROR,
-    height: float = 2.4,
+    rows: Rows,
+    titles: Mapping[Any, str],
+    styles: Mapping[str, Style],
+    leaking: Sequence[str],
+    case: str = "case",
+    y: str = "mse",
+    level: str = "lip",
+    height: float = 2.3,
     top: float | None = None,
 ) -> plots.Figure:
-    """Two panels for each title, errors above real levels, and one legend below them all."""
-    wide = len(columns) < 3
+    """Two panels for each title, errors above real levels, and one legend below them all.
+
+    `titles` has a title for each value of the column `case`; `leaking` has the methods whose level is drawn. Errors
+    are the roots of the column `y`, unless that is a share of wrong guesses.
+    """
+    wide, guesses = len(titles) < 3, y == "wrong"
     width, xlabel = (plots.COLUMN, plots.BUDGET) if wide else (2.4, "budget ε (nats)")
-    figure, axes = plots.canvas(2, len(columns), width, height, sharex=True)
-    for i, (title, (errors, levels)) in enumerate(columns.items()):
-        plots.lines(errors, axes[0, i]).set(title=title, ylim=(0, None), ylabel=ylabel)
-        plots.level_lines(levels, axes[1, i], xlabel, top)
-        if not wide and i > 0:  # narrow panels have room for the names of the first axes only
-            axes[0, i].set_ylabel("")
-            axes[1, i].set_ylabel("")
+    figure, axes = plots.canvas(2, len(titles), width, height, sharex=True)
+    for (name, title), above, below in zip(titles.items(), *axes, strict=True):
+        plots.lines(plots.curves(rows, styles, y, root=not guesses, **{case: name}), above)
+        above.set(title=title, ylim=(0, None), ylabel=plots.WRONG_SHARE if guesses else plots.ROOT_ERROR)
+        levels = plots.curves(rows, {method: styles[method] for method in leaking}, level, **{case: name})
+        plots.level_lines(levels, below, xlabel, top)
+    if not wide:  # narrow panels have room for the names of the first axes only
+        for panel in axes[:, 1:].flat:
+            panel.set_ylabel("")
     plots.legend(figure, columns=3)
     return figure

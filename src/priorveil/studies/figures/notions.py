@@ -23,7 +23,7 @@ from priorveil.studies.figures.frame import (
     panel_pairs,
     plan_row,
 )
-from priorveil.studies.plots import COLOURS, Rows, Style, column, curve, curves
+from priorveil.studies.plots import COLOURS, Rows, Style, column
 
 # -- figure 2: random channels -----------------------------------------------------------------------------
 
@@ -203,19 +203,9 @@ def _correlation_rows(size: int, rho: float, epsilon: float) -> list[dict[str, A
 
 
 def _draw_correlation(rows: Rows) -> plots.Figure:
-    panels = {}
-    for size, title in _SIZES.items():
-        here = [row for row in rows if row["values"] == size]
-        keys = list(dict.fromkeys((row["rho"], row["kind"]) for row in here))
-        styles = {key: (key[1], _RHOS[key[0]], f"{key[1]}, ρ = {key[0]:g}") for key in keys}
-        panels[title] = (
-            [
-                curve(here, style, "mse", root=True, rho=rho, kind=kind)
-                for (rho, kind), style in styles.items()
-            ],
-            [curve(here, style, "lip", rho=rho, kind=kind) for (rho, kind), style in styles.items()],
-        )
-    return panel_pairs(panels, height=2.3)
+    shown = [{**row, "method": f"{row['kind']}, ρ = {row['rho']:g}"} for row in rows]
+    styles = {row["method"]: (row["kind"], _RHOS[row["rho"]], row["method"]) for row in shown}
+    return panel_pairs(shown, _SIZES, styles, list(styles), "values")
 
 
 # -- figure 7: sets of priors and of correlations ----------------------------------------------------------
@@ -253,7 +243,7 @@ def bounded_priors(settings: Settings) -> Outcome:
     broken = budgets[leaks > budgets + 1e-9]
     return Outcome(
         rows=rows,
-        draw=lambda: _draw_bounded(rows),
+        draw=lambda: panel_pairs(rows, _CASES, _STYLES, [m for m in _STYLES if m != "none"]),
         caption=(
             f"Left: five values, a known prior, and a latent secret whose correlation lies in a set of {_SECRETS}; "
             "every mechanism is the best for its notion. Right: two values with Pr(X = 1) only known to lie in "
@@ -308,20 +298,6 @@ def _binary_rows(epsilon: float) -> dict[str, dict[str, Any]]:
     }
     rows = {m: channel_row(channel, truth, known) for m, channel in channels.items()}
     return {**rows, "none": {"mse": Histogram().no_report(truth), "lip": 0.0}}
-
-
-def _draw_bounded(rows: Rows) -> plots.Figure:
-    leaking = {method: style for method, style in _STYLES.items() if method != "none"}
-    return panel_pairs(
-        {
-            title: (
-                curves(rows, _STYLES, "mse", root=True, case=case),
-                curves(rows, leaking, "lip", case=case),
-            )
-            for case, title in _CASES.items()
-        },
-        height=2.3,
-    )
 
 
 FIGURES = (

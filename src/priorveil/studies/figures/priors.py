@@ -17,7 +17,7 @@ from priorveil.studies import plots, published
 from priorveil.studies.compare import certified_mixture
 from priorveil.studies.figures.examples import align_reports
 from priorveil.studies.figures.frame import Claims, Figure, Outcome, Settings, below, panel_pairs
-from priorveil.studies.plots import Rows, Style, column, curves
+from priorveil.studies.plots import Rows, Style, column
 from priorveil.studies.simulate import Study, simulate
 
 PRIORS = {"uniform": Prior.uniform(5), "skewed": Prior([0.025] * 4 + [0.9])}
@@ -123,6 +123,7 @@ _STYLES: dict[str, Style] = {
     "best": ("best", "black", "best LIP, best guess"),
     "none": ("baseline", "grey", "no report, best guess"),
 }
+_LEAKING = ("published", "ldp", "certified")
 
 
 def guesses(settings: Settings) -> Outcome:
@@ -139,7 +140,7 @@ def guesses(settings: Settings) -> Outcome:
     leaks = column(rows, "lip", case="binary", method="published")
     return Outcome(
         rows=rows,
-        draw=lambda: _draw_guesses(rows),
+        draw=lambda: panel_pairs(rows, _CASES, _STYLES, _LEAKING, y="wrong", height=2.2),
         caption=(
             "Utility by Hamming distance: the share of people whose guess is wrong. Left: two values, Pr(X = 1) only "
             "known to be at most 0.3 (the error is the mean over that range). Middle and right: five values, uniform "
@@ -215,15 +216,6 @@ def _guess_claims(rows: Rows) -> Claims:
             f"sides it is the other way round: {guessed['uniform']:.3f} and {guessed['skewed']:.3f}.",
         ),
     }
-
-
-def _draw_guesses(rows: Rows) -> plots.Figure:
-    leaking = {m: _STYLES[m] for m in ("published", "ldp", "certified")}
-    panels = {
-        title: (curves(rows, _STYLES, "wrong", case=case), curves(rows, leaking, "lip", case=case))
-        for case, title in _CASES.items()
-    }
-    return panel_pairs(panels, "share of wrong guesses", height=2.2)
 
 
 FIGURES = (

@@ -64,7 +64,7 @@ class FigureResult:
 
 def make_figure(figure: Figure, settings: Settings, folder: Path) -> FigureResult:
     """Run and draw a figure, and write its PNG, SVG and CSV. If its data are missing, the result says so."""
-    settings.done(0.0)
+    settings.report_progress(0.0)
     try:
         outcome = figure.run(settings)
     except DataNotFound as error:

@@ -19,7 +19,7 @@ from priorveil.studies import datasets, plots, published
 from priorveil.studies.compare import Counts, Scenario, from_plan
 from priorveil.studies.figures.frame import Claims, Figure, Outcome, Settings, below, channel_row, panel_pairs
 from priorveil.studies.figures.notions import CORRELATED_PRIORS, correlated_secret
-from priorveil.studies.plots import Rows, Style, column, curve, curves
+from priorveil.studies.plots import Rows, Style, column
 from priorveil.studies.simulate import Study, simulate, simulated_error
 
 # -- figure 11: the district of each user's latest check-in; the prior comes from the earlier ones -----------
@@ -68,7 +68,7 @@ def gowalla(settings: Settings) -> Outcome:
     study = simulate(
         prior, epsilons, None, methods, people=int(truth.sum()), runs=20 if settings.quick else 200,
         seed=settings.seed, time_limit=limit,
-        progress=lambda row: settings.done(0.7 * row.epsilon / epsilons[-1]),
+        progress=lambda row: settings.report_progress(0.7 * row.epsilon / epsilons[-1]),
     )  # fmt: skip
     real, estimates = [], {}
     for epsilon in epsilons:
@@ -356,14 +356,16 @@ def _census_claims(
 
 
 def _draw_census(rows: Rows) -> plots.Figure:
-    leaking = {m: _STYLES[m] for m in ("published", "value", "pufferfish", "best", "ldp")}
-    panels = {}
-    for survey, title in _SURVEYS.items():
-        levels = curves(rows, leaking, "income_lip", survey=survey)
-        work = ("published", "pink", "published: level of work class")
-        levels.append(curve(rows, work, "work_lip", survey=survey, method="published"))
-        panels[title] = curves(rows, _STYLES, "mse", root=True, survey=survey), levels
-    figure = panel_pairs(panels, top=30.0)
+    work = [
+        {**row, "method": "work", "mse": math.nan, "income_lip": row["work_lip"]}
+        for row in rows
+        if row["method"] == "published"
+    ]
+    styles = {**_STYLES, "work": ("published", "pink", "published: level of work class")}
+    leaking = ("published", "value", "pufferfish", "best", "ldp", "work")
+    figure = panel_pairs(
+        [*rows, *work], _SURVEYS, styles, leaking, "survey", level="income_lip", height=2.4, top=30.0
+    )
     ticks = [0.05, 0.1, 0.3, 1, 3]
     for panel in figure.axes[2:]:
         panel.set(xscale="log", yscale="log", ylim=(0.01, 30.0))
