@@ -50,9 +50,7 @@ def atomic_write(
             yield file
             file.flush()
             os.fsync(file.fileno())
-            if (
-                not _LOCKS
-            ):  # Windows cannot rename an open file; elsewhere the lock protects the draft until then
+            if not _LOCKS:  # Windows cannot rename an open file; elsewhere the lock protects it until then
                 file.close()
             _rename(draft, path, replace, argument)
     except BaseException:
@@ -164,8 +162,7 @@ def csv_delimiter(text: str) -> str:
     >>> csv_delimiter("a; b\nc\nd\n"), csv_delimiter("sep=;\na,b\n")
     (',', ';')
     """
-    hint = delimiter_hint(text)
-    if hint is not None:
+    if hint := delimiter_hint(text):
         return hint
     lines = [line for line in _QUOTED.sub('""', text).splitlines() if line.strip()]
     frequency = {mark: sum(mark in line for line in lines) for mark in _DELIMITERS}
@@ -190,6 +187,5 @@ def delimiter_advice(names: Sequence[str]) -> str:
     ('', " (a name contains ';': use one delimiter throughout: comma, semicolon or tab)")
     """
     mark = next((mark for name in names for mark in _DELIMITERS if mark in name), None)
-    if mark is None:
-        return ""
-    return f" (a name contains {mark!r}: use one delimiter throughout: comma, semicolon or tab)"
+    advice = f" (a name contains {mark!r}: use one delimiter throughout: comma, semicolon or tab)"
+    return "" if mark is None else advice

@@ -45,9 +45,8 @@ class Budget:
         return cls(epsilon)
 
     def __str__(self) -> str:
-        if self.symmetric:
-            return f"epsilon {self.lower:.6g}"
-        return f"lower {self.lower:.6g}, upper {self.upper:.6g}"
+        both = f"lower {self.lower:.6g}, upper {self.upper:.6g}"
+        return f"epsilon {self.lower:.6g}" if self.symmetric else both
 
     @property
     def lo(self) -> float:
@@ -57,7 +56,7 @@ class Budget:
     @property
     def hi(self) -> float:
         """The largest lift, `e**upper`."""
-        return math.exp(self.upper) if self.upper < 700 else math.inf
+        return math.exp(self.upper) if self.upper < _LARGEST else math.inf
 
     @property
     def tau(self) -> float:

@@ -17,6 +17,7 @@ from priorveil.errors import Hint, InvalidInput, InvalidPrior
 Array = npt.NDArray[np.float64]
 Label = str | int
 
+NEVER_HAPPENS = "a value of probability zero cannot be protected: leave it out"
 NORMALISED = 64 * np.finfo(float).eps  # how far from one the mass may be: the rounding of a division
 
 
@@ -110,9 +111,8 @@ for counts, use Prior.from_counts
                 raise InvalidPrior(f"counts[{whole.index(0)}]", 0, advice, hint)
             return cls._exact(whole, labels)
         if not (math.isfinite(smoothing) and smoothing > 0):
-            raise InvalidInput(
-                "smoothing", smoothing, "give a positive number, or leave it out to refuse zeros"
-            )
+            advice = "give a positive number, or leave it out to refuse zeros"
+            raise InvalidInput("smoothing", smoothing, advice)
         added = Fraction(smoothing)
         return cls._exact([c * added.denominator + added.numerator for c in whole], labels)
 
@@ -172,9 +172,8 @@ for counts, use Prior.from_counts
         try:
             order = label_positions(self.labels, labels)
         except KeyError as missing:
-            raise InvalidPrior(
-                "prior", list(self.labels)[:5], f"it has no value {missing.args[0]!r}"
-            ) from None
+            advice = f"it has no value {missing.args[0]!r}"
+            raise InvalidPrior("prior", list(self.labels)[:5], advice) from None
         return self if isinstance(order, range) else Prior._exact([self.weights[at] for at in order], labels)
 
     # A prior is a set of one: it answers what `PriorSet` answers.
@@ -217,11 +216,10 @@ for counts, use Prior.from_counts
         >>> Prior({"a": 0.25, "b": 0.25, "c": 0.5}).push(lambda v: "c" if v == "c" else "other")
         Prior({'other': 0.5, 'c': 0.5})
         """
-        merged: dict[Label, int] = {}
+        weights: Counter[Label] = Counter()
         for label, weight in zip(self.labels, self.weights, strict=True):
-            image = as_label(function(label))
-            merged[image] = merged.get(image, 0) + weight
-        return Prior._exact(list(merged.values()), list(merged))
+            weights[as_label(function(label))] += weight
+        return Prior._exact(list(weights.values()), list(weights))
 
     def __len__(self) -> int:
         return len(self._probabilities)
@@ -235,10 +233,10 @@ for counts, use Prior.from_counts
         return hash((self.labels, self.weights))
 
     def __repr__(self) -> str:
+        P = self._probabilities
         if len(self) > 12:
-            P = self._probabilities
             return f"Prior({len(self)} values, {P.min():.3g} to {P.max():.3g})"
-        pairs = (f"{label!r}: {p:.6g}" for label, p in zip(self.labels, self._probabilities, strict=True))
+        pairs = (f"{label!r}: {p:.6g}" for label, p in zip(self.labels, P, strict=True))
         return "Prior({" + ", ".join(pairs) + "})"
 
 
@@ -341,9 +339,8 @@ def as_distribution(argument: str, probabilities: npt.ArrayLike, zero: bool = Fa
         x = int(bad[0])
         if P[x] != 0:
             raise InvalidPrior(f"{argument}[{x}]", float(P[x]), "give finite numbers, zero or more")
-        advice = "a value of probability zero cannot be protected: leave it out"
         hint = Hint("Prior.from_counts(smoothing=1)", purpose="to smooth it")
-        raise InvalidPrior(f"{argument}[{x}]", float(P[x]), advice, hint)
+        raise InvalidPrior(f"{argument}[{x}]", float(P[x]), NEVER_HAPPENS, hint)
     mass = math.fsum(P)
     if abs(mass - 1) > NORMALISED:
         hint = Hint("Prior.from_counts", purpose="for counts")

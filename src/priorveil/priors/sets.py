@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from priorveil.errors import InvalidInput, TooLarge, plural
-from priorveil.priors.prior import NORMALISED, Array, Label, Prior, as_labels
+from priorveil.priors.prior import NEVER_HAPPENS, NORMALISED, Array, Label, Prior, as_labels
 
 _MOST_VERTICES = 200_000  # a set with more corners is not enumerated
 _MOST_SUBSETS = 2**14  # nor a ball whose radius can empty more subsets of values than this
@@ -57,15 +57,13 @@ class PriorSet:
         >>> PriorSet.interval([0.1, 0.5], [0.5, 0.9])
         PriorSet.interval(2 values)
         """
-        if isinstance(lower, Mapping) or isinstance(upper, Mapping):
-            if not (isinstance(lower, Mapping) and isinstance(upper, Mapping)):
-                advice = "give lower and upper as two mappings, or as two sequences"
-                raise InvalidInput("upper", upper, advice)
+        if isinstance(lower, Mapping) and isinstance(upper, Mapping):
             labels = list(lower)
             if set(labels) != set(upper):
                 raise InvalidInput("upper", list(upper), "lower and upper need the same labels")
-            upper = [upper[label] for label in labels]
-            lower = list(lower.values())
+            return PriorInterval(list(lower.values()), [upper[label] for label in labels], labels)
+        if isinstance(lower, Mapping) or isinstance(upper, Mapping):
+            raise InvalidInput("upper", upper, "give lower and upper as two mappings, or as two sequences")
         return PriorInterval(lower, upper, labels)
 
     @staticmethod
@@ -102,8 +100,7 @@ class PriorSet:
 
     def vertices(self) -> Array:
         """The corners of the set's convex hull, one per row. A linear condition that holds there holds throughout."""
-        corners = {tuple(map(float, corner)) for corner in self._corners()}
-        return np.array(sorted(corners), dtype=np.float64)
+        return np.array(sorted({tuple(map(float, corner)) for corner in self._corners()}))
 
     def best(self, direction: Array) -> Array:
         """The member or corner with the largest `p @ direction`."""
@@ -168,8 +165,7 @@ class PriorSet:
 
     def _lowest(self, columns: Array) -> Array:
         """The smallest mean of every column, in floats."""
-        lowest: Array = (self._matrix @ columns).min(axis=0)
-        return lowest
+        return np.asarray((self._matrix @ columns).min(axis=0))
 
     def _corners(self) -> Iterator[Sequence[Fraction]]:
         """The corners of the set, perhaps repeated."""
@@ -180,8 +176,7 @@ class PriorSet:
 
     def _ratios(self) -> Array:
         P = self._matrix
-        ratios: Array = (P[:, :, None] / P[:, None, :]).max(axis=0)
-        return ratios
+        return np.asarray((P[:, :, None] / P[:, None, :]).max(axis=0))
 
     @cached_property
     def _matrix(self) -> Array:
@@ -203,21 +198,19 @@ class PriorInterval(PriorSet):
             if least > most:
                 raise InvalidInput(f"lower[{x}]", float(least), "the lower end lies above the upper one")
             if most == 0:
-                advice = "a value of probability zero cannot be protected: leave it out"
-                raise InvalidInput(f"upper[{x}]", 0.0, advice)
+                raise InvalidInput(f"upper[{x}]", 0.0, NEVER_HAPPENS)
         self.lower = _scale_to_one(low, -math.inf) if sum(low) > 1 else low
         self.upper = _scale_to_one(high, math.inf) if sum(high) < 1 else high
         if sum(self.lower) > 1 or sum(self.upper) < 1:
             advice = "no prior lies between lower and upper: they must enclose mass one"
             raise InvalidInput("lower", lower, advice)
         self.labels = as_labels(labels, len(low))
-        self._low = np.array([float(v) for v in self.lower])
-        self._high = np.array([float(v) for v in self.upper])
+        self._low, self._high = (np.array(ends, dtype=np.float64) for ends in (self.lower, self.upper))
 
     def document(self) -> dict[str, Any]:
         """The set as JSON, without its labels."""
-        lower, upper = self._low.tolist(), self._high.tolist()
-        return {"kind": self.kind, "lower": [repr(v) for v in lower], "upper": [repr(v) for v in upper]}
+        lower, upper = ([repr(v) for v in ends.tolist()] for ends in (self._low, self._high))
+        return {"kind": self.kind, "lower": lower, "upper": upper}
 
     def _middle(self) -> Sequence[Fraction]:
         room = sum(self.upper) - sum(self.lower)
@@ -238,16 +231,16 @@ class PriorInterval(PriorSet):
         room = (self._high - self._low)[order]
         before = np.cumsum(room, axis=0) - room
         step = np.clip(1 - self._low.sum() - before, 0, room)
-        lowest: Array = self._low @ columns + (step * np.take_along_axis(columns, order, axis=0)).sum(axis=0)
-        return lowest
+        return np.asarray(
+            self._low @ columns + (step * np.take_along_axis(columns, order, axis=0)).sum(axis=0)
+        )
 
     def _corners(self) -> Iterator[Sequence[Fraction]]:
         """At a corner all values but one are at an end of their interval."""
         d = len(self)
         if d * 2 ** (d - 1) > _MOST_VERTICES:
-            raise TooLarge(
-                f"an interval set on {d} values has too many corners to list: take at most 14, or a ball"
-            )
+            advice = "take at most 14, or a ball"
+            raise TooLarge(f"an interval set on {d} values has too many corners to list: {advice}")
         ends = list(zip(self.lower, self.upper, strict=True))
         for x, (least, most) in enumerate(ends):
             for others in product(*ends[:x], *ends[x + 1 :]):
@@ -263,8 +256,7 @@ class PriorInterval(PriorSet):
         rest = low.sum() - low[:, None] - low[None, :]
         top = np.minimum(high[:, None], 1 - rest - low[None, :])
         pair = 1 - (high.sum() - high[:, None] - high[None, :])  # the pair's mass when all others are largest
-        ratios: Array = top / np.maximum(low[None, :], pair - top)
-        return ratios
+        return np.asarray(top / np.maximum(low[None, :], pair - top))
 
 
 class PriorBall(PriorSet):
@@ -273,9 +265,8 @@ class PriorBall(PriorSet):
     kind = "ball"
 
     def __init__(self, middle: Prior, radius: float) -> None:
-        self.middle = middle
+        self.middle, self.labels = middle, middle.labels
         self.radius = _fraction("radius", radius)
-        self.labels = middle.labels
 
     def document(self) -> dict[str, Any]:
         """The set as JSON, without its labels."""
@@ -287,8 +278,7 @@ class PriorBall(PriorSet):
 
     def _minimiser(self, column: Sequence[Fraction | int]) -> Sequence[Fraction]:
         p = list(self.middle.fractions)
-        order = sorted(range(len(p)), key=lambda i: column[i])
-        left = self.radius
+        order, left = sorted(range(len(p)), key=lambda i: column[i]), self.radius
         for x in reversed(order[1:]):
             step = min(left, p[x])
             p[x] -= step
@@ -302,8 +292,7 @@ class PriorBall(PriorSet):
         mass = P[order]
         taken = np.clip(float(self.radius) - (np.cumsum(mass, axis=0) - mass), 0, mass)
         worst = np.take_along_axis(columns, order, axis=0)
-        lowest: Array = P @ columns - (taken * (worst - columns.min(axis=0))).sum(axis=0)
-        return lowest
+        return np.asarray(P @ columns - (taken * (worst - columns.min(axis=0))).sum(axis=0))
 
     def _corners(self) -> Iterator[Sequence[Fraction]]:
         """At a corner one value gains the radius: some others lose all they have, and one loses a part."""
@@ -313,8 +302,7 @@ class PriorBall(PriorSet):
             yield corner
 
     def _drain_into(self, target: int) -> Iterator[Sequence[Fraction]]:
-        others = [x for x in range(len(self)) if x != target]
-        middle = self.middle.fractions
+        others, middle = [x for x in range(len(self)) if x != target], self.middle.fractions
         if 1 - middle[target] <= self.radius:
             yield [Fraction(int(x == target)) for x in range(len(self))]
             return
@@ -332,9 +320,8 @@ class PriorBall(PriorSet):
 
     def _require_few(self, number: int, limit: int) -> None:
         if number > limit:
-            raise TooLarge(
-                f"a ball on {len(self)} values has too many corners to list: take a smaller radius"
-            )
+            advice = "take a smaller radius"
+            raise TooLarge(f"a ball on {len(self)} values has too many corners to list: {advice}")
 
     def _holds(self, P: Array, tolerance: float) -> bool:
         return bool(np.abs(P - self.middle.probabilities).sum() / 2 <= float(self.radius) + tolerance)
@@ -342,8 +329,7 @@ class PriorBall(PriorSet):
     def _ratios(self) -> Array:
         P, radius = self.middle.probabilities, float(self.radius)
         gain = np.minimum(radius, 1 - P)  # x gains from x' first, then from the rest
-        ratios: Array = (P + gain)[:, None] / (P - np.minimum(radius, P))[None, :]
-        return ratios
+        return np.asarray((P + gain)[:, None] / (P - np.minimum(radius, P))[None, :])
 
 
 def _mean(p: Sequence[Fraction], column: Sequence[Fraction | int]) -> Fraction:
