@@ -19,7 +19,7 @@ from flint import arb, ctx, fmpq, fmpz, fmpz_mat
 
 from priorveil.channels import Channel
 from priorveil.errors import CertificateError, InvalidChannel, InvalidInput
-from priorveil.notions import LIP, Cone, Known, Pufferfish, Secrets, known, scenarios
+from priorveil.notions import LIP, Cone, Known, Pufferfish, Secrets, as_known, scenarios
 from priorveil.priors import Budget, Prior, Secret
 
 TOTAL = 2**62  # what every row of a table adds up to: fits a signed 64-bit integer, and a draw of 62 bits
@@ -84,7 +84,7 @@ def exp_below(level: float) -> Fraction:
     >>> float(exp_below(1.0)) == math.e and exp_below(0.0) == 1
     True
     """
-    return _enclosed(level)[0]
+    return _enclosure(level)[0]
 
 
 def exp_above(level: float) -> Fraction:
@@ -93,13 +93,13 @@ def exp_above(level: float) -> Fraction:
     >>> exp_above(1.0) > exp_below(1.0)
     True
     """
-    return _enclosed(level)[1]
+    return _enclosure(level)[1]
 
 
-def _enclosed(level: float) -> tuple[Fraction, Fraction]:
+def _enclosure(level: float) -> tuple[Fraction, Fraction]:
     if level == 0:
         return Fraction(1), Fraction(1)
-    with _precision():
+    with ctx.workprec(_BITS):
         ball = arb(level).exp() * arb(_SCALE)
         low, high = _whole(ball.lower().floor()), _whole(ball.upper().ceil())
     one = Fraction(1)  # known to lie on one side of e**level, however small the level
@@ -123,7 +123,7 @@ def log_above(ratio: Fraction | None) -> float:
         return math.inf
     if ratio <= 1:
         return 0.0
-    with _precision(_BITS + ratio.numerator.bit_length()):  # a ratio may be next to one
+    with ctx.workprec(_BITS + ratio.numerator.bit_length()):  # a ratio may be next to one
         ball = arb(fmpq(ratio.numerator, ratio.denominator)).log()
         guess = float(ball.mid())
         while not arb(guess) >= ball:
@@ -147,17 +147,10 @@ def certificate(lifts: Lifts, notion: Certifiable | None = None) -> Certificate:
 def within(lifts: Lifts, budget: Budget, notion: Certifiable | None = None) -> bool:
     """Whether proven extremes keep a budget, decided in exact arithmetic."""
     if notion is None or notion.bounds_lifts:
-        return _above(lifts.lowest, budget) and _below(lifts.highest, budget)
+        above = math.isinf(budget.lower) or lifts.lowest >= exp_above(-budget.lower)
+        return above and (math.isinf(budget.upper) or lifts.highest <= exp_below(budget.upper))
     bound = min(budget.lower, budget.upper)
     return math.isinf(bound) or (lifts.ratio is not None and lifts.ratio <= exp_below(bound))
-
-
-def _above(lowest: Fraction, budget: Budget) -> bool:
-    return math.isinf(budget.lower) or lowest >= exp_above(-budget.lower)
-
-
-def _below(highest: Fraction, budget: Budget) -> bool:
-    return math.isinf(budget.upper) or highest <= exp_below(budget.upper)
 
 
 def lifts(table: Table, prior: Known, secret: Secrets = None, notion: Certifiable | None = None) -> Lifts:
@@ -166,7 +159,7 @@ def lifts(table: Table, prior: Known, secret: Secrets = None, notion: Certifiabl
     >>> lifts(np.array([[3, 1], [1, 3]]), Prior([0.5, 0.5]))
     Lifts(lowest=Fraction(1, 2), highest=Fraction(3, 2), ldp=Fraction(3, 1), ratio=None)
     """
-    prior = known(prior)
+    prior = as_known(prior)
     W = _valid_table(table, prior)
     least, most = _mean_extremes(W, prior)
     lowest, highest = _secret_extremes(W, least, most, secret)
@@ -194,7 +187,7 @@ def certify(
     """
     budget, found = Budget.of(epsilon), lifts(table, prior, secret, notion)
     if not within(found, budget, notion):
-        raise _refusal(table, known(prior), budget, secret, certificate(found, notion))
+        raise _refusal(table, as_known(prior), budget, secret, certificate(found, notion))
     return certificate(found, notion)
 
 
@@ -295,7 +288,7 @@ def _secret_ratio(notion: Certifiable, W: Table, prior: Known, secret: Secrets) 
 
 def _pair_ratio(means: list[list[Fraction]], notion: Pufferfish) -> Fraction | None:
     largest = Fraction(1)
-    for g, h in notion.ordered(len(means)):
+    for g, h in notion.ordered_pairs(len(means)):
         for top, bottom in zip(means[g], means[h], strict=True):
             if top > 0 and bottom == 0:
                 return None
@@ -348,7 +341,11 @@ def certified_table(
         found = lifts(table, prior, secret, notion)
         if within(found, budget, notion):
             return table, certificate(found, notion)
-    raise _too_far(found, budget)
+    reached = certificate(found)
+    raise CertificateError(
+        f"the designed channel cannot be repaired: it leaks {reached.lip_lower:.6g} downwards and "
+        f"{reached.lip_upper:.6g} upwards, the budget is {budget.lower:.6g} and {budget.upper:.6g}"
+    )
 
 
 def round_rows(Q: npt.NDArray[np.float64]) -> Table:
@@ -380,25 +377,3 @@ def _remove_dust(Q: npt.NDArray[np.float64], P: npt.NDArray[np.float64]) -> npt.
     kept = positive[:, P @ positive > _NEVER]
     clean: npt.NDArray[np.float64] = kept / kept.sum(axis=1, keepdims=True)
     return clean
-
-
-def _too_far(found: Lifts, budget: Budget) -> CertificateError:
-    reached = certificate(found)
-    return CertificateError(
-        f"the designed channel cannot be repaired: it leaks {reached.lip_lower:.6g} downwards and "
-        f"{reached.lip_upper:.6g} upwards, the budget is {budget.lower:.6g} and {budget.upper:.6g}"
-    )
-
-
-class _precision:
-    """Work with enough bits, and leave the setting as it was."""
-
-    def __init__(self, bits: int = _BITS) -> None:
-        self._bits = bits
-
-    def __enter__(self) -> None:
-        self._before = ctx.prec
-        ctx.prec = self._bits
-
-    def __exit__(self, *_: object) -> None:
-        ctx.prec = self._before

@@ -27,6 +27,24 @@ Known = Prior | PriorSet
 Secrets = Secret | Sequence[Secret] | None
 
 
+@dataclass(frozen=True)
+class Breach:
+    """Where a channel leaks most: the secret (or value), the report, and the level there.
+
+    `side` is "lower" or "upper" for LIP, and `against` is the other secret of a pairwise notion. A notion that averages
+    over secrets or reports has a level only.
+    """
+
+    side: str | None
+    secret: Label | None
+    report: Label | None
+    level: float
+    against: Label | None = None
+
+
+Breaches = tuple[Breach, ...]
+
+
 class Notion:
     """A notion of privacy with a single level; LIP, which has two, overrides `holds`."""
 
@@ -49,9 +67,7 @@ class Notion:
         budget = Budget.of(epsilon)
         return self.epsilon(channel, prior, secret) <= min(budget.lower, budget.upper)
 
-    def worst(
-        self, channel: Channel, prior: Known | None = None, secret: Secrets = None
-    ) -> tuple[Breach, ...]:
+    def worst(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> Breaches:
         """The level; pairwise notions also name the two secrets and the report that have it."""
         return (Breach(None, None, None, self.epsilon(channel, prior, secret)),)
 
@@ -71,21 +87,6 @@ class Cone(Notion):
     def document(self) -> dict[str, Any]:
         """The notion as JSON."""
         return {"name": self.name}
-
-
-@dataclass(frozen=True)
-class Breach:
-    """Where a channel leaks most: the secret (or value), the report, and the level there.
-
-    `side` is "lower" or "upper" for LIP, and `against` is the other secret of a pairwise notion. A notion that averages
-    over secrets or reports has a level only.
-    """
-
-    side: str | None
-    secret: Label | None
-    report: Label | None
-    level: float
-    against: Label | None = None
 
 
 @dataclass(frozen=True)
@@ -115,14 +116,15 @@ class LIP(Cone):
         lower, upper = self.sides(channel, prior, secret)
         return lower <= budget.lower and upper <= budget.upper
 
-    def worst(
-        self, channel: Channel, prior: Known | None = None, secret: Secrets = None
-    ) -> tuple[Breach, Breach]:
+    def worst(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> Breaches:
         """The secrets and reports at which the lift is smallest and largest."""
-        channel = _live(channel)
-        prior, Q = _align(_required(prior, "LIP"), channel), channel.matrix
-        means, names = _given_secrets(Q, channel.inputs, secret)
-        lowest, highest = prior.extremes(Q)
+        channel, prior = _channel_and_prior(channel, prior, "LIP")
+        scenes = _secret_means(secret, channel.matrix, channel.inputs)
+        means, names = (
+            np.vstack([rows for rows, _ in scenes]),
+            [label for _, names in scenes for label in names],
+        )
+        lowest, highest = prior.extremes(channel.matrix)
         with np.errstate(divide="ignore", invalid="ignore"):
             down = np.log(highest / means)
             up = np.where(means > 0, np.log(means / lowest), -np.inf)
@@ -133,10 +135,9 @@ class LIP(Cone):
 
     def inequalities(self, budget: Budget, prior: Known, secret: Secrets = None) -> Array:
         """`T r >= lo (p r)` and `T r <= hi (p r)`, for every secret and every corner of the prior set."""
-        prior = known(prior)
-        T = np.eye(len(prior)) if secret is None else np.vstack([s.rows for s in scenarios(secret)])
-        corners = prior.vertices()
-        pairs = [(row, p) for p in corners for row in T]
+        prior = as_known(prior)
+        scenes = _secret_means(secret, np.eye(len(prior)), prior.labels)
+        pairs = [(row, p) for p in prior.vertices() for rows, _ in scenes for row in rows]
         down = [row - budget.lo * p for row, p in pairs if math.isfinite(budget.lower)]
         up = [budget.hi * p - row for row, p in pairs if math.isfinite(budget.hi)]
         return np.array(down + up).reshape(-1, len(prior))
@@ -154,9 +155,7 @@ class LDP(Cone):
 
     implies_lip = True
 
-    def worst(
-        self, channel: Channel, prior: Known | None = None, secret: Secrets = None
-    ) -> tuple[Breach, ...]:
+    def worst(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> Breaches:
         """The two values and the report with the largest ratio."""
         live = _live(channel)
         return (_worst_pair(live.matrix, live.inputs, live.outputs),)
@@ -182,53 +181,40 @@ class Pufferfish(Cone):
     pairs: tuple[tuple[int, int], ...] | None = None
 
     def __init__(self, pairs: Iterable[tuple[int, int]] | None = None) -> None:
-        listed = None if pairs is None else tuple((int(g), int(h)) for g, h in pairs)
-        object.__setattr__(self, "pairs", listed)
+        whole = None if pairs is None else tuple((int(g), int(h)) for g, h in pairs)
+        object.__setattr__(self, "pairs", whole)
 
-    def worst(
-        self, channel: Channel, prior: Known | None = None, secret: Secrets = None
-    ) -> tuple[Breach, ...]:
+    def worst(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> Breaches:
         """The two secrets of a pair, and the report, with the largest ratio."""
         live = _live(channel)
-        scenes = (
-            [(live.matrix, live.inputs)]
-            if secret is None
-            else [(s.rows @ live.matrix, s.labels) for s in _fitting_scenarios(secret, len(live.matrix))]
-        )
         found = [
-            _worst_pair(means[pair], [names[g] for g in pair], live.outputs)
-            for means, names in scenes
-            for pair in self._groups(len(means))
+            _worst_pair(means[group], [names[g] for g in group], live.outputs)
+            for means, names in _secret_means(secret, live.matrix, live.inputs)
+            for group in self._groups(len(means))
         ]
         return (max(found, key=lambda pair: pair.level, default=Breach(None, None, None, 0.0)),)
 
     def inequalities(self, budget: Budget, prior: Known, secret: Secrets = None) -> Array:
         """`e**eps (T r)[g'] - (T r)[g] >= 0` both ways for every pair, in every scenario."""
-        given = _scenarios_or_value(secret, len(prior))
-        return np.vstack([_pairwise(s.rows, self.ordered(len(s)), budget) for s in given])
+        scenes = _secret_means(secret, np.eye(len(prior)), as_known(prior).labels)
+        return np.vstack([_pairwise(rows, self.ordered_pairs(len(rows)), budget) for rows, _ in scenes])
 
     def document(self) -> dict[str, Any]:
         """The notion as JSON."""
         pairs = {} if self.pairs is None else {"pairs": [list(pair) for pair in self.pairs]}
         return {**super().document(), **pairs}
 
-    def _groups(self, size: int) -> list[list[int]]:
-        """The pairs to compare; all secrets at once where no pairs are given."""
-        return [list(range(size))] if self.pairs is None else [list(pair) for pair in self._valid_pairs(size)]
-
-    def ordered(self, size: int) -> Iterable[tuple[int, int]]:
+    def ordered_pairs(self, size: int) -> Iterable[tuple[int, int]]:
         """The pairs, both ways round, of `size` secrets."""
-        if self.pairs is None:
-            return permutations(range(size), 2)
-        return [pair for g, h in self._valid_pairs(size) for pair in ((g, h), (h, g))]
+        return (pair for group in self._groups(size) for pair in permutations(group, 2))
 
-    def _valid_pairs(self, size: int) -> tuple[tuple[int, int], ...]:
+    def _groups(self, size: int) -> list[list[int]]:
+        """The secrets to compare with each other: each pair, or all at once where no pairs are given."""
         for pair in self.pairs or ():
             if not all(0 <= g < size for g in pair):
-                raise InvalidInput(
-                    "pairs", pair, f"a pair holds two numbers of secrets, from 0 to {size - 1}"
-                )
-        return self.pairs or ()
+                advice = f"a pair holds two numbers of secrets, from 0 to {size - 1}"
+                raise InvalidInput("pairs", pair, advice)
+        return [list(range(size))] if self.pairs is None else [list(pair) for pair in self.pairs]
 
 
 @dataclass(frozen=True)
@@ -254,12 +240,10 @@ class MIP(Notion):
 
     def epsilon(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> float:
         """The mutual information of value and report."""
-        channel = _live(channel)
-        prior = _align(_required(prior, "MIP"), channel)
+        channel, prior = _channel_and_prior(channel, prior, "MIP")
         if not prior.members:
-            raise InvalidInput(
-                "prior", prior, "mutual information is measured under one prior, or a finite set of them"
-            )
+            advice = "mutual information is measured under one prior, or a finite set of them"
+            raise InvalidInput("prior", prior, advice)
         return max(_information(channel, p) for p in prior.members)
 
 
@@ -271,12 +255,10 @@ class DI(Cone):
     True
     """
 
-    def worst(
-        self, channel: Channel, prior: Known | None = None, secret: Secrets = None
-    ) -> tuple[Breach, ...]:
+    def worst(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> Breaches:
         """The two values and the report with the largest ratio; under a set of priors, the level only."""
-        live = _live(channel)
-        Q, prior = live.matrix, _align(_required(prior, "DI"), live)
+        live, prior = _channel_and_prior(channel, prior, "DI")
+        Q = live.matrix
         if isinstance(prior, Prior):
             return (_worst_pair(prior.probabilities[:, None] * Q, live.inputs, live.outputs),)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -294,9 +276,8 @@ class DI(Cone):
 
     def inequalities(self, budget: Budget, prior: Known, secret: Secrets = None) -> Array:
         """`e**eps p[x'] r[x'] - p[x] r[x] >= 0` for every pair and every corner of the prior set."""
-        prior = known(prior)
-        corners = prior.vertices()
-        return np.vstack([_pairwise(np.diag(p), permutations(range(len(p)), 2), budget) for p in corners])
+        corners, pairs = as_known(prior).vertices(), list(permutations(range(len(prior)), 2))
+        return np.vstack([_pairwise(np.diag(p), pairs, budget) for p in corners])
 
 
 @dataclass(frozen=True)
@@ -334,7 +315,7 @@ class Leakage:
 
     def __str__(self) -> str:
         lines = [f"{'notion':<12} {'level':>9}  meaning"]
-        lines += [f"{name:<12} {_shown(level):>9}  {meaning}" for name, level, meaning in self.rows()]
+        lines += [f"{name:<12} {_format_level(level):>9}  {meaning}" for name, level, meaning in self.rows()]
         return "\n".join(lines)
 
 
@@ -355,7 +336,7 @@ def leakage(
     MIP             0.1308  mutual information, in nats
     """
     live = _live(channel)
-    prior = _align(known(prior), live)
+    prior = _align(as_known(prior), live)
     lower, upper = LIP().sides(live, prior, secret)
     return Leakage(
         lip_lower=lower,
@@ -380,17 +361,17 @@ def read_notion(document: Mapping[str, Any]) -> Cone:
     return plain[document["name"]]
 
 
-def known(prior: Known | Sequence[float]) -> Known:
+def as_known(prior: Known | Sequence[float]) -> Known:
     """A prior or a set of priors as it is; a sequence or mapping becomes a prior."""
     return prior if isinstance(prior, (Prior, PriorSet)) else Prior.of(prior)
 
 
 def scenarios(secret: Secret | Sequence[Secret]) -> tuple[Secret, ...]:
     """One secret or several, as a tuple."""
-    listed = (secret,) if isinstance(secret, Secret) else tuple(secret)
-    if not listed:
+    secrets = (secret,) if isinstance(secret, Secret) else tuple(secret)
+    if not secrets:
         raise InvalidInput("secret", secret, "give at least one, or None if the value itself is the secret")
-    return listed
+    return secrets
 
 
 def _live(channel: Channel | npt.ArrayLike) -> Channel:
@@ -406,36 +387,32 @@ def _align(prior: Known, channel: Channel) -> Known:
     return prior
 
 
-def _required(prior: Known | None, notion: str) -> Known:
+def _channel_and_prior(channel: Channel, prior: Known | None, notion: str) -> tuple[Channel, Known]:
+    """The channel without unused reports, and what is known, in its order; an error without a prior."""
     if prior is None:
         raise InvalidInput("prior", None, f"{notion} is measured against a prior: give one, or a PriorSet")
-    return known(prior)
+    live = _live(channel)
+    return live, _align(as_known(prior), live)
 
 
-def _scenarios_or_value(secret: Secrets, size: int) -> tuple[Secret, ...]:
-    """The scenarios given, or the value itself as the secret."""
-    return (Secret(np.eye(size)),) if secret is None else _fitting_scenarios(secret, size)
+def _secret_means(
+    secret: Secrets, columns: Array, labels: Sequence[Label]
+) -> list[tuple[Array, Sequence[Label]]]:
+    """For each scenario, the means of the columns given each secret (`Pr(y | g)`), and the secrets' names.
 
-
-def _fitting_scenarios(secret: Secret | Sequence[Secret], size: int) -> tuple[Secret, ...]:
-    """The scenarios, refused where they are about another number of values."""
-    listed = scenarios(secret)
-    for s in listed:
-        if s.rows.shape[1] != size:
-            raise InvalidInput("secret", s.rows.shape, f"its rows need {size} numbers, one for each value")
-    return listed
-
-
-def _given_secrets(Q: Array, inputs: tuple[Label, ...], secret: Secrets) -> tuple[Array, tuple[Label, ...]]:
-    """`Pr(y | g)` for every secret, and the secrets' names."""
+    Without a secret the value itself is the secret, and the columns are the means.
+    """
     if secret is None:
-        return Q, inputs
-    listed = _fitting_scenarios(secret, len(Q))
-    return np.vstack([s.rows @ Q for s in listed]), tuple(label for s in listed for label in s.labels)
+        return [(columns, labels)]
+    for s in scenarios(secret):
+        if s.rows.shape[1] != len(columns):
+            advice = f"its rows need {len(columns)} numbers, one for each value"
+            raise InvalidInput("secret", s.rows.shape, advice)
+    return [(s.rows @ columns, s.labels) for s in scenarios(secret)]
 
 
-def _breach(side: str, levels: Array, names: tuple[Label, ...], outputs: tuple[Label, ...]) -> Breach:
-    g, y = np.unravel_index(int(np.argmax(levels)), levels.shape)
+def _breach(side: str, levels: Array, names: Sequence[Label], outputs: Sequence[Label]) -> Breach:
+    g, y = divmod(int(np.argmax(levels)), len(outputs))
     return Breach(side, names[g], outputs[y], max(0.0, float(levels[g, y])))
 
 
@@ -463,5 +440,5 @@ def _information(channel: Channel, prior: Prior) -> float:
     return max(0.0, float(nats[happens].sum()))
 
 
-def _shown(level: float | None) -> str:
+def _format_level(level: float | None) -> str:
     return "-" if level is None else "infinite" if math.isinf(level) else f"{level:.4f}"

@@ -125,13 +125,13 @@ class Matrix:
 
     def utility(self, columns: Array, P: Array) -> Array:
         """`|W D (r - 1)|**2` with `D = diag(P)`: the spread of the posterior means around the prior mean."""
-        return np.asarray((((columns * P) @ self.centred(P).T) ** 2).sum(axis=1))
+        return np.asarray((((columns * P) @ self.centred_array(P).T) ** 2).sum(axis=1))
 
     def ceiling(self, P: Array) -> float:
         """The variance of the statistics of one person, summed over the rows."""
-        return float((self.centred(P) ** 2).sum(axis=0) @ P)
+        return float((self.centred_array(P) ** 2).sum(axis=0) @ P)
 
-    def centred(self, P: Array) -> Array:
+    def centred_array(self, P: Array) -> Array:
         """The matrix less the means of its rows under the prior: the error does not depend on the origin."""
         return self.array(len(P)) - self.apply(P)[:, None]
 

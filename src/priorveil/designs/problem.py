@@ -23,7 +23,7 @@ from priorveil.channels import Channel
 from priorveil.designs import robust
 from priorveil.errors import CertificateError, Hint, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms import Mechanism, Table
-from priorveil.notions import LIP, Cone, Known, Secrets, known, scenarios
+from priorveil.notions import LIP, Cone, Known, Secrets, as_known, scenarios
 from priorveil.plans import Plan
 from priorveil.priors import Array, Budget, Prior, PriorSet
 from priorveil.queries import Query
@@ -53,7 +53,7 @@ class Problem:
         notion: Certifiable | None = None,
     ) -> Problem:
         """The problem, or an error that says what makes no sense."""
-        prior, budget, notion = known(prior), Budget.of(epsilon), LIP() if notion is None else notion
+        prior, budget, notion = as_known(prior), Budget.of(epsilon), LIP() if notion is None else notion
         if not isinstance(notion, Cone):
             raise InvalidInput(
                 "notion", notion, "design for LIP(), LDP(), Pufferfish() or DI(): those are cones"

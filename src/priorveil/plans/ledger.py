@@ -15,7 +15,7 @@ import numpy as np
 
 from priorveil.channels import Channel
 from priorveil.errors import BudgetExceeded, Infeasible, InvalidInput, TooLarge
-from priorveil.notions import Known, Secrets, known, leakage, scenarios
+from priorveil.notions import Known, Secrets, as_known, leakage, scenarios
 from priorveil.plans import Plan
 from priorveil.priors import Budget, Prior
 
@@ -71,7 +71,7 @@ class Ledger:
     """
 
     def __init__(self, prior: Known, secret: Secrets = None, limit: float | Budget | None = None) -> None:
-        self.prior = known(prior)
+        self.prior = as_known(prior)
         self.secret = secret
         self.limit = None if limit is None else Budget.of(limit)
         self.spent: tuple[Spent, ...] = ()
