@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,8 @@ from priorveil.mechanisms import Mechanism, Unary
 from priorveil.mechanisms.interface import NumberedReports
 from priorveil.mechanisms.randomness import as_source
 from priorveil.plans import Plan
-from priorveil.priors import Budget, Label, Prior
+from priorveil.priors import Array, Budget, Label, Prior
 
-Array = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
 Sampler = Callable[[Codes], npt.NDArray[Any]]  # from codes of values to reports
 Classifier = Callable[[npt.NDArray[Any]], Codes]  # from reports to the numbers of their classes
@@ -84,16 +84,12 @@ def sampled_leakage(
     live = observed.sum(axis=0) > 0
     low, high = (ends[:, live] for ends in _intervals(observed, (1 - confidence) / observed.size))
     least, most = _lifts(low, high, prior.probabilities), _lifts(high, low, prior.probabilities)
-    return SampledLeakage(
-        lip_lower=_range(-_log(most.min(axis=0)), -_log(least.min(axis=0)), whole),
-        lip_upper=_range(_log(least.max(axis=0)), _log(most.max(axis=0)), whole),
-        ldp=_range(
-            _log(low.max(axis=0) / high.min(axis=0)), _log(high.max(axis=0)) - _log(low.min(axis=0)), whole
-        ),
-        confidence=confidence,
-        samples=int(observed.sum()),
-        whole=whole,
-    )
+    with np.errstate(divide="ignore"):
+        lower = _range(-np.log(most.min(axis=0)), -np.log(least.min(axis=0)), whole)
+        upper = _range(np.log(least.max(axis=0)), np.log(most.max(axis=0)), whole)
+        smallest = np.log(low.max(axis=0) / high.min(axis=0))
+        ldp = _range(smallest, np.log(high.max(axis=0)) - np.log(low.min(axis=0)), whole)
+    return SampledLeakage(lower, upper, ldp, confidence, int(observed.sum()), whole)
 
 
 def audit_plan(
@@ -116,11 +112,7 @@ def audit_plan(
     known = prior or plan.prior
     if not isinstance(known, Prior):
         raise InvalidInput("prior", known, "the plan is for a set of priors: give one of them")
-    source = as_source(rng)
-
-    def sample(codes: Codes) -> npt.NDArray[Any]:
-        return plan.mechanism.sample(codes, source)
-
+    sample = partial(plan.mechanism.sample, source=as_source(rng))
     classify, classes, whole = _classifier(plan.mechanism, sample)
     counts = count_reports(sample, plan.mechanism.size, samples, classify, classes)
     return sampled_leakage(counts, known, confidence, whole)
@@ -187,11 +179,6 @@ def _lifts(own: Array, others: Array, P: Array) -> Array:
 def _range(low: Array, high: Array, whole: bool) -> LevelRange:
     """The largest of some levels; none is below zero."""
     return LevelRange(max(0.0, float(low.max())), max(0.0, float(high.max())) if whole else math.inf)
-
-
-def _log(x: Array) -> Array:
-    with np.errstate(divide="ignore"):
-        return np.log(x)
 
 
 def observed_leakage(

@@ -72,28 +72,65 @@ class Method:
 
 
 def from_plan(kind: Kind, plan: Plan, scenario: Scenario) -> Method:
-    """A plan, with its own sampler and estimator."""
+    """A plan, with its own sampler and estimator: the same code as in a real collection."""
+
+    def estimate(truth: Counts, rng: np.random.Generator) -> Array:
+        codes = np.repeat(np.arange(len(truth)), truth)
+        return plan.estimate(plan.tally(plan.mechanism.sample(codes, as_source(rng)))).values
+
     if scenario.query.kind != "guess":
-        survey = _plan_survey(plan, scenario)
+        survey = _squared_error(estimate, scenario)
     elif plan.mechanism.kind != "arc":
-        survey = _guess_survey(plan.channel, scenario.prior)
+        survey = _wrong_share(plan.channel, scenario.prior)
     else:  # the tally of an arc keeps the cell of a report, a guess needs its exact place
-
-        def survey(truth: Counts, rng: np.random.Generator) -> float:
-            return math.nan
-
+        survey = _unknown_error
     proof = plan.certificate
     return Method(kind, plan.expected_mse, proof.lip, proof.ldp, survey, plan.lower_bound)
 
 
 def from_channel(kind: Kind, channel: Channel, scenario: Scenario) -> Method:
     """A channel of floats, read with the posterior; its levels are measured."""
-    levels = leakage(channel, scenario.prior, scenario.secret)
-    if scenario.query.kind == "guess":
-        survey = _guess_survey(channel, scenario.prior)
-    else:
-        survey = _posterior_survey(channel, scenario)
-    return Method(kind, scenario.query.error(channel, scenario.prior), levels.lip, levels.ldp, survey)
+    prior, query, live = scenario.prior, scenario.query, channel.drop_unused()
+    posterior = live.posterior(prior)
+
+    def estimate(truth: Counts, rng: np.random.Generator) -> Array:
+        return _statistics(scenario, posterior @ rng.multinomial(truth, live.matrix).sum(axis=0))
+
+    levels = leakage(channel, prior, scenario.secret)
+    survey = _wrong_share(channel, prior) if query.kind == "guess" else _squared_error(estimate, scenario)
+    return Method(kind, query.error(channel, prior), levels.lip, levels.ldp, survey)
+
+
+def _unknown_error(truth: Counts, rng: np.random.Generator) -> float:
+    return math.nan
+
+
+def _squared_error(estimate: Callable[[Counts, np.random.Generator], Array], scenario: Scenario) -> Survey:
+    """The squared error of an estimate of the statistics, per person."""
+
+    def survey(truth: Counts, rng: np.random.Generator) -> float:
+        gap = estimate(truth, rng) - _statistics(scenario, truth.astype(np.float64))
+        return float(gap @ gap) / float(truth.sum())
+
+    return survey
+
+
+def _wrong_share(channel: Channel, prior: Prior) -> Survey:
+    """How often the most likely value is not the true one."""
+    live = channel.drop_unused()
+    guess = live.posterior(prior).argmax(axis=0)
+
+    def survey(truth: Counts, rng: np.random.Generator) -> float:
+        reports = rng.multinomial(truth, live.matrix)
+        return 1 - float(reports[guess, np.arange(len(guess))].sum() / truth.sum())
+
+    return survey
+
+
+def _statistics(scenario: Scenario, histogram: Array) -> Array:
+    """The statistics of the query, from a histogram."""
+    W = scenario.query.rows(scenario.prior)
+    return histogram if W is None else W @ histogram + scenario.query.offset * histogram.sum()
 
 
 def certified_mixture(
@@ -111,12 +148,8 @@ def certified_mixture(
     """
     Q, law = channel.drop_unused().matrix, channel.drop_unused().output_law(prior)
     lift = (Q if secret is None else secret.rows @ Q) / law
-    up, down = float(lift.max()) - 1, 1 - float(lift.min())
-    keep = min(
-        1.0,
-        (budget.hi - 1) / up * (1 - _ROOM) if up > 0 else 1.0,
-        (1 - budget.lo) / down * (1 - _ROOM) if down > 0 else 1.0,
-    )
+    sides = (budget.hi - 1, float(lift.max()) - 1), (1 - budget.lo, 1 - float(lift.min()))
+    keep = min([1.0, *(allowed / moved * (1 - _ROOM) for allowed, moved in sides if moved > 0)])
     weights, proof = certified_table(keep * Q + (1 - keep) * law, prior, budget, secret, LIP())
     return Channel(Table(weights).matrix, prior.labels), proof
 
@@ -127,18 +160,14 @@ def certified_mixture(
 def _design_method(
     kind: Kind, method: Literal["auto", "arc", "unary", "hashing"], scenario: Scenario
 ) -> Method:
-    asked = scenario.prior, scenario.epsilon, scenario.query, scenario.secret
-    return from_plan(kind, design(*asked, method=method, time_limit=scenario.time_limit), scenario)
-
-
-def _ldp_best_method(scenario: Scenario) -> Method:
+    protected = {"notion": LDP()} if kind == "ldp" else {"secret": scenario.secret}
     asked = scenario.prior, scenario.epsilon, scenario.query
-    return from_plan("ldp", design(*asked, notion=LDP(), time_limit=scenario.time_limit), scenario)
+    plan = design(*asked, **protected, method=method, time_limit=scenario.time_limit)
+    return from_plan(kind, plan, scenario)
 
 
 def _certified_rr_method(scenario: Scenario) -> Method:
-    form = published.rr_lip(scenario.prior, scenario.epsilon)
-    budget = Budget(scenario.epsilon)
+    form, budget = published.rr_lip(scenario.prior, scenario.epsilon), Budget(scenario.epsilon)
     channel, proof = certified_mixture(form.channel, scenario.prior, budget, scenario.secret)
     return replace(from_channel("certified", channel, scenario), lip=proof.lip, ldp=proof.ldp)
 
@@ -159,8 +188,16 @@ def _unary_method(kind: Kind, form: Callable[[Prior, float], Published], scenari
     if scenario.query.kind != "histogram" or scenario.secret is not None:
         raise Infeasible("the printed unary encoding is for a histogram of the value itself")
     found = form(scenario.prior, scenario.epsilon)
-    survey = _bitwise_survey(cast(UnaryEncoding, found.mechanism), scenario)
-    return Method(kind, found.mse, found.leakage.lip, found.leakage.ldp, survey)
+    encoding = cast(UnaryEncoding, found.mechanism)
+    if_one, if_zero, _ = encoding.bit_posteriors(scenario.prior.probabilities)
+
+    def estimate(truth: Counts, rng: np.random.Generator) -> Array:
+        others = truth.sum() - truth
+        ones = rng.binomial(truth, 1 - encoding.one_to_zero) + rng.binomial(others, encoding.zero_to_one)
+        return np.asarray(ones * if_one + (truth.sum() - ones) * if_zero)
+
+    levels = found.leakage
+    return Method(kind, found.mse, levels.lip, levels.ldp, _squared_error(estimate, scenario))
 
 
 def _context_free_method(scenario: Scenario) -> Method:
@@ -170,12 +207,12 @@ def _context_free_method(scenario: Scenario) -> Method:
     form = published.k_rr(scenario.prior, scenario.epsilon)
     support, Q = cast(published.Support, form.support), form.channel.matrix
 
-    def survey(truth: Counts, rng: np.random.Generator) -> float:
-        reports = rng.multinomial(truth, Q).sum(axis=0)
-        return _squared_error(support.counts(reports, int(truth.sum())), truth, scenario)
+    def estimate(truth: Counts, rng: np.random.Generator) -> Array:
+        return support.counts(rng.multinomial(truth, Q).sum(axis=0), int(truth.sum()))
 
     expected = sum(support.variance(1, float(p)) for p in scenario.prior.probabilities)
-    return Method("ldp", expected, form.leakage.lip, form.leakage.ldp, survey)
+    levels = form.leakage
+    return Method("ldp", expected, levels.lip, levels.ldp, _squared_error(estimate, scenario))
 
 
 def _no_report_method(scenario: Scenario) -> Method:
@@ -192,75 +229,13 @@ METHODS: dict[str, Callable[[Scenario], Method]] = {
     "published-rr": partial(_channel_method, "published", published.rr_lip),
     "published-unary": partial(_unary_method, "published", published.ue_lip),
     "published-hashing": partial(_hashing_method, "published", published.lh_lip),
-    "ldp-best": _ldp_best_method,
+    "ldp-best": partial(_design_method, "ldp", "auto"),
     "ldp-rr": partial(_channel_method, "ldp", published.k_rr),
     "ldp-unary": partial(_unary_method, "ldp", published.oue),
     "ldp-hashing": partial(_hashing_method, "ldp", published.olh),
     "context-free": _context_free_method,
     "none": _no_report_method,
 }
-
-
-# -- simulated surveys -------------------------------------------------------------------------------------
-
-
-def _plan_survey(plan: Plan, scenario: Scenario) -> Survey:
-    """People run the plan, the curator tallies and estimates: the same code as in a real collection."""
-
-    def survey(truth: Counts, rng: np.random.Generator) -> float:
-        codes = np.repeat(np.arange(len(truth)), truth)
-        reports = plan.mechanism.sample(codes, as_source(rng))
-        return _squared_error(plan.estimate(plan.tally(reports)).values, truth, scenario)
-
-    return survey
-
-
-def _posterior_survey(channel: Channel, scenario: Scenario) -> Survey:
-    live = channel.drop_unused()
-    posterior = live.posterior(scenario.prior)
-
-    def survey(truth: Counts, rng: np.random.Generator) -> float:
-        histogram = posterior @ rng.multinomial(truth, live.matrix).sum(axis=0)
-        return _squared_error(_statistics(scenario, histogram), truth, scenario)
-
-    return survey
-
-
-def _guess_survey(channel: Channel, prior: Prior) -> Survey:
-    """How often the most likely value is not the true one."""
-    live = channel.drop_unused()
-    guess = live.posterior(prior).argmax(axis=0)
-
-    def survey(truth: Counts, rng: np.random.Generator) -> float:
-        reports = rng.multinomial(truth, live.matrix)
-        return 1 - float(reports[guess, np.arange(len(guess))].sum() / truth.sum())
-
-    return survey
-
-
-def _bitwise_survey(encoding: UnaryEncoding, scenario: Scenario) -> Survey:
-    if_one, if_zero, _ = encoding.bit_posteriors(scenario.prior.probabilities)
-
-    def survey(truth: Counts, rng: np.random.Generator) -> float:
-        people = truth.sum()
-        ones = rng.binomial(truth, 1 - encoding.one_to_zero) + rng.binomial(
-            people - truth, encoding.zero_to_one
-        )
-        return _squared_error(ones * if_one + (people - ones) * if_zero, truth, scenario)
-
-    return survey
-
-
-def _statistics(scenario: Scenario, histogram: Array) -> Array:
-    """The statistics of the query, from a histogram."""
-    W = scenario.query.rows(scenario.prior)
-    return histogram if W is None else W @ histogram + scenario.query.offset * histogram.sum()
-
-
-def _squared_error(answer: Array, truth: Counts, scenario: Scenario) -> float:
-    """The squared error of an answer, per person."""
-    gap = answer - _statistics(scenario, truth.astype(np.float64))
-    return float(gap @ gap) / float(truth.sum())
 
 
 # -- one plan compared with others -------------------------------------------------------------------------
@@ -323,10 +298,6 @@ def error_curve(plan: Plan, seconds: float = 2.0) -> list[dict[str, float]]:
         asked = plan.prior, budget, plan.query, plan.secret, plan.notion, method
         found = plan if step == 1 else design(*asked, gap=1e-3, time_limit=seconds)
         rival = best_ldp(replace(plan, budget=budget), 0.0)
-        row = {
-            "epsilon": min(budget.lower, budget.upper),
-            "mse": found.expected_mse,
-            "bound": found.lower_bound,
-        }
-        rows.append({**row, "ldp": math.nan if rival is None else rival.error})
+        row = {"epsilon": min(budget.lower, budget.upper), "mse": found.expected_mse}
+        rows.append({**row, "bound": found.lower_bound, "ldp": rival.error if rival else math.nan})
     return rows

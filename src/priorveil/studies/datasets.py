@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.errors import DataNotFound, InvalidInput
+from priorveil.files import atomic_write
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -167,7 +168,7 @@ def find(name: str, path: str | Path | None = None) -> Path:
     for folder in folders():
         file = folder / source.file
         if file.is_file():
-            if source.sha256 not in (None, _digest(file)):
+            if source.sha256 not in (None, hashlib.sha256(file.read_bytes()).hexdigest()):
                 raise DataNotFound(f"{file} is not the right file (its SHA-256 differs); {where}")
             return file
     if source.direct is None or source.sha256 is None:
@@ -183,25 +184,19 @@ def folders() -> tuple[Path, ...]:
     return (*([Path(given)] if given else []), checkout.parent / "shared" / "data", Path(given or cache))
 
 
-def _digest(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
 def _download(address: str, sha256: str, target: Path, where: str) -> Path:
     """Fetch a file: all of it and the right one, or nothing."""
-    draft = target.with_name(f"{target.name}.part")
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
         with urllib.request.urlopen(address, timeout=_TIMEOUT) as answer:
-            draft.write_bytes(answer.read())
-        if _digest(draft) != sha256:
+            content = answer.read()
+        if hashlib.sha256(content).hexdigest() != sha256:
             raise DataNotFound(f"{address} now holds another file (its SHA-256 differs); {where}")
-        return draft.replace(target)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_write(target, replace=True) as file:
+            file.write(content)
     except OSError as error:
         raise DataNotFound(f"{address} cannot be reached ({error}); {where}") from error
-    finally:
-        draft.unlink(missing_ok=True)
+    return target
 
 
 def _adult_rows(file: Path) -> Iterator[list[str]]:

@@ -22,9 +22,7 @@ from priorveil.studies import plots
 from priorveil.studies.plots import COLOURS
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
+    from priorveil.studies.plots import Axes, Figure
     from priorveil.studies.simulate import Study
     from priorveil.tables import TableEstimate
 
@@ -129,10 +127,8 @@ def _error_panel(axes: Axes, curve: plots.Rows, none: float, here: float) -> Non
     ldp = [row for row in curve if not math.isnan(row["ldp"])]
     best = plots.curve(curve, ("best", "blue", "best design, its bound shaded"), "mse")
     plots.lines([replace(best, marker="o")], axes)
-    if ldp:
-        plots.lines(
-            [replace(plots.curve(ldp, ("ldp", "red", "LDP at the same epsilon"), "ldp"), marker="s")], axes
-        )
+    rival = plots.curve(ldp, ("ldp", "red", "LDP at the same epsilon"), "ldp")
+    plots.lines([replace(rival, marker="s")] if ldp else [], axes)
     least, most = float(plots.column(curve, "bound").min()), float(plots.column(curve, "mse").max())
     if math.isinf(none):
         plots.log_scale(axes)
@@ -176,11 +172,8 @@ def estimate_picture(found: TableEstimate, by: str | None, level: float) -> Figu
     """The estimates of a table. If there are more groups than panels, the largest ones, and the title says so."""
     panels = list(estimate_panels(found, by))
     with plots.house_style():
-        figure = (
-            sum_figure(panels, level)
-            if found.everybody.labels == ("sum",)
-            else histogram_figure(panels, level)
-        )
+        draw = sum_figure if found.everybody.labels == ("sum",) else histogram_figure
+        figure = draw(panels, level)
         figure.suptitle("\n".join(title_lines(found, by, int(figure.get_figwidth() * 15))), fontsize=9)
         if len(figure.axes[0].get_legend_handles_labels()[1]) > 1:
             plots.legend(figure, figure.axes[0], columns=3)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -246,7 +246,7 @@ def rr_lip_of(prior: Prior, function: Callable[[Label], Label], epsilon: float) 
     (('other', 'c'), True)
     """
     form = rr_lip(prior.push(function), epsilon)
-    return Published("RR-LIP of a function", "Corollary 1", form.claimed, form.mechanism, form.prior)
+    return replace(form, name="RR-LIP of a function", reference="Corollary 1")
 
 
 def lh_lip(
@@ -351,22 +351,18 @@ def ue_lip(prior: Prior | Sequence[float], epsilon: float) -> Published:
     >>> round(form.leakage.lip, 9), round(form.mse, 3)
     (4.0, 0.869)
     """
-    return _ue_lip("UE-LIP", "Theorem 4", Prior.of(prior), epsilon)
+    return replace(ue_lip_bounded(Prior.of(prior), epsilon), name="UE-LIP", reference="Theorem 4")
 
 
-def ue_lip_bounded(priors: PriorSet, epsilon: float) -> Published:
+def ue_lip_bounded(priors: Prior | PriorSet, epsilon: float) -> Published:
     """UE-LIP for a set of priors (Corollary 2): Theorem 4 with the smallest probability in the set.
 
     >>> ue_lip_bounded(PriorSet([[0.2, 0.8], [0.5, 0.5]]), 1.0).leakage.lip.__round__(9)
     1.0
     """
-    return _ue_lip("UE-LIP, bounded prior", "Corollary 2", priors, epsilon)
-
-
-def _ue_lip(name: str, reference: str, prior: Prior | PriorSet, epsilon: float) -> Published:
-    eps, light = _epsilon(epsilon), float(_least_masses(prior).min())
+    eps, light = _epsilon(epsilon), float(_least_masses(priors).min())
     zero_to_one = (1 - light) / (math.exp(eps) - 2 * light + 1) if light < 1 else 0.5
-    return Published(name, reference, eps, UnaryEncoding(zero_to_one, 0.5), prior)
+    return Published("UE-LIP, bounded prior", "Corollary 2", eps, UnaryEncoding(zero_to_one, 0.5), priors)
 
 
 # -- LDP mechanisms that it compares with (section 5.4) ----------------------------------------------------
@@ -378,10 +374,10 @@ def k_rr(values: int | Prior, epsilon: float) -> Published:
     >>> k_rr(5, 1.0).leakage.ldp.__round__(9)
     1.0
     """
-    known, eps = _known(values), _epsilon(epsilon)
-    channel = Channel(closed.k_rr(len(known), eps), known.labels, known.labels)
-    support = Support(*_k_rr_probabilities(len(known), eps))
-    return Published("k-RR", "section 5.4", eps, channel, known, None, support, "LDP")
+    prior, eps = _prior_or_all(values), _epsilon(epsilon)
+    channel = Channel(closed.k_rr(len(prior), eps), prior.labels, prior.labels)
+    support = Support(*_k_rr_probabilities(len(prior), eps))
+    return Published("k-RR", "section 5.4", eps, channel, prior, None, support, "LDP")
 
 
 def oue(values: int | Prior, epsilon: float) -> Published:
@@ -390,10 +386,10 @@ def oue(values: int | Prior, epsilon: float) -> Published:
     >>> oue(100, 2.0).leakage.ldp.__round__(9)
     2.0
     """
-    known, eps = _known(values), _epsilon(epsilon)
+    prior, eps = _prior_or_all(values), _epsilon(epsilon)
     encoding = UnaryEncoding(1 / (math.exp(eps) + 1), 0.5)
     support = Support(0.5, encoding.zero_to_one)
-    return Published("OUE", "section 5.4", eps, encoding, known, None, support, "LDP")
+    return Published("OUE", "section 5.4", eps, encoding, prior, None, support, "LDP")
 
 
 def olh(
@@ -410,12 +406,12 @@ def olh(
     >>> olh(20, 1.0, seed=3).channel.shape
     (20, 4)
     """
-    known, eps = _known(values), _epsilon(epsilon)
-    bin_of = _assignment(len(known), eps, bins, seed, assignment)
+    prior, eps = _prior_or_all(values), _epsilon(epsilon)
+    bin_of = _assignment(len(prior), eps, bins, seed, assignment)
     size = bins or max(bin_of) + 1
-    channel = Channel(closed.k_rr(size, eps)[list(bin_of)], known.labels)
+    channel = Channel(closed.k_rr(size, eps)[list(bin_of)], prior.labels)
     support = Support(_k_rr_probabilities(size, eps)[0], 1 / size)
-    return Published("OLH", "section 5.4", eps, channel, known, None, support, "LDP")
+    return Published("OLH", "section 5.4", eps, channel, prior, None, support, "LDP")
 
 
 def subset_selection(values: int | Prior, epsilon: float, size: int | None = None) -> Published:
@@ -426,15 +422,15 @@ def subset_selection(values: int | Prior, epsilon: float, size: int | None = Non
     >>> subset_selection(Prior.uniform(83), 4.0).mse.__round__(3)
     0.833
     """
-    known, eps = _known(values), _epsilon(epsilon)
-    d = len(known)
+    prior, eps = _prior_or_all(values), _epsilon(epsilon)
+    d = len(prior)
     if d < 2 or (size is not None and not 1 <= size < d):
         raise InvalidInput("size", size, f"a subset holds at least one of {d} values, and not all")
     near = math.floor(d / (1 + math.exp(eps)))
     sizes = {min(max(k, 1), d - 1) for k in (near, near + 1)} if size is None else {size}
     candidates = [SubsetSelection(d, k, eps) for k in sorted(sizes)]
     best = min(candidates, key=lambda candidate: candidate.support.variance(1, 1 / d))
-    return Published("subset selection", "Ye and Barg 2018", eps, best, known, None, best.support, "LDP")
+    return Published("subset selection", "Ye and Barg 2018", eps, best, prior, None, best.support, "LDP")
 
 
 def printed_estimate(total: float, people: int, size: int, epsilon: float) -> float:
@@ -488,7 +484,7 @@ def _assignment(
     return bin_of
 
 
-def _known(values: int | Prior) -> Prior | PriorSet:
+def _prior_or_all(values: int | Prior) -> Prior | PriorSet:
     """A prior as it is; a bare number of values means that nothing is known."""
     return values if isinstance(values, Prior) else PriorSet.all(values)
 

@@ -27,34 +27,31 @@ def ramp(size: int) -> Prior:
 # -- figure 8: from 10 to 50 values ------------------------------------------------------------------------
 
 _FORMS = ("rr", "hashing", "unary")
+_LDP, _PUBLISHED = (tuple(f"{kind}-{form}" for form in _FORMS) for kind in ("ldp", "published"))
 _STYLES: dict[str, Style] = {
-    "none": ("baseline", "grey", "no report"),
-    **{f"ldp-{form}": plots.METHOD_STYLES[f"ldp-{form}"] for form in _FORMS},
+    **{method: plots.METHOD_STYLES[method] for method in ("none", *_LDP)},
     "published-rr-half": ("published", "sky", "RR-LIP at ε/2, published"),
-    **{f"published-{form}": plots.METHOD_STYLES[f"published-{form}"] for form in _FORMS},
-    "rr": ("certified", "blue", "RR-LIP, certified"),
+    **{method: plots.METHOD_STYLES[method] for method in (*_PUBLISHED, *_FORMS, "best")},
     "hashing": ("certified", "red", "LH, certified"),
     "unary": ("certified", "green", "UE, certified"),
-    "best": ("best", "black", "best LIP design"),
 }
-_PUBLISHED = tuple(method for method in _STYLES if method.startswith("published"))
 
 
 def domain(settings: Settings) -> Outcome:
     """Every method at every size; theory only, since all of it is exact."""
     sizes = list(range(10, 51, 20 if settings.quick else 5))
-    methods = ["best", *_FORMS, *(f"published-{m}" for m in _FORMS), *(f"ldp-{m}" for m in _FORMS), "none"]
+    methods = ["best", *_FORMS, *_PUBLISHED, *_LDP, "none"]
     rows: list[dict[str, Any]] = []
     for size in settings.track(sizes):
         limit = 2.0 if settings.quick else 15.0
         found = simulate(ramp(size), [EPSILON], None, methods, runs=0, time_limit=limit).rows
         half = simulate(ramp(size), [EPSILON / 2], None, ["published-rr", "rr"], runs=0).rows
-        named = [*((row.method, row) for row in found), *((f"{row.method}-half", row) for row in half)]
-        for method, row in named:
-            levels = {"mse": row.expected, "bound": row.bound, "lip": row.lip, "ldp": row.ldp}
-            rows.append(
-                {"values": size, "epsilon": row.epsilon, "method": method, "kind": row.kind, **levels}
-            )
+        for row, name in [
+            *((row, row.method) for row in found),
+            *((row, f"{row.method}-half") for row in half),
+        ]:
+            shared = {"values": size, "epsilon": row.epsilon, "method": name, "kind": row.kind}
+            rows.append({**shared, "mse": row.expected, "bound": row.bound, "lip": row.lip, "ldp": row.ldp})
     leaks = column(rows, "lip", method="published-rr")
     last = {m: _gain(rows, m)[-1] for m in ("hashing", "unary", "rr", "ldp-unary")}
     return Outcome(
@@ -88,7 +85,7 @@ def _domain_claims(rows: Rows) -> Claims:
     error = {m: column(rows, "mse", method=m) for m in (*_STYLES, "rr-half")}
     gap = error["rr"] - error["unary"]
     less = "less" if below(error["published-rr-half"], error["ldp-rr"], 1e-12) else "not always less"
-    rising = ("best", *_FORMS, "ldp-rr", "ldp-unary", "ldp-hashing")
+    rising = ("best", *_FORMS, *_LDP)
     return {
         "RR-LDP lies between RR-LIP at ε and at ε/2.": (
             below(error["rr"], error["ldp-rr"], 1e-12) and below(error["ldp-rr"], error["rr-half"], 1e-12),
@@ -126,7 +123,8 @@ def _domain_claims(rows: Rows) -> Claims:
 
 def _draw_domain(rows: Rows) -> plots.Figure:
     figure, axes = plots.canvas(2, 2, height=2.4, sharex=True)
-    hidden = {"as published": (*_FORMS, "best"), "with the budget kept": _PUBLISHED}
+    as_printed = (*_PUBLISHED, "published-rr-half")
+    hidden = {"as published": (*_FORMS, "best"), "with the budget kept": as_printed}
     least = math.sqrt(column(rows, "mse", method="published-rr").min())
     for panel, (title, others) in zip(axes[0], hidden.items(), strict=True):
         shown = {method: style for method, style in _STYLES.items() if method not in others}
@@ -137,7 +135,7 @@ def _draw_domain(rows: Rows) -> plots.Figure:
     sizes = column(rows, "values", method="best")
     plots.shade_violations(axes[1, 0], sizes, np.full(len(sizes), EPSILON))
     axes[1, 0].set(xlabel="number of values d", ylabel=plots.LEVEL)
-    shares = [m for m in _STYLES if m not in (*_PUBLISHED, "none")]
+    shares = [m for m in _STYLES if m not in (*as_printed, "none")]
     plots.lines([Line("_", *_STYLES[m][:2], sizes, _gain(rows, m)) for m in shares], axes[1, 1])
     axes[1, 1].set(xlabel="number of values d", ylabel="achievable gain (%)", ylim=(0, 105))
     plots.legend(figure, columns=4)
@@ -147,6 +145,7 @@ def _draw_domain(rows: Rows) -> plots.Figure:
 # -- figure 9: hash functions on 20 values -----------------------------------------------------------------
 
 _VALUES = 20
+_HEAVY, _BEST = "hashing, certified", "best LIP design"
 
 
 def hashing(settings: Settings) -> Outcome:
@@ -157,20 +156,15 @@ def hashing(settings: Settings) -> Outcome:
     for size in settings.track(range(1, _VALUES + 1)):
         for _ in range(count if size > 1 else 1):
             rows.append(_hash_row(prior, size, rng.integers(size, size=_VALUES).tolist()))
-    heavy = {
-        "method": "hashing, certified",
-        **plan_row(design(prior, EPSILON, Histogram(), method="hashing")),
-    }
-    best = {"method": "best LIP design", **plan_row(design(prior, EPSILON, Histogram(), time_limit=10))}
+    heavy = plan_row(design(prior, EPSILON, Histogram(), method="hashing"))
+    best = plan_row(design(prior, EPSILON, Histogram(), time_limit=10))
     certified = {size: column(rows, "certified_mse", bins=size) for size in range(1, _VALUES + 1)}
     best_size = min(certified, key=lambda size: float(certified[size].mean()))
     most = max(row["bins"] for row in rows if row["valid"])
     leaks = [row["lip"] for row in rows if 12 <= row["bins"] <= 16]
     return Outcome(
-        rows=[*rows, heavy, best],
-        draw=lambda: _draw_hashing(
-            rows, {size: float(v.mean()) for size, v in certified.items()}, heavy, best
-        ),
+        rows=[*rows, {"method": _HEAVY, **heavy}, {"method": _BEST, **best}],
+        draw=lambda: _draw_hashing(rows, certified, heavy, best),
         caption=(
             f"LH-LIP on 20 values, ε = 1, {count} random hash functions for each number of bins. The prior is "
             "P ∝ 1, 2, ..., 20 (the printed one, 0 to 0.1 in steps of 0.005, does not add up to one and has a value "
@@ -213,17 +207,17 @@ def _hash_row(prior: Prior, size: int, assignment: list[int]) -> dict[str, Any]:
 
 
 def _draw_hashing(
-    rows: Rows, means: dict[int, float], heavy: dict[str, Any], best: dict[str, Any]
+    rows: Rows, certified: dict[int, Array], heavy: dict[str, Any], best: dict[str, Any]
 ) -> plots.Figure:
     figure, axes = plots.canvas(2, 1, width=4.6, height=2.6, sharex=True)
     top, bottom = axes[:, 0]
     roots = [{**row, "root": math.sqrt(row["mse"])} for row in rows]
     _dots(top, roots, "root")
-    certified = np.sqrt(list(means.values()))
-    plots.lines([Line("mixed to keep ε, mean", "certified", "blue", list(means), certified)], top)
-    for row, kind, colour in ((heavy, "certified", "green"), (best, "best", "black")):
-        style = {"color": COLOURS[colour], "linewidth": plots.STYLES[kind]["linewidth"]}
-        top.axhline(math.sqrt(row["mse"]), label=row["method"], **style)
+    means = np.sqrt([errors.mean() for errors in certified.values()])
+    plots.lines([Line("mixed to keep ε, mean", "certified", "blue", list(certified), means)], top)
+    for row, label, kind, colour in ((heavy, _HEAVY, "certified", "green"), (best, _BEST, "best", "black")):
+        width = plots.STYLES[kind]["linewidth"]
+        top.axhline(math.sqrt(row["mse"]), label=label, color=COLOURS[colour], linewidth=width)
     floor = 0.99 * min(row["root"] for row in roots)
     top.axhspan(floor, math.sqrt(best["bound"]), color="black", alpha=0.06, linewidth=0)
     top.set(ylabel=plots.ROOT_ERROR, ylim=(floor, None))
@@ -236,13 +230,10 @@ def _draw_hashing(
 
 
 def _dots(axes: plots.Axes, rows: Rows, key: str) -> None:
-    for valid, colour, label in (
-        (False, "orange", "published, breaks ε"),
-        (True, "red", "published, keeps ε"),
-    ):
-        style: dict[str, Any] = {"color": COLOURS[colour], "markersize": 3, "markeredgewidth": 0.6}
+    for valid, colour, verb in ((False, COLOURS["orange"], "breaks"), (True, COLOURS["red"], "keeps")):
+        style: dict[str, Any] = {"color": colour, "markerfacecolor": colour if valid else "none"}
         x, y = column(rows, "bins", valid=valid), column(rows, key, valid=valid)
-        axes.plot(x, y, "o", label=label, markerfacecolor=COLOURS[colour] if valid else "none", **style)
+        axes.plot(x, y, "o", label=f"published, {verb} ε", markersize=3, markeredgewidth=0.6, **style)
 
 
 FIGURES = (

@@ -78,13 +78,12 @@ def _flips(Q: Array) -> float:
 
 def _draw_introduction(channels: dict[str, Channel], rows: Rows) -> plots.Figure:
     figure, axes = plots.canvas(2, 4, width=1.72, height=1.75)
-    for panel, (name, channel) in zip(axes[0], channels.items(), strict=True):
+    grid = axes[1, 0].get_gridspec()
+    for (name, channel), panel, unused in zip(channels.items(), *axes, strict=True):
         plots.channel_map(channel, panel, name)
+        unused.remove()
     for panel in axes[0, 1:]:
         panel.set_ylabel("")
-    grid = axes[1, 0].get_gridspec()
-    for panel in axes[1]:
-        panel.remove()
     _bars(figure.add_subplot(grid[1, :2]), rows, "error", "error, √(MSE / N)")
     levels = figure.add_subplot(grid[1, 2:])
     _bars(levels, rows, "lip", plots.LEVEL)
@@ -134,10 +133,11 @@ def regions(settings: Settings) -> Outcome:
                 "kind": kind,
                 **_off_diagonal(Q),
             }
-            variance = plots.estimate_variance(prior, Q[0, 1], Q[1, 0])
+            variance = float(plots.estimate_variance(prior, Q[0, 1], Q[1, 0]))
             tight = np.abs(np.abs(np.log(channel.lift(prior))) - epsilon) < 1e-6  # constraints with equality
-            row |= {"variance": float(variance), **channel_row(channel, prior), "tight": int(tight.sum())}
-            rows.append(row)
+            rows.append(
+                {**row, "variance": variance, **channel_row(channel, prior), "tight": int(tight.sum())}
+            )
     leaks, budgets = (column(rows, key, kind="published") for key in ("lip", "epsilon"))
     return Outcome(
         rows=rows,
@@ -211,13 +211,12 @@ def parameters(settings: Settings) -> Outcome:
             "epsilon": eps,
             "kind": kind,
             **found[kind, eps],
-            "value": value,
+            "value": x + 1,
             "report": y,
             "probability": float(q),
         }
         for (kind, eps), channel in channels.items()
-        for value, row in zip(TERNARY.labels, channel.matrix, strict=True)
-        for y, q in enumerate(row)
+        for (x, y), q in np.ndenumerate(channel.matrix)
     ]
     truth = {key: np.diag(channel.matrix) for key, channel in channels.items() if key[0] != "best"}
     leak = found["published", 1.0]["lip"]

@@ -14,33 +14,19 @@ from priorveil.notions import LDP, LIP, Pufferfish, leakage
 from priorveil.priors import Array, Prior, PriorSet, Secret
 from priorveil.queries import Histogram
 from priorveil.studies import plots, published
-from priorveil.studies.figures.frame import (
-    Figure,
-    Outcome,
-    Settings,
-    below,
-    channel_row,
-    panel_pairs,
-    plan_row,
-)
+from priorveil.studies.figures import frame
+from priorveil.studies.figures.frame import Figure, Outcome, Settings, below
 from priorveil.studies.plots import COLOURS, Rows, Style, column
 
 # -- figure 2: random channels -----------------------------------------------------------------------------
 
 # Each panel: the column upwards and its name, the column across and its name, the stated implication, and the
 # slopes of the lowest and the highest level that it allows (None: no lowest one).
+_LATENT = "LIP of a latent secret"
 _PANELS: tuple[tuple[str, str, str, str, str, float | None, float], ...] = (
     ("ldp", "LDP", "lip", "LIP", "ε-LDP ⇒ ε-LIP ⇒ 2ε-LDP", 1, 2),
     ("worst_case_lip", "worst-case LIP", "ldp", "LDP", "worst-case LIP = LDP", 1, 1),
-    (
-        "pufferfish",
-        "Pufferfish",
-        "latent_lip",
-        "LIP of a latent secret",
-        "ε-Pufferfish ⇒ ε-LIP ⇒ 2ε-Pufferfish",
-        1,
-        2,
-    ),
+    ("pufferfish", "Pufferfish", "latent_lip", _LATENT, "ε-Pufferfish ⇒ ε-LIP ⇒ 2ε-Pufferfish", 1, 2),
     ("mil", "MIL", "lip", "LIP", "ε-LIP ⇒ ε-MIL", 0, 1),
     ("mip", "MIP", "lip", "LIP", "ε-LIP ⇒ ε-MIP", 0, 1),
     ("di_less_spread", "DI less prior spread", "lip", "LIP", "ε-LIP ⇒ (2ε+D)-DI; ε-DI ⇒ (ε+D)-LIP", None, 2),
@@ -152,9 +138,7 @@ def correlation(settings: Settings) -> Outcome:
 
     def first_released(rho: float) -> float:
         """The smallest epsilon at which five values can be released as they are."""
-        return min(
-            (e for e, mse in zip(epsilons, error(5, rho), strict=True) if mse < 1e-6), default=math.inf
-        )
+        return float(np.array(epsilons)[error(5, rho) < 1e-6].min(initial=math.inf))
 
     ratio = error(2, 1.0, "published") / np.maximum(error(2, 1.0), 1e-12)
     optimal = [below(error(2, rho, "published"), error(2, rho) * (1 + 1e-6)) for rho in _RHOS]
@@ -193,19 +177,17 @@ def correlation(settings: Settings) -> Outcome:
 def _correlation_rows(size: int, rho: float, epsilon: float) -> list[dict[str, Any]]:
     """The best design, and the published form if there is one for this case."""
     prior, secret = CORRELATED_PRIORS[size], correlated_secret(CORRELATED_PRIORS[size], rho)
-    rows = [{"kind": "best", **plan_row(design(prior, epsilon, Histogram(), secret, time_limit=10))}]
-    if size == 2 or rho == 1:
-        form = (
-            published.binary_latent(prior, secret, epsilon) if size == 2 else published.rr_lip(prior, epsilon)
-        )
-        rows.append({"kind": "published", **channel_row(form.channel, prior, secret=secret)})
+    rows = [{"kind": "best", **frame.plan_row(design(prior, epsilon, Histogram(), secret, time_limit=10))}]
+    forms = [published.binary_latent(prior, secret, epsilon)] if size == 2 else []
+    forms += [published.rr_lip(prior, epsilon)] if size == 5 and rho == 1 else []
+    rows += [{"kind": "published", **frame.channel_row(form.channel, prior, secret=secret)} for form in forms]
     return rows
 
 
 def _draw_correlation(rows: Rows) -> plots.Figure:
     shown = [{**row, "method": f"{row['kind']}, ρ = {row['rho']:g}"} for row in rows]
     styles = {row["method"]: (row["kind"], _RHOS[row["rho"]], row["method"]) for row in shown}
-    return panel_pairs(shown, _SIZES, styles, list(styles), "values")
+    return frame.panel_pairs(shown, _SIZES, styles, list(styles), "values")
 
 
 # -- figure 7: sets of priors and of correlations ----------------------------------------------------------
@@ -243,7 +225,7 @@ def bounded_priors(settings: Settings) -> Outcome:
     broken = budgets[leaks > budgets + 1e-9]
     return Outcome(
         rows=rows,
-        draw=lambda: panel_pairs(rows, _CASES, _STYLES, [m for m in _STYLES if m != "none"]),
+        draw=lambda: frame.panel_pairs(rows, _CASES, _STYLES, [m for m in _STYLES if m != "none"]),
         caption=(
             f"Left: five values, a known prior, and a latent secret whose correlation lies in a set of {_SECRETS}; "
             "every mechanism is the best for its notion. Right: two values with Pr(X = 1) only known to lie in "
@@ -283,7 +265,7 @@ def _latent_rows(epsilon: float, secrets: list[Secret]) -> dict[str, dict[str, A
         "ldp": design(_FIVE, epsilon, Histogram(), notion=LDP(), time_limit=10),
     }
     levels = {m: {"lip": LIP().epsilon(plan.channel, _FIVE, secrets)} for m, plan in plans.items()}
-    rows = {m: {**plan_row(plan), **levels[m]} for m, plan in plans.items()}
+    rows = {m: {**frame.plan_row(plan), **levels[m]} for m, plan in plans.items()}
     return {**rows, "none": {"mse": Histogram().no_report(_FIVE), "lip": 0.0}}
 
 
@@ -296,7 +278,7 @@ def _binary_rows(epsilon: float) -> dict[str, dict[str, Any]]:
         "ldp": published.k_rr(truth, epsilon).channel,
         "published": published.binary_bounded(LOW, HIGH, epsilon).channel,
     }
-    rows = {m: channel_row(channel, truth, known) for m, channel in channels.items()}
+    rows = {m: frame.channel_row(channel, truth, known) for m, channel in channels.items()}
     return {**rows, "none": {"mse": Histogram().no_report(truth), "lip": 0.0}}
 
 

@@ -80,14 +80,12 @@ def make_figure(figure: Figure, settings: Settings, folder: Path) -> FigureResul
 
 def write_html(results: Sequence[FigureResult], folder: Path, run: str) -> Path:
     """Write `report.html`, one page that needs no other file."""
-    links = "".join(
-        f'<a href="#{r.stem}">{r.figure.number} {html.escape(r.figure.title)}</a> ' for r in results
-    )
+    links = (f'<a href="#{r.stem}">{r.figure.number} {html.escape(r.figure.title)}</a> ' for r in results)
     parts = [
         f'<!doctype html><html lang="en"><meta charset="utf-8">'
         f'<meta name="viewport" content="width=device-width"><title>{_TITLE}</title><style>{_STYLE}</style>'
         f"<h1>{_TITLE}</h1><p>{html.escape(_INTRODUCTION)}</p>"
-        f"<p>priorveil {__version__}, {html.escape(run)}.</p><nav>{links}</nav>"
+        f"<p>priorveil {__version__}, {html.escape(run)}.</p><nav>{''.join(links)}</nav>"
     ]
     for r in results:
         parts.append(f'<section id="{r.stem}"><h2>{html.escape(r.title)}</h2>')
@@ -137,11 +135,11 @@ def _markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def _verdicts(results: Sequence[FigureResult]) -> dict[str, list[tuple[str, str, str]]]:
     """The claims (figure, text, why) under a heading for each verdict that occurs."""
-    found: dict[str, list[tuple[str, str, str]]] = {}
-    for survives in (True, False):
-        for r in results:
-            for text, (survived, why) in (r.outcome.claims if r.outcome else {}).items():
-                if survived is survives:
-                    heading = f"Claims of the paper that {'survive' if survives else 'do not'}"
-                    found.setdefault(heading, []).append((str(r.figure.number), text, why))
-    return found
+    claims = [
+        (survives, (str(r.figure.number), text, why))
+        for r in results
+        for text, (survives, why) in (r.outcome.claims if r.outcome else {}).items()
+    ]
+    headings = {True: "Claims of the paper that survive", False: "Claims of the paper that do not"}
+    found = {text: [claim for kept, claim in claims if kept is verdict] for verdict, text in headings.items()}
+    return {heading: listed for heading, listed in found.items() if listed}

@@ -104,11 +104,9 @@ def _real_surveys(
     second = learning.estimate(learning.tally(learning.privatize(codes, rng)), "mle")
     form = published.k_rr(prior, epsilon)
     supporting = rng.multinomial(truth, form.channel.matrix).sum(axis=0)
-    free, none = (
-        cast(published.Support, form.support).counts(supporting, people),
-        prior.probabilities * people,
-    )
-    estimates = dict(zip(_REAL, (none, first.values, second.values, free), strict=True))
+    free = cast(published.Support, form.support).counts(supporting, people)
+    answers = prior.probabilities * people, first.values, second.values, free
+    estimates = dict(zip(_REAL, answers, strict=True))
     rows: list[dict[str, Any]] = []
     for method, values in estimates.items():
         error = float(((values - truth) ** 2).sum() / people)
@@ -260,6 +258,7 @@ def census(settings: Settings) -> Outcome:
             shared = {"survey": survey, "epsilon": epsilon}
             rows += [{**shared, **row} for row in _census_rows(survey, prior, secret, epsilon, settings)]
     truth = {s: leakage(Channel.identity(p.labels), p, secret).lip for s, (p, secret) in known.items()}
+    ties = {survey: cramers_v(table) for survey, table in tables.items()}
     work = {survey: column(rows, "work_lip", survey=survey, method="published")[0] for survey in _SURVEYS}
     return Outcome(
         rows=rows,
@@ -280,9 +279,7 @@ def census(settings: Settings) -> Outcome:
             "Protecting the work class itself (LIP, LDP) costs far more error than protecting income only; "
             "conversely the best mechanism for income promises nothing about work.",
         ),
-        claims=_census_claims(
-            rows, truth, {s: cramers_v(table) for s, table in tables.items()}, *known["acs"]
-        ),
+        claims=_census_claims(rows, truth, ties, *known["acs"]),
     )
 
 
@@ -304,12 +301,12 @@ def _census_rows(
     rows = []
     for method, channel in channels.items():
         own = channel_row(channel, prior)
-        row = {"method": method, "kind": _STYLES[method][0], "mse": own["mse"]}
-        row |= {
+        levels = {
             "income_lip": leakage(channel, prior, secret).lip,
             "work_lip": own["lip"],
             "work_ldp": own["ldp"],
         }
+        row = {"method": method, "kind": _STYLES[method][0], "mse": own["mse"], **levels}
         if method == "best":
             asked = from_plan("best", plans[method], Scenario(prior, epsilon, secret=secret))
             rng = np.random.default_rng([settings.seed, 12, len(survey), round(1e4 * epsilon)])
@@ -325,9 +322,8 @@ def _census_claims(
     def error(survey: str, method: str) -> Array:
         return column(rows, "mse", survey=survey, method=method)
 
-    synthetic = LIP().epsilon(
-        Channel.identity(5), CORRELATED_PRIORS[5], correlated_secret(CORRELATED_PRIORS[5], 0.7)
-    )
+    five = CORRELATED_PRIORS[5]
+    synthetic = LIP().epsilon(Channel.identity(5), five, correlated_secret(five, 0.7))
     epsilons = column(rows, "epsilon", survey="acs", method="best")
     nine_tenths = epsilons[error("acs", "best") < error("acs", "none") / 10].min(initial=math.inf)
     sides = LIP().worst(Channel(np.eye(len(prior)), prior.labels, prior.labels), prior, secret)
