@@ -12,34 +12,19 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # typing's own, which takes time to load
 if TYPE_CHECKING:
-    from priorveil import errors as errors
-    from priorveil.certify import Certificate as Certificate
+    from priorveil import errors
+    from priorveil.certify import Certificate
     from priorveil.certify import certify as certify_table
-    from priorveil.channels import Channel as Channel
-    from priorveil.designs import design as design
-    from priorveil.designs.cohorts import Cohorts as Cohorts
-    from priorveil.errors import PriorveilError as PriorveilError
-    from priorveil.notions import DI as DI
-    from priorveil.notions import LDP as LDP
-    from priorveil.notions import LIP as LIP
-    from priorveil.notions import MIL as MIL
-    from priorveil.notions import MIP as MIP
-    from priorveil.notions import Leakage as Leakage
-    from priorveil.notions import Pufferfish as Pufferfish
-    from priorveil.notions import leakage as leakage
-    from priorveil.plans import Plan as Plan
-    from priorveil.plans.ledger import Ledger as Ledger
-    from priorveil.priors import Budget as Budget
-    from priorveil.priors import Prior as Prior
-    from priorveil.priors import PriorSet as PriorSet
-    from priorveil.priors import Secret as Secret
-    from priorveil.queries import Convex as Convex
-    from priorveil.queries import Distribution as Distribution
-    from priorveil.queries import Guess as Guess
-    from priorveil.queries import Histogram as Histogram
-    from priorveil.queries import Linear as Linear
-    from priorveil.queries import Sum as Sum
-    from priorveil.studies import published as published
+    from priorveil.channels import Channel
+    from priorveil.designs import design
+    from priorveil.designs.cohorts import Cohorts
+    from priorveil.errors import PriorveilError
+    from priorveil.notions import DI, LDP, LIP, MIL, MIP, Leakage, Pufferfish, leakage
+    from priorveil.plans import Plan
+    from priorveil.plans.ledger import Ledger
+    from priorveil.priors import Budget, Prior, PriorSet, Secret
+    from priorveil.queries import Convex, Distribution, Guess, Histogram, Linear, Sum
+    from priorveil.studies import published
 
 __version__ = "0.1.0"
 
