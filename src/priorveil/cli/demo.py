@@ -215,7 +215,7 @@ def _serve(console: Console, plan: Plan, people: npt.NDArray[np.intp], devices: 
         return _print_next_steps(console)
     console.print(
         f"A curator starts on this machine. {devices:,} of these people answer, each on a device of its own, over "
-        "HTTP; the curator stores the reports in SQLite and estimates while they come in.",
+        "HTTP; the curator stores the reports in SQLite and estimates while they come in."
     )
     with service.run_curator(Campaign(_QUESTION, {"everyone": plan}, smallest_count=100)) as curator:
         codes = np.random.default_rng().choice(people, size=devices, replace=False)

@@ -13,7 +13,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -448,30 +448,30 @@ def draw_plan(plan: Plan, path: Path) -> None:
 
 
 @contextmanager
-def refused_rows_file(path: Path | None, replace: bool) -> Iterator[Callable[[int, str], None] | None]:
-    """Open the file that lists refused rows, and give a function that adds a row to it.
+def refused_rows_file(path: Path | None, replace: bool) -> Iterator[Callable[[int, str], object] | None]:
+    """Open the file that lists refused rows, and give a function that adds a row to it; None without a path.
 
-    The list is also written where a refused row is the reason that nothing else is written.
+    The list is also written where a refused row is the reason that nothing else is written, which is an error.
     """
-    if path is None:
-        yield None
-        return
     from priorveil.tables.columns import StrictRefusal
 
-    refusal: StrictRefusal | None = None
-    with atomic_write(path, replace) as file:
-
-        def write(row: int, reason: str) -> None:
-            file.write(f"{row + 1},{reason}\n".encode())
-
-        file.write(b"row,reason\n")
+    refused: RefusedRows | None = None
+    with nullcontext() if path is None else atomic_write(path, replace) as file:
         try:
-            yield write
+            if file is None:
+                yield None
+            else:
+                file.write(b"row,reason\n")
+                yield lambda row, reason: file.write(f"{row + 1},{reason}\n".encode())
         except StrictRefusal as error:
-            refusal = error
-    if refusal is not None:
-        click.echo(f"refused: {plural(refusal.refused.total, 'row')}, listed in {path}", err=True)
-        raise refusal
+            refused = error.refused
+    if refused is not None:
+        if path is not None:
+            click.echo(f"refused: {plural(refused.total, 'row')}, listed in {path}", err=True)
+        first = ", ".join(f"row {row + 1} ({reason})" for row, reason in refused.rows[:5])
+        verb = "is" if refused.total == 1 else "are"
+        rows = f"{plural(refused.total, 'row')} {verb} refused"
+        raise click.ClickException(f"{rows}, so nothing is written: {first}")
 
 
 def print_refused(refused: RefusedRows, listed: Path | None) -> None:

@@ -72,36 +72,30 @@ def privatize(
 ) -> int:
     """Turn a private column of a table into reports, by a PLAN."""
     from priorveil.tables import privatize_table
-    from priorveil.tables.columns import OUTSIDE, StrictRefusal
+    from priorveil.tables.columns import OUTSIDE
 
     piped = str(out) == "-"
     files.require_new(force, out, refused_file)
     files.require_distinct({"PLAN": plan, "DATA": data}, {"-o": out, "--refused": refused_file})
     plans = files.read_plans(plan, cohort)
-    try:
-        with (
-            screen.rows_bar("privatizing", quiet) as progress,
-            files.refused_rows_file(refused_file, force) as on_refused,
-        ):
-            done = privatize_table(
-                sys.stdin.buffer if data == "-" else data,
-                plans,
-                column,
-                sys.stdout.buffer if piped else out,
-                keep=keep,
-                cohort=cohort,
-                ids=not no_ids,
-                format=kind,
-                replace=force,
-                strict=strict,
-                progress=progress,
-                on_refused=on_refused,
-            )
-    except StrictRefusal as error:  # its message counts rows from 0, people count from 1
-        first = ", ".join(f"row {row + 1} ({reason})" for row, reason in error.refused.rows[:5])
-        verb = "is" if error.refused.total == 1 else "are"
-        message = f"{plural(error.refused.total, 'row')} {verb} refused, so nothing is written: {first}"
-        raise click.ClickException(message) from error
+    with (
+        screen.rows_bar("privatizing", quiet) as progress,
+        files.refused_rows_file(refused_file, force) as on_refused,
+    ):
+        done = privatize_table(
+            sys.stdin.buffer if data == "-" else data,
+            plans,
+            column,
+            sys.stdout.buffer if piped else out,
+            keep=keep,
+            cohort=cohort,
+            ids=not no_ids,
+            format=kind,
+            replace=force,
+            strict=strict,
+            progress=progress,
+            on_refused=on_refused,
+        )
     files.print_refused(done.refused, refused_file)
     if done.refused.counts.get(OUTSIDE, 0) and not done.reports:
         click.echo(f"  no value of {column!r} is one that the plan knows: {_domain(plans)}", err=True)

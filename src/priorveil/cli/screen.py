@@ -251,23 +251,16 @@ def progress_bar(words: str, quiet: bool = False, time_left: bool = False) -> It
     The bar takes the share that is done (None if unknown) and a few words. Its clock shows the time that has passed,
     or with `time_left` the time that is left, for work that goes on evenly.
     """
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TaskProgressColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich import progress
 
     console = open_console(stderr=True)
     if quiet or not console.is_terminal:  # some versions of rich print a blank line for a disabled bar
         yield lambda share, words: None
         return
-    state = TextColumn("{task.fields[state]}", markup=False)
-    clock = TimeRemainingColumn() if time_left else TimeElapsedColumn()
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), state, clock)
-    with Progress(*columns, console=console, transient=True) as bar:
+    state = progress.TextColumn("{task.fields[state]}", markup=False)
+    clock = progress.TimeRemainingColumn() if time_left else progress.TimeElapsedColumn()
+    bar_columns = (progress.BarColumn(), progress.TaskProgressColumn(), state, clock)
+    with progress.Progress("{task.description}", *bar_columns, console=console, transient=True) as bar:
         task = bar.add_task(words, total=None, state="")
 
         def advance(share: float | None, words: str) -> None:

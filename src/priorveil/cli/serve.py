@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import secrets
 from pathlib import Path
 
 import click
@@ -50,11 +49,11 @@ def serve(store: str, host: str, port: int, new_token: bool, token_file: Path | 
     """
     from priorveil.curator import create_app, open_store
     from priorveil.curator.server import find_addresses, run
-    from priorveil.curator.store import hide_password
+    from priorveil.curator.store import ensure_token, hide_password
 
     token = _read_token(token_file) if token_file else None
     addresses = find_addresses(host, port)  # before the store is made: the port may be taken
-    new = asyncio.run(_ensure_token(store, token, new_token))
+    new = asyncio.run(ensure_token(store, token, new_token))
     if new is not None:
         click.echo(f"curator token (shown once): {new}")
     place = f"http://{f'[{host}]' if ':' in host else host}:{addresses[0][1]}"
@@ -69,22 +68,3 @@ def _read_token(file: Path) -> str:
         advice = "it must hold one token, 16 or more ASCII characters without spaces: openssl rand -base64 32"
         raise InvalidInput("token-file", str(file), advice)
     return token.decode("ascii")
-
-
-async def _ensure_token(url: str, given: str | None, another: bool) -> str | None:
-    """Make sure that the store has a token; return it if it was made here."""
-    from priorveil.curator.store import open_store, token_digest
-
-    store = open_store(url)
-    await store.open()
-    try:
-        if given is not None:
-            await store.add_token(token_digest(given))
-            return None
-        if await store.token_digests() and not another:
-            return None
-        new = secrets.token_urlsafe(32)
-        await store.add_token(token_digest(new))
-        return new
-    finally:
-        await store.close()

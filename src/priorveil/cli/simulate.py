@@ -74,12 +74,10 @@ def simulate(
     mix: bool,
     data: Path | None,
     column: str | None,
-    people: int,
-    runs: int,
-    seed: int,
     prior_format: files.PriorFormat,
     out: Path | None,
     force: bool,
+    **settings: int,
 ) -> None:
     """Compare mechanisms on your own prior, people and budgets: a tidy table, and a picture.
 
@@ -112,10 +110,8 @@ def simulate(
             names,
             secret=latent,
             values=values,
-            people=people,
-            runs=runs,
-            seed=seed,
             progress=lambda row: advance(next(done) / total, f"{row.method} {row.epsilon:g}"),
+            **settings,
         )
     if outputs:
         _write(study, outputs, force)

@@ -16,9 +16,10 @@ import asyncio
 import hashlib
 import json
 import re
+import secrets
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -350,3 +351,63 @@ def tally_from_cells(plan: Plan, cells: Mapping[int, int]) -> Tally:
     row = np.zeros(1 + counts.size, dtype=np.int64)
     row[list(cells)] = list(cells.values())
     return Tally(plan.id, row[1:].reshape(counts.shape), int(row[0]))
+
+
+# -- what the commands ask of a store that is given by its address ----------------------------------------
+
+
+async def ensure_token(url: str, given: str | None, another: bool) -> str | None:
+    """Make sure that the store has a token; return it if it was made here."""
+    store = open_store(url)
+    await store.open()
+    try:
+        if given is not None:
+            await store.add_token(token_digest(given))
+            return None
+        if await store.token_digests() and not another:
+            return None
+        new = secrets.token_urlsafe(32)
+        await store.add_token(token_digest(new))
+        return new
+    finally:
+        await store.close()
+
+
+@dataclass
+class Recount:
+    """What was found when all stored reports were counted again.
+
+    `damaged` has a message for each campaign that cannot be read; `differing` has the campaign, the plan, the reports
+    in its tally and the stored reports, for each tally that is wrong.
+    """
+
+    campaigns: int = 0
+    reports: int = 0
+    damaged: list[str] = field(default_factory=list)
+    differing: list[tuple[str, str, int, int]] = field(default_factory=list)
+
+
+async def recount_store(url: str, repair: bool) -> Recount:
+    """Count the reports of every campaign again; with `repair`, replace the tallies that are wrong."""
+    found = Recount()
+    store = open_store(url, create=False)
+    await store.open()
+    try:
+        for campaign_id, _ in await store.campaign_ids():
+            try:
+                stored = await store.campaign(campaign_id)
+            except Damaged as error:
+                found.damaged.append(str(error))
+                continue
+            if stored is None:
+                continue
+            counts, tallies = await store.recount(stored.campaign), await store.tallies(stored.campaign)
+            wrong = {plan: tally for plan, tally in counts.items() if tally != tallies[plan]}
+            if wrong and repair:
+                await store.replace_tallies(stored.campaign, wrong)
+            found.campaigns += 1
+            found.reports += sum(tally.reports for tally in counts.values())
+            found.differing += [(campaign_id, p, tallies[p].reports, wrong[p].reports) for p in wrong]
+    finally:
+        await store.close()
+    return found

@@ -28,7 +28,7 @@ Plans = Plan | Mapping[Any, Plan]
 Codes = npt.NDArray[np.int64]
 Places = npt.NDArray[np.int64]  # of rows in a batch, counted from 0
 Rows = npt.NDArray[np.int64]  # counted from 0 over all the files of an input
-OnRefused = Callable[[int, str], None]
+OnRefused = Callable[[int, str], object]
 
 REPORT, REPORT_ID = "report", "report_id"
 ID_BYTES = 16

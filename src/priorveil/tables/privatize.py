@@ -185,10 +185,7 @@ def make_reports(values: Column, cohort: Column | None, plans: Mapping[Any, Plan
         own = np.flatnonzero(plan_codes == number)
         part = values if len(own) == len(values) else take(values, own)
         codes = value_codes(part, plan.labels, numbered)
-        refused += [
-            (MISSING, own[codes == ABSENT]),
-            (OUTSIDE, own[codes == OUTSIDE_DOMAIN]),
-        ]
+        refused += [(MISSING, own[codes == ABSENT]), (OUTSIDE, own[codes == OUTSIDE_DOMAIN])]
         places.append(own[codes >= 0])
         reports.append(plan.mechanism.sample(codes[codes >= 0], source))
     order = np.argsort(np.concatenate(places), kind="stable") if len(places) > 1 else slice(None)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import glob
 import io
 import os
-import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -169,9 +168,7 @@ def _stream_of(data: Any, columns: Sequence[str] | None) -> Any:
     except (TypeError, pa.ArrowException):  # not a stream, or a stream of something else than rows
         advice = "give a path, a file, a pyarrow, pandas, polars or DuckDB table, or a mapping of columns"
         if type(data).__name__ == "LazyFrame":
-            advice = (
-                "this version of polars cannot read it in batches: give its `.collect()`, or update polars"
-            )
+            advice = "this version of polars reads no batches: give its `.collect()`, or update polars"
         raise InvalidInput("data", type(data).__name__, advice) from None
 
 
@@ -304,21 +301,16 @@ def _open_parquet(file: Any, path: str | None, columns: Sequence[str] | None, ba
 # -- several files -----------------------------------------------------------------------------------------
 
 
-_File = tuple[
-    Path, dict[str, str | None]
-]  # and the columns that the names of its folders give (`region=north`)
+# A file, and the columns that the names of its folders give (`region=north`).
+_File = tuple[Path, dict[str, str | None]]
 
 
 def _files(path: Path) -> list[_File]:
     """The files of a path: itself, all in a folder, or all that match a pattern; sorted by name."""
     if path.is_dir():
-        inside = [p for p in sorted(path.rglob("*")) if p.is_file()]
+        inside = [(p, p.relative_to(path)) for p in sorted(path.rglob("*")) if p.is_file()]
         # Spark and others begin the names of their own files with _, and drafts begin with a dot.
-        files = [
-            (p, p.relative_to(path))
-            for p in inside
-            if not re.search(r"(^|/)[._]", p.relative_to(path).as_posix())
-        ]
+        files = [(p, name) for p, name in inside if not any(part[0] in "._" for part in name.parts)]
     elif path.exists() or not glob.has_magic(str(path)):
         files = [(path, Path(path.name))]
     else:
@@ -373,9 +365,8 @@ def _open_with_folders(file: _File, columns: Sequence[str] | None, batch_rows: i
     extra = {name: value for name, value in given.items() if columns is None or name in columns}
 
     def extend(batch: Batch) -> Batch:
-        return replace(
-            batch, columns={**batch.columns, **{name: [extra[name]] * batch.rows for name in extra}}
-        )
+        given_columns = {name: [value] * batch.rows for name, value in extra.items()}
+        return replace(batch, columns={**batch.columns, **given_columns})
 
     return replace(table, types={**table.types, **dict.fromkeys(extra)}, batches=map(extend, table.batches))
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -69,13 +69,8 @@ def arrow_column(column: Column | npt.NDArray[Any], field: Any) -> Any:
         raise InvalidInput("keep", field.name, f"this column is {kinds}: give it one type") from None
 
 
-@contextmanager
-def _open_for_writing(out: Path | Any, replace: bool) -> Iterator[Any]:
-    if isinstance(out, Path):
-        with atomic_write(out, replace) as file:
-            yield file
-    else:
-        yield out  # an open binary stream
+def _open_for_writing(out: Path | Any, replace: bool) -> AbstractContextManager[Any]:
+    return atomic_write(out, replace) if isinstance(out, Path) else nullcontext(out)
 
 
 def write_csv(names: Sequence[str], batches: Iterable[Columns], out: Path | Any, replace: bool) -> None:
