@@ -92,7 +92,7 @@ function hex(bytes) {
 
 async function checkId(document, expected) {
   const found = await contentId(document);
-  need(document.id === found, "id", "the content is not what the id says: it was changed");
+  need(document.id === found, "id", "the id does not match the content: it was changed");
   need(expected === undefined || expected === found, "id", "this is another document than the one asked for");
   return found;
 }

@@ -1,4 +1,4 @@
-"""Exact verification: the integers that a device samples from, held against a budget without rounding.
+"""Exact verification: compares the integers that a device samples from with a budget, without rounding.
 
 A *table* is a matrix of integers whose rows add up to the same total, so that `W[x][y] / total` is the
 probability of a report and nothing else is. Its law under an integer prior is a fraction; comparing a
@@ -194,7 +194,7 @@ def certify(
 def _refusal(
     table: Table, prior: Known, budget: Budget, secret: Secrets, found: Certificate
 ) -> CertificateError:
-    """The error for a table that breaks its budget. Floats only point at the place; integers decided."""
+    """The error for a table that breaks its budget. Floats only locate the breach; the decision was exact."""
     if found.notion != "LIP":
         return CertificateError(
             f"{found.notion} level {found.level:.6g} is above {min(budget.lower, budget.upper):.6g}"
@@ -243,7 +243,10 @@ def _secret_extremes(
         columns = list(zip(*_secret_means(W, secret), strict=True))
         bottoms, tops = [min(c) for c in columns], [max(c) for c in columns]
     if 0 in least:
-        raise CertificateError("no level: a prior of the set never sees a report that some value can send")
+        raise CertificateError(
+            "cannot be certified: under one prior of the set, a possible report has probability zero; "
+            "remove that prior"
+        )
     lowest = min(Fraction(b) / m for b, m in zip(bottoms, most, strict=True))
     highest = max(Fraction(t) / m for t, m in zip(tops, least, strict=True))
     return lowest, highest
@@ -368,7 +371,7 @@ def _require_channel(Q: npt.NDArray[np.float64], size: int) -> None:
         )
     off = float(np.abs(np.maximum(Q, 0.0).sum(axis=1) - 1).max())
     if off > _NEARLY:
-        raise CertificateError(f"the solver did not return a channel: a row misses one by {off:.2g}")
+        raise CertificateError(f"the solver did not return a channel: a row sums to one only up to {off:.2g}")
 
 
 def _remove_dust(Q: npt.NDArray[np.float64], P: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -1,12 +1,12 @@
 """Queries: what the curator wants to know, and how much a report tells about it.
 
 Most queries are *linear*: the curator wants `W @ counts` for a matrix `W` with one row for each statistic and one
-column for each value. `Histogram` is the identity, `Sum` is one row. A linear query has two readings. The leaning one
-uses the prior in the answer, and its error is a mean square error. The unbiased one uses the prior only to shape the
-noise, and its error is a variance; `Distribution` is the unbiased histogram.
+column for each value. `Histogram` is the identity, `Sum` is one row. A linear query can be estimated in two
+ways. The prior-based estimate uses the prior in the answer, and its error is a mean square error. The unbiased
+estimate uses the prior only to shape the noise, and its error is a variance; `Distribution` is the unbiased histogram.
 
-A column of a channel, seen through its lift `r` (so that `P @ r = 1`), has a convex utility `phi(r)` for every leaning
-query: the expected error of a channel is a constant less `sum_y lam[y] phi(r[:, y])`.
+A column of a channel, seen through its lift `r` (so that `P @ r = 1`), has a convex utility `phi(r)` for every
+prior-based query: the expected error of a channel is a constant less `sum_y lam[y] phi(r[:, y])`.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ _SIMILAR = 0.7  # how much of a mistyped name has to be right
 
 # The commands in the order of the work; each is the function of its name in the module of its name.
 COMMANDS = {
-    "demo": "See the whole loop in a minute.",
+    "demo": "Go from prior to estimate in a minute.",
     "design": "Find the best mechanism for a PRIOR; certified.",
     "inspect": "Show what a PLAN guarantees, and how good it is.",
     "audit": "Measure what a CHANNEL leaks under a PRIOR.",
@@ -132,7 +132,7 @@ def _discard_output() -> None:
 
 
 def _message(error: Exception) -> str | None:
-    """Return the message of an error that the user can mend; None for a defect."""
+    """Return the message of an error that the user can fix; None for a bug."""
     if isinstance(error, click.ClickException):
         return error.format_message()
     if isinstance(error, OSError):

@@ -64,24 +64,26 @@ def _not_nan(ctx: click.Context, parameter: click.Parameter, value: float) -> fl
 @options.SECRET
 @options.MIX
 @options.budget_options
-@click.option("--notion", type=click.Choice(list(_NOTIONS)), default="lip", help="What has to hold.")
+@click.option("--notion", type=click.Choice(list(_NOTIONS)), default="lip", help="The privacy notion.")
 @options.prior_format_options
 @click.option(
     "--tolerance",
     type=click.FloatRange(0, 1e-6),
     callback=_not_nan,
     default=1e-9,
-    help="Allowed for rounding.",
+    help="Tolerance for rounding.",
 )
 @click.option("--observed", is_flag=True, help="CHANNEL holds reports that were observed.")
 @click.option(
-    "--samples", type=click.IntRange(1), help="CHANNEL is a plan: run its sampler so often for each value."
+    "--samples",
+    type=click.IntRange(1),
+    help="CHANNEL is a plan: run its sampler this many times for each value.",
 )
 @click.option(
     "--confidence",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.99,
-    help="Of levels from samples.",
+    help="Confidence of levels from samples.",
 )
 @options.JSON
 def audit(

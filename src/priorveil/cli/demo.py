@@ -1,8 +1,8 @@
-"""`priorveil demo`: the whole loop on real data, explained to a newcomer.
+"""`priorveil demo`: from prior to estimate on real data, explained to a newcomer.
 
 Examples
   priorveil demo
-      the whole loop; on a desktop, the dashboard stays open until ctrl-C
+      from prior to estimate; on a desktop, the dashboard stays open until ctrl-C
   priorveil demo --no-browser
       ends by itself
   priorveil demo --browser
@@ -48,7 +48,7 @@ _EPSILON = 1.0
     "--plot",
     type=options.PictureFile(optional=True),
     default=Path("priorveil-demo.png"),
-    help="Where the picture goes.",
+    help="Save the picture to this file.",
 )
 @click.option(
     "--devices", type=click.IntRange(100, 200_000), default=5000, help="How many devices answer over HTTP."
@@ -60,7 +60,7 @@ _EPSILON = 1.0
     "where this is a terminal on a desktop.",
 )
 def demo(plot: Path, devices: int, browser: bool | None) -> None:
-    """See the whole loop in a minute.
+    """Go from prior to estimate in a minute.
 
     A survey asks 219,721 people for whom they work. Nobody sends the true answer; the collector still
     learns the totals. The people are real (a census of 2018), and so is what was known about them (a census

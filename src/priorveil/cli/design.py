@@ -95,16 +95,16 @@ class _PriorSource:
 @click.command(epilog=options.epilog(__doc__))
 @click.argument("prior", type=options.INPUT_FILE)
 @options.budget_options
-@click.option("--query", type=click.Choice(list(_QUERIES)), default="histogram", help="What is asked.")
+@click.option("--query", type=click.Choice(list(_QUERIES)), default="histogram", help="The query.")
 @click.option("--values", help="For a sum: numbers as 0,1,2 in the prior's order, or a column of PRIOR.")
 @click.option("--column", help="PRIOR is data, and this its column; the prior is how often values occur.")
 @click.option("--drop", multiple=True, metavar="VALUE", help="Leave people with this value out.")
 @options.SECRET
 @click.option("--secret-column", help="With --column: protect this column of the data instead.")
 @options.MIX
-@click.option("--radius", type=float, help="Hold for every prior this near (total variation).")
-@click.option("--notion", type=click.Choice(list(_NOTIONS)), default="lip", help="What has to hold.")
-@click.option("--method", type=click.Choice(_METHODS), default="auto", help="How to find it.")
+@click.option("--radius", type=float, help="Guarantee for every prior within this total variation distance.")
+@click.option("--notion", type=click.Choice(list(_NOTIONS)), default="lip", help="The privacy notion.")
+@click.option("--method", type=click.Choice(_METHODS), default="auto", help="The design method.")
 @options.prior_format_options
 @click.option("--time-limit", type=click.FloatRange(min=0), default=45.0, help="Seconds to search.")
 @click.option(

@@ -57,7 +57,12 @@ _WRONG = 0.001  # and below this, another method is recommended
     help="mmse leans on the prior; unbiased and mle do not. auto: unbiased for a plan of an unbiased query "
     "such as distribution, mmse for others.",
 )
-@click.option("--level", type=click.FloatRange(0, 1, True, True), default=0.95, help="Of intervals.")
+@click.option(
+    "--level",
+    type=click.FloatRange(0, 1, True, True),
+    default=0.95,
+    help="Confidence level of the intervals.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 @options.PLOT

@@ -65,12 +65,12 @@ def require_plots() -> None:
         raise MissingExtra("matplotlib", "plot")
 
 
-PLOT = click.option("--plot", type=PictureFile(), help="Draw it here (.png, .svg, .pdf).")
+PLOT = click.option("--plot", type=PictureFile(), help="Save a plot to this file (.png, .svg, .pdf).")
 JSON = click.option(
     "--json", "as_json", is_flag=True, help='Print JSON; an infinite number is the string "inf".'
 )
 QUIET = click.option("--quiet", is_flag=True, help="No progress bar.")
-SEED = click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the random generator.")
+SEED = click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the random generator.")
 SECRET = click.option(
     "--secret", type=INPUT_FILE, help="Protect something behind the value: a file with Pr(value | secret)."
 )

@@ -44,11 +44,16 @@ if TYPE_CHECKING:
     "out",
     required=True,
     type=options.OutputFile(stdout=True),
-    help="Where to: .parquet, .csv, .csv.gz, .arrow, or -.",
+    help="Output file: .parquet, .csv, .csv.gz, .arrow, or -.",
 )
 @click.option("--keep", multiple=True, metavar="COLUMN", help="A public column to keep; repeatable.")
 @options.COHORT
-@click.option("--format", "kind", type=click.Choice(["parquet", "csv", "arrow"]), help="Instead of by name.")
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(["parquet", "csv", "arrow"]),
+    help="Output format; default: from the file name.",
+)
 @click.option("--no-ids", is_flag=True, help="Leave the report ids out.")
 @options.REFUSED
 @click.option("--strict", is_flag=True, help="Write nothing if any row is refused.")

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     "--query",
     type=click.Choice(["histogram", "sum", "guess"]),
     default="histogram",
-    help="What is asked; for a sum, labels are numbers.",
+    help="The query; for a sum, labels are numbers.",
 )
 @click.option(
     "--method", "methods", multiple=True, help="A method to compare, named above; more than once for several."

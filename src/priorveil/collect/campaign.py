@@ -259,7 +259,7 @@ def _from_document(read: dict[str, Any]) -> Campaign:
     if list(campaign.labels) != read.get("labels"):
         raise PlanError("labels", "they are not those of the plans")
     if "id" in read and doc.content_id(read) != read["id"]:
-        raise PlanError("id", "the content is not what the id says: the campaign was changed")
+        raise PlanError("id", "the id does not match the content: the campaign was changed")
     if doc.content_id(read) != campaign.id:
         raise PlanError(
             "campaign", "it is not written in its one canonical form (times as 2026-01-31T12:00:00Z)"

@@ -132,9 +132,9 @@ class HttpClient:
 
 
 class _Deadline:
-    """The time of one request. When it has passed the connection is shut down, whatever is waited for.
+    """A deadline for one request. It shuts the connection down when the time is over.
 
-    Timeouts of sockets will not do: each byte that comes starts them anew.
+    Socket timeouts are not enough, because every received byte restarts them.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -171,7 +171,9 @@ def _body(response: httpx.Response, limit: int, deadline: _Deadline) -> bytes:
     """The body, if it is no longer than the limit."""
     packing = response.headers.get("content-encoding", "").strip().lower()
     if packing not in ("", "identity"):  # a few bytes could unpack to more than there is memory
-        raise UnreadableResponse(f"it is packed ({short_repr(packing)}), which was not asked for")
+        raise UnreadableResponse(
+            f"it is compressed ({short_repr(packing)}), although the request did not allow compression"
+        )
     body = bytearray()
     for part in response.iter_bytes():
         if len(body) + len(part) > limit:

@@ -178,7 +178,7 @@ class Curator:
         return live
 
     async def _body(self, scope: Scope, receive: Receive, longest: int) -> bytes:
-        """The body, if it is neither too long nor too slow, and there is no doubt where it ends."""
+        """Read the body. Refuses bodies over the size or time limit and ambiguous transfer encodings."""
         size, parts = 0, list[bytes]()
         for name, value in scope["headers"]:
             if name == b"content-length":
@@ -323,7 +323,7 @@ class Curator:
 class _Export(StreamingResponse):
     """A long response that ends when its reader disconnects.
 
-    Starlette's own also waits for its watch of the connection to end, which a stalled reader would hold up.
+    Starlette's StreamingResponse also waits for its disconnect listener, which a stalled reader can block.
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

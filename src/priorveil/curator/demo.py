@@ -29,7 +29,7 @@ _AT_ONCE = 16
 _ATTEMPTS = 3  # a free port may be taken by somebody else before the curator has it
 _SECONDS = 30.0  # for the curator to start
 
-# The curator ends when its standard input does: so it never outlives the demo, however that ends.
+# The curator stops when its standard input closes, so it never outlives the demo.
 _SERVE = """
 import os, signal, sys, threading
 from priorveil.__main__ import main

@@ -182,9 +182,7 @@ class PostgresStore(Store):
             rows += [
                 (campaign, key, plan, word) for key, word in zip(ids.tolist(), words.tolist(), strict=True)
             ]
-        rows.sort(
-            key=itemgetter(0, 1)
-        )  # one order for all writers, so that none waits for one that waits for it
+        rows.sort(key=itemgetter(0, 1))  # the same order in all writers, to avoid deadlocks
         inserted = await db.fetch(_INSERT, *map(list, zip(*rows, strict=True)))
         new: dict[int, list[bytes]] = {}
         for plan, word in inserted:

@@ -129,7 +129,7 @@ async def serving(
 
 
 async def _wait_until_listening(address: Address) -> None:
-    """Connect until it works: granian does not tell when it listens."""
+    """Connect until it works: granian does not report when it listens."""
     for attempt in itertools.count(1):
         try:
             _, writer = await asyncio.open_connection(*address)
@@ -142,7 +142,7 @@ async def _wait_until_listening(address: Address) -> None:
 
 
 def _ignore_late_callbacks(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Log what goes wrong in the loop, but not that granian tells a task of its end which was cancelled before."""
+    """Log errors of the event loop, except granian's late callbacks to cancelled tasks."""
     if not isinstance(context.get("exception"), asyncio.InvalidStateError):
         loop.default_exception_handler(context)
 

@@ -135,7 +135,10 @@ class Service:
         return sum(hmac.compare_digest(given, digest) for digest in self._digests) > 0 and token != ""
 
     async def refresh(self) -> None:
-        """Save refusals, and learn of new tokens and of campaigns that were closed, or lost with a database."""
+        """Save refusal counts, load new tokens, and notice campaigns that were closed or lost.
+
+        Another process may have closed a campaign; a restored database may no longer have it.
+        """
         await self._save_refusals()
         self._digests = await self.store.token_digests()
         known = list(self.live)

@@ -56,7 +56,7 @@ SCHEMA = """
     CREATE TABLE tokens (digest {bytes} PRIMARY KEY) {options};
 """
 
-# Cells are locked in one order, so that two writers never wait for each other.
+# Cells are locked in the same order in all writers, to avoid deadlocks.
 ADD_CELLS = """
     INSERT INTO tallies (plan, cell, count)
     SELECT CAST($1 AS integer), CAST(key AS integer), CAST(value AS bigint) FROM {json_each}($2) WHERE true ORDER BY 2

@@ -53,13 +53,13 @@ class Answer(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 
 class Answers(msgspec.Struct, forbid_unknown_fields=True):
-    """A batch, read at one go: any report that is not one fails the whole."""
+    """A batch that is decoded in one step; one malformed report makes the decoding fail."""
 
     reports: list[Answer]
 
 
 class Pieces(msgspec.Struct, forbid_unknown_fields=True):
-    """A batch, its reports not yet looked at."""
+    """A batch whose reports are not decoded yet."""
 
     reports: list[msgspec.Raw]
 
@@ -219,7 +219,7 @@ def _decoding_error(error: Exception) -> str:
 def _sort_by_plan(
     answers: Sequence[Answer | None], ids: Sequence[str | None], campaign: str, plans: Mapping[str, Plan]
 ) -> Upload:
-    """Groups by plan, and a refusal for each report that is not one."""
+    """Groups by plan, and a refusal for each malformed report."""
     refused: list[Refusal] = []
     parts: dict[str, tuple[list[bytes], list[bytes], list[int]]] = {}
     for i, answer in enumerate(answers):

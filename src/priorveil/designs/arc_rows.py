@@ -51,7 +51,7 @@ def _windows(lower: Array, upper: Array) -> Array:
 
 
 def _order(P: Array, lower: Array, upper: Array, heavy: Mask, values: Array | None) -> Ints:
-    """Heavy values, the best lender last among them; then the light ones, for a sum rising in value."""
+    """The order: heavy values first, the best lender last; then the light ones, ascending by value for a sum."""
     d = P.shape[1]
     rank = np.zeros(d) if values is None else np.argsort(np.argsort(values, kind="stable")) / d
     key = np.where(heavy, 0.0, 1.0 + rank)
@@ -62,7 +62,7 @@ def _order(P: Array, lower: Array, upper: Array, heavy: Mask, values: Array | No
 
 
 def _lending(P: Array, lower: Array, upper: Array, heavy: Mask, values: Array | None) -> Array:
-    """What is gained if a value lends the circle the end of its segment, where the light ones fall short."""
+    """The gain when a heavy value lends the end of its segment to a circle that is shorter than its window."""
     if values is None:
         return P
     light, tau = np.where(heavy, 0.0, P), _windows(lower, upper)[:, None]
@@ -73,7 +73,10 @@ def _lending(P: Array, lower: Array, upper: Array, heavy: Mask, values: Array | 
 
 
 def _folded(order: Ints, heavy: Ints) -> Ints:
-    """Up the light values by every second one, and down the others: likes are neighbours all around."""
+    """A zigzag order: every second light value ascending, then the others descending.
+
+    So neighbours on the circle have similar values.
+    """
     d = order.shape[1]
     place, light = np.arange(d) - heavy[:, None], d - heavy[:, None]
     fold = np.where(place % 2 == 0, place // 2, light - 1 - place // 2)

@@ -209,7 +209,10 @@ class Cohorts:
         )
 
     def _mean_check(self, moved: Array, mine: Ints) -> float | None:
-        """Whether posteriors were, on average, the priors: against the spread that the rows' own laws have."""
+        """The p-value of the test that posteriors average to the priors.
+
+        The variance is the one that each row's law implies.
+        """
         people = np.bincount(mine, minlength=len(self))
         used = np.flatnonzero(people)
         variance, rise, fall, rounding = np.zeros((4, len(self.labels)))

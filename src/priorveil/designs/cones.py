@@ -125,7 +125,7 @@ def _adjacent(on: Mask, above: Index, below: Index, d: int, stop: Stop) -> tuple
 
 
 def nearby_columns(A: Array, P: Array) -> Array:
-    """Allowed columns that cost nothing: from the constant one towards each input and away from it.
+    """Allowed columns that need no solver: from the constant one towards each input and away from it.
 
     Each goes as far as the cone does, so they mix to channels that tell all inputs apart: an answer where there is no
     time for the best one.

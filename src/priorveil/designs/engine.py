@@ -51,7 +51,7 @@ def never() -> bool:
 
 @dataclass(frozen=True)
 class Limits:
-    """Stopping rules: a target gap, a deadline, or the caller's request; and whom to tell about progress.
+    """Stopping rules: a target gap, a deadline, or the caller's request; and a callback for progress.
 
     The `target` is the share of the achievable gain that may stay unproven; the `deadline` is a time of
     `time.monotonic`; `progress` is called with the round, the value and the bound.

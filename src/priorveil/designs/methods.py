@@ -1,4 +1,4 @@
-"""The methods of design: which mechanisms there are, and which one suits a problem.
+"""Design methods: `design`, the table of methods, and the choice that `auto` makes.
 
 `METHODS` maps the name of a method to the function that makes a plan by it. The method `columns` writes the best
 channel out as a table: `_SOLVERS` maps the kind of a query to its solver for the box `lo <= r <= hi`, and

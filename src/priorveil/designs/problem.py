@@ -52,7 +52,7 @@ class Problem:
         secret: Secrets = None,
         notion: Certifiable | None = None,
     ) -> Problem:
-        """The problem, or an error that says what makes no sense."""
+        """Create the problem; raises `InvalidInput` if the arguments do not fit together."""
         prior, budget, notion = as_known(prior), Budget.of(epsilon), LIP() if notion is None else notion
         if not isinstance(notion, Cone):
             raise InvalidInput(
@@ -119,7 +119,7 @@ class Problem:
 
     @cached_property
     def floor(self) -> float:
-        """A lower bound that costs nothing: that of LIP, also for LDP, which is stricter."""
+        """A lower bound that needs no solver: that of LIP, also for LDP, which is stricter."""
         if not (self.notion.implies_lip and self.secret is None and isinstance(self.prior, Prior)):
             return 0.0
         return self.query.floor(self.reference, self.budget) * (1 - SLACK)

@@ -258,7 +258,7 @@ class _Columns:
         return self._mix_at_once(priors)
 
     def _mix_at_once(self, priors: Array) -> Mixture:
-        """The best mixture of the columns so far, and of some that cost nothing."""
+        """The best mixture of the columns so far, and of some that need no solver."""
         if not self.complete:
             self.pool = np.vstack([self.pool, nearby_columns(self.A, self.P)])
         return mix(self.pool, -self.errors(priors, self.pool))

@@ -22,7 +22,7 @@ from priorveil.queries import Query, identifiable
 Integers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-SMALL = 1 << 16  # entries of a channel that is quicker written out than not
+SMALL = 1 << 16  # up to this many entries a dense channel is faster
 _QUICK = 1 << 22  # entries of a channel whose error takes less than a second
 _QUICK_WORK = 1 << 28  # multiplications, where the error is that of learning a distribution
 

@@ -137,7 +137,9 @@ def count_codes(reports: Ints, counts: Ints) -> None:
 
 
 def mix_noise(words: Words, noise: int, bits: int, tail: Word) -> Words:
-    """64 noisy bits from every `bits` words: *or* in a word for a one of `noise`, *and* it for a zero.
+    """64 noisy bits from every `bits` words.
+
+    Combines the words bit by bit: OR for each one bit of `noise`, AND for each zero bit.
 
     >>> mix_noise(np.array([[12, 10]], dtype=np.uint64), 3, 2, np.uint64(15))
     array([[14]], dtype=uint64)

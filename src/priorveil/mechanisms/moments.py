@@ -234,7 +234,7 @@ def mle_moments(evidence: Evidence, prior: Array, rows: Array | None, population
 def prior_check(counts: Array, law: Array) -> float | None:
     """The p-value of the counts under the known law of the cells (chi-square, rare cells merged).
 
-    Small where the prior is wrong or someone tampers with the reports; the test cannot tell which. None where
+    Small where the prior is wrong or somebody manipulates the reports; the test cannot tell which. None where
     there are too few reports or too few cells to say anything.
 
     >>> prior_check(np.array([50.0, 50.0]), np.array([0.5, 0.5]))
@@ -259,7 +259,7 @@ def prior_check(counts: Array, law: Array) -> float | None:
 def chi_square_tail(statistic: float, degrees: int) -> float:
     """The probability that a chi-square variable of so many degrees of freedom exceeds `statistic`.
 
-    By the library of the certificates, which is loaded anyway: scipy's takes a quarter of a second to load.
+    Uses python-flint, which is already loaded; importing scipy would take 0.25 s.
 
     >>> round(chi_square_tail(5.991464547, 2), 9)
     0.05
@@ -299,7 +299,7 @@ def mean_check(moved: Array, variance: Array, rise: Array, fall: Array) -> float
 
 
 def most_likely(evidence: Evidence, start: Array) -> tuple[Array, int, bool]:
-    """The distribution that makes the counts most likely; how many rounds it took, and whether it got there.
+    """The distribution that makes the counts most likely; how many rounds it took, and whether it converged.
 
     Expectation maximisation `p <- p * Q (n / (p Q)) / N`, extrapolated (SQUAREM); where it takes long and the
     channel is not too large, with steps of Newton's method between. The log-likelihood is concave, so the largest

@@ -7,8 +7,8 @@ to the same float.
 
 Nothing about privacy is taken on trust. Loading computes the certificate again from the integers of the sampler, and
 the id from all the rest. It also computes the expected error, under one prior and where that is quick; elsewhere it
-checks that a channel within the budget can have such an error. The lower bound is the author's word: `design` proves
-it, and a file does not hold the proof.
+checks that a channel within the budget can have such an error. The lower bound is stated by the author and not
+proven: `design` proves it, and a file does not hold the proof.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def prove(plan: Plan, document: Mapping[str, Json]) -> None:
     if not plan.lower_bound <= plan.expected_mse * (1 + 1e-9) + 1e-12:
         raise PlanError("lower_bound", "it lies above the expected error")
     if not content_id(document) == plan.id == document.get("id"):
-        raise PlanError("id", "the content is not what the id says: the file was changed")
+        raise PlanError("id", "the id does not match the content: the file was changed")
     _prove_errors(plan)
 
 

@@ -196,7 +196,7 @@ def weighted_moments(
 
 
 def _most_likely_weighted(mechanism: Mechanism, weighted: Weighted, prior: Array) -> Moments:
-    """The most likely histogram, of as many people of equal weight as would tell the same."""
+    """The weighted maximum likelihood histogram, scaled to the effective sample size."""
     if weighted.least < 0 or weighted.total <= 0:
         advice = "weights below zero, or all zero, have no likelihood: use 'mmse' or 'unbiased'"
         raise InvalidInput("method", "mle", advice)

@@ -20,7 +20,7 @@ from priorveil.plans import Plan
 from priorveil.priors import Budget, Prior
 
 _MOST_ENTRIES = 2_000_000  # a joint channel with more entries is not written out
-_AVERAGED = ("arc",)  # their matrices average over reports, and would seem to leak too little
+_AVERAGED = ("arc",)  # their matrices average over reports, and would understate the leakage
 _ROUNDING = 1e-9  # joint levels are measured in floats, so they are raised by this share
 
 

@@ -37,8 +37,8 @@ class Plan:
     """What people run, and how the curator reads it. `design` makes one, `Plan.load` reads one from a file.
 
     `expected_mse` is per person, under the prior (at worst, over a set of priors). No channel within the budget has an
-    error below `lower_bound`: `design` proves that; of a loaded plan it is the author's word, since a file holds no
-    proof of it. `no_report` is the error of the prior alone.
+    error below `lower_bound`: `design` proves that; in a loaded plan it is stated by the author and not proven, since
+    a file holds no proof of it. `no_report` is the error of the prior alone.
     """
 
     prior: Known

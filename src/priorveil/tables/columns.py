@@ -346,7 +346,7 @@ def plans_by_cohort(plan: Plans, cohort: str | None) -> dict[Any, Plan]:
         advice = "name the column that chooses the plan of a row"
         raise InvalidInput("plan", given, advice, Hint("cohort", "COLUMN"))
     if len({str(key) for key in plan}) < len(plan):
-        raise InvalidInput("plan", given, "two of their cohorts are written alike")
+        raise InvalidInput("plan", given, "two cohorts have the same text")
     if len({one.mechanism.width for one in plan.values()}) > 1:
         advice = "their reports do not fit into one column: use plans of one kind, or a table for each cohort"
         raise InvalidInput("plan", given, advice)

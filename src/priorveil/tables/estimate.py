@@ -1,4 +1,4 @@
-"""A column of reports in, tallies and estimates out: for everybody, and for each value of a public column."""
+"""Tally and estimate from a column of reports: for everybody, or for each value of a public column."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A column of values in, a column of reports out."""
+"""Privatize a column of a table: replace its values with reports."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ class _Work:
 
 
 def kept_columns(keep: Sequence[str], column: str, cohort: str | None) -> list[str]:
-    """The columns that stay beside the reports. The private column never does."""
+    """The columns that are kept next to the reports. The private column never is."""
     names = list(dict.fromkeys([*keep, *([] if cohort is None else [cohort])]))
     for name in names:
         if name == column:

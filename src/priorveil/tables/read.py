@@ -1,4 +1,4 @@
-"""Tables in: files, folders, patterns, streams, and tables of any library that speaks Arrow, batch by batch.
+"""Read tables in batches: files, folders, patterns, streams, and tables of any library that supports Arrow.
 
 The first bytes of a file say what it is: Parquet, Arrow (file or stream) or CSV, which may be in gzip.
 """

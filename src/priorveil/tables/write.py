@@ -39,7 +39,7 @@ def format_of(path: Path) -> Format:
 
 
 def report_schema(kept: Mapping[str, Any], ids: bool, width: int, plans: Iterable[Plan]) -> Any:
-    """The Arrow schema of reports of `width` words (0: integers) beside kept columns of these types (None: text)."""
+    """The Arrow schema of reports of `width` words (0: integers) next to kept columns of these types (None: text)."""
     pa = pyarrow()
     fields = [(REPORT_ID, pa.binary(ID_BYTES))] if ids else []
     fields += [(name, pa.string() if kind is None else kind) for name, kind in kept.items()]

@@ -1,4 +1,4 @@
-// Estimates as a table that is also a picture: a bar for each answer, its interval, and the prior beside it.
+// Estimates as a table that is also a picture: a bar for each answer, its interval, and the prior next to it.
 
 import { el, number, percent } from "/static/dom.js";
 

@@ -1,4 +1,4 @@
-"""The certificate of an arc mechanism, and the mechanism that just meets given bounds.
+"""The certificate of an arc mechanism, and the least noisy mechanism within given bounds.
 
 Everything here is in integers and fractions, and every rounding is to the safe side.
 """

@@ -139,7 +139,7 @@ def fit_rows(priors: Array, lower: Array, upper: Array, order: Ints, heavy: Ints
 
 
 def _coin(odds: Array) -> Words:
-    """`keep` of these odds, by its smaller side: a float near one is too coarse for what is left of it."""
+    """`keep` for these odds, computed from `2**64 - keep`, because floats near one are too coarse."""
     likely, small = odds > 1, np.minimum(odds, 1.0)
     used = (small / (1 + small) * _WORDS).astype(np.uint64)
     fresh = np.ceil(_WORDS / (1 + np.clip(odds, 1.0, 2.0**63)))
@@ -220,7 +220,7 @@ def row_levels(lines: ArcRows, priors: Array) -> Levels:
 def sample_rows(lines: ArcRows, rows: Ints, codes: Ints, words: Words) -> Ints:
     """One report per code, each from its own row; three words (coin, place, shift) per code, as in `arc.line`.
 
-    The whole row is looked at, whatever the value.
+    The code reads the whole row, so memory access does not depend on the value.
     """
     order, edges = lines.order[rows], lines.edges[rows]
     mine = order == codes[:, None]
