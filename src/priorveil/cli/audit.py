@@ -129,7 +129,7 @@ def _align(channel: Channel, prior: Prior) -> tuple[Channel, Prior]:
     from priorveil.priors import Prior
 
     order = files.label_order(prior.labels, channel.inputs)
-    if files.are_positions(channel.inputs) and order == list(range(len(prior))):
+    if channel.inputs == tuple(range(len(prior))) and order == list(range(len(prior))):
         return Channel(channel.matrix, prior.labels, channel.outputs), prior
     return channel, Prior.from_counts([prior.weights[i] for i in order], channel.inputs)
 

@@ -263,11 +263,6 @@ def label_order(labels: Sequence[Label], wanted: Sequence[Label], owner: str = "
         ) from None
 
 
-def are_positions(labels: Sequence[Label]) -> bool:
-    """Return whether the labels are only positions."""
-    return tuple(labels) == tuple(range(len(labels)))
-
-
 # -- priors ------------------------------------------------------------------------------------------------
 
 

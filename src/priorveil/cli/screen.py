@@ -82,10 +82,8 @@ def print_table(
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, show_header=any(heads))
-    for place, head in enumerate(heads):
-        table.add_column(
-            head, justify="right" if align[place : place + 1] == "r" else "left", overflow="fold"
-        )
+    for head, side in zip(heads, align.ljust(len(heads)), strict=False):
+        table.add_column(head, justify="right" if side == "r" else "left", overflow="fold")
     for row in rows:
         table.add_row(*map(Text, row))
     console.print(table)

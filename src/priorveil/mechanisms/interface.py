@@ -12,7 +12,6 @@ import numpy.typing as npt
 from priorveil.certify import Certifiable, Lifts
 from priorveil.channels import Channel
 from priorveil.errors import ForeignReport, Hint, Infeasible, InvalidInput, OutsideDomain
-from priorveil.mechanisms import kernels
 from priorveil.mechanisms.moments import DenseChannel, Evidence, Moments, prior_check, reports_moments
 from priorveil.mechanisms.randomness import WORD, Source
 from priorveil.notions import Known, Secrets
@@ -151,7 +150,7 @@ class NumberedReports(Mechanism):
 
     def accumulate(self, reports: npt.ArrayLike) -> Integers:
         """How often each report came."""
-        return count_reports(reports, self.outputs)
+        return np.bincount(check_reports(reports, self.outputs), minlength=self.outputs)
 
     def weigh(self, reports: npt.NDArray[Any], weights: Array) -> Array:
         """The sum of the weights of each report."""
@@ -227,22 +226,6 @@ def check_reports(reports: npt.ArrayLike, size: int) -> Integers:
     if row is not None:
         raise ForeignReport(f"reports[{row}]", int(array[row]), f"this mechanism reports 0 to {size - 1}")
     return np.ascontiguousarray(array, dtype=np.int64)
-
-
-def count_reports(reports: npt.ArrayLike, size: int) -> Integers:
-    """How often each of `size` reports came; any other report is refused.
-
-    >>> count_reports([1, 0, 1], 3)
-    array([1, 2, 0])
-    """
-    array = _integer_column("reports", reports)
-    if array.size < kernels.ENOUGH_WORK:
-        return np.bincount(check_reports(array, size), minlength=size)
-    counts = np.zeros(size + 1, dtype=np.int64)
-    kernels.count_codes(np.ascontiguousarray(array, dtype=np.int64), counts, work=array.size)
-    if counts[size]:
-        check_reports(array, size)
-    return counts[:size]
 
 
 def in_range(reports: npt.NDArray[Any], outputs: int) -> Mask:

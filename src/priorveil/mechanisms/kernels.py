@@ -120,19 +120,6 @@ def scan_shared(
         reports[i] = x if is_own else y
 
 
-def _count_codes(reports: Ints, counts: Ints) -> None:
-    last = np.uint64(counts.size - 1)
-    counts += np.bincount(np.minimum(reports.view(np.uint64), last).astype(np.int64), minlength=counts.size)
-
-
-@with_twin(_count_codes)
-def count_codes(reports: Ints, counts: Ints) -> None:
-    """Add to `counts` how often each report came; numbers that are no report are counted in the last place."""
-    last = np.uint64(counts.size - 1)
-    for i in range(reports.size):
-        counts[min(np.uint64(reports[i]), last)] += 1
-
-
 # -- unary encoding ----------------------------------------------------------------------------------------
 
 

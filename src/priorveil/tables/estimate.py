@@ -13,7 +13,6 @@ import numpy as np
 
 from priorveil.errors import ForeignReport, TooLarge
 from priorveil.mechanisms import Arc, Mechanism
-from priorveil.mechanisms.interface import NumberedReports
 from priorveil.plans import Plan
 from priorveil.plans.estimate import Estimate, Method, combine_estimates
 from priorveil.plans.tally import Counts, Tally
@@ -251,18 +250,14 @@ class BatchCounter:
             reports, rejected = read_reports(plans[cohort].mechanism, own)
             for reason, rows in rejected.items():
                 refused[reason].append(rows if places is None else places[rows])
-            counts, reasons = (
-                self._accumulate[cohort](reports),
-                {why: rows.size for why, rows in rejected.items()},
-            )
+            counts = self._accumulate[cohort](reports)
+            reasons = {why: rows.size for why, rows in rejected.items()}
             tallies[cohort, group] = Tally(plans[cohort].id, counts, len(reports), reasons)
         return batch, tallies, {reason: np.concatenate(rows) for reason, rows in refused.items()}
 
 
 def _accumulator(mechanism: Mechanism, rows: int | None) -> Callable[[Any], Counts]:
     """The fastest way to add up reports that the mechanism accepts, of a table of so many rows."""
-    if isinstance(mechanism, NumberedReports):  # loading a compiled loop would take longer than it saves
-        return partial(np.bincount, minlength=mechanism.outputs)
     if not isinstance(mechanism, Arc):
         return mechanism.accumulate
     return partial(mechanism.cells.tally, compiled=(rows or 0) >= _MANY_ROWS)
