@@ -38,7 +38,7 @@ def _entropy(posteriors: np.ndarray) -> np.ndarray:
     return (posteriors * np.log(np.maximum(posteriors, 1e-300))).sum(axis=1)
 
 
-def made(query: type, size: int) -> queries.Query:
+def make_query(query: type, size: int) -> queries.Query:
     """A query of that class for `size` values; a class with arguments needs its line here."""
     arguments = {
         "Linear": (np.tri(size) + np.arange(size),),
@@ -70,17 +70,17 @@ def tight(notion: notions.Notion, channel: Channel, prior: Prior | PriorSet, sec
     assert level == 0 or not notion.holds(channel, prior, 0.99 * level, secret)
 
 
-def processed(
+def check_post_processing(
     notion: notions.Notion, channel: Channel, then: Channel, prior: Prior | PriorSet, secret: Secret | None
 ) -> None:
     """Post-processing never raises a level."""
     assert at_most(notion.epsilon(channel @ then, prior, secret), notion.epsilon(channel, prior, secret))
 
 
-def relabelled(
+def check_relabelling(
     notion: notions.Notion, channel: Channel, prior: Prior | PriorSet, secret: Secret | None
 ) -> None:
-    """The order of reports, dead reports, and tossing a coin beside a report change nothing."""
+    """The order of reports, dead reports, and a coin that is tossed with each report change nothing."""
     level = notion.epsilon(channel, prior, secret)
     Q = channel.matrix
     dead = Channel(np.column_stack([Q[:, ::-1], np.zeros(len(Q))]))
@@ -89,7 +89,7 @@ def relabelled(
     assert close(notion.epsilon(coin, prior, secret), level)
 
 
-def harmless(notion: notions.Notion, prior: Prior | PriorSet, channel: Channel) -> None:
+def check_silent_channel(notion: notions.Notion, prior: Prior | PriorSet, channel: Channel) -> None:
     """One report for everybody has the lowest level there is: zero, or for DI the prior's own."""
     silent = Channel(np.ones((len(prior), 1)))
     level = notion.epsilon(silent, prior)
@@ -116,7 +116,7 @@ def set_is_worse(notion: notions.Notion, channel: Channel, priors: PriorSet, mem
         assert at_most(notion.epsilon(channel, member), notion.epsilon(channel, priors))
 
 
-def informative(query: queries.Query, channel: Channel, then: Channel, prior: Prior) -> None:
+def check_information(query: queries.Query, channel: Channel, then: Channel, prior: Prior) -> None:
     """Knowing less never helps: no report is worst, post-processing loses, the whole truth is best."""
     error = query.error(channel, prior)
     assert at_most(error, query.no_report(prior))
@@ -124,7 +124,7 @@ def informative(query: queries.Query, channel: Channel, then: Channel, prior: Pr
     assert at_most(query.error(Channel.identity(len(prior)), prior), error)
 
 
-def bounded(query: queries.Query, channel: Channel, prior: Prior) -> None:
+def check_floor(query: queries.Query, channel: Channel, prior: Prior) -> None:
     """The free bound lies below the error of a channel that keeps the budget, whichever side is finite."""
     lower, upper = notions.LIP().sides(channel, prior)
     within = [Budget(lower, upper), Budget(lower + 0.1, math.inf)] if math.isfinite(lower) else []

@@ -17,13 +17,13 @@ from checks import (
     QUERIES,
     as_cone,
     at_most,
-    bounded,
+    check_floor,
+    check_information,
+    check_post_processing,
+    check_relabelling,
+    check_silent_channel,
     close,
-    harmless,
-    informative,
-    made,
-    processed,
-    relabelled,
+    make_query,
     set_is_worse,
     tight,
 )
@@ -56,7 +56,7 @@ def spread(prior: Prior) -> float:
 def test_post_processing_never_raises_a_level(notion, data):
     prior = data.draw(priors())
     channel, secret = data.draw(channels(len(prior))), data.draw(st.none() | secrets(prior))
-    processed(notion, channel, data.draw(after(channel)), prior, secret)
+    check_post_processing(notion, channel, data.draw(after(channel)), prior, secret)
 
 
 @pytest.mark.parametrize("notion", NOTIONS, **by_name)
@@ -65,7 +65,7 @@ def test_post_processing_under_a_set_of_priors(notion, data):
     d = data.draw(sizes)
     channel, known = data.draw(channels(d)), data.draw(prior_sets(d))
     if known.members or not isinstance(notion, MIP):
-        processed(notion, channel, data.draw(after(channel)), known, None)
+        check_post_processing(notion, channel, data.draw(after(channel)), known, None)
 
 
 @pytest.mark.parametrize("notion", NOTIONS, **by_name)
@@ -81,8 +81,8 @@ def test_a_channel_holds_at_its_epsilon_and_not_below(notion, data):
 def test_names_of_reports_dead_reports_and_coins_do_not_matter(notion, data):
     prior = data.draw(priors())
     channel = data.draw(channels(len(prior)))
-    relabelled(notion, channel, prior, data.draw(st.none() | secrets(prior)))
-    harmless(notion, prior, channel)
+    check_relabelling(notion, channel, prior, data.draw(st.none() | secrets(prior)))
+    check_silent_channel(notion, prior, channel)
 
 
 @pytest.mark.parametrize("notion", CONES, **by_name)
@@ -125,7 +125,7 @@ def test_boxes_and_balls_are_never_better_than_a_prior_inside(notion, data):
 def test_knowing_less_never_helps(query, data):
     prior = data.draw(priors())
     channel = data.draw(channels(len(prior)))
-    informative(made(query, len(prior)), channel, data.draw(after(channel)), prior)
+    check_information(make_query(query, len(prior)), channel, data.draw(after(channel)), prior)
 
 
 @pytest.mark.parametrize("query", QUERIES, **by_name)
@@ -133,7 +133,7 @@ def test_knowing_less_never_helps(query, data):
 def test_no_channel_beats_the_free_bound(query, data):
     prior = data.draw(priors())
     channel = data.draw(channels(len(prior), positive=data.draw(st.booleans())))
-    bounded(made(query, len(prior)), channel, prior)
+    check_floor(make_query(query, len(prior)), channel, prior)
 
 
 # LIP and LDP

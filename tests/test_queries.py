@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checks import QUERIES, at_most, close, made
+from checks import QUERIES, at_most, close, make_query
 from priorveil.certify import exp_above, exp_below
 from priorveil.channels import Channel
 from priorveil.designs import design
@@ -34,7 +34,7 @@ from priorveil.queries import (
 )
 from strategies import budgets, channels, generators, levels, priors, sizes
 
-CONVEX = [query for query in QUERIES if not made(query, 2).unbiased]
+CONVEX = [query for query in QUERIES if not make_query(query, 2).unbiased]
 
 
 @given(st.data(), st.floats(-3, 3), st.floats(-9, 9))
@@ -69,7 +69,7 @@ def test_any_convex_gain_covers_the_others(data):
 @given(st.data(), generators, st.floats(0, 1))
 def test_utilities_are_convex(query, data, rng, share):
     prior = data.draw(priors())
-    asked = made(query, len(prior))
+    asked = make_query(query, len(prior))
     posteriors = rng.dirichlet(np.ones(len(prior)), 2)
     one, other = posteriors / prior.probabilities
     ends = asked.utility(np.array([one, other]), prior)
@@ -137,7 +137,7 @@ def test_a_huge_origin_does_not_cost_precision():
 def test_bounds_are_below_the_prior_alone_and_fall_with_the_budget(prior, budget):
     wider = Budget(budget.lower + 0.5, budget.upper + 0.5)
     for query in QUERIES:
-        asked = made(query, len(prior))
+        asked = make_query(query, len(prior))
         assert at_most(asked.floor(prior, budget), asked.no_report(prior))
         assert at_most(asked.floor(prior, wider), asked.floor(prior, budget))
 

@@ -24,7 +24,7 @@ from priorveil.priors import Budget, Prior, Secret
 
 TOTAL = 2**62  # what every row of a table adds up to: fits a signed 64-bit integer, and a draw of 62 bits
 
-Table = npt.NDArray[np.int64]
+IntegerTable = npt.NDArray[np.int64]
 Certifiable = Cone  # a notion that can be designed for and certified
 
 _LADDER: tuple[float, ...] = (0.0, *(10.0**-k for k in np.arange(15.0, 3.75, -0.25)))
@@ -101,12 +101,12 @@ def _enclosure(level: float) -> tuple[Fraction, Fraction]:
         return Fraction(1), Fraction(1)
     with ctx.workprec(_BITS):
         ball = arb(level).exp() * arb(_SCALE)
-        low, high = _whole(ball.lower().floor()), _whole(ball.upper().ceil())
+        low, high = _exact_end(ball.lower().floor()), _exact_end(ball.upper().ceil())
     one = Fraction(1)  # known to lie on one side of e**level, however small the level
     return (max(low, one), high) if level > 0 else (low, min(high, one))
 
 
-def _whole(end: arb) -> Fraction:
+def _exact_end(end: arb) -> Fraction:
     """An exact integer ball over the scale."""
     number = end.unique_fmpz()
     assert number is not None  # an end of a ball has no radius
@@ -153,7 +153,9 @@ def within(lifts: Lifts, budget: Budget, notion: Certifiable | None = None) -> b
     return math.isinf(bound) or (lifts.ratio is not None and lifts.ratio <= exp_below(bound))
 
 
-def lifts(table: Table, prior: Known, secret: Secrets = None, notion: Certifiable | None = None) -> Lifts:
+def lifts(
+    table: IntegerTable, prior: Known, secret: Secrets = None, notion: Certifiable | None = None
+) -> Lifts:
     """The exact extremes of an integer table.
 
     >>> lifts(np.array([[3, 1], [1, 3]]), Prior([0.5, 0.5]))
@@ -167,7 +169,7 @@ def lifts(table: Table, prior: Known, secret: Secrets = None, notion: Certifiabl
 
 
 def certify(
-    table: Table,
+    table: IntegerTable,
     prior: Known,
     epsilon: float | Budget,
     secret: Secrets = None,
@@ -192,7 +194,7 @@ def certify(
 
 
 def _refusal(
-    table: Table, prior: Known, budget: Budget, secret: Secrets, found: Certificate
+    table: IntegerTable, prior: Known, budget: Budget, secret: Secrets, found: Certificate
 ) -> CertificateError:
     """The error for a table that breaks its budget. Floats only locate the breach; the decision was exact."""
     if found.notion != "LIP":
@@ -209,7 +211,7 @@ def _refusal(
     return CertificateError(f"the {breach.side} side is broken: {place}", breach=breach)
 
 
-def _valid_table(table: Table, prior: Known) -> Table:
+def _valid_table(table: IntegerTable, prior: Known) -> IntegerTable:
     """The table without reports that never happen; an error if it is not a table for this prior."""
     W = np.asarray(table)
     if W.ndim != 2 or W.dtype.kind not in "iu" or (W < 0).any():
@@ -222,7 +224,7 @@ def _valid_table(table: Table, prior: Known) -> Table:
     return W[:, W.any(axis=0)].astype(np.int64)
 
 
-def _mean_extremes(W: Table, prior: Known) -> tuple[list[Fraction], list[Fraction]]:
+def _mean_extremes(W: IntegerTable, prior: Known) -> tuple[list[Fraction], list[Fraction]]:
     """The smallest and largest mean of each column over the priors, exactly."""
     if isinstance(prior, Prior):
         law = _product([prior.weights], W)[0]
@@ -233,7 +235,7 @@ def _mean_extremes(W: Table, prior: Known) -> tuple[list[Fraction], list[Fractio
 
 
 def _secret_extremes(
-    W: Table, least: Sequence[Fraction], most: Sequence[Fraction], secret: Secrets
+    W: IntegerTable, least: Sequence[Fraction], most: Sequence[Fraction], secret: Secrets
 ) -> tuple[Fraction, Fraction]:
     """The smallest and largest lift of any secret, over all columns and priors."""
     if secret is None:
@@ -252,7 +254,7 @@ def _secret_extremes(
     return lowest, highest
 
 
-def _secret_means(W: Table, secret: Secrets) -> list[list[Fraction]]:
+def _secret_means(W: IntegerTable, secret: Secrets) -> list[list[Fraction]]:
     """`Pr(y | g)` times the table's total, for every secret of every scenario."""
     rows = [row for s in scenarios(secret or ()) for row in s.weights]
     if any(len(row) != len(W) for row in rows):
@@ -261,14 +263,14 @@ def _secret_means(W: Table, secret: Secrets) -> list[list[Fraction]]:
     return [[Fraction(v, sum(row)) for v in mean] for row, mean in zip(rows, means, strict=True)]
 
 
-def _product(rows: Sequence[Sequence[int]], W: Table) -> list[list[int]]:
+def _product(rows: Sequence[Sequence[int]], W: IntegerTable) -> list[list[int]]:
     """An exact integer matrix product."""
     left = fmpz_mat(len(rows), len(rows[0]), [fmpz(v) for row in rows for v in row])
     right = fmpz_mat(W.shape[0], W.shape[1], [int(v) for v in W.ravel().tolist()])
     return [[int(v) for v in row] for row in (left * right).tolist()]
 
 
-def _column_ratio(W: Table) -> Fraction | None:
+def _column_ratio(W: IntegerTable) -> Fraction | None:
     """The largest ratio within a column, or None where it is infinite."""
     tops, bottoms = W.max(axis=0).tolist(), W.min(axis=0).tolist()
     if 0 in bottoms:
@@ -276,12 +278,14 @@ def _column_ratio(W: Table) -> Fraction | None:
     return max(Fraction(t, b) for t, b in zip(tops, bottoms, strict=True))
 
 
-def _notion_ratio(notion: Certifiable | None, W: Table, prior: Known, secret: Secrets) -> Fraction | None:
+def _notion_ratio(
+    notion: Certifiable | None, W: IntegerTable, prior: Known, secret: Secrets
+) -> Fraction | None:
     """The ratio that a pairwise notion bounds; None for LIP, which bounds lifts, and where it is infinite."""
     return None if notion is None or notion.bounds_lifts else _RATIOS[notion.name](notion, W, prior, secret)
 
 
-def _secret_ratio(notion: Certifiable, W: Table, prior: Known, secret: Secrets) -> Fraction | None:
+def _secret_ratio(notion: Certifiable, W: IntegerTable, prior: Known, secret: Secrets) -> Fraction | None:
     """The largest ratio between two secrets of a pair, in any scenario."""
     assert isinstance(notion, Pufferfish)
     given = scenarios(secret) if secret is not None else (Secret(np.eye(len(W))),)
@@ -300,7 +304,7 @@ def _pair_ratio(means: list[list[Fraction]], notion: Pufferfish) -> Fraction | N
     return largest
 
 
-def _posterior_ratio(notion: Certifiable, W: Table, prior: Known, secret: Secrets) -> Fraction | None:
+def _posterior_ratio(notion: Certifiable, W: IntegerTable, prior: Known, secret: Secrets) -> Fraction | None:
     """The largest ratio between the posteriors of two values."""
     if not isinstance(prior, Prior):
         raise InvalidInput("prior", prior, "differential identifiability is certified for one prior")
@@ -310,7 +314,7 @@ def _posterior_ratio(notion: Certifiable, W: Table, prior: Known, secret: Secret
     return max(Fraction(max(column), min(column)) for column in joint)
 
 
-_RATIOS: dict[str, Callable[[Certifiable, Table, Known, Secrets], Fraction | None]] = {
+_RATIOS: dict[str, Callable[[Certifiable, IntegerTable, Known, Secrets], Fraction | None]] = {
     "LDP": lambda notion, W, prior, secret: _column_ratio(W),
     "DI": _posterior_ratio,
     "Pufferfish": _secret_ratio,
@@ -323,7 +327,7 @@ def certified_table(
     budget: Budget,
     secret: Secrets = None,
     notion: Certifiable | None = None,
-) -> tuple[Table, Certificate]:
+) -> tuple[IntegerTable, Certificate]:
     """An integer table as near to `Q` as the budget allows, and its certificate.
 
     A solver's channel overshoots its budget by about 1e-13. Mixing it with its own output law,
@@ -351,7 +355,7 @@ def certified_table(
     )
 
 
-def round_rows(Q: npt.NDArray[np.float64]) -> Table:
+def round_rows(Q: npt.NDArray[np.float64]) -> IntegerTable:
     """Integers whose rows add up to `2**62`; what rounding leaves over goes to the largest entry of the row.
 
     >>> round_rows(np.array([[0.5, 0.5]])).tolist() == [[2**61, 2**61]]

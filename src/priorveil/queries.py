@@ -686,10 +686,10 @@ def lift_variance(columns: Array, weights: Array, rows: Array | None = None) -> 
     _, singular, directions = np.linalg.svd(scaled, full_matrices=False)
     known = singular > noise * max(1.0, float(singular[0]))
     wanted = rows @ V
-    seen = wanted @ directions[known].T
-    if np.abs(wanted - seen @ directions[known]).max() > 1e-9 * max(1.0, float(np.abs(wanted).max())):
+    coordinates = wanted @ directions[known].T
+    if np.abs(wanted - coordinates @ directions[known]).max() > 1e-9 * max(1.0, float(np.abs(wanted).max())):
         return math.inf
-    return float(((seen / singular[known]) ** 2).sum())
+    return float(((coordinates / singular[known]) ** 2).sum())
 
 
 def free_variance(P: Array, lo: float, hi: float) -> float:

@@ -18,7 +18,7 @@ from postgres_server import PostgresServer
 from priorveil import Histogram, Prior, design
 from priorveil.collect.campaign import Campaign, ask
 from priorveil.curator import create_app
-from priorveil.curator.app import Curator, Limits
+from priorveil.curator.app import Curator, RequestLimits
 from priorveil.curator.store import Store, token_digest
 
 TOKEN = "a curator's token"
@@ -62,7 +62,7 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @asynccontextmanager
 async def running(
-    store: Store, *campaigns: Campaign, limits: Limits | None = None
+    store: Store, *campaigns: Campaign, limits: RequestLimits | None = None
 ) -> AsyncIterator[httpx.AsyncClient]:
     """The app on a store with these campaigns, and a client that has the token."""
     app = create_app(store, limits)

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import JSON
 from priorveil.curator import create_app
-from priorveil.curator.app import Curator, Limits
+from priorveil.curator.app import Curator, RequestLimits
 from priorveil.curator.server import ConnectionLimits, find_addresses, serving
 from priorveil.curator.sqlite import SqliteStore
 
@@ -71,7 +71,7 @@ def statuses(received: bytes) -> list[int]:
 async def place(
     folder: Path,
     campaign: Campaign,
-    limits: Limits | None = None,
+    limits: RequestLimits | None = None,
     connections: ConnectionLimits | None = None,
 ) -> AsyncIterator[Place]:
     store = SqliteStore(folder / "reports.db")
@@ -87,7 +87,7 @@ def at(
     folder: Path,
     campaign: Campaign,
     work: Callable[[Place], Awaitable[None]],
-    limits: Limits | None = None,
+    limits: RequestLimits | None = None,
     connections: ConnectionLimits | None = None,
 ) -> None:
     """Work with a curator."""

@@ -22,7 +22,7 @@ from priorveil import Channel, Histogram, Prior
 from priorveil.certify import certificate
 from priorveil.collect.campaign import Campaign, ask
 from priorveil.collect.wire import PACKED, fresh_id, packed_body, report_to_json
-from priorveil.curator.app import Curator, Limits
+from priorveil.curator.app import Curator, RequestLimits
 from priorveil.curator.openapi import document
 from priorveil.curator.responses import PROBLEM
 from priorveil.curator.sqlite import SqliteStore
@@ -292,7 +292,7 @@ def test_problems_are_problem_documents(sqlite_url: str, campaign: Campaign) -> 
             assert answer.headers["content-type"] == "application/problem+json"
             assert answer.json()["status"] == status and answer.json()["title"]
 
-    on(sqlite_url, work, campaign, limits=Limits(body=1 << 19))
+    on(sqlite_url, work, campaign, limits=RequestLimits(body=1 << 19))
 
 
 def test_slow_and_unfinished_bodies_are_given_up(sqlite_url: str, campaign: Campaign) -> None:
@@ -324,7 +324,7 @@ def test_slow_and_unfinished_bodies_are_given_up(sqlite_url: str, campaign: Camp
             await app(scope, receive, send)
             assert sent[0]["status"] == status
 
-    on(sqlite_url, work, campaign, limits=Limits(seconds=0.1))
+    on(sqlite_url, work, campaign, limits=RequestLimits(seconds=0.1))
 
 
 class Stuck(SqliteStore):
@@ -344,7 +344,7 @@ class Stuck(SqliteStore):
 def test_a_full_queue_says_when_to_come_back(tmp_path: Any, campaign: Campaign) -> None:
     async def run() -> None:
         store = Stuck(tmp_path / "a.db")
-        async with running(store, campaign, limits=Limits(waiting=4000)) as http:
+        async with running(store, campaign, limits=RequestLimits(waiting=4000)) as http:
             store.gate = asyncio.Event()
             posts = [
                 asyncio.create_task(http.post(path(campaign, "/reports"), json=r))

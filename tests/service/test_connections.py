@@ -14,7 +14,7 @@ from local_server import Place, at, place, read_response, report, statuses, with
 
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import JSON, PACKED, packed_body
-from priorveil.curator.app import Limits
+from priorveil.curator.app import RequestLimits
 from priorveil.curator.server import ConnectionLimits
 
 OK = (b"200", b'{"accepted":1,"refused":[]}')
@@ -315,7 +315,7 @@ def test_a_slow_body_is_cut_off(tmp_path: Path, campaign: Campaign) -> None:
         writer.close()
         assert await there.stored() == 0
 
-    at(tmp_path, campaign, work, limits=Limits(seconds=0.3))
+    at(tmp_path, campaign, work, limits=RequestLimits(seconds=0.3))
 
 
 def test_connections_beyond_the_limit_wait_for_others_to_end(tmp_path: Path, campaign: Campaign) -> None:
@@ -373,7 +373,7 @@ def test_a_reader_that_stops_is_given_up_on_and_fills_no_memory(
             assert export.pieces < 30
         assert (await there.send(HEALTH))[0][0] == b"200"
 
-    at(tmp_path, campaign, work, limits=Limits(send_seconds=0.4))
+    at(tmp_path, campaign, work, limits=RequestLimits(send_seconds=0.4))
 
 
 def test_an_export_ends_when_its_reader_leaves(
@@ -386,7 +386,7 @@ def test_an_export_ends_when_its_reader_leaves(
         await asyncio.wait_for(export.ended.wait(), 5)
         assert export.pieces < 100
 
-    at(tmp_path, campaign, work, limits=Limits(send_seconds=1.0))
+    at(tmp_path, campaign, work, limits=RequestLimits(send_seconds=1.0))
 
 
 def test_a_slow_reader_is_not_cut_off(
@@ -405,7 +405,7 @@ def test_a_slow_reader_is_not_cut_off(
         tmp_path,
         campaign,
         work,
-        limits=Limits(send_seconds=1.0),
+        limits=RequestLimits(send_seconds=1.0),
         connections=ConnectionLimits(stop_seconds=1),
     )
 

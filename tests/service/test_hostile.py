@@ -23,7 +23,7 @@ from test_server import said
 
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import fresh_id
-from priorveil.curator.app import Limits
+from priorveil.curator.app import RequestLimits
 from priorveil.curator.server import ConnectionLimits
 
 TOKEN = {"authorization": "Bearer a-secret-of-the-tests"}  # of `Server`
@@ -282,7 +282,7 @@ Talk = Callable[..., Awaitable[bytes]]
 @asynccontextmanager
 async def impatient(folder: Path, campaign: Campaign) -> AsyncIterator[Talk]:
     """A server in this process with short timeouts; and how to talk to it until it hangs up."""
-    limits, connections = Limits(seconds=0.4, body=1 << 20), ConnectionLimits(header_seconds=0.4)
+    limits, connections = RequestLimits(seconds=0.4, body=1 << 20), ConnectionLimits(header_seconds=0.4)
     async with place(folder, campaign, limits, connections) as there:
 
         async def talk(first: bytes, drop: bytes = b"", pause: float = 0.05) -> bytes:

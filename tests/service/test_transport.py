@@ -1,4 +1,4 @@
-"""The client against whoever answers in the curator's place: without end, packed, byte by byte, or nonsense."""
+"""The client against a server that is not a curator: endless, compressed, slow or invalid responses."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_nothing_is_unpacked(campaign: Campaign) -> None:
     with (
         stranger(say) as base,
         Client(base + campaign.id, state=Memory(), retry=NO_WAIT) as client,
-        pytest.raises(ReportRefused, match="packed"),
+        pytest.raises(ReportRefused, match="compressed"),
     ):
         client.answer("Private")
     assert b"\r\naccept-encoding: identity\r\n" in asked[0]

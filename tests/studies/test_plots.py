@@ -59,7 +59,7 @@ def test_every_method_has_a_colour_and_a_style() -> None:
         kind in plots.STYLES and colour in plots.COLOURS for kind, colour, _ in plots.METHOD_STYLES.values()
     )
     with pytest.raises(InvalidInput, match="kinds are"):
-        plots.lines([plots.Line("x", "no such kind", "black", [0], [0])])
+        plots.lines([plots.Curve("x", "no such kind", "black", [0], [0])])
 
 
 def test_colours_differ_in_lightness_for_those_who_see_few() -> None:
@@ -102,7 +102,7 @@ def test_the_region_is_lip_and_holds_the_optimum() -> None:
 def test_files_are_the_same_each_time() -> None:
     def files() -> tuple[bytes, bytes]:
         figure, axes = plots.canvas()
-        plots.lines([plots.Line("x", "best", "black", [0, 1], [1, 0], bound=[0.9, 0])], axes[0, 0])
+        plots.lines([plots.Curve("x", "best", "black", [0, 1], [1, 0], bound=[0.9, 0])], axes[0, 0])
         plots.legend(figure)
         return plots.svg_and_png(figure)
 

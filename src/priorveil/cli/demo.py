@@ -263,7 +263,7 @@ def _keep_open(console: Console, curator: RunningCurator, stay: bool) -> None:
     try:
         if _can_open_browser():
             webbrowser.open(curator.dashboard)
-        curator.stay()
+        curator.wait_until_stopped()
     except KeyboardInterrupt:
         console.print("\nThe curator has stopped.")
 

@@ -98,24 +98,24 @@ class HttpClient:
         """
         why = "no attempt was made"
         for attempt in range(self._retry.attempts):
-            told = None
+            retry_after = None
             try:
                 answer = self._once(url, limit, document)
                 if answer.status not in _AGAIN:
                     return answer
-                why, told = f"it answered {answer.status}", answer.retry_after
+                why, retry_after = f"it answered {answer.status}", answer.retry_after
             except httpx.RequestError as error:
                 why = type(error).__name__
             if attempt + 1 < self._retry.attempts:
-                self._retry.wait(attempt, told)
+                self._retry.wait(attempt, retry_after)
         raise NotSent(f"the curator at {url} could not be reached ({why}): try again later")
 
     def _once(self, url: str, limit: int, document: object) -> HttpResponse:
         method = "GET" if document is None else "POST"
         with _Deadline(self._retry.longest) as deadline:
-            watched = {"trace": deadline.watch}
+            extensions = {"trace": deadline.watch}
             try:
-                with self._http.stream(method, url, json=document, extensions=watched) as response:
+                with self._http.stream(method, url, json=document, extensions=extensions) as response:
                     answer = HttpResponse(
                         response.status_code,
                         response.headers.get("content-type", ""),

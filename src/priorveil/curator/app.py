@@ -55,7 +55,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 @dataclass(frozen=True)
-class Limits:
+class RequestLimits:
     """Limits on requests.
 
     `body` and `campaign` are bytes of an upload and of a campaign, `seconds` is the time for all of a body,
@@ -71,16 +71,16 @@ class Limits:
     estimates: int = 2
 
 
-def create_app(store: Store, limits: Limits | None = None) -> Curator:
+def create_app(store: Store, limits: RequestLimits | None = None) -> Curator:
     """The curator as an ASGI app; it opens the store when it starts and closes it when it ends."""
-    bounds = limits or Limits()
+    bounds = limits or RequestLimits()
     return Curator(Service(store, Writer(store, bounds.waiting)), bounds)
 
 
 class Curator:
     """The ASGI app: uploads of reports are answered here, all other requests by Starlette's routes."""
 
-    def __init__(self, service: Service, limits: Limits) -> None:
+    def __init__(self, service: Service, limits: RequestLimits) -> None:
         self.service = service
         self.limits = limits
         self._estimating = asyncio.Semaphore(limits.estimates)

@@ -70,7 +70,7 @@ class RunningCurator:
             ).json()
         return found
 
-    def stay(self) -> None:
+    def wait_until_stopped(self) -> None:
         """Return when it has ended."""
         while self.process.poll() is None:
             time.sleep(0.2)

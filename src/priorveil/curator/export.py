@@ -50,9 +50,9 @@ async def _pieces(
             if len(waiting) >= _ROWS:
                 writer.write_table(_table(pa, schema, campaign, waiting, numbers))
                 waiting = []
-                yield sink.taken()
+                yield sink.take_written()
         writer.write_table(_table(pa, schema, campaign, waiting, numbers))
-    yield sink.taken()
+    yield sink.take_written()
 
 
 def _table(pa: Any, schema: Any, campaign: Campaign, rows: list[StoredReport], numbers: bool) -> Any:
@@ -86,7 +86,7 @@ class _Sink(io.RawIOBase):
         self._size += len(part)
         return len(part)
 
-    def taken(self) -> bytes:
+    def take_written(self) -> bytes:
         """Everything since the last call."""
         parts, self._parts = self._parts, []
         return b"".join(parts)

@@ -37,7 +37,7 @@ def design_rows(P: Array, lower: Array, upper: Array, values: Array | None) -> A
     many = np.flatnonzero(P.shape[1] - counts > 3)  # three values have but one order on a circle
     if values is None or many.size == 0:
         return lines
-    folded = _folded(order[many], counts[many])
+    folded = _zigzag_order(order[many], counts[many])
     other = fit_rows(P[many], lower[many], upper[many], folded, counts[many])
     better = expected_errors(other, P[many], values) < expected_errors(lines.rows(many), P[many], values)
     return lines.replace_rows(many[better], other.rows(better))
@@ -55,13 +55,13 @@ def _order(P: Array, lower: Array, upper: Array, heavy: Mask, values: Array | No
     d = P.shape[1]
     rank = np.zeros(d) if values is None else np.argsort(np.argsort(values, kind="stable")) / d
     key = np.where(heavy, 0.0, 1.0 + rank)
-    lender = np.argmax(np.where(heavy, _lending(P, lower, upper, heavy, values), -np.inf), axis=1)
+    lender = np.argmax(np.where(heavy, _lending_gain(P, lower, upper, heavy, values), -np.inf), axis=1)
     some = np.flatnonzero(heavy.any(axis=1))
     key[some, lender[some]] = 0.5
     return np.argsort(key, axis=1, kind="stable")
 
 
-def _lending(P: Array, lower: Array, upper: Array, heavy: Mask, values: Array | None) -> Array:
+def _lending_gain(P: Array, lower: Array, upper: Array, heavy: Mask, values: Array | None) -> Array:
     """The gain when a heavy value lends the end of its segment to a circle that is shorter than its window."""
     if values is None:
         return P
@@ -72,7 +72,7 @@ def _lending(P: Array, lower: Array, upper: Array, heavy: Mask, values: Array | 
     return np.asarray(shared**2 / np.maximum(tau, 1e-300) - lent * a**2)
 
 
-def _folded(order: Ints, heavy: Ints) -> Ints:
+def _zigzag_order(order: Ints, heavy: Ints) -> Ints:
     """A zigzag order: every second light value ascending, then the others descending.
 
     So neighbours on the circle have similar values.
@@ -104,7 +104,7 @@ def expected_errors(lines: ArcRows, P: Array, values: Array | None) -> Array:
     return np.concatenate([_sum_errors(lines.rows(p), P[p], values) for p in parts(len(P), cuts)])
 
 
-def _owned(lines: ArcRows, P: Array) -> tuple[Array, Array, Mask]:
+def _owned_outputs(lines: ArcRows, P: Array) -> tuple[Array, Array, Mask]:
     """Priors along the line, the mass that has an output of its own, and which values have one."""
     along = np.take_along_axis(P, lines.order, axis=1)
     inside = np.minimum(lines.edges[:, 1:], lines.start[:, None]) - lines.edges[:, :-1]
@@ -130,7 +130,7 @@ def posterior_variances(lines: ArcRows, P: Array) -> Array:
     >>> posterior_variances(lines, np.array([[0.5, 0.5]])).round(6).tolist()  # (1 - 1 / e)^2 / 4
     [[0.099894, 0.099894]]
     """
-    along, own, mine = _owned(lines, P)
+    along, own, mine = _owned_outputs(lines, P)
     tau = np.maximum(lines.window, 1)[:, None] / PLACES
     L = lines.circumference[:, None] / PLACES
     gap = np.maximum(L - tau, 0.0)
@@ -150,7 +150,7 @@ def posterior_steps(lines: ArcRows, P: Array) -> tuple[Array, Array]:
     >>> [step.round(6).tolist() for step in posterior_steps(lines, np.array([[0.5, 0.5]]))]
     [[[0.31606, 0.31606]], [[0.31606, 0.31606]]]
     """
-    _, _, mine = _owned(lines, P)
+    _, _, mine = _owned_outputs(lines, P)
     length = np.diff(lines.edges, axis=1)
     highest = PLACES / np.where(mine, length, np.maximum(length, lines.window[:, None]))
     fall = lines.keep_chance[:, None] * P
@@ -166,7 +166,7 @@ def _by_value(lines: ArcRows, along: Array) -> Array:
 
 def _sum_errors(lines: ArcRows, P: Array, values: Array) -> Array:
     """`Var - E[(sum_x a_x P_x r_x)^2]`: on the circle a square of straight pieces, integrated exactly."""
-    along, own, _ = _owned(lines, P)
+    along, own, _ = _owned_outputs(lines, P)
     a = np.take_along_axis(centred(P, values), lines.order, axis=1)
     variance, owned = (along * a**2).sum(axis=1), (own * a**2).sum(axis=1)
     rim = np.maximum(lines.edges - lines.start[:, None], 0) / PLACES

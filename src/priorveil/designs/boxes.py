@@ -48,7 +48,7 @@ def best_histogram(
     weights = np.ones(len(prior)) if weights is None else weights
     if len(prior) <= _SPREAD and classes(prior, weights).max() < 2 * rows:
         return _histogram(box, weights, np.zeros(len(prior), dtype=bool), limits)
-    labels = blocks(prior, box.tau, rows)
+    labels = merge_light_inputs(prior, box.tau, rows)
     merged = box.merge(labels)
     weight = _sum_by_label(labels, weights * prior**2) / merged.prior**2
     small = _histogram(merged, weight, np.bincount(labels) > 1, limits)
@@ -144,7 +144,7 @@ def _unit_sum(box: Box, values: Array, limits: Limits) -> Solution:
     if len(prior) <= _CELLS:
         start = np.vstack([_windows(box, values), seeds(box)])
         return solve(pricing, start, limits, duals=pricing.free_duals(), floor=box.lo)
-    labels = cells(prior, values, max(_CELLS, len(prior) // 4))
+    labels = neighbour_groups(prior, values, max(_CELLS, len(prior) // 4))
     merged = box.merge(labels)
     centres = _sum_by_label(labels, prior * values) / merged.prior
     coarse = _unit_sum(merged, centres, limits.within(1 / 3))
@@ -160,10 +160,10 @@ def _sum_by_label(labels: Labels, amounts: Array) -> Array:
     return np.bincount(labels, amounts).astype(np.float64)
 
 
-def cells(prior: Array, values: Array, count: int) -> Labels:
+def neighbour_groups(prior: Array, values: Array, count: int) -> Labels:
     """At most `count` or so cells of neighbouring values, about equal in mass; equal values stay together.
 
-    >>> cells(np.full(4, 0.25), np.array([3.0, 0.0, 1.0, 2.0]), 2)
+    >>> neighbour_groups(np.full(4, 0.25), np.array([3.0, 0.0, 1.0, 2.0]), 2)
     array([1, 0, 0, 1])
     """
     order = np.argsort(values, kind="stable")
@@ -206,10 +206,10 @@ def _windows(box: Box, values: Array) -> Array:
     return box.columns(box.fill(np.array(scores)))
 
 
-def blocks(prior: Array, tau: float, rows: int) -> Labels:
+def merge_light_inputs(prior: Array, tau: float, rows: int) -> Labels:
     """Merge the lightest inputs, two by two, down to `rows` blocks, none heavier than `tau / 2`.
 
-    >>> blocks(np.array([0.1, 0.4, 0.1, 0.4]), tau=0.5, rows=3)
+    >>> merge_light_inputs(np.array([0.1, 0.4, 0.1, 0.4]), tau=0.5, rows=3)
     array([0, 1, 0, 2])
     """
     heap = [(float(mass), [place]) for place, mass in enumerate(prior)]

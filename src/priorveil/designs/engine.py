@@ -262,7 +262,7 @@ class Master:
         self.rows = len(self._sizes)
         self.columns = np.empty((0, dimension))
         self.utilities = np.empty(0)
-        self._seen: set[bytes] = set()
+        self._known_columns: set[bytes] = set()
         # the primal simplex (4), because new columns keep the basis primal feasible
         self._model = new_model(1e-9, simplex_strategy=4)
         side = np.full(self.rows, 1.0 - floor)
@@ -282,9 +282,9 @@ class Master:
         entries = self._entries(columns)
         entries[np.abs(entries) < 1e-14] = 0.0
         fresh = []
-        for place, key in enumerate(self._keys(entries, utilities)):
-            if key not in self._seen:
-                self._seen.add(key)
+        for place, key in enumerate(self._column_hashes(entries, utilities)):
+            if key not in self._known_columns:
+                self._known_columns.add(key)
                 fresh.append(place)
         if fresh:
             self._append(entries[fresh], (utilities[fresh] - self._idle) / self._scale)
@@ -292,7 +292,7 @@ class Master:
             self.utilities = np.concatenate([self.utilities, utilities[fresh]])
         return len(fresh)
 
-    def _keys(self, entries: Array, utilities: Array) -> list[bytes]:
+    def _column_hashes(self, entries: Array, utilities: Array) -> list[bytes]:
         """Keys that are equal for equal columns: entries and cost, rounded."""
         rows = np.column_stack([entries, (utilities - self._idle) / self._scale])
         return [row.tobytes() for row in np.round(rows, 10) + 0.0]
@@ -332,7 +332,9 @@ class Master:
         worth[basic | (weights > 0)] = math.inf
         out = np.sort(np.argsort(worth, kind="stable")[: len(worth) - limit // 2])
         out = out[np.isfinite(worth[out])]
-        self._seen.difference_update(self._keys(self._entries(self.columns[out]), self.utilities[out]))
+        self._known_columns.difference_update(
+            self._column_hashes(self._entries(self.columns[out]), self.utilities[out])
+        )
         self._model.deleteCols(len(out), out.astype(np.int32))
         keep = np.delete(np.arange(len(worth)), out)
         self.columns, self.utilities = self.columns[keep], self.utilities[keep]

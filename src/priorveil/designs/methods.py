@@ -33,16 +33,16 @@ from priorveil.queries import Query
 Method = Literal["auto", "closed", "arc", "columns", "unary", "hashing"]
 
 _SMALL, _SMALL_GAP, _GAP = 20, 1e-10, 1e-4  # the default gap for up to so many values, and for more
-_LISTED = 6  # values up to which all extreme columns of a box are listed, whatever the query
+_MAX_VALUES_TO_LIST = 6  # values up to which all extreme columns of a box are listed, whatever the query
 _LISTED_GENERAL = 14  # the same for queries without a solver of their own
 _LDP_LISTED = 12
-_WRITTEN = 300  # values up to which a table is small; beyond, values that are treated alike share a row
-_ENOUGH = 5e-3  # beyond, arcs are preferred to a table that could win no more than this share of the gain
+_MAX_TABLE_VALUES = 300  # beyond, values that are treated alike share a row of the table
+_ARC_TOLERANCE = 5e-3  # beyond, arcs are preferred to a table that could win at most this share of the gain
 _ENGINE = 1_500  # values up to which `auto` relies on the engine alone
 _LEARNING = 300  # the same for learning a distribution, whose channels have many reports
 _GROUPED = 200_000  # values up to which `auto` still tries the engine, with values in groups
 _HASHED = 5_000  # values up to which `auto` tries hash functions
-_LEARNT = 1_000  # values up to which the engine weighs columns for learning a distribution
+_MAX_VALUES_TO_LEARN = 1_000  # values up to which the engine weighs columns for learning a distribution
 _LEARNING_GAP = 1e-6  # the finest gap for learning a distribution
 _CELLS = 96  # cells that the values of a large sum are merged into
 
@@ -91,10 +91,12 @@ def best_plan(problem: Problem, limits: Limits) -> Plan:
     d, kind = len(problem.prior), problem.query.kind
     if d <= 2 or problem.all_heavy:
         return closed_plan(problem)
-    if d > _WRITTEN and problem.box and kind in ARC_KINDS:
+    if d > _MAX_TABLE_VALUES and problem.box and kind in ARC_KINDS:
         small = arc_plan(problem)
-        if small.expected_mse - small.lower_bound <= _ENOUGH * (problem.no_report - small.lower_bound):
-            return replace(small, why=f"{small.why}; a table could win less than {_ENOUGH:.1%} of the gain")
+        if small.expected_mse - small.lower_bound <= _ARC_TOLERANCE * (problem.no_report - small.lower_bound):
+            return replace(
+                small, why=f"{small.why}; a table could win less than {_ARC_TOLERANCE:.1%} of the gain"
+            )
     learns, ldp = kind == "distribution", problem.notion.name == "LDP"
     if ldp:
         reach, names = 12 if learns else 30, ["unary", "closed"]
@@ -130,7 +132,7 @@ def columns_plan(problem: Problem, limits: Limits) -> Plan:
         return _learning_plan(problem, limits)
     if not isinstance(problem.prior, Prior):
         return _robust_plan(problem, limits)
-    kind, many = problem.query.kind, problem.box and len(problem.prior) > _WRITTEN
+    kind, many = problem.query.kind, problem.box and len(problem.prior) > _MAX_TABLE_VALUES
     ceiling = problem.query.ceiling(problem.reference)
     limits = limits.scaled(-1.0, ceiling)  # the engine speaks of utilities
     if many and kind == "sum":
@@ -160,7 +162,7 @@ def _box(problem: Problem) -> Box:
 def _best_channel(problem: Problem, limits: Limits) -> tuple[Solution, str]:
     """The best channel for one prior, and how it was found."""
     solver = _SOLVERS.get(problem.query.kind) if problem.box else None
-    listed = _LISTED if solver else _LISTED_GENERAL
+    listed = _MAX_VALUES_TO_LIST if solver else _LISTED_GENERAL
     if not problem.box or len(problem.prior) <= listed:
         try:
             rays = _extreme_columns(problem, limits.within(cones.LISTING))
@@ -226,9 +228,10 @@ def _robust_plan(problem: Problem, limits: Limits) -> Plan:
 
 def _learning_plan(problem: Problem, limits: Limits) -> Plan:
     """The A-optimal channel for learning the distribution."""
-    if len(problem.prior) > _LEARNT:
+    if len(problem.prior) > _MAX_VALUES_TO_LEARN:
         raise TooLarge(
-            f"{len(problem.prior):,} values: the engine learns up to {_LEARNT:,}", Hint("method", "unary")
+            f"{len(problem.prior):,} values: the engine learns up to {_MAX_VALUES_TO_LEARN:,}",
+            Hint("method", "unary"),
         )
     within = replace(limits, target=max(limits.target, _LEARNING_GAP))
     try:
@@ -297,7 +300,7 @@ def _merged_sum_plan(problem: Problem, limits: Limits) -> Plan:
     """
     P, scores, box = problem.P, problem.scores, _box(problem)
     share = P * (1 + scores**2 / (float(P @ scores**2) or 1.0)) / 2
-    groups = boxes.cells(share, scores, _CELLS).astype(np.int64)
+    groups = boxes.neighbour_groups(share, scores, _CELLS).astype(np.int64)
     merged = box.merge(groups)
     mass = merged.prior
     means = np.bincount(groups, P * scores).astype(np.float64) / mass

@@ -249,7 +249,7 @@ class _Columns:
             old = weighted.utility(self.pool) - self.pool @ duals
             good = priced.utilities - priced.columns @ duals > np.max(old) + 1e-10
             self._report(rounds, upper)
-            if self.settled(priors, upper, least) or (exact and not good.any()):
+            if self.is_within_gap(priors, upper, least) or (exact and not good.any()):
                 return found
             exact = not good.any()
             self.pool = np.vstack([self.pool, priced.columns[good]])
@@ -266,7 +266,7 @@ class _Columns:
     def _report(self, rounds: int, upper: float) -> None:
         self.limits.report(rounds, upper, min(self.lower, upper))
 
-    def settled(self, priors: Array, upper: float, least: float) -> bool:
+    def is_within_gap(self, priors: Array, upper: float, least: float) -> bool:
         """Whether no more is unproven than the share of the gain that the limits allow, or than `least`."""
         nothing = float(self.errors(priors, np.ones((1, len(self.P)))).max())
         allowed = max(least, self.limits.target * (nothing - self.lower))
@@ -327,7 +327,7 @@ def robust_design(
                 channel, upper, worst_prior = columns.T, worst.bound, worst.prior
             if oracle is not None:
                 limits.report(done, upper, min(source.lower, upper))
-            if oracle is None or source.settled(priors, upper, least) or source.limits.over():
+            if oracle is None or source.is_within_gap(priors, upper, least) or source.limits.over():
                 break
     except KeyboardInterrupt:
         if math.isinf(upper):  # no design yet: the channel that says nothing
@@ -338,5 +338,5 @@ def robust_design(
         worst_mse=upper,
         lower_bound=min(source.lower, upper),
         worst_prior=worst_prior,
-        converged=source.settled(priors, upper, least + 1e-12),
+        converged=source.is_within_gap(priors, upper, least + 1e-12),
     )

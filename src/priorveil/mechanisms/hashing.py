@@ -27,7 +27,7 @@ from priorveil.certify import TOTAL, Certifiable, Lifts, lifts
 from priorveil.errors import InvalidInput, TooLarge
 from priorveil.mechanisms import kernels
 from priorveil.mechanisms.interface import Integers, NumberedReports, check_codes, single_prior, worst_lifts
-from priorveil.mechanisms.kernels import STEP, mix
+from priorveil.mechanisms.kernels import STEP, splitmix64
 from priorveil.mechanisms.randomness import WORD, Source, Words, blocks
 from priorveil.mechanisms.table import Table
 from priorveil.notions import LDP, Known, Secrets
@@ -46,7 +46,7 @@ def coefficients(seeds: npt.ArrayLike) -> tuple[Words, Words]:
     """
     words = np.asarray(seeds, dtype=WORD).reshape(-1)
     first = words + np.uint64(STEP)
-    return mix(first), mix(first + np.uint64(STEP))
+    return splitmix64(first), splitmix64(first + np.uint64(STEP))
 
 
 def bins_of(seeds: npt.ArrayLike, values: Integers, bins: int) -> Integers:

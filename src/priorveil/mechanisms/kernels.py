@@ -269,10 +269,10 @@ def add_by_byte(columns: Halves, one: int, scores: Ints, sums: Ints) -> None:
 STEP = 0x9E3779B97F4A7C15
 
 
-def mix(seeds: Words) -> Words:
+def splitmix64(seeds: Words) -> Words:
     """A bijection of 64-bit words that scatters them: Stafford's thirteenth variant (SplitMix64).
 
-    >>> [hex(word) for word in mix(np.array([0, 1], dtype=np.uint64))]
+    >>> [hex(word) for word in splitmix64(np.array([0, 1], dtype=np.uint64))]
     ['0x0', '0x5692161d100b05e5']
     """
     mixed = (seeds ^ seeds >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
@@ -282,7 +282,7 @@ def mix(seeds: Words) -> Words:
 
 def _hash_values(seeds: Words, values: Ints, bins: int, hashed: Ints) -> None:
     first = seeds + np.uint64(STEP)
-    places = mix(first) * values.astype(np.uint64) + mix(first + np.uint64(STEP))
+    places = splitmix64(first) * values.astype(np.uint64) + splitmix64(first + np.uint64(STEP))
     hashed[:] = (places >> np.uint64(32)) * np.uint64(bins) >> np.uint64(32)
 
 

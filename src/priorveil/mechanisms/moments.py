@@ -242,17 +242,17 @@ def prior_check(counts: Array, law: Array) -> float | None:
     """
     N = float(counts.sum())
     order = np.argsort(-law, kind="stable")
-    expected, seen = N * law[order], counts[order]
+    expected, observed = N * law[order], counts[order]
     common = int(np.count_nonzero(expected >= _LEAST_EXPECTED))
     if common < len(expected):
         expected = np.append(expected[:common], expected[common:].sum())
-        seen = np.append(seen[:common], seen[common:].sum())
+        observed = np.append(observed[:common], observed[common:].sum())
         if expected[-1] < _LEAST_EXPECTED and common:
-            expected[-2:], seen[-2:] = [expected[-2:].sum(), 0], [seen[-2:].sum(), 0]
-            expected, seen = expected[:-1], seen[:-1]
+            expected[-2:], observed[-2:] = [expected[-2:].sum(), 0], [observed[-2:].sum(), 0]
+            expected, observed = expected[:-1], observed[:-1]
     if len(expected) < 2 or N == 0:
         return None
-    statistic = float(((seen - expected) ** 2 / expected).sum())
+    statistic = float(((observed - expected) ** 2 / expected).sum())
     return chi_square_tail(statistic, len(expected) - 1)
 
 
@@ -408,6 +408,6 @@ def _newton_step(evidence: Evidence, n: Array, p: Array) -> Array:
 
 
 def _log_likelihood(evidence: Evidence, n: Array, p: Array) -> float:
-    seen = n > 0
+    observed = n > 0
     with np.errstate(divide="ignore"):
-        return float(n[seen] @ np.log(evidence.channel.law(p)[seen]))
+        return float(n[observed] @ np.log(evidence.channel.law(p)[observed]))

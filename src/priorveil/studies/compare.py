@@ -56,7 +56,7 @@ class Scenario:
 
 
 @dataclass(frozen=True, eq=False)
-class Method:
+class ComparedMethod:
     """One method in a scenario: its `expected` error per person, a proven `bound`, its levels, and a `survey`.
 
     `survey(counts, rng)` simulates one survey. It takes how many people have each value, and returns the
@@ -71,7 +71,7 @@ class Method:
     bound: float = math.nan
 
 
-def from_plan(kind: Kind, plan: Plan, scenario: Scenario) -> Method:
+def from_plan(kind: Kind, plan: Plan, scenario: Scenario) -> ComparedMethod:
     """A plan, with its own sampler and estimator: the same code as in a real collection."""
 
     def estimate(truth: Counts, rng: np.random.Generator) -> Array:
@@ -85,10 +85,10 @@ def from_plan(kind: Kind, plan: Plan, scenario: Scenario) -> Method:
     else:  # the tally of an arc keeps the cell of a report, a guess needs its exact place
         survey = _unknown_error
     proof = plan.certificate
-    return Method(kind, plan.expected_mse, proof.lip, proof.ldp, survey, plan.lower_bound)
+    return ComparedMethod(kind, plan.expected_mse, proof.lip, proof.ldp, survey, plan.lower_bound)
 
 
-def from_channel(kind: Kind, channel: Channel, scenario: Scenario) -> Method:
+def from_channel(kind: Kind, channel: Channel, scenario: Scenario) -> ComparedMethod:
     """A channel of floats, read with the posterior; its levels are measured."""
     prior, query, live = scenario.prior, scenario.query, channel.drop_unused()
     posterior = live.posterior(prior)
@@ -98,7 +98,7 @@ def from_channel(kind: Kind, channel: Channel, scenario: Scenario) -> Method:
 
     levels = leakage(channel, prior, scenario.secret)
     survey = _wrong_share(channel, prior) if query.kind == "guess" else _squared_error(estimate, scenario)
-    return Method(kind, query.error(channel, prior), levels.lip, levels.ldp, survey)
+    return ComparedMethod(kind, query.error(channel, prior), levels.lip, levels.ldp, survey)
 
 
 def _unknown_error(truth: Counts, rng: np.random.Generator) -> float:
@@ -159,31 +159,35 @@ def certified_mixture(
 
 def _design_method(
     kind: Kind, method: Literal["auto", "arc", "unary", "hashing"], scenario: Scenario
-) -> Method:
+) -> ComparedMethod:
     protected = {"notion": LDP()} if kind == "ldp" else {"secret": scenario.secret}
     asked = scenario.prior, scenario.epsilon, scenario.query
     plan = design(*asked, **protected, method=method, time_limit=scenario.time_limit)
     return from_plan(kind, plan, scenario)
 
 
-def _certified_rr_method(scenario: Scenario) -> Method:
+def _certified_rr_method(scenario: Scenario) -> ComparedMethod:
     form, budget = published.rr_lip(scenario.prior, scenario.epsilon), Budget(scenario.epsilon)
     channel, proof = certified_mixture(form.channel, scenario.prior, budget, scenario.secret)
     return replace(from_channel("certified", channel, scenario), lip=proof.lip, ldp=proof.ldp)
 
 
-def _channel_method(kind: Kind, form: Callable[[Prior, float], Published], scenario: Scenario) -> Method:
+def _channel_method(
+    kind: Kind, form: Callable[[Prior, float], Published], scenario: Scenario
+) -> ComparedMethod:
     return from_channel(kind, form(scenario.prior, scenario.epsilon).channel, scenario)
 
 
-def _hashing_method(kind: Kind, form: Callable[..., Published], scenario: Scenario) -> Method:
+def _hashing_method(kind: Kind, form: Callable[..., Published], scenario: Scenario) -> ComparedMethod:
     """A hashing form with public hash functions: each person draws one, and the report names it."""
     prior = scenario.prior
     forms = [form(prior, scenario.epsilon, seed=seed).channel.matrix for seed in range(_HASHES)]
     return from_channel(kind, Channel(np.hstack(forms) / _HASHES, prior.labels), scenario)
 
 
-def _unary_method(kind: Kind, form: Callable[[Prior, float], Published], scenario: Scenario) -> Method:
+def _unary_method(
+    kind: Kind, form: Callable[[Prior, float], Published], scenario: Scenario
+) -> ComparedMethod:
     """Unary encoding, each bit read on its own, as printed."""
     if scenario.query.kind != "histogram" or scenario.secret is not None:
         raise Infeasible("the printed unary encoding is for a histogram of the value itself")
@@ -197,10 +201,10 @@ def _unary_method(kind: Kind, form: Callable[[Prior, float], Published], scenari
         return np.asarray(ones * if_one + (truth.sum() - ones) * if_zero)
 
     levels = found.leakage
-    return Method(kind, found.mse, levels.lip, levels.ldp, _squared_error(estimate, scenario))
+    return ComparedMethod(kind, found.mse, levels.lip, levels.ldp, _squared_error(estimate, scenario))
 
 
-def _context_free_method(scenario: Scenario) -> Method:
+def _context_free_method(scenario: Scenario) -> ComparedMethod:
     """k-RR with the unbiased estimator that knows no prior."""
     if scenario.query.kind != "histogram":
         raise Infeasible("the context-free estimator is for a histogram")
@@ -212,15 +216,15 @@ def _context_free_method(scenario: Scenario) -> Method:
 
     expected = sum(support.variance(1, float(p)) for p in scenario.prior.probabilities)
     levels = form.leakage
-    return Method("ldp", expected, levels.lip, levels.ldp, _squared_error(estimate, scenario))
+    return ComparedMethod("ldp", expected, levels.lip, levels.ldp, _squared_error(estimate, scenario))
 
 
-def _no_report_method(scenario: Scenario) -> Method:
+def _no_report_method(scenario: Scenario) -> ComparedMethod:
     silent = Channel(np.ones((len(scenario.prior), 1)), scenario.prior.labels)
     return replace(from_channel("baseline", silent, scenario), lip=0.0, ldp=0.0)
 
 
-METHODS: dict[str, Callable[[Scenario], Method]] = {
+METHODS: dict[str, Callable[[Scenario], ComparedMethod]] = {
     "best": partial(_design_method, "best", "auto"),
     "rr": _certified_rr_method,
     "arc": partial(_design_method, "certified", "arc"),

@@ -134,7 +134,7 @@ def _error_panel(axes: Axes, curve: plots.Rows, none: float, here: float) -> Non
         plots.log_scale(axes)
         axes.set_ylim(least / 1.3, 1.3 * max([most, *(row["ldp"] for row in ldp)]))
     else:
-        plots.lines([plots.Line("no report", "baseline", "grey", best.x, [none] * len(curve))], axes)
+        plots.lines([plots.Curve("no report", "baseline", "grey", best.x, [none] * len(curve))], axes)
         low = 0.0 if least < 0.6 * none else least - 0.1 * (none - least)
         axes.set_ylim(low, none + 0.05 * (none - low))
     axes.axvline(here, color="black", linewidth=0.8, alpha=0.5)

@@ -86,7 +86,7 @@ _SETTINGS = {
 
 
 @dataclass(frozen=True)
-class Line:
+class Curve:
     """A curve: its label, kind (a key of `STYLES`), colour (a key of `COLOURS`) and points.
 
     `bound` is a proven lower bound, shaded up to the curve; `dots` are measured, `ends` their intervals.
@@ -140,7 +140,7 @@ def column(rows: Rows, key: str, **where: object) -> Array:
     return np.array([row.get(key, np.nan) for row in chosen], dtype=np.float64)
 
 
-def curve(rows: Rows, style: Style, y: str, x: str = "epsilon", root: bool = False, **where: object) -> Line:
+def curve(rows: Rows, style: Style, y: str, x: str = "epsilon", root: bool = False, **where: object) -> Curve:
     """Column `y` against column `x`, from the rows that fit; with `root` the square roots of errors.
 
     An error of a best design has its bound (column `bound`), one that is simulated has dots and intervals
@@ -152,7 +152,7 @@ def curve(rows: Rows, style: Style, y: str, x: str = "epsilon", root: bool = Fal
         found = column(rows, key, **where)
         return np.sqrt(np.maximum(found, 0)) if root else found
 
-    line = Line(label, kind, colour, column(rows, x, **where), numbers(y))
+    line = Curve(label, kind, colour, column(rows, x, **where), numbers(y))
     if y.endswith("lip"):
         return line
     bound, dots = numbers("bound"), numbers("measured")
@@ -166,7 +166,7 @@ def curve(rows: Rows, style: Style, y: str, x: str = "epsilon", root: bool = Fal
 
 def curves(
     rows: Rows, styles: Mapping[str, Style], y: str, x: str = "epsilon", root: bool = False, **where: object
-) -> list[Line]:
+) -> list[Curve]:
     """A `curve` for every method that has numbers in column `y`, in the rows that fit."""
     present = [m for m in styles if not np.isnan(column(rows, y, method=m, **where)).all()]
     return [curve(rows, styles[m], y, x, root, method=m, **where) for m in present]
@@ -179,8 +179,8 @@ def errors(study: Study, axes: Axes | None = None) -> Axes:
     return axes
 
 
-def study_lines(study: Study) -> list[Line]:
-    """A `Line` for every method of a study that applies at some epsilon: the root of its squared error."""
+def study_lines(study: Study) -> list[Curve]:
+    """A `Curve` for every method of a study that applies at some epsilon: the root of its squared error."""
     rows = [row for row in study.table() if not np.isnan(row["expected"])]
     styles = {method: METHOD_STYLES[method] for method in study.methods()}
     return curves(rows, styles, "expected", root=study.query.kind != "guess")
@@ -194,7 +194,7 @@ def levels(study: Study, axes: Axes | None = None) -> Axes:
 
 
 def level_lines(
-    drawn: Sequence[Line], axes: Axes | None = None, xlabel: str = BUDGET, top: float | None = None
+    drawn: Sequence[Curve], axes: Axes | None = None, xlabel: str = BUDGET, top: float | None = None
 ) -> Axes:
     """Real LIP levels against the budget, with the part of the plane above the budget shaded."""
     axes = lines(drawn, axes)
@@ -229,7 +229,7 @@ def log_scale(axes: Axes) -> None:
     axes.yaxis.set_minor_formatter(NullFormatter())
 
 
-def lines(drawn: Sequence[Line], axes: Axes | None = None) -> Axes:
+def lines(drawn: Sequence[Curve], axes: Axes | None = None) -> Axes:
     """Draw curves in their styles. A bound is shaded, measurements are dots with intervals."""
     axes = axes if axes is not None else canvas()[1][0, 0]
     for line in drawn:

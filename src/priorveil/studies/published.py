@@ -171,7 +171,7 @@ class SubsetSelection:
         return 1 - float(closed.subset_gains(prior.probabilities, self.epsilon)[self.size - 1])
 
 
-Mechanism = Channel | UnaryEncoding | SubsetSelection
+PublishedMechanism = Channel | UnaryEncoding | SubsetSelection
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ class Published:
     name: str
     reference: str
     claimed: float
-    mechanism: Mechanism
+    mechanism: PublishedMechanism
     prior: Prior | PriorSet
     secret: Secret | None = None
     support: Support | None = None

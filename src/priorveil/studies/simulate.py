@@ -35,7 +35,7 @@ class SimulatedError(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Row:
+class StudyRow:
     """A line of a study. Errors are squared and per person; `note` says why a method does not apply."""
 
     epsilon: float
@@ -58,13 +58,13 @@ class Study:
     """The result of a simulation: the query and the rows."""
 
     query: Query
-    rows: tuple[Row, ...]
+    rows: tuple[StudyRow, ...]
 
     def methods(self) -> tuple[str, ...]:
         """The names of the methods, in the order in which they were given."""
         return tuple(dict.fromkeys(row.method for row in self.rows))
 
-    def of(self, method: str) -> tuple[Row, ...]:
+    def of(self, method: str) -> tuple[StudyRow, ...]:
         """The rows of one method."""
         return tuple(row for row in self.rows if row.method == method)
 
@@ -89,7 +89,7 @@ def simulate(
     runs: int = 100,
     seed: int = 0,
     time_limit: float = 20.0,
-    progress: Callable[[Row], None] | None = None,
+    progress: Callable[[StudyRow], None] | None = None,
 ) -> Study:
     """Compare methods: theory, and `runs` simulated surveys of each at every epsilon.
 
@@ -123,15 +123,15 @@ def simulate(
 
 def _row(
     name: str, scenario: Scenario, truth: Counts | None, people: int, runs: int, rng: np.random.Generator
-) -> Row:
+) -> StudyRow:
     """One method at one epsilon, or a note why it does not apply."""
     count = people if truth is None else int(truth.sum())
     try:
         method = METHODS[name](scenario)
     except (Infeasible, TooLarge) as error:
-        return Row(scenario.epsilon, name, "", people=count, note=str(error))
+        return StudyRow(scenario.epsilon, name, "", people=count, note=str(error))
     found = simulated_error(method.survey, scenario.prior, count, runs, rng, truth)
-    return Row(
+    return StudyRow(
         scenario.epsilon, name, method.kind, method.expected, method.bound, *found,
         method.lip, method.ldp, count, runs,
     )  # fmt: skip

@@ -3,15 +3,15 @@
 import { read, send } from "/static/curator.js";
 import { el } from "/static/dom.js";
 
-/** The page of all campaigns, newest first; `guarded` runs what may fail, `say` tells a screen reader. */
-export async function campaignList(guarded, say) {
+/** The page of all campaigns, newest first; `showErrors` runs what may fail, `say` tells a screen reader. */
+export async function campaignList(showErrors, say) {
   const { campaigns } = await read("");
   return [
     el("h1", { tabindex: "-1" }, "Campaigns"),
     campaigns.length > 0
       ? el("ul", { class: "campaigns" }, ...campaigns.toReversed().map((campaign) => entry(campaign, say)))
       : el("p", {}, "There is no campaign yet."),
-    creation(guarded),
+    creation(showErrors),
   ];
 }
 
@@ -79,7 +79,7 @@ export function sharing(id, state, say) {
 
 // -- a new campaign ------------------------------------------------------------------------------------------------
 
-function creation(guarded) {
+function creation(showErrors) {
   const file = el("input", {
     type: "file",
     name: "campaign",
@@ -106,7 +106,7 @@ function creation(guarded) {
       {
         onsubmit: (event) => {
           event.preventDefault();
-          guarded(create);
+          showErrors(create);
         },
       },
       el("label", { class: "field" }, "Campaign file", file),
@@ -126,12 +126,12 @@ function creation(guarded) {
 // -- the end of a campaign -----------------------------------------------------------------------------------------
 
 /** A button that ends a campaign, once that is confirmed; `closed` is called when it is done. */
-export function closing(id, guarded, closed) {
+export function closing(id, showErrors, closed) {
   const open = () => {
     const dialog = confirmation(async () => {
       await send(`/${id}/close`);
       closed();
-    }, guarded);
+    }, showErrors);
     document.body.append(dialog);
     dialog.showModal();
   };
@@ -146,10 +146,10 @@ export function closing(id, guarded, closed) {
   ];
 }
 
-function confirmation(confirmed, guarded) {
+function confirmation(confirmed, showErrors) {
   const end = () => {
     dialog.close();
-    guarded(confirmed);
+    showErrors(confirmed);
   };
   const dialog = el(
     "dialog",

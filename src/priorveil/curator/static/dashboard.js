@@ -17,13 +17,13 @@ const METHODS = {
 const main = document.querySelector("#main");
 const news = document.querySelector("#news");
 const leave = document.querySelector("#leave");
-let watching = null; // the campaign on the page: { id, method, cohort, seen, timer }
+let openCampaign = null; // the campaign on the page: { id, method, cohort, seen, timer }
 let again = 0; // the timer of a list that could not be read
 
 leave.addEventListener("click", () => signOut());
 addEventListener("hashchange", () => route());
 document.addEventListener("visibilitychange", () => {
-  if (!document.hidden && watching) refresh(watching);
+  if (!document.hidden && openCampaign) refresh(openCampaign);
 });
 
 const say = (text) => {
@@ -40,11 +40,11 @@ function route() {
   const id = location.hash.slice(1);
   leave.hidden = !signedIn();
   if (leave.hidden) return showSignIn();
-  return guarded(() => (/^[0-9a-f]{64}$/.test(id) ? watch(id) : showCampaigns()));
+  return showErrors(() => (/^[0-9a-f]{64}$/.test(id) ? watch(id) : showCampaigns()));
 }
 
 /** Run; a token that is no longer good leads back to signing in, anything else is told. */
-async function guarded(run) {
+async function showErrors(run) {
   try {
     await run();
   } catch (error) {
@@ -58,7 +58,7 @@ function trouble(error) {
   let box = main.querySelector("#trouble");
   if (box === null) main.prepend((box = el("p", { id: "trouble", class: "warning", role: "alert" })));
   if (box.textContent !== text) box.textContent = text;
-  if (watching?.seen === null) main.querySelector("#question").textContent = "Nothing to show yet";
+  if (openCampaign?.seen === null) main.querySelector("#question").textContent = "Nothing to show yet";
 }
 
 function signOut(why) {
@@ -69,9 +69,9 @@ function signOut(why) {
 }
 
 function stop() {
-  clearTimeout(watching?.timer);
+  clearTimeout(openCampaign?.timer);
   clearTimeout(again);
-  watching = null;
+  openCampaign = null;
 }
 
 // -- signing in and choosing -------------------------------------------------------------------------------------------
@@ -112,11 +112,11 @@ async function showCampaigns() {
 
 async function listed(place) {
   try {
-    const list = await campaignList(guarded, say);
+    const list = await campaignList(showErrors, say);
     if (location.hash === place && signedIn()) put(list);
   } catch (error) {
     if (location.hash !== place) return;
-    again = setTimeout(() => guarded(() => listed(place)), EVERY);
+    again = setTimeout(() => showErrors(() => listed(place)), EVERY);
     throw error;
   }
 }
@@ -124,28 +124,28 @@ async function listed(place) {
 // -- watching one campaign -----------------------------------------------------------------------------------------------
 
 async function watch(id) {
-  watching = { id, method: "auto", cohort: "", seen: null, timer: 0 };
+  openCampaign = { id, method: "auto", cohort: "", seen: null, timer: 0 };
   put(
     el("p", {}, el("a", { href: "#" }, "All campaigns")),
     el("h1", { tabindex: "-1", id: "question", dir: "auto" }, "One moment…"),
     el("div", { id: "live" }),
   );
-  await refresh(watching);
+  await refresh(openCampaign);
 }
 
 /** Look again, and again later while this campaign is on the page and the page can be seen. */
 async function refresh(view) {
   clearTimeout(view.timer);
-  await guarded(async () => {
+  await showErrors(async () => {
     const [estimates, counters] = await Promise.all([
       read(`/${view.id}/estimates?method=${view.method}`),
       read(`/${view.id}/counters`),
     ]);
-    if (watching !== view) return;
+    if (openCampaign !== view) return;
     main.querySelector("#trouble")?.remove();
     draw(view, estimates, counters);
   });
-  if (watching === view && !document.hidden) view.timer = setTimeout(() => refresh(view), EVERY);
+  if (openCampaign === view && !document.hidden) view.timer = setTimeout(() => refresh(view), EVERY);
 }
 
 function draw(view, estimates, counters) {
@@ -183,7 +183,7 @@ function sections(view, estimates, counters) {
     refused(counters),
     sharing(view.id, estimates.state, say),
     downloads(view),
-    estimates.state !== "closed" && closing(view.id, guarded, () => refresh(view)),
+    estimates.state !== "closed" && closing(view.id, showErrors, () => refresh(view)),
   ];
 }
 
@@ -378,7 +378,7 @@ function refused({ refused: reasons }) {
 function downloads(view) {
   const button = el(
     "button",
-    { type: "button", id: "download", class: "plain", onclick: () => guarded(() => download(view, button)) },
+    { type: "button", id: "download", class: "plain", onclick: () => showErrors(() => download(view, button)) },
     "Download reports (Parquet)",
   );
   return [

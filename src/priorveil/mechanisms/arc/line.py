@@ -22,7 +22,7 @@ or `ceil(2**64 / n)` of the words, and on the first `i` places for exactly `ceil
 The certificate (`priorveil.mechanisms.arc.bounds`) counts with these numbers, never with their limit.
 
 **Many orders.** The order of a circle can be named by two integers, a `seed` and a `multiplier`. The `n` values of
-the circle are shuffled: they are sorted by `mix(seed + (x + 1) * STEP mod 2**64)` (`kernels.mix`), ties by code,
+the circle are shuffled: they are sorted by `kernels.splitmix64(seed + (x + 1) * STEP mod 2**64)`, ties by code,
 which gives them ranks `1 .. n`. Then they are sorted by `multiplier * rank mod p`, `p` the least prime
 above `n`. Under one order a report estimates the slow waves around the circle well and the fast ones badly;
 multiplying ranks turns fast waves into slow ones, and the multipliers `1 .. (p - 1) / 2` treat all alike.
@@ -38,7 +38,7 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.errors import InvalidInput
-from priorveil.mechanisms.kernels import STEP, mix
+from priorveil.mechanisms.kernels import STEP, splitmix64
 
 Ints = npt.NDArray[np.int64]
 
@@ -192,6 +192,6 @@ def circle_order(values: Ints, seed: int, multiplier: int) -> Ints:
     ([2, 4, 5, 1, 0, 3], [0, 5, 2, 3, 1, 4])
     """
     words = values.astype(np.uint64) + np.uint64(1)
-    shuffled = values[np.argsort(mix(words * np.uint64(STEP) + np.uint64(seed)), kind="stable")]
+    shuffled = values[np.argsort(splitmix64(words * np.uint64(STEP) + np.uint64(seed)), kind="stable")]
     ranks = np.arange(1, len(values) + 1)
     return shuffled[np.argsort(ranks * multiplier % prime_above(len(values)))]

@@ -13,7 +13,7 @@ from priorveil.queries import Histogram
 from priorveil.studies import plots, published
 from priorveil.studies.compare import certified_mixture
 from priorveil.studies.figures.frame import Claims, Figure, Outcome, Settings, below, plan_row
-from priorveil.studies.plots import COLOURS, Line, Rows, Style, column, curves
+from priorveil.studies.plots import COLOURS, Curve, Rows, Style, column, curves
 from priorveil.studies.simulate import simulate
 
 EPSILON = 1.0
@@ -136,7 +136,7 @@ def _draw_domain(rows: Rows) -> plots.Figure:
     plots.shade_violations(axes[1, 0], sizes, np.full(len(sizes), EPSILON))
     axes[1, 0].set(xlabel="number of values d", ylabel=plots.LEVEL)
     shares = [m for m in _STYLES if m not in (*as_printed, "none")]
-    plots.lines([Line("_", *_STYLES[m][:2], sizes, _gain(rows, m)) for m in shares], axes[1, 1])
+    plots.lines([Curve("_", *_STYLES[m][:2], sizes, _gain(rows, m)) for m in shares], axes[1, 1])
     axes[1, 1].set(xlabel="number of values d", ylabel="achievable gain (%)", ylim=(0, 105))
     plots.legend(figure, columns=4)
     return figure
@@ -214,7 +214,7 @@ def _draw_hashing(
     roots = [{**row, "root": math.sqrt(row["mse"])} for row in rows]
     _dots(top, roots, "root")
     means = np.sqrt([errors.mean() for errors in certified.values()])
-    plots.lines([Line("mixed to keep ε, mean", "certified", "blue", list(certified), means)], top)
+    plots.lines([Curve("mixed to keep ε, mean", "certified", "blue", list(certified), means)], top)
     for row, label, kind, colour in ((heavy, _HEAVY, "certified", "green"), (best, _BEST, "best", "black")):
         width = plots.STYLES[kind]["linewidth"]
         top.axhline(math.sqrt(row["mse"]), label=label, color=COLOURS[colour], linewidth=width)

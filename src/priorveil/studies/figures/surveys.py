@@ -192,7 +192,7 @@ def _draw_gowalla(
     plots.levels(Study(study.query, tuple(row for row in study.rows if row.method in leaking)), axes[1, 0])
     for method, (kind, colour, label) in _REAL.items():
         x, y = (column(real, key, method=method) for key in ("epsilon", "measured"))
-        plots.lines([plots.Line(label, kind, colour, x, np.sqrt(y), marker="o")], axes[1, 1])
+        plots.lines([plots.Curve(label, kind, colour, x, np.sqrt(y), marker="o")], axes[1, 1])
     plots.log_scale(axes[1, 1])
     axes[1, 1].set(title="real districts, prior not right", xlabel=plots.BUDGET, ylabel=plots.ROOT_ERROR)
     titles = {"best": "best for the histogram, prior trusted", "distribution": "learning the distribution"}
