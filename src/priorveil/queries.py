@@ -458,11 +458,7 @@ class Sum(Linear):
     """
 
     def __init__(
-        self,
-        values: Sequence[float] | Array,
-        weight: float = 1.0,
-        offset: float = 0.0,
-        unbiased: bool = False,
+        self, values: Iterable[float], weight: float = 1.0, offset: float = 0.0, unbiased: bool = False
     ) -> None:
         try:
             self.values = tuple(float(v) for v in values)
@@ -493,8 +489,7 @@ class Guess(Query):
 
     def utility(self, columns: Array, prior: Prior) -> Array:
         """`max_x P[x] r[x]`."""
-        utility: Array = (columns * prior.probabilities).max(axis=1)
-        return utility
+        return np.asarray((columns * prior.probabilities).max(axis=1))
 
     def error(self, channel: Channel, prior: Prior) -> float:
         """The mass of all values but the likeliest of each report: no subtraction from one.
@@ -553,9 +548,8 @@ class Convex(Query):
     def _gains(self, posteriors: Array) -> Array:
         gains = np.asarray(self.gain(posteriors), dtype=np.float64)
         if gains.shape != (len(posteriors),) or not np.isfinite(gains).all():
-            raise InvalidInput(
-                "gain", gains.shape, "it must give one finite number for each row of posteriors"
-            )
+            advice = "it must give one finite number for each row of posteriors"
+            raise InvalidInput("gain", gains.shape, advice)
         return gains
 
 
@@ -638,8 +632,7 @@ def information(Q: Array, P: Array) -> Array:
     law = P @ Q
     used = law > 0
     scaled = np.sqrt(P)[:, None] * Q[:, used] / np.sqrt(law[used])
-    fisher: Array = scaled @ scaled.T
-    return fisher
+    return np.asarray(scaled @ scaled.T)
 
 
 def tangent(dimension: int) -> Array:

@@ -118,10 +118,7 @@ for counts, use Prior.from_counts
 
     @classmethod
     def from_values(
-        cls,
-        values: Iterable[Hashable],
-        domain: Iterable[Label] | None = None,
-        smoothing: float | None = None,
+        cls, values: Iterable[Hashable], domain: Iterable[Label] | None = None, smoothing: float | None = None
     ) -> Self:
         """The prior of observed values; `domain` lists all possible values (default: those observed, sorted).
 

@@ -57,9 +57,8 @@ class Secret:
         if not np.isfinite(joint).all() or (joint < 0).any():
             raise InvalidSecret("table", table, "give finite numbers, zero or more")
         mass = joint.sum(axis=1)
-        if (mass == 0).any():
-            g = int(np.flatnonzero(mass == 0)[0])
-            raise InvalidSecret(f"table[{g}]", table, "this secret never happens: leave its row out")
+        if (empty := np.flatnonzero(mass == 0)).size:
+            raise InvalidSecret(f"table[{empty[0]}]", table, "this secret never happens: leave its row out")
         return cls(joint / mass[:, None], labels)
 
     @classmethod

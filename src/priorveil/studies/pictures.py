@@ -185,10 +185,9 @@ def truth_picture(estimates: Sequence[tuple[str, Estimate]], truth: Array, prior
     panels = [Panel(title, found, prior.probabilities * found.reports) for title, found in estimates]
     with plots.house_style():
         figure, at = histogram_figure(panels, 0.95), np.arange(len(truth))
-        mark: dict[str, Any] = {"color": COLOURS["red"], "markersize": 12, "markeredgewidth": 2}
         for place, (_, found) in zip(figure.axes, estimates, strict=True):
             shown = np.asarray(truth) * (100 / found.reports if len(panels) > 1 else 1)
-            place.plot(shown, at, "|", label="truth", **mark)
+            place.plot(shown, at, "|", label="truth", color=COLOURS["red"], markersize=12, markeredgewidth=2)
         plots.legend(figure, figure.axes[0], columns=3)
     return figure
 
@@ -234,7 +233,7 @@ def histogram_figure(panels: Sequence[Panel], level: float) -> Figure:
     """Histograms with a row for each value and its name; too many values are drawn along the axis."""
     several, labels = len(panels) > 1, panels[0].estimate.labels
     if len(labels) > (_MOST_NAMES_EACH if several else _MOST_NAMES):
-        return _bands(panels, level) if several else _long_histogram(panels[0], level)
+        return _long_histograms(panels, level)
     pitch = 0.2 if len(labels) <= _MOST_NAMES_EACH else 0.15
     size = (2.6 if several else 5.4, 0.75 + pitch * len(labels))
     figure, axes = _grid(len(panels), _MOST_ACROSS, size, sharey=True, sharex=several)
@@ -251,24 +250,22 @@ def histogram_figure(panels: Sequence[Panel], level: float) -> Figure:
     return figure
 
 
-def _bands(panels: Sequence[Panel], level: float) -> Figure:
-    figure, axes = _grid(len(panels), 2, (4.6, 2.6), sharey=True)
-    for place, panel in zip(axes, panels, strict=True):
-        _band(place, panel, level, True)
-        place.tick_params(labelleft=True)
-    return figure
-
-
-def _long_histogram(panel: Panel, level: float) -> Figure:
-    """A long histogram, and its difference from the prior below, which a few large values would hide."""
+def _long_histograms(panels: Sequence[Panel], level: float) -> Figure:
+    """Histograms of many values; below a single one its difference from the prior, which large values would hide."""
+    if len(panels) > 1:
+        figure, axes = _grid(len(panels), 2, (4.6, 2.6), sharey=True)
+        for place, panel in zip(axes, panels, strict=True):
+            _band(place, panel, level, True)
+            place.tick_params(labelleft=True)
+        return figure
     figure, (above, below) = _grid(2, 1, (8.0, 2.4), sharex=True)
-    _band(above, panel, level, False)
-    values, low, high, expected = _numbers(panel, level, False)
+    _band(above, panels[0], level, False)
+    values, low, high, expected = _numbers(panels[0], level, False)
     at = np.arange(len(values))
     below.fill_between(at, low - expected, high - expected, **_BAND)
     below.plot(at, values - expected, ".", color=COLOURS["blue"], markersize=2)
     below.axhline(0, color="black", linewidth=0.8)
-    _some_names(below, panel.estimate.labels)
+    _some_names(below, panels[0].estimate.labels)
     below.yaxis.set_major_formatter("{x:+,.4g}")
     below.set_ylabel("people, less the prior's")
     return figure
@@ -329,8 +326,7 @@ def sum_figure(panels: Sequence[Panel], level: float) -> Figure:
     values, low, high, expected = np.array(rows).T / (100 if several else 1)
     figure, axes = plots.canvas(width=5.4, height=1.3 + 0.22 * len(panels))
     place, at = axes[0, 0], np.arange(len(panels))
-    mark = {"color": COLOURS["grey"], "markersize": 10, "markeredgewidth": 2}
-    place.plot(expected, at, "|", label=_PRIOR, **mark)
+    place.plot(expected, at, "|", label=_PRIOR, color=COLOURS["grey"], markersize=10, markeredgewidth=2)
     _dots(place, values, low, high, level)
     names = [f"{p.title} ({plural(p.estimate.reports, 'report')})" for p in panels] if several else [""]
     place.set_yticks(at, names)

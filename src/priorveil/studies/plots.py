@@ -311,16 +311,18 @@ def feasible_region(
 
 def binary_levels(prior: Prior, q0: Array, q1: Array) -> tuple[Array, Array]:
     """The LIP and LDP levels of binary channels with flip probabilities `q0` and `q1`; at most 50."""
-    P, lip, ldp = prior.probabilities, np.zeros_like(q0), np.zeros_like(q0)
-    for one, other in ((1 - q0, q1), (q0, 1 - q1)):  # the probabilities of a report, given each value
-        with np.errstate(divide="ignore", invalid="ignore"):
-            law = P[0] * one + P[1] * other
-            levels = [
-                np.nan_to_num(np.abs(np.log(x / y)), posinf=50)
-                for x, y in ((one, law), (other, law), (one, other))
-            ]
-        lip, ldp = np.maximum(lip, np.maximum(*levels[:2])), np.maximum(ldp, levels[2])
-    return lip, ldp
+    P = prior.probabilities
+    one, other = (
+        np.array([1 - q0, q0]),
+        np.array([q1, 1 - q1]),
+    )  # the probabilities of both reports, given each value
+    with np.errstate(divide="ignore", invalid="ignore"):
+        law = P[0] * one + P[1] * other
+        down, up, ldp = (
+            np.nan_to_num(np.abs(np.log(x / y)), posinf=50).max(axis=0)
+            for x, y in ((one, law), (other, law), (one, other))
+        )
+    return np.maximum(down, up), ldp
 
 
 def estimate_variance(prior: Prior, q0: Array, q1: Array) -> Array:

@@ -169,14 +169,11 @@ def _binary_guesses(epsilon: float) -> dict[str, tuple[float, ...]]:
     best = Channel(align_reports(design(known, epsilon, Histogram()).channel.matrix))
     form = published.binary_bounded(0.0, _MOST, epsilon).channel
     ldp = published.k_rr(middle, epsilon).channel
-    return {
-        "published": (_wrong_share(form, middle), LIP().epsilon(form, known)),
-        "certified": (_wrong_share(best, middle), LIP().epsilon(best, known)),
-        "ldp": (_wrong_share(ldp, middle), LIP().epsilon(ldp, known)),
-        "best": (Guess().error(best, middle), LIP().epsilon(best, known)),
-        "ldp-guess": (Guess().error(ldp, middle), LIP().epsilon(ldp, known)),
-        "none": (Guess().no_report(middle), 0.0),
-    }
+    reported, guessed = {"published": form, "certified": best, "ldp": ldp}, {"best": best, "ldp-guess": ldp}
+    wrong = {method: _wrong_share(channel, middle) for method, channel in reported.items()}
+    wrong |= {method: Guess().error(channel, middle) for method, channel in guessed.items()}
+    levels = {method: LIP().epsilon(channel, known) for method, channel in (reported | guessed).items()}
+    return {**{m: (wrong[m], levels[m]) for m in wrong}, "none": (Guess().no_report(middle), 0.0)}
 
 
 def _guesses(prior: Prior, epsilon: float) -> dict[str, tuple[float, ...]]:

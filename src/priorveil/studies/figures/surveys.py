@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import replace
 from typing import Any, cast
 
@@ -74,6 +75,8 @@ def gowalla(settings: Settings) -> Outcome:
     for epsilon in epsilons:
         rows, estimates[epsilon] = _real_surveys(prior, truth, epsilon, limit, settings)
         real += rows
+    shares = truth / truth.sum()
+    distances = [0.5 * float(np.abs(shares - law).sum()) for law in (prior.probabilities, once)]
     part = "the Gowalla check-ins within New York City (the full file is not on this machine)"
     data = "the whole Gowalla data set" if checkins.whole else part
     return Outcome(
@@ -87,7 +90,7 @@ def gowalla(settings: Settings) -> Outcome:
             f"and bottom: surveys of the users' real districts, which that prior describes badly; bottom at ε = "
             f"{SHOWN:g}."
         ),
-        see=_remarks(study, real, [_distance(law, truth) for law in (prior.probabilities, once)]),
+        see=_remarks(study, real, distances),
         claims=_gowalla_claims(study, prior),
     )
 
@@ -113,11 +116,6 @@ def _real_surveys(
         row = {"epsilon": epsilon, "method": method, "measured": error, "people": people, "runs": 1}
         rows.append(row | ({"prior_check": first.prior_check} if method.startswith("best") else {}))
     return rows, estimates
-
-
-def _distance(P: Array, truth: Counts) -> float:
-    """The total variation distance between `P` and the true shares."""
-    return 0.5 * float(np.abs(truth / truth.sum() - P).sum())
 
 
 def _remarks(study: Study, real: Rows, distances: list[float]) -> tuple[str, ...]:
@@ -230,10 +228,8 @@ _SURVEYS = {"acs": "ACS 2018, eight brackets", "adult": "UCI Adult, two levels"}
 
 def income_and_work(census: datasets.Census) -> Array:
     """How many people have each income bracket (rows) and work class (columns)."""
-    table = np.zeros((len(census.brackets), len(datasets.WORK_CLASSES)))
-    rows = [census.brackets.index(income) for income in census.income]
-    np.add.at(table, (rows, [datasets.WORK_CLASSES.index(work) for work in census.work]), 1)
-    return table
+    counts = Counter(zip(census.income, census.work, strict=True))
+    return np.array([[float(counts[i, work]) for work in datasets.WORK_CLASSES] for i in census.brackets])
 
 
 def cramers_v(table: Array) -> float:
