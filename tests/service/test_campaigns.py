@@ -61,7 +61,7 @@ def test_any_change_makes_another_campaign(campaign: Campaign) -> None:
         ({"format": "other"}, "format"),
         ({"question": ""}, "campaign"),
         ({"question": "x" * 5000}, "campaign"),
-        ({"question": "\ud800"}, "campaign"),
+        ({"question": "\ud800"}, "file"),
         ({"labels": ["a", "b"]}, "labels"),
         ({"cohorts": {}}, "campaign"),
         ({"cohorts": []}, "cohorts"),

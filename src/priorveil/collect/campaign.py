@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from priorveil.collect.wire import LARGEST_REPORT
 from priorveil.designs import design
-from priorveil.errors import InvalidInput, PlanError, UnknownVersion, short_repr
+from priorveil.errors import InvalidInput, PlanError
 from priorveil.notions import Known
 from priorveil.plans import Plan
 from priorveil.plans import document as doc
@@ -25,8 +25,6 @@ VERSION = 1
 FORMAT = "priorveil-campaign"
 EVERYONE = "everyone"  # the cohort of a campaign that has only one
 
-_OPTIONS = {"opens", "closes", "smallest_count", "contact"}
-_FIELDS = {"id", "format", "version", "question", "labels", "cohorts"} | _OPTIONS
 LONGEST_TEXT = 2000
 
 State = Literal["not yet open", "open", "closed"]
@@ -54,11 +52,9 @@ class Campaign:
         if type(self.smallest_count) is not int or not 0 <= self.smallest_count < LARGEST_REPORT:
             raise InvalidInput("smallest_count", self.smallest_count, "give a whole number, zero or more")
         for name in ("opens", "closes"):
-            object.__setattr__(self, name, _check_time(name, getattr(self, name)))
+            object.__setattr__(self, name, read_time(name, getattr(self, name)))
         if self.opens and self.closes and self.opens >= self.closes:
-            raise InvalidInput(
-                "closes", stamp(self.closes), f"it should be after opens = {stamp(self.opens)}"
-            )
+            raise InvalidInput("closes", stamp(self.closes), f"it should be after {stamp(self.opens)}")
 
     @property
     def labels(self) -> tuple[Label, ...]:
@@ -133,16 +129,9 @@ class Campaign:
     @classmethod
     def from_json(cls, text: str | bytes) -> Campaign:
         """Read a campaign, proving every certificate again; refused with the field that is wrong."""
-        try:
-            read = json.loads(text)
-        except (json.JSONDecodeError, UnicodeDecodeError, RecursionError, ValueError) as error:
-            raise PlanError("file", f"not JSON: {error}") from error
-        if not isinstance(read, dict) or read.get("format") != FORMAT:
-            raise PlanError("format", f"not a campaign: it should say {FORMAT!r}")
-        try:
-            return _from_document(read)
-        except RecursionError as error:  # what could just be read may be too deep to be looked at
-            raise PlanError("file", "it is nested too deeply") from error
+        read = doc.parse(text, FORMAT, VERSION)
+        campaign: Campaign = doc.read_field("campaign", lambda: _from_document(read))
+        return campaign
 
     def __repr__(self) -> str:
         sizes = f"{len(self.labels)} answers, {len(self.cohorts)} cohorts"
@@ -184,30 +173,22 @@ def stamp(time: datetime | None) -> str | None:
     return time.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
 
 
-def read_time(field: str, text: object) -> datetime | None:
-    """A time from ISO 8601 with a zone; None stays None.
+def read_time(field: str, given: object) -> datetime | None:
+    """A time in UTC, from an aware time or from ISO 8601 with a zone; None stays None.
 
     >>> read_time("opens", "2026-01-01T12:00:00+02:00")
     datetime.datetime(2026, 1, 1, 10, 0, tzinfo=datetime.timezone.utc)
     """
-    if text is None:
+    if given is None:
         return None
     try:
-        time = datetime.fromisoformat(str(text))
-    except ValueError as error:
-        raise InvalidInput(field, text, "give a time like 2026-01-31T12:00:00Z") from error
-    return _check_time(field, time)
-
-
-def _check_time(field: str, time: datetime | None) -> datetime | None:
-    if time is None:
-        return None
-    if not isinstance(time, datetime) or time.tzinfo is None:
-        raise InvalidInput(field, time, "give a time with its zone, like 2026-01-31T12:00:00Z")
-    try:
+        time = given if isinstance(given, datetime) else datetime.fromisoformat(str(given))
+        if time.tzinfo is None:
+            raise ValueError("it has no zone")
         return time.astimezone(UTC).replace(microsecond=0)
-    except OverflowError as error:
-        raise InvalidInput(field, time, "give a time between the years 1 and 9999") from error
+    except (ValueError, OverflowError) as error:
+        advice = "give a time with its zone, like 2026-01-31T12:00:00Z, in the years 1 to 9999"
+        raise InvalidInput(field, given, advice) from error
 
 
 def _check_text(field: str, text: object, least: int = 0) -> None:
@@ -224,44 +205,27 @@ def _check_cohorts(cohorts: Mapping[str, Plan]) -> None:
         raise InvalidInput("cohorts", cohorts, "give a plan for at least one cohort")
     for name in cohorts:
         _check_text("cohorts", name, least=1)
-    plans = list(cohorts.values())
+    names, plans = list(cohorts), list(cohorts.values())
     if any(plan.labels != plans[0].labels for plan in plans):
-        raise InvalidInput(
-            "cohorts", list(cohorts), "the plans should have the same labels, in the same order"
-        )
+        raise InvalidInput("cohorts", names, "the plans should have the same labels, in the same order")
     if len({plan.id for plan in plans}) < len(plans):
-        raise InvalidInput(
-            "cohorts", list(cohorts), "two cohorts share a plan: a report's cohort is known by its plan"
-        )
+        raise InvalidInput("cohorts", names, "two share a plan: a report's cohort is known by its plan")
 
 
 def _from_document(read: dict[str, Any]) -> Campaign:
-    if read.get("version") != VERSION:
-        found = short_repr(read.get("version"))
-        raise UnknownVersion("version", f"{found} is not known here; this priorveil reads {VERSION}")
-    unknown = set(read) - _FIELDS
-    if unknown:
-        raise PlanError(min(unknown), "a campaign has no such field")
     if not isinstance(read.get("cohorts"), dict):
         raise PlanError("cohorts", "give a plan for each cohort, by name")
     cohorts = {name: Plan.from_json(json.dumps(plan)) for name, plan in read["cohorts"].items()}
-    campaign: Campaign = doc.read_field(
-        "campaign",
-        lambda: Campaign(
-            question=read["question"],
-            cohorts=cohorts,
-            opens=read_time("opens", read["opens"]),
-            closes=read_time("closes", read["closes"]),
-            smallest_count=read["smallest_count"],
-            contact=read["contact"],
-        ),
-    )
+    given = {name: read[name] for name in ("question", "opens", "closes", "smallest_count", "contact")}
+    campaign = Campaign(cohorts=cohorts, **given)
+    unknown = set(read) - {"id", *campaign.document()}
+    if unknown:
+        raise PlanError(min(unknown), "a campaign has no such field")
     if list(campaign.labels) != read.get("labels"):
         raise PlanError("labels", "they are not those of the plans")
-    if "id" in read and doc.content_id(read) != read["id"]:
+    found = doc.content_id(read)
+    if read.get("id", found) != found:
         raise PlanError("id", "the id does not match the content: the campaign was changed")
-    if doc.content_id(read) != campaign.id:
-        raise PlanError(
-            "campaign", "it is not written in its one canonical form (times as 2026-01-31T12:00:00Z)"
-        )
+    if found != campaign.id:
+        raise PlanError("campaign", "it is not in its canonical form (times as 2026-01-31T12:00:00Z)")
     return campaign

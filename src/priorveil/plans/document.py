@@ -21,7 +21,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from priorveil.certify import Certificate, certificate, within
-from priorveil.errors import PlanError, PriorveilError, UnknownVersion
+from priorveil.errors import PlanError, PriorveilError, UnknownVersion, short_repr
 from priorveil.mechanisms import MECHANISMS
 from priorveil.notions import Secrets, read_notion, scenarios
 from priorveil.priors import Budget, Prior, PriorSet, Secret
@@ -84,18 +84,20 @@ def plan_document(plan: Plan) -> dict[str, Any]:
     }
 
 
-def parse(text: str) -> dict[str, Any]:
-    """The document in the text of a plan file; a `PlanError` if it is not one of a known version."""
+def parse(text: str | bytes, format: str = FORMAT, known: int = VERSION) -> dict[str, Any]:
+    """The document in the text of a file; a `PlanError` if it is not of this format, in the known version."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise PlanError("file", f"not JSON: {error}") from error
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise PlanError("format", f"not a plan: it should say {FORMAT!r}")
-    version = document.get("version")
-    if type(version) is not int or version != VERSION:
-        raise UnknownVersion("version", f"{version!r} is not known here; this priorveil reads {VERSION}")
+    if not isinstance(document, dict) or document.get("format") != format:
+        raise PlanError("format", f"this is another file: it should say {format!r}")
     read_field("file", lambda: canonical(document))  # NaN and half surrogates have no canonical text
+    version = document.get("version")
+    if type(version) is not int or version != known:
+        raise UnknownVersion(
+            "version", f"{short_repr(version)} is not known here; this priorveil reads {known}"
+        )
     return document
 
 
