@@ -11,24 +11,23 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
+from priorveil.collect import transport as http
 from priorveil.collect.campaign import Campaign
-from priorveil.collect.memory import Memory as Memory
-from priorveil.collect.memory import NotStored as NotStored
-from priorveil.collect.memory import StoredAnswer as StoredAnswer
-from priorveil.collect.memory import default_folder as default_folder
-from priorveil.collect.transport import HttpClient, Transport, UnreadableResponse, parse_campaign_url
-from priorveil.collect.transport import NotSent as NotSent
-from priorveil.collect.transport import RetryPolicy as RetryPolicy
+from priorveil.collect.memory import Memory, NotStored, StoredAnswer, default_folder
+from priorveil.collect.transport import NotSent, RetryPolicy, Transport, UnreadableResponse
 from priorveil.collect.wire import Report, fresh_id, report_to_json
 from priorveil.errors import InvalidInput, PriorveilError, short_repr
 from priorveil.plans import Plan
 from priorveil.plans.ledger import Ledger
 from priorveil.plans.values import codes_of
 from priorveil.priors import Budget, Label
+
+__all__ = ["Client", "Memory", "NotSent", "NotStored", "ReportRefused", "RetryPolicy", "default_folder"]
 
 _LARGEST_CAMPAIGN = 64 << 20
 _LARGEST_RECEIPT = 64 << 10
@@ -65,13 +64,11 @@ class Client:
         limit: float | Budget | None = None,
         retry: RetryPolicy | None = None,
     ) -> None:
-        self._url, self._id = parse_campaign_url(campaign_url)
-        self._memory = (
-            state if isinstance(state, Memory) else Memory(default_folder() if state is None else state)
-        )
+        self._url, self._id = http.parse_campaign_url(campaign_url)
+        given = default_folder() if state is None else state
+        self._memory = given if isinstance(given, Memory) else Memory(given)
         self._limit = _budget(limit)
-        self._http = HttpClient(transport, retry or RetryPolicy())
-        self._campaign: Campaign | None = None
+        self._http = http.HttpClient(transport, retry or RetryPolicy())
 
     def __enter__(self) -> Client:
         return self
@@ -83,14 +80,9 @@ class Client:
         """Close connections."""
         self._http.close()
 
-    @property
+    @cached_property
     def campaign(self) -> Campaign:
         """The campaign, fetched once; refused if a certificate does not hold or its id is another."""
-        if self._campaign is None:
-            self._campaign = self._fetch()
-        return self._campaign
-
-    def _fetch(self) -> Campaign:
         try:
             answer = self._http.request(self._url, _LARGEST_CAMPAIGN)
         except UnreadableResponse as error:
@@ -112,17 +104,9 @@ class Client:
         kept = self._memory.find(self._id)
         _check_answer(value, self.campaign.labels if kept is None else kept.plan["labels"])
         if kept is None:
-            kept = self._first(self.campaign, value, cohort)
+            with self._memory.lock():  # another process may have stored an answer meanwhile
+                kept = self._memory.find(self._id) or self._first_answer(value, cohort)
         return self._send(kept)
-
-    def _first(self, campaign: Campaign, value: Label, cohort: str | None) -> StoredAnswer:
-        """A new answer, stored; or the one that another process has stored meanwhile."""
-        with self._memory.lock():
-            kept = self._memory.find(self._id)
-            if kept is None:
-                kept = self._draw_report(campaign, value, cohort)
-                self._memory.keep(kept)
-        return kept
 
     def flush(self) -> int:
         """Send what could not be sent before, for all campaigns in the folder; how many are still waiting."""
@@ -138,17 +122,18 @@ class Client:
                 waiting += not error.final
         return waiting
 
-    def _draw_report(self, campaign: Campaign, value: Label, cohort: str | None) -> StoredAnswer:
-        """A fresh report, within the limit."""
-        plan = campaign.plan_for(cohort)
-        state = campaign.state(datetime.now(UTC))
+    def _first_answer(self, value: Label, cohort: str | None) -> StoredAnswer:
+        """A fresh report within the limit, stored."""
+        plan = self.campaign.plan_for(cohort)
+        state = self.campaign.state(datetime.now(UTC))
         if state != "open":
             raise ReportRefused(state)
         self._check_limit(plan)
-        report = Report(
-            fresh_id(), campaign.id, plan.id, report_to_json(plan.mechanism, plan.privatize(value))
-        )
-        return StoredAnswer(self._url, report, {"id": plan.id, **plan.document()})
+        drawn = report_to_json(plan.mechanism, plan.privatize(value))
+        report = Report(fresh_id(), self._id, plan.id, drawn)
+        answer = StoredAnswer(self._url, report, {"id": plan.id, **plan.document()})
+        self._memory.keep(answer)
+        return answer
 
     def _check_limit(self, plan: Plan) -> None:
         """Spend what the stored answers about these values spent, then this plan; raises `BudgetExceeded`."""
@@ -165,15 +150,22 @@ class Client:
             raise ReportRefused(kept.refused)
         if kept.sent:
             return kept.report
-        kept = self._update_address(kept)
+        if (
+            kept.report.campaign == self._id and kept.url != self._url
+        ):  # an earlier client used another address
+            kept = replace(kept, url=self._url)
+            self._note(kept)
         try:
             answer = self._http.request(f"{kept.url}/reports", _LARGEST_RECEIPT, kept.report.document())
             if answer.status != 200:
                 raise ReportRefused(f"the curator answered {answer.status}", final=False)
             refused = _reason(answer.body)
         except (NotSent, UnreadableResponse) as error:
-            why = error if isinstance(error, NotSent) else _not_a_curator()
-            raise NotSent(f"{why}. {self._next_step()}") from error
+            unreached = isinstance(error, NotSent)
+            why = error if unreached else "what answered is not the curator: try again later"
+            folder = self._memory.folder
+            where = f"in {folder}: answer() or flush()" if folder else "until this process ends: flush()"
+            raise NotSent(f"{why}. The report is kept {where} sends it") from error
         if refused == _EARLY:
             raise ReportRefused(refused, final=False)
         self._note(replace(kept, sent=refused is None, refused=refused))
@@ -181,24 +173,10 @@ class Client:
             raise ReportRefused(refused)
         return kept.report
 
-    def _update_address(self, kept: StoredAnswer) -> StoredAnswer:
-        """Send an answer to this client's address, not to the one that an earlier client used."""
-        if kept.report.campaign != self._id or kept.url == self._url:
-            return kept
-        moved = replace(kept, url=self._url)
-        self._note(moved)
-        return moved
-
     def _note(self, kept: StoredAnswer) -> None:
         """Store the new state of an answer, if possible: the answer itself is stored, and may be sent twice."""
         with suppress(PriorveilError):
             self._memory.keep(kept)
-
-    def _next_step(self) -> str:
-        """Where the report is, and how it is sent later."""
-        if self._memory.folder is None:
-            return "The report is kept until this process ends: flush() sends it"
-        return f"The report is kept in {self._memory.folder}: answer() or flush() sends it"
 
 
 def _budget(limit: float | Budget | None) -> Budget | None:
@@ -216,18 +194,12 @@ def _check_answer(value: object, labels: Sequence[Label]) -> None:
 
 
 def _reason(receipt: bytes) -> str | None:
-    """Why the curator refused the report, or None. Raises `NotSent` if this is not the response of a curator."""
-    try:
-        told = json.loads(receipt)
-    except (ValueError, RecursionError) as error:
-        raise _not_a_curator() from error
-    match told:
-        case {"accepted": 1, "refused": []}:
-            return None
-        case {"refused": [{"reason": str(reason)}]}:
-            return reason if reason.isprintable() and len(reason) <= _LONGEST_REASON else short_repr(reason)
-    raise _not_a_curator()
-
-
-def _not_a_curator() -> NotSent:
-    return NotSent("what answered is not the curator: try again later")
+    """Why the curator refused the report, or None. Raises `UnreadableResponse` for any other response."""
+    with suppress(ValueError, RecursionError):
+        match json.loads(receipt):
+            case {"accepted": 1, "refused": []}:
+                return None
+            case {"refused": [{"reason": str(reason)}]}:
+                plain = reason.isprintable() and len(reason) <= _LONGEST_REASON
+                return reason if plain else short_repr(reason)
+    raise UnreadableResponse("it is not the receipt of a curator")

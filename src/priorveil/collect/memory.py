@@ -50,8 +50,13 @@ class Memory:
         """All answers as they are now, including those of other processes."""
         if self.folder is None:
             return iter(list(self._kept.values()))
-        read = (_read_answer(path) for path in _answer_files(self.folder))
-        return iter([kept for kept in read if kept is not None])
+        try:
+            names = sorted(name for name in os.listdir(self.folder) if name.endswith(".json"))
+        except OSError as error:  # a folder that cannot be read is not an empty one
+            advice = f"it cannot be read ({_cause(error)}): give a folder of your own"
+            raise InvalidInput("state", str(self.folder), advice) from error
+        answers = (_read_answer(self.folder / name) for name in names)
+        return iter([answer for answer in answers if answer is not None])
 
     def find(self, campaign: str) -> StoredAnswer | None:
         """The answer to a campaign."""
@@ -83,10 +88,8 @@ class Memory:
         try:
             yield
         except OSError as error:
-            advice = "nothing was sent. Make room there, or give another folder as state"
-            raise NotStored(
-                f"no answer can be stored in {self.folder} ({_cause(error)}): {advice}"
-            ) from error
+            problem = f"no answer can be stored in {self.folder} ({_cause(error)}): nothing was sent"
+            raise NotStored(f"{problem}. Make room there, or give another folder as state") from error
 
     def _path(self, campaign: str) -> Path:
         return (self.folder or Path()) / f"{campaign}.json"
@@ -111,15 +114,6 @@ def _create_folder(folder: str | Path) -> Path:
         advice = f"it cannot be created ({_cause(error)}): give a folder that can be written to"
         raise InvalidInput("state", str(folder), advice) from error
     return path
-
-
-def _answer_files(folder: Path) -> list[Path]:
-    """The files of answers; a folder that cannot be read is not an empty one."""
-    try:
-        return sorted(folder / name for name in os.listdir(folder) if name.endswith(".json"))
-    except OSError as error:
-        advice = f"it cannot be read ({_cause(error)}): give a folder of your own"
-        raise InvalidInput("state", str(folder), advice) from error
 
 
 def _read_answer(path: Path) -> StoredAnswer | None:

@@ -112,23 +112,19 @@ class HttpClient:
 
     def _once(self, url: str, limit: int, document: object) -> HttpResponse:
         method = "GET" if document is None else "POST"
-        with _Deadline(self._retry.longest) as deadline:
-            extensions = {"trace": deadline.watch}
-            try:
-                with self._http.stream(method, url, json=document, extensions=extensions) as response:
-                    answer = HttpResponse(
-                        response.status_code,
-                        response.headers.get("content-type", ""),
-                        response.headers.get("retry-after"),
-                        _body(response, limit, deadline) if response.status_code == 200 else b"",
-                    )
-            except httpx.RequestError:
-                if not deadline.passed:
-                    raise
+        deadline = _Deadline(self._retry.longest)
+        extensions = {"trace": deadline.watch}
+        try:
+            with deadline, self._http.stream(method, url, json=document, extensions=extensions) as response:
+                status, headers = response.status_code, response.headers
+                body = _body(response, limit, deadline) if status == 200 else b""
+        except httpx.RequestError:
+            if not deadline.passed:
+                raise
         if deadline.passed:  # what was read may be cut off, and another attempt would take as long
             longest = self._retry.longest
             raise NotSent(f"the curator at {url} did not answer within {longest:g} seconds: try again later")
-        return answer
+        return HttpResponse(status, headers.get("content-type", ""), headers.get("retry-after"), body)
 
 
 class _Deadline:
