@@ -52,11 +52,6 @@ def fresh_id() -> str:
     return secrets.token_hex(ID_BYTES)
 
 
-def sends_numbers(mechanism: Mechanism) -> bool:
-    """Whether reports are whole numbers in JSON; otherwise they are rows of bits."""
-    return mechanism.width == 0
-
-
 def words_per_report(mechanism: Mechanism) -> int:
     """The number of 64-bit words of a report: one for a whole number, more for a row of bits."""
     return mechanism.width or 1

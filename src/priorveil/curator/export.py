@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from priorveil.collect.campaign import Campaign
-from priorveil.collect.wire import ID_BYTES, sends_numbers
+from priorveil.collect.wire import ID_BYTES
 from priorveil.curator.store import StoredReport
 from priorveil.errors import MissingExtra
 
@@ -36,7 +36,7 @@ async def _pieces(
     pa: Any, pq: Any, plan_key: bytes, campaign: Campaign, pages: AsyncIterator[list[StoredReport]]
 ) -> AsyncIterator[bytes]:
     sink = _Sink()
-    numbers = all(sends_numbers(plan.mechanism) for plan in campaign.plans.values())
+    numbers = all(plan.mechanism.width == 0 for plan in campaign.plans.values())
     kind = pa.int64() if numbers else pa.binary()
     made_by = " ".join(sorted(plan.id for plan in campaign.plans.values()))
     schema = pa.schema(

@@ -16,7 +16,6 @@ from priorveil.collect.wire import (
     PACKED_MAGIC,
     WORD_BYTES,
     pack_report,
-    sends_numbers,
     words_per_report,
 )
 from priorveil.curator.store import Group
@@ -24,8 +23,6 @@ from priorveil.errors import PriorveilError
 from priorveil.mechanisms import Mechanism
 from priorveil.plans import Plan
 
-JSON = "application/json"
-PACKED = "application/vnd.priorveil.reports"
 LARGEST_BATCH = 10_000
 MALFORMED = "malformed"
 OUT_OF_RANGE = "out of range"
@@ -106,13 +103,11 @@ def read_json(body: bytes, campaign: str, plans: Mapping[str, Plan]) -> Upload:
     batch = b'"reports"' in body[:64]
     try:
         answers = _many.decode(body).reports if batch else [_one.decode(body)]
-    except UNREADABLE:
-        return _read_each(body, campaign, plans)
+    except UNREADABLE as error:
+        return _sort_by_plan(_read_each(body, None if batch else error), campaign, plans)
     _check_batch(len(answers))
     group = _group_of_one_plan(answers, campaign, plans)
-    if group is None:
-        return _sort_by_plan(list(answers), [a.id for a in answers], campaign, plans)
-    return Upload([group], [range(len(answers))], [])
+    return Upload([group], [range(len(answers))], []) if group else _sort_by_plan(answers, campaign, plans)
 
 
 def read_packed(body: bytes, campaign: str, plans: Mapping[str, Plan]) -> Upload:
@@ -130,11 +125,8 @@ def read_packed(body: bytes, campaign: str, plans: Mapping[str, Plan]) -> Upload
         return Upload([], [], [Refusal(i, told[i], UNKNOWN_PLAN) for i in range(count)])
     if plan is None or len(body) != ids_end + WORD_BYTES * words_per_report(plan.mechanism) * count:
         raise BadBody(f"{count} reports of this plan do not have this length")
-    return Upload(
-        [Group(campaign, plan.id, plan.mechanism, body[PACKED_HEADER.size : ids_end], body[ids_end:])],
-        [range(count)],
-        [],
-    )
+    group = Group(campaign, plan.id, plan.mechanism, body[PACKED_HEADER.size : ids_end], body[ids_end:])
+    return Upload([group], [range(count)], [])
 
 
 def _check_batch(size: int) -> None:
@@ -160,7 +152,7 @@ def _group_of_one_plan(answers: list[Answer], campaign: str, plans: Mapping[str,
 
 def _pack_reports(reports: list[int | str], mechanism: Mechanism) -> bytes | None:
     """The words of all reports, or None if one of them has not the right form."""
-    if sends_numbers(mechanism):
+    if mechanism.width == 0:
         try:
             return struct.pack(f"<{len(reports)}Q", *reports) if max(reports) < LARGEST_REPORT else None  # type: ignore[operator]
         except (struct.error, TypeError):
@@ -169,33 +161,26 @@ def _pack_reports(reports: list[int | str], mechanism: Mechanism) -> bytes | Non
     return None if None in each else b"".join(e for e in each if e is not None)
 
 
-def _read_each(body: bytes, campaign: str, plans: Mapping[str, Plan]) -> Upload:
-    """The reports of a body in which something is wrong, each read on its own."""
+def _read_each(body: bytes, why_not_one: Exception | None) -> list[Answer | str | None]:
+    """The reports of a batch in which something is wrong, each read on its own; of a malformed one, its id.
+
+    A body that is no batch is refused, and told `why_not_one`: why it is not a single report either.
+    """
     try:
         pieces = _pieces.decode(body).reports
-    except UNREADABLE as error:
-        if b'"reports"' in body[:64]:
-            raise BadBody(_decoding_error(error)) from error
-        pieces = [_single_report(body)]
+    except UNREADABLE as why_no_batch:
+        error = why_not_one or why_no_batch
+        deep = isinstance(error, RecursionError)
+        problem = f"not a body of reports: {str(error)[:_LONGEST_QUOTE]}"  # it may quote the body
+        raise BadBody("the body is nested too deeply" if deep else problem) from error
     _check_batch(len(pieces))
-    answers: list[Answer | None] = []
+    answers: list[Answer | str | None] = []
     for piece in pieces:
         try:
             answers.append(_one.decode(piece))
         except UNREADABLE:
-            answers.append(None)
-    return _sort_by_plan(
-        answers, [a.id if a else _find_id(p) for a, p in zip(answers, pieces, strict=True)], campaign, plans
-    )
-
-
-def _single_report(body: bytes) -> msgspec.Raw:
-    """The body, if it is one report."""
-    try:
-        _one.decode(body)
-    except UNREADABLE as error:
-        raise BadBody(_decoding_error(error)) from error
-    return msgspec.Raw(body)
+            answers.append(_find_id(piece))
+    return answers
 
 
 def _find_id(piece: msgspec.Raw) -> str | None:
@@ -204,48 +189,36 @@ def _find_id(piece: msgspec.Raw) -> str | None:
         found = msgspec.json.decode(piece)
     except UNREADABLE:
         return None
-    told = found.get("id") if isinstance(found, dict) else None
-    return told if isinstance(told, str) and len(told) == 2 * ID_BYTES else None
+    id = found.get("id") if isinstance(found, dict) else None
+    return id if isinstance(id, str) and len(id) == 2 * ID_BYTES else None
 
 
-def _decoding_error(error: Exception) -> str:
-    return (
-        "the body is nested too deeply"
-        if isinstance(error, RecursionError)
-        else f"not a body of reports: {str(error)[:_LONGEST_QUOTE]}"  # it may quote the body
-    )
-
-
-def _sort_by_plan(
-    answers: Sequence[Answer | None], ids: Sequence[str | None], campaign: str, plans: Mapping[str, Plan]
-) -> Upload:
-    """Groups by plan, and a refusal for each malformed report."""
-    refused: list[Refusal] = []
-    parts: dict[str, tuple[list[bytes], list[bytes], list[int]]] = {}
+def _sort_by_plan(answers: Sequence[Answer | str | None], campaign: str, plans: Mapping[str, Plan]) -> Upload:
+    """Groups by plan, and a refusal for each report that cannot be counted."""
+    upload = Upload([], [], [])
+    rows: dict[str, list[tuple[bytes, bytes, int]]] = {}
     for i, answer in enumerate(answers):
-        plan = plans.get(answer.plan) if answer else None
-        told = _id_bytes(answer.id) if answer else None
-        if answer is None or told is None:
-            refused.append(Refusal(i, ids[i] if answer is None else None, MALFORMED))
-        elif plan is None:
-            refused.append(Refusal(i, answer.id, UNKNOWN_PLAN))
+        if not isinstance(answer, Answer):
+            upload.refused.append(Refusal(i, answer, MALFORMED))
+        elif (id := _id_bytes(answer.id)) is None:
+            upload.refused.append(Refusal(i, None, MALFORMED))
+        elif (plan := plans.get(answer.plan)) is None:
+            upload.refused.append(Refusal(i, answer.id, UNKNOWN_PLAN))
         elif (words := pack_report(plan.mechanism, answer.report)) is None:
-            number = type(answer.report) is int and sends_numbers(plan.mechanism)
-            refused.append(Refusal(i, answer.id, OUT_OF_RANGE if number else MALFORMED))
+            number = type(answer.report) is int and plan.mechanism.width == 0
+            upload.refused.append(Refusal(i, answer.id, OUT_OF_RANGE if number else MALFORMED))
         else:
-            columns = parts.setdefault(plan.id, ([], [], []))
-            for column, entry in zip(columns, (told, words, i), strict=True):
-                column.append(entry)  # type: ignore[attr-defined]
-    groups = [
-        Group(campaign, p, plans[p].mechanism, b"".join(c[0]), b"".join(c[1])) for p, c in parts.items()
-    ]
-    return Upload(groups, [c[2] for c in parts.values()], refused)
+            rows.setdefault(plan.id, []).append((id, words, i))
+    for plan_id, columns in rows.items():
+        ids, packed, places = zip(*columns, strict=True)
+        mechanism = plans[plan_id].mechanism
+        upload.groups.append(Group(campaign, plan_id, mechanism, b"".join(ids), b"".join(packed)))
+        upload.places.append(places)
+    return upload
 
 
 def _id_bytes(text: str) -> bytes | None:
-    if len(text) != 2 * ID_BYTES:
-        return None
     try:
-        return binascii.unhexlify(text)
+        return binascii.unhexlify(text) if len(text) == 2 * ID_BYTES else None
     except ValueError:
         return None
