@@ -1,4 +1,4 @@
-"""Plainer ways to what the library does, and what it is compared with: formulas as they are written down."""
+"""Reference implementations: simple versions of what the library computes, straight from the formulas."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def binary_prior_set(a: float, b: float, lo: float, hi: float) -> Array:
 
 
 def clearing(q01: float, R: float) -> float:
-    """The `q10` that goes with `q01` on the curve of odds `R`."""
+    """The `q10` that belongs to `q01` on the curve of odds `R`."""
     return (1 - q01) / (1 + (R - 1) * q01)
 
 
 def bitwise_gain(P: Array, q01: float, R: float) -> float:
-    """What the paper's estimator gains, the posterior of each value given its own bit alone."""
+    """The gain of the paper's estimator: the posterior of each value given its own bit alone."""
     q10 = clearing(q01, R)
     shown = P * (1 - q10) + (1 - P) * q01
     return float(np.sum((P * (1 - q10)) ** 2 / shown + (P * q10) ** 2 / (1 - shown)))

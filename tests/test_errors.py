@@ -1,4 +1,4 @@
-"""Errors: one family, each with its data, none with anybody's."""
+"""Errors: one base class; each carries its details and none carries private data."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_every_error_is_one_of_ours_and_in_the_drawing(error):
 
 
 def test_the_drawing_is_the_hierarchy():
-    """Every line of the drawing stands under its parent."""
+    """Every line of the diagram is below its parent."""
     parents: list[tuple[int, str]] = []
     for line in errors.__doc__.splitlines():
         name = next((c.__name__ for c in FAMILY if line.strip("│├└─ ").split(" ")[0] == c.__name__), None)
@@ -62,7 +62,7 @@ def test_errors_carry_their_data():
 
 
 def test_hints_are_worded_by_whoever_shows_them():
-    """Python names arguments; another front end may put its own words in their place."""
+    """Python names arguments; another front end may use its own names."""
     hints = errors.Hint("method", "arc", "columns"), errors.Hint("Prior.from_counts", purpose="for counts")
     raised = errors.InvalidPrior("prior", [2], "too much", *hints)
     assert (

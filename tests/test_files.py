@@ -1,4 +1,4 @@
-"""Files are written whole or not at all, and for the eyes they are meant for."""
+"""Files are written completely or not at all, and with the right permissions."""
 
 from __future__ import annotations
 
@@ -117,9 +117,8 @@ def test_a_link_stays_and_its_file_is_written(tmp_path: Path) -> None:
     for content in (b"one", b"two"):  # the first time the link leads to nothing yet
         with atomic_write(tmp_path / "link", replace=content == b"two") as file:
             file.write(content)
-            assert not list(
-                tmp_path.glob(".*.part")
-            )  # a draft stands beside the file, where it can be renamed
+            # the draft is in the folder of the file, where it can be renamed
+            assert not list(tmp_path.glob(".*.part"))
         assert (tmp_path / "link").is_symlink() and (tmp_path / "there" / "f").read_bytes() == content
     with pytest.raises(InvalidInput, match="exists"), atomic_write(tmp_path / "link"):
         pass

@@ -1,4 +1,4 @@
-"""`priorveil demo`: the whole loop, told, and a curator that answers and goes away."""
+"""`priorveil demo`: its output from prior to estimate, and a curator that starts and stops."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_too_few_devices_tell_nothing() -> None:
 
 
 class Terminal:
-    """`priorveil demo` on a terminal of its own, and what it says there. Without a picture, which takes seconds."""
+    """Run `priorveil demo` on a pseudo-terminal and read its output. Skips the picture, which takes seconds."""
 
     def __init__(self, *arguments: str, **settings: str) -> None:
         self.master, slave = pty.openpty()
@@ -99,7 +99,7 @@ class Terminal:
         self.said = ""
 
     def until(self, text: str) -> None:
-        """Read until it says this; `""` is its end."""
+        """Read until this text appears; `""` reads to the end."""
         while not text or text not in self.said:
             try:
                 read = os.read(self.master, 65536)
@@ -132,7 +132,7 @@ def staying(httpx: object, tmp_path: Path) -> Iterator[Terminal]:
 
 
 def gone(httpx: object, url: str) -> bool:
-    """Whether nobody answers there any more, before long."""
+    """Whether the server stops answering within a short time."""
     end = time.monotonic() + 20
     while time.monotonic() < end:
         try:

@@ -1,4 +1,4 @@
-"""The engine against full enumeration, its bounds against attempts to beat them, and its manners."""
+"""The engine: compared with full enumeration, bounds that no channel beats, limits and progress."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def enumerated(box: Box, utilities: Array, rays: Array) -> float:
 
 @st.composite
 def problems(draw: st.DrawFn, most: int = 7) -> tuple[Array, float, float, Array]:
-    """A prior (with ties now and then), a budget that may be lopsided or one-sided, and values."""
+    """A prior (sometimes with ties), a budget that may be asymmetric or one-sided, and values."""
     d = draw(st.integers(2, most))
     raw = draw(st.lists(st.integers(1, 12), min_size=d, max_size=d))
     prior = np.array(raw) / sum(raw)

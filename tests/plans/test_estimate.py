@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import priorveil as pv
-from cells import CELLS, cell
 from priorveil.errors import InvalidInput, NotIdentifiable
 from priorveil.mechanisms.moments import (
     DenseChannel,
@@ -24,10 +23,10 @@ from priorveil.mechanisms.moments import (
 )
 from priorveil.plans.estimate import Estimate, combine_estimates
 from references import likelihood as likelihood_of
-from samples import NAMES, PRIOR, VALUES, plan
+from sample_plans import NAMES, PAIRS, PRIOR, VALUES, named_plan, pair_plan
 from strategies import channels, generators, priors
 
-PLANS = {name: plan(name) for name in NAMES}
+PLANS = {name: named_plan(name) for name in NAMES}
 
 
 def evidence_of(counts: np.ndarray, matrix: np.ndarray) -> Evidence:
@@ -362,9 +361,9 @@ def test_the_prior_check_merges_rare_reports_and_stays_silent_on_few() -> None:
 
 
 @pytest.mark.parametrize("method", ["mmse", "unbiased", "mle"])
-@pytest.mark.parametrize(("kind", "query"), CELLS)
+@pytest.mark.parametrize(("kind", "query"), PAIRS)
 def test_of_nobody_nothing_is_known_for_certain(kind: str, query: str, method) -> None:
-    chosen = cell(kind, query)
+    chosen = pair_plan(kind, query)
     tally = chosen.tally(chosen.privatize([]))
     if method == "mmse" or chosen.identifiable:
         found = chosen.estimate(tally, method)
@@ -442,7 +441,7 @@ def test_several_statistics_are_estimated_at_once() -> None:
 @pytest.mark.parametrize("method", ["mmse", "unbiased", "mle"])
 def test_statistics_of_many_rows_are_those_of_each(kind: str, method: str) -> None:
     """For all rows at once the mean is linear in the histogram, and variances are those of the rows one by one."""
-    chosen = cell(kind, "Histogram")
+    chosen = pair_plan(kind, "Histogram")
     P, rng = chosen.prior.probabilities, np.random.default_rng(8)
     counts = chosen.mechanism.accumulate(chosen.privatize(rng.choice(5, 3000, p=P), rng))
     rows = rng.normal(size=(3, 5))

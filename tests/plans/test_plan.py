@@ -18,13 +18,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import priorveil as pv
-import samples
-from cells import CELLS, cell
+import sample_plans
 from priorveil.errors import InvalidInput, PlanError, UnknownVersion
 from priorveil.mechanisms import MECHANISMS, Table
 from priorveil.plans import document as documents
 from priorveil.plans import schema
 from priorveil.plans.tally import Tally
+from sample_plans import PAIRS, pair_plan
 
 THREE = pv.Prior({"no": 0.5, "a little": 0.3, "ja, natürlich": 0.2})
 MANY = pv.Prior.zipf(25)
@@ -208,7 +208,7 @@ SAMPLES = ["arc", "arc_pool", "unary", "hashing", "grouped"]
 
 def small(name: str, plans: dict[str, pv.Plan]) -> pv.Plan:
     """A plan of a few values: quick to prove, so that many forgeries can be tried."""
-    return samples.plan(name) if name in SAMPLES else plans[name]
+    return sample_plans.named_plan(name) if name in SAMPLES else plans[name]
 
 
 def near_misses(leaf: object) -> list[object]:
@@ -396,13 +396,13 @@ def test_a_plan_that_contradicts_itself_is_refused_though_its_id_fits(
     assert refusal.value.field == field
 
 
-@pytest.mark.parametrize(("kind", "query"), CELLS)
+@pytest.mark.parametrize(("kind", "query"), PAIRS)
 def test_a_file_cannot_state_a_better_error_than_its_mechanism_has(kind: str, query: str) -> None:
     """A thousandth less is refused wherever the error is worked out again, and a hundredth of it everywhere.
 
     A guess from arcs is held against the free bound alone. The bound itself may be stated: a file does not prove it.
     """
-    plan = cell(kind, query)
+    plan = pair_plan(kind, query)
     found = plan.mechanism.error(plan.query, plan.reference)
     assert (found is None) == ((kind, query) == ("arc", "Guess"))
     assert found is None or found == pytest.approx(plan.expected_mse, rel=1e-9)
@@ -422,7 +422,7 @@ def test_errors_of_large_channels_are_not_worked_out_at_every_start() -> None:
     wide = Table(np.full((1100, 4096), 2**50))
     assert wide.error(pv.Histogram(), pv.Prior.uniform(1100)) is None
     assert Table(np.full((600, 1024), 2**52)).error(pv.Distribution(), pv.Prior.uniform(600)) is None
-    assert cell("arc", "Histogram").mechanism.error(pv.Histogram(), pv.Prior.uniform(5)) is None
+    assert pair_plan("arc", "Histogram").mechanism.error(pv.Histogram(), pv.Prior.uniform(5)) is None
 
 
 def test_a_notebook_never_runs_what_a_plan_says() -> None:

@@ -17,9 +17,9 @@ import priorveil as pv
 from priorveil.errors import InvalidInput, OutsideDomain
 from priorveil.mechanisms import MECHANISMS
 from priorveil.mechanisms.randomness import BytesSource
-from samples import LABELS, NAMES, plan
+from sample_plans import LABELS, NAMES, named_plan
 
-PLANS = {name: plan(name) for name in NAMES}
+PLANS = {name: named_plan(name) for name in NAMES}
 
 each_plan = pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
 

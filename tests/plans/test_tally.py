@@ -1,4 +1,4 @@
-"""Tallies: parts add up to the whole, the foreign is refused or counted, nothing grows with the reports."""
+"""Tallies: parts add up to the whole, invalid reports are refused or counted, and memory stays constant."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ import priorveil as pv
 from priorveil.errors import ForeignReport, InvalidInput
 from priorveil.mechanisms import kernels
 from priorveil.plans.tally import Tally
-from samples import NAMES, plan
+from sample_plans import NAMES, named_plan
 
-PLANS = {name: plan(name) for name in NAMES}
+PLANS = {name: named_plan(name) for name in NAMES}
 each_plan = pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
 
 
@@ -47,7 +47,7 @@ def test_order_does_not_matter(plan: pv.Plan) -> None:
 @each_plan
 @given(st.integers(0, 150))
 def test_weighted_parts_add_up_to_the_whole(plan: pv.Plan, cut: int) -> None:
-    """To the last bit where sums of weights are exact in floats, as those of quarters are."""
+    """Results agree to the last bit, because sums of quarters are exact in floats."""
     rng = np.random.default_rng(1)
     reports, c, b = reported(plan, 150), rng.integers(1, 9, 150) / 4, rng.integers(-9, 9, 150) / 4
     offsets = (lambda h: b[h]) if plan is PLANS["sum"] else (lambda h: None)
@@ -80,7 +80,7 @@ def test_a_tally_does_not_grow_with_the_reports(plan: pv.Plan) -> None:
 
 
 def spoilt(reports: np.ndarray, plan: pv.Plan) -> np.ndarray:
-    """The reports and one more that the plan cannot have made."""
+    """The reports, and one more that the plan cannot produce."""
     foreign = np.full_like(reports[:1], 2**53 if reports.dtype.kind == "i" else 2**63)
     return np.concatenate([reports, foreign])
 

@@ -1,4 +1,4 @@
-"""A stored campaign that somebody has tampered with: said clearly, never served, and no other one suffers."""
+"""A stored campaign that was changed outside the curator: reported, never served; others are not affected."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def stored(url: str, *campaigns: Campaign) -> None:
 
 
 def overwritten(url: str, campaign: Campaign, document: str) -> None:
-    """Another document in the campaign's row, behind the curator's back."""
+    """Replace the document in the campaign's row, outside the curator."""
     if not url.startswith("postgresql"):
         with sqlite3.connect(url) as file:
             file.execute("UPDATE campaigns SET document = ? WHERE id = ?", (document, campaign.id))
@@ -51,14 +51,14 @@ def reworded(campaign: Campaign) -> str:
 
 
 def weakened(campaign: Campaign) -> str:
-    """The campaign with a certificate that promises more than it has."""
+    """The campaign with a certificate that states too low a level."""
     read = json.loads(campaign.to_json())
     next(iter(read["cohorts"].values()))["certificate"]["ldp"] = "0.001"
     return json.dumps(read)
 
 
 def another(campaign: Campaign) -> str:
-    """A good campaign, but not this one."""
+    """A valid campaign with another id."""
     return Campaign("Who is your Croesus?", campaign.cohorts).to_json()
 
 

@@ -1,4 +1,4 @@
-"""StoredAnswer answers: a file that cannot be believed is said, and never taken for no answer."""
+"""Stored answers: an unreadable or inconsistent file raises an error; it is never treated as missing."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ JSON = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
 
 @contextmanager
 def stranger(say: Say, tls: ssl.SSLContext | None = None) -> Iterator[str]:
-    """A server that answers each request as told, byte for byte."""
+    """A server that answers each request with the given bytes."""
 
     def talk(opened: socket.socket) -> None:
         with suppress(OSError), opened if tls is None else tls.wrap_socket(opened, server_side=True) as line:
@@ -49,14 +49,14 @@ def stranger(say: Say, tls: ssl.SSLContext | None = None) -> Iterator[str]:
 
 
 def honest(campaign: Campaign, then: Say) -> Say:
-    """Gives the campaign, and only then says something else."""
+    """Sends the campaign first, and something else after that."""
     body = campaign.to_json().encode()
     whole = JSON + b"content-length: %d\r\n\r\n" % len(body) + body
     return lambda line, asked: line.sendall(whole) if asked.startswith(b"GET") else then(line, asked)
 
 
 def endless(sent: list[int]) -> Say:
-    """Spaces without end, or up to 200 MiB."""
+    """Sends 200 MiB of spaces, far more than any limit."""
 
     def say(line: socket.socket, asked: bytes) -> None:
         line.sendall(JSON + b"\r\n")
@@ -105,7 +105,7 @@ def test_nothing_is_unpacked(campaign: Campaign) -> None:
 
 
 def certified(folder: Path) -> ssl.SSLContext:
-    """A server's TLS with a certificate of its own making."""
+    """A TLS server with a self-signed certificate."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec

@@ -1,6 +1,6 @@
 """What plans promise, measured: errors, intervals, and what becomes of them when the prior is wrong.
 
-Every mechanism with every query and every method, as far as they go together (`cells.MISSING` says why some do not).
+Every mechanism with every query and every method that go together (`sample_plans.MISSING` says why some do not).
 A test repeats a whole collection many times under a fixed seed, so it passes or fails for good. Beforehand, a band of
 four standard errors fails by chance less than once in ten thousand tests. Coverage of 95 % has to be measured as 94 to
 96 %; `assert_covers` asks that this is at least 1.9 standard errors, so that a right interval fails for one seed in
@@ -18,13 +18,13 @@ import numpy.typing as npt
 import pytest
 
 import priorveil as pv
-from cells import CELLS, MISSING, PRIOR, QUERIES, TRUTH, VALUES, cell
 from priorveil import queries
 from priorveil.errors import NotIdentifiable
 from priorveil.mechanisms import MECHANISMS, Unary
 from priorveil.plans.estimate import Estimate
 from priorveil.plans.tally import Tally
 from references import likelihood as likelihood_of
+from sample_plans import MISSING, PAIRS, PRIOR, QUERIES, TRUTH, VALUES, pair_plan
 
 pytestmark = pytest.mark.statistical
 
@@ -70,17 +70,20 @@ def repeats(query: str) -> int:
 
 def test_every_cell_is_here_or_excused() -> None:
     kinds = {(kind, query) for kind in MECHANISMS for query in QUERIES}
-    assert set(CELLS) | set(MISSING) == kinds and not set(CELLS) & set(MISSING)
+    assert set(PAIRS) | set(MISSING) == kinds and not set(PAIRS) & set(MISSING)
     named = {
         name for name, thing in vars(queries).items() if isclass(thing) and issubclass(thing, queries.Query)
     }
     assert named - {"Query", "Linear", "Convex"} == set(QUERIES)  # a gain has no estimate of its own
-    assert {kind for kind, query in CELLS if not cell(kind, query).identifiable} == {"grouped", "hashing"}
+    assert {kind for kind, query in PAIRS if not pair_plan(kind, query).identifiable} == {
+        "grouped",
+        "hashing",
+    }
 
 
-@pytest.mark.parametrize(("kind", "query"), [c for c in CELLS if c[1] in ("Histogram", "Sum")])
+@pytest.mark.parametrize(("kind", "query"), [c for c in PAIRS if c[1] in ("Histogram", "Sum")])
 def test_measured_error_is_the_expected_one(kind: str, query: str) -> None:
-    plan = cell(kind, query)
+    plan = pair_plan(kind, query)
     errors = [
         float(((plan.estimate(tally).values - truth) ** 2).sum()) / PEOPLE
         for tally, truth in collections(plan, PRIOR.probabilities, 1_400, seed=1)
@@ -88,9 +91,9 @@ def test_measured_error_is_the_expected_one(kind: str, query: str) -> None:
     assert_expected(errors, plan.expected_mse)
 
 
-@pytest.mark.parametrize(("kind", "query"), [c for c in CELLS if c[1] == "Distribution"])
+@pytest.mark.parametrize(("kind", "query"), [c for c in PAIRS if c[1] == "Distribution"])
 def test_variance_of_learning_is_the_expected_one(kind: str, query: str) -> None:
-    plan = cell(kind, query)
+    plan = pair_plan(kind, query)
     law = plan.reference.probabilities
     errors = [
         float(((plan.estimate(tally, "unbiased").proportions - law) ** 2).sum()) * PEOPLE
@@ -99,10 +102,10 @@ def test_variance_of_learning_is_the_expected_one(kind: str, query: str) -> None
     assert_expected(errors, plan.expected_mse)
 
 
-@pytest.mark.parametrize(("kind", "query"), [c for c in CELLS if c[1] == "Guess"])
+@pytest.mark.parametrize(("kind", "query"), [c for c in PAIRS if c[1] == "Guess"])
 def test_measured_wrong_guesses_are_the_expected_share(kind: str, query: str) -> None:
     """Four standard errors of 40,000 guesses are one point at most."""
-    rng, plan = np.random.default_rng(9), cell(kind, query)
+    rng, plan = np.random.default_rng(9), pair_plan(kind, query)
     people = rng.choice(len(PRIOR), 40_000, p=PRIOR.probabilities)
     reports = plan.privatize(people, rng)
     if isinstance(plan.mechanism, Unary):
@@ -118,22 +121,22 @@ def test_measured_wrong_guesses_are_the_expected_share(kind: str, query: str) ->
     assert abs(wrong - expected) < 4 * np.sqrt(expected * (1 - expected) / len(people))
 
 
-@pytest.mark.parametrize(("kind", "query"), CELLS)
+@pytest.mark.parametrize(("kind", "query"), PAIRS)
 def test_posterior_intervals_hold_when_the_prior_is_right(kind: str, query: str) -> None:
-    plan = cell(kind, query)
+    plan = pair_plan(kind, query)
     drawn = collections(plan, plan.reference.probabilities, repeats(query), seed=2)
     estimates, truths = zip(*((plan.estimate(tally, "mmse"), truth) for tally, truth in drawn), strict=True)
     assert_covers(list(estimates), list(truths))
 
 
 @pytest.mark.parametrize("method", ["unbiased", "mle"])
-@pytest.mark.parametrize(("kind", "query"), [c for c in CELLS if c[1] != "Guess"])
+@pytest.mark.parametrize(("kind", "query"), [c for c in PAIRS if c[1] != "Guess"])
 def test_sampling_intervals_hold_when_the_prior_is_wrong(kind: str, query: str, method) -> None:
     """For `Distribution` the truth is that of the population; else it is that of the people who reported.
 
     Reports made for a guess are read as those made for a histogram.
     """
-    plan = cell(kind, query)
+    plan = pair_plan(kind, query)
     if not plan.identifiable:
         with pytest.raises(NotIdentifiable):
             plan.estimate(plan.tally(plan.privatize([0, 1, 2])), method)
@@ -154,7 +157,7 @@ def test_weighted_intervals_hold(kind: str, query: str, method) -> None:
 
     The band is four standard errors of 800 sums: a standard error too small by a fifth would be seen.
     """
-    rng, plan = np.random.default_rng(8), cell(kind, query)
+    rng, plan = np.random.default_rng(8), pair_plan(kind, query)
     law, times = (PRIOR.probabilities if method == "mmse" else TRUTH), 800 if query == "Sum" else 400
     people = rng.choice(5, (times, PEOPLE), p=law)
     reports = plan.privatize(people.ravel(), rng).reshape(times, PEOPLE, *((-1,) if kind == "unary" else ()))
@@ -175,7 +178,7 @@ def test_weighted_intervals_hold(kind: str, query: str, method) -> None:
 
 
 def test_a_wrong_prior_biases_mmse_as_predicted_and_is_noticed() -> None:
-    plan = cell("table", "Distribution")
+    plan = pair_plan("table", "Distribution")
     estimates = [plan.estimate(tally, "mmse") for tally, _ in collections(plan, TRUTH, 700, seed=4)]
     measured = np.mean([e.proportions for e in estimates], axis=0)
     spread = np.std([e.proportions for e in estimates], axis=0) / np.sqrt(700)
@@ -185,13 +188,13 @@ def test_a_wrong_prior_biases_mmse_as_predicted_and_is_noticed() -> None:
     assert np.mean([e.prior_check < 0.01 for e in estimates if e.prior_check is not None]) > 0.95
 
 
-@pytest.mark.parametrize(("kind", "query"), [c for c in CELLS if c[1] in ("Histogram", "Distribution")])
+@pytest.mark.parametrize(("kind", "query"), [c for c in PAIRS if c[1] in ("Histogram", "Distribution")])
 def test_the_prior_check_is_quiet_when_the_prior_is_right(kind: str, query: str) -> None:
     """At 5 % it fires in 5 % of 700 collections, give or take four standard errors (3.3 points).
 
     Hash functions need more people: there are hundreds of reports, and each has to be expected five times.
     """
-    plan = cell(kind, query)
+    plan = pair_plan(kind, query)
     size = 5 * PEOPLE if kind == "hashing" else PEOPLE
     drawn = collections(plan, plan.reference.probabilities, 700, 5, size)
     checks = [plan.estimate(tally).prior_check for tally, _ in drawn]
@@ -200,7 +203,7 @@ def test_the_prior_check_is_quiet_when_the_prior_is_right(kind: str, query: str)
 
 
 def test_the_most_likely_distribution_recovers_from_a_wrong_prior() -> None:
-    rng, plan = np.random.default_rng(6), cell("table", "Distribution")
+    rng, plan = np.random.default_rng(6), pair_plan("table", "Distribution")
     people = rng.choice(5, 200_000, p=TRUTH)
     tally = plan.tally(plan.privatize(people, rng))
     leaning, learnt = plan.estimate(tally, "mmse"), plan.estimate(tally, "mle")

@@ -1,4 +1,4 @@
-"""Data: found where they should be, checked, read right, and missed with a clear word."""
+"""Data sets: found, verified and read correctly; a missing one raises a clear error."""
 
 from __future__ import annotations
 

@@ -486,7 +486,7 @@ def test_cohorts_ask_for_what_they_need() -> None:
         privatize_table({"x": ["a"]}, {"young": COLUMNS}, "x")
     with pytest.raises(InvalidInput, match="value: plan"):
         privatize_table({"x": ["a"]}, COLUMNS, "x", cohort="age")
-    with pytest.raises(InvalidInput, match="alike"):
+    with pytest.raises(InvalidInput, match="same text"):
         privatize_table({"x": ["a"]}, {1: COLUMNS, "1": COLUMNS}, "x", cohort="age")
     with pytest.raises(InvalidInput, match="one column"):
         privatize_table({"x": ["a"]}, {"a": COLUMNS, "b": PLANS["unary"]}, "x", cohort="age")

@@ -1,4 +1,4 @@
-"""A small plan for every mechanism and query that go together, and why the others do not."""
+"""Small plans, each designed once: named ones, and one for every mechanism and query that go together."""
 
 from __future__ import annotations
 
@@ -11,9 +11,13 @@ import priorveil as pv
 from priorveil.certify import certificate
 from priorveil.mechanisms import MECHANISMS, Grouped
 
-PRIOR = pv.Prior([0.3, 0.25, 0.2, 0.15, 0.1])
+LABELS = ("a", "b", "c", "d", "e")
+PRIOR = pv.Prior([0.3, 0.25, 0.2, 0.15, 0.1], LABELS)
 TRUTH = np.array([0.1, 0.15, 0.2, 0.25, 0.3])  # a population that the prior gets wrong
 VALUES = (0.0, 1.0, 2.0, 5.0, 9.0)
+
+NAMES = ("columns", "closed", "arc", "unary", "hashing", "grouped", "sum", "distribution", "wide",
+         "arc_pool")  # fmt: skip
 
 QUERIES = {
     "Histogram": pv.Histogram(),
@@ -30,14 +34,32 @@ MISSING = {
     ("grouped", "Distribution"): "values of a group are reported alike",
 }
 
-CELLS = [(kind, query) for kind in MECHANISMS for query in QUERIES if (kind, query) not in MISSING]
+PAIRS = [(kind, query) for kind in MECHANISMS for query in QUERIES if (kind, query) not in MISSING]
 
 
 @cache
-def cell(kind: str, query: str) -> pv.Plan:
-    """The plan of a cell."""
+def named_plan(name: str) -> pv.Plan:
+    """The plan of that name."""
+    if name == "closed":
+        return pv.design(pv.Prior.uniform(LABELS), 1.5, pv.Histogram(), method="closed")
+    if name == "wide":
+        return pv.design(pv.Prior.zipf(150), 1.0, pv.Histogram(), method="unary")
+    if name == "sum":
+        return pv.design(PRIOR, 1.5, pv.Sum(VALUES))
+    if name == "arc_pool":
+        return pv.design(PRIOR, 0.5, pv.Distribution(), method="arc")
+    if name == "distribution":
+        return pv.design(PRIOR, 1.5, pv.Distribution())
+    if name == "grouped":
+        return _grouped_plan(pv.Histogram())
+    return pv.design(PRIOR, 1.5, pv.Histogram(), method=name)  # type: ignore[arg-type]
+
+
+@cache
+def pair_plan(kind: str, query: str) -> pv.Plan:
+    """The plan with a mechanism of this kind for this query."""
     if kind == "grouped":
-        return _grouped(QUERIES[query])
+        return _grouped_plan(QUERIES[query])
     method = "columns" if kind == "table" else kind  # arcs learn a distribution as a pool of orders
     # Seeds tell all values apart only where none is too likely to share a bin.
     prior = pv.Prior.uniform(5) if (kind, query) == ("hashing", "Distribution") else PRIOR
@@ -46,8 +68,8 @@ def cell(kind: str, query: str) -> pv.Plan:
     return plan
 
 
-def _grouped(query: pv.Histogram | pv.Sum | pv.Guess) -> pv.Plan:
-    """Two groups of values, each reported alike: what designs for large domains are made of."""
+def _grouped_plan(query: pv.Histogram | pv.Sum | pv.Guess) -> pv.Plan:
+    """Two groups of values; the values of a group have the same reports, as in designs for large domains."""
     pair = pv.design([0.55, 0.45], 1.5, pv.Histogram())
     mechanism = Grouped(np.array([0, 0, 1, 1, 1]), pair.mechanism)  # type: ignore[arg-type]
     return replace(
