@@ -11,16 +11,15 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.mechanisms.arc.rows import PLACES, ArcRows, fit_rows
+from priorveil.designs.arcs import squared_overlap
+from priorveil.mechanisms.arc.rows import PLACES, ArcRows, fit_rows, row_windows
 from priorveil.priors import Array
-from priorveil.priors.budget import window_mass
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 # Numbers held in memory at a time.
 _CELLS = 1 << 17
-_ENDLESS = 700.0  # from here on `e**upper` is no bound
 
 
 def design_rows(P: Array, lower: Array, upper: Array, values: Array | None) -> ArcRows:
@@ -30,24 +29,17 @@ def design_rows(P: Array, lower: Array, upper: Array, values: Array | None) -> A
     >>> lines.heavy.tolist()
     [2, 1]
     """
-    heavy = _windows(lower, upper)[:, None] <= P
+    heavy = row_windows(lower, upper)[:, None] <= P
     counts = heavy.sum(axis=1)
     order = _order(P, lower, upper, heavy, values)
     lines = fit_rows(P, lower, upper, order, counts)
     many = np.flatnonzero(P.shape[1] - counts > 3)  # three values have but one order on a circle
     if values is None or many.size == 0:
         return lines
-    folded = _zigzag_order(order[many], counts[many])
-    other = fit_rows(P[many], lower[many], upper[many], folded, counts[many])
+    zigzag = _zigzag_order(order[many], counts[many])
+    other = fit_rows(P[many], lower[many], upper[many], zigzag, counts[many])
     better = expected_errors(other, P[many], values) < expected_errors(lines.rows(many), P[many], values)
     return lines.replace_rows(many[better], other.rows(better))
-
-
-def _windows(lower: Array, upper: Array) -> Array:
-    """The window mass `tau` of every row."""
-    return window_mass(
-        np.exp(-lower), np.where(upper < _ENDLESS, np.exp(np.minimum(upper, _ENDLESS)), np.inf)
-    )
 
 
 def _order(P: Array, lower: Array, upper: Array, heavy: Mask, values: Array | None) -> Ints:
@@ -65,8 +57,8 @@ def _lending_gain(P: Array, lower: Array, upper: Array, heavy: Mask, values: Arr
     """The gain when a heavy value lends the end of its segment to a circle that is shorter than its window."""
     if values is None:
         return P
-    light, tau = np.where(heavy, 0.0, P), _windows(lower, upper)[:, None]
-    a = centred(P, values)
+    light, tau = np.where(heavy, 0.0, P), row_windows(lower, upper)[:, None]
+    a = centre_values(P, values)
     lent = np.maximum(tau - light.sum(axis=1, keepdims=True), 0.0)
     shared = (light * a).sum(axis=1, keepdims=True) + lent * a
     return np.asarray(shared**2 / np.maximum(tau, 1e-300) - lent * a**2)
@@ -84,7 +76,7 @@ def _zigzag_order(order: Ints, heavy: Ints) -> Ints:
     return np.take_along_axis(order, np.argsort(key, axis=1, kind="stable"), axis=1)
 
 
-def centred(P: Array, values: Array) -> Array:
+def centre_values(P: Array, values: Array) -> Array:
     """Values less their mean under each row's prior."""
     return np.asarray(values - (P @ values)[:, None])
 
@@ -99,7 +91,8 @@ def parts(rows: int, width: int) -> Iterator[slice]:
 def expected_errors(lines: ArcRows, P: Array, values: Array | None) -> Array:
     """The expected squared error per person of each row, of the integers that are sampled."""
     if values is None:
-        return _histogram_errors(lines, P)
+        known = P**2 + posterior_variances(lines, P)  # sum_x P_x^2 E[r_x^2]
+        return np.asarray(np.maximum(0.0, 1 - known.sum(axis=1)))
     cuts = 2 * (P.shape[1] + 1)
     return np.concatenate([_sum_errors(lines.rows(p), P[p], values) for p in parts(len(P), cuts)])
 
@@ -113,18 +106,8 @@ def _owned_outputs(lines: ArcRows, P: Array) -> tuple[Array, Array, Mask]:
     return along, along * share, mine
 
 
-def _histogram_errors(lines: ArcRows, P: Array) -> Array:
-    """`1 - sum_x P_x^2 E[r_x^2]`."""
-    known = P**2 + posterior_variances(lines, P)
-    return np.asarray(np.maximum(0.0, 1 - known.sum(axis=1)))
-
-
 def posterior_variances(lines: ArcRows, P: Array) -> Array:
     """The variance of `Pr(x | report)` over the reports of each row: `P_x^2 (E[r_x^2] - 1)`.
-
-    On the circle `E[b_x^2] = tau - P_x / 3` while the circumference `L >= tau + P_x`. On a tighter circle the same is
-    true of `1 - b_x`, the share of `x` in the gap of length `c = L - tau`:
-    `E[b_x^2] = L - 2 c + (c / P_x)^2 (P_x - c / 3)`.
 
     >>> lines = design_rows(np.array([[0.5, 0.5]]), np.ones(1), np.ones(1), None)
     >>> posterior_variances(lines, np.array([[0.5, 0.5]])).round(6).tolist()  # (1 - 1 / e)^2 / 4
@@ -133,9 +116,7 @@ def posterior_variances(lines: ArcRows, P: Array) -> Array:
     along, own, mine = _owned_outputs(lines, P)
     tau = np.maximum(lines.window, 1)[:, None] / PLACES
     L = lines.circumference[:, None] / PLACES
-    gap = np.maximum(L - tau, 0.0)
-    tight = L - 2 * gap + (np.minimum(gap, along) / along) ** 2 * (along - gap / 3)
-    light = np.where(tau + along <= L, tau - along / 3, tight) * (along / tau) ** 2
+    light = squared_overlap(along, tau, L) * (along / tau) ** 2
     heavy = own + (along - own) ** 2 / tau
     return _by_value(lines, lines.keep_chance[:, None] ** 2 * (np.where(mine, heavy, light) - along**2))
 
@@ -167,7 +148,7 @@ def _by_value(lines: ArcRows, along: Array) -> Array:
 def _sum_errors(lines: ArcRows, P: Array, values: Array) -> Array:
     """`Var - E[(sum_x a_x P_x r_x)^2]`: on the circle a square of straight pieces, integrated exactly."""
     along, own, _ = _owned_outputs(lines, P)
-    a = np.take_along_axis(centred(P, values), lines.order, axis=1)
+    a = np.take_along_axis(centre_values(P, values), lines.order, axis=1)
     variance, owned = (along * a**2).sum(axis=1), (own * a**2).sum(axis=1)
     rim = np.maximum(lines.edges - lines.start[:, None], 0) / PLACES
     L, tau = np.maximum(rim[:, -1:], 1e-300), np.maximum(lines.window, 1)[:, None] / PLACES

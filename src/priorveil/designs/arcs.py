@@ -190,7 +190,7 @@ def arc_layout(
     if mass < tau:
         heavy = _lender_last(P, lo, hi, heavy, light, values, guess)
         return ArcLayout(P, lo, hi, np.concatenate([heavy, light]), len(heavy), 1.0 - tau, lends=True)
-    circles = [_spread(P, light, tau) if guess else light]
+    circles = [_separate_largest(P, light, tau) if guess else light]
     if values is not None:
         rising = light[np.argsort(np.asarray(values, dtype=np.float64)[light], kind="stable")]
         circles = [rising, np.concatenate([rising[::2], rising[1::2][::-1]])]
@@ -198,7 +198,7 @@ def arc_layout(
     return layouts[0] if len(layouts) == 1 else min(layouts, key=lambda one: sum_error(one, values))
 
 
-def _spread(P: Array, light: Ints, tau: float) -> Ints:
+def _separate_largest(P: Array, light: Ints, tau: float) -> Ints:
     """The largest light inputs a window apart, the others dealt out evenly between them."""
     falling = light[np.argsort(-P[light], kind="stable")]
     leaders = max(1, int(P[light].sum() / tau))
@@ -245,13 +245,22 @@ def _own_mass(layout: ArcLayout) -> Array:
     return own
 
 
+def squared_overlap(p: Array, tau: float | Array, L: float | Array) -> Array:
+    """`E[b_x^2]` of light inputs of mass `p` on a circle of length `L`.
+
+    `b_x(u)` rises over a length `p`, stays at one, and falls again, so it is `tau - p / 3` while `L >= tau + p`. On a
+    tighter circle the same holds for `1 - b_x`, the share of `x` in the gap of length `c = L - tau`: it is
+    `L - 2 c + (c / p)^2 (p - c / 3)`.
+    """
+    c = np.maximum(L - tau, 0.0)
+    tight = L - 2 * c + (np.minimum(c, p) / p) ** 2 * (p - c / 3)
+    return np.where(tau + p <= L, tau - p / 3, tight)
+
+
 def second_moment(layout: ArcLayout) -> Array:
     """`E[(b_x / tau)^2]` of every input, over the law of the outputs; its mean is one.
 
-    Heavy: `1 / P_x`. Light, with `L` the circumference: `b_x(u)` rises over a length `P_x`, stays at
-    one, and falls again, so `E[b_x^2] = tau - P_x / 3` while `L >= tau + P_x`. On a tighter circle the
-    same holds for `1 - b_x`, the share of `x` in the gap of length `c = L - tau`:
-    `E[b_x^2] = L - 2 c + (c / P_x)^2 (P_x - c / 3)`. A lender owns the mass `P_x - s` and lends `s`:
+    Heavy: `1 / P_x`. Light: see `squared_overlap`. A lender owns the mass `P_x - s` and lends `s`:
     `(P_x - s) / P_x^2 + s^2 / (tau P_x^2)`.
 
     >>> layout = arc_layout([0.1] * 10, lo=np.exp(-1), hi=np.exp(1))
@@ -262,9 +271,7 @@ def second_moment(layout: ArcLayout) -> Array:
     moment = 1 / P
     light = layout.order[layout.heavy :]
     if len(light):
-        p, c = P[light], max(L - tau, 0.0)
-        tight = L - 2 * c + (c / p) ** 2 * (p - c / 3)
-        moment[light] = np.where(tau + p <= L, tau - p / 3, tight) / tau**2
+        moment[light] = squared_overlap(P[light], tau, L) / tau**2
     if layout.lends:
         k, own = layout.order[layout.heavy - 1], _own_mass(layout)[-1]
         moment[k] = (own + (P[k] - own) ** 2 / tau) / P[k] ** 2

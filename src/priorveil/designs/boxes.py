@@ -35,22 +35,19 @@ _CELLS = 48  # sums over more values are first solved on this many cells, or a q
 _SHIFTS = 200  # starts of one kind
 
 
-def best_histogram(
-    box: Box, limits: Limits = UNLIMITED, *, weights: Array | None = None, rows: int = _ROWS
-) -> Solution:
-    """The best channel for a histogram, `phi = sum_x w_x (P_x r_x)^2`.
+def best_histogram(box: Box, limits: Limits = UNLIMITED, *, rows: int = _ROWS) -> Solution:
+    """The best channel for a histogram, `phi = sum_x (P_x r_x)^2`.
 
     >>> best = best_histogram(Box(np.full(4, 0.25), lo=0.5, hi=2.0))
     >>> round(best.value, 9), round(best.efficiency, 9)
     (0.34375, 1.0)
     """
-    prior = box.prior
-    weights = np.ones(len(prior)) if weights is None else weights
-    if len(prior) <= _SPREAD and classes(prior, weights).max() < 2 * rows:
+    prior, weights = box.prior, np.ones(len(box.prior))
+    if len(prior) <= _SPREAD and classes(prior).max() < 2 * rows:
         return _histogram(box, weights, np.zeros(len(prior), dtype=bool), limits)
     labels = merge_light_inputs(prior, box.tau, rows)
     merged = box.merge(labels)
-    weight = _sum_by_label(labels, weights * prior**2) / merged.prior**2
+    weight = np.bincount(labels, prior**2) / merged.prior**2
     small = _histogram(merged, weight, np.bincount(labels) > 1, limits)
     before = HistogramPricing(merged, weight).free_duals()
     after = HistogramPricing(box, weights).free_duals()
@@ -146,18 +143,13 @@ def _unit_sum(box: Box, values: Array, limits: Limits) -> Solution:
         return solve(pricing, start, limits, duals=pricing.free_duals(), floor=box.lo)
     labels = neighbour_groups(prior, values, max(_CELLS, len(prior) // 4))
     merged = box.merge(labels)
-    centres = _sum_by_label(labels, prior * values) / merged.prior
+    centres = np.bincount(labels, prior * values) / merged.prior
     coarse = _unit_sum(merged, centres, limits.within(1 / 3))
     order = np.argsort(centres)
     above = ((coarse.duals - SumPricing(merged, centres).free_duals()) / merged.prior)[order]
     duals = pricing.free_duals() + prior * np.interp(values, centres[order], above)
-    rest = limits.expired() if coarse.interrupted else limits
+    rest = limits.without_time() if coarse.interrupted else limits
     return solve(pricing, coarse.columns[:, labels], rest, duals=duals, floor=box.lo)
-
-
-def _sum_by_label(labels: Labels, amounts: Array) -> Array:
-    """The sum of amounts under each label."""
-    return np.bincount(labels, amounts).astype(np.float64)
 
 
 def neighbour_groups(prior: Array, values: Array, count: int) -> Labels:

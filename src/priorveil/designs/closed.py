@@ -12,7 +12,6 @@ from itertools import combinations
 from math import comb
 
 import numpy as np
-import numpy.typing as npt
 
 from priorveil.channels import Channel
 from priorveil.designs.problem import Problem
@@ -22,21 +21,10 @@ from priorveil.plans import Plan
 from priorveil.priors import Array
 from priorveil.priors.budget import window_mass
 
-Mask = npt.NDArray[np.bool_]
-
 _MOST_OUTPUTS = 200_000
 _KRR = 3_000  # k-ary randomised response on more values than this is not written out
 _SUBSETS = 5_000  # subset selection with more outputs than this is not written out as a table
 _CLOSE = 1e-12
-
-
-def heavy(prior: Array, lo: float | Array, hi: float | Array = np.inf) -> Mask:
-    """Which inputs have mass at least `tau = (1 - lo) / (hi - lo)`, for priors (..., d).
-
-    >>> heavy(np.array([0.1, 0.2, 0.7]), np.exp(-1), np.exp(1))
-    array([False, False,  True])
-    """
-    return np.asarray(prior >= window_mass(lo, hi)[..., None])
 
 
 def rr_lip(prior: Array, lo: float, hi: float = np.inf) -> Array:
@@ -49,10 +37,11 @@ def rr_lip(prior: Array, lo: float, hi: float = np.inf) -> Array:
     array([[0.75, 0.25],
            [0.25, 0.75]])
     """
-    if not heavy(prior, lo, hi).all():
+    tau = float(window_mass(lo, hi))
+    if prior.min() < tau:
         raise Infeasible(
             f"rr_lip breaks its budget here: the rarest input has mass {prior.min():.6g}, below "
-            f"tau = {float(window_mass(lo, hi)):.6g}. Use the arc mechanism or column generation"
+            f"tau = {tau:.6g}. Use the arc mechanism or column generation"
         )
     return np.asarray((1 - lo) * np.eye(len(prior)) + lo * prior[None, :])
 

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.designs.arc_rows import (
-    centred,
+    centre_values,
     design_rows,
     expected_errors,
     parts,
@@ -112,7 +112,7 @@ class Cohorts:
         """The error of each row's prior alone."""
         if self._scores is None:
             return np.asarray(1 - (self.priors**2).sum(axis=1))
-        return np.asarray((self.priors * centred(self.priors, self._scores) ** 2).sum(axis=1))
+        return np.asarray((self.priors * centre_values(self.priors, self._scores) ** 2).sum(axis=1))
 
     @cached_property
     def lower_bound(self) -> Array:

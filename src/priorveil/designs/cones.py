@@ -13,7 +13,6 @@ the solver's tolerance.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
 from copy import copy
 from itertools import count
 from typing import Any, NamedTuple
@@ -57,7 +56,8 @@ def extreme_rays(A: Array, P: Array, most: int = 8_000, stop: Stop = never) -> A
     """
     d = len(P)
     rays, on = np.eye(d), ~np.eye(d, dtype=bool)
-    rows = _distinct_rows(A)
+    rows = _scale_rows(A)
+    rows = rows[np.sort(np.unique(np.round(rows, 13), axis=0, return_index=True)[1])]
     while len(rows):
         _require_time(stop)
         side = rays @ rows.T
@@ -68,7 +68,7 @@ def extreme_rays(A: Array, P: Array, most: int = 8_000, stop: Stop = never) -> A
             break
         work = (side > 0).sum(axis=0) * (side < 0).sum(axis=0)
         first = int(np.argmin(work))
-        rays, on = _cut(rays, on, side[:, first], stop)
+        rays, on = _cut_cone(rays, on, side[:, first], stop)
         rows = np.delete(rows, first, axis=0)
         if not len(rays):
             raise Infeasible(_EMPTY)
@@ -83,15 +83,13 @@ def _require_time(stop: Stop) -> None:
         raise TooLarge("not enough time to list all extreme rays: use column generation, or allow more time")
 
 
-def _distinct_rows(A: Array) -> Array:
-    """Rows scaled to largest entry one, zero rows and repetitions left out."""
+def _scale_rows(A: Array) -> Array:
+    """Rows scaled to largest entry one, zero rows left out."""
     size = np.abs(A).max(axis=1, initial=0.0)
-    rows = A[size > 0] / size[size > 0, None]
-    kept = np.unique(np.round(rows, 13), axis=0, return_index=True)[1]
-    return np.asarray(rows[np.sort(kept)])
+    return np.asarray(A[size > 0] / size[size > 0, None])
 
 
-def _cut(rays: Array, on: Mask, side: Array, stop: Stop) -> tuple[Array, Mask]:
+def _cut_cone(rays: Array, on: Mask, side: Array, stop: Stop) -> tuple[Array, Mask]:
     """Rays, and the hyperplanes they lie on, of the part of a cone where `side >= 0`."""
     keep = side >= 0
     above, below = np.flatnonzero(side > 0), np.flatnonzero(side < 0)
@@ -165,7 +163,7 @@ class Program:
 
     def __init__(self, A: Array, P: Array) -> None:
         self.P = P
-        self._rows = self._scale_rows(A)
+        self._rows = _scale_rows(A / P)
         d = len(P)
         self._model = new_model(1e-10, presolve="off", solver="simplex")
         nothing = np.empty(0, np.int32)
@@ -173,34 +171,26 @@ class Program:
         self._add(np.ones((1, d)), 1.0, 1.0)
         self._add(self._rows, 0.0, highspy.kHighsInf)
 
-    def _scale_rows(self, A: Array) -> Array:
-        B = A / self.P
-        size = np.abs(B).max(axis=1, initial=0.0)
-        return np.asarray(B[size > 0] / size[size > 0, None])
-
     def _add(self, rows: Array, lower: float, upper: float) -> None:
         n, d = rows.shape
         starts = (d * np.arange(n)).astype(np.int32)
         index = np.tile(np.arange(d, dtype=np.int32), n)
         self._model.addRows(n, np.full(n, lower), np.full(n, upper), n * d, starts, index, rows.ravel())
 
-    def top(self, g: Array) -> float:
-        """A proven upper bound on `g @ r`."""
-        answer = self.maximise(g)
+    def maximise(self, g: Array) -> tuple[Array, float]:
+        """The best `r` and a proven upper bound on `g @ r`."""
+        answer = self.maximise_within(g, np.empty((0, len(g))))
         if answer is None:
             raise Infeasible(_EMPTY)
-        return answer[1]
+        return answer
 
-    def maximise(self, g: Array, more: Array | None = None) -> tuple[Array, float] | None:
-        """The best `r` and a proven upper bound on `g @ r`; `more` rows hold for this call only.
-
-        None if those rows leave no column.
-        """
+    def maximise_within(self, g: Array, more: Array) -> tuple[Array, float] | None:
+        """The same where the rows `more @ r >= 0` hold too, for this call only; None if they leave no column."""
         cost = g / self.P
         scale = max(float(np.ptp(cost)), 1e-300)  # the simplex makes a common shift a constant
         shifted = (cost - cost.min()) / scale
         self._model.changeColsCost(len(cost), np.arange(len(cost), dtype=np.int32), shifted)
-        rows = self._rows if more is None else np.vstack([self._rows, self._scale_rows(more)])
+        rows = np.vstack([self._rows, _scale_rows(more / self.P)])
         fresh = len(rows) - len(self._rows)
         if fresh:
             self._add(rows[-fresh:], 0.0, highspy.kHighsInf)
@@ -232,10 +222,12 @@ class Relaxed(NamedTuple):
 class ConePricing:
     """Pricing over a cone by climbing from vertex to vertex, and by branch and bound over linear programmes.
 
-    A subclass gives the utility and its gradient, the root of the branching, `relax` (a bound on a node) and `split`
-    (the halves of a node, or None if its bound is exact). When `stop()` says so, every search ends at its first answer.
+    A subclass gives the utility and its gradient, the `root` of the branching (the node that holds every column),
+    `relax` (a bound on a node) and `split` (the halves of a node, or None if its bound is exact). When `stop()` says
+    so, every search ends at its first answer.
     """
 
+    root: Node
     climbs: tuple[int, int] = (0, 0)  # starts of a quick and of an exact call
     fresh = False  # whether an exact call looks in new directions
 
@@ -243,6 +235,11 @@ class ConePricing:
         self.A, self.P, self.nodes, self.stop = A, P, nodes, stop
         self.program = Program(A, P)
         self._starts: dict[bytes, Array] = {}
+        if self.climbs[
+            0
+        ]:  # towards each input, away from it, and in some random directions (always the same)
+            d = len(P)
+            self._look(np.vstack([np.eye(d), -np.eye(d), np.random.default_rng(0).normal(size=(2 * d, d))]))
 
     def utility(self, columns: Array) -> Array:
         """`phi` of each row of `columns`."""
@@ -250,10 +247,6 @@ class ConePricing:
 
     def gradient(self, r: Array) -> Array:
         """The slope of `phi` at `r`, up to a multiple of `P`."""
-        raise NotImplementedError
-
-    def root(self) -> Node:
-        """The node that holds every column."""
         raise NotImplementedError
 
     def relax(self, duals: Array, node: Node) -> Relaxed | None:
@@ -279,7 +272,7 @@ class ConePricing:
         bound = self._branch(pool, self.splits(exact))
         if exact and self.climbs[0] and not self.fresh:
             self._climb(pool, pool.columns, 20)
-        return pool.priced(bound)
+        return pool.best_columns(bound)
 
     def _branch(self, pool: _Pool, limit: int) -> float:
         """An upper bound on every column, after at most `limit` splits.
@@ -287,7 +280,7 @@ class ConePricing:
         It ends early once it finds a better column than the climbs did: the master moves on then, and a tight bound at
         these duals is not needed. Open nodes keep their bounds.
         """
-        root = self.relax(pool.duals, self.root())
+        root = self.relax(pool.duals, self.root)
         if root is None:
             raise Infeasible(_EMPTY)
         pool.add([root.column])
@@ -315,15 +308,7 @@ class ConePricing:
         for g in directions:
             if self._starts and self.stop():
                 break
-            answer = self.program.maximise(g * self.P)
-            if answer is None:
-                raise Infeasible(_EMPTY)
-            self._remember(answer[0])
-
-    def look_around(self) -> None:
-        """Remember vertices towards each input, away from it, and in some random directions (always the same)."""
-        d = len(self.P)
-        self._look(np.vstack([np.eye(d), -np.eye(d), np.random.default_rng(0).normal(size=(2 * d, d))]))
+            self._remember(self.program.maximise(g * self.P)[0])
 
     def _remember(self, column: Array) -> None:
         self._starts[np.round(column, 9).tobytes()] = column
@@ -341,13 +326,11 @@ class ConePricing:
             for _ in range(60):
                 if self.stop():
                     break
-                answer = self.program.maximise(self.gradient(here) - pool.duals)
-                if answer is None:
-                    break
-                there = float(pool.worth(answer[0][None])[0])
+                vertex, _ = self.program.maximise(self.gradient(here) - pool.duals)
+                there = float(pool.worth(vertex[None])[0])
                 if there <= worth + 1e-15 * max(1.0, abs(worth)):
                     break
-                here, worth = answer[0], there
+                here, worth = vertex, there
             self._remember(here)
             pool.add([here])
 
@@ -370,7 +353,7 @@ class _Pool:
             self.best = max(self.best, float(np.max(self.worth(np.array(columns)))))
             self.columns.extend(columns)
 
-    def priced(self, bound: float, most: int = 150) -> Priced:
+    def best_columns(self, bound: float, most: int = 150) -> Priced:
         """The best different columns, best first."""
         columns = np.unique(np.array(self.columns), axis=0)
         columns = columns[np.argsort(-self.worth(columns), kind="stable")[:most]]
@@ -395,17 +378,16 @@ class Squares(ConePricing):
 
     def __init__(self, A: Array, P: Array, C: Array, D: Array, nodes: int = 4000, stop: Stop = never) -> None:
         super().__init__(A, P, nodes, stop)
-        self.look_around()
-        self.C, self.D = C, D
-        self.low, self.high = np.empty(len(C)), np.empty(len(C))
+        self.C, self.D, self.root = C, D, np.empty((2, len(C)))
+        low, high = self.root
         for scale in np.unique(D, axis=0):
             fixed = self.program if np.array_equal(scale, P) else Program(A, scale)
             for j in np.flatnonzero((scale == D).all(axis=1)):
                 if stop():  # no programme: what holds for any r >= 0 (where D is zero, so is C)
                     ratios = C[j][D[j] > 0] / D[j][D[j] > 0]
-                    self.low[j], self.high[j] = ratios.min(), ratios.max()
+                    low[j], high[j] = ratios.min(), ratios.max()
                 else:
-                    self.low[j], self.high[j] = -fixed.top(-C[j]), fixed.top(C[j])
+                    low[j], high[j] = -fixed.maximise(-C[j])[1], fixed.maximise(C[j])[1]
 
     def utility(self, columns: Array) -> Array:
         """`phi` of each row of `columns`."""
@@ -416,28 +398,25 @@ class Squares(ConePricing):
         z = (self.C @ r) / (self.D @ r)
         return np.asarray(2 * z @ self.C - z**2 @ self.D)
 
-    def weighted(self, weights: Array) -> Squares:
-        """The same terms, term `j` counted `weights[j]` times."""
+    def with_weights(self, weights: Array) -> Squares:
+        """The same terms, each of several equal groups counted `weights[k]` times."""
+        weights = np.repeat(weights, len(self.C) // len(weights))
         on = weights > 0
         other, W = copy(self), weights[on, None]
-        other.C, other.D, other.low, other.high = W * self.C[on], W * self.D[on], self.low[on], self.high[on]
+        other.C, other.D, other.root = W * self.C[on], W * self.D[on], self.root[:, on]
         return other
 
     def splits(self, exact: bool) -> int:
         """How many nodes may be split: one term needs few."""
         return super().splits(exact or len(self.C) == 1)
 
-    def root(self) -> tuple[Array, Array]:
-        """All values of all ratios."""
-        return self.low, self.high
-
     def relax(self, duals: Array, node: tuple[Array, Array]) -> Relaxed | None:
-        """Chords in place of squares."""
+        """Chords in place of squares; a node has the lowest and the highest value of each ratio."""
         low, high = node
         g = (low + high) @ self.C - (low * high) @ self.D - duals
-        up, down = low > self.low, high < self.high
+        up, down = low > self.root[0], high < self.root[1]
         rows = [self.C[up] - low[up, None] * self.D[up], high[down, None] * self.D[down] - self.C[down]]
-        answer = self.program.maximise(g, np.vstack(rows))
+        answer = self.program.maximise_within(g, np.vstack(rows))
         return None if answer is None else Relaxed(answer[1], answer[0], node)
 
     def split(self, found: Relaxed) -> list[tuple[Array, Array]] | None:
@@ -467,17 +446,18 @@ class Peaks(ConePricing):
 
     def __init__(self, A: Array, P: Array, M: Array, nodes: int = 4000, stop: Stop = never) -> None:
         super().__init__(A, P, nodes, stop)
-        self.M, highest = M, []
+        self.M, self.root, highest = M, (), []
         for row in M:
             scaled = Program(A, row)  # without time: no share of the largest term is above one
-            highest.append(max(1.0 if stop() else scaled.top(row * unit) for unit in np.eye(len(P))))
+            tops = (1.0 if stop() else scaled.maximise(row * unit)[1] for unit in np.eye(len(P)))
+            highest.append(max(tops))
         self.highest = np.array(highest)
 
     def utility(self, columns: Array) -> Array:
         """`phi` of each row of `columns`."""
         return np.asarray((columns[:, None, :] * self.M).max(axis=2).sum(axis=1))
 
-    def weighted(self, weights: Array) -> Peaks:
+    def with_weights(self, weights: Array) -> Peaks:
         """The same priors, prior `k` counted `weights[k]` times."""
         on = weights > 0
         other = copy(self)
@@ -488,20 +468,15 @@ class Peaks(ConePricing):
         """How many choices may be grown."""
         return self.nodes if exact or len(self.M) == 1 else 3 * len(self.M)
 
-    def root(self) -> tuple[int, ...]:
-        """No guess is chosen."""
-        return ()
-
     def relax(self, duals: Array, node: tuple[int, ...]) -> Relaxed | None:
         """The guesses chosen so far are the best ones; the others are bounded."""
         done = len(node)
         g = self.highest[done:] @ self.M[done:] - duals
         for k, x in enumerate(node):
             g[x] += self.M[k, x]
-        unit, rows = np.eye(len(g)), None
-        if len(self.M) > 1 and node:
-            rows = np.vstack([self.M[k, x] * unit[x] - np.diag(self.M[k]) for k, x in enumerate(node)])
-        answer = self.program.maximise(g, rows)
+        chosen = enumerate(node if len(self.M) > 1 else ())
+        rows = [self.M[k, x] * np.eye(len(g))[x] - np.diag(self.M[k]) for k, x in chosen]
+        answer = self.program.maximise_within(g, np.vstack(rows) if rows else np.empty((0, len(g))))
         return None if answer is None else Relaxed(answer[1], answer[0], node)
 
     def split(self, found: Relaxed) -> list[tuple[int, ...]] | None:
@@ -513,7 +488,7 @@ class Peaks(ConePricing):
 class ConvexPricing(ConePricing):
     """Pricing for any convex `phi` given as a function on columns (rows of an array), over the cone `A`.
 
-    It climbs along `slope`, by default a difference quotient that stays on `P @ r = 1`. The bound: a convex function on
+    It climbs along a difference quotient that stays on `P @ r = 1`. The bound: a convex function on
     a simplex is at most the linear one through its corners; simplices are halved where that is furthest off, at most
     `nodes` times. It is valid for any convex `phi` that is finite on the corners `e_x / P_x`, but slow to tighten
     beyond six inputs or so: where the extreme rays can be listed, list them.
@@ -526,18 +501,9 @@ class ConvexPricing(ConePricing):
     climbs = (8, 60)
     fresh = True
 
-    def __init__(
-        self,
-        A: Array,
-        P: Array,
-        phi: Utility,
-        slope: Callable[[Array], Array] | None = None,
-        nodes: int = 400,
-        stop: Stop = never,
-    ) -> None:
+    def __init__(self, A: Array, P: Array, phi: Utility, nodes: int = 400, stop: Stop = never) -> None:
         super().__init__(A, P, nodes, stop)
-        self.look_around()
-        self.phi, self.slope = phi, slope
+        self.phi, self.root = phi, np.diag(1 / P)
 
     def utility(self, columns: Array) -> Array:
         """`phi` of each row of `columns`."""
@@ -545,20 +511,14 @@ class ConvexPricing(ConePricing):
 
     def gradient(self, r: Array) -> Array:
         """The slope of `phi` at `r`, up to a multiple of `P`."""
-        if self.slope is not None:
-            return self.slope(r)
         step = 1e-6
-        towards = (1 - step) * r + step * np.diag(1 / self.P)
+        towards = (1 - step) * r + step * self.root
         return np.asarray(self.P * (self.utility(towards) - self.utility(r[None])) / step)
 
-    def root(self) -> Array:
-        """The corners of the simplex `P @ r = 1`."""
-        return np.diag(1 / self.P)
-
     def relax(self, duals: Array, node: Array) -> Relaxed | None:
-        """The linear function through the corners of a simplex."""
+        """The linear function through the corners of a simplex, which is part of the one where `P @ r = 1`."""
         inside = Program(self.A @ node.T, np.ones(len(node)))
-        answer = inside.maximise(self.utility(node) - node @ duals)
+        answer = inside.maximise_within(self.utility(node) - node @ duals, np.empty((0, len(node))))
         return None if answer is None else Relaxed(answer[1], answer[0] @ node, (node, answer[0]))
 
     def split(self, found: Relaxed) -> list[Array] | None:

@@ -27,6 +27,7 @@ import highspy
 import numpy as np
 import numpy.typing as npt
 import scipy.optimize
+import scipy.sparse
 
 from priorveil.errors import Infeasible
 from priorveil.priors import Array
@@ -80,11 +81,11 @@ class Limits:
         now = time.monotonic()
         return replace(self, deadline=now + share * (self.deadline - now))
 
-    def expired(self) -> Limits:
+    def without_time(self) -> Limits:
         """The same limits with no time left: for the work that remains after ctrl-C."""
         return replace(self, deadline=-math.inf)
 
-    def scaled(self, scale: float, offset: float = 0.0) -> Limits:
+    def in_units(self, scale: float, offset: float = 0.0) -> Limits:
         """The same limits for a solver that speaks of `(error - offset) / scale`: progress is in errors."""
         if self.progress is None:
             return self
@@ -298,12 +299,10 @@ class Master:
         return [row.tobytes() for row in np.round(rows, 10) + 0.0]
 
     def _append(self, entries: Array, costs: Array) -> None:
-        where = entries != 0
-        starts = np.concatenate([[0], np.cumsum(where.sum(1))[:-1]]).astype(np.int32)
-        index = np.nonzero(where)[1].astype(np.int32)
-        count = len(entries)
+        table, count = scipy.sparse.csr_array(entries), len(entries)
+        starts, index = table.indptr[:-1].astype(np.int32), table.indices.astype(np.int32)
         ceiling = np.full(count, highspy.kHighsInf)
-        self._model.addCols(count, costs, np.zeros(count), ceiling, len(index), starts, index, entries[where])
+        self._model.addCols(count, costs, np.zeros(count), ceiling, table.nnz, starts, index, table.data)
 
     def solve(self, seconds: float = math.inf) -> tuple[float, Array, Array] | None:
         """The value, the duals of the inputs and the weights, or None if the solver did not finish."""
@@ -462,7 +461,7 @@ class _Run:
         used = weights > _UNUSED
         columns, weights, utilities = master.columns[used], weights[used], master.utilities[used]
         if classes is not None and master.rows < columns.shape[1]:
-            columns, weights, utilities = _spread(columns, weights, utilities, classes)
+            columns, weights, utilities = _rotate_within_classes(columns, weights, utilities, classes)
         kept, weights = polish(columns, weights)
         columns, value = columns[kept], float(utilities[kept] @ weights)
         bound = max(self.bound, value)
@@ -474,7 +473,9 @@ class _Run:
         )
 
 
-def _spread(columns: Array, weights: Array, utilities: Array, classes: Labels) -> tuple[Array, Array, Array]:
+def _rotate_within_classes(
+    columns: Array, weights: Array, utilities: Array, classes: Labels
+) -> tuple[Array, Array, Array]:
     """Rotate every column within the classes so that each input gets the mean of its class.
 
     All classes turn together, class `c` by `floor(u n_c)` places at time `u` in [0, 1): at most `sum n_c`

@@ -65,12 +65,11 @@ def _solution(
     return Solution(columns, weights, variance, bound, gap, iterations, gap <= target, np.empty(0))
 
 
-def best_weights(prior: Array, columns: Array, limits: Limits = _FINE, *, sparse: bool = True) -> Solution:
+def best_weights(prior: Array, columns: Array, limits: Limits = _FINE) -> Solution:
     """The best weights for given columns (K, d) of any scale; the bound holds for all mixtures of them.
 
-    With every extreme ray of a cone of allowed columns this is the best channel of that cone. `sparse` looks
-    for as few outputs as `d (d + 1) / 2`. Past the `limits` it ends with the first weights that make a
-    channel, and their bound.
+    With every extreme ray of a cone of allowed columns this is the best channel of that cone. It looks for as few
+    outputs as `d (d + 1) / 2`. Past the `limits` it ends with the first weights that make a channel, and their bound.
 
     >>> best = best_weights(np.full(3, 1 / 3), np.array([[2.0, 1, 1], [1, 2, 1], [1, 1, 2], [1, 1, 1]]))
     >>> best.weights.round(3), round(best.value, 3)      # the constant column tells nothing
@@ -78,23 +77,19 @@ def best_weights(prior: Array, columns: Array, limits: Limits = _FINE, *, sparse
     """
     lifts = columns / (columns @ prior)[:, None]
     directions = (lifts - 1.0) @ tangent(len(prior))
-    _check_rank(directions)
+    if np.linalg.matrix_rank(directions) < directions.shape[1]:
+        raise NotIdentifiable(
+            "the allowed columns do not determine the distribution: allow more, or ask for a histogram"
+        )
     target = limits.target
     state = _interior_point(directions, target, limits.over)
     late = state.value - state.bound > target * state.value
-    again = state if late else _reduce(directions, state, target, sparse)
+    again = state if late else _reduce(directions, state, target)
     spread = lift_variance(lifts[again.used], again.weights)
     bound = min(state.bound, spread)
     with suppress(KeyboardInterrupt):  # it is done anyway
         limits.report(state.iterations, spread, bound)
     return _solution(lifts[again.used], again.weights, spread, bound, state.iterations, 2 * target)
-
-
-def _check_rank(directions: Array) -> None:
-    if np.linalg.matrix_rank(directions) < directions.shape[1]:
-        raise NotIdentifiable(
-            "the allowed columns do not determine the distribution: allow more, or ask for a histogram"
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,10 +183,10 @@ def _fewer_columns(directions: Array, weights: Array, places: Labels) -> Labels:
     return places[basic_weights(rows, weights[places], cost) > 1e-9]
 
 
-def _reduce(directions: Array, state: _State, target: float, sparse: bool) -> _State:
+def _reduce(directions: Array, state: _State, target: float) -> _State:
     """Solve again on the columns that matter; all of them where that would cost more than the target."""
     weights = state.weights
-    for least, few in ((1e-3 / len(weights), sparse), (1e-7 / len(weights), sparse), (1e-9, False)):
+    for least, few in ((1e-3 / len(weights), True), (1e-7 / len(weights), True), (1e-9, False)):
         keep = np.flatnonzero(weights > least)
         keep = _fewer_columns(directions, weights, keep) if few else keep
         try:
@@ -215,8 +210,9 @@ def best_learning(box: Box, limits: Limits | None = None) -> Solution:
     """
     limits = limits or Limits(1e-5, time.monotonic() + _SECONDS)
     prior = box.prior
-    if box.caps.min() >= 1.0:
-        return _own_outputs(box)
+    if box.caps.min() >= 1.0:  # every input is heavy: one output each, and no channel does better
+        best = (1.0 - float(prior @ prior)) / (1 - box.lo) ** 2
+        return _solution(box.columns(np.eye(len(prior))), prior, best, best, 0, 1.0)
     if len(prior) <= 14:
         vertices = box.vertices()
         if len(vertices) <= _EXACT:
@@ -224,12 +220,6 @@ def best_learning(box: Box, limits: Limits | None = None) -> Solution:
     if np.ptp(prior) <= 1e-15:
         return _rotations(box, limits.target)
     return _Generation(box, limits).run()
-
-
-def _own_outputs(box: Box) -> Solution:
-    """Every input is heavy: one output each, and no channel does better."""
-    best = (1.0 - float(box.prior @ box.prior)) / (1 - box.lo) ** 2
-    return _solution(box.columns(np.eye(len(box.prior))), box.prior, best, best, 0, 1.0)
 
 
 def _rotations(box: Box, target: float) -> Solution:
@@ -268,7 +258,7 @@ class _Generation:
                 late = time.monotonic() + pause > self.limits.deadline
                 if best.gap <= self.limits.target or not len(fresh) or late:
                     fine, fresh = 1e-5, fresh[:0]
-                pool, rounds = np.vstack([self._kept(pool, state, len(fresh)), fresh]), rounds + 1
+                pool, rounds = np.vstack([self._prune(pool, state, len(fresh)), fresh]), rounds + 1
         except KeyboardInterrupt:
             if best is None:
                 raise
@@ -295,7 +285,7 @@ class _Generation:
         target = self.limits.target
         return state, _solution(pool[used], state.weights[used], spread, min(bound, spread), rounds, target)
 
-    def _kept(self, pool: Array, state: _State, fresh: int) -> Array:
+    def _prune(self, pool: Array, state: _State, fresh: int) -> Array:
         """The columns that carry weight, the heaviest first where there are too many."""
         order = np.argsort(-state.weights, kind="stable")
         carrying = int((state.weights > 1e-2 / len(pool)).sum())

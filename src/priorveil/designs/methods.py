@@ -134,7 +134,7 @@ def columns_plan(problem: Problem, limits: Limits) -> Plan:
         return _robust_plan(problem, limits)
     kind, many = problem.query.kind, problem.box and len(problem.prior) > _MAX_TABLE_VALUES
     ceiling = problem.query.ceiling(problem.reference)
-    limits = limits.scaled(-1.0, ceiling)  # the engine speaks of utilities
+    limits = limits.in_units(-1.0, ceiling)  # the engine speaks of utilities
     if many and kind == "sum":
         return _merged_sum_plan(problem, limits)
     found, how = _best_channel(problem, limits)
@@ -169,13 +169,10 @@ def _best_channel(problem: Problem, limits: Limits) -> tuple[Solution, str]:
             found = best_mixture(rays, lambda columns: problem.query.utility(columns, problem.reference))
             limits.report(1, found.value, found.bound)
             return found, f"exact: one linear programme over all {len(rays)} extreme columns"
-        except (
-            TooLarge,
-            Infeasible,
-        ):  # too many, or lost to rounding: all of them mix to the constant column
-            pass
+        except (TooLarge, Infeasible):
+            pass  # too many, or lost to rounding: all of them mix to the constant column
         except KeyboardInterrupt:
-            limits = limits.expired()
+            limits = limits.without_time()
     if solver is not None:
         found = solver(problem, limits)
     else:
@@ -215,7 +212,7 @@ def _robust_plan(problem: Problem, limits: Limits) -> Plan:
     """The least error under the worst prior of a set."""
     sets, task, unit = problem.prior, problem.task(), problem.unit
     assert not isinstance(sets, Prior)
-    limits = limits.scaled(unit)
+    limits = limits.in_units(unit)
     if sets.members:
         priors = np.array([p.probabilities for p in sets.members])
         found = robust.robust_design(problem.cone, priors, task, limits)
@@ -243,7 +240,7 @@ def _learning_plan(problem: Problem, limits: Limits) -> Plan:
         if isinstance(cause, TooLarge) and not limits.over():
             raise
         nearby = cones.nearby_columns(problem.cone, problem.P)
-        found = learning.best_weights(problem.P, nearby, Limits().expired())
+        found = learning.best_weights(problem.P, nearby, Limits().without_time())
         found = replace(found, bound=0.0, gap=1.0)  # what is proven holds for these columns alone
     size = f"{len(found.weights):,} reports"
     why = f"A-optimal for learning the distribution, {size}, gap {max(found.gap, 0.0):.2g}"

@@ -24,7 +24,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -57,12 +59,12 @@ class Box:
     prior: Array
     lo: float
     hi: float
-    caps: Array = field(init=False)
 
-    def __post_init__(self) -> None:
+    @cached_property
+    def caps(self) -> Array:
+        """The largest share of each input in a capped distribution."""
         with np.errstate(divide="ignore"):
-            caps = np.minimum(1.0, self.prior / np.float64(self.tau))
-        object.__setattr__(self, "caps", caps)
+            return np.minimum(1.0, self.prior / np.float64(self.tau))
 
     @property
     def tau(self) -> float:
@@ -171,23 +173,17 @@ class HistogramPricing:
         c = costs - 2.0 * lo * (1.0 - lo) * self.weights * prior
         rest = lo * lo * float(self.weights @ prior**2) - rest
         shares = _climb(self.box, q, c, self.box.fill(self._scores(q, c)))
-        reached = float(_objective(q, c, shares).max())
-        bundles = self._bundles(q, c)
-        if self.loose is not None:
-            reached = -math.inf
+        if self.loose is None:
+            bundles, reached = bundle(q, c, self.box.caps), float(((q * shares - c) * shares).sum(1).max())
+        else:
+            chords = np.where(self.loose, c - q * self.box.caps, c)
+            bundles, reached = bundle(np.where(self.loose, 0.0, q), chords, self.box.caps), -math.inf
         slack = self.box.slack(c, abs(rest) + float(q.max()))
         room = self.parts if exact else self.quick
         found = branch_and_bound(bundles, reached=reached, tolerance=slack, parts=room)
         more = _climb(self.box, q, c, bundles.shares(found.totals))
         columns = self.box.columns(_distinct(np.vstack([shares, more])))
         return Priced(columns, self.utility(columns), found.bound + rest + slack)
-
-    def _bundles(self, q: Array, c: Array) -> Bundles:
-        if self.loose is None:
-            return bundle(q, c, self.box.caps)
-        return bundle(
-            np.where(self.loose, 0.0, q), np.where(self.loose, c - q * self.box.caps, c), self.box.caps
-        )
 
     def _scores(self, q: Array, c: Array) -> Array:
         """Starting directions: each input pushed in, and noise of every size on the densities `q g - c`."""
@@ -197,10 +193,6 @@ class HistogramPricing:
         noisy = density + size * self.rng.standard_normal((self.starts, len(c)))
         pushed = np.arange(len(c)) if len(c) <= _PUSHED else self.rng.choice(len(c), _PUSHED, replace=False)
         return np.vstack([density, density + spread * np.eye(len(c))[pushed], noisy])
-
-
-def _objective(q: Array, c: Array, shares: Array) -> Array:
-    return np.asarray(((q * shares - c) * shares).sum(1))
 
 
 def _climb(box: Box, q: Array, c: Array, shares: Array) -> Array:
@@ -369,11 +361,8 @@ class Bundles:
 
     def shares(self, totals: Array) -> Array:
         """Capped distributions (K, d) with these totals; members of a bundle are filled in turn."""
-        place = np.empty(len(self.labels))
-        for bundle in np.flatnonzero(self.sizes > 1):
-            members = np.flatnonzero(self.labels == bundle)
-            place[members] = np.arange(len(members))
-        place[self.sizes[self.labels] == 1] = 0.0
+        place, order = np.empty(len(self.labels)), np.argsort(self.labels, kind="stable")
+        place[order] = np.arange(len(order)) - (np.cumsum(self.sizes) - self.sizes)[self.labels[order]]
         caps = self.caps[self.labels]
         return np.asarray(np.clip(totals[:, self.labels] - place * caps, 0.0, caps))
 
@@ -423,8 +412,7 @@ def bundle(q: Array, c: Array, caps: Array) -> Bundles:
     return Bundles(kinds[:, 1], kinds[:, 2], kinds[:, 0], sizes.astype(float), labels.ravel())
 
 
-@dataclass(frozen=True)
-class Maximum:
+class Maximum(NamedTuple):
     """A proven `bound` on the maximum, the best `value` known, and good `totals` (K, m), best first."""
 
     bound: float
@@ -451,49 +439,34 @@ def branch_and_bound(
     low = np.zeros((1, len(bundles.q)))
     high = (bundles.caps * bundles.sizes)[None, :]
     estimate, totals = bundles.estimate(low, high)
-    best, values = _Best(points), bundles.value(totals)
-    best.add(totals, values)
+    best, values = totals, bundles.value(totals)
     value, dropped = max(reached, float(values.max())), -math.inf
+    open_parts = [low, high, totals, estimate]
     for _ in range(max(1, math.ceil(parts / _BATCH))):
-        alive = estimate > value + tolerance
-        dropped = max(dropped, float(estimate[~alive].max(initial=-math.inf)))
-        low, high, estimate, totals = low[alive], high[alive], estimate[alive], totals[alive]
-        if not len(estimate):
-            break
+        estimate = open_parts[-1]
+        dropped = max(dropped, float(estimate[estimate <= value + tolerance].max(initial=-math.inf)))
         rank = np.argsort(-estimate, kind="stable")
+        rank = rank[estimate[rank] > value + tolerance]
         pick, rest = rank[:_BATCH], rank[_BATCH:]
-        new_low, new_high = _cut(bundles, low[pick], high[pick], totals[pick])
-        new_estimate, new_totals = bundles.estimate(new_low, new_high)
-        fine = np.isfinite(new_estimate)
-        new_low, new_high, new_totals = new_low[fine], new_high[fine], new_totals[fine]
+        low, high, totals, whole = (each[pick] for each in open_parts)
+        open_parts = [each[rest] for each in open_parts]
+        if not len(pick):
+            break
+        low, high = _halve_parts(bundles, low, high, totals)
+        estimate, totals = bundles.estimate(low, high)
+        fine = np.isfinite(estimate)
         # a half never exceeds the whole; rounding may say otherwise
-        new_estimate = np.minimum(new_estimate, np.tile(estimate[pick], 2))[fine]
-        values = bundles.value(new_totals)
-        best.add(new_totals, values)
-        value = max(value, float(values.max(initial=-math.inf)))
-        low, high = np.concatenate([low[rest], new_low]), np.concatenate([high[rest], new_high])
-        estimate = np.concatenate([estimate[rest], new_estimate])
-        totals = np.concatenate([totals[rest], new_totals])
-    open_ = float(estimate.max(initial=-math.inf))
-    return Maximum(max(value, open_, min(dropped, value + tolerance)), value, best.totals)
+        halves = [each[fine] for each in (low, high, totals, np.minimum(estimate, np.tile(whole, 2)))]
+        open_parts = [np.concatenate(pair) for pair in zip(open_parts, halves, strict=True)]
+        best, values = np.vstack([best, halves[2]]), np.append(values, bundles.value(halves[2]))
+        order = np.argsort(-values, kind="stable")[:points]
+        best, values = best[order], values[order]
+        value = max(value, float(values[0]))
+    still_open = float(open_parts[-1].max(initial=-math.inf))
+    return Maximum(max(value, still_open, min(dropped, value + tolerance)), value, best)
 
 
-class _Best:
-    """The best few points seen."""
-
-    def __init__(self, count: int) -> None:
-        self._count = count
-        self.totals = np.empty((0, 0))
-        self._values = np.empty(0)
-
-    def add(self, totals: Array, values: Array) -> None:
-        if len(self._values):
-            totals, values = np.concatenate([self.totals, totals]), np.concatenate([self._values, values])
-        order = np.argsort(-values, kind="stable")[: self._count]
-        self.totals, self._values = totals[order], values[order]
-
-
-def _cut(bundles: Bundles, low: Array, high: Array, totals: Array) -> tuple[Array, Array]:
+def _halve_parts(bundles: Bundles, low: Array, high: Array, totals: Array) -> tuple[Array, Array]:
     """Halve every part where its envelope lies highest above the function, at the point itself."""
     rows = np.arange(len(totals))
     full = np.floor(totals / bundles.caps + _EDGE) * bundles.caps

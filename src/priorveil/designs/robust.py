@@ -87,18 +87,21 @@ class Squared:
 
     def worst(self, columns: Array, oracle: Oracle, start: Array, tolerance: float) -> Worst:
         """Pairwise Frank-Wolfe: move weight from the best-served vertex in use to the worst-served one."""
-        atoms, share, bound, p = [start], [1.0], math.inf, start
+        atoms, share, bound, p = {start.tobytes(): start}, {start.tobytes(): 1.0}, math.inf, start
         for _ in range(2000):
             risk = self.risk(p, columns)
             corner = oracle(risk)
             bound = min(bound, float(risk @ corner))
             if bound - float(risk @ p) <= tolerance:
                 break
-            away = int(np.argmin(np.array(atoms) @ risk))
+            away, to = min(share, key=lambda name: float(atoms[name] @ risk)), corner.tobytes()
             direction = corner - atoms[away]
             step = self._step(p, direction, share[away], columns)
-            p = p + step * direction
-            _move(atoms, share, away, corner, step)
+            p, atoms[to] = p + step * direction, corner
+            share[to] = share.get(to, 0.0) + step
+            share[away] -= step
+            if share[away] <= 0:
+                del share[away]
         return Worst(p, float(self.risk(p, columns) @ p), bound)
 
     def _step(self, p: Array, direction: Array, longest: float, columns: Array) -> float:
@@ -115,10 +118,6 @@ class Squared:
         """Pricing of `sum_k phi_k` over the cone."""
         C = np.concatenate([self.V * p for p in priors])
         return Squares(A, P, C, np.repeat(priors, len(self.V), axis=0), _NODES, stop)
-
-    def weighted(self, pricing: Squares, weights: Array) -> Squares:
-        """That pricing with weights on the priors."""
-        return pricing.weighted(np.repeat(weights, len(self.V)))
 
 
 @dataclass(frozen=True)
@@ -151,23 +150,6 @@ class Guessed:
     def pricing(self, A: Array, P: Array, priors: Array, stop: Stop) -> Peaks:
         """Pricing of `sum_k phi_k` over the cone."""
         return Peaks(A, P, priors, _NODES, stop)
-
-    def weighted(self, pricing: Peaks, weights: Array) -> Peaks:
-        """That pricing with weights on the priors."""
-        return pricing.weighted(weights)
-
-
-def _move(atoms: list[Array], share: list[float], away: int, corner: Array, step: float) -> None:
-    """Move `step` of weight from atom `away` to `corner`, in place."""
-    same = [i for i, atom in enumerate(atoms) if np.array_equal(atom, corner)]
-    if same:
-        share[same[0]] += step
-    else:
-        atoms.append(corner)
-        share.append(step)
-    share[away] -= step
-    if share[away] <= 0:
-        del atoms[away], share[away]
 
 
 def _hardest_guess(columns: Array, atoms: Array) -> tuple[Array, Array]:
@@ -202,7 +184,7 @@ class _Columns:
     """Where columns come from: all extreme rays if they can be listed, otherwise generated and kept.
 
     `lower` is the best bound so far on the worst error of any channel: what holds for some priors of a set
-    holds for the set. After ctrl-C the `limits` have expired.
+    holds for the set. After ctrl-C the `limits` leave no time.
     """
 
     def __init__(self, A: Array, P: Array, task: Task, most: int, limits: Limits) -> None:
@@ -214,7 +196,7 @@ class _Columns:
         except TooLarge:
             pass
         except KeyboardInterrupt:
-            self.limits = limits.expired()
+            self.limits = limits.without_time()
 
     def errors(self, priors: Array, columns: Array) -> Array:
         """What each column adds to each prior's error (k, n), given that column weights add up to one."""
@@ -225,7 +207,7 @@ class _Columns:
         try:
             return self._list(priors) if self.complete else self._generate(priors, least)
         except KeyboardInterrupt:
-            self.limits = self.limits.expired()
+            self.limits = self.limits.without_time()
             return self._mix_at_once(priors)
 
     def _list(self, priors: Array) -> Mixture:
@@ -243,10 +225,10 @@ class _Columns:
             errors = self.errors(priors, self.pool)
             found = mix(self.pool, -errors)
             upper, duals = float((errors @ found.weights).max()), found.duals
-            weighted = self.task.weighted(pricing, found.shares)
-            priced = weighted.price(duals, exact)
+            shared = pricing.with_weights(found.shares)
+            priced = shared.price(duals, exact)
             self.lower = max(self.lower, float(found.shares @ idle - duals.sum() - priced.bound))
-            old = weighted.utility(self.pool) - self.pool @ duals
+            old = shared.utility(self.pool) - self.pool @ duals
             good = priced.utilities - priced.columns @ duals > np.max(old) + 1e-10
             self._report(rounds, upper)
             if self.is_within_gap(priors, upper, least) or (exact and not good.any()):

@@ -118,6 +118,11 @@ def _fresh(keep: Words) -> Array:
     return np.where(keep == zero, _WORDS, (zero - keep).astype(np.float64))
 
 
+def row_windows(lower: Array, upper: Array) -> Array:
+    """The window mass `tau` of every row."""
+    return window_mass(np.exp(-lower), np.where(upper < 700, np.exp(np.minimum(upper, 700.0)), np.inf))
+
+
 def fit_rows(priors: Array, lower: Array, upper: Array, order: Ints, heavy: Ints) -> ArcRows:
     """For each row the line with the largest `keep` whose certificate meets `lower` and `upper`.
 
@@ -128,10 +133,9 @@ def fit_rows(priors: Array, lower: Array, upper: Array, order: Ints, heavy: Ints
     >>> bool(0.999999 < row_levels(lines, P).lip[0] <= 1), lines.keep_chance.round(6).tolist()
     (True, [0.632121])
     """
-    tau = window_mass(np.exp(-lower), np.where(upper < 700, np.exp(np.minimum(upper, 700.0)), np.inf))
     running = np.cumsum(np.take_along_axis(priors, order, axis=1), axis=1)
     edges = separate_edges(np.rint(running / running[:, -1:] * PLACES).astype(np.int64), PLACES)
-    window = np.maximum(1, np.ceil(tau * PLACES)).astype(np.int64)
+    window = np.maximum(1, np.ceil(row_windows(lower, upper) * PLACES)).astype(np.int64)
     start, window = lay_circles(edges, heavy, window)
     draft = ArcRows(order, edges, heavy, start, window, np.zeros(len(priors), dtype=np.uint64))
     odds = _largest_odds(draft, priors, lower, upper)
