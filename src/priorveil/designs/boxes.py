@@ -39,8 +39,8 @@ def best_histogram(box: Box, limits: Limits = UNLIMITED, *, rows: int = _ROWS) -
     """The best channel for a histogram, `phi = sum_x (P_x r_x)^2`.
 
     >>> best = best_histogram(Box(np.full(4, 0.25), lo=0.5, hi=2.0))
-    >>> round(best.value, 9), round(best.efficiency, 9)
-    (0.34375, 1.0)
+    >>> round(best.value, 9), round(best.gap, 9)
+    (0.34375, 0.0)
     """
     prior, weights = box.prior, np.ones(len(box.prior))
     if len(prior) <= _SPREAD and classes(prior).max() < 2 * rows:

@@ -142,11 +142,6 @@ class Solution:
     interrupted: bool = False
 
     @property
-    def efficiency(self) -> float:
-        """The proven share of the achievable gain, `1 - gap`."""
-        return 1.0 - self.gap
-
-    @property
     def channel(self) -> Array:
         """The channel matrix (d, K)."""
         return np.asarray((self.columns * self.weights[:, None]).T)
@@ -288,7 +283,10 @@ class Master:
                 self._known_columns.add(key)
                 fresh.append(place)
         if fresh:
-            self._append(entries[fresh], (utilities[fresh] - self._idle) / self._scale)
+            table, count = scipy.sparse.csr_array(entries[fresh]), len(fresh)
+            starts, index = table.indptr[:-1].astype(np.int32), table.indices.astype(np.int32)
+            costs, ceiling = (utilities[fresh] - self._idle) / self._scale, np.full(count, highspy.kHighsInf)
+            self._model.addCols(count, costs, np.zeros(count), ceiling, table.nnz, starts, index, table.data)
             self.columns = np.vstack([self.columns, columns[fresh]])
             self.utilities = np.concatenate([self.utilities, utilities[fresh]])
         return len(fresh)
@@ -297,12 +295,6 @@ class Master:
         """Keys that are equal for equal columns: entries and cost, rounded."""
         rows = np.column_stack([entries, (utilities - self._idle) / self._scale])
         return [row.tobytes() for row in np.round(rows, 10) + 0.0]
-
-    def _append(self, entries: Array, costs: Array) -> None:
-        table, count = scipy.sparse.csr_array(entries), len(entries)
-        starts, index = table.indptr[:-1].astype(np.int32), table.indices.astype(np.int32)
-        ceiling = np.full(count, highspy.kHighsInf)
-        self._model.addCols(count, costs, np.zeros(count), ceiling, table.nnz, starts, index, table.data)
 
     def solve(self, seconds: float = math.inf) -> tuple[float, Array, Array] | None:
         """The value, the duals of the inputs and the weights, or None if the solver did not finish."""

@@ -79,10 +79,6 @@ class Box:
         """The columns `r` of capped distributions `f` (K, d)."""
         return np.asarray(self.lo + (1.0 - self.lo) * shares / self.prior)
 
-    def shares(self, columns: Array) -> Array:
-        """The capped distributions `f` of columns `r` (K, d)."""
-        return np.asarray(self.prior * (columns - self.lo) / (1.0 - self.lo))
-
     def fill(self, scores: Array) -> Array:
         """For each row of `scores` the capped distribution that scores best: a fractional knapsack."""
         return fill(scores, np.broadcast_to(self.caps, scores.shape), np.ones(len(scores)))
