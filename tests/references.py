@@ -10,7 +10,7 @@ import numpy.typing as npt
 from priorveil.designs.arcs import ArcLayout
 from priorveil.designs.closed import binary
 from priorveil.mechanisms import Arc, Mechanism, Unary
-from priorveil.mechanisms.arc.cells import ArcCells
+from priorveil.mechanisms.arc.counting import ArcCells
 
 Array = npt.NDArray[np.float64]
 

@@ -14,7 +14,7 @@ from priorveil.certify import certificate, within
 from priorveil.designs.arc_rows import posterior_steps, posterior_variances
 from priorveil.designs.cohorts import Cohorts
 from priorveil.errors import CertificateError, ForeignReport, InvalidInput, InvalidPrior, OutsideDomain
-from priorveil.mechanisms.arc.bounds import arc_lifts
+from priorveil.mechanisms.arc.certificate import arc_lifts
 from priorveil.mechanisms.arc.rows import posteriors
 from priorveil.mechanisms.randomness import BytesSource
 from priorveil.plans.estimate import combine_estimates

@@ -17,8 +17,8 @@ from priorveil.designs.arcs import ArcLayout, arc_layout, guess_error, histogram
 from priorveil.errors import ForeignReport, Infeasible, InvalidInput, OutsideDomain, TooLarge
 from priorveil.mechanisms import kernels
 from priorveil.mechanisms.arc import Arc
-from priorveil.mechanisms.arc.bounds import arc_lifts, fit_line, line_edges
-from priorveil.mechanisms.arc.cells import ArcCells
+from priorveil.mechanisms.arc.certificate import arc_lifts, fit_line, line_edges
+from priorveil.mechanisms.arc.counting import ArcCells
 from priorveil.mechanisms.arc.line import ArcLine
 from priorveil.mechanisms.kernels import LIMB
 from priorveil.mechanisms.randomness import BytesSource, GeneratorSource

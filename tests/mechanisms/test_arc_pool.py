@@ -14,7 +14,7 @@ import priorveil as pv
 from priorveil.certify import exp_above, exp_below
 from priorveil.errors import Infeasible, InvalidInput, PriorveilError, TooLarge
 from priorveil.mechanisms import Arc, kernels
-from priorveil.mechanisms.arc.cells import ArcCells
+from priorveil.mechanisms.arc.counting import ArcCells
 from priorveil.mechanisms.arc.line import circle_order, prime_above, spread_orders
 from priorveil.mechanisms.moments import (
     DenseChannel,
@@ -364,7 +364,7 @@ def test_a_channel_too_large_to_write_out_is_read_in_blocks(monkeypatch: pytest.
     _, tally = told(m, np.full(12, 1 / 12), 20_000, 3)
     whole = Evidence(tally[0].astype(float), DenseChannel(m.matrix))
     del m.cells.__dict__["matrix"]
-    monkeypatch.setattr("priorveil.mechanisms.arc.cells._MOST_ENTRIES", 1)
+    monkeypatch.setattr("priorveil.mechanisms.arc.counting._MOST_ENTRIES", 1)
     monkeypatch.setattr("priorveil.mechanisms.arc.SMALL", 0)
     with pytest.raises(TooLarge, match="entries"):
         _ = m.matrix

@@ -32,8 +32,8 @@ import numpy.typing as npt
 from priorveil.certify import Certifiable, Lifts
 from priorveil.errors import ForeignReport, Hint, Infeasible, InvalidInput, NotIdentifiable, TooLarge
 from priorveil.mechanisms import kernels
-from priorveil.mechanisms.arc.bounds import arc_lifts, fit_line, largest_keep, line_bits
-from priorveil.mechanisms.arc.cells import ArcCells
+from priorveil.mechanisms.arc.certificate import arc_lifts, fit_line, largest_keep, line_bits
+from priorveil.mechanisms.arc.counting import ArcCells
 from priorveil.mechanisms.arc.line import DRAWS, ArcLine, Ints, circle_order, prime_above, spread_orders
 from priorveil.mechanisms.interface import (
     SMALL,

@@ -19,7 +19,7 @@ step touches does depend on the value).
 
 **The law.** `floor(r n / 2**64)` of a uniform word falls on each of `n` places for `floor(2**64 / n)`
 or `ceil(2**64 / n)` of the words, and on the first `i` places for exactly `ceil(i 2**64 / n)` of them.
-The certificate (`priorveil.mechanisms.arc.bounds`) counts with these numbers, never with their limit.
+The certificate (`priorveil.mechanisms.arc.certificate`) counts with these numbers, never with their limit.
 
 **Many orders.** The order of a circle can be named by two integers, a `seed` and a `multiplier`. The `n` values of
 the circle are shuffled: they are sorted by `kernels.splitmix64(seed + (x + 1) * STEP mod 2**64)`, ties by code,

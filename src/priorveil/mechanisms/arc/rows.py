@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.mechanisms.arc import Arc
-from priorveil.mechanisms.arc.bounds import lay_circles, separate_edges
+from priorveil.mechanisms.arc.certificate import lay_circles, separate_edges
 from priorveil.mechanisms.arc.line import ArcLine, Ints
 from priorveil.mechanisms.kernels import draw_places
 from priorveil.mechanisms.randomness import Words
