@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import msgspec
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
@@ -35,20 +36,16 @@ from priorveil.curator.responses import (
 )
 from priorveil.curator.service import Service
 from priorveil.curator.store import Damaged, Store, StoredCampaign
-from priorveil.curator.uploads import Receipt, Upload, read_json, read_packed
+from priorveil.curator.uploads import Upload, read_json, read_packed
 from priorveil.curator.writer import CAPACITY, Writer
 from priorveil.errors import MissingExtra, PriorveilError
 from priorveil.plans import Plan
 
 _CLOSE = {"connection": "close"}
-_ANY_ORIGIN = {
-    "access-control-allow-origin": "*"
-}  # public and without credentials: any page may ask and answer
+# Public and without credentials: any page may ask and answer.
+_ANY_ORIGIN = {"access-control-allow-origin": "*"}
 _IMMUTABLE = {"cache-control": "public, max-age=31536000, immutable", "vary": "origin"}
-_RECEIPT_HEADERS = [
-    (name.encode(), value.encode())
-    for name, value in {"content-type": JSON, **HEADERS, **_ANY_ORIGIN}.items()
-]
+_RECEIPT_HEADERS = Headers({"content-type": JSON, **HEADERS, **_ANY_ORIGIN}).raw
 _READERS = {JSON.encode(): read_json, PACKED.encode(): read_packed}
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -160,15 +157,15 @@ class Curator:
             read = _reader(dict(scope["headers"]).get(b"content-type", b""))
             body = await self._body(scope, receive, self.limits.body)
             receipt = await self.service.take(read(body, campaign, live.campaign.plans), live)
-            status, content, told = 200, _receipt_json(receipt), _RECEIPT_HEADERS
+            status, content, headers = 200, msgspec.json.encode(receipt), _RECEIPT_HEADERS
         except Exception as error:
             response = problem_for(error)
             response.headers.update(_ANY_ORIGIN)
             status, content = response.status_code, bytes(response.body)
-            told = [pair for pair in response.raw_headers if pair[0] != b"content-length"]
+            headers = [pair for pair in response.raw_headers if pair[0] != b"content-length"]
         self.service.statuses[status] += 1
-        told = [*told, (b"content-length", b"%d" % len(content))]
-        await send({"type": "http.response.start", "status": status, "headers": told})
+        headers = [*headers, (b"content-length", b"%d" % len(content))]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": content})
 
     async def _live(self, campaign: str) -> StoredCampaign:
@@ -210,11 +207,8 @@ class Curator:
     async def status(self, request: Request) -> Response:
         """Whether the campaign takes reports now."""
         live = await self._live(request.path_params["id"])
-        content = {
-            "campaign": live.campaign.id,
-            "state": live.state(),
-            "leans_on_prior": live.campaign.leans_on_prior,
-        }
+        leans = live.campaign.leans_on_prior
+        content = {"campaign": live.campaign.id, "state": live.state(), "leans_on_prior": leans}
         return json_response(content, headers=_ANY_ORIGIN)
 
     # -- the curator -----------------------------------------------------------------------------------------
@@ -223,9 +217,8 @@ class Curator:
         async def with_token(request: Request) -> Response:
             scheme, _, token = request.headers.get("authorization", "").partition(" ")
             if scheme.lower() != "bearer" or not self.service.is_curator(token.strip()):
-                raise HttpError(
-                    401, "this needs the curator's token", {"www-authenticate": 'Bearer realm="curator"'}
-                )
+                wanted = {"www-authenticate": 'Bearer realm="curator"'}
+                raise HttpError(401, "this needs the curator's token", wanted)
             return await endpoint(request)
 
         return with_token
@@ -268,10 +261,8 @@ class Curator:
     async def estimates(self, request: Request) -> Response:
         """What the reports say so far."""
         live = await self._live(request.path_params["id"])
-        method, level = (
-            request.query_params.get("method", "auto"),
-            _level(request.query_params.get("level", "0.95")),
-        )
+        method = request.query_params.get("method", "auto")
+        level = _level(request.query_params.get("level", "0.95"))
         if method not in METHODS:
             raise HttpError(400, f"method: choose one of {', '.join(METHODS)}")
         async with self._estimating:
@@ -342,17 +333,10 @@ class _Export(StreamingResponse):
 
 def _reader(kind: bytes) -> Callable[[bytes, str, Mapping[str, Plan]], Upload]:
     """How to read the body, by its declared type."""
-    if kind not in _READERS:
-        kind = kind.partition(b";")[0].strip().lower()
-    if kind not in _READERS:
+    read = _READERS.get(kind) or _READERS.get(kind.partition(b";")[0].strip().lower())
+    if read is None:
         raise HttpError(415, f"send reports as {JSON} or {PACKED}")
-    return _READERS[kind]
-
-
-def _receipt_json(receipt: Receipt) -> bytes:
-    if not receipt.refused:
-        return b'{"accepted":%d,"refused":[]}' % receipt.accepted
-    return msgspec.json.encode(receipt)
+    return read
 
 
 def _summary(live: StoredCampaign) -> dict[str, object]:

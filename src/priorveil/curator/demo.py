@@ -65,10 +65,8 @@ class RunningCurator:
     def estimates(self) -> dict[str, Any]:
         """What it estimates now."""
         with _client(self.url, self.token) as http:
-            found: dict[str, Any] = _check_status(
-                http.get(f"/v1/campaigns/{self.campaign.id}/estimates")
-            ).json()
-        return found
+            response = _check_status(http.get(f"/v1/campaigns/{self.campaign.id}/estimates"))
+        return dict(response.json())
 
     def wait_until_stopped(self) -> None:
         """Return when it has ended."""

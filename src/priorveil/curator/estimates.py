@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from priorveil.collect.campaign import Campaign
-from priorveil.plans import Plan
 from priorveil.plans.estimate import Estimate, Method, combine_estimates
 from priorveil.plans.tally import Tally
 
+_PRIVACY = ("lip", "lip_lower", "lip_upper", "ldp")
 METHODS = ("auto", "mmse", "unbiased", "mle")
 
 
@@ -19,18 +19,20 @@ def campaign_estimates(
     """The estimates of every cohort and of all cohorts together; withheld where there are too few reports."""
     least = max(campaign.smallest_count, 1)
     found = {
-        name: plan.estimate(tally, cast(Method, method))
-        if (tally := tallies[plan.id]).reports >= least
-        else None
+        name: plan.estimate(tallies[plan.id], cast(Method, method))
         for name, plan in campaign.cohorts.items()
+        if tallies[plan.id].reports >= least
     }
     cohorts = [
         {
             "cohort": name,
-            **_describe_plan(plan),
+            "plan": plan.id,
+            "prior": plan.reference.probabilities.tolist(),
+            "identifiable": plan.identifiable,
+            "privacy": {bound: getattr(plan.certificate, bound) for bound in _PRIVACY},
             "reports": tallies[plan.id].reports,
-            "withheld": found[name] is None,
-            **_numbers(found[name], level),
+            "withheld": name not in found,
+            **(_numbers(found[name], level) if name in found else {}),
         }
         for name, plan in campaign.cohorts.items()
     ]
@@ -42,24 +44,11 @@ def campaign_estimates(
         "leans_on_prior": campaign.leans_on_prior,
         "reports": sum(tally.reports for tally in tallies.values()),
         "cohorts": cohorts,
-        "total": _total(list(found.values()), level),
+        "total": _total(list(found.values()), level) if len(found) == len(cohorts) else None,
     }
 
 
-def _describe_plan(plan: Plan) -> dict[str, Any]:
-    """What does not depend on the reports."""
-    c = plan.certificate
-    return {
-        "plan": plan.id,
-        "prior": plan.reference.probabilities.tolist(),
-        "identifiable": plan.identifiable,
-        "privacy": {"lip": c.lip, "lip_lower": c.lip_lower, "lip_upper": c.lip_upper, "ldp": c.ldp},
-    }
-
-
-def _numbers(estimate: Estimate | None, level: float) -> dict[str, Any]:
-    if estimate is None:
-        return {}
+def _numbers(estimate: Estimate, level: float) -> dict[str, Any]:
     low, high = estimate.interval(level)
     return {
         "method": estimate.method,
@@ -74,10 +63,9 @@ def _numbers(estimate: Estimate | None, level: float) -> dict[str, Any]:
     }
 
 
-def _total(estimates: list[Estimate | None], level: float) -> dict[str, Any] | None:
-    """All cohorts together, where none is withheld and all ask for the same statistics."""
-    shown = [estimate for estimate in estimates if estimate is not None]
-    if len(shown) < len(estimates) or any(set(e.labels) != set(shown[0].labels) for e in shown):
+def _total(estimates: list[Estimate], level: float) -> dict[str, Any] | None:
+    """All cohorts together, if they ask for the same statistics."""
+    if any(set(estimate.labels) != set(estimates[0].labels) for estimate in estimates):
         return None
-    together = combine_estimates(shown)
+    together = combine_estimates(estimates)
     return {"reports": together.reports, **_numbers(together, level)}

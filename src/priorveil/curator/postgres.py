@@ -77,8 +77,8 @@ _NUMBERS = """
     FROM plans JOIN campaigns ON campaigns.number = plans.campaign WHERE campaigns.id = ANY($1::text[])
 """
 _INSERT = """
-    INSERT INTO submissions (campaign, id, plan, words)
-    SELECT * FROM unnest($1::integer[], $2::bytea[], $3::integer[], $4::bytea[])
+    INSERT INTO submissions (campaign, id, words, plan)
+    SELECT * FROM unnest($1::integer[], $2::bytea[], $3::bytea[], $4::integer[])
     ON CONFLICT DO NOTHING RETURNING plan, words
 """
 
@@ -179,9 +179,7 @@ class PostgresStore(Store):
             campaign, plan = numbers[group.campaign, group.plan]
             mechanisms[plan] = group.mechanism
             ids, words = group.rows()
-            rows += [
-                (campaign, key, plan, word) for key, word in zip(ids.tolist(), words.tolist(), strict=True)
-            ]
+            rows += [(campaign, *row, plan) for row in zip(ids.tolist(), words.tolist(), strict=True)]
         rows.sort(key=itemgetter(0, 1))  # the same order in all writers, to avoid deadlocks
         inserted = await db.fetch(_INSERT, *map(list, zip(*rows, strict=True)))
         new: dict[int, list[bytes]] = {}

@@ -85,9 +85,7 @@ class Service:
         before, when = live.closed, stamp(datetime.now(UTC)) or ""
         live.closed = before or when
         try:
-            await (
-                self.writer.flush()
-            )  # what was accepted is counted before the campaign is reported as closed
+            await self.writer.flush()  # what was accepted is counted before the campaign counts as closed
             await self.store.close_campaign(live.campaign.id, when)
         except BaseException:
             live.closed = before

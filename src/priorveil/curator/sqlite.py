@@ -230,16 +230,15 @@ def _lock_file(path: Path) -> IO[str]:
     """The lock file, held by this process until it ends."""
     if fcntl is None:
         raise Unavailable(
-            "this system cannot lock a file so that two curators never share it: give --store a PostgreSQL URL"
+            "this system cannot lock a file against a second curator: give --store a PostgreSQL URL"
         )
     file = path.open("w")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         file.close()
-        raise Unavailable(
-            f"{path.with_suffix('')} is in use by another process: stop it, or use PostgreSQL"
-        ) from error
+        problem = f"{path.with_suffix('')} is in use by another process"
+        raise Unavailable(f"{problem}: stop it, or use PostgreSQL") from error
     return file
 
 

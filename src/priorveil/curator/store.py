@@ -22,7 +22,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -182,6 +182,13 @@ class Store(ABC):
     async def close(self) -> None:
         """Finish what is under way, and release everything."""
 
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
     @abstractmethod
     async def ready(self) -> None:
         """Return if a report could be stored now; raise `Unavailable` if not."""
@@ -243,7 +250,7 @@ class Store(ABC):
 
     async def recount(self, campaign: Campaign) -> dict[str, Tally]:
         """The tally of each plan, counted again from the stored reports."""
-        tallies = {id: tally_from_cells(plan, {}) for id, plan in campaign.plans.items()}
+        tallies = {id: plan.tally([]) for id, plan in campaign.plans.items()}
         async for rows in self.reports(campaign):
             for id, plan in campaign.plans.items():
                 words = b"".join(row.words for row in rows if row.plan == id)
@@ -358,19 +365,12 @@ def tally_from_cells(plan: Plan, cells: Mapping[int, int]) -> Tally:
 
 async def ensure_token(url: str, given: str | None, another: bool) -> str | None:
     """Make sure that the store has a token; return it if it was made here."""
-    store = open_store(url)
-    await store.open()
-    try:
-        if given is not None:
-            await store.add_token(token_digest(given))
+    async with open_store(url) as store:
+        if given is None and await store.token_digests() and not another:
             return None
-        if await store.token_digests() and not another:
-            return None
-        new = secrets.token_urlsafe(32)
-        await store.add_token(token_digest(new))
-        return new
-    finally:
-        await store.close()
+        token = secrets.token_urlsafe(32) if given is None else given
+        await store.add_token(token_digest(token))
+        return token if given is None else None
 
 
 @dataclass
@@ -390,9 +390,7 @@ class Recount:
 async def recount_store(url: str, repair: bool) -> Recount:
     """Count the reports of every campaign again; with `repair`, replace the tallies that are wrong."""
     found = Recount()
-    store = open_store(url, create=False)
-    await store.open()
-    try:
+    async with open_store(url, create=False) as store:
         for campaign_id, _ in await store.campaign_ids():
             try:
                 stored = await store.campaign(campaign_id)
@@ -408,6 +406,4 @@ async def recount_store(url: str, repair: bool) -> Recount:
             found.campaigns += 1
             found.reports += sum(tally.reports for tally in counts.values())
             found.differing += [(campaign_id, p, tallies[p].reports, wrong[p].reports) for p in wrong]
-    finally:
-        await store.close()
     return found

@@ -20,9 +20,8 @@ CAPACITY = 16 << 20  # bytes in the queue
 TRANSACTION = 4 << 20  # bytes in one transaction
 _OVERHEAD = 512  # bytes that a submission takes in addition to its reports
 
-RefusedPlaces = list[
-    list[int]
-]  # for each group of a submission, the places of reports that its plan cannot have made
+# For each group of a submission, the places of reports that its plan cannot have made.
+RefusedPlaces = list[list[int]]
 
 
 class Busy(PriorveilError):
@@ -81,9 +80,7 @@ class Writer:
 
     def submit(self, groups: Sequence[Group]) -> asyncio.Future[RefusedPlaces]:
         """Queue the reports of one request. Raises `Busy` when the queue is full."""
-        size = _OVERHEAD
-        for group in groups:
-            size += len(group.ids) + len(group.words)
+        size = _OVERHEAD + sum(len(group.ids) + len(group.words) for group in groups)
         if self.waiting and self.waiting + size > self.capacity:
             raise Busy("the queue of reports is full")
         return self._enqueue(groups, size)
@@ -131,9 +128,7 @@ class Writer:
         self.commits.duplicates += sum(group.size for group in groups) - stored
         self.commits.seconds += time.perf_counter() - start
         for submission, places in zip(batch, refused, strict=True):
-            if (
-                not submission.answer.done()
-            ):  # it is done if the sender has gone; the reports are stored all the same
+            if not submission.answer.done():  # the sender may have gone; the reports are stored all the same
                 submission.answer.set_result(places)
 
 
