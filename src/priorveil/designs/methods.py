@@ -27,10 +27,11 @@ from priorveil.errors import Hint, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms import Grouped, Table
 from priorveil.notions import Known, Secrets
 from priorveil.plans import Plan
+from priorveil.plans.document import DesignMethod
 from priorveil.priors import Array, Budget, Prior
 from priorveil.queries import Query
 
-Method = Literal["auto", "closed", "arc", "columns", "unary", "hashing"]
+Method = Literal["auto"] | DesignMethod
 
 _SMALL, _SMALL_GAP, _GAP = 20, 1e-10, 1e-4  # the default gap for up to so many values, and for more
 _MAX_VALUES_TO_LIST = 6  # values up to which all extreme columns of a box are listed, whatever the query

@@ -18,7 +18,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from priorveil.certify import Certificate, certificate, within
 from priorveil.errors import PlanError, PriorveilError, UnknownVersion, short_repr
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 VERSION = 1
 FORMAT = "priorveil-plan"
 
-METHODS = ("closed", "arc", "columns", "unary", "hashing")
+DesignMethod = Literal["closed", "arc", "columns", "unary", "hashing"]
+METHODS: tuple[str, ...] = get_args(DesignMethod)
 
 Json = Any  # a value of the json module
 

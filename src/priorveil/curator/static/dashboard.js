@@ -43,7 +43,7 @@ function route() {
   return showErrors(() => (/^[0-9a-f]{64}$/.test(id) ? watch(id) : showCampaigns()));
 }
 
-/** Run; a token that is no longer good leads back to signing in, anything else is told. */
+/** Run; an invalid token leads back to signing in, any other error is shown. */
 async function showErrors(run) {
   try {
     await run();
