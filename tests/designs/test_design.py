@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import priorveil as pv
 from priorveil.certify import within
-from priorveil.designs import METHODS, boxes, cones, methods
+from priorveil.designs import METHODS, cones, lip_solvers, methods
 from priorveil.designs.engine import Solution
 from priorveil.designs.pricing import Box
 from priorveil.errors import CertificateError, DataNotFound, Infeasible, InvalidInput, InvalidSecret, TooLarge
@@ -486,13 +486,13 @@ class TestSolverFailures:
             "huge": np.eye(d) * 1e300,
         }[garbage]
         broken = Solution(columns, np.full(d, 1 / d), 1.0, 0.0, 0.0, 1, True, np.zeros(d))
-        monkeypatch.setattr(boxes, "best_histogram", lambda *_, **__: broken)
+        monkeypatch.setattr(lip_solvers, "best_histogram", lambda *_, **__: broken)
         with pytest.raises(CertificateError):
             pv.design([0.3, 0.2, 0.1, 0.1, 0.1, 0.1, 0.05, 0.05], 1.0, pv.Histogram(), method="columns")
 
     def test_a_false_bound_never_exceeds_the_error(self, monkeypatch: pytest.MonkeyPatch) -> None:
         silent = Solution(np.ones((1, 8)), np.ones(1), 0.0, -9.0, 0.0, 1, True, np.zeros(8))
-        monkeypatch.setattr(boxes, "best_histogram", lambda *_, **__: silent)
+        monkeypatch.setattr(lip_solvers, "best_histogram", lambda *_, **__: silent)
         certified(
             pv.design([0.3, 0.2, 0.1, 0.1, 0.1, 0.1, 0.05, 0.05], 1.0, pv.Histogram(), method="columns")
         )

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.certify import Certifiable, certified_table
-from priorveil.designs import boxes, cones, learning, robust
+from priorveil.designs import cones, learning, lip_solvers, robust
 from priorveil.designs.arcs import ARC_KINDS, arc_plan
 from priorveil.designs.closed import closed_plan
 from priorveil.designs.encodings import hashing_plan, unary_plan
@@ -149,9 +149,9 @@ def columns_plan(problem: Problem, limits: Limits) -> Plan:
 
 
 _SOLVERS: dict[str, Callable[[Problem, Limits], Solution]] = {
-    "histogram": lambda problem, limits: boxes.best_histogram(_box(problem), limits),
-    "sum": lambda problem, limits: boxes.best_sum(_box(problem), problem.scores, limits),
-    "guess": lambda problem, limits: boxes.best_guess(_box(problem), limits),
+    "histogram": lambda problem, limits: lip_solvers.best_histogram(_box(problem), limits),
+    "sum": lambda problem, limits: lip_solvers.best_sum(_box(problem), problem.scores, limits),
+    "guess": lambda problem, limits: lip_solvers.best_guess(_box(problem), limits),
 }
 
 
@@ -298,11 +298,11 @@ def _merged_sum_plan(problem: Problem, limits: Limits) -> Plan:
     """
     P, scores, box = problem.P, problem.scores, _box(problem)
     share = P * (1 + scores**2 / (float(P @ scores**2) or 1.0)) / 2
-    groups = boxes.neighbour_groups(share, scores, _CELLS).astype(np.int64)
+    groups = lip_solvers.neighbour_groups(share, scores, _CELLS).astype(np.int64)
     merged = box.merge(groups)
     mass = merged.prior
     means = np.bincount(groups, P * scores).astype(np.float64) / mass
-    found = boxes.best_sum(merged, means, limits)
+    found = lip_solvers.best_sum(merged, means, limits)
     order = np.argsort(means)
     duals = P * np.interp(scores, means[order], (found.duals / mass)[order])
     gain = float(duals.sum()) + SumPricing(box, scores).price(duals, exact=True).bound

@@ -2,8 +2,8 @@
 
 An order (`arc.line`) bends the segments of the values into a circle. All orders of a mechanism share the segments,
 the values that own an output, the window and the coin. The order of a report is drawn without looking at the value
-and is part of the report, so each order is a channel of its own, and the certificate (`arc.bounds`) is the worst of
-theirs. Most mechanisms have a single order. A pool of many orders is for learning a distribution, because one
+and is part of the report, so each order is a channel of its own, and the certificate (`arc.certificate`) is the
+worst of theirs. Most mechanisms have a single order. A pool of many orders is for learning a distribution, because one
 order estimates the fast waves around its circle badly.
 
 **The sampler.** With one order a report takes the three words of `arc.line`. With several it takes four, whatever the
