@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
@@ -135,13 +135,11 @@ def _start(folder: Path, token: str) -> tuple[subprocess.Popen[bytes], str]:
                 start_new_session=True,  # ctrl-C is for the demo, which then ends the curator
             )
         url = f"http://127.0.0.1:{port}"
-        try:
+        with ExitStack() as unless_ready:
+            unless_ready.callback(_end, process)
             if _ready(process, url, token):
+                unless_ready.pop_all()
                 return process, url
-        except BaseException:
-            _end(process)
-            raise
-        _end(process)
     last = (folder / "said").read_text(encoding="utf-8", errors="replace").strip().rpartition("\n")[2]
     raise Unavailable(f"the curator did not start: {last or 'it said nothing'}")
 

@@ -29,30 +29,26 @@ def parquet_pieces(campaign: Campaign, pages: AsyncIterator[list[StoredReport]])
         from priorveil.tables.columns import PLAN_KEY
     except ImportError as error:
         raise MissingExtra("pyarrow", "tables") from error
-    return _pieces(pa, pq, PLAN_KEY, campaign, pages)
-
-
-async def _pieces(
-    pa: Any, pq: Any, plan_key: bytes, campaign: Campaign, pages: AsyncIterator[list[StoredReport]]
-) -> AsyncIterator[bytes]:
-    sink = _Sink()
     numbers = all(plan.mechanism.width == 0 for plan in campaign.plans.values())
     kind = pa.int64() if numbers else pa.binary()
-    made_by = " ".join(sorted(plan.id for plan in campaign.plans.values()))
-    schema = pa.schema(
-        [("id", pa.binary(ID_BYTES)), ("cohort", pa.string()), ("report", kind)],
-        metadata={plan_key: made_by.encode()},  # so that no other plan estimates from it
-    )
-    with pq.ParquetWriter(sink, schema) as writer:
-        waiting: list[StoredReport] = []
-        async for page in pages:
-            waiting += page
-            if len(waiting) >= _ROWS:
-                writer.write_table(_table(pa, schema, campaign, waiting, numbers))
-                waiting = []
-                yield sink.take_written()
-        writer.write_table(_table(pa, schema, campaign, waiting, numbers))
-    yield sink.take_written()
+    made_by = {PLAN_KEY: " ".join(sorted(campaign.plans)).encode()}  # so that no other plan estimates from it
+    columns = [("id", pa.binary(ID_BYTES)), ("cohort", pa.string()), ("report", kind)]
+    schema = pa.schema(columns, metadata=made_by)
+
+    async def pieces() -> AsyncIterator[bytes]:
+        sink = _Sink()
+        with pq.ParquetWriter(sink, schema) as writer:
+            waiting: list[StoredReport] = []
+            async for page in pages:
+                waiting += page
+                if len(waiting) >= _ROWS:
+                    writer.write_table(_table(pa, schema, campaign, waiting, numbers))
+                    waiting = []
+                    yield sink.take_written()
+            writer.write_table(_table(pa, schema, campaign, waiting, numbers))
+        yield sink.take_written()
+
+    return pieces()
 
 
 def _table(pa: Any, schema: Any, campaign: Campaign, rows: list[StoredReport], numbers: bool) -> Any:

@@ -128,6 +128,6 @@ async def _asset(request: Request) -> Response:
     """One file, by its plain name."""
     files = {path.name: path for path in (_CLIENT, *_STATIC.iterdir()) if path.is_file()}
     path = files.get(request.path_params["name"])
-    return (
-        problem(404, "there is no such file") if path is None else FileResponse(path, headers=_PAGE_HEADERS)
-    )
+    if path is None:
+        raise HttpError(404, "there is no such file")
+    return FileResponse(path, headers=_PAGE_HEADERS)
