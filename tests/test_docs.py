@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import doctest
 import inspect
+import pydoc
 import re
 import subprocess
 import sys
@@ -143,6 +144,11 @@ def test_every_public_name_is_documented(name: str) -> None:
     else:  # by itself, or with all of its module
         homes = {f"{value.__module__}.{value.__qualname__}", value.__module__}
     assert homes & set(ENTRIES), f"docs/reference.md lacks one of {homes}"
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_every_entry_of_the_reference_exists(entry: str) -> None:
+    assert pydoc.locate(entry) is not None
 
 
 def test_the_page_of_commands_is_current() -> None:
