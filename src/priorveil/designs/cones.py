@@ -235,11 +235,12 @@ class ConePricing:
         self.A, self.P, self.nodes, self.stop = A, P, nodes, stop
         self.program = Program(A, P)
         self._starts: dict[bytes, Array] = {}
-        if self.climbs[
-            0
-        ]:  # towards each input, away from it, and in some random directions (always the same)
+        if self.climbs[0]:
+            # Towards each input, away from it, and in some random directions (fixed seed).
             d = len(P)
-            self._look(np.vstack([np.eye(d), -np.eye(d), np.random.default_rng(0).normal(size=(2 * d, d))]))
+            self._add_vertices(
+                np.vstack([np.eye(d), -np.eye(d), np.random.default_rng(0).normal(size=(2 * d, d))])
+            )
 
     def utility(self, columns: Array) -> Array:
         """`phi` of each row of `columns`."""
@@ -266,7 +267,7 @@ class ConePricing:
         pool = _Pool(self.utility, duals)
         if exact and self.fresh:
             d = len(duals)
-            self._look(np.random.default_rng(len(self._starts)).normal(size=(4 * d, d)))
+            self._add_vertices(np.random.default_rng(len(self._starts)).normal(size=(4 * d, d)))
         if self.climbs[0]:
             self._climb(pool, list(self._starts.values()), self.climbs[exact])
         bound = self._branch(pool, self.splits(exact))
@@ -303,7 +304,7 @@ class ConePricing:
                 heapq.heappush(heap, (-min(child.bound, -above), next(ticket), child))
         return max(exact, -heap[0][0] if heap else -np.inf, pool.best)
 
-    def _look(self, directions: Array) -> None:
+    def _add_vertices(self, directions: Array) -> None:
         """Remember the vertices furthest in these directions."""
         for g in directions:
             if self._starts and self.stop():
