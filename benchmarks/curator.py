@@ -32,7 +32,7 @@ from priorveil.collect.campaign import Campaign, ask
 from priorveil.collect.wire import JSON, PACKED, packed_body
 from priorveil.curator.store import Group, open_store
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "service"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from postgres_server import PostgresServer, free_port
 
 TOKEN = "benchmark"

@@ -1,8 +1,23 @@
-"""The same examples on every machine: a failure here is a failure everywhere."""
+"""Settings and fixtures for all tests; Hypothesis draws the same examples on every machine."""
 
+from __future__ import annotations
+
+import itertools
 import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from priorveil import Histogram, Prior, design
+from priorveil.collect.campaign import Campaign, ask
+
+if TYPE_CHECKING:
+    from postgres_server import PostgresServer
+
+PRIOR = Prior({"Private": 0.69, "Self-employed": 0.11, "Government": 0.13, "None": 0.07})
 
 settings.register_profile(
     "priorveil",
@@ -16,3 +31,40 @@ settings.load_profile("priorveil")
 # Whoever runs the tests in the background has ctrl-C ignored, and so would the programs that they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    from postgres_server import PostgresServer  # asyncpg is needed by tests of PostgreSQL only
+
+    server = PostgresServer(fsync="off")  # faster; a restart of the server still loses nothing
+    yield server
+    server.remove()
+
+
+@pytest.fixture(scope="session")
+def campaign() -> Campaign:
+    """One cohort, table plan, estimates from the first report on."""
+    return ask("What kind of work do you do?", PRIOR, smallest_count=1)
+
+
+@pytest.fixture(scope="session")
+def cohorts() -> Campaign:
+    """Every kind of mechanism at once."""
+    plans = {
+        method: design(PRIOR, 1.0, Histogram(), method=method)
+        for method in ("columns", "arc", "unary", "hashing")
+    }
+    return Campaign("What kind of work do you do?", plans, smallest_count=1)
+
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of an empty store, of each kind."""
+    if request.param == "sqlite":
+        return str(tmp_path / "reports.db")
+    server: PostgresServer = request.getfixturevalue("postgres")
+    return server.url(f"test{next(_numbers)}")

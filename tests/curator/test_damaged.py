@@ -11,8 +11,8 @@ import asyncpg
 import httpx
 import pytest
 from click.testing import CliRunner
-from test_api import on, path, reports
 
+from curator.test_api import on, path, reports
 from priorveil.cli import commands
 from priorveil.collect.campaign import Campaign
 from priorveil.curator.store import Damaged, load_campaign, open_store

@@ -17,9 +17,9 @@ import asyncpg
 import httpx
 import pytest
 from click.testing import CliRunner
-from postgres_server import PostgresServer
-from test_crashes import Server, served
 
+from local_server import Server, served
+from postgres_server import PostgresServer
 from priorveil.cli import commands
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import ID_BYTES, PACKED, WORD_BYTES, packed_body

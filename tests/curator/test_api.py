@@ -17,7 +17,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from conftest import PRIOR, running
+from conftest import PRIOR
+from local_server import running
 from priorveil import Channel, Histogram, Prior
 from priorveil.certify import certificate
 from priorveil.collect.campaign import Campaign, ask

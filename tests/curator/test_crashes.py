@@ -9,22 +9,18 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-import signal
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import numpy as np
 import pytest
-from postgres_server import PostgresServer, free_port
-from test_api import own_cells
 
+from curator.test_api import own_cells
+from local_server import served
+from postgres_server import PostgresServer
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import fresh_id
 from priorveil.curator.store import Store, open_store
@@ -108,57 +104,6 @@ class Senders:
             time.sleep(0.05)
         used_up = f", {self._next} of {OUTPUTS} cells used"
         raise AssertionError(f"nothing is acknowledged any more: {self.statuses}{used_up}")
-
-
-class Server:
-    """`priorveil serve` in a process of its own, on one port, for as often as it is killed."""
-
-    def __init__(self, url: str, folder: Path) -> None:
-        self.url, self.port = url, free_port()
-        self.token = folder / "token"
-        self.token.write_text("a-secret-of-the-tests")
-        self.log = folder / f"log-{self.port}"
-        self.start()
-
-    def start(self) -> None:
-        options = ["--store", self.url, "--port", str(self.port), "--token-file", str(self.token)]
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "priorveil", "serve", *options], stdout=log, stderr=log
-            )
-        with httpx.Client(verify=False) as http:
-            for _ in range(1200):
-                try:
-                    if http.get(f"http://127.0.0.1:{self.port}/readyz").status_code == 200:
-                        return
-                except httpx.TransportError:
-                    time.sleep(0.05)
-        raise AssertionError(self.log.read_text())
-
-    def kill(self) -> None:
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
-
-    def stop(self) -> None:
-        self.process.send_signal(signal.SIGTERM)
-        assert self.process.wait(40) in (0, -signal.SIGTERM)
-
-
-@contextmanager
-def served(url: str, folder: Path, campaign: Campaign, count: int = 1) -> Iterator[list[Server]]:
-    servers = [Server(url, folder) for _ in range(count)]
-    try:
-        base = f"http://127.0.0.1:{servers[0].port}"
-        header = {"authorization": "Bearer a-secret-of-the-tests"}
-        made = httpx.post(
-            f"{base}/v1/campaigns", content=campaign.to_json(), headers=header, verify=False, timeout=60
-        )
-        assert made.status_code == 201, made.text
-        yield servers
-    finally:
-        for server in servers:
-            server.process.kill()
-            server.process.wait()
 
 
 def check(url: str, campaign: Campaign, senders: Senders) -> None:

@@ -7,7 +7,8 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from test_crashes import Server
+
+from local_server import Server
 
 
 @pytest.fixture(scope="module")

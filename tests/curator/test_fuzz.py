@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import TOKEN, running
+from local_server import TOKEN, running
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import PACKED, pack_report, packed_body, unpack_reports
 from priorveil.curator.openapi import document

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import httpx
 import pytest
-from postgres_server import free_port
-from test_api import reports
 
+from curator.test_api import reports
+from postgres_server import free_port
 from priorveil.collect.campaign import Campaign
 
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -16,9 +16,9 @@ from typing import Any
 
 import httpx
 import pytest
-from test_crashes import Server
 
 from conftest import PRIOR
+from local_server import Server
 from priorveil import Prior
 from priorveil.collect.campaign import Campaign, ask
 from priorveil.collect.client import (

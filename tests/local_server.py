@@ -1,21 +1,30 @@
-"""A curator on a real socket in this process, and raw requests to it."""
+"""Curators for tests: the app without a socket, on a socket of this process, and in a process of its own."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
+import httpx
 from starlette.types import ASGIApp
 
+from postgres_server import free_port
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import JSON
 from priorveil.curator import create_app
 from priorveil.curator.app import Curator, RequestLimits
 from priorveil.curator.server import ConnectionLimits, find_addresses, serving
 from priorveil.curator.sqlite import SqliteStore
+from priorveil.curator.store import Store, token_digest
+
+TOKEN = "a curator's token"
 
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -116,3 +125,73 @@ def report(campaign: Campaign, value: object = 0, report_id: str | None = None) 
     plan = campaign.plan_for(None).id
     shown = value if isinstance(value, int) else f'"{value}"'
     return f'{{"id":"{report_id or os.urandom(16).hex()}","plan":"{plan}","report":{shown}}}'.encode()
+
+
+@asynccontextmanager
+async def running(
+    store: Store, *campaigns: Campaign, limits: RequestLimits | None = None
+) -> AsyncIterator[httpx.AsyncClient]:
+    """The app on a store with these campaigns, and a client that has the token."""
+    app = create_app(store, limits)
+    assert isinstance(app, Curator)
+    async with app.lifespan():
+        await store.add_token(token_digest(TOKEN))
+        for campaign in campaigns:
+            await store.add_campaign(campaign)
+        await app.service.refresh()
+        transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+        header = {"authorization": f"Bearer {TOKEN}"}
+        async with httpx.AsyncClient(transport=transport, base_url="http://curator", headers=header) as http:
+            http.app = app  # type: ignore[attr-defined]
+            yield http
+
+
+class Server:
+    """`priorveil serve` in a process of its own, on one port, for as often as it is killed."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self.url, self.port = url, free_port()
+        self.token = folder / "token"
+        self.token.write_text("a-secret-of-the-tests")
+        self.log = folder / f"log-{self.port}"
+        self.start()
+
+    def start(self) -> None:
+        options = ["--store", self.url, "--port", str(self.port), "--token-file", str(self.token)]
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "priorveil", "serve", *options], stdout=log, stderr=log
+            )
+        with httpx.Client(verify=False) as http:
+            for _ in range(1200):
+                try:
+                    if http.get(f"http://127.0.0.1:{self.port}/readyz").status_code == 200:
+                        return
+                except httpx.TransportError:
+                    time.sleep(0.05)
+        raise AssertionError(self.log.read_text())
+
+    def kill(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+        assert self.process.wait(40) in (0, -signal.SIGTERM)
+
+
+@contextmanager
+def served(url: str, folder: Path, campaign: Campaign, count: int = 1) -> Iterator[list[Server]]:
+    servers = [Server(url, folder) for _ in range(count)]
+    try:
+        base = f"http://127.0.0.1:{servers[0].port}"
+        header = {"authorization": "Bearer a-secret-of-the-tests"}
+        made = httpx.post(
+            f"{base}/v1/campaigns", content=campaign.to_json(), headers=header, verify=False, timeout=60
+        )
+        assert made.status_code == 201, made.text
+        yield servers
+    finally:
+        for server in servers:
+            server.process.kill()
+            server.process.wait()

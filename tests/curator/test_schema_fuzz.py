@@ -15,9 +15,9 @@ import httpx
 import pytest
 from openapi_spec_validator import validate
 from starlette.routing import Route
-from test_api import reports
-from test_crashes import Server, served
 
+from curator.test_api import reports
+from local_server import Server, served
 from priorveil.collect.campaign import FORMAT, LONGEST_TEXT, VERSION, Campaign
 from priorveil.collect.wire import ID_BYTES, JSON, LARGEST_REPORT, PACKED
 from priorveil.curator import create_app

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from local_server import Place, at, place, read_response, report, statuses, with_app
 
+from local_server import Place, at, place, read_response, report, statuses, with_app
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import JSON, PACKED, packed_body
 from priorveil.curator.app import RequestLimits

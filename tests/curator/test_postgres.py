@@ -13,8 +13,8 @@ from pathlib import Path
 
 import asyncpg
 import pytest
-from postgres_server import PostgresServer
 
+from postgres_server import PostgresServer
 from priorveil.collect.campaign import Campaign
 from priorveil.curator import create_app
 from priorveil.curator.app import Curator

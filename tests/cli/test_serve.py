@@ -17,10 +17,10 @@ import asyncpg
 import httpx
 import pytest
 from click.testing import CliRunner
-from postgres_server import PostgresServer, free_port
-from test_api import reports
-from test_stores import group
 
+from curator.test_api import reports
+from curator.test_stores import group
+from postgres_server import PostgresServer, free_port
 from priorveil.cli import commands, run
 from priorveil.collect.campaign import Campaign
 from priorveil.curator.store import Store, open_store

@@ -16,11 +16,10 @@ from pathlib import Path
 
 import httpx
 import pytest
-from local_server import place, statuses
-from test_api import on, reports
-from test_crashes import Server, served
-from test_server import said
 
+from curator.test_api import on, reports
+from curator.test_server import said
+from local_server import Server, place, served, statuses
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import fresh_id
 from priorveil.curator.app import RequestLimits

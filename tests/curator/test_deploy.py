@@ -22,11 +22,11 @@ import asyncpg
 import click
 import httpx
 import pytest
-from postgres_server import PostgresServer, free_port
-from test_api import reports
-from test_crashes import Server, served
-from test_full_disk import Sender, stored_ids
 
+from curator.test_api import reports
+from curator.test_full_disk import Sender, stored_ids
+from local_server import Server, served
+from postgres_server import PostgresServer, free_port
 from priorveil.collect.campaign import Campaign
 
 ROOT = Path(__file__).resolve().parent.parent.parent
