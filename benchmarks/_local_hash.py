@@ -13,8 +13,9 @@ import numpy as np
 from priorveil.certify import TOTAL
 from priorveil.mechanisms import Table, kernels
 from priorveil.mechanisms.hashing import coefficients
-from priorveil.mechanisms.kernels import Ints, Words, with_twin
-from priorveil.mechanisms.randomness import Source, blocks
+from priorveil.mechanisms.kernels import with_twin
+from priorveil.mechanisms.randomness import Source, Words, blocks
+from priorveil.priors import Ints
 
 
 def randomized_response(bins: int, ratio: Fraction) -> Table:

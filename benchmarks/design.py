@@ -183,7 +183,7 @@ def learning(quick: bool) -> Iterator[Line]:
         ("(.025 x 4, .9)", SKEWED, (5.8, 11.6)),
     ):
         plan, seconds = timed(pv.Prior(P), 1.0, pv.Distribution())
-        response = variance(closed.k_rr(len(P), 1.0), P)
+        response = variance(closed.k_rr_matrix(len(P), 1.0), P)
         met = abs(plan.expected_mse - told[0]) < 0.05 and abs(response - told[1]) < 0.05
         figures = f"{plan.expected_mse:.3f}, randomised response {response:.3f}"
         yield Line(f"{name}, eps = 1", figures, seconds, f"{told[0]} and {told[1]}", met)
@@ -201,7 +201,8 @@ def best_ldp_variance(P: np.ndarray, eps: float) -> float:
     """The best of subset selection of every size, randomised response among them."""
     d = len(P)
     return min(
-        variance(closed.subset_selection(d, eps, k) if k > 1 else closed.k_rr(d, eps), P) for k in range(1, d)
+        variance(closed.subset_selection_matrix(d, eps, k) if k > 1 else closed.k_rr_matrix(d, eps), P)
+        for k in range(1, d)
     )
 
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from priorveil.designs.closed import (
     binary,
     interval,
-    k_rr,
-    rr_lip,
+    k_rr_matrix,
+    rr_lip_matrix,
     subset_gains,
-    subset_selection,
+    subset_selection_matrix,
 )
 from priorveil.designs.cones import extreme_rays
 from priorveil.designs.engine import best_mixture
@@ -47,9 +47,9 @@ def test_theorem_3_is_optimal_in_its_range(seed: int) -> None:
     lo, hi = np.exp(-rng.uniform(0.2, 3)), np.exp(rng.uniform(0.2, 4))
     if P.min() < window_mass(lo, hi):
         with pytest.raises(Infeasible):
-            rr_lip(P, lo, hi)
+            rr_lip_matrix(P, lo, hi)
         return
-    Q = rr_lip(P, lo, hi)
+    Q = rr_lip_matrix(P, lo, hi)
     lift = Q / (P @ Q)
     assert lift.min() >= lo - 1e-12
     assert lift.max() <= hi + 1e-12
@@ -67,8 +67,8 @@ def test_theorem_3_ends_exactly_at_tau() -> None:
     for mass, allowed in ((tau * 1.0001, True), (tau * 0.9999, False)):
         P = np.array([mass, 1 - mass])
         with nullcontext() if allowed else pytest.raises(Infeasible):
-            rr_lip(P, lo, hi)
-        Q = rr_lip(P, lo)
+            rr_lip_matrix(P, lo, hi)
+        Q = rr_lip_matrix(P, lo)
         assert ((Q / (P @ Q)).max() <= hi) == allowed  # what it leaks decides, not the formula
 
 
@@ -79,8 +79,8 @@ def test_theorem_3_ends_exactly_at_tau() -> None:
 def test_theorem_3_leaks_outside_its_range(P: tuple[float, ...], eps: float, leak: float) -> None:
     prior = np.array(P)
     with pytest.raises(Infeasible):
-        rr_lip(prior, np.exp(-eps), np.exp(eps))
-    Q = rr_lip(prior, np.exp(-eps))  # one-sided: allowed, and the upper side is what it is
+        rr_lip_matrix(prior, np.exp(-eps), np.exp(eps))
+    Q = rr_lip_matrix(prior, np.exp(-eps))  # one-sided: allowed, and the upper side is what it is
     assert np.log((Q / (prior @ Q)).max()) == pytest.approx(leak, abs=6e-4)
 
 
@@ -166,7 +166,7 @@ def test_binary_prior_set_holds_for_all_and_is_best(x: float, y: float, eps: flo
 
 def test_no_prior_known_is_ldp() -> None:
     Q = binary_prior_set(0.0, 1.0, np.exp(-1.0), np.exp(1.0))
-    np.testing.assert_allclose(Q, k_rr(2, 1.0), atol=1e-14)
+    np.testing.assert_allclose(Q, k_rr_matrix(2, 1.0), atol=1e-14)
 
 
 def test_a_cone_of_constants_gives_one_output() -> None:
@@ -186,7 +186,7 @@ def test_two_inputs_have_the_printed_ends(p: float, lower: float, upper: float) 
 
 @pytest.mark.parametrize("eps", [0.1, 1.0, 4.0])
 def test_ldp_channels_hold_at_their_level_and_not_below(eps: float) -> None:
-    for Q in (k_rr(5, eps), subset_selection(5, eps, 2), k_rr(2, eps)):
+    for Q in (k_rr_matrix(5, eps), subset_selection_matrix(5, eps, 2), k_rr_matrix(2, eps)):
         np.testing.assert_allclose(Q.sum(axis=1), 1.0, atol=1e-14)
         assert np.log((Q.max(axis=0) / Q.min(axis=0)).max()) == pytest.approx(eps)
 
@@ -197,7 +197,7 @@ def test_subset_gains_are_those_of_the_channels(seed: int) -> None:
     rng = np.random.default_rng(seed)
     d, eps = int(rng.integers(2, 9)), rng.uniform(0.05, 6)
     P = rng.dirichlet(np.ones(d))
-    direct = [histogram_gain(subset_selection(d, eps, s), P) for s in range(1, d)]
+    direct = [histogram_gain(subset_selection_matrix(d, eps, s), P) for s in range(1, d)]
     np.testing.assert_allclose(subset_gains(P, eps), direct, rtol=1e-11)
 
 
@@ -208,6 +208,6 @@ def test_subset_selection_of_the_table() -> None:
 
 def test_subset_selection_refuses_what_it_cannot_do() -> None:
     with pytest.raises(InvalidInput):
-        subset_selection(4, 1.0, 4)
+        subset_selection_matrix(4, 1.0, 4)
     with pytest.raises(TooLarge):
-        subset_selection(60, 1.0, 20)
+        subset_selection_matrix(60, 1.0, 20)

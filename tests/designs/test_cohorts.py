@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 import priorveil as pv
 from priorveil.certify import certificate, within
-from priorveil.designs.arc_rows import posterior_steps, posterior_variances
+from priorveil.designs.arc_batch import posterior_step_variances, posterior_steps
 from priorveil.designs.cohorts import Cohorts
 from priorveil.errors import CertificateError, ForeignReport, InvalidInput, InvalidPrior, OutsideDomain
+from priorveil.mechanisms.arc.batch import posteriors
 from priorveil.mechanisms.arc.certificate import arc_lifts
-from priorveil.mechanisms.arc.rows import posteriors
 from priorveil.mechanisms.randomness import BytesSource
 from priorveil.plans.estimate import combine_estimates
 from references import likelihood as likelihood_of
@@ -188,7 +188,7 @@ def test_steps_of_posteriors_are_as_wide_and_as_long_as_is_said() -> None:
     P = np.array([[0.5, 0.3, 0.1, 0.06, 0.04], [0.2] * 5, [0.96, 0.01, 0.01, 0.01, 0.01]])
     for epsilon in (0.5, 1.5, 4.0):
         made = Cohorts(P, epsilon)
-        variance, (rise, fall) = posterior_variances(made.lines, P), posterior_steps(made.lines, P)
+        variance, (rise, fall) = posterior_step_variances(made.lines, P), posterior_steps(made.lines, P)
         for row in range(3):
             rows = np.full(4000, row)
             reports = made.privatize(rng.choice(5, 4000, p=P[row]), rng, rows)

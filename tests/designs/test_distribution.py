@@ -40,7 +40,7 @@ def randomized_response(d: int, epsilon: float) -> np.ndarray:
     return (np.ones((d, d)) + (math.exp(epsilon) - 1) * np.eye(d)) / (math.exp(epsilon) + d - 1)
 
 
-def subset_selection(d: int, epsilon: float, size: int) -> np.ndarray:
+def subset_selection_matrix(d: int, epsilon: float, size: int) -> np.ndarray:
     subsets = itertools.combinations(range(d), size)
     Q = np.array([[math.exp(epsilon) if x in s else 1.0 for x in range(d)] for s in subsets]).T
     return Q / Q.sum(1, keepdims=True)
@@ -155,7 +155,7 @@ class TestExact:
     def test_never_above_local_differential_privacy(self, seed: int, epsilon: float) -> None:
         P = priors(seed)
         d = len(P)
-        best = min(variance(subset_selection(d, epsilon, size), P) for size in range(1, d))
+        best = min(variance(subset_selection_matrix(d, epsilon, size), P) for size in range(1, d))
         assert best_learning(Box(P, *box(epsilon))).value <= best * (1 + 1e-9)
 
     def test_one_sided_budget_is_the_truth_or_a_fresh_draw(self) -> None:
@@ -178,7 +178,7 @@ class TestSolve:
         d, epsilon = 5, 1.0
         P = np.full(d, 1 / d)
         rays = np.array([r for r in itertools.product([1.0, math.e], repeat=d) if len(set(r)) > 1])
-        best = min(variance(subset_selection(d, epsilon, size), P) for size in range(1, d))
+        best = min(variance(subset_selection_matrix(d, epsilon, size), P) for size in range(1, d))
         assert best_weights(P, rays).value == pytest.approx(best, rel=1e-5)
 
     def test_refuses_columns_that_cannot_tell(self) -> None:

@@ -34,10 +34,8 @@ from priorveil.designs.problem import Problem
 from priorveil.errors import Hint, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms import Arc
 from priorveil.plans import Plan
-from priorveil.priors import Array, Budget
+from priorveil.priors import Array, Budget, Ints
 from priorveil.priors.budget import window_mass
-
-Ints = npt.NDArray[np.int64]
 
 ARC_KINDS = ("histogram", "sum", "guess")  # the queries that arcs in one order are for
 _LEAST, _MOST = 8, 1024  # orders of a pool; a tally has some 50 bytes for each value and each order

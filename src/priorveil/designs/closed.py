@@ -27,13 +27,13 @@ _SUBSETS = 5_000  # subset selection with more outputs than this is not written 
 _CLOSE = 1e-12
 
 
-def rr_lip(prior: Array, lo: float, hi: float = np.inf) -> Array:
+def rr_lip_matrix(prior: Array, lo: float, hi: float = np.inf) -> Array:
     """Theorem 3: tell the truth, or with probability `lo` a fresh draw from the prior.
 
     `Q = (1 - lo) I + lo 1 P'`. Within the budget iff every `P_x >= tau`, and then the best channel for
     every convex utility. With `hi = inf` (only the lower side is bounded) it always is.
 
-    >>> rr_lip(np.array([0.5, 0.5]), 0.5, 2.0)
+    >>> rr_lip_matrix(np.array([0.5, 0.5]), 0.5, 2.0)
     array([[0.75, 0.25],
            [0.25, 0.75]])
     """
@@ -87,22 +87,22 @@ def binary(A: Array) -> Array:
     return np.array([[1 - given_0, given_0], [1 - given_1, given_1]])
 
 
-def k_rr(d: int, epsilon: float) -> Array:
+def k_rr_matrix(d: int, epsilon: float) -> Array:
     """LDP's k-ary randomised response: the truth with weight `e^eps`, any other value with weight 1.
 
     With `d = 2` this is Warner's randomised response, the best LDP channel for two inputs.
 
-    >>> k_rr(2, np.log(3))
+    >>> k_rr_matrix(2, np.log(3))
     array([[0.75, 0.25],
            [0.25, 0.75]])
     """
-    return subset_selection(d, epsilon, 1) if d > 1 else np.ones((1, 1))
+    return subset_selection_matrix(d, epsilon, 1) if d > 1 else np.ones((1, 1))
 
 
-def subset_selection(d: int, epsilon: float, size: int) -> Array:
+def subset_selection_matrix(d: int, epsilon: float, size: int) -> Array:
     """LDP's subset selection: outputs are sets of `size` inputs, `e^eps` times likelier if they hold x.
 
-    >>> subset_selection(4, 1.0, 2).shape
+    >>> subset_selection_matrix(4, 1.0, 2).shape
     (4, 6)
     """
     if not 1 <= size < d:
@@ -124,7 +124,7 @@ def subset_gains(prior: Array, epsilon: float) -> Array:
     product over inputs, and products are averaged over subsets of every size by adding one input at a time.
 
     >>> gain = subset_gains(np.full(4, 0.25), 1.0)
-    >>> Q = subset_selection(4, 1.0, 2) * 0.25
+    >>> Q = subset_selection_matrix(4, 1.0, 2) * 0.25
     >>> bool(np.isclose(gain[1], (Q**2 / Q.sum(0)).sum()))
     True
     """
@@ -149,7 +149,7 @@ def closed_plan(problem: Problem) -> Plan:
     if d == 1:
         return problem.table_plan(np.ones((1, 1)), problem.no_report, "closed", "there is only one value")
     if problem.all_heavy:
-        Q = rr_lip(problem.P, problem.budget.lo, problem.budget.hi)
+        Q = rr_lip_matrix(problem.P, problem.budget.lo, problem.budget.hi)
         return _optimal_plan(
             problem, Q, "every value is likely enough for Theorem 3, which is then optimal for every query"
         )
@@ -184,5 +184,5 @@ def _ldp_plan(problem: Problem) -> Plan:
     plans = []
     for k in sorted({1, size if comb(d, size) <= _SUBSETS else 1}):
         why = "k-ary randomised response" if k == 1 else f"subset selection with subsets of {k}"
-        plans.append(problem.table_plan(subset_selection(d, epsilon, k), 0.0, "closed", f"LDP: {why}"))
+        plans.append(problem.table_plan(subset_selection_matrix(d, epsilon, k), 0.0, "closed", f"LDP: {why}"))
     return min(plans, key=lambda plan: plan.expected_mse)

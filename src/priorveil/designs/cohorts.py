@@ -18,18 +18,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.designs.arc_rows import (
+from priorveil.designs.arc_batch import (
     centre_values,
-    design_rows,
+    design_batch,
     expected_errors,
     parts,
+    posterior_step_variances,
     posterior_steps,
-    posterior_variances,
 )
 from priorveil.designs.problem import Problem
 from priorveil.errors import CertificateError, ForeignReport, InvalidInput, InvalidPrior, plural
-from priorveil.mechanisms.arc.line import DRAWS, Ints
-from priorveil.mechanisms.arc.rows import ArcRows, Levels, posteriors, row_levels, sample_rows
+from priorveil.mechanisms.arc.batch import ArcBatch, Levels, posteriors, row_levels, sample_batch
+from priorveil.mechanisms.arc.line import DRAWS
 from priorveil.mechanisms.moments import mean_check
 from priorveil.mechanisms.randomness import Source, as_source, blocks
 from priorveil.notions import LIP
@@ -37,7 +37,7 @@ from priorveil.plans import Plan
 from priorveil.plans.estimate import ASSUMES, WEIGHTED, Estimate
 from priorveil.plans.tally import numbers_per_report
 from priorveil.plans.values import Column, codes_of
-from priorveil.priors import Array, Budget, Label, Prior, read_only
+from priorveil.priors import Array, Budget, Ints, Label, Prior, read_only
 from priorveil.queries import Histogram, Query
 
 _ROUNDING = 2.0**-44  # more than floats change a posterior or its variance, as a share of the prior
@@ -52,7 +52,7 @@ class Cohorts:
 
     `levels` are bounds, an entry for each row; a row that would break its budget is refused. They are worked
     out in floats and rest on an error analysis: every step is rounded up by a stated slack
-    (`mechanisms.arc.rows`). `plan(row)` is certified in exact arithmetic, as any plan is.
+    (`mechanisms.arc.batch`). `plan(row)` is certified in exact arithmetic, as any plan is.
 
     `expected_mse`, `lower_bound` and `no_report` are per person, an entry for each row.
 
@@ -66,7 +66,7 @@ class Cohorts:
     upper: Array
     query: Query
     labels: tuple[Label, ...]
-    lines: ArcRows
+    lines: ArcBatch
     levels: Levels
 
     def __init__(
@@ -83,7 +83,7 @@ class Cohorts:
             raise InvalidInput("query", query, "cohorts are designed for a Histogram or a Sum")
         lower, upper = _sides(epsilon, len(P))
         scores = query.centred_rows(Prior(P[0]))
-        lines = design_rows(P, lower, upper, None if scores is None else scores[0])
+        lines = design_batch(P, lower, upper, None if scores is None else scores[0])
         levels = row_levels(lines, P)
         broken = np.flatnonzero((levels.lip_lower > lower) | (levels.lip_upper > upper))
         if broken.size:
@@ -143,7 +143,7 @@ class Cohorts:
         mine = self._row_of(rows, len(codes))
         reports = np.empty(len(codes), dtype=np.int64)
         for part, words in blocks(as_source(rng), len(codes), DRAWS):
-            reports[part] = sample_rows(self.lines, mine[part], codes[part], words)
+            reports[part] = sample_batch(self.lines, mine[part], codes[part], words)
         return reports
 
     def plan(self, row: int) -> Plan:
@@ -219,7 +219,7 @@ class Cohorts:
         for part in parts(len(used), len(self.labels)):
             rows = used[part]
             lines, P, n = self.lines.rows(rows), self.priors[rows], people[rows]
-            variance += n @ (np.maximum(posterior_variances(lines, P), 0.0) + _ROUNDING * P**2)
+            variance += n @ (np.maximum(posterior_step_variances(lines, P), 0.0) + _ROUNDING * P**2)
             up, down = posterior_steps(lines, P)
             rise, fall = np.maximum(rise, up.max(axis=0)), np.maximum(fall, down.max(axis=0))
             rounding += _ROUNDING * (n @ P)

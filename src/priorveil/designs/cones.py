@@ -24,9 +24,8 @@ import numpy.typing as npt
 from priorveil.designs.engine import Priced, Stop, Utility, never, new_model
 from priorveil.designs.pricing import subsets
 from priorveil.errors import Infeasible, PriorveilError, TooLarge
-from priorveil.priors import Array
+from priorveil.priors import Array, Mask
 
-Mask = npt.NDArray[np.bool_]
 Index = npt.NDArray[np.intp]
 Node = Any  # a part of the polytope; each pricing has its own
 

@@ -22,12 +22,11 @@ from priorveil.designs.pricing import (
     Box,
     GuessPricing,
     HistogramPricing,
-    Mask,
     SumPricing,
     classes,
     free_guess,
 )
-from priorveil.priors import Array
+from priorveil.priors import Array, Mask
 
 _ROWS = 160  # rows the master is merged down to
 _SPREAD = 2000  # domains up to this size are spread over their symmetry

@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from priorveil.certify import Certifiable, certified_table
 from priorveil.designs import cones, learning, lip_solvers, robust
@@ -28,7 +27,7 @@ from priorveil.mechanisms import Grouped, Table
 from priorveil.notions import Known, Secrets
 from priorveil.plans import Plan
 from priorveil.plans.document import DesignMethod
-from priorveil.priors import Array, Budget, Prior
+from priorveil.priors import Array, Budget, Ints, Prior
 from priorveil.queries import Query
 
 Method = Literal["auto"] | DesignMethod
@@ -253,7 +252,7 @@ def _learning_plan(problem: Problem, limits: Limits) -> Plan:
 # groups is as private as it looks. What a histogram, a guess or a sum gains from it needs three sums over each group.
 
 
-def _groups_of(columns: Array) -> npt.NDArray[np.int64]:
+def _groups_of(columns: Array) -> Ints:
     """The group of each value: values with equal entries in every column belong together.
 
     >>> _groups_of(np.array([[1.0, 2.0, 1.0], [0.5, 1.5, 0.5]])).tolist()
@@ -264,7 +263,7 @@ def _groups_of(columns: Array) -> npt.NDArray[np.int64]:
     return np.array([places.setdefault(row.tobytes(), len(places)) for row in rows], dtype=np.int64)
 
 
-def _grouped_plan(problem: Problem, Q: Array, groups: npt.NDArray[np.int64], bound: float, why: str) -> Plan:
+def _grouped_plan(problem: Problem, Q: Array, groups: Ints, bound: float, why: str) -> Plan:
     """The certified plan of a channel `Q` on groups of values."""
     shape = Grouped(groups, Table(np.full((int(groups.max()) + 1, 1), 2**62)))
     weights, proof = certified_table(Q, shape.group_prior(problem.reference), problem.budget)

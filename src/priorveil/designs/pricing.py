@@ -29,14 +29,11 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from priorveil.designs.engine import Labels, Priced
 from priorveil.errors import Hint, TooLarge
-from priorveil.priors import Array
+from priorveil.priors import Array, Mask
 from priorveil.priors.budget import window_mass
-
-Mask = npt.NDArray[np.bool_]
 
 _PUSHED = 256  # starts that push one input in
 _SLACK = 1e-14  # room for rounding in every bound, relative to the numbers that were added up

@@ -26,12 +26,12 @@ import numpy.typing as npt
 from priorveil.certify import TOTAL, Certifiable, Lifts, lifts
 from priorveil.errors import InvalidInput, TooLarge
 from priorveil.mechanisms import kernels
-from priorveil.mechanisms.interface import Integers, NumberedReports, check_codes, single_prior, worst_lifts
+from priorveil.mechanisms.interface import NumberedReports, check_codes, single_prior, worst_lifts
 from priorveil.mechanisms.kernels import STEP, splitmix64
 from priorveil.mechanisms.randomness import WORD, Source, Words, blocks
 from priorveil.mechanisms.table import Table
 from priorveil.notions import LDP, Known, Secrets
-from priorveil.priors import Array, Prior
+from priorveil.priors import Array, Ints, Prior
 
 _HALF = np.uint64(32)
 # Entries of a channel that is written out, at most.
@@ -49,7 +49,7 @@ def coefficients(seeds: npt.ArrayLike) -> tuple[Words, Words]:
     return splitmix64(first), splitmix64(first + np.uint64(STEP))
 
 
-def bins_of(seeds: npt.ArrayLike, values: Integers, bins: int) -> Integers:
+def bins_of(seeds: npt.ArrayLike, values: Ints, bins: int) -> Ints:
     """The bin of `values[i]` under the hash function of `seeds[i]`; the two broadcast.
 
     >>> bins_of([[1], [2]], np.arange(8), 4)
@@ -93,7 +93,7 @@ def exact_bin_masses(seeds: npt.ArrayLike, weights: Sequence[int], bins: int) ->
     return [list(row) for row in sums]
 
 
-def fresh_draw_table(masses: Sequence[int], fresh: int) -> Integers:
+def fresh_draw_table(masses: Sequence[int], fresh: int) -> Ints:
     """Theorem 3 in integers: the truth, or with probability `fresh / 2**62` a draw from the prior.
 
     Off the diagonal `W[b, y] = floor(fresh * masses[y] / sum(masses))`; the diagonal takes the rest.
@@ -125,7 +125,7 @@ class PooledHash(NumberedReports):
 
     weights: tuple[int, ...]
     seeds: Words
-    groups: Integers
+    groups: Ints
     fresh: int
 
     kind: ClassVar[str] = "hashing"
@@ -147,7 +147,7 @@ class PooledHash(NumberedReports):
             object.__setattr__(self, name, array)
 
     @cached_property
-    def tables(self) -> Integers:
+    def tables(self) -> Ints:
         """The integer table of every seed on its groups, (seeds, groups, groups)."""
         masses = exact_group_masses(self.seeds, self.groups, self.weights)
         return np.stack([fresh_draw_table(row, self.fresh) for row in masses])
@@ -183,7 +183,7 @@ class PooledHash(NumberedReports):
         return int(self.seeds.size) * self.reported
 
     @cached_property
-    def assignments(self) -> Integers:
+    def assignments(self) -> Ints:
         """The group of every value under every seed, (seeds, values)."""
         bins = bins_of(self.seeds[:, None], np.arange(self.size), self.bins)
         return np.take_along_axis(self.groups, bins, axis=1)
@@ -196,7 +196,7 @@ class PooledHash(NumberedReports):
         group = int(self.groups[index, bins_of(self.seeds[index], values, self.bins)[0]])
         return index * self.reported + self._rows.scan(index * self.reported + group, word)
 
-    def sample(self, codes: npt.ArrayLike, source: Source) -> Integers:
+    def sample(self, codes: npt.ArrayLike, source: Source) -> Ints:
         """The reports of many values."""
         values = check_codes(codes, self.size)
         reports = np.empty(values.size, dtype=np.int64)
@@ -240,7 +240,7 @@ class PooledHash(NumberedReports):
         return cls(weights, seeds, np.array(parameters["groups"]), int(parameters["fresh"]))
 
 
-def exact_group_masses(seeds: npt.ArrayLike, groups: Integers, weights: Sequence[int]) -> list[list[int]]:
+def exact_group_masses(seeds: npt.ArrayLike, groups: Ints, weights: Sequence[int]) -> list[list[int]]:
     """The mass of every group of bins, one row for every seed, in integers of any size.
 
     >>> exact_group_masses([1], np.array([[0, 1, 1, 0]]), [1, 2, 3, 4])
@@ -252,7 +252,7 @@ def exact_group_masses(seeds: npt.ArrayLike, groups: Integers, weights: Sequence
     return [list(row) for row in sums]
 
 
-def _seed_lifts(table: Integers, masses: Sequence[int]) -> Lifts:
+def _seed_lifts(table: Ints, masses: Sequence[int]) -> Lifts:
     """The exact extremes of one seed's table, without the groups and reports that never occur."""
     filled = [group for group, mass in enumerate(masses) if mass]
     rows = table[filled]

@@ -15,11 +15,8 @@ from priorveil.errors import ForeignReport, Hint, Infeasible, InvalidInput, Outs
 from priorveil.mechanisms.moments import DenseChannel, Evidence, Moments, prior_check, reports_moments
 from priorveil.mechanisms.randomness import WORD, Source
 from priorveil.notions import Known, Secrets
-from priorveil.priors import Array, Prior
+from priorveil.priors import Array, Ints, Mask, Prior
 from priorveil.queries import Query, identifiable
-
-Integers = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 SMALL = 1 << 16  # up to this many entries a dense channel is faster
 _QUICK = 1 << 22  # entries of a channel whose error takes less than a second
@@ -81,7 +78,7 @@ class Mechanism(ABC):
         """Which reports this mechanism can have made."""
 
     @abstractmethod
-    def accumulate(self, reports: npt.ArrayLike) -> Integers:
+    def accumulate(self, reports: npt.ArrayLike) -> Ints:
         """The reports added up, in integers; the arrays of parts add up to the array of the whole."""
 
     @abstractmethod
@@ -96,7 +93,7 @@ class Mechanism(ABC):
         """The reports of no people."""
         return np.empty((0, self.width), WORD) if self.width else np.empty(0, np.int64)
 
-    def empty_counts(self) -> Integers:
+    def empty_counts(self) -> Ints:
         """What `accumulate` gives for no reports."""
         return self.accumulate(self.empty_reports())
 
@@ -109,7 +106,7 @@ class Mechanism(ABC):
         """Whether reports alone determine the distribution."""
 
     @abstractmethod
-    def prior_check(self, counts: Integers, prior: Array) -> float | None:
+    def prior_check(self, counts: Ints, prior: Array) -> float | None:
         """The p-value of the counts under the law that the prior gives them."""
 
     @abstractmethod
@@ -148,7 +145,7 @@ class NumberedReports(Mechanism):
         """Which reports this mechanism can have made."""
         return in_range(reports, self.outputs)
 
-    def accumulate(self, reports: npt.ArrayLike) -> Integers:
+    def accumulate(self, reports: npt.ArrayLike) -> Ints:
         """How often each report came."""
         return np.bincount(check_reports(reports, self.outputs), minlength=self.outputs)
 
@@ -164,7 +161,7 @@ class NumberedReports(Mechanism):
         """Whether the rows of the channel are independent."""
         return identifiable(self.matrix)
 
-    def prior_check(self, counts: Integers, prior: Array) -> float | None:
+    def prior_check(self, counts: Ints, prior: Array) -> float | None:
         """The p-value of the counts under the law that the prior gives them."""
         return prior_check(counts.astype(np.float64), prior @ self.matrix)
 
@@ -198,7 +195,7 @@ def worst_lifts(found: Sequence[Lifts]) -> Lifts:
     return Lifts(min(lifts.lowest for lifts in found), max(lifts.highest for lifts in found), ratio, ratio)
 
 
-def check_codes(codes: npt.ArrayLike, size: int) -> Integers:
+def check_codes(codes: npt.ArrayLike, size: int) -> Ints:
     """Codes as a contiguous array of 64-bit integers, each in `0 .. size - 1`.
 
     >>> check_codes([0, 2], 3)
@@ -215,7 +212,7 @@ correct or remove it before privatising
     return np.ascontiguousarray(array, dtype=np.int64)
 
 
-def check_reports(reports: npt.ArrayLike, size: int) -> Integers:
+def check_reports(reports: npt.ArrayLike, size: int) -> Ints:
     """Reports that are numbers, each in `0 .. size - 1`; any other report is refused.
 
     >>> check_reports([1, 0], 2)

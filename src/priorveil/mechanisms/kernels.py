@@ -15,13 +15,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from priorveil.mechanisms.randomness import Words
+from priorveil.priors import Array, Ints
+
 Loop = Callable[..., None]
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
 Word = np.uint64
-Guide = npt.NDArray[np.uint32]
-Halves = npt.NDArray[np.uint32]
+Words32 = npt.NDArray[np.uint32]
 
 # Reports times inner steps below which loading a compiled loop costs more than it saves.
 ENOUGH_WORK = 200_000
@@ -63,7 +62,7 @@ def compiled(loop: Loop) -> Loop | None:
 
 
 def _scan_table(
-    rows: Ints, words: Words, thresholds: Words, guide: Guide, shift: Word, reports: Ints
+    rows: Ints, words: Words, thresholds: Words, guide: Words32, shift: Word, reports: Ints
 ) -> None:
     draws = words >> np.uint64(2)
     found = guide[rows, (draws >> shift).astype(np.int64)].astype(np.int64)
@@ -75,7 +74,9 @@ def _scan_table(
 
 
 @with_twin(_scan_table)
-def scan_table(rows: Ints, words: Words, thresholds: Words, guide: Guide, shift: Word, reports: Ints) -> None:
+def scan_table(
+    rows: Ints, words: Words, thresholds: Words, guide: Words32, shift: Word, reports: Ints
+) -> None:
     """`reports[i]` = how many thresholds of row `rows[i]` are at most the draw, from the guide upwards."""
     for i in range(rows.size):
         x = rows[i]
@@ -89,7 +90,7 @@ def scan_table(rows: Ints, words: Words, thresholds: Words, guide: Guide, shift:
 
 
 def _scan_shared(
-    rows: Ints, words: Words, own: Word, thresholds: Words, guide: Guide, shift: Word, reports: Ints
+    rows: Ints, words: Words, own: Word, thresholds: Words, guide: Words32, shift: Word, reports: Ints
 ) -> None:
     draws = words >> np.uint64(2)
     begin = thresholds[0, rows]
@@ -102,7 +103,7 @@ def _scan_shared(
 
 @with_twin(_scan_shared)
 def scan_shared(
-    rows: Ints, words: Words, own: Word, thresholds: Words, guide: Guide, shift: Word, reports: Ints
+    rows: Ints, words: Words, own: Word, thresholds: Words, guide: Words32, shift: Word, reports: Ints
 ) -> None:
     """As `scan_table`, for rows that are one common row with `own` added on the diagonal."""
     for i in range(rows.size):
@@ -176,23 +177,23 @@ def round_scores(mass: Ints, slope: float, scale: float) -> Ints:
     return np.rint(scale / (1.0 + slope * mass.astype(np.float64))).astype(np.int64)
 
 
-def _transpose(halves: Halves, columns: Halves) -> None:
+def _transpose(halves: Words32, columns: Words32) -> None:
     columns[:] = halves[:, : len(columns)].T
 
 
 @with_twin(_transpose)
-def transpose(halves: Halves, columns: Halves) -> None:
+def transpose(halves: Words32, columns: Words32) -> None:
     """Put the first columns of `halves`, which has a row for each report, into the rows of `columns`."""
     for i in range(halves.shape[0]):
         for column in range(columns.shape[0]):
             columns[column, i] = halves[i, column]
 
 
-def _bytes_of(columns: Halves) -> Iterator[Halves]:
+def _bytes_of(columns: Words32) -> Iterator[Words32]:
     return (column >> np.uint32(8 * k) & np.uint32(255) for column in columns for k in range(4))
 
 
-def _score_reports(columns: Halves, masses: Ints, slope: float, scale: float, scores: Ints) -> None:
+def _score_reports(columns: Words32, masses: Ints, slope: float, scale: float, scores: Ints) -> None:
     mass = np.zeros(scores.size, dtype=np.int64)
     for byte, by_byte in zip(_bytes_of(columns), masses.reshape(-1, 256), strict=True):
         mass += by_byte[byte]
@@ -200,7 +201,7 @@ def _score_reports(columns: Halves, masses: Ints, slope: float, scale: float, sc
 
 
 @with_twin(_score_reports)
-def score_reports(columns: Halves, masses: Ints, slope: float, scale: float, scores: Ints) -> None:
+def score_reports(columns: Words32, masses: Ints, slope: float, scale: float, scores: Ints) -> None:
     """`scores[i]` = `scale / (1 + slope * m)`, rounded, `m` the mass of the set bits of report `i`.
 
     `columns[:, i]` are the half words of report `i`; `masses[256 * place + byte]` is the mass of the bits of a byte.
@@ -244,7 +245,7 @@ def score_ones(words: Words, width: int, by_ones: Ints, scores: Ints) -> None:
         scores[i] = by_ones[ones]
 
 
-def _add_by_byte(columns: Halves, one: int, scores: Ints, sums: Ints) -> None:
+def _add_by_byte(columns: Words32, one: int, scores: Ints, sums: Ints) -> None:
     # bincount adds scores in floats, which is exact for as few reports as share a 64-bit sum.
     for byte, by_byte in zip(_bytes_of(columns), sums.reshape(-1, 256), strict=True):
         by_byte += one * np.bincount(byte, minlength=256)
@@ -252,7 +253,7 @@ def _add_by_byte(columns: Halves, one: int, scores: Ints, sums: Ints) -> None:
 
 
 @with_twin(_add_by_byte)
-def add_by_byte(columns: Halves, one: int, scores: Ints, sums: Ints) -> None:
+def add_by_byte(columns: Words32, one: int, scores: Ints, sums: Ints) -> None:
     """Add `one + scores[i]` to `sums[256 * place + byte]` for each byte of report `i`; see `score_reports`."""
     low, byte, step = np.uint64(255), np.uint64(8), np.uint64(256)
     for column in range(columns.shape[0]):

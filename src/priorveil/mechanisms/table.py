@@ -25,11 +25,11 @@ import numpy.typing as npt
 from priorveil.certify import TOTAL, Certifiable, Lifts, lifts
 from priorveil.errors import InvalidChannel, InvalidInput, TooLarge
 from priorveil.mechanisms import kernels
-from priorveil.mechanisms.interface import Integers, NumberedReports, check_codes, single_prior
+from priorveil.mechanisms.interface import NumberedReports, check_codes, single_prior
 from priorveil.mechanisms.moments import Moments, not_identifiable, prior_check
 from priorveil.mechanisms.randomness import Source, Words, blocks
 from priorveil.notions import Known, Secrets
-from priorveil.priors import Array, Prior
+from priorveil.priors import Array, Ints, Prior
 
 TOTAL_BITS = 62
 
@@ -57,7 +57,7 @@ class Table(NumberedReports):
     [0, 1]
     """
 
-    weights: Integers
+    weights: Ints
 
     kind: ClassVar[str] = "table"
 
@@ -99,18 +99,18 @@ class Table(NumberedReports):
         """The report of a row for a random word; the draw is compared with the whole row, whatever it is."""
         return int(np.count_nonzero(self._thresholds[row] <= word >> np.uint64(64 - TOTAL_BITS)))
 
-    def sample(self, codes: npt.ArrayLike, source: Source) -> Integers:
+    def sample(self, codes: npt.ArrayLike, source: Source) -> Ints:
         """The reports of many values."""
         return self.sample_rows(check_codes(codes, self.size), source)
 
-    def sample_rows(self, rows: Integers, source: Source) -> Integers:
+    def sample_rows(self, rows: Ints, source: Source) -> Ints:
         """A report of each of these rows, which exist."""
         reports = np.empty(rows.size, dtype=np.int64)
         for block, words in blocks(source, rows.size, self.draws_per_report):
             self.look_up(rows[block], words[:, 0], reports[block], rows.size)
         return reports
 
-    def look_up(self, rows: Integers, words: Words, reports: Integers, work: int) -> None:
+    def look_up(self, rows: Ints, words: Words, reports: Ints, work: int) -> None:
         """Fill `reports` for valid rows and one word each; `work` is the number of reports in all."""
         words, shared = np.ascontiguousarray(words), self._shared
         if shared is None:
@@ -159,7 +159,7 @@ def make_guide(thresholds: Words, span_bits: int = TOTAL_BITS) -> Guide:
     return Guide(thresholds, np.minimum(starts, outputs - 1).astype(np.uint32), np.uint64(shift))
 
 
-def _shared_rows(weights: Integers) -> _Shared | None:
+def _shared_rows(weights: Ints) -> _Shared | None:
     """The common row, if the rows agree off the diagonal and none has less on it than the common row."""
     size = weights.shape[0]
     if size < 3 or weights.shape[1] != size:
@@ -174,7 +174,7 @@ def _shared_rows(weights: Integers) -> _Shared | None:
     return _Shared(np.uint64(own), guide._replace(thresholds=sums))
 
 
-def _check_weights(weights: Integers) -> Integers:
+def _check_weights(weights: Ints) -> Ints:
     array = np.asarray(weights)
     if array.ndim != 2 or array.size == 0 or not np.issubdtype(array.dtype, np.integer):
         raise InvalidChannel("weights", f"{array.dtype} {array.shape}", "give a matrix of integers")
@@ -198,7 +198,7 @@ class Grouped(NumberedReports):
     (3, 2, [0.25, 0.75])
     """
 
-    rows: Integers
+    rows: Ints
     table: Table
 
     kind: ClassVar[str] = "grouped"
@@ -233,7 +233,7 @@ class Grouped(NumberedReports):
         """The report of one value."""
         return self.table.scan(int(self.rows[check_codes([code], self.size)[0]]), source.words(1)[0])
 
-    def sample(self, codes: npt.ArrayLike, source: Source) -> Integers:
+    def sample(self, codes: npt.ArrayLike, source: Source) -> Ints:
         """The reports of many values."""
         return self.table.sample_rows(self.rows[check_codes(codes, self.size)], source)
 
@@ -254,7 +254,7 @@ class Grouped(NumberedReports):
         """Only if no two values share a row."""
         return self.size == self.table.size and self.table.identifies()
 
-    def prior_check(self, counts: Integers, prior: Array) -> float | None:
+    def prior_check(self, counts: Ints, prior: Array) -> float | None:
         """The p-value of the counts under the law that the prior gives them."""
         return prior_check(counts.astype(np.float64), np.bincount(self.rows, prior) @ self.table.matrix)
 

@@ -30,8 +30,8 @@ import numpy.typing as npt
 from priorveil.certify import TOTAL, Certifiable, Lifts
 from priorveil.errors import ForeignReport, Hint, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms import kernels
-from priorveil.mechanisms.interface import Integers, Mechanism, check_codes
-from priorveil.mechanisms.kernels import Halves
+from priorveil.mechanisms.interface import Mechanism, check_codes
+from priorveil.mechanisms.kernels import Words32
 from priorveil.mechanisms.moments import Moments, not_identifiable
 from priorveil.mechanisms.randomness import WORD, Source, Words, blocks
 from priorveil.mechanisms.unary_estimates import (
@@ -46,10 +46,10 @@ from priorveil.mechanisms.unary_estimates import (
     learning_gain,
     ones_check,
     sum_gain,
-    unbiased_moments,
+    unbiased_unary_moments,
 )
 from priorveil.notions import Known, Secrets
-from priorveil.priors import Array, Prior
+from priorveil.priors import Array, Ints, Prior
 from priorveil.queries import Query
 
 Number = TypeVar("Number", np.int64, np.float64)
@@ -81,7 +81,7 @@ class Unary(Mechanism):
     (3, Fraction(3, 1))
     """
 
-    masses: Integers
+    masses: Ints
     noise: int
     noise_bits: int
     drop: int
@@ -140,7 +140,7 @@ class Unary(Mechanism):
             kernels.flip_bits(rows[block], words, *coins, reports[block], work=work)
         return reports
 
-    def accumulate(self, reports: npt.ArrayLike) -> Integers:
+    def accumulate(self, reports: npt.ArrayLike) -> Ints:
         """What every estimate needs: `[N, sum of scores, ones (d), sum of scores by set bit (d)]`.
 
         The score of a report is `1 / (1 + (R - 1) m(y))` in units of `2**-30`, under the prior `masses`.
@@ -184,11 +184,11 @@ class Unary(Mechanism):
         if not self.identifies():
             raise not_identifiable()
         if method == "unbiased":
-            return unbiased_moments(flips, parts, rows, population)
+            return unbiased_unary_moments(flips, parts, rows, population)
         estimate = balanced_moments if method == "score" else composite_moments
         return estimate(flips, parts, prior, rows, population)
 
-    def prior_check(self, counts: Integers, prior: Array) -> float | None:
+    def prior_check(self, counts: Ints, prior: Array) -> float | None:
         """The p-value of the counts of ones under a prior."""
         return ones_check(self._floats, self._counts(counts), prior)
 
@@ -282,7 +282,7 @@ class Unary(Mechanism):
         return array
 
 
-def scoring_masses(weights: Sequence[int]) -> Integers:
+def scoring_masses(weights: Sequence[int]) -> Ints:
     """A prior's exact weights, of any size, as positive integers near `2**50` in all.
 
     >>> scoring_masses([1, 3]).tolist() == [2**48, 3 * 2**48]
@@ -318,7 +318,7 @@ def smallest_mass(prior: Known) -> Fraction:
     return min(prior.exact_extremes(unit.tolist())[0] for unit in units)
 
 
-def _check_masses(masses: npt.ArrayLike) -> Integers:
+def _check_masses(masses: npt.ArrayLike) -> Ints:
     array = np.asarray(masses)
     if array.ndim != 1 or array.size < 2 or not np.issubdtype(array.dtype, np.integer):
         raise InvalidInput("masses", f"{array.dtype} {array.shape}", "give a list of two or more integers")
@@ -345,12 +345,12 @@ class Scoring:
     """
 
     size: int
-    masses: Integers
+    masses: Ints
     slope: float
-    by_ones: Integers | None
+    by_ones: Ints | None
 
     @classmethod
-    def of(cls, masses: Integers, odds: Fraction) -> Scoring:
+    def of(cls, masses: Ints, odds: Fraction) -> Scoring:
         """The tables for a prior in integers and odds `R`.
 
         >>> table = Scoring.of(np.array([1, 1, 2]), Fraction(3))
@@ -366,7 +366,7 @@ class Scoring:
         bits = np.arange(256)[:, None] >> np.arange(8) & 1
         return cls(masses.size, (padded.reshape(-1, 8) @ bits.T).reshape(-1), slope, by_ones)
 
-    def score(self, words: Words, columns: Halves, scores: Integers, work: int) -> None:
+    def score(self, words: Words, columns: Words32, scores: Ints, work: int) -> None:
         """Put the score of every report, in units of `2**-30`, into `scores`.
 
         >>> table, scores = Scoring.of(np.array([1, 1, 2]), Fraction(3)), np.empty(2, dtype=np.int64)
@@ -380,7 +380,7 @@ class Scoring:
         else:
             kernels.score_reports(columns, self.masses, self.slope, float(SCORE), scores, work=work)
 
-    def columns(self, words: Words, work: int) -> Halves:
+    def columns(self, words: Words, work: int) -> Words32:
         """The half words of the reports that hold bits of values, a row for each place."""
         halves = words.view(np.uint32)
         used = self.masses.size // 1024
@@ -391,7 +391,7 @@ class Scoring:
         return columns
 
 
-def sum_by_byte(table: Scoring, words: Words) -> tuple[Integers, Integers]:
+def sum_by_byte(table: Scoring, words: Words) -> tuple[Ints, Ints]:
     """For every place and value of a byte, the number of reports that have it, and the sum of their scores."""
     ones, sums = np.zeros((2, table.masses.size), dtype=np.int64)
     step, work = max(1, min(_MOST_IN_BLOCK, _BLOCK_WORDS // words.shape[1])), len(words) * table.size

@@ -223,7 +223,9 @@ def bitwise_moments(flips: Flips, counts: UnaryCounts, prior: Array, rows: Array
     return Moments(rows @ histogram, counts.reports * error, assumes=BITWISE)
 
 
-def unbiased_moments(flips: Flips, counts: UnaryCounts, rows: Array | None, population: bool) -> Moments:
+def unbiased_unary_moments(
+    flips: Flips, counts: UnaryCounts, rows: Array | None, population: bool
+) -> Moments:
     """`(ones - N q01) / (1 - q01 - q10)`, with the noise of the bits as variance.
 
     With `population`, the variance of the people as a sample is added.

@@ -13,10 +13,9 @@ import numpy.typing as npt
 
 from priorveil.errors import InvalidInput, plural
 from priorveil.mechanisms import Mechanism
+from priorveil.priors import Array, Mask
 
 Counts = npt.NDArray[np.int64]
-Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 FORMAT = "priorveil-tally"
 VERSION = 1

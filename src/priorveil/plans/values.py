@@ -13,10 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.errors import Hint, InvalidInput, OutsideDomain
-from priorveil.priors import Label
+from priorveil.priors import Label, Mask
 
 Codes = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 Column = Sequence[Any] | npt.NDArray[Any] | Any  # also what pyarrow, pandas and polars call a column
 
 _MISSING, _FOREIGN = -1, -2

@@ -15,6 +15,8 @@ import numpy.typing as npt
 from priorveil.errors import Hint, InvalidInput, InvalidPrior
 
 Array = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 Label = str | int
 
 NEVER_HAPPENS = "a value of probability zero cannot be protected: leave it out"

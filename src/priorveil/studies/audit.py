@@ -21,9 +21,9 @@ from priorveil.mechanisms import Mechanism, Unary
 from priorveil.mechanisms.interface import NumberedReports
 from priorveil.mechanisms.randomness import as_source
 from priorveil.plans import Plan
+from priorveil.plans.values import Codes
 from priorveil.priors import Array, Budget, Label, Prior
 
-Codes = npt.NDArray[np.int64]
 Sampler = Callable[[Codes], npt.NDArray[Any]]  # from codes of values to reports
 Classifier = Callable[[npt.NDArray[Any]], Codes]  # from reports to the numbers of their classes
 

@@ -15,7 +15,6 @@ from functools import partial
 from typing import Literal, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from priorveil.certify import Certificate, certified_table
 from priorveil.channels import Channel
@@ -26,12 +25,12 @@ from priorveil.mechanisms import Table
 from priorveil.mechanisms.randomness import as_source
 from priorveil.notions import LDP, LIP, leakage
 from priorveil.plans import Plan
+from priorveil.plans.tally import Counts
 from priorveil.priors import Array, Budget, Prior, Secret
 from priorveil.queries import Histogram, Query
 from priorveil.studies import published
 from priorveil.studies.published import Published, UnaryEncoding
 
-Counts = npt.NDArray[np.int64]
 Kind = Literal["published", "certified", "best", "ldp", "baseline"]
 Survey = Callable[[Counts, np.random.Generator], float]
 

@@ -24,9 +24,7 @@ import numpy.typing as npt
 
 from priorveil.errors import DataNotFound, InvalidInput
 from priorveil.files import atomic_write
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from priorveil.priors import Array, Ints
 
 _TIMEOUT = 60  # seconds without an answer from a server
 
@@ -91,8 +89,8 @@ class CheckIns:
     """Check-ins ordered by user and time; `latest` marks each user's last one, `whole` the full data set."""
 
     user: Ints
-    latitude: Floats
-    longitude: Floats
+    latitude: Array
+    longitude: Array
     latest: npt.NDArray[np.bool_]
     whole: bool
 
@@ -207,7 +205,7 @@ def _adult_rows(file: Path) -> Iterator[list[str]]:
             yield from (row for row in csv.reader(lines, skipinitialspace=True) if len(row) == 15)
 
 
-def _grid_index(coordinate: Floats, side: int) -> Ints:
+def _grid_index(coordinate: Array, side: int) -> Ints:
     low, high = float(coordinate.min()), float(coordinate.max())
     width = (high - low) / side or 1.0
     return np.minimum(((coordinate - low) / width).astype(np.int64), side - 1)

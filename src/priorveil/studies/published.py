@@ -146,7 +146,7 @@ class SubsetSelection:
         """All the subsets, as columns. More than 5000 raise `TooLarge`."""
         if math.comb(self.domain, self.size) > _MOST_SUBSETS:
             raise TooLarge(f"{self.domain} values have more than {_MOST_SUBSETS} subsets of {self.size}")
-        return Channel(closed.subset_selection(self.domain, self.epsilon, self.size), labels)
+        return Channel(closed.subset_selection_matrix(self.domain, self.epsilon, self.size), labels)
 
     def leakage(self, prior: Prior | PriorSet) -> Leakage:
         """Exact for any number of values; the mutual information only for at most 5000 subsets."""
@@ -234,7 +234,7 @@ def rr_lip(prior: Prior | Sequence[float], epsilon: float) -> Published:
     (1.0, 1.9)
     """
     P, eps = Prior.of(prior), _epsilon(epsilon)
-    channel = Channel(closed.rr_lip(P.probabilities, math.exp(-eps)), P.labels, P.labels)
+    channel = Channel(closed.rr_lip_matrix(P.probabilities, math.exp(-eps)), P.labels, P.labels)
     return Published("RR-LIP", "Theorem 3", eps, channel, P)
 
 
@@ -268,7 +268,7 @@ def lh_lip(
     P, eps = Prior.of(prior), _epsilon(epsilon)
     bin_of = _assignment(len(P), eps, bins, seed, assignment)
     binned = P.push(dict(zip(P.labels, bin_of, strict=True)).__getitem__)
-    rows = closed.rr_lip(binned.probabilities, math.exp(-eps))
+    rows = closed.rr_lip_matrix(binned.probabilities, math.exp(-eps))
     channel = Channel(rows[[binned.labels.index(b) for b in bin_of]], P.labels, binned.labels)
     return Published("LH-LIP", "Proposition 3", eps, channel, P)
 
@@ -375,7 +375,7 @@ def k_rr(values: int | Prior, epsilon: float) -> Published:
     1.0
     """
     prior, eps = _prior_or_all(values), _epsilon(epsilon)
-    channel = Channel(closed.k_rr(len(prior), eps), prior.labels, prior.labels)
+    channel = Channel(closed.k_rr_matrix(len(prior), eps), prior.labels, prior.labels)
     support = Support(*_k_rr_probabilities(len(prior), eps))
     return Published("k-RR", "section 5.4", eps, channel, prior, None, support, "LDP")
 
@@ -409,7 +409,7 @@ def olh(
     prior, eps = _prior_or_all(values), _epsilon(epsilon)
     bin_of = _assignment(len(prior), eps, bins, seed, assignment)
     size = bins or max(bin_of) + 1
-    channel = Channel(closed.k_rr(size, eps)[list(bin_of)], prior.labels)
+    channel = Channel(closed.k_rr_matrix(size, eps)[list(bin_of)], prior.labels)
     support = Support(_k_rr_probabilities(size, eps)[0], 1 / size)
     return Published("OLH", "section 5.4", eps, channel, prior, None, support, "LDP")
 

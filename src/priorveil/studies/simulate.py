@@ -18,10 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.errors import Infeasible, InvalidInput, TooLarge
+from priorveil.plans.tally import Counts
 from priorveil.plans.values import codes_of
 from priorveil.priors import Budget, Prior, Secret
 from priorveil.queries import Histogram, Query
-from priorveil.studies.compare import METHODS, Counts, Scenario, Survey
+from priorveil.studies.compare import METHODS, Scenario, Survey
 
 _LEVEL = 0.99  # of the intervals of a simulation
 

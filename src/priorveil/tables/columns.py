@@ -21,11 +21,11 @@ from priorveil.mechanisms import Mechanism
 from priorveil.mechanisms.randomness import WORD
 from priorveil.plans import Plan
 from priorveil.plans.estimate import SUM
+from priorveil.plans.values import Codes
 from priorveil.priors import Label
 
 Column = list[str | None] | Any  # of a CSV, or an Arrow array
 Plans = Plan | Mapping[Any, Plan]
-Codes = npt.NDArray[np.int64]
 Places = npt.NDArray[np.int64]  # of rows in a batch, counted from 0
 Rows = npt.NDArray[np.int64]  # counted from 0 over all the files of an input
 OnRefused = Callable[[int, str], object]

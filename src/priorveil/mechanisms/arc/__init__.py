@@ -34,7 +34,7 @@ from priorveil.errors import ForeignReport, Hint, Infeasible, InvalidInput, NotI
 from priorveil.mechanisms import kernels
 from priorveil.mechanisms.arc.certificate import arc_lifts, fit_line, largest_keep, line_bits
 from priorveil.mechanisms.arc.counting import ArcCells
-from priorveil.mechanisms.arc.line import DRAWS, ArcLine, Ints, circle_order, prime_above, spread_orders
+from priorveil.mechanisms.arc.line import DRAWS, ArcLine, circle_order, prime_above, spread_orders
 from priorveil.mechanisms.interface import (
     SMALL,
     Mechanism,
@@ -57,7 +57,7 @@ from priorveil.mechanisms.moments import (
 )
 from priorveil.mechanisms.randomness import Source, Words, blocks
 from priorveil.notions import Known, Secrets
-from priorveil.priors import Array, Prior
+from priorveil.priors import Array, Ints, Prior
 from priorveil.queries import Query, identifiable
 
 _MOST_WORK = 1 << 38  # multiplications in a product of the channel with itself

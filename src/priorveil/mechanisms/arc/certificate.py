@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from priorveil.certify import Lifts
 from priorveil.errors import Infeasible, InvalidInput
-from priorveil.mechanisms.arc.line import ArcLine, Ints
+from priorveil.mechanisms.arc.line import ArcLine
+from priorveil.priors import Ints
 
 BigInts = npt.NDArray[np.object_]
 

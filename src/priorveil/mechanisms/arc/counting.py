@@ -25,9 +25,9 @@ import numpy.typing as npt
 
 from priorveil.errors import TooLarge
 from priorveil.mechanisms import kernels
-from priorveil.mechanisms.arc.line import ArcLine, Ints
+from priorveil.mechanisms.arc.line import ArcLine
 from priorveil.mechanisms.kernels import LIMB, LOW
-from priorveil.priors import Array
+from priorveil.priors import Array, Ints
 
 _MOST_ENTRIES = 1 << 26
 

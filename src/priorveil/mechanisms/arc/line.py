@@ -35,12 +35,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from priorveil.errors import InvalidInput
 from priorveil.mechanisms.kernels import STEP, splitmix64
-
-Ints = npt.NDArray[np.int64]
+from priorveil.priors import Ints
 
 DRAWS = 3
 MAX_BITS = 52

@@ -14,10 +14,11 @@ import numpy.typing as npt
 from priorveil.channels import Channel
 from priorveil.designs import design
 from priorveil.notions import LDP, LIP, Pufferfish, leakage
+from priorveil.plans.tally import Counts
 from priorveil.priors import Array, Prior, Secret
 from priorveil.queries import Distribution, Histogram
 from priorveil.studies import datasets, plots, published
-from priorveil.studies.compare import Counts, Scenario, from_plan
+from priorveil.studies.compare import Scenario, from_plan
 from priorveil.studies.figures.frame import Claims, Figure, Outcome, Settings, below, channel_row, panel_pairs
 from priorveil.studies.figures.notions import CORRELATED_PRIORS, correlated_secret
 from priorveil.studies.plots import Rows, Style, column

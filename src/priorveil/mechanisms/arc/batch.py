@@ -4,7 +4,7 @@ Row `i` is an `ArcLine` like any other: segments on a line of `2**BITS` places, 
 and the same sampler, so that one person's row runs on a device as an `Arc`. Here the design, the certificate,
 the sampler and the posteriors are computed for all rows together.
 
-**The certificate in floats.** The bounds are those of `arc.bounds`, where they are proven for exact numbers;
+**The certificate in floats.** The bounds are those of `arc.certificate`, where they are proven for exact numbers;
 only the arithmetic differs. Integers below `2**53` are exact in floats. Everything else is a product or a
 quotient of at most some twenty positive numbers, so that each rounding changes it by a factor of at most `1 +
 2**-53`; a running sum of `d` probabilities takes `d` more; numpy's `log1p` and `expm1` are trusted to a
@@ -23,13 +23,11 @@ import numpy.typing as npt
 
 from priorveil.mechanisms.arc import Arc
 from priorveil.mechanisms.arc.certificate import lay_circles, separate_edges
-from priorveil.mechanisms.arc.line import ArcLine, Ints
+from priorveil.mechanisms.arc.line import ArcLine
 from priorveil.mechanisms.kernels import draw_places
 from priorveil.mechanisms.randomness import Words
-from priorveil.priors import Array
+from priorveil.priors import Array, Ints, Mask
 from priorveil.priors.budget import window_mass
-
-Mask = npt.NDArray[np.bool_]
 
 BITS = 40
 PLACES = 1 << BITS
@@ -37,7 +35,7 @@ _WORDS = 2.0**64
 
 
 @dataclass(frozen=True, eq=False)
-class ArcRows:
+class ArcBatch:
     """A line, a circle and a coin in each of `K` rows: the fields of `ArcLine`, with one more axis.
 
     `order` (K, d) runs along each line, `edges` (K, d + 1) are the ends of the segments in that order.
@@ -70,16 +68,16 @@ class ArcRows:
         """`k`: the probability that the value is used."""
         return self.keep.astype(np.float64) / _WORDS
 
-    def rows(self, part: slice | Ints | Mask) -> ArcRows:
+    def rows(self, part: slice | Ints | Mask) -> ArcBatch:
         """Some of the rows."""
-        return ArcRows(*(column[part] for column in self._columns()))
+        return ArcBatch(*(column[part] for column in self._columns()))
 
-    def replace_rows(self, rows: Ints, others: ArcRows) -> ArcRows:
+    def replace_rows(self, rows: Ints, others: ArcBatch) -> ArcBatch:
         """With `others` in place of these rows."""
         columns = [column.copy() for column in self._columns()]
         for column, other in zip(columns, others._columns(), strict=True):
             column[rows] = other
-        return ArcRows(*columns)
+        return ArcBatch(*columns)
 
     def _columns(self) -> tuple[npt.NDArray[Any], ...]:
         return self.order, self.edges, self.heavy, self.start, self.window, self.keep
@@ -123,13 +121,13 @@ def row_windows(lower: Array, upper: Array) -> Array:
     return window_mass(np.exp(-lower), np.where(upper < 700, np.exp(np.minimum(upper, 700.0)), np.inf))
 
 
-def fit_rows(priors: Array, lower: Array, upper: Array, order: Ints, heavy: Ints) -> ArcRows:
+def fit_batch(priors: Array, lower: Array, upper: Array, order: Ints, heavy: Ints) -> ArcBatch:
     """For each row the line with the largest `keep` whose certificate meets `lower` and `upper`.
 
     `order` and `heavy` are the layout; see `priorveil.designs.arcs`.
 
     >>> P = np.array([[0.5, 0.2, 0.2, 0.1]])
-    >>> lines = fit_rows(P, np.ones(1), np.ones(1), np.arange(4)[None], np.array([1]))
+    >>> lines = fit_batch(P, np.ones(1), np.ones(1), np.arange(4)[None], np.array([1]))
     >>> bool(0.999999 < row_levels(lines, P).lip[0] <= 1), lines.keep_chance.round(6).tolist()
     (True, [0.632121])
     """
@@ -137,9 +135,9 @@ def fit_rows(priors: Array, lower: Array, upper: Array, order: Ints, heavy: Ints
     edges = separate_edges(np.rint(running / running[:, -1:] * PLACES).astype(np.int64), PLACES)
     window = np.maximum(1, np.ceil(row_windows(lower, upper) * PLACES)).astype(np.int64)
     start, window = lay_circles(edges, heavy, window)
-    draft = ArcRows(order, edges, heavy, start, window, np.zeros(len(priors), dtype=np.uint64))
+    draft = ArcBatch(order, edges, heavy, start, window, np.zeros(len(priors), dtype=np.uint64))
     odds = _largest_odds(draft, priors, lower, upper)
-    return ArcRows(order, edges, heavy, start, window, _coin(odds))
+    return ArcBatch(order, edges, heavy, start, window, _coin(odds))
 
 
 def _coin(odds: Array) -> Words:
@@ -150,8 +148,8 @@ def _coin(odds: Array) -> Words:
     return np.where(likely, np.uint64(0) - fresh.astype(np.uint64), used)
 
 
-def _bounds(m: ArcRows, priors: Array) -> tuple[Array, Array, Array]:
-    """The terms of `arc.bounds`: the largest boost, and the least and largest mean, of every output.
+def _bounds(m: ArcBatch, priors: Array) -> tuple[Array, Array, Array]:
+    """The terms of `arc.certificate`: the largest boost, and the least and largest mean, of every output.
 
     The circle is the last column; entries of outputs that a row does not have are zero.
 
@@ -175,11 +173,11 @@ def _bounds(m: ArcRows, priors: Array) -> tuple[Array, Array, Array]:
     )
 
 
-def _shared(m: ArcRows, P: Array) -> tuple[Array, Array]:
+def _shared(m: ArcBatch, P: Array) -> tuple[Array, Array]:
     """Of the circle: the largest boost, and how far mean can be from one.
 
     With `o = W / 2**64` for the rounding of the shift and `s` for that of the layout (the drift of
-    `arc.bounds`, with the rounding of the running sum added), boost is at most `(1 + o) M / W`, and mean
+    `arc.certificate`, with the rounding of the running sum added), boost is at most `(1 + o) M / W`, and mean
     within `(1 +- o)(1 +- s M / W)`.
     """
     d = P.shape[1]
@@ -194,7 +192,7 @@ def _shared(m: ArcRows, P: Array) -> tuple[Array, Array]:
     return (1 + o) * PLACES / window, o + s + o * s
 
 
-def _largest_odds(draft: ArcRows, priors: Array, lower: Array, upper: Array) -> Array:
+def _largest_odds(draft: ArcBatch, priors: Array, lower: Array, upper: Array) -> Array:
     """The largest odds `q` within both sides: `q mean <= e**lower - 1`, `q (boost - hi mean) <= hi - 1`."""
     (boost, low, high), tiny = _bounds(draft, priors), _slack(priors.shape[1])
     fall, rise = (np.expm1(np.minimum(level, 709.0) * (1 - 8 * tiny)) for level in (lower, upper))
@@ -205,8 +203,8 @@ def _largest_odds(draft: ArcRows, priors: Array, lower: Array, upper: Array) -> 
     return np.minimum(down, up) * (1 - 8 * tiny)
 
 
-def row_levels(lines: ArcRows, priors: Array) -> Levels:
-    """Proven levels of each row under its prior: `arc.bounds.arc_lifts` for all rows, rounded up.
+def row_levels(lines: ArcBatch, priors: Array) -> Levels:
+    """Proven levels of each row under its prior: `arc.certificate.arc_lifts` for all rows, rounded up.
 
     With the odds `q` of the coin, `-log(lowest) <= log(1 + q mean)`, `log(highest) <= log(1 + q (boost -
     mean) / (1 + q mean))`, and the LDP level is at most `log(1 + q boost)`.
@@ -221,7 +219,7 @@ def row_levels(lines: ArcRows, priors: Array) -> Levels:
     )
 
 
-def sample_rows(lines: ArcRows, rows: Ints, codes: Ints, words: Words) -> Ints:
+def sample_batch(lines: ArcBatch, rows: Ints, codes: Ints, words: Words) -> Ints:
     """One report per code, each from its own row; three words (coin, place, shift) per code, as in `arc.line`.
 
     The code reads the whole row, so memory access does not depend on the value.
@@ -236,7 +234,7 @@ def sample_rows(lines: ArcRows, rows: Ints, codes: Ints, words: Words) -> Ints:
     return np.asarray(np.where(t < start, passed, heavy + moved))
 
 
-def posteriors(lines: ArcRows, priors: Array, rows: Ints, reports: Ints) -> Array:
+def posteriors(lines: ArcBatch, priors: Array, rows: Ints, reports: Ints) -> Array:
     """`Pr(x | report)` for each report, (n, d), under the prior of its row.
 
     In units of a fresh draw the likelihood is `1 + q M / length` for the owner of an output, one for the

@@ -9,35 +9,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
 from priorveil.designs.arcs import squared_overlap
-from priorveil.mechanisms.arc.rows import PLACES, ArcRows, fit_rows, row_windows
-from priorveil.priors import Array
-
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+from priorveil.mechanisms.arc.batch import PLACES, ArcBatch, fit_batch, row_windows
+from priorveil.priors import Array, Ints, Mask
 
 # Numbers held in memory at a time.
 _CELLS = 1 << 17
 
 
-def design_rows(P: Array, lower: Array, upper: Array, values: Array | None) -> ArcRows:
+def design_batch(P: Array, lower: Array, upper: Array, values: Array | None) -> ArcBatch:
     """The lines of all rows, for a histogram or the sum of `values`; a sum takes the better of two orders.
 
-    >>> lines = design_rows(np.array([[0.5, 0.5], [0.05, 0.95]]), np.ones(2), np.ones(2), None)
+    >>> lines = design_batch(np.array([[0.5, 0.5], [0.05, 0.95]]), np.ones(2), np.ones(2), None)
     >>> lines.heavy.tolist()
     [2, 1]
     """
     heavy = row_windows(lower, upper)[:, None] <= P
     counts = heavy.sum(axis=1)
     order = _order(P, lower, upper, heavy, values)
-    lines = fit_rows(P, lower, upper, order, counts)
+    lines = fit_batch(P, lower, upper, order, counts)
     many = np.flatnonzero(P.shape[1] - counts > 3)  # three values have but one order on a circle
     if values is None or many.size == 0:
         return lines
     zigzag = _zigzag_order(order[many], counts[many])
-    other = fit_rows(P[many], lower[many], upper[many], zigzag, counts[many])
+    other = fit_batch(P[many], lower[many], upper[many], zigzag, counts[many])
     better = expected_errors(other, P[many], values) < expected_errors(lines.rows(many), P[many], values)
     return lines.replace_rows(many[better], other.rows(better))
 
@@ -88,16 +84,16 @@ def parts(rows: int, width: int) -> Iterator[slice]:
         yield slice(first, min(first + step, rows))
 
 
-def expected_errors(lines: ArcRows, P: Array, values: Array | None) -> Array:
+def expected_errors(lines: ArcBatch, P: Array, values: Array | None) -> Array:
     """The expected squared error per person of each row, of the integers that are sampled."""
     if values is None:
-        known = P**2 + posterior_variances(lines, P)  # sum_x P_x^2 E[r_x^2]
+        known = P**2 + posterior_step_variances(lines, P)  # sum_x P_x^2 E[r_x^2]
         return np.asarray(np.maximum(0.0, 1 - known.sum(axis=1)))
     cuts = 2 * (P.shape[1] + 1)
     return np.concatenate([_sum_errors(lines.rows(p), P[p], values) for p in parts(len(P), cuts)])
 
 
-def _owned_outputs(lines: ArcRows, P: Array) -> tuple[Array, Array, Mask]:
+def _owned_outputs(lines: ArcBatch, P: Array) -> tuple[Array, Array, Mask]:
     """Priors along the line, the mass that has an output of its own, and which values have one."""
     along = np.take_along_axis(P, lines.order, axis=1)
     inside = np.minimum(lines.edges[:, 1:], lines.start[:, None]) - lines.edges[:, :-1]
@@ -106,11 +102,11 @@ def _owned_outputs(lines: ArcRows, P: Array) -> tuple[Array, Array, Mask]:
     return along, along * share, mine
 
 
-def posterior_variances(lines: ArcRows, P: Array) -> Array:
+def posterior_step_variances(lines: ArcBatch, P: Array) -> Array:
     """The variance of `Pr(x | report)` over the reports of each row: `P_x^2 (E[r_x^2] - 1)`.
 
-    >>> lines = design_rows(np.array([[0.5, 0.5]]), np.ones(1), np.ones(1), None)
-    >>> posterior_variances(lines, np.array([[0.5, 0.5]])).round(6).tolist()  # (1 - 1 / e)^2 / 4
+    >>> lines = design_batch(np.array([[0.5, 0.5]]), np.ones(1), np.ones(1), None)
+    >>> posterior_step_variances(lines, np.array([[0.5, 0.5]])).round(6).tolist()  # (1 - 1 / e)^2 / 4
     [[0.099894, 0.099894]]
     """
     along, own, mine = _owned_outputs(lines, P)
@@ -121,13 +117,13 @@ def posterior_variances(lines: ArcRows, P: Array) -> Array:
     return _by_value(lines, lines.keep_chance[:, None] ** 2 * (np.where(mine, heavy, light) - along**2))
 
 
-def posterior_steps(lines: ArcRows, P: Array) -> tuple[Array, Array]:
+def posterior_steps(lines: ArcBatch, P: Array) -> tuple[Array, Array]:
     """How far one report can move `Pr(x | report)` up and down from the prior, in each row.
 
     A lift is `1 - k` where the window does not reach, and at most `1 - k + k M / max(length, W)` on the circle, `1 - k
     + k M / length` at an output of its own.
 
-    >>> lines = design_rows(np.array([[0.5, 0.5]]), np.ones(1), np.ones(1), None)
+    >>> lines = design_batch(np.array([[0.5, 0.5]]), np.ones(1), np.ones(1), None)
     >>> [step.round(6).tolist() for step in posterior_steps(lines, np.array([[0.5, 0.5]]))]
     [[[0.31606, 0.31606]], [[0.31606, 0.31606]]]
     """
@@ -138,14 +134,14 @@ def posterior_steps(lines: ArcRows, P: Array) -> tuple[Array, Array]:
     return fall * np.maximum(_by_value(lines, highest) - 1, 0.0), fall
 
 
-def _by_value(lines: ArcRows, along: Array) -> Array:
+def _by_value(lines: ArcBatch, along: Array) -> Array:
     """Numbers that go along the lines, put in the order of the values."""
     found = np.empty_like(along)
     np.put_along_axis(found, lines.order, along, axis=1)
     return found
 
 
-def _sum_errors(lines: ArcRows, P: Array, values: Array) -> Array:
+def _sum_errors(lines: ArcBatch, P: Array, values: Array) -> Array:
     """`Var - E[(sum_x a_x P_x r_x)^2]`: on the circle a square of straight pieces, integrated exactly."""
     along, own, _ = _owned_outputs(lines, P)
     a = np.take_along_axis(centre_values(P, values), lines.order, axis=1)
