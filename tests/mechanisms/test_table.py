@@ -140,6 +140,17 @@ def test_no_reports_and_no_values() -> None:
     assert table.accumulate([]).tolist() == [0] * table.outputs
 
 
+@needs_numba
+def test_the_compiled_count_is_the_plain_one() -> None:
+    numbers = np.array([0, 3, 3, 7, -1, 1 << 62, 2], dtype=np.int64)
+    plain, compiled = np.zeros(5, np.int64), np.zeros(5, np.int64)
+    kernels.count_numbers.twin(numbers, plain)
+    run = kernels.compiled(kernels.count_numbers.loop)
+    assert run is not None
+    run(numbers, compiled)
+    assert plain.tolist() == compiled.tolist() == [1, 0, 1, 2, 3]
+
+
 def test_what_is_refused() -> None:
     table = TABLES["general"]
     with pytest.raises(OutsideDomain) as error:
@@ -149,8 +160,9 @@ def test_what_is_refused() -> None:
         table.sample_one(-1, SystemSource())
     with pytest.raises(InvalidInput):
         table.sample([0.5], SystemSource())
-    with pytest.raises(ForeignReport):
-        table.accumulate([table.outputs])
+    for foreign in (table.outputs, -1, 1 << 62):
+        with pytest.raises(ForeignReport, match=r"reports\[1\]"):
+            table.accumulate([0, foreign, 0])
     with pytest.raises(InvalidChannel):
         Table(np.array([[TOTAL // 2, TOTAL // 2 - 1]]))
     with pytest.raises(InvalidChannel):

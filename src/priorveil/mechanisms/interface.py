@@ -12,6 +12,7 @@ import numpy.typing as npt
 from priorveil.certify import Certifiable, Lifts
 from priorveil.channels import Channel
 from priorveil.errors import ForeignReport, Hint, Infeasible, InvalidInput, OutsideDomain
+from priorveil.mechanisms import kernels
 from priorveil.mechanisms.moments import DenseChannel, Evidence, Moments, prior_check, reports_moments
 from priorveil.mechanisms.randomness import WORD, Source
 from priorveil.notions import Known, Secrets
@@ -147,7 +148,12 @@ class NumberedReports(Mechanism):
 
     def accumulate(self, reports: npt.ArrayLike) -> Ints:
         """How often each report came."""
-        return np.bincount(check_reports(reports, self.outputs), minlength=self.outputs)
+        column = np.ascontiguousarray(_integer_column("reports", reports), dtype=np.int64)
+        counts = np.zeros(self.outputs + 1, np.int64)
+        kernels.count_numbers(column, counts, work=column.size)
+        if counts[-1]:
+            check_reports(reports, self.outputs)  # names the first of those outside
+        return counts[:-1]
 
     def weigh(self, reports: npt.NDArray[Any], weights: Array) -> Array:
         """The sum of the weights of each report."""

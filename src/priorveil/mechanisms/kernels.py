@@ -121,6 +121,20 @@ def scan_shared(
         reports[i] = x if is_own else y
 
 
+def _count_numbers(numbers: Ints, counts: Ints) -> None:
+    places = np.minimum(numbers.view(np.uint64), np.uint64(counts.size - 1)).astype(np.int64)
+    counts += np.bincount(places, minlength=counts.size)
+
+
+@with_twin(_count_numbers)
+def count_numbers(numbers: Ints, counts: Ints) -> None:
+    """Add to `counts[n]` how often the number n came; the last cell is for all numbers outside the others."""
+    last = np.uint64(counts.size - 1)
+    for i in range(numbers.size):
+        # Read without its sign, a negative number is the largest of all.
+        counts[min(np.uint64(numbers[i]), last)] += 1
+
+
 # -- unary encoding ----------------------------------------------------------------------------------------
 
 
