@@ -20,7 +20,7 @@ from priorveil.designs.engine import Solution
 from priorveil.designs.pricing import Box
 from priorveil.errors import CertificateError, DataNotFound, Infeasible, InvalidInput, InvalidSecret, TooLarge
 from priorveil.mechanisms import Table
-from priorveil.queries import Margins, Triangle, variance
+from priorveil.queries import Margins, Query, Triangle, variance
 from priorveil.studies import datasets
 
 Array = np.ndarray
@@ -785,3 +785,23 @@ class TestLinear:
         plan = pv.design(pv.Prior([0.2, 0.3, 0.5]), 1.0, query)
         plan.save(tmp_path / "plan.json")
         assert pv.Plan.load(tmp_path / "plan.json").query == query
+
+
+class Entropy(Query):
+    """A query that no table of solvers knows: the expected information of a report, in nats."""
+
+    kind = "entropy"
+
+    def utility(self, columns: Array, prior: pv.Prior) -> Array:
+        posterior = columns * prior.probabilities
+        return entropy(posterior) - float(entropy(prior.probabilities[None])[0])
+
+
+def test_a_query_without_a_solver_is_not_priced_as_a_histogram() -> None:
+    prior = pv.Prior([0.23, *[0.055] * 14])  # too many values to list the extreme columns
+    plan = pv.design(prior, 1.0, Entropy(), gap=1e-3)
+    same = pv.design(prior, 1.0, pv.Convex(entropy), gap=1e-3)
+    assert plan.no_report - plan.expected_mse == pytest.approx(same.no_report - same.expected_mse, rel=1e-2)
+    assert plan.lower_bound <= same.expected_mse - same.no_report + plan.no_report
+    with pytest.raises(Infeasible, match="one prior"):
+        pv.design(pv.PriorSet([prior, pv.Prior([1 / 15] * 15)]), 1.0, Entropy())

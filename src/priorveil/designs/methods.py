@@ -28,7 +28,7 @@ from priorveil.notions import Known, Secrets
 from priorveil.plans import Plan
 from priorveil.plans.document import DesignMethod
 from priorveil.priors import Array, Budget, Ints, Prior
-from priorveil.queries import Query
+from priorveil.queries import Linear, Query
 
 Method = Literal["auto"] | DesignMethod
 
@@ -201,7 +201,7 @@ def _cone_pricing(problem: Problem, stop: Stop) -> Pricing:
     A, P, query, prior = problem.cone, problem.P, problem.query, problem.reference
     if query.kind == "guess":
         return cones.Peaks(A, P, P[None], stop=stop)
-    if query.kind == "convex":
+    if not isinstance(query, Linear):
         return cones.ConvexPricing(A, P, lambda columns: query.utility(columns, prior), stop=stop)
     rows = query.centred_rows(prior)
     scores = np.eye(len(P)) if rows is None else rows

@@ -26,7 +26,7 @@ from priorveil.mechanisms import Mechanism, Table
 from priorveil.notions import LIP, Cone, Known, Secrets, as_known, scenarios
 from priorveil.plans import Plan
 from priorveil.priors import Array, Budget, Prior, PriorSet
-from priorveil.queries import Query
+from priorveil.queries import Linear, Query
 
 # How far a float computation of a bound may be off, relatively: bounds are lowered by this.
 SLACK = 1e-12
@@ -156,7 +156,7 @@ class Problem:
         """The query as the robust design takes it."""
         if self.query.kind == "guess":
             return robust.Guessed()
-        if self.query.kind == "convex" or self.query.unbiased:
+        if not isinstance(self.query, Linear) or self.query.unbiased:
             name = self.query.kind.capitalize()
             raise Infeasible(f"{name} is designed for one prior: give a Prior, not a PriorSet")
         rows = self.query.rows(self.reference)
