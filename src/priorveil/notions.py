@@ -355,10 +355,13 @@ def read_notion(document: Mapping[str, Any]) -> Cone:
     >>> read_notion(Pufferfish([(0, 1)]).document()).pairs
     ((0, 1),)
     """
-    if document["name"] == "Pufferfish":
-        return Pufferfish(document.get("pairs"))
-    plain: dict[str, Cone] = {"LIP": LIP(), "LDP": LDP(), "DI": DI()}
-    return plain[document["name"]]
+    name = document["name"]
+    return Pufferfish(document.get("pairs")) if name == "Pufferfish" else CONES[name]
+
+
+# Plans can be designed for cones; the other notions can only be measured.
+CONES: dict[str, Cone] = {cone.name: cone for cone in (LIP(), LDP(), Pufferfish(), DI())}
+NOTIONS: dict[str, Notion] = {**CONES, **{notion.name: notion for notion in (MIL(), MIP())}}
 
 
 def as_known(prior: Known | Sequence[float]) -> Known:

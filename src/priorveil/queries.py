@@ -566,8 +566,13 @@ def read_query(document: Mapping[str, Any]) -> Query:
     if name == "Linear":
         parts = {key: _from_json(part) for key, part in document["matrix"].items() if key != "kind"}
         return Linear(_MATRICES[document["matrix"]["kind"]](**parts), document.get("names"), unbiased)
-    plain: dict[str, type[Query]] = {"Histogram": Histogram, "Distribution": Distribution, "Guess": Guess}
-    return plain[name]()
+    return QUERIES[name]()
+
+
+# Queries that need no matrix, by the names that documents have.
+QUERIES: dict[str, Callable[..., Query]] = {
+    query.__name__: query for query in (Histogram, Sum, Guess, Distribution)
+}
 
 
 _MATRICES: dict[str, type[Matrix]] = {"row": Row, "triangle": Triangle, "margins": Margins, "dense": Dense}

@@ -77,7 +77,7 @@ def nasty_reports(plan: pv.Plan, seed: int, rows: int) -> Any:
     """Reports of skewed values in groups of any size, with gaps and foreign reports among them."""
     rng = np.random.default_rng(seed)
     values = np.minimum(rng.geometric(0.6, rows) - 1, 5)
-    schema = report_schema({}, False, plan.mechanism.width, [plan])
+    schema = report_schema({}, False, [plan])
     column = to_arrow({"report": plan.privatize(values, rng)}, schema)["report"].to_pylist()
     foreign = [-1, 2**62, 2**63 - 1] if isinstance(column[0], int) else [b"", b"\xff" * 8, b"\x00" * 16]
     for row in np.flatnonzero(rng.random(rows) < 0.2):

@@ -60,7 +60,7 @@ class Same:
 
 def report_column(plan: pv.Plan, reports: Any) -> Any:
     """Reports as privatize_table writes them."""
-    schema = report_schema({}, False, plan.mechanism.width, [plan])
+    schema = report_schema({}, False, [plan])
     return to_arrow({"report": reports}, schema).column("report")
 
 

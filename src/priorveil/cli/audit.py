@@ -38,6 +38,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from priorveil import notions
 from priorveil.cli import files, options, screen
 from priorveil.errors import plural
 
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from priorveil.priors import Budget, Prior, Secret
     from priorveil.studies.audit import SampledLeakage
 
-_NOTIONS = {"lip": "LIP", "ldp": "LDP", "pufferfish": "Pufferfish", "di": "DI", "mil": "MIL", "mip": "MIP"}
+_NOTIONS = {name.lower(): notion for name, notion in notions.NOTIONS.items()}
 _OF_SECRETS = ("lip", "pufferfish")  # the notions that a secret changes
 
 
@@ -144,10 +145,8 @@ def _report(
     as_json: bool,
 ) -> int:
     """Print the levels and the verdict; return the exit status."""
-    from priorveil import notions
-
     levels = notions.leakage(channel, prior, secret)
-    worst = getattr(notions, _NOTIONS[notion])().worst(channel, prior, secret)  # one, or one for each side
+    worst = _NOTIONS[notion].worst(channel, prior, secret)  # one, or one for each side
     limits = () if budget is None else (budget.lower, budget.upper)
     breaches = [(b, limit) for b, limit in zip(worst, limits, strict=False) if b.level > limit + tolerance]
     if as_json:
@@ -167,7 +166,7 @@ def _report(
     if secret is not None:
         console.print("LIP and Pufferfish are for the secret; LDP, DI, MIL and MIP for the value itself.")
     if budget is not None and not breaches:
-        console.print(f"{_NOTIONS[notion]} holds at {budget}.", style="green")
+        console.print(f"{_NOTIONS[notion].name} holds at {budget}.", style="green")
     kind = "secret" if secret is not None and notion in _OF_SECRETS else "value"
     for breach, allowed in breaches:
         console.print(_sentence(notion, kind, breach, allowed), style="red")
@@ -176,7 +175,7 @@ def _report(
 
 def _sentence(notion: str, kind: str, breach: Breach, allowed: float) -> str:
     """Say what breaks where; `kind` is "value" or "secret"."""
-    name, excess = _NOTIONS[notion], f"level {breach.level:.6g}, above {allowed:.6g}"
+    name, excess = _NOTIONS[notion].name, f"level {breach.level:.6g}, above {allowed:.6g}"
     if breach.report is None:
         return f"{name} does not hold: {excess}."
     direction = {"lower": " downwards", "upper": " upwards"}.get(breach.side or "", "")

@@ -40,14 +40,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from priorveil.cli import files, options, screen
+from priorveil.notions import CONES
+from priorveil.queries import QUERIES
 
 if TYPE_CHECKING:
     from priorveil.plans import Plan
     from priorveil.priors import Budget, Prior, Secret
     from priorveil.queries import Query
 
-_QUERIES = {"histogram": "Histogram", "sum": "Sum", "guess": "Guess", "distribution": "Distribution"}
-_NOTIONS = {"lip": "LIP", "ldp": "LDP", "pufferfish": "Pufferfish", "di": "DI"}
+_QUERIES = {name.lower(): query for name, query in QUERIES.items()}
+_NOTIONS = {name.lower(): notion for name, notion in CONES.items()}
 _METHODS = ("auto", "closed", "arc", "columns", "unary", "hashing")
 _FULL_BAR = 1e-4  # the gap at which the progress bar is full, without --gap
 
@@ -168,21 +170,17 @@ def design(
 
 
 def _query(name: str, values: str | None, source: _PriorSource, prior: Prior) -> Query:
-    from priorveil import queries
-
-    if name != "sum" and values is not None:
+    if name == "sum":
+        return _QUERIES[name](_amounts(values, source, prior))
+    if values is not None:
         raise click.UsageError(f"--values are for --query sum, not {name}")
-    arguments = [_amounts(values, source, prior)] if name == "sum" else []
-    query: Query = getattr(queries, _QUERIES[name])(*arguments)
-    return query
+    return _QUERIES[name]()
 
 
 def _amounts(values: str | None, source: _PriorSource, prior: Prior) -> list[float]:
     """Return the number that each value stands for: given, in a column, or the label itself."""
     if values is None:
-        if not all(files.is_number(label) for label in prior.labels):
-            raise click.UsageError("the labels are not numbers to sum: give --values 0,1,2 or a column")
-        return [float(label) for label in prior.labels]
+        return files.label_numbers(prior, "give --values 0,1,2 or a column")
     listed = values.split(",")
     if all(map(files.is_number, listed)):
         return [float(number) for number in listed]
@@ -221,7 +219,7 @@ def _run(
     **search: Any,
 ) -> tuple[Plan, bool]:
     """Design the plan, with a progress bar; return it, and whether ctrl-C ended the search."""
-    from priorveil import designs, notions
+    from priorveil import designs
     from priorveil.priors import PriorSet
 
     known = prior if radius is None else PriorSet.ball(prior, radius)
@@ -231,7 +229,7 @@ def _run(
             budget,
             query,
             secret,
-            getattr(notions, _NOTIONS[notion])(),
+            _NOTIONS[notion],
             progress=progress.update,
             should_stop=progress.should_stop,
             **search,

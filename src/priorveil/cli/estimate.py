@@ -22,7 +22,6 @@ import csv
 import io
 import json
 import math
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -74,17 +73,15 @@ _WRONG = 0.001  # and below this, another method is recommended
 def estimate(
     plan: Path,
     reports: str,
-    column: str,
     by: str | None,
     cohort: str | None,
-    method: Any,
     level: float,
     as_json: bool,
     as_csv: bool,
     plot: Path | None,
     tally_file: Path | None,
     refused_file: Path | None,
-    quiet: bool,
+    **settings: Any,
 ) -> None:
     """Estimate from a table of REPORTS made by a PLAN."""
     from priorveil.tables import estimate_table
@@ -94,21 +91,9 @@ def estimate(
     files.require_distinct(
         {"PLAN": plan, "REPORTS": reports}, {"--plot": plot, "--tally": tally_file, "--refused": refused_file}
     )
-    with (
-        screen.rows_bar("counting", quiet) as progress,
-        files.refused_rows_file(refused_file, replace=True) as on_refused,
-    ):
-        found = estimate_table(
-            sys.stdin.buffer if reports == "-" else reports,
-            files.read_plans(plan, cohort),
-            column=column,
-            by=by,
-            cohort=cohort,
-            method=method,
-            progress=progress,
-            on_refused=on_refused,
-        )
-    files.print_refused(found.refused, refused_file)
+    settings |= {"by": by, "cohort": cohort, "refused_file": refused_file, "force": True}
+    plans = files.read_plans(plan, cohort)
+    found = files.run_on_table(estimate_table, reports, plans, words="counting", **settings)
     _check_reports(found, reports)
     if tally_file is not None:
         _save_tallies(found, tally_file)

@@ -12,17 +12,18 @@ import json
 import math
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import click
 
-from priorveil.cli.screen import error_text, waiting
+from priorveil.cli.screen import error_text, rows_bar, waiting
 from priorveil.errors import InvalidInput, InvalidSecret, MissingExtra, PriorveilError, plural
 from priorveil.files import atomic_write, is_not_regular_file, real_path
 
@@ -372,6 +373,13 @@ def is_number(value: str | float) -> bool:
     return True
 
 
+def label_numbers(prior: Prior, advice: str) -> list[float]:
+    """Return the labels of a prior as numbers to sum; `advice` is for labels that are none."""
+    if not all(map(is_number, prior.labels)):
+        raise click.UsageError(f"the labels are not numbers to sum: {advice}")
+    return [float(label) for label in prior.labels]
+
+
 def _whole(number: float) -> int:
     if not number.is_integer():
         raise ValueError(f"{number!r} is not a whole count")
@@ -440,6 +448,27 @@ def draw_plan(plan: Plan, path: Path) -> None:
     with waiting("designing for other budgets"):
         curve = compare.error_curve(plan)
     save_picture(pictures.plan_picture(plan, curve), path)
+
+
+def run_on_table(
+    task: Callable[..., Any],
+    data: str,
+    *arguments: object,
+    words: str,
+    quiet: bool,
+    refused_file: Path | None,
+    force: bool,
+    **settings: object,
+) -> Any:
+    """Run `estimate_table` or `privatize_table` with a progress bar, and list the refused rows.
+
+    With `force` the file of that list may exist.
+    """
+    with rows_bar(words, quiet) as progress, refused_rows_file(refused_file, force) as on_refused:
+        table = sys.stdin.buffer if data == "-" else data
+        done = task(table, *arguments, progress=progress, on_refused=on_refused, **settings)
+    print_refused(done.refused, refused_file)
+    return done
 
 
 @contextmanager

@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 @options.COHORT
 @click.option(
     "--format",
-    "kind",
     type=click.Choice(["parquet", "csv", "arrow"]),
     help="Output format; default: from the file name.",
 )
@@ -65,15 +64,12 @@ def privatize(
     data: str,
     column: str,
     out: Path,
-    keep: tuple[str, ...],
     cohort: str | None,
-    kind: Any,
     no_ids: bool,
     refused_file: Path | None,
-    strict: bool,
     force: bool,
     as_json: bool,
-    quiet: bool,
+    **settings: Any,
 ) -> int:
     """Turn a private column of a table into reports, by a PLAN."""
     from priorveil.tables import privatize_table
@@ -83,25 +79,10 @@ def privatize(
     files.require_new(force, out, refused_file)
     files.require_distinct({"PLAN": plan, "DATA": data}, {"-o": out, "--refused": refused_file})
     plans = files.read_plans(plan, cohort)
-    with (
-        screen.rows_bar("privatizing", quiet) as progress,
-        files.refused_rows_file(refused_file, force) as on_refused,
-    ):
-        done = privatize_table(
-            sys.stdin.buffer if data == "-" else data,
-            plans,
-            column,
-            sys.stdout.buffer if piped else out,
-            keep=keep,
-            cohort=cohort,
-            ids=not no_ids,
-            format=kind,
-            replace=force,
-            strict=strict,
-            progress=progress,
-            on_refused=on_refused,
-        )
-    files.print_refused(done.refused, refused_file)
+    target = sys.stdout.buffer if piped else out
+    settings |= {"refused_file": refused_file, "force": force, "replace": force}
+    settings |= {"words": "privatizing", "cohort": cohort, "ids": not no_ids}
+    done = files.run_on_table(privatize_table, data, plans, column, target, **settings)
     if done.refused.counts.get(OUTSIDE, 0) and not done.reports:
         click.echo(f"  no value of {column!r} is one that the plan knows: {_domain(plans)}", err=True)
     if as_json:

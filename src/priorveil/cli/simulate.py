@@ -28,8 +28,6 @@ from priorveil.cli import files, options, screen
 from priorveil.files import atomic_write
 
 if TYPE_CHECKING:
-    from priorveil.priors import Prior
-    from priorveil.queries import Query
     from priorveil.studies.simulate import Study
 
 
@@ -84,12 +82,14 @@ def simulate(
     Methods: best, rr, arc, unary, hashing (certified); published-rr, published-unary, published-hashing (as
     printed, with the leakage they really have); ldp-best, ldp-rr, ldp-unary, ldp-hashing, context-free; none.
     """
+    from priorveil.queries import QUERIES
     from priorveil.studies import simulate as simulation
 
     if column is not None and data is None:
         raise click.UsageError("--column is a column of --data: give the people's values too")
     known = prior_format.read(prior)
-    question = _query(query, known)
+    amounts = [files.label_numbers(known, "those of PRIOR must be numbers")] if query == "sum" else []
+    question = QUERIES[query.capitalize()](*amounts)
     names = methods or ("best", "published-rr", "rr", "ldp-rr", "none")
     latent = files.read_secret(secret, known, prior_format.normalise)
     known = files.fit_prior(known, latent, mix, secret)
@@ -143,13 +143,3 @@ def _write(study: Study, outputs: list[Path], force: bool) -> None:
         with atomic_write(path, force) as file:
             file.write(content)
     click.echo(f"wrote {outputs[0]}, .png and .svg")
-
-
-def _query(name: str, prior: Prior) -> Query:
-    from priorveil.queries import Guess, Histogram, Sum
-
-    if name == "sum":
-        if not all(map(files.is_number, prior.labels)):
-            raise click.UsageError("--query sum: the labels of the prior must be numbers")
-        return Sum([float(label) for label in prior.labels])
-    return Guess() if name == "guess" else Histogram()

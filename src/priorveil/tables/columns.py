@@ -374,14 +374,18 @@ def require_same_statistics(plans: Mapping[Any, Plan]) -> None:
             raise InvalidInput("plan", plural(len(plans), "plan"), advice)
 
 
-def cohort_codes(column: Column, plans: Mapping[Any, Plan]) -> Codes:
-    """Which of the plans every row has; -2 if none. Values are compared as they are written.
+def cohort_codes(batch: Batch, cohort: str | None, plans: Mapping[Any, Plan]) -> Codes:
+    """The number of the plan of every row, -2 if there is none; all have the first plan without a `cohort` column.
 
-    >>> cohort_codes(["2", "1", None, "3"], {1: None, 2: None}).tolist()
+    Values of the column are compared as they are written.
+
+    >>> cohort_codes(Batch({"age": ["2", "1", None, "3"]}, 4), "age", {1: None, 2: None}).tolist()
     [1, 0, -2, -2]
     """
+    if cohort is None:
+        return np.zeros(batch.rows, dtype=np.int64)
     index = {str(key): code for code, key in enumerate(plans)}
-    return look_up(column, lambda word: index.get(str(word), OUTSIDE_DOMAIN), OUTSIDE_DOMAIN)
+    return look_up(batch.columns[cohort], lambda word: index.get(str(word), OUTSIDE_DOMAIN), OUTSIDE_DOMAIN)
 
 
 def batch_rows(plans: Mapping[Any, Plan]) -> int:

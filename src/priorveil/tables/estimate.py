@@ -208,14 +208,16 @@ class BatchCounter:
         by = {(cohorts[cohort], groups[group]): tally for (cohort, group), tally in self._tallies.items()}
         return Tallies(self.plans, by, self.log.result())
 
+    def refused_places(self, batch: Batch) -> dict[str, Places]:
+        """The places of the rows that are not counted, by reason."""
+        return self._count(batch, self._parts(batch))[2]
+
     def _parts(self, batch: Batch) -> Iterator[_Part]:
         """The rows of a batch by cohort and group."""
         if self.cohort is None and self.by is None:
             yield 0, 0, None
             return
-        cohorts = groups = np.zeros(batch.rows, dtype=np.int64)
-        if self.cohort is not None:
-            cohorts = cohort_codes(batch.columns[self.cohort], self.plans)
+        cohorts, groups = cohort_codes(batch, self.cohort, self.plans), np.zeros(batch.rows, dtype=np.int64)
         if self.by is not None:
             groups = look_up(batch.columns[self.by], self._group, -1)
             if (groups < 0).any():

@@ -24,7 +24,6 @@ from priorveil.tables.columns import (
     REPORT,
     REPORT_ID,
     Batch,
-    Column,
     OnRefused,
     Places,
     Plans,
@@ -39,7 +38,7 @@ from priorveil.tables.columns import (
     take,
     value_codes,
 )
-from priorveil.tables.read import OpenTable, Progress, in_threads, open_table
+from priorveil.tables.read import Progress, in_threads, open_table
 from priorveil.tables.write import Columns, Format, format_of, report_schema, to_arrow, write_arrow, write_csv
 
 _FEW_REPORTS = 1 << 15  # different ones; a dictionary makes these smaller
@@ -95,55 +94,41 @@ def privatize_table(
     target = Path(out) if isinstance(out, str | os.PathLike) else out
     kind = format or (format_of(target) if isinstance(target, Path) else "csv")
     table = open_table(data, [*kept, column], batch_rows(plans))
-    work = _Work(plans, column, cohort, kept, ids, as_source(rng), RefusalLog(on_refused))
-    batches, types = work.batches(table, strict, progress), {name: table.types[name] for name in kept}
-    if target is not None and kind == "csv":
-        write_csv([*([REPORT_ID] if ids else []), *kept, REPORT], batches, target, replace)
-        return Privatized(work.reports, work.log.result())
-    width = next(iter(plans.values())).mechanism.width
-    schema = report_schema(types, ids, width, plans.values())
-    if target is None:
-        made = pyarrow().Table.from_batches((to_arrow(columns, schema) for columns in batches), schema)
-        return Privatized(work.reports, work.log.result(), made)
-    write_arrow(schema, batches, target, kind, replace, _random_columns(plans))
-    return Privatized(work.reports, work.log.result())
+    source, log, count = as_source(rng), RefusalLog(on_refused), 0
 
+    def perturb(batch: Batch) -> tuple[Batch, Reports, Columns]:
+        made = make_reports(batch, column, cohort, plans, source)
+        id_column = {REPORT_ID: random_ids(len(made.places), source)} if ids else {}
+        public = {name: batch.columns[name] for name in kept}
+        if len(made.places) < batch.rows:
+            public = {name: take(values, made.places) for name, values in public.items()}
+        return batch, made, {**id_column, **public, REPORT: made.reports}
 
-@dataclass(eq=False)
-class _Work:
-    """How each batch is privatized, and the number of reports so far."""
-
-    plans: Mapping[Any, Plan]
-    column: str
-    cohort: str | None
-    kept: Sequence[str]
-    ids: bool
-    source: Source
-    log: RefusalLog
-    reports: int = 0
-
-    def batches(self, table: OpenTable, strict: bool, progress: Progress | None) -> Iterator[Columns]:
-        """The columns to write, batch by batch."""
+    def batches() -> Iterator[Columns]:
+        nonlocal count
         # One thread draws, in the order of the rows, so that a seed gives the same reports and ids.
-        for batch, made, columns in in_threads(self._privatize, table.batches, 1, waiting=1):
-            self.log.add(batch.refused(made.refused))
-            self.reports += len(made.places)
+        for batch, made, columns in in_threads(perturb, table.batches, 1, waiting=1):
+            log.add(batch.refused(made.refused))
+            count += len(made.places)
             if len(made.places):
                 yield columns
             if progress is not None:
                 progress(batch.end, table.rows, table.share())
-        if strict and (refused := self.log.result()).total:
+        if strict and (refused := log.result()).total:
             raise StrictRefusal(refused)
 
-    def _privatize(self, batch: Batch) -> tuple[Batch, Reports, Columns]:
-        """The reports of a batch, and the columns to write: ids, kept columns and reports, without refused rows."""
-        cohort = None if self.cohort is None else batch.columns[self.cohort]
-        made = make_reports(batch.columns[self.column], cohort, self.plans, self.source)
-        ids = {REPORT_ID: random_ids(len(made.places), self.source)} if self.ids else {}
-        kept = {name: batch.columns[name] for name in self.kept}
-        if len(made.places) < batch.rows:
-            kept = {name: take(column, made.places) for name, column in kept.items()}
-        return batch, made, {**ids, **kept, REPORT: made.reports}
+    in_memory = None
+    if target is not None and kind == "csv":
+        write_csv([*([REPORT_ID] if ids else []), *kept, REPORT], batches(), target, replace)
+    else:
+        schema = report_schema({name: table.types[name] for name in kept}, ids, plans.values())
+        if target is None:
+            in_memory = pyarrow().Table.from_batches(
+                (to_arrow(columns, schema) for columns in batches()), schema
+            )
+        else:
+            write_arrow(schema, batches(), target, kind, replace, _random_columns(plans))
+    return Privatized(count, log.result(), in_memory)
 
 
 def kept_columns(keep: Sequence[str], column: str, cohort: str | None) -> list[str]:
@@ -172,13 +157,15 @@ class Reports:
     refused: dict[str, Places]
 
 
-def make_reports(values: Column, cohort: Column | None, plans: Mapping[Any, Plan], source: Source) -> Reports:
-    """The reports of a column of values, each by the plan of its cohort.
+def make_reports(
+    batch: Batch, column: str, cohort: str | None, plans: Mapping[Any, Plan], source: Source
+) -> Reports:
+    """The reports of a column of values. The column `cohort` chooses the plan of each row.
 
     If plans order their labels differently, numbers are not read as codes: a code would mean different labels.
     """
     numbered = len({plan.labels for plan in plans.values()}) == 1
-    plan_codes = np.zeros(len(values), dtype=np.int64) if cohort is None else cohort_codes(cohort, plans)
+    values, plan_codes = batch.columns[column], cohort_codes(batch, cohort, plans)
     refused = [(NO_PLAN, np.flatnonzero(plan_codes == OUTSIDE_DOMAIN))]
     places, reports = [], []
     for number, plan in enumerate(plans.values()):

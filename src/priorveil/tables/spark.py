@@ -29,13 +29,10 @@ from priorveil.tables.columns import (
     Batch,
     Plans,
     RefusedRows,
-    cohort_codes,
     distinct,
     plans_by_cohort,
     pyarrow,
-    read_reports,
     require_same_statistics,
-    take,
 )
 from priorveil.tables.estimate import BatchCounter, TableEstimate, Tallies
 from priorveil.tables.privatize import kept_columns, make_reports, random_ids
@@ -86,8 +83,7 @@ def privatize(
     def run(batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
         source = SystemSource()
         for batch in batches:
-            cohorts = None if cohort is None else batch.column(cohort)
-            made = make_reports(batch.column(column), cohorts, plans, source)
+            made = make_reports(_as_batch(batch), column, cohort, plans, source)
             order = np.full(batch.num_rows, -1, dtype=np.int64)
             order[made.places] = np.arange(len(made.places))
             columns = {REPORT_ID: _binary_or_long(random_ids(batch.num_rows, source))} if ids else {}
@@ -97,6 +93,10 @@ def privatize(
             yield pa.RecordBatch.from_pydict(columns)
 
     return df.select(*kept, column).mapInArrow(run, T.StructType(fields))
+
+
+def _as_batch(batch: RecordBatch) -> Batch:
+    return Batch(dict(zip(batch.schema.names, batch.columns, strict=True)), batch.num_rows)
 
 
 def _binary_or_long(column: Any) -> Any:
@@ -149,18 +149,9 @@ def refused(df: DataFrame, plan: Plans, *, column: str = REPORT, cohort: str | N
         )
 
     def run(batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
+        counter = BatchCounter(plans, column, cohort=cohort)
         for batch in batches:
-            codes = np.zeros(batch.num_rows, dtype=np.int64)
-            if cohort is not None:
-                codes = cohort_codes(batch.column(cohort), plans)
-            found = {NO_PLAN: [np.flatnonzero(codes < 0)], MISSING: [], FOREIGN: []}
-            for number, one in enumerate(plans.values()):
-                own = np.flatnonzero(codes == number)
-                for reason, places in read_reports(one.mechanism, take(batch.column(column), own))[1].items():
-                    found[reason].append(own[places])
-            reasons = _reasons(
-                batch.num_rows, {why: np.concatenate(rows) for why, rows in found.items() if rows}
-            )
+            reasons = _reasons(batch.num_rows, counter.refused_places(_as_batch(batch)))
             yield batch.append_column(REASON, reasons).filter(reasons.is_valid())
 
     return df.mapInArrow(run, T.StructType([*df.schema.fields, T.StructField(REASON, T.StringType())]))
@@ -192,8 +183,7 @@ def _count(reports: DataFrame, plans: Mapping[Any, Plan]) -> DataFrame:
         counter, kind = BatchCounter(plans, "report", "group", cohort), pa.string()
         for batch in batches:
             kind = batch.schema.field("group").type
-            columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-            for _ in counter.count([Batch(columns, batch.num_rows)]):
+            for _ in counter.count([_as_batch(batch)]):
                 pass
         yield from _tally_rows(counter.tallies(), kind)
 

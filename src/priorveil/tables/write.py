@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -38,9 +38,9 @@ def format_of(path: Path) -> Format:
     raise InvalidInput("out", str(path), f"give a name that ends in {known}")
 
 
-def report_schema(kept: Mapping[str, Any], ids: bool, width: int, plans: Iterable[Plan]) -> Any:
-    """The Arrow schema of reports of `width` words (0: integers) next to kept columns of these types (None: text)."""
-    pa = pyarrow()
+def report_schema(kept: Mapping[str, Any], ids: bool, plans: Collection[Plan]) -> Any:
+    """The Arrow schema of the reports of plans, next to kept columns of these types (None: text)."""
+    pa, width = pyarrow(), next(iter(plans)).mechanism.width
     fields = [(REPORT_ID, pa.binary(ID_BYTES))] if ids else []
     fields += [(name, pa.string() if kind is None else kind) for name, kind in kept.items()]
     fields += [(REPORT, pa.binary(8 * width) if width else pa.int64())]
