@@ -253,3 +253,10 @@ class TestCyclic:
         assert found.gap < 0.01
         assert np.allclose(found.weights @ found.columns, 1, atol=1e-12)
         assert np.allclose(found.columns @ np.full(d, 1 / d), 1, atol=1e-12)
+
+
+def test_no_time_ends_column_generation_with_the_first_weights() -> None:
+    box = Box(np.arange(1.0, 31) / 465, np.exp(-1.0), np.exp(1.0))
+    first = best_learning(box, Limits(1e-5).without_time())
+    assert first.iterations == 0
+    assert first.bound <= first.value == pytest.approx(variance(first.channel, box.prior), rel=1e-9)

@@ -240,23 +240,26 @@ class _Generation:
     limits: Limits
 
     def run(self) -> Solution:
-        rng = np.random.default_rng(0)
-        box, best = self.box, None
+        rng, box, target = np.random.default_rng(0), self.box, self.limits.target
         pool, rounds, fine = self._seeds(rng), 0, 3e-3
-        half = self.limits.within(1 / 2)
+        best, bound, half = None, free_variance(box.prior, box.lo, box.hi), self.limits.within(1 / 2)
         try:
-            best = self._weigh(pool, free_variance(box.prior, box.lo, box.hi), rounds, fine)[1]
-            bound = information_bound(box.prior, box.lo, box.hi, should_stop=half.over)
             while True:
                 begin = time.monotonic()
-                state, best = self._weigh(pool, bound, rounds, fine)
-                self.limits.report(rounds, best.value, bound)
+                state, found = self._weigh(pool, bound, rounds, fine)
                 pause = 2.5 * (time.monotonic() - begin)
-                if fine < 1e-3 or self.limits.should_stop():
+                if best is None:
+                    best = found  # in case ctrl-C ends the search for a bound
+                    bound = information_bound(box.prior, box.lo, box.hi, should_stop=half.over)
+                    proven = min(bound, found.value)
+                    found = _solution(found.columns, found.weights, found.value, proven, rounds, target)
+                best = found if found.value <= best.value else best
+                self.limits.report(rounds, best.value, bound)
+                if fine < 1e-3 or self.limits.over():
                     break
                 fresh = self._price(pool, state, rng)
                 late = time.monotonic() + pause > self.limits.deadline
-                if best.gap <= self.limits.target or not len(fresh) or late:
+                if best.gap <= target or not len(fresh) or late:
                     fine, fresh = 1e-5, fresh[:0]
                 pool, rounds = np.vstack([self._prune(pool, state, len(fresh)), fresh]), rounds + 1
         except KeyboardInterrupt:
@@ -279,7 +282,7 @@ class _Generation:
 
     def _weigh(self, pool: Array, bound: float, rounds: int, fine: float) -> tuple[_State, Solution]:
         """The best weights for the pool, solved as finely as asked."""
-        state = _interior_point((pool - 1.0) @ tangent(pool.shape[1]), fine)
+        state = _interior_point((pool - 1.0) @ tangent(pool.shape[1]), fine, self.limits.over)
         used = state.weights > 0
         spread = lift_variance(pool[used], state.weights[used])
         target = self.limits.target
