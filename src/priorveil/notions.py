@@ -11,7 +11,7 @@ count. Levels are natural logarithms, in floating point; `priorveil.certify` giv
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
@@ -355,8 +355,8 @@ def read_notion(document: Mapping[str, Any]) -> Cone:
     >>> read_notion(Pufferfish([(0, 1)]).document()).pairs
     ((0, 1),)
     """
-    name = document["name"]
-    return Pufferfish(document.get("pairs")) if name == "Pufferfish" else CONES[name]
+    cone: Callable[..., Cone] = type(CONES[document["name"]])
+    return cone(**{key: part for key, part in document.items() if key != "name"})
 
 
 # Plans can be designed for cones; the other notions can only be measured.

@@ -67,6 +67,11 @@ class Query:
         """The query as JSON."""
         return {"name": self.kind.capitalize()}
 
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> Query:
+        """The query of a document that `document` wrote."""
+        return cls()
+
     def unit(self, prior: Prior) -> float:
         """The largest squared distance between the statistics of two values: the natural unit of errors."""
         return 1.0
@@ -381,6 +386,13 @@ class Linear(Query):
         names = {} if self.names is None else {"names": list(self.names)}
         return {"name": "Linear", "matrix": self.matrix.document(), "unbiased": self.unbiased, **names}
 
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> Linear:
+        """The query of a document."""
+        parts = {key: _from_json(part) for key, part in document["matrix"].items() if key != "kind"}
+        matrix = _MATRICES[document["matrix"]["kind"]](**parts)
+        return Linear(matrix, document.get("names"), bool(document["unbiased"]))
+
     def unit(self, prior: Prior) -> float:
         """The largest squared distance between the statistics of two values."""
         return self.matrix.unit(len(prior))
@@ -425,6 +437,11 @@ class Histogram(Linear):
 
     def __init__(self, unbiased: bool = False) -> None:
         super().__init__(Identity(), unbiased=unbiased)
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> Histogram:
+        """The query of a document, which holds no more than its name."""
+        return cls()
 
 
 class Distribution(Histogram):
@@ -477,6 +494,12 @@ class Sum(Linear):
         numbers = {"weight": repr(self.weight), "offset": repr(self.offset)}
         flag = {"unbiased": True} if self.unbiased else {}
         return {"name": "Sum", "values": _to_json(self.values), **numbers, **flag}
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> Sum:
+        """The query of a document."""
+        weight, offset = float(document["weight"]), float(document["offset"])
+        return cls(_from_json(document["values"]), weight, offset, bool(document.get("unbiased", False)))
 
 
 @dataclass(frozen=True)
@@ -559,22 +582,14 @@ def read_query(document: Mapping[str, Any]) -> Query:
     >>> read_query(Linear([[0, 1], [2, 3]], names=("a", "b")).document()).statistic_labels((0, 1))
     ('a', 'b')
     """
-    name, unbiased = document["name"], bool(document.get("unbiased", False))
-    if name == "Sum":
-        weight, offset = float(document["weight"]), float(document["offset"])
-        return Sum(_from_json(document["values"]), weight, offset, unbiased)
-    if name == "Linear":
-        parts = {key: _from_json(part) for key, part in document["matrix"].items() if key != "kind"}
-        return Linear(_MATRICES[document["matrix"]["kind"]](**parts), document.get("names"), unbiased)
-    return QUERIES[name]()
+    read: Query = QUERIES[document["name"]].read(document)
+    return read
 
 
-# Queries that need no matrix, by the names that documents have.
-QUERIES: dict[str, Callable[..., Query]] = {
-    query.__name__: query for query in (Histogram, Sum, Guess, Distribution)
+# The queries of documents, by name.
+QUERIES: dict[str, type[Any]] = {
+    query.__name__: query for query in (Histogram, Sum, Guess, Distribution, Linear)
 }
-
-
 _MATRICES: dict[str, type[Matrix]] = {"row": Row, "triangle": Triangle, "margins": Margins, "dense": Dense}
 
 

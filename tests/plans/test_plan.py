@@ -6,7 +6,7 @@ import json
 import math
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from priorveil.mechanisms import MECHANISMS, Table
 from priorveil.plans import document as documents
 from priorveil.plans import schema
 from priorveil.plans.tally import Tally
+from priorveil.queries import QUERIES
 from sample_plans import PAIRS, pair_plan
 
 THREE = pv.Prior({"no": 0.5, "a little": 0.3, "ja, natürlich": 0.2})
@@ -97,6 +98,32 @@ def test_fits_the_schema(plan: pv.Plan) -> None:
 
 def test_the_schema_is_one() -> None:
     jsonschema.Draft202012Validator.check_schema(schema())
+
+
+def test_a_new_query_needs_one_line_and_no_change_of_the_schema(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Extremes(pv.Linear):
+        """How many people have the first value, and how many the last."""
+
+        def __init__(self, size: int) -> None:
+            self.size = size
+            super().__init__(np.eye(size)[[0, -1]])
+
+        def document(self) -> dict[str, Any]:
+            return {"name": "Extremes", "size": self.size}
+
+        @classmethod
+        def read(cls, document: Mapping[str, Any]) -> Extremes:
+            return cls(int(document["size"]))
+
+    plan = pv.design([0.5, 0.3, 0.2], 1.0, Extremes(3))
+    text = plan.to_json()
+    jsonschema.Draft202012Validator(schema()).validate(json.loads(text))
+    with pytest.raises(PlanError, match="query"):
+        pv.Plan.from_json(text)
+    monkeypatch.setitem(QUERIES, "Extremes", Extremes)
+    again = pv.Plan.from_json(text)
+    assert again.id == plan.id and type(again.query) is Extremes
+    assert again.estimate(again.tally([0, 0, 1])).values.shape == (2,)
 
 
 def test_the_schema_knows_every_mechanism() -> None:

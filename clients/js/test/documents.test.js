@@ -288,9 +288,12 @@ test("what this client does not know is refused, not passed over", async () => {
     ["mechanism.note", (p) => (p.mechanism.note = 1)],
     ["mechanism", (p) => (p.mechanism.kind = ["table"])],
     ["why", (p) => delete p.why],
-    ["method", (p) => (p.method = "magic")],
-    ["query", (p) => (p.query = { name: "Everything" })],
-    ["notion", (p) => (p.notion = { name: "Trust" })],
+    ["method", (p) => (p.method = "")],
+    ["query", (p) => (p.query = { name: ["Histogram"] })],
+    ["query", (p) => (p.query = "Histogram")],
+    ["notion", (p) => (p.notion = { name: null })],
+    ["notion.pairs", (p) => (p.notion.pairs = [[0, 1]])],
+    ["certificate.notion", (p) => (p.notion = { name: "Trust" })],
     ["certificate.notion", (p) => (p.certificate.notion = "LDP")],
     ["lower_bound", (p) => (p.lower_bound = "9.0")],
     ["expected_mse", (p) => (p.expected_mse = "9.0")],
@@ -300,6 +303,26 @@ test("what this client does not know is refused, not passed over", async () => {
       refused(field),
     );
   }
+});
+
+test("a query or a notion that is not known here needs no change: the mechanism decides what is proven", async () => {
+  const { plan } = vector("table-histogram");
+  const asked = await readPlan(await forged("table-histogram", (p) => (p.query = { name: "Everything", rows: [["1.0"]] })));
+  assert.deepEqual([asked.proof, asked.levels.lip], ["budget", (await readPlan(plan)).levels.lip]);
+  const trust = (p) => {
+    p.notion = { name: "Trust", circle: ["friends"] };
+    p.certificate.notion = "Trust";
+  };
+  const trusted = await readPlan(await forged("table-histogram", trust));
+  assert.deepEqual([trusted.proof, trusted.levels.lip], ["ldp", Number(plan.certificate.ldp)]);
+  const lie = (p) => {
+    trust(p);
+    p.certificate.ldp = "0.1";
+  };
+  await assert.rejects(
+    forged("table-histogram", lie).then((p) => readPlan(p)),
+    refused("certificate.ldp"),
+  );
 });
 
 test("mechanisms are proven for what they are certified for, and for nothing else", async () => {

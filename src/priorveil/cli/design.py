@@ -33,6 +33,7 @@ The first row of data is row 1.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,7 +49,10 @@ if TYPE_CHECKING:
     from priorveil.priors import Budget, Prior, Secret
     from priorveil.queries import Query
 
-_QUERIES = {name.lower(): query for name, query in QUERIES.items()}
+# No option gives a matrix.
+_QUERIES: dict[str, Callable[..., Query]] = {
+    name.lower(): query for name, query in QUERIES.items() if name != "Linear"
+}
 _NOTIONS = {name.lower(): notion for name, notion in CONES.items()}
 _METHODS = ("auto", "closed", "arc", "columns", "unary", "hashing")
 _FULL_BAR = 1e-4  # the gap at which the progress bar is full, without --gap
