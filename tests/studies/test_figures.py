@@ -15,8 +15,8 @@ import pytest
 import priorveil as pv
 from priorveil.cli.reproduce import _FIGURES, reproduce
 from priorveil.errors import DataNotFound, InvalidInput
-from priorveil.studies import plots, published
-from priorveil.studies.figures import FIGURES, Outcome, Settings, figures_named
+from priorveil.studies import curves, published
+from priorveil.studies.figures import FIGURES, Outcome, Settings, examples, figures_named
 from priorveil.studies.figures.notions import correlated_secret
 from priorveil.studies.figures.report import FigureResult, write_html, write_markdown
 
@@ -95,7 +95,7 @@ def test_nothing_valid_is_below_the_bound(name: str) -> None:
 
 @cache
 def picture(name: str) -> Any:
-    with plots.house_style():
+    with curves.house_style():
         drawn = outcome(name).draw()
     drawn.canvas.draw()
     return drawn
@@ -115,7 +115,7 @@ def test_pictures_can_be_read_in_a_column(name: str) -> None:
     for axes in drawn.axes:
         below = axes.get_shared_x_axes().get_siblings(axes)
         assert any(other.get_xlabel() for other in below) or axes.get_xticklabels()
-    assert drawn.get_size_inches()[0] <= 2.1 * plots.COLUMN
+    assert drawn.get_size_inches()[0] <= 2.1 * curves.COLUMN
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -185,11 +185,11 @@ def test_3_the_best_point_is_best_in_the_region() -> None:
     q0, q1 = np.meshgrid(grid, grid)
     for P, epsilon in (([0.4, 0.6], 1.0), ([0.2, 0.8], 0.6)):
         prior = pv.Prior(P)
-        inside = plots.binary_levels(prior, q0, q1)[0] <= epsilon + 1e-12
+        inside = examples.binary_levels(prior, q0, q1)[0] <= epsilon + 1e-12
         (best,) = rows("regions", kind="best", epsilon=epsilon)
         (printed,) = rows("regions", kind="published", epsilon=epsilon)
-        assert best["variance"] >= plots.estimate_variance(prior, q0, q1)[inside].max() - 1e-9
-        level, _ = plots.binary_levels(prior, np.array(printed["q01"]), np.array(printed["q10"]))
+        assert best["variance"] >= examples.estimate_variance(prior, q0, q1)[inside].max() - 1e-9
+        level, _ = examples.binary_levels(prior, np.array(printed["q01"]), np.array(printed["q10"]))
         assert bool(level <= epsilon + 1e-12) == (epsilon == 1.0)
 
 
@@ -385,3 +385,28 @@ def test_reproduce_goes_on_without_data(
     assert reproduce.main(["gowalla", "--quick", "--out", str(tmp_path)], standalone_mode=False) == 1
     assert "https://example.org" in capsys.readouterr().err
     assert reproduce.main(["gowalla", "1", "--quick", "--out", str(tmp_path)], standalone_mode=False) == 0
+
+
+def test_a_channel_is_a_map_with_its_numbers() -> None:
+    axes = curves.canvas()[1][0, 0]
+    examples.draw_channel(axes, pv.Channel([[0.75, 0.25], [0.1, 0.9]]), "mine")
+    assert [text.get_text() for text in axes.texts] == ["0.75", "0.25", "0.10", "0.90"]
+    assert axes.get_title() == "mine"
+
+
+def test_the_region_is_lip_and_holds_the_optimum() -> None:
+    prior, epsilon = pv.Prior([0.2, 0.8]), 0.6
+    grid = np.linspace(0.02, 0.98, 25)
+    q0, q1 = np.meshgrid(grid, grid)
+    lip, ldp = examples.binary_levels(prior, q0, q1)
+    inside = lip <= epsilon + 1e-12
+    for (i, j), value in np.ndenumerate(inside):
+        channel = pv.Channel([[1 - q0[i, j], q0[i, j]], [q1[i, j], 1 - q1[i, j]]])
+        assert bool(value) == pv.LIP().holds(channel, prior, epsilon + 1e-12)
+        assert lip[i, j] == pytest.approx(pv.LIP().epsilon(channel, prior))
+        assert ldp[i, j] == pytest.approx(pv.LDP().epsilon(channel))
+        error = pv.Histogram().error(channel, prior)
+        variance = examples.estimate_variance(prior, q0[i, j], q1[i, j])
+        assert error == pytest.approx(2 * (0.2 * 0.8 - variance), abs=1e-12)
+    best = pv.design(prior, epsilon, pv.Histogram()).expected_mse
+    assert (2 * (0.16 - examples.estimate_variance(prior, q0, q1)))[inside].min() >= best - 1e-9

@@ -1,133 +1,138 @@
-"""Pictures: they show what they are given, without a window, and say so when they cannot."""
+"""Pictures of estimates and channels: what is in them, for few values and for many."""
 
 from __future__ import annotations
 
-import builtins
-import math
-import struct
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import priorveil as pv
-from priorveil.errors import InvalidInput, MissingExtra
+
+pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install 'priorveil[plot]'")
+pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'priorveil[tables]'")
+
 from priorveil.studies import plots
-from priorveil.studies.simulate import simulate
-
-matplotlib = pytest.importorskip(
-    "matplotlib", reason="matplotlib is not installed: pip install 'priorveil[plot]'"
-)
+from priorveil.tables import TableEstimate, estimate_table
 
 
-def test_errors_are_drawn_as_they_are() -> None:
-    study = simulate([0.2, 0.3, 0.5], [1.0, 2.0], None, ["best", "published-rr", "none"], runs=5, people=100)
-    axes = plots.errors(study)
-    drawn = {line.get_label(): line for line in axes.get_lines() if not str(line.get_label()).startswith("_")}
-    assert set(drawn) == {"best LIP design", "RR-LIP, published", "no report"}
-    expected = [math.sqrt(row.expected) for row in study.of("best")]
-    assert np.allclose(drawn["best LIP design"].get_ydata(), expected)
-    assert drawn["RR-LIP, published"].is_dashed()
-    assert "ε" in axes.get_xlabel() and "MSE" in axes.get_ylabel()
+def found(d: int, groups: int = 0, query: pv.Histogram | pv.Sum | None = None) -> TableEstimate:
+    prior = pv.Prior.from_counts({f"the value number {i} of many, or ${i}": d + i for i in range(d)})
+    plan = pv.design(prior, 2.0, query or pv.Histogram(), method="arc" if d > 20 else "auto")
+    reports = plan.privatize(np.arange(600) % d, np.random.default_rng(d))
+    table = {"report": reports, "town": [f"town {i % max(groups, 1)}" for i in range(600)]}
+    return estimate_table(table, plan, by="town" if groups else None)
 
 
-def test_levels_shade_what_breaks_the_budget() -> None:
-    study = simulate([0.1, 0.9], [0.5, 1.0], None, ["best", "published-rr"], runs=0)
-    axes = plots.levels(study)
-    assert any("breaks the budget" in text.get_text() for text in axes.texts)
-    published = next(line for line in axes.get_lines() if line.get_label() == "RR-LIP, published")
-    assert min(np.asarray(published.get_ydata()) - np.array([0.5, 1.0])) > 0.5
+def drawn(what: TableEstimate, by: str | None = None) -> object:
+    """The figure, without writing it."""
+    made = list(plots.estimate_panels(what, by))
+    single = what.everybody.labels == ("sum",)
+    return plots.sum_figure(made, 0.95) if single else plots.histogram_figure(made, 0.95)
 
 
-def test_guesses_have_their_own_unit() -> None:
-    study = simulate([0.2, 0.3, 0.5], [1.0], pv.Guess(), ["best"], runs=0)
-    axes = plots.errors(study)
-    assert axes.get_ylabel() == "share of wrong guesses"
-    assert axes.get_lines()[0].get_ydata()[0] == study.rows[0].expected
+@pytest.mark.parametrize(("d", "axes"), [(2, 1), (20, 1), (83, 1), (1000, 2)])
+def test_every_value_is_there_with_its_interval_and_its_prior(d: int, axes: int) -> None:
+    what = found(d)
+    figure = drawn(what)
+    assert len(figure.axes) == axes
+    first = figure.axes[0]
+    labels = first.get_legend_handles_labels()[1]
+    assert "what the prior expects" in labels and any("95 % interval" in label for label in labels)
+    if axes == 1:
+        low, high = what.everybody.interval()
+        ends = np.array([line[:, 0] for line in first.containers[1].lines[2][0].get_segments()])
+        assert np.allclose(ends, np.column_stack([low, high]))
+        assert [bar.get_width() for bar in first.patches] == pytest.approx(
+            [600 * p for p in what.tallies.plans[None].reference.probabilities]
+        )
+        assert len(first.get_yticklabels()) == d
 
 
-def test_a_method_that_does_not_apply_is_not_drawn() -> None:
-    study = simulate([0.2, 0.3, 0.5], [1.0], pv.Sum([1, 2, 3]), ["hashing", "best"], runs=0)
-    assert [line.label for line in plots.study_lines(study)] == ["best LIP design"]
+def test_what_priors_expect_is_added_up_label_by_label() -> None:
+    plans = {
+        name: pv.design(pv.Prior(shares, labels=list(labels)), 1.0, pv.Histogram())
+        for name, shares, labels in (("A", [0.5, 0.3, 0.2], "abc"), ("B", [0.1, 0.2, 0.7], "cab"))
+    }
+    table = {"report": [0] * 30, "town": ["A"] * 10 + ["B"] * 20}
+    (panel,) = plots.estimate_panels(estimate_table(table, plans, cohort="town"), None)
+    assert panel.expected == pytest.approx([5 + 4, 3 + 14, 2 + 2])
 
 
-def test_every_method_has_a_colour_and_a_style() -> None:
-    from priorveil.studies.compare import METHODS
-
-    assert set(plots.METHOD_STYLES) == set(METHODS)
-    assert all(
-        kind in plots.STYLES and colour in plots.COLOURS for kind, colour, _ in plots.METHOD_STYLES.values()
-    )
-    with pytest.raises(InvalidInput, match="kinds are"):
-        plots.lines([plots.Curve("x", "no such kind", "black", [0], [0])])
-
-
-def test_colours_differ_in_lightness_for_those_who_see_few() -> None:
-    """Pairs of inks are apart by colour or by lightness, also with red and green confused (deuteranopia)."""
-    shown = [tuple(int(ink[i : i + 2], 16) / 255 for i in (1, 3, 5)) for ink in plots.COLOURS.values()]
-    seen = np.array([[0.625 * r + 0.375 * g, 0.7 * r + 0.3 * g, 0.3 * g + 0.7 * b] for r, g, b in shown])
-    apart = np.abs(seen[:, None] - seen[None]).max(axis=2)
-    assert apart[np.triu_indices(len(seen), 1)].min() > 0.08
+@pytest.mark.parametrize(("d", "groups"), [(4, 3), (4, 30), (83, 3)])
+def test_each_group_has_a_panel_up_to_a_number_that_fits(d: int, groups: int) -> None:
+    what = found(d, groups)
+    figure = drawn(what, "town")
+    titles = [place.get_title() for place in figure.axes]
+    assert len(titles) == min(groups + 1, 24)
+    assert titles[0] == "everybody: 600 reports" and titles[1].startswith("town = town 0: ")
+    said = " ".join(plots.title_lines(what, "town", 200))
+    assert ("the 23 largest of 30 groups by town" in said) == (groups == 30)
 
 
-def test_a_channel_is_a_map_with_its_numbers() -> None:
-    axes = plots.channel_map([[0.75, 0.25], [0.1, 0.9]], title="mine")
-    assert [text.get_text() for text in axes.texts] == ["0.75", "0.25", "0.10", "0.90"]
-    assert axes.get_title() == "mine"
-    large = plots.channel_map(np.eye(20))
-    assert len(large.texts) == 0
+def test_groups_are_drawn_in_shares() -> None:
+    what = found(4, 3)
+    bars = [bar.get_width() for bar in drawn(what, "town").axes[2].patches]
+    assert sum(bars) == pytest.approx(100)
 
 
-def test_the_region_is_lip_and_holds_the_optimum() -> None:
-    prior, epsilon = pv.Prior([0.2, 0.8]), 0.6
-    grid = np.linspace(0.02, 0.98, 25)
-    q0, q1 = np.meshgrid(grid, grid)
-    lip, ldp = plots.binary_levels(prior, q0, q1)
-    inside = lip <= epsilon + 1e-12
-    for (i, j), value in np.ndenumerate(inside):
-        channel = pv.Channel([[1 - q0[i, j], q0[i, j]], [q1[i, j], 1 - q1[i, j]]])
-        assert bool(value) == pv.LIP().holds(channel, prior, epsilon + 1e-12)
-        assert lip[i, j] == pytest.approx(pv.LIP().epsilon(channel, prior))
-        assert ldp[i, j] == pytest.approx(pv.LDP().epsilon(channel))
-        error = pv.Histogram().error(channel, prior)
-        variance = plots.estimate_variance(prior, q0[i, j], q1[i, j])
-        assert error == pytest.approx(2 * (0.2 * 0.8 - variance), abs=1e-12)
-    best = pv.design(prior, epsilon, pv.Histogram()).expected_mse
-    assert (2 * (0.16 - plots.estimate_variance(prior, q0, q1)))[inside].min() >= best - 1e-9
-    plots.feasible_region(prior, epsilon)
-    with pytest.raises(InvalidInput, match="two values"):
-        plots.feasible_region([0.2, 0.3, 0.5], 1.0)
+def test_sums_are_lines_of_one_picture() -> None:
+    query = pv.Sum(values=[0, 1, 2, 3])
+    alone = drawn(found(4, 0, query)).axes
+    assert len(alone) == 1 and alone[0].get_xlabel() == "sum"
+    together = drawn(found(4, 3, query), "town").axes
+    assert len(together) == 1 and together[0].get_xlabel() == "mean per person"
+    assert together[0].get_yticklabels()[0].get_text() == "everybody (600 reports)"
 
 
-def test_files_are_the_same_each_time() -> None:
-    def files() -> tuple[bytes, bytes]:
-        figure, axes = plots.canvas()
-        plots.lines([plots.Curve("x", "best", "black", [0, 1], [1, 0], bound=[0.9, 0])], axes[0, 0])
-        plots.legend(figure)
-        return plots.svg_and_png(figure)
-
-    first, second = files(), files()
-    assert first == second
-    assert first[0].lstrip().startswith(b"<?xml") and first[1].startswith(b"\x89PNG")
-    width, height = struct.unpack(">II", first[1][16:24])
-    assert (width, height) == (525, 345)
-
-
-def test_no_window_is_opened() -> None:
-    plots.canvas()
-    import sys
-
-    assert "matplotlib.pyplot" not in sys.modules or matplotlib.get_backend().lower() == "agg"
+def test_the_prior_expects_the_sum_that_is_estimated() -> None:
+    """Weight and offset are in both."""
+    query = pv.Sum([0, 1, 2, 3], weight=2, offset=5)
+    prior = pv.Prior([0.4, 0.3, 0.2, 0.1])
+    plan = pv.design(prior, 1.0, query)
+    everybody = np.repeat(np.arange(4), [400, 300, 200, 100])
+    what = estimate_table({"report": plan.privatize(everybody, np.random.default_rng(1))}, plan)
+    expected = next(iter(plots.estimate_panels(what, None))).expected
+    assert expected == pytest.approx([1000 * (2 * 1.0 + 5)])
+    low, high = what.everybody.interval(0.9999)
+    assert low[0] < expected[0] < high[0]
 
 
-def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
+def test_the_title_says_method_reports_and_level(tmp_path: Path) -> None:
+    first, *_ = plots.title_lines(found(2), None, 200)
+    assert first == "Histogram by mmse from 600 reports, LIP at epsilon 2"
+    assert plots.save(plots.estimate_plot(found(2), None, 0.9), tmp_path / "a.svg")
+    assert (tmp_path / "a.svg").read_bytes().startswith(b"<?xml")
 
-    def without(name: str, *rest: Any, **options: Any) -> Any:
-        if name.split(".")[0] == "matplotlib":
-            raise ImportError(name)
-        return real(name, *rest, **options)
 
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(MissingExtra, match=r"priorveil\[plot\]"):
-        plots.canvas()
+def test_an_estimate_is_shown_with_the_truth_and_the_prior() -> None:
+    prior = pv.Prior({"a": 0.2, "b": 0.3, "c": 0.5})
+    plan = pv.design(prior, 1.0, pv.Histogram())
+    truth = np.array([200, 300, 500])
+    values = np.repeat(np.arange(3), truth)
+    estimate = plan.estimate(plan.tally(plan.privatize(values, np.random.default_rng(0))))
+    alone = plots.truth_plot([("one", estimate)], truth, prior).axes[0]
+    assert [bar.get_width() for bar in alone.patches] == pytest.approx(truth)
+    twice = plots.truth_plot([("one", estimate), ("two", estimate)], truth, prior)
+    for axes, unit in ((alone, 1), *((axes, 10) for axes in twice.axes)):
+        drawn = {line.get_label(): line for line in axes.get_lines()}
+        assert drawn["truth"].get_xdata() == pytest.approx(truth / unit)
+        assert set(axes.get_legend_handles_labels()[1]) == {
+            "what the prior expects", "truth", "estimate, 95 % interval",
+        }  # fmt: skip
+
+
+def test_names_are_short_and_no_formulas() -> None:
+    assert plots.short_name("$5 to $10") == r"\$5 to \$10"
+    assert plots.short_name("two\nlines") == "two lines"
+    assert len(plots.short_name("x" * 200)) == 30
+
+
+def test_reports_are_in_the_order_of_the_value_they_raise_most() -> None:
+    prior = pv.Prior([0.4, 0.3, 0.2, 0.1])
+    plan = pv.design(prior, 0.5, pv.Histogram())
+    lift = plan.channel.lift(prior)
+    order = plots.report_order(lift, prior.probabilities)
+    most = (prior.probabilities[:, None] * (lift - 1)).round(9).argmax(axis=0)[order]
+    assert sorted(order.tolist()) == list(range(lift.shape[1]))
+    assert (np.diff(most) >= 0).all()

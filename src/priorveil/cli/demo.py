@@ -188,12 +188,12 @@ def _estimate(
 def _draw(
     console: Console, leaning: Estimate, unbiased: Estimate, truth: Array, prior: Prior, path: Path
 ) -> None:
-    from priorveil.studies import pictures
+    from priorveil.studies import plots
 
     _chapter(console, "5. A picture")
     try:
         panels = (("trusting an old prior", leaning), ("unbiased", unbiased))
-        files.save_picture(pictures.truth_picture(panels, truth, prior), path)
+        files.save_plot(plots.truth_plot(panels, truth, prior), path)
         console.print(f"  drawn in {path}")
     except MissingExtra as error:
         console.print(f"  no picture: {error}", style="yellow")

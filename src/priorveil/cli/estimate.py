@@ -98,9 +98,9 @@ def estimate(
     if tally_file is not None:
         _save_tallies(found, tally_file)
     if plot is not None:
-        from priorveil.studies import pictures
+        from priorveil.studies import plots
 
-        files.save_picture(pictures.estimate_picture(found, by, level), plot)
+        files.save_plot(plots.estimate_plot(found, by, level), plot)
         click.echo(f"drawn in {plot}", err=True)
     show = _print_json if as_json else _print_csv if as_csv else _print_tables
     show(found, by, level)

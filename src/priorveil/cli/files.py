@@ -431,11 +431,11 @@ def _real_files(data: str) -> Iterator[str]:
     return map(os.path.realpath, found)
 
 
-def save_picture(figure: Figure, path: Path) -> None:
+def save_plot(figure: Figure, path: Path) -> None:
     """Write a picture, and warn if its font lacks letters of the names."""
-    from priorveil.studies import pictures
+    from priorveil.studies import plots
 
-    if not pictures.save(figure, path):
+    if not plots.save(figure, path):
         click.echo(
             "the font of the picture lacks some letters of the names; they are shown as boxes", err=True
         )
@@ -443,11 +443,11 @@ def save_picture(figure: Figure, path: Path) -> None:
 
 def draw_plan(plan: Plan, path: Path) -> None:
     """Write a picture of a plan, with its error at other budgets."""
-    from priorveil.studies import compare, pictures
+    from priorveil.studies import compare, plots
 
     with waiting("designing for other budgets"):
         curve = compare.error_curve(plan)
-    save_picture(pictures.plan_picture(plan, curve), path)
+    save_plot(plots.plan_plot(plan, curve), path)
 
 
 def run_on_table(

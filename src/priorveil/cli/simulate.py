@@ -136,9 +136,9 @@ def _outputs(out: Path, force: bool) -> list[Path]:
 
 def _write(study: Study, outputs: list[Path], force: bool) -> None:
     """Write the table and two pictures of it."""
-    from priorveil.studies import pictures, plots
+    from priorveil.studies import curves, plots
 
-    vector, pixels = plots.svg_and_png(pictures.study_picture(study))
+    vector, pixels = curves.svg_and_png(plots.study_plot(study))
     for path, content in zip(outputs, (study.csv().encode(), pixels, vector), strict=True):
         with atomic_write(path, force) as file:
             file.write(content)

@@ -1,350 +1,352 @@
-"""Plots of studies, channels and regions. Each draws on the given axes, or makes new ones.
+"""Finished plots of a plan, a study or the estimates from a table, and how they are saved.
 
-The line style shows the kind of a curve (published: dashed; certified: solid; best: thick, with its proven
-lower bound shaded; LDP: dotted), the colour shows the method. The colours are those of Okabe and Ito, which
-colour-blind people can tell apart. Needs matplotlib: `pip install 'priorveil[plot]'`. No window is opened.
+`curves` has the parts that they are made of.
 """
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import math
+import textwrap
+import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.channels import Channel
-from priorveil.errors import InvalidInput, MissingExtra
-from priorveil.priors import Array, Prior
-from priorveil.studies.simulate import Study
+from priorveil.errors import TooLarge, plural
+from priorveil.files import atomic_write
+from priorveil.plans import Plan
+from priorveil.plans.estimate import Estimate
+from priorveil.priors import Array, Label, Prior
+from priorveil.studies import curves
+from priorveil.studies.curves import COLOURS
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes as Axes
-    from matplotlib.figure import Figure as Figure
+    from priorveil.studies.curves import Axes, Figure
+    from priorveil.studies.simulate import Study
+    from priorveil.tables import TableEstimate
 
-Rows = Sequence[Mapping[str, Any]]
-Style = tuple[str, str, str]  # kind (a key of `STYLES`), colour (a key of `COLOURS`), label
+_MOST_PANELS = 24
+_MOST_NAMES = 100  # values that have their names in a histogram
+_MOST_NAMES_EACH = 30  # the same where there are several panels
+_MOST_ACROSS = 4  # panels in a row
+_TICKS = 8  # names along an axis that has no room for all
+_LONGEST_NAME = 30  # letters
+_MOST_ROWS = 40  # names of values in a map
+_MOST_REPORTS = 20  # reports that have their numbers below a map
+_MOST_NUMBERS = 64  # cells of a map that hold their numbers
+_COMPARED = 4  # values that decide the order of reports
+_DOTS = 160  # to the inch
+_PRIOR = "what the prior expects"
+_BAND: dict[str, Any] = {"step": "mid", "color": COLOURS["sky"], "alpha": 0.5, "linewidth": 0}
 
-COLUMN = 3.5  # inches: the width of a column of print
-ROOT_ERROR = "error per person, √(MSE / N)"
-WRONG_SHARE = "share of wrong guesses"
-BUDGET = "privacy budget ε (nats)"
-LEVEL = "real LIP level (nats)"
-COLOURS = {
-    "black": "#000000",
-    "orange": "#E69F00",
-    "sky": "#56B4E9",
-    "green": "#009E73",
-    "yellow": "#F0E442",
-    "blue": "#0072B2",
-    "red": "#D55E00",
-    "pink": "#CC79A7",
-    "grey": "#777777",
-}
-STYLES: dict[str, dict[str, Any]] = {
-    "published": {"linestyle": (0, (4, 2)), "linewidth": 1.3, "markerfacecolor": "white"},
-    "certified": {"linestyle": "-", "linewidth": 1.3},
-    "best": {"linestyle": "-", "linewidth": 2.4},
-    "ldp": {"linestyle": (0, (1, 1.4)), "linewidth": 1.6},
-    "baseline": {"linestyle": "-", "linewidth": 0.9},
-}
-# The styles of the methods of `priorveil.studies.compare`.
-METHOD_STYLES: dict[str, Style] = {
-    "best": ("best", "black", "best LIP design"),
-    "rr": ("certified", "blue", "RR-LIP, certified"),
-    "arc": ("certified", "pink", "arc mechanism"),
-    "unary": ("certified", "green", "unary, certified"),
-    "hashing": ("certified", "red", "hashing, certified"),
-    "published-rr": ("published", "blue", "RR-LIP, published"),
-    "published-unary": ("published", "green", "UE-LIP, published"),
-    "published-hashing": ("published", "red", "LH-LIP, published"),
-    "ldp-best": ("ldp", "black", "best LDP design"),
-    "ldp-rr": ("ldp", "blue", "RR-LDP"),
-    "ldp-unary": ("ldp", "green", "OUE-LDP"),
-    "ldp-hashing": ("ldp", "red", "OLH-LDP"),
-    "context-free": ("ldp", "orange", "LDP, context-free"),
-    "none": ("baseline", "grey", "no report"),
-}
-_SETTINGS = {
-    "font.size": 8,
-    "axes.titlesize": 8.5,
-    "axes.labelsize": 8,
-    "xtick.labelsize": 7.5,
-    "ytick.labelsize": 7.5,
-    "legend.fontsize": 7,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.color": "#dddddd",
-    "grid.linewidth": 0.5,
-    "svg.hashsalt": "priorveil",  # the same picture is the same file
-    "svg.fonttype": "path",
-}
+
+def save(figure: Figure, path: Path) -> bool:
+    """Write a picture, all of it or nothing. Returns whether its font has all the letters."""
+    with (
+        curves.house_style(),
+        warnings.catch_warnings(record=True) as caught,
+        atomic_write(path, replace=True) as file,
+    ):
+        warnings.simplefilter("always")
+        figure.savefig(file, format=path.suffix.lower().removeprefix("."), dpi=_DOTS)
+    return not any("missing from font" in str(warning.message) for warning in caught)
+
+
+def short_name(label: object) -> str:
+    """A name that has room next to an axis: the middle of a long one is left out.
+
+    >>> short_name("a"), short_name("professional, scientific and technical services")
+    ('a', 'professional, sc…ical services')
+    """
+    word = " ".join(str(label).split())
+    word = word if len(word) <= _LONGEST_NAME else f"{word[: _LONGEST_NAME - 14]}…{word[-13:]}"
+    return word.replace("$", r"\$")  # matplotlib would read a formula
+
+
+# -- plans -------------------------------------------------------------------------------------------------
+
+
+def plan_plot(plan: Plan, curve: curves.Rows) -> Figure:
+    """The channel of a plan, where it can be written out, and its error against epsilon (from `error_curve`)."""
+    try:
+        lift = plan.channel.drop_unused().lift(plan.reference)
+    except TooLarge:
+        lift = None
+    step = math.ceil(len(plan.labels) / _MOST_ROWS)
+    with curves.house_style():
+        height = 3.4 if lift is None else max(3.4, 0.8 + 0.115 * math.ceil(len(plan.labels) / step))
+        figure, axes = curves.canvas(1, 1 if lift is None else 2, width=4.6, height=height)
+        if lift is not None:
+            _belief_map(axes[0, 0], plan, lift)
+            names = [short_name(label) for label in plan.labels[::step]]
+            axes[0, 0].set_yticks(range(0, len(plan.labels), step), names)
+        _error_panel(axes[0, -1], curve, plan.no_report, min(plan.budget.lower, plan.budget.upper))
+    return figure
+
+
+def report_order(lift: Array, P: Array) -> npt.NDArray[np.intp]:
+    """The reports in the order of the value whose probability each raises most.
+
+    Reports for the same value are in the order of the next one that they raise, and so on.
+
+    >>> report_order(np.array([[1.5, 0.5, 0.5], [0.5, 2.0, 0.5], [0.9, 0.9, 1.5]]), np.full(3, 1 / 3)).tolist()
+    [0, 1, 2]
+    """
+    gains = np.round(P[:, None] * (lift - 1), 9)  # differences from rounding are ties
+    ranks = np.argsort(-gains, axis=0, kind="stable")[:_COMPARED]
+    return np.lexsort(ranks[::-1])
+
+
+def _belief_map(axes: Axes, plan: Plan, lift: Array) -> None:
+    """The logarithm of the lift of each value at each report."""
+    order = report_order(lift, plan.reference.align_to(plan.labels).probabilities)
+    lift = lift[:, order]
+    with np.errstate(divide="ignore"):
+        logs = np.log(lift)
+    allowed = max(side for side in (plan.budget.lower, plan.budget.upper) if math.isfinite(side))
+    largest = float(np.abs(logs).max())  # above the budget if a side is free or the secret is latent
+    top = min(max(largest, allowed), 3 * allowed)
+    shown = np.clip(logs, -top, top)
+    image = axes.imshow(shown, cmap="RdBu_r", vmin=-top, vmax=top, aspect="auto", interpolation="nearest")
+    axes.grid(False)
+    few = len(order) <= _MOST_REPORTS
+    axes.set_xticks(range(len(order)) if few else [], [str(y) for y in order] if few else [])
+    axes.set_xlabel(f"{'' if few else f'{len(order):,} '}reports, by the value that they raise most")
+    for (x, y), factor in np.ndenumerate(lift if lift.size <= _MOST_NUMBERS else np.empty((0, 0))):
+        colour = "white" if abs(shown[x, y]) > 0.6 * top else "black"
+        text = f"\N{MULTIPLICATION SIGN}{factor:.2f}"
+        axes.text(y, x, text, ha="center", va="center", fontsize=7, color=colour)
+    axes.set_title("belief in a value after a report (log lift)")
+    beyond = "both" if largest > top * (1 + 1e-9) else "neither"
+    axes.figure.colorbar(image, ax=axes, extend=beyond, label="less likely  ←  0  →  more likely")
+
+
+def _error_panel(axes: Axes, curve: curves.Rows, none: float, here: float) -> None:
+    """Error against epsilon: the best design with its bound, LDP, and no report."""
+    ldp = [row for row in curve if not math.isnan(row["ldp"])]
+    best = curves.curve(curve, ("best", "blue", "best design, its bound shaded"), "mse")
+    curves.lines([replace(best, marker="o")], axes)
+    rival = curves.curve(ldp, ("ldp", "red", "LDP at the same epsilon"), "ldp")
+    curves.lines([replace(rival, marker="s")] if ldp else [], axes)
+    least, most = float(curves.column(curve, "bound").min()), float(curves.column(curve, "mse").max())
+    if math.isinf(none):
+        curves.log_scale(axes)
+        axes.set_ylim(least / 1.3, 1.3 * max([most, *(row["ldp"] for row in ldp)]))
+    else:
+        curves.lines([curves.Curve("no report", "baseline", "grey", best.x, [none] * len(curve))], axes)
+        low = 0.0 if least < 0.6 * none else least - 0.1 * (none - least)
+        axes.set_ylim(low, none + 0.05 * (none - low))
+    axes.axvline(here, color="black", linewidth=0.8, alpha=0.5)
+    axes.set(xlabel="epsilon (the line: this plan)", ylabel="expected error per person")
+    axes.set_title("error against epsilon")
+    axes.legend(frameon=False)
+
+
+# -- studies -----------------------------------------------------------------------------------------------
+
+
+def study_plot(study: Study) -> Figure:
+    """The errors of a study above, and the levels below."""
+    with curves.house_style():
+        figure, axes = curves.canvas(2, 1, width=4.6, height=2.6, sharex=True)
+        curves.errors(study, axes[0, 0])
+        axes[0, 0].set_xlabel("")
+        curves.levels(study, axes[1, 0])
+        curves.legend(figure, axes[0, 0], columns=3)
+    return figure
+
+
+# -- estimates ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Curve:
-    """A curve: its label, kind (a key of `STYLES`), colour (a key of `COLOURS`) and points.
+class Panel:
+    """An estimate under a title, and what the prior expects instead."""
 
-    `bound` is a proven lower bound, shaded up to the curve; `dots` are measured, `ends` their intervals.
-    """
-
-    label: str
-    kind: str
-    colour: str
-    x: npt.ArrayLike
-    y: npt.ArrayLike
-    bound: npt.ArrayLike | None = None
-    dots: npt.ArrayLike | None = None
-    ends: tuple[npt.ArrayLike, npt.ArrayLike] | None = None
-    marker: str = ""
+    title: str
+    estimate: Estimate
+    expected: Array
 
 
-@contextmanager
-def house_style() -> Iterator[None]:
-    """Use the style of the figures inside this block: small print, thin grid."""
-    with _matplotlib().rc_context(_SETTINGS):
-        yield
+def estimate_plot(found: TableEstimate, by: str | None, level: float) -> Figure:
+    """The estimates of a table. If there are more groups than panels, the largest ones, and the title says so."""
+    panels = list(estimate_panels(found, by))
+    with curves.house_style():
+        draw = sum_figure if found.everybody.labels == ("sum",) else histogram_figure
+        figure = draw(panels, level)
+        figure.suptitle("\n".join(title_lines(found, by, int(figure.get_figwidth() * 15))), fontsize=9)
+        if len(figure.axes[0].get_legend_handles_labels()[1]) > 1:
+            curves.legend(figure, figure.axes[0], columns=3)
+    return figure
 
 
-def canvas(
-    rows: int = 1, columns: int = 1, width: float = COLUMN, height: float = 2.3, **options: Any
-) -> tuple[Figure, npt.NDArray[Any]]:
-    """A figure without a window, and its axes in an array of `rows` by `columns`.
-
-    `width` and `height` are in inches, for each panel.
-    """
-    _matplotlib()
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    with house_style():
-        figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
-        FigureCanvasAgg(figure)
-        return figure, figure.subplots(rows, columns, squeeze=False, **options)
+def truth_plot(estimates: Sequence[tuple[str, Estimate]], truth: Array, prior: Prior) -> Figure:
+    """Estimates of histograms under their titles, each with the truth and the prior."""
+    panels = [Panel(title, found, prior.probabilities * found.reports) for title, found in estimates]
+    with curves.house_style():
+        figure, at = histogram_figure(panels, 0.95), np.arange(len(truth))
+        for place, (_, found) in zip(figure.axes, estimates, strict=True):
+            shown = np.asarray(truth) * (100 / found.reports if len(panels) > 1 else 1)
+            place.plot(shown, at, "|", label="truth", color=COLOURS["red"], markersize=12, markeredgewidth=2)
+        curves.legend(figure, figure.axes[0], columns=3)
+    return figure
 
 
-# -- curves ------------------------------------------------------------------------------------------------
+def estimate_panels(found: TableEstimate, by: str | None) -> Iterator[Panel]:
+    """Everybody, and the largest groups in the order of their names."""
+    yield Panel("everybody", found.everybody, _expected_statistics(found, found.tallies.groups))
+    largest = sorted(found.groups, key=lambda group: -found.groups[group].reports)[: _MOST_PANELS - 1]
+    for group, estimate in found.groups.items():
+        if group in largest:
+            name = "(missing)" if group is None else short_name(group)
+            yield Panel(f"{by} = {name}", estimate, _expected_statistics(found, [group]))
 
 
-def column(rows: Rows, key: str, **where: object) -> Array:
-    """The numbers of one column, from the rows whose other columns have the given values.
-
-    >>> column([{"a": 1, "b": "x"}, {"a": 2, "b": "y"}], "a", b="y").tolist()
-    [2.0]
-    """
-    chosen = [row for row in rows if all(row.get(name) == value for name, value in where.items())]
-    return np.array([row.get(key, np.nan) for row in chosen], dtype=np.float64)
-
-
-def curve(rows: Rows, style: Style, y: str, x: str = "epsilon", root: bool = False, **where: object) -> Curve:
-    """Column `y` against column `x`, from the rows that fit; with `root` the square roots of errors.
-
-    An error of a best design has its bound (column `bound`), one that is simulated has dots and intervals
-    (columns `measured`, `low` and `high`).
-    """
-    kind, colour, label = style
-
-    def numbers(key: str) -> Array:
-        found = column(rows, key, **where)
-        return np.sqrt(np.maximum(found, 0)) if root else found
-
-    line = Curve(label, kind, colour, column(rows, x, **where), numbers(y))
-    if y.endswith("lip"):
-        return line
-    bound, dots = numbers("bound"), numbers("measured")
-    return replace(
-        line,
-        bound=bound if kind == "best" and not np.isnan(bound).any() else None,
-        dots=None if np.isnan(dots).all() else dots,
-        ends=None if np.isnan(dots).all() else (numbers("low"), numbers("high")),
-    )
+def _expected_statistics(found: TableEstimate, groups: Sequence[Any]) -> Array:
+    """What the prior of each plan expects of the people who reported by it."""
+    labels = found.everybody.labels
+    total: Array = np.zeros(len(labels))
+    for (cohort, group), tally in found.tallies.by.items():
+        if group in groups:
+            plan = found.tallies.plans[cohort]
+            P = plan.reference.align_to(plan.labels).probabilities
+            rows = plan.query.rows(plan.reference)
+            share = dict(zip(plan.labels, P, strict=True))
+            person = [share[label] for label in labels] if rows is None else rows @ P + plan.query.offset
+            total += tally.reports * np.asarray(person)
+    return total
 
 
-def curves(
-    rows: Rows, styles: Mapping[str, Style], y: str, x: str = "epsilon", root: bool = False, **where: object
-) -> list[Curve]:
-    """A `curve` for every method that has numbers in column `y`, in the rows that fit."""
-    present = [m for m in styles if not np.isnan(column(rows, y, method=m, **where)).all()]
-    return [curve(rows, styles[m], y, x, root, method=m, **where) for m in present]
+def title_lines(found: TableEstimate, by: str | None, width: int) -> Iterator[str]:
+    """The query, the method, the number of reports and the level; and what the intervals assume."""
+    plans, everybody = list(found.tallies.plans.values()), found.everybody
+    levels = sorted({f"{p.certificate.notion} at {p.budget}" for p in plans})
+    level = levels[0] if len(levels) == 1 else f"{levels[0]} to {levels[-1]}"
+    query, reports = plans[0].query.kind.capitalize(), plural(everybody.reports, "report")
+    yield from textwrap.wrap(f"{query} by {everybody.method} from {reports}, {level}", width)
+    if len(found.groups) >= _MOST_PANELS:
+        yield f"the {_MOST_PANELS - 1} largest of {len(found.groups):,} groups by {by}"
+    yield from textwrap.wrap(f"intervals assume {everybody.assumes}", width)
 
 
-def errors(study: Study, axes: Axes | None = None) -> Axes:
-    """The error of every method of a study against epsilon, with its bound, and dots where it is simulated."""
-    axes = lines(study_lines(study), axes)
-    axes.set(xlabel=BUDGET, ylabel=WRONG_SHARE if study.query.kind == "guess" else ROOT_ERROR)
-    return axes
+def histogram_figure(panels: Sequence[Panel], level: float) -> Figure:
+    """Histograms with a row for each value and its name; too many values are drawn along the axis."""
+    several, labels = len(panels) > 1, panels[0].estimate.labels
+    if len(labels) > (_MOST_NAMES_EACH if several else _MOST_NAMES):
+        return _long_histograms(panels, level)
+    pitch = 0.2 if len(labels) <= _MOST_NAMES_EACH else 0.15
+    size = (2.6 if several else 5.4, 0.75 + pitch * len(labels))
+    figure, axes = _grid(len(panels), _MOST_ACROSS, size, sharey=True, sharex=several)
+    names = [short_name(label) for label in labels]
+    for place, panel in zip(axes, panels, strict=True):
+        values, low, high, expected = _numbers(panel, level, several)
+        at = np.arange(len(values))
+        place.barh(at, expected, 0.8, color=COLOURS["grey"], alpha=0.3, label=_PRIOR)
+        _dots(place, values, low, high, level)
+        place.set_yticks(at, names)
+        _label_numbers(place, place.xaxis, panel, several)
+        place.tick_params(labelbottom=True)
+    figure.set_figwidth(figure.get_figwidth() + 0.06 * max(map(len, names)))
+    return figure
 
 
-def study_lines(study: Study) -> list[Curve]:
-    """A `Curve` for every method of a study that applies at some epsilon: the root of its squared error."""
-    rows = [row for row in study.table() if not np.isnan(row["expected"])]
-    styles = {method: METHOD_STYLES[method] for method in study.methods()}
-    return curves(rows, styles, "expected", root=study.query.kind != "guess")
+def _long_histograms(panels: Sequence[Panel], level: float) -> Figure:
+    """Histograms of many values; below a single one its difference from the prior, which large values would hide."""
+    if len(panels) > 1:
+        figure, axes = _grid(len(panels), 2, (4.6, 2.6), sharey=True)
+        for place, panel in zip(axes, panels, strict=True):
+            _band(place, panel, level, True)
+            place.tick_params(labelleft=True)
+        return figure
+    figure, (above, below) = _grid(2, 1, (8.0, 2.4), sharex=True)
+    _band(above, panels[0], level, False)
+    values, low, high, expected = _numbers(panels[0], level, False)
+    at = np.arange(len(values))
+    below.fill_between(at, low - expected, high - expected, **_BAND)
+    below.plot(at, values - expected, ".", color=COLOURS["blue"], markersize=2)
+    below.axhline(0, color="black", linewidth=0.8)
+    _some_names(below, panels[0].estimate.labels)
+    below.yaxis.set_major_formatter("{x:+,.4g}")
+    below.set_ylabel("people, less the prior's")
+    return figure
 
 
-def levels(study: Study, axes: Axes | None = None) -> Axes:
-    """The real LIP level of every method, against the budget."""
-    rows = [row for row in study.table() if not np.isnan(row["lip"])]
-    styles = {method: METHOD_STYLES[method] for method in study.methods() if method != "none"}
-    return level_lines(curves(rows, styles, "lip"), axes)
+def _band(axes: Axes, panel: Panel, level: float, several: bool) -> None:
+    """The values along the axis in the plan's order: intervals as a band, the prior as a line."""
+    values, low, high, expected = _numbers(panel, level, several)
+    at = np.arange(len(values))
+    axes.fill_between(at, low, high, label=f"{100 * level:.4g} % interval", **_BAND)
+    axes.plot(at, values, ".", color=COLOURS["blue"], markersize=2, label="estimate")
+    axes.step(at, expected, where="mid", color="black", linewidth=0.8, label=_PRIOR, zorder=3)
+    _some_names(axes, panel.estimate.labels)
+    axes.set_xlim(-1, len(values))
+    _label_numbers(axes, axes.yaxis, panel, several)
 
 
-def level_lines(
-    drawn: Sequence[Curve], axes: Axes | None = None, xlabel: str = BUDGET, top: float | None = None
-) -> Axes:
-    """Real LIP levels against the budget, with the part of the plane above the budget shaded."""
-    axes = lines(drawn, axes)
-    budgets = np.unique(np.concatenate([np.asarray(line.x, dtype=float) for line in drawn]))
-    shade_violations(axes, budgets, budgets, top)
-    axes.set(xlabel=xlabel, ylabel=LEVEL)
-    return axes
+def _grid(count: int, across: int, size: tuple[float, float], **shared: bool) -> tuple[Figure, list[Axes]]:
+    """A figure with `count` panels, at most `across` in a row, and room for a title and a legend."""
+    across = min(count, across)
+    figure, axes = curves.canvas(math.ceil(count / across), across, width=size[0], height=size[1], **shared)
+    for spare in axes.flat[count:]:
+        spare.remove()
+    figure.set_figheight(figure.get_figheight() + 0.8)
+    return figure, list(axes.flat[:count])
 
 
-def shade_violations(
-    axes: Axes,
-    x: npt.ArrayLike,
-    budget: npt.ArrayLike,
-    top: float | None = None,
-    text: str = "breaks the budget",
-) -> None:
-    """Shade the part above the budget, up to `top` or a little above everything drawn."""
-    top = max(axes.get_ylim()[1] * 1.06, float(np.max(budget)) * 1.12) if top is None else top
-    axes.fill_between(x, budget, top, color=COLOURS["red"], alpha=0.10, linewidth=0)
-    axes.plot(x, budget, color=COLOURS["grey"], linewidth=0.8, zorder=1)
-    axes.set_ylim(0, top)
-    axes.text(0.02, 0.97, text, transform=axes.transAxes, fontsize=7, color=COLOURS["red"], va="top")
+def _numbers(panel: Panel, level: float, shares: bool) -> tuple[Array, Array, Array, Array]:
+    """Estimates, both ends of their intervals, and the prior's numbers; in people, or in percent of the panel."""
+    unit = 100 / max(panel.estimate.reports, 1) if shares else 1.0
+    low, high = (np.where(np.isfinite(end), end * unit, np.nan) for end in panel.estimate.interval(level))
+    return panel.estimate.values * unit, low, high, panel.expected * unit
 
 
-def log_scale(axes: Axes) -> None:
-    """Make the vertical axis logarithmic, with plain numbers on it."""
-    from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
-
-    axes.set_yscale("log")
-    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axes.yaxis.set_major_formatter(ScalarFormatter())
-    axes.yaxis.set_minor_formatter(NullFormatter())
+def _some_names(axes: Axes, labels: Sequence[Label]) -> None:
+    """A few names along an axis that has no room for all."""
+    ticks = np.unique(np.linspace(0, len(labels) - 1, _TICKS).round().astype(int))
+    names = [short_name(labels[i]) for i in ticks]
+    slanted = max(map(len, names)) > 8
+    axes.set_xticks(ticks, names, rotation=20 if slanted else 0, ha="right" if slanted else "center")
 
 
-def lines(drawn: Sequence[Curve], axes: Axes | None = None) -> Axes:
-    """Draw curves in their styles. A bound is shaded, measurements are dots with intervals."""
-    axes = axes if axes is not None else canvas()[1][0, 0]
-    for line in drawn:
-        if line.kind not in STYLES or line.colour not in COLOURS:
-            advice = f"kinds are {', '.join(STYLES)}; colours {', '.join(COLOURS)}"
-            raise InvalidInput("drawn", (line.kind, line.colour), advice)
-        colour = COLOURS[line.colour]
-        style = {"markersize": 3.5, **STYLES[line.kind]}
-        axes.plot(line.x, line.y, color=colour, label=line.label, marker=line.marker or None, **style)
-        if line.bound is not None:
-            axes.fill_between(line.x, line.bound, line.y, color=colour, alpha=0.25, linewidth=0)
-            axes.fill_between(line.x, 0, line.bound, color=colour, alpha=0.06, linewidth=0)
-        if line.dots is not None:
-            dots = np.asarray(line.dots, dtype=float)
-            spread = None if line.ends is None else np.abs(np.vstack(line.ends) - dots)
-            face = "white" if line.kind == "published" else colour
-            axes.errorbar(
-                line.x, dots, spread, fmt="o", color=colour, markerfacecolor=face, markersize=3,
-                elinewidth=0.8, zorder=5,
-            )  # fmt: skip
-    return axes
+def _label_numbers(axes: Axes, along: Any, panel: Panel, several: bool) -> None:
+    """The unit of the numbers, and a line at zero, since estimates may be below it."""
+    along.set_major_formatter("{x:g} %" if several else "{x:,.0f}")
+    if several:
+        axes.set_title(f"{panel.title}: {plural(panel.estimate.reports, 'report')}")
+    else:
+        along.set_label_text("people")
+    line = axes.axvline if along is axes.xaxis else axes.axhline
+    line(0, color="black", linewidth=0.6, zorder=1)
 
 
-def legend(figure: Figure, *panels: Axes, columns: int = 2) -> None:
-    """One legend for several panels, below them all, each label once."""
-    handles: dict[str, Any] = {}
-    for axes in panels or tuple(figure.axes):
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            handles.setdefault(label, handle)
-    figure.legend(
-        list(handles.values()), list(handles), loc="outside lower center", ncols=columns, frameon=False,
-        fontsize=7, handlelength=2.6, columnspacing=1.2,
+def sum_figure(panels: Sequence[Panel], level: float) -> Figure:
+    """One sum; or a row for each group, per person so that groups of any size compare."""
+    several = len(panels) > 1
+    rows = [[float(numbers[0]) for numbers in _numbers(panel, level, several)] for panel in panels]
+    values, low, high, expected = np.array(rows).T / (100 if several else 1)
+    figure, axes = curves.canvas(width=5.4, height=1.3 + 0.22 * len(panels))
+    place, at = axes[0, 0], np.arange(len(panels))
+    place.plot(expected, at, "|", label=_PRIOR, color=COLOURS["grey"], markersize=10, markeredgewidth=2)
+    _dots(place, values, low, high, level)
+    names = [f"{p.title} ({plural(p.estimate.reports, 'report')})" for p in panels] if several else [""]
+    place.set_yticks(at, names)
+    place.set_xlabel("mean per person" if several else "sum")
+    if not several:
+        place.xaxis.set_major_formatter("{x:,.6g}")
+    figure.set_figwidth(figure.get_figwidth() + 0.06 * max(map(len, names)))
+    return figure
+
+
+def _dots(axes: Axes, values: Array, low: Array, high: Array, level: float) -> None:
+    """A row for each number, from the top: a dot with its interval."""
+    axes.errorbar(
+        values, np.arange(len(values)), xerr=np.vstack([values - low, high - values]), fmt="o",
+        color=COLOURS["blue"], markersize=3, elinewidth=1.2, capsize=2,
+        label=f"estimate, {100 * level:.4g} % interval",
     )  # fmt: skip
-
-
-# -- channels and regions -----------------------------------------------------------------------------------
-
-
-def channel_map(
-    channel: Channel | npt.ArrayLike, axes: Axes | None = None, title: str = "", digits: int = 2
-) -> Axes:
-    """A channel as a map: a row for each value, a column for each report, darker is likelier."""
-    shown = Channel.of(channel)
-    axes = axes if axes is not None else canvas()[1][0, 0]
-    Q = shown.matrix
-    axes.imshow(Q, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-    axes.grid(False)
-    if Q.size <= 64:
-        for (x, y), q in np.ndenumerate(Q):
-            colour = "white" if q > 0.55 else "black"
-            axes.text(y, x, f"{q:.{digits}f}", ha="center", va="center", fontsize=7, color=colour)
-        axes.set_xticks(range(Q.shape[1]), [str(label) for label in shown.outputs])
-        axes.set_yticks(range(Q.shape[0]), [str(label) for label in shown.inputs])
-    axes.set(xlabel="report", ylabel="value", title=title)
-    return axes
-
-
-def feasible_region(
-    prior: Prior | Sequence[float], epsilon: float, axes: Axes | None = None, points: int = 201
-) -> Axes:
-    """The LIP channels of a binary value, by flip probabilities, and contours of `Var(estimate)`.
-
-    Across: `Pr(report 1 | value 0)`; up: `Pr(report 0 | value 1)`. The LDP region is drawn as an outline.
-    """
-    known = Prior.of(prior)
-    if len(known) != 2:
-        raise InvalidInput("prior", len(known), "the region is drawn for two values")
-    axes = axes if axes is not None else canvas()[1][0, 0]
-    q0, q1 = np.meshgrid(np.linspace(0, 1, points), np.linspace(0, 1, points))
-    lip, ldp = binary_levels(known, q0, q1)
-    axes.contourf(q0, q1, lip <= epsilon + 1e-12, [0.5, 1.5], colors=[COLOURS["sky"]], alpha=0.4)
-    axes.contour(q0, q1, ldp, [epsilon], colors=COLOURS["orange"], linewidths=1.2, linestyles="dotted")
-    variance = estimate_variance(known, q0, q1)
-    contours = axes.contour(q0, q1, variance, 8, colors=COLOURS["grey"], linewidths=0.6)
-    axes.clabel(contours, fontsize=6, fmt="%.2f")
-    axes.set(xlabel="Pr(report 1 | value 0)", ylabel="Pr(report 0 | value 1)", xlim=(0, 1), ylim=(0, 1))
-    return axes
-
-
-def binary_levels(prior: Prior, q0: Array, q1: Array) -> tuple[Array, Array]:
-    """The LIP and LDP levels of binary channels with flip probabilities `q0` and `q1`; at most 50."""
-    P = prior.probabilities
-    one, other = (
-        np.array([1 - q0, q0]),
-        np.array([q1, 1 - q1]),
-    )  # the probabilities of both reports, given each value
-    with np.errstate(divide="ignore", invalid="ignore"):
-        law = P[0] * one + P[1] * other
-        down, up, ldp = (
-            np.nan_to_num(np.abs(np.log(x / y)), posinf=50).max(axis=0)
-            for x, y in ((one, law), (other, law), (one, other))
-        )
-    return np.maximum(down, up), ldp
-
-
-def estimate_variance(prior: Prior, q0: Array, q1: Array) -> Array:
-    """`Var(E[X | Y])` of a binary value, for flip probabilities `q0` and `q1`."""
-    P = prior.probabilities
-    law = P[0] * q0 + P[1] * (1 - q1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.nan_to_num((P[0] * P[1] * (1 - q0 - q1)) ** 2 / (law * (1 - law))))
-
-
-def svg_and_png(figure: Figure, dots: int = 150) -> tuple[bytes, bytes]:
-    """A figure as the contents of an SVG and of a PNG file, without a date in them."""
-    with house_style():
-        vector, pixels = io.BytesIO(), io.BytesIO()
-        figure.savefig(vector, format="svg", metadata={"Date": None, "Creator": "priorveil"})
-        figure.savefig(pixels, format="png", dpi=dots, metadata={"Software": "priorveil"})
-    return vector.getvalue(), pixels.getvalue()
-
-
-def _matplotlib() -> Any:
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise MissingExtra("matplotlib", "plot") from error
-    return matplotlib
+    axes.set_ylim(len(values) - 0.4, -0.6)
+    axes.grid(False, axis="y")

@@ -10,10 +10,10 @@ import numpy as np
 from priorveil.designs import design
 from priorveil.priors import Array, Budget, Prior
 from priorveil.queries import Histogram
-from priorveil.studies import plots, published
+from priorveil.studies import curves, published
 from priorveil.studies.compare import certified_mixture
+from priorveil.studies.curves import COLOURS, Curve, Rows, Style, column, method_curves
 from priorveil.studies.figures.frame import Claims, Figure, Outcome, Settings, below, plan_row
-from priorveil.studies.plots import COLOURS, Curve, Rows, Style, column, curves
 from priorveil.studies.simulate import simulate
 
 EPSILON = 1.0
@@ -29,9 +29,9 @@ def ramp(size: int) -> Prior:
 _FORMS = ("rr", "hashing", "unary")
 _LDP, _PUBLISHED = (tuple(f"{kind}-{form}" for form in _FORMS) for kind in ("ldp", "published"))
 _STYLES: dict[str, Style] = {
-    **{method: plots.METHOD_STYLES[method] for method in ("none", *_LDP)},
+    **{method: curves.METHOD_STYLES[method] for method in ("none", *_LDP)},
     "published-rr-half": ("published", "sky", "RR-LIP at ε/2, published"),
-    **{method: plots.METHOD_STYLES[method] for method in (*_PUBLISHED, *_FORMS, "best")},
+    **{method: curves.METHOD_STYLES[method] for method in (*_PUBLISHED, *_FORMS, "best")},
     "hashing": ("certified", "red", "LH, certified"),
     "unary": ("certified", "green", "UE, certified"),
 }
@@ -121,24 +121,24 @@ def _domain_claims(rows: Rows) -> Claims:
     }
 
 
-def _draw_domain(rows: Rows) -> plots.Figure:
-    figure, axes = plots.canvas(2, 2, height=2.4, sharex=True)
+def _draw_domain(rows: Rows) -> curves.Figure:
+    figure, axes = curves.canvas(2, 2, height=2.4, sharex=True)
     as_printed = (*_PUBLISHED, "published-rr-half")
     hidden = {"as published": (*_FORMS, "best"), "with the budget kept": as_printed}
     least = math.sqrt(column(rows, "mse", method="published-rr").min())
     for panel, (title, others) in zip(axes[0], hidden.items(), strict=True):
         shown = {method: style for method, style in _STYLES.items() if method not in others}
-        plots.lines(curves(rows, shown, "mse", "values", root=True), panel)
-        panel.set(ylabel=plots.ROOT_ERROR, title=title, ylim=(0.98 * least, 1.005))
+        curves.lines(method_curves(rows, shown, "mse", "values", root=True), panel)
+        panel.set(ylabel=curves.ROOT_ERROR, title=title, ylim=(0.98 * least, 1.005))
     leaking = {m: style for m, style in _STYLES.items() if m not in ("none", "best", "published-rr-half")}
-    plots.lines(curves(rows, leaking, "lip", "values"), axes[1, 0])
+    curves.lines(method_curves(rows, leaking, "lip", "values"), axes[1, 0])
     sizes = column(rows, "values", method="best")
-    plots.shade_violations(axes[1, 0], sizes, np.full(len(sizes), EPSILON))
-    axes[1, 0].set(xlabel="number of values d", ylabel=plots.LEVEL)
+    curves.shade_violations(axes[1, 0], sizes, np.full(len(sizes), EPSILON))
+    axes[1, 0].set(xlabel="number of values d", ylabel=curves.LEVEL)
     shares = [m for m in _STYLES if m not in (*as_printed, "none")]
-    plots.lines([Curve("_", *_STYLES[m][:2], sizes, _gain(rows, m)) for m in shares], axes[1, 1])
+    curves.lines([Curve("_", *_STYLES[m][:2], sizes, _gain(rows, m)) for m in shares], axes[1, 1])
     axes[1, 1].set(xlabel="number of values d", ylabel="achievable gain (%)", ylim=(0, 105))
-    plots.legend(figure, columns=4)
+    curves.legend(figure, columns=4)
     return figure
 
 
@@ -208,28 +208,28 @@ def _hash_row(prior: Prior, size: int, assignment: list[int]) -> dict[str, Any]:
 
 def _draw_hashing(
     rows: Rows, certified: dict[int, Array], heavy: dict[str, Any], best: dict[str, Any]
-) -> plots.Figure:
-    figure, axes = plots.canvas(2, 1, width=4.6, height=2.6, sharex=True)
+) -> curves.Figure:
+    figure, axes = curves.canvas(2, 1, width=4.6, height=2.6, sharex=True)
     top, bottom = axes[:, 0]
     roots = [{**row, "root": math.sqrt(row["mse"])} for row in rows]
     _dots(top, roots, "root")
     means = np.sqrt([errors.mean() for errors in certified.values()])
-    plots.lines([Curve("mixed to keep ε, mean", "certified", "blue", list(certified), means)], top)
+    curves.lines([Curve("mixed to keep ε, mean", "certified", "blue", list(certified), means)], top)
     for row, label, kind, colour in ((heavy, _HEAVY, "certified", "green"), (best, _BEST, "best", "black")):
-        width = plots.STYLES[kind]["linewidth"]
+        width = curves.STYLES[kind]["linewidth"]
         top.axhline(math.sqrt(row["mse"]), label=label, color=COLOURS[colour], linewidth=width)
     floor = 0.99 * min(row["root"] for row in roots)
     top.axhspan(floor, math.sqrt(best["bound"]), color="black", alpha=0.06, linewidth=0)
-    top.set(ylabel=plots.ROOT_ERROR, ylim=(floor, None))
+    top.set(ylabel=curves.ROOT_ERROR, ylim=(floor, None))
     _dots(bottom, rows, "lip")
-    plots.shade_violations(bottom, [0.5, _VALUES + 0.5], [EPSILON, EPSILON])
+    curves.shade_violations(bottom, [0.5, _VALUES + 0.5], [EPSILON, EPSILON])
     ticks = range(2, _VALUES + 1, 2)
-    bottom.set(xlabel="number of bins", ylabel=plots.LEVEL, xticks=ticks, xlim=(0.5, _VALUES + 0.5))
-    plots.legend(figure, top, columns=2)
+    bottom.set(xlabel="number of bins", ylabel=curves.LEVEL, xticks=ticks, xlim=(0.5, _VALUES + 0.5))
+    curves.legend(figure, top, columns=2)
     return figure
 
 
-def _dots(axes: plots.Axes, rows: Rows, key: str) -> None:
+def _dots(axes: curves.Axes, rows: Rows, key: str) -> None:
     for valid, colour, verb in ((False, COLOURS["orange"], "breaks"), (True, COLOURS["red"], "keeps")):
         style: dict[str, Any] = {"color": colour, "markerfacecolor": colour if valid else "none"}
         x, y = column(rows, "bins", valid=valid), column(rows, key, valid=valid)

@@ -11,10 +11,10 @@ from priorveil.channels import Channel
 from priorveil.designs import design
 from priorveil.priors import Array, Budget, Prior
 from priorveil.queries import Histogram
-from priorveil.studies import plots, published
+from priorveil.studies import curves, published
 from priorveil.studies.compare import certified_mixture
+from priorveil.studies.curves import COLOURS, Rows, column
 from priorveil.studies.figures.frame import Figure, Outcome, Settings, channel_row
-from priorveil.studies.plots import COLOURS, Rows, column
 
 # -- figure 1: a binary value with prior (.2, .8) at epsilon 0.6 -------------------------------------------
 
@@ -76,24 +76,36 @@ def _flips(Q: Array) -> float:
     return 1 - float(max(P @ np.diag(Q), P @ np.diag(Q[:, ::-1])))
 
 
-def _draw_introduction(channels: dict[str, Channel], rows: Rows) -> plots.Figure:
-    figure, axes = plots.canvas(2, 4, width=1.72, height=1.75)
+def draw_channel(axes: curves.Axes, channel: Channel, title: str) -> None:
+    """A small channel as a map: a row for each value, a column for each report, darker is likelier."""
+    axes.imshow(channel.matrix, cmap="Blues", vmin=0, vmax=1, aspect="auto")
+    axes.grid(False)
+    for (x, y), q in np.ndenumerate(channel.matrix):
+        colour = "white" if q > 0.55 else "black"
+        axes.text(y, x, f"{q:.2f}", ha="center", va="center", fontsize=7, color=colour)
+    axes.set_xticks(range(len(channel.outputs)), [str(label) for label in channel.outputs])
+    axes.set_yticks(range(len(channel.inputs)), [str(label) for label in channel.inputs])
+    axes.set(xlabel="report", ylabel="value", title=title)
+
+
+def _draw_introduction(channels: dict[str, Channel], rows: Rows) -> curves.Figure:
+    figure, axes = curves.canvas(2, 4, width=1.72, height=1.75)
     grid = axes[1, 0].get_gridspec()
     for (name, channel), panel, unused in zip(channels.items(), *axes, strict=True):
-        plots.channel_map(channel, panel, name)
+        draw_channel(panel, channel, name)
         unused.remove()
     for panel in axes[0, 1:]:
         panel.set_ylabel("")
     _bars(figure.add_subplot(grid[1, :2]), rows, "error", "error, √(MSE / N)")
     levels = figure.add_subplot(grid[1, 2:])
-    _bars(levels, rows, "lip", plots.LEVEL)
+    _bars(levels, rows, "lip", curves.LEVEL)
     ends, top = levels.get_xlim(), levels.get_ylim()[1]
-    plots.shade_violations(levels, ends, [EPSILON, EPSILON], top, f"breaks the budget\nε = {EPSILON}")
+    curves.shade_violations(levels, ends, [EPSILON, EPSILON], top, f"breaks the budget\nε = {EPSILON}")
     levels.set_xlim(ends)
     return figure
 
 
-def _bars(axes: plots.Axes, rows: Rows, key: str, label: str) -> None:
+def _bars(axes: curves.Axes, rows: Rows, key: str, label: str) -> None:
     colours = {"ldp": "sky", "published": "orange", "best": "green"}
     for at, row in enumerate(rows):
         hatch = "///" if row["kind"] == "published" else ""
@@ -127,17 +139,11 @@ def regions(settings: Settings) -> Outcome:
         }
         for kind, channel in channels.items():
             Q = align_reports(channel.matrix)
-            row = {
-                "prior": " ".join(f"{p:g}" for p in P),
-                "epsilon": epsilon,
-                "kind": kind,
-                **_off_diagonal(Q),
-            }
-            variance = float(plots.estimate_variance(prior, Q[0, 1], Q[1, 0]))
+            shared = {"prior": " ".join(f"{p:g}" for p in P), "epsilon": epsilon, "kind": kind}
+            variance = float(estimate_variance(prior, Q[0, 1], Q[1, 0]))
+            found = {**_off_diagonal(Q), "variance": variance, **channel_row(channel, prior)}
             tight = np.abs(np.abs(np.log(channel.lift(prior))) - epsilon) < 1e-6  # constraints with equality
-            rows.append(
-                {**row, "variance": variance, **channel_row(channel, prior), "tight": int(tight.sum())}
-            )
+            rows.append({**shared, **found, "tight": int(tight.sum())})
     leaks, budgets = (column(rows, key, kind="published") for key in ("lip", "epsilon"))
     return Outcome(
         rows=rows,
@@ -172,10 +178,46 @@ def align_reports(Q: Array) -> Array:
     return Q if Q[0, 0] + Q[1, 1] >= 1 else Q[:, ::-1]
 
 
-def _draw_regions(rows: Rows) -> plots.Figure:
-    figure, axes = plots.canvas(1, 2, height=3.1)
+def _draw_region(axes: curves.Axes, prior: Prior, epsilon: float) -> None:
+    """The LIP channels of a binary value, by flip probabilities, and contours of `Var(estimate)`.
+
+    Across: `Pr(report 1 | value 0)`; up: `Pr(report 0 | value 1)`. The LDP region is drawn as an outline.
+    """
+    q0, q1 = np.meshgrid(np.linspace(0, 1, 201), np.linspace(0, 1, 201))
+    lip, ldp = binary_levels(prior, q0, q1)
+    axes.contourf(q0, q1, lip <= epsilon + 1e-12, [0.5, 1.5], colors=[COLOURS["sky"]], alpha=0.4)
+    axes.contour(q0, q1, ldp, [epsilon], colors=COLOURS["orange"], linewidths=1.2, linestyles="dotted")
+    variance = estimate_variance(prior, q0, q1)
+    contours = axes.contour(q0, q1, variance, 8, colors=COLOURS["grey"], linewidths=0.6)
+    axes.clabel(contours, fontsize=6, fmt="%.2f")
+    axes.set(xlabel="Pr(report 1 | value 0)", ylabel="Pr(report 0 | value 1)", xlim=(0, 1), ylim=(0, 1))
+
+
+def binary_levels(prior: Prior, q0: Array, q1: Array) -> tuple[Array, Array]:
+    """The LIP and LDP levels of binary channels with flip probabilities `q0` and `q1`; at most 50."""
+    P = prior.probabilities
+    one, other = np.array([1 - q0, q0]), np.array([q1, 1 - q1])  # of both reports, given each value
+    with np.errstate(divide="ignore", invalid="ignore"):
+        law = P[0] * one + P[1] * other
+        down, up, ldp = (
+            np.nan_to_num(np.abs(np.log(x / y)), posinf=50).max(axis=0)
+            for x, y in ((one, law), (other, law), (one, other))
+        )
+    return np.maximum(down, up), ldp
+
+
+def estimate_variance(prior: Prior, q0: Array, q1: Array) -> Array:
+    """`Var(E[X | Y])` of a binary value, for flip probabilities `q0` and `q1`."""
+    P = prior.probabilities
+    law = P[0] * q0 + P[1] * (1 - q1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.nan_to_num((P[0] * P[1] * (1 - q0 - q1)) ** 2 / (law * (1 - law))))
+
+
+def _draw_regions(rows: Rows) -> curves.Figure:
+    figure, axes = curves.canvas(1, 2, height=3.1)
     for panel, (P, epsilon) in zip(axes[0], _CASES, strict=True):
-        plots.feasible_region(P, epsilon, panel)
+        _draw_region(panel, Prior(P), epsilon)
         for row in (row for row in rows if row["epsilon"] == epsilon):
             mark, colour, label, style = _MARKS[row["kind"]]
             face = "none" if mark == "o" else COLOURS[colour]
@@ -185,7 +227,7 @@ def _draw_regions(rows: Rows) -> plots.Figure:
     axes[0, 0].plot([], [], color=COLOURS["sky"], alpha=0.5, linewidth=6, label="keeps LIP")
     axes[0, 0].plot([], [], color=COLOURS["orange"], linestyle="dotted", label="edge of LDP")
     axes[0, 0].plot([], [], color=COLOURS["grey"], linewidth=0.6, label="contours of Var(estimate)")
-    plots.legend(figure, columns=3)
+    curves.legend(figure, columns=3)
     return figure
 
 
@@ -261,12 +303,12 @@ def _ternary_channels(epsilon: float) -> dict[str, Channel]:
 
 def _draw_parameters(
     channels: dict[tuple[str, float], Channel], found: dict[tuple[str, float], dict[str, Any]]
-) -> plots.Figure:
-    figure, axes = plots.canvas(2, 4, width=1.75, height=2.0)
+) -> curves.Figure:
+    figure, axes = curves.canvas(2, 4, width=1.75, height=2.0)
     for panel, ((kind, epsilon), channel) in zip(axes.flat, channels.items(), strict=True):
         outputs = channel.outputs if kind == "best" else TERNARY.labels
         named = Channel(channel.matrix, TERNARY.labels, outputs)
-        plots.channel_map(named, panel, _TITLES[kind] if epsilon == 1 else "")
+        draw_channel(panel, named, _TITLES[kind] if epsilon == 1 else "")
         level, error = found[kind, epsilon]["lip"], math.sqrt(found[kind, epsilon]["mse"])
         colour = COLOURS["red"] if level > epsilon + 1e-6 else "black"
         panel.set_xlabel(f"leaks {level:.3f}\nerror {error:.3f}", color=colour)

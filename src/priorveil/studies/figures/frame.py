@@ -14,8 +14,8 @@ from priorveil.notions import Known, Secrets, leakage
 from priorveil.plans import Plan
 from priorveil.priors import Prior
 from priorveil.queries import Histogram
-from priorveil.studies import plots
-from priorveil.studies.plots import Rows, Style
+from priorveil.studies import curves
+from priorveil.studies.curves import Rows, Style
 
 T = TypeVar("T")
 # Claims of the paper: whether each survives when the budget is kept, and why.
@@ -47,7 +47,7 @@ class Outcome:
     """The result of a figure: numbers, a function that draws them, a caption, remarks, and claims."""
 
     rows: Rows
-    draw: Callable[[], plots.Figure]
+    draw: Callable[[], curves.Figure]
     caption: str
     see: tuple[str, ...]
     claims: Claims
@@ -92,22 +92,24 @@ def panel_pairs(
     level: str = "lip",
     height: float = 2.3,
     top: float | None = None,
-) -> plots.Figure:
+) -> curves.Figure:
     """Two panels for each title, errors above real levels, and one legend below them all.
 
     `titles` has a title for each value of the column `case`; `leaking` has the methods whose level is drawn. Errors
     are the roots of the column `y`, unless that is a share of wrong guesses.
     """
     wide, guesses = len(titles) < 3, y == "wrong"
-    width, xlabel = (plots.COLUMN, plots.BUDGET) if wide else (2.4, "budget ε (nats)")
-    figure, axes = plots.canvas(2, len(titles), width, height, sharex=True)
+    width, xlabel = (curves.COLUMN, curves.BUDGET) if wide else (2.4, "budget ε (nats)")
+    figure, axes = curves.canvas(2, len(titles), width, height, sharex=True)
     for (name, title), above, below in zip(titles.items(), *axes, strict=True):
-        plots.lines(plots.curves(rows, styles, y, root=not guesses, **{case: name}), above)
-        above.set(title=title, ylim=(0, None), ylabel=plots.WRONG_SHARE if guesses else plots.ROOT_ERROR)
-        levels = plots.curves(rows, {method: styles[method] for method in leaking}, level, **{case: name})
-        plots.level_lines(levels, below, xlabel, top)
+        curves.lines(curves.method_curves(rows, styles, y, root=not guesses, **{case: name}), above)
+        above.set(title=title, ylim=(0, None), ylabel=curves.WRONG_SHARE if guesses else curves.ROOT_ERROR)
+        levels = curves.method_curves(
+            rows, {method: styles[method] for method in leaking}, level, **{case: name}
+        )
+        curves.level_lines(levels, below, xlabel, top)
     if not wide:  # narrow panels have room for the names of the first axes only
         for panel in axes[:, 1:].flat:
             panel.set_ylabel("")
-    plots.legend(figure, columns=3)
+    curves.legend(figure, columns=3)
     return figure

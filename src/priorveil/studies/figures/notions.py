@@ -13,10 +13,10 @@ from priorveil.designs import design
 from priorveil.notions import LDP, LIP, Pufferfish, leakage
 from priorveil.priors import Array, Prior, PriorSet, Secret
 from priorveil.queries import Histogram
-from priorveil.studies import plots, published
+from priorveil.studies import curves, published
+from priorveil.studies.curves import COLOURS, Rows, Style, column
 from priorveil.studies.figures import frame
 from priorveil.studies.figures.frame import Figure, Outcome, Settings, below
-from priorveil.studies.plots import COLOURS, Rows, Style, column
 
 # -- figure 2: random channels -----------------------------------------------------------------------------
 
@@ -93,8 +93,8 @@ def _violations(rows: Rows, up: str, across: str, low: float | None, high: float
     return int((below_range | (y > high * x + slack)).sum())
 
 
-def _draw_order(rows: Rows) -> plots.Figure:
-    figure, axes = plots.canvas(2, 3, width=2.33, height=2.2)
+def _draw_order(rows: Rows) -> curves.Figure:
+    figure, axes = curves.canvas(2, 3, width=2.33, height=2.2)
     for panel, (up, name, across, base, text, low, high) in zip(axes.flat, _PANELS, strict=True):
         x, y, end = column(rows, across), column(rows, up), 4.0 if across == "ldp" else 2.5
         near = x <= end
@@ -184,7 +184,7 @@ def _correlation_rows(size: int, rho: float, epsilon: float) -> list[dict[str, A
     return rows
 
 
-def _draw_correlation(rows: Rows) -> plots.Figure:
+def _draw_correlation(rows: Rows) -> curves.Figure:
     shown = [{**row, "method": f"{row['kind']}, ρ = {row['rho']:g}"} for row in rows]
     styles = {row["method"]: (row["kind"], _RHOS[row["rho"]], row["method"]) for row in shown}
     return frame.panel_pairs(shown, _SIZES, styles, list(styles), "values")

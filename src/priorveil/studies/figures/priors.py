@@ -13,11 +13,11 @@ from priorveil.designs import design
 from priorveil.notions import LIP
 from priorveil.priors import Array, Budget, Prior, PriorSet
 from priorveil.queries import Guess, Histogram
-from priorveil.studies import plots, published
+from priorveil.studies import curves, published
 from priorveil.studies.compare import certified_mixture
+from priorveil.studies.curves import Rows, Style, column
 from priorveil.studies.figures.examples import align_reports
 from priorveil.studies.figures.frame import Claims, Figure, Outcome, Settings, below, panel_pairs
-from priorveil.studies.plots import Rows, Style, column
 from priorveil.studies.simulate import Study, simulate
 
 PRIORS = {"uniform": Prior.uniform(5), "skewed": Prior([0.025] * 4 + [0.9])}
@@ -96,14 +96,14 @@ def _histogram_claims(rows: Rows, epsilons: list[float]) -> Claims:
     }
 
 
-def _draw_histograms(studies: dict[str, Study]) -> plots.Figure:
-    figure, axes = plots.canvas(2, 2, height=2.4, sharex=True)
+def _draw_histograms(studies: dict[str, Study]) -> curves.Figure:
+    figure, axes = curves.canvas(2, 2, height=2.4, sharex=True)
     for (name, study), top, bottom in zip(studies.items(), *axes, strict=True):
-        plots.errors(study, top)
-        plots.log_scale(top)
+        curves.errors(study, top)
+        curves.log_scale(top)
         top.set(xlabel="", title=f"{name} prior")
-        plots.levels(study, bottom)
-    plots.legend(figure, columns=3)
+        curves.levels(study, bottom)
+    curves.legend(figure, columns=3)
     return figure
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from priorveil import __version__
 from priorveil.errors import DataNotFound
-from priorveil.studies import plots
+from priorveil.studies import curves
 from priorveil.studies.datasets import DATA_FILES
 from priorveil.studies.figures.frame import Figure, Outcome, Settings
 from priorveil.studies.simulate import csv_text
@@ -69,8 +69,8 @@ def make_figure(figure: Figure, settings: Settings, folder: Path) -> FigureResul
         outcome = figure.run(settings)
     except DataNotFound as error:
         return FigureResult(figure, None, missing=str(error))
-    with plots.house_style():
-        vector, pixels = plots.svg_and_png(outcome.draw())
+    with curves.house_style():
+        vector, pixels = curves.svg_and_png(outcome.draw())
     result = FigureResult(figure, outcome, pixels)
     (folder / f"{result.stem}.svg").write_bytes(vector)
     (folder / f"{result.stem}.png").write_bytes(pixels)

@@ -17,11 +17,11 @@ from priorveil.notions import LDP, LIP, Pufferfish, leakage
 from priorveil.plans.tally import Counts
 from priorveil.priors import Array, Prior, Secret
 from priorveil.queries import Distribution, Histogram
-from priorveil.studies import datasets, plots, published
+from priorveil.studies import curves, datasets, published
 from priorveil.studies.compare import Scenario, from_plan
+from priorveil.studies.curves import Rows, Style, column
 from priorveil.studies.figures.frame import Claims, Figure, Outcome, Settings, below, channel_row, panel_pairs
 from priorveil.studies.figures.notions import CORRELATED_PRIORS, correlated_secret
-from priorveil.studies.plots import Rows, Style, column
 from priorveil.studies.simulate import Study, simulate, simulated_error
 
 # -- figure 11: the district of each user's latest check-in; the prior comes from the earlier ones -----------
@@ -178,34 +178,34 @@ def _gowalla_claims(study: Study, prior: Prior) -> Claims:
 
 def _draw_gowalla(
     study: Study, prior: Prior, truth: Counts, real: Rows, found: dict[str, Array]
-) -> plots.Figure:
-    figure, axes = plots.canvas(3, 2, height=2.3)
-    shown = dict(zip(study.methods(), plots.study_lines(study), strict=True))
+) -> curves.Figure:
+    figure, axes = curves.canvas(3, 2, height=2.3)
+    shown = dict(zip(study.methods(), curves.study_lines(study), strict=True))
     plain = {m: replace(line, dots=None, ends=None) for m, line in shown.items()}
     context = [plain[m] for m in ("none", *_LDP)]
-    plots.lines([*context, *(plain[m] for m in _PUBLISHED)], axes[0, 0])
-    plots.lines([*context, *(shown[m] for m in _CERTIFIED)], axes[0, 1])
+    curves.lines([*context, *(plain[m] for m in _PUBLISHED)], axes[0, 0])
+    curves.lines([*context, *(shown[m] for m in _CERTIFIED)], axes[0, 1])
     for panel, title in zip(axes[0], ("as published", "with the budget kept"), strict=True):
-        panel.set(title=title, ylabel=plots.ROOT_ERROR, xlabel=plots.BUDGET, ylim=(0, None))
+        panel.set(title=title, ylabel=curves.ROOT_ERROR, xlabel=curves.BUDGET, ylim=(0, None))
     leaking = (*_PUBLISHED, "ldp-rr", "hashing")
-    plots.levels(Study(study.query, tuple(row for row in study.rows if row.method in leaking)), axes[1, 0])
+    curves.levels(Study(study.query, tuple(row for row in study.rows if row.method in leaking)), axes[1, 0])
     for method, (kind, colour, label) in _REAL.items():
         x, y = (column(real, key, method=method) for key in ("epsilon", "measured"))
-        plots.lines([plots.Curve(label, kind, colour, x, np.sqrt(y), marker="o")], axes[1, 1])
-    plots.log_scale(axes[1, 1])
-    axes[1, 1].set(title="real districts, prior not right", xlabel=plots.BUDGET, ylabel=plots.ROOT_ERROR)
+        curves.lines([curves.Curve(label, kind, colour, x, np.sqrt(y), marker="o")], axes[1, 1])
+    curves.log_scale(axes[1, 1])
+    axes[1, 1].set(title="real districts, prior not right", xlabel=curves.BUDGET, ylabel=curves.ROOT_ERROR)
     titles = {"best": "best for the histogram, prior trusted", "distribution": "learning the distribution"}
     for panel, (method, title) in zip(axes[2], titles.items(), strict=True):
         _scatter(panel, prior, truth, found[f"{method}, real districts"], f"{title}, ε = {SHOWN:g}")
     axes[2, 1].set_ylabel("")
-    plots.legend(figure, axes[0, 0], axes[0, 1], axes[1, 1], columns=4)
+    curves.legend(figure, axes[0, 0], axes[0, 1], axes[1, 1], columns=4)
     return figure
 
 
-def _scatter(axes: plots.Axes, prior: Prior, truth: Counts, estimate: Array, title: str) -> None:
+def _scatter(axes: curves.Axes, prior: Prior, truth: Counts, estimate: Array, title: str) -> None:
     expected = prior.probabilities * truth.sum()
-    axes.plot(truth, expected, "s", color=plots.COLOURS["grey"], markersize=3, alpha=0.6, label="prior")
-    axes.plot(truth, estimate, "o", color=plots.COLOURS["blue"], markersize=3, label="estimate")
+    axes.plot(truth, expected, "s", color=curves.COLOURS["grey"], markersize=3, alpha=0.6, label="prior")
+    axes.plot(truth, estimate, "o", color=curves.COLOURS["blue"], markersize=3, label="estimate")
     ends = [3.0, 1.3 * float(truth.max())]
     axes.plot(ends, ends, color="black", linewidth=0.8)
     axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends, title=title)
@@ -348,7 +348,7 @@ def _census_claims(
     }
 
 
-def _draw_census(rows: Rows) -> plots.Figure:
+def _draw_census(rows: Rows) -> curves.Figure:
     work = [
         {**row, "method": "work", "mse": math.nan, "income_lip": row["work_lip"]}
         for row in rows

@@ -1,0 +1,267 @@
+"""The parts that plots are made of: curves on axes, shaded levels, legends, and the style of all figures.
+
+The line style shows the kind of a curve (published: dashed; certified: solid; best: thick, with its proven
+lower bound shaded; LDP: dotted), the colour shows the method. The colours are those of Okabe and Ito, which
+colour-blind people can tell apart. Needs matplotlib: `pip install 'priorveil[plot]'`. No window is opened.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from priorveil.errors import MissingExtra
+from priorveil.priors import Array
+from priorveil.studies.simulate import Study
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes as Axes
+    from matplotlib.figure import Figure as Figure
+
+Rows = Sequence[Mapping[str, Any]]
+Style = tuple[str, str, str]  # kind (a key of `STYLES`), colour (a key of `COLOURS`), label
+
+COLUMN = 3.5  # inches: the width of a column of print
+ROOT_ERROR = "error per person, √(MSE / N)"
+WRONG_SHARE = "share of wrong guesses"
+BUDGET = "privacy budget ε (nats)"
+LEVEL = "real LIP level (nats)"
+COLOURS = {
+    "black": "#000000",
+    "orange": "#E69F00",
+    "sky": "#56B4E9",
+    "green": "#009E73",
+    "yellow": "#F0E442",
+    "blue": "#0072B2",
+    "red": "#D55E00",
+    "pink": "#CC79A7",
+    "grey": "#777777",
+}
+STYLES: dict[str, dict[str, Any]] = {
+    "published": {"linestyle": (0, (4, 2)), "linewidth": 1.3, "markerfacecolor": "white"},
+    "certified": {"linestyle": "-", "linewidth": 1.3},
+    "best": {"linestyle": "-", "linewidth": 2.4},
+    "ldp": {"linestyle": (0, (1, 1.4)), "linewidth": 1.6},
+    "baseline": {"linestyle": "-", "linewidth": 0.9},
+}
+# The styles of the methods of `priorveil.studies.compare`.
+METHOD_STYLES: dict[str, Style] = {
+    "best": ("best", "black", "best LIP design"),
+    "rr": ("certified", "blue", "RR-LIP, certified"),
+    "arc": ("certified", "pink", "arc mechanism"),
+    "unary": ("certified", "green", "unary, certified"),
+    "hashing": ("certified", "red", "hashing, certified"),
+    "published-rr": ("published", "blue", "RR-LIP, published"),
+    "published-unary": ("published", "green", "UE-LIP, published"),
+    "published-hashing": ("published", "red", "LH-LIP, published"),
+    "ldp-best": ("ldp", "black", "best LDP design"),
+    "ldp-rr": ("ldp", "blue", "RR-LDP"),
+    "ldp-unary": ("ldp", "green", "OUE-LDP"),
+    "ldp-hashing": ("ldp", "red", "OLH-LDP"),
+    "context-free": ("ldp", "orange", "LDP, context-free"),
+    "none": ("baseline", "grey", "no report"),
+}
+_SETTINGS: dict[Any, object] = {
+    "font.size": 8,
+    "axes.titlesize": 8.5,
+    "axes.labelsize": 8,
+    "xtick.labelsize": 7.5,
+    "ytick.labelsize": 7.5,
+    "legend.fontsize": 7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.5,
+    "svg.hashsalt": "priorveil",  # the same picture is the same file
+    "svg.fonttype": "path",
+}
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A curve: its label, kind (a key of `STYLES`), colour (a key of `COLOURS`) and points.
+
+    `bound` is a proven lower bound, shaded up to the curve; `dots` are measured, `ends` their intervals.
+    """
+
+    label: str
+    kind: str
+    colour: str
+    x: npt.ArrayLike
+    y: npt.ArrayLike
+    bound: npt.ArrayLike | None = None
+    dots: npt.ArrayLike | None = None
+    ends: tuple[npt.ArrayLike, npt.ArrayLike] | None = None
+    marker: str = ""
+
+
+@contextmanager
+def house_style() -> Iterator[None]:
+    """Use the style of the figures inside this block: small print, thin grid."""
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise MissingExtra("matplotlib", "plot") from error
+    with matplotlib.rc_context(_SETTINGS):
+        yield
+
+
+def canvas(
+    rows: int = 1, columns: int = 1, width: float = COLUMN, height: float = 2.3, **options: Any
+) -> tuple[Figure, npt.NDArray[Any]]:
+    """A figure without a window, and its axes in an array of `rows` by `columns`.
+
+    `width` and `height` are in inches, for each panel.
+    """
+    with house_style():
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
+        FigureCanvasAgg(figure)
+        return figure, figure.subplots(rows, columns, squeeze=False, **options)
+
+
+# -- curves ------------------------------------------------------------------------------------------------
+
+
+def column(rows: Rows, key: str, **where: object) -> Array:
+    """The numbers of one column, from the rows whose other columns have the given values.
+
+    >>> column([{"a": 1, "b": "x"}, {"a": 2, "b": "y"}], "a", b="y").tolist()
+    [2.0]
+    """
+    chosen = [row for row in rows if all(row.get(name) == value for name, value in where.items())]
+    return np.array([row.get(key, np.nan) for row in chosen], dtype=np.float64)
+
+
+def curve(rows: Rows, style: Style, y: str, x: str = "epsilon", root: bool = False, **where: object) -> Curve:
+    """Column `y` against column `x`, from the rows that fit; with `root` the square roots of errors.
+
+    An error of a best design has its bound (column `bound`), one that is simulated has dots and intervals
+    (columns `measured`, `low` and `high`).
+    """
+    kind, colour, label = style
+
+    def numbers(key: str) -> Array:
+        found = column(rows, key, **where)
+        return np.sqrt(np.maximum(found, 0)) if root else found
+
+    line = Curve(label, kind, colour, column(rows, x, **where), numbers(y))
+    if y.endswith("lip"):
+        return line
+    bound, dots = numbers("bound"), numbers("measured")
+    return replace(
+        line,
+        bound=bound if kind == "best" and not np.isnan(bound).any() else None,
+        dots=None if np.isnan(dots).all() else dots,
+        ends=None if np.isnan(dots).all() else (numbers("low"), numbers("high")),
+    )
+
+
+def method_curves(
+    rows: Rows, styles: Mapping[str, Style], y: str, x: str = "epsilon", root: bool = False, **where: object
+) -> list[Curve]:
+    """A `curve` for every method that has numbers in column `y`, in the rows that fit."""
+    present = [m for m in styles if not np.isnan(column(rows, y, method=m, **where)).all()]
+    return [curve(rows, styles[m], y, x, root, method=m, **where) for m in present]
+
+
+def errors(study: Study, axes: Axes) -> None:
+    """Draw the error of every method of a study against epsilon, with its bound, and dots where it is simulated."""
+    lines(study_lines(study), axes)
+    axes.set(xlabel=BUDGET, ylabel=WRONG_SHARE if study.query.kind == "guess" else ROOT_ERROR)
+
+
+def study_lines(study: Study) -> list[Curve]:
+    """A `Curve` for every method of a study that applies at some epsilon: the root of its squared error."""
+    rows = [row for row in study.table() if not np.isnan(row["expected"])]
+    styles = {method: METHOD_STYLES[method] for method in study.methods()}
+    return method_curves(rows, styles, "expected", root=study.query.kind != "guess")
+
+
+def levels(study: Study, axes: Axes) -> None:
+    """Draw the real LIP level of every method, against the budget."""
+    rows = [row for row in study.table() if not np.isnan(row["lip"])]
+    styles = {method: METHOD_STYLES[method] for method in study.methods() if method != "none"}
+    level_lines(method_curves(rows, styles, "lip"), axes)
+
+
+def level_lines(drawn: Sequence[Curve], axes: Axes, xlabel: str = BUDGET, top: float | None = None) -> None:
+    """Draw real LIP levels against the budget, with the part of the plane above the budget shaded."""
+    lines(drawn, axes)
+    budgets = np.unique(np.concatenate([np.asarray(line.x, dtype=float) for line in drawn]))
+    shade_violations(axes, budgets, budgets, top)
+    axes.set(xlabel=xlabel, ylabel=LEVEL)
+
+
+def shade_violations(
+    axes: Axes,
+    x: npt.ArrayLike,
+    budget: npt.ArrayLike,
+    top: float | None = None,
+    text: str = "breaks the budget",
+) -> None:
+    """Shade the part above the budget, up to `top` or a little above everything drawn."""
+    top = max(axes.get_ylim()[1] * 1.06, float(np.max(budget)) * 1.12) if top is None else top
+    axes.fill_between(x, budget, top, color=COLOURS["red"], alpha=0.10, linewidth=0)
+    axes.plot(x, budget, color=COLOURS["grey"], linewidth=0.8, zorder=1)
+    axes.set_ylim(0, top)
+    axes.text(0.02, 0.97, text, transform=axes.transAxes, fontsize=7, color=COLOURS["red"], va="top")
+
+
+def log_scale(axes: Axes) -> None:
+    """Make the vertical axis logarithmic, with plain numbers on it."""
+    from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
+
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_formatter(ScalarFormatter())
+    axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def lines(drawn: Sequence[Curve], axes: Axes) -> None:
+    """Draw curves in their styles. A bound is shaded, measurements are dots with intervals."""
+    for line in drawn:
+        colour = COLOURS[line.colour]
+        style = {"markersize": 3.5, **STYLES[line.kind]}
+        axes.plot(line.x, line.y, color=colour, label=line.label, marker=line.marker or None, **style)
+        if line.bound is not None:
+            axes.fill_between(line.x, line.bound, line.y, color=colour, alpha=0.25, linewidth=0)
+            axes.fill_between(line.x, 0, line.bound, color=colour, alpha=0.06, linewidth=0)
+        if line.dots is not None:
+            dots = np.asarray(line.dots, dtype=float)
+            spread = None if line.ends is None else np.abs(np.vstack(line.ends) - dots)
+            face = "white" if line.kind == "published" else colour
+            axes.errorbar(
+                line.x, dots, spread, fmt="o", color=colour, markerfacecolor=face, markersize=3,
+                elinewidth=0.8, zorder=5,
+            )  # fmt: skip
+
+
+def legend(figure: Figure, *panels: Axes, columns: int = 2) -> None:
+    """One legend for several panels, below them all, each label once."""
+    handles: dict[str, Any] = {}
+    for axes in panels or tuple(figure.axes):
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    figure.legend(
+        list(handles.values()), list(handles), loc="outside lower center", ncols=columns, frameon=False,
+        fontsize=7, handlelength=2.6, columnspacing=1.2,
+    )  # fmt: skip
+
+
+def svg_and_png(figure: Figure, dots: int = 150) -> tuple[bytes, bytes]:
+    """A figure as the contents of an SVG and of a PNG file, without a date in them."""
+    with house_style():
+        vector, pixels = io.BytesIO(), io.BytesIO()
+        figure.savefig(vector, format="svg", metadata={"Date": None, "Creator": "priorveil"})
+        figure.savefig(pixels, format="png", dpi=dots, metadata={"Software": "priorveil"})
+    return vector.getvalue(), pixels.getvalue()

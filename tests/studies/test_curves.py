@@ -1,0 +1,112 @@
+"""Pictures: they show what they are given, without a window, and say so when they cannot."""
+
+from __future__ import annotations
+
+import builtins
+import math
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import priorveil as pv
+from priorveil.errors import MissingExtra
+from priorveil.studies import curves
+from priorveil.studies.simulate import Study, simulate
+
+matplotlib = pytest.importorskip(
+    "matplotlib", reason="matplotlib is not installed: pip install 'priorveil[plot]'"
+)
+
+
+def drawn_by(draw: Callable[[Study, curves.Axes], None], study: Study) -> curves.Axes:
+    axes: curves.Axes = curves.canvas()[1][0, 0]
+    draw(study, axes)
+    return axes
+
+
+def test_errors_are_drawn_as_they_are() -> None:
+    study = simulate([0.2, 0.3, 0.5], [1.0, 2.0], None, ["best", "published-rr", "none"], runs=5, people=100)
+    axes = drawn_by(curves.errors, study)
+    drawn = {line.get_label(): line for line in axes.get_lines() if not str(line.get_label()).startswith("_")}
+    assert set(drawn) == {"best LIP design", "RR-LIP, published", "no report"}
+    expected = [math.sqrt(row.expected) for row in study.of("best")]
+    assert np.allclose(drawn["best LIP design"].get_ydata(), expected)
+    assert drawn["RR-LIP, published"].is_dashed()
+    assert "ε" in axes.get_xlabel() and "MSE" in axes.get_ylabel()
+
+
+def test_levels_shade_what_breaks_the_budget() -> None:
+    study = simulate([0.1, 0.9], [0.5, 1.0], None, ["best", "published-rr"], runs=0)
+    axes = drawn_by(curves.levels, study)
+    assert any("breaks the budget" in text.get_text() for text in axes.texts)
+    published = next(line for line in axes.get_lines() if line.get_label() == "RR-LIP, published")
+    assert min(np.asarray(published.get_ydata()) - np.array([0.5, 1.0])) > 0.5
+
+
+def test_guesses_have_their_own_unit() -> None:
+    study = simulate([0.2, 0.3, 0.5], [1.0], pv.Guess(), ["best"], runs=0)
+    axes = drawn_by(curves.errors, study)
+    assert axes.get_ylabel() == "share of wrong guesses"
+    assert axes.get_lines()[0].get_ydata()[0] == study.rows[0].expected
+
+
+def test_a_method_that_does_not_apply_is_not_drawn() -> None:
+    study = simulate([0.2, 0.3, 0.5], [1.0], pv.Sum([1, 2, 3]), ["hashing", "best"], runs=0)
+    assert [line.label for line in curves.study_lines(study)] == ["best LIP design"]
+
+
+def test_every_method_has_a_colour_and_a_style() -> None:
+    from priorveil.studies.compare import METHODS
+
+    assert set(curves.METHOD_STYLES) == set(METHODS)
+    assert all(
+        kind in curves.STYLES and colour in curves.COLOURS
+        for kind, colour, _ in curves.METHOD_STYLES.values()
+    )
+    with pytest.raises(KeyError, match="no such kind"):
+        curves.lines([curves.Curve("x", "no such kind", "black", [0], [0])], curves.canvas()[1][0, 0])
+
+
+def test_colours_differ_in_lightness_for_those_who_see_few() -> None:
+    """Pairs of inks are apart by colour or by lightness, also with red and green confused (deuteranopia)."""
+    shown = [tuple(int(ink[i : i + 2], 16) / 255 for i in (1, 3, 5)) for ink in curves.COLOURS.values()]
+    seen = np.array([[0.625 * r + 0.375 * g, 0.7 * r + 0.3 * g, 0.3 * g + 0.7 * b] for r, g, b in shown])
+    apart = np.abs(seen[:, None] - seen[None]).max(axis=2)
+    assert apart[np.triu_indices(len(seen), 1)].min() > 0.08
+
+
+def test_files_are_the_same_each_time() -> None:
+    def files() -> tuple[bytes, bytes]:
+        figure, axes = curves.canvas()
+        curves.lines([curves.Curve("x", "best", "black", [0, 1], [1, 0], bound=[0.9, 0])], axes[0, 0])
+        curves.legend(figure)
+        return curves.svg_and_png(figure)
+
+    first, second = files(), files()
+    assert first == second
+    assert first[0].lstrip().startswith(b"<?xml") and first[1].startswith(b"\x89PNG")
+    width, height = struct.unpack(">II", first[1][16:24])
+    assert (width, height) == (525, 345)
+
+
+def test_no_window_is_opened() -> None:
+    curves.canvas()
+    import sys
+
+    assert "matplotlib.pyplot" not in sys.modules or matplotlib.get_backend().lower() == "agg"
+
+
+def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def without(name: str, *rest: Any, **options: Any) -> Any:
+        if name.split(".")[0] == "matplotlib":
+            raise ImportError(name)
+        return real(name, *rest, **options)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(MissingExtra, match=r"priorveil\[plot\]"):
+        curves.canvas()
