@@ -19,7 +19,7 @@ from priorveil.certify import (
     TOTAL,
     Lifts,
     certificate,
-    certify,
+    certify_table,
     exp_above,
     exp_below,
     lifts,
@@ -90,7 +90,7 @@ def test_a_ratio_next_to_one_is_above_zero_and_found_at_once(bits):
 
 def test_the_precision_of_others_is_left_alone():
     before = ctx.prec
-    certify(CLEAR, EVEN, 1.0)
+    certify_table(CLEAR, EVEN, 1.0)
     assert ctx.prec == before
 
 
@@ -146,10 +146,10 @@ def test_a_table_is_certified_at_its_level_and_not_one_float_below(data):
         level = certificate(lifts(table, prior, secret, notion), notion).level
         if math.isinf(level):
             continue
-        assert certify(table, prior, level, secret, notion).level == level
+        assert certify_table(table, prior, level, secret, notion).level == level
         if level > 0:
             with pytest.raises(CertificateError):
-                certify(table, prior, math.nextafter(level, 0), secret, notion)
+                certify_table(table, prior, math.nextafter(level, 0), secret, notion)
 
 
 def test_integers_that_floats_get_wrong():
@@ -158,7 +158,7 @@ def test_integers_that_floats_get_wrong():
     table = np.array([[half + 1, half - 1], [half - 1, half + 1]])
     assert LIP().holds(Channel.from_weights(table), EVEN, 0.0)
     with pytest.raises(CertificateError):
-        certify(table, EVEN, 0.0)
+        certify_table(table, EVEN, 0.0)
     assert 0 < certificate(lifts(table, EVEN)).lip <= 2.0**-60
 
 
@@ -181,24 +181,24 @@ def test_floats_err_on_the_unsafe_side_often_enough_to_matter():
 
 def test_asymmetric_and_one_sided_budgets():
     lower, upper = math.log(2), math.log(1.5)
-    assert certify(CLEAR, EVEN, Budget(lower + 1e-12, upper + 1e-12)).lip_lower == pytest.approx(lower)
-    assert certify(CLEAR, EVEN, Budget(math.inf, upper + 1e-12)).lip_upper == pytest.approx(upper)
-    assert certify(CLEAR, EVEN, Budget(lower + 1e-12, math.inf))
+    assert certify_table(CLEAR, EVEN, Budget(lower + 1e-12, upper + 1e-12)).lip_lower == pytest.approx(lower)
+    assert certify_table(CLEAR, EVEN, Budget(math.inf, upper + 1e-12)).lip_upper == pytest.approx(upper)
+    assert certify_table(CLEAR, EVEN, Budget(lower + 1e-12, math.inf))
     with pytest.raises(CertificateError, match="the upper side is broken") as refused:
-        certify(CLEAR, EVEN, Budget(1.0, 0.4))
+        certify_table(CLEAR, EVEN, Budget(1.0, 0.4))
     assert refused.value.breach.side == "upper"
     with pytest.raises(CertificateError, match="the lower side is broken"):
-        certify(CLEAR, EVEN, Budget(0.69, 1.0))
+        certify_table(CLEAR, EVEN, Budget(0.69, 1.0))
     truth = np.array([[1, 0], [0, 1]])
-    assert certify(truth, EVEN, Budget(math.inf, 0.7)).lip_lower == math.inf
+    assert certify_table(truth, EVEN, Budget(math.inf, 0.7)).lip_lower == math.inf
     with pytest.raises(CertificateError):
-        certify(truth, EVEN, 100.0)
+        certify_table(truth, EVEN, 100.0)
 
 
 def test_the_error_names_the_place():
     table = np.array([[1, 7, 0], [4, 4, 0], [4, 4, 0]])
     with pytest.raises(CertificateError, match="secret 0, report 0") as refused:
-        certify(table.tolist(), Prior.uniform(3), 1.0)
+        certify_table(table.tolist(), Prior.uniform(3), 1.0)
     assert (refused.value.breach.secret, refused.value.breach.report) == (0, 0)
 
 
@@ -206,7 +206,7 @@ def test_a_latent_secret_is_certified_for_itself_alone():
     secret = Secret([[0.5, 0.5, 0.0], [0.0, 0.5, 0.5]])
     prior = Prior([0.25, 0.5, 0.25])
     table = np.array([[1, 0], [0, 1], [1, 0]])
-    found = certify(table, prior, 1e-9, secret)
+    found = certify_table(table, prior, 1e-9, secret)
     assert found.lip == 0
     assert found.ldp == math.inf
 
@@ -233,7 +233,7 @@ def test_worst_case_lip_is_ldp_to_the_last_digit(data):
 
 def test_a_report_that_a_prior_of_the_set_never_sees():
     with pytest.raises(CertificateError, match="possible report has probability zero"):
-        certify(np.array([[1, 1], [2, 0]]), PriorSet.all(2), 1.0)
+        certify_table(np.array([[1, 1], [2, 0]]), PriorSet.all(2), 1.0)
 
 
 def test_scenarios_and_pairs():
@@ -249,9 +249,9 @@ def test_scenarios_and_pairs():
 
 def test_pairwise_notions_need_the_smaller_side():
     for notion in (LDP(), DI(), Pufferfish()):
-        assert certify(CLEAR, EVEN, Budget(1.1, 9.0), notion=notion).level == pytest.approx(math.log(3))
+        assert certify_table(CLEAR, EVEN, Budget(1.1, 9.0), notion=notion).level == pytest.approx(math.log(3))
         with pytest.raises(CertificateError, match=f"{type(notion).__name__} level 1.09861 is above 1"):
-            certify(CLEAR, EVEN, Budget(9.0, 1.0), notion=notion)
+            certify_table(CLEAR, EVEN, Budget(9.0, 1.0), notion=notion)
 
 
 def test_infinite_ratios():
@@ -295,17 +295,17 @@ def test_tiny_masses_are_certified_too(seed):
 )
 def test_what_is_no_table_is_refused(table, says):
     with pytest.raises(InvalidChannel, match=says):
-        certify(np.array(table), EVEN, 1.0)
+        certify_table(np.array(table), EVEN, 1.0)
 
 
 def test_other_bad_arguments_are_refused():
     for notion in (LIP(), Pufferfish()):
         with pytest.raises(InvalidInput, match="need 2 numbers"):
-            certify(CLEAR, EVEN, 1.0, Secret([[0.2, 0.3, 0.5]]), notion)
+            certify_table(CLEAR, EVEN, 1.0, Secret([[0.2, 0.3, 0.5]]), notion)
     with pytest.raises(InvalidInput, match="one prior"):
-        certify(CLEAR, PriorSet([EVEN]), 1.0, notion=DI())
+        certify_table(CLEAR, PriorSet([EVEN]), 1.0, notion=DI())
     with pytest.raises(InvalidInput, match="epsilon"):
-        certify(CLEAR, EVEN, -1.0)
+        certify_table(CLEAR, EVEN, -1.0)
 
 
 def test_all_small_tables_agree_with_the_definition():

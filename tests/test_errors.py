@@ -105,3 +105,9 @@ PAIR = pv.Prior([0.4, 0.6])
 def test_what_does_not_fit_together_is_said(mistake: Callable[[], object]) -> None:
     with pytest.raises(pv.PriorveilError):
         mistake()
+
+
+def test_a_description_is_not_quoted_as_a_value():
+    raised = errors.InvalidInput("values", errors.NOT_SHOWN, "shape (2, 3); give one column")
+    assert str(raised) == "values: shape (2, 3); give one column"
+    assert (raised.argument, raised.advice) == ("values", "shape (2, 3); give one column")

@@ -1269,7 +1269,7 @@ export class Client {
     const refusals = Array.isArray(told?.refused) ? told.refused : null;
     if (told?.accepted === 1 && refusals?.length === 0) return;
     const reason = refusals?.length === 1 ? words(refusals[0]?.reason) : undefined;
-    if (reason === undefined) throw new Undelivered("what answered is not the curator"); // a hotel's sign-in page, say
+    if (reason === undefined) throw new Undelivered("the response did not come from a curator"); // a hotel's sign-in page, say
     throw new ReportRefused(reason);
   }
 

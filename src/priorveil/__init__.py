@@ -13,8 +13,7 @@ from __future__ import annotations
 TYPE_CHECKING = False  # typing's own, which takes time to load
 if TYPE_CHECKING:
     from priorveil import errors
-    from priorveil.certify import Certificate
-    from priorveil.certify import certify as certify_table
+    from priorveil.certify import Certificate, certify_table
     from priorveil.channels import Channel
     from priorveil.designs import design
     from priorveil.designs.cohorts import Cohorts
@@ -62,7 +61,7 @@ __all__ = [
 # Where the names are. All are loaded when first used: `import priorveil` is light, and the command line heeds
 # ctrl-C before anything that takes long to load.
 _PLACES = {
-    "certify": ("Certificate",),
+    "certify": ("Certificate", "certify_table"),
     "channels": ("Channel",),
     "designs": ("design",),
     "designs.cohorts": ("Cohorts",),
@@ -77,7 +76,6 @@ _LATER = {
     **{name: (f"priorveil.{module}", name) for module, names in _PLACES.items() for name in names},
     "errors": ("priorveil.errors", ""),
     "published": ("priorveil.studies.published", ""),
-    "certify_table": ("priorveil.certify", "certify"),
 }
 
 

@@ -26,7 +26,7 @@ def main() -> None:
 
 
 def _run() -> None:
-    """Run the arguments of the process; ctrl-C ends it at once before and after, and cleanly meanwhile."""
+    """Run the command. While it loads or exits, ctrl-C ends the process at once; in between it raises an exception."""
     import signal
 
     _handle_interrupt(signal.default_int_handler, _stop_at_once)

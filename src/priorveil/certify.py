@@ -73,7 +73,7 @@ class Certificate:
 
     @classmethod
     def read(cls, document: Mapping[str, str]) -> Certificate:
-        """The certificate of a document."""
+        """Read a certificate from its JSON document."""
         levels = (float(document[name]) for name in ("lip_lower", "lip_upper", "ldp", "level"))
         return cls(str(document["notion"]), *levels)
 
@@ -168,7 +168,7 @@ def lifts(
     return Lifts(lowest, highest, _column_ratio(W), _notion_ratio(notion, W, prior, secret))
 
 
-def certify(
+def certify_table(
     table: IntegerTable,
     prior: Known,
     epsilon: float | Budget,
@@ -181,31 +181,31 @@ def certify(
     `epsilon`, a number or a `Budget`; the `secret`, the value itself by default; the `notion`, LIP by
     default.
 
-    >>> certify(np.array([[3, 1], [1, 3]]), Prior([0.5, 0.5]), 0.7).lip.__round__(6)
+    >>> certify_table(np.array([[3, 1], [1, 3]]), Prior([0.5, 0.5]), 0.7).lip.__round__(6)
     0.693147
-    >>> certify(np.array([[3, 1], [1, 3]]), Prior([0.5, 0.5]), 0.69)
+    >>> certify_table(np.array([[3, 1], [1, 3]]), Prior([0.5, 0.5]), 0.69)
     Traceback (most recent call last):
     priorveil.errors.CertificateError: the lower side is broken: secret 0, report 1, level 0.6931 above 0.69
     """
-    budget, found = Budget.of(epsilon), lifts(table, prior, secret, notion)
-    if not within(found, budget, notion):
-        raise _refusal(table, as_known(prior), budget, secret, certificate(found, notion))
-    return certificate(found, notion)
+    budget, extremes = Budget.of(epsilon), lifts(table, prior, secret, notion)
+    if not within(extremes, budget, notion):
+        raise _refusal(table, as_known(prior), budget, secret, certificate(extremes, notion))
+    return certificate(extremes, notion)
 
 
 def _refusal(
-    table: IntegerTable, prior: Known, budget: Budget, secret: Secrets, found: Certificate
+    table: IntegerTable, prior: Known, budget: Budget, secret: Secrets, proven: Certificate
 ) -> CertificateError:
     """The error for a table that breaks its budget. Floats only locate the breach; the decision was exact."""
-    if found.notion != "LIP":
+    if proven.notion != "LIP":
         return CertificateError(
-            f"{found.notion} level {found.level:.6g} is above {min(budget.lower, budget.upper):.6g}"
+            f"{proven.notion} level {proven.level:.6g} is above {min(budget.lower, budget.upper):.6g}"
         )
     down, up = LIP().worst(Channel.from_weights(table), prior, secret)
     breach, level, bound = (
-        (up, found.lip_upper, budget.upper)
-        if found.lip_upper > budget.upper
-        else (down, found.lip_lower, budget.lower)
+        (up, proven.lip_upper, budget.upper)
+        if proven.lip_upper > budget.upper
+        else (down, proven.lip_lower, budget.lower)
     )
     place = f"secret {breach.secret}, report {breach.report}, level {level:.4f} above {bound:.6g}"
     return CertificateError(f"the {breach.side} side is broken: {place}", breach=breach)
@@ -345,10 +345,10 @@ def certified_table(
     law = P @ clean
     for t in _LADDER:
         table = round_rows((1 - t) * clean + t * law)
-        found = lifts(table, prior, secret, notion)
-        if within(found, budget, notion):
-            return table, certificate(found, notion)
-    reached = certificate(found)
+        extremes = lifts(table, prior, secret, notion)
+        if within(extremes, budget, notion):
+            return table, certificate(extremes, notion)
+    reached = certificate(extremes)
     raise CertificateError(
         f"the designed channel cannot be repaired: it leaks {reached.lip_lower:.6g} downwards and "
         f"{reached.lip_upper:.6g} upwards, the budget is {budget.lower:.6g} and {budget.upper:.6g}"

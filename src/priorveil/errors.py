@@ -26,6 +26,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+NOT_SHOWN = object()  # in place of a value that cannot or must not be shown: the advice describes it
+
 _LONGEST = 80
 
 
@@ -98,10 +100,13 @@ class InvalidInput(PriorveilError, ValueError):
 
     >>> print(InvalidInput("epsilon", -1, "give a number above zero"))
     epsilon = -1: give a number above zero
+    >>> print(InvalidInput("values", NOT_SHOWN, "shape (2, 3); give one column"))
+    values: shape (2, 3); give one column
     """
 
     def __init__(self, argument: str, value: object, advice: str, *hints: Hint) -> None:
-        super().__init__(f"{argument} = {short_repr(value)}: {advice}", *hints)
+        shown = "" if value is NOT_SHOWN else f" = {short_repr(value)}"
+        super().__init__(f"{argument}{shown}: {advice}", *hints)
         self.argument = argument
         self.value = value
         self.advice = advice

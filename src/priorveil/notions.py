@@ -187,12 +187,12 @@ class Pufferfish(Cone):
     def worst(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> Breaches:
         """The two secrets of a pair, and the report, with the largest ratio."""
         live = _live(channel)
-        found = [
+        breaches = [
             _worst_pair(means[group], [names[g] for g in group], live.outputs)
             for means, names in _secret_means(secret, live.matrix, live.inputs)
             for group in self._groups(len(means))
         ]
-        return (max(found, key=lambda pair: pair.level, default=Breach(None, None, None, 0.0)),)
+        return (max(breaches, key=lambda pair: pair.level, default=Breach(None, None, None, 0.0)),)
 
     def inequalities(self, budget: Budget, prior: Known, secret: Secrets = None) -> Array:
         """`e**eps (T r)[g'] - (T r)[g] >= 0` both ways for every pair, in every scenario."""
@@ -350,7 +350,7 @@ def leakage(
 
 
 def read_notion(document: Mapping[str, Any]) -> Cone:
-    """The notion of a document.
+    """Read a notion from its JSON document.
 
     >>> read_notion(Pufferfish([(0, 1)]).document()).pairs
     ((0, 1),)

@@ -21,13 +21,13 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.channels import Channel
-from priorveil.errors import InvalidInput
+from priorveil.errors import NOT_SHOWN, InvalidInput
 from priorveil.priors import Array, Budget, Label, Prior, read_only
 from priorveil.priors.budget import window_mass
 
 
 class Query:
-    """What every query answers. The defaults are those of a leaning query about all the values.
+    """What every query answers. The defaults are those of a prior-based query about all the values.
 
     `unbiased` says whether the reports alone decide the answer; `offset` is what each person adds to it, whatever
     their value.
@@ -69,7 +69,7 @@ class Query:
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> Query:
-        """The query of a document that `document` wrote."""
+        """Read a query from its JSON document."""
         return cls()
 
     def unit(self, prior: Prior) -> float:
@@ -141,7 +141,10 @@ class Matrix:
         return self.array(len(P)) - self.apply(P)[:, None]
 
     def unit(self, size: int) -> float:
-        """The largest squared distance between two columns, or twice the largest one where there are many rows."""
+        """A scale for errors.
+
+        It is the squared range of a single row; for several rows, twice the largest squared norm of a centred column.
+        """
         W = self.array(size)
         W = W - W.mean(axis=1, keepdims=True)
         return float(np.ptp(W) ** 2 if len(W) == 1 else 2 * (W**2).sum(axis=0).max()) or 1.0
@@ -308,7 +311,8 @@ def matrix_of(matrix: Matrix | npt.ArrayLike) -> Matrix:
     except (TypeError, ValueError) as error:
         raise InvalidInput("matrix", matrix, "give rows of numbers, one number for each value") from error
     if W.ndim != 2 or 0 in W.shape or not np.isfinite(W).all():
-        raise InvalidInput("matrix", f"shape {W.shape}", "give rows of finite numbers, one for each value")
+        advice = f"shape {W.shape}; give rows of finite numbers, one for each value"
+        raise InvalidInput("matrix", NOT_SHOWN, advice)
     if len(W) == 1:
         return Row(tuple(W[0].tolist()))
     if W.shape[0] == W.shape[1] and np.array_equal(W, np.eye(len(W))):
@@ -322,8 +326,8 @@ class Linear(Query):
 
     Arguments: `matrix`, an array with one row for each statistic and one column for each value (or one of the operators
     of this module); `names`, what the statistics are called; `unbiased`, whether the reports alone decide the answer.
-    The error of a leaning query is the mean square error, with `phi(r) = |W D r|**2` and `D = diag(P)`. The error of an
-    unbiased one is `N` times the variance of the best unbiased estimator from `N` reports,
+    The error of a prior-based query is the mean square error, with `phi(r) = |W D r|**2` and `D = diag(P)`. The error
+    of an unbiased one is `N` times the variance of the best unbiased estimator from `N` reports,
     `tr(W V S**-1 V' W')` with `S` the Fisher information in the directions `V` that sum to zero; it is infinite where
     reports do not determine the statistics.
 
@@ -376,8 +380,8 @@ class Linear(Query):
         """Raise `InvalidInput` if the matrix has another number of values."""
         if self.matrix.size not in (None, len(prior)):
             argument = "values" if self.kind == "sum" else "matrix"
-            advice = f"give {len(prior)} numbers, one for each value of the prior"
-            raise InvalidInput(argument, f"{self.matrix.size} numbers", advice)
+            advice = f"{self.matrix.size} numbers; give {len(prior)}, one for each value of the prior"
+            raise InvalidInput(argument, NOT_SHOWN, advice)
 
     def document(self) -> dict[str, Any]:
         """The query as JSON."""
@@ -388,7 +392,7 @@ class Linear(Query):
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> Linear:
-        """The query of a document."""
+        """Read a query from its JSON document."""
         parts = {key: _from_json(part) for key, part in document["matrix"].items() if key != "kind"}
         matrix = _MATRICES[document["matrix"]["kind"]](**parts)
         return Linear(matrix, document.get("names"), bool(document["unbiased"]))
@@ -402,7 +406,7 @@ class Linear(Query):
         return self.matrix.ceiling(self._fit(prior))
 
     def utility(self, columns: Array, prior: Prior) -> Array:
-        """`phi` of every column, of the leaning query."""
+        """`phi` of every column, of the prior-based query."""
         return self.matrix.utility(columns, self._fit(prior))
 
     def no_report(self, prior: Prior) -> float:
@@ -440,7 +444,7 @@ class Histogram(Linear):
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> Histogram:
-        """The query of a document, which holds no more than its name."""
+        """Read a query from its JSON document, which holds no more than its name."""
         return cls()
 
 
@@ -497,7 +501,7 @@ class Sum(Linear):
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> Sum:
-        """The query of a document."""
+        """Read a query from its JSON document."""
         weight, offset = float(document["weight"]), float(document["offset"])
         return cls(_from_json(document["values"]), weight, offset, bool(document.get("unbiased", False)))
 
@@ -577,7 +581,7 @@ class Convex(Query):
 
 
 def read_query(document: Mapping[str, Any]) -> Query:
-    """The query of a document. A convex gain is code, which no document carries.
+    """Read a query from its JSON document. A convex gain is code, which no document carries.
 
     >>> read_query(Linear([[0, 1], [2, 3]], names=("a", "b")).document()).statistic_labels((0, 1))
     ('a', 'b')

@@ -92,7 +92,7 @@ def test_newer_versions_and_nonsense_are_refused(campaign: Campaign) -> None:
 
 def test_cohorts_are_told_apart_by_their_plans(campaign: Campaign) -> None:
     plan = campaign.plan_for(None)
-    with pytest.raises(InvalidInput, match="share a plan"):
+    with pytest.raises(InvalidInput, match="have the same plan"):
         Campaign("Work?", {"a": plan, "b": plan})
     other = ask("Smoke?", Prior({"yes": 0.2, "no": 0.8})).plan_for(None)
     with pytest.raises(InvalidInput, match="same labels"):

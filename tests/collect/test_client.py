@@ -279,7 +279,7 @@ def test_a_stranger_that_answers_is_not_the_curator(server: Server, answer: str)
 
     url = put_up(server, ask(f"Hotel {answer.strip()[:99]}?", PRIOR))
     with Client(url, Hotel(), retry=NO_WAIT) as client:
-        with pytest.raises(NotSent, match="not the curator"):
+        with pytest.raises(NotSent, match="did not come from a curator"):
             client.answer("Private")
         assert client.flush() == 1
     with Client(url) as later:

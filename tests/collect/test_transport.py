@@ -81,7 +81,7 @@ def test_an_endless_answer_is_not_listened_to(campaign: Campaign) -> None:
         stranger(honest(campaign, endless(received))) as base,
         Client(base + campaign.id, state=Memory(), retry=NO_WAIT) as client,
     ):
-        with pytest.raises(NotSent, match="not the curator"):
+        with pytest.raises(NotSent, match="did not come from a curator"):
             client.answer("Private")
         assert client.flush() == 1
     assert sum(received) < 30 << 20

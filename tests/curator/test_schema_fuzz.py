@@ -96,10 +96,10 @@ def test_the_document_is_openapi() -> None:
 
 def test_the_document_states_the_limits_of_the_code() -> None:
     schemas = document()["components"]["schemas"]
-    fields = schemas["Answer"]["properties"]
+    fields = schemas["ReportBody"]["properties"]
     assert fields["id"]["pattern"] == f"^[0-9a-fA-F]{{{2 * ID_BYTES}}}$"
     assert fields["report"]["anyOf"][0]["maximum"] == LARGEST_REPORT - 1
-    assert schemas["Answers"]["properties"]["reports"]["maxItems"] == LARGEST_BATCH
+    assert schemas["BatchBody"]["properties"]["reports"]["maxItems"] == LARGEST_BATCH
     assert schemas["Campaign"]["properties"]["format"] == {"const": FORMAT}
     assert schemas["Campaign"]["properties"]["version"] == {"const": VERSION}
     assert schemas["Campaign"]["properties"]["question"]["maxLength"] == LONGEST_TEXT

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import priorveil as pv
 from priorveil.errors import BudgetExceeded, Infeasible, InvalidInput
-from priorveil.plans.ledger import Ledger, Level
+from priorveil.plans.ledger import JointLeakage, Ledger
 
 TOGETHER = [pv.Histogram(), pv.Guess(), pv.Distribution()]
 
@@ -248,8 +248,8 @@ def test_a_plan_that_tells_the_value_is_refused_however_large_it_is(monkeypatch:
 
 @pytest.mark.parametrize("sides", [(math.nan, 0.5), (0.5, math.nan), (math.inf, 0.5), (0.5, 1.5)])
 def test_a_level_is_within_a_limit_only_if_it_is_known_to_be(sides: tuple[float, float]) -> None:
-    assert not Level(*sides).within(pv.Budget(1.0, 1.0))
-    assert Level(1.0, 0.5).within(pv.Budget(1.0, 1.0))
+    assert not JointLeakage(*sides).within(pv.Budget(1.0, 1.0))
+    assert JointLeakage(1.0, 0.5).within(pv.Budget(1.0, 1.0))
 
 
 def test_the_order_of_the_values_changes_nothing() -> None:

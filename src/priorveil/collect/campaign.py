@@ -209,7 +209,8 @@ def _check_cohorts(cohorts: Mapping[str, Plan]) -> None:
     if any(plan.labels != plans[0].labels for plan in plans):
         raise InvalidInput("cohorts", names, "the plans should have the same labels, in the same order")
     if len({plan.id for plan in plans}) < len(plans):
-        raise InvalidInput("cohorts", names, "two share a plan: a report's cohort is known by its plan")
+        advice = "two cohorts have the same plan, so their reports look alike: give each its own"
+        raise InvalidInput("cohorts", names, advice)
 
 
 def _from_document(read: dict[str, Any]) -> Campaign:
@@ -223,9 +224,9 @@ def _from_document(read: dict[str, Any]) -> Campaign:
         raise PlanError(min(unknown), "a campaign has no such field")
     if list(campaign.labels) != read.get("labels"):
         raise PlanError("labels", "they are not those of the plans")
-    found = doc.content_id(read)
-    if read.get("id", found) != found:
+    content_id = doc.content_id(read)
+    if read.get("id", content_id) != content_id:
         raise PlanError("id", "the id does not match the content: the campaign was changed")
-    if found != campaign.id:
+    if content_id != campaign.id:
         raise PlanError("campaign", "it is not in its canonical form (times as 2026-01-31T12:00:00Z)")
     return campaign

@@ -21,7 +21,7 @@ from priorveil.collect.campaign import Campaign
 from priorveil.collect.memory import Memory, NotStored, StoredAnswer, default_folder
 from priorveil.collect.transport import NotSent, RetryPolicy, Transport, UnreadableResponse
 from priorveil.collect.wire import Report, fresh_id, report_to_json
-from priorveil.errors import InvalidInput, PriorveilError, short_repr
+from priorveil.errors import NOT_SHOWN, InvalidInput, PriorveilError, short_repr
 from priorveil.plans import Plan
 from priorveil.plans.ledger import Ledger
 from priorveil.plans.values import codes_of
@@ -91,7 +91,9 @@ class Client:
             raise ReportRefused(f"there is no campaign at this address ({answer.status})")
         campaign = Campaign.from_json(answer.body)
         if campaign.id != self._id:
-            raise InvalidInput("campaign_url", self._url, f"the campaign there is another one, {campaign.id}")
+            raise InvalidInput(
+                "campaign_url", self._url, f"the campaign at this address has another id, {campaign.id}"
+            )
         return campaign
 
     def answer(self, value: Label, cohort: str | None = None) -> Report:
@@ -162,7 +164,11 @@ class Client:
             refused = _reason(answer.body)
         except (NotSent, UnreadableResponse) as error:
             unreached = isinstance(error, NotSent)
-            why = error if unreached else "what answered is not the curator: try again later"
+            why = (
+                error
+                if unreached
+                else "the response did not come from a curator (a proxy or a login page?): try again later"
+            )
             folder = self._memory.folder
             where = f"in {folder}: answer() or flush()" if folder else "until this process ends: flush()"
             raise NotSent(f"{why}. The report is kept {where} sends it") from error
@@ -189,7 +195,11 @@ def _budget(limit: float | Budget | None) -> Budget | None:
 def _check_answer(value: object, labels: Sequence[Label]) -> None:
     """Refuse a value that is not one of the answers; the message never shows it."""
     if not isinstance(value, str | int | np.integer):
-        raise InvalidInput("value", type(value).__name__, "give one of the campaign's answers, or its code")
+        raise InvalidInput(
+            "value",
+            NOT_SHOWN,
+            f"type {type(value).__name__}; give one of the campaign's answers, or its code",
+        )
     codes_of([value], labels, "refuse")
 
 

@@ -100,7 +100,7 @@ class Curator:
             await self._others(scope, receive, self._sender(send))
 
     def _sender(self, send: Send) -> Send:
-        """`send` that counts responses, and gives up on a reader that takes nothing."""
+        """`send` that counts responses, with a timeout for slow readers."""
 
         async def send_in_time(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -231,13 +231,13 @@ class Curator:
         except PriorveilError as error:
             raise HttpError(422, str(error)) from error
         new = await self.service.store.add_campaign(campaign)
-        place = f"/v1/campaigns/{campaign.id}"
-        return json_response({"id": campaign.id, "url": place}, 201 if new else 200, {"location": place})
+        url = f"/v1/campaigns/{campaign.id}"
+        return json_response({"id": campaign.id, "url": url}, 201 if new else 200, {"location": url})
 
     async def index(self, request: Request) -> Response:
         """All campaigns, oldest first."""
-        found = [await self._index_entry(*row) for row in await self.service.store.campaign_ids()]
-        return json_response({"campaigns": found})
+        entries = [await self._index_entry(*row) for row in await self.service.store.campaign_ids()]
+        return json_response({"campaigns": entries})
 
     async def _index_entry(self, campaign: str, closed: str | None) -> dict[str, object]:
         """One campaign of the index; a campaign that does not load must not hide the others."""
@@ -268,10 +268,10 @@ class Curator:
         async with self._estimating:
             tallies = await self.service.store.tallies(live.campaign)
             try:
-                found = await asyncio.to_thread(campaign_estimates, live.campaign, tallies, method, level)
+                estimates = await asyncio.to_thread(campaign_estimates, live.campaign, tallies, method, level)
             except PriorveilError as error:
                 raise HttpError(409, str(error)) from error
-        return json_response({**found, "state": live.state()})
+        return json_response({**estimates, "state": live.state()})
 
     async def counters(self, request: Request) -> Response:
         """How many reports came, by cohort, and how many were refused, by reason."""
@@ -376,7 +376,7 @@ async def _http_problem(request: Request, error: Exception) -> Response:
 
 
 def _methods(request: Request) -> str:
-    """What may be asked of this address: its methods are spread over several routes."""
+    """The `Allow` header of a path, from all its routes."""
     routes = [route for route in request.app.routes if isinstance(route, Route)]
     return methods_at(*(r.path for r in routes if r.matches(request.scope)[0] is Match.PARTIAL))
 

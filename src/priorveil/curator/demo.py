@@ -105,18 +105,18 @@ def send_answers(curator: RunningCurator, codes: Sequence[int], done: Callable[[
 def _devices(curator: RunningCurator, codes: Sequence[int], done: Callable[[], object], stop: Event) -> None:
     """Devices one after the other, through one connection."""
     plan, source = curator.campaign.plan_for(None), as_source(None)
-    place, headers = f"/v1/campaigns/{curator.campaign.id}/reports", {"content-type": "application/json"}
+    path, headers = f"/v1/campaigns/{curator.campaign.id}/reports", {"content-type": "application/json"}
     with closing(HTTPConnection(curator.url.removeprefix("http://"), timeout=30)) as http:
         for code in codes:
             if stop.is_set():
                 return
             report = report_to_json(plan.mechanism, plan.mechanism.sample_one(code, source))
             sent = {"id": fresh_id(), "plan": plan.id, "report": report}
-            http.request("POST", place, json.dumps(sent), headers)
-            answer = http.getresponse()
-            told = json.loads(answer.read())
-            if answer.status != 200 or told["refused"]:
-                raise Unavailable(f"the curator did not take a report: {answer.status}")
+            http.request("POST", path, json.dumps(sent), headers)
+            response = http.getresponse()
+            receipt = json.loads(response.read())
+            if response.status != 200 or receipt["refused"]:
+                raise Unavailable(f"the curator did not take a report: {response.status}")
             done()
 
 
@@ -126,12 +126,12 @@ def _start(folder: Path, token: str) -> tuple[subprocess.Popen[bytes], str]:
     options = ["--store", str(folder / "demo.db"), "--token-file", str(folder / "token"), "--port"]
     for _ in range(_ATTEMPTS):
         port = _free_port()
-        with (folder / "said").open("wb") as said:
+        with (folder / "stderr.txt").open("wb") as stderr:
             process = subprocess.Popen(
                 [sys.executable, "-c", _SERVE, "serve", *options, str(port)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
-                stderr=said,
+                stderr=stderr,
                 start_new_session=True,  # ctrl-C is for the demo, which then ends the curator
             )
         url = f"http://127.0.0.1:{port}"
@@ -140,8 +140,8 @@ def _start(folder: Path, token: str) -> tuple[subprocess.Popen[bytes], str]:
             if _ready(process, url, token):
                 unless_ready.pop_all()
                 return process, url
-    last = (folder / "said").read_text(encoding="utf-8", errors="replace").strip().rpartition("\n")[2]
-    raise Unavailable(f"the curator did not start: {last or 'it said nothing'}")
+    last = (folder / "stderr.txt").read_text(encoding="utf-8", errors="replace").strip().rpartition("\n")[2]
+    raise Unavailable(f"the curator did not start: {last or 'it printed nothing'}")
 
 
 def _free_port() -> int:

@@ -18,7 +18,7 @@ def campaign_estimates(
 ) -> dict[str, Any]:
     """The estimates of every cohort and of all cohorts together; withheld where there are too few reports."""
     least = max(campaign.smallest_count, 1)
-    found = {
+    estimates = {
         name: plan.estimate(tallies[plan.id], cast(Method, method))
         for name, plan in campaign.cohorts.items()
         if tallies[plan.id].reports >= least
@@ -31,8 +31,8 @@ def campaign_estimates(
             "identifiable": plan.identifiable,
             "privacy": {bound: getattr(plan.certificate, bound) for bound in _PRIVACY},
             "reports": tallies[plan.id].reports,
-            "withheld": name not in found,
-            **(_numbers(found[name], level) if name in found else {}),
+            "withheld": name not in estimates,
+            **(_numbers(estimates[name], level) if name in estimates else {}),
         }
         for name, plan in campaign.cohorts.items()
     ]
@@ -44,7 +44,7 @@ def campaign_estimates(
         "leans_on_prior": campaign.leans_on_prior,
         "reports": sum(tally.reports for tally in tallies.values()),
         "cohorts": cohorts,
-        "total": _total(list(found.values()), level) if len(found) == len(cohorts) else None,
+        "total": _total(list(estimates.values()), level) if len(estimates) == len(cohorts) else None,
     }
 
 

@@ -14,12 +14,12 @@ from priorveil.plans import schema as plan_schema
 def document() -> dict[str, Any]:
     """The OpenAPI document."""
     text = (Path(__file__).parent / "openapi.json").read_text(encoding="utf-8")
-    found: dict[str, Any] = json.loads(text)
+    description: dict[str, Any] = json.loads(text)
     plan = json.loads(json.dumps(plan_schema()).replace('"#/$defs/', '"#/components/schemas/Plan.'))
     parts = {f"Plan.{name}": part for name, part in plan.pop("$defs").items()}
     del plan["$schema"], plan["$id"]
-    found["components"]["schemas"] |= {"Plan": plan, **parts}
-    return found
+    description["components"]["schemas"] |= {"Plan": plan, **parts}
+    return description
 
 
 def methods_at(*paths: str) -> str:
@@ -28,5 +28,5 @@ def methods_at(*paths: str) -> str:
     >>> methods_at("/v1/campaigns")
     'GET, HEAD, POST'
     """
-    found = {method.upper() for path in paths for method in document()["paths"].get(path, ())}
-    return ", ".join(sorted(found | {"HEAD"} if "GET" in found else found))
+    methods = {method.upper() for path in paths for method in document()["paths"].get(path, ())}
+    return ", ".join(sorted(methods | {"HEAD"} if "GET" in methods else methods))

@@ -170,8 +170,8 @@ class PostgresStore(Store):
 
     async def _insert(self, db: Any, groups: Sequence[Group]) -> int:
         """Insert the reports that are new, and count exactly those."""
-        found = await db.fetch(_NUMBERS, list({group.campaign for group in groups}))
-        numbers = {(campaign, plan): pair for campaign, plan, *pair in found}
+        rows = await db.fetch(_NUMBERS, list({group.campaign for group in groups}))
+        numbers = {(campaign, plan): pair for campaign, plan, *pair in rows}
         mechanisms, rows = {}, []
         for group in groups:
             if (group.campaign, group.plan) not in numbers:

@@ -58,11 +58,11 @@ def find_addresses(host: str, port: int) -> list[Address]:
     Raises `InvalidInput` where they cannot be listened on: granian itself would share a port with another server.
     """
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        candidates = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (socket.gaierror, UnicodeError) as error:
         raise InvalidInput("host", host, "this machine has no such address") from error
     addresses: list[Address] = []
-    for family, address in sorted({(family, address) for family, _, _, _, address in found}):
+    for family, address in sorted({(family, address) for family, _, _, _, address in candidates}):
         try:
             port = _bind(family, address, port)
         except OSError as error:
@@ -74,15 +74,15 @@ def find_addresses(host: str, port: int) -> list[Address]:
 
 
 def _bind(family: socket.AddressFamily, address: tuple[Any, ...], port: int) -> int:
-    """Bind an address for a moment, to see that nobody has it; the port."""
+    """Check that an address is free, by binding it for a moment; return the port."""
     with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as probe:
         if sys.platform != "win32":  # there it would let two servers share a port
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         probe.bind((address[0], port, *address[2:]))
-        found: int = probe.getsockname()[1]
-        return found
+        bound_port: int = probe.getsockname()[1]
+        return bound_port
 
 
 def _cannot_listen(host: str, port: int, error: OSError) -> InvalidInput:

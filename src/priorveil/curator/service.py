@@ -100,9 +100,9 @@ class Service:
             upload = upload.refuse_all(state)
         invalid = await self.writer.submit(upload.groups) if upload.groups else []
         accepted, refused = 0, upload.refused
-        for group, places, bad in zip(upload.groups, upload.places, invalid, strict=True):
-            accepted += len(places) - len(bad)
-            refused += [Refusal(places[i], group.id_of(i), OUT_OF_RANGE) for i in bad]
+        for group, indices, bad in zip(upload.groups, upload.indices, invalid, strict=True):
+            accepted += len(indices) - len(bad)
+            refused += [Refusal(indices[i], group.id_of(i), OUT_OF_RANGE) for i in bad]
         refused.sort(key=lambda refusal: refusal.index)
         for refusal in refused:
             self._unsaved[live.campaign.id, refusal.reason] += 1

@@ -153,7 +153,7 @@ class SqliteStore(Store):
             return sum(self._add(db, group) for group in groups)
 
     def _add(self, db: sqlite3.Connection, group: Group) -> int:
-        """Store and count the new reports of one group. The file has no other writer, so a look before is enough."""
+        """Store and count the new reports of one group. It is the only writer, so this check cannot race."""
         numbers = db.execute(_NUMBERS, (group.campaign, group.plan)).fetchone()
         if numbers is None:
             raise Unavailable("this store does not have the campaign")
@@ -185,8 +185,8 @@ class SqliteStore(Store):
         """Rows as of the last commit, on a connection of their own that does not wait for the writer."""
 
         def fetch() -> list[Any]:
-            place = f"{self.path.as_uri()}?mode=rw"  # never makes a file
-            with closing(sqlite3.connect(place, uri=True, isolation_level=None)) as db:
+            uri = f"{self.path.as_uri()}?mode=rw"  # never makes a file
+            with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as db:
                 return _execute(db, statement, *arguments)
 
         with _sqlite_errors(self.path):
@@ -216,10 +216,10 @@ class SqliteStore(Store):
     def _find_files(self) -> list[tuple[int, int]]:
         """The identities of the database, its write-ahead log and its lock."""
         try:
-            found = [os.stat(path) for path in (self.path, self._sibling("-wal"), self._sibling(".lock"))]
+            files = [os.stat(path) for path in (self.path, self._sibling("-wal"), self._sibling(".lock"))]
         except FileNotFoundError:
             return []
-        return [(file.st_dev, file.st_ino) for file in found]
+        return [(file.st_dev, file.st_ino) for file in files]
 
 
 def _execute(db: sqlite3.Connection, statement: str, *arguments: object) -> list[Any]:

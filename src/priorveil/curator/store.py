@@ -158,12 +158,12 @@ class StoredReport(NamedTuple):
 def load_campaign(campaign: str, document: str, closed: str | None) -> StoredCampaign:
     """Read a campaign from its row and prove its certificates again; raises `Damaged`."""
     try:
-        found = Campaign.from_json(document)
+        stored = Campaign.from_json(document)
     except PriorveilError as error:
         raise Damaged(campaign, type(error).__name__) from error
-    if found.id != campaign:
+    if stored.id != campaign:
         raise Damaged(campaign, "its content has another id")
-    return StoredCampaign(found, closed)
+    return StoredCampaign(stored, closed)
 
 
 class Store(ABC):
@@ -389,13 +389,13 @@ class Recount:
 
 async def recount_store(url: str, repair: bool) -> Recount:
     """Count the reports of every campaign again; with `repair`, replace the tallies that are wrong."""
-    found = Recount()
+    recount = Recount()
     async with open_store(url, create=False) as store:
         for campaign_id, _ in await store.campaign_ids():
             try:
                 stored = await store.campaign(campaign_id)
             except Damaged as error:
-                found.damaged.append(str(error))
+                recount.damaged.append(str(error))
                 continue
             if stored is None:
                 continue
@@ -403,7 +403,7 @@ async def recount_store(url: str, repair: bool) -> Recount:
             wrong = {plan: tally for plan, tally in counts.items() if tally != tallies[plan]}
             if wrong and repair:
                 await store.replace_tallies(stored.campaign, wrong)
-            found.campaigns += 1
-            found.reports += sum(tally.reports for tally in counts.values())
-            found.differing += [(campaign_id, p, tallies[p].reports, wrong[p].reports) for p in wrong]
-    return found
+            recount.campaigns += 1
+            recount.reports += sum(tally.reports for tally in counts.values())
+            recount.differing += [(campaign_id, p, tallies[p].reports, wrong[p].reports) for p in wrong]
+    return recount

@@ -41,18 +41,18 @@ class BadBody(PriorveilError):
         self.status = status
 
 
-class Answer(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """One report."""
+class ReportBody(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """One report with its id and the id of its plan."""
 
     id: str
     plan: str
     report: int | str
 
 
-class Answers(msgspec.Struct, forbid_unknown_fields=True):
+class BatchBody(msgspec.Struct, forbid_unknown_fields=True):
     """A batch that is decoded in one step; one malformed report makes the decoding fail."""
 
-    reports: list[Answer]
+    reports: list[ReportBody]
 
 
 class Pieces(msgspec.Struct, forbid_unknown_fields=True):
@@ -62,7 +62,7 @@ class Pieces(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Refusal(msgspec.Struct):
-    """A report that was not taken: its place in the request, its id if it had one, and why."""
+    """A report that was not taken: its index in the request, its id if it had one, and why."""
 
     index: int
     id: str | None
@@ -77,24 +77,24 @@ class Receipt(msgspec.Struct):
 
 
 class Upload(NamedTuple):
-    """A body that was read: groups to store, the places of their reports, and what is refused already."""
+    """A body that was read: groups to store, the indices of their reports, and what is refused already."""
 
     groups: list[Group]
-    places: list[Sequence[int]]
+    indices: list[Sequence[int]]
     refused: list[Refusal]
 
     def refuse_all(self, reason: str) -> Upload:
         """The same with every report refused."""
         others = [
-            Refusal(place, group.id_of(i), reason)
-            for group, places in zip(self.groups, self.places, strict=True)
-            for i, place in enumerate(places)
+            Refusal(index, group.id_of(i), reason)
+            for group, indices in zip(self.groups, self.indices, strict=True)
+            for i, index in enumerate(indices)
         ]
         return Upload([], [], [*self.refused, *others])
 
 
-_one = msgspec.json.Decoder(Answer)
-_many = msgspec.json.Decoder(Answers)
+_one = msgspec.json.Decoder(ReportBody)
+_many = msgspec.json.Decoder(BatchBody)
 _pieces = msgspec.json.Decoder(Pieces)
 
 
@@ -102,12 +102,12 @@ def read_json(body: bytes, campaign: str, plans: Mapping[str, Plan]) -> Upload:
     """The reports of a JSON body, single or batch."""
     batch = b'"reports"' in body[:64]
     try:
-        answers = _many.decode(body).reports if batch else [_one.decode(body)]
+        bodies = _many.decode(body).reports if batch else [_one.decode(body)]
     except UNREADABLE as error:
         return _sort_by_plan(_read_each(body, None if batch else error), campaign, plans)
-    _check_batch(len(answers))
-    group = _group_of_one_plan(answers, campaign, plans)
-    return Upload([group], [range(len(answers))], []) if group else _sort_by_plan(answers, campaign, plans)
+    _check_batch(len(bodies))
+    group = _group_of_one_plan(bodies, campaign, plans)
+    return Upload([group], [range(len(bodies))], []) if group else _sort_by_plan(bodies, campaign, plans)
 
 
 def read_packed(body: bytes, campaign: str, plans: Mapping[str, Plan]) -> Upload:
@@ -121,8 +121,8 @@ def read_packed(body: bytes, campaign: str, plans: Mapping[str, Plan]) -> Upload
     plan = plans.get(plan_bytes.hex())
     ids_end = PACKED_HEADER.size + ID_BYTES * count
     if plan is None and len(body) >= ids_end + WORD_BYTES * count:  # as much as the reports of any plan
-        told = [body[at : at + ID_BYTES].hex() for at in range(PACKED_HEADER.size, ids_end, ID_BYTES)]
-        return Upload([], [], [Refusal(i, told[i], UNKNOWN_PLAN) for i in range(count)])
+        hex_ids = [body[at : at + ID_BYTES].hex() for at in range(PACKED_HEADER.size, ids_end, ID_BYTES)]
+        return Upload([], [], [Refusal(i, hex_ids[i], UNKNOWN_PLAN) for i in range(count)])
     if plan is None or len(body) != ids_end + WORD_BYTES * words_per_report(plan.mechanism) * count:
         raise BadBody(f"{count} reports of this plan do not have this length")
     group = Group(campaign, plan.id, plan.mechanism, body[PACKED_HEADER.size : ids_end], body[ids_end:])
@@ -134,19 +134,23 @@ def _check_batch(size: int) -> None:
         raise BadBody(f"{size} reports at once: send at most {LARGEST_BATCH}", 413)
 
 
-def _group_of_one_plan(answers: list[Answer], campaign: str, plans: Mapping[str, Plan]) -> Group | None:
+def _group_of_one_plan(bodies: list[ReportBody], campaign: str, plans: Mapping[str, Plan]) -> Group | None:
     """The group of a batch in which all is as it should be: one plan, well-formed. Otherwise None."""
-    if not answers:
+    if not bodies:
         return None
-    told = [a.id for a in answers]
-    plan = plans.get(answers[0].plan)
-    if plan is None or {a.plan for a in answers} != {answers[0].plan} or {*map(len, told)} != {2 * ID_BYTES}:
+    hex_ids = [body.id for body in bodies]
+    plan = plans.get(bodies[0].plan)
+    if (
+        plan is None
+        or {body.plan for body in bodies} != {bodies[0].plan}
+        or {*map(len, hex_ids)} != {2 * ID_BYTES}
+    ):
         return None
     try:
-        ids = binascii.unhexlify("".join(told))
+        ids = binascii.unhexlify("".join(hex_ids))
     except ValueError:
         return None
-    words = _pack_reports([a.report for a in answers], plan.mechanism)
+    words = _pack_reports([body.report for body in bodies], plan.mechanism)
     return None if words is None else Group(campaign, plan.id, plan.mechanism, ids, words)
 
 
@@ -161,10 +165,10 @@ def _pack_reports(reports: list[int | str], mechanism: Mechanism) -> bytes | Non
     return None if None in each else b"".join(e for e in each if e is not None)
 
 
-def _read_each(body: bytes, why_not_one: Exception | None) -> list[Answer | str | None]:
+def _read_each(body: bytes, why_not_one: Exception | None) -> list[ReportBody | str | None]:
     """The reports of a batch in which something is wrong, each read on its own; of a malformed one, its id.
 
-    A body that is no batch is refused, and told `why_not_one`: why it is not a single report either.
+    A body that is no batch is refused; the error says `why_not_one`: why it is not a single report either.
     """
     try:
         pieces = _pieces.decode(body).reports
@@ -174,46 +178,48 @@ def _read_each(body: bytes, why_not_one: Exception | None) -> list[Answer | str 
         problem = f"not a body of reports: {str(error)[:_LONGEST_QUOTE]}"  # it may quote the body
         raise BadBody("the body is nested too deeply" if deep else problem) from error
     _check_batch(len(pieces))
-    answers: list[Answer | str | None] = []
+    entries: list[ReportBody | str | None] = []
     for piece in pieces:
         try:
-            answers.append(_one.decode(piece))
+            entries.append(_one.decode(piece))
         except UNREADABLE:
-            answers.append(_find_id(piece))
-    return answers
+            entries.append(_find_id(piece))
+    return entries
 
 
 def _find_id(piece: msgspec.Raw) -> str | None:
     """The id of a report that is otherwise malformed, if it can be made out."""
     try:
-        found = msgspec.json.decode(piece)
+        report = msgspec.json.decode(piece)
     except UNREADABLE:
         return None
-    id = found.get("id") if isinstance(found, dict) else None
+    id = report.get("id") if isinstance(report, dict) else None
     return id if isinstance(id, str) and len(id) == 2 * ID_BYTES else None
 
 
-def _sort_by_plan(answers: Sequence[Answer | str | None], campaign: str, plans: Mapping[str, Plan]) -> Upload:
+def _sort_by_plan(
+    entries: Sequence[ReportBody | str | None], campaign: str, plans: Mapping[str, Plan]
+) -> Upload:
     """Groups by plan, and a refusal for each report that cannot be counted."""
     upload = Upload([], [], [])
     rows: dict[str, list[tuple[bytes, bytes, int]]] = {}
-    for i, answer in enumerate(answers):
-        if not isinstance(answer, Answer):
-            upload.refused.append(Refusal(i, answer, MALFORMED))
-        elif (id := _id_bytes(answer.id)) is None:
+    for i, entry in enumerate(entries):
+        if not isinstance(entry, ReportBody):
+            upload.refused.append(Refusal(i, entry, MALFORMED))
+        elif (id := _id_bytes(entry.id)) is None:
             upload.refused.append(Refusal(i, None, MALFORMED))
-        elif (plan := plans.get(answer.plan)) is None:
-            upload.refused.append(Refusal(i, answer.id, UNKNOWN_PLAN))
-        elif (words := pack_report(plan.mechanism, answer.report)) is None:
-            number = type(answer.report) is int and plan.mechanism.width == 0
-            upload.refused.append(Refusal(i, answer.id, OUT_OF_RANGE if number else MALFORMED))
+        elif (plan := plans.get(entry.plan)) is None:
+            upload.refused.append(Refusal(i, entry.id, UNKNOWN_PLAN))
+        elif (words := pack_report(plan.mechanism, entry.report)) is None:
+            number = type(entry.report) is int and plan.mechanism.width == 0
+            upload.refused.append(Refusal(i, entry.id, OUT_OF_RANGE if number else MALFORMED))
         else:
             rows.setdefault(plan.id, []).append((id, words, i))
     for plan_id, columns in rows.items():
-        ids, packed, places = zip(*columns, strict=True)
+        ids, packed, indices = zip(*columns, strict=True)
         mechanism = plans[plan_id].mechanism
         upload.groups.append(Group(campaign, plan_id, mechanism, b"".join(ids), b"".join(packed)))
-        upload.places.append(places)
+        upload.indices.append(indices)
     return upload
 
 

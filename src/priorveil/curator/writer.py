@@ -18,10 +18,10 @@ from priorveil.errors import PriorveilError
 
 CAPACITY = 16 << 20  # bytes in the queue
 TRANSACTION = 4 << 20  # bytes in one transaction
-_OVERHEAD = 512  # bytes that a submission takes in addition to its reports
+_OVERHEAD = 512  # bytes that an upload takes in addition to its reports
 
-# For each group of a submission, the places of reports that its plan cannot have made.
-RefusedPlaces = list[list[int]]
+# For each group of an upload, the indices of reports that its plan cannot have made.
+RefusedIndices = list[list[int]]
 
 
 class Busy(PriorveilError):
@@ -33,12 +33,12 @@ class Stopped(PriorveilError):
 
 
 @dataclass(slots=True)
-class Submission:
+class PendingUpload:
     """The reports of one request, by plan, and the future that its sender waits for."""
 
     groups: Sequence[Group]
     size: int  # in bytes
-    answer: asyncio.Future[RefusedPlaces]
+    done: asyncio.Future[RefusedIndices]
 
 
 @dataclass
@@ -54,13 +54,13 @@ class Commits:
 
 @dataclass
 class Writer:
-    """Collects submissions and commits them, one transaction after the other."""
+    """Collects uploads and commits them, one transaction after the other."""
 
     store: Store
     capacity: int = CAPACITY
     commits: Commits = field(default_factory=Commits)
     waiting: int = 0  # bytes in the queue and in the transaction under way
-    _queue: list[Submission] = field(default_factory=list)
+    _queue: list[PendingUpload] = field(default_factory=list)
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _task: asyncio.Task[None] | None = None
     _stopping: bool = False
@@ -78,7 +78,7 @@ class Writer:
             if not self._task.cancelled():  # by a server that is stopped by force
                 self._task.result()
 
-    def submit(self, groups: Sequence[Group]) -> asyncio.Future[RefusedPlaces]:
+    def submit(self, groups: Sequence[Group]) -> asyncio.Future[RefusedIndices]:
         """Queue the reports of one request. Raises `Busy` when the queue is full."""
         size = _OVERHEAD + sum(len(group.ids) + len(group.words) for group in groups)
         if self.waiting and self.waiting + size > self.capacity:
@@ -89,14 +89,14 @@ class Writer:
         """Return when everything that was submitted before is stored or refused."""
         await self._enqueue([], 0)
 
-    def _enqueue(self, groups: Sequence[Group], size: int) -> asyncio.Future[RefusedPlaces]:
+    def _enqueue(self, groups: Sequence[Group], size: int) -> asyncio.Future[RefusedIndices]:
         if self._stopping:
             raise Stopped("the service is shutting down")
-        answer: asyncio.Future[RefusedPlaces] = asyncio.get_running_loop().create_future()
-        self._queue.append(Submission(groups, size, answer))
+        done: asyncio.Future[RefusedIndices] = asyncio.get_running_loop().create_future()
+        self._queue.append(PendingUpload(groups, size, done))
         self.waiting += size
         self._wake.set()
-        return answer
+        return done
 
     async def _run(self) -> None:
         while self._queue or not self._stopping:
@@ -112,39 +112,39 @@ class Writer:
             await self._commit(batch)
             self.waiting -= size
 
-    async def _commit(self, batch: list[Submission]) -> None:
+    async def _commit(self, batch: list[PendingUpload]) -> None:
         start = time.perf_counter()
         try:
-            groups, refused = merge_groups([submission.groups for submission in batch])
+            groups, refused = merge_groups([upload.groups for upload in batch])
             stored = await self.store.commit(groups) if groups else 0
         except Exception as error:  # every sender must learn of it, whatever it is
             self.commits.failures += 1
-            for submission in batch:
-                if not submission.answer.done():
-                    submission.answer.set_exception(error)
+            for upload in batch:
+                if not upload.done.done():
+                    upload.done.set_exception(error)
             return
         self.commits.transactions += 1
         self.commits.stored += stored
         self.commits.duplicates += sum(group.size for group in groups) - stored
         self.commits.seconds += time.perf_counter() - start
-        for submission, places in zip(batch, refused, strict=True):
-            if not submission.answer.done():  # the sender may have gone; the reports are stored all the same
-                submission.answer.set_result(places)
+        for upload, indices in zip(batch, refused, strict=True):
+            if not upload.done.done():  # the sender may have gone; the reports are stored all the same
+                upload.done.set_result(indices)
 
 
-def merge_groups(submissions: list[Sequence[Group]]) -> tuple[list[Group], list[RefusedPlaces]]:
-    """One group for each plan with all valid reports, and what is refused of each submission."""
-    refused: list[RefusedPlaces] = [[[] for _ in groups] for groups in submissions]
+def merge_groups(uploads: list[Sequence[Group]]) -> tuple[list[Group], list[RefusedIndices]]:
+    """One group for each plan with all valid reports, and what is refused of each upload."""
+    refused: list[RefusedIndices] = [[[] for _ in groups] for groups in uploads]
     by_plan: dict[tuple[str, str], list[tuple[Group, list[int]]]] = {}
-    for groups, places in zip(submissions, refused, strict=True):
-        for part in zip(groups, places, strict=True):
+    for groups, indices in zip(uploads, refused, strict=True):
+        for part in zip(groups, indices, strict=True):
             by_plan.setdefault((part[0].campaign, part[0].plan), []).append(part)
     merged = [_merge_plan(parts) for parts in by_plan.values()]
     return [group for group in merged if group.size], refused
 
 
 def _merge_plan(parts: list[tuple[Group, list[int]]]) -> Group:
-    """The valid reports of one plan; the places of the others are added to each part's list."""
+    """The valid reports of one plan; the indices of the others are added to each part's list."""
     ids, words = b"".join(g.ids for g, _ in parts), b"".join(g.words for g, _ in parts)
     group = parts[0][0]._replace(ids=ids, words=words)
     valid = group.mechanism.accepts(unpack_reports(group.mechanism, words))

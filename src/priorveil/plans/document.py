@@ -92,18 +92,19 @@ def parse(text: str | bytes, format: str = FORMAT, known: int = VERSION) -> dict
     except (ValueError, RecursionError) as error:
         raise PlanError("file", f"not JSON: {error}") from error
     if not isinstance(document, dict) or document.get("format") != format:
-        raise PlanError("format", f"this is another file: it should say {format!r}")
+        raise PlanError("format", f"not a {format} file: the format should be {format!r}")
     read_field("file", lambda: canonical(document))  # NaN and half surrogates have no canonical text
     version = document.get("version")
     if type(version) is not int or version != known:
         raise UnknownVersion(
-            "version", f"{short_repr(version)} is not known here; this priorveil reads {known}"
+            "version",
+            f"version {short_repr(version)} is not supported; this release reads version {known}: update priorveil",
         )
     return document
 
 
 def read_fields(document: Mapping[str, Json]) -> dict[str, Any]:
-    """The fields of the plan in a document; nothing is proven yet."""
+    """Read the fields of a plan from its JSON document; nothing is proven yet."""
     labels = read_field("labels", lambda: Prior.uniform(list(document["labels"])).labels)
     readers: dict[str, Callable[[Json], Any]] = {
         "prior": lambda prior: (Prior if prior["kind"] == "fixed" else PriorSet).read(prior, labels),
@@ -181,13 +182,13 @@ def _prove_errors(plan: Plan) -> None:
     # Probabilities differ from their floats by less than a billionth.
     slack = 1e-9 * plan.query.unit(plan.prior)
 
-    def near(stated: float, found: float) -> bool:
-        return stated == found or math.isclose(stated, found, rel_tol=1e-6, abs_tol=slack)
+    def near(stated: float, computed: float) -> bool:
+        return stated == computed or math.isclose(stated, computed, rel_tol=1e-6, abs_tol=slack)
 
     if not near(plan.no_report, plan.query.no_report(plan.prior)):
         raise PlanError("no_report", "it is not the error of the prior alone")
-    found = plan.mechanism.error(plan.query, plan.prior)
-    if found is not None and not near(plan.expected_mse, found):
+    error = plan.mechanism.error(plan.query, plan.prior)
+    if error is not None and not near(plan.expected_mse, error):
         raise PlanError("expected_mse", "it is not the error that the mechanism has")
     if plan.secret is None and plan.notion.implies_lip:
         least = plan.query.floor(plan.prior, plan.budget)

@@ -18,7 +18,7 @@ from typing import Literal
 
 import numpy as np
 
-from priorveil.errors import InvalidInput
+from priorveil.errors import NOT_SHOWN, InvalidInput
 from priorveil.mechanisms import Mechanism
 from priorveil.mechanisms.moments import Moments, apply_rows
 from priorveil.plans.tally import Weighted
@@ -70,7 +70,7 @@ class Estimate:
         """The values as shares of all reports, or of the total weight."""
         whole = max(self.reports, 1) if self.total is None else self.total
         if whole <= 0:
-            raise InvalidInput("self", whole, "shares need weights with a positive sum")
+            raise InvalidInput("weights", NOT_SHOWN, f"they add up to {whole:g}; shares need a positive sum")
         return self.values / whole
 
     def interval(self, level: float = 0.95) -> tuple[Array, Array]:
@@ -90,9 +90,8 @@ class Estimate:
         [0.0, 3.0]
         """
         if not self.histogram:
-            raise InvalidInput(
-                "self", self.labels, "only a histogram can be projected; a sum may be negative"
-            )
+            advice = "only a histogram can be projected; a sum may be negative"
+            raise InvalidInput("estimate", NOT_SHOWN, advice)
         return replace(self, values=_project(self.values), method=f"{self.method}, projected")
 
     def __str__(self) -> str:
@@ -134,10 +133,10 @@ def combine_estimates(estimates: Sequence[Estimate]) -> Estimate:
     for estimate in estimates:
         if odd := set(estimate.labels) ^ set(first.labels):
             name = next(label for label in (*first.labels, *estimate.labels) if label in odd)
-            advice = f"all need the same labels, and {name!r} is in one of them only"
-            raise InvalidInput("estimates", "of different labels", advice)
+            advice = f"they have different labels: {name!r} is in one of them only"
+            raise InvalidInput("estimates", NOT_SHOWN, advice)
         if estimate.histogram != first.histogram:
-            raise InvalidInput("estimates", "of different queries", "all need the same kind of query")
+            raise InvalidInput("estimates", NOT_SHOWN, "some are histograms and some are not; use one query")
     orders = [list(label_positions(e.labels, first.labels)) for e in estimates]
     pairs = list(zip(estimates, orders, strict=True))
     checks = [e.prior_check for e in estimates if e.prior_check is not None]
@@ -184,15 +183,15 @@ def weighted_moments(
         mean = weighted.total * apply_rows(rows, p)
         inside = np.maximum(p, 0.5 * weighted.power / weighted.total**2)
         squared = mechanism.answer("score", weighted.squares / each, inside / inside.sum(), rows, population)
-        found = replace(likely, mean=mean, assumes=likely.assumes or WEIGHTED["mle"])
+        moments = replace(likely, mean=mean, assumes=likely.assumes or WEIGHTED["mle"])
     else:
-        found = mechanism.answer(method, weighted.weights, prior, rows, population)
-        found = replace(found, assumes=found.assumes or WEIGHTED.get(method))
+        moments = mechanism.answer(method, weighted.weights, prior, rows, population)
+        moments = replace(moments, assumes=moments.assumes or WEIGHTED.get(method))
         squared = mechanism.answer(method, weighted.squares / each, prior, rows, population)
     variance = each * squared.variance
     if population and method != "mmse" and weighted.least >= 0 < weighted.total:
-        variance += each * reports * (squared.mean / reports - found.mean / weighted.total) ** 2
-    return replace(found, variance=variance)
+        variance += each * reports * (squared.mean / reports - moments.mean / weighted.total) ** 2
+    return replace(moments, variance=variance)
 
 
 def _most_likely_weighted(mechanism: Mechanism, weighted: Weighted, prior: Array) -> Moments:

@@ -25,8 +25,8 @@ _ROUNDING = 1e-9  # joint levels are measured in floats, so they are raised by t
 
 
 @dataclass(frozen=True)
-class Level:
-    """Levels that were spent: LIP for the secret (both sides), LDP for the value; `exact` unless it is a bound."""
+class JointLeakage:
+    """The leakage of several reports together: LIP for the secret, LDP for the value; `exact` unless a bound."""
 
     lip_lower: float = 0.0
     lip_upper: float = 0.0
@@ -44,7 +44,7 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Spent:
+class LedgerEntry:
     """One report that was made: the id of its plan, its level under the ledger's prior, and its LDP level."""
 
     plan: str
@@ -74,20 +74,20 @@ class Ledger:
         self.prior = as_known(prior)
         self.secret = secret
         self.limit = None if limit is None else Budget.of(limit)
-        self.spent: tuple[Spent, ...] = ()
+        self.spent: tuple[LedgerEntry, ...] = ()
         self._joint: Channel | None = Channel(np.ones((len(self.prior), 1)), self.prior.labels)
-        self._level = Level()
+        self._level = JointLeakage()
 
     @property
-    def level(self) -> Level:
+    def level(self) -> JointLeakage:
         """The joint leakage of all reports so far."""
         return self._level
 
-    def would(self, plan: Plan) -> Level:
+    def would(self, plan: Plan) -> JointLeakage:
         """The level after a report by this plan; nothing is spent."""
         return self._after(plan)[1]
 
-    def spend(self, plan: Plan, replay: bool = False) -> Level:
+    def spend(self, plan: Plan, replay: bool = False) -> JointLeakage:
         """Record a new report by a plan and return the new level; above the limit it raises `BudgetExceeded`.
 
         With `replay` the remembered report of this plan is sent again, which costs nothing.
@@ -103,18 +103,18 @@ class Ledger:
                 f"answering would leak {level.lip_lower:.4g} downwards and {level.lip_upper:.4g} upwards, "
                 f"the limit is {self.limit.lower:.4g} and {self.limit.upper:.4g}: {advice}"
             )
-        self.spent = (*self.spent, Spent(plan.id, self._own_level(plan), plan.certificate.ldp))
+        self.spent = (*self.spent, LedgerEntry(plan.id, self._own_level(plan), plan.certificate.ldp))
         self._joint, self._level = joint, level
         return level
 
-    def _after(self, plan: Plan) -> tuple[Channel | None, Level]:
+    def _after(self, plan: Plan) -> tuple[Channel | None, JointLeakage]:
         """The joint channel, if it can be written out, and the level after a report by this plan."""
         if set(plan.labels) != set(self.prior.labels):
             raise InvalidInput("plan", plan.labels, "it is about other values than this ledger's prior")
         joint = self._joint_with(plan)
         if not self.spent and self._certified_for(plan):
             c = plan.certificate
-            return joint, Level(c.lip_lower, c.lip_upper, c.ldp)
+            return joint, JointLeakage(c.lip_lower, c.lip_upper, c.ldp)
         return joint, self._bound(plan) if joint is None else self._measure(joint)
 
     def _joint_with(self, plan: Plan) -> Channel | None:
@@ -127,15 +127,16 @@ class Ledger:
         except TooLarge:
             return None
 
-    def _measure(self, joint: Channel) -> Level:
+    def _measure(self, joint: Channel) -> JointLeakage:
         """The levels of the joint channel, raised by more than the rounding of floats."""
-        found = leakage(joint, self.prior, self.secret)
+        measured = leakage(joint, self.prior, self.secret)
         lower, upper, ldp = (
-            level + _ROUNDING * (1 + level) for level in (found.lip_lower, found.lip_upper, found.ldp)
+            level + _ROUNDING * (1 + level)
+            for level in (measured.lip_lower, measured.lip_upper, measured.ldp)
         )
-        return Level(lower, upper, ldp)
+        return JointLeakage(lower, upper, ldp)
 
-    def _bound(self, plan: Plan) -> Level:
+    def _bound(self, plan: Plan) -> JointLeakage:
         """The bound for the value itself: `min(2 sum - max, sum of LDP levels)`, on both sides."""
         if self.secret is not None:
             raise Infeasible(
@@ -146,7 +147,7 @@ class Ledger:
         ldp = math.fsum(entry.ldp for entry in self.spent) + plan.certificate.ldp
         together = math.inf if math.inf in lips else 2 * math.fsum(lips) - max(lips)
         lip = min(together, ldp)
-        return Level(lip, lip, min(ldp, 2 * lip), exact=False)
+        return JointLeakage(lip, lip, min(ldp, 2 * lip), exact=False)
 
     def _own_level(self, plan: Plan) -> float:
         """The plan's level under this ledger's prior: its certificate's if they agree, else its LDP level."""
@@ -164,7 +165,7 @@ class Ledger:
         return plan.prior == self.prior and own == theirs
 
 
-def _needed_limit(level: Level) -> str:
+def _needed_limit(level: JointLeakage) -> str:
     if math.isinf(level.lip):
         return "no limit is enough for this plan"
     return f"it needs a limit of {math.ceil(level.lip * 1000) / 1000:g}"

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from priorveil.certify import Certifiable, Certificate
 from priorveil.channels import Channel
-from priorveil.errors import InvalidInput, PlanError
+from priorveil.errors import NOT_SHOWN, InvalidInput, PlanError
 from priorveil.files import atomic_write
 from priorveil.mechanisms import Mechanism
 from priorveil.mechanisms.randomness import Source, as_source
@@ -173,7 +173,8 @@ class Plan:
         if method not in ASSUMES:
             raise InvalidInput("method", method, "choose auto, mmse, unbiased or mle")
         if not isinstance(tally, Tally):
-            raise InvalidInput("tally", type(tally).__name__, "add the reports up first: plan.tally(reports)")
+            advice = f"type {type(tally).__name__}; add the reports up first: plan.tally(reports)"
+            raise InvalidInput("tally", NOT_SHOWN, advice)
         if tally.plan != self.id:
             raise InvalidInput("tally", tally.plan, f"it belongs to another plan than {self.id}")
         fits = tally.counts.shape == self.mechanism.empty_counts().shape
@@ -181,7 +182,9 @@ class Plan:
             raise InvalidInput("tally", tally, "its counts are not those of this plan's reports")
         known = self.reference if prior is None else Prior.of(prior)
         if len(known) != len(self.labels):
-            raise InvalidInput("prior", f"{len(known)} values", f"the plan has {len(self.labels)}")
+            raise InvalidInput(
+                "prior", NOT_SHOWN, f"it has {len(known)} values, the plan has {len(self.labels)}"
+            )
         P = known.align_to(self.labels).probabilities
         rows, weighted = self.query.rows(self.reference), tally.weighted
         if weighted is None:

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.errors import InvalidInput, plural
+from priorveil.errors import NOT_SHOWN, InvalidInput, plural
 from priorveil.mechanisms import Mechanism
 from priorveil.priors import Array, Mask
 
@@ -141,7 +141,7 @@ class Tally:
 
 
 def _read_weighted(fields: Mapping[str, Any], shape: tuple[int, ...]) -> Weighted:
-    """The weighted counts of a document, which have to be finite and in the shape of the counts."""
+    """Read weighted counts from a JSON document; they have to be finite and in the shape of the counts."""
     weights, squares = (np.array(fields[name], dtype=np.float64) for name in ("weights", "squares"))
     sums = {name: float(fields[name]) for name in ("total", "power", "least", "offset")}
     if weights.shape != shape or squares.shape != shape:
@@ -160,9 +160,8 @@ def select_reports(
     column = reports.to_numpy() if hasattr(reports, "to_numpy") else reports
     rows = np.asarray(column)
     if rows.ndim == 0:
-        raise InvalidInput(
-            "reports", type(reports).__name__, "give a column of reports; of one, a list of one"
-        )
+        advice = f"type {type(reports).__name__}; give a column of reports; put a single report in a list"
+        raise InvalidInput("reports", NOT_SHOWN, advice)
     if rows.size == 0:  # an empty list has no shape of its own
         rows = mechanism.empty_reports()
     selected = np.ones(len(rows), dtype=bool)
@@ -184,9 +183,9 @@ def numbers_per_report(argument: str, numbers: npt.ArrayLike, selected: Mask) ->
     try:
         given = np.asarray(numbers, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidInput(argument, type(numbers).__name__, advice) from error
+        raise InvalidInput(argument, NOT_SHOWN, f"type {type(numbers).__name__}; {advice}") from error
     if given.shape not in ((), selected.shape):
-        raise InvalidInput(argument, f"shape {given.shape}", advice)
+        raise InvalidInput(argument, NOT_SHOWN, f"shape {given.shape}; {advice}")
     if not (np.abs(given) <= _LARGEST).all() or np.ma.is_masked(numbers):
-        raise InvalidInput(argument, "not a number, or one too large", advice)
+        raise InvalidInput(argument, NOT_SHOWN, f"one is missing or too large; {advice}")
     return np.broadcast_to(given, selected.shape)[selected]

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.errors import Hint, InvalidInput, OutsideDomain
+from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, OutsideDomain
 from priorveil.priors import Label, Mask
 
 Codes = npt.NDArray[np.int64]
@@ -58,7 +58,7 @@ def _encode(values: Column, labels: Sequence[Label]) -> Codes:
         return np.where(np.ma.getmaskarray(values), _MISSING, _encode(values.data, labels))
     array = _as_array(values)
     if array.ndim != 1:
-        raise InvalidInput("values", f"shape {array.shape}", "give one column of values")
+        raise InvalidInput("values", NOT_SHOWN, f"shape {array.shape}; give one column of values")
     if array.dtype.kind in "iu":
         return _encode_integers(array.astype(np.int64, copy=False), labels)
     if array.dtype.kind == "f":
@@ -76,7 +76,8 @@ def _as_array(values: Any) -> npt.NDArray[Any]:
     if isinstance(values, np.ndarray):
         return values
     if isinstance(values, str | bytes | Mapping | Set) or not isinstance(values, Iterable):
-        raise InvalidInput("values", type(values).__name__, "give one label or code, or a column of them")
+        advice = f"type {type(values).__name__}; give one label or code, or a column of them"
+        raise InvalidInput("values", NOT_SHOWN, advice)
     entries = list(values)
     if all(type(v) is int and -_LARGE < v < _LARGE for v in entries):
         return np.array(entries, dtype=np.int64)
@@ -110,7 +111,9 @@ def _encode_objects(values: list[Any], labels: Sequence[Label]) -> Codes:
     try:
         codes = np.array([index.get(v, _FOREIGN) for v in values], dtype=np.int64)
     except TypeError as error:
-        raise InvalidInput("values", "a column of unhashable things", "give labels or codes") from error
+        raise InvalidInput(
+            "values", NOT_SHOWN, "some entries are not hashable; give labels or codes"
+        ) from error
     for row in np.flatnonzero(codes == _FOREIGN):
         if _is_missing(values[row]):
             codes[row] = _MISSING

@@ -69,7 +69,7 @@ class Budget:
 
     @classmethod
     def read(cls, document: Mapping[str, str]) -> Budget:
-        """The budget of a document."""
+        """Read a budget from its JSON document."""
         return cls(float(document["lower"]), float(document["upper"]))
 
     @property

@@ -202,7 +202,7 @@ for counts, use Prior.from_counts
 
     @classmethod
     def read(cls, document: Mapping[str, Any], labels: Sequence[Label]) -> Self:
-        """The prior of a document.
+        """Read a prior from its JSON document.
 
         >>> Prior.read(Prior({"a": 0.25, "b": 0.75}).document(), ["a", "b"])
         Prior({'a': 0.25, 'b': 0.75})

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.errors import Hint, InvalidInput, InvalidPrior, InvalidSecret, plural
+from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, InvalidPrior, InvalidSecret, plural
 from priorveil.priors.prior import (
     Array,
     Label,
@@ -73,7 +73,7 @@ class Secret:
         behind, observed = [as_label(g) for g in secrets], [as_label(v) for v in values]
         if len(behind) != len(observed):
             advice = f"there are {len(behind)} secrets: give as many"
-            raise InvalidInput("values", plural(len(observed), "value"), advice)
+            raise InvalidInput("values", NOT_SHOWN, f"{plural(len(observed), 'value')}; {advice}")
         rows, columns = complete_domain(behind, None), complete_domain(observed, domain)
         counts = Counter(zip(behind, observed, strict=True))
         return cls.from_joint([[counts[g, v] for v in columns] for g in rows], rows)
@@ -99,7 +99,7 @@ class Secret:
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> Self:
-        """The secret of a document."""
+        """Read a secret from its JSON document."""
         return cls([[float(v) for v in row] for row in document["rows"]], document["labels"])
 
     def require_fits(self, prior: Prior, tolerance: float = 1e-6) -> None:
@@ -110,9 +110,10 @@ class Secret:
         P = prior.probabilities
         _, distance = self._least_squares(self._rows.T, P)
         if distance > tolerance * float(np.linalg.norm(P)):
-            advice = "the prior is not a mixture of these rows: Pr(X) and Pr(X | G) contradict each other"
+            mismatch = f"the prior is not a mixture of these rows (distance {distance:.3g})"
+            advice = f"{mismatch}: Pr(X) and Pr(X | G) contradict each other"
             hint = Hint("secret.nearest(prior)", purpose="if figures are rounded")
-            raise InvalidSecret("secret", f"distance {distance:.3g}", advice, hint)
+            raise InvalidSecret("secret", NOT_SHOWN, advice, hint)
 
     def nearest(self, prior: Prior) -> Prior:
         """The mixture of these rows nearest to a prior (least squares), for figures that were rounded.

@@ -1,4 +1,4 @@
-"""Sets of priors: all that is known is that the prior lies in one of them.
+"""Sets of priors: the true prior is known only to be a member of the set.
 
 `PriorSet` is a list of priors; `PriorInterval` and `PriorBall` are polytopes with the same interface. A design and a
 certificate ask for little: where a linear function is smallest (in floats and in exact fractions), and the corners.
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from priorveil.errors import InvalidInput, TooLarge, plural
+from priorveil.errors import NOT_SHOWN, InvalidInput, TooLarge, plural
 from priorveil.priors.prior import NEVER_HAPPENS, NORMALISED, Array, Label, Prior, as_labels
 
 _MOST_VERTICES = 200_000  # a set with more corners is not enumerated
@@ -116,7 +116,9 @@ class PriorSet:
     def contains(self, prior: Prior, tolerance: float = 1e-9) -> bool:
         """Whether a prior lies in the set (for a finite set: is one of its members)."""
         if len(prior) != len(self):
-            raise InvalidInput("prior", plural(len(prior), "value"), f"the set is about {len(self)}")
+            raise InvalidInput(
+                "prior", NOT_SHOWN, f"it has {plural(len(prior), 'value')}; the set is about {len(self)}"
+            )
         return self._holds(prior.align_to(self.labels).probabilities, tolerance)
 
     def document(self) -> dict[str, Any]:
@@ -125,7 +127,7 @@ class PriorSet:
 
     @staticmethod
     def read(document: Mapping[str, Any], labels: Sequence[Label]) -> PriorSet:
-        """The set of a document."""
+        """Read a set of priors from its JSON document."""
         kind = document["kind"]
         if kind == "finite":
             return PriorSet([Prior.read({"weights": weights}, labels) for weights in document["members"]])
@@ -239,7 +241,7 @@ class PriorInterval(PriorSet):
         """At a corner all values but one are at an end of their interval."""
         d = len(self)
         if d * 2 ** (d - 1) > _MOST_VERTICES:
-            advice = "take at most 14, or a ball"
+            advice = "use at most 14 values, or PriorSet.ball"
             raise TooLarge(f"an interval set on {d} values has too many corners to list: {advice}")
         ends = list(zip(self.lower, self.upper, strict=True))
         for x, (least, most) in enumerate(ends):
