@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from priorveil.designs.arcs import squared_overlap
+from priorveil.designs.arcs import Segments, lending_gain
 from priorveil.mechanisms.arc.batch import PLACES, ArcBatch, fit_batch, row_windows
 from priorveil.priors import Array, Ints, Mask
 
@@ -43,21 +43,12 @@ def _order(P: Array, lower: Array, upper: Array, heavy: Mask, values: Array | No
     d = P.shape[1]
     rank = np.zeros(d) if values is None else np.argsort(np.argsort(values, kind="stable")) / d
     key = np.where(heavy, 0.0, 1.0 + rank)
-    lender = np.argmax(np.where(heavy, _lending_gain(P, lower, upper, heavy, values), -np.inf), axis=1)
+    lender = np.argmax(
+        np.where(heavy, lending_gain(P, heavy, row_windows(lower, upper)[:, None], values), -np.inf), axis=1
+    )
     some = np.flatnonzero(heavy.any(axis=1))
     key[some, lender[some]] = 0.5
     return np.argsort(key, axis=1, kind="stable")
-
-
-def _lending_gain(P: Array, lower: Array, upper: Array, heavy: Mask, values: Array | None) -> Array:
-    """The gain when a heavy value lends the end of its segment to a circle that is shorter than its window."""
-    if values is None:
-        return P
-    light, tau = np.where(heavy, 0.0, P), row_windows(lower, upper)[:, None]
-    a = centre_values(P, values)
-    lent = np.maximum(tau - light.sum(axis=1, keepdims=True), 0.0)
-    shared = (light * a).sum(axis=1, keepdims=True) + lent * a
-    return np.asarray(shared**2 / np.maximum(tau, 1e-300) - lent * a**2)
 
 
 def _zigzag_order(order: Ints, heavy: Ints) -> Ints:
@@ -93,13 +84,12 @@ def expected_errors(lines: ArcBatch, P: Array, values: Array | None) -> Array:
     return np.concatenate([_sum_errors(lines.rows(p), P[p], values) for p in parts(len(P), cuts)])
 
 
-def _owned_outputs(lines: ArcBatch, P: Array) -> tuple[Array, Array, Mask]:
-    """Priors along the line, the mass that has an output of its own, and which values have one."""
+def _segments(lines: ArcBatch, P: Array) -> Segments:
     along = np.take_along_axis(P, lines.order, axis=1)
-    inside = np.minimum(lines.edges[:, 1:], lines.start[:, None]) - lines.edges[:, :-1]
-    mine = np.arange(P.shape[1]) < lines.heavy[:, None]
-    share = np.where(mine, inside / np.diff(lines.edges, axis=1), 0.0)
-    return along, along * share, mine
+    inside = np.maximum(np.minimum(lines.edges[:, 1:], lines.start[:, None]) - lines.edges[:, :-1], 0)
+    rim = np.maximum(lines.edges - lines.start[:, None], 0) / PLACES
+    tau = np.maximum(lines.window, 1)[:, None] / PLACES
+    return Segments(along, along * (inside / np.diff(lines.edges, axis=1)), rim, tau)
 
 
 def posterior_step_variances(lines: ArcBatch, P: Array) -> Array:
@@ -109,12 +99,8 @@ def posterior_step_variances(lines: ArcBatch, P: Array) -> Array:
     >>> posterior_step_variances(lines, np.array([[0.5, 0.5]])).round(6).tolist()  # (1 - 1 / e)^2 / 4
     [[0.099894, 0.099894]]
     """
-    along, own, mine = _owned_outputs(lines, P)
-    tau = np.maximum(lines.window, 1)[:, None] / PLACES
-    L = lines.circumference[:, None] / PLACES
-    light = squared_overlap(along, tau, L) * (along / tau) ** 2
-    heavy = own + (along - own) ** 2 / tau
-    return _by_value(lines, lines.keep_chance[:, None] ** 2 * (np.where(mine, heavy, light) - along**2))
+    moved = _segments(lines, P).squared_lifts()
+    return _by_value(lines, lines.keep_chance[:, None] ** 2 * moved)
 
 
 def posterior_steps(lines: ArcBatch, P: Array) -> tuple[Array, Array]:
@@ -127,7 +113,7 @@ def posterior_steps(lines: ArcBatch, P: Array) -> tuple[Array, Array]:
     >>> [step.round(6).tolist() for step in posterior_steps(lines, np.array([[0.5, 0.5]]))]
     [[[0.31606, 0.31606]], [[0.31606, 0.31606]]]
     """
-    _, _, mine = _owned_outputs(lines, P)
+    mine = np.arange(P.shape[1]) < lines.heavy[:, None]
     length = np.diff(lines.edges, axis=1)
     highest = PLACES / np.where(mine, length, np.maximum(length, lines.window[:, None]))
     fall = lines.keep_chance[:, None] * P
@@ -142,26 +128,8 @@ def _by_value(lines: ArcBatch, along: Array) -> Array:
 
 
 def _sum_errors(lines: ArcBatch, P: Array, values: Array) -> Array:
-    """`Var - E[(sum_x a_x P_x r_x)^2]`: on the circle a square of straight pieces, integrated exactly."""
-    along, own, _ = _owned_outputs(lines, P)
+    """`Var - E[(sum_x a_x P_x r_x)^2]`."""
     a = np.take_along_axis(centre_values(P, values), lines.order, axis=1)
-    variance, owned = (along * a**2).sum(axis=1), (own * a**2).sum(axis=1)
-    rim = np.maximum(lines.edges - lines.start[:, None], 0) / PLACES
-    L, tau = np.maximum(rim[:, -1:], 1e-300), np.maximum(lines.window, 1)[:, None] / PLACES
-    cuts = np.sort(np.concatenate([rim, np.mod(rim - tau, L)], axis=1), axis=1)
-    g = _area(a, rim, L, cuts + tau) - _area(a, rim, L, cuts)
-    squares = g[:, :-1] ** 2 + g[:, :-1] * g[:, 1:] + g[:, 1:] ** 2
-    shared = (np.diff(cuts, axis=1) * squares).sum(axis=1) / 3 / tau[:, 0] ** 2
-    shared = np.where(lines.circumference > 0, shared, 0.0)
-    return np.asarray(np.maximum(0.0, variance - lines.keep_chance**2 * (owned + shared)))
-
-
-def _area(a: Array, rim: Array, L: Array, ends: Array) -> Array:
-    """The integral of `a` along the circle from 0 to each of `ends`, at most two turns."""
-    area = np.zeros_like(ends)
-    width = np.diff(rim, axis=1)
-    for x in range(a.shape[1]):
-        for turn in (0.0, L):
-            past = np.maximum(ends - (rim[:, x : x + 1] + turn), 0.0)
-            area += a[:, x : x + 1] * np.minimum(past, width[:, x : x + 1])
-    return area
+    along = _segments(lines, P)
+    known = lines.keep_chance**2 * along.squared_means(a)
+    return np.asarray(np.maximum(0.0, (along.mass * a**2).sum(axis=1) - known))

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +35,7 @@ from priorveil.designs.problem import Problem
 from priorveil.errors import Hint, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms import Arc
 from priorveil.plans import Plan
-from priorveil.priors import Array, Budget, Ints
+from priorveil.priors import Array, Budget, Ints, Mask
 from priorveil.priors.budget import window_mass
 
 ARC_KINDS = ("histogram", "sum", "guess")  # the queries that arcs in one order are for
@@ -211,19 +212,29 @@ def _lender_last(
     P: Array, lo: float, hi: float, heavy: Ints, light: Ints, values: npt.ArrayLike | None, guess: bool
 ) -> Ints:
     """Move the heavy input that lends best to the end. For a histogram all lend equally well."""
-    tau, mass = float(window_mass(lo, hi)), float(P[light].sum())
-    lent, own = tau - mass, P[heavy] - (tau - mass)
+    tau = float(window_mass(lo, hi))
     if guess:
-        own_output, base = lo * P[heavy] + (1 - lo), lo * P.max()
+        lent, own_output, base = tau - float(P[light].sum()), lo * P[heavy] + (1 - lo), lo * P.max()
         shared = np.maximum(lo * P[heavy] + (hi - lo) * lent, max(hi * P[light].max(), base))
         gain = tau * shared - lent * np.maximum(own_output, base)
-    elif values is not None:
-        a = np.asarray(values, dtype=np.float64) - np.dot(P, np.asarray(values, dtype=np.float64))
-        gain = (np.dot(P[light], a[light]) + lent * a[heavy]) ** 2 / tau - lent * a[heavy] ** 2
     else:
-        gain = own
+        a = None if values is None else np.asarray(values, dtype=np.float64)
+        gain = lending_gain(P[None], P[None] >= tau, np.array([[tau]]), a)[0, heavy]
     best = int(np.argmax(gain))
     return np.concatenate([np.delete(heavy, best), heavy[best : best + 1]])
+
+
+def lending_gain(P: Array, heavy: Mask, tau: Array, values: Array | None) -> Array:
+    """The gain when a heavy input lends the end of its segment to a circle that is shorter than its window.
+
+    A row for each prior (K, d); `tau` is (K, 1).
+    """
+    if values is None:
+        return P
+    light, a = np.where(heavy, 0.0, P), values - (P @ values)[:, None]
+    lent = np.maximum(tau - light.sum(axis=1, keepdims=True), 0.0)
+    shared = (light * a).sum(axis=1, keepdims=True) + lent * a
+    return np.asarray(shared**2 / np.maximum(tau, 1e-300) - lent * a**2)
 
 
 def _circle(layout: ArcLayout) -> tuple[Ints, Array]:
@@ -255,25 +266,65 @@ def squared_overlap(p: Array, tau: float | Array, L: float | Array) -> Array:
     return np.where(tau + p <= L, tau - p / 3, tight)
 
 
-def second_moment(layout: ArcLayout) -> Array:
-    """`E[(b_x / tau)^2]` of every input, over the law of the outputs; its mean is one.
+class Segments(NamedTuple):
+    """Inputs along the line, a row for each layout: how much mass they have, and where.
 
-    Heavy: `1 / P_x`. Light: see `squared_overlap`. A lender owns the mass `P_x - s` and lends `s`:
-    `(P_x - s) / P_x^2 + s^2 / (tau P_x^2)`.
-
-    >>> layout = arc_layout([0.1] * 10, lo=np.exp(-1), hi=np.exp(1))
-    >>> bool(np.isclose(second_moment(layout)[0] * layout.tau**2, layout.tau - 0.1 / 3))
-    True
+    `mass` (K, d) is their prior, `own` (K, d) the part of it that has an output of its own, `rim` (K, d + 1) where
+    their arcs end on the circle (zero before it begins), `tau` (K, 1) the mass that one output stands for.
     """
-    P, tau, L = layout.prior, layout.tau, layout.circumference
-    moment = 1 / P
-    light = layout.order[layout.heavy :]
-    if len(light):
-        moment[light] = squared_overlap(P[light], tau, L) / tau**2
-    if layout.lends:
-        k, own = layout.order[layout.heavy - 1], _own_mass(layout)[-1]
-        moment[k] = (own + (P[k] - own) ** 2 / tau) / P[k] ** 2
-    return moment
+
+    mass: Array
+    own: Array
+    rim: Array
+    tau: Array
+
+    def squared_lifts(self) -> Array:
+        """`P_x^2 (E[(b_x / tau)^2] - 1)` of every input, over the law of the outputs.
+
+        The moment of a heavy input is `1 / P_x`; for light ones see `squared_overlap`. A lender owns the mass
+        `P_x - s` and lends `s`: `(P_x - s) / P_x^2 + s^2 / (tau P_x^2)`.
+
+        >>> layout = arc_layout([0.1] * 10, lo=np.exp(-1), hi=np.exp(1))
+        >>> moment = segments(layout).squared_lifts()[0] / 0.1**2 + 1
+        >>> bool(np.allclose(moment * layout.tau**2, layout.tau - 0.1 / 3))
+        True
+        """
+        P, tau = self.mass, self.tau
+        light = squared_overlap(P, tau, self.rim[:, -1:]) * (P / tau) ** 2
+        return np.asarray(np.where(self.own > 0, self.own + (P - self.own) ** 2 / tau, light) - P**2)
+
+    def squared_means(self, a: Array) -> Array:
+        """`E[(sum_x a_x P_x b_x / tau)^2]` of each row, for numbers `a` (K, d) along the line, in O(d log d).
+
+        On the circle the sum is the integral of `a` over the window. That is linear between the places where the
+        window gains or loses an arc, so its square is integrated exactly.
+        """
+        L, tau = np.maximum(self.rim[:, -1:], 1e-300), self.tau
+        turns = np.concatenate([self.rim, L + self.rim[:, 1:]], axis=1)
+        height = np.concatenate([a, a], axis=1)
+        area = np.cumsum(np.pad(height * np.diff(turns, axis=1), ((0, 0), (1, 0))), axis=1)
+        row = 4.0 * np.arange(len(a))[:, None]  # all rows are searched at once: no circle is longer than one
+
+        def integral(ends: Array) -> Array:
+            places = np.searchsorted((turns + row).ravel(), (ends + row).ravel(), "right").reshape(ends.shape)
+            at = np.clip(places - 1 - turns.shape[1] * np.arange(len(a))[:, None], 0, height.shape[1] - 1)
+            start, slope, before = (np.take_along_axis(each, at, axis=1) for each in (turns, height, area))
+            return np.asarray(before + slope * (ends - start))
+
+        cuts = np.sort(np.concatenate([self.rim, np.mod(self.rim - tau, L)], axis=1), axis=1)
+        g = integral(cuts + tau) - integral(cuts)
+        squares = g[:, :-1] ** 2 + g[:, :-1] * g[:, 1:] + g[:, 1:] ** 2
+        shared = (np.diff(cuts, axis=1) * squares).sum(axis=1) / 3 / tau[:, 0] ** 2
+        return np.asarray((self.own * a**2).sum(axis=1) + shared)
+
+
+def segments(layout: ArcLayout) -> Segments:
+    """The segments of one layout."""
+    members, rim = _circle(layout)
+    own, rim = _own_mass(layout), np.pad(rim, (len(layout.prior) - len(members), 0))
+    own = np.pad(own, (0, len(layout.prior) - len(own)))
+    tau = max(layout.tau, 1e-100)  # zero only where no input is light
+    return Segments(layout.prior[layout.order][None], own[None], rim[None], np.array([[tau]]))
 
 
 def histogram_error(layout: ArcLayout) -> float:
@@ -285,8 +336,20 @@ def histogram_error(layout: ArcLayout) -> float:
     >>> round(histogram_error(layout), 3)
     0.498
     """
-    lift = 1 + (1 - layout.lo) ** 2 * (second_moment(layout) - 1)
-    return float(1 - np.dot(layout.prior**2, lift))
+    moved = (1 - layout.lo) ** 2 * segments(layout).squared_lifts().sum()
+    return float(1 - layout.prior @ layout.prior - moved)
+
+
+def sum_error(layout: ArcLayout, values: npt.ArrayLike | None) -> float:
+    """Expected squared error per user of the sum of `values`: `Var - E[(sum_x a_x P_x r_x)^2]`, `a` centred.
+
+    >>> sum_error(arc_layout([0.5, 0.5], lo=0.5, hi=2.5), [0, 1])
+    0.1875
+    """
+    P, a = layout.prior, np.asarray(values, dtype=np.float64)
+    a = a - np.dot(P, a)
+    known = segments(layout).squared_means(a[layout.order][None])[0]
+    return float(np.dot(P, a * a) - (1 - layout.lo) ** 2 * known)
 
 
 def _pieces(layout: ArcLayout) -> tuple[Ints, Array, Array]:
@@ -295,32 +358,6 @@ def _pieces(layout: ArcLayout) -> tuple[Ints, Array, Array]:
     L = float(rim[-1])
     ends = np.mod(rim[:-1] - layout.tau, L) if L else rim[:0]
     return members, rim, np.sort(np.concatenate([rim, ends[(ends > 0) & (ends < L)]]))
-
-
-def sum_error(layout: ArcLayout, values: npt.ArrayLike | None) -> float:
-    """Expected squared error per user of the sum of `values`: `Var - E[(sum_x a_x P_x r_x)^2]`.
-
-    With `a` centred, the posterior mean on the circle is `(1 - lo) / tau` times the integral of `a`
-    over the window. That is linear between the places where the window gains or loses an arc, so its square
-    is integrated exactly, in O(d log d).
-
-    >>> sum_error(arc_layout([0.5, 0.5], lo=0.5, hi=2.5), [0, 1])
-    0.1875
-    """
-    P, a = layout.prior, np.asarray(values, dtype=np.float64)
-    a = a - np.dot(P, a)
-    owned = float(np.dot(_own_mass(layout), a[layout.order[: layout.heavy]] ** 2))
-    members, rim, cuts = _pieces(layout)
-    shared = 0.0
-    if len(members):
-        L = rim[-1]
-        total = np.concatenate([[0.0], np.cumsum(a[members] * np.diff(rim))])
-        turns = np.concatenate([rim, L + rim[1:]])
-        area = np.concatenate([total, total[-1] + total[1:]])
-        g = np.interp(cuts + layout.tau, turns, area) - np.interp(cuts, turns, area)
-        g0, g1 = g[:-1], g[1:]
-        shared = float(np.dot(np.diff(cuts), g0 * g0 + g0 * g1 + g1 * g1) / 3 / layout.tau**2)
-    return float(np.dot(P, a * a) - (1 - layout.lo) ** 2 * (owned + shared))
 
 
 def guess_error(layout: ArcLayout) -> float:
