@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -46,11 +47,8 @@ def domain(settings: Settings) -> Outcome:
         limit = 2.0 if settings.quick else 15.0
         found = simulate(ramp(size), [EPSILON], None, methods, runs=0, time_limit=limit).rows
         half = simulate(ramp(size), [EPSILON / 2], None, ["published-rr", "rr"], runs=0).rows
-        for row, name in [
-            *((row, row.method) for row in found),
-            *((row, f"{row.method}-half") for row in half),
-        ]:
-            shared = {"values": size, "epsilon": row.epsilon, "method": name, "kind": row.kind}
+        for row in [*found, *(replace(row, method=f"{row.method}-half") for row in half)]:
+            shared = {"values": size, "epsilon": row.epsilon, "method": row.method, "kind": row.kind}
             rows.append({**shared, "mse": row.expected, "bound": row.bound, "lip": row.lip, "ldp": row.ldp})
     leaks = column(rows, "lip", method="published-rr")
     last = {m: _gain(rows, m)[-1] for m in ("hashing", "unary", "rr", "ldp-unary")}

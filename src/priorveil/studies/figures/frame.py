@@ -77,6 +77,13 @@ def plan_row(plan: Plan) -> dict[str, Any]:
     return {"mse": plan.expected_mse, "bound": plan.lower_bound, "lip": proof.lip, "ldp": proof.ldp}
 
 
+def method_rows(
+    found: Mapping[str, Mapping[str, Any]], styles: Mapping[str, Style], **shared: object
+) -> list[dict[str, Any]]:
+    """A row for each method: the `shared` columns, its name, its kind (from its style) and its own numbers."""
+    return [{**shared, "method": m, "kind": styles[m][0], **row} for m, row in found.items()]
+
+
 def below(lower: npt.ArrayLike, upper: npt.ArrayLike, slack: float = 1e-9) -> bool:
     """Whether one curve lies nowhere above another, up to rounding."""
     return bool((np.asarray(lower) <= np.asarray(upper) + slack).all())

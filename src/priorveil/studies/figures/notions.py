@@ -216,8 +216,7 @@ def bounded_priors(settings: Settings) -> Outcome:
     rows: list[dict[str, Any]] = []
     for epsilon in settings.track(epsilons):
         for case, found in (("latent", _latent_rows(epsilon, secrets)), ("binary", _binary_rows(epsilon))):
-            shared = {"case": case, "epsilon": epsilon}
-            rows += [{**shared, "method": m, "kind": _STYLES[m][0], **row} for m, row in found.items()]
+            rows += frame.method_rows(found, _STYLES, case=case, epsilon=epsilon)
     lip, pufferfish, ldp, half = (
         column(rows, "mse", case="latent", method=m) for m in ("bp-lip", "pufferfish", "ldp", "bp-lip-half")
     )

@@ -17,7 +17,7 @@ from priorveil.studies import curves, published
 from priorveil.studies.compare import certified_mixture
 from priorveil.studies.curves import Rows, Style, column
 from priorveil.studies.figures.examples import align_reports
-from priorveil.studies.figures.frame import Claims, Figure, Outcome, Settings, below, panel_pairs
+from priorveil.studies.figures.frame import Claims, Figure, Outcome, Settings, below, method_rows, panel_pairs
 from priorveil.studies.simulate import Study, simulate
 
 PRIORS = {"uniform": Prior.uniform(5), "skewed": Prior([0.025] * 4 + [0.9])}
@@ -134,9 +134,7 @@ def guesses(settings: Settings) -> Outcome:
         cases = {"binary": _binary_guesses(epsilon)}
         cases |= {case: _guesses(prior, epsilon) for case, prior in PRIORS.items()}
         for case, found in cases.items():
-            for method, (wrong, lip, *bound) in found.items():
-                row = {"case": case, "epsilon": epsilon, "method": method, "kind": _STYLES[method][0]}
-                rows.append({**row, "wrong": wrong, "bound": bound[0] if bound else math.nan, "lip": lip})
+            rows += method_rows(found, _STYLES, case=case, epsilon=epsilon)
     leaks = column(rows, "lip", case="binary", method="published")
     return Outcome(
         rows=rows,
@@ -163,30 +161,35 @@ def _wrong_share(channel: Channel, prior: Prior) -> float:
     return 1 - float(prior.probabilities @ np.diag(channel.matrix))
 
 
-def _binary_guesses(epsilon: float) -> dict[str, tuple[float, ...]]:
+def _binary_guesses(epsilon: float) -> dict[str, dict[str, float]]:
     """Wrong guesses are linear in the prior, so their mean over the range is their value in its middle."""
     known, middle = PriorSet.interval([1 - _MOST, 0.0], [1.0, _MOST]), Prior([1 - _MOST / 2, _MOST / 2])
     best = Channel(align_reports(design(known, epsilon, Histogram()).channel.matrix))
     form = published.binary_bounded(0.0, _MOST, epsilon).channel
     ldp = published.k_rr(middle, epsilon).channel
-    reported, guessed = {"published": form, "certified": best, "ldp": ldp}, {"best": best, "ldp-guess": ldp}
-    wrong = {method: _wrong_share(channel, middle) for method, channel in reported.items()}
-    wrong |= {method: Guess().error(channel, middle) for method, channel in guessed.items()}
-    levels = {method: LIP().epsilon(channel, known) for method, channel in (reported | guessed).items()}
-    return {**{m: (wrong[m], levels[m]) for m in wrong}, "none": (Guess().no_report(middle), 0.0)}
+    lip, ldp_lip = LIP().epsilon(best, known), LIP().epsilon(ldp, known)
+    return {
+        "published": {"wrong": _wrong_share(form, middle), "lip": LIP().epsilon(form, known)},
+        "certified": {"wrong": _wrong_share(best, middle), "lip": lip},
+        "ldp": {"wrong": _wrong_share(ldp, middle), "lip": ldp_lip},
+        "best": {"wrong": Guess().error(best, middle), "lip": lip},
+        "ldp-guess": {"wrong": Guess().error(ldp, middle), "lip": ldp_lip},
+        "none": {"wrong": Guess().no_report(middle), "lip": 0.0},
+    }
 
 
-def _guesses(prior: Prior, epsilon: float) -> dict[str, tuple[float, ...]]:
+def _guesses(prior: Prior, epsilon: float) -> dict[str, dict[str, float]]:
+    """The share of wrong guesses and the level of each method, for one prior."""
     form, ldp = published.rr_lip(prior, epsilon), published.k_rr(prior, epsilon)
     certified, proof = certified_mixture(form.channel, prior, Budget(epsilon))
     plan = design(prior, epsilon, Guess(), time_limit=10)
     return {
-        "published": (_wrong_share(form.channel, prior), form.leakage.lip),
-        "certified": (_wrong_share(certified, prior), proof.lip),
-        "ldp": (_wrong_share(ldp.channel, prior), ldp.leakage.lip),
-        "ldp-guess": (Guess().error(ldp.channel, prior), ldp.leakage.lip),
-        "best": (plan.expected_mse, plan.certificate.lip, plan.lower_bound),
-        "none": (plan.no_report, 0.0),
+        "published": {"wrong": _wrong_share(form.channel, prior), "lip": form.leakage.lip},
+        "certified": {"wrong": _wrong_share(certified, prior), "lip": proof.lip},
+        "ldp": {"wrong": _wrong_share(ldp.channel, prior), "lip": ldp.leakage.lip},
+        "ldp-guess": {"wrong": Guess().error(ldp.channel, prior), "lip": ldp.leakage.lip},
+        "best": {"wrong": plan.expected_mse, "bound": plan.lower_bound, "lip": plan.certificate.lip},
+        "none": {"wrong": plan.no_report, "lip": 0.0},
     }
 
 

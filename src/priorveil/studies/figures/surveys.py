@@ -20,7 +20,8 @@ from priorveil.queries import Distribution, Histogram
 from priorveil.studies import curves, datasets, published
 from priorveil.studies.compare import Scenario, from_plan
 from priorveil.studies.curves import Rows, Style, column
-from priorveil.studies.figures.frame import Claims, Figure, Outcome, Settings, below, channel_row, panel_pairs
+from priorveil.studies.figures import frame
+from priorveil.studies.figures.frame import Claims, Figure, Outcome, Settings, below
 from priorveil.studies.figures.notions import CORRELATED_PRIORS, correlated_secret
 from priorveil.studies.simulate import Study, simulate, simulated_error
 
@@ -252,8 +253,8 @@ def census(settings: Settings) -> Outcome:
     rows: list[dict[str, Any]] = []
     for epsilon in settings.track(epsilons):
         for survey, (prior, secret) in known.items():
-            shared = {"survey": survey, "epsilon": epsilon}
-            rows += [{**shared, **row} for row in _census_rows(survey, prior, secret, epsilon, settings)]
+            found = _census_rows(survey, prior, secret, epsilon, settings)
+            rows += frame.method_rows(found, _STYLES, survey=survey, epsilon=epsilon)
     truth = {s: leakage(Channel.identity(p.labels), p, secret).lip for s, (p, secret) in known.items()}
     ties = {survey: cramers_v(table) for survey, table in tables.items()}
     work = {survey: column(rows, "work_lip", survey=survey, method="published")[0] for survey in _SURVEYS}
@@ -282,7 +283,8 @@ def census(settings: Settings) -> Outcome:
 
 def _census_rows(
     survey: str, prior: Prior, secret: Secret, epsilon: float, settings: Settings
-) -> list[dict[str, Any]]:
+) -> dict[str, dict[str, Any]]:
+    """The error and the levels of each method in one survey; those of the best design are simulated too."""
     plans = {
         "best": design(prior, epsilon, Histogram(), secret, time_limit=10),
         "pufferfish": design(prior, epsilon, Histogram(), secret, Pufferfish(), time_limit=10),
@@ -295,21 +297,19 @@ def _census_rows(
         "ldp": published.k_rr(prior, epsilon).channel,
         "none": Channel(np.ones((len(prior), 1)), prior.labels),
     }
-    rows = []
+    rows = {}
     for method, channel in channels.items():
-        own = channel_row(channel, prior)
-        levels = {
-            "income_lip": leakage(channel, prior, secret).lip,
+        own, income = frame.channel_row(channel, prior), leakage(channel, prior, secret).lip
+        rows[method] = {
+            "mse": own["mse"],
+            "income_lip": income,
             "work_lip": own["lip"],
             "work_ldp": own["ldp"],
         }
-        row = {"method": method, "kind": _STYLES[method][0], "mse": own["mse"], **levels}
-        if method == "best":
-            asked = from_plan("best", plans[method], Scenario(prior, epsilon, secret=secret))
-            rng = np.random.default_rng([settings.seed, 12, len(survey), round(1e4 * epsilon)])
-            found = simulated_error(asked.survey, prior, 5_000, 40 if settings.quick else 400, rng)
-            row |= {"bound": asked.bound, "measured": found.mean, "low": found.low, "high": found.high}
-        rows.append(row)
+    best = from_plan("best", plans["best"], Scenario(prior, epsilon, secret=secret))
+    rng = np.random.default_rng([settings.seed, 12, len(survey), round(1e4 * epsilon)])
+    found = simulated_error(best.survey, prior, 5_000, 40 if settings.quick else 400, rng)
+    rows["best"] |= {"bound": best.bound, "measured": found.mean, "low": found.low, "high": found.high}
     return rows
 
 
@@ -356,7 +356,7 @@ def _draw_census(rows: Rows) -> curves.Figure:
     ]
     styles = {**_STYLES, "work": ("published", "pink", "published: level of work class")}
     leaking = ("published", "value", "pufferfish", "best", "ldp", "work")
-    figure = panel_pairs(
+    figure = frame.panel_pairs(
         [*rows, *work], _SURVEYS, styles, leaking, "survey", level="income_lip", height=2.4, top=30.0
     )
     ticks = [0.05, 0.1, 0.3, 1, 3]
