@@ -26,8 +26,6 @@ FEW = ("--devices", 100)
 @pytest.fixture(autouse=True)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PRIORVEIL_DATA", str(tmp_path / "nothing"))
-    monkeypatch.setattr("priorveil.studies.datasets.folders", lambda: ())
 
 
 def test_it_tells_the_whole_story_and_ends_where_nobody_watches(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import math
-import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -76,20 +75,6 @@ def test_colours_differ_in_lightness_for_those_who_see_few() -> None:
     seen = np.array([[0.625 * r + 0.375 * g, 0.7 * r + 0.3 * g, 0.3 * g + 0.7 * b] for r, g, b in shown])
     apart = np.abs(seen[:, None] - seen[None]).max(axis=2)
     assert apart[np.triu_indices(len(seen), 1)].min() > 0.08
-
-
-def test_files_are_the_same_each_time() -> None:
-    def files() -> tuple[bytes, bytes]:
-        figure, axes = curves.canvas()
-        curves.lines([curves.Curve("x", "best", "black", [0, 1], [1, 0], bound=[0.9, 0])], axes[0, 0])
-        curves.legend(figure)
-        return curves.svg_and_png(figure)
-
-    first, second = files(), files()
-    assert first == second
-    assert first[0].lstrip().startswith(b"<?xml") and first[1].startswith(b"\x89PNG")
-    width, height = struct.unpack(">II", first[1][16:24])
-    assert (width, height) == (525, 345)
 
 
 def test_no_window_is_opened() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import priorveil as pv
 pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install 'priorveil[plot]'")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'priorveil[tables]'")
 
-from priorveil.studies import plots
+from priorveil.studies import curves, plots
 from priorveil.tables import TableEstimate, estimate_table
 
 
@@ -136,3 +137,19 @@ def test_reports_are_in_the_order_of_the_value_they_raise_most() -> None:
     most = (prior.probabilities[:, None] * (lift - 1)).round(9).argmax(axis=0)[order]
     assert sorted(order.tolist()) == list(range(lift.shape[1]))
     assert (np.diff(most) >= 0).all()
+
+
+def test_files_are_the_same_each_time(tmp_path: Path) -> None:
+    def files(name: str) -> list[bytes]:
+        figure, axes = curves.canvas()
+        curves.lines([curves.Curve("x", "best", "black", [0, 1], [1, 0], bound=[0.9, 0])], axes[0, 0])
+        curves.legend(figure)
+        paths = [tmp_path / f"{name}.{suffix}" for suffix in ("svg", "png", "pdf")]
+        assert all(plots.save(figure, path) for path in paths)
+        return [path.read_bytes() for path in paths]
+
+    first, second = files("first"), files("second")
+    assert first == second
+    assert first[0].lstrip().startswith(b"<?xml") and first[1].startswith(b"\x89PNG")
+    width, height = struct.unpack(">II", first[1][16:24])
+    assert (width, height) == (525, 345)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import click
 
 from priorveil.cli import files, options, screen
-from priorveil.errors import DataNotFound, MissingExtra
+from priorveil.errors import MissingExtra
 
 if TYPE_CHECKING:
     import numpy as np
@@ -66,9 +66,12 @@ def demo(plot: Path, devices: int, browser: bool | None) -> None:
     learns the totals. The people are real (a census of 2018), and so is what was known about them (a census
     of 1994). Then the same as a service: a curator on this machine, and devices that answer it over HTTP.
     """
+    import numpy as np
+
     console = screen.open_console()
-    people, truth, origin = _people()
-    prior = _explain_prior(console, origin, len(people))
+    truth = np.array(list(_ASKED.values()))
+    people = np.repeat(np.arange(len(truth)), truth)
+    prior = _explain_prior(console, len(people))
     _show_leak(console, prior)
     plan = _design(console, prior)
     leaning, unbiased = _estimate(console, plan, people, truth)
@@ -76,33 +79,16 @@ def demo(plot: Path, devices: int, browser: bool | None) -> None:
     _serve(console, plan, people, devices, _can_open_browser() if browser is None else browser)
 
 
-def _people() -> tuple[npt.NDArray[np.intp], Array, str]:
-    """Return the code of each person who is asked, the true counts, and where they are from."""
-    import numpy as np
-
-    from priorveil.studies import datasets
-
-    labels = list(_ASKED)
-    survey = "the American Community Survey of 2018, ages 19 to 34"
-    try:
-        people = np.array([labels.index(work) for work in datasets.acs().work])
-        origin = f"{survey}, person by person"
-    except DataNotFound:
-        people = np.repeat(np.arange(len(labels)), list(_ASKED.values()))
-        origin = f"{survey}, from its totals"
-    return people, np.bincount(people, minlength=len(labels)).astype(float), origin
-
-
-def _explain_prior(console: Console, origin: str, size: int) -> Prior:
+def _explain_prior(console: Console, size: int) -> Prior:
     from priorveil.priors import Prior
 
     prior = Prior.from_counts(_KNOWN)
     _chapter(
         console,
         "1. What everyone knows",
-        f"We ask {size:,} people for whom they work ({origin}). Nobody should have to trust us, so every "
-        "device perturbs its answer before it leaves. How much noise that needs depends on what is already "
-        "public: here, an old census (1994).",
+        f"We ask {size:,} people for whom they work (the American Community Survey of 2018, ages 19 to 34, "
+        "from its totals). Nobody should have to trust us, so every device perturbs its answer before it "
+        "leaves. How much noise that needs depends on what is already public: here, an old census (1994).",
     )
     rows = [(str(v), f"{p:.2%}") for v, p in zip(prior.labels, prior.probabilities, strict=True)]
     screen.print_table(console, ("the prior", ""), rows, "lr")

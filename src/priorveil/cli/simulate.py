@@ -136,10 +136,11 @@ def _outputs(out: Path, force: bool) -> list[Path]:
 
 def _write(study: Study, outputs: list[Path], force: bool) -> None:
     """Write the table and two pictures of it."""
-    from priorveil.studies import curves, plots
+    from priorveil.studies import plots
 
-    vector, pixels = curves.svg_and_png(plots.study_plot(study))
-    for path, content in zip(outputs, (study.csv().encode(), pixels, vector), strict=True):
-        with atomic_write(path, force) as file:
-            file.write(content)
+    drawn = plots.study_plot(study)
+    with atomic_write(outputs[0], force) as file:
+        file.write(study.csv().encode())
+    for path in outputs[1:]:
+        plots.save(drawn, path, force)
     click.echo(f"wrote {outputs[0]}, .png and .svg")

@@ -7,7 +7,6 @@ colour-blind people can tell apart. Needs matplotlib: `pip install 'priorveil[pl
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -256,12 +255,3 @@ def legend(figure: Figure, *panels: Axes, columns: int = 2) -> None:
         list(handles.values()), list(handles), loc="outside lower center", ncols=columns, frameon=False,
         fontsize=7, handlelength=2.6, columnspacing=1.2,
     )  # fmt: skip
-
-
-def svg_and_png(figure: Figure, dots: int = 150) -> tuple[bytes, bytes]:
-    """A figure as the contents of an SVG and of a PNG file, without a date in them."""
-    with house_style():
-        vector, pixels = io.BytesIO(), io.BytesIO()
-        figure.savefig(vector, format="svg", metadata={"Date": None, "Creator": "priorveil"})
-        figure.savefig(pixels, format="png", dpi=dots, metadata={"Software": "priorveil"})
-    return vector.getvalue(), pixels.getvalue()

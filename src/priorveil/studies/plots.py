@@ -39,20 +39,27 @@ _MOST_ROWS = 40  # names of values in a map
 _MOST_REPORTS = 20  # reports that have their numbers below a map
 _MOST_NUMBERS = 64  # cells of a map that hold their numbers
 _COMPARED = 4  # values that decide the order of reports
-_DOTS = 160  # to the inch
+_DOTS = 150  # to the inch
+# Without dates, the same plot is the same file.
+_METADATA: dict[str, dict[str, str | None]] = {
+    ".png": {"Software": "priorveil"},
+    ".svg": {"Creator": "priorveil", "Date": None},
+    ".pdf": {"Creator": "priorveil", "CreationDate": None},
+}
 _PRIOR = "what the prior expects"
 _BAND: dict[str, Any] = {"step": "mid", "color": COLOURS["sky"], "alpha": 0.5, "linewidth": 0}
 
 
-def save(figure: Figure, path: Path) -> bool:
-    """Write a picture, all of it or nothing. Returns whether its font has all the letters."""
+def save(figure: Figure, path: Path, replace: bool = True) -> bool:
+    """Write a plot as PNG, SVG or PDF, all of it or nothing. Returns whether its font has all the letters."""
+    suffix = path.suffix.lower()
     with (
         curves.house_style(),
         warnings.catch_warnings(record=True) as caught,
-        atomic_write(path, replace=True) as file,
+        atomic_write(path, replace) as file,
     ):
         warnings.simplefilter("always")
-        figure.savefig(file, format=path.suffix.lower().removeprefix("."), dpi=_DOTS)
+        figure.savefig(file, format=suffix[1:], dpi=_DOTS, metadata=_METADATA[suffix])
     return not any("missing from font" in str(warning.message) for warning in caught)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 import html
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from priorveil import __version__
 from priorveil.errors import DataNotFound
-from priorveil.studies import curves
+from priorveil.studies import curves, plots
 from priorveil.studies.datasets import DATA_FILES
 from priorveil.studies.figures.frame import Figure, Outcome, Settings
 from priorveil.studies.simulate import csv_text
@@ -70,12 +70,13 @@ def make_figure(figure: Figure, settings: Settings, folder: Path) -> FigureResul
     except DataNotFound as error:
         return FigureResult(figure, None, missing=str(error))
     with curves.house_style():
-        vector, pixels = curves.svg_and_png(outcome.draw())
-    result = FigureResult(figure, outcome, pixels)
-    (folder / f"{result.stem}.svg").write_bytes(vector)
-    (folder / f"{result.stem}.png").write_bytes(pixels)
-    (folder / f"{result.stem}.csv").write_text(csv_text(outcome.rows), encoding="utf-8")
-    return result
+        drawn = outcome.draw()
+    result = FigureResult(figure, outcome)
+    png, svg, numbers = (folder / f"{result.stem}.{suffix}" for suffix in ("png", "svg", "csv"))
+    plots.save(drawn, png)
+    plots.save(drawn, svg)
+    numbers.write_text(csv_text(outcome.rows), encoding="utf-8")
+    return replace(result, picture=png.read_bytes())
 
 
 def write_html(results: Sequence[FigureResult], folder: Path, run: str) -> Path:
