@@ -153,8 +153,8 @@ def test_the_command_runs_a_plan(files: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--observed", "--samples", 10], "samples are for LIP"),
-        (["--observed", "--notion", "ldp"], "samples are for LIP"),
+        (["--observed", "--samples", 10], "samples measure LIP"),
+        (["--observed", "--notion", "ldp"], "samples measure LIP"),
         (["--samples", 10], "seen.csv"),
     ],
 )

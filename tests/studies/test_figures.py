@@ -68,8 +68,8 @@ def test_twelve_figures_have_numbers_and_names() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_says_what_to_see(name: str) -> None:
     found = outcome(name)
-    assert len(found.rows) >= 3 and len(found.caption) > 80 and len(found.see) >= 2 and found.claims
-    text = " ".join([found.caption, *found.see, *(why for _, why in found.claims.values())])
+    assert len(found.rows) >= 3 and len(found.caption) > 80 and len(found.remarks) >= 2 and found.claims
+    text = " ".join([found.caption, *found.remarks, *(why for _, why in found.claims.values())])
     assert not re.search(r"\bnan\b|\binf\b|None", text), text
 
 

@@ -22,7 +22,7 @@ Examples
       what a report reveals about something behind the value, for a program to read
   priorveil audit seen.csv prior.csv --observed --epsilon 1
       a sampler that was observed: a line for each report, columns `value` and `report`;
-      exit status 1 if chance does not explain what it did
+      exit status 1 if the reports refute the budget
   priorveil audit plan.json prior.csv --samples 1000000
       a plan's own sampler, run a million times for each value
 
@@ -112,9 +112,8 @@ def audit(
     known = prior_format.read(prior)
     if observed or samples is not None:
         if secret is not None or notion != "lip" or (observed and samples is not None):
-            raise click.UsageError(
-                "samples are for LIP of the value itself, from --observed counts or a plan's --samples"
-            )
+            advice = "leave out --secret and --notion, and give only one of --observed and --samples"
+            raise click.UsageError(f"samples measure LIP of the value itself: {advice}")
         if samples is None:
             return _report_samples(_observed_leakage(channel, known, confidence), budget, as_json)
         return _report_samples(_sampler_leakage(channel, known, samples, confidence), budget, as_json)
@@ -247,7 +246,7 @@ def _report_samples(found: SampledLeakage, budget: Budget | None, as_json: bool)
     if not found.whole:
         console.print("Different reports were counted together, so there are no upper bounds.")
     if refuted:
-        console.print(f"LIP does not hold at {budget}: chance does not explain it.", style="red")
+        console.print(f"LIP does not hold at {budget}: the samples refute it.", style="red")
     elif budget is not None:
         console.print(
             f"The samples do not refute LIP at {budget}; only a certificate proves it.", style="green"

@@ -191,7 +191,7 @@ def _amounts(values: str | None, source: _PriorSource, prior: Prior) -> list[flo
     if source.column is not None:
         words, numbers = source.people(values)
     else:
-        words, numbers = files.read_columns(source.path, files.first_head(source.path), values)
+        words, numbers = files.read_columns(source.path, files.first_column_name(source.path), values)
     amounts: dict[str, float] = {}
     for word, number in zip(words, numbers, strict=True):
         if not files.is_number(number):

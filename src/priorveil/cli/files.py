@@ -89,7 +89,7 @@ def read_column(path: Path, name: str | None) -> list[str]:
         return [row[0] for _, row in rows]
 
 
-def first_head(path: Path) -> str:
+def first_column_name(path: Path) -> str:
     """Return the name of the first column of a CSV file."""
     from priorveil.tables.csv_reader import header
 
@@ -293,7 +293,7 @@ class PriorFormat:
 
     def _json_numbers(self, document: object) -> tuple[list[Label] | None, list[float]]:
         if _is_plan(document):
-            raise ValueError("this is a plan, where a prior is wanted")
+            raise ValueError("this is a plan: give a file with a prior")
         if isinstance(document, dict):
             return labels_of(list(document)), [self._number(v) for v in document.values()]
         if isinstance(document, list):

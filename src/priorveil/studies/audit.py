@@ -152,7 +152,7 @@ def _count_table(counts: npt.ArrayLike, prior: Prior) -> Array:
         raise InvalidInput("counts", table.shape, f"give a row of counts for each of the {len(prior)} values")
     wrong = ~((table >= 0) & (table == np.floor(table)) & np.isfinite(table))
     if wrong.any():
-        raise InvalidInput("counts", float(table[wrong][0]), "counts are whole numbers from 0 on")
+        raise InvalidInput("counts", float(table[wrong][0]), "give whole numbers, none of them negative")
     if not table.sum(axis=1).all():
         missing = prior.labels[int(table.sum(axis=1).argmin())]
         raise InvalidInput("counts", missing, "no reports of this value: every value needs some")

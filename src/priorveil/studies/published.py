@@ -46,7 +46,7 @@ class Support:
     def counts(self, supporting: npt.ArrayLike, people: int) -> Array:
         """Unbiased counts `(s - people * other) / (own - other)`; `s[x]` is how many reports support `x`."""
         if self.own == self.other:
-            raise NotIdentifiable("at epsilon zero reports support every value equally and say nothing")
+            raise NotIdentifiable("at epsilon 0 reports say nothing about the value: use a larger epsilon")
         noise = people * self.other
         return np.asarray((np.asarray(supporting, dtype=np.float64) - noise) / (self.own - self.other))
 

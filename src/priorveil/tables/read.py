@@ -318,7 +318,7 @@ def _files(path: Path) -> list[_File]:
         matches = sorted(Path(found) for found in glob.glob(str(path), recursive=True))
         files = [(p, Path(*p.parts[fixed:])) for p in matches if p.is_file()]
     if not files:
-        raise InvalidInput("data", str(path), "there is no file here")
+        raise InvalidInput("data", str(path), "no file has this name or matches this pattern: check the path")
     return [(file, _folder_columns(name)) for file, name in files]
 
 

@@ -61,7 +61,7 @@ def domain(settings: Settings) -> Outcome:
             "that each really has. Bottom right: the share of the achievable gain over no report; above 100 % is only "
             "possible by leaking."
         ),
-        see=(
+        remarks=(
             f"Published RR-LIP leaks {leaks[0]:.2f} at {sizes[0]} values and {leaks[-1]:.2f} at {sizes[-1]}: on a "
             "large domain it is nearly the truth. LH-LIP with four bins breaks its budget too; UE-LIP keeps it.",
             "With the budget kept, the best design and hashing (on bins that are heavy enough) win; at "
@@ -169,7 +169,7 @@ def hashing(settings: Settings) -> Outcome:
             "that never happens). Top: error; a dot is one hash function, full where it keeps the budget. Bottom: the "
             "LIP level that it really has."
         ),
-        see=(
+        remarks=(
             f"The published error falls as bins are added, because the leak grows: with more than {most} bins no "
             "function tried keeps ε = 1.",
             f"With the budget kept, the mean error is least at {best_size} bins and then returns to that of no report.",

@@ -44,7 +44,7 @@ def introduction(settings: Settings) -> Outcome:
             "The introductory example: prior (0.2, 0.8), ε = 0.6. Top: Pr(report | value) of four mechanisms. Bottom: "
             "their error per person, and the LIP level that they really have; the shaded part breaks the budget."
         ),
-        see=(
+        remarks=(
             f"The published LIP channels have less error than LDP, but leak {theorem['lip']:.3f} and "
             f"{printed['lip']:.3f} instead of 0.6: the rare value is given away.",
             f"The best channel that keeps the budget has a root error of {best['error']:.3f}, between no report "
@@ -153,7 +153,7 @@ def regions(settings: Settings) -> Outcome:
             "the LDP region (dotted outline), and three mechanisms. Left: prior (0.4, 0.6), ε = 1. Right: prior "
             "(0.2, 0.8), ε = 0.6."
         ),
-        see=(
+        remarks=(
             "Left: both values are likelier than τ = 1/(1+e^ε) and the published point is the optimum, a corner of "
             "the region.",
             f"Right: the rare value is not, and the published point lies outside the region; it leaks {leaks[1]:.3f}.",
@@ -270,7 +270,7 @@ def parameters(settings: Settings) -> Outcome:
             "certified (mixed with its own output law until it keeps the budget), the best LIP channel, and LDP's "
             "randomised response. Below each: the LIP level that it really has and its error per person."
         ),
-        see=(
+        remarks=(
             f"At ε = 1 the published channel leaks {leak:.3f}: when value 1 is reported, its probability rises by a "
             f"factor {math.exp(leak):.1f}, not {math.e:.1f}.",
             "At ε = 3 every probability is at least 1/(1+e³) = 0.047, Theorem 3 holds, and all LIP channels are the "

@@ -49,7 +49,7 @@ class Outcome:
     rows: Rows
     draw: Callable[[], curves.Figure]
     caption: str
-    see: tuple[str, ...]
+    remarks: tuple[str, ...]
     claims: Claims
 
 

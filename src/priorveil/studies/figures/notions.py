@@ -49,7 +49,7 @@ def order(settings: Settings) -> Outcome:
             "refute one. No mechanism is designed here, so there are no published or certified curves. D is the "
             "largest log ratio of two prior probabilities."
         ),
-        see=(
+        remarks=(
             f"No channel refutes an implication ({sum(broken.values())} of {count * len(_PANELS):,} checks fail).",
             f"LDP is {ratios.min():.2f} to {ratios.max():.2f} times LIP: both ends of the stated range, 1 and 2, are "
             "nearly reached.",
@@ -150,7 +150,7 @@ def correlation(settings: Settings) -> Outcome:
             "uniform; the paper has a closed form only for ρ = 1 (Theorem 3), and solves the others numerically. "
             "Right: two values, prior (0.3, 0.7), Theorem 2. Bottom: the LIP level of the secret."
         ),
-        see=(
+        remarks=(
             "The weaker the correlation, the less noise; with ρ = 0.3 and five values the value is released as it is "
             f"from ε = {first_released(0.3):.2f} on, with ρ = 0.7 from {first_released(0.7):.2f} on.",
             "Theorem 2 keeps its budget but is not optimal: for ρ = 1 (where it is LDP's randomised response) its MSE "
@@ -231,7 +231,7 @@ def bounded_priors(settings: Settings) -> Outcome:
             "[0.15, 0.45] (0.3 in truth), where the paper has a closed form, Proposition 2. Top: error; bottom: the "
             "LIP level, at worst over the set."
         ),
-        see=(
+        remarks=(
             "All curves start from the same point: with no budget nothing is learnt beyond the prior.",
             f"Proposition 2 breaks its budget at {len(broken)} of {len(budgets)} budgets here (up to ε = "
             f"{broken.max(initial=0):.2f}); it needs e^-ε ≤ a/(1-b) ≤ e^ε, here ε ≥ 1.30.",

@@ -50,7 +50,7 @@ def histograms(settings: Settings) -> Outcome:
             "LIP level that each mechanism really has. 'Context-free' is LDP's randomised response with an estimator "
             "that knows no prior."
         ),
-        see=(
+        remarks=(
             f"The published mechanism claims ε = 1 and leaks {leaks[0]:.3f} (uniform) and {leaks[1]:.3f} (skewed); it "
             "is valid from ε = log 4 = 1.39 and from ε = log 39 = 3.66 on.",
             "Most of its advantage on the skewed prior comes from the leak: at ε = 1 its error is "
@@ -145,7 +145,7 @@ def guesses(settings: Settings) -> Outcome:
             "and (0.025 ×4, 0.9). The paper takes the report itself as the guess; 'best guess' is the likeliest value "
             "given the report. Bottom: real LIP levels."
         ),
-        see=(
+        remarks=(
             "Left: when Pr(X = 1) may be zero, LIP for the whole range *is* LDP; the published form is better only "
             f"since it leaks (up to {(leaks - epsilons).max():.2f} too much).",
             "Right: with a skewed prior and a small budget, taking the report as the guess is worse than not asking "

@@ -94,7 +94,7 @@ def write_html(results: Sequence[FigureResult], folder: Path, run: str) -> Path:
             parts.append(f'<p class="missing">Not made: {html.escape(r.missing)}</p></section>')
             continue
         data = base64.b64encode(r.picture).decode("ascii")
-        remarks = "".join(f"<li>{html.escape(line)}</li>" for line in r.outcome.see)
+        remarks = "".join(f"<li>{html.escape(line)}</li>" for line in r.outcome.remarks)
         parts.append(
             f'<figure><img alt="{html.escape(r.title)}" src="data:image/png;base64,{data}">'
             f"<figcaption>{html.escape(r.outcome.caption)} Numbers: {r.stem}.csv.</figcaption></figure>"
@@ -120,7 +120,7 @@ def write_markdown(results: Sequence[FigureResult], page: Path, run: str) -> Non
             parts.append(f"Not made: {r.missing}")
             continue
         (folder / f"{r.stem}.png").write_bytes(r.picture)
-        remarks = "\n".join(f"- {line}" for line in r.outcome.see)
+        remarks = "\n".join(f"- {line}" for line in r.outcome.remarks)
         parts += [f"![{r.title}]({folder.name}/{r.stem}.png)", f"*{r.outcome.caption}*", remarks]
     for heading, claims in _verdicts(results).items():
         parts += [f"## {heading}", _markdown_table(("figure", "claim", "why"), claims)]

@@ -92,7 +92,7 @@ def gowalla(settings: Settings) -> Outcome:
             f"and bottom: surveys of the users' real districts, which that prior describes badly; bottom at ε = "
             f"{SHOWN:g}."
         ),
-        see=_remarks(study, real, distances),
+        remarks=_remarks(study, real, distances),
         claims=_gowalla_claims(study, prior),
     )
 
@@ -268,7 +268,7 @@ def census(settings: Settings) -> Outcome:
             "surveys of 5,000 people, 99 % intervals. Bottom: the LIP level for income; in pink, that of the work "
             "class itself under Theorem 3, which is what the theorem claims to bound by ε."
         ),
-        see=(
+        remarks=(
             "Income is only weakly tied to these work classes: reporting the work class as it is keeps "
             f"ε = {truth['acs']:.2f} (ACS) and ε = {truth['adult']:.2f} (Adult); the best mechanism is nearly there "
             "much earlier, by hiding the rare class among others.",
