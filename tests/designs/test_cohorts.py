@@ -253,9 +253,9 @@ def test_estimates_of_different_labels_or_statistics_do_not_combine() -> None:
     one = pv.design([0.3, 0.7], 1.0, pv.Histogram())
     other = pv.design([0.3, 0.3, 0.4], 1.0, pv.Histogram())
     counts = one.estimate(one.tally([0, 1]))
-    with pytest.raises(InvalidInput, match="same labels"):
+    with pytest.raises(InvalidInput, match="different labels"):
         combine_estimates([counts, other.estimate(other.tally([0]))])
-    with pytest.raises(InvalidInput, match="same kind"):
+    with pytest.raises(InvalidInput, match="some are histograms"):
         combine_estimates([counts, replace(counts, histogram=False)])
 
 

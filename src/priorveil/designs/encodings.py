@@ -162,9 +162,8 @@ def best_unary_at(prior: Prior, odds: Fraction, gain: Gain = histogram_gain) -> 
     True
     """
     P, R = prior.probabilities, float(odds)
-    reach = (
-        math.log(R * P.size) + 2
-    )  # q01 lies between one in R d (many values, sharp reports) and its complement
+    # q01 lies between one in R d (many values, sharp reports) and its complement
+    reach = math.log(R * P.size) + 2
     target = minimize_scalar(
         lambda logit: -gain(P, float(expit(logit)), R), bounds=(-reach, reach), method="bounded"
     )
