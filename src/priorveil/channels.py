@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.errors import Hint, InvalidChannel, TooLarge, plural
-from priorveil.files import csv_delimiter, delimiter_hint
+from priorveil.files import csv_delimiter, delimiter_hint, is_number
 from priorveil.priors import Array, Label, Prior, label_positions
 from priorveil.priors.prior import as_labels, as_matrix
 
@@ -203,7 +203,7 @@ class Channel:
         if not lines:
             raise InvalidChannel("text", text, "the file is empty")
         inputs = outputs = None
-        if not _is_number(lines[0][0]):
+        if not is_number(lines[0][0]):
             outputs = [_as_label(cell) for cell in lines[0][1:]]
             inputs = [_as_label(row[0]) for row in lines[1:]]
             lines = [row[1:] for row in lines[1:]]
@@ -264,14 +264,6 @@ def _rows_to_one(Q: Array) -> Array:
     """The rows scaled to add up to one."""
     scaled: Array = Q / Q.sum(axis=1, keepdims=True)
     return scaled
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _as_label(text: str) -> Label:

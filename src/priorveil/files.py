@@ -1,4 +1,4 @@
-"""Files: atomic writes, and the one rule that finds the delimiter of a CSV text.
+"""Files: atomic writes, and the rules that find delimiters and numbers in a CSV text.
 
 An atomic write goes to a draft in the same folder, is flushed to the disk, and is then renamed. Until then no file
 has the final name, whatever happens (an error, ctrl-C, a full disk, a kill). An error removes the draft. A draft that
@@ -189,3 +189,16 @@ def delimiter_advice(names: Sequence[str]) -> str:
     mark = next((mark for name in names for mark in _DELIMITERS if mark in name), None)
     advice = f" (a name contains {mark!r}: use one delimiter throughout: comma, semicolon or tab)"
     return "" if mark is None else advice
+
+
+def is_number(value: str | float) -> bool:
+    """Whether `float` reads it.
+
+    >>> is_number("1e-3"), is_number("many")
+    (True, False)
+    """
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return True

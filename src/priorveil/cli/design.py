@@ -41,6 +41,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from priorveil.cli import files, options, screen
+from priorveil.files import is_number
 from priorveil.notions import CONES
 from priorveil.queries import QUERIES
 
@@ -186,7 +187,7 @@ def _amounts(values: str | None, source: _PriorSource, prior: Prior) -> list[flo
     if values is None:
         return files.label_numbers(prior, "give --values 0,1,2 or a column")
     listed = values.split(",")
-    if all(map(files.is_number, listed)):
+    if all(map(is_number, listed)):
         return [float(number) for number in listed]
     if source.column is not None:
         words, numbers = source.people(values)
@@ -194,7 +195,7 @@ def _amounts(values: str | None, source: _PriorSource, prior: Prior) -> list[flo
         words, numbers = files.read_columns(source.path, files.first_column_name(source.path), values)
     amounts: dict[str, float] = {}
     for word, number in zip(words, numbers, strict=True):
-        if not files.is_number(number):
+        if not is_number(number):
             raise click.ClickException(f"column {values!r}: {number!r} is not a number")
         if amounts.setdefault(word, float(number)) != float(number):
             raise click.ClickException(f"column {values!r} needs one number for {word!r}, not several")

@@ -6,7 +6,6 @@ Every reader puts the name of the file before what is wrong with it.
 from __future__ import annotations
 
 import csv
-import glob
 import io
 import json
 import math
@@ -25,7 +24,7 @@ import click
 
 from priorveil.cli.screen import error_text, rows_bar, waiting
 from priorveil.errors import InvalidInput, InvalidSecret, MissingExtra, PriorveilError, plural
-from priorveil.files import atomic_write, is_not_regular_file, real_path
+from priorveil.files import atomic_write, is_not_regular_file, is_number, real_path
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -360,19 +359,6 @@ def _number_advice(value: object, counts: bool) -> str:
     return ""
 
 
-def is_number(value: str | float) -> bool:
-    """Return whether `float` reads it.
-
-    >>> is_number("1e-3"), is_number("many")
-    (True, False)
-    """
-    try:
-        float(value)
-    except ValueError:
-        return False
-    return True
-
-
 def label_numbers(prior: Prior, advice: str) -> list[float]:
     """Return the labels of a prior as numbers to sum; `advice` is for labels that are none."""
     if not all(map(is_number, prior.labels)):
@@ -411,24 +397,16 @@ def require_new(force: bool, *paths: Path | None) -> None:
 
 def require_distinct(read: Mapping[str, Path | str | None], written: Mapping[str, Path | None]) -> None:
     """Refuse to write over a file that is read, or twice into one file."""
-    names = {file: name for name, path in read.items() if path is not None for file in _real_files(str(path))}
+    from priorveil.tables.read import table_files
+
+    inputs = [(name, table_files(Path(path))) for name, path in read.items() if path is not None]
+    names = {os.path.realpath(file): name for name, files in inputs for file, _ in files}
     for name, path in written.items():
         if path is None or str(path) == "-":
             continue
         other = names.setdefault(os.path.realpath(path), name)
         if other != name:
             raise click.UsageError(f"{name} and {other} are one file, {path}: choose another name for {name}")
-
-
-def _real_files(data: str) -> Iterator[str]:
-    """Return what is read by a name: a file, all files in a folder, or all that match a pattern."""
-    if os.path.isdir(data):
-        found = [str(path) for path in Path(data).rglob("*")]
-    elif os.path.exists(data) or not glob.has_magic(data):
-        found = [data]
-    else:
-        found = glob.glob(data, recursive=True)
-    return map(os.path.realpath, found)
 
 
 def save_plot(figure: Figure, path: Path) -> None:

@@ -104,13 +104,9 @@ def distinct(column: Column) -> tuple[list[Any], Places]:
     (['a', 'b'], array([ 0, -1,  1,  0]))
     """
     if isinstance(column, list):
-        words: dict[str | None, int] = {word: i for i, word in enumerate(dict.fromkeys(column))}
-        if None in words:
-            gap = words.pop(None)
-            words = {word: i - (i > gap) for word, i in words.items()}
-            words[None] = -1
-        places = np.fromiter(map(words.__getitem__, column), dtype=np.int64, count=len(column))
-        return [word for word in words if word is not None], places
+        words = [word for word in dict.fromkeys(column) if word is not None]
+        place_of = {None: -1, **{word: place for place, word in enumerate(words)}}
+        return words, np.fromiter(map(place_of.__getitem__, column), dtype=np.int64, count=len(column))
     pa = pyarrow()
     if pa.types.is_nested(column.type):
         raise InvalidInput("column", f"of {column.type}", "choose one of text, numbers or dates")

@@ -59,7 +59,11 @@ def open_table(data: Any, columns: Sequence[str] | None, batch_rows: int) -> Ope
     [[1, 2], [3]]
     """
     if isinstance(data, str | os.PathLike):
-        return _open_files(_files(Path(data)), columns, batch_rows)
+        files = [(file, _folder_columns(name)) for file, name in table_files(Path(data))]
+        if not files:
+            advice = "no file has this name or matches this pattern: check the path"
+            raise InvalidInput("data", str(data), advice)
+        return _open_files(files, columns, batch_rows)
     if hasattr(data, "read"):
         return _open_file(data, columns, batch_rows)
     return _open_object(data, columns, batch_rows)
@@ -305,21 +309,20 @@ def _open_parquet(file: Any, path: str | None, columns: Sequence[str] | None, ba
 _File = tuple[Path, dict[str, str | None]]
 
 
-def _files(path: Path) -> list[_File]:
-    """The files of a path: itself, all in a folder, or all that match a pattern; sorted by name."""
+def table_files(path: Path) -> list[tuple[Path, Path]]:
+    """The files that a path stands for: itself, all in a folder, or all that match a pattern; sorted by name.
+
+    Each comes with its name from the folder, or from the first part of the pattern, on.
+    """
     if path.is_dir():
         inside = [(p, p.relative_to(path)) for p in sorted(path.rglob("*")) if p.is_file()]
         # Spark and others begin the names of their own files with _, and drafts begin with a dot.
-        files = [(p, name) for p, name in inside if not any(part[0] in "._" for part in name.parts)]
-    elif path.exists() or not glob.has_magic(str(path)):
-        files = [(path, Path(path.name))]
-    else:
-        fixed = next(i for i, part in enumerate(path.parts) if glob.has_magic(part))
-        matches = sorted(Path(found) for found in glob.glob(str(path), recursive=True))
-        files = [(p, Path(*p.parts[fixed:])) for p in matches if p.is_file()]
-    if not files:
-        raise InvalidInput("data", str(path), "no file has this name or matches this pattern: check the path")
-    return [(file, _folder_columns(name)) for file, name in files]
+        return [(p, name) for p, name in inside if not any(part[0] in "._" for part in name.parts)]
+    if path.exists() or not glob.has_magic(str(path)):
+        return [(path, Path(path.name))]
+    fixed = next(i for i, part in enumerate(path.parts) if glob.has_magic(part))
+    matches = sorted(Path(found) for found in glob.glob(str(path), recursive=True))
+    return [(p, Path(*p.parts[fixed:])) for p in matches if p.is_file()]
 
 
 def _folder_columns(path: Path) -> dict[str, str | None]:
