@@ -292,7 +292,7 @@ def test_bad_matrices_are_refused(matrix):
 def test_names_and_matrices_that_do_not_fit_are_refused():
     with pytest.raises(InvalidInput, match="names"):
         Linear([[1, 2], [3, 4]], names=["one"])
-    with pytest.raises(InvalidInput, match="give 3, one for each value"):
+    with pytest.raises(InvalidInput, match="give 3 numbers"):
         Linear([[1, 2], [3, 4]]).no_report(Prior.uniform(3))
 
 
@@ -306,7 +306,7 @@ def test_bad_values_are_refused(values):
 
 
 def test_values_that_do_not_fit_are_refused():
-    with pytest.raises(InvalidInput, match="give 2, one for each value"):
+    with pytest.raises(InvalidInput, match="give 2 numbers"):
         Sum([1, 2, 3]).no_report(Prior([0.5, 0.5]))
     with pytest.raises(InvalidInput, match="finite"):
         Sum([1, 2], weight=math.inf)

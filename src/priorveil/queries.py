@@ -380,7 +380,7 @@ class Linear(Query):
         """Raise `InvalidInput` if the matrix has another number of values."""
         if self.matrix.size not in (None, len(prior)):
             argument = "values" if self.kind == "sum" else "matrix"
-            advice = f"{self.matrix.size} numbers; give {len(prior)}, one for each value of the prior"
+            advice = f"{self.matrix.size} numbers; give {len(prior)} numbers, one for each value of the prior"
             raise InvalidInput(argument, NOT_SHOWN, advice)
 
     def document(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import priorveil as pv
-from mutants import mutants
+from forged_documents import forged_documents
 from priorveil.collect.campaign import Campaign, ask, read_time
 from priorveil.collect.wire import report_to_json
 from priorveil.errors import Infeasible, PlanError, PriorveilError, TooLarge
@@ -289,7 +289,7 @@ def sampled_part(document: Any, verdict: str) -> Any:
     return {key: part for key, part in document.items() if key not in unread}
 
 
-def excused(error: PriorveilError, verdict: str, mutant: dict[str, Any], original: dict[str, Any]) -> bool:
+def excused(error: PriorveilError, verdict: str, forged: dict[str, Any], original: dict[str, Any]) -> bool:
     """Whether JavaScript may take what Python refuses: it says so in docs/javascript.md.
 
     It does not work out errors again, where it proves LDP alone it makes no use of the rest of the certificate, and it
@@ -299,15 +299,15 @@ def excused(error: PriorveilError, verdict: str, mutant: dict[str, Any], origina
     return (
         field in ("expected_mse", "lower_bound", "no_report")
         or (verdict == "taken: ldp" and field == "certificate")
-        or sampled_part(mutant, verdict) == sampled_part(original, verdict)
+        or sampled_part(forged, verdict) == sampled_part(original, verdict)
     )
 
 
 def test_javascript_refuses_what_python_refuses() -> None:
     """Documents with one thing changed and an id that fits, some 70 of the thousands there are of each."""
     rng = np.random.default_rng(5)
-    pairs = [(mutant, document) for document in documents() for mutant in mutants(document, rng, 70)]
-    texts = [json.dumps(mutant) for mutant, _ in pairs]
+    pairs = [(forged, document) for document in documents() for forged in forged_documents(document, rng, 70)]
+    texts = [json.dumps(forged) for forged, _ in pairs]
     found = [(refusal(text), text) for text in texts]
     verdicts = judged_in_javascript(texts)
     assert [v for v in verdicts if v.startswith("failed")] == []

@@ -86,7 +86,7 @@ def without(document: dict[str, Any], at: Path) -> dict[str, Any]:
     return made
 
 
-def mutants(
+def forged_documents(
     document: dict[str, Any], rng: np.random.Generator | None = None, count: int = 0
 ) -> Iterator[dict[str, Any]]:
     """The document with one thing changed: in every way, or in `count` ways drawn at random, with an id that fits."""
