@@ -114,8 +114,8 @@ def test_the_pair_named_has_the_level(tmp_path: Path, data: st.DataObject, notio
     rows = T @ channel.matrix if latent and notion == "pufferfish" else channel.matrix
     if notion == "di":
         rows = prior.probabilities[:, None] * rows
-    y = breach["output"]
-    ratio = rows[breach["input"], y] / rows[breach["against"], y]
+    y = breach["report"]
+    ratio = rows[breach["secret"], y] / rows[breach["against"], y]
     assert math.log(ratio) == pytest.approx(breach["level"], abs=1e-9)
 
 
@@ -266,7 +266,7 @@ def test_a_plan_of_arcs_is_measured_at_its_reports(tmp_path: Path) -> None:
     assert said["pufferfish"] > pv.Pufferfish().epsilon(plan.channel, None, pv.Secret(T)) + 0.05
     _, out, _ = run(*audit, "--notion", "pufferfish", "--epsilon", 0, "--json")
     (breach,) = json.loads(out)["verdict"]["breaches"]
-    told = np.log(T @ likelihood(plan.mechanism, breach["output"]))
+    told = np.log(T @ likelihood(plan.mechanism, breach["report"]))
     assert abs(told[0] - told[1]) == pytest.approx(said["pufferfish"])
     levels = json.loads(run("inspect", tmp_path / "arc.json", "--json")[1])["levels"]
     assert levels["mip"] >= pv.MIP().epsilon(plan.channel, known) + 1e-4

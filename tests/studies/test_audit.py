@@ -56,7 +56,7 @@ def test_certified_plans_are_never_refuted(method: str) -> None:
     found = audit_plan(plan, 200_000, rng=np.random.default_rng(6))
     assert not found.refutes(plan.budget)
     assert 0.4 < found.lip.low <= 1.0, "and the samples see most of what is there"
-    assert found.whole == (method != "arc") == math.isfinite(found.lip_upper.high)
+    assert found.has_upper_bounds == (method != "arc") == math.isfinite(found.lip_upper.high)
 
 
 def test_a_closed_form_that_breaks_its_budget_is_found() -> None:
@@ -145,7 +145,7 @@ def test_a_machine_reads_what_is_infinite(files: Path) -> None:
 def test_the_command_runs_a_plan(files: Path) -> None:
     command = ("audit", files / "plan.json", files / "prior.csv", "--samples", 20_000, "--epsilon", 1)
     record = json.loads(run(*command, "--json")[1])
-    assert record["samples"] == 40_000 and record["whole"] and not record["verdict"]["refuted"]
+    assert record["samples"] == 40_000 and record["has_upper_bounds"] and not record["verdict"]["refuted"]
     assert record["levels"]["lip"]["low"] <= 1 <= record["levels"]["lip"]["high"] + 0.05
     assert run(*command)[0] == 0
 

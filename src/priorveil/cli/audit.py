@@ -27,7 +27,7 @@ Examples
       a plan's own sampler, run a million times for each value
 
 Levels are natural logarithms, measured in floating point. LIP depends on the prior; LDP does not.
-Of a plan of arcs, MIL and MIP are bounds from above.
+For arc plans, MIL and MIP are upper bounds.
 """
 
 from __future__ import annotations
@@ -74,7 +74,11 @@ def _not_nan(ctx: click.Context, parameter: click.Parameter, value: float) -> fl
     default=1e-9,
     help="Tolerance for rounding.",
 )
-@click.option("--observed", is_flag=True, help="CHANNEL holds reports that were observed.")
+@click.option(
+    "--observed",
+    is_flag=True,
+    help="CHANNEL is a table of observed pairs, not a matrix: columns `value` and `report`.",
+)
 @click.option(
     "--samples",
     type=click.IntRange(1),
@@ -104,7 +108,7 @@ def audit(
     """Measure what a CHANNEL leaks under a PRIOR.
 
     Prints the level of every notion. With --epsilon (or --lower and --upper) it also says whether the
-    notion holds; if not, it names the input and output that break it and exits with status 1.
+    notion holds; if not, it names the value and report that break it and exits with status 1.
 
     With --observed or --samples the levels come from samples: ranges that hold together with the stated
     confidence. They can refute a budget, never prove one.
@@ -186,8 +190,8 @@ def _sentence(notion: str, kind: str, breach: Breach, allowed: float) -> str:
 
 
 def _breach_record(breach: Breach, allowed: float) -> dict[str, object]:
-    place = {"side": breach.side, "input": breach.secret, "against": breach.against, "output": breach.report}
-    return {"level": breach.level, "allowed": allowed, **place}
+    where = {"side": breach.side, "secret": breach.secret, "against": breach.against, "report": breach.report}
+    return {"level": breach.level, "allowed": allowed, **where}
 
 
 # -- levels from samples -----------------------------------------------------------------------------------
@@ -224,7 +228,7 @@ def _report_samples(found: SampledLeakage, budget: Budget | None, as_json: bool)
             "levels": {name: vars(getattr(found, name)) for name in names},
             "confidence": found.confidence,
             "samples": found.samples,
-            "whole": found.whole,
+            "has_upper_bounds": found.has_upper_bounds,
         }
         if budget is not None:
             record["verdict"] = {"lower": budget.lower, "upper": budget.upper, "refuted": refuted}
@@ -237,13 +241,13 @@ def _report_samples(found: SampledLeakage, budget: Budget | None, as_json: bool)
         ("LDP", found.ldp, "between any two values, whatever the prior"),
     ]
     rows = [
-        (name, f"{level.low:.4f}", screen.level_text(level.high) if found.whole else "?", meaning)
+        (name, f"{level.low:.4f}", screen.level_text(level.high) if found.has_upper_bounds else "?", meaning)
         for name, level, meaning in levels
     ]
     console = screen.open_console()
     screen.print_table(console, ("notion", "at least", "at most", "meaning"), rows, "lrr")
     console.print(f"{plural(found.samples, 'report')}; all ranges hold with confidence {found.confidence:g}.")
-    if not found.whole:
+    if not found.has_upper_bounds:
         console.print("Different reports were counted together, so there are no upper bounds.")
     if refuted:
         console.print(f"LIP does not hold at {budget}: the samples refute it.", style="red")

@@ -15,7 +15,7 @@ Queries
 
 Examples
   priorveil design prior.csv --epsilon 1 -o plan.json
-      the best histogram of which no report moves a belief by more than a factor e
+      a histogram; no report moves a belief by more than a factor e
   priorveil design prior.csv --lower 1 --upper 2 --query distribution -o plan.json
       an asymmetric budget
   priorveil design ages.csv --counts --epsilon 1 --query sum -o plan.json
@@ -104,7 +104,10 @@ class _PriorSource:
 @options.budget_options
 @click.option("--query", type=click.Choice(list(_QUERIES)), default="histogram", help="The query.")
 @click.option("--values", help="For a sum: numbers as 0,1,2 in the prior's order, or a column of PRIOR.")
-@click.option("--column", help="PRIOR is data, and this its column; the prior is how often values occur.")
+@click.option(
+    "--column",
+    help="PRIOR is a table with a row for each person; the prior is the share of each value in this column.",
+)
 @click.option("--drop", multiple=True, metavar="VALUE", help="Leave people with this value out.")
 @options.SECRET
 @click.option("--secret-column", help="With --column: protect this column of the data instead.")
@@ -118,7 +121,7 @@ class _PriorSource:
     "--gap",
     type=click.FloatRange(0, 1),
     show_default="1e-10 up to 20 values, 1e-4 beyond",
-    help="Share of the gain that may stay unproven.",
+    help="Stop when the error is proven to be this near to the best possible, as a share of its gain over no reports.",
 )
 @click.option("-o", "--output", type=options.OutputFile(stdout=True), help="Save the plan here, or -.")
 @click.option("--force", is_flag=True, help="Replace the plan if it exists.")

@@ -11,9 +11,9 @@ Examples
       and a picture of it
 
 Missing reports, and reports that this plan cannot have made, are left out, counted and listed by row number. The
-first row of data is row 1, also in JSON and in the file of --refused; several files are numbered on. A file is
-counted as it is: a report that is in it twice counts twice, whatever its id (a curator counts an id once). Remove
-copies first.
+first row of data is row 1, also in JSON and in the file of --refused; row numbers continue from one file to the
+next. A file is counted as it is: a report that is in it twice counts twice, whatever its id (a curator counts an id
+once). Remove copies first.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from urllib.parse import unquote
 import click
 
 from priorveil.cli.screen import error_text, rows_bar, waiting
-from priorveil.errors import InvalidInput, InvalidSecret, MissingExtra, PriorveilError, plural
+from priorveil.errors import NOT_SHOWN, InvalidInput, InvalidSecret, MissingExtra, PriorveilError, plural
 from priorveil.files import atomic_write, is_not_regular_file, is_number, real_path
 
 if TYPE_CHECKING:
@@ -62,7 +62,9 @@ def _file_error_text(error: Exception, path: Path) -> str:
     if not isinstance(error, InvalidInput) or error.argument not in ("data", "column"):
         return error_text(error)
     advice = error.advice.removeprefix(f"{path}: ")
-    return f"column {error.value!r}: {advice}" if error.argument == "column" else advice
+    if error.argument == "data":
+        return advice
+    return f"column: {advice}" if error.value is NOT_SHOWN else f"column {error.value!r}: {advice}"
 
 
 # -- columns -----------------------------------------------------------------------------------------------
@@ -183,10 +185,11 @@ def fit_prior(prior: Prior, secret: Secret | None, mix: bool, path: Path | None)
         near = secret.nearest(prior)
         distance = float(abs(near.probabilities - prior.probabilities).sum() / 2)
         if not mix:
-            shares = [] if len(near) > _SHOWN_SHARES else shares_to_copy(near.probabilities)
+            few = len(near) <= _SHOWN_SHARES
+            shares = f" ({', '.join(shares_to_copy(near.probabilities))})" if few else ""
             raise click.ClickException(
-                f"{path}: {error.advice}. The nearest mixture is {', '.join([*shares, f'{distance:.3g}'])} away (total "
-                "variation). If the figures are rounded, use it as the prior (--mix does that); otherwise correct them"
+                f"{path}: {error.advice}. The nearest mixture{shares} is at total variation distance {distance:.3g}. "
+                "If the figures are rounded, use it as the prior (--mix does that); otherwise correct them"
             ) from None
         click.echo(f"the prior is now the nearest mixture of the rows, {distance:.3g} away", err=True)
         return near

@@ -72,7 +72,9 @@ JSON = click.option(
 QUIET = click.option("--quiet", is_flag=True, help="No progress bar.")
 SEED = click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the random generator.")
 SECRET = click.option(
-    "--secret", type=INPUT_FILE, help="Protect something behind the value: a file with Pr(value | secret)."
+    "--secret",
+    type=INPUT_FILE,
+    help="Protect a secret that the value depends on: a file with Pr(value | secret).",
 )
 MIX = click.option(
     "--mix",

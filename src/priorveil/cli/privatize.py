@@ -14,8 +14,8 @@ Examples
 
 A row whose value is missing or outside the plan's domain is refused: counted, and listed by its number, never by
 its value; exit status 1 if all are. The first row of data is row 1, also in JSON and in the file of --refused;
-several files are numbered on. OUT is written whole or not at all. Every run makes new reports and spends the budget
-again: run it once, and keep the reports.
+row numbers continue from one file to the next. OUT is written whole or not at all. Every run makes new reports and
+spends the budget again: run it once, and keep the reports.
 """
 
 from __future__ import annotations

@@ -16,19 +16,18 @@ from priorveil.errors import plural
 def recount(store: str, repair: bool) -> int:
     """Count all stored reports again and compare with the tallies. Stop the service first.
 
-    Exit status 1 if they differ, or if a stored campaign is damaged; 2 if nothing could be counted, also where
-    no curator has stored anything yet.
+    Exit status 1 if they differ, or if a stored campaign is damaged; 2 if the store cannot be read or was never used.
     """
     from priorveil.curator.store import recount_store
 
-    found = asyncio.run(recount_store(store, repair))
-    for message in found.damaged:
+    summary = asyncio.run(recount_store(store, repair))
+    for message in summary.damaged:
         click.echo(message)
-    for campaign, plan, counted, stored in found.differing:
+    for campaign, plan, counted, stored in summary.differing:
         end = " (repaired)" if repair else ""
         click.echo(f"{campaign[:12]} plan {plan[:12]}: {counted:,} counted, {stored:,} stored{end}")
-    if not found.differing:
-        which = "all other tallies" if found.damaged else "all tallies"
-        size = f"{plural(found.campaigns, 'campaign')}, {plural(found.reports, 'report')}"
+    if not summary.differing:
+        which = "all other tallies" if summary.damaged else "all tallies"
+        size = f"{plural(summary.campaigns, 'campaign')}, {plural(summary.reports, 'report')}"
         click.echo(f"{which} agree with the reports: {size}")
-    return int(bool(found.damaged or (found.differing and not repair)))
+    return int(bool(summary.damaged or (summary.differing and not repair)))

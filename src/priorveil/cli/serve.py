@@ -44,7 +44,7 @@ _TOKEN = re.compile(rb"[!-~]{16,}")  # what a header can hold, and long enough n
 def serve(store: str, host: str, port: int, new_token: bool, token_file: Path | None) -> None:
     """Collect reports and estimate while they come in.
 
-    Put a reverse proxy with TLS in front of it. Of a person, only the report is stored and nothing is logged.
+    Put a reverse proxy with TLS in front of it. It stores only the report of each person and keeps no access log.
     Ctrl-C stops it, after all accepted reports are stored.
     """
     from priorveil.curator import create_app, open_store
@@ -56,8 +56,8 @@ def serve(store: str, host: str, port: int, new_token: bool, token_file: Path | 
     new = asyncio.run(ensure_token(store, token, new_token))
     if new is not None:
         click.echo(f"curator token (shown once): {new}")
-    place = f"http://{f'[{host}]' if ':' in host else host}:{addresses[0][1]}"
-    ready = f"listening on {place}/dashboard  (the dashboard; reports go to {hide_password(store)})"
+    url = f"http://{f'[{host}]' if ':' in host else host}:{addresses[0][1]}"
+    ready = f"listening on {url}/dashboard  (the dashboard; reports go to {hide_password(store)})"
     run(create_app(open_store(store)), addresses, lambda: click.echo(ready, err=True))
 
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     type=float,
     multiple=True,
     default=(0.5, 1.0, 2.0, 3.0, 4.0),
-    help="A budget; more than once for several.",
+    help="A budget; repeatable.",
 )
 @click.option(
     "--query",
@@ -48,9 +48,7 @@ if TYPE_CHECKING:
     default="histogram",
     help="The query; for a sum, labels are numbers.",
 )
-@click.option(
-    "--method", "methods", multiple=True, help="A method to compare, named above; more than once for several."
-)
+@click.option("--method", "methods", multiple=True, help="A method to compare, named above; repeatable.")
 @options.SECRET
 @options.MIX
 @click.option("--data", type=options.INPUT_FILE, help="The people's true values.")

@@ -44,7 +44,7 @@ class LevelRange:
 class SampledLeakage:
     """Ranges for the levels, from samples. All of them hold at once, with the stated confidence.
 
-    `whole` is False where different reports were counted together. The samples then give lower bounds only.
+    `has_upper_bounds` is False where different reports were counted together. The samples then give lower bounds only.
     """
 
     lip_lower: LevelRange
@@ -52,7 +52,7 @@ class SampledLeakage:
     ldp: LevelRange
     confidence: float
     samples: int
-    whole: bool = True
+    has_upper_bounds: bool = True
 
     @property
     def lip(self) -> LevelRange:
@@ -66,7 +66,7 @@ class SampledLeakage:
 
 
 def sampled_leakage(
-    counts: npt.ArrayLike, prior: Prior, confidence: float = 0.99, whole: bool = True
+    counts: npt.ArrayLike, prior: Prior, confidence: float = 0.99, has_upper_bounds: bool = True
 ) -> SampledLeakage:
     """Ranges for the levels of a channel, of which `counts[x][y]` reports `y` of value `x` were observed.
 
@@ -85,11 +85,11 @@ def sampled_leakage(
     low, high = (ends[:, live] for ends in _intervals(observed, (1 - confidence) / observed.size))
     least, most = _lifts(low, high, prior.probabilities), _lifts(high, low, prior.probabilities)
     with np.errstate(divide="ignore"):
-        lower = _range(-np.log(most.min(axis=0)), -np.log(least.min(axis=0)), whole)
-        upper = _range(np.log(least.max(axis=0)), np.log(most.max(axis=0)), whole)
+        lower = _range(-np.log(most.min(axis=0)), -np.log(least.min(axis=0)), has_upper_bounds)
+        upper = _range(np.log(least.max(axis=0)), np.log(most.max(axis=0)), has_upper_bounds)
         smallest = np.log(low.max(axis=0) / high.min(axis=0))
-        ldp = _range(smallest, np.log(high.max(axis=0)) - np.log(low.min(axis=0)), whole)
-    return SampledLeakage(lower, upper, ldp, confidence, int(observed.sum()), whole)
+        ldp = _range(smallest, np.log(high.max(axis=0)) - np.log(low.min(axis=0)), has_upper_bounds)
+    return SampledLeakage(lower, upper, ldp, confidence, int(observed.sum()), has_upper_bounds)
 
 
 def audit_plan(
@@ -113,9 +113,9 @@ def audit_plan(
     if not isinstance(known, Prior):
         raise InvalidInput("prior", known, "the plan is for a set of priors: give one of them")
     sample = partial(plan.mechanism.sample, source=as_source(rng))
-    classify, classes, whole = _classifier(plan.mechanism, sample)
+    classify, classes, has_upper_bounds = _classifier(plan.mechanism, sample)
     counts = count_reports(sample, plan.mechanism.size, samples, classify, classes)
-    return sampled_leakage(counts, known, confidence, whole)
+    return sampled_leakage(counts, known, confidence, has_upper_bounds)
 
 
 def count_reports(sample: Sampler, values: int, samples: int, classify: Classifier, classes: int) -> Codes:
@@ -176,9 +176,11 @@ def _lifts(own: Array, others: Array, P: Array) -> Array:
     return own / np.where(own > 0, P[:, None] * own + rest, 1.0)
 
 
-def _range(low: Array, high: Array, whole: bool) -> LevelRange:
+def _range(low: Array, high: Array, has_upper_bounds: bool) -> LevelRange:
     """The largest of some levels; none is below zero."""
-    return LevelRange(max(0.0, float(low.max())), max(0.0, float(high.max())) if whole else math.inf)
+    return LevelRange(
+        max(0.0, float(low.max())), max(0.0, float(high.max())) if has_upper_bounds else math.inf
+    )
 
 
 def observed_leakage(

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.errors import Hint, InvalidInput, MissingExtra, plural
+from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, MissingExtra, plural
 from priorveil.mechanisms import Mechanism
 from priorveil.mechanisms.randomness import WORD
 from priorveil.plans import Plan
@@ -109,7 +109,7 @@ def distinct(column: Column) -> tuple[list[Any], Places]:
         return words, np.fromiter(map(place_of.__getitem__, column), dtype=np.int64, count=len(column))
     pa = pyarrow()
     if pa.types.is_nested(column.type):
-        raise InvalidInput("column", f"of {column.type}", "choose one of text, numbers or dates")
+        raise InvalidInput("column", NOT_SHOWN, f"type {column.type}; choose one of text, numbers or dates")
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     entries = encoded.dictionary.to_pylist()
     places = encoded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
@@ -314,9 +314,8 @@ def _whole_number(word: Any, width: int) -> int | None:
     if isinstance(word, str):
         return int(word) if _REPORT_NUMBER.fullmatch(word) else None
     if isinstance(word, bool) or not isinstance(word, int | float):
-        raise InvalidInput(
-            "reports", f"a column of {type(word).__name__}", "reports of this plan are whole numbers"
-        )
+        advice = f"a column of {type(word).__name__}; reports of this plan are whole numbers"
+        raise InvalidInput("reports", NOT_SHOWN, advice)
     return int(word) if abs(word) < _EXACT and word == math.floor(word) else None
 
 
@@ -324,7 +323,8 @@ def _bits(word: Any, width: int) -> bytes | None:
     if isinstance(word, bytes):
         return word if len(word) == 8 * width else None
     if not isinstance(word, str):
-        raise InvalidInput("reports", f"a column of {type(word).__name__}", "reports of this plan are bytes")
+        advice = f"a column of {type(word).__name__}; reports of this plan are bytes"
+        raise InvalidInput("reports", NOT_SHOWN, advice)
     return bytes.fromhex(word) if len(word) == 16 * width and _HEX.fullmatch(word) else None
 
 
@@ -337,15 +337,15 @@ def plans_by_cohort(plan: Plans, cohort: str | None) -> dict[Any, Plan]:
         if cohort is not None:
             raise InvalidInput("cohort", cohort, "give a plan for each value of this column: {value: plan}")
         return {None: plan}
-    given = plural(len(plan), "plan")
     if cohort is None or not plan:
-        advice = "name the column that chooses the plan of a row"
-        raise InvalidInput("plan", given, advice, Hint("cohort", "COLUMN"))
+        advice = f"{plural(len(plan), 'plan')}; name the column that chooses the plan of a row"
+        raise InvalidInput("plan", NOT_SHOWN, advice, Hint("cohort", "COLUMN"))
     if len({str(key) for key in plan}) < len(plan):
-        raise InvalidInput("plan", given, "two cohorts have the same text")
+        advice = "two cohort keys have the same text (such as 1 and '1'): rename one"
+        raise InvalidInput("plan", NOT_SHOWN, advice)
     if len({one.mechanism.width for one in plan.values()}) > 1:
         advice = "their reports do not fit into one column: use plans of one kind, or a table for each cohort"
-        raise InvalidInput("plan", given, advice)
+        raise InvalidInput("plan", NOT_SHOWN, advice)
     return dict(plan)
 
 
@@ -359,15 +359,17 @@ def require_same_statistics(plans: Mapping[Any, Plan]) -> None:
     for other, labels in others:
         if first != labels and SUM in (first, labels):
             own = other if labels == SUM else name
-            advice = f"that of cohort {own!r} asks for a sum and others do not: ask the same of all"
-            raise InvalidInput("plan", plural(len(plans), "plan"), advice)
+            advice = (
+                f"the plan of cohort {own!r} is for a sum, others are not: use the same query for all cohorts"
+            )
+            raise InvalidInput("plan", NOT_SHOWN, advice)
         if odd := set(labels) ^ set(first):
             label = next(label for label in (*labels, *first) if label in odd)
             has, lacks = (other, name) if label in labels else (name, other)
             advice = (
                 f"the value {label!r} of cohort {has!r} is missing in {lacks!r}: give all the same values"
             )
-            raise InvalidInput("plan", plural(len(plans), "plan"), advice)
+            raise InvalidInput("plan", NOT_SHOWN, advice)
 
 
 def cohort_codes(batch: Batch, cohort: str | None, plans: Mapping[Any, Plan]) -> Codes:

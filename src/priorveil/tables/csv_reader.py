@@ -18,7 +18,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, cast
 
-from priorveil.errors import InvalidInput
+from priorveil.errors import NOT_SHOWN, InvalidInput
 from priorveil.files import csv_delimiter, delimiter_hint
 
 Cells = list[str | None]
@@ -43,12 +43,12 @@ def read_rows(file: Any) -> Iterator[tuple[int, Cells]]:
     try:
         yield from _parse(text)
     except UnicodeDecodeError:
-        raise InvalidInput("data", "bytes", "this is not UTF-8 text: save it as UTF-8 first") from None
+        raise InvalidInput("data", NOT_SHOWN, "this is not UTF-8 text: save it as UTF-8 first") from None
     except (EOFError, zlib.error, gzip.BadGzipFile):
-        raise InvalidInput("data", "gzip", "the file is damaged: it cannot be read to the end") from None
+        raise InvalidInput("data", NOT_SHOWN, "the file is damaged: it cannot be read to the end") from None
     except csv.Error:
         advice = "it has a cell or line that is too long, or a quotation mark that is not closed"
-        raise InvalidInput("data", "text", advice) from None
+        raise InvalidInput("data", NOT_SHOWN, advice) from None
     finally:
         with suppress(ValueError):  # already closed
             text.detach()  # whoever opened the file closes it

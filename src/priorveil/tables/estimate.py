@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from priorveil.errors import ForeignReport, TooLarge
+from priorveil.errors import NOT_SHOWN, ForeignReport, TooLarge
 from priorveil.mechanisms import Arc, Mechanism
 from priorveil.plans import Plan
 from priorveil.plans.estimate import Estimate, Method, combine_estimates
@@ -173,7 +173,7 @@ def _check_origin(table: OpenTable, plans: Mapping[Any, Plan]) -> None:
     if table.plans and not table.plans <= known:
         other = min(table.plans - known)
         advice = f"read them with that plan, not {min(known)[:12]}"
-        raise ForeignReport("data", f"reports of plan {other[:12]}", advice)
+        raise ForeignReport("data", NOT_SHOWN, f"reports of plan {other[:12]}; {advice}")
 
 
 @dataclass(eq=False)

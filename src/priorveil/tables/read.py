@@ -20,7 +20,7 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from priorveil.errors import InvalidInput
+from priorveil.errors import NOT_SHOWN, InvalidInput
 from priorveil.files import delimiter_advice
 from priorveil.tables.columns import PLAN_KEY, Batch, pyarrow
 from priorveil.tables.csv_reader import Cells, read_rows
@@ -173,7 +173,7 @@ def _stream_of(data: Any, columns: Sequence[str] | None) -> Any:
         advice = "give a path, a file, a pyarrow, pandas, polars or DuckDB table, or a mapping of columns"
         if type(data).__name__ == "LazyFrame":
             advice = "this version of polars reads no batches: give its `.collect()`, or update polars"
-        raise InvalidInput("data", type(data).__name__, advice) from None
+        raise InvalidInput("data", NOT_SHOWN, f"type {type(data).__name__}; {advice}") from None
 
 
 # -- one file ----------------------------------------------------------------------------------------------
@@ -221,7 +221,7 @@ def _open_csv(file: Any, path: str | None, columns: Sequence[str] | None, most: 
     rows = (cells for _, cells in read_rows(file))
     header = [(name or "").strip() for name in next(rows, [])]
     if not any(header):
-        raise InvalidInput("data", "nothing", "the file is empty: it has no line of column names")
+        raise InvalidInput("data", NOT_SHOWN, "the file is empty: it has no line of column names")
     names = _select(header, columns)
 
     def share() -> float | None:
@@ -273,7 +273,9 @@ def _open_ipc(file: Any, start: bytes, columns: Sequence[str] | None, batch_rows
 def _open_parquet(file: Any, path: str | None, columns: Sequence[str] | None, batch_rows: int) -> OpenTable:
     """A Parquet file; with a path, Arrow opens it by itself and decodes row groups in several threads."""
     if not file.seekable():
-        raise InvalidInput("data", "Parquet", "a pipe takes Arrow or CSV: give the path of the file")
+        raise InvalidInput(
+            "data", NOT_SHOWN, "this is Parquet; a pipe takes Arrow or CSV: give the path of the file"
+        )
     pa = pyarrow()
 
     def open_again(metadata: Any = None) -> Any:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from priorveil.errors import InvalidInput, MissingExtra
+from priorveil.errors import NOT_SHOWN, InvalidInput, MissingExtra
 from priorveil.mechanisms.interface import NumberedReports
 from priorveil.mechanisms.randomness import SystemSource
 from priorveil.plans import Plan
@@ -145,7 +145,7 @@ def refused(df: DataFrame, plan: Plans, *, column: str = REPORT, cohort: str | N
     _cohort_column(df, cohort)  # refuses what `tally` would refuse
     if REASON in df.columns:
         raise InvalidInput(
-            "df", f"a column {REASON!r}", "this name is used for the reason: rename the column"
+            "df", NOT_SHOWN, f"its column {REASON!r} has the name of the reason: rename the column"
         )
 
     def run(batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
@@ -163,7 +163,9 @@ def _cohort_column(df: DataFrame, cohort: str | None) -> list[Column]:
         return []
     kind = df.schema[cohort].dataType
     if not isinstance(kind, T.StringType | T.IntegralType | T.DateType | T.BooleanType):
-        raise InvalidInput("cohort", f"a column of {kind.simpleString()}", "cast the cohorts to string first")
+        raise InvalidInput(
+            "cohort", NOT_SHOWN, f"a column of {kind.simpleString()}; cast the cohorts to string first"
+        )
     name = F.col(cohort).cast("string")
     return [(F.initcap(name) if isinstance(kind, T.BooleanType) else name).alias("cohort")]
 
@@ -196,7 +198,9 @@ def _count_by_group(reports: DataFrame, plans: Mapping[Any, Plan]) -> DataFrame:
     """As `_count`, by Spark itself, for plans whose tally counts how often each number was reported."""
     kind = reports.schema["report"].dataType
     if not isinstance(kind, T.IntegralType):
-        raise InvalidInput("column", f"a column of {kind.simpleString()}", "cast the reports to bigint first")
+        raise InvalidInput(
+            "column", NOT_SHOWN, f"a column of {kind.simpleString()}; cast the reports to bigint first"
+        )
     rows = [(str(key), i, plan.mechanism.outputs) for i, (key, plan) in enumerate(plans.items())]
     if "cohort" in reports.columns:
         lookup = reports.sparkSession.createDataFrame(rows, "named string, plan bigint, outputs bigint")

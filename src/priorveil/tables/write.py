@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.errors import InvalidInput
+from priorveil.errors import NOT_SHOWN, InvalidInput
 from priorveil.files import atomic_write
 from priorveil.plans import Plan
 from priorveil.tables.columns import ID_BYTES, PLAN_KEY, REPORT, REPORT_ID, Column, distinct, pyarrow
@@ -98,7 +98,7 @@ def _cells(name: str, column: Column | npt.NDArray[Any]) -> list[str]:
         digits, width = column.tobytes().hex(), 2 * column.itemsize * column.shape[1]
         return [digits[start : start + width] for start in range(0, len(digits), width)]
     if not isinstance(column, list) and pyarrow().types.is_nested(column.type):
-        raise InvalidInput("out", "csv", f"it cannot hold lists such as {name!r}: write Parquet instead")
+        raise InvalidInput("out", NOT_SHOWN, f"CSV cannot hold lists such as {name!r}: write Parquet instead")
     words, places = distinct(column)
     cells = [*map(_cell, words), ""]
     return [cells[place] for place in places.tolist()]
