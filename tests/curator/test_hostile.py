@@ -281,7 +281,7 @@ Talk = Callable[..., Awaitable[bytes]]
 @asynccontextmanager
 async def impatient(folder: Path, campaign: Campaign) -> AsyncIterator[Talk]:
     """A server in this process with short timeouts; and how to talk to it until it hangs up."""
-    limits, connections = RequestLimits(seconds=0.4, body=1 << 20), ConnectionLimits(header_seconds=0.4)
+    limits, connections = RequestLimits(seconds=0.4, body=1 << 17), ConnectionLimits(header_seconds=0.4)
     async with place(folder, campaign, limits, connections) as there:
 
         async def talk(first: bytes, drop: bytes = b"", pause: float = 0.05) -> bytes:
@@ -312,7 +312,7 @@ UNKNOWN = b"POST /v1/campaigns/unknown/reports HTTP/1.1\r\nhost: x\r\n"
 ENDLESS: list[tuple[Callable[[Campaign], bytes], bytes, list[int]]] = [
     (lambda c: upload(c, LONG, body=b"{"), b" ", [408]),
     (lambda c: upload(c, CHUNKED), b"1\r\n \r\n", [408]),
-    (lambda c: upload(c, CHUNKED), b"500000\r\n" + b" " * 0x500000 + b"\r\n", [413]),
+    (lambda c: upload(c, CHUNKED), b"40000\r\n" + b" " * 0x40000 + b"\r\n", [413]),
     (lambda c: upload(c, CHUNKED, body=b"5;"), b"x" * 50, [408]),
     (lambda c: upload(c, CHUNKED, body=b"0\r\n"), b"x: y\r\n", [408]),
     (lambda c: upload(c, LONG, body=b"{"), b"", [408]),

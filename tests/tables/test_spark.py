@@ -182,6 +182,18 @@ def test_cohorts_are_written_as_in_python(spark: Any, plans: dict[str, pv.Plan])
             task(df, several, cohort="half")
 
 
+def test_arcs_of_a_large_domain(spark: Any) -> None:
+    """Every value has its own cells: Python workers count them, and send back those that are not zero."""
+    plan = pv.design(pv.Prior.zipf(20_000), 1.0, pv.Histogram(), method="arc")
+    rng = np.random.default_rng(4)
+    values = rng.integers(0, 20_000, 3000)
+    reports = np.concatenate([plan.privatize(values, rng), [-1, plan.mechanism.outputs]])
+    table = pa.table({"report": reports, "town": [f"town {i % 3}" for i in range(len(reports))]})
+    found = on_spark.tally(spark.createDataFrame(table).repartition(3), plan, by="town")
+    same(found, tally_table(table, plan, by="town"))
+    assert sum(t.reports for t in found.by.values()) == 3000 and found.refused.counts == {"foreign": 2}
+
+
 def test_the_refused_rows_themselves(spark: Any, plans: dict[str, pv.Plan]) -> None:
     table = pa.table({"report": [0, None, -7, 1], "id": ["p", "q", "r", "s"]})
     df = spark.createDataFrame(table)
