@@ -16,6 +16,7 @@ import httpx
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from starlette.exceptions import HTTPException
 
 from conftest import PRIOR
 from local_server import running
@@ -28,7 +29,7 @@ from priorveil.curator.openapi import document
 from priorveil.curator.responses import PROBLEM
 from priorveil.curator.sqlite import SqliteStore
 from priorveil.curator.store import Group, StoreFull, Unavailable, open_store, token_digest
-from priorveil.curator.uploads import LARGEST_BATCH, BadBody, read_json, read_packed
+from priorveil.curator.uploads import LARGEST_BATCH, read_json, read_packed
 from priorveil.errors import ForeignReport
 from priorveil.mechanisms import Table
 from priorveil.tables import estimate_table
@@ -469,15 +470,15 @@ def test_groups_carry_no_more_than_reports() -> None:
     ],
 )
 def test_what_is_wrong_with_a_batch_is_said_of_the_batch(text: str, said: str) -> None:
-    with pytest.raises(BadBody, match=said):
+    with pytest.raises(HTTPException, match=said):
         read_json(text.encode(), "", {})
 
 
 def test_few_bytes_make_few_refusals() -> None:
     """A packed body that promises more than it brings is one error, whether its plan is known or not."""
-    with pytest.raises(BadBody, match="10000 reports"):
+    with pytest.raises(HTTPException, match="10000 reports"):
         read_packed(b"PVR1" + bytes(32) + (10_000).to_bytes(4, "little"), "", {})
-    with pytest.raises(BadBody) as caught:
+    with pytest.raises(HTTPException) as caught:
         read_json(b'{"' + b"x" * 100_000 + b'": 1}', "", {})
     assert len(str(caught.value)) < 300
 

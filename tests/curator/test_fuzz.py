@@ -12,13 +12,14 @@ import httpx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from starlette.exceptions import HTTPException
 
 from local_server import TOKEN, running
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import PACKED, pack_report, packed_body, unpack_reports
 from priorveil.curator.openapi import document
 from priorveil.curator.sqlite import SqliteStore
-from priorveil.curator.uploads import BadBody, read_json, read_packed
+from priorveil.curator.uploads import read_json, read_packed
 
 anything = st.recursive(
     st.none()
@@ -217,5 +218,5 @@ def test_the_document_is_one_that_a_generator_can_follow() -> None:
 
 
 def test_a_body_of_reports_is_bounded(cohorts: Campaign) -> None:
-    with pytest.raises(BadBody, match="at most"):
+    with pytest.raises(HTTPException, match="at most"):
         read_packed(b"PVR1" + bytes(32) + b"\xff\xff\xff\xff", cohorts.id, cohorts.plans)

@@ -21,7 +21,6 @@ from priorveil.curator.store import (
     Store,
     StoreFull,
     Unavailable,
-    UnknownSchema,
     open_store,
 )
 from priorveil.errors import InvalidInput
@@ -265,7 +264,7 @@ def test_one_process_holds_the_file(tmp_path: Path, campaign: Campaign) -> None:
 def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "a.db")) as db, db:
         db.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
-    with pytest.raises(UnknownSchema):
+    with pytest.raises(InvalidInput, match="has schema"):
         asyncio.run(open_store(str(tmp_path / "a.db")).open())
 
 

@@ -67,7 +67,7 @@ class Client:
         self._url, self._id = http.parse_campaign_url(campaign_url)
         given = default_folder() if state is None else state
         self._memory = given if isinstance(given, Memory) else Memory(given)
-        self._limit = _budget(limit)
+        self._limit = None if limit is None else Budget.of(limit, "limit")
         self._http = http.HttpClient(transport, retry or RetryPolicy())
 
     def __enter__(self) -> Client:
@@ -152,9 +152,8 @@ class Client:
             raise ReportRefused(kept.refused)
         if kept.sent:
             return kept.report
-        if (
-            kept.report.campaign == self._id and kept.url != self._url
-        ):  # an earlier client used another address
+        if kept.report.campaign == self._id and kept.url != self._url:
+            # An earlier client used another address.
             kept = replace(kept, url=self._url)
             self._note(kept)
         try:
@@ -183,13 +182,6 @@ class Client:
         """Store the new state of an answer, if possible: the answer itself is stored, and may be sent twice."""
         with suppress(PriorveilError):
             self._memory.keep(kept)
-
-
-def _budget(limit: float | Budget | None) -> Budget | None:
-    try:
-        return None if limit is None else Budget.of(limit)
-    except InvalidInput as error:
-        raise InvalidInput("limit", limit, error.advice) from error
 
 
 def _check_answer(value: object, labels: Sequence[Label]) -> None:

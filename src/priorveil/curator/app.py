@@ -27,18 +27,16 @@ from priorveil.curator.export import PARQUET, parquet_pieces
 from priorveil.curator.openapi import document, methods_at
 from priorveil.curator.responses import (
     HEADERS,
-    HttpError,
     json_response,
     metrics_text,
     page_routes,
-    problem,
     problem_for,
 )
 from priorveil.curator.service import Service
 from priorveil.curator.store import Damaged, Store, StoredCampaign
 from priorveil.curator.uploads import Upload, read_json, read_packed
 from priorveil.curator.writer import CAPACITY, Writer
-from priorveil.errors import MissingExtra, PriorveilError
+from priorveil.errors import PriorveilError
 from priorveil.plans import Plan
 
 _CLOSE = {"connection": "close"}
@@ -85,7 +83,7 @@ class Curator:
         self._others = Starlette(
             routes=self.routes,
             lifespan=self._lifespan,
-            exception_handlers={HTTPException: _http_problem, PriorveilError: _problem, Exception: _problem},
+            exception_handlers=dict.fromkeys((HTTPException, PriorveilError, Exception), _problem),
         )
         self._others.router.redirect_slashes = False  # a redirect would repeat the host that was sent
 
@@ -171,7 +169,7 @@ class Curator:
     async def _live(self, campaign: str) -> StoredCampaign:
         live = await self.service.find(campaign)
         if live is None:
-            raise HttpError(404, "no campaign has this id")
+            raise HTTPException(404, "no campaign has this id")
         return live
 
     async def _body(self, scope: Scope, receive: Receive, longest: int) -> bytes:
@@ -182,20 +180,22 @@ class Curator:
                 size = int(value) if value.isdigit() else 0
         codings = [value.strip().lower() for name, value in scope["headers"] if name == b"transfer-encoding"]
         if codings not in ([], [b"chunked"]):
-            raise HttpError(400, "transfer-encoding: send bodies as they are, or chunked", _CLOSE)
+            raise HTTPException(400, "transfer-encoding: send bodies as they are, or chunked", _CLOSE)
         try:
             async with asyncio.timeout(self.limits.seconds):
                 while size <= longest:
                     message = await receive()
                     if message["type"] == "http.disconnect":
-                        raise HttpError(400, "the body ended early")
+                        raise HTTPException(400, "the body ended early")
                     parts.append(message.get("body", b""))
                     size = sum(map(len, parts))
                     if not message.get("more_body", False) and size <= longest:
                         return parts[0] if len(parts) == 1 else b"".join(parts)
         except TimeoutError:
-            raise HttpError(408, f"the body took more than {self.limits.seconds:g} seconds", _CLOSE) from None
-        raise HttpError(413, f"the body is longer than {longest} bytes", _CLOSE)
+            raise HTTPException(
+                408, f"the body took more than {self.limits.seconds:g} seconds", _CLOSE
+            ) from None
+        raise HTTPException(413, f"the body is longer than {longest} bytes", _CLOSE)
 
     # -- everybody -------------------------------------------------------------------------------------------
 
@@ -218,7 +218,7 @@ class Curator:
             scheme, _, token = request.headers.get("authorization", "").partition(" ")
             if scheme.lower() != "bearer" or not self.service.is_curator(token.strip()):
                 wanted = {"www-authenticate": 'Bearer realm="curator"'}
-                raise HttpError(401, "this needs the curator's token", wanted)
+                raise HTTPException(401, "this needs the curator's token", wanted)
             return await endpoint(request)
 
         return with_token
@@ -229,7 +229,7 @@ class Curator:
         try:
             campaign = await asyncio.to_thread(Campaign.from_json, body)
         except PriorveilError as error:
-            raise HttpError(422, str(error)) from error
+            raise HTTPException(422, str(error)) from error
         new = await self.service.store.add_campaign(campaign)
         url = f"/v1/campaigns/{campaign.id}"
         return json_response({"id": campaign.id, "url": url}, 201 if new else 200, {"location": url})
@@ -239,18 +239,12 @@ class Curator:
         entries = [await self._index_entry(*row) for row in await self.service.store.campaign_ids()]
         return json_response({"campaigns": entries})
 
-    async def _index_entry(self, campaign: str, closed: str | None) -> dict[str, object]:
+    async def _index_entry(self, campaign: str, closed: str | None) -> _Summary:
         """One campaign of the index; a campaign that does not load must not hide the others."""
         try:
             return _summary(await self._live(campaign))
         except Damaged as error:
-            return {
-                "id": campaign,
-                "question": str(error),
-                "cohorts": [],
-                "state": "damaged",
-                "closed": closed,
-            }
+            return _Summary(campaign, str(error), [], "damaged", closed)
 
     async def close(self, request: Request) -> Response:
         """Take no more reports."""
@@ -264,13 +258,13 @@ class Curator:
         method = request.query_params.get("method", "auto")
         level = _level(request.query_params.get("level", "0.95"))
         if method not in METHODS:
-            raise HttpError(400, f"method: choose one of {', '.join(METHODS)}")
+            raise HTTPException(400, f"method: choose one of {', '.join(METHODS)}")
         async with self._estimating:
             tallies = await self.service.store.tallies(live.campaign)
             try:
                 estimates = await asyncio.to_thread(campaign_estimates, live.campaign, tallies, method, level)
             except PriorveilError as error:
-                raise HttpError(409, str(error)) from error
+                raise HTTPException(409, str(error)) from error
         return json_response({**estimates, "state": live.state()})
 
     async def counters(self, request: Request) -> Response:
@@ -285,10 +279,7 @@ class Curator:
         """All reports as a Parquet file."""
         live = await self._live(request.path_params["id"])
         name = f'attachment; filename="{live.campaign.id[:12]}.parquet"'
-        try:
-            pieces = parquet_pieces(live.campaign, self.service.store.reports(live.campaign))
-        except MissingExtra as error:
-            raise HttpError(500, str(error)) from error
+        pieces = parquet_pieces(live.campaign, self.service.store.reports(live.campaign))
         return _Export(pieces, 200, {**HEADERS, "content-disposition": name}, PARQUET)
 
     # -- operations ------------------------------------------------------------------------------------------
@@ -335,29 +326,30 @@ def _reader(kind: bytes) -> Callable[[bytes, str, Mapping[str, Plan]], Upload]:
     """How to read the body, by its declared type."""
     read = _READERS.get(kind) or _READERS.get(kind.partition(b";")[0].strip().lower())
     if read is None:
-        raise HttpError(415, f"send reports as {JSON} or {PACKED}")
+        raise HTTPException(415, f"send reports as {JSON} or {PACKED}")
     return read
 
 
-def _summary(live: StoredCampaign) -> dict[str, object]:
-    c = live.campaign
-    return {
-        "id": c.id,
-        "question": c.question,
-        "cohorts": list(c.cohorts),
-        "state": live.state(),
-        "closed": live.closed,
-    }
+class _Summary(msgspec.Struct):
+    """A campaign in the index."""
+
+    id: str
+    question: str
+    cohorts: list[str]
+    state: str
+    closed: str | None
+
+
+def _summary(live: StoredCampaign) -> _Summary:
+    campaign = live.campaign
+    return _Summary(campaign.id, campaign.question, list(campaign.cohorts), live.state(), live.closed)
 
 
 def _level(text: str) -> float:
-    try:
-        level = float(text)
-    except ValueError:
-        level = 0.0
-    if not 0 < level < 1:
-        raise HttpError(400, "level: give a number between 0 and 1")
-    return level
+    with suppress(ValueError):
+        if 0 < (level := float(text)) < 1:
+            return level
+    raise HTTPException(400, "level: give a number between 0 and 1")
 
 
 async def _preflight(request: Request) -> Response:
@@ -368,13 +360,6 @@ async def _preflight(request: Request) -> Response:
     )
 
 
-async def _http_problem(request: Request, error: Exception) -> Response:
-    if not isinstance(error, HTTPException):
-        raise error
-    headers = error.headers if error.status_code != 405 else {"allow": _methods(request)}
-    return problem(error.status_code, error.detail, headers)
-
-
 def _methods(request: Request) -> str:
     """The `Allow` header of a path, from all its routes."""
     routes = [route for route in request.app.routes if isinstance(route, Route)]
@@ -382,4 +367,7 @@ def _methods(request: Request) -> str:
 
 
 async def _problem(request: Request, error: Exception) -> Response:
-    return problem_for(error)
+    response = problem_for(error)
+    if response.status_code == 405:
+        response.headers["allow"] = _methods(request)
+    return response

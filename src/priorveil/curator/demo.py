@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
@@ -26,8 +26,8 @@ from priorveil.curator.store import Unavailable
 from priorveil.mechanisms.randomness import as_source
 
 _AT_ONCE = 16
-_ATTEMPTS = 3  # a free port may be taken by somebody else before the curator has it
 _SECONDS = 30.0  # for the curator to start
+_LISTENING = re.compile("listening on (http://[^/]+)/")
 
 # The curator stops when its standard input closes, so it never outlives the demo.
 _SERVE = """
@@ -70,17 +70,18 @@ class RunningCurator:
 
     def wait_until_stopped(self) -> None:
         """Return when it has ended."""
-        while self.process.poll() is None:
-            time.sleep(0.2)
+        self.process.wait()
 
 
 @contextmanager
 def run_curator(campaign: Campaign) -> Iterator[RunningCurator]:
     """A curator with this campaign, on SQLite in a folder that is removed with it."""
     token = secrets.token_urlsafe(24)
-    with tempfile.TemporaryDirectory(prefix="priorveil-demo-") as folder:
-        process, url = _start(Path(folder), token)
+    with tempfile.TemporaryDirectory(prefix="priorveil-demo-") as name:
+        folder = Path(name)
+        process = _start(folder, token)
         try:
+            url = _wait_for_address(process, folder / "log")
             with _client(url, token) as http:
                 _check_status(http.post("/v1/campaigns", content=campaign.to_json()))
             yield RunningCurator(url, token, campaign, process)
@@ -120,49 +121,29 @@ def _devices(curator: RunningCurator, codes: Sequence[int], done: Callable[[], o
             done()
 
 
-def _start(folder: Path, token: str) -> tuple[subprocess.Popen[bytes], str]:
-    """A curator that is ready, and its address."""
+def _start(folder: Path, token: str) -> subprocess.Popen[bytes]:
+    """A curator on a free port, which it writes to its log."""
     (folder / "token").write_text(token, encoding="utf-8")
-    options = ["--store", str(folder / "demo.db"), "--token-file", str(folder / "token"), "--port"]
-    for _ in range(_ATTEMPTS):
-        port = _free_port()
-        with (folder / "stderr.txt").open("wb") as stderr:
-            process = subprocess.Popen(
-                [sys.executable, "-c", _SERVE, "serve", *options, str(port)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=stderr,
-                start_new_session=True,  # ctrl-C is for the demo, which then ends the curator
-            )
-        url = f"http://127.0.0.1:{port}"
-        with ExitStack() as unless_ready:
-            unless_ready.callback(_end, process)
-            if _ready(process, url, token):
-                unless_ready.pop_all()
-                return process, url
-    last = (folder / "stderr.txt").read_text(encoding="utf-8", errors="replace").strip().rpartition("\n")[2]
-    raise Unavailable(f"the curator did not start: {last or 'it printed nothing'}")
+    options = ["--store", str(folder / "demo.db"), "--token-file", str(folder / "token"), "--port", "0"]
+    with (folder / "log").open("wb") as log:
+        return subprocess.Popen(
+            [sys.executable, "-c", _SERVE, "serve", *options],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=log,
+            start_new_session=True,  # ctrl-C is for the demo, which then ends the curator
+        )
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
-
-
-def _ready(process: subprocess.Popen[bytes], url: str, token: str) -> bool:
-    """Whether it came up; only the curator of this demo knows the token, not another one on its port."""
+def _wait_for_address(process: subprocess.Popen[bytes], log: Path) -> str:
+    """The address of a curator, as soon as it listens."""
     end = time.monotonic() + _SECONDS
-    with _client(url, token) as http:
-        while process.poll() is None and time.monotonic() < end:
-            try:
-                if http.get("/v1/campaigns").status_code == 200:
-                    return True
-            except httpx.TransportError:
-                pass
-            time.sleep(0.05)
-    return False
+    while process.poll() is None and time.monotonic() < end:
+        if found := _LISTENING.search(log.read_text(encoding="utf-8", errors="replace")):
+            return found[1]
+        time.sleep(0.05)
+    last = log.read_text(encoding="utf-8", errors="replace").strip().rpartition("\n")[2]
+    raise Unavailable(f"the curator did not start: {last or 'its log is empty'}")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -57,10 +57,7 @@ def _table(pa: Any, schema: Any, campaign: Campaign, rows: list[StoredReport], n
     cohorts = [campaign.cohort_of[row.plan] for row in rows]
     words = [row.words for row in rows]
     reports = np.frombuffer(b"".join(words), "<i8") if numbers else words
-    return pa.Table.from_arrays(
-        [pa.array(column, field.type) for column, field in zip((ids, cohorts, reports), schema, strict=True)],
-        schema=schema,
-    )
+    return pa.table({"id": ids, "cohort": cohorts, "report": reports}, schema=schema)
 
 
 class _Sink(io.RawIOBase):

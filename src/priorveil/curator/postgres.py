@@ -30,11 +30,9 @@ from priorveil.curator.store import (
     Store,
     StoreFull,
     Unavailable,
-    check_schema,
     count_words,
-    hide_password,
 )
-from priorveil.errors import InvalidInput, PriorveilError
+from priorveil.errors import PriorveilError
 from priorveil.plans.tally import Tally
 
 T = TypeVar("T")
@@ -89,8 +87,7 @@ class PostgresStore(Store):
     add_cells = ADD_CELLS.format(json_each="json_each_text")
 
     def __init__(self, url: str, *, create: bool = True) -> None:
-        self._url = url
-        self._create = create
+        super().__init__(url, create)
         self._pool: Any = None
         self._writer: Any = None
         self._writing = asyncio.Lock()
@@ -101,7 +98,7 @@ class PostgresStore(Store):
         """Connect, and make the tables if there are none."""
         try:
             self._pool = await asyncpg.create_pool(
-                self._url, min_size=0, max_size=4, command_timeout=60, server_settings=_SETTINGS
+                self._address, min_size=0, max_size=4, command_timeout=60, server_settings=_SETTINGS
             )
             async with self._pool.acquire() as db, db.transaction():
                 await self._prepare_schema(db)
@@ -109,12 +106,11 @@ class PostgresStore(Store):
             raise
         except (ValueError, asyncpg.ClientConfigurationError):
             # Not chained: the original error would show the address with its password.
-            advice = "give postgresql://user@host:port/database"
-            raise InvalidInput("store", hide_password(self._url), advice) from None
+            raise self._invalid("give postgresql://user@host:port/database") from None
         except _LOST as error:
             raise Unavailable(f"PostgreSQL: {error}") from error
         except asyncpg.PostgresError as error:
-            raise InvalidInput("store", hide_password(self._url), _advice(error, self._url)) from error
+            raise self._invalid(_advice(error, self._address)) from error
 
     async def _prepare_schema(self, db: Any) -> None:
         """Make the tables, one process at a time. Where they exist, no right to make tables is needed."""
@@ -122,7 +118,7 @@ class PostgresStore(Store):
             await db.execute("SELECT pg_advisory_xact_lock($1)", _SCHEMA_LOCK)
         known = await db.fetchval("SELECT to_regclass('schema_version') IS NOT NULL")
         version = await db.fetchval("SELECT max(version) FROM schema_version") if known else 0
-        check_schema(hide_password(self._url), version or 0, self._create)
+        self._check_schema(version or 0)
         if self._create:
             await _check_writable(db)
         if not version:
@@ -159,7 +155,9 @@ class PostgresStore(Store):
     async def _connect_writer(self) -> Any:
         """The connection that writes. It holds a shared lock, by which `replace_tallies` knows of it."""
         if self._writer is None or self._writer.is_closed():
-            db = await asyncpg.connect(self._url, command_timeout=60, timeout=10, server_settings=_SETTINGS)
+            db = await asyncpg.connect(
+                self._address, command_timeout=60, timeout=10, server_settings=_SETTINGS
+            )
             try:
                 await db.execute("SELECT pg_advisory_lock_shared($1)", _WRITER_LOCK)
             except BaseException:
@@ -238,14 +236,15 @@ async def _check_writable(db: Any) -> None:
 
 def _advice(error: asyncpg.PostgresError, url: str) -> str:
     """What the database answered when it was opened, and what to do about it."""
-    todo = "give a database of its own"
-    if isinstance(error, asyncpg.InvalidCatalogNameError):
-        name = unquote(urlsplit(url).path.lstrip("/"))
-        todo = f"make it with: createdb {shlex.quote(name) if name else 'NAME'}"
-    elif isinstance(error, asyncpg.InvalidPasswordError):
-        todo = "give the role's password, better in ~/.pgpass or PGPASSWORD than here"
-    elif isinstance(error, asyncpg.InvalidAuthorizationSpecificationError):
-        todo = "give a role that may connect, postgresql://role@host/database"
-    elif isinstance(error, asyncpg.InsufficientPrivilegeError):
-        todo = "make the role the owner of the database, or grant it that"
-    return f"{error}: {todo}"
+    todo = next(advice for kind, advice in _ADVICE.items() if isinstance(error, kind))
+    name = shlex.quote(unquote(urlsplit(url).path.lstrip("/")) or "NAME")
+    return f"{error}: {todo.format(name=name)}"
+
+
+_ADVICE = {  # the first that fits
+    asyncpg.InvalidCatalogNameError: "make it with: createdb {name}",
+    asyncpg.InvalidPasswordError: "give the role's password, better in ~/.pgpass or PGPASSWORD than here",
+    asyncpg.InvalidAuthorizationSpecificationError: "give a role that may connect, postgresql://role@host/database",
+    asyncpg.InsufficientPrivilegeError: "make the role the owner of the database, or grant it that",
+    asyncpg.PostgresError: "give a database of its own",
+}

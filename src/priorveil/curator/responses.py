@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
 from priorveil.curator.service import Service
 from priorveil.curator.store import Damaged, StoreFull, Unavailable
-from priorveil.curator.uploads import BadBody
-from priorveil.curator.writer import Busy, Stopped
-from priorveil.errors import PriorveilError
+from priorveil.curator.writer import Busy
+from priorveil.errors import MissingExtra
 
 PROBLEM = "application/problem+json"
 HEADERS = {
@@ -38,15 +38,6 @@ _CLIENT = Path(__file__).parents[3] / "clients/js/priorveil.js"  # in a checkout
 _log = logging.getLogger(__name__)
 
 
-class HttpError(PriorveilError):
-    """A request that is answered with a problem document."""
-
-    def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(detail)
-        self.status = status
-        self.headers = dict(headers or {})
-
-
 def json_response(content: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """A response in JSON; numbers that JSON cannot hold are null."""
     return Response(msgspec.json.encode(content), status, {**HEADERS, **(headers or {})}, "application/json")
@@ -61,17 +52,15 @@ def problem(status: int, detail: str, headers: Mapping[str, str] | None = None) 
 def problem_for(error: BaseException) -> Response:
     """The response to a request that raised an error; an unexpected one is logged and not shown."""
     match error:
-        case HttpError():
-            return problem(error.status, str(error), error.headers)
-        case BadBody():
-            return problem(error.status, str(error))
+        case HTTPException():
+            return problem(error.status_code, error.detail, error.headers)
         case Busy():
             return problem(429, str(error), {"retry-after": "1"})
         case StoreFull():
             return problem(507, str(error), {"retry-after": "60"})
-        case Unavailable() | Stopped():
+        case Unavailable():
             return problem(503, "reports cannot be stored for now", {"retry-after": "1"})
-        case Damaged():
+        case Damaged() | MissingExtra():
             return problem(500, str(error))
         case ClientDisconnect():
             return problem(400, "the client has gone")  # nobody reads this
@@ -129,5 +118,5 @@ async def _asset(request: Request) -> Response:
     files = {path.name: path for path in (_CLIENT, *_STATIC.iterdir()) if path.is_file()}
     path = files.get(request.path_params["name"])
     if path is None:
-        raise HttpError(404, "there is no such file")
+        raise HTTPException(404, "there is no such file")
     return FileResponse(path, headers=_PAGE_HEADERS)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import itertools
 import signal
 import socket
 import sys
@@ -75,14 +74,8 @@ def find_addresses(host: str, port: int) -> list[Address]:
 
 def _bind(family: socket.AddressFamily, address: tuple[Any, ...], port: int) -> int:
     """Check that an address is free, by binding it for a moment; return the port."""
-    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as probe:
-        if sys.platform != "win32":  # there it would let two servers share a port
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        probe.bind((address[0], port, *address[2:]))
-        bound_port: int = probe.getsockname()[1]
-        return bound_port
+    with socket.create_server((address[0], port, *address[2:]), family=family) as probe:
+        return int(probe.getsockname()[1])
 
 
 def _cannot_listen(host: str, port: int, error: OSError) -> InvalidInput:
@@ -130,15 +123,14 @@ async def serving(
 
 async def _wait_until_listening(address: Address) -> None:
     """Connect until it works: granian does not report when it listens."""
-    for attempt in itertools.count(1):
+    for _ in range(_ATTEMPTS):
         try:
             _, writer = await asyncio.open_connection(*address)
             writer.close()
             return
-        except ConnectionRefusedError as error:
-            if attempt == _ATTEMPTS:
-                raise _cannot_listen(*address, error) from error
+        except ConnectionRefusedError:
             await asyncio.sleep(0.01)
+    raise InvalidInput("port", address[1], f"the server does not listen there on {address[0]}")
 
 
 def _ignore_late_callbacks(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

@@ -22,15 +22,8 @@ from priorveil.curator.store import (
     Store,
     StoreFull,
     Unavailable,
-    check_schema,
     count_words,
 )
-from priorveil.errors import InvalidInput
-
-try:
-    import fcntl
-except ImportError:  # pragma: no cover: Windows
-    fcntl = None  # type: ignore[assignment]
 
 T = TypeVar("T")
 
@@ -72,9 +65,8 @@ class SqliteStore(Store):
     add_cells = ADD_CELLS.format(json_each="json_each")
 
     def __init__(self, path: str | Path, *, create: bool = True) -> None:
+        super().__init__(str(Path(path)), create)
         self.path = Path(path).resolve()  # a file under two names has one lock
-        self._given = str(Path(path))
-        self._create = create
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="priorveil-writer")
         self._lock: IO[str] | None = None
         self._connection: sqlite3.Connection | None = None
@@ -107,12 +99,11 @@ class SqliteStore(Store):
     def _check_path(self) -> None:
         """Refuse what cannot be a store, before any file is made."""
         if self.path.is_dir():
-            raise InvalidInput("store", self._given, "this is a folder: give a file in it")
+            raise self._invalid("this is a folder: give a file in it")
         if not self.path.parent.is_dir():
-            raise InvalidInput("store", self._given, f"there is no folder {self.path.parent}: make it first")
+            raise self._invalid(f"there is no folder {self.path.parent}: make it first")
         if not self.path.exists() and not self._create:
-            advice = "there is no such file: give the one that `priorveil serve` uses"
-            raise InvalidInput("store", self._given, advice)
+            raise self._invalid("there is no such file: give the one that `priorveil serve` uses")
         if self.path.exists() and not self._sibling(".lock").exists():  # no curator has it open
             with closing(sqlite3.connect(self.path)) as db:
                 self._schema_version(db)
@@ -123,10 +114,9 @@ class SqliteStore(Store):
             version = int(db.execute("PRAGMA user_version").fetchone()[0])
         except sqlite3.DatabaseError as error:
             if error.sqlite_errorcode == sqlite3.SQLITE_NOTADB:
-                advice = "this is not an SQLite database: give another file"
-                raise InvalidInput("store", self._given, advice) from error
+                raise self._invalid("this is not an SQLite database: give another file") from error
             raise
-        check_schema(self._given, version, self._create)
+        self._check_schema(version)
         return version
 
     def _sibling(self, ending: str) -> Path:
@@ -228,10 +218,10 @@ def _execute(db: sqlite3.Connection, statement: str, *arguments: object) -> list
 
 def _lock_file(path: Path) -> IO[str]:
     """The lock file, held by this process until it ends."""
-    if fcntl is None:
-        raise Unavailable(
-            "this system cannot lock a file against a second curator: give --store a PostgreSQL URL"
-        )
+    try:
+        import fcntl
+    except ImportError:  # pragma: no cover: Windows
+        raise Unavailable("this system cannot lock a file: give --store a PostgreSQL URL") from None
     file = path.open("w")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -97,10 +97,6 @@ class Damaged(PriorveilError):
         self.why = why
 
 
-class UnknownSchema(PriorveilError):
-    """The database was made by another version of priorveil."""
-
-
 class Group(NamedTuple):
     """Reports of one plan: `ids` holds 16 bytes for each, `words` the packed reports in the same order."""
 
@@ -173,6 +169,23 @@ class Store(ABC):
     """
 
     add_cells: ClassVar[str]  # `ADD_CELLS` with the database's function that turns a JSON object into rows
+
+    def __init__(self, address: str, create: bool) -> None:
+        self._address, self._create = address, create
+
+    def _invalid(self, advice: str) -> InvalidInput:
+        """The error for an address that cannot be used."""
+        return InvalidInput("store", hide_password(self._address), advice)
+
+    def _check_schema(self, version: int) -> None:
+        """Refuse another schema than ours, and without `create` also an empty store (version 0)."""
+        if version not in (0, SCHEMA_VERSION):
+            problem = f"it has schema {version}, this priorveil knows {SCHEMA_VERSION}"
+            raise self._invalid(f"{problem}: use the priorveil that made it, or another store")
+        if version == 0 and not self._create:
+            raise self._invalid(
+                "no curator has stored anything here: give the one that `priorveil serve` uses"
+            )
 
     @abstractmethod
     async def open(self) -> None:
@@ -306,16 +319,6 @@ def open_store(url: str, create: bool = True) -> Store:
     from priorveil.curator.sqlite import SqliteStore
 
     return SqliteStore(path, create=create)
-
-
-def check_schema(store: str, version: int, create: bool) -> None:
-    """Refuse a store with another schema than ours, and without `create` also an empty one (version 0)."""
-    if version not in (0, SCHEMA_VERSION):
-        advice = "use the priorveil that made it, or another store"
-        raise UnknownSchema(f"{store} has schema {version}, this priorveil knows {SCHEMA_VERSION}: {advice}")
-    if version == 0 and not create:
-        advice = "no curator has stored anything here: give the one that `priorveil serve` uses"
-        raise InvalidInput("store", store, advice)
 
 
 def hide_password(url: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
+from starlette.exceptions import HTTPException
 
 from priorveil.collect.wire import (
     ID_BYTES,
@@ -19,7 +20,6 @@ from priorveil.collect.wire import (
     words_per_report,
 )
 from priorveil.curator.store import Group
-from priorveil.errors import PriorveilError
 from priorveil.mechanisms import Mechanism
 from priorveil.plans import Plan
 
@@ -31,14 +31,6 @@ UNKNOWN_PLAN = "unknown plan"
 UNREADABLE = (msgspec.DecodeError, RecursionError, UnicodeError)
 
 _LONGEST_QUOTE = 200  # characters of what a decoder says
-
-
-class BadBody(PriorveilError):
-    """A body that cannot be read at all; `status` is the HTTP status that says so."""
-
-    def __init__(self, detail: str, status: int = 400) -> None:
-        super().__init__(detail)
-        self.status = status
 
 
 class ReportBody(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -95,7 +87,6 @@ class Upload(NamedTuple):
 
 _one = msgspec.json.Decoder(ReportBody)
 _many = msgspec.json.Decoder(BatchBody)
-_pieces = msgspec.json.Decoder(Pieces)
 
 
 def read_json(body: bytes, campaign: str, plans: Mapping[str, Plan]) -> Upload:
@@ -113,10 +104,10 @@ def read_json(body: bytes, campaign: str, plans: Mapping[str, Plan]) -> Upload:
 def read_packed(body: bytes, campaign: str, plans: Mapping[str, Plan]) -> Upload:
     """The reports of a packed body, all of one plan."""
     if len(body) < PACKED_HEADER.size:
-        raise BadBody("a packed body begins with PVR1, a plan id and a number of reports")
+        raise HTTPException(400, "a packed body begins with PVR1, a plan id and a number of reports")
     magic, plan_bytes, count = PACKED_HEADER.unpack_from(body)
     if magic != PACKED_MAGIC:
-        raise BadBody("a packed body begins with PVR1")
+        raise HTTPException(400, "a packed body begins with PVR1")
     _check_batch(count)
     plan = plans.get(plan_bytes.hex())
     ids_end = PACKED_HEADER.size + ID_BYTES * count
@@ -124,14 +115,14 @@ def read_packed(body: bytes, campaign: str, plans: Mapping[str, Plan]) -> Upload
         hex_ids = [body[at : at + ID_BYTES].hex() for at in range(PACKED_HEADER.size, ids_end, ID_BYTES)]
         return Upload([], [], [Refusal(i, hex_ids[i], UNKNOWN_PLAN) for i in range(count)])
     if plan is None or len(body) != ids_end + WORD_BYTES * words_per_report(plan.mechanism) * count:
-        raise BadBody(f"{count} reports of this plan do not have this length")
+        raise HTTPException(400, f"{count} reports of this plan do not have this length")
     group = Group(campaign, plan.id, plan.mechanism, body[PACKED_HEADER.size : ids_end], body[ids_end:])
     return Upload([group], [range(count)], [])
 
 
 def _check_batch(size: int) -> None:
     if size > LARGEST_BATCH:
-        raise BadBody(f"{size} reports at once: send at most {LARGEST_BATCH}", 413)
+        raise HTTPException(413, f"{size} reports at once: send at most {LARGEST_BATCH}")
 
 
 def _group_of_one_plan(bodies: list[ReportBody], campaign: str, plans: Mapping[str, Plan]) -> Group | None:
@@ -171,12 +162,12 @@ def _read_each(body: bytes, why_not_one: Exception | None) -> list[ReportBody | 
     A body that is no batch is refused; the error says `why_not_one`: why it is not a single report either.
     """
     try:
-        pieces = _pieces.decode(body).reports
+        pieces = msgspec.json.decode(body, type=Pieces).reports
     except UNREADABLE as why_no_batch:
         error = why_not_one or why_no_batch
         deep = isinstance(error, RecursionError)
         problem = f"not a body of reports: {str(error)[:_LONGEST_QUOTE]}"  # it may quote the body
-        raise BadBody("the body is nested too deeply" if deep else problem) from error
+        raise HTTPException(400, "the body is nested too deeply" if deep else problem) from error
     _check_batch(len(pieces))
     entries: list[ReportBody | str | None] = []
     for piece in pieces:

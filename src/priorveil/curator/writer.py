@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from priorveil.collect.wire import unpack_reports
-from priorveil.curator.store import Group, Store
+from priorveil.curator.store import Group, Store, Unavailable
 from priorveil.errors import PriorveilError
 
 CAPACITY = 16 << 20  # bytes in the queue
@@ -26,10 +26,6 @@ RefusedIndices = list[list[int]]
 
 class Busy(PriorveilError):
     """The queue is full; the sender should come back in a moment."""
-
-
-class Stopped(PriorveilError):
-    """The service is shutting down and accepts nothing more."""
 
 
 @dataclass(slots=True)
@@ -91,7 +87,7 @@ class Writer:
 
     def _enqueue(self, groups: Sequence[Group], size: int) -> asyncio.Future[RefusedIndices]:
         if self._stopping:
-            raise Stopped("the service is shutting down")
+            raise Unavailable("the service is shutting down")
         done: asyncio.Future[RefusedIndices] = asyncio.get_running_loop().create_future()
         self._queue.append(PendingUpload(groups, size, done))
         self.waiting += size

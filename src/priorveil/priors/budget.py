@@ -34,14 +34,14 @@ class Budget:
             raise InvalidInput("upper", upper, "a budget needs at least one finite side")
 
     @classmethod
-    def of(cls, epsilon: float | Budget) -> Budget:
-        """The budget itself, or the symmetric one of a number."""
+    def of(cls, epsilon: float | Budget, argument: str = "epsilon") -> Budget:
+        """The budget itself, or the symmetric one of a number; errors name the argument that it was given as."""
         if isinstance(epsilon, Budget):
             return epsilon
-        _level("epsilon", epsilon)
+        _level(argument, epsilon)
         if math.isinf(epsilon):
             hint = Hint("Budget(lower, upper)", purpose="to bound one side")
-            raise InvalidInput("epsilon", epsilon, "give a finite number", hint)
+            raise InvalidInput(argument, epsilon, "give a finite number", hint)
         return cls(epsilon)
 
     def __str__(self) -> str:
