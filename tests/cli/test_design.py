@@ -222,7 +222,7 @@ def test_other_notions(files: Path, notion: str) -> None:
         (("prior.csv", "--epsilon", 1, "--lower", 1), "not both"),
         (("prior.csv", "--epsilon", 1, "--query", "mean"), "mean"),
         (("prior.csv", "--epsilon", 1, "--query", "sum"), "--values"),
-        (("prior.csv", "--epsilon", 1, "--query", "sum", "--values", "0,1"), "give 4 numbers"),
+        (("prior.csv", "--epsilon", 1, "--query", "sum", "--values", "0,1"), "2 numbers; give 4, one for each value"),
         (("prior.csv", "--epsilon", 1, "--query", "sum", "--values", "rank"), "column 'rank': the table has work"),
         (("prior.csv", "--epsilon", 1, "--query", "sum", "--values", "work"), "not a number"),
         (("prior.json", "--epsilon", 1, "--query", "sum", "--values", "rank"), "JSON has no columns"),
