@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import io
 import zipfile
 from collections import Counter
@@ -25,14 +24,9 @@ def needs(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
 
 @pytest.fixture
 def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A machine without data and without a network."""
+    """A machine without data."""
     monkeypatch.setenv("PRIORVEIL_DATA", str(tmp_path))
     monkeypatch.setattr(datasets, "folders", lambda: (tmp_path,))
-
-    def offline(*_: object, **__: object) -> object:
-        raise OSError("no network")
-
-    monkeypatch.setattr("urllib.request.urlopen", offline)
     return tmp_path
 
 
@@ -73,33 +67,6 @@ def test_the_wrong_file_is_refused(nowhere: Path) -> None:
 def test_the_folder_of_the_environment_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PRIORVEIL_DATA", str(tmp_path))
     assert datasets.folders()[0] == tmp_path
-
-
-def test_a_download_is_checked_and_kept(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    content = adult_zip(person("Private", "<=50K"), "")
-    source = datasets.DATA_FILES["adult"]
-    digest = hashlib.sha256(content).hexdigest()
-    made = datasets.DataFile(source.file, source.home, digest, source.about, source.direct)
-    monkeypatch.setitem(datasets.DATA_FILES, "adult", made)
-    asked = []
-
-    def answer(address: str, timeout: float) -> io.BytesIO:
-        asked.append(address)
-        return io.BytesIO(content)
-
-    monkeypatch.setattr("urllib.request.urlopen", answer)
-    assert len(datasets.adult()) == 1
-    assert len(datasets.adult()) == 1
-    assert asked == [source.direct]  # the second time it was there
-
-
-def test_a_download_of_something_else_leaves_nothing_behind(
-    nowhere: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("urllib.request.urlopen", lambda *_, **__: io.BytesIO(b"a page that says sorry"))
-    with pytest.raises(DataNotFound, match="another file"):
-        datasets.find("adult")
-    assert list(nowhere.iterdir()) == []
 
 
 def test_adult_reads_both_parts_and_leaves_out_junk_and_unknown_work(tmp_path: Path) -> None:

@@ -25,13 +25,7 @@ from priorveil.collect.wire import JSON, PACKED
 from priorveil.curator.estimates import METHODS, campaign_estimates
 from priorveil.curator.export import PARQUET, parquet_pieces
 from priorveil.curator.openapi import document, methods_at
-from priorveil.curator.responses import (
-    HEADERS,
-    json_response,
-    metrics_text,
-    page_routes,
-    problem_for,
-)
+from priorveil.curator.responses import HEADERS, json_response, metrics_text, page_routes, problem_for
 from priorveil.curator.service import Service
 from priorveil.curator.store import Damaged, Store, StoredCampaign
 from priorveil.curator.uploads import Upload, read_json, read_packed

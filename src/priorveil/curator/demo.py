@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import secrets
 import subprocess
@@ -11,9 +10,8 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
-from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -97,7 +95,7 @@ def send_answers(curator: RunningCurator, codes: Sequence[int], done: Callable[[
             parts = [codes[i::_AT_ONCE] for i in range(_AT_ONCE)]
             for each in [pool.submit(_devices, curator, part, done, stop) for part in parts]:
                 each.result()
-        except (OSError, HTTPException) as error:
+        except httpx.HTTPError as error:
             raise Unavailable(f"the curator stopped answering: {type(error).__name__}") from error
         finally:
             stop.set()
@@ -106,18 +104,15 @@ def send_answers(curator: RunningCurator, codes: Sequence[int], done: Callable[[
 def _devices(curator: RunningCurator, codes: Sequence[int], done: Callable[[], object], stop: Event) -> None:
     """Devices one after the other, through one connection."""
     plan, source = curator.campaign.plan_for(None), as_source(None)
-    path, headers = f"/v1/campaigns/{curator.campaign.id}/reports", {"content-type": "application/json"}
-    with closing(HTTPConnection(curator.url.removeprefix("http://"), timeout=30)) as http:
+    path = f"/v1/campaigns/{curator.campaign.id}/reports"
+    with _client(curator.url, curator.token) as http:
         for code in codes:
             if stop.is_set():
                 return
             report = report_to_json(plan.mechanism, plan.mechanism.sample_one(code, source))
             sent = {"id": fresh_id(), "plan": plan.id, "report": report}
-            http.request("POST", path, json.dumps(sent), headers)
-            response = http.getresponse()
-            receipt = json.loads(response.read())
-            if response.status != 200 or receipt["refused"]:
-                raise Unavailable(f"the curator did not take a report: {response.status}")
+            if _check_status(http.post(path, json=sent)).json()["refused"]:
+                raise Unavailable("the curator refused a report")
             done()
 
 

@@ -18,14 +18,7 @@ from dataclasses import replace
 import numpy as np
 
 from priorveil.designs.engine import UNLIMITED, Labels, Limits, Solution, relative_gap, solve
-from priorveil.designs.pricing import (
-    Box,
-    GuessPricing,
-    HistogramPricing,
-    SumPricing,
-    classes,
-    free_guess,
-)
+from priorveil.designs.pricing import Box, GuessPricing, HistogramPricing, SumPricing, classes, free_guess
 from priorveil.priors import Array, Mask
 
 _ROWS = 160  # rows the master is merged down to

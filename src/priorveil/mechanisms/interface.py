@@ -149,13 +149,12 @@ class NumberedReports(Mechanism):
 
     def accumulate(self, reports: npt.ArrayLike) -> Ints:
         """How often each report came."""
-        column = np.ascontiguousarray(_integer_column("reports", reports), dtype=np.int64)
-        counts = np.zeros(self.outputs + 1, np.int64)
-        # The compiled count saves a nanosecond for each report: too little to load numba for.
-        kernels.count_numbers(column, counts, work=column.size if "numba" in sys.modules else 0)
-        if counts[-1]:
-            check_reports(reports, self.outputs)  # names the first of those outside
-        return counts[:-1]
+        column = check_reports(reports, self.outputs)
+        if "numba" not in sys.modules:  # the compiled count saves too little to load it
+            return np.bincount(column, minlength=self.outputs)
+        counts = np.zeros(self.outputs, np.int64)
+        kernels.count_numbers(column, counts, work=column.size)
+        return counts
 
     def weigh(self, reports: npt.NDArray[Any], weights: Array) -> Array:
         """The sum of the weights of each report."""

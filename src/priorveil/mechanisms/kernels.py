@@ -122,17 +122,14 @@ def scan_shared(
 
 
 def _count_numbers(numbers: Ints, counts: Ints) -> None:
-    places = np.minimum(numbers.view(np.uint64), np.uint64(counts.size - 1)).astype(np.int64)
-    counts += np.bincount(places, minlength=counts.size)
+    counts += np.bincount(numbers, minlength=counts.size)
 
 
 @with_twin(_count_numbers)
 def count_numbers(numbers: Ints, counts: Ints) -> None:
-    """Add to `counts[n]` how often the number n came; the last cell is for all numbers outside the others."""
-    last = np.uint64(counts.size - 1)
+    """Add to `counts[n]` how often the number n came."""
     for i in range(numbers.size):
-        # Read without its sign, a negative number is the largest of all.
-        counts[min(np.uint64(numbers[i]), last)] += 1
+        counts[numbers[i]] += 1
 
 
 # -- unary encoding ----------------------------------------------------------------------------------------
@@ -357,14 +354,7 @@ def draw_places(
 
 
 def _sample_arcs(
-    codes: Ints,
-    words: Words,
-    starts: Ints,
-    lengths: Ints,
-    owned: Ints,
-    circle: Ints,
-    keep: Word,
-    reports: Ints,
+    codes: Ints, words: Words, starts: Ints, lengths: Ints, owned: Ints, circle: Ints, keep: Word, out: Ints
 ) -> None:
     start, window, bits, heavy, word = circle.tolist()
     order = np.zeros(codes.size, dtype=np.int64)
@@ -372,19 +362,12 @@ def _sample_arcs(
         order = (words[:, 0] & np.uint64(starts.shape[0] - 1)).astype(np.int64)
     t, moved = draw_places(words, starts[order, codes], lengths[codes], start, window, keep, bits, word)
     owner = np.searchsorted(owned, t, side="right")
-    reports[:] = (order << bits) + np.where(t < start, owner, heavy + moved)
+    out[:] = (order << bits) + np.where(t < start, owner, heavy + moved)
 
 
 @with_twin(_sample_arcs)
 def sample_arcs(
-    codes: Ints,
-    words: Words,
-    starts: Ints,
-    lengths: Ints,
-    owned: Ints,
-    circle: Ints,
-    keep: Word,
-    reports: Ints,
+    codes: Ints, words: Words, starts: Ints, lengths: Ints, owned: Ints, circle: Ints, keep: Word, out: Ints
 ) -> None:
     """Reports of arcs: `starts` has a row for each public order; of many, the first word draws one.
 
@@ -412,7 +395,7 @@ def sample_arcs(
                 low = centre + 1
             else:
                 high = centre
-        reports[i] = (order << bits) + (low if t < start else heavy + moved)
+        out[i] = (order << bits) + (low if t < start else heavy + moved)
 
 
 def _count_cells(reports: Ints, base: Ints, guide: Ints, shift: int, local: int, tally: Ints) -> None:

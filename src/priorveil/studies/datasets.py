@@ -1,9 +1,8 @@
 """Loaders for the public data sets of the evaluation.
 
 A loader reads the file that it is given. Without one it looks in the folder of the environment variable
-`PRIORVEIL_DATA`, in `shared/data` next to the checkout, and in the user's cache. If the home page of the data
-offers this very file, the loader downloads it and checks its SHA-256. Otherwise `DataNotFound` says where to
-get it. These data are already public.
+`PRIORVEIL_DATA`, in `shared/data` next to the checkout, and in the user's cache. If the file is missing,
+`DataNotFound` says where to get it. These data are already public.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import gzip
 import hashlib
 import io
 import os
-import urllib.request
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,15 +21,12 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.errors import DataNotFound, InvalidInput
-from priorveil.files import atomic_write
 from priorveil.priors import Array, Ints
-
-_TIMEOUT = 60  # seconds without an answer from a server
 
 
 @dataclass(frozen=True)
 class DataFile:
-    """A data file: its name, home page, checksum, description, and a direct link where there is one.
+    """A data file: its name, home page, checksum and description.
 
     Without a checksum any file of that name is accepted.
     """
@@ -40,7 +35,6 @@ class DataFile:
     home: str
     sha256: str | None
     about: str
-    direct: str | None = None
 
 
 DATA_FILES = {
@@ -49,7 +43,6 @@ DATA_FILES = {
         "https://archive.ics.uci.edu/dataset/2/adult",
         "7537312dd56c2b98035880805ce99e68183a30ee468aa5329d6df0fbb3cc21bb",
         "UCI Adult (Becker and Kohavi 1996), CC BY 4.0",
-        "https://archive.ics.uci.edu/static/public/2/adult.zip",
     ),
     "gowalla": DataFile(
         "loc-gowalla_totalCheckins.txt.gz",
@@ -150,7 +143,7 @@ def gowalla(path: str | Path | None = None) -> CheckIns:
 
 
 def find(name: str, path: str | Path | None = None) -> Path:
-    """The file of a data set; it is downloaded if it is not on this machine and its home page offers it.
+    """The file of a data set; where it is missing the error names its home page.
 
     A file that is given is used as it is. One that is found is checked against its SHA-256.
     """
@@ -169,32 +162,15 @@ def find(name: str, path: str | Path | None = None) -> Path:
             if source.sha256 not in (None, hashlib.sha256(file.read_bytes()).hexdigest()):
                 raise DataNotFound(f"{file} is not the right file (its SHA-256 differs); {where}")
             return file
-    if source.direct is None or source.sha256 is None:
-        raise DataNotFound(f"{source.file} is not on this machine; {where}")
-    return _download(source.direct, source.sha256, folders()[-1] / source.file, where)
+    raise DataNotFound(f"{source.file} is not on this machine; {where}")
 
 
 def folders() -> tuple[Path, ...]:
-    """The folders in which data are looked for, in this order. The last one takes downloads."""
+    """The folders in which data are looked for, in this order."""
     given = os.environ.get("PRIORVEIL_DATA")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "priorveil"
     checkout = Path(__file__).resolve().parents[3]
     return (*([Path(given)] if given else []), checkout.parent / "shared" / "data", Path(given or cache))
-
-
-def _download(address: str, sha256: str, target: Path, where: str) -> Path:
-    """Fetch a file: all of it and the right one, or nothing."""
-    try:
-        with urllib.request.urlopen(address, timeout=_TIMEOUT) as answer:
-            content = answer.read()
-        if hashlib.sha256(content).hexdigest() != sha256:
-            raise DataNotFound(f"{address} now holds another file (its SHA-256 differs); {where}")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_write(target, replace=True) as file:
-            file.write(content)
-    except OSError as error:
-        raise DataNotFound(f"{address} cannot be reached ({error}); {where}") from error
-    return target
 
 
 def _adult_rows(file: Path) -> Iterator[list[str]]:

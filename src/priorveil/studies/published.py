@@ -433,36 +433,6 @@ def subset_selection(values: int | Prior, epsilon: float, size: int | None = Non
     return Published("subset selection", "Ye and Barg 2018", eps, best, prior, None, best.support, "LDP")
 
 
-def printed_estimate(total: float, people: int, size: int, epsilon: float) -> float:
-    """The context-free estimator of the paper's evaluation, as printed: `(total - N p) / (1 - 2 p)`.
-
-    `total` is the sum of the reports and `p = e**eps / (e**eps + d - 1)`. This is Warner's estimator for two
-    values with the meaning of `p` reversed: its mean is the number of people who have a 0.
-    `k_rr(...).support.counts` is right for any `d`.
-
-    >>> printed_estimate(total=55.0, people=100, size=2, epsilon=math.log(3)).__round__(6)
-    40.0
-    """
-    p = _k_rr_probabilities(size, _epsilon(epsilon))[0]
-    if p == 0.5:
-        raise InvalidInput(
-            "epsilon", epsilon, "the printed estimator divides by zero here: use k_rr(...).support.counts"
-        )
-    return (total - people * p) / (1 - 2 * p)
-
-
-def printed_mse(people: int, size: int, epsilon: float) -> float:
-    """The error printed with that estimator, `N (d - 2 + e**eps) / (e**eps - 1)**2`.
-
-    It is the variance of a k-RR count, for a value that nobody has.
-
-    >>> abs(printed_mse(100, 5, 1.0) - k_rr(5, 1.0).support.variance(100)) < 1e-9
-    True
-    """
-    e = math.exp(_epsilon(epsilon))
-    return people * (size - 2 + e) / (e - 1) ** 2 if e > 1 else math.inf
-
-
 def _k_rr_probabilities(size: int, eps: float) -> tuple[float, float]:
     """The probability of the truth, and of each other value."""
     e = math.exp(eps)

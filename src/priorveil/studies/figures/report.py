@@ -37,8 +37,8 @@ _INTRODUCTION = (
 _DATA = (
     "Data are looked for in the folder named by the environment variable `PRIORVEIL_DATA`, in `shared/data` "
     "next to the checkout, and in the user's cache. They are checked against their SHA-256, except the full "
-    "Gowalla file, whose checksum is not known here. UCI Adult is downloaded if it is missing. The others are "
-    "at these addresses, or made from files that are there:"
+    "Gowalla file, whose checksum is not known here. They are at these addresses, or made "
+    "from files that are there:"
 )
 
 
