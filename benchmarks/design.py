@@ -245,7 +245,7 @@ def compared(quick: bool) -> Iterator[Line]:
         ("Zipf", pv.Prior.zipf(83), 1.0),
     ):
         case, query = f"{name}, eps = {eps:g}", pv.Histogram()
-        silent, bound = query.no_report(prior), query.floor(prior, pv.Budget(eps))
+        silent, bound = query.no_report(prior), query.closed_form_bound(prior, pv.Budget(eps))
         plan, seconds = timed(prior, eps, query)
         best = plan.lower_bound
         ldp = 1 - float(np.max(closed.subset_gains(prior.probabilities, eps)))

@@ -129,4 +129,4 @@ def check_floor(query: queries.Query, channel: Channel, prior: Prior) -> None:
     lower, upper = notions.LIP().sides(channel, prior)
     within = [Budget(lower, upper), Budget(lower + 0.1, math.inf)] if math.isfinite(lower) else []
     for budget in [*within, Budget(math.inf, upper), Budget(lower, upper + 1)]:
-        assert at_most(query.floor(prior, budget), query.error(channel, prior))
+        assert at_most(query.closed_form_bound(prior, budget), query.error(channel, prior))

@@ -109,8 +109,8 @@ def test_errors_are_exact_where_a_value_is_all_but_certain(rare, level):
     known = sum(
         p * p * (lo * lo + 2 * lo * (1 - lo) + min((hi - lo) * (1 - lo), (1 - lo) ** 2 / p)) for p in P
     )
-    assert Guess().floor(prior, Budget(level)) == pytest.approx(float(best), rel=1e-9)
-    assert Histogram().floor(prior, Budget(level)) == pytest.approx(float(1 - known), rel=1e-9)
+    assert Guess().closed_form_bound(prior, Budget(level)) == pytest.approx(float(best), rel=1e-9)
+    assert Histogram().closed_form_bound(prior, Budget(level)) == pytest.approx(float(1 - known), rel=1e-9)
 
 
 @pytest.mark.parametrize("query", [Guess(), Histogram()], ids=["guess", "histogram"])
@@ -138,8 +138,8 @@ def test_bounds_are_below_the_prior_alone_and_fall_with_the_budget(prior, budget
     wider = Budget(budget.lower + 0.5, budget.upper + 0.5)
     for query in QUERIES:
         asked = make_query(query, len(prior))
-        assert at_most(asked.floor(prior, budget), asked.no_report(prior))
-        assert at_most(asked.floor(prior, wider), asked.floor(prior, budget))
+        assert at_most(asked.closed_form_bound(prior, budget), asked.no_report(prior))
+        assert at_most(asked.closed_form_bound(prior, wider), asked.closed_form_bound(prior, budget))
 
 
 @given(sizes, levels)
@@ -147,7 +147,7 @@ def test_the_histogram_bound_for_light_values(d, eps):
     prior = Prior.uniform(max(d, math.ceil(1 + math.exp(eps))))
     squares = float((prior.probabilities**2).sum())
     expected = 1 - (math.exp(eps) - 1 + math.exp(-eps)) * squares
-    assert close(Histogram().floor(prior, Budget(eps)), expected)
+    assert close(Histogram().closed_form_bound(prior, Budget(eps)), expected)
 
 
 @given(priors(), levels)
@@ -155,14 +155,16 @@ def test_the_histogram_bound_as_written(prior, eps):
     P, lo, hi = prior.probabilities, math.exp(-eps), math.exp(2 * eps)
     tau = (1 - lo) / (hi - lo)
     inner = lo**2 + 2 * lo * (hi - lo) * tau + (hi - lo) ** 2 * tau * np.minimum(1, tau / P)
-    assert Histogram().floor(prior, Budget(eps, 2 * eps)) == pytest.approx(max(0, 1 - P**2 @ inner), abs=1e-9)
+    assert Histogram().closed_form_bound(prior, Budget(eps, 2 * eps)) == pytest.approx(
+        max(0, 1 - P**2 @ inner), abs=1e-9
+    )
 
 
 @pytest.mark.parametrize(("size", "eps"), [(83, 4.0)])
 def test_the_bound_in_the_notes(size, eps):
-    assert Histogram().floor(Prior.uniform(size), Budget(eps)) == pytest.approx(0.354, abs=5e-4)
+    assert Histogram().closed_form_bound(Prior.uniform(size), Budget(eps)) == pytest.approx(0.354, abs=5e-4)
     assert Histogram().no_report(Prior.uniform(size)) == pytest.approx(0.988, abs=5e-4)
-    assert Histogram().floor(Prior.zipf(size), Budget(2.0)) == pytest.approx(0.675, abs=6e-4)
+    assert Histogram().closed_form_bound(Prior.zipf(size), Budget(2.0)) == pytest.approx(0.675, abs=6e-4)
 
 
 def test_the_bound_is_met_by_soft_subsets_of_mass_tau():
@@ -171,7 +173,9 @@ def test_the_bound_is_met_by_soft_subsets_of_mass_tau():
     channel = Channel((0.5 + 1.5 * pairs) / 3)
     eps = math.log(2)
     assert LIP().epsilon(channel, prior) == pytest.approx(eps)
-    assert Histogram().error(channel, prior) == pytest.approx(Histogram().floor(prior, Budget(eps)))
+    assert Histogram().error(channel, prior) == pytest.approx(
+        Histogram().closed_form_bound(prior, Budget(eps))
+    )
 
 
 # Distribution
@@ -212,8 +216,8 @@ def test_a_channel_that_does_not_identify_has_infinite_variance():
 def test_truth_is_the_floor_of_a_distribution(data):
     prior = data.draw(priors())
     truth = Distribution().error(Channel.identity(len(prior)), prior)
-    assert truth == pytest.approx(Distribution().floor(prior, Budget(math.inf, 500.0)), abs=1e-9)
-    assert at_most(truth, Distribution().floor(prior, Budget(1.0)))
+    assert truth == pytest.approx(Distribution().closed_form_bound(prior, Budget(math.inf, 500.0)), abs=1e-9)
+    assert at_most(truth, Distribution().closed_form_bound(prior, Budget(1.0)))
 
 
 # Linear
@@ -229,8 +233,8 @@ def test_the_errors_of_a_linear_query_are_those_of_its_rows(data, rng):
         assert together == pytest.approx(sum(one_by_one), rel=1e-6, abs=1e-9)
     rows = [Sum(row) for row in W]
     assert Linear(W).no_report(prior) == pytest.approx(sum(row.no_report(prior) for row in rows), abs=1e-9)
-    assert Linear(W).floor(prior, Budget(1.0)) == pytest.approx(
-        sum(row.floor(prior, Budget(1.0)) for row in rows), abs=1e-9
+    assert Linear(W).closed_form_bound(prior, Budget(1.0)) == pytest.approx(
+        sum(row.closed_form_bound(prior, Budget(1.0)) for row in rows), abs=1e-9
     )
 
 

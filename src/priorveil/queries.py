@@ -95,7 +95,7 @@ class Query:
         law = live.output_law(prior)
         return max(0.0, self.ceiling(prior) - float(law @ self.utility(live.lift(prior).T, prior)))
 
-    def floor(self, prior: Prior, budget: Budget) -> float:
+    def closed_form_bound(self, prior: Prior, budget: Budget) -> float:
         """An error that no LIP channel with this budget goes below (the secret being the value itself)."""
         return 0.0
 
@@ -154,8 +154,8 @@ class Matrix:
         P, law = joint.sum(axis=1), joint.sum(axis=0)
         return max(0.0, self.ceiling(P) - float(law @ self.utility((joint / law / P[:, None]).T, P)))
 
-    def floor(self, P: Array, budget: Budget, unbiased: bool) -> float:
-        """The free bound of each row, `Var (1 - (1 - lo)**2)`; `Var` for unbiased answers, as from the truth."""
+    def closed_form_bound(self, P: Array, budget: Budget, unbiased: bool) -> float:
+        """The closed-form bound of each row, `Var (1 - (1 - lo)**2)`; `Var` for unbiased answers, as from the truth."""
         return self.ceiling(P) * (1.0 if unbiased else 1 - (1 - budget.lo) ** 2)
 
 
@@ -195,23 +195,23 @@ class Identity(Matrix):
         pairs = (joint[:-1] * later[1:]).sum(axis=0)
         return 2 * float(np.divide(pairs, later[0], out=np.zeros_like(pairs), where=later[0] > 0).sum())
 
-    def floor(self, P: Array, budget: Budget, unbiased: bool) -> float:
-        """The free bound: an output is a soft subset of mass `tau` that holds every value equally often.
+    def closed_form_bound(self, P: Array, budget: Budget, unbiased: bool) -> float:
+        """The closed-form bound: an output is a soft subset of mass `tau` that holds every value equally often.
 
         `1 - sum_x P[x]**2 (lo**2 + 2 lo (hi - lo) tau + (hi - lo)**2 tau min(1, tau / P[x]))`, written as a sum over
         the values: `max(P (1 - P) (1 - (1 - lo)**2), P (1 - P) - P**2 (1 - lo) (hi - 1))`. For unbiased answers it is
-        that of `free_variance`.
+        that of `variance_bound`.
 
         >>> eps = 1.0
-        >>> bound = Histogram().floor(Prior.uniform(10), Budget(eps))
+        >>> bound = Histogram().closed_form_bound(Prior.uniform(10), Budget(eps))
         >>> abs(bound - (1 - (math.e - 1 + 1 / math.e) / 10)) < 1e-12
         True
-        >>> round(Distribution().floor(Prior.uniform(4), Budget(math.inf, 600.0)), 9)      # the truth: a multinomial
+        >>> round(Distribution().closed_form_bound(Prior.uniform(4), Budget(math.inf, 600.0)), 9)  # of the truth itself
         0.75
         """
         lo = budget.lo
         if unbiased:
-            return free_variance(P, lo, budget.hi)
+            return variance_bound(P, lo, budget.hi)
         own = P * _others(P)
         return float(np.maximum(own * lo * (2 - lo), own - P**2 * (1 - lo) * _rise(budget)).sum())
 
@@ -420,9 +420,9 @@ class Linear(Query):
             return variance(channel.matrix, P, self.rows(prior))
         return self.matrix.error(P[:, None] * channel.drop_unused().matrix)
 
-    def floor(self, prior: Prior, budget: Budget) -> float:
+    def closed_form_bound(self, prior: Prior, budget: Budget) -> float:
         """An error that no LIP channel with this budget goes below."""
-        return self.matrix.floor(self._fit(prior), budget, self.unbiased)
+        return self.matrix.closed_form_bound(self._fit(prior), budget, self.unbiased)
 
     def _fit(self, prior: Prior) -> Array:
         """The probabilities of a prior, which has to have as many values as the matrix."""
@@ -533,7 +533,7 @@ class Guess(Query):
         """The probability that the value is not the likeliest one."""
         return float(_others(prior.probabilities).min())
 
-    def floor(self, prior: Prior, budget: Budget) -> float:
+    def closed_form_bound(self, prior: Prior, budget: Budget) -> float:
         """One less the largest posterior, `max_x P[x] lo + min(P[x] (hi - lo), 1 - lo)`."""
         left = self.no_report(prior)
         return max(budget.lo * left, left - float(prior.probabilities.max()) * _rise(budget))
@@ -709,14 +709,14 @@ def lift_variance(columns: Array, weights: Array, rows: Array | None = None) -> 
     return float(((coordinates / singular[known]) ** 2).sum())
 
 
-def free_variance(P: Array, lo: float, hi: float) -> float:
+def variance_bound(P: Array, lo: float, hi: float) -> float:
     """A proven bound on the variance of learning the distribution, with lifts in `[lo, hi]`.
 
     `sum_x (1 - P[x])**2 / ((1 - lo)**2 (u[x] - 1))` with `u[x] = min(1 / tau, 1 / P[x])`. Each value alone is learnt
     with at least its own term: along the line `P + t (e_x - P)` the Fisher information of a report is
     `Var(r[x]) <= (1 - lo)**2 (u[x] - 1)`, and `p[x]` moves by `1 - P[x]`.
 
-    >>> round(free_variance(np.full(4, 0.25), 0.0, np.inf), 9)      # the truth itself: a multinomial
+    >>> round(variance_bound(np.full(4, 0.25), 0.0, np.inf), 9)      # the truth itself: a multinomial
     0.75
     """
     if lo >= 1:

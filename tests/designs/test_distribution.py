@@ -15,7 +15,7 @@ from priorveil.designs.engine import Limits
 from priorveil.designs.learning import best_learning, best_weights, information_bound, uniform_variance
 from priorveil.designs.pricing import Box
 from priorveil.errors import Infeasible, NotIdentifiable
-from priorveil.queries import free_variance, variance
+from priorveil.queries import variance, variance_bound
 
 SKEWED = np.array([0.025, 0.025, 0.025, 0.025, 0.9])
 budgets = st.sampled_from([0.1, 0.5, 1.0, 1.5, 2.0, 3.0])
@@ -197,7 +197,7 @@ class TestBound:
         P, rng = priors(seed, high=9), np.random.default_rng(seed)
         lo, hi = box(epsilon)
         relaxed, exact = information_bound(P, lo, hi), best_learning(Box(P, lo, hi))
-        assert free_variance(P, lo, hi) <= relaxed <= exact.value * (1 + 1e-9)
+        assert variance_bound(P, lo, hi) <= relaxed <= exact.value * (1 + 1e-9)
         for _ in range(5):
             assert exact.bound <= variance(random_channel(P, lo, hi, rng), P) * (1 + 1e-9)
 

@@ -14,9 +14,9 @@ from priorveil.designs.closed import binary
 from priorveil.designs.cones import extreme_rays
 from priorveil.designs.engine import Limits, best_mixture, mix
 from priorveil.designs.robust import (
-    Guessed,
+    GuessTask,
     Oracle,
-    Squared,
+    SquaredErrorTask,
     Task,
     robust_design,
 )
@@ -33,7 +33,7 @@ def mse(task: Task, p: Array, Q: Array) -> float:
 
 
 def tasks(rng: np.random.Generator, d: int) -> list[Task]:
-    return [Squared(rng.normal(size=(1, d))), Squared(np.eye(d)), Guessed()]
+    return [SquaredErrorTask(rng.normal(size=(1, d))), SquaredErrorTask(np.eye(d)), GuessTask()]
 
 
 def box_vertices(lower: Array, upper: Array) -> Array:
@@ -86,7 +86,7 @@ def test_column_generation_agrees_with_enumeration(seed: int) -> None:
 def test_one_prior_is_the_ordinary_design() -> None:
     P = np.array([0.1, 0.2, 0.3, 0.4])
     A = lip_rows(P, np.exp(-1.0), np.exp(1.0))
-    best = robust_design(A, P[None], Squared(np.eye(len(P))))
+    best = robust_design(A, P[None], SquaredErrorTask(np.eye(len(P))))
     plain = best_mixture(extreme_rays(A, P), lambda r: ((P * r) ** 2).sum(axis=1))
     assert best.worst_mse == pytest.approx(1 - plain.value, abs=1e-9)
 
@@ -143,7 +143,7 @@ def test_the_worst_prior_of_a_polytope_is_not_a_vertex() -> None:
     lower, upper = np.array([0.2, 0.2]), np.array([0.8, 0.8])
     vertices = box_vertices(lower, upper)
     A = np.vstack([lip_rows(p, np.exp(-1), np.exp(1)) for p in vertices])
-    task = Squared(np.array([[0.0, 1.0]]))
+    task = SquaredErrorTask(np.array([[0.0, 1.0]]))
     best = robust_design(A, vertices, task, oracle=PriorSet.interval(lower, upper).best, least=1e-8)
     at_vertices = robust_design(A, vertices, task)
     assert best.worst_mse > at_vertices.worst_mse + 0.01

@@ -454,17 +454,17 @@ def test_another_prior_is_read_by_columns_and_never_mistaken_for_the_plans_own()
 def test_what_is_exposed_leaks_what_the_points_leak_and_never_less(weights, tenths, bits, seed):
     """Against every place of the circle, under another prior and for a secret, by brute force."""
     m, rng, d = fitted(weights, tenths, bits), np.random.default_rng(seed), len(weights)
-    matrix, reports = ArcCells([m]).exposed
-    exposed, points = Channel(matrix), Channel(plain_channel(m))
+    matrix, reports = ArcCells([m]).leakage_matrix
+    measured, points = Channel(matrix), Channel(plain_channel(m))
     T = rng.dirichlet(np.ones(d), 3) + 1e-6
     T /= T.sum(axis=1, keepdims=True)
     secret, prior = Secret(T), Prior(T.mean(axis=0) / T.mean(axis=0).sum())
-    found, truth = leakage(exposed, prior, secret), leakage(points, prior, secret)
+    found, truth = leakage(measured, prior, secret), leakage(points, prior, secret)
     for level in ("lip_lower", "lip_upper", "ldp", "di", "pufferfish"):
         assert getattr(found, level) == pytest.approx(getattr(truth, level), rel=1e-9, abs=1e-9)
     assert found.mil >= truth.mil - 1e-12 and found.mip >= truth.mip - 1e-12
     at = plain_channel(m)[:, reports]
-    assert exposed.matrix / exposed.matrix[0] == pytest.approx(at / at[0])
+    assert measured.matrix / measured.matrix[0] == pytest.approx(at / at[0])
 
 
 def test_cells_alone_would_say_too_little():
@@ -474,7 +474,7 @@ def test_cells_alone_would_say_too_little():
     said = leakage(Channel(ArcCells([m]).matrix), prior, secret)
     truth = leakage(Channel(plain_channel(m)), prior, secret)
     assert said.pufferfish < truth.pufferfish - 0.3
-    found = leakage(Channel(ArcCells([m]).exposed[0]), prior, secret)
+    found = leakage(Channel(ArcCells([m]).leakage_matrix[0]), prior, secret)
     assert found.pufferfish == pytest.approx(truth.pufferfish)
 
 
@@ -483,7 +483,7 @@ def test_a_pool_of_circles_is_measured_at_its_points_too():
     pool = Arc.in_orders(line, [1, 2], [1, 3])
     points = np.hstack([plain_channel(line) for line in pool.lines]) / 2
     prior = Prior([0.4, 0.2, 0.1, 0.1, 0.1, 0.1])
-    matrix, reports = pool.exposed
+    matrix, reports = pool.leakage_matrix
     found, truth = leakage(Channel(matrix), prior), leakage(Channel(points), prior)
     for level in ("lip_lower", "lip_upper", "ldp", "di"):
         assert getattr(found, level) == pytest.approx(getattr(truth, level))
@@ -510,6 +510,6 @@ def test_foreign_reports_and_huge_matrices_are_refused():
     with pytest.raises(ForeignReport):
         Arc((m,)).accumulate([m.outputs])
     wide = fit_line([1] * 9000, np.arange(9000), 0, *bounds_at(1.0))
-    for name in ("matrix", "exposed"):
+    for name in ("matrix", "leakage_matrix"):
         with pytest.raises(TooLarge):
             getattr(ArcCells([wide]), name)

@@ -85,7 +85,9 @@ def test_the_law_is_exact_at_every_threshold() -> None:
             data = b"".join(
                 word.to_bytes(8, "little") for draw in draws for word in ((0xABCDE0 + index), draw << 2)
             )
-            expected = [index * pool.reported + sum(1 for s in sums[1:] if s <= draw) for draw in draws]
+            expected = [
+                index * pool.groups_per_seed + sum(1 for s in sums[1:] if s <= draw) for draw in draws
+            ]
             assert pool.sample(np.full(len(draws), code), BytesSource(data)).tolist() == expected
 
 
@@ -209,16 +211,16 @@ def test_pools_keep_their_budget_and_tell_what_they_say(size: int, epsilon: floa
     assert within(pool.lifts(prior, None, LIP()), budget)
     error = Histogram().error(Channel(pool.matrix), prior)
     assert 1 - gain == pytest.approx(error, abs=1e-9)
-    assert error >= Histogram().floor(prior, budget) - 1e-12
+    assert error >= Histogram().closed_form_bound(prior, budget) - 1e-12
 
 
 def test_pools_come_near_the_bound() -> None:
-    """Histogram, 83 values, Zipf: at least 98 % of what the free bound leaves, for eps = 2 and 4."""
+    """Histogram, 83 values, Zipf: at least 98 % of what the closed-form bound leaves, for eps = 2 and 4."""
     prior = Prior.zipf(83)
     nothing = Histogram().no_report(prior)
     for epsilon in (2.0, 4.0):
         _, gain = best_pool(prior, Budget(epsilon), seeds=32)
-        floor = Histogram().floor(prior, Budget(epsilon))
+        floor = Histogram().closed_form_bound(prior, Budget(epsilon))
         assert (nothing - (1 - gain)) / (nothing - floor) > 0.975
 
 

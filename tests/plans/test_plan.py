@@ -427,7 +427,8 @@ def test_a_plan_that_contradicts_itself_is_refused_though_its_id_fits(
 def test_a_file_cannot_state_a_better_error_than_its_mechanism_has(kind: str, query: str) -> None:
     """A thousandth less is refused wherever the error is worked out again, and a hundredth of it everywhere.
 
-    A guess from arcs is held against the free bound alone. The bound itself may be stated: a file does not prove it.
+    A guess from arcs is compared with the closed-form bound alone. The bound itself may be stated: a file does not
+    prove it.
     """
     plan = pair_plan(kind, query)
     found = plan.mechanism.error(plan.query, plan.reference)

@@ -62,7 +62,7 @@ def _circle_plan(problem: Problem) -> Plan:
     mechanism = Arc.fit(weights, layout.order, layout.heavy, *problem.lift_bounds)
     heavy = layout.heavy
     why = f"arcs on a circle: {heavy} likely values have a report of their own, the others share windows"
-    return problem.certify(mechanism, _arc_error(problem, mechanism), "arc", why)
+    return problem.certified_plan(mechanism, _arc_error(problem, mechanism), "arc", why)
 
 
 def _arc_error(problem: Problem, mechanism: Arc) -> float:
@@ -84,7 +84,7 @@ def _pool_plan(problem: Problem) -> Plan:
         raise Infeasible("arcs in many orders are for LIP of the value itself", Hint("method", "columns"))
     if len(prior) > _VALUES:
         raise TooLarge(
-            f"a pool of orders that tells {len(prior):,} values apart is too large", Hint("method", "unary")
+            f"{len(prior):,} values are too many to learn a distribution by arcs", Hint("method", "unary")
         )
     own = owners(problem.P, problem.budget)
     weights = np.array(prior.weights, dtype=object)
@@ -95,7 +95,7 @@ def _pool_plan(problem: Problem) -> Plan:
         f"arcs on a circle in {len(pool.lines)} public orders, one drawn for each report; "
         f"{len(own)} likely values have a report of their own"
     )
-    return problem.certify(pool, pool.variance(), "arc", why)
+    return problem.certified_plan(pool, pool.variance(), "arc", why)
 
 
 def pool_size(size: int) -> int:

@@ -40,8 +40,8 @@ def rr_lip_matrix(prior: Array, lo: float, hi: float = np.inf) -> Array:
     tau = float(window_mass(lo, hi))
     if prior.min() < tau:
         raise Infeasible(
-            f"rr_lip breaks its budget here: the rarest input has mass {prior.min():.6g}, below "
-            f"tau = {tau:.6g}. Use the arc mechanism or column generation"
+            f"the closed form needs every probability to be at least {tau:.6g}, and one is {prior.min():.6g}",
+            Hint("method", "arc", "columns"),
         )
     return np.asarray((1 - lo) * np.eye(len(prior)) + lo * prior[None, :])
 

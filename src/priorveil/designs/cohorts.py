@@ -27,8 +27,8 @@ from priorveil.designs.arc_batch import (
     posterior_steps,
 )
 from priorveil.designs.problem import Problem
-from priorveil.errors import CertificateError, ForeignReport, InvalidInput, InvalidPrior, plural
-from priorveil.mechanisms.arc.batch import ArcBatch, Levels, posteriors, row_levels, sample_batch
+from priorveil.errors import NOT_SHOWN, CertificateError, ForeignReport, InvalidInput, InvalidPrior, plural
+from priorveil.mechanisms.arc.batch import ArcBatch, RowLeakage, posteriors, row_levels, sample_batch
 from priorveil.mechanisms.arc.line import DRAWS
 from priorveil.mechanisms.moments import mean_check
 from priorveil.mechanisms.randomness import Source, as_source, blocks
@@ -67,7 +67,7 @@ class Cohorts:
     query: Query
     labels: tuple[Label, ...]
     lines: ArcBatch
-    levels: Levels
+    levels: RowLeakage
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class Cohorts:
 
     @cached_property
     def lower_bound(self) -> Array:
-        """Errors that no channel within each row's budget goes below (`Histogram.floor`, `Sum.floor`)."""
+        """Errors that no channel within each row's budget goes below, as in `Query.closed_form_bound`."""
         lo = np.exp(-self.lower)
         if self.query.kind == "sum":
             return np.asarray(self.no_report * (1 - (1 - lo) ** 2))
@@ -157,7 +157,7 @@ class Cohorts:
         problem = Problem(Prior(self.priors[row], self.labels), budget, self.query, None, LIP())
         why = "arcs on a circle, designed together with the plans of others"
         try:
-            return problem.certify(self.lines.arc(row), float(self.expected_mse[row]), "arc", why)
+            return problem.certified_plan(self.lines.arc(row), float(self.expected_mse[row]), "arc", why)
         except CertificateError as error:
             raise CertificateError(f"row {row}: {error.message}", breach=row) from error
 
@@ -229,11 +229,11 @@ class Cohorts:
         if rows is None:
             if people != len(self):
                 advice = f"give {len(self)}, one for each row, or say with rows= who belongs to which"
-                raise InvalidInput("values", f"{people} entries", advice)
+                raise InvalidInput("values", NOT_SHOWN, f"{people} entries; {advice}")
             return np.arange(people)
         mine = np.asarray(rows)
         if mine.shape != (people,) or mine.dtype.kind not in "iu":
-            raise InvalidInput("rows", f"{mine.dtype} {mine.shape}", f"give {people} whole numbers")
+            raise InvalidInput("rows", NOT_SHOWN, f"{mine.dtype} {mine.shape}; give {people} whole numbers")
         if people and not (int(mine.min()) >= 0 and int(mine.max()) < len(self)):
             raise InvalidInput("rows", (int(mine.min()), int(mine.max())), f"rows are 0 to {len(self) - 1}")
         return mine.astype(np.int64, copy=False)
@@ -241,7 +241,7 @@ class Cohorts:
     def _require_own(self, reports: npt.NDArray[Any], rows: Ints) -> None:
         if reports.ndim != 1 or (reports.size and reports.dtype.kind not in "iu"):
             raise InvalidInput(
-                "reports", f"{reports.dtype} {reports.shape}", "give a column of whole numbers"
+                "reports", NOT_SHOWN, f"{reports.dtype} {reports.shape}; give a column of whole numbers"
             )
         foreign = np.flatnonzero((reports < 0) | (reports >= self.lines.outputs[rows]))
         if foreign.size:
@@ -258,7 +258,7 @@ def _valid_priors(priors: npt.ArrayLike) -> Array:
     except (TypeError, ValueError) as error:
         raise InvalidPrior("priors", priors, advice) from error
     if P.ndim != 2 or 0 in P.shape:
-        raise InvalidPrior("priors", f"shape {P.shape}", advice)
+        raise InvalidPrior("priors", NOT_SHOWN, f"shape {P.shape}; {advice}")
     wrong = ~(np.isfinite(P) & (P > 0)).all(axis=1)
     wrong |= np.abs(P.sum(axis=1) - 1) > (64 + P.shape[1]) * np.finfo(float).eps
     if wrong.any():
@@ -278,7 +278,7 @@ def _sides(epsilon: float | Budget | npt.ArrayLike, rows: int) -> tuple[Array, A
         advice = "give a number, a Budget, or one number for each row"
         raise InvalidInput("epsilon", epsilon, advice) from error
     if levels.shape not in ((), (rows,)):
-        raise InvalidInput("epsilon", f"shape {levels.shape}", f"give one number, or {rows} of them")
+        raise InvalidInput("epsilon", NOT_SHOWN, f"shape {levels.shape}; give one number, or {rows} of them")
     if not (np.isfinite(levels) & (levels >= 0)).all():
         raise InvalidInput("epsilon", epsilon, "give finite numbers, zero or more")
     each = np.broadcast_to(levels, (rows,))

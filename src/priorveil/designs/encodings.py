@@ -76,7 +76,7 @@ def unary_plan(problem: Problem) -> Plan:
     expected = max(mechanism.error(problem.query, p) or 0.0 for p in priors)
     q01, q10 = map(float, mechanism.flips)
     why = f"unary encoding at the best point of its curve: 0 -> 1 with {q01:.4g}, 1 -> 0 with {q10:.4g}"
-    return problem.certify(mechanism, expected, "unary", why)
+    return problem.certified_plan(mechanism, expected, "unary", why)
 
 
 def _unary_gain(problem: Problem) -> Gain:
@@ -87,7 +87,7 @@ def _unary_gain(problem: Problem) -> Gain:
         return gains[kind]
     if rows is None:
         raise Infeasible(
-            f"the method unary is not for {kind.capitalize()}: its gain is not known",
+            f"the method unary is not for {kind.capitalize()}: there is no formula for its error",
             Hint("method", "columns"),
         )
     return lambda P, q01, R: float(sum_gain(P, q01, R, rows - (rows @ P)[:, None]).sum())
@@ -110,14 +110,14 @@ def hashing_plan(problem: Problem) -> Plan:
             "the pool of seeds does not identify the distribution", Hint("method", "unary", "columns")
         )
     why = f"hashing into {pool.bins} bins, {pool.seeds.size} seeds whose bins are all heavy enough"
-    return problem.certify(pool, expected, "hashing", why)
+    return problem.certified_plan(pool, expected, "hashing", why)
 
 
 def _seed_count(size: int, budget: Budget) -> int:
     """Seeds enough to tell `size` values apart: a seed with `g` groups tells `g - 1` numbers."""
     if size > _INVERTED:
         raise TooLarge(
-            f"a pool of seeds that tells {size:,} values apart is too large", Hint("method", "unary")
+            f"{size:,} values are too many to learn a distribution by hashing", Hint("method", "unary")
         )
     numbers = max(1.0, 1 / budget.tau - 1) if budget.tau > 0 else size
     return min(_MOST_SEEDS, 1 << math.ceil(math.log2(max(2.0, _REPORTS * size / numbers))))
@@ -214,7 +214,7 @@ def best_pool(prior: Prior, budget: Budget, seeds: int = 256) -> tuple[PooledHas
     the largest power of two that do.
 
     >>> pool, gain = best_pool(Prior.uniform(30), Budget(1.0), seeds=8)
-    >>> pool.reported, pool.seeds.size
+    >>> pool.groups_per_seed, pool.seeds.size
     (3, 8)
     """
     P = prior.probabilities
@@ -223,7 +223,10 @@ def best_pool(prior: Prior, budget: Budget, seeds: int = 256) -> tuple[PooledHas
     counts = sorted({max(2, math.floor(min(most, fine * fit))) for fine in _FINENESS})
     pools = [pool for bins in counts for pool in _pools(P, budget, seeds, bins)]
     if not pools:
-        raise Infeasible("no seed found two groups of mass tau or more", Hint("method", "arc", "columns"))
+        problem = (
+            "no hash function splits these values into two groups that are likely enough for this budget"
+        )
+        raise Infeasible(problem, Hint("method", "arc", "columns"))
     best = max(pools, key=lambda pool: (pool.seeds.size, pool.gain))
     lo = exp_above(-budget.lower) if math.isfinite(budget.lower) else Fraction(0)
     fresh = math.ceil(lo * TOTAL) + _SLACK

@@ -48,7 +48,7 @@ from priorveil.designs.pricing import Box
 from priorveil.errors import Infeasible, NotIdentifiable
 from priorveil.priors import Array
 from priorveil.priors.budget import window_mass
-from priorveil.queries import free_variance, gain_share, lift_variance, tangent
+from priorveil.queries import gain_share, lift_variance, tangent, variance_bound
 
 _EXACT = 20_000  # vertices of the box that are still listed
 _POOL = 20  # columns per input that column generation may hold
@@ -242,7 +242,7 @@ class _Generation:
     def run(self) -> Solution:
         rng, box, target = np.random.default_rng(0), self.box, self.limits.target
         pool, rounds, fine = self._seeds(rng), 0, 3e-3
-        best, bound, half = None, free_variance(box.prior, box.lo, box.hi), self.limits.within(1 / 2)
+        best, bound, half = None, variance_bound(box.prior, box.lo, box.hi), self.limits.within(1 / 2)
         try:
             while True:
                 begin = time.monotonic()
@@ -351,10 +351,10 @@ def information_bound(
     if np.ptp(prior) <= 1e-15:
         return uniform_variance(len(prior), lo, hi)
     if len(prior) > _RELAXED:
-        return free_variance(prior, lo, hi)
+        return variance_bound(prior, lo, hi)
     relaxed = _Relaxation(prior, lo, hi).bound(rounds, should_stop)
     proven = (relaxed - float(prior @ prior)) / (1 - lo) ** 2 * (1 - 1e-12)
-    return max(proven, free_variance(prior, lo, hi))
+    return max(proven, variance_bound(prior, lo, hi))
 
 
 def uniform_variance(dimension: int, lo: float, hi: float) -> float:

@@ -87,7 +87,7 @@ def _guess(box: Box, peaks: Array, limits: Limits) -> Solution:
 
 
 def _guess_columns(box: Box, peaks: Array) -> Array:
-    """The channel that reaches the free bound on guessing, where it exists.
+    """The channel that reaches the closed-form bound on guessing, where it exists.
 
     Each of the heaviest inputs has a column that holds it up to its cap and spreads the rest over inputs that
     are never guessed. The last of them is guessed only in part; the columns before share what is left of it.

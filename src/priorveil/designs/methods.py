@@ -200,12 +200,12 @@ def _cone_pricing(problem: Problem, stop: Stop) -> Pricing:
     """Pricing of the query over any cone."""
     A, P, query, prior = problem.cone, problem.P, problem.query, problem.reference
     if query.kind == "guess":
-        return cones.Peaks(A, P, P[None], stop=stop)
+        return cones.GuessPricing(A, P, P[None], stop=stop)
     if not isinstance(query, Linear):
         return cones.ConvexPricing(A, P, lambda columns: query.utility(columns, prior), stop=stop)
     rows = query.centred_rows(prior)
     scores = np.eye(len(P)) if rows is None else rows
-    return cones.Squares(A, P, scores * P, np.repeat(P[None], len(scores), axis=0), stop=stop)
+    return cones.SquaresPricing(A, P, scores * P, np.repeat(P[None], len(scores), axis=0), stop=stop)
 
 
 def _robust_plan(problem: Problem, limits: Limits) -> Plan:

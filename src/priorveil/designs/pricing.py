@@ -154,7 +154,7 @@ class HistogramPricing:
         return np.asarray((self.weights * (self.box.prior * columns) ** 2).sum(1))
 
     def free_duals(self) -> Array:
-        """Duals that prove the free bound, `f^2 <= f g` in every input."""
+        """Duals that prove the closed-form bound, `f^2 <= f g` in every input."""
         lo, prior = self.box.lo, self.box.prior
         return np.asarray(self.weights * prior * ((1.0 - lo) * self.box.caps + 2.0 * lo * prior))
 

@@ -65,7 +65,7 @@ class Problem:
             raise InvalidInput("query", query, "unbiased=True is designed for Histogram only: leave it out")
         for side in ("lower", "upper"):
             if getattr(budget, side) <= 0:
-                advice = "zero allows no information at all: give more"
+                advice = "must be above zero: at zero no report may depend on the value"
                 raise InvalidInput(f"epsilon {side}", getattr(budget, side), advice)
         if budget.lo >= 1 or budget.hi <= 1:
             raise InvalidInput("epsilon", budget, "rounds to zero in floating point; use a larger epsilon")
@@ -118,11 +118,11 @@ class Problem:
         return self.error(Channel(np.ones((len(self.prior), 1))))
 
     @cached_property
-    def floor(self) -> float:
+    def closed_form_bound(self) -> float:
         """A lower bound that needs no solver: that of LIP, also for LDP, which is stricter."""
         if not (self.notion.implies_lip and self.secret is None and isinstance(self.prior, Prior)):
             return 0.0
-        return self.query.floor(self.reference, self.budget) * (1 - SLACK)
+        return self.query.closed_form_bound(self.reference, self.budget) * (1 - SLACK)
 
     def error(self, channel: Channel) -> float:
         """The expected error of a channel; over a set of priors, a proven bound on the worst one.
@@ -152,17 +152,17 @@ class Problem:
         assert rows is not None
         return np.asarray(rows[0])
 
-    def task(self) -> robust.Squared | robust.Guessed:
+    def task(self) -> robust.SquaredErrorTask | robust.GuessTask:
         """The query as the robust design takes it."""
         if self.query.kind == "guess":
-            return robust.Guessed()
+            return robust.GuessTask()
         if not isinstance(self.query, Linear) or self.query.unbiased:
             name = self.query.kind.capitalize()
             raise Infeasible(f"{name} is designed for one prior: give a Prior, not a PriorSet")
         rows = self.query.rows(self.reference)
         if rows is None:
-            return robust.Squared(np.eye(len(self.prior)))
-        return robust.Squared((rows - rows.min(axis=1, keepdims=True)) / math.sqrt(self.unit))
+            return robust.SquaredErrorTask(np.eye(len(self.prior)))
+        return robust.SquaredErrorTask((rows - rows.min(axis=1, keepdims=True)) / math.sqrt(self.unit))
 
     def one_prior(self, method: str) -> Prior:
         """The prior, for a method that works with one prior only."""
@@ -183,7 +183,7 @@ class Problem:
     def plan(
         self, mechanism: Mechanism, proof: Certificate, expected: float, bound: float, method: str, why: str
     ) -> Plan:
-        """The plan of a certified mechanism, with the better of two bounds: this one and the free one."""
+        """The plan of a certified mechanism, with the better of two bounds: this one and the closed-form one."""
         return Plan(
             prior=self.prior,
             budget=self.budget,
@@ -193,13 +193,13 @@ class Problem:
             notion=self.notion,
             secret=self.secret,
             expected_mse=expected,
-            lower_bound=min(max(self.floor, bound - SLACK * abs(bound)), expected),
+            lower_bound=min(max(self.closed_form_bound, bound - SLACK * abs(bound)), expected),
             no_report=self.no_report,
             method=method,
             why=why,
         )
 
-    def certify(self, mechanism: Mechanism, expected: float, method: str, why: str) -> Plan:
+    def certified_plan(self, mechanism: Mechanism, expected: float, method: str, why: str) -> Plan:
         """The plan of a mechanism; refused if its exact certificate does not hold."""
         found = mechanism.lifts(self.prior, self.secret, self.notion)
         if not within(found, self.budget, self.notion):

@@ -26,13 +26,13 @@ from typing import Any
 import numpy as np
 import scipy.optimize
 
-from priorveil.designs.cones import LISTING, Peaks, Squares, extreme_rays, nearby_columns
+from priorveil.designs.cones import LISTING, GuessPricing, SquaresPricing, extreme_rays, nearby_columns
 from priorveil.designs.engine import UNLIMITED, Limits, Mixture, Stop, mix, polish
 from priorveil.errors import PriorveilError, TooLarge
 from priorveil.priors import Array
 
 Oracle = Callable[[Array], Array]
-Task = Any  # Squared or Guessed
+Task = Any  # SquaredErrorTask or GuessTask
 
 _NODES = 1000  # splits of one exact pricing: several priors make many terms, and each split is cheap
 
@@ -62,7 +62,7 @@ class Robust:
 
 
 @dataclass(frozen=True)
-class Squared:
+class SquaredErrorTask:
     """Mean squared error of the posterior mean of `V[:, x]`: rows of `V` (J, d) are the statistics.
 
     `V = values[None]` is the sum, the identity the histogram;
@@ -114,14 +114,14 @@ class Squared:
             return longest
         return float(scipy.optimize.brentq(rise, 0.0, longest, xtol=1e-15)) if rise(0.0) > 0 else 0.0
 
-    def pricing(self, A: Array, P: Array, priors: Array, stop: Stop) -> Squares:
+    def pricing(self, A: Array, P: Array, priors: Array, stop: Stop) -> SquaresPricing:
         """Pricing of `sum_k phi_k` over the cone."""
         C = np.concatenate([self.V * p for p in priors])
-        return Squares(A, P, C, np.repeat(priors, len(self.V), axis=0), _NODES, stop)
+        return SquaresPricing(A, P, C, np.repeat(priors, len(self.V), axis=0), _NODES, stop)
 
 
 @dataclass(frozen=True)
-class Guessed:
+class GuessTask:
     """Probability of a wrong guess: `phi_p(q) = max_x p_x q_x`."""
 
     def idle(self, p: Array) -> float:
@@ -147,9 +147,9 @@ class Guessed:
     def _mse(self, p: Array, columns: Array) -> float:
         return float(p.sum() - self.gains(p, columns).sum())
 
-    def pricing(self, A: Array, P: Array, priors: Array, stop: Stop) -> Peaks:
+    def pricing(self, A: Array, P: Array, priors: Array, stop: Stop) -> GuessPricing:
         """Pricing of `sum_k phi_k` over the cone."""
-        return Peaks(A, P, priors, _NODES, stop)
+        return GuessPricing(A, P, priors, _NODES, stop)
 
 
 def _hardest_guess(columns: Array, atoms: Array) -> tuple[Array, Array]:
@@ -284,11 +284,11 @@ def robust_design(
     ctrl-C with the best so far.
 
     >>> A = np.array([[-1.0, 3.0], [3.0, -1.0]])
-    >>> best = robust_design(A, np.array([[0.5, 0.5], [0.2, 0.8]]), Guessed())
+    >>> best = robust_design(A, np.array([[0.5, 0.5], [0.2, 0.8]]), GuessTask())
     >>> round(best.worst_mse, 9), round(best.lower_bound, 9)
     (0.25, 0.25)
     >>> interval = lambda g: np.where(np.arange(2) == np.argmax(g), 0.8, 0.2)
-    >>> best = robust_design(A, np.array([[0.8, 0.2]]), Squared(np.eye(2)), oracle=interval)
+    >>> best = robust_design(A, np.array([[0.8, 0.2]]), SquaredErrorTask(np.eye(2)), oracle=interval)
     >>> np.round(best.worst_prior, 3), best.converged     # between the vertices, not at one
     (array([0.5, 0.5]), True)
     """

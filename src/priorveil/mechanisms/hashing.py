@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.certify import TOTAL, Certifiable, Lifts, lifts
-from priorveil.errors import InvalidInput, TooLarge
+from priorveil.errors import NOT_SHOWN, InvalidInput, TooLarge
 from priorveil.mechanisms import kernels
 from priorveil.mechanisms.interface import NumberedReports, check_codes, single_prior, worst_lifts
 from priorveil.mechanisms.kernels import STEP, splitmix64
@@ -133,7 +133,7 @@ class PooledHash(NumberedReports):
     def __post_init__(self) -> None:
         seeds, groups = np.array(self.seeds, dtype=WORD).reshape(-1), np.array(self.groups)
         if seeds.size == 0 or seeds.size & seeds.size - 1:
-            raise InvalidInput("seeds", f"{seeds.size} seeds", "give a power of two of them")
+            raise InvalidInput("seeds", NOT_SHOWN, f"{seeds.size} seeds; give a power of two of them")
         if groups.ndim != 2 or groups.shape[0] != seeds.size or groups.dtype.kind not in "iu":
             raise InvalidInput("groups", groups.shape, f"give {seeds.size} rows of whole numbers")
         if groups.min() < 0 or groups.max() >= groups.shape[1]:
@@ -155,7 +155,7 @@ class PooledHash(NumberedReports):
     @cached_property
     def _rows(self) -> Table:
         """All the tables under each other: row `seed index * groups + group`."""
-        return Table(self.tables.reshape(-1, self.reported))
+        return Table(self.tables.reshape(-1, self.groups_per_seed))
 
     @property
     def draws_per_report(self) -> int:
@@ -173,14 +173,14 @@ class PooledHash(NumberedReports):
         return int(self.groups.shape[1])
 
     @property
-    def reported(self) -> int:
+    def groups_per_seed(self) -> int:
         """Groups of every seed: what can be reported once the seed is known."""
         return int(self.groups.max()) + 1
 
     @property
     def outputs(self) -> int:
         """How many different reports there are."""
-        return int(self.seeds.size) * self.reported
+        return int(self.seeds.size) * self.groups_per_seed
 
     @cached_property
     def assignments(self) -> Ints:
@@ -194,7 +194,7 @@ class PooledHash(NumberedReports):
         seed, word = source.words(2)
         index = int(seed) & self.seeds.size - 1
         group = int(self.groups[index, bins_of(self.seeds[index], values, self.bins)[0]])
-        return index * self.reported + self._rows.scan(index * self.reported + group, word)
+        return index * self.groups_per_seed + self._rows.scan(index * self.groups_per_seed + group, word)
 
     def sample(self, codes: npt.ArrayLike, source: Source) -> Ints:
         """The reports of many values."""
@@ -204,16 +204,18 @@ class PooledHash(NumberedReports):
             index = (words[:, 0] & np.uint64(self.seeds.size - 1)).astype(np.int64)
             bins = np.empty_like(index)
             kernels.hash_values(self.seeds[index], values[block], self.bins, bins, work=values.size)
-            rows = index * self.reported + self.groups[index, bins]
+            rows = index * self.groups_per_seed + self.groups[index, bins]
             self._rows.look_up(rows, words[:, 1], reports[block], values.size)
-            reports[block] += index * self.reported
+            reports[block] += index * self.groups_per_seed
         return reports
 
     @property
     def matrix(self) -> Array:
         """The channel `Q[x, report]` in floats: values times reports."""
         if self.size * self.outputs > _MOST_CELLS:
-            raise TooLarge(f"the channel has {self.size:,} x {self.outputs:,} entries: use fewer seeds")
+            raise TooLarge(
+                f"{self.size:,} by {self.outputs:,} entries: the channel is too large to write out"
+            )
         chosen = self.tables[np.arange(self.seeds.size)[:, None], self.assignments]
         return chosen.transpose(1, 0, 2).reshape(self.size, -1) / (float(TOTAL) * self.seeds.size)
 
@@ -234,7 +236,7 @@ class PooledHash(NumberedReports):
 
     @classmethod
     def read(cls, parameters: Mapping[str, Any]) -> PooledHash:
-        """The pool of these parameters."""
+        """Read a pool from the parameters in its JSON document."""
         seeds = np.array([int(seed) for seed in parameters["seeds"]], dtype=WORD)
         weights = tuple(int(w) for w in parameters["weights"])
         return cls(weights, seeds, np.array(parameters["groups"]), int(parameters["fresh"]))

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from priorveil.certify import Certifiable, Lifts
 from priorveil.channels import Channel
-from priorveil.errors import ForeignReport, Hint, Infeasible, InvalidInput, OutsideDomain
+from priorveil.errors import NOT_SHOWN, ForeignReport, Hint, Infeasible, InvalidInput, OutsideDomain
 from priorveil.mechanisms import kernels
 from priorveil.mechanisms.moments import DenseChannel, Evidence, Moments, prior_check, reports_moments
 from priorveil.mechanisms.randomness import WORD, Source
@@ -40,7 +40,7 @@ class Mechanism(ABC):
 
     @property
     def width(self) -> int:
-        """How many 64-bit words a report has that is a row of bits; zero where it is a whole number."""
+        """How many 64-bit words a report has, if it is a row of bits; zero if it is a whole number."""
         return 0
 
     @property
@@ -59,7 +59,7 @@ class Mechanism(ABC):
         """The channel in floats; raises `TooLarge` where it cannot be written out."""
 
     @property
-    def exposed(self) -> tuple[Array, tuple[int, ...] | None]:
+    def leakage_matrix(self) -> tuple[Array, tuple[int, ...] | None]:
         """A channel to measure levels on, which leaks no less than the reports, and the reports of its columns.
 
         This is `matrix`, unless that averages over reports. None stands for the numbers of the columns.
@@ -132,7 +132,7 @@ class Mechanism(ABC):
     @classmethod
     @abstractmethod
     def read(cls, parameters: Mapping[str, Any]) -> Mechanism:
-        """The mechanism of these parameters."""
+        """Read a mechanism from the parameters in its JSON document."""
 
 
 class NumberedReports(Mechanism):
@@ -239,7 +239,9 @@ def in_range(reports: npt.NDArray[Any], outputs: int) -> Mask:
     [True, False, False]
     """
     if reports.dtype.kind not in "iu":
-        raise InvalidInput("reports", f"{reports.dtype} array", "reports of this plan are whole numbers")
+        raise InvalidInput(
+            "reports", NOT_SHOWN, f"{reports.dtype} array; reports of this plan are whole numbers"
+        )
     # Read without their sign, negative numbers are the largest: one comparison does for both ends.
     return np.asarray(reports.astype(np.int64, copy=False).view(np.uint64) < outputs)
 

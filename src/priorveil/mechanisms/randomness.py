@@ -22,7 +22,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.errors import InvalidInput
+from priorveil.errors import NOT_SHOWN, InvalidInput
 
 Words = npt.NDArray[np.uint64]
 Stream = Callable[[int], Words]
@@ -132,7 +132,7 @@ class BytesSource:
         end = self.used + 8 * count
         if end > len(self.data):
             advice = f"give at least {end} bytes, eight for every word drawn"
-            raise InvalidInput("data", f"{len(self.data)} bytes", advice)
+            raise InvalidInput("data", NOT_SHOWN, f"{len(self.data)} bytes; {advice}")
         words = np.frombuffer(self.data, dtype=WORD, count=count, offset=self.used)
         self.used = end
         return words

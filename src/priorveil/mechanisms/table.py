@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.certify import TOTAL, Certifiable, Lifts, lifts
-from priorveil.errors import InvalidChannel, InvalidInput, TooLarge
+from priorveil.errors import NOT_SHOWN, InvalidChannel, InvalidInput, TooLarge
 from priorveil.mechanisms import kernels
 from priorveil.mechanisms.interface import NumberedReports, check_codes, single_prior
 from priorveil.mechanisms.moments import Moments, not_identifiable, prior_check
@@ -128,9 +128,11 @@ class Table(NumberedReports):
 
     @classmethod
     def read(cls, parameters: Mapping[str, Any]) -> Table:
-        """The table of these parameters."""
+        """Read a table from the parameters in its JSON document."""
         if parameters["bits"] != TOTAL_BITS:
-            raise InvalidChannel("bits", parameters["bits"], f"rows add up to 2**{TOTAL_BITS}")
+            raise InvalidChannel(
+                "bits", parameters["bits"], f"must be {TOTAL_BITS}: every row adds up to 2**{TOTAL_BITS}"
+            )
         return cls(np.array([[int(w) for w in row] for row in parameters["weights"]], dtype=np.int64))
 
 
@@ -177,7 +179,7 @@ def _shared_rows(weights: Ints) -> _Shared | None:
 def _check_weights(weights: Ints) -> Ints:
     array = np.asarray(weights)
     if array.ndim != 2 or array.size == 0 or not np.issubdtype(array.dtype, np.integer):
-        raise InvalidChannel("weights", f"{array.dtype} {array.shape}", "give a matrix of integers")
+        raise InvalidChannel("weights", NOT_SHOWN, f"{array.dtype} {array.shape}; give a matrix of integers")
     if array.min() < 0 or any(sum(map(int, row)) != TOTAL for row in array):
         raise InvalidChannel("weights", array, f"give non-negative rows that add up to 2**{TOTAL_BITS}")
     if not array.any(axis=0).all():
@@ -226,7 +228,8 @@ class Grouped(NumberedReports):
     def matrix(self) -> Array:
         """The channel in floats, a row for each value; raises `TooLarge` when huge."""
         if self.size * self.outputs > _MOST_ENTRIES:
-            raise TooLarge(f"{self.size} by {self.outputs} entries: use `mechanism.table`, of the groups")
+            advice = "the channel is too large to write out; `plan.mechanism.table.matrix` has a row for each group"
+            raise TooLarge(f"{self.size:,} by {self.outputs:,} entries: {advice}")
         return self.table.matrix[self.rows]
 
     def sample_one(self, code: int, source: Source) -> int:
@@ -286,5 +289,5 @@ class Grouped(NumberedReports):
 
     @classmethod
     def read(cls, parameters: Mapping[str, Any]) -> Grouped:
-        """The mechanism of these parameters."""
+        """Read a mechanism from the parameters in its JSON document."""
         return cls(np.array(parameters["rows"], dtype=np.int64), Table.read(parameters))

@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.certify import TOTAL, Certifiable, Lifts
-from priorveil.errors import ForeignReport, Hint, Infeasible, InvalidInput, TooLarge
+from priorveil.errors import NOT_SHOWN, ForeignReport, Hint, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms import kernels
 from priorveil.mechanisms.interface import Mechanism, check_codes
 from priorveil.mechanisms.kernels import Words32
@@ -208,7 +208,7 @@ class Unary(Mechanism):
         return max(0.0, query.ceiling(prior) - gain)
 
     def identifies(self) -> bool:
-        """Whether reports alone determine the distribution: whenever they tell anything."""
+        """Whether reports alone determine the distribution: unless the noise is complete."""
         return self.odds > 1
 
     def lifts(self, prior: Known, secret: Secrets, notion: Certifiable) -> Lifts:
@@ -240,7 +240,7 @@ class Unary(Mechanism):
 
     @classmethod
     def read(cls, parameters: Mapping[str, Any]) -> Unary:
-        """The mechanism of these parameters."""
+        """Read a mechanism from the parameters in its JSON document."""
         masses = np.array([int(mass) for mass in parameters["masses"]], dtype=np.int64)
         noise, noise_bits = parameters["noise"], parameters["noise_bits"]
         if type(noise) is not int or type(noise_bits) is not int:
@@ -262,7 +262,7 @@ class Unary(Mechanism):
         return Scoring.of(self.masses, self.odds)
 
     def bits(self, reports: npt.ArrayLike) -> npt.NDArray[np.uint8]:
-        """Reports as rows of zeros and ones: reports times values of them, so for a few reports."""
+        """Reports as a 0/1 matrix, a row for each report and a column for each value; for few reports."""
         as_bytes = self._check(reports).view(np.uint8)
         return np.unpackbits(as_bytes, axis=1, count=self.size, bitorder="little")
 
@@ -321,7 +321,9 @@ def smallest_mass(prior: Known) -> Fraction:
 def _check_masses(masses: npt.ArrayLike) -> Ints:
     array = np.asarray(masses)
     if array.ndim != 1 or array.size < 2 or not np.issubdtype(array.dtype, np.integer):
-        raise InvalidInput("masses", f"{array.dtype} {array.shape}", "give a list of two or more integers")
+        raise InvalidInput(
+            "masses", NOT_SHOWN, f"{array.dtype} {array.shape}; give a list of two or more integers"
+        )
     if int(array.min()) < 1 or sum(map(int, array)) > TOTAL:
         raise InvalidInput("masses", array, "give positive integers that add up to at most 2**62")
     owned = np.array(array, dtype=np.int64)

@@ -191,6 +191,6 @@ def _prove_errors(plan: Plan) -> None:
     if error is not None and not near(plan.expected_mse, error):
         raise PlanError("expected_mse", "it is not the error that the mechanism has")
     if plan.secret is None and plan.notion.implies_lip:
-        least = plan.query.floor(plan.prior, plan.budget)
+        least = plan.query.closed_form_bound(plan.prior, plan.budget)
         if plan.expected_mse < least and not near(plan.expected_mse, least):
             raise PlanError("expected_mse", "no mechanism within the budget has an error as small")

@@ -80,7 +80,7 @@ class Plan:
         It is `channel`, except for arcs. There its columns are the reports at which LIP, LDP, DI and Pufferfish attain
         their levels, so that those are exact (in floats); MIL and MIP are upper bounds.
         """
-        matrix, reports = self.mechanism.exposed
+        matrix, reports = self.mechanism.leakage_matrix
         return Channel(matrix, self.labels, reports)
 
     @property

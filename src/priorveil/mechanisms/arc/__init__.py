@@ -10,8 +10,8 @@ order estimates the fast waves around its circle badly.
 value is: the lowest bits of the first are the index of the order (their number is a power of two), the other three
 go to that order's line. The report is `index * 2**bits + y` with the line's report `y`, in all below `2**53`.
 
-**Reading.** A tally (`arc.cells`) is the tallies of all orders, side by side. Posteriors add up. What the reports of a
-pool alone say is `J**-1` times the sum of their lifts, which the tally gives exactly; `J` is the information that
+**Reading.** A tally (`arc.counting`) is the tallies of all orders, side by side. Posteriors add up. What the reports of
+a pool alone say is `J**-1` times the sum of their lifts, which the tally gives exactly; `J` is the information that
 the orders hold on average. Neither needs the channel written out. With the value used with probability `k` the lift
 of `x` at a report is `1 - k + k overlap / (l_x W)`, lengths and window as shares of the line. So `J = 1 - k**2 +
 k**2 B`, where `B[x, y]` is `1 / l_x` for an owned output and, on the circle, the mean of `overlap_x overlap_y / (l_x
@@ -30,7 +30,15 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.certify import Certifiable, Lifts
-from priorveil.errors import ForeignReport, Hint, Infeasible, InvalidInput, NotIdentifiable, TooLarge
+from priorveil.errors import (
+    NOT_SHOWN,
+    ForeignReport,
+    Hint,
+    Infeasible,
+    InvalidInput,
+    NotIdentifiable,
+    TooLarge,
+)
 from priorveil.mechanisms import kernels
 from priorveil.mechanisms.arc.certificate import arc_lifts, fit_line, largest_keep, line_bits
 from priorveil.mechanisms.arc.counting import ArcCells
@@ -84,7 +92,9 @@ class Arc(Mechanism):
     def __post_init__(self) -> None:
         count, line = len(self.lines), self.lines[0]
         if count & (count - 1) or count << line.bits > 1 << _REPORT_BITS:
-            raise InvalidInput("seeds", f"{count} seeds", "give a power of two, with 2**bits below 2**53")
+            raise InvalidInput(
+                "seeds", NOT_SHOWN, f"{count} seeds; give a power of two, with 2**bits below 2**53"
+            )
 
     @classmethod
     def fit(
@@ -108,7 +118,9 @@ class Arc(Mechanism):
         bits = min(line_bits(lo, hi), _REPORT_BITS - (count - 1).bit_length())
         base = fit_line(weights, np.concatenate([first, light]), len(first), lo, hi, bits)
         if base.start < base.edges[base.heavy]:
-            raise Infeasible("the circle is shorter than its window", Hint("method", "columns"))
+            raise Infeasible(
+                "the unlikely values together are too rare for arcs at this budget", Hint("method", "columns")
+            )
         draft = cls.in_orders(replace(base, keep=0), *spread_orders(len(light), count))
         keep = min(largest_keep(line, weights, lo, hi) for line in draft.lines)
         return cls(tuple(replace(line, keep=keep) for line in draft.lines), draft.names)
@@ -159,14 +171,14 @@ class Arc(Mechanism):
         """The channel from values to the columns of a tally; raises `TooLarge` when huge.
 
         A cell is an average over its places, so this may leak less than the reports do: levels are measured
-        on `exposed`.
+        on `leakage_matrix`.
         """
         return self.cells.matrix
 
     @property
-    def exposed(self) -> tuple[Array, tuple[int, ...]]:
+    def leakage_matrix(self) -> tuple[Array, tuple[int, ...]]:
         """A channel that leaks no less than the reports do, and the reports of its columns."""
-        return self.cells.exposed
+        return self.cells.leakage_matrix
 
     @cached_property
     def _starts(self) -> Ints:
@@ -205,7 +217,7 @@ class Arc(Mechanism):
         return array
 
     def accumulate(self, reports: npt.ArrayLike) -> Ints:
-        """The tallies of all orders, side by side; see `arc.cells`."""
+        """The tallies of all orders, side by side; see `arc.counting`."""
         return self.cells.tally(self._check(reports))
 
     def weigh(self, reports: npt.NDArray[Any], weights: Array) -> Array:
@@ -341,7 +353,7 @@ class Arc(Mechanism):
 
     @classmethod
     def read(cls, parameters: Mapping[str, Any]) -> Arc:
-        """The mechanism of these parameters."""
+        """Read a mechanism from the parameters in its JSON document."""
         lengths = np.array([int(n) for n in parameters["lengths"]], dtype=np.int64)
         owners = np.array(parameters["owners"], dtype=np.int64)
         named = "seeds" in parameters

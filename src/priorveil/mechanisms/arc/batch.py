@@ -92,7 +92,7 @@ class ArcBatch:
 
 
 @dataclass(frozen=True, eq=False)
-class Levels:
+class RowLeakage:
     """What is proven of each row, in natural logarithms, rounded up: as `Certificate`, an entry for each."""
 
     lip_lower: Array
@@ -203,7 +203,7 @@ def _largest_odds(draft: ArcBatch, priors: Array, lower: Array, upper: Array) ->
     return np.minimum(down, up) * (1 - 8 * tiny)
 
 
-def row_levels(lines: ArcBatch, priors: Array) -> Levels:
+def row_levels(lines: ArcBatch, priors: Array) -> RowLeakage:
     """Proven levels of each row under its prior: `arc.certificate.arc_lifts` for all rows, rounded up.
 
     With the odds `q` of the coin, `-log(lowest) <= log(1 + q mean)`, `log(highest) <= log(1 + q (boost -
@@ -212,7 +212,7 @@ def row_levels(lines: ArcBatch, priors: Array) -> Levels:
     tiny = _slack(priors.shape[1])
     (boost, low, high), q = _bounds(lines, priors), lines.odds[:, None]
     lift = q * (boost - low) / (1 + q * low)
-    return Levels(
+    return RowLeakage(
         np.log1p((q * high).max(axis=1) * (1 + tiny)) * (1 + tiny),
         np.log1p(np.maximum(lift, 0.0).max(axis=1) * (1 + tiny)) * (1 + tiny),
         np.log1p((q * boost).max(axis=1) * (1 + tiny)) * (1 + tiny),

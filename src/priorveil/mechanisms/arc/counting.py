@@ -223,10 +223,13 @@ class ArcCells:
 
     def _require_writable(self, columns: int) -> None:
         if (d := self.line.size) * columns > _MOST_ENTRIES:
-            raise TooLarge(f"the channel has {d:,} by {columns:,} entries: use `cells.law` and `cells.mean`")
+            advice = (
+                "the channel is too large to write out; `plan.mechanism.cells.law(prior)` has its output law"
+            )
+            raise TooLarge(f"{d:,} by {columns:,} entries: {advice}")
 
     @cached_property
-    def exposed(self) -> tuple[Array, tuple[int, ...]]:
+    def leakage_matrix(self) -> tuple[Array, tuple[int, ...]]:
         """A channel for measuring levels, which leaks what the reports leak or more, and its reports.
 
         The columns of `matrix` average over the places of a cell: a level measured on them would be too low under
@@ -238,7 +241,7 @@ class ArcCells:
         prior and secret. MIL and MIP, which are averages, are bounds from above.
 
         >>> toy = ArcLine(lengths=[8, 4, 4], order=[0, 1, 2], heavy=1, start=8, window=4, keep=2**63, bits=4)
-        >>> matrix, reports = ArcCells([toy]).exposed
+        >>> matrix, reports = ArcCells([toy]).leakage_matrix
         >>> matrix[1].tolist(), reports
         ([0.25, 0.3125, 0.125, 0.0625, 0.25], (0, 1, 4, 5, 8))
         """
