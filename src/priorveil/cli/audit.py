@@ -219,35 +219,42 @@ def _sampler_leakage(path: Path, prior: Prior, samples: int, confidence: float) 
         return audit_plan(plan, samples, confidence, known)
 
 
-def _report_samples(found: SampledLeakage, budget: Budget | None, as_json: bool) -> int:
+def _report_samples(leakage: SampledLeakage, budget: Budget | None, as_json: bool) -> int:
     """Print the ranges and the verdict; return 1 where the samples refute the budget."""
-    refuted = budget is not None and found.refutes(budget)
+    refuted = budget is not None and leakage.refutes(budget)
     if as_json:
         names = ("lip_lower", "lip_upper", "lip", "ldp")
         record: dict[str, object] = {
-            "levels": {name: vars(getattr(found, name)) for name in names},
-            "confidence": found.confidence,
-            "samples": found.samples,
-            "has_upper_bounds": found.has_upper_bounds,
+            "levels": {name: vars(getattr(leakage, name)) for name in names},
+            "confidence": leakage.confidence,
+            "samples": leakage.samples,
+            "has_upper_bounds": leakage.has_upper_bounds,
         }
         if budget is not None:
             record["verdict"] = {"lower": budget.lower, "upper": budget.upper, "refuted": refuted}
         screen.print_json(record)
         return int(refuted)
     levels = [
-        ("LIP, downwards", found.lip_lower, "a report makes a value less likely by at most e^level"),
-        ("LIP, upwards", found.lip_upper, "a report makes a value more likely by at most e^level"),
-        ("LIP", found.lip, "the larger of both"),
-        ("LDP", found.ldp, "between any two values, whatever the prior"),
+        ("LIP, downwards", leakage.lip_lower, "a report makes a value less likely by at most e^level"),
+        ("LIP, upwards", leakage.lip_upper, "a report makes a value more likely by at most e^level"),
+        ("LIP", leakage.lip, "the larger of both"),
+        ("LDP", leakage.ldp, "between any two values, whatever the prior"),
     ]
     rows = [
-        (name, f"{level.low:.4f}", screen.level_text(level.high) if found.has_upper_bounds else "?", meaning)
+        (
+            name,
+            f"{level.low:.4f}",
+            screen.level_text(level.high) if leakage.has_upper_bounds else "?",
+            meaning,
+        )
         for name, level, meaning in levels
     ]
     console = screen.open_console()
     screen.print_table(console, ("notion", "at least", "at most", "meaning"), rows, "lrr")
-    console.print(f"{plural(found.samples, 'report')}; all ranges hold with confidence {found.confidence:g}.")
-    if not found.has_upper_bounds:
+    console.print(
+        f"{plural(leakage.samples, 'report')}; all ranges hold with confidence {leakage.confidence:g}."
+    )
+    if not leakage.has_upper_bounds:
         console.print("Different reports were counted together, so there are no upper bounds.")
     if refuted:
         console.print(f"LIP does not hold at {budget}: the samples refute it.", style="red")

@@ -74,8 +74,8 @@ def demo(plot: Path, devices: int, browser: bool | None) -> None:
     prior = _explain_prior(console, len(people))
     _show_leak(console, prior)
     plan = _design(console, prior)
-    leaning, unbiased = _estimate(console, plan, people, truth)
-    _draw(console, leaning, unbiased, truth, prior, plot)
+    prior_based, unbiased = _estimate(console, plan, people, truth)
+    _draw(console, prior_based, unbiased, truth, prior, plot)
     _serve(console, plan, people, devices, _can_open_browser() if browser is None else browser)
 
 
@@ -140,23 +140,21 @@ def _design(console: Console, prior: Prior) -> Plan:
 def _estimate(
     console: Console, plan: Plan, people: npt.NDArray[np.intp], truth: Array
 ) -> tuple[Estimate, Estimate]:
-    """Let all people report, and estimate in two ways: leaning on the prior, and unbiased."""
+    """Let all people report, and estimate in two ways: prior-based and unbiased."""
     tally = plan.tally(plan.privatize(people))
-    leaning, unbiased = plan.estimate(tally, method="mmse"), plan.estimate(tally, method="unbiased")
+    prior_based, unbiased = plan.estimate(tally, method="mmse"), plan.estimate(tally, method="unbiased")
     _chapter(
         console,
         "4. People report, the curator estimates",
         f"Each device draws one of {plan.channel.shape[1]} possible reports, with the operating system's "
         f"randomness. The curator only ever sees the {tally.reports:,} reports.",
     )
-    columns = zip(plan.labels, truth, leaning.values, unbiased.values, *unbiased.interval(), strict=True)
+    columns = zip(plan.labels, truth, prior_based.values, unbiased.values, *unbiased.interval(), strict=True)
     rows = [
         (str(label), f"{t:,.0f}", f"{m:,.0f}", f"{u:,.0f}", f"{a:,.0f} to {b:,.0f}")
         for label, t, m, u, a, b in columns
     ]
-    screen.print_figures(
-        console, ("people", "truth", "trusting the prior", "unbiased", "95 % interval"), rows
-    )
+    screen.print_figures(console, ("people", "truth", "prior-based", "unbiased", "95 % interval"), rows)
     p_value = unbiased.prior_check
     if p_value is not None:
         console.print(
@@ -168,17 +166,17 @@ def _estimate(
                 "So the old census does not describe these people, and the estimate that trusts it is wrong. "
                 "The unbiased one does not need a right prior: there the prior shapes the noise, never the answer."
             )
-    return leaning, unbiased
+    return prior_based, unbiased
 
 
 def _draw(
-    console: Console, leaning: Estimate, unbiased: Estimate, truth: Array, prior: Prior, path: Path
+    console: Console, prior_based: Estimate, unbiased: Estimate, truth: Array, prior: Prior, path: Path
 ) -> None:
     from priorveil.studies import plots
 
     _chapter(console, "5. A picture")
     try:
-        panels = (("trusting an old prior", leaning), ("unbiased", unbiased))
+        panels = (("prior-based, with an old prior", prior_based), ("unbiased", unbiased))
         files.save_plot(plots.truth_plot(panels, truth, prior), path)
         console.print(f"  drawn in {path}")
     except MissingExtra as error:

@@ -93,17 +93,17 @@ def estimate(
     )
     settings |= {"by": by, "cohort": cohort, "refused_file": refused_file, "force": True}
     plans = files.read_plans(plan, cohort)
-    found = files.run_on_table(estimate_table, reports, plans, words="counting", **settings)
-    _check_reports(found, reports)
+    estimates = files.run_on_table(estimate_table, reports, plans, words="counting", **settings)
+    _check_reports(estimates, reports)
     if tally_file is not None:
-        _save_tallies(found, tally_file)
+        _save_tallies(estimates, tally_file)
     if plot is not None:
         from priorveil.studies import plots
 
-        files.save_plot(plots.estimate_plot(found, by, level), plot)
+        files.save_plot(plots.estimate_plot(estimates, by, level), plot)
         click.echo(f"drawn in {plot}", err=True)
     show = _print_json if as_json else _print_csv if as_csv else _print_tables
-    show(found, by, level)
+    show(estimates, by, level)
 
 
 def _check_reports(found: TableEstimate, source: str) -> None:

@@ -1,6 +1,6 @@
-"""The arc mechanism: a good channel for any prior and any number of inputs, in closed form.
+"""The arc mechanism: a good channel for any prior and any number of values, in closed form.
 
-Lay the inputs on a line of length one, each as a segment as long as its prior mass. Inputs of mass at
+Lay the values on a line of length one, each as a segment as long as its prior mass. Values of mass at
 least `tau = (1 - lo) / (hi - lo)` (the *heavy* ones) come first and own an output each. The rest of
 the line is bent into a circle: an output is a point `u` of it, standing for the arc `[u, u + tau)`.
 
@@ -11,9 +11,9 @@ circle is moved back by a uniform number in `[0, tau)`, and sent. The lift of `x
     `r_x = lo + (hi - lo) b_x`,  `b_x = tau / P_x` on its own output,
     `b_x(u) = |segment of x within [u, u + tau)| / P_x` on the circle,
 
-which lies between `lo` and `hi`. If the light inputs weigh less than `tau` together, the last heavy
-input lends the circle the end of its segment, so that the circle is exactly one window long: one output
-in all but name, holding every light input and a part of one heavy input. Any other way to fill that
+which lies between `lo` and `hi`. If the light values weigh less than `tau` together, the last heavy
+value lends the circle the end of its segment, so that the circle is exactly one window long: one output
+in all but name, holding every light value and a part of one heavy value. Any other way to fill that
 output is a mixture of these (the utilities are convex, the fills a simplex), so only the lender is chosen.
 
 Everything here is in floating point and chooses a layout; what a device runs, and what is certified, is the integer
@@ -130,10 +130,10 @@ def owners(P: Array, budget: Budget) -> list[int]:
 
 @dataclass(frozen=True, eq=False)
 class ArcLayout:
-    """Where each input lies.
+    """Where each value lies.
 
-    `order` runs along the line; the first `heavy` inputs own an output each; the circle begins at
-    `start`. If `lends`, that is within the segment of the last heavy input, which lends the rest of it.
+    `order` runs along the line; the first `heavy` values own an output each; the circle begins at
+    `start`. If `lends`, that is within the segment of the last heavy value, which lends the rest of it.
 
     >>> layout = arc_layout([0.5, 0.2, 0.2, 0.1], lo=np.exp(-1), hi=np.exp(1))
     >>> layout.heavy, round(layout.tau, 4), round(layout.circumference, 4)
@@ -155,7 +155,7 @@ class ArcLayout:
 
     @property
     def circumference(self) -> float:
-        """The length of the circle: zero when every input is heavy."""
+        """The length of the circle: zero when every value is heavy."""
         return 1.0 - self.start if self.heavy < len(self.prior) else 0.0
 
 
@@ -168,11 +168,11 @@ def arc_layout(
     guess: bool = False,
     order: npt.ArrayLike | None = None,
 ) -> ArcLayout:
-    """The layout of the inputs for a histogram, for the sum of `values`, or for a `guess`.
+    """The layout for a histogram, for the sum of `values`, or for a `guess`.
 
     The error of the histogram does not depend on the order on the circle, so the given one (`order`, a
     public permutation; by default the order of the codes) stays. A sum wants neighbours of like value, a
-    guess wants the largest light inputs a window apart; there the order is chosen here.
+    guess wants the largest light values a window apart; there the order is chosen here.
 
     >>> arc_layout([0.3, 0.2, 0.3, 0.2], lo=0.5, hi=2.5).order.tolist()
     [0, 2, 1, 3]
@@ -198,7 +198,7 @@ def arc_layout(
 
 
 def _separate_largest(P: Array, light: Ints, tau: float) -> Ints:
-    """The largest light inputs a window apart, the others dealt out evenly between them."""
+    """The largest light values a window apart, the others dealt out evenly between them."""
     falling = light[np.argsort(-P[light], kind="stable")]
     leaders = max(1, int(P[light].sum() / tau))
     followers = falling[leaders:]
@@ -211,7 +211,7 @@ def _separate_largest(P: Array, light: Ints, tau: float) -> Ints:
 def _lender_last(
     P: Array, lo: float, hi: float, heavy: Ints, light: Ints, values: npt.ArrayLike | None, guess: bool
 ) -> Ints:
-    """Move the heavy input that lends best to the end. For a histogram all lend equally well."""
+    """Move the heavy value that lends best to the end. For a histogram all lend equally well."""
     tau = float(window_mass(lo, hi))
     if guess:
         lent, own_output, base = tau - float(P[light].sum()), lo * P[heavy] + (1 - lo), lo * P.max()
@@ -225,7 +225,7 @@ def _lender_last(
 
 
 def lending_gain(P: Array, heavy: Mask, tau: Array, values: Array | None) -> Array:
-    """The gain when a heavy input lends the end of its segment to a circle that is shorter than its window.
+    """The gain when a heavy value lends the end of its segment to a circle that is shorter than its window.
 
     A row for each prior (K, d); `tau` is (K, 1).
     """
@@ -238,7 +238,7 @@ def lending_gain(P: Array, heavy: Mask, tau: Array, values: Array | None) -> Arr
 
 
 def _circle(layout: ArcLayout) -> tuple[Ints, Array]:
-    """The inputs on the circle, and the `len + 1` edges of their arcs, from 0 to the circumference."""
+    """The values on the circle, and the `len + 1` edges of their arcs, from 0 to the circumference."""
     members = layout.order[layout.heavy - layout.lends :]
     rim = np.concatenate([[0.0], np.cumsum(layout.prior[members])])
     if layout.lends:
@@ -255,7 +255,7 @@ def _own_mass(layout: ArcLayout) -> Array:
 
 
 def squared_overlap(p: Array, tau: float | Array, L: float | Array) -> Array:
-    """`E[b_x^2]` of light inputs of mass `p` on a circle of length `L`.
+    """`E[b_x^2]` of light values of mass `p` on a circle of length `L`.
 
     `b_x(u)` rises over a length `p`, stays at one, and falls again, so it is `tau - p / 3` while `L >= tau + p`. On a
     tighter circle the same holds for `1 - b_x`, the share of `x` in the gap of length `c = L - tau`: it is
@@ -267,7 +267,7 @@ def squared_overlap(p: Array, tau: float | Array, L: float | Array) -> Array:
 
 
 class Segments(NamedTuple):
-    """Inputs along the line, a row for each layout: how much mass they have, and where.
+    """Values along the line, a row for each layout: how much mass they have, and where.
 
     `mass` (K, d) is their prior, `own` (K, d) the part of it that has an output of its own, `rim` (K, d + 1) where
     their arcs end on the circle (zero before it begins), `tau` (K, 1) the mass that one output stands for.
@@ -279,9 +279,9 @@ class Segments(NamedTuple):
     tau: Array
 
     def squared_lifts(self) -> Array:
-        """`P_x^2 (E[(b_x / tau)^2] - 1)` of every input, over the law of the outputs.
+        """`P_x^2 (E[(b_x / tau)^2] - 1)` of every value, over the law of the outputs.
 
-        The moment of a heavy input is `1 / P_x`; for light ones see `squared_overlap`. A lender owns the mass
+        The moment of a heavy value is `1 / P_x`; for light ones see `squared_overlap`. A lender owns the mass
         `P_x - s` and lends `s`: `(P_x - s) / P_x^2 + s^2 / (tau P_x^2)`.
 
         >>> layout = arc_layout([0.1] * 10, lo=np.exp(-1), hi=np.exp(1))
@@ -323,14 +323,14 @@ def segments(layout: ArcLayout) -> Segments:
     members, rim = _circle(layout)
     own, rim = _own_mass(layout), np.pad(rim, (len(layout.prior) - len(members), 0))
     own = np.pad(own, (0, len(layout.prior) - len(own)))
-    tau = max(layout.tau, 1e-100)  # zero only where no input is light
+    tau = max(layout.tau, 1e-100)  # zero only where no value is light
     return Segments(layout.prior[layout.order][None], own[None], rim[None], np.array([[tau]]))
 
 
 def histogram_error(layout: ArcLayout) -> float:
     """Expected squared error per user, `1 - sum_x P_x^2 E[r_x^2]`, in closed form.
 
-    With every input heavy this is the error of the paper's Theorem 3. It does not depend on the order.
+    With every value heavy this is the error of the paper's Theorem 3. It does not depend on the order.
 
     >>> layout = arc_layout(np.full(83, 1 / 83), lo=np.exp(-4), hi=np.exp(4))
     >>> round(histogram_error(layout), 3)
@@ -364,7 +364,7 @@ def guess_error(layout: ArcLayout) -> float:
     """Probability that the best guess after one report is wrong: `1 - E[max_x P_x r_x]`, exactly.
 
     Between two cuts the window holds some arcs whole, loses one and gains one. The posterior there is the
-    largest of a constant (the best input held whole, or none of them), a falling and a rising line; the
+    largest of a constant (the best value held whole, or none of them), a falling and a rising line; the
     integral of such a maximum is exact once cut at the crossings. O(d log d) in all.
 
     >>> round(guess_error(arc_layout([0.6, 0.4], lo=0.5, hi=2.5, guess=True)), 12)

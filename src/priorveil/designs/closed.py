@@ -56,7 +56,7 @@ def interval(A: Array, p: float = 0.5) -> tuple[float, float]:
     (0.25, 0.75)
     """
     if A.ndim != 2 or A.shape[1] != 2:
-        raise InvalidInput("A", A.shape, "give rows of two numbers: this form is for two inputs")
+        raise InvalidInput("A", A.shape, "give rows of two numbers: this form is for two values")
     at_zero, slope = A[:, 0] / (1 - p), A[:, 1] / p - A[:, 0] / (1 - p)
     if np.any(at_zero + slope * p < -_CLOSE * np.abs(A).max(axis=1)):
         raise Infeasible("the cone forbids the constant column, so it allows no channel at all")
@@ -68,7 +68,7 @@ def interval(A: Array, p: float = 0.5) -> tuple[float, float]:
 
 
 def binary(A: Array) -> Array:
-    """The best channel for two inputs under any cone: one output at each end of the allowed interval.
+    """The best channel for two values under any cone: one output at each end of the allowed interval.
 
     The columns of a binary channel are mixtures of the two extreme rays of the cone, and every utility that
     is convex in the column gains by splitting into them. So this one channel is optimal for every convex
@@ -90,7 +90,7 @@ def binary(A: Array) -> Array:
 def k_rr_matrix(d: int, epsilon: float) -> Array:
     """LDP's k-ary randomised response: the truth with weight `e^eps`, any other value with weight 1.
 
-    With `d = 2` this is Warner's randomised response, the best LDP channel for two inputs.
+    With `d = 2` this is Warner's randomised response, the best LDP channel for two values.
 
     >>> k_rr_matrix(2, np.log(3))
     array([[0.75, 0.25],
@@ -100,7 +100,7 @@ def k_rr_matrix(d: int, epsilon: float) -> Array:
 
 
 def subset_selection_matrix(d: int, epsilon: float, size: int) -> Array:
-    """LDP's subset selection: outputs are sets of `size` inputs, `e^eps` times likelier if they hold x.
+    """LDP's subset selection: outputs are sets of `size` values, `e^eps` times likelier if they hold x.
 
     >>> subset_selection_matrix(4, 1.0, 2).shape
     (4, 6)
@@ -121,7 +121,7 @@ def subset_gains(prior: Array, epsilon: float) -> Array:
     Its histogram MSE per user is one minus this. With `e = e^eps`, and `S` a uniform random subset of
     size `s`, the gain is `d/(s e + d - s) * E[(|P|^2 + (e^2 - 1) sum_{x in S} P_x^2) / (1 + (e - 1)
     P(S))]`. The mean over all subsets costs O(d^2): `1/D = integral of exp(-u D) du` makes the summand a
-    product over inputs, and products are averaged over subsets of every size by adding one input at a time.
+    product over values, and products are averaged over subsets of every size by adding one value at a time.
 
     >>> gain = subset_gains(np.full(4, 0.25), 1.0)
     >>> Q = subset_selection_matrix(4, 1.0, 2) * 0.25
@@ -131,7 +131,7 @@ def subset_gains(prior: Array, epsilon: float) -> Array:
     d, e = len(prior), np.exp(epsilon)
     u, weight, _ = inverse_rule(1 + (e - 1) * float(prior.sum()))
     size = np.arange(d + 1)
-    mean = np.zeros((d + 1, len(u)))  # E[exp(-u (e-1) P(S))] over subsets of the inputs seen so far
+    mean = np.zeros((d + 1, len(u)))  # E[exp(-u (e-1) P(S))] over subsets of the values seen so far
     square = np.zeros_like(mean)  # the same with sum of P_x^2 over S as a factor
     mean[0] = np.exp(-u)
     for n, P in enumerate(prior, start=1):

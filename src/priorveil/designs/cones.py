@@ -122,9 +122,9 @@ def _adjacent(on: Mask, above: Index, below: Index, d: int, stop: Stop) -> tuple
 
 
 def nearby_columns(A: Array, P: Array) -> Array:
-    """Allowed columns that need no solver: from the constant one towards each input and away from it.
+    """Allowed columns that need no solver: from the constant one towards each value and away from it.
 
-    Each goes as far as the cone does, so they mix to channels that tell all inputs apart: an answer where there is no
+    Each goes as far as the cone does, so they mix to channels that tell all values apart: an answer where there is no
     time for the best one.
 
     >>> nearby_columns(np.array([[-1.0, 3.0], [3.0, -1.0]]), np.array([0.5, 0.5])).round(9)
@@ -143,7 +143,7 @@ def nearby_columns(A: Array, P: Array) -> Array:
 
 
 def staircase_rays(P: Array, epsilon: float) -> Array:
-    """All vertices of the LDP cone: entries 1 and `e^eps` only, scaled to `P @ r = 1`, for up to 14 inputs.
+    """All vertices of the LDP cone: entries 1 and `e^eps` only, scaled to `P @ r = 1`, for up to 14 values.
 
     >>> staircase_rays(np.array([0.5, 0.5]), np.log(3.0))
     array([[1.5, 0.5],
@@ -235,7 +235,7 @@ class ConePricing:
         self.program = Program(A, P)
         self._starts: dict[bytes, Array] = {}
         if self.climbs[0]:
-            # Towards each input, away from it, and in some random directions (fixed seed).
+            # Towards each value, away from it, and in some random directions (fixed seed).
             d = len(P)
             self._add_vertices(
                 np.vstack([np.eye(d), -np.eye(d), np.random.default_rng(0).normal(size=(2 * d, d))])
@@ -491,7 +491,7 @@ class ConvexPricing(ConePricing):
     It climbs along a difference quotient that stays on `P @ r = 1`. The bound: a convex function on
     a simplex is at most the linear one through its corners; simplices are halved where that is furthest off, at most
     `nodes` times. It is valid for any convex `phi` that is finite on the corners `e_x / P_x`, but slow to tighten
-    beyond six inputs or so: where the extreme rays can be listed, list them.
+    beyond six values or so: where the extreme rays can be listed, list them.
 
     >>> A, P = np.array([[-1.0, 3.0], [3.0, -1.0]]), np.array([0.5, 0.5])
     >>> round(ConvexPricing(A, P, lambda r: np.abs(r - 1) @ P).price(np.zeros(2), exact=True).utilities[0], 9)

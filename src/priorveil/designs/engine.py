@@ -169,7 +169,7 @@ def mix(columns: Array, gains: Array) -> Mixture:
     """`max_lam min_k sum_y lam_y gains[k, y]` subject to `sum_y lam_y r_y = 1`, as one linear programme.
 
     A linear part of the gains changes nothing, so it is taken out first and the rest scaled: small budgets, where all
-    columns are nearly constant, keep their digits. Each equation is scaled too: a column that speaks for a rare input
+    columns are nearly constant, keep their digits. Each equation is scaled too: a column that speaks for a rare value
     alone goes far there.
     """
     k, n = gains.shape
@@ -242,7 +242,7 @@ def new_model(tolerance: float, **options: int | str) -> highspy.Highs:
 
 
 class Master:
-    """The live model. Rows are the inputs, or classes of inputs that stand for each other.
+    """The live model. Rows are the values, or classes of values that stand for each other.
 
     Rows read `sum_y lam_y (r_y - floor) = 1 - floor`: the same equations, because the weights add up to
     one, but sparse when most of a column sits at its floor. Costs are utilities less `idle`, in units of
@@ -297,7 +297,7 @@ class Master:
         return [row.tobytes() for row in np.round(rows, 10) + 0.0]
 
     def solve(self, seconds: float = math.inf) -> tuple[float, Array, Array] | None:
-        """The value, the duals of the inputs and the weights, or None if the solver did not finish."""
+        """The objective, the duals of the values and the weights, or None if the solver did not finish."""
         self._model.setOptionValue("time_limit", self._model.getRunTime() + max(seconds, 0.1))
         self._model.run()
         if self._model.getModelStatus() != highspy.HighsModelStatus.kOptimal:
@@ -347,7 +347,7 @@ def solve(
 
     `seeds` (K, d) are columns to start from (the constant column is always added); `duals` a first guess
     that already gives a good bound; `floor` a number no entry falls below (it makes the master sparse).
-    `classes` labels inputs 0, 1, ... that are interchangeable: the master then has one row for each class
+    `classes` labels values 0, 1, ... that are interchangeable: the master then has one row for each class
     and the solution is spread by rotations. Stops at the `limits`, on ctrl-C (with the best solution so far,
     never an exception), or when the pricing has nothing left.
     """
@@ -468,7 +468,7 @@ class _Run:
 def _rotate_within_classes(
     columns: Array, weights: Array, utilities: Array, classes: Labels
 ) -> tuple[Array, Array, Array]:
-    """Rotate every column within the classes so that each input gets the mean of its class.
+    """Rotate every column within the classes so that each value gets the mean of its class.
 
     All classes turn together, class `c` by `floor(u n_c)` places at time `u` in [0, 1): at most `sum n_c`
     different columns each, and at most `d` in all after a last linear programme.

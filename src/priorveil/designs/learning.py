@@ -51,10 +51,10 @@ from priorveil.priors.budget import window_mass
 from priorveil.queries import gain_share, lift_variance, tangent, variance_bound
 
 _EXACT = 20_000  # vertices of the box that are still listed
-_POOL = 20  # columns per input that column generation may hold
+_POOL = 20  # columns per value that column generation may hold
 _FINE = Limits(1e-6)
 _SECONDS = 45.0  # the default time limit
-_RELAXED = 250  # inputs up to which the relaxation is solved; its bound costs d^3 a step
+_RELAXED = 250  # values up to which the relaxation is solved; its bound costs d^3 a step
 
 
 def _solution(
@@ -201,7 +201,7 @@ def _reduce(directions: Array, state: _State, target: float) -> _State:
 def best_learning(box: Box, limits: Limits | None = None) -> Solution:
     """The channel of a box from which a distribution is learnt best.
 
-    Exact for small domains (all vertices); rotations of a few blocks for equal inputs; column generation
+    Exact for small domains (all vertices); rotations of a few blocks for equal values; column generation
     otherwise, until the `limits` (a gap of 1e-5 and 45 seconds) or ctrl-C (then the best so far).
 
     >>> P = np.array([0.025, 0.025, 0.025, 0.025, 0.9])
@@ -210,7 +210,7 @@ def best_learning(box: Box, limits: Limits | None = None) -> Solution:
     """
     limits = limits or Limits(1e-5, time.monotonic() + _SECONDS)
     prior = box.prior
-    if box.caps.min() >= 1.0:  # every input is heavy: one output each, and no channel does better
+    if box.caps.min() >= 1.0:  # every value is heavy: one output each, and no channel does better
         best = (1.0 - float(prior @ prior)) / (1 - box.lo) ** 2
         return _solution(box.columns(np.eye(len(prior))), prior, best, best, 0, 1.0)
     if len(prior) <= 14:
@@ -223,7 +223,7 @@ def best_learning(box: Box, limits: Limits | None = None) -> Solution:
 
 
 def _rotations(box: Box, target: float) -> Solution:
-    """Equal inputs: all rotations of a few blocks, against the optimum in closed form."""
+    """Equal values: all rotations of a few blocks, against the optimum in closed form."""
     d = len(box.prior)
     columns = cyclic_columns(d, box.lo, box.hi, blocks=min(max(1600 // d, 2), 16))
     weights = np.full(len(columns), 1 / len(columns))
@@ -271,7 +271,7 @@ class _Generation:
         return min(_POOL * len(self.box.prior), 2500)
 
     def _seeds(self, rng: np.random.Generator) -> Array:
-        """Random columns, each input's own, and randomised response (within the budget, as all of LDP is)."""
+        """Random columns, each value's own, and randomised response (within the budget, as all of LDP is)."""
         d = len(self.box.prior)
         chance = rng.random((max(self._most() // 2, 2 * d), d))
         own = np.eye(d) + 1e-3 * rng.random((d, d))
@@ -344,7 +344,7 @@ def information_bound(
     Proven wherever the search for it ends: after `rounds`, or when `should_stop()` is true.
 
     >>> P = np.array([0.5, 0.3, 0.2])
-    >>> exact = (1 - P @ P) / (1 - np.exp(-2.0)) ** 2      # every input is heavy: Theorem 3 is the optimum
+    >>> exact = (1 - P @ P) / (1 - np.exp(-2.0)) ** 2      # every value is heavy: Theorem 3 is the optimum
     >>> bool(abs(information_bound(P, np.exp(-2.0), np.exp(2.0)) / exact - 1) < 1e-6)
     True
     """
@@ -358,10 +358,10 @@ def information_bound(
 
 
 def uniform_variance(dimension: int, lo: float, hi: float) -> float:
-    """The least variance for equal inputs, in closed form.
+    """The least variance for equal values, in closed form.
 
     By symmetry and convexity the best `B` is unchanged by permutations, so only `E |r|^2` matters, and a
-    column maximises it with `floor(tau d)` inputs at `hi`, one in between and the rest at `lo`. All
+    column maximises it with `floor(tau d)` values at `hi`, one in between and the rest at `lo`. All
     permutations of that column, with equal weights, reach it.
 
     >>> round(uniform_variance(6, math.exp(-1), math.exp(1)), 4)
@@ -445,16 +445,16 @@ class _Relaxation:
 
 
 def cyclic_columns(dimension: int, lo: float, hi: float, *, blocks: int = 8, rounds: int = 4000) -> Array:
-    """For equal inputs: all rotations of a few blocks (`blocks * d`, d); equal weights make them a channel.
+    """For equal values: all rotations of a few blocks (`blocks * d`, d); equal weights make them a channel.
 
-    Place the inputs on a ring. A block has `floor(tau d)` inputs at `hi`, one in between and the rest at `lo`.
+    Place the values on a ring. A block has `floor(tau d)` values at `hi`, one in between and the rest at `lo`.
     Rotations make the information matrix circulant, so its eigenvalues are the power spectrum of the blocks, and the
     variance is
 
         sum_j  m d / ( (hi - lo)^2 sum_blocks |F_j|^2 ),    j = 1 .. d - 1,
 
     with `m` blocks and `F` the Fourier transform of `(r - lo) / (hi - lo)`. The sum of the spectrum is the same for all
-    blocks: the flatter, the better, and flat is the optimum of `uniform_variance`. Exchanges of two inputs of a block
+    blocks: the flatter, the better, and flat is the optimum of `uniform_variance`. Exchanges of two values of a block
     make it flat.
 
     >>> columns = cyclic_columns(20, 0.5, 2.0, blocks=2)
@@ -473,7 +473,7 @@ def cyclic_columns(dimension: int, lo: float, hi: float, *, blocks: int = 8, rou
 
 
 def _flatten(blocks: Array, rounds: int, rng: np.random.Generator) -> Array:
-    """Exchange inputs within blocks while the sum of the inverse spectrum falls."""
+    """Exchange values within blocks while the sum of the inverse spectrum falls."""
     m, d = blocks.shape
     waves = np.exp(-2j * np.pi * np.outer(np.arange(d), np.arange(1, d // 2 + 1)) / d)
     twice = np.where(2 * np.arange(1, d // 2 + 1) == d, 1.0, 2.0)

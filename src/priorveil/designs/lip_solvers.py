@@ -1,10 +1,10 @@
 """The best channels for the box `lo <= r <= hi`, query by query: starts, symmetry and size around the engine.
 
-Inputs with the same prior (and weight) are interchangeable. The dual function is convex, so averaging duals
+Values with the same prior (and weight) are interchangeable. The dual function is convex, so averaging duals
 over them never hurts, and the master needs one row for each class.
 
-Many light inputs are merged into blocks that share one lift. For histograms this costs nothing in the
-bound: a block `B` of light inputs, with `P_B = sum P_x` and weight `w_B = sum w_x P_x^2 / P_B^2`, has the
+Many light values are merged into blocks that share one lift. For histograms this costs nothing in the
+bound: a block `B` of light values, with `P_B = sum P_x` and weight `w_B = sum w_x P_x^2 / P_B^2`, has the
 same chord `w_B g_B P_B = sum w_x g_x P_x` as its members, so duals of the small problem that treat blocks
 by their chords prove the same bound for the large one.
 """
@@ -23,7 +23,7 @@ from priorveil.priors import Array, Mask
 
 _ROWS = 160  # rows the master is merged down to
 _SPREAD = 2000  # domains up to this size are spread over their symmetry
-_CELLS = 48  # sums over more values are first solved on this many cells, or a quarter
+_BLOCKS = 48  # sums over more values are first solved on this many blocks, or a quarter
 _SHIFTS = 200  # starts of one kind
 
 
@@ -54,9 +54,9 @@ def _histogram(box: Box, weights: Array, loose: Mask, limits: Limits) -> Solutio
 
 
 def best_guess(box: Box, limits: Limits = UNLIMITED, *, rows: int = _ROWS) -> Solution:
-    """The best channel for guessing the input, `phi = max_x P_x r_x`.
+    """The best channel for guessing the value, `phi = max_x P_x r_x`.
 
-    About `1 / tau` inputs are ever guessed, the heaviest; in large domains the others become one block.
+    About `1 / tau` values are ever guessed, the heaviest; in large domains the others become one block.
 
     >>> best = best_guess(Box(np.array([0.5, 0.5]), lo=0.5, hi=2.0))
     >>> round(best.value, 9), len(best.weights)
@@ -89,7 +89,7 @@ def _guess(box: Box, peaks: Array, limits: Limits) -> Solution:
 def _guess_columns(box: Box, peaks: Array) -> Array:
     """The channel that reaches the closed-form bound on guessing, where it exists.
 
-    Each of the heaviest inputs has a column that holds it up to its cap and spreads the rest over inputs that
+    Each of the heaviest values has a column that holds it up to its cap and spreads the rest over values that
     are never guessed. The last of them is guessed only in part; the columns before share what is left of it.
     """
     order = np.argsort(-peaks, kind="stable")
@@ -128,12 +128,12 @@ def best_sum(box: Box, values: Array, limits: Limits = UNLIMITED) -> Solution:
 
 
 def _unit_sum(box: Box, values: Array, limits: Limits) -> Solution:
-    """For values with mean zero and variance one; the solution on coarse cells starts the fine problem."""
+    """For values with mean zero and variance one; the solution on coarse blocks starts the fine problem."""
     pricing, prior = SumPricing(box, values), box.prior
-    if len(prior) <= _CELLS:
+    if len(prior) <= _BLOCKS:
         start = np.vstack([_windows(box, values), seeds(box)])
         return solve(pricing, start, limits, duals=pricing.free_duals(), floor=box.lo)
-    labels = neighbour_groups(prior, values, max(_CELLS, len(prior) // 4))
+    labels = neighbour_groups(prior, values, max(_BLOCKS, len(prior) // 4))
     merged = box.merge(labels)
     centres = np.bincount(labels, prior * values) / merged.prior
     coarse = _unit_sum(merged, centres, limits.within(1 / 3))
@@ -145,7 +145,7 @@ def _unit_sum(box: Box, values: Array, limits: Limits) -> Solution:
 
 
 def neighbour_groups(prior: Array, values: Array, count: int) -> Labels:
-    """At most `count` or so cells of neighbouring values, about equal in mass; equal values stay together.
+    """At most `count` or so blocks of neighbouring values, about equal in mass; equal values stay together.
 
     >>> neighbour_groups(np.full(4, 0.25), np.array([3.0, 0.0, 1.0, 2.0]), 2)
     array([1, 0, 0, 1])
@@ -161,7 +161,7 @@ def neighbour_groups(prior: Array, values: Array, count: int) -> Labels:
 
 
 def seeds(box: Box) -> Array:
-    """Columns to start from: arcs in several orders, and inputs followed by the heaviest or the lightest.
+    """Columns to start from: arcs in several orders, and values followed by the heaviest or the lightest.
 
     With all `P >= tau` the second kind is the mechanism of Theorem 3 itself.
     """
@@ -191,7 +191,7 @@ def _windows(box: Box, values: Array) -> Array:
 
 
 def merge_light_inputs(prior: Array, tau: float, rows: int) -> Labels:
-    """Merge the lightest inputs, two by two, down to `rows` blocks, none heavier than `tau / 2`.
+    """Merge the lightest values, two by two, down to `rows` blocks, none heavier than `tau / 2`.
 
     >>> merge_light_inputs(np.array([0.1, 0.4, 0.1, 0.4]), tau=0.5, rows=3)
     array([0, 1, 0, 2])

@@ -44,7 +44,7 @@ _GROUPED = 200_000  # values up to which `auto` still tries the engine, with val
 _HASHED = 5_000  # values up to which `auto` tries hash functions
 _MAX_VALUES_TO_LEARN = 1_000  # values up to which the engine weighs columns for learning a distribution
 _LEARNING_GAP = 1e-6  # the finest gap for learning a distribution
-_CELLS = 96  # cells that the values of a large sum are merged into
+_BLOCKS = 96  # blocks that the values of a large sum are merged into
 
 
 def design(
@@ -137,14 +137,14 @@ def columns_plan(problem: Problem, limits: Limits) -> Plan:
     limits = limits.in_units(-1.0, ceiling)  # the engine speaks of utilities
     if many and kind == "sum":
         return _merged_sum_plan(problem, limits)
-    found, how = _best_channel(problem, limits)
-    bound = ceiling - found.bound
+    solution, how = _best_channel(problem, limits)
+    bound = ceiling - solution.bound
     if many and kind in ("histogram", "guess"):
-        groups = _groups_of(found.columns)
+        groups = _groups_of(solution.columns)
         if int(groups.max()) + 1 < len(groups):
             first = np.unique(groups, return_index=True)[1]
-            return _grouped_plan(problem, found.channel[first], groups, bound, how)
-    return problem.table_plan(found.channel, bound, "columns", how)
+            return _grouped_plan(problem, solution.channel[first], groups, bound, how)
+    return problem.table_plan(solution.channel, bound, "columns", how)
 
 
 _SOLVERS: dict[str, Callable[[Problem, Limits], Solution]] = {
@@ -160,29 +160,29 @@ def _box(problem: Problem) -> Box:
 
 
 def _best_channel(problem: Problem, limits: Limits) -> tuple[Solution, str]:
-    """The best channel for one prior, and how it was found."""
+    """The best channel for one prior, and how it was solution."""
     solver = _SOLVERS.get(problem.query.kind) if problem.box else None
     listed = _MAX_VALUES_TO_LIST if solver else _LISTED_GENERAL
     if not problem.box or len(problem.prior) <= listed:
         try:
             rays = _extreme_columns(problem, limits.within(cones.LISTING))
-            found = best_mixture(rays, lambda columns: problem.query.utility(columns, problem.reference))
-            limits.report(1, found.value, found.bound)
-            return found, f"exact: one linear programme over all {len(rays)} extreme columns"
+            solution = best_mixture(rays, lambda columns: problem.query.utility(columns, problem.reference))
+            limits.report(1, solution.value, solution.bound)
+            return solution, f"exact: one linear programme over all {len(rays)} extreme columns"
         except (TooLarge, Infeasible):
             pass  # too many, or lost to rounding: all of them mix to the constant column
         except KeyboardInterrupt:
             limits = limits.without_time()
     if solver is not None:
-        found = solver(problem, limits)
+        solution = solver(problem, limits)
     else:
         start = np.ones((1, len(problem.P)))
         if limits.over():
             start = cones.nearby_columns(problem.cone, problem.P)
-        found = solve(_cone_pricing(problem, limits.over), start, limits)
-    state = "proven" if found.converged else "stopped early"
-    rounds = f"{found.iterations} round{'s' * (found.iterations != 1)}"
-    return found, f"column generation, {rounds}, {state}: gap {max(found.gap, 0.0):.2g} of the gain"
+        solution = solve(_cone_pricing(problem, limits.over), start, limits)
+    state = "proven" if solution.converged else "stopped early"
+    rounds = f"{solution.iterations} round{'s' * (solution.iterations != 1)}"
+    return solution, f"column generation, {rounds}, {state}: gap {max(solution.gap, 0.0):.2g} of the gain"
 
 
 def _extreme_columns(problem: Problem, limits: Limits) -> Array:
@@ -215,12 +215,12 @@ def _robust_plan(problem: Problem, limits: Limits) -> Plan:
     limits = limits.in_units(unit)
     if sets.members:
         priors = np.array([p.probabilities for p in sets.members])
-        found = robust.robust_design(problem.cone, priors, task, limits)
+        solution = robust.robust_design(problem.cone, priors, task, limits)
     else:
         start = np.vstack([problem.P, sets.vertices()[:64]])
-        found = robust.robust_design(problem.cone, start, task, limits, oracle=sets.best, least=1e-8)
-    why = f"robust over the set of priors, {'proven' if found.converged else 'stopped early'}"
-    return problem.table_plan(found.channel, unit * found.lower_bound, "columns", why)
+        solution = robust.robust_design(problem.cone, start, task, limits, oracle=sets.best, least=1e-8)
+    why = f"robust over the set of priors, {'proven' if solution.converged else 'stopped early'}"
+    return problem.table_plan(solution.channel, unit * solution.lower_bound, "columns", why)
 
 
 def _learning_plan(problem: Problem, limits: Limits) -> Plan:
@@ -233,18 +233,18 @@ def _learning_plan(problem: Problem, limits: Limits) -> Plan:
     within = replace(limits, target=max(limits.target, _LEARNING_GAP))
     try:
         if problem.box:
-            found = learning.best_learning(_box(problem), within)
+            solution = learning.best_learning(_box(problem), within)
         else:
-            found = learning.best_weights(problem.P, _extreme_columns(problem, within), within)
+            solution = learning.best_weights(problem.P, _extreme_columns(problem, within), within)
     except (TooLarge, KeyboardInterrupt) as cause:
         if isinstance(cause, TooLarge) and not limits.over():
             raise
         nearby = cones.nearby_columns(problem.cone, problem.P)
-        found = learning.best_weights(problem.P, nearby, Limits().without_time())
-        found = replace(found, bound=0.0, gap=1.0)  # what is proven holds for these columns alone
-    size = f"{len(found.weights):,} reports"
-    why = f"A-optimal for learning the distribution, {size}, gap {max(found.gap, 0.0):.2g}"
-    return problem.table_plan(found.channel, found.bound, "columns", why)
+        solution = learning.best_weights(problem.P, nearby, Limits().without_time())
+        solution = replace(solution, bound=0.0, gap=1.0)  # what is proven holds for these columns alone
+    size = f"{len(solution.weights):,} reports"
+    why = f"A-optimal for learning the distribution, {size}, gap {max(solution.gap, 0.0):.2g}"
+    return problem.table_plan(solution.channel, solution.bound, "columns", why)
 
 
 # Large domains: values that the best channel treats alike share a row, and only the groups are written out. A column
@@ -289,24 +289,24 @@ def _grouped_error(problem: Problem, mechanism: Grouped) -> float:
 
 
 def _merged_sum_plan(problem: Problem, limits: Limits) -> Plan:
-    """A sum over many values: neighbours are merged into cells, which are designed for.
+    """A sum over many values: neighbours are merged into blocks, which are designed for.
 
-    The cells have about equal shares of the mass and of the variance, half of each: a rare value that lies
-    far out matters as much as a common one. Any duals prove a bound for all the values; those of the cells,
+    The blocks have about equal shares of the mass and of the variance, half of each: a rare value that lies
+    far out matters as much as a common one. Any duals prove a bound for all the values; those of the blocks,
     interpolated, prove a good one.
     """
     P, scores, box = problem.P, problem.scores, _box(problem)
     share = P * (1 + scores**2 / (float(P @ scores**2) or 1.0)) / 2
-    groups = lip_solvers.neighbour_groups(share, scores, _CELLS).astype(np.int64)
+    groups = lip_solvers.neighbour_groups(share, scores, _BLOCKS).astype(np.int64)
     merged = box.merge(groups)
     mass = merged.prior
     means = np.bincount(groups, P * scores).astype(np.float64) / mass
-    found = lip_solvers.best_sum(merged, means, limits)
+    solution = lip_solvers.best_sum(merged, means, limits)
     order = np.argsort(means)
-    duals = P * np.interp(scores, means[order], (found.duals / mass)[order])
+    duals = P * np.interp(scores, means[order], (solution.duals / mass)[order])
     gain = float(duals.sum()) + SumPricing(box, scores).price(duals, exact=True).bound
-    why = f"{len(mass)} cells of neighbouring values, then column generation, {found.iterations:,} rounds"
-    return _grouped_plan(problem, found.channel, groups, float(P @ scores**2) - gain, why)
+    why = f"{len(mass)} blocks of neighbouring values, then column generation, {solution.iterations:,} rounds"
+    return _grouped_plan(problem, solution.channel, groups, float(P @ scores**2) - gain, why)
 
 
 METHODS: dict[str, Callable[[Problem, Limits], Plan]] = {

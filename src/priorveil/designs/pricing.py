@@ -2,8 +2,8 @@
 
 Write `P_x r_x = lo P_x + (1 - lo) f_x`. Then `f` is a distribution with `f_x <= g_x = min(1, P_x / tau)`,
 where `tau = (1 - lo) / (hi - lo)`, and the master asks for `E[f] = P`: **an output is a distribution over
-inputs, capped by `g`.** A linear function is maximised over such `f` by a sort (fill the best inputs to
-their caps until the mass is used up), and a convex one at a vertex: every input but one is empty or at its cap.
+values, capped by `g`.** A linear function is maximised over such `f` by a sort (fill the best values to
+their caps until the mass is used up), and a convex one at a vertex: every value but one is empty or at its cap.
 
 The pricing of a histogram is `max sum_x q_x f_x^2 - c_x f_x` over such `f`, with `q >= 0`. A convex function lies below
 its chord, so on a part `l <= f <= u`
@@ -14,7 +14,7 @@ which leaves a fractional knapsack: an over-estimate, exact wherever `f` sits at
 part at the knapsack's solution makes both halves tight there. Repeating this on the most promising part (branch and
 bound) closes in on the maximum, and the largest estimate of an open part is a proven bound at any time.
 
-Inputs with the same `q, c, g` are interchangeable. `n` of them form one *bundle*, described by its total
+Values with the same `q, c, g` are interchangeable. `n` of them form one *bundle*, described by its total
 `F` in `[0, n g]`: the best way to hold `F` is to fill `k = floor(F / g)` members and put the rest into one
 more. That is a row of scallops under the line `q g F`; on an interval `[l, u]` its concave envelope goes
 straight from `l` to the next multiple of `g`, along the line, and straight to `u`.
@@ -35,7 +35,7 @@ from priorveil.errors import Hint, TooLarge
 from priorveil.priors import Array, Mask
 from priorveil.priors.budget import window_mass
 
-_PUSHED = 256  # starts that push one input in
+_PUSHED = 256  # starts that push one value in
 _SLACK = 1e-14  # room for rounding in every bound, relative to the numbers that were added up
 _BATCH = 128  # parts cut at once
 # a total this close below a multiple of the cap counts as the multiple; it can only raise estimates
@@ -59,7 +59,7 @@ class Box:
 
     @cached_property
     def caps(self) -> Array:
-        """The largest share of each input in a capped distribution."""
+        """The largest share of each value in a capped distribution."""
         with np.errstate(divide="ignore"):
             return np.minimum(1.0, self.prior / np.float64(self.tau))
 
@@ -69,7 +69,7 @@ class Box:
         return float(window_mass(self.lo, self.hi))
 
     def merge(self, labels: Labels) -> Box:
-        """The box of blocks of inputs."""
+        """The box of blocks of values."""
         return Box(np.bincount(labels, self.prior).astype(np.float64), self.lo, self.hi)
 
     def columns(self, shares: Array) -> Array:
@@ -94,7 +94,7 @@ class Box:
         return np.asarray(costs * self.prior / (1.0 - self.lo))
 
     def vertices(self) -> Array:
-        """All extreme columns (K, d), for up to 14 inputs: every input at `lo` or at its cap, but one.
+        """All extreme columns (K, d), for up to 14 values: every value at `lo` or at its cap, but one.
 
         >>> Box(np.array([0.5, 0.25, 0.25]), lo=0.5, hi=2.0).vertices()
         array([[1.5 , 0.5 , 0.5 ],
@@ -117,14 +117,14 @@ class Box:
 
 
 def subsets(d: int) -> Labels:
-    """All subsets of up to 14 inputs as rows of zeros and ones."""
+    """All subsets of up to 14 values as rows of zeros and ones."""
     if d > 14:
-        raise TooLarge(f"d = {d}: listing subsets is for up to 14 inputs", Hint("method", "columns"))
+        raise TooLarge(f"d = {d}: listing subsets is for up to 14 values", Hint("method", "columns"))
     return (np.arange(2**d)[:, None] >> np.arange(d)) & 1
 
 
 def classes(*features: Array) -> Labels:
-    """Labels 0, 1, ... of inputs that agree in every feature, for the master.
+    """Labels 0, 1, ... of values that agree in every feature, for the master.
 
     >>> classes(np.array([0.2, 0.3, 0.2, 0.3]))
     array([0, 1, 0, 1])
@@ -137,7 +137,7 @@ class HistogramPricing:
     """`phi(r) = sum_x w_x (P_x r_x)^2`, with `w >= 0`.
 
     Columns come from linearise-and-sort ascents from many starts and from branch and bound, which also
-    proves the bound. `loose` marks inputs that stand for many smaller ones: for them the bound is linear,
+    proves the bound. `loose` marks values that stand for many smaller ones: for them the bound is linear,
     which holds whatever they are made of (see `best_histogram`).
     """
 
@@ -154,7 +154,7 @@ class HistogramPricing:
         return np.asarray((self.weights * (self.box.prior * columns) ** 2).sum(1))
 
     def free_duals(self) -> Array:
-        """Duals that prove the closed-form bound, `f^2 <= f g` in every input."""
+        """Duals that prove the closed-form bound, `f^2 <= f g` in every value."""
         lo, prior = self.box.lo, self.box.prior
         return np.asarray(self.weights * prior * ((1.0 - lo) * self.box.caps + 2.0 * lo * prior))
 
@@ -179,7 +179,7 @@ class HistogramPricing:
         return Priced(columns, self.utility(columns), found.bound + rest + slack)
 
     def _scores(self, q: Array, c: Array) -> Array:
-        """Starting directions: each input pushed in, and noise of every size on the densities `q g - c`."""
+        """Starting directions: each value pushed in, and noise of every size on the densities `q g - c`."""
         density = q * self.box.caps - c
         spread = float(np.ptp(density)) or 1.0
         size = spread * 10.0 ** self.rng.uniform(-2.5, 0.5, (self.starts, 1))
@@ -285,7 +285,7 @@ def _chord_top(q: float, z: Array, height: Array) -> Array:
 class GuessPricing:
     """`phi(r) = max_x m_x r_x`: exact, one linear problem for every guess.
 
-    `m = P`, but for a block of inputs that share a lift, where it is the prior of its heaviest member.
+    `m = P`, but for a block of values that share a lift, where it is the prior of its heaviest member.
     """
 
     box: Box
@@ -335,7 +335,7 @@ def free_guess(box: Box, peaks: Array) -> tuple[float, Array]:
 
 @dataclass(frozen=True)
 class Bundles:
-    """Bundles of like inputs: `q`, `c`, `caps`, `sizes` (m,), and the bundle of each input, `labels` (d,)."""
+    """Bundles of like values: `q`, `c`, `caps`, `sizes` (m,), and the bundle of each value, `labels` (d,)."""
 
     q: Array
     c: Array
@@ -379,7 +379,7 @@ class Bundles:
 
 
 def fill(scores: Array, caps: Array, mass: Array) -> Array:
-    """Spread `mass` (K,) over inputs in falling order of `scores` (K, d), each up to its cap (K, d).
+    """Spread `mass` (K,) over values in falling order of `scores` (K, d), each up to its cap (K, d).
 
     >>> fill(np.array([[1.0, 3.0, 2.0]]), np.full((1, 3), 0.6), np.ones(1))
     array([[0. , 0.6, 0.4]])
@@ -394,7 +394,7 @@ def fill(scores: Array, caps: Array, mass: Array) -> Array:
 
 
 def bundle(q: Array, c: Array, caps: Array) -> Bundles:
-    """Gather the inputs whose `q`, `c` and cap are the same.
+    """Gather the values whose `q`, `c` and cap are the same.
 
     >>> bundle(np.ones(3), np.zeros(3), np.array([0.5, 0.6, 0.5])).sizes
     array([2., 1.])

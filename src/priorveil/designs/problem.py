@@ -201,11 +201,11 @@ class Problem:
 
     def certified_plan(self, mechanism: Mechanism, expected: float, method: str, why: str) -> Plan:
         """The plan of a mechanism; refused if its exact certificate does not hold."""
-        found = mechanism.lifts(self.prior, self.secret, self.notion)
-        if not within(found, self.budget, self.notion):
+        extremes = mechanism.lifts(self.prior, self.secret, self.notion)
+        if not within(extremes, self.budget, self.notion):
             hint = Hint("method", "columns")
             raise CertificateError(f"the {method} mechanism breaks its budget after rounding", hint)
-        return self.plan(mechanism, certificate(found, self.notion), expected, 0.0, method, why)
+        return self.plan(mechanism, certificate(extremes, self.notion), expected, 0.0, method, why)
 
 
 def _require_secret_fits(secret: Secrets, prior: Known) -> None:

@@ -80,7 +80,7 @@ class SquaredErrorTask:
         return np.asarray(((columns @ (self.V * p).T) ** 2).sum(axis=1) / (columns @ p))
 
     def risk(self, p: Array, columns: Array) -> Array:
-        """Error at each input of the decoder made for `p`: the gradient of `MSE_p` in `p`."""
+        """Error at each value of the decoder made for `p`: the gradient of `MSE_p` in `p`."""
         mean = (columns @ (self.V * p).T) / (columns @ p)[:, None]
         off = (self.V.T[None, :, :] - mean[:, None, :]) ** 2
         return np.asarray((columns * off.sum(axis=2)).sum(axis=0))
@@ -212,10 +212,10 @@ class _Columns:
 
     def _list(self, priors: Array) -> Mixture:
         errors = self.errors(priors, self.pool)
-        found = mix(self.pool, -errors)
-        self.lower = max(self.lower, float(np.min(found.shares @ errors + (self.pool - 1) @ found.duals)))
-        self._report(1, float((errors @ found.weights).max()))
-        return found
+        mixture = mix(self.pool, -errors)
+        self.lower = max(self.lower, float(np.min(mixture.shares @ errors + (self.pool - 1) @ mixture.duals)))
+        self._report(1, float((errors @ mixture.weights).max()))
+        return mixture
 
     def _generate(self, priors: Array, least: float) -> Mixture:
         pricing = self.task.pricing(self.A, self.P, priors, self.limits.over)
@@ -223,16 +223,16 @@ class _Columns:
         exact = False
         for rounds in count(1):
             errors = self.errors(priors, self.pool)
-            found = mix(self.pool, -errors)
-            upper, duals = float((errors @ found.weights).max()), found.duals
-            shared = pricing.with_weights(found.shares)
+            mixture = mix(self.pool, -errors)
+            upper, duals = float((errors @ mixture.weights).max()), mixture.duals
+            shared = pricing.with_weights(mixture.shares)
             priced = shared.price(duals, exact)
-            self.lower = max(self.lower, float(found.shares @ idle - duals.sum() - priced.bound))
+            self.lower = max(self.lower, float(mixture.shares @ idle - duals.sum() - priced.bound))
             old = shared.utility(self.pool) - self.pool @ duals
             good = priced.utilities - priced.columns @ duals > np.max(old) + 1e-10
             self._report(rounds, upper)
             if self.is_within_gap(priors, upper, least) or (exact and not good.any()):
-                return found
+                return mixture
             exact = not good.any()
             self.pool = np.vstack([self.pool, priced.columns[good]])
             if self.limits.over():

@@ -103,9 +103,9 @@ def _real_surveys(
     """One survey of the users' real districts for each method: rows of the table, and the estimates."""
     rng = np.random.default_rng([settings.seed, 11, round(100 * epsilon)])
     codes, people = np.repeat(np.arange(len(prior)), truth), int(truth.sum())
-    trusting = design(prior, epsilon, Histogram(), time_limit=limit)
+    prior_based = design(prior, epsilon, Histogram(), time_limit=limit)
     learning = design(prior, epsilon, Distribution(), time_limit=limit)
-    first = trusting.estimate(trusting.tally(trusting.privatize(codes, rng)))
+    first = prior_based.estimate(prior_based.tally(prior_based.privatize(codes, rng)))
     second = learning.estimate(learning.tally(learning.privatize(codes, rng)), "mle")
     form = published.k_rr(prior, epsilon)
     supporting = rng.multinomial(truth, form.channel.matrix).sum(axis=0)
