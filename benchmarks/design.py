@@ -164,7 +164,7 @@ def learning(quick: bool) -> Iterator[Line]:
     """Learning a distribution: N times the variance"""
     import test_distribution as reference
 
-    from priorveil.designs.pricing import Box
+    from priorveil.designs.box_pricing import Box
 
     count, worst, above, begin = 20 if quick else 200, 0.0, -1.0, time.process_time()
     for seed in range(count):

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from priorveil.designs.box_pricing import Box
 from priorveil.designs.closed import (
     binary,
     interval,
@@ -18,9 +19,8 @@ from priorveil.designs.closed import (
     subset_gains,
     subset_selection_matrix,
 )
-from priorveil.designs.cones import extreme_rays
+from priorveil.designs.cone_pricing import extreme_rays
 from priorveil.designs.engine import best_mixture
-from priorveil.designs.pricing import Box
 from priorveil.errors import Infeasible, InvalidInput, TooLarge
 from priorveil.priors.budget import window_mass
 from references import binary_lip, binary_prior_set, lip_rows

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 import priorveil as pv
 from priorveil.certify import within
-from priorveil.designs import METHODS, cones, lip_solvers, methods
+from priorveil.designs import METHODS, box_solvers, cone_pricing, methods
+from priorveil.designs.box_pricing import Box
 from priorveil.designs.engine import Solution
-from priorveil.designs.pricing import Box
 from priorveil.errors import CertificateError, DataNotFound, Infeasible, InvalidInput, InvalidSecret, TooLarge
 from priorveil.mechanisms import Table
 from priorveil.queries import Margins, Query, Triangle, variance
@@ -486,13 +486,13 @@ class TestSolverFailures:
             "huge": np.eye(d) * 1e300,
         }[garbage]
         broken = Solution(columns, np.full(d, 1 / d), 1.0, 0.0, 0.0, 1, True, np.zeros(d))
-        monkeypatch.setattr(lip_solvers, "best_histogram", lambda *_, **__: broken)
+        monkeypatch.setattr(box_solvers, "best_histogram", lambda *_, **__: broken)
         with pytest.raises(CertificateError):
             pv.design([0.3, 0.2, 0.1, 0.1, 0.1, 0.1, 0.05, 0.05], 1.0, pv.Histogram(), method="columns")
 
     def test_a_false_bound_never_exceeds_the_error(self, monkeypatch: pytest.MonkeyPatch) -> None:
         silent = Solution(np.ones((1, 8)), np.ones(1), 0.0, -9.0, 0.0, 1, True, np.zeros(8))
-        monkeypatch.setattr(lip_solvers, "best_histogram", lambda *_, **__: silent)
+        monkeypatch.setattr(box_solvers, "best_histogram", lambda *_, **__: silent)
         certified(
             pv.design([0.3, 0.2, 0.1, 0.1, 0.1, 0.1, 0.05, 0.05], 1.0, pv.Histogram(), method="columns")
         )
@@ -707,8 +707,8 @@ def test_a_rare_value_that_may_be_told_is_no_obstacle() -> None:
 def test_where_columns_are_lost_to_rounding_others_are_generated(monkeypatch: pytest.MonkeyPatch) -> None:
     prior, budget, query, secret = lopsided()
     best = pv.design(prior, budget, query, secret=secret)
-    listed = cones.extreme_rays
-    monkeypatch.setattr(cones, "extreme_rays", lambda *given, **more: listed(*given, **more)[:2])
+    listed = cone_pricing.extreme_rays
+    monkeypatch.setattr(cone_pricing, "extreme_rays", lambda *given, **more: listed(*given, **more)[:2])
     plan = pv.design(prior, budget, query, secret=secret)
     assert plan.certificate.lip_upper <= 0.013
     assert plan.lower_bound <= best.expected_mse * (1 + 1e-9)
@@ -737,7 +737,7 @@ class TestLinear:
         assert lip.expected_mse == pytest.approx(best, rel=1e-9)
         assert lip.lower_bound == pytest.approx(best, rel=1e-9)
         ldp = pv.design(prior, 1.0, query, notion=pv.LDP())
-        best = self.least(prior, query, cones.staircase_rays(P, 1.0))
+        best = self.least(prior, query, cone_pricing.staircase_rays(P, 1.0))
         assert ldp.certificate.ldp <= 1.0
         assert ldp.expected_mse == pytest.approx(best, rel=1e-9)
 

@@ -11,9 +11,9 @@ import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from priorveil.designs.box_pricing import Box
+from priorveil.designs.distribution import best_learning, best_weights, information_bound, uniform_variance
 from priorveil.designs.engine import Limits
-from priorveil.designs.learning import best_learning, best_weights, information_bound, uniform_variance
-from priorveil.designs.pricing import Box
 from priorveil.errors import Infeasible, NotIdentifiable
 from priorveil.queries import variance, variance_bound
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 from priorveil.designs.closed import binary
-from priorveil.designs.cones import extreme_rays
+from priorveil.designs.cone_pricing import extreme_rays
 from priorveil.designs.engine import Limits, best_mixture, mix
 from priorveil.designs.robust import (
     GuessTask,

@@ -16,7 +16,7 @@ from priorveil.errors import Infeasible, InvalidInput, PriorveilError, TooLarge
 from priorveil.mechanisms import Arc, kernels
 from priorveil.mechanisms.arc.counting import ArcCells
 from priorveil.mechanisms.arc.line import circle_order, prime_above, spread_orders
-from priorveil.mechanisms.moments import (
+from priorveil.mechanisms.estimators import (
     DenseChannel,
     Evidence,
     mle_moments,

@@ -20,7 +20,7 @@ from priorveil.mechanisms import kernels
 from priorveil.mechanisms import unary as unary_module
 from priorveil.mechanisms.randomness import BytesSource, GeneratorSource, SystemSource
 from priorveil.mechanisms.unary import Unary, smallest_mass, unary_lifts
-from priorveil.mechanisms.unary_estimates import (
+from priorveil.mechanisms.unary_estimators import (
     guess_gain,
     histogram_gain,
     inverse_rule,

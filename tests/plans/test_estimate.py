@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import priorveil as pv
 from priorveil.errors import InvalidInput, NotIdentifiable
-from priorveil.mechanisms.moments import (
+from priorveil.mechanisms.estimators import (
     DenseChannel,
     Evidence,
     mle_moments,
@@ -125,7 +125,7 @@ def test_a_flat_likelihood_takes_few_rounds(people: int, monkeypatch: pytest.Mon
     assert found.converged and found.rounds is not None and found.rounds < 100
     assert found.shortfall is not None and found.shortfall <= 1e-9
     assert found.values.min() >= 0 and found.values.sum() == pytest.approx(people)
-    monkeypatch.setattr("priorveil.mechanisms.moments._NEWTON", 0)
+    monkeypatch.setattr("priorveil.mechanisms.estimators._NEWTON", 0)
     slow = chosen.estimate(chosen.tally(reports), "mle")
     assert slow.rounds is not None and slow.rounds > 3 * found.rounds
     law = chosen.mechanism.matrix
@@ -133,7 +133,7 @@ def test_a_flat_likelihood_takes_few_rounds(people: int, monkeypatch: pytest.Mon
 
 
 def test_a_search_that_is_cut_short_admits_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("priorveil.mechanisms.moments._ROUNDS", 1)
+    monkeypatch.setattr("priorveil.mechanisms.estimators._ROUNDS", 1)
     Q = np.array([[0.6, 0.4], [0.4, 0.6]])
     found = mle_moments(evidence_of(np.array([55.0, 45.0]), Q), np.array([0.1, 0.9]), None, False)
     assert not found.converged and found.rounds == 1

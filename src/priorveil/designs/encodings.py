@@ -1,7 +1,7 @@
 """Unary encoding and hashing at their best: which noise, how many bins, which seeds.
 
 **Unary.** Privacy fixes one number, the odds `R = (1-q01)(1-q10)/(q01 q10)`; what is left is a curve with one
-free point, `q01`. `best_unary` takes the point whose reports tell most (`mechanisms.unary_estimates`), with as few
+free point, `q01`. `best_unary` takes the point whose reports tell most (`mechanisms.unary_estimators`), with as few
 bits of resolution as that allows.
 
 **Hashing.** Theorem 3 on groups of bins is valid iff every group has mass at least `tau`, and then tells
@@ -28,7 +28,7 @@ from priorveil.designs.problem import Problem
 from priorveil.errors import Hint, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms.hashing import PooledHash, bin_masses
 from priorveil.mechanisms.unary import Unary, scoring_masses, smallest_mass, unary_lifts
-from priorveil.mechanisms.unary_estimates import guess_gain, histogram_gain, learning_gain, sum_gain
+from priorveil.mechanisms.unary_estimators import guess_gain, histogram_gain, learning_gain, sum_gain
 from priorveil.notions import LIP
 from priorveil.plans import Plan
 from priorveil.priors import Array, Budget, Prior, PriorSet

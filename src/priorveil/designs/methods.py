@@ -15,12 +15,12 @@ from typing import Literal
 import numpy as np
 
 from priorveil.certify import Certifiable, certified_table
-from priorveil.designs import cones, learning, lip_solvers, robust
+from priorveil.designs import box_solvers, cone_pricing, distribution, robust
 from priorveil.designs.arcs import ARC_KINDS, arc_plan
+from priorveil.designs.box_pricing import Box, SumPricing
 from priorveil.designs.closed import closed_plan
 from priorveil.designs.encodings import hashing_plan, unary_plan
 from priorveil.designs.engine import Limits, Pricing, Progress, Solution, Stop, best_mixture, never, solve
-from priorveil.designs.pricing import Box, SumPricing
 from priorveil.designs.problem import Problem
 from priorveil.errors import Hint, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms import Grouped, Table
@@ -148,9 +148,9 @@ def columns_plan(problem: Problem, limits: Limits) -> Plan:
 
 
 _SOLVERS: dict[str, Callable[[Problem, Limits], Solution]] = {
-    "histogram": lambda problem, limits: lip_solvers.best_histogram(_box(problem), limits),
-    "sum": lambda problem, limits: lip_solvers.best_sum(_box(problem), problem.scores, limits),
-    "guess": lambda problem, limits: lip_solvers.best_guess(_box(problem), limits),
+    "histogram": lambda problem, limits: box_solvers.best_histogram(_box(problem), limits),
+    "sum": lambda problem, limits: box_solvers.best_sum(_box(problem), problem.scores, limits),
+    "guess": lambda problem, limits: box_solvers.best_guess(_box(problem), limits),
 }
 
 
@@ -165,7 +165,7 @@ def _best_channel(problem: Problem, limits: Limits) -> tuple[Solution, str]:
     listed = _MAX_VALUES_TO_LIST if solver else _LISTED_GENERAL
     if not problem.box or len(problem.prior) <= listed:
         try:
-            rays = _extreme_columns(problem, limits.within(cones.LISTING))
+            rays = _extreme_columns(problem, limits.within(cone_pricing.LISTING))
             solution = best_mixture(rays, lambda columns: problem.query.utility(columns, problem.reference))
             limits.report(1, solution.value, solution.bound)
             return solution, f"exact: one linear programme over all {len(rays)} extreme columns"
@@ -178,7 +178,7 @@ def _best_channel(problem: Problem, limits: Limits) -> tuple[Solution, str]:
     else:
         start = np.ones((1, len(problem.P)))
         if limits.over():
-            start = cones.nearby_columns(problem.cone, problem.P)
+            start = cone_pricing.nearby_columns(problem.cone, problem.P)
         solution = solve(_cone_pricing(problem, limits.over), start, limits)
     state = "proven" if solution.converged else "stopped early"
     rounds = f"{solution.iterations} round{'s' * (solution.iterations != 1)}"
@@ -192,20 +192,20 @@ def _extreme_columns(problem: Problem, limits: Limits) -> Array:
     if problem.notion.name == "LDP":
         if len(problem.prior) > _LDP_LISTED:
             raise TooLarge(f"LDP on {len(problem.prior)} values has too many extreme columns to list")
-        return cones.staircase_rays(problem.P, problem.level)
-    return cones.extreme_rays(problem.cone, problem.P, stop=limits.over)
+        return cone_pricing.staircase_rays(problem.P, problem.level)
+    return cone_pricing.extreme_rays(problem.cone, problem.P, stop=limits.over)
 
 
 def _cone_pricing(problem: Problem, stop: Stop) -> Pricing:
     """Pricing of the query over any cone."""
     A, P, query, prior = problem.cone, problem.P, problem.query, problem.reference
     if query.kind == "guess":
-        return cones.GuessPricing(A, P, P[None], stop=stop)
+        return cone_pricing.GuessPricing(A, P, P[None], stop=stop)
     if not isinstance(query, Linear):
-        return cones.ConvexPricing(A, P, lambda columns: query.utility(columns, prior), stop=stop)
+        return cone_pricing.ConvexPricing(A, P, lambda columns: query.utility(columns, prior), stop=stop)
     rows = query.centred_rows(prior)
     scores = np.eye(len(P)) if rows is None else rows
-    return cones.SquaresPricing(A, P, scores * P, np.repeat(P[None], len(scores), axis=0), stop=stop)
+    return cone_pricing.SquaresPricing(A, P, scores * P, np.repeat(P[None], len(scores), axis=0), stop=stop)
 
 
 def _robust_plan(problem: Problem, limits: Limits) -> Plan:
@@ -233,14 +233,14 @@ def _learning_plan(problem: Problem, limits: Limits) -> Plan:
     within = replace(limits, target=max(limits.target, _LEARNING_GAP))
     try:
         if problem.box:
-            solution = learning.best_learning(_box(problem), within)
+            solution = distribution.best_learning(_box(problem), within)
         else:
-            solution = learning.best_weights(problem.P, _extreme_columns(problem, within), within)
+            solution = distribution.best_weights(problem.P, _extreme_columns(problem, within), within)
     except (TooLarge, KeyboardInterrupt) as cause:
         if isinstance(cause, TooLarge) and not limits.over():
             raise
-        nearby = cones.nearby_columns(problem.cone, problem.P)
-        solution = learning.best_weights(problem.P, nearby, Limits().without_time())
+        nearby = cone_pricing.nearby_columns(problem.cone, problem.P)
+        solution = distribution.best_weights(problem.P, nearby, Limits().without_time())
         solution = replace(solution, bound=0.0, gap=1.0)  # what is proven holds for these columns alone
     size = f"{len(solution.weights):,} reports"
     why = f"A-optimal for learning the distribution, {size}, gap {max(solution.gap, 0.0):.2g}"
@@ -297,11 +297,11 @@ def _merged_sum_plan(problem: Problem, limits: Limits) -> Plan:
     """
     P, scores, box = problem.P, problem.scores, _box(problem)
     share = P * (1 + scores**2 / (float(P @ scores**2) or 1.0)) / 2
-    groups = lip_solvers.neighbour_groups(share, scores, _BLOCKS).astype(np.int64)
+    groups = box_solvers.neighbour_groups(share, scores, _BLOCKS).astype(np.int64)
     merged = box.merge(groups)
     mass = merged.prior
     means = np.bincount(groups, P * scores).astype(np.float64) / mass
-    solution = lip_solvers.best_sum(merged, means, limits)
+    solution = box_solvers.best_sum(merged, means, limits)
     order = np.argsort(means)
     duals = P * np.interp(scores, means[order], (solution.duals / mass)[order])
     gain = float(duals.sum()) + SumPricing(box, scores).price(duals, exact=True).bound

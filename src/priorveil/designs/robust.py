@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import scipy.optimize
 
-from priorveil.designs.cones import LISTING, GuessPricing, SquaresPricing, extreme_rays, nearby_columns
+from priorveil.designs.cone_pricing import LISTING, GuessPricing, SquaresPricing, extreme_rays, nearby_columns
 from priorveil.designs.engine import UNLIMITED, Limits, Mixture, Stop, mix, polish
 from priorveil.errors import PriorveilError, TooLarge
 from priorveil.priors import Array

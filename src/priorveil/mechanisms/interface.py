@@ -14,7 +14,7 @@ from priorveil.certify import Certifiable, Lifts
 from priorveil.channels import Channel
 from priorveil.errors import NOT_SHOWN, ForeignReport, Hint, Infeasible, InvalidInput, OutsideDomain
 from priorveil.mechanisms import kernels
-from priorveil.mechanisms.moments import DenseChannel, Evidence, Moments, prior_check, reports_moments
+from priorveil.mechanisms.estimators import DenseChannel, Evidence, Moments, prior_check, reports_moments
 from priorveil.mechanisms.randomness import WORD, Source
 from priorveil.notions import Known, Secrets
 from priorveil.priors import Array, Ints, Mask, Prior

@@ -25,8 +25,8 @@ import numpy.typing as npt
 from priorveil.certify import TOTAL, Certifiable, Lifts, lifts
 from priorveil.errors import NOT_SHOWN, InvalidChannel, InvalidInput, TooLarge
 from priorveil.mechanisms import kernels
+from priorveil.mechanisms.estimators import Moments, not_identifiable, prior_check
 from priorveil.mechanisms.interface import NumberedReports, check_codes, single_prior
-from priorveil.mechanisms.moments import Moments, not_identifiable, prior_check
 from priorveil.mechanisms.randomness import Source, Words, blocks
 from priorveil.notions import Known, Secrets
 from priorveil.priors import Array, Ints, Prior

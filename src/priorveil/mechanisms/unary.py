@@ -30,11 +30,11 @@ import numpy.typing as npt
 from priorveil.certify import TOTAL, Certifiable, Lifts
 from priorveil.errors import NOT_SHOWN, ForeignReport, Hint, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms import kernels
+from priorveil.mechanisms.estimators import Moments, not_identifiable
 from priorveil.mechanisms.interface import Mechanism, check_codes
 from priorveil.mechanisms.kernels import Words32
-from priorveil.mechanisms.moments import Moments, not_identifiable
 from priorveil.mechanisms.randomness import WORD, Source, Words, blocks
-from priorveil.mechanisms.unary_estimates import (
+from priorveil.mechanisms.unary_estimators import (
     Flips,
     UnaryCounts,
     balanced_moments,
@@ -176,7 +176,7 @@ class Unary(Mechanism):
     def answer(
         self, method: str, counts: npt.NDArray[Any], prior: Array, rows: Array | None, population: bool
     ) -> Moments:
-        """The statistics `rows @ histogram`, or the histogram for None: see `unary_estimates`."""
+        """The statistics `rows @ histogram`, or the histogram for None: see `unary_estimators`."""
         flips, parts = self._floats, self._counts(counts)
         if method == "mmse":
             joint = np.allclose(prior, self.scoring_prior, rtol=1e-9, atol=0.0)
@@ -193,7 +193,7 @@ class Unary(Mechanism):
         return ones_check(self._floats, self._counts(counts), prior)
 
     def error(self, query: Query, prior: Prior) -> float | None:
-        """The expected error per person, in closed form: see `unary_estimates`."""
+        """The expected error per person, in closed form: see `unary_estimators`."""
         P, at = prior.probabilities, (self._floats.q01, self._floats.odds)
         if query.kind == "distribution":
             return 1 / learning_gain(P, *at)

@@ -43,16 +43,7 @@ from priorveil.mechanisms import kernels
 from priorveil.mechanisms.arc.certificate import arc_lifts, fit_line, largest_keep, line_bits
 from priorveil.mechanisms.arc.counting import ArcCells
 from priorveil.mechanisms.arc.line import DRAWS, ArcLine, circle_order, prime_above, spread_orders
-from priorveil.mechanisms.interface import (
-    SMALL,
-    Mechanism,
-    check_codes,
-    check_reports,
-    in_range,
-    single_prior,
-    worst_lifts,
-)
-from priorveil.mechanisms.moments import (
+from priorveil.mechanisms.estimators import (
     DenseChannel,
     Evidence,
     Moments,
@@ -62,6 +53,15 @@ from priorveil.mechanisms.moments import (
     known_part,
     prior_check,
     reports_moments,
+)
+from priorveil.mechanisms.interface import (
+    SMALL,
+    Mechanism,
+    check_codes,
+    check_reports,
+    in_range,
+    single_prior,
+    worst_lifts,
 )
 from priorveil.mechanisms.randomness import Source, Words, blocks
 from priorveil.notions import Known, Secrets

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from priorveil.errors import InvalidInput
 from priorveil.studies.figures import domain, examples, notions, priors, surveys
-from priorveil.studies.figures.frame import Figure, Outcome, Settings
+from priorveil.studies.figures.figure import Figure, Outcome, Settings
 
 __all__ = ["FIGURES", "Figure", "Outcome", "Settings", "figures_named"]
 

@@ -14,7 +14,7 @@ from priorveil.queries import Histogram
 from priorveil.studies import curves, published
 from priorveil.studies.compare import certified_mixture
 from priorveil.studies.curves import COLOURS, Curve, Rows, Style, column, method_curves
-from priorveil.studies.figures.frame import Claims, Figure, Outcome, Settings, below, plan_row
+from priorveil.studies.figures.figure import Claims, Figure, Outcome, Settings, below, plan_row
 from priorveil.studies.simulate import simulate
 
 EPSILON = 1.0

@@ -14,7 +14,7 @@ from priorveil.queries import Histogram
 from priorveil.studies import curves, published
 from priorveil.studies.compare import certified_mixture
 from priorveil.studies.curves import COLOURS, Rows, column
-from priorveil.studies.figures.frame import Figure, Outcome, Settings, channel_row
+from priorveil.studies.figures.figure import Figure, Outcome, Settings, channel_row
 
 # -- figure 1: a binary value with prior (.2, .8) at epsilon 0.6 -------------------------------------------
 

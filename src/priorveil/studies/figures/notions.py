@@ -15,8 +15,16 @@ from priorveil.priors import Array, Prior, PriorSet, Secret
 from priorveil.queries import Histogram
 from priorveil.studies import curves, published
 from priorveil.studies.curves import COLOURS, Rows, Style, column
-from priorveil.studies.figures import frame
-from priorveil.studies.figures.frame import Figure, Outcome, Settings, below
+from priorveil.studies.figures.figure import (
+    Figure,
+    Outcome,
+    Settings,
+    below,
+    channel_row,
+    method_rows,
+    panel_pairs,
+    plan_row,
+)
 
 # -- figure 2: random channels -----------------------------------------------------------------------------
 
@@ -177,17 +185,17 @@ def correlation(settings: Settings) -> Outcome:
 def _correlation_rows(size: int, rho: float, epsilon: float) -> list[dict[str, Any]]:
     """The best design, and the published form if there is one for this case."""
     prior, secret = CORRELATED_PRIORS[size], correlated_secret(CORRELATED_PRIORS[size], rho)
-    rows = [{"kind": "best", **frame.plan_row(design(prior, epsilon, Histogram(), secret, time_limit=10))}]
+    rows = [{"kind": "best", **plan_row(design(prior, epsilon, Histogram(), secret, time_limit=10))}]
     forms = [published.binary_latent(prior, secret, epsilon)] if size == 2 else []
     forms += [published.rr_lip(prior, epsilon)] if size == 5 and rho == 1 else []
-    rows += [{"kind": "published", **frame.channel_row(form.channel, prior, secret=secret)} for form in forms]
+    rows += [{"kind": "published", **channel_row(form.channel, prior, secret=secret)} for form in forms]
     return rows
 
 
 def _draw_correlation(rows: Rows) -> curves.Figure:
     shown = [{**row, "method": f"{row['kind']}, ρ = {row['rho']:g}"} for row in rows]
     styles = {row["method"]: (row["kind"], _RHOS[row["rho"]], row["method"]) for row in shown}
-    return frame.panel_pairs(shown, _SIZES, styles, list(styles), "values")
+    return panel_pairs(shown, _SIZES, styles, list(styles), "values")
 
 
 # -- figure 7: sets of priors and of correlations ----------------------------------------------------------
@@ -216,7 +224,7 @@ def bounded_priors(settings: Settings) -> Outcome:
     rows: list[dict[str, Any]] = []
     for epsilon in settings.track(epsilons):
         for case, found in (("latent", _latent_rows(epsilon, secrets)), ("binary", _binary_rows(epsilon))):
-            rows += frame.method_rows(found, _STYLES, case=case, epsilon=epsilon)
+            rows += method_rows(found, _STYLES, case=case, epsilon=epsilon)
     lip, pufferfish, ldp, half = (
         column(rows, "mse", case="latent", method=m) for m in ("bp-lip", "pufferfish", "ldp", "bp-lip-half")
     )
@@ -224,7 +232,7 @@ def bounded_priors(settings: Settings) -> Outcome:
     broken = budgets[leaks > budgets + 1e-9]
     return Outcome(
         rows=rows,
-        draw=lambda: frame.panel_pairs(rows, _CASES, _STYLES, [m for m in _STYLES if m != "none"]),
+        draw=lambda: panel_pairs(rows, _CASES, _STYLES, [m for m in _STYLES if m != "none"]),
         caption=(
             f"Left: five values, a known prior, and a latent secret whose correlation lies in a set of {_SECRETS}; "
             "every mechanism is the best for its notion. Right: two values with Pr(X = 1) only known to lie in "
@@ -264,7 +272,7 @@ def _latent_rows(epsilon: float, secrets: list[Secret]) -> dict[str, dict[str, A
         "ldp": design(_FIVE, epsilon, Histogram(), notion=LDP(), time_limit=10),
     }
     levels = {m: {"lip": LIP().epsilon(plan.channel, _FIVE, secrets)} for m, plan in plans.items()}
-    rows = {m: {**frame.plan_row(plan), **levels[m]} for m, plan in plans.items()}
+    rows = {m: {**plan_row(plan), **levels[m]} for m, plan in plans.items()}
     return {**rows, "none": {"mse": Histogram().no_report(_FIVE), "lip": 0.0}}
 
 
@@ -277,7 +285,7 @@ def _binary_rows(epsilon: float) -> dict[str, dict[str, Any]]:
         "ldp": published.k_rr(truth, epsilon).channel,
         "published": published.binary_bounded(LOW, HIGH, epsilon).channel,
     }
-    rows = {m: frame.channel_row(channel, truth, known) for m, channel in channels.items()}
+    rows = {m: channel_row(channel, truth, known) for m, channel in channels.items()}
     return {**rows, "none": {"mse": Histogram().no_report(truth), "lip": 0.0}}
 
 

@@ -17,7 +17,15 @@ from priorveil.studies import curves, published
 from priorveil.studies.compare import certified_mixture
 from priorveil.studies.curves import Rows, Style, column
 from priorveil.studies.figures.examples import align_reports
-from priorveil.studies.figures.frame import Claims, Figure, Outcome, Settings, below, method_rows, panel_pairs
+from priorveil.studies.figures.figure import (
+    Claims,
+    Figure,
+    Outcome,
+    Settings,
+    below,
+    method_rows,
+    panel_pairs,
+)
 from priorveil.studies.simulate import Study, simulate
 
 PRIORS = {"uniform": Prior.uniform(5), "skewed": Prior([0.025] * 4 + [0.9])}

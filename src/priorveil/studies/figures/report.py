@@ -12,7 +12,7 @@ from priorveil import __version__
 from priorveil.errors import DataNotFound
 from priorveil.studies import curves, plots
 from priorveil.studies.datasets import DATA_FILES
-from priorveil.studies.figures.frame import Figure, Outcome, Settings
+from priorveil.studies.figures.figure import Figure, Outcome, Settings
 from priorveil.studies.simulate import csv_text
 
 _TITLE = "The paper, as printed and as it should be"

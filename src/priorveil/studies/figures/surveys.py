@@ -20,8 +20,16 @@ from priorveil.queries import Distribution, Histogram
 from priorveil.studies import curves, datasets, published
 from priorveil.studies.compare import Scenario, from_plan
 from priorveil.studies.curves import Rows, Style, column
-from priorveil.studies.figures import frame
-from priorveil.studies.figures.frame import Claims, Figure, Outcome, Settings, below
+from priorveil.studies.figures.figure import (
+    Claims,
+    Figure,
+    Outcome,
+    Settings,
+    below,
+    channel_row,
+    method_rows,
+    panel_pairs,
+)
 from priorveil.studies.figures.notions import CORRELATED_PRIORS, correlated_secret
 from priorveil.studies.simulate import Study, simulate, simulated_error
 
@@ -254,7 +262,7 @@ def census(settings: Settings) -> Outcome:
     for epsilon in settings.track(epsilons):
         for survey, (prior, secret) in known.items():
             found = _census_rows(survey, prior, secret, epsilon, settings)
-            rows += frame.method_rows(found, _STYLES, survey=survey, epsilon=epsilon)
+            rows += method_rows(found, _STYLES, survey=survey, epsilon=epsilon)
     truth = {s: leakage(Channel.identity(p.labels), p, secret).lip for s, (p, secret) in known.items()}
     ties = {survey: cramers_v(table) for survey, table in tables.items()}
     work = {survey: column(rows, "work_lip", survey=survey, method="published")[0] for survey in _SURVEYS}
@@ -299,7 +307,7 @@ def _census_rows(
     }
     rows = {}
     for method, channel in channels.items():
-        own, income = frame.channel_row(channel, prior), leakage(channel, prior, secret).lip
+        own, income = channel_row(channel, prior), leakage(channel, prior, secret).lip
         rows[method] = {
             "mse": own["mse"],
             "income_lip": income,
@@ -356,7 +364,7 @@ def _draw_census(rows: Rows) -> curves.Figure:
     ]
     styles = {**_STYLES, "work": ("published", "pink", "published: level of work class")}
     leaking = ("published", "value", "pufferfish", "best", "ldp", "work")
-    figure = frame.panel_pairs(
+    figure = panel_pairs(
         [*rows, *work], _SURVEYS, styles, leaking, "survey", level="income_lip", height=2.4, top=30.0
     )
     ticks = [0.05, 0.1, 0.3, 1, 3]

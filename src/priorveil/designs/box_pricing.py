@@ -153,7 +153,7 @@ class HistogramPricing:
         """`phi` of each row of `columns` (K, d)."""
         return np.asarray((self.weights * (self.box.prior * columns) ** 2).sum(1))
 
-    def free_duals(self) -> Array:
+    def closed_form_duals(self) -> Array:
         """Duals that prove the closed-form bound, `f^2 <= f g` in every value."""
         lo, prior = self.box.lo, self.box.prior
         return np.asarray(self.weights * prior * ((1.0 - lo) * self.box.caps + 2.0 * lo * prior))
@@ -221,7 +221,7 @@ class SumPricing:
         """`phi` of each row of `columns` (K, d)."""
         return np.asarray((columns @ (self.values * self.box.prior)) ** 2)
 
-    def free_duals(self) -> Array:
+    def closed_form_duals(self) -> Array:
         """Duals that prove `MSE >= Var(X) (1 - (1 - lo)^2)`; the values should be centred."""
         return self.box.duals((1.0 - self.box.lo) ** 2 * self.values**2)
 

@@ -17,8 +17,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from priorveil.designs.box_pricing import Box, GuessPricing, HistogramPricing, SumPricing, classes, free_guess
 from priorveil.designs.engine import UNLIMITED, Labels, Limits, Solution, relative_gap, solve
-from priorveil.designs.pricing import Box, GuessPricing, HistogramPricing, SumPricing, classes, free_guess
 from priorveil.priors import Array, Mask
 
 _ROWS = 160  # rows the master is merged down to
@@ -41,8 +41,8 @@ def best_histogram(box: Box, limits: Limits = UNLIMITED, *, rows: int = _ROWS) -
     merged = box.merge(labels)
     weight = np.bincount(labels, prior**2) / merged.prior**2
     small = _histogram(merged, weight, np.bincount(labels) > 1, limits)
-    before = HistogramPricing(merged, weight).free_duals()
-    after = HistogramPricing(box, weights).free_duals()
+    before = HistogramPricing(merged, weight).closed_form_duals()
+    after = HistogramPricing(box, weights).closed_form_duals()
     duals = after + prior * ((small.duals - before) / merged.prior)[labels]
     return replace(small, columns=small.columns[:, labels], duals=duals)
 
@@ -50,7 +50,7 @@ def best_histogram(box: Box, limits: Limits = UNLIMITED, *, rows: int = _ROWS) -
 def _histogram(box: Box, weights: Array, loose: Mask, limits: Limits) -> Solution:
     pricing = HistogramPricing(box, weights, loose if loose.any() else None)
     alike = classes(box.prior, weights, loose.astype(float))
-    return solve(pricing, seeds(box), limits, duals=pricing.free_duals(), floor=box.lo, classes=alike)
+    return solve(pricing, seeds(box), limits, duals=pricing.closed_form_duals(), floor=box.lo, classes=alike)
 
 
 def best_guess(box: Box, limits: Limits = UNLIMITED, *, rows: int = _ROWS) -> Solution:
@@ -132,14 +132,14 @@ def _unit_sum(box: Box, values: Array, limits: Limits) -> Solution:
     pricing, prior = SumPricing(box, values), box.prior
     if len(prior) <= _BLOCKS:
         start = np.vstack([_windows(box, values), seeds(box)])
-        return solve(pricing, start, limits, duals=pricing.free_duals(), floor=box.lo)
+        return solve(pricing, start, limits, duals=pricing.closed_form_duals(), floor=box.lo)
     labels = neighbour_groups(prior, values, max(_BLOCKS, len(prior) // 4))
     merged = box.merge(labels)
     centres = np.bincount(labels, prior * values) / merged.prior
     coarse = _unit_sum(merged, centres, limits.within(1 / 3))
     order = np.argsort(centres)
-    above = ((coarse.duals - SumPricing(merged, centres).free_duals()) / merged.prior)[order]
-    duals = pricing.free_duals() + prior * np.interp(values, centres[order], above)
+    above = ((coarse.duals - SumPricing(merged, centres).closed_form_duals()) / merged.prior)[order]
+    duals = pricing.closed_form_duals() + prior * np.interp(values, centres[order], above)
     rest = limits.without_time() if coarse.interrupted else limits
     return solve(pricing, coarse.columns[:, labels], rest, duals=duals, floor=box.lo)
 

@@ -43,8 +43,8 @@ import numpy as np
 import scipy.linalg
 import scipy.optimize
 
+from priorveil.designs.box_pricing import Box
 from priorveil.designs.engine import Labels, Limits, Solution, Stop, basic_weights, never
-from priorveil.designs.pricing import Box
 from priorveil.errors import Infeasible, NotIdentifiable
 from priorveil.priors import Array
 from priorveil.priors.budget import window_mass

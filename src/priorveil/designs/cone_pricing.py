@@ -21,8 +21,8 @@ import highspy
 import numpy as np
 import numpy.typing as npt
 
+from priorveil.designs.box_pricing import subsets
 from priorveil.designs.engine import Priced, Stop, Utility, never, new_model
-from priorveil.designs.pricing import subsets
 from priorveil.errors import Infeasible, PriorveilError, TooLarge
 from priorveil.priors import Array, Mask
 

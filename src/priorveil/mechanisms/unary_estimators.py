@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from priorveil.mechanisms.moments import (
+from priorveil.mechanisms.estimators import (
     DenseChannel,
     Evidence,
     Moments,

@@ -1,4 +1,4 @@
-"""The frame that all figures share: settings, claims and outcomes, measured rows, and panels of curves."""
+"""What all figures share: settings, claims and outcomes, measured rows, and panels of curves."""
 
 from __future__ import annotations
 

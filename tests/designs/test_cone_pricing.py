@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 
 from priorveil.designs import engine
+from priorveil.designs.box_pricing import Box
 from priorveil.designs.closed import subset_gains
-from priorveil.designs.cones import (
+from priorveil.designs.cone_pricing import (
     ConvexPricing,
     GuessPricing,
     Program,
@@ -21,7 +22,6 @@ from priorveil.designs.cones import (
     staircase_rays,
 )
 from priorveil.designs.engine import Limits, Utility, best_mixture, mix
-from priorveil.designs.pricing import Box
 from priorveil.errors import Infeasible, TooLarge
 from references import lip_rows
 from strategies import seeds
