@@ -254,7 +254,7 @@ def compared(quick: bool) -> Iterator[Line]:
         rows = [
             ("no report", silent), ("unary encoding (UE-LIP) at its best point", unary),
             ("best LDP mechanism (subset selection)", ldp), ("`arc`", arc), ("engine", plan.expected_mse),
-            ("proven bound", best), ("free bound", bound),
+            ("proven bound", best), ("closed-form bound", bound),
         ]  # fmt: skip
         for what, error in rows:
             gain = (silent - error) / (silent - best)
