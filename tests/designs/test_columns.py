@@ -21,7 +21,7 @@ from priorveil.designs.box_pricing import (
     branch_and_bound,
     bundle,
     classes,
-    free_guess,
+    closed_form_guess,
 )
 from priorveil.designs.engine import Limits
 
@@ -186,7 +186,7 @@ def test_the_free_bound_on_guessing_holds(problem: tuple[Array, float, float, Ar
     prior, lo, hi, _ = problem
     box = Box(prior, lo, hi)
     rays = vertices(box)
-    bound, duals = free_guess(box, prior)
+    bound, duals = closed_form_guess(box, prior)
     assert bound >= enumerated(box, (prior * rays).max(1), rays) * (1 - 1e-13)
     proven = duals.sum() + GuessPricing(box, prior).price(duals, exact=True).bound
     assert proven <= bound + 1e-12

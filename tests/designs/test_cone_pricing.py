@@ -14,10 +14,10 @@ from priorveil.designs import engine
 from priorveil.designs.box_pricing import Box
 from priorveil.designs.closed import subset_gains
 from priorveil.designs.cone_pricing import (
+    ConeGuessPricing,
+    ConeSquaresPricing,
     ConvexPricing,
-    GuessPricing,
     Program,
-    SquaresPricing,
     extreme_rays,
     staircase_rays,
 )
@@ -174,9 +174,9 @@ def test_column_generation_agrees_with_enumeration(seed: int) -> None:
     a = rng.normal(size=d)
     rays = extreme_rays(A, P)
     for pricing in (
-        SquaresPricing(A, P, (a * P)[None], P[None]),
-        SquaresPricing(A, P, np.diag(P), np.tile(P, (d, 1)), nodes=1000),
-        GuessPricing(A, P, P[None]),
+        ConeSquaresPricing(A, P, (a * P)[None], P[None]),
+        ConeSquaresPricing(A, P, np.diag(P), np.tile(P, (d, 1)), nodes=1000),
+        ConeGuessPricing(A, P, P[None]),
     ):
         exact = best_mixture(rays, pricing.utility)
         found = engine.solve(pricing, np.ones((1, d)), Limits(deadline=time.monotonic() + 5))
@@ -195,9 +195,9 @@ def test_priced_bounds_hold_for_every_ray(seed: int) -> None:
     a, duals = rng.normal(size=d), rng.normal(size=d) * P
     rays = extreme_rays(A, P)
     for pricing in (
-        SquaresPricing(A, P, (a * P)[None], P[None], nodes=15),
-        SquaresPricing(A, P, np.diag(P), np.tile(P, (d, 1)), nodes=15),
-        GuessPricing(A, P, P[None]),
+        ConeSquaresPricing(A, P, (a * P)[None], P[None], nodes=15),
+        ConeSquaresPricing(A, P, np.diag(P), np.tile(P, (d, 1)), nodes=15),
+        ConeGuessPricing(A, P, P[None]),
         ConvexPricing(A, P, lambda r: np.abs(r - 1) @ P, nodes=15),
     ):
         best = np.max(pricing.utility(rays) - rays @ duals)
@@ -206,7 +206,7 @@ def test_priced_bounds_hold_for_every_ray(seed: int) -> None:
             assert priced.bound >= best - 1e-10
             assert np.max(priced.utilities - priced.columns @ duals) <= best + 1e-9
             np.testing.assert_allclose(priced.columns @ P, 1.0, atol=1e-9)
-    one_term = SquaresPricing(A, P, (a * P)[None], P[None]).price(duals, True)
+    one_term = ConeSquaresPricing(A, P, (a * P)[None], P[None]).price(duals, True)
     assert one_term.bound == pytest.approx(np.max((rays @ (a * P)) ** 2 - rays @ duals), abs=1e-8)
 
 
@@ -223,7 +223,7 @@ def test_chords_over_estimate_on_every_box(seed: int) -> None:
     P, A = random_cone(rng)
     d = len(P)
     other = 0.5 * P + 0.5 * rng.dirichlet(np.ones(d))
-    pricing = SquaresPricing(
+    pricing = ConeSquaresPricing(
         A, P, np.vstack([np.diag(P), np.diag(other)]), np.repeat([P, other], d, axis=0), nodes=1
     )
     columns, duals = inside(rng, extreme_rays(A, P)), rng.normal(size=d) * P
@@ -249,7 +249,7 @@ def test_open_guesses_are_over_estimated(seed: int) -> None:
     rng = np.random.default_rng(seed)
     P, A = random_cone(rng)
     d = len(P)
-    pricing = GuessPricing(A, P, np.array([P, 0.5 * P + 0.5 * rng.dirichlet(np.ones(d))]))
+    pricing = ConeGuessPricing(A, P, np.array([P, 0.5 * P + 0.5 * rng.dirichlet(np.ones(d))]))
     columns, duals = inside(rng, extreme_rays(A, P)), rng.normal(size=d) * P
     worth = pricing.utility(columns) - columns @ duals
     first = (columns * pricing.M[0]).argmax(axis=1)

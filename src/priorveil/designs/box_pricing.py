@@ -307,7 +307,7 @@ class GuessPricing:
         return Priced(columns, self.utility(columns), float(values.max()) - rest + slack)
 
 
-def free_guess(box: Box, peaks: Array) -> tuple[float, Array]:
+def closed_form_guess(box: Box, peaks: Array) -> tuple[float, Array]:
     """A bound on guessing, and duals that prove it.
 
     The guess `x` earns `e_x(f_x) = m_x r_x = (m_x / P_x) (lo P_x + (1 - lo) f_x)`, with `m = peaks`. Let
@@ -316,7 +316,7 @@ def free_guess(box: Box, peaks: Array) -> tuple[float, Array]:
     The best `t` is a kink.
 
     >>> half = np.array([0.5, 0.5])
-    >>> round(free_guess(Box(half, lo=0.5, hi=2.0), half)[0], 9)
+    >>> round(closed_form_guess(Box(half, lo=0.5, hi=2.0), half)[0], 9)
     0.75
     """
     lo, prior, caps = box.lo, box.prior, box.caps

@@ -17,7 +17,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from priorveil.designs.box_pricing import Box, GuessPricing, HistogramPricing, SumPricing, classes, free_guess
+from priorveil.designs.box_pricing import (
+    Box,
+    GuessPricing,
+    HistogramPricing,
+    SumPricing,
+    classes,
+    closed_form_guess,
+)
 from priorveil.designs.engine import UNLIMITED, Labels, Limits, Solution, relative_gap, solve
 from priorveil.priors import Array, Mask
 
@@ -70,7 +77,7 @@ def best_guess(box: Box, limits: Limits = UNLIMITED, *, rows: int = _ROWS) -> So
     heaviest = np.argsort(-prior, kind="stable")
     labels[heaviest[:kept]] = np.arange(kept)
     small = _guess(box.merge(labels), prior[heaviest[: kept + 1]], limits)
-    bound, duals = free_guess(box, prior)
+    bound, duals = closed_form_guess(box, prior)
     bound = max(bound, small.value)
     gap = relative_gap(small.value, bound, float(prior.max()))
     converged = gap <= limits.target and not small.interrupted
@@ -80,7 +87,7 @@ def best_guess(box: Box, limits: Limits = UNLIMITED, *, rows: int = _ROWS) -> So
 
 
 def _guess(box: Box, peaks: Array, limits: Limits) -> Solution:
-    duals = free_guess(box, peaks)[1]
+    duals = closed_form_guess(box, peaks)[1]
     alike = classes(box.prior, peaks)
     start = np.vstack([seeds(box), _guess_columns(box, peaks)])
     return solve(GuessPricing(box, peaks), start, limits, duals=duals, floor=box.lo, classes=alike)

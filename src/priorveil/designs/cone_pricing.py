@@ -360,7 +360,7 @@ class _Pool:
         return Priced(columns, self.utility(columns), bound)
 
 
-class SquaresPricing(ConePricing):
+class ConeSquaresPricing(ConePricing):
     """Pricing for `phi(r) = sum_j (C_j @ r)^2 / (D_j @ r)` over the cone `A`: linear statistics, mixtures of priors.
 
     For one prior: the sum of values `a` is `C = (a P)[None]`, the histogram `C = diag(P)`, both with rows of `D` equal
@@ -370,7 +370,7 @@ class SquaresPricing(ConePricing):
     column, or `nodes` splits are made. With one term, splitting at the programme's own `z` ends exactly.
 
     >>> A, P = np.array([[-1.0, 3.0], [3.0, -1.0]]), np.array([0.5, 0.5])
-    >>> round(SquaresPricing(A, P, np.diag(P), np.array([P, P])).price(np.zeros(2), exact=True).bound, 9)
+    >>> round(ConeSquaresPricing(A, P, np.diag(P), np.array([P, P])).price(np.zeros(2), exact=True).bound, 9)
     0.625
     """
 
@@ -398,7 +398,7 @@ class SquaresPricing(ConePricing):
         z = (self.C @ r) / (self.D @ r)
         return np.asarray(2 * z @ self.C - z**2 @ self.D)
 
-    def with_weights(self, weights: Array) -> SquaresPricing:
+    def with_weights(self, weights: Array) -> ConeSquaresPricing:
         """The same terms, each of several equal groups counted `weights[k]` times."""
         weights = np.repeat(weights, len(self.C) // len(weights))
         on = weights > 0
@@ -433,14 +433,14 @@ class SquaresPricing(ConePricing):
         return [(low, below), (above, high)]
 
 
-class GuessPricing(ConePricing):
+class ConeGuessPricing(ConePricing):
     """Pricing for `phi(r) = sum_k max_x M[k, x] r_x` over the cone `A`: the best guess, for one prior or several.
 
     One linear programme for each choice of guesses `x_1 .. x_k`, exact; a choice is grown prior by prior, and what is
     still open is bounded by `max_x M[k, x] r_x <= top_k M[k] @ r`. For one prior: `M = P[None]`, `d` programmes.
 
     >>> A, P = np.array([[-1.0, 3.0], [3.0, -1.0]]), np.array([0.5, 0.5])
-    >>> round(GuessPricing(A, P, P[None]).price(np.zeros(2), exact=True).bound, 9)
+    >>> round(ConeGuessPricing(A, P, P[None]).price(np.zeros(2), exact=True).bound, 9)
     0.75
     """
 
@@ -457,7 +457,7 @@ class GuessPricing(ConePricing):
         """`phi` of each row of `columns`."""
         return np.asarray((columns[:, None, :] * self.M).max(axis=2).sum(axis=1))
 
-    def with_weights(self, weights: Array) -> GuessPricing:
+    def with_weights(self, weights: Array) -> ConeGuessPricing:
         """The same priors, prior `k` counted `weights[k]` times."""
         on = weights > 0
         other = copy(self)

@@ -200,12 +200,14 @@ def _cone_pricing(problem: Problem, stop: Stop) -> Pricing:
     """Pricing of the query over any cone."""
     A, P, query, prior = problem.cone, problem.P, problem.query, problem.reference
     if query.kind == "guess":
-        return cone_pricing.GuessPricing(A, P, P[None], stop=stop)
+        return cone_pricing.ConeGuessPricing(A, P, P[None], stop=stop)
     if not isinstance(query, Linear):
         return cone_pricing.ConvexPricing(A, P, lambda columns: query.utility(columns, prior), stop=stop)
     rows = query.centred_rows(prior)
     scores = np.eye(len(P)) if rows is None else rows
-    return cone_pricing.SquaresPricing(A, P, scores * P, np.repeat(P[None], len(scores), axis=0), stop=stop)
+    return cone_pricing.ConeSquaresPricing(
+        A, P, scores * P, np.repeat(P[None], len(scores), axis=0), stop=stop
+    )
 
 
 def _robust_plan(problem: Problem, limits: Limits) -> Plan:

@@ -26,7 +26,13 @@ from typing import Any
 import numpy as np
 import scipy.optimize
 
-from priorveil.designs.cone_pricing import LISTING, GuessPricing, SquaresPricing, extreme_rays, nearby_columns
+from priorveil.designs.cone_pricing import (
+    LISTING,
+    ConeGuessPricing,
+    ConeSquaresPricing,
+    extreme_rays,
+    nearby_columns,
+)
 from priorveil.designs.engine import UNLIMITED, Limits, Mixture, Stop, mix, polish
 from priorveil.errors import PriorveilError, TooLarge
 from priorveil.priors import Array
@@ -114,10 +120,10 @@ class SquaredErrorTask:
             return longest
         return float(scipy.optimize.brentq(rise, 0.0, longest, xtol=1e-15)) if rise(0.0) > 0 else 0.0
 
-    def pricing(self, A: Array, P: Array, priors: Array, stop: Stop) -> SquaresPricing:
+    def pricing(self, A: Array, P: Array, priors: Array, stop: Stop) -> ConeSquaresPricing:
         """Pricing of `sum_k phi_k` over the cone."""
         C = np.concatenate([self.V * p for p in priors])
-        return SquaresPricing(A, P, C, np.repeat(priors, len(self.V), axis=0), _NODES, stop)
+        return ConeSquaresPricing(A, P, C, np.repeat(priors, len(self.V), axis=0), _NODES, stop)
 
 
 @dataclass(frozen=True)
@@ -147,9 +153,9 @@ class GuessTask:
     def _mse(self, p: Array, columns: Array) -> float:
         return float(p.sum() - self.gains(p, columns).sum())
 
-    def pricing(self, A: Array, P: Array, priors: Array, stop: Stop) -> GuessPricing:
+    def pricing(self, A: Array, P: Array, priors: Array, stop: Stop) -> ConeGuessPricing:
         """Pricing of `sum_k phi_k` over the cone."""
-        return GuessPricing(A, P, priors, _NODES, stop)
+        return ConeGuessPricing(A, P, priors, _NODES, stop)
 
 
 def _hardest_guess(columns: Array, atoms: Array) -> tuple[Array, Array]:
