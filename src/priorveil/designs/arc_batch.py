@@ -57,9 +57,9 @@ def _zigzag_order(order: Ints, heavy: Ints) -> Ints:
     So neighbours on the circle have similar values.
     """
     d = order.shape[1]
-    place, light = np.arange(d) - heavy[:, None], d - heavy[:, None]
-    fold = np.where(place % 2 == 0, place // 2, light - 1 - place // 2)
-    key = np.where(place < 0, place, fold)
+    rank, light = np.arange(d) - heavy[:, None], d - heavy[:, None]
+    fold = np.where(rank % 2 == 0, rank // 2, light - 1 - rank // 2)
+    key = np.where(rank < 0, rank, fold)
     return np.take_along_axis(order, np.argsort(key, axis=1, kind="stable"), axis=1)
 
 

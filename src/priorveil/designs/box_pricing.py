@@ -354,10 +354,10 @@ class Bundles:
 
     def shares(self, totals: Array) -> Array:
         """Capped distributions (K, d) with these totals; members of a bundle are filled in turn."""
-        place, order = np.empty(len(self.labels)), np.argsort(self.labels, kind="stable")
-        place[order] = np.arange(len(order)) - (np.cumsum(self.sizes) - self.sizes)[self.labels[order]]
+        rank, order = np.empty(len(self.labels)), np.argsort(self.labels, kind="stable")
+        rank[order] = np.arange(len(order)) - (np.cumsum(self.sizes) - self.sizes)[self.labels[order]]
         caps = self.caps[self.labels]
-        return np.asarray(np.clip(totals[:, self.labels] - place * caps, 0.0, caps))
+        return np.asarray(np.clip(totals[:, self.labels] - rank * caps, 0.0, caps))
 
     def estimate(self, low: Array, high: Array) -> tuple[Array, Array]:
         """Over-estimates on parts (K, m) and the totals where they are taken; -inf for empty parts."""
@@ -464,9 +464,9 @@ def _halve_parts(bundles: Bundles, low: Array, high: Array, totals: Array) -> tu
     rows = np.arange(len(totals))
     full = np.floor(totals / bundles.caps + _EDGE) * bundles.caps
     bottom, top = np.maximum(low, full), np.minimum(high, full + bundles.caps)
-    place = np.argmax(bundles.q * (totals - bottom) * (top - totals), axis=1)
-    cut = totals[rows, place]
+    index = np.argmax(bundles.q * (totals - bottom) * (top - totals), axis=1)
+    cut = totals[rows, index]
     left, right = high.copy(), low.copy()
-    left[rows, place] = cut
-    right[rows, place] = cut
+    left[rows, index] = cut
+    right[rows, index] = cut
     return np.concatenate([low, right]), np.concatenate([left, high])

@@ -44,7 +44,7 @@ def best_histogram(box: Box, limits: Limits = UNLIMITED, *, rows: int = _ROWS) -
     prior, weights = box.prior, np.ones(len(box.prior))
     if len(prior) <= _SPREAD and classes(prior).max() < 2 * rows:
         return _histogram(box, weights, np.zeros(len(prior), dtype=bool), limits)
-    labels = merge_light_inputs(prior, box.tau, rows)
+    labels = merge_light_values(prior, box.tau, rows)
     merged = box.merge(labels)
     weight = np.bincount(labels, prior**2) / merged.prior**2
     small = _histogram(merged, weight, np.bincount(labels) > 1, limits)
@@ -187,23 +187,23 @@ def seeds(box: Box) -> Array:
 def _windows(box: Box, values: Array) -> Array:
     """Stretches of neighbouring values: right of, left of and around every value, and both far ends."""
     d = len(values)
-    place = np.empty(d)
-    place[np.argsort(values, kind="stable")] = np.arange(d)
+    rank = np.empty(d)
+    rank[np.argsort(values, kind="stable")] = np.arange(d)
     scores = []
     for centre in np.linspace(0, d - 1, min(d, _SHIFTS)):
-        away = place - centre
+        away = rank - centre
         scores += [-np.where(away >= 0, away, 2 * d - away), -np.where(away <= 0, -away, 2 * d + away)]
         scores += [-np.abs(away - 0.25), -np.abs(away + 0.25), np.abs(away), -(away % d)]
     return box.columns(box.fill(np.array(scores)))
 
 
-def merge_light_inputs(prior: Array, tau: float, rows: int) -> Labels:
+def merge_light_values(prior: Array, tau: float, rows: int) -> Labels:
     """Merge the lightest values, two by two, down to `rows` blocks, none heavier than `tau / 2`.
 
-    >>> merge_light_inputs(np.array([0.1, 0.4, 0.1, 0.4]), tau=0.5, rows=3)
+    >>> merge_light_values(np.array([0.1, 0.4, 0.1, 0.4]), tau=0.5, rows=3)
     array([0, 1, 0, 2])
     """
-    heap = [(float(mass), [place]) for place, mass in enumerate(prior)]
+    heap = [(float(mass), [value]) for value, mass in enumerate(prior)]
     heapq.heapify(heap)
     while len(heap) > rows:
         light, few = heapq.heappop(heap)

@@ -318,10 +318,10 @@ class ConePricing:
     def _climb(self, pool: _Pool, columns: list[Array], most: int) -> None:
         """From the `most` best columns: linearise, go to the best vertex, and repeat."""
         table = np.array(columns)
-        for place in np.argsort(-pool.worth(table), kind="stable")[:most]:
+        for index in np.argsort(-pool.worth(table), kind="stable")[:most]:
             if pool.columns and self.stop():
                 break
-            here = table[place]
+            here = table[index]
             worth = float(pool.worth(here[None])[0])
             for _ in range(60):
                 if self.stop():

@@ -171,16 +171,16 @@ def _feasible(C: Array, lam: Array, side: Array) -> Array:
     return np.asarray(np.maximum(lam, 0.0))
 
 
-def _fewer_columns(directions: Array, weights: Array, places: Labels) -> Labels:
+def _fewer_columns(directions: Array, weights: Array, indices: Labels) -> Labels:
     """Fewer columns with the same information: a basic solution of `sum lam zz' = S`, `sum lam z = 0`."""
     n = directions.shape[1]
     i, j = np.triu_indices(n)
-    if len(places) <= len(i) + n + 1:
-        return places
-    Z = directions[places] / np.abs(directions).max()
+    if len(indices) <= len(i) + n + 1:
+        return indices
+    Z = directions[indices] / np.abs(directions).max()
     rows = np.hstack([Z[:, i] * Z[:, j], Z, np.ones((len(Z), 1))]).T
-    cost = np.random.default_rng(0).random(len(places))
-    return places[basic_weights(rows, weights[places], cost) > 1e-9]
+    cost = np.random.default_rng(0).random(len(indices))
+    return indices[basic_weights(rows, weights[indices], cost) > 1e-9]
 
 
 def _reduce(directions: Array, state: _State, target: float) -> _State:
@@ -481,14 +481,14 @@ def _flatten(blocks: Array, rounds: int, rng: np.random.Generator) -> Array:
     power = (np.abs(spectra) ** 2).sum(0)
     least = float((twice / power).sum())
     for turn in range(rounds):
-        place = turn % m
-        block = blocks[place]
+        index = turn % m
+        block = blocks[index]
         i, j = rng.integers(d, size=(2, 200))
-        moved = spectra[place] + (block[j] - block[i])[:, None] * (waves[i] - waves[j])
-        trial = power - np.abs(spectra[place]) ** 2 + np.abs(moved) ** 2
+        moved = spectra[index] + (block[j] - block[i])[:, None] * (waves[i] - waves[j])
+        trial = power - np.abs(spectra[index]) ** 2 + np.abs(moved) ** 2
         cost = (twice / np.maximum(trial, 1e-300)).sum(1)
         best = int(np.argmin(cost))
         if cost[best] < least * (1 - 1e-12):
             block[[i[best], j[best]]] = block[[j[best], i[best]]]
-            spectra[place], power, least = moved[best], trial[best], float(cost[best])
+            spectra[index], power, least = moved[best], trial[best], float(cost[best])
     return blocks

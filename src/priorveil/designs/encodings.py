@@ -269,8 +269,8 @@ def group_bins(masses: Sequence[float], squares: Sequence[float], least: float) 
         mass, opening = light.pop()
         rest = [opening]
         while mass < least and light:
-            place = bisect_left(light, (least - mass, -1))
-            more, bin_ = light.pop(min(place, len(light) - 1))
+            index = bisect_left(light, (least - mass, -1))
+            more, bin_ = light.pop(min(index, len(light) - 1))
             mass += more
             rest.append(bin_)
         if mass >= least:

@@ -278,10 +278,10 @@ class Master:
         entries = self._entries(columns)
         entries[np.abs(entries) < 1e-14] = 0.0
         fresh = []
-        for place, key in enumerate(self._column_hashes(entries, utilities)):
+        for column, key in enumerate(self._column_hashes(entries, utilities)):
             if key not in self._known_columns:
                 self._known_columns.add(key)
-                fresh.append(place)
+                fresh.append(column)
         if fresh:
             table, count = scipy.sparse.csr_array(entries[fresh]), len(fresh)
             starts, index = table.indptr[:-1].astype(np.int32), table.indices.astype(np.int32)
@@ -329,7 +329,7 @@ class Master:
         self._model.deleteCols(len(out), out.astype(np.int32))
         keep = np.delete(np.arange(len(worth)), out)
         self.columns, self.utilities = self.columns[keep], self.utilities[keep]
-        basis.col_status = [status[place] for place in keep]
+        basis.col_status = [status[column] for column in keep]
         self._model.setBasis(basis)
         return weights[keep]
 
@@ -477,10 +477,10 @@ def _rotate_within_classes(
     cuts = np.unique(np.concatenate([np.arange(len(m)) / len(m) for m in members]))
     lengths = np.diff(np.append(cuts, 1.0))
     spread = np.repeat(columns[:, None, :], len(cuts), axis=1)
-    for place, cut in enumerate(cuts):
+    for i, cut in enumerate(cuts):
         for member in members:
             turn = math.floor(cut * len(member) + 1e-9)
-            spread[:, place, member] = np.roll(columns[:, member], turn, axis=1)
+            spread[:, i, member] = np.roll(columns[:, member], turn, axis=1)
     spread = spread.reshape(-1, columns.shape[1])
     mixed = np.repeat(weights, len(cuts)) * np.tile(lengths, len(weights))
     utilities = np.repeat(utilities, len(cuts))

@@ -260,9 +260,9 @@ def _groups_of(columns: Array) -> Ints:
     >>> _groups_of(np.array([[1.0, 2.0, 1.0], [0.5, 1.5, 0.5]])).tolist()
     [0, 1, 0]
     """
-    places: dict[bytes, int] = {}
+    label_of: dict[bytes, int] = {}
     rows = np.ascontiguousarray(columns.T)
-    return np.array([places.setdefault(row.tobytes(), len(places)) for row in rows], dtype=np.int64)
+    return np.array([label_of.setdefault(row.tobytes(), len(label_of)) for row in rows], dtype=np.int64)
 
 
 def _grouped_plan(problem: Problem, Q: Array, groups: Ints, bound: float, why: str) -> Plan:

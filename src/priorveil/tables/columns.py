@@ -26,7 +26,7 @@ from priorveil.priors import Label
 
 Column = list[str | None] | Any  # of a CSV, or an Arrow array
 Plans = Plan | Mapping[Any, Plan]
-Places = npt.NDArray[np.int64]  # of rows in a batch, counted from 0
+Indices = npt.NDArray[np.int64]  # of rows in a batch, counted from 0
 Rows = npt.NDArray[np.int64]  # counted from 0 over all the files of an input
 OnRefused = Callable[[int, str], object]
 
@@ -78,45 +78,45 @@ class Batch:
         """The number of the row after the last one."""
         return self.first + self.rows + len(self.broken)
 
-    def refused(self, places: Mapping[str, Places]) -> dict[str, Rows]:
-        """The numbers of refused rows by reason, given their places in the columns; broken lines included.
+    def refused(self, indices: Mapping[str, Indices]) -> dict[str, Rows]:
+        """The numbers of refused rows by reason, given their indices in the columns; broken lines included.
 
         >>> Batch({}, 2, first=110, broken=np.array([111])).refused({"missing": np.array([0, 1])})
         {'wrong number of columns': array([111]), 'missing': array([110, 112])}
         """
         if not len(self.broken):
-            return {reason: self.first + rows for reason, rows in places.items()}
+            return {reason: self.first + rows for reason, rows in indices.items()}
         numbers = np.delete(np.arange(self.first, self.end), self.broken - self.first)
-        return {BROKEN: self.broken, **{reason: numbers[rows] for reason, rows in places.items()}}
+        return {BROKEN: self.broken, **{reason: numbers[rows] for reason, rows in indices.items()}}
 
 
-def take(column: Column, places: Places) -> Column:
+def take(column: Column, indices: Indices) -> Column:
     """Some rows of a column."""
     if isinstance(column, list):
-        return [column[place] for place in places.tolist()]
-    return column.take(pyarrow().array(places))
+        return [column[index] for index in indices.tolist()]
+    return column.take(pyarrow().array(indices))
 
 
-def distinct(column: Column) -> tuple[list[Any], Places]:
-    """The different entries of a column, and for each row the place of its entry; -1 where it is missing.
+def distinct(column: Column) -> tuple[list[Any], Indices]:
+    """The different entries of a column, and for each row the index of its entry; -1 where it is missing.
 
     >>> distinct(["a", None, "b", "a"])
     (['a', 'b'], array([ 0, -1,  1,  0]))
     """
     if isinstance(column, list):
         words = [word for word in dict.fromkeys(column) if word is not None]
-        place_of = {None: -1, **{word: place for place, word in enumerate(words)}}
-        return words, np.fromiter(map(place_of.__getitem__, column), dtype=np.int64, count=len(column))
+        index_of = {None: -1, **{word: index for index, word in enumerate(words)}}
+        return words, np.fromiter(map(index_of.__getitem__, column), dtype=np.int64, count=len(column))
     pa = pyarrow()
     if pa.types.is_nested(column.type):
         raise InvalidInput("column", NOT_SHOWN, f"type {column.type}; choose one of text, numbers or dates")
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     entries = encoded.dictionary.to_pylist()
-    places = encoded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+    indices = encoded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
     if None in entries:  # a dictionary may hold the gap itself
         gaps = np.array([entry is None for entry in [*entries, None]])
-        places = np.where(gaps[places], -1, places)
-    return entries, places
+        indices = np.where(gaps[indices], -1, indices)
+    return entries, indices
 
 
 def look_up(column: Column, code: Callable[[Any], int], missing: int) -> Codes:
@@ -125,9 +125,9 @@ def look_up(column: Column, code: Callable[[Any], int], missing: int) -> Codes:
     >>> look_up(["a", None, "bb", "a"], len, 0).tolist()
     [1, 0, 2, 1]
     """
-    words, places = distinct(column)
+    words, indices = distinct(column)
     codes = [missing if word is None else code(word) for word in words]
-    return np.asarray(np.array([*codes, missing], dtype=np.int64)[places])
+    return np.asarray(np.array([*codes, missing], dtype=np.int64)[indices])
 
 
 # -- values ------------------------------------------------------------------------------------------------
@@ -230,8 +230,8 @@ def _number(text: str) -> Decimal | None:
 # -- reports -----------------------------------------------------------------------------------------------
 
 
-def read_reports(mechanism: Mechanism, column: Column) -> tuple[npt.NDArray[Any], dict[str, Places]]:
-    """The reports of a column that the mechanism can have made, and the places of the others by reason.
+def read_reports(mechanism: Mechanism, column: Column) -> tuple[npt.NDArray[Any], dict[str, Indices]]:
+    """The reports of a column that the mechanism can have made, and the indices of the others by reason.
 
     Reports are integers, or rows of bits as little-endian bytes; as text they are decimal digits, or two hexadecimal
     digits for each byte.
@@ -239,7 +239,7 @@ def read_reports(mechanism: Mechanism, column: Column) -> tuple[npt.NDArray[Any]
     >>> import priorveil as pv
     >>> plan = pv.design(pv.Prior([0.5, 0.5]), 1.0, pv.Histogram())
     >>> reports, refused = read_reports(plan.mechanism, ["0", None, "1", "7"])
-    >>> reports.tolist(), {reason: places.tolist() for reason, places in refused.items()}
+    >>> reports.tolist(), {reason: indices.tolist() for reason, indices in refused.items()}
     ([0, 1], {'missing': [1], 'foreign': [3]})
     """
     found = _arrow_reports(column, mechanism.width)
@@ -250,7 +250,7 @@ def read_reports(mechanism: Mechanism, column: Column) -> tuple[npt.NDArray[Any]
     own = np.zeros(len(column), dtype=bool)
     own[readable] = accepted
     refused = {MISSING: np.flatnonzero(~present), FOREIGN: np.flatnonzero(present & ~own)}
-    return reports[accepted], {reason: places for reason, places in refused.items() if places.size}
+    return reports[accepted], {reason: indices for reason, indices in refused.items() if indices.size}
 
 
 Parsed = tuple[npt.NDArray[Any], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]
@@ -296,7 +296,7 @@ def _present(column: Any) -> npt.NDArray[np.bool_]:
 
 def _parse_reports(column: Column, width: int) -> Parsed:
     """As `_arrow_reports`, for text and other types: each different entry is parsed once."""
-    words, places = distinct(column)
+    words, indices = distinct(column)
     parse = _bits if width else _whole_number
     parsed = [None if word is None else parse(word, width) for word in words]
     known: list[Any] = [report for report in parsed if report is not None]
@@ -306,8 +306,8 @@ def _parse_reports(column: Column, width: int) -> Parsed:
         reports = np.array(known, dtype=np.int64)
     is_known = np.array([report is not None for report in parsed] + [False])
     position = np.cumsum(is_known) - 1
-    readable = is_known[places]
-    return reports[position[places[readable]]], readable, places >= 0
+    readable = is_known[indices]
+    return reports[position[indices[readable]]], readable, indices >= 0
 
 
 def _whole_number(word: Any, width: int) -> int | None:

@@ -84,9 +84,9 @@ def _mark_missing(row: list[str], line: str, delimiter: str) -> Cells:
     cells: Cells = [cell or None for cell in row]
     if '""' in line:
         pattern = f'( *"(?:[^"]|"")*"[^{delimiter}]*|[^{delimiter}]*){delimiter}'
-        for place, written in enumerate(re.findall(pattern, line.rstrip("\r\n") + delimiter)[: len(row)]):
+        for index, written in enumerate(re.findall(pattern, line.rstrip("\r\n") + delimiter)[: len(row)]):
             if written.strip() == '""':
-                cells[place] = ""
+                cells[index] = ""
     return cells
 
 

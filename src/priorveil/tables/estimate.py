@@ -22,8 +22,8 @@ from priorveil.tables.columns import (
     OUTSIDE_DOMAIN,
     REPORT,
     Batch,
+    Indices,
     OnRefused,
-    Places,
     Plans,
     RefusalLog,
     RefusedRows,
@@ -36,7 +36,7 @@ from priorveil.tables.columns import (
 )
 from priorveil.tables.read import OpenTable, Progress, in_threads, open_table, thread_count
 
-_Part = tuple[int, int, Places | None]  # cohort, group (both by number), rows of a batch (None: all)
+_Part = tuple[int, int, Indices | None]  # cohort, group (both by number), rows of a batch (None: all)
 
 _MOST_GROUPS = 100_000
 _MANY_ROWS = 100_000_000  # from here on compiled loops save more time than it takes to load them
@@ -208,8 +208,8 @@ class BatchCounter:
         by = {(cohorts[cohort], groups[group]): tally for (cohort, group), tally in self._tallies.items()}
         return Tallies(self.plans, by, self.log.result())
 
-    def refused_places(self, batch: Batch) -> dict[str, Places]:
-        """The places of the rows that are not counted, by reason."""
+    def refused_indices(self, batch: Batch) -> dict[str, Indices]:
+        """The indices of the rows that are not counted, by reason."""
         return self._count(batch, self._parts(batch))[2]
 
     def _parts(self, batch: Batch) -> Iterator[_Part]:
@@ -226,9 +226,9 @@ class BatchCounter:
         if int(keys.max(initial=0)) < 1 << 16:
             keys = keys.astype(np.uint16)  # small numbers are sorted several times as fast
         order = np.argsort(keys, kind="stable")
-        for places in np.split(order, np.flatnonzero(np.diff(keys[order])) + 1):
-            if places.size:
-                yield int(cohorts[places[0]]), int(groups[places[0]]), places
+        for indices in np.split(order, np.flatnonzero(np.diff(keys[order])) + 1):
+            if indices.size:
+                yield int(cohorts[indices[0]]), int(groups[indices[0]]), indices
 
     def _group(self, name: Any) -> int:
         """The number of a group."""
@@ -239,19 +239,19 @@ class BatchCounter:
 
     def _count(
         self, batch: Batch, parts: Iterable[_Part]
-    ) -> tuple[Batch, dict[tuple[int, int], Tally], dict[str, Places]]:
-        """The tallies of a batch, and the places of its refused rows by reason."""
+    ) -> tuple[Batch, dict[tuple[int, int], Tally], dict[str, Indices]]:
+        """The tallies of a batch, and the indices of its refused rows by reason."""
         plans, tallies = list(self.plans.values()), {}
         refused: dict[str, list[Any]] = defaultdict(list)
-        for cohort, group, places in parts:
+        for cohort, group, indices in parts:
             if cohort < 0:
-                refused[NO_PLAN].append(places)
+                refused[NO_PLAN].append(indices)
                 continue
             column = batch.columns[self.column]
-            own = column if places is None else take(column, places)
+            own = column if indices is None else take(column, indices)
             reports, rejected = read_reports(plans[cohort].mechanism, own)
             for reason, rows in rejected.items():
-                refused[reason].append(rows if places is None else places[rows])
+                refused[reason].append(rows if indices is None else indices[rows])
             counts = self._accumulate[cohort](reports)
             reasons = {why: rows.size for why, rows in rejected.items()}
             tallies[cohort, group] = Tally(plans[cohort].id, counts, len(reports), reasons)

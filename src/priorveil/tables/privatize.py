@@ -24,8 +24,8 @@ from priorveil.tables.columns import (
     REPORT,
     REPORT_ID,
     Batch,
+    Indices,
     OnRefused,
-    Places,
     Plans,
     RefusalLog,
     RefusedRows,
@@ -98,10 +98,10 @@ def privatize_table(
 
     def perturb(batch: Batch) -> tuple[Batch, Reports, Columns]:
         made = make_reports(batch, column, cohort, plans, source)
-        id_column = {REPORT_ID: random_ids(len(made.places), source)} if ids else {}
+        id_column = {REPORT_ID: random_ids(len(made.indices), source)} if ids else {}
         public = {name: batch.columns[name] for name in kept}
-        if len(made.places) < batch.rows:
-            public = {name: take(values, made.places) for name, values in public.items()}
+        if len(made.indices) < batch.rows:
+            public = {name: take(values, made.indices) for name, values in public.items()}
         return batch, made, {**id_column, **public, REPORT: made.reports}
 
     def batches() -> Iterator[Columns]:
@@ -109,8 +109,8 @@ def privatize_table(
         # One thread draws, in the order of the rows, so that a seed gives the same reports and ids.
         for batch, made, columns in in_threads(perturb, table.batches, 1, waiting=1):
             log.add(batch.refused(made.refused))
-            count += len(made.places)
-            if len(made.places):
+            count += len(made.indices)
+            if len(made.indices):
                 yield columns
             if progress is not None:
                 progress(batch.end, table.rows, table.share())
@@ -150,11 +150,11 @@ def _random_columns(plans: Mapping[Any, Plan]) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class Reports:
-    """Reports, the rows that they belong to, and the places of the refused rows by reason."""
+    """Reports, the rows that they belong to, and the indices of the refused rows by reason."""
 
     reports: npt.NDArray[Any]
-    places: Places
-    refused: dict[str, Places]
+    indices: Indices
+    refused: dict[str, Indices]
 
 
 def make_reports(
@@ -167,18 +167,18 @@ def make_reports(
     numbered = len({plan.labels for plan in plans.values()}) == 1
     values, plan_codes = batch.columns[column], cohort_codes(batch, cohort, plans)
     refused = [(NO_PLAN, np.flatnonzero(plan_codes == OUTSIDE_DOMAIN))]
-    places, reports = [], []
+    indices, reports = [], []
     for number, plan in enumerate(plans.values()):
         own = np.flatnonzero(plan_codes == number)
         part = values if len(own) == len(values) else take(values, own)
         codes = value_codes(part, plan.labels, numbered)
         refused += [(MISSING, own[codes == ABSENT]), (OUTSIDE, own[codes == OUTSIDE_DOMAIN])]
-        places.append(own[codes >= 0])
+        indices.append(own[codes >= 0])
         reports.append(plan.mechanism.sample(codes[codes >= 0], source))
-    order = np.argsort(np.concatenate(places), kind="stable") if len(places) > 1 else slice(None)
+    order = np.argsort(np.concatenate(indices), kind="stable") if len(indices) > 1 else slice(None)
     reasons = dict.fromkeys(reason for reason, rows in refused if rows.size)
     by_reason = {why: np.concatenate([rows for reason, rows in refused if reason == why]) for why in reasons}
-    return Reports(np.concatenate(reports)[order], np.concatenate(places)[order], by_reason)
+    return Reports(np.concatenate(reports)[order], np.concatenate(indices)[order], by_reason)
 
 
 def random_ids(count: int, source: Source) -> npt.NDArray[np.uint8]:

@@ -231,14 +231,14 @@ def _open_csv(file: Any, path: str | None, columns: Sequence[str] | None, most: 
     return OpenTable(dict.fromkeys(names), batches, share=share)
 
 
-def _csv_batches(rows: Iterator[Cells], width: int, places: Mapping[str, int], most: int) -> Iterator[Batch]:
+def _csv_batches(rows: Iterator[Cells], width: int, indices: Mapping[str, int], most: int) -> Iterator[Batch]:
     """Batches of the wanted columns. A blank line is a missing value if there is one column, and no row otherwise."""
     first, number = 0, 0
     kept: list[Cells] = []
     broken: list[int] = []
 
     def batch() -> Batch:
-        columns = {name: [cells[place] for cells in kept] for name, place in places.items()}
+        columns = {name: [cells[index] for cells in kept] for name, index in indices.items()}
         return Batch(columns, len(kept), first, np.array(broken, dtype=np.int64))
 
     for cells in rows:

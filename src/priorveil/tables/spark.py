@@ -53,7 +53,7 @@ RecordBatch = Any  # of Arrow
 
 REFUSED, REASON = "refused", "reason"
 
-# The result of counting has a row for each plan, group and place in the tally. These places hold other numbers.
+# The result of counting has a row for each plan, group and index in the tally. These indices hold other numbers.
 _MISSING, _FOREIGN, _REPORTS, _NO_PLAN = -1, -2, -3, -4
 
 
@@ -85,7 +85,7 @@ def privatize(
         for batch in batches:
             made = make_reports(_as_batch(batch), column, cohort, plans, source)
             order = np.full(batch.num_rows, -1, dtype=np.int64)
-            order[made.places] = np.arange(len(made.places))
+            order[made.indices] = np.arange(len(made.indices))
             columns = {REPORT_ID: _binary_or_long(random_ids(batch.num_rows, source))} if ids else {}
             columns |= {name: batch.column(name) for name in kept}
             columns[REPORT] = _binary_or_long(made.reports).take(pa.array(order, mask=order < 0))
@@ -106,8 +106,8 @@ def _binary_or_long(column: Any) -> Any:
 def _reasons(rows: int, refused: Mapping[str, Any]) -> Any:
     """The reason of every row that is refused; a gap for the others."""
     reasons = np.full(rows, None, dtype=object)
-    for reason, places in refused.items():
-        reasons[places] = reason
+    for reason, indices in refused.items():
+        reasons[indices] = reason
     return pa.array(reasons.tolist(), pa.string())
 
 
@@ -151,7 +151,7 @@ def refused(df: DataFrame, plan: Plans, *, column: str = REPORT, cohort: str | N
     def run(batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
         counter = BatchCounter(plans, column, cohort=cohort)
         for batch in batches:
-            reasons = _reasons(batch.num_rows, counter.refused_places(_as_batch(batch)))
+            reasons = _reasons(batch.num_rows, counter.refused_indices(_as_batch(batch)))
             yield batch.append_column(REASON, reasons).filter(reasons.is_valid())
 
     return df.mapInArrow(run, T.StructType([*df.schema.fields, T.StructField(REASON, T.StringType())]))
@@ -174,10 +174,10 @@ def _cohort_column(df: DataFrame, cohort: str | None) -> list[Column]:
 
 
 def _count(reports: DataFrame, plans: Mapping[Any, Plan]) -> DataFrame:
-    """The number at every place of the tally of every plan (by its number) and group."""
+    """The number at every index of the tally of every plan (by its number) and group."""
     if all(isinstance(plan.mechanism, NumberedReports) for plan in plans.values()):
         return _count_by_group(reports, plans)
-    whole = [T.StructField(name, T.LongType()) for name in ("plan", "place", "amount")]
+    whole = [T.StructField(name, T.LongType()) for name in ("plan", "index", "amount")]
     schema = T.StructType([reports.schema["group"], *whole])
     cohort = "cohort" if "cohort" in reports.columns else None
 
@@ -190,7 +190,7 @@ def _count(reports: DataFrame, plans: Mapping[Any, Plan]) -> DataFrame:
         yield from _tally_rows(counter.tallies(), kind)
 
     return (
-        reports.mapInArrow(run, schema).groupBy("plan", "group", "place").agg(F.sum("amount").alias("amount"))
+        reports.mapInArrow(run, schema).groupBy("plan", "group", "index").agg(F.sum("amount").alias("amount"))
     )
 
 
@@ -208,24 +208,24 @@ def _count_by_group(reports: DataFrame, plans: Mapping[Any, Plan]) -> DataFrame:
     else:
         reports = reports.withColumns({"plan": F.lit(0).cast("bigint"), "outputs": F.lit(rows[0][2])})
     report = F.col("report").cast("bigint")
-    place = (
+    index = (
         F.when(F.col("plan").isNull(), F.lit(_NO_PLAN))
         .when(report.isNull(), F.lit(_MISSING))
         .when((report >= 0) & (report < F.col("outputs")), report)
         .otherwise(F.lit(_FOREIGN))
     )
     counts = F.count(F.lit(1)).alias("amount")
-    return reports.groupBy("plan", "group", place.cast("bigint").alias("place")).agg(counts)
+    return reports.groupBy("plan", "group", index.cast("bigint").alias("index")).agg(counts)
 
 
 def _tally_rows(tallies: Tallies, kind: Any) -> Iterator[RecordBatch]:
-    """Tallies as rows of group, plan, place and amount, without the zeros; `kind` is the type of the groups."""
+    """Tallies as rows of group, plan, index and amount, without the zeros; `kind` is the type of the groups."""
 
     def rows(group: Any, plan: int | None, amounts: Mapping[int, int]) -> RecordBatch:
         columns = {
             "group": pa.repeat(pa.scalar(group, kind), len(amounts)),
             "plan": pa.repeat(pa.scalar(plan, pa.int64()), len(amounts)),
-            "place": pa.array(list(amounts), pa.int64()),
+            "index": pa.array(list(amounts), pa.int64()),
             "amount": pa.array(list(amounts.values()), pa.int64()),
         }
         return pa.RecordBatch.from_pydict(columns)
@@ -243,11 +243,11 @@ def _tally_rows(tallies: Tallies, kind: Any) -> Iterator[RecordBatch]:
 
 
 def _collect(amounts: DataFrame, plans: Mapping[Any, Plan]) -> Tallies:
-    """The tallies of all plans and groups from the numbers at their places."""
+    """The tallies of all plans and groups from the numbers at their indices."""
     table = amounts.toArrow()
     names, groups = distinct(table["group"].combine_chunks())
     plan_numbers = table["plan"].fill_null(-1).to_numpy()
-    places, numbers = table["place"].to_numpy(), table["amount"].to_numpy()
+    indices, numbers = table["index"].to_numpy(), table["amount"].to_numpy()
     tallies: dict[tuple[Any, Any], Tally] = {}
     counts: Counter[str] = Counter()
     keys = plan_numbers * (len(names) + 1) + groups
@@ -257,7 +257,7 @@ def _collect(amounts: DataFrame, plans: Mapping[Any, Plan]) -> Tallies:
             counts[NO_PLAN] += int(numbers[rows].sum())
         elif rows.size:
             key = list(plans)[plan_numbers[rows[0]]]
-            part = _tally(plans[key], dict(zip(places[rows].tolist(), numbers[rows].tolist(), strict=True)))
+            part = _tally(plans[key], dict(zip(indices[rows].tolist(), numbers[rows].tolist(), strict=True)))
             tallies[key, [*names, None][groups[rows[0]]]] = part
             counts.update(part.refused)
     return Tallies(dict(plans), tallies, RefusedRows(dict(sorted(counts.items()))))

@@ -99,9 +99,9 @@ def _cells(name: str, column: Column | npt.NDArray[Any]) -> list[str]:
         return [digits[start : start + width] for start in range(0, len(digits), width)]
     if not isinstance(column, list) and pyarrow().types.is_nested(column.type):
         raise InvalidInput("out", NOT_SHOWN, f"CSV cannot hold lists such as {name!r}: write Parquet instead")
-    words, places = distinct(column)
+    words, indices = distinct(column)
     cells = [*map(_cell, words), ""]
-    return [cells[place] for place in places.tolist()]
+    return [cells[index] for index in indices.tolist()]
 
 
 def _cell(entry: Any) -> str:
