@@ -10,15 +10,7 @@ from typing import NamedTuple
 import msgspec
 from starlette.exceptions import HTTPException
 
-from priorveil.collect.wire import (
-    ID_BYTES,
-    LARGEST_REPORT,
-    PACKED_HEADER,
-    PACKED_MAGIC,
-    WORD_BYTES,
-    pack_report,
-    words_per_report,
-)
+from priorveil.collect import wire
 from priorveil.curator.store import Group
 from priorveil.mechanisms import Mechanism
 from priorveil.plans import Plan
@@ -103,20 +95,23 @@ def read_json(body: bytes, campaign: str, plans: Mapping[str, Plan]) -> Upload:
 
 def read_packed(body: bytes, campaign: str, plans: Mapping[str, Plan]) -> Upload:
     """The reports of a packed body, all of one plan."""
-    if len(body) < PACKED_HEADER.size:
+    if len(body) < wire.PACKED_HEADER.size:
         raise HTTPException(400, "a packed body begins with PVR1, a plan id and a number of reports")
-    magic, plan_bytes, count = PACKED_HEADER.unpack_from(body)
-    if magic != PACKED_MAGIC:
+    magic, plan_bytes, count = wire.PACKED_HEADER.unpack_from(body)
+    if magic != wire.PACKED_MAGIC:
         raise HTTPException(400, "a packed body begins with PVR1")
     _check_batch(count)
     plan = plans.get(plan_bytes.hex())
-    ids_end = PACKED_HEADER.size + ID_BYTES * count
-    if plan is None and len(body) >= ids_end + WORD_BYTES * count:  # as much as the reports of any plan
-        hex_ids = [body[at : at + ID_BYTES].hex() for at in range(PACKED_HEADER.size, ids_end, ID_BYTES)]
+    ids_end = wire.PACKED_HEADER.size + wire.ID_BYTES * count
+    if plan is None and len(body) >= ids_end + wire.WORD_BYTES * count:  # as much as the reports of any plan
+        hex_ids = [
+            body[at : at + wire.ID_BYTES].hex()
+            for at in range(wire.PACKED_HEADER.size, ids_end, wire.ID_BYTES)
+        ]
         return Upload([], [], [Refusal(i, hex_ids[i], UNKNOWN_PLAN) for i in range(count)])
-    if plan is None or len(body) != ids_end + WORD_BYTES * words_per_report(plan.mechanism) * count:
+    if plan is None or len(body) != ids_end + wire.WORD_BYTES * wire.words_per_report(plan.mechanism) * count:
         raise HTTPException(400, f"{count} reports of this plan do not have this length")
-    group = Group(campaign, plan.id, plan.mechanism, body[PACKED_HEADER.size : ids_end], body[ids_end:])
+    group = Group(campaign, plan.id, plan.mechanism, body[wire.PACKED_HEADER.size : ids_end], body[ids_end:])
     return Upload([group], [range(count)], [])
 
 
@@ -134,7 +129,7 @@ def _group_of_one_plan(bodies: list[ReportBody], campaign: str, plans: Mapping[s
     if (
         plan is None
         or {body.plan for body in bodies} != {bodies[0].plan}
-        or {*map(len, hex_ids)} != {2 * ID_BYTES}
+        or {*map(len, hex_ids)} != {2 * wire.ID_BYTES}
     ):
         return None
     try:
@@ -149,10 +144,10 @@ def _pack_reports(reports: list[int | str], mechanism: Mechanism) -> bytes | Non
     """The words of all reports, or None if one of them has not the right form."""
     if mechanism.width == 0:
         try:
-            return struct.pack(f"<{len(reports)}Q", *reports) if max(reports) < LARGEST_REPORT else None  # type: ignore[operator]
+            return struct.pack(f"<{len(reports)}Q", *reports) if max(reports) < wire.LARGEST_REPORT else None  # type: ignore[operator]
         except (struct.error, TypeError):
             return None
-    each = [pack_report(mechanism, r) for r in reports]
+    each = [wire.pack_report(mechanism, r) for r in reports]
     return None if None in each else b"".join(e for e in each if e is not None)
 
 
@@ -185,7 +180,7 @@ def _find_id(piece: msgspec.Raw) -> str | None:
     except UNREADABLE:
         return None
     id = report.get("id") if isinstance(report, dict) else None
-    return id if isinstance(id, str) and len(id) == 2 * ID_BYTES else None
+    return id if isinstance(id, str) and len(id) == 2 * wire.ID_BYTES else None
 
 
 def _sort_by_plan(
@@ -201,7 +196,7 @@ def _sort_by_plan(
             upload.refused.append(Refusal(i, None, MALFORMED))
         elif (plan := plans.get(entry.plan)) is None:
             upload.refused.append(Refusal(i, entry.id, UNKNOWN_PLAN))
-        elif (words := pack_report(plan.mechanism, entry.report)) is None:
+        elif (words := wire.pack_report(plan.mechanism, entry.report)) is None:
             number = type(entry.report) is int and plan.mechanism.width == 0
             upload.refused.append(Refusal(i, entry.id, OUT_OF_RANGE if number else MALFORMED))
         else:
@@ -216,6 +211,6 @@ def _sort_by_plan(
 
 def _id_bytes(text: str) -> bytes | None:
     try:
-        return binascii.unhexlify(text) if len(text) == 2 * ID_BYTES else None
+        return binascii.unhexlify(text) if len(text) == 2 * wire.ID_BYTES else None
     except ValueError:
         return None

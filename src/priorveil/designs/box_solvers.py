@@ -17,14 +17,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from priorveil.designs.box_pricing import (
-    Box,
-    GuessPricing,
-    HistogramPricing,
-    SumPricing,
-    classes,
-    closed_form_guess,
-)
+from priorveil.designs import box_pricing
 from priorveil.designs.engine import UNLIMITED, Labels, Limits, Solution, relative_gap, solve
 from priorveil.priors import Array, Mask
 
@@ -34,7 +27,7 @@ _BLOCKS = 48  # sums over more values are first solved on this many blocks, or a
 _SHIFTS = 200  # starts of one kind
 
 
-def best_histogram(box: Box, limits: Limits = UNLIMITED, *, rows: int = _ROWS) -> Solution:
+def best_histogram(box: box_pricing.Box, limits: Limits = UNLIMITED, *, rows: int = _ROWS) -> Solution:
     """The best channel for a histogram, `phi = sum_x (P_x r_x)^2`.
 
     >>> best = best_histogram(Box(np.full(4, 0.25), lo=0.5, hi=2.0))
@@ -42,25 +35,25 @@ def best_histogram(box: Box, limits: Limits = UNLIMITED, *, rows: int = _ROWS) -
     (0.34375, 0.0)
     """
     prior, weights = box.prior, np.ones(len(box.prior))
-    if len(prior) <= _SPREAD and classes(prior).max() < 2 * rows:
+    if len(prior) <= _SPREAD and box_pricing.classes(prior).max() < 2 * rows:
         return _histogram(box, weights, np.zeros(len(prior), dtype=bool), limits)
     labels = merge_light_values(prior, box.tau, rows)
     merged = box.merge(labels)
     weight = np.bincount(labels, prior**2) / merged.prior**2
     small = _histogram(merged, weight, np.bincount(labels) > 1, limits)
-    before = HistogramPricing(merged, weight).closed_form_duals()
-    after = HistogramPricing(box, weights).closed_form_duals()
+    before = box_pricing.HistogramPricing(merged, weight).closed_form_duals()
+    after = box_pricing.HistogramPricing(box, weights).closed_form_duals()
     duals = after + prior * ((small.duals - before) / merged.prior)[labels]
     return replace(small, columns=small.columns[:, labels], duals=duals)
 
 
-def _histogram(box: Box, weights: Array, loose: Mask, limits: Limits) -> Solution:
-    pricing = HistogramPricing(box, weights, loose if loose.any() else None)
-    alike = classes(box.prior, weights, loose.astype(float))
+def _histogram(box: box_pricing.Box, weights: Array, loose: Mask, limits: Limits) -> Solution:
+    pricing = box_pricing.HistogramPricing(box, weights, loose if loose.any() else None)
+    alike = box_pricing.classes(box.prior, weights, loose.astype(float))
     return solve(pricing, seeds(box), limits, duals=pricing.closed_form_duals(), floor=box.lo, classes=alike)
 
 
-def best_guess(box: Box, limits: Limits = UNLIMITED, *, rows: int = _ROWS) -> Solution:
+def best_guess(box: box_pricing.Box, limits: Limits = UNLIMITED, *, rows: int = _ROWS) -> Solution:
     """The best channel for guessing the value, `phi = max_x P_x r_x`.
 
     About `1 / tau` values are ever guessed, the heaviest; in large domains the others become one block.
@@ -77,7 +70,7 @@ def best_guess(box: Box, limits: Limits = UNLIMITED, *, rows: int = _ROWS) -> So
     heaviest = np.argsort(-prior, kind="stable")
     labels[heaviest[:kept]] = np.arange(kept)
     small = _guess(box.merge(labels), prior[heaviest[: kept + 1]], limits)
-    bound, duals = closed_form_guess(box, prior)
+    bound, duals = box_pricing.closed_form_guess(box, prior)
     bound = max(bound, small.value)
     gap = relative_gap(small.value, bound, float(prior.max()))
     converged = gap <= limits.target and not small.interrupted
@@ -86,14 +79,16 @@ def best_guess(box: Box, limits: Limits = UNLIMITED, *, rows: int = _ROWS) -> So
     )
 
 
-def _guess(box: Box, peaks: Array, limits: Limits) -> Solution:
-    duals = closed_form_guess(box, peaks)[1]
-    alike = classes(box.prior, peaks)
+def _guess(box: box_pricing.Box, peaks: Array, limits: Limits) -> Solution:
+    duals = box_pricing.closed_form_guess(box, peaks)[1]
+    alike = box_pricing.classes(box.prior, peaks)
     start = np.vstack([seeds(box), _guess_columns(box, peaks)])
-    return solve(GuessPricing(box, peaks), start, limits, duals=duals, floor=box.lo, classes=alike)
+    return solve(
+        box_pricing.GuessPricing(box, peaks), start, limits, duals=duals, floor=box.lo, classes=alike
+    )
 
 
-def _guess_columns(box: Box, peaks: Array) -> Array:
+def _guess_columns(box: box_pricing.Box, peaks: Array) -> Array:
     """The channel that reaches the closed-form bound on guessing, where it exists.
 
     Each of the heaviest values has a column that holds it up to its cap and spreads the rest over values that
@@ -116,7 +111,7 @@ def _guess_columns(box: Box, peaks: Array) -> Array:
     return box.columns(shares[fits])
 
 
-def best_sum(box: Box, values: Array, limits: Limits = UNLIMITED) -> Solution:
+def best_sum(box: box_pricing.Box, values: Array, limits: Limits = UNLIMITED) -> Solution:
     """The best channel for the sum of `values`, `phi = (sum_x a_x P_x r_x)^2`.
 
     It works on values with mean zero and variance one: only the spread of the posterior means can be gained.
@@ -134,9 +129,9 @@ def best_sum(box: Box, values: Array, limits: Limits = UNLIMITED) -> Solution:
     return replace(best, value=value, bound=bound, duals=duals, gap=relative_gap(value, bound, mean**2))
 
 
-def _unit_sum(box: Box, values: Array, limits: Limits) -> Solution:
+def _unit_sum(box: box_pricing.Box, values: Array, limits: Limits) -> Solution:
     """For values with mean zero and variance one; the solution on coarse blocks starts the fine problem."""
-    pricing, prior = SumPricing(box, values), box.prior
+    pricing, prior = box_pricing.SumPricing(box, values), box.prior
     if len(prior) <= _BLOCKS:
         start = np.vstack([_windows(box, values), seeds(box)])
         return solve(pricing, start, limits, duals=pricing.closed_form_duals(), floor=box.lo)
@@ -145,7 +140,9 @@ def _unit_sum(box: Box, values: Array, limits: Limits) -> Solution:
     centres = np.bincount(labels, prior * values) / merged.prior
     coarse = _unit_sum(merged, centres, limits.within(1 / 3))
     order = np.argsort(centres)
-    above = ((coarse.duals - SumPricing(merged, centres).closed_form_duals()) / merged.prior)[order]
+    above = ((coarse.duals - box_pricing.SumPricing(merged, centres).closed_form_duals()) / merged.prior)[
+        order
+    ]
     duals = pricing.closed_form_duals() + prior * np.interp(values, centres[order], above)
     rest = limits.without_time() if coarse.interrupted else limits
     return solve(pricing, coarse.columns[:, labels], rest, duals=duals, floor=box.lo)
@@ -167,7 +164,7 @@ def neighbour_groups(prior: Array, values: Array, count: int) -> Labels:
     return labels
 
 
-def seeds(box: Box) -> Array:
+def seeds(box: box_pricing.Box) -> Array:
     """Columns to start from: arcs in several orders, and values followed by the heaviest or the lightest.
 
     With all `P >= tau` the second kind is the mechanism of Theorem 3 itself.
@@ -184,7 +181,7 @@ def seeds(box: Box) -> Array:
     return box.columns(box.fill(np.vstack([*arcs, first + rank, first - rank]).astype(float)))
 
 
-def _windows(box: Box, values: Array) -> Array:
+def _windows(box: box_pricing.Box, values: Array) -> Array:
     """Stretches of neighbouring values: right of, left of and around every value, and both far ends."""
     d = len(values)
     rank = np.empty(d)

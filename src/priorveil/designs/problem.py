@@ -10,15 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from priorveil.certify import (
-    Certifiable,
-    Certificate,
-    certificate,
-    certified_table,
-    exp_above,
-    exp_below,
-    within,
-)
+from priorveil import certify
 from priorveil.channels import Channel
 from priorveil.designs import robust
 from priorveil.errors import CertificateError, Hint, Infeasible, InvalidInput, TooLarge
@@ -41,7 +33,7 @@ class Problem:
     budget: Budget
     query: Query
     secret: Secrets
-    notion: Certifiable
+    notion: certify.Certifiable
 
     @classmethod
     def of(
@@ -50,7 +42,7 @@ class Problem:
         epsilon: float | Budget,
         query: Query,
         secret: Secrets = None,
-        notion: Certifiable | None = None,
+        notion: certify.Certifiable | None = None,
     ) -> Problem:
         """Create the problem; raises `InvalidInput` if the arguments do not fit together."""
         prior, budget, notion = as_known(prior), Budget.of(epsilon), LIP() if notion is None else notion
@@ -109,8 +101,8 @@ class Problem:
     def lift_bounds(self) -> tuple[Fraction, Fraction | None]:
         """Fractions proven to lie within `[lo, hi]`; None for an infinite upper side."""
         lower, upper = self.budget.lower, self.budget.upper
-        lo = exp_above(-lower) if math.isfinite(lower) else Fraction(0)
-        return lo, exp_below(upper) if math.isfinite(self.budget.hi) else None
+        lo = certify.exp_above(-lower) if math.isfinite(lower) else Fraction(0)
+        return lo, certify.exp_below(upper) if math.isfinite(self.budget.hi) else None
 
     @cached_property
     def no_report(self) -> float:
@@ -176,12 +168,18 @@ class Problem:
         if Q.size > _ENTRIES:
             size = f"{len(Q):,} x {Q.shape[-1]:,}"
             raise TooLarge(f"a table of {size} entries is too large", Hint("method", "arc", "unary"))
-        weights, proof = certified_table(Q, self.prior, self.budget, self.secret, self.notion)
+        weights, proof = certify.certified_table(Q, self.prior, self.budget, self.secret, self.notion)
         table = Table(weights)
         return self.plan(table, proof, self.error(Channel(table.matrix)), bound, method, why)
 
     def plan(
-        self, mechanism: Mechanism, proof: Certificate, expected: float, bound: float, method: str, why: str
+        self,
+        mechanism: Mechanism,
+        proof: certify.Certificate,
+        expected: float,
+        bound: float,
+        method: str,
+        why: str,
     ) -> Plan:
         """The plan of a certified mechanism, with the better of two bounds: this one and the closed-form one."""
         return Plan(
@@ -202,10 +200,10 @@ class Problem:
     def certified_plan(self, mechanism: Mechanism, expected: float, method: str, why: str) -> Plan:
         """The plan of a mechanism; refused if its exact certificate does not hold."""
         extremes = mechanism.lifts(self.prior, self.secret, self.notion)
-        if not within(extremes, self.budget, self.notion):
+        if not certify.within(extremes, self.budget, self.notion):
             hint = Hint("method", "columns")
             raise CertificateError(f"the {method} mechanism breaks its budget after rounding", hint)
-        return self.plan(mechanism, certificate(extremes, self.notion), expected, 0.0, method, why)
+        return self.plan(mechanism, certify.certificate(extremes, self.notion), expected, 0.0, method, why)
 
 
 def _require_secret_fits(secret: Secrets, prior: Known) -> None:

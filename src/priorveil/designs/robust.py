@@ -26,13 +26,7 @@ from typing import Any
 import numpy as np
 import scipy.optimize
 
-from priorveil.designs.cone_pricing import (
-    LISTING,
-    ConeGuessPricing,
-    ConeSquaresPricing,
-    extreme_rays,
-    nearby_columns,
-)
+from priorveil.designs import cone_pricing
 from priorveil.designs.engine import UNLIMITED, Limits, Mixture, Stop, mix, polish
 from priorveil.errors import PriorveilError, TooLarge
 from priorveil.priors import Array
@@ -120,10 +114,10 @@ class SquaredErrorTask:
             return longest
         return float(scipy.optimize.brentq(rise, 0.0, longest, xtol=1e-15)) if rise(0.0) > 0 else 0.0
 
-    def pricing(self, A: Array, P: Array, priors: Array, stop: Stop) -> ConeSquaresPricing:
+    def pricing(self, A: Array, P: Array, priors: Array, stop: Stop) -> cone_pricing.ConeSquaresPricing:
         """Pricing of `sum_k phi_k` over the cone."""
         C = np.concatenate([self.V * p for p in priors])
-        return ConeSquaresPricing(A, P, C, np.repeat(priors, len(self.V), axis=0), _NODES, stop)
+        return cone_pricing.ConeSquaresPricing(A, P, C, np.repeat(priors, len(self.V), axis=0), _NODES, stop)
 
 
 @dataclass(frozen=True)
@@ -153,9 +147,9 @@ class GuessTask:
     def _mse(self, p: Array, columns: Array) -> float:
         return float(p.sum() - self.gains(p, columns).sum())
 
-    def pricing(self, A: Array, P: Array, priors: Array, stop: Stop) -> ConeGuessPricing:
+    def pricing(self, A: Array, P: Array, priors: Array, stop: Stop) -> cone_pricing.ConeGuessPricing:
         """Pricing of `sum_k phi_k` over the cone."""
-        return ConeGuessPricing(A, P, priors, _NODES, stop)
+        return cone_pricing.ConeGuessPricing(A, P, priors, _NODES, stop)
 
 
 def _hardest_guess(columns: Array, atoms: Array) -> tuple[Array, Array]:
@@ -198,7 +192,10 @@ class _Columns:
         self.pool, self.complete = np.ones((1, len(P))), False
         self.lower = -math.inf
         try:
-            self.pool, self.complete = extreme_rays(A, P, most, limits.within(LISTING).over), True
+            self.pool, self.complete = (
+                cone_pricing.extreme_rays(A, P, most, limits.within(cone_pricing.LISTING).over),
+                True,
+            )
         except TooLarge:
             pass
         except KeyboardInterrupt:
@@ -248,7 +245,7 @@ class _Columns:
     def _mix_at_once(self, priors: Array) -> Mixture:
         """The best mixture of the columns so far, and of some that need no solver."""
         if not self.complete:
-            self.pool = np.vstack([self.pool, nearby_columns(self.A, self.P)])
+            self.pool = np.vstack([self.pool, cone_pricing.nearby_columns(self.A, self.P)])
         return mix(self.pool, -self.errors(priors, self.pool))
 
     def _report(self, rounds: int, upper: float) -> None:
