@@ -37,6 +37,11 @@ class Query:
     offset: float = 0.0
 
     @property
+    def error_unit(self) -> str:
+        """What the error is, in a few words."""
+        return "mean square error per person"
+
+    @property
     def kind(self) -> str:
         """One of histogram, sum, linear, distribution, guess and convex: the key of a table of solvers."""
         return type(self).__name__.lower()
@@ -354,6 +359,11 @@ class Linear(Query):
         """The kind of the matrix; an unbiased histogram is a distribution."""
         return "distribution" if self.unbiased and self.matrix.kind == "histogram" else self.matrix.kind
 
+    @property
+    def error_unit(self) -> str:
+        """The mean square error, or the variance of an unbiased query."""
+        return "variance per person, summed over the values" if self.unbiased else super().error_unit
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Linear) and self._fields() == other._fields()
 
@@ -514,6 +524,11 @@ class Guess(Query):
     0.2
     """
 
+    @property
+    def error_unit(self) -> str:
+        """A probability."""
+        return "chance of a wrong guess"
+
     def utility(self, columns: Array, prior: Prior) -> Array:
         """`max_x P[x] r[x]`."""
         return np.asarray((columns * prior.probabilities).max(axis=1))
@@ -553,6 +568,11 @@ class Convex(Query):
     """
 
     gain: Callable[[Array], Array]
+
+    @property
+    def error_unit(self) -> str:
+        """The unit of the gain."""
+        return "loss of gain per person"
 
     def ceiling(self, prior: Prior) -> float:
         """The gain when the value itself is known."""
@@ -691,12 +711,12 @@ def lift_variance(columns: Array, weights: Array, rows: Array | None = None) -> 
     """As `variance`, from lifts (K, d) and weights."""
     if columns.shape[1] == 1:
         return 0.0  # one value: its frequency is known
+    if rows is None and len(columns) < columns.shape[1]:
+        return math.inf  # fewer reports than values; a basis of a large domain would not fit into memory
     V = tangent(columns.shape[1])
     scaled = np.sqrt(weights)[:, None] * ((columns - 1.0) @ V)
     noise = 8 * max(scaled.shape) * np.finfo(float).eps
     if rows is None:
-        if len(scaled) < scaled.shape[1]:
-            return math.inf
         singular = np.linalg.svd(scaled, compute_uv=False)
         known = singular > noise * max(1.0, float(singular[0]))
         return float((1 / singular**2).sum()) if known.all() else math.inf

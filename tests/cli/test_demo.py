@@ -35,6 +35,7 @@ def test_it_tells_the_whole_story_and_ends_where_nobody_watches(tmp_path: Path) 
     assert (status, err) == (0, "")
     assert "claimed 1.000, real 6.845" in story
     assert "certified: 1.000 under the prior, 2.000 whatever anyone knows" in story
+    assert "with 10,000 people every share is known to ±" in story
     assert "from its totals" in story
     assert "chance of what came is below 0.0001" in story
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")

@@ -368,6 +368,18 @@ def test_inspect_says_whether_reports_identify(files: Path) -> None:
     assert "Reports alone do not determine" in " ".join(run("inspect", "leans.json")[1].split())
 
 
+def test_design_and_inspect_say_how_precise_an_answer_is(files: Path) -> None:
+    arguments = ("prior.csv", "--epsilon", 1, "--query", "distribution", "-o", "learns.json")
+    sentence = r"with 10,000 people every share is known to ±2\.\d points or better \(95 %\)"
+    for out in (run("design", *arguments)[1], run("inspect", "learns.json")[1]):
+        assert re.search(sentence, " ".join(out.split()))
+        assert "variance per person, summed over the values" in " ".join(out.split())
+    found = read("inspect", "learns.json")["precision"]
+    assert re.fullmatch(sentence, found["text"]) and 0.02 <= found["population"] < 0.03
+    out = run("design", "prior.csv", "--epsilon", 1, "--query", "sum", "--values", "score")[1]
+    assert "the average per person among 10,000 people is known to ±" in " ".join(out.split())
+
+
 def test_inspect_refuses_what_is_no_plan(files: Path) -> None:
     run("design", "prior.csv", "--epsilon", 1, "-o", "plan.json")
     text = (files / "plan.json").read_text()

@@ -133,7 +133,8 @@ def _design(console: Console, prior: Prior) -> Plan:
     if rival is not None:
         errors.insert(1, ("best without a prior (LDP)", rival.error))
     rows = [(name, screen.error_figure(error)) for name, error in errors]
-    screen.print_table(console, ("noise (variance per person)", ""), rows, "lr")
+    screen.print_table(console, (f"expected error, {plan.query.error_unit}", ""), rows, "lr")
+    console.print(f"In other words: {plan.precision}.")
     return plan
 
 

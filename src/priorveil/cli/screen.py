@@ -197,6 +197,7 @@ def plan_record(plan: Plan) -> dict[str, object]:
         "budget": {"lower": plan.budget.lower, "upper": plan.budget.upper},
         "notion": c.notion,
         "certificate": {k: getattr(c, k) for k in ("lip", "lip_lower", "lip_upper", "ldp")},
+        "precision": plan.precision.document(),
         "expected_mse": plan.expected_mse,
         "lower_bound": plan.lower_bound,
         "no_report": plan.no_report,

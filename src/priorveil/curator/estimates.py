@@ -29,6 +29,7 @@ def campaign_estimates(
             "plan": plan.id,
             "prior": plan.reference.probabilities.tolist(),
             "identifiable": plan.identifiable,
+            "precision": plan.precision.document(),
             "privacy": {bound: getattr(plan.certificate, bound) for bound in _PRIVACY},
             "reports": tallies[plan.id].reports,
             "withheld": name not in estimates,

@@ -100,6 +100,10 @@ class Mechanism(ABC):
         return self.accumulate(self.empty_reports())
 
     @abstractmethod
+    def expected_counts(self, prior: Array, people: int) -> Array:
+        """What `accumulate` gives on average for so many people who follow the prior, as far as `answer` can tell."""
+
+    @abstractmethod
     def lifts(self, prior: Known, secret: Secrets, notion: Certifiable) -> Lifts:
         """The exact extremes of the sampled law."""
 
@@ -163,6 +167,10 @@ class NumberedReports(Mechanism):
     def reports_in(self, counts: npt.NDArray[Any]) -> int:
         """The sum of the counts."""
         return int(counts.sum())
+
+    def expected_counts(self, prior: Array, people: int) -> Array:
+        """How often each report comes on average."""
+        return np.asarray(people * (prior @ self.matrix))
 
     def identifies(self) -> bool:
         """Whether the rows of the channel are independent."""

@@ -257,9 +257,13 @@ class Grouped(NumberedReports):
         """Only if no two values share a row."""
         return self.size == self.table.size and self.table.identifies()
 
+    def expected_counts(self, prior: Array, people: int) -> Array:
+        """How often each report comes on average: the groups' prior decides."""
+        return np.asarray(people * (np.bincount(self.rows, prior) @ self.table.matrix))
+
     def prior_check(self, counts: Ints, prior: Array) -> float | None:
         """The p-value of the counts under the law that the prior gives them."""
-        return prior_check(counts.astype(np.float64), np.bincount(self.rows, prior) @ self.table.matrix)
+        return prior_check(counts.astype(np.float64), self.expected_counts(prior, 1))
 
     def answer(
         self, method: str, counts: npt.NDArray[Any], prior: Array, rows: Array | None, population: bool

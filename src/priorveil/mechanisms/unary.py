@@ -166,6 +166,16 @@ class Unary(Mechanism):
         """The first entry."""
         return int(counts[0])
 
+    def expected_counts(self, prior: Array, people: int) -> Array:
+        """The averages of `accumulate`; those of the scores are for people who follow the prior of the scores.
+
+        A report has `Pr(y) = B(y) (1 + c m(y)) / (1 + c q01)`, so its score has the mean `1 / (1 + c q01)`, and
+        `q01` times that where one bit is set (`unary_estimators`).
+        """
+        score = SCORE / (1 + (self._floats.odds - 1) * self._floats.q01)
+        by_bit = np.full(self.size, self._floats.q01 * score)
+        return people * np.concatenate([[1.0, score], self._floats.set_chances(prior), by_bit])
+
     def _counts(self, counts: npt.NDArray[Any]) -> UnaryCounts:
         """The parts of an accumulated array, scores as numbers."""
         if counts.shape != (2 * self.size + 2,):

@@ -26,9 +26,10 @@ from priorveil.mechanisms.randomness import Source, as_source
 from priorveil.notions import Known, Secrets
 from priorveil.plans.document import content_id, parse, plan_document, prove, read_fields
 from priorveil.plans.estimate import ASSUMES, Estimate, Method, weighted_moments
+from priorveil.plans.precision import Precision, expected_precision
 from priorveil.plans.tally import Tally, Weighted, numbers_per_report, select_reports
 from priorveil.plans.values import Column, codes_of
-from priorveil.priors import Budget, Label, Prior
+from priorveil.priors import Array, Budget, Label, Prior
 from priorveil.queries import Query, gain_share
 
 
@@ -95,6 +96,11 @@ class Plan:
     def identifiable(self) -> bool:
         """Whether reports alone determine the distribution. Where not, estimates lean on the prior."""
         return self.mechanism.identifies()
+
+    @cached_property
+    def precision(self) -> Precision:
+        """How precisely 10,000 people determine the answer; `expected_precision` does it for other numbers."""
+        return expected_precision(self)
 
     @cached_property
     def id(self) -> str:
@@ -208,6 +214,27 @@ class Plan:
             histogram=rows is None,
         )
 
+    def std_error(self, people: int = 10_000) -> Array:
+        """The standard errors to expect from so many people who follow the prior, one for each statistic, as shares.
+
+        They are those of `estimate`: for the population if the query is unbiased, otherwise for these very people, if
+        the prior is right. Those of a sum are of the average per person.
+
+        >>> import priorveil as pv
+        >>> pv.design(pv.Prior([0.2, 0.8]), 1.0, pv.Distribution()).std_error(10_000).round(4).tolist()
+        [0.0077, 0.0077]
+        """
+        return self.expected_std_error(self.query.default_method, people, self.query.unbiased)
+
+    def expected_std_error(self, method: Method, people: int, population: bool) -> Array:
+        """As `std_error`, for any method, and for the population or these very people."""
+        if not people >= 1:
+            raise InvalidInput("people", people, "give the number of people, one or more")
+        P = self.reference.probabilities
+        counts, rows = self.mechanism.expected_counts(P, people), self.query.rows(self.reference)
+        variance = self.mechanism.answer(method, counts, P, rows, population).variance
+        return np.asarray(np.sqrt(np.maximum(variance, 0.0)) / people)
+
     # -- files ---------------------------------------------------------------------------------------------
 
     def document(self) -> dict[str, Any]:
@@ -266,6 +293,7 @@ class Plan:
             ("method", f"{self.method}: {self.why}"),
             ("LIP, certified", f"{c.lip:.6g} (down {c.lip_lower:.6g}, up {c.lip_upper:.6g})"),
             ("LDP, whatever is known", f"{c.ldp:.6g}"),
+            ("precision", str(self.precision)),
             ("error without reports", f"{self.no_report:.6g}"),
             ("expected error", f"{self.expected_mse:.6g}"),
             ("proven lower bound", f"{self.lower_bound:.6g}"),

@@ -139,6 +139,12 @@ class ArcCells:
         parts = (weights, weights * (y & LOW), weights * (y >> LIMB))
         return np.stack([np.bincount(column, part, len(self.base)) for part in parts])
 
+    def expected_tally(self, counts: Array) -> Array:
+        """A tally with these counts, as read from reports that are uniform within their cells."""
+        offsets = np.zeros(len(self.base))
+        offsets[self.shared] = (self.width - 1) / 2
+        return np.stack([counts, counts * (offsets + (self._place & LOW)), counts * (self._place >> LIMB)])
+
     def _offsets(self, tally: npt.NDArray[Any]) -> Array:
         """Sums of the offsets from the first place of each column; exact for integers until the last step."""
         if tally.dtype.kind == "i" and int(tally[0].max(initial=0)) > self.most:

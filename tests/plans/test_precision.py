@@ -1,0 +1,73 @@
+"""The precision to expect from so many people: against expected errors, estimates, and in words."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import priorveil as pv
+from priorveil.plans.precision import expected_precision
+from sample_plans import PAIRS, PRIOR, pair_plan
+
+LINEAR = [(kind, query) for kind, query in PAIRS if query != "Guess"]
+
+
+@pytest.mark.parametrize(("kind", "query"), LINEAR)
+def test_squared_standard_errors_add_up_to_the_expected_error(kind: str, query: str) -> None:
+    plan = pair_plan(kind, query)
+    expected = np.sum(plan.std_error(500) ** 2) * 500
+    assert expected == pytest.approx(plan.expected_mse, rel=1e-6)
+
+
+@pytest.mark.parametrize(("kind", "query"), PAIRS)
+def test_estimates_have_the_expected_standard_errors(kind: str, query: str) -> None:
+    plan, N = pair_plan(kind, query), 40_000
+    people = np.random.default_rng(5).choice(len(plan.labels), N, p=plan.reference.probabilities)
+    found = plan.estimate(plan.tally(plan.privatize(people, np.random.default_rng(6))))
+    assert found.std_error / N == pytest.approx(plan.std_error(N), rel=0.05)
+
+
+@pytest.mark.parametrize(("kind", "query"), PAIRS)
+def test_expected_counts_read_as_the_prior(kind: str, query: str) -> None:
+    plan = pair_plan(kind, query)
+    P = plan.reference.probabilities
+    counts = plan.mechanism.expected_counts(P, 300)
+    assert counts.shape == plan.mechanism.empty_counts().shape
+    assert plan.mechanism.reports_in(np.rint(counts)) == pytest.approx(300, abs=len(counts.T))
+    for method in ("mmse", "unbiased") if plan.identifiable else ("mmse",):
+        assert plan.mechanism.answer(method, counts, P, None, True).mean == pytest.approx(300 * P, rel=1e-6)
+
+
+def test_an_unbiased_plan_states_points_of_shares() -> None:
+    plan = pair_plan("table", "Distribution")
+    widest = 1.959964 * plan.std_error(10_000).max()
+    assert expected_precision(plan).population == pytest.approx(widest)
+    assert str(plan.precision) == "with 10,000 people every share is known to ±1.3 points or better (95 %)"
+    assert expected_precision(plan, 40_000, 0.99).population == pytest.approx(
+        widest / 2 * 2.575829 / 1.959964
+    )
+
+
+def test_a_sum_states_the_average_in_the_unit_of_its_values() -> None:
+    one, thousand = (pv.design(PRIOR, 1.5, pv.Sum(np.array((0, 1, 2, 5, 9)) * unit)) for unit in (1, 1000))
+    assert thousand.precision.these_people == pytest.approx(1000 * one.precision.these_people)
+    assert "the average per person is known to ±0.094 (95 %)" in str(one.precision)
+
+
+def test_a_leaning_plan_says_what_its_precision_rests_on() -> None:
+    both, leaning = pair_plan("table", "Histogram").precision, pair_plan("grouped", "Histogram").precision
+    assert both.population > both.these_people
+    assert str(both).endswith(
+        "; leaning on the prior, every share among 10,000 people is known to ±0.57 points or better (95 %), "
+        "if the prior is right"
+    )
+    assert leaning.population is None
+    assert str(leaning).startswith("reports alone do not determine the population; leaning on the prior, ")
+
+
+def test_wrong_numbers_are_refused() -> None:
+    plan = pair_plan("table", "Distribution")
+    with pytest.raises(pv.errors.InvalidInput, match="people = 0"):
+        plan.std_error(0)
+    with pytest.raises(pv.errors.InvalidInput, match="confidence = 95"):
+        expected_precision(plan, confidence=95)
