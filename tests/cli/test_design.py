@@ -101,17 +101,94 @@ def test_a_column_of_people(files: Path) -> None:
     assert "row 71" in refused("design", "people.csv", "--column", "work", "--epsilon", 1)
     arguments = ("design", "people.csv", "--column", "work", "--drop", "", "--epsilon", 1)
     run(*arguments, "-o", "plan.json")
-    assert pv.Plan.load("plan.json").prior == pv.Prior.from_counts({"a": 40, "b": 30})
+    assert pv.Plan.load("plan.json").prior == pv.Prior.from_counts(
+        {"a": 57, "b": 43}
+    )  # two digits of 40 / 70
     found = read(*arguments, "--query", "sum", "--values", "score")
-    assert found["no_report"] == pytest.approx(4 / 7 * 3 / 7)
+    assert found["no_report"] == pytest.approx(0.57 * 0.43)
     assert "not a number" in refused(*arguments, "--query", "sum", "--values", "income")
+
+
+@pytest.fixture
+def private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A private file: amounts, work with two rare values, and the income behind it."""
+    monkeypatch.chdir(tmp_path)
+    work = ["a"] * 1237 + ["b"] * 411 + ["Pope"] * 4 + ["Queen"] * 7
+    rows = [f"{7 * i % 150}.5,{w},{'low' if i % 3 else 'high'}" for i, w in enumerate(work)]
+    (tmp_path / "private.csv").write_text("\n".join(["spend,work,income", *rows]) + "\n")
+    (tmp_path / "allowed.txt").write_text("Queen\nb\na\nPope\nnobody\n")
+    return tmp_path
+
+
+def private_plan(*options: object) -> tuple[pv.Plan, str]:
+    status, out, err = run("design", "private.csv", "--epsilon", 1, *options, "-o", "plan.json", "--force")
+    assert (status, err) == (0, "")
+    return pv.Plan.load("plan.json"), " ".join(out.split())
+
+
+def test_a_private_column_is_not_published_by_accident(private: Path) -> None:
+    told = refused("design", "private.csv", "--column", "spend", "--epsilon", 1, "-o", "plan.json")
+    assert "150 distinct values" in told and "--values public" in told and "--values FILE" in told
+    assert not re.search(r"\d\.5\b", told)
+    told = refused("design", "private.csv", "--column", "work", "--epsilon", 1, "-o", "plan.json")
+    assert "2 of 4 values have fewer than 10 people" in told and "--merge-rare other" in told
+    assert "--allow-rare" in told and "Pope" not in told
+    assert not (private / "plan.json").exists()
+    assert len(private_plan("--column", "spend", "--values", "public")[0].labels) == 150
+
+
+def test_what_a_prior_from_data_publishes(private: Path) -> None:
+    plan, out = private_plan("--column", "work", "--merge-rare", "other")
+    assert plan.prior == pv.Prior.from_counts(
+        {"a": 7500, "b": 2500, "other": 66}
+    )  # of 1237, 411 and 11 people
+    assert "The plan will publish 3 values of 'work' and their shares: a 0.75, b 0.25, other 0.0066." in out
+    assert "People with any other value report 'other'" in out and "no privacy guarantee" in out
+    plan, out = private_plan("--column", "work", "--allow-rare")
+    assert plan.labels == ("Pope", "Queen", "a", "b") and "Pope 0.0024, Queen 0.0042" in out
+    plan, out = private_plan("--column", "spend", "--values", "public", "--query", "sum")
+    assert len(plan.labels) == 150 and "and 140 more" in out
+    found = read("design", "private.csv", "--column", "work", "--allow-rare", "--epsilon", 1)
+    assert "will publish 4 values" in str(found["published"])
+    (private / "prior.csv").write_text("a,0.5\nb,0.5\n")
+    assert read("design", "prior.csv", "--epsilon", 1)["published"] is None
+
+
+@pytest.mark.parametrize("allowed", ["allowed.txt", "Queen, b,a,Pope,nobody"])
+def test_a_list_of_the_allowed_values(private: Path, allowed: str) -> None:
+    arguments = ("--column", "work", "--values", allowed, "--smoothing", 1)
+    assert "3 of 5 values have fewer" in refused("design", "private.csv", *arguments, "--epsilon", 1)
+    plan, _ = private_plan(*arguments, "--allow-rare")
+    assert plan.labels == ("Queen", "b", "a", "Pope", "nobody")
+    assert private_plan(*arguments, "--merge-rare", "other")[0].labels == ("b", "a", "other")
+    told = refused("design", "private.csv", "--column", "work", "--values", "a,b", "--epsilon", 1)
+    assert "row 1649: --values has no such value" in told
+
+
+def test_noise_of_a_stated_level(private: Path) -> None:
+    arguments = ("--column", "work", "--prior-epsilon", 0.5)
+    assert "must be public" in refused("design", "private.csv", *arguments, "--epsilon", 1)
+    plan, out = private_plan(*arguments, "--values", "allowed.txt")
+    assert plan.labels == ("Queen", "b", "a", "Pope", "nobody")
+    assert "differentially private at level 0.5, for one person added or removed" in out
+    assert plan.reference.probabilities[2] == pytest.approx(0.75, abs=0.05)
+
+
+def test_a_secret_column_is_rounded_and_follows_the_merged_values(private: Path) -> None:
+    arguments = ("--column", "work", "--merge-rare", "other", "--secret-column", "income")
+    told = refused("design", "private.csv", *arguments, "--epsilon", 1)
+    assert "2 of 6 secret-value pairs have fewer than 10 people" in told
+    plan, out = private_plan(*arguments, "--allow-rare")
+    assert plan.labels == ("a", "b", "other") and "the shares for each of 2 secrets" in out
+    high = np.array([0.75, 0.25, 0.0054])  # 413, 137 and 3 of 553 people
+    assert plan.secret.rows[0] == pytest.approx(high / high.sum(), rel=1e-12)
 
 
 def test_a_column_in_other_files(files: Path) -> None:
     pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     text = (files / "people.csv").read_bytes()
     (files / "people.csv.gz").write_bytes(gzip.compress(text))
-    parquet.write_table(pa.table({"work": ["a"] * 4 + ["b"] * 3}), files / "people.parquet")
+    parquet.write_table(pa.table({"work": ["a"] * 40 + ["b"] * 30}), files / "people.parquet")
     arguments = ("--column", "work", "--drop", "", "--epsilon", 1)
     errors = [
         read("design", f"people.{kind}", *arguments)["expected_mse"] for kind in ("csv", "csv.gz", "parquet")
@@ -120,7 +197,7 @@ def test_a_column_in_other_files(files: Path) -> None:
 
 
 def test_a_secret_behind_the_column(files: Path) -> None:
-    (files / "given.csv").write_text(",a,b\nlow,0.75,0.25\nhigh,0.3333333333333333,0.6666666666666667\n")
+    (files / "given.csv").write_text(",a,b\nlow,0.75,0.25\nhigh,0.33,0.67\n")
     arguments = ("design", "people.csv", "--column", "work", "--drop", "", "--epsilon", 0.3)
     by_column = read(*arguments, "--secret-column", "income")
     by_file = read(*arguments, "--secret", "given.csv")
@@ -222,7 +299,7 @@ def test_other_notions(files: Path, notion: str) -> None:
         (("prior.csv", "--epsilon", 1, "--lower", 1), "not both"),
         (("prior.csv", "--epsilon", 1, "--query", "mean"), "mean"),
         (("prior.csv", "--epsilon", 1, "--query", "sum"), "--values"),
-        (("prior.csv", "--epsilon", 1, "--query", "sum", "--values", "0,1"), "2 numbers; give 4, one for each value"),
+        (("prior.csv", "--epsilon", 1, "--query", "sum", "--values", "0,1"), "2 numbers; give 4 numbers"),
         (("prior.csv", "--epsilon", 1, "--query", "sum", "--values", "rank"), "column 'rank': the table has work"),
         (("prior.csv", "--epsilon", 1, "--query", "sum", "--values", "work"), "not a number"),
         (("prior.json", "--epsilon", 1, "--query", "sum", "--values", "rank"), "JSON has no columns"),
@@ -237,6 +314,14 @@ def test_other_notions(files: Path, notion: str) -> None:
         (("people.csv", "--column", "age", "--epsilon", 1), "column 'age': the table has town, work"),
         (("people.csv", "--column", "work", "--counts", "--epsilon", 1), "leave --counts"),
         (("people.csv", "--epsilon", 1), "people.csv"),
+        (("prior.csv", "--epsilon", 1, "--allow-rare"), "name the --column"),
+        (("prior.csv", "--epsilon", 1, "--prior-epsilon", 1), "name the --column"),
+        (("people.csv", "--column", "work", "--epsilon", 1, "--prior-epsilon", 0), "--prior-epsilon"),
+        (
+            ("people.csv", "--column", "work", "--drop", "", "--values", "a,b", "--secret-column", "income",
+             "--epsilon", 1, "--prior-epsilon", 1),
+            "give a public --secret",
+        ),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_line(files: Path, arguments: tuple[object, ...], said: str) -> None:
@@ -313,7 +398,9 @@ def test_a_value_that_nobody_has_is_not_dropped_in_silence(files: Path) -> None:
     told = refused(*arguments, "--drop", "", "--drop", "bb")
     assert "--drop: nobody in 'work' has 'bb'" in told
     (files / "whole.csv").write_text("work\na\nb\n")
-    assert run("design", "whole.csv", "--column", "work", "--epsilon", 1, "--drop", "")[0] == 0
+    assert (
+        run("design", "whole.csv", "--column", "work", "--epsilon", 1, "--drop", "", "--allow-rare")[0] == 0
+    )
 
 
 def test_a_column_that_is_not_there_because_of_the_separator(files: Path) -> None:
@@ -325,7 +412,7 @@ def test_a_blank_line_in_a_column_alone_is_refused(files: Path) -> None:
     (files / "alone.csv").write_text("work\na\n\nb\n")
     assert "a value is missing in row 2" in refused("design", "alone.csv", "--column", "work", "--epsilon", 1)
     (files / "beside.csv").write_text("work,age\na,1\n\nb,2\n")
-    assert run("design", "beside.csv", "--column", "work", "--epsilon", 1)[0] == 0
+    assert run("design", "beside.csv", "--column", "work", "--epsilon", 1, "--allow-rare")[0] == 0
 
 
 def test_a_share_below_one_is_never_shown_as_all() -> None:
@@ -336,7 +423,7 @@ def test_a_share_below_one_is_never_shown_as_all() -> None:
 
 def test_several_numbers_for_one_value_are_refused(files: Path) -> None:
     (files / "mixed.csv").write_text("work,score\na,1\na,2\nb,3\n")
-    arguments = ("--column", "work", "--query", "sum", "--values", "score", "--epsilon", 1)
+    arguments = ("--column", "work", "--allow-rare", "--query", "sum", "--values", "score", "--epsilon", 1)
     assert "'a', not several" in refused("design", "mixed.csv", *arguments)
 
 

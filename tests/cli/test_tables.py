@@ -403,8 +403,8 @@ def test_a_plan_reads_the_file_that_it_was_designed_from(folder: Path) -> None:
     }
     for name, column in columns.items():
         pq.write_table(pa.table({name: column}), f"{name}.parquet")
-        design = ("design", f"{name}.parquet", "--column", name, "--epsilon", "1", "-o", f"{name}.json")
-        assert run(*design) == 0, name
+        design = ("design", f"{name}.parquet", "--column", name, "--values", "public", "--epsilon", "1")
+        assert run(*design, "-o", f"{name}.json") == 0, name
         made = ("privatize", f"{name}.json", f"{name}.parquet", "--column", name)
         assert run(*made, "-o", f"{name}.csv", "--strict") == 0, name
 

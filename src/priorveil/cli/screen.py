@@ -37,6 +37,10 @@ Advance = Callable[[float | None, str], None]  # takes the share that is done an
 FUNCTION_OPTIONS = {
     "Prior.from_counts": "--counts, or --normalise if they are rounded figures",
     "Prior.from_counts(smoothing=1)": "--counts --smoothing 1",
+    "domain=[...]": "--values FILE, with one on each line",
+    "public=True": "--values public",
+    "merge_rare='other'": "--merge-rare other",
+    "allow_rare=True": "--allow-rare",
     "Channel.from_weights": "--normalise",
     "Budget(lower, upper)": "--lower or --upper alone",
     "secret.nearest(prior)": "--mix",

@@ -12,7 +12,15 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.errors import Hint, InvalidInput, InvalidPrior
+from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, InvalidPrior
+from priorveil.priors.disclosure import (
+    merge_rare_values,
+    noisy_counts,
+    require_few_values,
+    require_no_rare,
+    require_public,
+    round_weights,
+)
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -94,7 +102,7 @@ for counts, use Prior.from_counts
         labels: Iterable[Hashable] | None = None,
         smoothing: float | None = None,
     ) -> Self:
-        """The prior proportional to whole counts.
+        """The prior proportional to whole counts that are public already: a plan publishes them exactly.
 
         `smoothing` is added to every count first: 1 is Laplace's rule, 0.5 Jeffreys'. Without it (None)
         a count of zero is refused, since a value that cannot happen cannot be protected.
@@ -120,16 +128,64 @@ for counts, use Prior.from_counts
 
     @classmethod
     def from_values(
-        cls, values: Iterable[Hashable], domain: Iterable[Label] | None = None, smoothing: float | None = None
+        cls,
+        values: Iterable[Hashable],
+        domain: Iterable[Label] | None = None,
+        smoothing: float | None = None,
+        *,
+        public: bool = False,
+        merge_rare: Label | None = None,
+        allow_rare: bool = False,
+        prior_epsilon: float | None = None,
     ) -> Self:
-        """The prior of observed values; `domain` lists all possible values (default: those observed, sorted).
+        """The prior of people's own values, with every share rounded to two significant digits.
 
-        >>> Prior.from_values(["b", "a", "b"], domain=["a", "b", "c"], smoothing=1)
-        Prior({'a': 0.333333, 'b': 0.5, 'c': 0.166667})
+        A plan publishes its prior, so more than a hundred distinct values are refused, and so are values of fewer than
+        ten people. `domain` lists all possible values, which are public then (default: those observed, sorted);
+        `public` declares that the values and their shares may be published; `merge_rare` is the label under which rare
+        values are merged; `allow_rare` publishes them.
+
+        These rules are no guarantee. `prior_epsilon` gives one: noise makes the prior differentially private at this
+        level, for one person added or removed. It needs a `domain`, or `public`. Every call spends the level again.
+
+        >>> Prior.from_values(["b"] * 20 + ["a"] * 10, domain=["a", "b"])
+        Prior({'a': 0.33, 'b': 0.67})
+        >>> Prior.from_values(["b"] * 20 + ["a"] * 12 + ["c"] * 7 + ["d"] * 8, merge_rare="other")
+        Prior({'a': 0.257426, 'b': 0.425743, 'other': 0.316832})
         """
-        counts = Counter(as_label(v) for v in values)
-        labels = complete_domain(counts, domain)
-        return cls.from_counts([counts[label] for label in labels], labels, smoothing)
+        people = [value_label("values", row, value) for row, value in enumerate(values)]
+        labels, observed = complete_domain(people, domain), Counter(people)
+        counts = {label: observed[label] for label in labels}
+        if prior_epsilon is not None:
+            require_public(prior_epsilon, public or domain is not None)
+            least = 1 if smoothing is None else 0  # a prior has no value of probability zero
+            counts = {label: max(n, least) for label, n in noisy_counts(counts, prior_epsilon).items()}
+        if merge_rare is not None:
+            counts = merge_rare_values(counts, as_label(merge_rare))
+        if domain is None and not public:
+            require_few_values(len(counts))
+        if not public and not allow_rare and prior_epsilon is None:
+            require_no_rare(list(counts.values()), merged=merge_rare is not None)
+        return cls._exact(round_weights(cls.from_counts(counts, smoothing=smoothing).weights), counts)
+
+    @classmethod
+    def from_table(cls, table: Any, columns: str | Sequence[str], **rules: Any) -> Self:
+        """The prior of a column of a table with a row for each person, under the rules of `from_values`.
+
+        `table` is a data frame, an Arrow table or a mapping from names to columns; `rules` are the other arguments
+        of `from_values`.
+
+        >>> Prior.from_table({"home": ["rent"] * 30 + ["own"] * 50}, "home")
+        Prior({'own': 0.62, 'rent': 0.38})
+        """
+        names = [columns] if isinstance(columns, str) else list(columns)
+        if len(names) != 1:
+            raise InvalidInput("columns", names, "give the name of one column")
+        present = list(getattr(table, "column_names", getattr(table, "columns", table)))
+        if names[0] not in present:
+            raise InvalidInput("columns", names[0], f"the table has {', '.join(map(str, present))}")
+        column = table[names[0]]
+        return cls.from_values(column.to_pylist() if hasattr(column, "to_pylist") else column, **rules)
 
     @property
     def probabilities(self) -> Array:
@@ -310,6 +366,17 @@ def as_label(label: Hashable) -> Label:
     return plain
 
 
+def value_label(argument: str, row: int, value: Hashable) -> Label:
+    """The label of one person's value; an error that names the row, never the value, if it is no label."""
+    try:
+        return as_label(value)
+    except InvalidInput:
+        advice = "a value is a string or a whole number: group decimals in ranges, leave missing values out"
+        raise InvalidInput(
+            f"{argument}[{row}]", NOT_SHOWN, f"type {type(value).__name__}; {advice}"
+        ) from None
+
+
 def complete_domain(observed: Iterable[Label], domain: Iterable[Label] | None) -> list[Label]:
     """The `domain`, which has to hold all observed labels; by default those, numbers before words.
 
@@ -318,10 +385,13 @@ def complete_domain(observed: Iterable[Label], domain: Iterable[Label] | None) -
     """
     if domain is None:
         return sorted(set(observed), key=lambda label: (isinstance(label, str), label))
-    labels = list(domain)
-    outside = sorted(set(observed) - set(labels), key=str)
-    if outside:
-        raise InvalidInput("values", outside, "these are not in the domain: add them to it or leave them out")
+    listed = list(domain)
+    labels = list(as_labels(listed, len(listed)))
+    allowed = set(labels)
+    outside = next((row for row, label in enumerate(observed) if label not in allowed), None)
+    if outside is not None:
+        advice = "not in the domain: add it there, or leave it out"
+        raise InvalidInput(f"values[{outside}]", NOT_SHOWN, advice)
     return labels
 
 

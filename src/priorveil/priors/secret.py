@@ -11,16 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, InvalidPrior, InvalidSecret, plural
+from priorveil.priors.disclosure import require_few_values, require_no_rare, round_weights
 from priorveil.priors.prior import (
     Array,
     Label,
     Prior,
     as_distribution,
-    as_label,
     as_labels,
     as_matrix,
     complete_domain,
     integer_weights,
+    value_label,
 )
 
 _SUM = 1e4  # the weight of the equation that a mixture adds up to one
@@ -63,20 +64,35 @@ class Secret:
 
     @classmethod
     def from_columns(
-        cls, secrets: Iterable[Hashable], values: Iterable[Hashable], domain: Iterable[Label] | None = None
+        cls,
+        secrets: Iterable[Hashable],
+        values: Iterable[Hashable],
+        domain: Iterable[Label] | None = None,
+        *,
+        public: bool = False,
+        allow_rare: bool = False,
     ) -> Self:
         """From two columns of data, a row for each person; `domain` gives the order of the values.
 
-        >>> Secret.from_columns(["hi", "lo", "lo"], ["a", "a", "b"]).rows.tolist()
-        [[1.0, 0.0], [0.5, 0.5]]
+        A plan publishes the rows. The rules of `Prior.from_values` hold for every pair of a secret and a value, and
+        the rows are rounded to two significant digits. `nearest` makes a rounded prior fit them.
+
+        >>> Secret.from_columns(["hi"] * 20 + ["lo"] * 40, ["a", "b"] * 10 + ["a"] * 30 + ["b"] * 10).rows.tolist()
+        [[0.5, 0.5], [0.75, 0.25]]
         """
-        behind, observed = [as_label(g) for g in secrets], [as_label(v) for v in values]
+        behind = [value_label("secrets", row, g) for row, g in enumerate(secrets)]
+        observed = [value_label("values", row, v) for row, v in enumerate(values)]
         if len(behind) != len(observed):
             advice = f"there are {len(behind)} secrets: give as many"
             raise InvalidInput("values", NOT_SHOWN, f"{plural(len(observed), 'value')}; {advice}")
         rows, columns = complete_domain(behind, None), complete_domain(observed, domain)
-        counts = Counter(zip(behind, observed, strict=True))
-        return cls.from_joint([[counts[g, v] for v in columns] for g in rows], rows)
+        pairs = Counter(zip(behind, observed, strict=True))
+        counts = [[pairs[g, v] for v in columns] for g in rows]
+        if not public:
+            require_few_values(max(len(rows), len(columns) if domain is None else 0))
+        if not public and not allow_rare:
+            require_no_rare([count for row in counts for count in row], what="secret-value pair")
+        return cls.from_joint([round_weights(row) for row in counts], rows)
 
     @property
     def rows(self) -> Array:

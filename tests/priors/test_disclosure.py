@@ -1,0 +1,171 @@
+"""Priors made from people's own values: what they may publish, and the noise that protects them."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+from priorveil import Prior, Secret
+from priorveil.errors import InvalidInput
+from priorveil.priors.disclosure import noisy_counts, round_weights
+
+PEOPLE = ["a"] * 1237 + ["b"] * 411 + ["c"]
+
+
+def test_the_weights_of_a_prior_from_people_are_not_their_counts():
+    prior = Prior.from_values(PEOPLE, smoothing=1, allow_rare=True)
+    assert prior.weights == (1875, 625, 3)  # 0.75, 0.25 and 0.0012; the counts were 1238, 412 and 2
+    assert prior.labels == ("a", "b", "c")
+    assert Prior.from_values(PEOPLE, smoothing=1, public=True) == prior
+
+
+@given(st.lists(st.integers(1, 10**12), min_size=1, max_size=20))
+def test_shares_have_two_significant_digits(weights):
+    rounded, total = round_weights(weights), sum(weights)
+    unit = Fraction(rounded[0]) / Fraction(f"{weights[0] / total:.1e}")
+    for weight, whole in zip(weights, rounded, strict=True):
+        assert Fraction(whole) == unit * Fraction(f"{weight / total:.1e}")
+        assert float(whole / unit) == pytest.approx(weight / total, rel=0.05 + 1e-9)
+
+
+def test_one_more_person_seldom_changes_the_prior():
+    assert Prior.from_values(["a"] * 600 + ["b"] * 401) == Prior.from_values(["a"] * 600 + ["b"] * 402)
+
+
+def test_many_values_are_refused_unless_they_are_public():
+    amounts = [amount for amount in range(101) for _ in range(10)]
+    with pytest.raises(InvalidInput, match=r"101 distinct values.*domain=.*public=True"):
+        Prior.from_values(amounts)
+    assert len(Prior.from_values(amounts, public=True)) == 101
+    assert len(Prior.from_values(amounts, domain=range(101))) == 101
+    assert len(Prior.from_values(amounts[10:])) == 100
+
+
+def test_rare_values_are_merged_or_confirmed():
+    with pytest.raises(InvalidInput, match=r"1 of 3 values has fewer than 10 people.*merge_rare.*allow_rare"):
+        Prior.from_values(PEOPLE)
+    with pytest.raises(InvalidInput, match="1 of 3 values has fewer"):
+        Prior.from_values(PEOPLE, domain=["a", "b", "c"])  # a list makes the names public, not the people
+    with pytest.raises(InvalidInput, match=r"all rare values together have fewer.*into a frequent one"):
+        Prior.from_values(PEOPLE, merge_rare="rest")
+    assert Prior.from_values(PEOPLE, merge_rare="b").labels == ("a", "b")
+    merged = Prior.from_values([*PEOPLE, *["d"] * 9], merge_rare="rest")
+    assert merged == Prior.from_values(["rest" if v in "cd" else v for v in [*PEOPLE, *["d"] * 9]])
+    assert merged.labels == ("a", "b", "rest")
+    assert Prior.from_values(["a"] * 10 + ["b"] * 10, merge_rare="rest").labels == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (
+            lambda: Prior.from_values([3, 98765.25]),
+            r"^values\[1\]: type float; a value is a string or a whole",
+        ),
+        (lambda: Prior.from_values(np.array([98765.25])), r"^values\[0\]: type float64; a value is a string"),
+        (lambda: Prior.from_values(["x", None]), r"^values\[1\]: type NoneType.*leave missing values out"),
+        (lambda: Prior.from_values(["x", "98765"], domain=["x"]), r"^values\[1\]: not in the domain"),
+        (lambda: Prior.from_values(["98765", "x"]), "fewer than 10 people"),
+        (lambda: Prior.from_values(map(str, range(98765, 98999))), "234 distinct values"),
+        (lambda: Secret.from_columns([98765.25], ["a"]), r"^secrets\[0\]: type float"),
+        (lambda: Secret.from_columns(["a"], ["98765"]), "1 of 1 secret-value pair has fewer"),
+    ],
+)
+def test_errors_name_the_row_and_never_show_a_value(call, says):
+    with pytest.raises(InvalidInput, match=says) as caught:
+        call()
+    assert "98765" not in str(caught.value)
+
+
+def test_a_domain_lists_every_label_once():
+    with pytest.raises(InvalidInput, match="once only"):
+        Prior.from_values(["a"] * 10, domain=["a", "a"])
+
+
+@pytest.mark.parametrize("kind", ["dict", "pandas", "polars", "arrow"])
+def test_a_column_of_a_table_follows_the_same_rule(kind):
+    columns = {"home": ["rent"] * 30 + ["own"] * 50, "spend": [i // 2 for i in range(80)]}
+    if kind == "dict":
+        table = columns
+    else:
+        library = pytest.importorskip({"arrow": "pyarrow"}.get(kind, kind))
+        table = library.table(columns) if kind == "arrow" else library.DataFrame(columns)
+    assert (
+        Prior.from_table(table, "home")
+        == Prior.from_table(table, ["home"])
+        == Prior.from_values(columns["home"])
+    )
+    with pytest.raises(InvalidInput, match="40 of 40 values have fewer than 10 people"):
+        Prior.from_table(table, "spend")
+    assert len(Prior.from_table(table, "spend", public=True)) == 40
+    with pytest.raises(InvalidInput, match="columns = 'age': the table has home, spend"):
+        Prior.from_table(table, "age")
+    with pytest.raises(InvalidInput, match="one column"):
+        Prior.from_table(table, ["home", "spend"])
+
+
+# Noise
+
+
+def test_noise_needs_public_values_and_a_level():
+    people = ["a"] * 50 + ["b"] * 50
+    with pytest.raises(InvalidInput, match=r"prior_epsilon = 1.0: .*must be public.*domain=.*public=True"):
+        Prior.from_values(people, prior_epsilon=1.0)
+    for wrong in (0, -1.0, math.inf, math.nan):
+        with pytest.raises(InvalidInput, match=r"prior_epsilon = .*positive number"):
+            Prior.from_values(people, public=True, prior_epsilon=wrong)
+
+
+def test_a_noisy_prior_has_every_public_value():
+    """Zero or negative noisy counts become one, or the smoothing alone; no rare value has to be confirmed."""
+    domain = [f"town {i}" for i in range(300)]
+    for smoothing in (None, 0.5):
+        prior = Prior.from_values(["town 7"] * 1000, domain, smoothing, prior_epsilon=0.5)
+        assert prior.labels == tuple(domain) and min(prior.weights) > 0
+        assert prior.labels[int(prior.probabilities.argmax())] == "town 7"
+    draws = {Prior.from_values(["a"] * 99 + ["b"] * 9, public=True, prior_epsilon=0.1) for _ in range(20)}
+    assert len(draws) > 1
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 2.5])
+def test_the_noise_has_the_stated_law(epsilon):
+    """Chi-squared at a false-alarm rate of 1e-4 each; a level 20 % off is rejected."""
+    draws, below = 20_000, random.Random(11).randrange
+    seen = Counter(noisy_counts(dict.fromkeys(range(draws), 100), epsilon, below).values())
+    edge = math.ceil(3 / epsilon)
+    bins = [sum(n for k, n in seen.items() if k - 100 < -edge)]
+    bins += [seen[100 + k] for k in range(-edge, edge + 1)]
+    bins += [draws - sum(bins)]
+
+    def p_value(level: float) -> float:
+        ratio = math.exp(-level)
+        tail = ratio ** (edge + 1) / (1 + ratio)
+        law = [tail, *((1 - ratio) / (1 + ratio) * ratio ** abs(k) for k in range(-edge, edge + 1)), tail]
+        return float(chisquare(bins, [draws * p for p in law]).pvalue)
+
+    assert p_value(epsilon) > 1e-4
+    assert p_value(1.2 * epsilon) < 1e-4 and p_value(epsilon / 1.2) < 1e-4
+
+
+# Secrets
+
+
+def test_the_rows_of_a_secret_are_rounded_too():
+    secrets, values = ["low"] * 300 + ["high"] * 70, ["a"] * 111 + ["b"] * 189 + ["a"] * 47 + ["b"] * 23
+    secret = Secret.from_columns(secrets, values)
+    assert secret.rows.tolist() == [[0.67, 0.33], [0.37, 0.63]]
+    prior = Prior.from_values(values)
+    secret.require_fits(secret.nearest(prior))
+    with pytest.raises(InvalidInput, match="1 of 4 secret-value pairs has fewer than 10 people"):
+        Secret.from_columns([*secrets, "high"], [*values[:-23], *["a"] * 15, *["b"] * 9])
+    with pytest.raises(InvalidInput, match="101 distinct values"):
+        Secret.from_columns(list(range(101)) * 10, ["a"] * 1010)
