@@ -27,6 +27,11 @@ FIGURES = Path(__file__).resolve().parent.parent / "docs" / "figures"
 KNOWN = {"Private": 0.69, "Self-employed": 0.11, "Government": 0.13, "None": 0.07}
 REALLY = [0.62, 0.14, 0.13, 0.11]
 PEOPLE = 6000
+TEXTS = {
+    "asked_by": "The town of Example, office of statistics",
+    "purpose": "To plan buses for people who work",
+    "contact": "survey@example.org",
+}
 
 
 def dashboard(browser: Any, curator: RunningCurator) -> Any:
@@ -40,7 +45,7 @@ def dashboard(browser: Any, curator: RunningCurator) -> Any:
 
 
 def answer(browser: Any, curator: RunningCurator) -> Any:
-    """A respondent's page, on a phone, before anything leaves."""
+    """A respondent's page, on a phone, before anything is sent."""
     browser.size(400, 870, scale=1.5, mobile=True)
     browser.open(curator.answer_page)
     choose(browser, "Self-employed")
@@ -56,7 +61,7 @@ def kept(driver: Any, name: str) -> None:
 
 def main() -> None:
     """Draw both."""
-    campaign = ask("What kind of work do you do?", pv.Prior(KNOWN), 1.0, contact="survey@example.org")
+    campaign = ask("What kind of work do you do?", pv.Prior(KNOWN), 1.0, **TEXTS)
     people = np.random.default_rng(7).choice(4, PEOPLE, p=REALLY)
     chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if chromium is None or driver is None:

@@ -58,6 +58,8 @@ export interface Plan {
   readonly levels: Levels;
   /** Whether the whole certificate was proven again, or only the LDP level, which implies the rest. */
   readonly proof: "budget" | "ldp";
+  /** How common each value is known to be; null where the plan has a set of priors. */
+  readonly prior: readonly number[] | null;
   /** What the certificate is about: the value itself, or a secret behind it. */
   readonly protects: "value" | "secret";
   /** The code of a label, or of a code where no label is a number. */
@@ -66,6 +68,11 @@ export interface Plan {
   privatize(value: Label, source?: Source): Report;
   /** For every value how likely it would have made this report, up to one factor common to all. */
   likelihoods(report: Report): number[];
+  /**
+   * For every value its share of the people who send this report, if values are as common as the prior says; all equally
+   * common where there is no single prior.
+   */
+  posterior(report: Report): number[];
   /** Whether this plan can have made a report. */
   accepts(report: unknown): boolean;
 }
@@ -77,6 +84,9 @@ export interface Campaign {
   readonly question: string;
   readonly labels: readonly Label[];
   readonly contact: string;
+  /** Who asks, and why: texts for people, which may be empty. */
+  readonly askedBy: string;
+  readonly purpose: string;
   readonly smallestCount: number;
   readonly opens: Date | null;
   readonly closes: Date | null;

@@ -781,6 +781,7 @@ class Plan {
     this.labels = document.labels;
     this.kind = document.mechanism.kind;
     this.draws = mechanism.draws;
+    this.prior = probabilities(document.prior);
     this.protects = document.secret === null ? "value" : "secret";
     Object.assign(this, proven);
     Object.freeze(this);
@@ -804,6 +805,16 @@ class Plan {
   likelihoods(report) {
     need(this.accepts(report), "report", "this plan cannot have made it");
     return this.#mechanism.likelihoods(report);
+  }
+
+  /**
+   * For every value its share of the people who send this report, if values are as common as the prior says; all equally
+   * common where there is no single prior.
+   */
+  posterior(report) {
+    const joint = this.likelihoods(report).map((chance, x) => chance * (this.prior?.[x] ?? 1));
+    const total = joint.reduce((a, b) => a + b);
+    return joint.map((mass) => mass / total);
   }
 
   /** Whether this plan can have made a report. */
@@ -985,6 +996,15 @@ function readWeights(list, size) {
   return weights;
 }
 
+/** The probabilities of the one prior of a plan; null where it has a set of priors. */
+function probabilities({ kind, weights }) {
+  if (kind !== "fixed") return null;
+  const exact = weights.map(BigInt);
+  const total = sum(exact);
+  const shift = BigInt(Math.max(0, total.toString(2).length - 1000)); // larger whole numbers are no floats
+  return Object.freeze(exact.map((weight) => Number(weight >> shift) / Number(total >> shift)));
+}
+
 function commonDivisor(a, b) {
   let [n, rest] = [a, b];
   while (rest > 0n) [n, rest] = [rest, n % rest];
@@ -1039,7 +1059,8 @@ class Campaign {
   constructor(document, plans) {
     this.document = document;
     this.plans = plans;
-    for (const name of ["id", "question", "labels", "contact"]) this[name] = document[name];
+    for (const name of ["id", "question", "labels", "contact", "purpose"]) this[name] = document[name];
+    this.askedBy = document.asked_by;
     this.smallestCount = document.smallest_count;
     this.cohorts = Object.keys(plans);
     [this.opens, this.closes] = [document.opens, document.closes].map((text) =>
@@ -1062,7 +1083,8 @@ class Campaign {
   }
 }
 
-const CAMPAIGN = "id format version question labels cohorts opens closes smallest_count contact".split(" ");
+const TEXTS = ["contact", "asked_by", "purpose"]; // may be empty
+const CAMPAIGN = [..."id format version question labels cohorts opens closes smallest_count".split(" "), ...TEXTS];
 const LONGEST_TEXT = 2000;
 
 /** Read a campaign from its document or text: check its id and every plan in it, or refuse it with the field. */
@@ -1085,9 +1107,9 @@ export async function readCampaign(given, { id } = {}) {
   return new Campaign(document, Object.freeze(Object.fromEntries(plans)));
 }
 
-function checkCampaign({ question, contact, cohorts, opens, closes, smallest_count: count }) {
+function checkCampaign({ question, cohorts, opens, closes, smallest_count: count, ...texts }) {
   checkText(question, "question");
-  checkText(contact, "contact", true);
+  for (const name of TEXTS) checkText(texts[name], name, true);
   need(Number.isSafeInteger(count) && count >= 0, "smallest_count", "should be a whole number");
   const some = cohorts !== null && typeof cohorts === "object" && !Array.isArray(cohorts) && Object.keys(cohorts);
   need(some && some.length > 0, "cohorts", "should have a plan");

@@ -78,10 +78,25 @@ def asked() -> dict[str, Campaign]:
     plan = pv.design(many, 2.0, pv.Histogram(), method="unary")
     rare = pv.Prior({"none of them": 0.9, "asthma": 0.025, "gout": 0.025, "migraine": 0.025, "other": 0.025})
     ill = pv.Prior({"yes": 0.08, "no": 0.92})
+    going = pv.Prior({"never": 0.2, "weekly": 0.5, "daily": 0.3})
+    hidden = pv.design(going, 1.0, pv.Histogram(), secret=pv.Secret([[0.4, 0.5, 0.1], [0.0, 0.5, 0.5]]))
+    texts = {
+        "asked_by": "The town of Example, office of statistics",
+        "purpose": "To plan buses for people who work",
+    }
     return {
-        "work": ask("What kind of work do you do?", work, smallest_count=20, contact="survey@example.org"),
+        "work": ask(
+            "What kind of work do you do?", work, smallest_count=20, contact="survey@example.org", **texts
+        ),
         "keyboard": ask("Which way do you travel?", work, smallest_count=3),
-        "phone": ask("How do you pay? Please think of the last time you bought something in a shop.", work),
+        "phone": ask(
+            "How do you pay? Please think of the last time you bought something in a shop, for yourself or for "
+            "somebody else, and choose the answer that comes nearest.",
+            work,
+            **texts,
+        ),
+        "secret": Campaign("How often do you go out?", {"everyone": hidden}),
+        "bounded": ask("Do you sing?", pv.PriorSet.interval([0.2, 0.5], [0.5, 0.8], labels=["yes", "no"])),
         "offline": ask("Do you have a garden?", pv.Prior({"yes": 0.4, "no": 0.6})),
         "leaning": ask("Which of these do you have?", rare, 1.0, pv.Histogram(), smallest_count=20),
         "many": Campaign("What is your occupation?", {"everyone": plan}),

@@ -9,10 +9,10 @@ TAB, SPACE, ENTER, ESCAPE, DOWN = "\ue004", " ", "\ue007", "\ue00c", "\ue015"  #
 
 
 def choose(browser: Any, label: str) -> None:
-    """Choose an answer and go on to what would leave."""
+    """Choose an answer and go on to what will be sent."""
     browser.click("label.choice", label)
     browser.click("button", "Continue")
-    browser.see("main h1", "Before anything leaves")
+    browser.see("main h1", "Your answer is scrambled")
 
 
 def sign_in(browser: Any, curator: Any, name: str | None = None, token: str = TOKEN) -> None:

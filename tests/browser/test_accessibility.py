@@ -30,7 +30,7 @@ def _review(browser: Any, curator: Any) -> None:
 
 def _thanks(browser: Any, curator: Any) -> None:
     _review(browser, curator)
-    browser.click("button", "Send this report")
+    browser.click("button", "Send")
     browser.see("main h1", "Thank you")
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from browser.steps import DOWN, ENTER, SPACE, TAB, choose
 
@@ -45,13 +48,13 @@ def posted(browser: Any) -> list[dict[str, Any]]:
 def test_only_the_perturbed_report_leaves_and_it_is_counted(browser: Any, curator: Any) -> None:
     before = curator.counters("work")["reports"]["everyone"]
     browser.open(curator.answer_page("work"))
-    browser.see(STEPS, "What kind of work do you do?")
+    browser.see("#question", "What kind of work do you do?")
     browser.picture("answer-question-light")
     choose(browser, "Government")
     report = shown(browser)
     browser.picture("answer-review-light")
     assert not [r for r in browser.requests() if r["method"] != "GET"]
-    browser.click("button", "Send this report")
+    browser.click("button", "Send")
     browser.see(STEPS, "Thank you")
     browser.picture("answer-thanks-light")
     sent = browser.requests()
@@ -71,18 +74,124 @@ def test_everything_the_page_loads_comes_from_the_curator(browser: Any, curator:
     assert all(r["url"].startswith(curator.url) for r in loaded)
 
 
-def test_what_is_shown_says_how_deniable_it_is(browser: Any, curator: Any) -> None:
+def test_who_asks_why_and_that_it_is_scrambled_comes_before_the_question(browser: Any, curator: Any) -> None:
+    browser.open(curator.answer_page("work"))
+    browser.see("#question", "What kind of work do you do?")
+    in_order(
+        browser.text("main"),
+        "The town of Example, office of statistics",
+        "To plan buses for people who work",
+        "scrambled on this device before it is sent",
+        "What kind of work do you do?",
+        "Private",
+    )
+
+
+def test_a_campaign_that_does_not_say_who_asks_and_why_gets_sensible_texts(
+    browser: Any, curator: Any
+) -> None:
+    browser.open(curator.answer_page("few"))
+    browser.see("#question", "Do you cycle?")
+    host = curator.url.removeprefix("http://")
+    in_order(
+        browser.text("main"),
+        f"The people who run {host}",
+        "To learn how common each answer is",
+        "Do you cycle?",
+    )
+
+
+def test_the_group_is_said_not_to_be_scrambled_before_the_question(browser: Any, curator: Any) -> None:
+    browser.open(curator.answer_page("cohorts"))
+    browser.see("#question", "Are you ill?")
+    in_order(browser.text("main"), "Your group", "Not scrambled: it is sent as it is", "Are you ill?", "yes")
+    hint = browser.see("select[name=cohort]").get_attribute("aria-describedby")
+    assert "Not scrambled" in browser.text(f"#{hint}")
+
+
+def in_order(text: str, *parts: str) -> None:
+    places = [text.find(part) for part in parts]
+    assert min(places) >= 0 and places == sorted(places), (
+        f"{dict(zip(parts, places, strict=True))} in:\n{text}"
+    )
+
+
+def test_what_is_sent_is_explained_by_a_hundred_people(browser: Any, curator: Any) -> None:
+    plan = curator.campaigns["work"].cohorts["everyone"]
     browser.open(curator.answer_page("work"))
     choose(browser, "None")
     text = browser.text("main")
-    assert "Whatever you answered, this report could have come from any answer" in text
+    assert not re.search("perturb|odds|factor|What it could mean", text)  # the fold-outs are closed
+    joint = plan.prior.probabilities * plan.channel.matrix[:, shown(browser)["report"]]
+    shares = 100 * joint / joint.sum()
+    found = re.search(r"Of 100 people who send this, (?:about )?(\d+) answered .None., as you did\.", text)
+    assert found and abs(int(found[1]) - shares[3]) < 1
+    others = {
+        label: int(n) for n, label in re.findall(r"(\d+) “([^”]+)”", text.split("The others answered")[1])
+    }
+    assert sum(others.values()) + int(found[1]) == 100
+    for label, share in zip(plan.labels[:3], shares[:3], strict=True):
+        assert abs(others[label] - share) < 1
+    assert "Of 100 people in general, about 7 would answer as you did." in text
+    figures = [browser.see(f".people .{name}").get_attribute("d").count("M") for name in ("same", "other")]
+    assert figures == [int(found[1]), 100 - int(found[1])]
+
+
+def test_the_curious_find_levels_in_a_fold_out(browser: Any, curator: Any) -> None:
     plan = curator.campaigns["work"].cohorts["everyone"]
-    odds = float(browser.text(".promise strong").removeprefix("a factor of "))
-    assert 0 <= odds - 2.718281828459045**plan.certificate.ldp < 0.011
-    rows = browser.driver.find_elements("css selector", ".likely tbody tr")
-    column = plan.channel.matrix[:, shown(browser)["report"]]
-    told = [float(row.text.split()[-2]) for row in rows]
-    assert told == [round(100 * share) for share in column / column.max()]
+    browser.open(curator.answer_page("work"))
+    choose(browser, "None")
+    browser.click("summary", "For the curious")
+    found = re.search("by a factor of ([0-9.]+) at most, whatever is known", browser.text("main"))
+    assert found and 0 <= float(found[1]) - 2.718281828459045**plan.certificate.ldp < 0.011
+    joint = plan.prior.probabilities * plan.channel.matrix[:, shown(browser)["report"]]
+    rows = [row.text.split() for row in browser.driver.find_elements("css selector", ".comparison tbody tr")]
+    told = [[float(row[-4]), float(row[-2])] for row in rows]
+    assert told == [
+        [round(100 * p, 1), round(100 * q, 1)]
+        for p, q in zip(plan.prior.probabilities, joint / joint.sum(), strict=True)
+    ]
+
+
+def test_what_is_not_protected_is_said_before_and_after(browser: Any, curator: Any) -> None:
+    browser.open(curator.answer_page("secret"))
+    browser.see("#question", "How often do you go out?")
+    in_order(browser.text("main"), "not the answer itself", "How often do you go out?")
+    choose(browser, "never")
+    text = browser.text("main")
+    assert "what is sent can give the answer away" in text and "never proves" not in text
+
+
+def test_a_set_of_priors_takes_all_answers_as_equally_common(browser: Any, curator: Any) -> None:
+    browser.open(curator.answer_page("bounded"))
+    choose(browser, "yes")
+    assert "Suppose that all answers are equally common. Of 100 people" in browser.text("figcaption")
+    assert "people in general" not in browser.text("main")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["phone", "many", "cohorts", "leaning", "secret"])
+def test_send_is_visible_on_a_phone_without_scrolling(
+    browser: Any, curator: Any, name: str, scheme: str
+) -> None:
+    browser.scheme(scheme)
+    browser.size(390, 844, scale=2, mobile=True)
+    browser.open(curator.answer_page(name))
+    browser.see("#question")
+    for chosen in browser.driver.find_elements("css selector", "select"):
+        chosen.send_keys("south" if chosen.get_attribute("name") == "cohort" else "Occupation 7")
+    for choice in browser.driver.find_elements("css selector", "label.choice")[:1]:
+        choice.click()
+    browser.click("button", "Continue")
+    browser.see(STEPS, "Your answer is scrambled")
+    send = browser.run(
+        "const send = [...document.querySelectorAll('button')].find(b => b.textContent === 'Send');"
+        "const box = send.getBoundingClientRect();"
+        "const seen = document.elementFromPoint((box.left + box.right) / 2, (box.top + box.bottom) / 2) === send;"
+        "return {seen, bottom: box.bottom, height: innerHeight, scrolled: scrollY}"
+    )
+    assert send["seen"] and send["bottom"] <= send["height"] == 844 and send["scrolled"] == 0
+    browser.picture(f"answer-send-{name}-{scheme}")
 
 
 def test_trying_answers_out_does_not_draw_again(browser: Any, curator: Any) -> None:
@@ -102,7 +211,7 @@ def test_a_second_visit_replays(browser: Any, curator: Any) -> None:
     browser.open(curator.answer_page("work"))
     choose(browser, "Private")
     report = shown(browser)
-    browser.click("button", "Send this report")
+    browser.click("button", "Send")
     browser.see(STEPS, "Thank you")
     assert stored(browser) == [{**report, "delivered": True}]
     count = curator.counters("work")["reports"]["everyone"]
@@ -119,11 +228,11 @@ def test_the_keyboard_is_enough(browser: Any, curator: Any) -> None:
     browser.press(TAB)
     browser.picture("answer-keyboard-focus")
     browser.press(ENTER)
-    browser.see(STEPS, "Before anything leaves")
-    assert browser.run("return document.activeElement.id") == "question"
+    browser.see(STEPS, "Your answer is scrambled")
+    assert browser.run("return document.activeElement.tagName") == "H1"
     for _ in range(8):
         browser.press(TAB)
-        if browser.run("return document.activeElement.textContent") == "Send this report":
+        if browser.run("return document.activeElement.textContent") == "Send":
             break
     browser.press(ENTER)
     browser.see(STEPS, "Thank you")
@@ -151,7 +260,7 @@ def test_a_phone_is_enough(browser: Any, curator: Any) -> None:
         choose(browser, "Private")
         fits(browser)
         browser.picture(f"answer-review-phone-{scheme}")
-    browser.click("button", "Send this report")
+    browser.click("button", "Send")
     browser.see(STEPS, "Thank you")
     assert browser.run("return document.documentElement.scrollWidth") <= PHONE
     browser.picture("answer-thanks-phone-dark")
@@ -163,7 +272,7 @@ def test_a_report_that_cannot_be_delivered_is_kept(browser: Any, curator: Any) -
     choose(browser, "yes")
     report = shown(browser)
     browser.offline(True)
-    browser.click("button", "Send this report")
+    browser.click("button", "Send")
     browser.see(STEPS, "Not sent yet", seconds=30)
     browser.picture("answer-undelivered-light")
     assert stored(browser) == [{**report, "delivered": False}]
@@ -181,12 +290,12 @@ def test_a_report_that_was_cleared_away_is_not_said_to_have_arrived(browser: Any
     choose(browser, "yes")
     count = curator.counters("few")["reports"]["everyone"]
     browser.offline(True)
-    browser.click("button", "Send this report")
+    browser.click("button", "Send")
     browser.see(STEPS, "Not sent yet", seconds=30)
     browser.offline(False)
     browser.forget()
     browser.click("button", "Try again")
-    browser.see(STEPS, "Do you cycle?")
+    browser.see("#question", "Do you cycle?")
     assert curator.counters("few")["reports"]["everyone"] == count
 
 
@@ -220,7 +329,7 @@ def test_a_full_storage_stops_the_report_before_it_leaves(browser: Any, curator:
     with full(browser, origin):
         browser.open(curator.answer_page("few").replace(curator.url, origin))
         choose(browser, "yes")
-        browser.click("button", "Send this report")
+        browser.click("button", "Send")
         browser.see(STEPS, "You cannot answer in this browser")
     browser.run("document.querySelector('details').open = true")
     assert "QuotaExceededError" in browser.text("details")
@@ -257,7 +366,7 @@ def test_two_tabs_that_send_at_once_send_one_report(browser: Any, curator: Any) 
         browser.run(HOLDING)
         for tab in (first, second):
             browser.driver.switch_to.window(tab)
-            browser.click("button", "Send this report")
+            browser.click("button", "Send")
             browser.see("button", "Sending…")
         browser.run("window.holding = false")
         told, kept = [], []
@@ -300,7 +409,7 @@ def test_a_report_that_came_first_stands(browser: Any, curator: Any) -> None:
         key,
         json.dumps({**earlier, "delivered": False}),
     )
-    browser.click("button", "Send this report")
+    browser.click("button", "Send")
     browser.see(STEPS, "You have answered this question")
     assert posted(browser) == [earlier]
     assert stored(browser) == [{**earlier, "delivered": True}]
@@ -316,7 +425,7 @@ def test_a_browser_that_is_killed_still_remembers(
         browser.open(curator.answer_page("few"))
         choose(browser, "yes")
         report = shown(browser)
-        browser.click("button", "Send this report")
+        browser.click("button", "Send")
         browser.see(STEPS, "Thank you")
         lock = (tmp_path / "profile" / "SingletonLock").readlink()  # names the machine and the process
         os.kill(int(lock.name.rpartition("-")[2]), signal.SIGKILL)
@@ -335,12 +444,14 @@ def test_many_answers_and_cohorts_are_picked_from_a_list(browser: Any, curator: 
     browser.open(curator.answer_page("many"))
     browser.see("select[name=answer]").send_keys("Occupation 7")
     browser.click("button", "Continue")
-    assert "answers can make this report" in browser.text("main", "Before anything leaves")
+    browser.see(STEPS, "Your answer is scrambled")
+    assert re.search(r"\d+ “Occupation 1”, .* something else\.", browser.text("figure"))
     browser.open(curator.answer_page("cohorts"))
     browser.see("select[name=cohort]").send_keys("south")
     choose(browser, "no")
     assert shown(browser)["plan"] == curator.campaigns["cohorts"].cohorts["south"].id
-    assert "tells your group, south: that is not perturbed" in browser.text("#group")
+    assert "south sent as it is, not scrambled" in browser.text(".leaving")
+    assert "Of 100 people in your group, about 80 would answer as you did." in browser.text("figure")
 
 
 def test_shut_and_unknown_questions_say_so(browser: Any, curator: Any) -> None:
@@ -430,7 +541,7 @@ def test_a_download_that_breaks_off_is_not_called_tampering(browser: Any, curato
         browser.see(STEPS, "No connection", seconds=30)
     with running_first(browser, BREAKING.replace("PLACE", "/status")):
         browser.open(curator.answer_page("work"))
-        browser.see(STEPS, "What kind of work do you do?")
+        browser.see("#question", "What kind of work do you do?")
 
 
 def test_a_failure_of_the_page_is_not_called_tampering(browser: Any, curator: Any) -> None:
@@ -451,6 +562,8 @@ def test_a_screen_reader_finds_names_and_headings(browser: Any, curator: Any) ->
     ) in nodes
     choose(browser, "Private")
     nodes = browser.named_nodes()
-    assert {("heading", "Before anything leaves"), ("button", "Send this report")} <= nodes
-    assert ("rowheader", "Private") in nodes
+    assert {("heading", "Your answer is scrambled"), ("button", "Send")} <= nodes
+    assert any(role == "image" and "of them filled" in name for role, name in nodes)
+    browser.click("summary", "For the curious")
+    assert ("rowheader", "Private") in browser.named_nodes()
     assert len(browser.driver.find_elements("css selector", "h1")) == 1

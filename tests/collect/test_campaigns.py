@@ -48,11 +48,13 @@ def test_any_change_makes_another_campaign(campaign: Campaign) -> None:
     for fields in (
         {"question": "Other?"},
         {"contact": "x"},
+        {"asked_by": "x"},
+        {"purpose": "x"},
         {"smallest_count": 7},
         {"closes": "2099-01-01T00:00:00Z"},
     ):
         ids.add(Campaign.from_json(changed(campaign, **fields)).id)
-    assert len(ids) == 5
+    assert len(ids) == 7
 
 
 @pytest.mark.parametrize(
@@ -74,6 +76,9 @@ def test_any_change_makes_another_campaign(campaign: Campaign) -> None:
         ({"id": "0" * 64}, "id"),
         ({"extra": 1}, "extra"),
         ({"contact": ...}, "campaign"),
+        ({"asked_by": ...}, "campaign"),
+        ({"purpose": 5}, "campaign"),
+        ({"asked_by": "x" * 5000}, "campaign"),
     ],
 )
 def test_a_wrong_field_is_named(campaign: Campaign, fields: dict[str, object], field: str) -> None:

@@ -219,7 +219,14 @@ def test_campaigns_have_the_same_id_in_both_languages() -> None:
         name: pv.design(p, 1.0, pv.Histogram()) for name, p in (("\U0001f300", prior), ("\uffee", other))
     }
     times = {"opens": read_time("opens", "2026-01-01T12:00:00+02:00"), "closes": None}
-    campaign = Campaign("Où?\n\tQuoi\x01", cohorts, **times, contact="a@example.org")
+    campaign = Campaign(
+        "Où?\n\tQuoi\x01",
+        cohorts,
+        **times,
+        contact="a@example.org",
+        asked_by="Nous",
+        purpose="Pour \u2028 savoir",
+    )
     assert in_javascript([], [campaign.to_json()])["campaigns"] == [campaign.id]
 
 

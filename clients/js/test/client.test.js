@@ -20,6 +20,8 @@ async function campaign(change = {}) {
     closes: null,
     smallest_count: 10,
     contact: "",
+    asked_by: "",
+    purpose: "",
     ...change,
   };
   return { ...document, id: await contentId(document) };
@@ -420,6 +422,8 @@ test("a campaign has its fields and no others, and texts that can be shown", asy
     ["question", await campaign({ question: " \u001f\u0085" })],
     ["question", await campaign({ question: "x".repeat(2001) })],
     ["contact", await campaign({ contact: 5 })],
+    ["asked_by", await campaign({ asked_by: null })],
+    ["purpose", await campaign({ purpose: "x".repeat(2001) })],
     ["cohorts", await campaign({ cohorts: [plan("table-distribution")] })],
     ["cohorts", await campaign({ cohorts: { " ": plan("table-distribution") } })],
     ["smallest_count", await campaign({ smallest_count: -1 })],

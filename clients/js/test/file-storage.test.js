@@ -32,6 +32,8 @@ async function curator() {
     closes: null,
     smallest_count: 10,
     contact: "",
+    asked_by: "",
+    purpose: "",
   };
   const id = await contentId(document);
   const sent = [];

@@ -35,6 +35,10 @@ for (const name of vectors) {
       const found = plan.likelihoods(report);
       const top = Math.max(...found);
       likelihoods.forEach((expected, x) => assert.ok(Math.abs(found[x] / top - expected) < 2e-9));
+      const prior = document.prior.kind === "fixed" ? document.prior.weights.map(Number) : found.map(() => 1);
+      const joint = found.map((chance, x) => chance * prior[x]);
+      const total = joint.reduce((a, b) => a + b);
+      plan.posterior(report).forEach((share, x) => assert.ok(Math.abs(share - joint[x] / total) < 1e-12));
     }
   });
 

@@ -202,7 +202,14 @@ def _serve(console: Console, plan: Plan, people: npt.NDArray[np.intp], devices: 
         f"A curator starts on this machine. {devices:,} of these people answer, each on a device of its own, over "
         "HTTP; the curator stores the reports in SQLite and estimates while they come in."
     )
-    with service.run_curator(Campaign(_QUESTION, {"everyone": plan}, smallest_count=100)) as curator:
+    campaign = Campaign(
+        _QUESTION,
+        {"everyone": plan},
+        smallest_count=100,
+        asked_by="The demo of priorveil on this machine",
+        purpose="To show how a survey works without true answers",
+    )
+    with service.run_curator(campaign) as curator:
         codes = np.random.default_rng().choice(people, size=devices, replace=False)
         with screen.progress_bar("answering") as advance:
             numbers = count(1)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Literal
@@ -35,7 +35,8 @@ class Campaign:
     """A question, its possible answers and, for each cohort, the plan that its people run.
 
     `opens` and `closes` are aware times (None: always); `smallest_count` is the number of reports below which
-    no estimate is shown. Make one with `ask`, or read one with `Campaign.from_json`.
+    no estimate is shown. `asked_by` and `purpose` tell people who asks and why, before they answer; `contact` is where
+    they can turn to. Make one with `ask`, or read one with `Campaign.from_json`.
     """
 
     question: str
@@ -44,10 +45,13 @@ class Campaign:
     closes: datetime | None = None
     smallest_count: int = 100
     contact: str = ""
+    asked_by: str = ""
+    purpose: str = ""
 
     def __post_init__(self) -> None:
         _check_text("question", self.question, least=1)
-        _check_text("contact", self.contact)
+        for name in ("contact", "asked_by", "purpose"):
+            _check_text(name, getattr(self, name))
         _check_cohorts(self.cohorts)
         if type(self.smallest_count) is not int or not 0 <= self.smallest_count < LARGEST_REPORT:
             raise InvalidInput("smallest_count", self.smallest_count, "give a whole number, zero or more")
@@ -120,6 +124,8 @@ class Campaign:
             "closes": stamp(self.closes),
             "smallest_count": self.smallest_count,
             "contact": self.contact,
+            "asked_by": self.asked_by,
+            "purpose": self.purpose,
         }
 
     def to_json(self) -> str:
@@ -148,7 +154,7 @@ def ask(
     """A campaign with a plan designed for the prior, or for each cohort's prior.
 
     The default query is `Distribution`: reports alone decide the answer and can correct a wrong prior.
-    `details` are `opens`, `closes`, `smallest_count` and `contact`.
+    `details` are `opens`, `closes`, `smallest_count`, `contact`, `asked_by` and `purpose`.
 
     >>> from priorveil import Prior
     >>> from priorveil.queries import Histogram
@@ -217,8 +223,8 @@ def _from_document(read: dict[str, Any]) -> Campaign:
     if not isinstance(read.get("cohorts"), dict):
         raise PlanError("cohorts", "give a plan for each cohort, by name")
     cohorts = {name: Plan.from_json(json.dumps(plan)) for name, plan in read["cohorts"].items()}
-    given = {name: read[name] for name in ("question", "opens", "closes", "smallest_count", "contact")}
-    campaign = Campaign(cohorts=cohorts, **given)
+    names = (field.name for field in fields(Campaign) if field.name != "cohorts")
+    campaign = Campaign(cohorts=cohorts, **{name: read[name] for name in names})
     unknown = set(read) - {"id", *campaign.document()}
     if unknown:
         raise PlanError(min(unknown), "a campaign has no such field")

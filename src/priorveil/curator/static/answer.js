@@ -1,13 +1,15 @@
-// The respondent's page: choose, see exactly what would leave, send. Nothing is sent before the last step.
+// The respondent's page: learn who asks and why, choose, see what will be sent, send. Nothing is sent before the last step.
 
 import { Client, PriorveilError, ReportRefused, Undelivered } from "/static/priorveil.js";
 import { el, factor, moment, number, percent } from "/static/dom.js";
 
 const MANY = 20; // answers beyond which a list to pick from is easier than buttons
+const NAMED = 3; // other answers that are named below the picture
+const FIGURE = "a2.4 2.4 0 1 0 4.8 0a2.4 2.4 0 1 0 -4.8 0zm-1.6 12v-4.4a4 4 0 0 1 8 0v4.4z"; // a head and shoulders, as a path
 const STATUS_WAIT = 20_000; // milliseconds
 
 const main = document.querySelector("main");
-const heading = document.querySelector("#question");
+const heading = document.querySelector("h1");
 const stage = document.querySelector("#stage");
 const about = document.querySelector("#about");
 const news = document.querySelector("#news");
@@ -50,9 +52,7 @@ async function currentStatus(campaign) {
 
 function showAbout(campaign, status) {
   const lines = [
-    campaign.closes &&
-      status.state !== "closed" &&
-      el("p", {}, `Answers are taken until ${moment(campaign.closes)}.`),
+    campaign.closes && status.state !== "closed" && el("p", {}, `Answers are taken until ${moment(campaign.closes)}.`),
     status.leans_on_prior &&
       el(
         "p",
@@ -67,7 +67,9 @@ function showAbout(campaign, status) {
 
 // -- choosing --------------------------------------------------------------------------------------------------------
 
+/** Everything that a person should know before answering comes before the question. */
 function showQuestion(campaign, chosen = {}) {
+  const several = campaign.cohorts.length > 1;
   const form = el(
     "form",
     {
@@ -76,15 +78,43 @@ function showQuestion(campaign, chosen = {}) {
         review(campaign, form).catch(showBroken);
       },
     },
-    campaign.cohorts.length > 1 && picker("cohort", "Your group", campaign.cohorts, chosen.cohort),
+    several && picker("cohort", "Your group", campaign.cohorts, chosen.cohort, "Not scrambled: it is sent as it is."),
+    el("h2", { id: "question", dir: "auto" }, campaign.question),
     campaign.labels.length > MANY
       ? picker("answer", "Your answer", campaign.labels, chosen.code)
       : buttons(campaign.labels, chosen.code),
     actions(el("button", { type: "submit" }, "Continue")),
-    el("p", { class: "quiet" }, "Nothing is sent yet. On the next step you see exactly what would leave this device."),
+    el("p", { class: "quiet" }, "Nothing is sent yet. The next step shows what will be sent."),
   );
-  show(campaign.question, form);
+  show("A question for you", introduction(campaign), form);
 }
+
+/** Who asks, why, and what happens to the answer. */
+function introduction({ askedBy, purpose, plans }) {
+  const risk = Object.values(plans).map(exposure).find(Boolean);
+  return el(
+    "dl",
+    { class: "introduction" },
+    line("Who asks", el("bdi", {}, askedBy || `The people who run ${location.host}`)),
+    line("Why", el("bdi", {}, purpose || "To learn how common each answer is")),
+    line(
+      "Your answer",
+      "It is scrambled on this device before it is sent. ",
+      risk ?? "Nobody else sees which answer you choose.",
+    ),
+  );
+}
+
+/** What the scrambling does not protect, in words; null where every report can come from every answer. */
+function exposure({ protects, levels }) {
+  if (protects === "secret")
+    return "That protects a secret behind your answer, not the answer itself: what is sent can give the answer away.";
+  return levels.ldp < Infinity
+    ? null
+    : "That protects your answer only in part: what is sent can rule out other answers.";
+}
+
+const line = (name, ...content) => el("div", {}, el("dt", {}, name), el("dd", {}, ...content));
 
 function buttons(labels, code) {
   const choices = labels.map((label, i) =>
@@ -98,14 +128,25 @@ function buttons(labels, code) {
   return el("fieldset", { "aria-labelledby": "question" }, ...choices);
 }
 
-function picker(name, title, labels, code) {
-  const options = labels.map((label, i) => el("option", { value: i, selected: i === code, dir: "auto" }, String(label)));
-  return el(
-    "label",
-    { class: "field" },
-    title,
-    el("select", { name, required: true }, el("option", { value: "" }, "Choose…"), ...options),
+function picker(name, title, labels, code, hint) {
+  const options = labels.map((label, i) =>
+    el("option", { value: i, selected: i === code, dir: "auto" }, String(label)),
   );
+  const described = hint && `${name}-hint`;
+  return [
+    el(
+      "label",
+      { class: "field" },
+      title,
+      el(
+        "select",
+        { name, required: true, "aria-describedby": described },
+        el("option", { value: "" }, "Choose…"),
+        ...options,
+      ),
+    ),
+    hint && el("p", { class: "hint", id: described }, hint),
+  ];
 }
 
 async function review(campaign, form) {
@@ -120,160 +161,191 @@ async function review(campaign, form) {
 // -- seeing what leaves ------------------------------------------------------------------------------------------------
 
 function showReview(campaign, plan, report, chosen) {
-  const send = el(
-    "button",
-    { type: "button", onclick: () => deliver(campaign, plan, chosen, send) },
-    "Send this report",
-  );
+  const send = el("button", { type: "button", onclick: () => deliver(campaign, plan, chosen, send) }, "Send");
   const back = el(
     "button",
     { type: "button", class: "plain", onclick: () => showQuestion(campaign, chosen) },
     "Change my answer",
   );
+  const [shares, several] = [plan.posterior(report.report), campaign.cohorts.length > 1];
   show(
-    "Before anything leaves",
-    promise(plan),
-    sent(report, campaign.cohorts.length > 1 ? campaign.cohorts[chosen.cohort] : null),
-    likely(plan, report.report),
+    "Your answer is scrambled",
+    el(
+      "dl",
+      { class: "leaving" },
+      line("You chose", el("bdi", {}, String(plan.labels[chosen.code]))),
+      line(
+        "What is sent",
+        el("code", { class: "report" }, String(report.report)),
+        exposure(plan) === null && el("small", {}, " a code that stands for no single answer"),
+      ),
+      several &&
+        line(
+          "Your group",
+          el("bdi", {}, campaign.cohorts[chosen.cohort]),
+          el("small", {}, " sent as it is, not scrambled"),
+        ),
+    ),
+    crowd(plan, shares, chosen.code, several),
     actions(send, back),
-    details(campaign, plan),
+    everything(report),
+    details(campaign, plan, shares),
   );
 }
 
-/** How deniable a report is, in words, and only what was proven on this device. */
-function promise(plan) {
-  const { lip, ldp } = plan.levels;
-  if (ldp === Infinity) {
-    return warning(
-      "What is protected here is a secret behind your answer, not the answer itself: some reports can come from one " +
-        `answer only. A report changes what can be believed about the secret by a factor of ${factor(lip)} at most.`,
-    );
+/** What the report tells about this person: of 100 people who send it, how many chose the same, and what the others chose. */
+function crowd(plan, shares, code, several) {
+  const counts = outOf100(shares);
+  const label = (x) => el("bdi", {}, `“${plan.labels[x]}”`);
+  const others = [...counts.keys()].filter((x) => x !== code).sort((a, b) => shares[b] - shares[a]);
+  const named = others.slice(0, others.length > NAMED + 1 ? NAMED : NAMED + 1);
+  const rest = others.slice(named.length);
+  const parts = named.map((x) => [inWords(shares[x], counts[x]), " ", label(x)]);
+  if (rest.length > 0) {
+    const share = rest.reduce((total, x) => total + shares[x], 0);
+    const count = rest.reduce((total, x) => total + counts[x], 0);
+    parts.push([inWords(share, count), " something else"]);
   }
-  const odds = el("strong", {}, `a factor of ${factor(ldp)}`);
   return el(
-    "div",
-    { class: "promise" },
+    "figure",
+    {},
+    el(
+      "figcaption",
+      {},
+      plan.prior === null && "Suppose that all answers are equally common. ",
+      "Of 100 people who send this, ",
+      el("strong", {}, inWords(shares[code], counts[code], "about "), " answered ", label(code)),
+      ", as you did.",
+    ),
+    people(counts[code]),
+    others.length > 0 &&
+      el("p", {}, "The others answered: ", ...parts.flatMap((part, i) => (i > 0 ? [", ", part] : [part])), "."),
+    plan.prior !== null &&
+      el(
+        "p",
+        {},
+        `Of 100 people in ${several ? "your group" : "general"}, `,
+        inWords(plan.prior[code], outOf100(plan.prior)[code], "about "),
+        " would answer as you did.",
+      ),
+    exposure(plan) === null
+      ? el("p", {}, "Whatever you choose, this device may send the very same. It never proves what you chose.")
+      : warning("Your answer is scrambled. ", exposure(plan)),
+  );
+}
+
+/** A count of 100 people in words: shares that round to nobody or to everybody are neither. */
+function inWords(share, count, word = "") {
+  if (share === 0 || share === 1) return String(count);
+  if (share < 0.005) return "fewer than 1";
+  return share > 0.995 ? "more than 99" : `${word}${count}`;
+}
+
+/** Shares as whole numbers that add up to 100: the largest remainders are rounded up. */
+function outOf100(shares) {
+  const counts = shares.map((share) => Math.floor(100 * share));
+  const missing = 100 - counts.reduce((a, b) => a + b, 0);
+  const byRemainder = [...shares.keys()].sort((a, b) => 100 * shares[b] - counts[b] - (100 * shares[a] - counts[a]));
+  for (const x of byRemainder.slice(0, missing)) counts[x] += 1;
+  return counts;
+}
+
+/** A hundred little figures, the first `count` of them filled. */
+function people(count) {
+  const place = (i) => `M${(i % 20) * 11 + 3.1} ${Math.floor(i / 20) * 18 + 4}`;
+  const figures = Array.from({ length: 100 }, (_, i) => place(i) + FIGURE);
+  return el(
+    "svg",
+    { class: "people", viewBox: "0 0 220 90", role: "img", "aria-label": `A hundred figures, ${count} of them filled` },
+    el("path", { class: "other", d: figures.slice(count).join("") }),
+    el("path", { class: "same", d: figures.slice(0, count).join("") }),
+  );
+}
+
+function everything(report) {
+  return el(
+    "details",
+    {},
+    el("summary", {}, "Everything that is sent"),
+    el("pre", { id: "leaving", tabindex: "0", "aria-label": "The exact text" }, JSON.stringify(report)),
     el(
       "p",
       {},
-      "Your answer was perturbed on this device. Whatever you answered, this report could have come from any answer; it moves the odds " +
-        "between any two answers by at most ",
-      odds,
-      ", whatever is known about you already.",
+      "The report is the scrambled answer. The id is made by chance for it alone, so that it is counted once. The plan names " +
+        "the public rules of the scrambling, and with them your group if there are several. The server keeps these three and " +
+        "nothing else. As with any page, your network address is seen while you are connected; it is not kept.",
     ),
+  );
+}
+
+function details(campaign, plan, shares) {
+  const { lip, ldp } = plan.levels;
+  const whole = plan.proof === "budget" ? "the plan's certificate" : "the level for any prior knowledge";
+  return el(
+    "details",
+    {},
+    el("summary", {}, "For the curious"),
+    plan.labels.length <= MANY && comparison(plan, shares),
+    ldp < Infinity &&
+      el(
+        "p",
+        {},
+        `The report moves the odds between any two answers by a factor of ${factor(ldp)} at most, whatever is known about you already.`,
+      ),
     lip < ldp &&
       el(
         "p",
         {},
         `For someone who knows only what is generally known, it changes the belief in any ${plan.protects === "secret" ? "secret behind the answer" : "answer"} by a factor of ${factor(lip)} at most.`,
       ),
-  );
-}
-
-/** All that leaves. A plan belongs to one group: where there are several, it tells the group as it is. */
-function sent(report, group) {
-  const line = (name, value, look) =>
-    el("div", {}, el("dt", {}, name), el("dd", {}, look ? el("span", { class: look }, value) : el("code", {}, value)));
-  return [
-    el("h2", {}, "This is all that will be sent"),
     el(
-      "dl",
-      { class: "leaving" },
-      line("Report", String(report.report), String(report.report).length < 20 && "report"),
-      line("Random id", report.id),
-      line("Plan", report.plan),
+      "p",
+      {},
+      `This device checked that the question and its plan are what their ids say, and proved ${whole} again.`,
     ),
     el(
       "p",
-      { class: "quiet" },
-      "The id is made for this report alone; the plan names the public rules by which it was perturbed. The curator's software keeps these three lines and nothing " +
-        "else, no network address either; as with any page, your address is seen while you are connected.",
-    ),
-    group !== null &&
-      el(
-        "p",
-        { id: "group" },
-        "The plan also tells your group, ",
-        el("strong", {}, el("bdi", {}, String(group))),
-        ": that is not perturbed. Only your answer is.",
-      ),
-    el(
-      "details",
       {},
-      el("summary", {}, "The exact text"),
-      el("pre", { id: "leaving", tabindex: "0", "aria-label": "The report" }, JSON.stringify(report)),
+      `Local information privacy ${number(lip)}, local differential privacy ${number(ldp)} (natural logarithms of the factors above).`,
     ),
-  ];
+    el("p", {}, "Campaign ", el("code", {}, campaign.id)),
+    el("p", {}, "Plan ", el("code", {}, plan.id)),
+  );
 }
 
-/** For every answer, how readily it would have made this very report: the evidence that this report is. */
-function likely(plan, report) {
-  const each = plan.likelihoods(report);
-  const top = Math.max(...each);
-  const caption =
-    "How readily each answer makes this very report, compared with the answer that makes it most readily.";
-  if (each.length > MANY) {
-    const possible = each.filter((chance) => chance > 0);
-    const least = percent(Math.min(...possible) / top, 1);
-    return [
-      el("h2", {}, "What it could mean"),
-      el(
-        "p",
-        {},
-        `${number(possible.length)} of the ${number(each.length)} answers can make this report; the one that makes it least readily does so ${least} as readily as the one that makes it most readily.`,
-      ),
-    ];
-  }
-  const rows = each.map((chance, x) =>
+/** Each answer among all people and among those who send this report. */
+function comparison(plan, shares) {
+  const before = plan.prior ?? shares.map(() => 1 / shares.length);
+  const rows = shares.map((share, x) =>
     el(
       "tr",
       {},
       el("th", { scope: "row" }, el("bdi", {}, String(plan.labels[x]))),
-      el("td", { class: "picture" }, bar(chance / top)),
-      el("td", { class: "figure" }, percent(chance / top, 0)),
+      el("td", { class: "figure" }, percent(before[x])),
+      el("td", { class: "figure" }, percent(share)),
     ),
   );
-  return [
-    el("h2", {}, "What it could mean"),
-    el(
-      "table",
-      { class: "likely" },
-      el("caption", {}, caption),
-      el(
-        "thead",
-        { class: "unseen" },
-        el("tr", {}, el("th", { scope: "col" }, "Answer"), el("td", {}), el("th", { scope: "col" }, "How readily")),
-      ),
-      el("tbody", {}, ...rows),
-    ),
-  ];
-}
-
-const bar = (share) =>
-  el(
-    "svg",
-    { "aria-hidden": "true" },
-    el("rect", { class: "track", x: 0, y: "30%", width: "100%", height: "40%", rx: 3 }),
-    el("rect", { class: "told", x: 0, y: "30%", width: `${100 * share}%`, height: "40%", rx: 3 }),
-  );
-
-function details(campaign, plan) {
-  const proven =
-    plan.proof === "budget"
-      ? "This device checked that the question and its plan are what their ids say, and proved the plan's certificate again."
-      : "This device checked that the question and its plan are what their ids say, and proved the level for any prior knowledge again.";
+  const column = (text) => el("th", { scope: "col", class: "figure" }, text);
   return el(
-    "details",
-    {},
-    el("summary", {}, "How this was checked"),
-    el("p", {}, proven),
+    "table",
+    { class: "comparison" },
     el(
-      "p",
+      "caption",
       {},
-      `Local information privacy ${number(plan.levels.lip)}, local differential privacy ${number(plan.levels.ldp)} (natural logarithms of the factors above).`,
+      `If ${plan.prior === null ? "all answers are equally common" : "answers are as common as the plan assumes"}`,
     ),
-    el("p", {}, "Campaign ", el("code", {}, campaign.id)),
-    el("p", {}, "Plan ", el("code", {}, plan.id)),
+    el(
+      "thead",
+      {},
+      el(
+        "tr",
+        {},
+        el("th", { scope: "col" }, "Answer"),
+        column("Among all people"),
+        column("Among those who send this"),
+      ),
+    ),
+    el("tbody", {}, ...rows),
   );
 }
 
@@ -310,13 +382,13 @@ function showThanks(campaign, report, before) {
       "p",
       {},
       before
-        ? "A report from this browser has arrived. Answering again would only send the same report, so there is nothing more to do."
-        : "Your report has arrived.",
+        ? "A scrambled answer from this browser has arrived. Answering again would only send the same, so there is nothing more to do."
+        : "Your scrambled answer has arrived.",
     ),
     el(
       "p",
       {},
-      "This browser remembers the report, not your answer. Should you be asked again here, it sends the same report, so that nobody learns more about you.",
+      "This browser remembers what was sent, not what you chose. If you are asked again here, it sends the same, so that nobody learns more about you.",
     ),
     el(
       "details",
@@ -324,7 +396,7 @@ function showThanks(campaign, report, before) {
       el("summary", {}, "What was sent"),
       el(
         "pre",
-        { tabindex: "0", "aria-label": "The report that was sent" },
+        { tabindex: "0", "aria-label": "The exact text that was sent" },
         JSON.stringify({ id: report.id, plan: report.plan, report: report.report }),
       ),
     ),
@@ -350,15 +422,17 @@ function showUndelivered(campaign) {
   );
   show(
     "Not sent yet",
-    warning("Your report could not be delivered. It is kept in this browser, and trying again sends the same report."),
+    warning(
+      "Your scrambled answer could not be delivered. It is kept in this browser, and trying again sends the same.",
+    ),
     actions(button),
   );
 }
 
 function showRefused(error) {
   show(
-    "The report was not taken",
-    warning(`The curator refused it: ${error.reason}.`),
+    "Your answer was not taken",
+    warning(`The server refused it: ${error.reason}.`),
     el("p", {}, "Nothing was counted."),
   );
 }
@@ -379,13 +453,13 @@ function showBroken(error) {
   if (error.field === "crypto")
     return show(
       "This page needs a secure connection",
-      warning("Browsers let a page check and perturb only over https. Nothing was sent."),
+      warning("Browsers let a page check and scramble only over https. Nothing was sent."),
     );
   if (error.field === "storage")
     return show(
       "You cannot answer in this browser",
       warning(
-        "A report is sent only once this browser remembers it: a second, different one would tell more about you. " +
+        "A scrambled answer is sent only once this browser remembers it: a second, different one would tell more about you. " +
           "The page could not store it here, or not read what is stored, so nothing was sent.",
       ),
       el("p", {}, "Let your browser store data of this site (cookies and site data), or open the link in another one."),
@@ -394,7 +468,9 @@ function showBroken(error) {
   if (!(error instanceof PriorveilError))
     return show(
       "This page has failed",
-      warning("Something happened that was not foreseen. Please load the page again, or open the link in another browser."),
+      warning(
+        "Something happened that was not foreseen. Please load the page again, or open the link in another browser.",
+      ),
       el("details", {}, el("summary", {}, "Why"), el("p", {}, String(error))),
     );
   return show(
