@@ -309,7 +309,7 @@ def _amounts(source: _PriorSource, prior: Prior) -> list[float]:
     amounts: dict[str, float] = {}
     for word, number in zip(map(str, words), numbers, strict=True):
         if not is_number(number):
-            raise click.ClickException(f"column {values!r}: {number!r} is not a number")
+            raise click.ClickException(f"column {values!r}: an entry is not a number")
         if amounts.setdefault(word, float(number)) != float(number):
             raise click.ClickException(f"column {values!r} needs one number for {word!r}, not several")
     return [amounts[str(label)] for label in prior.labels]

@@ -153,7 +153,7 @@ for counts, use Prior.from_counts
         >>> Prior.from_values(["b"] * 20 + ["a"] * 12 + ["c"] * 7 + ["d"] * 8, merge_rare="other")
         Prior({'a': 0.257426, 'b': 0.425743, 'other': 0.316832})
         """
-        people = [value_label("values", row, value) for row, value in enumerate(values)]
+        people = people_labels("values", values)
         labels, observed = complete_domain(people, domain), Counter(people)
         counts = {label: observed[label] for label in labels}
         if prior_epsilon is not None:
@@ -184,8 +184,7 @@ for counts, use Prior.from_counts
         present = list(getattr(table, "column_names", getattr(table, "columns", table)))
         if names[0] not in present:
             raise InvalidInput("columns", names[0], f"the table has {', '.join(map(str, present))}")
-        column = table[names[0]]
-        return cls.from_values(column.to_pylist() if hasattr(column, "to_pylist") else column, **rules)
+        return cls.from_values(table[names[0]], **rules)
 
     @property
     def probabilities(self) -> Array:
@@ -366,15 +365,23 @@ def as_label(label: Hashable) -> Label:
     return plain
 
 
-def value_label(argument: str, row: int, value: Hashable) -> Label:
-    """The label of one person's value; an error that names the row, never the value, if it is no label."""
-    try:
-        return as_label(value)
-    except InvalidInput:
-        advice = "a value is a string or a whole number: group decimals in ranges, leave missing values out"
-        raise InvalidInput(
-            f"{argument}[{row}]", NOT_SHOWN, f"type {type(value).__name__}; {advice}"
-        ) from None
+def people_labels(argument: str, column: Any) -> list[Label]:
+    """The labels in a column with a value for each person. An error names the row and never shows the value."""
+    values = column.to_pylist() if hasattr(column, "to_pylist") else column  # Arrow
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        advice = f"type {type(values).__name__}; give a column with a value for each person"
+        raise InvalidInput(argument, NOT_SHOWN, advice)
+    labels = []
+    for row, value in enumerate(values):
+        try:
+            labels.append(as_label(value))
+        except InvalidInput:
+            advice = (
+                "a value is a string or a whole number: group decimals in ranges, leave missing values out"
+            )
+            kind = type(value).__name__
+            raise InvalidInput(f"{argument}[{row}]", NOT_SHOWN, f"type {kind}; {advice}") from None
+    return labels
 
 
 def complete_domain(observed: Iterable[Label], domain: Iterable[Label] | None) -> list[Label]:

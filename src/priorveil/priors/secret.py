@@ -21,7 +21,7 @@ from priorveil.priors.prior import (
     as_matrix,
     complete_domain,
     integer_weights,
-    value_label,
+    people_labels,
 )
 
 _SUM = 1e4  # the weight of the equation that a mixture adds up to one
@@ -80,8 +80,7 @@ class Secret:
         >>> Secret.from_columns(["hi"] * 20 + ["lo"] * 40, ["a", "b"] * 10 + ["a"] * 30 + ["b"] * 10).rows.tolist()
         [[0.5, 0.5], [0.75, 0.25]]
         """
-        behind = [value_label("secrets", row, g) for row, g in enumerate(secrets)]
-        observed = [value_label("values", row, v) for row, v in enumerate(values)]
+        behind, observed = people_labels("secrets", secrets), people_labels("values", values)
         if len(behind) != len(observed):
             advice = f"there are {len(behind)} secrets: give as many"
             raise InvalidInput("values", NOT_SHOWN, f"{plural(len(observed), 'value')}; {advice}")
