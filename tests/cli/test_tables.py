@@ -94,7 +94,7 @@ def test_csv_and_tables(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert [(row["town"], row["value"]) for row in rows] == [(t, v) for t in "AB" for v in LABELS]
     assert run("estimate", "plan.json", "r.csv", "--by", "town") == 0
     shown = capsys.readouterr().out
-    assert "town = A" in shown and "everybody: 297 reports" in shown and "check of the prior" in shown
+    assert "town = A" in shown and "everybody: 297 reports" in shown and "Prior check: p" in shown
     assert run("estimate", "plan.json", "r.csv", "--csv", "--json") == 2
 
 
@@ -218,7 +218,9 @@ def test_the_method_is_that_of_the_query(folder: Path, capsys: pytest.CaptureFix
         assert run("estimate", "learnt.json", "r.csv", *asked) == 0
         shown = " ".join(capsys.readouterr().out.split())
         assert f" {used}: assumes" in shown
-        assert ("try --method unbiased" in shown) == (used == "mmse")
+        assert shown.startswith("Warning: The reports contradict the prior (p < 0.0001)") == (used == "mmse")
+        assert ("Read the reports with method unbiased" in shown) == (used == "mmse")
+        assert "Prior check: p < 0.0001. The prior is wrong or somebody manipulates" in shown
     Path("h.csv").write_text("report\n0\n1\n")
     assert run("estimate", "plan.json", "h.csv", "--json") == 0
     assert json.loads(capsys.readouterr().out)["method"] == "mmse"
@@ -302,7 +304,7 @@ def test_a_narrow_terminal_loses_nothing(
     for row in rows:
         assert all(word in shown.split() for word in row["value"].split())
         assert all(f"{row[name]:,.1f}" in whole for name in ("estimate", "low", "high"))
-    assert "checkoftheprior" in whole
+    assert "Warning:Thereportscontradicttheprior" in whole and "Priorcheck:p" in whole
 
 
 def test_cohorts_whose_names_are_no_names_of_files(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

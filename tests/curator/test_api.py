@@ -93,6 +93,8 @@ def test_a_whole_campaign(store_url: str, campaign: Campaign) -> None:
             assert shown["values"] == pytest.approx(expected.values.tolist(), rel=1e-12)
             assert shown["lower"] == pytest.approx(expected.interval()[0].tolist(), rel=1e-12)
             assert shown["prior_check"] == pytest.approx(expected.prior_check, rel=1e-9)
+            assert shown["noticeable_change"] == pytest.approx(expected.noticeable_change, rel=1e-9)
+            assert shown["notes"] == list(expected.notes) and shown["warning"] == expected.warning
         table = pq.read_table(io.BytesIO((await http.get(path(campaign, "/reports"))).content))
         stored = {row["id"].hex(): row["report"] for row in table.to_pylist()}
         assert stored == {r["id"]: r["report"] for r in sent}

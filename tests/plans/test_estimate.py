@@ -17,10 +17,10 @@ from priorveil.mechanisms.estimators import (
     mle_moments,
     most_likely,
     posterior_moments,
-    prior_check,
     shortfall,
     unbiased_moments,
 )
+from priorveil.mechanisms.prior_checks import channel_check
 from priorveil.plans.estimate import Estimate, combine_estimates
 from references import likelihood as likelihood_of
 from sample_plans import NAMES, PAIRS, PRIOR, VALUES, named_plan, pair_plan
@@ -353,11 +353,11 @@ def test_unary_reports_under_another_prior_say_how_they_are_read() -> None:
 
 
 def test_the_prior_check_merges_rare_reports_and_stays_silent_on_few() -> None:
-    assert prior_check(np.array([3.0, 1.0]), np.array([0.5, 0.5])) is None
-    assert prior_check(np.zeros(2), np.array([0.5, 0.5])) is None
+    assert channel_check(np.array([3.0, 1.0]), np.eye(2), np.array([0.5, 0.5])) is None
+    assert channel_check(np.zeros(2), np.eye(2), np.array([0.5, 0.5])) is None
     law = np.array([0.5, 0.49, 0.005, 0.005])
-    assert prior_check(1000 * law, law) == pytest.approx(1.0)
-    assert prior_check(np.array([500.0, 400.0, 50.0, 50.0]), law) < 1e-6
+    assert channel_check(1000 * law, np.eye(4), law).p_value == pytest.approx(1.0)
+    assert channel_check(np.array([500.0, 400.0, 50.0, 50.0]), np.eye(4), law).p_value < 1e-6
 
 
 @pytest.mark.parametrize("method", ["mmse", "unbiased", "mle"])
@@ -419,7 +419,7 @@ def test_auto_reads_a_plan_as_it_was_designed(name: str) -> None:
     assert found.method == ("unbiased" if chosen.query.unbiased else "mmse") == chosen.query.default_method
     assert found.values.tolist() == chosen.estimate(tally, found.method).values.tolist()
     assert found.labels == chosen.query.statistic_labels(chosen.labels)
-    assert found.method in str(found).splitlines()[0]
+    assert f"by {found.method}\n" in str(found) and f"Method {found.method}: assumes" in str(found)
     other = replace(found, method="mle")
     assert combine_estimates([found, found]).method == found.method
     assert combine_estimates([found, other]).method == "mixed"
@@ -457,3 +457,56 @@ def test_statistics_of_many_rows_are_those_of_each(kind: str, method: str) -> No
         assert found.mean == pytest.approx(rows @ whole.mean)
         assert found.variance == pytest.approx(np.concatenate([one.variance for one in each]))
         assert units.variance == pytest.approx(whole.variance, rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("query", [pv.Histogram(), pv.Sum(values=[0, 1, 2, 3, 4])])
+def test_a_reading_that_leans_on_a_contradicted_prior_says_so_first(query: pv.Query) -> None:
+    plan, rng = pv.design(PRIOR, 1.0, query), np.random.default_rng(21)
+    found = plan.estimate(plan.tally(plan.privatize(rng.choice(5, 20_000, p=PRIOR.probabilities[::-1]), rng)))
+    lines = str(found).splitlines()
+    assert found.method == "mmse" and found.prior_check < 0.01
+    assert lines[0] == f"Warning: {found.warning}"
+    assert "contradict the prior (p < 0.0001)" in lines[0] and "leans on it" in lines[0]
+    wanted = "method unbiased" if plan.identifiable else "Distribution or unbiased=True"
+    assert wanted in lines[0] and "better prior" in lines[0]
+    assert (found.unbiased_difference is not None) == plan.identifiable
+
+
+def test_a_difference_from_the_unbiased_reading_is_in_its_standard_errors() -> None:
+    plan, rng = PLANS["distribution"], np.random.default_rng(22)
+    tally = plan.tally(plan.privatize(rng.choice(5, 20_000, p=PRIOR.probabilities[::-1]), rng))
+    mmse, unbiased = plan.estimate(tally, "mmse"), plan.estimate(tally, "unbiased")
+    expected = (np.abs(mmse.values - unbiased.values) / unbiased.std_error).max()
+    assert mmse.unbiased_difference == pytest.approx(expected) and expected > 4
+    assert f"differs by up to {expected:.1f} of its standard errors" in str(mmse)
+    assert unbiased.unbiased_difference is None and unbiased.warning is None
+    assert "This method does not rest on the prior" in str(unbiased)
+
+
+@pytest.mark.parametrize("people", [3, 12, 20_000])
+def test_the_prior_check_never_says_that_the_prior_fits(people: int) -> None:
+    plan, rng = PLANS["distribution"], np.random.default_rng(23)
+    found = plan.estimate(plan.tally(plan.privatize(rng.choice(5, people, p=PRIOR.probabilities), rng)))
+    text = str(found)
+    assert "Prior check: " in text and "fits" not in text and found.warning is None
+    if people == 3:
+        assert found.prior_check is None and "none, there are too few reports" in text
+    elif people == 12:
+        assert found.noticeable_change is None and "too few reports to notice" in text
+    else:
+        assert 0.01 < found.noticeable_change < 0.2
+        assert f"if {100 * found.noticeable_change:.2g} % of the people had moved" in text
+
+
+def test_a_check_of_cohorts_together_is_as_weak_as_the_weakest() -> None:
+    plan, rng = PLANS["distribution"], np.random.default_rng(24)
+    parts = [
+        plan.estimate(plan.tally(plan.privatize(rng.choice(5, n, p=PRIOR.probabilities), rng)), "mmse")
+        for n in (5_000, 20_000)
+    ]
+    both = combine_estimates(parts)
+    assert both.noticeable_change == parts[0].noticeable_change > parts[1].noticeable_change
+    assert both.unbiased_difference == max(part.unbiased_difference for part in parts)
+    unknown = replace(parts[1], unbiased_difference=None, noticeable_change=None)
+    assert combine_estimates([parts[0], unknown]).unbiased_difference is None
+    assert combine_estimates([parts[0], unknown]).noticeable_change is None

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from priorveil.tables import TableEstimate
 
 _MANY_FOREIGN = 0.1  # a larger share of foreign reports is not an accident
-_DOUBTFUL = 0.01  # a check of the prior below this is doubtful
-_WRONG = 0.001  # and below this, another method is recommended
 
 
 @click.command(epilog=options.epilog(__doc__, options.TABLES_HELP))
@@ -136,6 +134,10 @@ def _record(estimate: Estimate, level: float) -> dict[str, object]:
         "assumes": estimate.assumes,
         "level": level,
         "prior_check": estimate.prior_check,
+        "noticeable_change": estimate.noticeable_change,
+        "unbiased_difference": estimate.unbiased_difference,
+        "warning": estimate.warning,
+        "notes": list(estimate.notes),
         "values": list(_rows(estimate, level)),
     }
 
@@ -167,21 +169,13 @@ def _print_tables(found: TableEstimate, by: str | None, level: float) -> None:
     for group, estimate in found.groups.items():
         _print_table(console, estimate, level, f"{by} = {'(missing)' if group is None else group}: ")
     _print_table(console, found.everybody, level, "everybody: " if found.groups else "")
-    console.print(f"{found.everybody.method}: assumes {found.everybody.assumes}")
-    check = found.everybody.prior_check
-    if check is not None:
-        verdict = "the prior or the reports are doubtful" if check < _DOUBTFUL else "the prior fits"
-        advice = "; try --method unbiased" if check < _WRONG and _could_be_unbiased(found) else ""
-        console.print(f"check of the prior: p = {check:.3g}, {verdict}{advice}")
-
-
-def _could_be_unbiased(found: TableEstimate) -> bool:
-    """Return whether the estimate leans on the prior although reports alone determine it."""
-    plans = found.tallies.plans.values()
-    return found.everybody.method == "mmse" and all(screen.is_identifiable(plan) for plan in plans)
+    for note in found.everybody.notes:
+        console.print(note)
 
 
 def _print_table(console: Console, estimate: Estimate, level: float, title: str) -> None:
+    if estimate.warning is not None:
+        console.print(f"{title}Warning: {estimate.warning}", style="bold red")
     console.print(f"{title}{plural(estimate.reports, 'report')}", style="italic")
     rows = [
         (str(row["value"]), *(_figure(row[name]) for name in ("estimate", "low", "high")))

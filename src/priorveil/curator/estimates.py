@@ -60,6 +60,10 @@ def _numbers(estimate: Estimate, level: float) -> dict[str, Any]:
         "lower": low.tolist(),
         "upper": high.tolist(),
         "prior_check": estimate.prior_check,
+        "noticeable_change": estimate.noticeable_change,
+        "unbiased_difference": estimate.unbiased_difference,
+        "warning": estimate.warning,
+        "notes": list(estimate.notes),
         "converged": estimate.converged,
     }
 

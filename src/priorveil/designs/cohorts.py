@@ -23,7 +23,7 @@ from priorveil.designs.problem import Problem
 from priorveil.errors import NOT_SHOWN, CertificateError, ForeignReport, InvalidInput, InvalidPrior, plural
 from priorveil.mechanisms.arc.batch import ArcBatch, RowLeakage, posteriors, row_levels, sample_batch
 from priorveil.mechanisms.arc.line import DRAWS
-from priorveil.mechanisms.estimators import mean_check
+from priorveil.mechanisms.prior_checks import mean_check
 from priorveil.mechanisms.randomness import Source, as_source, blocks
 from priorveil.notions import LIP
 from priorveil.plans import Plan

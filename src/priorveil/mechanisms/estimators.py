@@ -1,4 +1,4 @@
-"""Means and variances of answers from counts of reports, and checks of the prior against them.
+"""Means and variances of answers from counts of reports.
 
 * `posterior_moments` (mmse) adds up posteriors. It is best when the prior is right, and leans towards it when not.
 * `unbiased_moments` inverts the channel: it is right on average, whatever the truth is.
@@ -9,20 +9,17 @@ An answer is `rows @ histogram` for a matrix `rows` with a column per value; Non
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from flint import arb
 
 from priorveil.errors import Hint, NotIdentifiable
 from priorveil.priors import Array
 from priorveil.queries import Distribution, information
 
 _RANK = 1e-10  # eigenvalues of the information below this are not identified
-_LEAST_EXPECTED = 5.0  # the smallest expected count of a cell in a chi-square test
 _TOLERANCE = 1e-9  # mle: how far from the best mean log-likelihood it may stop
 _ROUNDS = 5_000
 _PATIENCE = 10  # mle: rounds between attempts of Newton's method
@@ -229,70 +226,6 @@ def mle_moments(evidence: Evidence, prior: Array, rows: Array | None, population
         covariance = covariance - (np.diag(p) - np.outer(p, p))
     spread = N * np.maximum(diagonal_of(rows, covariance), 0.0)
     return Moments(N * apply_rows(rows, p), spread, rounds, converged, shortfall(evidence, p))
-
-
-def prior_check(counts: Array, law: Array) -> float | None:
-    """The p-value of the counts under the known law of the cells (chi-square, rare cells merged).
-
-    Small where the prior is wrong or somebody manipulates the reports; the test cannot tell which. None where
-    there are too few reports or too few cells to say anything.
-
-    >>> prior_check(np.array([50.0, 50.0]), np.array([0.5, 0.5]))
-    1.0
-    """
-    N = float(counts.sum())
-    order = np.argsort(-law, kind="stable")
-    expected, observed = N * law[order], counts[order]
-    common = int(np.count_nonzero(expected >= _LEAST_EXPECTED))
-    if common < len(expected):
-        expected = np.append(expected[:common], expected[common:].sum())
-        observed = np.append(observed[:common], observed[common:].sum())
-        if expected[-1] < _LEAST_EXPECTED and common:
-            expected[-2:], observed[-2:] = [expected[-2:].sum(), 0], [observed[-2:].sum(), 0]
-            expected, observed = expected[:-1], observed[:-1]
-    if len(expected) < 2 or N == 0:
-        return None
-    statistic = float(((observed - expected) ** 2 / expected).sum())
-    return chi_square_tail(statistic, len(expected) - 1)
-
-
-def chi_square_tail(statistic: float, degrees: int) -> float:
-    """The probability that a chi-square variable of so many degrees of freedom exceeds `statistic`.
-
-    Uses python-flint, which is already loaded; importing scipy would take 0.25 s.
-
-    >>> round(chi_square_tail(5.991464547, 2), 9)
-    0.05
-    """
-    if math.isinf(statistic):
-        return 0.0
-    return min(float((arb(statistic) / 2).gamma_upper(arb(degrees) / 2, 1)), 1.0)
-
-
-def mean_check(moved: Array, variance: Array, rise: Array, fall: Array) -> float | None:
-    """The p-value of posteriors that should, on average, be the priors: for people with a prior each.
-
-    `moved` is the sum over reports of posterior less prior, `variance` what its variance is if the priors are right,
-    `rise` and `fall` how far one report can move it up and down; all for every value. A sum of independent terms of
-    mean zero, none above `m`, exceeds `t` with probability at most `exp(-E)`, `E = (V / m**2) h(t m / V)`, `h(u) =
-    (1 + u) log(1 + u) - u` (Bennett's inequality), however rare the large terms are; the normal tail at `sqrt(2 E)`
-    is what that comes to where they are common. The least over the values is multiplied by their number. None where
-    reports tell nothing.
-
-    >>> mean_check(np.array([0.0, 0.0]), np.array([9.0, 9.0]), np.ones(2), np.ones(2))
-    1.0
-    >>> mean_check(np.array([15.0, -15.0]), np.array([9.0, 9.0]), np.ones(2), np.ones(2)) < 0.001
-    True
-    """
-    known = (variance > 0) & (rise > 0) & (fall > 0)
-    if not known.any():
-        return None
-    t, V = moved[known], variance[known]
-    m = np.where(t > 0, rise[known], fall[known])
-    u = np.abs(t) * m / V
-    exponent = float((V / m**2 * ((1 + u) * np.log1p(u) - u)).max())
-    values = 1 if len(moved) == 2 else len(t)  # of two, one falls as the other rises
-    return min(1.0, values * math.erfc(math.sqrt(max(exponent, 0.0))))
 
 
 # -- the distribution under which the reports are most likely ------------------------------------------------

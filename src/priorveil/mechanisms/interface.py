@@ -14,7 +14,8 @@ from priorveil.certify import Certifiable, Lifts
 from priorveil.channels import Channel
 from priorveil.errors import NOT_SHOWN, ForeignReport, Hint, Infeasible, InvalidInput, OutsideDomain
 from priorveil.mechanisms import kernels
-from priorveil.mechanisms.estimators import DenseChannel, Evidence, Moments, prior_check, reports_moments
+from priorveil.mechanisms.estimators import DenseChannel, Evidence, Moments, reports_moments
+from priorveil.mechanisms.prior_checks import PriorCheck, channel_check
 from priorveil.mechanisms.randomness import WORD, Source
 from priorveil.notions import Known, Secrets
 from priorveil.priors import Array, Ints, Mask, Prior
@@ -112,8 +113,8 @@ class Mechanism(ABC):
         """Whether reports alone determine the distribution."""
 
     @abstractmethod
-    def prior_check(self, counts: Ints, prior: Array) -> float | None:
-        """The p-value of the counts under the law that the prior gives them."""
+    def prior_check(self, counts: Ints, prior: Array) -> PriorCheck | None:
+        """The check of the counts against the prior; None where there are too few reports, or they tell nothing."""
 
     @abstractmethod
     def answer(
@@ -176,9 +177,9 @@ class NumberedReports(Mechanism):
         """Whether the rows of the channel are independent."""
         return identifiable(self.matrix)
 
-    def prior_check(self, counts: Ints, prior: Array) -> float | None:
-        """The p-value of the counts under the law that the prior gives them."""
-        return prior_check(counts.astype(np.float64), prior @ self.matrix)
+    def prior_check(self, counts: Ints, prior: Array) -> PriorCheck | None:
+        """The check of the counts against the prior."""
+        return channel_check(counts.astype(np.float64), self.matrix, prior)
 
     def answer(
         self, method: str, counts: npt.NDArray[Any], prior: Array, rows: Array | None, population: bool

@@ -25,8 +25,9 @@ import numpy.typing as npt
 from priorveil.certify import TOTAL, Certifiable, Lifts, lifts
 from priorveil.errors import NOT_SHOWN, InvalidChannel, InvalidInput, TooLarge
 from priorveil.mechanisms import kernels
-from priorveil.mechanisms.estimators import Moments, not_identifiable, prior_check
+from priorveil.mechanisms.estimators import Moments, not_identifiable
 from priorveil.mechanisms.interface import NumberedReports, check_codes, single_prior
+from priorveil.mechanisms.prior_checks import PriorCheck, channel_check
 from priorveil.mechanisms.randomness import Source, Words, blocks
 from priorveil.notions import Known, Secrets
 from priorveil.priors import Array, Ints, Prior
@@ -261,9 +262,10 @@ class Grouped(NumberedReports):
         """How often each report comes on average: the groups' prior decides."""
         return np.asarray(people * (np.bincount(self.rows, prior) @ self.table.matrix))
 
-    def prior_check(self, counts: Ints, prior: Array) -> float | None:
-        """The p-value of the counts under the law that the prior gives them."""
-        return prior_check(counts.astype(np.float64), self.expected_counts(prior, 1))
+    def prior_check(self, counts: Ints, prior: Array) -> PriorCheck | None:
+        """The check of the counts against the prior, in the directions that groups can tell apart."""
+        masses = np.bincount(self.rows, prior).astype(np.float64)
+        return channel_check(counts.astype(np.float64), self.table.matrix, masses)
 
     def answer(
         self, method: str, counts: npt.NDArray[Any], prior: Array, rows: Array | None, population: bool

@@ -33,6 +33,7 @@ from priorveil.mechanisms import kernels
 from priorveil.mechanisms.estimators import Moments, not_identifiable
 from priorveil.mechanisms.interface import Mechanism, check_codes
 from priorveil.mechanisms.kernels import Words32
+from priorveil.mechanisms.prior_checks import PriorCheck, bits_check
 from priorveil.mechanisms.randomness import WORD, Source, Words, blocks
 from priorveil.mechanisms.unary_estimators import (
     Flips,
@@ -44,7 +45,6 @@ from priorveil.mechanisms.unary_estimators import (
     histogram_gain,
     joint_moments,
     learning_gain,
-    ones_check,
     sum_gain,
     unbiased_unary_moments,
 )
@@ -198,9 +198,12 @@ class Unary(Mechanism):
         estimate = balanced_moments if method == "score" else composite_moments
         return estimate(flips, parts, prior, rows, population)
 
-    def prior_check(self, counts: Ints, prior: Array) -> float | None:
-        """The p-value of the counts of ones under a prior."""
-        return ones_check(self._floats, self._counts(counts), prior)
+    def prior_check(self, counts: Ints, prior: Array) -> PriorCheck | None:
+        """The check of the counts of ones: bits have variance `s (1 - s)` and covariance `-contrast^2 P_j P_k`."""
+        flips, parts = self._floats, self._counts(counts)
+        chances, pull = flips.set_chances(prior), flips.contrast * prior
+        excess, variance = parts.ones - parts.reports * chances, chances * (1 - chances) + pull**2
+        return bits_check(excess, flips.contrast, variance, pull[:, None], prior, parts.reports)
 
     def error(self, query: Query, prior: Prior) -> float | None:
         """The expected error per person, in closed form: see `unary_estimators`."""

@@ -35,7 +35,6 @@ from priorveil.mechanisms.estimators import (
     Evidence,
     Moments,
     apply_rows,
-    chi_square_tail,
     most_likely,
     shortfall,
     squared_rows,
@@ -284,20 +283,3 @@ def composite_moments(
     variance = balanced_moments(flips, counts, p, rows, population).variance
     mean = counts.reports * apply_rows(rows, p)
     return Moments(mean, variance, rounds, converged, shortfall(evidence, p), COMPOSITE)
-
-
-def ones_check(flips: Flips, counts: UnaryCounts, prior: Array) -> float | None:
-    """The p-value of the counts of ones under the prior: exact mean and covariance, a chi-square of `d`.
-
-    The bits of a report have variance `s (1 - s)`, `s` the chance to be set, and covariance
-    `-contrast^2 P_j P_k`.
-    """
-    chances = flips.set_chances(prior)
-    if counts.reports * float(np.minimum(chances, 1 - chances).min()) < 5:
-        return None
-    shift = flips.contrast * prior
-    own = chances * (1 - chances) + shift**2
-    off = (counts.ones - counts.reports * chances) / np.sqrt(counts.reports)
-    tilt = float((off / own) @ shift)
-    statistic = float(off @ (off / own)) + tilt**2 / (1 - float((shift / own) @ shift))
-    return chi_square_tail(statistic, counts.ones.size)

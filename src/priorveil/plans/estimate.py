@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -21,11 +20,14 @@ import numpy as np
 from priorveil.errors import NOT_SHOWN, InvalidInput
 from priorveil.mechanisms import Mechanism
 from priorveil.mechanisms.estimators import Moments, apply_rows
+from priorveil.mechanisms.prior_checks import DOUBTFUL
 from priorveil.plans.tally import Weighted
 from priorveil.priors import Array, Label
 from priorveil.priors.prior import label_positions
 
 Method = Literal["auto", "mmse", "unbiased", "mle"]
+
+_FREE = ("unbiased", "unbiased, projected", "mle", "mle, projected")  # methods that do not lean on the prior
 
 SUM = ("sum",)  # the only label of the estimate of a sum
 
@@ -50,6 +52,12 @@ class Estimate:
     `histogram` is False. A search (mle) reports its `rounds`, whether it `converged`, and its `shortfall`: a proven
     bound on the mean log-likelihood that it may still lack. Where people have weights, a histogram adds these up, and
     `total` is their sum.
+
+    `prior_check` is the p-value of the reports under the prior. If the share `noticeable_change` of the people moved
+    from one value to another, it would be below 0.01 in 90 % of surveys. `unbiased_difference` says how far an mmse
+    answer is from the unbiased one: the largest difference over the statistics, in standard errors of the unbiased one.
+    It is None for other methods, where reports alone do not determine the answer, and beyond 512 values.
+    `warning` and `notes` put all this into words.
     """
 
     values: Array
@@ -59,6 +67,8 @@ class Estimate:
     reports: int
     labels: tuple[Label, ...]
     prior_check: float | None = None
+    noticeable_change: float | None = None
+    unbiased_difference: float | None = None
     rounds: int | None = None
     converged: bool = True
     shortfall: float | None = None
@@ -94,16 +104,60 @@ class Estimate:
             raise InvalidInput("estimate", NOT_SHOWN, advice)
         return replace(self, values=_project(self.values), method=f"{self.method}, projected")
 
+    @property
+    def warning(self) -> str | None:
+        """What to do if the answer leans on a prior that the reports contradict; None if it does not."""
+        if self.method in _FREE or self.prior_check is None or self.prior_check >= DOUBTFUL:
+            return None
+        if self.unbiased_difference is None:
+            advice = "Give a better prior, or design a plan that does not lean on it (Distribution or unbiased=True)"
+        else:
+            advice = "Read the reports with method unbiased, or give a better prior"
+        return (
+            f"The reports contradict the prior ({_p_text(self.prior_check)}), and this estimate leans on it: the "
+            f"truth may be far outside the intervals. {advice}."
+        )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The method, what it assumes, and the prior check with its limits, in a sentence or two each."""
+        notes = [f"Method {self.method}: assumes {self.assumes}.", self._check_note()]
+        if self.unbiased_difference is not None:
+            notes.append(
+                "Without the prior (method unbiased) the answer differs by up to "
+                f"{self.unbiased_difference:.1f} of its standard errors."
+            )
+        if not self.converged:
+            notes.append(
+                f"The search stopped early: the mean log-likelihood may lack {self.shortfall or 0:.1g}."
+            )
+        return tuple(notes)
+
+    def _check_note(self) -> str:
+        if self.prior_check is None:
+            return "Prior check: none, there are too few reports or they tell too little."
+        found = f"Prior check: {_p_text(self.prior_check)}"
+        if self.prior_check < DOUBTFUL:
+            free = " This method does not rest on the prior." if self.method in _FREE else ""
+            return f"{found}. The prior is wrong or somebody manipulates the reports.{free}"
+        if self.noticeable_change is None:
+            return f"{found}. There are too few reports to notice even a completely wrong prior."
+        return (
+            f"{found}. It would notice, nine times in ten, if {100 * self.noticeable_change:.2g} % of the people had "
+            "moved from one value to another; smaller changes can pass."
+        )
+
     def __str__(self) -> str:
         low, high = self.interval()
-        lines = [f"{'value':<20} {'estimate':>12} {'95 % interval':>25}  by {self.method}"]
+        lines = [] if self.warning is None else [f"Warning: {self.warning}"]
+        lines.append(f"{'value':<20} {'estimate':>12} {'95 % interval':>25}  by {self.method}")
         for label, v, a, b in zip(self.labels, self.values, low, high, strict=True):
             lines.append(f"{str(label)[:20]:<20} {v:>12.1f} {a:>12.1f} {b:>12.1f}")
-        if not self.converged:
-            lines.append(
-                f"the search stopped early: the mean log-likelihood may lack {self.shortfall or 0:.1g}"
-            )
-        return "\n".join(lines)
+        return "\n".join([*lines, *self.notes])
+
+
+def _p_text(p: float) -> str:
+    return "p < 0.0001" if p < 1e-4 else f"p = {p:.3g}"
 
 
 def _project(values: Array) -> Array:
@@ -140,7 +194,8 @@ def combine_estimates(estimates: Sequence[Estimate]) -> Estimate:
     orders = [list(label_positions(e.labels, first.labels)) for e in estimates]
     pairs = list(zip(estimates, orders, strict=True))
     checks = [e.prior_check for e in estimates if e.prior_check is not None]
-    check = min(1.0, len(checks) * min(checks)) if checks else math.nan  # Bonferroni
+    changes = [e.noticeable_change for e in estimates if e.prior_check is not None]
+    differences = [e.unbiased_difference for e in estimates if e.method not in _FREE]
     unweighted = all(e.total is None for e in estimates)
     return replace(
         first,
@@ -149,10 +204,18 @@ def combine_estimates(estimates: Sequence[Estimate]) -> Estimate:
         method=first.method if len({e.method for e in estimates}) == 1 else "mixed",
         assumes="; ".join(dict.fromkeys(e.assumes for e in estimates)),
         reports=sum(e.reports for e in estimates),
-        prior_check=None if math.isnan(check) else check,
+        prior_check=min(1.0, len(checks) * min(checks)) if checks else None,  # Bonferroni
+        noticeable_change=_largest_known(changes),
+        unbiased_difference=_largest_known(differences),
         converged=all(e.converged for e in estimates),
         total=None if unweighted else sum(e.reports if e.total is None else e.total for e in estimates),
     )
+
+
+def _largest_known(numbers: list[float | None]) -> float | None:
+    """The largest of the numbers; None where one is unknown, or there are none."""
+    known = [number for number in numbers if number is not None]
+    return max(known) if known and len(known) == len(numbers) else None
 
 
 def weighted_moments(

@@ -19,9 +19,10 @@ import numpy.typing as npt
 
 from priorveil.certify import Certifiable, Certificate
 from priorveil.channels import Channel
-from priorveil.errors import NOT_SHOWN, InvalidInput, PlanError
+from priorveil.errors import NOT_SHOWN, InvalidInput, NotIdentifiable, PlanError, TooLarge
 from priorveil.files import atomic_write
 from priorveil.mechanisms import Mechanism
+from priorveil.mechanisms.estimators import Moments
 from priorveil.mechanisms.randomness import Source, as_source
 from priorveil.notions import Known, Secrets
 from priorveil.plans.document import content_id, parse, plan_document, prove, read_fields
@@ -31,6 +32,8 @@ from priorveil.plans.tally import Tally, Weighted, numbers_per_report, select_re
 from priorveil.plans.values import Column, codes_of
 from priorveil.priors import Array, Budget, Label, Prior
 from priorveil.queries import Query, gain_share
+
+_QUICK = 512  # values up to which the unbiased answer is computed next to the one that leans on the prior
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,12 +196,8 @@ class Plan:
             )
         P = known.align_to(self.labels).probabilities
         rows, weighted = self.query.rows(self.reference), tally.weighted
-        if weighted is None:
-            moments = self.mechanism.answer(method, tally.counts, P, rows, self.query.unbiased)
-        else:
-            moments = weighted_moments(
-                self.mechanism, method, weighted, tally.reports, P, rows, self.query.unbiased
-            )
+        moments = self._moments(tally, method, P, rows)
+        check = self.mechanism.prior_check(tally.counts, P)
         return Estimate(
             values=moments.mean + self.query.offset * tally.reports + (weighted.offset if weighted else 0.0),
             std_error=np.sqrt(np.maximum(moments.variance, 0.0)),
@@ -206,7 +205,9 @@ class Plan:
             assumes=moments.assumes or ASSUMES[method],
             reports=tally.reports,
             labels=self.query.statistic_labels(self.labels),
-            prior_check=self.mechanism.prior_check(tally.counts, P),
+            prior_check=check and check.p_value,
+            noticeable_change=check and check.noticeable_change,
+            unbiased_difference=self._unbiased_difference(tally, moments, P) if method == "mmse" else None,
             rounds=moments.rounds,
             converged=moments.converged,
             shortfall=moments.shortfall,
@@ -234,6 +235,24 @@ class Plan:
         counts, rows = self.mechanism.expected_counts(P, people), self.query.rows(self.reference)
         variance = self.mechanism.answer(method, counts, P, rows, population).variance
         return np.asarray(np.sqrt(np.maximum(variance, 0.0)) / people)
+
+    def _moments(self, tally: Tally, method: str, P: Array, rows: Array | None) -> Moments:
+        mechanism, population = self.mechanism, self.query.unbiased
+        if tally.weighted is None:
+            return mechanism.answer(method, tally.counts, P, rows, population)
+        return weighted_moments(mechanism, method, tally.weighted, tally.reports, P, rows, population)
+
+    def _unbiased_difference(self, tally: Tally, prior_based: Moments, P: Array) -> float | None:
+        """The largest difference of the unbiased answer from this one, in standard errors of the unbiased one."""
+        if not tally.reports or len(self.labels) > _QUICK:
+            return None
+        try:
+            unbiased = self._moments(tally, "unbiased", P, self.query.rows(self.reference))
+        except (NotIdentifiable, TooLarge):
+            return None
+        known = unbiased.variance > 0
+        differences = np.abs(unbiased.mean - prior_based.mean)[known] / np.sqrt(unbiased.variance[known])
+        return float(differences.max(initial=0.0))
 
     # -- files ---------------------------------------------------------------------------------------------
 

@@ -52,7 +52,6 @@ from priorveil.mechanisms.estimators import (
     invert_information,
     known_part,
     not_identifiable,
-    prior_check,
     reports_moments,
 )
 from priorveil.mechanisms.interface import (
@@ -64,6 +63,7 @@ from priorveil.mechanisms.interface import (
     single_prior,
     worst_lifts,
 )
+from priorveil.mechanisms.prior_checks import PriorCheck, cells_check, score_check, value_blocks
 from priorveil.mechanisms.randomness import Source, Words, blocks
 from priorveil.notions import Known, Secrets
 from priorveil.priors import Array, Ints, Prior
@@ -263,9 +263,17 @@ class Arc(Mechanism):
         small = self.size * seen.size <= SMALL
         return Evidence(seen, DenseChannel(self.matrix) if small else self.cells)
 
-    def prior_check(self, counts: Ints, prior: Array) -> float | None:
-        """The p-value of the counts under the law that the prior gives them."""
-        return prior_check(counts[0].astype(np.float64), self.cells.law(prior))
+    def prior_check(self, counts: Ints, prior: Array) -> PriorCheck | None:
+        """The check of the counts against the prior; for a pool at its prior, from the lifts and the information."""
+        N, several = float(counts[0].sum()), len(self.lines) > 1 and self.fits(prior)
+        blocks = value_blocks(prior, N, 1 if several else len(self.cells.base))
+        parts = np.zeros((len(blocks), self.size))
+        for part, block in zip(parts, blocks, strict=True):
+            part[block] = prior[block]
+        if not several:
+            return cells_check(counts[0].astype(np.float64), np.stack([self.cells.law(p) for p in parts]))
+        moved = parts @ (self.cells.lift_sums(counts) - N)
+        return score_check(moved, parts @ (self.information - 1) @ parts.T, parts.sum(axis=1), N)
 
     def fits(self, prior: Array) -> bool:
         """Whether this is the prior of the layout, up to the rounding of its segments.

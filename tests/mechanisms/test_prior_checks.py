@@ -1,0 +1,99 @@
+"""The prior check: Rao's score test in the directions that a change of the distribution can cause."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import chi2, ncx2
+
+import priorveil as pv
+from priorveil.mechanisms.prior_checks import (
+    DOUBTFUL,
+    bits_check,
+    cells_check,
+    channel_check,
+    noticed_noncentrality,
+    value_blocks,
+)
+
+
+def random_channel(seed: int, values: int, reports: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return rng.dirichlet(np.ones(reports), values), rng.dirichlet(np.full(values, 3.0))
+
+
+@pytest.mark.parametrize(("values", "reports"), [(2, 2), (5, 40), (9, 4)])
+def test_the_statistic_is_raos(values: int, reports: int) -> None:
+    """`u' S**-1 u` over the vectors that sum to zero, written out (section 6 of the maths)."""
+    Q, P = random_channel(values, values, reports)
+    counts = np.random.default_rng(1).multinomial(5000, np.full(reports, 1 / reports)).astype(float)
+    law, V = P @ Q, np.linalg.svd(np.ones((1, values)))[2][1:].T
+    z = V.T @ (Q / law)
+    u, S = z @ (counts - 5000 * law) / np.sqrt(5000), (z * law) @ z.T
+    expected = chi2.sf(u @ np.linalg.pinv(S, rcond=1e-9) @ u, np.linalg.matrix_rank(S, tol=1e-9))
+    found = channel_check(counts, Q, P)
+    assert found is not None and found.p_value == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_noticeable_change_has_the_stated_noncentrality() -> None:
+    """The mean of `N t^2 (e_x - e_y)' J (e_x - e_y)` over values drawn from the prior, and a power of 90 %."""
+    Q, P = random_channel(3, 6, 50)
+    J = (Q / (P @ Q)) @ Q.T
+    N, pairs = 4000.0, np.outer(P, P)
+    distances = np.diag(J)[:, None] + np.diag(J) - 2 * J
+    found = channel_check(N * (P @ Q), Q, P)
+    assert found is not None and found.noticeable_change is not None
+    noncentrality = N * found.noticeable_change**2 * float((pairs * distances).sum())
+    assert noncentrality == pytest.approx(noticed_noncentrality(5))
+
+
+@pytest.mark.parametrize("degrees", [1, 2, 4, 19, 82, 127])
+def test_the_noncentrality_gives_a_power_of_ninety_percent(degrees: int) -> None:
+    power = ncx2.sf(chi2.isf(DOUBTFUL, degrees), degrees, noticed_noncentrality(degrees))
+    assert 0.88 < power < 0.92
+
+
+def test_few_reports_notice_nothing() -> None:
+    Q = np.array([[0.51, 0.49], [0.49, 0.51]])
+    found = channel_check(np.array([10.0, 10.0]), Q, np.array([0.5, 0.5]))
+    assert found is not None and found.noticeable_change is None
+    assert channel_check(np.array([50.0, 50.0]), np.full((2, 2), 0.5), np.array([0.5, 0.5])) is None
+
+
+@pytest.mark.parametrize("values", [2, 128, 129, 1000, 30_000])
+@pytest.mark.parametrize("reports", [30, 10**6])
+def test_blocks_hold_all_values_and_enough_people(values: int, reports: int) -> None:
+    for prior in (pv.Prior.uniform(values), pv.Prior.zipf(values)):
+        P = prior.probabilities
+        blocks = value_blocks(P, reports)
+        assert [x for block in blocks for x in range(values)[block]] == list(range(values))
+        assert len(blocks) <= 128 and len(blocks) >= min(values, 5)
+        assert min(P[block].sum() for block in blocks) * reports >= 5 * (1 - 1e-6)
+        if values <= 128 and reports * P.min() >= 5:
+            assert len(blocks) == values
+
+
+def test_bits_are_checked_with_the_covariance_of_all_bits() -> None:
+    """Against the formula of generalised least squares with the covariance written out."""
+    rng = np.random.default_rng(2)
+    P, shift, N = rng.dirichlet(np.full(6, 4.0)), 0.3, 2000.0
+    factor = np.column_stack([shift * P, 0.1 * np.ones(6)])
+    variance, excess = rng.uniform(0.2, 0.3, 6), rng.normal(0, 20, 6)
+    inverse = np.linalg.inv(np.diag(variance) - factor @ factor.T)
+    A = shift * np.linalg.svd(np.ones((1, 6)))[2][1:].T
+    u = A.T @ inverse @ excess
+    expected = chi2.sf(u @ np.linalg.solve(A.T @ inverse @ A, u) / N, 5)
+    found = bits_check(excess, shift, variance, factor, P, N)
+    assert found is not None and found.p_value == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_pool_of_arcs_is_checked_alike_from_its_information_and_from_its_cells() -> None:
+    prior = pv.Prior.zipf(30)
+    plan = pv.design(prior, 1.0, pv.Distribution(), method="arc")
+    m, P, rng = plan.mechanism, prior.probabilities, np.random.default_rng(3)
+    counts = plan.tally(plan.privatize(rng.choice(30, 5000, p=P), rng)).counts
+    joint = np.stack([m.cells.law(row) for row in np.diag(P)])
+    quick, dense = m.prior_check(counts, P), cells_check(counts[0].astype(float), joint)
+    assert quick is not None and dense is not None
+    assert quick.noticeable_change == pytest.approx(dense.noticeable_change, rel=0.1)
+    assert abs(quick.p_value - dense.p_value) < 0.3
