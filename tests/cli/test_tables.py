@@ -58,6 +58,13 @@ def command(*arguments: str, **options: Any) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-m", "priorveil", *arguments], **{**ends, **options})
 
 
+def write_reports(path: str, plan: pv.Plan, reports: list[Any], **columns: list[Any]) -> None:
+    """A CSV of reports that names their plan."""
+    rows = zip([plan.id] * len(reports), reports, *columns.values(), strict=True)
+    lines = [",".join(["plan", "report", *columns]), *(",".join(map(str, row)) for row in rows)]
+    Path(path).write_text("\n".join(lines) + "\n")
+
+
 def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()} - {"plan.json", "unary.json", "people.csv"}
 
@@ -170,7 +177,7 @@ def test_strict_and_force(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert run(*task) == 0
     assert run(*task) == 2 and "exists" in capsys.readouterr().err
     assert run(*task, "--force", "--quiet", "--no-ids") == 0
-    assert Path("r.csv").read_text().splitlines()[0] == "report"
+    assert Path("r.csv").read_text().splitlines()[0] == "plan,report"
 
 
 def test_strict_lists_the_refused_rows_all_the_same(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -186,11 +193,11 @@ def test_strict_lists_the_refused_rows_all_the_same(folder: Path, capsys: pytest
 
 
 @pytest.mark.parametrize("extra", [(), ("--json",), ("--csv",), ("--by", "town")])
-@pytest.mark.parametrize("rows", ["", "77,A\n88,\n"])
+@pytest.mark.parametrize("rows", [[], [77, 88]])
 def test_no_usable_report_is_an_error(
-    folder: Path, rows: str, extra: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+    folder: Path, rows: list[int], extra: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    Path("r.csv").write_text("report,town\n" + rows)
+    write_reports("r.csv", PLAN, rows, town=["A", ""][: len(rows)])
     assert run("estimate", "plan.json", "r.csv", *extra, "--tally", "t.json") == 2
     told = capsys.readouterr()
     *_, last = told.err.splitlines()
@@ -203,9 +210,63 @@ def test_no_usable_report_is_an_error(
 def test_many_foreign_reports_are_of_another_plan(
     folder: Path, foreign: int, said: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    Path("r.csv").write_text("report\n" + "0\n" * (100 - foreign) + "77\n" * foreign)
+    write_reports("r.csv", PLAN, [0] * (100 - foreign) + [77] * foreign)
     assert run("estimate", "plan.json", "r.csv") == 0
     assert ("probably made by another plan" in capsys.readouterr().err) == said
+
+
+OTHER = pv.design(pv.Prior([0.2, 0.3, 0.5], labels=LABELS), 1.0, pv.Histogram())
+
+
+@pytest.mark.parametrize("out", ["r.parquet", "r.csv", "r.csv.gz", "r.arrow"])
+def test_another_plan_is_refused(folder: Path, out: str, capsys: pytest.CaptureFixture[str]) -> None:
+    OTHER.save("other.json")
+    assert run("privatize", "plan.json", "people.csv", "--column", "answer", "-o", out) == 0
+    capsys.readouterr()
+    assert run("estimate", "other.json", out, "--tally", "t.json") == 2
+    told = capsys.readouterr()
+    assert told.out == "" and f"reports of plan {PLAN.id[:12]}; read them with the plan" in told.err
+    assert not Path("t.json").exists()
+    assert run("estimate", "plan.json", out) == 0
+
+
+def test_a_report_of_another_plan_among_many(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_reports("r.csv", PLAN, [0, 1] * 50)
+    with open("r.csv", "a") as file:
+        file.write(f"{OTHER.id},0\n")
+    assert run("estimate", "plan.json", "r.csv", "--json") == 2
+    told = capsys.readouterr()
+    assert told.out == "" and f"reports of plan {OTHER.id[:12]}" in told.err
+
+
+def test_plans_of_cohorts_that_are_mixed_up(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for right, wrong, plan in (("A", "B", PLAN), ("B", "A", OTHER)):
+        for place, town in (("plans", right), ("mixed", wrong)):
+            Path(place).mkdir(exist_ok=True)
+            plan.save(f"{place}/{town}.json")
+    at = ("--cohort", "town")
+    assert run("privatize", "plans", "people.csv", "--column", "answer", *at, "-o", "r.csv") == 0
+    rows = list(csv.DictReader(Path("r.csv").read_text().splitlines()))
+    assert {(row["town"], row["plan"]) for row in rows} == {("A", PLAN.id), ("B", OTHER.id)}
+    assert run("estimate", "plans", "r.csv", *at) == 0
+    assert run("estimate", "mixed", "r.csv", *at) == 2
+    assert "read them with the plan that made them" in capsys.readouterr().err
+
+
+def test_reports_that_name_no_plan(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("r.csv").write_text("report\n" + "0\n1\n" * 50)
+    assert run("estimate", "plan.json", "r.csv") == 2
+    told = capsys.readouterr()
+    assert told.out == "" and "nothing names the plan" in told.err and "use --assume-plan" in told.err
+    assert run("estimate", "plan.json", "r.csv", "--assume-plan", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["reports"] == 100
+    Path("r.csv").write_text(
+        "plan,report\ngold,0\nsilver,1\n"
+    )  # a column of that name, but of another meaning
+    assert run("estimate", "plan.json", "r.csv") == 2
+    told = capsys.readouterr()
+    assert "gold" not in told.err and "use --assume-plan" in told.err
+    assert run("estimate", "plan.json", "r.csv", "--assume-plan") == 0
 
 
 def test_the_method_is_that_of_the_query(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -213,7 +274,7 @@ def test_the_method_is_that_of_the_query(folder: Path, capsys: pytest.CaptureFix
     learnt = pv.design(prior, 1.0, pv.Distribution())
     learnt.save("learnt.json")
     reports = learnt.privatize([LABELS[2]] * 5000, rng=np.random.default_rng(3))
-    Path("r.csv").write_text("report\n" + "\n".join(map(str, reports.tolist())) + "\n")
+    write_reports("r.csv", learnt, reports.tolist())
     for asked, used in (((), "unbiased"), (("--method", "mmse"), "mmse"), (("--method", "auto"), "unbiased")):
         assert run("estimate", "learnt.json", "r.csv", *asked) == 0
         shown = " ".join(capsys.readouterr().out.split())
@@ -221,14 +282,14 @@ def test_the_method_is_that_of_the_query(folder: Path, capsys: pytest.CaptureFix
         assert shown.startswith("Warning: The reports contradict the prior (p < 0.0001)") == (used == "mmse")
         assert ("Read the reports with method unbiased" in shown) == (used == "mmse")
         assert "Prior check: p < 0.0001. The prior is wrong or somebody manipulates" in shown
-    Path("h.csv").write_text("report\n0\n1\n")
+    write_reports("h.csv", PLAN, [0, 1])
     assert run("estimate", "plan.json", "h.csv", "--json") == 0
     assert json.loads(capsys.readouterr().out)["method"] == "mmse"
 
 
 def test_a_missing_group_is_called_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("matplotlib")
-    Path("r.csv").write_text("report,town\n0,A\n1,\n0,\n")
+    write_reports("r.csv", PLAN, [0, 1, 0], town=["A", "", ""])
     assert run("estimate", "plan.json", "r.csv", "--by", "town", "--plot", "e.svg") == 0
     shown = capsys.readouterr().out
     assert "town = (missing): 2 reports" in shown and "None" not in shown
@@ -272,8 +333,9 @@ def test_what_is_wrong_with_a_plan_or_a_place_is_said_first(
 
 
 def test_names_that_the_output_cannot_hold(folder: Path) -> None:
-    pv.design(pv.Prior({"café": 0.5, "茶": 0.5}), 1.0, pv.Histogram()).save("drinks.json")
-    Path("r.csv").write_text("report\n0\n1\n")
+    drinks = pv.design(pv.Prior({"café": 0.5, "茶": 0.5}), 1.0, pv.Histogram())
+    drinks.save("drinks.json")
+    write_reports("r.csv", drinks, [0, 1])
     task = [sys.executable, "-m", "priorveil", "estimate", "drinks.json", "r.csv"]
     narrow = {**os.environ, "PYTHONIOENCODING": "latin-1"}
     people, machine, csv_lines = (
@@ -291,9 +353,9 @@ def test_names_that_the_output_cannot_hold(folder: Path) -> None:
 def test_a_narrow_terminal_loses_nothing(
     width: int, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    Path("r.csv").write_text("report\n" + "0\n1\n2\n" * 4000)
     long = pv.design(pv.Prior([0.5, 0.3, 0.2], labels=["yes", "no", "perhaps not"]), 1.0, pv.Histogram())
     long.save("long.json")
+    write_reports("r.csv", long, [0, 1, 2] * 4000)
     assert run("estimate", "long.json", "r.csv", "--json") == 0
     rows = json.loads(capsys.readouterr().out)["values"]
     monkeypatch.setenv("COLUMNS", str(width))
@@ -462,7 +524,7 @@ def test_interrupted_in_the_middle_nothing_is_left(folder: Path) -> None:
 def test_estimates_can_be_interrupted(folder: Path) -> None:
     running = command("estimate", "plan.json", "-", "--tally", "t.json")
     assert running.stdin is not None
-    batch = pa.record_batch({"report": [0] * 100_000})
+    batch = pa.record_batch({"report": [0] * 100_000, "plan": [PLAN.id] * 100_000})
     writer = pa.ipc.new_stream(running.stdin, batch.schema)
     for _ in range(20):  # more than a pipe holds: when all is written, most of it has been read
         writer.write_batch(batch)

@@ -33,7 +33,6 @@ from priorveil.curator.uploads import LARGEST_BATCH, read_json, read_packed
 from priorveil.errors import ForeignReport
 from priorveil.mechanisms import Table
 from priorveil.tables import estimate_table
-from priorveil.tables.read import table_plans
 
 RNG = np.random.default_rng(3)
 
@@ -146,7 +145,8 @@ def test_every_mechanism_in_both_bodies(store_url: str, cohorts: Campaign) -> No
         assert found["total"]["reports"] == 200
         table = pq.read_table(io.BytesIO((await http.get(path(cohorts, "/reports"))).content))
         assert table.num_rows == 200
-        assert table_plans(table.schema) == {plan.id for plan in cohorts.plans.values()}
+        named = zip(table["cohort"].to_pylist(), table["plan"].to_pylist(), strict=True)
+        assert set(named) == {(name, plan.id) for name, plan in cohorts.cohorts.items()}
         mixed = [reports(cohorts, 1, name)[0] for name in cohorts.cohorts]
         assert (await http.post(path(cohorts, "/reports"), json={"reports": mixed})).json()["accepted"] == 4
 

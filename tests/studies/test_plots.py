@@ -22,7 +22,7 @@ def found(d: int, groups: int = 0, query: pv.Histogram | pv.Sum | None = None) -
     plan = pv.design(prior, 2.0, query or pv.Histogram(), method="arc" if d > 20 else "auto")
     reports = plan.privatize(np.arange(600) % d, np.random.default_rng(d))
     table = {"report": reports, "town": [f"town {i % max(groups, 1)}" for i in range(600)]}
-    return estimate_table(table, plan, by="town" if groups else None)
+    return estimate_table(table, plan, by="town" if groups else None, assume_plan=True)
 
 
 def drawn(what: TableEstimate, by: str | None = None) -> object:
@@ -56,7 +56,8 @@ def test_what_priors_expect_is_added_up_label_by_label() -> None:
         for name, shares, labels in (("A", [0.5, 0.3, 0.2], "abc"), ("B", [0.1, 0.2, 0.7], "cab"))
     }
     table = {"report": [0] * 30, "town": ["A"] * 10 + ["B"] * 20}
-    (panel,) = plots.estimate_panels(estimate_table(table, plans, cohort="town"), None)
+    what = estimate_table(table, plans, cohort="town", assume_plan=True)
+    (panel,) = plots.estimate_panels(what, None)
     assert panel.expected == pytest.approx([5 + 4, 3 + 14, 2 + 2])
 
 
@@ -92,7 +93,8 @@ def test_the_prior_expects_the_sum_that_is_estimated() -> None:
     prior = pv.Prior([0.4, 0.3, 0.2, 0.1])
     plan = pv.design(prior, 1.0, query)
     everybody = np.repeat(np.arange(4), [400, 300, 200, 100])
-    what = estimate_table({"report": plan.privatize(everybody, np.random.default_rng(1))}, plan)
+    reports = plan.privatize(everybody, np.random.default_rng(1))
+    what = estimate_table({"report": reports}, plan, assume_plan=True)
     expected = next(iter(plots.estimate_panels(what, None))).expected
     assert expected == pytest.approx([1000 * (2 * 1.0 + 5)])
     low, high = what.everybody.interval(0.9999)

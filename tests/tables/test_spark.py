@@ -23,10 +23,10 @@ pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed: pip i
 if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
     pytest.skip("Spark needs Java 17 or newer, and there is none on this machine", allow_module_level=True)
 
-from priorveil.errors import InvalidInput  # noqa: E402
+from priorveil.errors import ForeignReport, InvalidInput  # noqa: E402
 from priorveil.tables import Tallies, tally_table  # noqa: E402
 from priorveil.tables import spark as on_spark  # noqa: E402
-from priorveil.tables.write import report_schema, to_arrow  # noqa: E402
+from priorveil.tables.write import arrow_column, report_schema  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
@@ -77,14 +77,17 @@ def nasty_reports(plan: pv.Plan, seed: int, rows: int) -> Any:
     """Reports of skewed values in groups of any size, with gaps and foreign reports among them."""
     rng = np.random.default_rng(seed)
     values = np.minimum(rng.geometric(0.6, rows) - 1, 5)
-    schema = report_schema({}, False, [plan])
-    column = to_arrow({"report": plan.privatize(values, rng)}, schema)["report"].to_pylist()
+    field = report_schema({}, False, [plan]).field("report")
+    column = arrow_column(plan.privatize(values, rng), field).to_pylist()
     foreign = [-1, 2**62, 2**63 - 1] if isinstance(column[0], int) else [b"", b"\xff" * 8, b"\x00" * 16]
     for row in np.flatnonzero(rng.random(rows) < 0.2):
         column[row] = [None, *foreign][rng.integers(4)]
     kind = pa.int64() if plan.mechanism.kind != "unary" else pa.binary()
     groups = [None if rng.random() < 0.1 else f"town {g}" for g in np.minimum(rng.geometric(0.5, rows), 5)]
-    return pa.table({"report": pa.array(column, kind), "town": pa.array(groups, pa.string())})
+    made_by = pa.array([None if rng.random() < 0.05 else plan.id for _ in range(rows)], pa.string())
+    return pa.table(
+        {"report": pa.array(column, kind), "plan": made_by, "town": pa.array(groups, pa.string())}
+    )
 
 
 def same(found: Tallies, expected: Tallies) -> None:
@@ -115,7 +118,7 @@ def test_nobody(spark: Any, plans: dict[str, pv.Plan]) -> None:
 def test_privatize_then_estimate(spark: Any, plans: dict[str, pv.Plan]) -> None:
     values = pa.table({"answer": [*"abcdef" * 50, "z", None], "town": ["A", "B"] * 151, "name": ["x"] * 302})
     df = on_spark.privatize(spark.createDataFrame(values), plans["unary"], "answer", keep=["town"])
-    assert df.columns == ["report_id", "town", "report", "refused"]
+    assert df.columns == ["report_id", "town", "plan", "report", "refused"]
     kept = df.toArrow()  # one evaluation: a second one would be other reports
     assert len(set(kept["report_id"].to_pylist())) == 302
     reasons = kept["refused"].to_pylist()
@@ -174,8 +177,8 @@ def test_cohorts_are_written_as_in_python(spark: Any, plans: dict[str, pv.Plan])
     several = {"True": plans["columns"], "False": plans["arc"]}
     table = pa.table({"report": [0, 0, 1], "adult": [True, False, None], "half": [0.5, 1.5, None]})
     df = spark.createDataFrame(table)
-    found = on_spark.tally(df, several, cohort="adult")
-    same(found, tally_table(table, several, cohort="adult"))
+    found = on_spark.tally(df, several, cohort="adult", assume_plan=True)
+    same(found, tally_table(table, several, cohort="adult", assume_plan=True))
     assert {key for key, _ in found.by} == {"True", "False"}
     for task in (on_spark.tally, on_spark.refused):
         with pytest.raises(InvalidInput, match="string"):
@@ -189,30 +192,47 @@ def test_arcs_of_a_large_domain(spark: Any) -> None:
     values = rng.integers(0, 20_000, 3000)
     reports = np.concatenate([plan.privatize(values, rng), [-1, plan.mechanism.outputs]])
     table = pa.table({"report": reports, "town": [f"town {i % 3}" for i in range(len(reports))]})
-    found = on_spark.tally(spark.createDataFrame(table).repartition(3), plan, by="town")
-    same(found, tally_table(table, plan, by="town"))
+    df = spark.createDataFrame(table).repartition(3)
+    found = on_spark.tally(df, plan, by="town", assume_plan=True)
+    same(found, tally_table(table, plan, by="town", assume_plan=True))
     assert sum(t.reports for t in found.by.values()) == 3000 and found.refused.counts == {"foreign": 2}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_reports_of_another_plan(spark: Any, plans: dict[str, pv.Plan], method: str) -> None:
+    other, plan = plans["hashing" if method == "columns" else "columns"], plans[method]
+    made_by = pa.array([plan.id] * 17 + [other.id] * 3)
+    table = nasty_reports(plan, 1, 20).set_column(1, "plan", made_by)
+    df = spark.createDataFrame(table)
+    with pytest.raises(ForeignReport, match="3 reports of another plan"):
+        on_spark.tally(df, plan)
+    rows = on_spark.refused(df, plan).filter("reason = 'another plan'").toArrow()
+    assert rows["plan"].to_pylist() == [other.id] * 3
+    with pytest.raises(InvalidInput, match="assume_plan=True"):
+        on_spark.estimate(df.drop("plan"), plan)
+    same(on_spark.tally(df, plan, assume_plan=True), tally_table(table, plan, assume_plan=True))
 
 
 def test_the_refused_rows_themselves(spark: Any, plans: dict[str, pv.Plan]) -> None:
     table = pa.table({"report": [0, None, -7, 1], "id": ["p", "q", "r", "s"]})
     df = spark.createDataFrame(table)
-    rows = on_spark.refused(df, plans["arc"]).toArrow().to_pylist()
+    rows = on_spark.refused(df, plans["arc"], assume_plan=True).toArrow().to_pylist()
     assert sorted((row["id"], row["reason"]) for row in rows) == [("q", "missing"), ("r", "foreign")]
     with pytest.raises(InvalidInput, match="rename"):
-        on_spark.refused(df.withColumnRenamed("id", "reason"), plans["arc"])
+        on_spark.refused(df.withColumnRenamed("id", "reason"), plans["arc"], assume_plan=True)
 
 
 @pytest.mark.parametrize("method", ["columns", "arc"])
 def test_many_foreign_reports_do_not_overflow(spark: Any, plans: dict[str, pv.Plan], method: str) -> None:
     df = spark.range(1 << 20).selectExpr("9223372036854775807L as report")
-    found = on_spark.tally(df, plans[method])
+    found = on_spark.tally(df, plans[method], assume_plan=True)
     assert found.refused.counts == {"foreign": 1 << 20} and found.by[None, None].reports == 0
 
 
 def test_reports_that_are_no_numbers(spark: Any, plans: dict[str, pv.Plan]) -> None:
     with pytest.raises(InvalidInput, match="bigint"):
-        on_spark.tally(spark.createDataFrame(pa.table({"report": ["1"]})), plans["columns"])
+        df = spark.createDataFrame(pa.table({"report": ["1"]}))
+        on_spark.tally(df, plans["columns"], assume_plan=True)
 
 
 def physical_plan(df: Any, plan: pv.Plan) -> str:

@@ -38,7 +38,7 @@ from priorveil.tables import read as read_module  # noqa: E402
 from priorveil.tables.columns import Batch, batch_rows, value_codes  # noqa: E402
 from priorveil.tables.estimate import BatchCounter  # noqa: E402
 from priorveil.tables.read import open_table  # noqa: E402
-from priorveil.tables.write import report_schema, to_arrow  # noqa: E402
+from priorveil.tables.write import arrow_column, report_schema  # noqa: E402
 
 LABELS = ["a", "b", "c", "d", "e", "f"]
 METHODS = ["columns", "arc", "unary", "hashing"]
@@ -60,8 +60,7 @@ class Same:
 
 def report_column(plan: pv.Plan, reports: Any) -> Any:
     """Reports as privatize_table writes them."""
-    schema = report_schema({}, False, [plan])
-    return to_arrow({"report": reports}, schema).column("report")
+    return arrow_column(reports, report_schema({}, False, [plan]).field("report"))
 
 
 def multiset(table: Any, column: str = "report") -> Counter[Any]:
@@ -173,7 +172,7 @@ def test_every_table_gives_the_same_tally(method: str, seed: int, rows: int) -> 
         "batches": pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=3)),
     }
     for kind, data in kinds.items():
-        found = tally_table(data, plan).by
+        found = tally_table(data, plan, assume_plan=True).by
         assert found == ({} if expected is None else {(None, None): expected}), kind
 
 
@@ -253,9 +252,9 @@ def test_files_hold_the_reports(plan: pv.Plan, suffix: str, tmp_path: Path) -> N
 def test_ids_are_different_and_only_what_is_asked_for_leaves() -> None:
     data = {"x": ["a"] * 500, "name": ["n"] * 500, "town": ["A"] * 500}
     table = privatize_table(data, COLUMNS, "x", keep=["town"]).table
-    assert table.column_names == ["report_id", "town", "report"]
+    assert table.column_names == ["report_id", "town", "plan", "report"]
     assert len(set(table["report_id"].to_pylist())) == 500
-    assert privatize_table(data, COLUMNS, "x", ids=False).table.column_names == ["report"]
+    assert privatize_table(data, COLUMNS, "x", ids=False).table.column_names == ["plan", "report"]
     with pytest.raises(InvalidInput, match="private"):
         privatize_table(data, COLUMNS, "x", keep=["x"])
 
@@ -426,7 +425,7 @@ def test_what_is_no_table_of_plain_columns(tmp_path: Path) -> None:
             privatize_table(data, COLUMNS, "x")
     for nested in ([[1]], [{"a": 1}]):
         with pytest.raises(InvalidInput, match="text, numbers or dates"):
-            tally_table({"report": [0], "g": nested}, COLUMNS, by="g")
+            tally_table({"report": [0], "g": nested}, COLUMNS, by="g", assume_plan=True)
     with pytest.raises(InvalidInput, match="Parquet"):
         privatize_table({"x": ["a"], "g": [[1]]}, COLUMNS, "x", tmp_path / "r.csv", keep=["g"])
     assert list(tmp_path.iterdir()) == []
@@ -556,7 +555,8 @@ def test_groups_are_tallied_as_if_alone(method: str) -> None:
 
 def test_not_a_number_is_one_group() -> None:
     batches = [pa.record_batch({"report": [0, 1], "g": [float("nan"), 1.0]}) for _ in range(3)]
-    found = tally_table(pa.RecordBatchReader.from_batches(batches[0].schema, batches), COLUMNS, by="g")
+    reader = pa.RecordBatchReader.from_batches(batches[0].schema, batches)
+    found = tally_table(reader, COLUMNS, by="g", assume_plan=True)
     assert sorted(t.reports for t in found.by.values()) == [3, 3]
 
 
@@ -574,7 +574,7 @@ def test_empty_pieces_in_groups() -> None:
 def test_too_many_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(estimate_module, "_MOST_GROUPS", 3)
     with pytest.raises(TooLarge, match="coarser"):
-        tally_table({"report": [0] * 9, "g": list(range(9))}, COLUMNS, by="g")
+        tally_table({"report": [0] * 9, "g": list(range(9))}, COLUMNS, by="g", assume_plan=True)
 
 
 @given(
@@ -619,10 +619,10 @@ def test_threads_change_nothing(method: str) -> None:
 def test_tallies_of_parts_add_up(reports: list[int | None], parts: int) -> None:
     column = pa.array(reports, pa.int64())
     cuts = [i * len(reports) // parts for i in range(parts + 1)]
-    whole = tally_table({"report": column}, COLUMNS)
+    whole = tally_table({"report": column}, COLUMNS, assume_plan=True)
     summed = Tallies({None: COLUMNS}, {})
     for a, b in pairwise(cuts):
-        summed += tally_table({"report": column[a:b]}, COLUMNS)
+        summed += tally_table({"report": column[a:b]}, COLUMNS, assume_plan=True)
     assert summed.by == whole.by and summed.refused.counts == whole.refused.counts
 
 
@@ -631,6 +631,7 @@ def test_foreign_reports_are_counted_and_listed() -> None:
     found = estimate_table(
         {"report": pa.array([0, None, -1, 2**40, 1])},
         COLUMNS,
+        assume_plan=True,
         on_refused=lambda row, why: heard.append((row, why)),
     )
     assert found.everybody.reports == 2
@@ -640,15 +641,17 @@ def test_foreign_reports_are_counted_and_listed() -> None:
 
 @pytest.mark.parametrize("text", ["1.5", "x", "99999999999999999999999", "-1", "0x1", " 1"])
 def test_text_that_is_no_report(text: str) -> None:
-    assert tally_table({"report": [text, "1"]}, COLUMNS).refused.rows == ((0, "foreign"),)
+    found = tally_table({"report": [text, "1"]}, COLUMNS, assume_plan=True)
+    assert found.refused.rows == ((0, "foreign"),)
 
 
 @pytest.mark.parametrize("entry", [b"", b"\0" * 7, b"\xff" * 8, b"\0" * 16])
 def test_bytes_that_are_no_report(entry: bytes) -> None:
     plan = PLANS["unary"]
-    assert tally_table({"report": [entry, b"\1" + b"\0" * 7]}, plan).refused.rows == ((0, "foreign"),)
+    found = tally_table({"report": [entry, b"\1" + b"\0" * 7]}, plan, assume_plan=True)
+    assert found.refused.rows == ((0, "foreign"),)
     hexes = io.BytesIO(f"report,n\n{entry.hex() or '?'},1\n0100000000000000,1\n".encode())
-    assert tally_table(hexes, plan).refused.rows == ((0, "foreign"),)
+    assert tally_table(hexes, plan, assume_plan=True).refused.rows == ((0, "foreign"),)
 
 
 def test_reports_of_another_plan(tmp_path: Path) -> None:
@@ -656,7 +659,52 @@ def test_reports_of_another_plan(tmp_path: Path) -> None:
     with pytest.raises(ForeignReport, match=COLUMNS.id[:12]):
         estimate_table(tmp_path / "r.parquet", PLANS["arc"])
     with pytest.raises(InvalidInput, match="whole numbers"):
-        estimate_table({"report": pa.array([True])}, COLUMNS)
+        estimate_table({"report": pa.array([True])}, COLUMNS, assume_plan=True)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "text", "categories", "csv"])
+def test_the_plan_survives_other_libraries(kind: str, tmp_path: Path) -> None:
+    import pandas as pd
+    import polars as pl
+
+    made = privatize_table({"x": [*"abcdef"] * 5}, COLUMNS, "x", rng=np.random.default_rng(1)).table
+    if kind == "pandas":
+        pd.DataFrame(made.to_pandas()).to_parquet(tmp_path / "r.parquet")
+    elif kind == "polars":
+        pl.from_arrow(made).write_parquet(tmp_path / "r.parquet")
+    elif kind == "csv":
+        made.select(["plan", "report"]).to_pandas().to_csv(tmp_path / "r.csv", index=False)
+    else:
+        names = made["plan"].cast(pa.string())
+        names = (
+            names if kind == "text" else pa.chunked_array([["z", *names.to_pylist()]]).dictionary_encode()[1:]
+        )
+        pq.write_table(made.set_column(1, "plan", names), tmp_path / "r.parquet")
+    assert tally_table(tmp_path, COLUMNS).by == {(None, None): COLUMNS.tally(made["report"].to_numpy())}
+    with pytest.raises(ForeignReport, match=f"of plan {COLUMNS.id[:12]}; .* not with {PLANS['arc'].id[:12]}"):
+        tally_table(tmp_path, PLANS["arc"])
+
+
+def test_a_row_without_its_plan_is_missing() -> None:
+    names = [COLUMNS.id, None, COLUMNS.id, None]
+    table = {"report": [0, 1, None, None], "plan": names, "g": [1, 1, 2, 2]}
+    for by in (None, "g"):
+        found = tally_table(table, COLUMNS, by=by)
+        assert sum(tally.reports for tally in found.by.values()) == 1
+        assert found.refused.rows == ((1, "missing"), (2, "missing"), (3, "missing"))
+
+
+def test_the_names_of_the_columns_of_reports_are_taken() -> None:
+    for name in ("plan", "report", "report_id"):
+        with pytest.raises(InvalidInput, match="rename"):
+            privatize_table({"x": ["a"], name: ["b"]}, COLUMNS, "x", keep=[name])
+
+
+def test_a_table_that_names_no_plan() -> None:
+    with pytest.raises(InvalidInput, match=r"nothing names the plan.*the table has report.*assume_plan=True"):
+        tally_table({"report": [0]}, COLUMNS)
+    with pytest.raises(InvalidInput, match="column = 'nope': the table has report"):
+        tally_table({"report": [0]}, COLUMNS, column="nope")
 
 
 def test_more_refusals_than_are_listed() -> None:
@@ -665,16 +713,21 @@ def test_more_refusals_than_are_listed() -> None:
 
 
 def test_reports_as_floats_and_columns_of_nothing() -> None:
-    found = tally_table({"report": pa.array([0.0, None, 1.5, 1e300, 1.0])}, COLUMNS)
+    found = tally_table({"report": pa.array([0.0, None, 1.5, 1e300, 1.0])}, COLUMNS, assume_plan=True)
     assert found.by[None, None].reports == 2
     assert found.refused.rows == ((1, "missing"), (2, "foreign"), (3, "foreign"))
     for plan in (COLUMNS, PLANS["unary"]):
-        assert tally_table({"report": pa.nulls(2)}, plan).refused.counts == {"missing": 2}
+        assert tally_table({"report": pa.nulls(2)}, plan, assume_plan=True).refused.counts == {"missing": 2}
 
 
 def test_reports_of_a_cohort_without_a_plan() -> None:
-    found = tally_table({"report": [0, 0], "age": ["young", "old"]}, {"young": COLUMNS}, cohort="age")
-    assert found.refused.rows == ((1, "no plan for the cohort"),) and list(found.by) == [("young", None)]
+    table = {"report": [0, 0], "age": ["young", "old"]}
+    named = {**table, "plan": [COLUMNS.id, PLANS["arc"].id]}
+    for found in (
+        tally_table(table, {"young": COLUMNS}, cohort="age", assume_plan=True),
+        tally_table(named, {"young": COLUMNS}, cohort="age"),
+    ):
+        assert found.refused.rows == ((1, "no plan for the cohort"),) and list(found.by) == [("young", None)]
 
 
 def test_parquet_cannot_come_through_a_pipe(tmp_path: Path) -> None:
@@ -724,8 +777,9 @@ def test_progress_is_that_of_the_rows_and_not_of_what_is_read_ahead(packed: bool
 
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     reports = np.random.default_rng(1).integers(0, 2, 10_000_000)
-    options = {"row_group_size": 1 << 18, "use_dictionary": False, "compression": "none"}
-    pq.write_table(pa.table({"report": reports}), tmp_path / "r.parquet", **options)
+    options = {"row_group_size": 1 << 18, "use_dictionary": ["plan"], "compression": "none"}
+    made_by = pa.DictionaryArray.from_arrays(np.zeros(reports.size, dtype=np.int32), [COLUMNS.id])
+    pq.write_table(pa.table({"report": reports, "plan": made_by}), tmp_path / "r.parquet", **options)
     before, held = pa.total_allocated_bytes(), []
     tracemalloc.start()
     tally_table(tmp_path, COLUMNS, progress=lambda *state: held.append(pa.total_allocated_bytes() - before))

@@ -10,6 +10,9 @@ Examples
   priorveil estimate plan.json reports.parquet --plot estimate.svg
       and a picture of it
 
+The column `plan` names the plan of every report; reports of another plan are an error. If REPORTS have no such
+column and you know that PLAN made all of them, use --assume-plan.
+
 Missing reports, and reports that this plan cannot have made, are left out, counted and listed by row number. The
 first row of data is row 1, also in JSON and in the file of --refused; row numbers continue from one file to the
 next. A file is counted as it is: a report that is in it twice counts twice, whatever its id (a curator counts an id
@@ -59,6 +62,9 @@ _MANY_FOREIGN = 0.1  # a larger share of foreign reports is not an accident
     type=click.FloatRange(0, 1, True, True),
     default=0.95,
     help="Confidence level of the intervals.",
+)
+@click.option(
+    "--assume-plan", is_flag=True, help="REPORTS have no column `plan`: take all for reports of PLAN."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")

@@ -44,6 +44,7 @@ FUNCTION_OPTIONS = {
     "Channel.from_weights": "--normalise",
     "Budget(lower, upper)": "--lower or --upper alone",
     "secret.nearest(prior)": "--mix",
+    "assume_plan=True": "--assume-plan",
 }
 
 

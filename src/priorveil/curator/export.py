@@ -18,7 +18,7 @@ _ROWS = 100_000  # in a row group
 
 
 def parquet_pieces(campaign: Campaign, pages: AsyncIterator[list[StoredReport]]) -> AsyncIterator[bytes]:
-    """The pieces of a Parquet file: id, cohort, and the report as a number (a row of bits: as bytes).
+    """The pieces of a Parquet file: id, cohort, plan, and the report as a number (a row of bits: as bytes).
 
     Raises `MissingExtra` at once, not while it is sent.
     """
@@ -26,14 +26,13 @@ def parquet_pieces(campaign: Campaign, pages: AsyncIterator[list[StoredReport]])
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        from priorveil.tables.columns import PLAN_KEY
+        from priorveil.tables.write import plan_field
     except ImportError as error:
         raise MissingExtra("pyarrow", "tables") from error
     numbers = all(plan.mechanism.width == 0 for plan in campaign.plans.values())
     kind = pa.int64() if numbers else pa.binary()
-    made_by = {PLAN_KEY: " ".join(sorted(campaign.plans)).encode()}  # so that no other plan estimates from it
-    columns = [("id", pa.binary(ID_BYTES)), ("cohort", pa.string()), ("report", kind)]
-    schema = pa.schema(columns, metadata=made_by)
+    columns = {"id": pa.binary(ID_BYTES), "cohort": pa.string(), "report": kind}
+    schema = pa.schema(columns).insert(2, plan_field())
 
     async def pieces() -> AsyncIterator[bytes]:
         sink = _Sink()
@@ -55,9 +54,10 @@ def _table(pa: Any, schema: Any, campaign: Campaign, rows: list[StoredReport], n
     """Some reports as a table."""
     ids = [row.id for row in rows]
     cohorts = [campaign.cohort_of[row.plan] for row in rows]
+    plans = [row.plan for row in rows]
     words = [row.words for row in rows]
     reports = np.frombuffer(b"".join(words), "<i8") if numbers else words
-    return pa.table({"id": ids, "cohort": cohorts, "report": reports}, schema=schema)
+    return pa.table({"id": ids, "cohort": cohorts, "plan": plans, "report": reports}, schema=schema)
 
 
 class _Sink(io.RawIOBase):

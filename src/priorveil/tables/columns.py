@@ -30,9 +30,8 @@ Indices = npt.NDArray[np.int64]  # of rows in a batch, counted from 0
 Rows = npt.NDArray[np.int64]  # counted from 0 over all the files of an input
 OnRefused = Callable[[int, str], object]
 
-REPORT, REPORT_ID = "report", "report_id"
+REPORT, REPORT_ID, PLAN = "report", "report_id", "plan"  # columns of a table of reports
 ID_BYTES = 16
-PLAN_KEY = b"priorveil.plan"  # in the schema of a table of reports: the ids of the plans that made them
 ABSENT, OUTSIDE_DOMAIN = -1, -2  # instead of the code of a value
 
 # Why a row is refused.
@@ -40,6 +39,7 @@ MISSING = "missing"
 FOREIGN = "foreign"
 OUTSIDE = "outside the domain"
 NO_PLAN = "no plan for the cohort"
+OTHER_PLAN = "another plan"
 BROKEN = "wrong number of columns"
 
 _PLAIN_NUMBER = re.compile(r"[+-]?[0-9]{1,40}(\.[0-9]{0,40})?")
@@ -117,6 +117,20 @@ def distinct(column: Column) -> tuple[list[Any], Indices]:
         gaps = np.array([entry is None for entry in [*entries, None]])
         indices = np.where(gaps[indices], -1, indices)
     return entries, indices
+
+
+def holds_only(column: Column, entry: str) -> bool:
+    """Whether every row is this text, for columns where that is quickly found out; False for others.
+
+    >>> holds_only(["a", "a"], "a"), holds_only(["a", None], "a")
+    (True, False)
+    """
+    if isinstance(column, list):
+        return column.count(entry) == len(column)
+    pa = pyarrow()
+    if pa.types.is_dictionary(column.type):
+        return not column.null_count and column.dictionary.to_pylist() == [entry]
+    return False
 
 
 def look_up(column: Column, code: Callable[[Any], int], missing: int) -> Codes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,17 +12,23 @@ from typing import Any
 
 import numpy as np
 
-from priorveil.errors import NOT_SHOWN, ForeignReport, TooLarge
+from priorveil.errors import NOT_SHOWN, ForeignReport, Hint, InvalidInput, TooLarge
 from priorveil.mechanisms import Arc, Mechanism
 from priorveil.plans import Plan
 from priorveil.plans.estimate import Estimate, Method, combine_estimates
 from priorveil.plans.tally import Counts, Tally
+from priorveil.plans.values import Codes
 from priorveil.priors import Prior
 from priorveil.tables.columns import (
+    ABSENT,
+    MISSING,
     NO_PLAN,
+    OTHER_PLAN,
     OUTSIDE_DOMAIN,
+    PLAN,
     REPORT,
     Batch,
+    Column,
     Indices,
     OnRefused,
     Plans,
@@ -29,16 +36,21 @@ from priorveil.tables.columns import (
     RefusedRows,
     batch_rows,
     cohort_codes,
+    distinct,
+    holds_only,
     look_up,
     plans_by_cohort,
     read_reports,
     take,
 )
-from priorveil.tables.read import OpenTable, Progress, in_threads, open_table, thread_count
+from priorveil.tables.read import Progress, in_threads, open_table, thread_count
 
 _Part = tuple[int, int, Indices | None]  # cohort, group (both by number), rows of a batch (None: all)
 
 _MOST_GROUPS = 100_000
+_OTHER = OUTSIDE_DOMAIN - 1
+_REASONS = {ABSENT: MISSING, OUTSIDE_DOMAIN: NO_PLAN, _OTHER: OTHER_PLAN}  # of rows that are in no tally
+_PLAN_ID = re.compile(r"[0-9a-f]{64}")
 _MANY_ROWS = 100_000_000  # from here on compiled loops save more time than it takes to load them
 
 
@@ -124,6 +136,7 @@ def estimate_table(
     cohort: str | None = None,
     method: Method = "auto",
     prior: Prior | Sequence[float] | None = None,
+    assume_plan: bool = False,
     progress: Progress | None = None,
     on_refused: OnRefused | None = None,
 ) -> TableEstimate:
@@ -131,16 +144,25 @@ def estimate_table(
 
     `by` names a public column: each of its values gets an estimate with its own intervals. With plans by `cohort`,
     the estimate for everybody adds up those of the cohorts. Foreign and missing reports are not counted; they are
-    listed by row.
+    listed by row. The column `plan` names the plan of every report; a table with reports of another plan is an error.
+    `assume_plan` is for reports without that column: all are taken for reports of this plan.
 
     >>> import priorveil as pv
     >>> plan = pv.design(pv.Prior({"yes": 0.5, "no": 0.5}), 1.0, pv.Histogram())
-    >>> found = estimate_table({"report": [0, 1, 0, 9], "town": ["A", "A", "B", "B"]}, plan, by="town")
+    >>> table = {"report": [0, 1, 0, 9], "plan": [plan.id] * 4, "town": ["A", "A", "B", "B"]}
+    >>> found = estimate_table(table, plan, by="town")
     >>> found.everybody.reports, {town: e.reports for town, e in found.groups.items()}, found.refused.rows
     (3, {'A': 2, 'B': 1}, ((3, 'foreign'),))
     """
     tallies = tally_table(
-        data, plan, column=column, by=by, cohort=cohort, progress=progress, on_refused=on_refused
+        data,
+        plan,
+        column=column,
+        by=by,
+        cohort=cohort,
+        assume_plan=assume_plan,
+        progress=progress,
+        on_refused=on_refused,
     )
     return TableEstimate.of(tallies, by, method, prior)
 
@@ -152,33 +174,51 @@ def tally_table(
     column: str = REPORT,
     by: str | None = None,
     cohort: str | None = None,
+    assume_plan: bool = False,
     progress: Progress | None = None,
     on_refused: OnRefused | None = None,
 ) -> Tallies:
     """Add up a table of reports by cohort and group. Memory grows with the tallies, not with the rows."""
     plans = plans_by_cohort(plan, cohort)
-    wanted = [name for name in (column, by, cohort) if name is not None]
-    table = open_table(data, wanted, batch_rows(plans))
-    _check_origin(table, plans)
-    counter = BatchCounter(plans, column, by, cohort, RefusalLog(on_refused), table.rows)
+    made_by = None if assume_plan else PLAN
+    wanted = [name for name in (column, by, cohort, made_by) if name is not None]
+    try:
+        table = open_table(data, wanted, batch_rows(plans))
+    except InvalidInput as error:
+        if error.argument == "column" and error.value == made_by:
+            raise no_plan_column(error.advice) from None
+        raise
+    counter = BatchCounter(plans, column, by, cohort, RefusalLog(on_refused), table.rows, made_by)
     for rows in counter.count(table.batches, thread_count()):
+        if counter.other_plans:
+            raise _other_plan(min(counter.other_plans), plans)
         if progress is not None:
             progress(rows, table.rows, table.share())
     return counter.tallies()
 
 
-def _check_origin(table: OpenTable, plans: Mapping[Any, Plan]) -> None:
-    """Refuse reports that name the plan which made them if it is none of these."""
-    known = {plan.id for plan in plans.values()}
-    if table.plans and not table.plans <= known:
-        other = min(table.plans - known)
-        advice = f"read them with that plan, not {min(known)[:12]}"
-        raise ForeignReport("data", NOT_SHOWN, f"reports of plan {other[:12]}; {advice}")
+def no_plan_column(columns: str) -> InvalidInput:
+    """The error for a table that does not name the plan of its reports."""
+    hint = Hint("assume_plan=True", purpose="if this plan made all of them")
+    return InvalidInput("column", PLAN, f"nothing names the plan that made the reports; {columns}", hint)
+
+
+def _other_plan(name: str, plans: Mapping[Any, Plan]) -> ForeignReport:
+    """The error for reports of another plan. Only the id of a plan is shown: anything else may be private."""
+    if not _PLAN_ID.fullmatch(name):
+        hint = Hint("assume_plan=True", purpose="if it means something else and this plan made all reports")
+        return ForeignReport("column", PLAN, "it holds something else than ids of plans", hint)
+    known = ", ".join(sorted({plan.id[:12] for plan in plans.values()})[:3])
+    advice = f"read them with the plan that made them, not with {known}"
+    return ForeignReport("data", NOT_SHOWN, f"reports of plan {name[:12]}; {advice}")
 
 
 @dataclass(eq=False)
 class BatchCounter:
-    """Adds up the reports of batches, by cohort and group. `rows` is the size of the table, if it is known."""
+    """Adds up the reports of batches, by cohort and group. `rows` is the size of the table, if it is known.
+
+    `made_by` is the column with the ids of the plans; None: not checked. `other_plans` are ids of other plans in it.
+    """
 
     plans: Mapping[Any, Plan]
     column: str
@@ -186,8 +226,11 @@ class BatchCounter:
     cohort: str | None = None
     log: RefusalLog = field(default_factory=RefusalLog)
     rows: int | None = None
+    made_by: str | None = None
 
     def __post_init__(self) -> None:
+        self.other_plans: set[str] = set()
+        self._ids = list({plan.id for plan in self.plans.values()})
         self._accumulate = [_accumulator(plan.mechanism, self.rows) for plan in self.plans.values()]
         self._groups: dict[Hashable, int] = {}
         self._tallies: dict[tuple[int, int], Tally] = {}
@@ -213,22 +256,38 @@ class BatchCounter:
         return self._count(batch, self._parts(batch))[2]
 
     def _parts(self, batch: Batch) -> Iterator[_Part]:
-        """The rows of a batch by cohort and group."""
-        if self.cohort is None and self.by is None:
+        """The rows of a batch by cohort and group; a negative cohort says why rows are refused."""
+        names = None if self.made_by is None else batch.columns[self.made_by]
+        if names is not None and len(self._ids) == 1 and holds_only(names, self._ids[0]):
+            names = None
+        if self.cohort is None and self.by is None and names is None:
             yield 0, 0, None
             return
         cohorts, groups = cohort_codes(batch, self.cohort, self.plans), np.zeros(batch.rows, dtype=np.int64)
+        if names is not None:
+            cohorts = self._check_plans(names, cohorts)
         if self.by is not None:
             groups = look_up(batch.columns[self.by], self._group, -1)
             if (groups < 0).any():
                 groups = np.where(groups < 0, self._group(None), groups)
-        keys = (cohorts - OUTSIDE_DOMAIN) * max(len(self._groups), 1) + groups
+        keys = (cohorts - min(_REASONS)) * max(len(self._groups), 1) + groups
         if int(keys.max(initial=0)) < 1 << 16:
             keys = keys.astype(np.uint16)  # small numbers are sorted several times as fast
         order = np.argsort(keys, kind="stable")
         for indices in np.split(order, np.flatnonzero(np.diff(keys[order])) + 1):
             if indices.size:
                 yield int(cohorts[indices[0]]), int(groups[indices[0]]), indices
+
+    def _check_plans(self, names: Column, cohorts: Codes) -> Codes:
+        """The cohorts, with the reason instead where a row names no plan or another plan than its cohort has."""
+        words, indices = distinct(names)
+        known = {name: number for number, name in enumerate(self._ids)}
+        named = np.array([*(known.get(str(word), _OTHER) for word in words), ABSENT])[indices]
+        expected = np.array([known[plan.id] for plan in self.plans.values()])[np.maximum(cohorts, 0)]
+        others = (cohorts >= 0) & (named != expected) & (named != ABSENT)
+        self.other_plans.update(str(words[index]) for index in np.unique(indices[others]))
+        absent = np.where((cohorts >= 0) & (named == ABSENT), ABSENT, cohorts)
+        return np.where(others, _OTHER, absent)
 
     def _group(self, name: Any) -> int:
         """The number of a group."""
@@ -245,7 +304,7 @@ class BatchCounter:
         refused: dict[str, list[Any]] = defaultdict(list)
         for cohort, group, indices in parts:
             if cohort < 0:
-                refused[NO_PLAN].append(indices)
+                refused[_REASONS[cohort]].append(indices)
                 continue
             column = batch.columns[self.column]
             own = column if indices is None else take(column, indices)

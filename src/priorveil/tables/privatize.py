@@ -14,6 +14,7 @@ import numpy.typing as npt
 from priorveil.errors import InvalidInput
 from priorveil.mechanisms.randomness import GeneratorSource, Source, as_source
 from priorveil.plans import Plan
+from priorveil.plans.values import Codes
 from priorveil.tables.columns import (
     ABSENT,
     ID_BYTES,
@@ -21,6 +22,7 @@ from priorveil.tables.columns import (
     NO_PLAN,
     OUTSIDE,
     OUTSIDE_DOMAIN,
+    PLAN,
     REPORT,
     REPORT_ID,
     Batch,
@@ -39,7 +41,16 @@ from priorveil.tables.columns import (
     value_codes,
 )
 from priorveil.tables.read import Progress, in_threads, open_table
-from priorveil.tables.write import Columns, Format, format_of, report_schema, to_arrow, write_arrow, write_csv
+from priorveil.tables.write import (
+    Columns,
+    Format,
+    format_of,
+    plan_column,
+    report_schema,
+    to_arrow,
+    write_arrow,
+    write_csv,
+)
 
 _FEW_REPORTS = 1 << 15  # different ones; a dictionary makes these smaller
 
@@ -69,7 +80,7 @@ def privatize_table(
     progress: Progress | None = None,
     on_refused: OnRefused | None = None,
 ) -> Privatized:
-    """Perturb one column of a table of any size: every row gets a report with an id of its own.
+    """Perturb one column of a table of any size: every row gets a report, with an id of its own and the plan's id.
 
     `data` is a path (a file, a folder, a pattern), an open file, a pyarrow, pandas or polars table, a DuckDB
     relation, or a mapping of columns. `out` is a path or an open file; without it the reports are returned as an Arrow
@@ -86,7 +97,7 @@ def privatize_table(
     >>> done.reports, done.refused.rows
     (2, ((2, 'missing'), (3, 'outside the domain')))
     >>> done.table.column_names
-    ['report_id', 'report']
+    ['report_id', 'plan', 'report']
     """
     plans = plans_by_cohort(plan, cohort)
     require_same_statistics(plans)
@@ -95,6 +106,7 @@ def privatize_table(
     kind = format or (format_of(target) if isinstance(target, Path) else "csv")
     table = open_table(data, [*kept, column], batch_rows(plans))
     source, log, count = as_source(rng), RefusalLog(on_refused), 0
+    as_text = target is not None and kind == "csv"
 
     def perturb(batch: Batch) -> tuple[Batch, Reports, Columns]:
         made = make_reports(batch, column, cohort, plans, source)
@@ -102,7 +114,8 @@ def privatize_table(
         public = {name: batch.columns[name] for name in kept}
         if len(made.indices) < batch.rows:
             public = {name: take(values, made.indices) for name, values in public.items()}
-        return batch, made, {**id_column, **public, REPORT: made.reports}
+        made_by = plan_column(made.plans, plans.values(), as_text)
+        return batch, made, {**id_column, **public, PLAN: made_by, REPORT: made.reports}
 
     def batches() -> Iterator[Columns]:
         nonlocal count
@@ -118,8 +131,8 @@ def privatize_table(
             raise StrictRefusal(refused)
 
     in_memory = None
-    if target is not None and kind == "csv":
-        write_csv([*([REPORT_ID] if ids else []), *kept, REPORT], batches(), target, replace)
+    if as_text:
+        write_csv([*([REPORT_ID] if ids else []), *kept, PLAN, REPORT], batches(), target, replace)
     else:
         schema = report_schema({name: table.types[name] for name in kept}, ids, plans.values())
         if target is None:
@@ -137,7 +150,7 @@ def kept_columns(keep: Sequence[str], column: str, cohort: str | None) -> list[s
     for name in names:
         if name == column:
             raise InvalidInput("keep", name, "this column is private: only its report leaves")
-        if name in (REPORT, REPORT_ID):
+        if name in (REPORT, REPORT_ID, PLAN):
             raise InvalidInput("keep", name, "this name is used for the reports: rename the column")
     return names
 
@@ -150,10 +163,11 @@ def _random_columns(plans: Mapping[Any, Plan]) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class Reports:
-    """Reports, the rows that they belong to, and the indices of the refused rows by reason."""
+    """Reports with their rows and the numbers of their plans, and the indices of the refused rows by reason."""
 
     reports: npt.NDArray[Any]
     indices: Indices
+    plans: Codes
     refused: dict[str, Indices]
 
 
@@ -178,7 +192,8 @@ def make_reports(
     order = np.argsort(np.concatenate(indices), kind="stable") if len(indices) > 1 else slice(None)
     reasons = dict.fromkeys(reason for reason, rows in refused if rows.size)
     by_reason = {why: np.concatenate([rows for reason, rows in refused if reason == why]) for why in reasons}
-    return Reports(np.concatenate(reports)[order], np.concatenate(indices)[order], by_reason)
+    kept = np.concatenate(indices)[order]
+    return Reports(np.concatenate(reports)[order], kept, plan_codes[kept], by_reason)
 
 
 def random_ids(count: int, source: Source) -> npt.NDArray[np.uint8]:

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import local
 from typing import Any, TypeVar
@@ -22,7 +22,7 @@ import numpy as np
 
 from priorveil.errors import NOT_SHOWN, InvalidInput
 from priorveil.files import delimiter_advice
-from priorveil.tables.columns import PLAN_KEY, Batch, pyarrow
+from priorveil.tables.columns import Batch, pyarrow
 from priorveil.tables.csv_reader import Cells, read_rows
 
 Progress = Callable[[int, int | None, float | None], None]
@@ -40,15 +40,13 @@ _MOST_THREADS = 4  # one thread decodes, and cannot feed more than these
 class OpenTable:
     """A table that is being read: the Arrow types of its columns (None for the text of a CSV) and its batches.
 
-    `rows` is the number of rows and `share` the part of the bytes read so far, if they are known. `plans` are the ids
-    of the plans that made the reports, if the table names them.
+    `rows` is the number of rows and `share` the part of the bytes read so far, if they are known.
     """
 
     types: Mapping[str, Any]
     batches: Iterator[Batch]
     rows: int | None = None
     share: Callable[[], float | None] = lambda: None
-    plans: frozenset[str] = field(default_factory=frozenset)
 
 
 def open_table(data: Any, columns: Sequence[str] | None, batch_rows: int) -> OpenTable:
@@ -119,20 +117,17 @@ def _open_arrow(
                 first += count
 
     types = {name: _type_without_views(schema.field(name).type) for name in names}
-    return OpenTable(types, cut(), rows, plans=table_plans(schema))
-
-
-def table_plans(schema: Any) -> frozenset[str]:
-    """The ids of the plans that a table of reports names."""
-    return frozenset((schema.metadata or {}).get(PLAN_KEY, b"").decode().split())
+    return OpenTable(types, cut(), rows)
 
 
 def _without_views(column: Any) -> Any:
     """The column without views of text and bytes, which few of Arrow's functions support."""
-    pa = pyarrow()
-    if pa.types.is_dictionary(column.type):
-        return pa.DictionaryArray.from_arrays(column.indices, _without_views(column.dictionary))
-    return column.cast(_type_without_views(column.type))
+    kind = _type_without_views(column.type)
+    if kind == column.type:
+        return column
+    if pyarrow().types.is_dictionary(kind):
+        return pyarrow().DictionaryArray.from_arrays(column.indices, _without_views(column.dictionary))
+    return column.cast(kind)
 
 
 def _type_without_views(kind: Any) -> Any:
@@ -347,7 +342,7 @@ def _open_files(files: Sequence[_File], columns: Sequence[str] | None, batch_row
             if file is not files[0]:
                 current = _open_with_folders(file, list(first.types), batch_rows)
             texts = [[kind is None for kind in table.types.values()] for table in (first, current)]
-            if texts[0] != texts[1] or current.plans != first.plans:
+            if texts[0] != texts[1]:
                 raise InvalidInput("data", str(file[0]), "it is not of the same kind as the first file")
             done, size, end = done + size, length, before
             for batch in current.batches:

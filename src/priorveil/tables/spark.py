@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from priorveil.errors import NOT_SHOWN, InvalidInput, MissingExtra
+from priorveil.errors import NOT_SHOWN, ForeignReport, InvalidInput, MissingExtra, plural
 from priorveil.mechanisms.interface import NumberedReports
 from priorveil.mechanisms.randomness import SystemSource
 from priorveil.plans import Plan
@@ -24,6 +24,8 @@ from priorveil.tables.columns import (
     FOREIGN,
     MISSING,
     NO_PLAN,
+    OTHER_PLAN,
+    PLAN,
     REPORT,
     REPORT_ID,
     Batch,
@@ -34,8 +36,9 @@ from priorveil.tables.columns import (
     pyarrow,
     require_same_statistics,
 )
-from priorveil.tables.estimate import BatchCounter, TableEstimate, Tallies
+from priorveil.tables.estimate import BatchCounter, TableEstimate, Tallies, no_plan_column
 from priorveil.tables.privatize import kept_columns, make_reports, random_ids
+from priorveil.tables.write import plan_column
 
 pa = pyarrow()
 try:
@@ -54,7 +57,8 @@ RecordBatch = Any  # of Arrow
 REFUSED, REASON = "refused", "reason"
 
 # The result of counting has a row for each plan, group and index in the tally. These indices hold other numbers.
-_MISSING, _FOREIGN, _REPORTS, _NO_PLAN = -1, -2, -3, -4
+_MISSING, _FOREIGN, _REPORTS, _NO_PLAN, _OTHER_PLAN = -1, -2, -3, -4, -5
+_NO_TALLY = {_MISSING: MISSING, _NO_PLAN: NO_PLAN, _OTHER_PLAN: OTHER_PLAN}
 
 
 def privatize(
@@ -66,7 +70,7 @@ def privatize(
     cohort: str | None = None,
     ids: bool = True,
 ) -> DataFrame:
-    """Perturb a column: a data frame of report ids, the columns in `keep`, and reports.
+    """Perturb a column: a data frame of report ids, the columns in `keep`, the ids of the plans, and reports.
 
     A refused row stays, with an empty report and the reason in the column `refused`. Spark is lazy: every action on
     the result makes *new* reports and spends the budget again, so write it to a table once and read that.
@@ -77,6 +81,7 @@ def privatize(
     width = next(iter(plans.values())).mechanism.width
     fields = [T.StructField(REPORT_ID, T.BinaryType())] if ids else []
     fields += [df.schema[name] for name in kept]
+    fields += [T.StructField(PLAN, T.StringType())]
     fields += [T.StructField(REPORT, T.BinaryType() if width else T.LongType())]
     fields += [T.StructField(REFUSED, T.StringType())]
 
@@ -88,7 +93,10 @@ def privatize(
             order[made.indices] = np.arange(len(made.indices))
             columns = {REPORT_ID: _binary_or_long(random_ids(batch.num_rows, source))} if ids else {}
             columns |= {name: batch.column(name) for name in kept}
-            columns[REPORT] = _binary_or_long(made.reports).take(pa.array(order, mask=order < 0))
+            made_by = pa.array(plan_column(made.plans, plans.values(), as_text=True), pa.string())
+            rows = pa.array(order, mask=order < 0)
+            columns[PLAN] = made_by.take(rows)
+            columns[REPORT] = _binary_or_long(made.reports).take(rows)
             columns[REFUSED] = _reasons(batch.num_rows, made.refused)
             yield pa.RecordBatch.from_pydict(columns)
 
@@ -120,13 +128,21 @@ def estimate(
     cohort: str | None = None,
     method: Method = "auto",
     prior: Prior | Sequence[float] | None = None,
+    assume_plan: bool = False,
 ) -> TableEstimate:
     """Estimate from a data frame of reports, as `priorveil.tables.estimate_table` does from a table."""
-    return TableEstimate.of(tally(df, plan, column=column, by=by, cohort=cohort), by, method, prior)
+    tallies = tally(df, plan, column=column, by=by, cohort=cohort, assume_plan=assume_plan)
+    return TableEstimate.of(tallies, by, method, prior)
 
 
 def tally(
-    df: DataFrame, plan: Plans, *, column: str = REPORT, by: str | None = None, cohort: str | None = None
+    df: DataFrame,
+    plan: Plans,
+    *,
+    column: str = REPORT,
+    by: str | None = None,
+    cohort: str | None = None,
+    assume_plan: bool = False,
 ) -> Tallies:
     """Add up a data frame of reports in one job, whose result is no larger than the tallies.
 
@@ -135,21 +151,24 @@ def tally(
     """
     plans = plans_by_cohort(plan, cohort)
     group = F.lit(None).cast("string") if by is None else F.col(by)
-    reports = df.select(group.alias("group"), F.col(column).alias("report"), *_cohort_column(df, cohort))
-    return _collect(_count(reports, plans), plans)
+    own = [F.col(column).alias("report"), *_cohort_column(df, cohort), *_plan_column(df, assume_plan)]
+    return _collect(_count(df.select(group.alias("group"), *own), plans), plans)
 
 
-def refused(df: DataFrame, plan: Plans, *, column: str = REPORT, cohort: str | None = None) -> DataFrame:
+def refused(
+    df: DataFrame, plan: Plans, *, column: str = REPORT, cohort: str | None = None, assume_plan: bool = False
+) -> DataFrame:
     """The rows that `tally` does not count, with the reason in the column `reason`."""
     plans = plans_by_cohort(plan, cohort)
     _cohort_column(df, cohort)  # refuses what `tally` would refuse
+    made_by = PLAN if _plan_column(df, assume_plan) else None
     if REASON in df.columns:
         raise InvalidInput(
             "df", NOT_SHOWN, f"its column {REASON!r} has the name of the reason: rename the column"
         )
 
     def run(batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
-        counter = BatchCounter(plans, column, cohort=cohort)
+        counter = BatchCounter(plans, column, cohort=cohort, made_by=made_by)
         for batch in batches:
             reasons = _reasons(batch.num_rows, counter.refused_indices(_as_batch(batch)))
             yield batch.append_column(REASON, reasons).filter(reasons.is_valid())
@@ -170,6 +189,13 @@ def _cohort_column(df: DataFrame, cohort: str | None) -> list[Column]:
     return [(F.initcap(name) if isinstance(kind, T.BooleanType) else name).alias("cohort")]
 
 
+def _plan_column(df: DataFrame, assume_plan: bool) -> list[Column]:
+    """The column that names the plan of a report; an empty list if that is not checked."""
+    if not assume_plan and PLAN not in df.columns:
+        raise no_plan_column(f"the data frame has {', '.join(df.columns)}")
+    return [] if assume_plan else [F.col(PLAN).cast("string").alias("made_by")]
+
+
 # -- counting ----------------------------------------------------------------------------------------------
 
 
@@ -179,10 +205,11 @@ def _count(reports: DataFrame, plans: Mapping[Any, Plan]) -> DataFrame:
         return _count_by_group(reports, plans)
     whole = [T.StructField(name, T.LongType()) for name in ("plan", "index", "amount")]
     schema = T.StructType([reports.schema["group"], *whole])
-    cohort = "cohort" if "cohort" in reports.columns else None
+    cohort, made_by = (name if name in reports.columns else None for name in ("cohort", "made_by"))
 
     def run(batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
-        counter, kind = BatchCounter(plans, "report", "group", cohort), pa.string()
+        counter = BatchCounter(plans, "report", "group", cohort, made_by=made_by)
+        kind = pa.string()
         for batch in batches:
             kind = batch.schema.field("group").type
             for _ in counter.count([_as_batch(batch)]):
@@ -201,21 +228,30 @@ def _count_by_group(reports: DataFrame, plans: Mapping[Any, Plan]) -> DataFrame:
         raise InvalidInput(
             "column", NOT_SHOWN, f"a column of {kind.simpleString()}; cast the reports to bigint first"
         )
-    rows = [(str(key), i, plan.mechanism.outputs) for i, (key, plan) in enumerate(plans.items())]
+    rows = [(str(key), i, plan.mechanism.outputs, plan.id) for i, (key, plan) in enumerate(plans.items())]
     if "cohort" in reports.columns:
-        lookup = reports.sparkSession.createDataFrame(rows, "named string, plan bigint, outputs bigint")
+        kinds = "named string, plan bigint, outputs bigint, id string"
+        lookup = reports.sparkSession.createDataFrame(rows, kinds)
         reports = reports.join(F.broadcast(lookup), F.col("cohort") == F.col("named"), "left")
     else:
-        reports = reports.withColumns({"plan": F.lit(0).cast("bigint"), "outputs": F.lit(rows[0][2])})
+        same = {"plan": F.lit(0).cast("bigint"), "outputs": F.lit(rows[0][2]), "id": F.lit(rows[0][3])}
+        reports = reports.withColumns(same)
     report = F.col("report").cast("bigint")
-    index = (
+    made_by = F.col("made_by" if "made_by" in reports.columns else "id")
+    no_tally = (
         F.when(F.col("plan").isNull(), F.lit(_NO_PLAN))
+        .when(made_by.isNull(), F.lit(_MISSING))
+        .when(made_by != F.col("id"), F.lit(_OTHER_PLAN))
+    )
+    index = (
+        F.when(no_tally.isNotNull(), no_tally)
         .when(report.isNull(), F.lit(_MISSING))
         .when((report >= 0) & (report < F.col("outputs")), report)
         .otherwise(F.lit(_FOREIGN))
     )
+    plan = F.when(no_tally.isNull(), F.col("plan")).alias("plan")
     counts = F.count(F.lit(1)).alias("amount")
-    return reports.groupBy("plan", "group", index.cast("bigint").alias("index")).agg(counts)
+    return reports.groupBy(plan, "group", index.cast("bigint").alias("index")).agg(counts)
 
 
 def _tally_rows(tallies: Tallies, kind: Any) -> Iterator[RecordBatch]:
@@ -238,8 +274,10 @@ def _tally_rows(tallies: Tallies, kind: Any) -> Iterator[RecordBatch]:
         amounts[_REPORTS] = part.reports
         amounts |= {_MISSING: part.refused.get(MISSING, 0), _FOREIGN: part.refused.get(FOREIGN, 0)}
         yield rows(group, numbers[key], amounts)
-    if without_plan := tallies.refused.counts.get(NO_PLAN, 0):
-        yield rows(None, None, {_NO_PLAN: without_plan})
+    no_tally = Counter(tallies.refused.counts)
+    for part in tallies.by.values():
+        no_tally.subtract(part.refused)
+    yield rows(None, None, {index: no_tally[why] for index, why in _NO_TALLY.items() if no_tally[why]})
 
 
 def _collect(amounts: DataFrame, plans: Mapping[Any, Plan]) -> Tallies:
@@ -254,12 +292,16 @@ def _collect(amounts: DataFrame, plans: Mapping[Any, Plan]) -> Tallies:
     order = np.argsort(keys, kind="stable")
     for rows in np.split(order, np.flatnonzero(np.diff(keys[order])) + 1):
         if rows.size and plan_numbers[rows[0]] < 0:
-            counts[NO_PLAN] += int(numbers[rows].sum())
+            for index, number in zip(indices[rows].tolist(), numbers[rows].tolist(), strict=True):
+                counts[_NO_TALLY[index]] += number
         elif rows.size:
             key = list(plans)[plan_numbers[rows[0]]]
             part = _tally(plans[key], dict(zip(indices[rows].tolist(), numbers[rows].tolist(), strict=True)))
             tallies[key, [*names, None][groups[rows[0]]]] = part
             counts.update(part.refused)
+    if others := counts[OTHER_PLAN]:
+        advice = f"{plural(others, 'report')} of another plan; read them with the plan that made them"
+        raise ForeignReport("df", NOT_SHOWN, f"{advice} (`refused` returns these rows)")
     return Tallies(dict(plans), tallies, RefusedRows(dict(sorted(counts.items()))))
 
 

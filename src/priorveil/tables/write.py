@@ -14,7 +14,8 @@ import numpy.typing as npt
 from priorveil.errors import NOT_SHOWN, InvalidInput
 from priorveil.files import atomic_write
 from priorveil.plans import Plan
-from priorveil.tables.columns import ID_BYTES, PLAN_KEY, REPORT, REPORT_ID, Column, distinct, pyarrow
+from priorveil.plans.values import Codes
+from priorveil.tables.columns import ID_BYTES, PLAN, REPORT, REPORT_ID, Column, distinct, pyarrow
 
 Format = Literal["parquet", "csv", "arrow"]
 Columns = Mapping[str, Column | npt.NDArray[Any]]  # also integers, or rows of bytes
@@ -41,10 +42,26 @@ def format_of(path: Path) -> Format:
 def report_schema(kept: Mapping[str, Any], ids: bool, plans: Collection[Plan]) -> Any:
     """The Arrow schema of the reports of plans, next to kept columns of these types (None: text)."""
     pa, width = pyarrow(), next(iter(plans)).mechanism.width
-    fields = [(REPORT_ID, pa.binary(ID_BYTES))] if ids else []
-    fields += [(name, pa.string() if kind is None else kind) for name, kind in kept.items()]
-    fields += [(REPORT, pa.binary(8 * width) if width else pa.int64())]
-    return pa.schema(fields, metadata={PLAN_KEY: " ".join(sorted(plan.id for plan in plans)).encode()})
+    fields = [pa.field(REPORT_ID, pa.binary(ID_BYTES))] if ids else []
+    fields += [pa.field(name, pa.string() if kind is None else kind) for name, kind in kept.items()]
+    report = pa.field(REPORT, pa.binary(8 * width) if width else pa.int64(), nullable=False)
+    return pa.schema([*fields, plan_field(), report])
+
+
+def plan_field() -> Any:
+    """The column of plan ids. A dictionary holds each id once; without gaps it costs little time to read."""
+    pa = pyarrow()
+    return pa.field(PLAN, pa.dictionary(pa.int32(), pa.string()), nullable=False)
+
+
+def plan_column(numbers: Codes, plans: Iterable[Plan], as_text: bool) -> Column:
+    """The ids of the plans with these numbers: as text, or as an Arrow array."""
+    ids = [plan.id for plan in plans]
+    if as_text:
+        return [ids[number] for number in numbers.tolist()]
+    different = list(dict.fromkeys(ids))
+    indices = np.array([different.index(name) for name in ids], dtype=np.int32)[numbers]
+    return pyarrow().DictionaryArray.from_arrays(indices, different)
 
 
 def to_arrow(columns: Columns, schema: Any) -> Any:
