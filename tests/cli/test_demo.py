@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import pty
 import re
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -18,6 +16,7 @@ from priorveil.cli import demo
 from priorveil.collect.campaign import ask
 from priorveil.errors import PriorveilError
 from priorveil.priors import Prior
+from pseudo_terminal import Terminal
 from terminal import refused, run
 
 FEW = ("--devices", 100)
@@ -81,36 +80,14 @@ def test_too_few_devices_tell_nothing() -> None:
     assert "--devices" in refused("demo", "--devices", 5)
 
 
-class Terminal:
-    """Run `priorveil demo` on a pseudo-terminal and read its output. Skips the picture, which takes seconds."""
+def demo_terminal(*arguments: str, **settings: str) -> Terminal:
+    """`priorveil demo` on a terminal, without the picture, which takes seconds."""
+    return Terminal("demo", "--devices", "100", *arguments, missing="matplotlib", **settings)
 
-    def __init__(self, *arguments: str, **settings: str) -> None:
-        self.master, slave = pty.openpty()
-        code = "import sys; sys.modules['matplotlib'] = None; from priorveil.__main__ import main; main()"
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", code, "demo", "--devices", "100", *arguments],
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-            env={**os.environ, **settings},
-        )
-        os.close(slave)
-        self.said = ""
 
-    def until(self, text: str) -> None:
-        """Read until this text appears; `""` reads to the end."""
-        while not text or text not in self.said:
-            try:
-                read = os.read(self.master, 65536)
-            except OSError:  # how Linux tells that the other end has gone
-                read = b""
-            if not read:
-                assert not text, self.said
-                return
-            self.said += read.decode(errors="replace")
-
-    def url(self) -> str:
-        return str(re.findall(r"(http://127\.0\.0\.1:\d+)/dashboard#[0-9a-f]{64}", self.said)[0])
+def address(terminal: Terminal) -> str:
+    """Where the curator of the demo listens."""
+    return str(re.findall(r"(http://127\.0\.0\.1:\d+)/dashboard#[0-9a-f]{64}", terminal.output)[0])
 
 
 @pytest.fixture
@@ -120,7 +97,7 @@ def httpx() -> object:
 
 @pytest.fixture
 def staying(httpx: object, tmp_path: Path) -> Iterator[Terminal]:
-    terminal = Terminal("--browser", DISPLAY="", WAYLAND_DISPLAY="", BROWSER="", TMPDIR=str(tmp_path))
+    terminal = demo_terminal("--browser", DISPLAY="", WAYLAND_DISPLAY="", BROWSER="", TMPDIR=str(tmp_path))
     try:
         terminal.until("ctrl-C ends it")
         yield terminal
@@ -143,39 +120,41 @@ def gone(httpx: object, url: str) -> bool:
 
 
 def test_the_dashboard_stays_until_interrupted(staying: Terminal, httpx: object, tmp_path: Path) -> None:
-    url, token = staying.url(), re.findall(r"its token:\S*\s+(\S{32})\s", staying.said)[0]
+    url, token = address(staying), re.findall(r"its token:\S*\s+(\S{32})\s", staying.output)[0]
     headers = {"authorization": f"Bearer {token}"}
     found = httpx.get(f"{url}/v1/campaigns", headers=headers, trust_env=False)  # type: ignore[attr-defined]
     assert [campaign["question"] for campaign in found.json()["campaigns"]] == ["For whom do you work?"]
     staying.process.send_signal(signal.SIGINT)
     staying.until("")
     assert staying.process.wait() == 0
-    assert "Traceback" not in staying.said and staying.said.rstrip("\x1b[0m\r\n ").endswith("has stopped.")
+    assert "Traceback" not in staying.output and staying.output.rstrip("\x1b[0m\r\n ").endswith(
+        "has stopped."
+    )
     assert gone(httpx, url)
     assert list(tmp_path.glob("priorveil-demo-*")) == []
 
 
 def test_interrupted_while_devices_answer_it_ends_in_one_line(httpx: object, tmp_path: Path) -> None:
-    terminal = Terminal("--devices", "20000", TMPDIR=str(tmp_path))
+    terminal = demo_terminal("--devices", "20000", TMPDIR=str(tmp_path))
     terminal.until(" of 20,000")
     terminal.process.send_signal(signal.SIGINT)
     terminal.until("")
     assert terminal.process.wait() == 130
-    assert "stopped" in terminal.said and "Traceback" not in terminal.said
+    assert "stopped" in terminal.output and "Traceback" not in terminal.output
     assert list(tmp_path.glob("priorveil-demo-*")) == []
     os.close(terminal.master)
 
 
 def test_the_curator_does_not_outlive_the_demo(staying: Terminal, httpx: object) -> None:
     staying.process.kill()
-    assert gone(httpx, staying.url())
+    assert gone(httpx, address(staying))
 
 
 def test_a_terminal_without_a_browser_is_not_kept_waiting(httpx: object) -> None:
-    terminal = Terminal(DISPLAY="", WAYLAND_DISPLAY="", BROWSER="")
+    terminal = demo_terminal(DISPLAY="", WAYLAND_DISPLAY="", BROWSER="")
     terminal.until("")
     assert terminal.process.wait() == 0
-    assert "answered 100" in terminal.said and "priorveil demo --browser" in terminal.said
+    assert "answered 100" in terminal.output and "priorveil demo --browser" in terminal.output
     os.close(terminal.master)
 
 

@@ -592,8 +592,11 @@ def test_a_plan_is_replaced_only_by_force(files: Path) -> None:
         (("design", "prior.png", "--counts", "--plot", "prior.png"), "--plot and PRIOR"),
         (("design", "counts.csv", "--counts", "-o", "new.png", "--plot", "new.png"), "--plot and -o"),
         (("inspect", "plan.png", "--plot", "plan.png"), "--plot and PLAN"),
-        (("simulate", "study.csv", "--counts", "--out", "study"), "OUT.csv and PRIOR"),
-        (("simulate", "counts.csv", "--counts", "--data", "one.csv", "--out", "one"), "OUT.csv and --data"),
+        (("simulate", "prior.png", "--counts", "--plot", "prior.png"), "--plot and PRIOR"),
+        (
+            ("simulate", "counts.csv", "--counts", "--data", "one.png", "--plot", "one.png"),
+            "--plot and --data",
+        ),
         (("reproduce", "1", "--markdown", "out/report.html", "--out", "out"), "--markdown and"),
     ],
 )
@@ -604,14 +607,13 @@ def test_no_command_writes_over_what_it_reads_or_writes(
     run("design", "counts.csv", "--counts", "--epsilon", 1, "-o", "plan.png")
     counts = (files / "counts.csv").read_text()
     (files / "prior.png").write_text(counts)
-    (files / "study.csv").write_text(counts)
-    (files / "one.csv").write_text("0\n1\n")
+    (files / "one.png").write_text("0\n1\n")
     (files / "given.csv").write_text("0.6,0.3,0.1\n" * 2)
     (files / "link.csv").symlink_to("counts.csv")
     (files / "out").mkdir()
     before = {path: path.read_bytes() for path in files.iterdir() if path.is_file()}
     budget = ("--epsilon", 1) if arguments[0] in ("design", "simulate") else ()
-    forced = ("--force",) if arguments[0] in ("design", "simulate") else ()
+    forced = ("--force",) if arguments[0] == "design" else ()
     assert said in refused(*arguments, *budget, *forced)
     assert {path: path.read_bytes() for path in files.iterdir() if path.is_file()} == before
 
@@ -628,8 +630,7 @@ def test_what_is_no_file_is_not_replaced(files: Path) -> None:
     assert "pipe.png is not a regular file" in refused(
         "design", "prior.csv", "--epsilon", 1, "--plot", "pipe.png"
     )
-    (files / "study.csv").symlink_to("/dev/null")
-    assert "study.csv is not a regular file" in refused("simulate", "prior.csv", "--out", "study", "--force")
+    assert "pipe.png is not a regular file" in refused("simulate", "prior.csv", "--plot", "pipe.png")
     assert (files / "pipe").is_fifo() and Path("/dev/null").is_char_device()
 
 

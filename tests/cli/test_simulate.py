@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import csv
 import json
+import math
+import os
+import re
+import signal
 import sys
 from pathlib import Path
 
 import pytest
 
+import priorveil as pv
+from priorveil.queries import QUERIES
+from pseudo_terminal import Terminal
 from terminal import refused, run
 
 QUICK = ("--eps", 1, "--runs", 0, "--method", "best")
@@ -96,6 +103,15 @@ def test_nobody_is_dropped(folder: Path, text: str, options: tuple[str, ...], to
     assert told in line and "zzz" not in line
 
 
+def test_a_wrong_budget_is_refused_before_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    def work(*_: object) -> None:
+        raise AssertionError("the work began")
+
+    monkeypatch.setattr("priorveil.studies.simulate._row", work)
+    for wrong in (0, -1, "nan", "inf"):
+        assert "epsilon" in refused("simulate", "prior.csv", "--eps", 1, "--eps", wrong)
+
+
 def test_a_column_of_nothing() -> None:
     assert "--data" in refused("simulate", "prior.csv", "--column", "work", *QUICK)
 
@@ -109,41 +125,87 @@ def test_a_latent_secret(folder: Path) -> None:
     assert "value 'a' is missing" in refused("simulate", "even.csv", "--secret", "secret.csv", *QUICK)
 
 
+def test_every_query_of_the_library(folder: Path) -> None:
+    (folder / "ages.csv").write_text("20,0.5\n30,0.3\n10,0.2\n")
+    assert "linear" in refused("simulate", "ages.csv", "--query", "linear").lower()
+    for query in set(QUERIES) - {"Linear"}:  # no option gives a matrix
+        (row,) = rows("ages.csv", "--query", query.lower(), *QUICK)
+        labels = [[20, 30, 10]] if query == "Sum" else []
+        plan = pv.design(pv.Prior([0.5, 0.3, 0.2]), 1.0, QUERIES[query](*labels))
+        assert float(row["expected"]) == pytest.approx(plan.expected_mse, rel=1e-6)
+
+
 # -- out ---------------------------------------------------------------------------------------------------
 
 
-def test_a_dot_in_the_name_stays(folder: Path) -> None:
+def on_terminal(*arguments: str, columns: int) -> str:
+    """What people see, without colours."""
+    terminal = Terminal("simulate", *arguments, COLUMNS=str(columns))
+    terminal.until("")
+    os.close(terminal.master)
+    assert terminal.process.wait() == 0
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", terminal.output).replace("\r\n", "\n")
+
+
+@pytest.mark.parametrize("columns", [60, 140])
+def test_a_table_on_a_terminal(columns: int) -> None:
+    text = on_terminal("prior.csv", "--eps", "1", "--eps", "2", "--people", "400", columns=columns)
+    table = text[text.index("epsilon 1\n") :]
+    assert re.search(r"^method +expected +simulated +± +LIP +LDP$", table, re.MULTILINE)
+    found = re.search(r"^best +(\S+) +\S+ +\S+ +1\.000 +\S+$", table, re.MULTILINE)
+    plan = pv.design(pv.Prior([0.5, 0.3, 0.2]), 1.0, pv.Histogram())
+    points = 100 * math.sqrt(plan.expected_mse / (400 * 3))
+    assert found is not None and float(found[1]) == pytest.approx(points, abs=0.005)
+    assert "epsilon 2" in table and "in points" in table and "400 people" in " ".join(table.split())
+    assert "published-rr leaks more than its budget" in " ".join(table.split())
+    assert ",best," not in text and max(map(len, table.splitlines())) <= columns
+
+
+def test_csv_on_a_terminal_only_if_asked_for() -> None:
+    text = on_terminal("prior.csv", "--csv", *map(str, QUICK), columns=100)
+    assert "\n1,best,best," in text and "LDP" not in text
+
+
+def test_a_method_that_does_not_apply_says_why(folder: Path) -> None:
+    task = ("prior.csv", "--query", "guess", "--method", "ldp-unary", "--method", "best")
+    text = on_terminal(*task, "--eps", "1", columns=100)
+    assert (
+        re.search(r"^ldp-unary +- +- +- +- +-$", text, re.MULTILINE)
+        and "\nldp-unary does not apply: " in text
+    )
+    assert "wrong guesses" in text and "100 simulated surveys" in text
+
+
+def test_ctrl_c_ends_in_one_line() -> None:
+    terminal = Terminal("simulate", "prior.csv", "--runs", "10000000", COLUMNS="80", TERM="xterm")
+    terminal.until("best, epsilon 0.5")
+    terminal.process.send_signal(signal.SIGINT)
+    terminal.until("")
+    os.close(terminal.master)
+    assert terminal.process.wait() == 130
+    assert "Traceback" not in terminal.output and terminal.output.rstrip().endswith("stopped")
+
+
+@pytest.mark.parametrize("query", ["histogram", "distribution", "guess"])
+@pytest.mark.parametrize("budgets", [("--eps", 1), ("--eps", 1, "--eps", 2)])
+def test_a_picture(folder: Path, query: str, budgets: tuple[object, ...]) -> None:
     pytest.importorskip("matplotlib")
-    (folder / "run-0.csv").write_text("of another run")
-    status, out, _ = run("simulate", "prior.csv", *QUICK, "--out", "run-0.5")
-    assert (status, out) == (0, "wrote run-0.5.csv, .png and .svg\n")
-    assert (folder / "run-0.csv").read_text() == "of another run"
-    with (folder / "run-0.5.csv").open(encoding="utf-8") as lines:
-        assert [row["method"] for row in csv.DictReader(lines)] == ["best"]
-    assert (folder / "run-0.5.png").read_bytes().startswith(b"\x89PNG")
-    assert "<svg" in (folder / "run-0.5.svg").read_text(encoding="utf-8")
+    task = ("simulate", "prior.csv", *budgets, "--query", query, "--runs", 3, "--people", 100)
+    status, out, err = run(*task, "--plot", "study.png")
+    assert (status, err) == (0, "Drawn in study.png.\n") and out.startswith("epsilon,method")
+    assert (folder / "study.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize("end", ["csv", "png", "svg"])
-def test_what_exists_is_replaced_only_by_force(folder: Path, end: str) -> None:
-    pytest.importorskip("matplotlib")
-    (folder / f"study.{end}").write_text("old")
-    told = ("simulate", "prior.csv", *QUICK, "--out", "study")
-    assert f"study.{end} exists" in refused(*told)
-    assert sorted(path.name for path in folder.iterdir()) == ["prior.csv", f"study.{end}"]
-    assert run(*told, "--force")[0] == 0
-    assert (folder / f"study.{end}").read_bytes() != b"old"
-
-
-def test_what_cannot_be_written_is_told_before_the_work(
+def test_what_cannot_be_drawn_is_refused_before_the_work(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def work(*_: object, **__: object) -> None:
         raise AssertionError("the work began")
 
     monkeypatch.setattr("priorveil.studies.simulate.simulate", work)
-    assert "give a name" in refused("simulate", "prior.csv", "--out", ".")
-    (folder / "study.csv").mkdir()
-    assert "study.csv is not a regular file" in refused("simulate", "prior.csv", "--out", "study", "--force")
+    assert "ends in .png" in refused("simulate", "prior.csv", "--plot", "study")
+    assert "no folder" in refused("simulate", "prior.csv", "--plot", "none/study.png")
+    (folder / "study.png").mkdir()
+    assert "study.png" in refused("simulate", "prior.csv", "--plot", "study.png")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert "matplotlib is not installed" in refused("simulate", "prior.csv", "--out", "other")
+    assert "matplotlib is not installed" in refused("simulate", "prior.csv", "--plot", "other.png")

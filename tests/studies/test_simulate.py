@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from priorveil.studies.compare import METHODS, Scenario, certified_mixture, from
 from priorveil.studies.simulate import Study, csv_text, simulate, simulated_error, value_counts
 
 PRIORS = {"uniform": pv.Prior.uniform(5), "skewed": pv.Prior([0.025] * 4 + [0.9])}
+CHANNELS = ("rr", "published-rr", "published-hashing", "ldp-rr", "ldp-hashing", "none")
 CERTIFIED = ("best", "rr", "arc", "unary", "hashing")
 
 
@@ -89,6 +91,54 @@ def test_sums_and_guesses_are_simulated_too() -> None:
         ).rows
         for row in rows:
             assert row.low * 0.8 <= row.expected <= row.high * 1.25, row
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    ("query", "methods"),
+    [
+        (pv.Distribution(), tuple(METHODS)),
+        (pv.Sum([0, 1, 4], unbiased=True), CHANNELS),
+        (pv.Linear(np.tri(3)[:2], unbiased=True), CHANNELS),
+    ],
+)
+def test_unbiased_queries_are_simulated_too(query: pv.Linear, methods: tuple[str, ...]) -> None:
+    """Errors are for the population: the people of each survey are a sample of it.
+
+    At most 13 intervals of 99 %: more than two outside would happen once in four thousand times. Errors that are
+    a third smaller, as without the sampling of people, would be found out.
+    """
+    rows = simulate([0.2, 0.3, 0.5], [2.0], query, methods, people=1_000, runs=250, seed=6).rows
+    known = [row for row in rows if not math.isnan(row.measured)]
+    outside = [row for row in known if not row.low <= row.expected <= row.high]
+    assert len(known) == len(methods) - 1 and len(outside) <= 2, outside
+    assert [row.method for row in rows if math.isinf(row.expected)] == ["none"]
+    assert sum(row.low <= 0.67 * row.expected <= row.high for row in known) <= 2
+
+
+def test_an_unbiased_query_learns_the_people_and_not_the_prior() -> None:
+    methods, values = ["best", "rr", "ldp-rr", "context-free"], [0] * 900 + [1] * 100
+    study = simulate([0.5, 0.5], [2.0], pv.Distribution(), methods, values=values, runs=100)
+    assert all(row.measured < 1.3 * row.expected for row in study.rows)
+
+
+def test_a_convex_query_has_no_measured_error() -> None:
+    rows = simulate(
+        [0.2, 0.3, 0.5], [1.0], pv.Convex(lambda p: (p**2).sum(axis=1)), ["best", "rr", "none"], runs=5
+    ).rows
+    assert all(math.isfinite(row.expected) and math.isnan(row.measured) for row in rows)
+
+
+def test_errors_in_units_that_people_know() -> None:
+    study = partial(simulate, epsilons=[1.0], methods=["none"], people=400, runs=0)
+    histogram = study([0.5, 0.3, 0.2], query=pv.Histogram())
+    (row,) = histogram.readable_table()
+    assert "share, in points" in histogram.unit
+    assert row["expected"] == pytest.approx(100 * math.sqrt((1 - 0.38) / 400 / 3))
+    total = study([0.5, 0.5], query=pv.Sum([0, 30]))
+    assert "average" in total.unit and total.readable_table()[0]["expected"] == pytest.approx(15 / 20)
+    guess = study([0.5, 0.3, 0.2], query=pv.Guess())
+    assert "percent" in guess.unit and guess.readable_table()[0]["expected"] == pytest.approx(50)
 
 
 def test_own_data_are_the_same_in_every_run() -> None:

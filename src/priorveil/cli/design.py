@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from priorveil.queries import Query
 
 # No option gives a matrix.
-_QUERIES: dict[str, Callable[..., Query]] = {
+QUERY_CLASSES: dict[str, Callable[..., Query]] = {
     name.lower(): query for name, query in QUERIES.items() if name != "Linear"
 }
 _NOTIONS = {name.lower(): notion for name, notion in CONES.items()}
@@ -218,7 +218,7 @@ def _source_options(command: options.Command) -> options.Command:
 @click.command(epilog=options.epilog(__doc__))
 @_source_options
 @options.budget_options
-@click.option("--query", type=click.Choice(list(_QUERIES)), default="histogram", help="The query.")
+@click.option("--query", type=click.Choice(list(QUERY_CLASSES)), default="histogram", help="The query.")
 @options.SECRET
 @click.option("--secret-column", help="With --column: protect this column of the data instead.")
 @options.MIX
@@ -287,10 +287,10 @@ def design(
 
 def _query(name: str, source: _PriorSource, prior: Prior) -> Query:
     if name == "sum":
-        return _QUERIES[name](_amounts(source, prior))
+        return QUERY_CLASSES[name](_amounts(source, prior))
     if source.values is not None and source.column is None:
         raise click.UsageError(f"--values are for --column or --query sum, not for {name}")
-    return _QUERIES[name]()
+    return QUERY_CLASSES[name]()
 
 
 def _amounts(source: _PriorSource, prior: Prior) -> list[float]:

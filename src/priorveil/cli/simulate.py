@@ -12,20 +12,28 @@ Files
 Examples
   priorveil simulate prior.csv --epsilon 1 --epsilon 2 --epsilon 3
       a table: expected and simulated error of several mechanisms
-  priorveil simulate prior.csv --data people.csv --column work --method best --method ldp-rr --out study
-      on your own people; study.csv, study.png and study.svg
+  priorveil simulate prior.csv --query distribution --plot study.png --csv > study.csv
+      a picture, and the numbers for a program
+  priorveil simulate prior.csv --data people.csv --column work --method best --method ldp-rr
+      on your own people
+
+The table has the typical (root mean square) error of a survey: of a share in points, of the average per person for
+a sum, and the percentage of wrong guesses. The CSV has squared errors per person. An unbiased query such as
+distribution is about the population: every survey then asks a new sample, from --data if given.
 """
 
 from __future__ import annotations
 
-from itertools import count
+import math
+import sys
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from priorveil.cli import files, options, screen
-from priorveil.files import atomic_write
+from priorveil.cli.design import QUERY_CLASSES
 
 if TYPE_CHECKING:
     from priorveil.studies.simulate import Study
@@ -37,14 +45,14 @@ if TYPE_CHECKING:
     "--epsilon",
     "--eps",
     "epsilons",
-    type=float,
+    type=click.FloatRange(min=0, min_open=True),
     multiple=True,
     default=(0.5, 1.0, 2.0, 3.0, 4.0),
     help="A budget; repeatable.",
 )
 @click.option(
     "--query",
-    type=click.Choice(["histogram", "sum", "guess"]),
+    type=click.Choice(list(QUERY_CLASSES)),
     default="histogram",
     help="The query; for a sum, labels are numbers.",
 )
@@ -59,8 +67,10 @@ if TYPE_CHECKING:
 )
 @options.SEED
 @options.prior_format_options
-@click.option("--out", type=click.Path(path_type=Path), help="Where to write OUT.csv, OUT.png and OUT.svg.")
-@click.option("--force", is_flag=True, help="Replace them if they exist.")
+@click.option(
+    "--csv", "as_csv", is_flag=True, help="Print CSV on a terminal too, not only to a pipe or file."
+)
+@options.PLOT
 def simulate(
     prior: Path,
     epsilons: tuple[float, ...],
@@ -71,23 +81,22 @@ def simulate(
     data: Path | None,
     column: str | None,
     prior_format: files.PriorFormat,
-    out: Path | None,
-    force: bool,
+    as_csv: bool,
+    plot: Path | None,
     **settings: int,
 ) -> None:
-    """Compare mechanisms on your own prior, people and budgets: a tidy table, and a picture.
+    """Compare mechanisms on your own prior, people and budgets: a table, CSV or a picture.
 
     Methods: best, rr, arc, unary, hashing (certified); published-rr, published-unary, published-hashing (as
     printed, with the leakage they really have); ldp-best, ldp-rr, ldp-unary, ldp-hashing, context-free; none.
     """
-    from priorveil.queries import QUERIES
     from priorveil.studies import simulate as simulation
 
     if column is not None and data is None:
         raise click.UsageError("--column is a column of --data: give the people's values too")
     known = prior_format.read(prior)
     amounts = [files.label_numbers(known, "those of PRIOR must be numbers")] if query == "sum" else []
-    question = QUERIES[query.capitalize()](*amounts)
+    question = QUERY_CLASSES[query](*amounts)
     names = methods or ("best", "published-rr", "rr", "ldp-rr", "none")
     latent = files.read_secret(secret, known, prior_format.normalise)
     known = files.fit_prior(known, latent, mix, secret)
@@ -95,50 +104,52 @@ def simulate(
     values = (
         None if data is None else files.match_labels(files.read_column(data, column), known, data, advice)
     )
-    outputs = [] if out is None else _outputs(out, force)
-    files.require_distinct(
-        {"PRIOR": prior, "--secret": secret, "--data": data}, {f"OUT{path.suffix}": path for path in outputs}
-    )
+    files.require_distinct({"PRIOR": prior, "--secret": secret, "--data": data}, {"--plot": plot})
     with screen.progress_bar("simulating") as advance:
-        done, total = count(1), len(epsilons) * len(names)
         study = simulation.simulate(
-            known,
-            epsilons,
-            question,
-            names,
-            secret=latent,
-            values=values,
-            progress=lambda row: advance(next(done) / total, f"{row.method} {row.epsilon:g}"),
-            **settings,
+            known, epsilons, question, names, secret=latent, values=values, progress=advance, **settings
         )
-    if outputs:
-        _write(study, outputs, force)
-    else:
+    if as_csv or not sys.stdout.isatty():
         click.echo(study.csv(), nl=False)
+    else:
+        _print(study)
+    if plot is not None:
+        from priorveil.studies import plots
+
+        files.save_plot(plots.study_plot(study), plot)
+        click.echo(f"Drawn in {plot}.", err=True)
 
 
-def _outputs(out: Path, force: bool) -> list[Path]:
-    """Return where the table and the pictures go; refuse places that cannot be written."""
-    options.require_plots()
-    if not out.name:
-        raise click.UsageError(f"--out: {out} is a folder: give a name in it")
-    outputs = [out.with_name(out.name + suffix) for suffix in (".csv", ".png", ".svg")]
-    out.parent.mkdir(parents=True, exist_ok=True)
-    for path in outputs:
-        problem = files.write_problem(path)
-        if problem is not None:
-            raise click.UsageError(f"{problem}: choose another name")
-    files.require_new(force, *outputs)
-    return outputs
+def _print(study: Study) -> None:
+    """Print a table for each epsilon, and what its columns mean."""
+    console = screen.open_console()
+    people, runs = study.rows[0].people, study.runs
+    table = study.readable_table()
+    least = min((row["expected"] for row in table if 0 < row["expected"] < math.inf), default=1.0)
+    decimals = min(max(0, 2 - math.floor(math.log10(least))), 6)  # three digits of the least error
 
+    def figure(error: float) -> str:
+        return "-" if math.isnan(error) else "infinite" if math.isinf(error) else f"{error:,.{decimals}f}"
 
-def _write(study: Study, outputs: list[Path], force: bool) -> None:
-    """Write the table and two pictures of it."""
-    from priorveil.studies import plots
-
-    drawn = plots.study_plot(study)
-    with atomic_write(outputs[0], force) as file:
-        file.write(study.csv().encode())
-    for path in outputs[1:]:
-        plots.save(drawn, path, force)
-    click.echo(f"wrote {outputs[0]}, .png and .svg")
+    heads = ("method", "expected", *(("simulated", "±") if runs > 1 else ()), "LIP", "LDP")
+    for epsilon, rows in groupby(table, key=lambda row: row["epsilon"]):
+        console.print(f"epsilon {epsilon:g}", style="bold")
+        lines = []
+        for row in rows:
+            simulated = (figure(row["measured"]), figure((row["high"] - row["low"]) / 2)) if runs > 1 else ()
+            levels = ("-" if math.isnan(row[name]) else f"{row[name]:.3f}" for name in ("lip", "ldp"))
+            lines.append((row["method"], figure(row["expected"]), *simulated, *levels))
+        screen.print_figures(console, heads, lines)
+        console.print()
+    console.print(f"expected: {study.unit}, in a survey of {people:,} people")
+    if runs > 1:
+        console.print(
+            f"simulated: the same in {runs:,} simulated surveys; ±: half the width of its 99 % interval"
+        )
+    console.print("LIP, LDP: the levels that reports really have")
+    for method, note in dict.fromkeys((row.method, row.note) for row in study.rows if row.note):
+        console.print(f"{method} does not apply: {note}", style="yellow")
+    for method in study.methods():
+        above = [f"{row.epsilon:g}" for row in study.of(method) if row.lip > row.epsilon * (1 + 1e-6)]
+        if above:
+            console.print(f"{method} leaks more than its budget at epsilon {', '.join(above)}", style="red")

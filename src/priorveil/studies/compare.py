@@ -20,14 +20,15 @@ from priorveil.certify import Certificate, certified_table
 from priorveil.channels import Channel
 from priorveil.designs import design
 from priorveil.designs.closed import subset_gains
-from priorveil.errors import Infeasible, TooLarge
+from priorveil.errors import Infeasible, NotIdentifiable, TooLarge
 from priorveil.mechanisms import Table
+from priorveil.mechanisms.estimators import invert_information
 from priorveil.mechanisms.randomness import as_source
 from priorveil.notions import LDP, LIP, leakage
 from priorveil.plans import Plan
 from priorveil.plans.tally import Counts
 from priorveil.priors import Array, Budget, Prior, Secret
-from priorveil.queries import Histogram, Query
+from priorveil.queries import Histogram, Query, information
 from priorveil.studies import published
 from priorveil.studies.published import Published, UnaryEncoding
 
@@ -88,16 +89,29 @@ def from_plan(kind: Kind, plan: Plan, scenario: Scenario) -> ComparedMethod:
 
 
 def from_channel(kind: Kind, channel: Channel, scenario: Scenario) -> ComparedMethod:
-    """A channel of floats, read with the posterior; its levels are measured."""
+    """A channel of floats, read with the posterior, or without the prior if the query is unbiased.
+
+    Its levels are measured.
+    """
     prior, query, live = scenario.prior, scenario.query, channel.drop_unused()
-    posterior = live.posterior(prior)
+    levels, error = leakage(channel, prior, scenario.secret), query.error(channel, prior)
+    if query.kind == "guess":
+        return ComparedMethod(kind, error, levels.lip, levels.ldp, _wrong_share(channel, prior))
+    try:
+        histograms = _unbiased_histograms(live, prior) if query.unbiased else live.posterior(prior)
+    except NotIdentifiable:
+        return ComparedMethod(kind, error, levels.lip, levels.ldp, _unknown_error)
 
     def estimate(truth: Counts, rng: np.random.Generator) -> Array:
-        return _statistics(scenario, posterior @ rng.multinomial(truth, live.matrix).sum(axis=0))
+        return _statistics(scenario, histograms @ rng.multinomial(truth, live.matrix).sum(axis=0))
 
-    levels = leakage(channel, prior, scenario.secret)
-    survey = _wrong_share(channel, prior) if query.kind == "guess" else _squared_error(estimate, scenario)
-    return ComparedMethod(kind, query.error(channel, prior), levels.lip, levels.ldp, survey)
+    return ComparedMethod(kind, error, levels.lip, levels.ldp, _squared_error(estimate, scenario))
+
+
+def _unbiased_histograms(channel: Channel, prior: Prior) -> Array:
+    """What each report adds to the unbiased estimate of the histogram, a column for each report."""
+    P = prior.probabilities
+    return invert_information(information(channel.matrix, P), P) @ channel.lift(prior)
 
 
 def _unknown_error(truth: Counts, rng: np.random.Generator) -> float:
@@ -105,10 +119,16 @@ def _unknown_error(truth: Counts, rng: np.random.Generator) -> float:
 
 
 def _squared_error(estimate: Callable[[Counts, np.random.Generator], Array], scenario: Scenario) -> Survey:
-    """The squared error of an estimate of the statistics, per person."""
+    """The squared error of an estimate of the statistics, per person; unknown for a convex query.
+
+    An unbiased query asks about the population, which the counts describe: the people are a sample of it.
+    """
+    if scenario.query.kind == "convex":
+        return _unknown_error
 
     def survey(truth: Counts, rng: np.random.Generator) -> float:
-        gap = estimate(truth, rng) - _statistics(scenario, truth.astype(np.float64))
+        people = rng.multinomial(truth.sum(), truth / truth.sum()) if scenario.query.unbiased else truth
+        gap = estimate(people, rng) - _statistics(scenario, truth.astype(np.float64))
         return float(gap @ gap) / float(truth.sum())
 
     return survey
@@ -188,24 +208,28 @@ def _unary_method(
     kind: Kind, form: Callable[[Prior, float], Published], scenario: Scenario
 ) -> ComparedMethod:
     """Unary encoding, each bit read on its own, as printed."""
-    if scenario.query.kind != "histogram" or scenario.secret is not None:
+    if scenario.query.kind not in ("histogram", "distribution") or scenario.secret is not None:
         raise Infeasible("the printed unary encoding is for a histogram of the value itself")
     found = form(scenario.prior, scenario.epsilon)
     encoding = cast(UnaryEncoding, found.mechanism)
     if_one, if_zero, _ = encoding.bit_posteriors(scenario.prior.probabilities)
+    support = published.Support(1 - encoding.one_to_zero, encoding.zero_to_one)
 
     def estimate(truth: Counts, rng: np.random.Generator) -> Array:
-        others = truth.sum() - truth
-        ones = rng.binomial(truth, 1 - encoding.one_to_zero) + rng.binomial(others, encoding.zero_to_one)
-        return np.asarray(ones * if_one + (truth.sum() - ones) * if_zero)
+        people = int(truth.sum())
+        ones = rng.binomial(truth, support.own) + rng.binomial(people - truth, support.other)
+        if scenario.query.unbiased:
+            return support.counts(ones, people)
+        return np.asarray(ones * if_one + (people - ones) * if_zero)
 
+    expected = _context_free_error(support, scenario) if scenario.query.unbiased else found.mse
     levels = found.leakage
-    return ComparedMethod(kind, found.mse, levels.lip, levels.ldp, _squared_error(estimate, scenario))
+    return ComparedMethod(kind, expected, levels.lip, levels.ldp, _squared_error(estimate, scenario))
 
 
 def _context_free_method(scenario: Scenario) -> ComparedMethod:
     """k-RR with the unbiased estimator that knows no prior."""
-    if scenario.query.kind != "histogram":
+    if scenario.query.kind not in ("histogram", "distribution"):
         raise Infeasible("the context-free estimator is for a histogram")
     form = published.k_rr(scenario.prior, scenario.epsilon)
     support, Q = cast(published.Support, form.support), form.channel.matrix
@@ -213,9 +237,15 @@ def _context_free_method(scenario: Scenario) -> ComparedMethod:
     def estimate(truth: Counts, rng: np.random.Generator) -> Array:
         return support.counts(rng.multinomial(truth, Q).sum(axis=0), int(truth.sum()))
 
-    expected = sum(support.variance(1, float(p)) for p in scenario.prior.probabilities)
-    levels = form.leakage
+    expected, levels = _context_free_error(support, scenario), form.leakage
     return ComparedMethod("ldp", expected, levels.lip, levels.ldp, _squared_error(estimate, scenario))
+
+
+def _context_free_error(support: published.Support, scenario: Scenario) -> float:
+    """The variance of unbiased counts, summed over the values; of a population, with that of sampling people."""
+    P = scenario.prior.probabilities
+    noise = sum(support.variance(1, float(p)) for p in P)
+    return noise + 1 - float(P @ P) if scenario.query.unbiased else noise
 
 
 def _no_report_method(scenario: Scenario) -> ComparedMethod:
@@ -275,8 +305,8 @@ def _known_ldp(query: Query, prior: Prior, epsilon: float) -> Iterator[Rival]:
     P = prior.probabilities
     if query.kind == "distribution":
         support = cast(published.Support, published.subset_selection(prior, epsilon).support)
-        noise = sum(support.variance(1, float(p)) for p in P)
-        yield Rival("subset selection", noise + 1 - float(P @ P), False)
+        error = _context_free_error(support, Scenario(prior, epsilon, query))
+        yield Rival("subset selection", error, False)
     if query.kind == "histogram" and len(prior) <= _MOST_WRITTEN:
         yield Rival("subset selection", 1 - float(subset_gains(P, epsilon).max()), False)
     elif len(prior) <= _MOST_WRITTEN:

@@ -157,14 +157,42 @@ def _error_panel(axes: Axes, curve: curves.Rows, none: float, here: float) -> No
 
 
 def study_plot(study: Study) -> Figure:
-    """The errors of a study above, and the levels below."""
+    """The errors of a study in a unit that people know, and the levels: against epsilon, or bars for a single one."""
+    rows = [row for row in study.readable_table() if math.isfinite(row["expected"])]
     with curves.house_style():
+        if len({row.epsilon for row in study.rows}) == 1:
+            return _study_bars(study, rows)
         figure, axes = curves.canvas(2, 1, width=4.6, height=2.6, sharex=True)
-        curves.errors(study, axes[0, 0])
-        axes[0, 0].set_xlabel("")
+        styles = {method: curves.METHOD_STYLES[method] for method in study.methods()}
+        curves.lines(curves.method_curves(rows, styles, "expected"), axes[0, 0])
+        axes[0, 0].set(title=_survey_title(study), ylabel=study.unit)
+        if study.query.unbiased:
+            curves.log_scale(axes[0, 0])
         curves.levels(study, axes[1, 0])
         curves.legend(figure, axes[0, 0], columns=3)
     return figure
+
+
+def _study_bars(study: Study, rows: curves.Rows) -> Figure:
+    """A study of one epsilon: a bar for each method, errors on the left and levels on the right."""
+    styles = [curves.METHOD_STYLES[row["method"]] for row in rows]
+    names, colours = [name for _, _, name in styles], [COLOURS[colour] for _, colour, _ in styles]
+    figure, axes = curves.canvas(1, 2, width=3.6, height=1.0 + 0.25 * len(rows), sharey=True)
+    for panel, key in zip(axes[0], ("expected", "lip"), strict=True):
+        panel.barh(names, curves.column(rows, key), color=colours, alpha=0.5, height=0.6)
+        panel.grid(axis="y", visible=False)
+    errors, levels = axes[0]
+    dots, low, high = (curves.column(rows, key) for key in ("measured", "low", "high"))
+    errors.errorbar(dots, names, xerr=[dots - low, high - dots], fmt="o", color="black", markersize=3)
+    errors.set(title=_survey_title(study), xlabel=study.unit, ylim=(len(rows) - 0.5, -0.5))
+    levels.axvline(study.rows[0].epsilon, color=COLOURS["red"], linewidth=1)
+    levels.set(title="real level, and the budget (the line)", xlabel=curves.LEVEL)
+    return figure
+
+
+def _survey_title(study: Study) -> str:
+    simulated = f"; dots: {study.runs:,} simulated" if study.runs > 1 else ""
+    return f"surveys of {study.rows[0].people:,} people{simulated}"
 
 
 # -- estimates ---------------------------------------------------------------------------------------------

@@ -25,6 +25,12 @@ from priorveil.queries import Histogram, Query
 from priorveil.studies.compare import METHODS, Scenario, Survey
 
 _LEVEL = 0.99  # of the intervals of a simulation
+_ERRORS = ("expected", "bound", "measured", "low", "high")  # the columns of a study that hold errors
+_UNITS = {
+    "guess": "wrong guesses, in percent",
+    "sum": "typical error of the average per person",
+    "linear": "typical error of a statistic, per 100 people",
+}
 
 
 class SimulatedError(NamedTuple):
@@ -56,10 +62,16 @@ class StudyRow:
 
 @dataclass(frozen=True)
 class Study:
-    """The result of a simulation: the query and the rows."""
+    """The result of a simulation: the query, the number of its statistics, and the rows."""
 
     query: Query
+    statistics: int
     rows: tuple[StudyRow, ...]
+
+    @property
+    def runs(self) -> int:
+        """How many surveys were simulated; a method that does not apply has none."""
+        return max(row.runs for row in self.rows)
 
     def methods(self) -> tuple[str, ...]:
         """The names of the methods, in the order in which they were given."""
@@ -72,6 +84,25 @@ class Study:
     def table(self) -> list[dict[str, Any]]:
         """The rows as dictionaries."""
         return [asdict(row) for row in self.rows]
+
+    @property
+    def unit(self) -> str:
+        """What the errors of `readable_table` are, in words."""
+        return _UNITS.get(self.query.kind, "typical error of a share, in points")
+
+    def readable_table(self) -> list[dict[str, Any]]:
+        """The rows as dictionaries, with root mean square errors of a whole survey in the `unit`.
+
+        The error of several statistics is their quadratic mean.
+        """
+        return [
+            row | {name: self._readable(row[name], row["people"]) for name in _ERRORS} for row in self.table()
+        ]
+
+    def _readable(self, error: float, people: int) -> float:
+        if self.query.kind == "guess":
+            return 100 * error
+        return (1 if self.query.kind == "sum" else 100) * math.sqrt(error / (people * self.statistics))
 
     def csv(self) -> str:
         """The rows as CSV, with a header; unknown numbers are left empty."""
@@ -90,14 +121,15 @@ def simulate(
     runs: int = 100,
     seed: int = 0,
     time_limit: float = 20.0,
-    progress: Callable[[StudyRow], None] | None = None,
+    progress: Callable[[float, str], None] | None = None,
 ) -> Study:
     """Compare methods: theory, and `runs` simulated surveys of each at every epsilon.
 
     Arguments: the `prior`; the `epsilons`; the `query`, a histogram by default; `methods`, names from
     `METHODS`; a latent `secret`; the people's true `values` (the same in every run), or else how many
     `people` to draw from the prior; `runs` (zero: theory only); the `seed`; the time in seconds that a design
-    may take. `progress(row)` is called after every row.
+    may take. `progress(share, words)` is called before every row, with the share of rows that are done.
+    An unbiased query is about the population: its people are drawn anew in every run, from the `values` if given.
 
     >>> study = simulate([0.5, 0.3, 0.2], [1.0, 2.0], runs=0)
     >>> study.methods()[0], study.of("best")[0].lip <= 1.0
@@ -111,15 +143,15 @@ def simulate(
         argument, value = ("people", people) if people < 1 else ("runs", runs)
         raise InvalidInput(argument, value, "give a larger whole number")
     truth = None if values is None else value_counts(values, known)
-    rows = []
-    for i, epsilon in enumerate(epsilons):
-        scenario = Scenario(known, Budget(epsilon).lower, asked, secret, time_limit)
+    rows: list[StudyRow] = []
+    for i, budget in enumerate([Budget.of(epsilon) for epsilon in epsilons]):
+        scenario = Scenario(known, budget.lower, asked, secret, time_limit)
         for j, method in enumerate(methods):
             rng = np.random.default_rng([seed, i, j])
-            rows.append(_row(method, scenario, truth, people, runs, rng))
             if progress is not None:
-                progress(rows[-1])
-    return Study(asked, tuple(rows))
+                progress(len(rows) / (len(epsilons) * len(methods)), f"{method}, epsilon {budget.lower:g}")
+            rows.append(_row(method, scenario, truth, people, runs, rng))
+    return Study(asked, len(asked.statistic_labels(known.labels)), tuple(rows))
 
 
 def _row(

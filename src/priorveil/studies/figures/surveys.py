@@ -79,7 +79,7 @@ def gowalla(settings: Settings) -> Outcome:
     study = simulate(
         prior, epsilons, None, methods, people=int(truth.sum()), runs=20 if settings.quick else 200,
         seed=settings.seed, time_limit=limit,
-        progress=lambda row: settings.report_progress(0.7 * row.epsilon / epsilons[-1]),
+        progress=lambda share, _: settings.report_progress(0.7 * share),
     )  # fmt: skip
     real, estimates = [], {}
     for epsilon in epsilons:
@@ -197,7 +197,7 @@ def _draw_gowalla(
     for panel, title in zip(axes[0], ("as published", "with the budget kept"), strict=True):
         panel.set(title=title, ylabel=curves.ROOT_ERROR, xlabel=curves.BUDGET, ylim=(0, None))
     leaking = (*_PUBLISHED, "ldp-rr", "hashing")
-    curves.levels(Study(study.query, tuple(row for row in study.rows if row.method in leaking)), axes[1, 0])
+    curves.levels(replace(study, rows=tuple(row for row in study.rows if row.method in leaking)), axes[1, 0])
     for method, (kind, colour, label) in _REAL.items():
         x, y = (column(real, key, method=method) for key in ("epsilon", "measured"))
         curves.lines([curves.Curve(label, kind, colour, x, np.sqrt(y), marker="o")], axes[1, 1])
