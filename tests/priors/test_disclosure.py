@@ -122,7 +122,7 @@ def test_noise_needs_public_values_and_a_level():
     people = ["a"] * 50 + ["b"] * 50
     with pytest.raises(InvalidInput, match=r"prior_epsilon = 1.0: .*must be public.*domain=.*public=True"):
         Prior.from_values(people, prior_epsilon=1.0)
-    for wrong in (0, -1.0, math.inf, math.nan):
+    for wrong in (0, -1.0, math.inf, math.nan, "1"):
         with pytest.raises(InvalidInput, match=r"prior_epsilon = .*positive number"):
             Prior.from_values(people, public=True, prior_epsilon=wrong)
 

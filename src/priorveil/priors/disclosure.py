@@ -86,7 +86,7 @@ def noisy_counts(
     level `prior_epsilon` if the values are public (Ghosh, Roughgarden and Sundararajan 2009). Counts may become
     negative.
     """
-    if not (math.isfinite(prior_epsilon) and prior_epsilon > 0):
+    if not isinstance(prior_epsilon, int | float) or not 0 < prior_epsilon < math.inf:
         raise InvalidInput("prior_epsilon", prior_epsilon, "give a positive number")
     epsilon = Fraction(prior_epsilon)
     return {
