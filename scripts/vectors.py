@@ -20,7 +20,7 @@ import numpy as np
 import priorveil as pv
 from priorveil.certify import TOTAL, certificate
 from priorveil.collect.wire import report_to_json
-from priorveil.mechanisms import Arc, Grouped, Mechanism, PooledHash, Table, Unary
+from priorveil.mechanisms import Arc, Grouped, Mechanism, PooledHash, Subset, Table, Unary
 from priorveil.mechanisms.randomness import BytesSource
 from priorveil.plans import Plan
 
@@ -55,6 +55,8 @@ def plans() -> Iterator[tuple[str, Plan]]:
     yield "hashing", pv.design(zipf, 1.0, histogram, method="hashing")
     yield "arc-pool", pv.design(pv.Prior.zipf(30), 1.0, pv.Distribution(), method="arc")
     yield "arc-pool-owners", pv.design(pv.Prior.zipf(12), 2.5, pv.Distribution(), method="arc")
+    yield "subset-one-word", pv.design(zipf, 1.0, pv.Distribution(), notion=pv.LDP())
+    yield "subset-two-words", pv.design(even, 1.0, histogram, method="subset")
 
 
 def grouped(plan: Plan) -> Plan:
@@ -95,6 +97,10 @@ def edges(mechanism: Mechanism) -> list[bytes]:
         quiet = [0] * (mechanism.draws_per_report - 1)
         last = (TOTAL - mechanism.drop) << 2
         return [packed(*quiet, last), packed(*quiet, last - 1)]
+    if isinstance(mechanism, Subset):
+        rest = [1 << 62] * mechanism.subset_size
+        last = mechanism.keep << 2
+        return [packed(last, *rest), packed(last - 1, *rest)]
     if isinstance(mechanism, PooledHash):
         row = mechanism.tables[0, mechanism.assignments[0, 0]].tolist()
         return [packed(0, word) for word in thresholds(row)]

@@ -9,8 +9,9 @@ import numpy.typing as npt
 
 from priorveil.designs.arcs import ArcLayout
 from priorveil.designs.closed import binary
-from priorveil.mechanisms import Arc, Mechanism, Unary
+from priorveil.mechanisms import Arc, Mechanism
 from priorveil.mechanisms.arc.counting import ArcCells
+from priorveil.mechanisms.bits import BitReports
 
 Array = npt.NDArray[np.float64]
 
@@ -88,8 +89,8 @@ def posterior_sums_under(cells: ArcCells, tally: npt.NDArray[np.int64], prior: A
 
 
 def likelihood(mechanism: Mechanism, report: Any) -> Array:
-    """`Pr(report | x)` for every value, from the definition; for unary reports, up to a factor."""
-    if isinstance(mechanism, Unary):
+    """`Pr(report | x)` for every value, from the definition; for reports of bits, up to a factor."""
+    if isinstance(mechanism, BitReports):
         bits = mechanism.bits(np.reshape(report, (1, -1)))[0]
         return np.where(bits, float(mechanism.odds), 1.0)
     if not isinstance(mechanism, Arc):

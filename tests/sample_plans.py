@@ -16,7 +16,7 @@ PRIOR = pv.Prior([0.3, 0.25, 0.2, 0.15, 0.1], LABELS)
 TRUTH = np.array([0.1, 0.15, 0.2, 0.25, 0.3])  # a population that the prior gets wrong
 VALUES = (0.0, 1.0, 2.0, 5.0, 9.0)
 
-NAMES = ("columns", "closed", "arc", "unary", "hashing", "grouped", "sum", "distribution", "wide",
+NAMES = ("columns", "closed", "arc", "unary", "subset", "hashing", "grouped", "sum", "distribution", "wide",
          "arc_pool")  # fmt: skip
 
 QUERIES = {
@@ -31,6 +31,7 @@ MISSING = {
         ("hashing", q): "pools of seeds are designed for histograms and distributions"
         for q in ("Sum", "Guess")
     },
+    ("subset", "Guess"): "how often a guess from a subset is right is not computed",
     ("grouped", "Distribution"): "values of a group are reported alike",
 }
 

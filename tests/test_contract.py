@@ -20,7 +20,7 @@ WORK = {"Private": 0.69, "Self-employed": 0.11, "Government": 0.13, "None": 0.07
 LEVELS = ("lip", "lip_lower", "lip_upper", "ldp")
 QUERIES = [pv.Histogram(), pv.Sum(values=[0, 1, 2, 3]), pv.Guess(), pv.Distribution()]
 BEHIND = [[0.8, 0.05, 0.1, 0.05], [0.58, 0.17, 0.16, 0.09]]  # Pr(value | secret)
-METHODS = ["auto", "closed", "arc", "columns", "unary", "hashing"]
+METHODS = ["auto", "closed", "arc", "columns", "unary", "subset", "hashing"]
 COMMANDS = [
     "design", "inspect", "audit", "privatize", "estimate", "serve", "simulate", "reproduce", "bench", "demo",
 ]  # fmt: skip

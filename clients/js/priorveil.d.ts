@@ -52,7 +52,7 @@ export interface Plan {
   readonly id: string;
   readonly document: Document;
   readonly labels: readonly Label[];
-  readonly kind: "table" | "grouped" | "arc" | "unary" | "hashing";
+  readonly kind: "table" | "grouped" | "arc" | "unary" | "subset" | "hashing";
   /** Random words that a report takes, whatever the value. */
   readonly draws: number;
   readonly levels: Levels;

@@ -601,19 +601,13 @@ class Unary {
   static ofValue = true;
 
   constructor({ masses, noise, noise_bits: noiseBits, drop }) {
-    const listed = wholes(masses, "mechanism.masses");
-    need(
-      listed.length > 1 && listed.every((m) => m >= 1n) && sum(listed) <= TOTAL,
-      "mechanism.masses",
-      "should be positive",
-    );
     need(Number.isInteger(noiseBits) && noiseBits >= 1 && noiseBits <= 62, "mechanism.noise_bits", "should be 1 to 62");
     this.noise = BigInt(index(noise, "mechanism.noise"));
     need(this.noise > 0n && this.noise < 1n << BigInt(noiseBits), "mechanism.noise", "should be below 2**noise_bits");
     this.drop = whole(drop, "mechanism.drop");
     need(this.drop > 0n && this.drop < TOTAL, "mechanism.drop", "should be below 2**62");
     this.noiseBits = noiseBits;
-    this.size = listed.length;
+    this.size = checkMasses(masses).length;
     this.width = Math.ceil(this.size / 64);
     this.draws = this.width * noiseBits + 1;
     this.odds = [((1n << BigInt(noiseBits)) - this.noise) * (TOTAL - this.drop), this.noise * this.drop];
@@ -638,9 +632,7 @@ class Unary {
   }
 
   likelihoods(report) {
-    const odds = Number(this.odds[0]) / Number(this.odds[1]);
-    const byte = (i) => parseInt(report.slice(2 * i, 2 * i + 2), 16);
-    return Array.from({ length: this.size }, (_, x) => ((byte(x >> 3) >> (x & 7)) & 1 ? odds : 1));
+    return bitLikelihoods(this, report);
   }
 
   lifts(priors) {
@@ -649,6 +641,87 @@ class Unary {
     const shift = (R - D) * p; // over D * total
     return { lowest: [D * total, R * total - shift], highest: [R * total, D * total + shift], ldp: this.odds };
   }
+}
+
+/**
+ * A set of values as a row of bits. It holds the value with probability `keep / 2**62`; the rest is a uniform subset of the
+ * other values, by Floyd's algorithm: one word for the value, then one for each member. See `priorveil.mechanisms.subset`.
+ */
+class Subset {
+  static fields = ["masses", "subset_size", "keep"];
+  static ofValue = true;
+
+  constructor({ masses, subset_size: count, keep }) {
+    this.size = checkMasses(masses).length;
+    need(Number.isInteger(count) && count >= 1 && count < this.size, "mechanism.subset_size", "should be 1 to d - 1");
+    this.keep = whole(keep, "mechanism.keep");
+    need(this.keep > 0n && this.keep < TOTAL, "mechanism.keep", "should be below 2**62");
+    this.members = count;
+    this.width = Math.ceil(this.size / 64);
+    this.draws = 1 + count;
+    this.odds = [this.keep * BigInt(this.size - count), (TOTAL - this.keep) * BigInt(count)];
+    need(!less(this.odds, ONE), "mechanism.keep", "a set must favour its values");
+  }
+
+  /** The words of the report as little-endian hexadecimal. A word that would make a draw uneven gives the first values. */
+  sample(code, words) {
+    const bytes = new Uint8Array(8 * this.width);
+    const add = (value) => {
+      bytes[value >> 3] |= 1 << (value & 7);
+    };
+    const other = (candidate) => candidate + (candidate >= code ? 1 : 0); // candidates leave the value out
+    let even = true;
+    for (let place = 0; place < this.members; place += 1) {
+      const [word, bound] = [words[1 + place], BigInt(this.size - this.members + place)];
+      even &&= word < WORD - (WORD % bound);
+      const drawn = other(Number(word % bound));
+      const held = (bytes[drawn >> 3] >> (drawn & 7)) & 1;
+      const own = place === 0 && words[0] >> 2n < this.keep;
+      add(own ? code : held ? other(Number(bound) - 1) : drawn);
+    }
+    if (!even) {
+      bytes.fill(0);
+      for (let value = 0; value < this.members; value += 1) add(value);
+    }
+    return hex(bytes);
+  }
+
+  likelihoods(report) {
+    return bitLikelihoods(this, report);
+  }
+
+  lifts(priors) {
+    const [R, D] = this.odds;
+    const masses = priors.map((prior) => {
+      const ordered = [...prior].sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
+      return [sum(ordered.slice(0, this.members)), sum(ordered.slice(-this.members)), sum(prior)];
+    });
+    const [light, lightTotal] = least(masses.map(([first, , total]) => [first, total]));
+    const [heavy, heavyTotal] = most(masses.map(([, last, total]) => [last, total]));
+    return {
+      lowest: [D * heavyTotal, D * heavyTotal + (R - D) * heavy],
+      highest: [R * lightTotal, D * lightTotal + (R - D) * light],
+      ldp: this.odds,
+    };
+  }
+}
+
+/** The prior that scores reports of bits: positive integers. */
+function checkMasses(masses) {
+  const listed = wholes(masses, "mechanism.masses");
+  need(
+    listed.length > 1 && listed.every((m) => m >= 1n) && sum(listed) <= TOTAL,
+    "mechanism.masses",
+    "should be positive",
+  );
+  return listed;
+}
+
+/** How likely a report of bits is for each value, up to a factor: a set bit favours its value by the odds. */
+function bitLikelihoods({ odds, size }, report) {
+  const ratio = Number(odds[0]) / Number(odds[1]);
+  const byte = (i) => parseInt(report.slice(2 * i, 2 * i + 2), 16);
+  return Array.from({ length: size }, (_, x) => ((byte(x >> 3) >> (x & 7)) & 1 ? ratio : 1));
 }
 
 /** A public pool of hash functions: two words, the first picks the seed, the second goes to the table of its groups. */
@@ -759,6 +832,7 @@ const MECHANISMS = {
   grouped: Grouped,
   arc: Arc,
   unary: Unary,
+  subset: Subset,
   hashing: PooledHash,
 };
 
@@ -819,11 +893,12 @@ class Plan {
 
   /** Whether this plan can have made a report. */
   accepts(report) {
-    const { outputs, width, size } = this.#mechanism;
+    const { outputs, width, size, members } = this.#mechanism;
     if (width === undefined) return Number.isSafeInteger(report) && report >= 0 && report < outputs;
     if (typeof report !== "string" || report.length !== 16 * width || !/^[0-9a-f]+$/.test(report)) return false;
     const bits = report.match(/../g).reduceRight((total, byte) => (total << 8n) | BigInt(`0x${byte}`), 0n);
-    return bits >> BigInt(size) === 0n;
+    const ones = bits.toString(2).replaceAll("0", "").length;
+    return bits >> BigInt(size) === 0n && (members === undefined || ones === members);
   }
 }
 

@@ -192,12 +192,13 @@ def test_random_plans_run_alike_in_both_languages() -> None:
         "closed": 12,
         "arc": 12,
         "unary": 8,
+        "subset": 8,
         "hashing": 2,
         "orders": 6,
     }  # designing for hashing is slow
     made = [designed(rng, method) for method, count in wanted.items() for _ in range(count)]
     plans = [plan for plan in made if plan is not None]
-    assert {plan.mechanism.kind for plan in plans} >= {"table", "arc", "unary", "hashing"}
+    assert {plan.mechanism.kind for plan in plans} >= {"table", "arc", "unary", "subset", "hashing"}
     given, expected = [], []
     for plan in plans:
         width = 8 * plan.mechanism.draws_per_report

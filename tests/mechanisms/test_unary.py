@@ -16,8 +16,8 @@ from priorveil import LIP, Histogram
 from priorveil.certify import TOTAL, within
 from priorveil.designs.encodings import best_unary, best_unary_at, unary_odds, unary_on_curve
 from priorveil.errors import ForeignReport, Infeasible, InvalidInput, TooLarge
+from priorveil.mechanisms import bits as bits_module
 from priorveil.mechanisms import kernels
-from priorveil.mechanisms import unary as unary_module
 from priorveil.mechanisms.randomness import BytesSource, GeneratorSource, SystemSource
 from priorveil.mechanisms.unary import Unary, smallest_mass, unary_lifts
 from priorveil.mechanisms.unary_estimators import (
@@ -121,10 +121,10 @@ def test_counts_and_scores_are_those_of_the_definition(
     reports = unary.sample(rng.integers(0, size, 1000), GeneratorSource(rng))
     bits = unary.bits(reports).astype(np.int64)
     slope = float((unary.odds - 1) / int(unary.masses.sum()))
-    scores = np.rint(unary_module.SCORE / (1 + slope * (bits @ unary.masses))).astype(np.int64)
+    scores = np.rint(bits_module.SCORE / (1 + slope * (bits @ unary.masses))).astype(np.int64)
     monkeypatch.setattr(kernels, "ENOUGH_WORK", 0)
-    monkeypatch.setattr(unary_module, "_BLOCK_WORDS", 100)
-    monkeypatch.setattr(unary_module, "_MOST_SHARED", 333)
+    monkeypatch.setattr(bits_module, "_BLOCK_WORDS", 100)
+    monkeypatch.setattr(bits_module, "_MOST_SHARED", 333)
     expected = [1000, scores.sum(), *bits.sum(axis=0), *(scores @ bits)]
     np.testing.assert_array_equal(unary.accumulate(reports), expected)
 

@@ -437,7 +437,7 @@ def test_several_statistics_are_estimated_at_once() -> None:
         found.project()
 
 
-@pytest.mark.parametrize("kind", ["table", "grouped", "arc", "unary", "hashing"])
+@pytest.mark.parametrize("kind", ["table", "grouped", "arc", "unary", "subset", "hashing"])
 @pytest.mark.parametrize("method", ["mmse", "unbiased", "mle"])
 def test_statistics_of_many_rows_are_those_of_each(kind: str, method: str) -> None:
     """For all rows at once the mean is linear in the histogram, and variances are those of the rows one by one."""

@@ -44,6 +44,7 @@ MAKERS: dict[str, Callable[[], pv.Plan]] = {
     "arc, one side": lambda: pv.design(MANY, pv.Budget(1.0, math.inf), pv.Sum(range(25)), method="arc"),
     "arc pool": lambda: pv.design(MANY, 1.0, pv.Distribution(), method="arc"),
     "unary": lambda: pv.design(MANY, 1.0, pv.Histogram(), method="unary"),
+    "subset": lambda: pv.design(MANY, 1.0, pv.Distribution(), notion=pv.LDP()),
     "hashing": lambda: pv.design(MANY, 1.0, pv.Histogram(), method="hashing"),
     "latent": lambda: pv.design(THREE, 0.5, pv.Histogram(), secret=LATENT),
     "scenarios": lambda: pv.design(THREE, 0.5, pv.Histogram(), secret=[LATENT, IDLE]),
@@ -230,7 +231,7 @@ def leaves(read: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int,
 FIELDS = {*pv.design([0.5, 0.5], 1.0, pv.Histogram()).document(), "id", "file"}
 OURS = ["closed", "sum", "distribution", "latent", "scenarios", "pufferfish", "finite", "interval", "ball",
         "one value"]  # fmt: skip
-SAMPLES = ["arc", "arc_pool", "unary", "hashing", "grouped"]
+SAMPLES = ["arc", "arc_pool", "unary", "subset", "hashing", "grouped"]
 
 
 def small(name: str, plans: dict[str, pv.Plan]) -> pv.Plan:
@@ -485,7 +486,7 @@ def test_the_width_tells_rows_of_bits_from_numbers(plans: dict[str, pv.Plan]) ->
     for plan in plans.values():
         reports = plan.privatize(np.arange(3) % len(plan.labels), np.random.default_rng(0))
         assert reports.shape == ((3, plan.mechanism.width) if plan.mechanism.width else (3,))
-        assert (plan.mechanism.kind == "unary") == (plan.mechanism.width > 0)
+        assert (plan.mechanism.kind in ("unary", "subset")) == (plan.mechanism.width > 0)
 
 
 @pytest.mark.parametrize("seed", range(8))

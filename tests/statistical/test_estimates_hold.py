@@ -20,7 +20,8 @@ import pytest
 import priorveil as pv
 from priorveil import queries
 from priorveil.errors import NotIdentifiable
-from priorveil.mechanisms import MECHANISMS, Unary
+from priorveil.mechanisms import MECHANISMS
+from priorveil.mechanisms.bits import BitReports
 from priorveil.plans.estimate import Estimate
 from priorveil.plans.tally import Tally
 from references import likelihood as likelihood_of
@@ -108,7 +109,7 @@ def test_measured_wrong_guesses_are_the_expected_share(kind: str, query: str) ->
     rng, plan = np.random.default_rng(9), pair_plan(kind, query)
     people = rng.choice(len(PRIOR), 40_000, p=PRIOR.probabilities)
     reports = plan.privatize(people, rng)
-    if isinstance(plan.mechanism, Unary):
+    if isinstance(plan.mechanism, BitReports):
         likelihood = np.where(plan.mechanism.bits(reports), float(plan.mechanism.odds), 1.0)
     elif kind == "arc":  # a place of the circle, and not only its cell
         seen, first = np.unique(reports[:6_000], return_inverse=True)
@@ -147,7 +148,7 @@ def test_sampling_intervals_hold_when_the_prior_is_wrong(kind: str, query: str, 
     assert_covers(list(estimates), [PEOPLE * TRUTH if query == "Distribution" else truth for truth in truths])
 
 
-WEIGHED = [("table", "Sum"), ("arc", "Sum"), ("unary", "Sum"), ("arc", "Distribution")]
+WEIGHED = [("table", "Sum"), ("arc", "Sum"), ("unary", "Sum"), ("subset", "Sum"), ("arc", "Distribution")]
 
 
 @pytest.mark.parametrize("method", ["mmse", "unbiased", "mle"])
@@ -160,7 +161,9 @@ def test_weighted_intervals_hold(kind: str, query: str, method) -> None:
     rng, plan = np.random.default_rng(8), pair_plan(kind, query)
     law, times = (PRIOR.probabilities if method == "mmse" else TRUTH), 800 if query == "Sum" else 400
     people = rng.choice(5, (times, PEOPLE), p=law)
-    reports = plan.privatize(people.ravel(), rng).reshape(times, PEOPLE, *((-1,) if kind == "unary" else ()))
+    reports = plan.privatize(people.ravel(), rng).reshape(
+        times, PEOPLE, *((-1,) if plan.mechanism.width else ())
+    )
     c, b = rng.uniform(0.2, 3.0, PEOPLE), rng.normal(size=PEOPLE) if query == "Sum" else None
     estimates, truths = [], []
     for one, told in zip(people, reports, strict=True):

@@ -16,7 +16,8 @@ from scipy.stats import chi2
 
 import priorveil as pv
 from priorveil.certify import TOTAL
-from priorveil.mechanisms import MECHANISMS, Arc, Grouped, Mechanism, PooledHash, Table, Unary
+from priorveil.mechanisms import MECHANISMS, Arc, Grouped, Mechanism, PooledHash, Subset, Table, Unary
+from priorveil.mechanisms.bits import BitReports
 from priorveil.mechanisms.randomness import GeneratorSource, as_source
 
 pytestmark = pytest.mark.statistical
@@ -41,6 +42,8 @@ def small(kind: str) -> Mechanism:
         mechanism = Arc.fit_pool([5, 2, 2, 1], [0], 2, *bounds)
     elif kind == "unary":
         mechanism = Unary(np.array([1, 2, 3]), noise=3, noise_bits=3, drop=TOTAL // 3)
+    elif kind == "subset":
+        mechanism = Subset(np.array([1, 2, 3, 4]), subset_size=2, keep=2 * TOTAL // 3)
     else:
         mechanism = PooledHash((1, 1, 1, 1), np.array([11, 8]), np.array([[0, 1], [0, 1]]), TOTAL // 2)
     assert mechanism.kind == kind.split()[0]
@@ -50,8 +53,9 @@ def small(kind: str) -> Mechanism:
 def counted(mechanism: Mechanism, code: int, rng: np.random.Generator | None) -> np.ndarray:
     """How often each report of the written-out channel came; arcs are counted by cells."""
     reports = mechanism.sample(np.full(REPORTS, code), as_source(rng))
-    if isinstance(mechanism, Unary):
-        return np.bincount(reports[:, 0].astype(np.int64), minlength=1 << mechanism.size)
+    if isinstance(mechanism, BitReports):
+        counts = np.bincount(reports[:, 0].astype(np.int64), minlength=1 << mechanism.size)
+        return counts[counts > 0] if isinstance(mechanism, Subset) else counts
     counts = mechanism.accumulate(reports)
     return counts[0] if isinstance(mechanism, Arc) else counts
 

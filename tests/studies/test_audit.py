@@ -50,7 +50,7 @@ def test_ranges_close_in_on_the_levels() -> None:
     assert widths[0] > 5 * widths[1] > 25 * widths[2]
 
 
-@pytest.mark.parametrize("method", ["columns", "arc", "unary", "hashing"])
+@pytest.mark.parametrize("method", ["columns", "arc", "unary", "subset", "hashing"])
 def test_certified_plans_are_never_refuted(method: str) -> None:
     plan = design(PRIOR, 1.0, Histogram(), method=method)
     found = audit_plan(plan, 200_000, rng=np.random.default_rng(6))

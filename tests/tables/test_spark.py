@@ -31,7 +31,7 @@ from priorveil.tables.write import arrow_column, report_schema  # noqa: E402
 pytestmark = pytest.mark.slow
 
 LABELS = ["a", "b", "c", "d", "e", "f"]
-METHODS = ["columns", "arc", "unary", "hashing"]
+METHODS = ["columns", "arc", "unary", "subset", "hashing"]
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # Java starts quickly rather than runs fast
 
 
@@ -82,7 +82,7 @@ def nasty_reports(plan: pv.Plan, seed: int, rows: int) -> Any:
     foreign = [-1, 2**62, 2**63 - 1] if isinstance(column[0], int) else [b"", b"\xff" * 8, b"\x00" * 16]
     for row in np.flatnonzero(rng.random(rows) < 0.2):
         column[row] = [None, *foreign][rng.integers(4)]
-    kind = pa.int64() if plan.mechanism.kind != "unary" else pa.binary()
+    kind = pa.int64() if plan.mechanism.width == 0 else pa.binary()
     groups = [None if rng.random() < 0.1 else f"town {g}" for g in np.minimum(rng.geometric(0.5, rows), 5)]
     made_by = pa.array([None if rng.random() < 0.05 else plan.id for _ in range(rows)], pa.string())
     return pa.table(
@@ -243,7 +243,7 @@ def physical_plan(df: Any, plan: pv.Plan) -> str:
 @pytest.mark.parametrize("method", METHODS)
 def test_python_only_where_spark_cannot_count(spark: Any, plans: dict[str, pv.Plan], method: str) -> None:
     steps = physical_plan(spark.createDataFrame(nasty_reports(plans[method], 1, 10)), plans[method])
-    assert ("Python" in steps or "InArrow" in steps) == (method in ("arc", "unary"))
+    assert ("Python" in steps or "InArrow" in steps) == (method in ("arc", "unary", "subset"))
 
 
 def test_data_frames_only() -> None:

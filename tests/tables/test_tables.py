@@ -41,7 +41,7 @@ from priorveil.tables.read import open_table  # noqa: E402
 from priorveil.tables.write import arrow_column, report_schema  # noqa: E402
 
 LABELS = ["a", "b", "c", "d", "e", "f"]
-METHODS = ["columns", "arc", "unary", "hashing"]
+METHODS = ["columns", "arc", "unary", "subset", "hashing"]
 PRIOR = pv.Prior([0.35, 0.25, 0.15, 0.1, 0.1, 0.05], labels=LABELS)
 PLANS = {m: pv.design(PRIOR, 1.0, pv.Histogram(), method=m, time_limit=5) for m in METHODS}
 WIDE = [pv.design(pv.Prior.uniform(size), 1.0, pv.Histogram(), method="unary") for size in (70, 150)]
@@ -158,8 +158,10 @@ def test_every_table_gives_the_same_tally(method: str, seed: int, rows: int) -> 
     gaps = rng.random(rows) < 0.2
     column = report_column(plan, reports).to_pylist()
     table = pa.table({"report": pa.array([None if g else r for r, g in zip(column, gaps, strict=True)],
-                                         pa.int64() if method != "unary" else pa.binary(8))})  # fmt: skip
-    texts = [None if r is None else r if method != "unary" else r.hex() for r in table["report"].to_pylist()]
+                                         pa.int64() if not plan.mechanism.width else pa.binary(8))})  # fmt: skip
+    texts = [
+        None if r is None else r if not plan.mechanism.width else r.hex() for r in table["report"].to_pylist()
+    ]
     mask = np.broadcast_to(gaps.reshape(-1, *[1] * (reports.ndim - 1)), reports.shape)
     expected = plan.tally(np.ma.MaskedArray(reports, mask)) if rows else None
     kinds = {
@@ -603,7 +605,7 @@ def count_table(table: Any, plan: pv.Plan, by: str | None, threads: int, rows: i
 def test_threads_change_nothing(method: str) -> None:
     rng, plan = np.random.default_rng(6), PLANS[method]
     reports = report_column(plan, plan.privatize(rng.integers(0, 6, 5000), rng)).to_pylist()
-    kind = pa.binary(8) if method == "unary" else pa.int64()
+    kind = pa.binary(8) if plan.mechanism.width else pa.int64()
     column = pa.array([None if rng.random() < 0.1 else report for report in reports], kind)
     table = pa.table({"report": column, "g": rng.integers(0, 9, 5000)})
     found = [

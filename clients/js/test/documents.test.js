@@ -130,6 +130,8 @@ const names = [
   "arc-lending",
   "unary-one-word",
   "unary-two-words",
+  "subset-one-word",
+  "subset-two-words",
   "hashing",
   "grouped",
 ];
@@ -174,6 +176,21 @@ test("one unit more of truth breaks a tight certificate", async () => {
     forged("unary-one-word", unary).then((p) => readPlan(p)),
     refused("certificate"),
   );
+  const subset = (p) => {
+    p.mechanism.keep = String(BigInt(p.mechanism.keep) + 2n ** 12n);
+  };
+  await assert.rejects(
+    forged("subset-one-word", subset).then((p) => readPlan(p)),
+    refused("certificate"),
+  );
+});
+
+test("a set of another size is not a report of a subset plan", async () => {
+  const { plan, cases } = vector("subset-one-word");
+  const read = await readPlan(plan);
+  assert.ok(read.accepts(cases[0].report));
+  assert.ok(!read.accepts("0".repeat(16)));
+  assert.ok(!read.accepts(`f${cases[0].report.slice(1)}`));
 });
 
 /** A plan on three values whose rows tell the truth but for `lie` of the weight on each of the others. */

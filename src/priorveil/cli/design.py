@@ -67,7 +67,7 @@ QUERY_CLASSES: dict[str, Callable[..., Query]] = {
     name.lower(): query for name, query in QUERIES.items() if name != "Linear"
 }
 _NOTIONS = {name.lower(): notion for name, notion in CONES.items()}
-_METHODS = ("auto", "closed", "arc", "columns", "unary", "hashing")
+_METHODS = ("auto", "closed", "arc", "columns", "unary", "subset", "hashing")
 _FULL_BAR = 1e-4  # the gap at which the progress bar is full, without --gap
 
 

@@ -26,8 +26,9 @@ from scipy.special import expit
 from priorveil.certify import TOTAL, exp_above, exp_below, within
 from priorveil.designs.problem import Problem
 from priorveil.errors import Hint, Infeasible, InvalidInput, TooLarge
+from priorveil.mechanisms.bits import scoring_masses
 from priorveil.mechanisms.hashing import PooledHash, bin_masses
-from priorveil.mechanisms.unary import Unary, scoring_masses, smallest_mass, unary_lifts
+from priorveil.mechanisms.unary import Unary, smallest_mass, unary_lifts
 from priorveil.mechanisms.unary_estimators import guess_gain, histogram_gain, learning_gain, sum_gain
 from priorveil.notions import LIP
 from priorveil.plans import Plan

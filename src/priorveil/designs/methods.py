@@ -22,6 +22,7 @@ from priorveil.designs.closed import closed_plan
 from priorveil.designs.encodings import hashing_plan, unary_plan
 from priorveil.designs.engine import Limits, Pricing, Progress, Solution, Stop, best_mixture, never, solve
 from priorveil.designs.problem import Problem
+from priorveil.designs.subsets import subset_plan
 from priorveil.errors import Hint, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms import Grouped, Table
 from priorveil.notions import Known, Secrets
@@ -39,6 +40,7 @@ _LDP_LISTED = 12
 _MAX_TABLE_VALUES = 300  # beyond, values that are treated alike share a row of the table
 _ARC_TOLERANCE = 5e-3  # beyond, arcs are preferred to a table that could win at most this share of the gain
 _ENGINE = 1_500  # values up to which `auto` relies on the engine alone
+_LDP_LEARNING = 12  # the same for learning a distribution under LDP
 _LEARNING = 300  # the same for learning a distribution, whose channels have many reports
 _GROUPED = 200_000  # values up to which `auto` still tries the engine, with values in groups
 _HASHED = 5_000  # values up to which `auto` tries hash functions
@@ -98,8 +100,10 @@ def best_plan(problem: Problem, limits: Limits) -> Plan:
                 small, why=f"{small.why}; a table could win less than {_ARC_TOLERANCE:.1%} of the gain"
             )
     learns, ldp = kind == "distribution", problem.notion.name == "LDP"
-    if ldp:
-        reach, names = 12 if learns else 30, ["unary", "closed"]
+    if ldp and learns and problem.secret is None and isinstance(problem.prior, Prior):
+        reach, names = 0, ["columns" if d <= _LDP_LEARNING else "unary", "subset"]
+    elif ldp:
+        reach, names = _LDP_LEARNING if learns else 30, ["unary", "subset", "closed"]
     elif learns:
         reach, names = _LEARNING if problem.box else _ENGINE, ["arc", "hashing", "unary"]
     elif not problem.box:
@@ -316,5 +320,6 @@ METHODS: dict[str, Callable[[Problem, Limits], Plan]] = {
     "arc": lambda problem, limits: arc_plan(problem),
     "columns": columns_plan,
     "unary": lambda problem, limits: unary_plan(problem),
+    "subset": lambda problem, limits: subset_plan(problem),
     "hashing": lambda problem, limits: hashing_plan(problem),
 }

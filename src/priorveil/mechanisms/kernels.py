@@ -183,6 +183,52 @@ def flip_bits(
         reports[i, column] = (reports[i, column] & ~(one << place)) | (kept << place)
 
 
+def _draw_subsets(codes: Ints, words: Words, keep: Word, bounds: Words, last: Words, reports: Words) -> None:
+    rows, reports[:] = np.arange(codes.size), 0
+    kept = words[:, 0] >> np.uint64(2) < keep
+    for place, bound in enumerate(bounds):
+        drawn = (words[:, 1 + place] % bound).astype(np.int64)
+        drawn += drawn >= codes
+        taken = reports[rows, drawn >> 6] >> (drawn & 63).astype(np.uint64) & np.uint64(1) == 1
+        newest = np.int64(bound) - 1
+        value = np.where(taken, newest + (newest >= codes), drawn)
+        value = np.where(kept, codes, value) if place == 0 else value
+        reports[rows, value >> 6] |= np.uint64(1) << (value & 63).astype(np.uint64)
+    rejected = (words[:, 1:] > last).any(axis=1)
+    first = np.arange(64 * reports.shape[1]) < bounds.size
+    reports[rejected] = np.packbits(first, bitorder="little").view(np.uint64)
+
+
+@with_twin(_draw_subsets)
+def draw_subsets(codes: Ints, words: Words, keep: Word, bounds: Words, last: Words, reports: Words) -> None:
+    """Random subsets as rows of bits, which hold `codes[i]` with probability `keep / 2**62`.
+
+    The other members come from Floyd's algorithm: the draw below `bounds[j]` joins, or if it is a member already, the
+    newest candidate does. The first draw is replaced by the value itself, if that is held. Candidates are numbered
+    without the value. A word above `last[j]` would make a draw uneven: the report is then the first values, whatever
+    the value is.
+    """
+    one = np.uint64(1)
+    for i in range(codes.size):
+        x, even = codes[i], True
+        reports[i, :] = 0
+        for place in range(bounds.size):
+            word = words[i, 1 + place]
+            even = even and word <= last[place]
+            value = np.int64(word % bounds[place])
+            value += np.int64(value >= x)
+            if (reports[i, value >> 6] >> np.uint64(value & 63)) & one:
+                value = np.int64(bounds[place]) - 1
+                value += np.int64(value >= x)
+            if place == 0 and (words[i, 0] >> np.uint64(2)) < keep:
+                value = x
+            reports[i, value >> 6] |= one << np.uint64(value & 63)
+        if not even:
+            reports[i, :] = 0
+            for first in range(bounds.size):
+                reports[i, first >> 6] |= one << np.uint64(first & 63)
+
+
 def round_scores(mass: Ints, slope: float, scale: float) -> Ints:
     """`scale / (1 + slope * mass)`, rounded."""
     return np.rint(scale / (1.0 + slope * mass.astype(np.float64))).astype(np.int64)

@@ -30,6 +30,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from priorveil.mechanisms.bits import BitCounts
 from priorveil.mechanisms.estimators import (
     DenseChannel,
     Evidence,
@@ -186,16 +187,7 @@ class Flips(NamedTuple):
         return np.asarray(self.q01 + self.contrast * p)
 
 
-class UnaryCounts(NamedTuple):
-    """A tally of unary reports: how many, ones per value, and the sums of scores (of all, and per set bit)."""
-
-    reports: float
-    ones: Array
-    base: float
-    scores: Array
-
-
-def joint_moments(flips: Flips, counts: UnaryCounts, prior: Array, rows: Array | None) -> Moments:
+def joint_moments(flips: Flips, counts: BitCounts, prior: Array, rows: Array | None) -> Moments:
     """Posteriors given whole reports, added up: `P_x (sum of scores + (R - 1) sum of scores with bit x set)`."""
     histogram = prior * (counts.base + (flips.odds - 1) * counts.scores)
     if rows is None:
@@ -205,7 +197,7 @@ def joint_moments(flips: Flips, counts: UnaryCounts, prior: Array, rows: Array |
     return Moments(rows @ histogram, counts.reports * np.maximum(error, 0.0))
 
 
-def bitwise_moments(flips: Flips, counts: UnaryCounts, prior: Array, rows: Array | None) -> Moments:
+def bitwise_moments(flips: Flips, counts: BitCounts, prior: Array, rows: Array | None) -> Moments:
     """Posteriors given each value's own bit, added up."""
     chances = flips.set_chances(prior)
     if_set, if_clear = prior * (1 - flips.q10) / chances, prior * flips.q10 / (1 - chances)
@@ -222,9 +214,7 @@ def bitwise_moments(flips: Flips, counts: UnaryCounts, prior: Array, rows: Array
     return Moments(rows @ histogram, counts.reports * error, assumes=BITWISE)
 
 
-def unbiased_unary_moments(
-    flips: Flips, counts: UnaryCounts, rows: Array | None, population: bool
-) -> Moments:
+def unbiased_unary_moments(flips: Flips, counts: BitCounts, rows: Array | None, population: bool) -> Moments:
     """`(ones - N q01) / (1 - q01 - q10)`, with the noise of the bits as variance.
 
     With `population`, the variance of the people as a sample is added.
@@ -235,7 +225,7 @@ def unbiased_unary_moments(
 
 
 def balanced_moments(
-    flips: Flips, counts: UnaryCounts, p: Array, rows: Array | None, population: bool
+    flips: Flips, counts: BitCounts, p: Array, rows: Array | None, population: bool
 ) -> Moments:
     """The unbiased answer made to add up to the reports: to first order at `p`, the most likely answer.
 
@@ -253,7 +243,7 @@ def balanced_moments(
     return Moments(apply_rows(rows, balanced), variance)
 
 
-def _invert_bits(flips: Flips, counts: UnaryCounts) -> tuple[Array, Array]:
+def _invert_bits(flips: Flips, counts: BitCounts) -> tuple[Array, Array]:
     """`(ones - N q01) / (1 - q01 - q10)`, and the noise of the bits in it."""
     q01, q10, _ = flips
     n = (counts.ones - counts.reports * q01) / flips.contrast
@@ -269,7 +259,7 @@ def _add_sampling(spread: Array, n: Array, reports: float, rows: Array | None, p
 
 
 def composite_moments(
-    flips: Flips, counts: UnaryCounts, start: Array, rows: Array | None, population: bool
+    flips: Flips, counts: BitCounts, start: Array, rows: Array | None, population: bool
 ) -> Moments:
     """The distribution that makes the counts of ones most likely, in people.
 

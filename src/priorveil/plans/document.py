@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 VERSION = 1
 FORMAT = "priorveil-plan"
 
-DesignMethod = Literal["closed", "arc", "columns", "unary", "hashing"]
+DesignMethod = Literal["closed", "arc", "columns", "unary", "subset", "hashing"]
 METHODS: tuple[str, ...] = get_args(DesignMethod)
 
 Json = Any  # a value of the json module

@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.errors import InvalidInput
-from priorveil.mechanisms import Mechanism, Unary
+from priorveil.mechanisms import Mechanism
+from priorveil.mechanisms.bits import BitReports
 from priorveil.mechanisms.interface import NumberedReports
 from priorveil.mechanisms.randomness import as_source
 from priorveil.plans import Plan
@@ -135,7 +136,7 @@ def _classifier(mechanism: Mechanism, sample: Sampler) -> tuple[Classifier, int,
 
     A class is a report, the first bits of a report, or an interval between quantiles of a pilot sample.
     """
-    if isinstance(mechanism, Unary):
+    if isinstance(mechanism, BitReports):
         bits = min(mechanism.size, _CLASSES.bit_length() - 1)
         mask = np.uint64((1 << bits) - 1)
         return lambda reports: (reports[:, 0] & mask).astype(np.int64), 1 << bits, bits == mechanism.size

@@ -1,7 +1,7 @@
 """Tables on Apache Spark: reports are made and counted on the workers, and only tallies travel.
 
 Only the DataFrame API is used, so Spark Connect works too. Reports of table and hashing plans are counted by Spark
-itself (`groupBy`). Arc and unary reports are counted by `mapInArrow`: each partition gives a tally, and Spark adds
+itself (`groupBy`). Arcs and rows of bits are counted by `mapInArrow`: each partition gives a tally, and Spark adds
 them up. Workers need priorveil and pyarrow for `mapInArrow` only.
 """
 

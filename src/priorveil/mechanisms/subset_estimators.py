@@ -1,0 +1,271 @@
+"""Estimates from subset reports, and their expected errors.
+
+A report is a set of `k` of the `d` values. It holds the true value with probability `p`, and any other value with
+probability `q = (k - p) / (d - 1)`. With the odds `R`, `c = R - 1` and `m(y)` the prior mass of a report `y`, the lift
+of a value is `r_x = (1 + c y_x) / (1 + c m(y))`. There are two ways to read a tally:
+
+* **ones**: how many reports hold each value. `(ones - N q) / (p - q)` is unbiased. This is the published estimator
+  (Ye and Barg, 2018), in closed form at any `d`.
+* **scored**: the sum of the lifts under the plan's prior. With the Fisher information `J = E[r r']` the sum over the
+  reports of `J^-1 r` is unbiased too, since `E[r] = J p` whatever the distribution `p` is. It is the best unbiased
+  estimate near the prior, and up to a third better than the ones if the prior is far from uniform. It needs a matrix of
+  `d` by `d` numbers. For equal values and for `k = 1` both estimates are the same.
+
+Means over reports are means over uniformly random subsets. `tilted_bits` writes such a mean as a sum over independent
+bits: `1 / (1 + c m)` is a sum of exponentials of `m`, and the size of a subset is fixed by a Fourier sum.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from priorveil.mechanisms.bits import BitCounts
+from priorveil.mechanisms.estimators import (
+    DenseChannel,
+    Evidence,
+    Moments,
+    apply_rows,
+    most_likely,
+    shortfall,
+    squared_rows,
+)
+from priorveil.mechanisms.prior_checks import PriorCheck, bits_check
+from priorveil.priors import Array
+
+Complex = npt.NDArray[np.complex128]
+
+BITWISE = (
+    "the prior is right; posteriors are given each value's own bit, not the whole report, because the tally was not "
+    "scored under this prior; the spread is that of such posteriors"
+)
+COMPOSITE = (
+    "nothing about the prior, many reports: the likelihood is a composite one, of the bits as if each came from "
+    "another person; the spread is the sampling noise of the reports"
+)
+
+
+_NEGLIGIBLE = 80.0  # minus the logarithm of weights that are left out at once
+
+
+class SubsetLaw(NamedTuple):
+    """The law of a report in floats: `d` values, subsets of `k`, and the chance `p` to hold the true value."""
+
+    d: int
+    k: int
+    p: float
+
+    @property
+    def q(self) -> float:
+        """The chance to hold a value that is not the true one."""
+        return (self.k - self.p) / (self.d - 1)
+
+    @property
+    def contrast(self) -> float:
+        """`p - q`: how much likelier a report holds a value if it is the true one."""
+        return self.p - self.q
+
+    @property
+    def odds(self) -> float:
+        """`R`: how much likelier a report is for a value that it holds."""
+        return self.p * (self.d - self.k) / ((1 - self.p) * self.k)
+
+    def set_chances(self, shares: Array) -> Array:
+        """How likely a report holds each value, when the values follow `shares`."""
+        return self.q + self.contrast * shares
+
+    @property
+    def pair_chances(self) -> tuple[float, float]:
+        """`(t, u)`: a report holds two values `x` and `z` with the chance `t + u (P_x + P_z)`."""
+        k, p, n = self.k, self.p, self.d - 1
+        t = (k - 1) * (k - 2 * p) / (n * (n - 1)) if n > 1 else 0.0
+        return t, p * (k - 1) / n - t
+
+    def second_moments(self, shares: Array, rows: Array | None) -> Array:
+        """`E[(a . y)^2]` for every row `a`; None stands for the identity.
+
+        `E[y y']` has the chances on the diagonal, and those of `pair_chances` elsewhere.
+        """
+        chances, (t, u) = self.set_chances(shares), self.pair_chances
+        if rows is None:
+            return chances
+        total = rows.sum(axis=1)
+        own = rows**2 @ (chances - t - 2 * u * shares)
+        return np.asarray(own + t * total**2 + 2 * u * total * (rows @ shares))
+
+
+def ones_variance(law: SubsetLaw, P: Array) -> float:
+    """N times the variance, summed over the values, of the distribution read from the ones.
+
+    >>> round(ones_variance(SubsetLaw(20, 5, math.e / (math.e + 3)), np.full(20, 0.05)), 4)
+    66.6344
+    """
+    q, contrast = law.q, law.contrast
+    return (law.k - law.d * q**2 - 2 * q * contrast) / contrast**2 - float(P @ P)
+
+
+# -- means over random subsets -----------------------------------------------------------------------------
+
+
+def _exponential_sum(least: float, most: float, power: int) -> tuple[Array, Array]:
+    """Nodes and weights with `sum_i w_i exp(-t_i D)` near `D**-power`, for `D` from `least` to `most`."""
+    count = min(64, 28 + math.ceil(5 * math.log(most / least)))
+    nodes = np.geomspace(0.01 / most, 36 / least, count)
+    points = np.geomspace(least, most, 8 * count)
+    fits = np.exp(-np.outer(points, nodes)) * points[:, None] ** power
+    return nodes, np.asarray(np.linalg.lstsq(fits, np.ones(len(points)), rcond=1e-14)[0], dtype=np.float64)
+
+
+def tilted_bits(law: SubsetLaw, P: Array, power: int) -> tuple[Complex, Complex]:
+    """Weights `w` and chances `h` (nodes, d) of independent bits that stand for a random subset.
+
+    For a function `g` that is linear in every bit, the mean of `g(y) / (1 + c m(y))**power` over the subsets of size
+    `k` is the real part of `sum_i w_i E_i[g]`, where under `E_i` bit `x` is set with the "chance" `h[i, x]`, a complex
+    number. Tests compare it with sums over all subsets.
+    """
+    d, k, c = law.d, law.k, law.odds - 1
+    share, ordered = k / d, np.sort(P)
+    edges = 1 + c * float(ordered[:k].sum()), 1 + c * float(ordered[-k:].sum())
+    nodes, heights = _exponential_sum(edges[0] * (1 - 1e-9), edges[1] * (1 + 1e-9), power)
+    # Of d bits, each set with this share, k are set. Counts that differ by `length` cannot be told apart, but are many
+    # standard deviations away. Large angles weigh nothing: the bits cancel out.
+    length = min(d + 1, math.ceil(13 * math.sqrt(d * share * (1 - share))) + 12) | 1
+    angles = 2 * math.pi / length * np.arange(length // 2 + 1)
+    size = d / 2 * np.log1p(-2 * share * (1 - share) * (1 - np.cos(angles)))
+    angles = angles[size > -_NEGLIGIBLE]
+    tilts = share * np.exp(1j * angles[:, None, None] - c * np.outer(nodes, P))
+    factors = 1 - share + tilts
+    log_chance = math.lgamma(d + 1) - math.lgamma(k + 1) - math.lgamma(d - k + 1)
+    log_chance += k * math.log(share) + (d - k) * math.log1p(-share)
+    logs = np.log(factors).sum(axis=2) - nodes - 1j * k * angles[:, None] - log_chance
+    twice = np.where(np.arange(len(angles)) == 0, 1.0, 2.0) / length
+    weights = (np.exp(logs) * heights * twice[:, None]).reshape(-1)
+    kept = np.abs(weights) > 1e-17 * float(np.abs(weights).max())
+    return weights[kept], (tilts / factors).reshape(-1, d)[kept]
+
+
+def subset_information(law: SubsetLaw, P: Array) -> Array:
+    """The Fisher information `J = E[r r']` of a report at the distribution `P`.
+
+    >>> law, P = SubsetLaw(3, 1, 0.5), np.array([0.5, 0.3, 0.2])
+    >>> Q = np.full((3, 3), 0.25) + 0.25 * np.eye(3)
+    >>> bool(np.allclose(subset_information(law, P), Q / (P @ Q) @ Q.T))
+    True
+    """
+    c, (w, h) = law.odds - 1, tilted_bits(law, P, 1)
+    single = (w @ h).real
+    J = float(w.sum().real) + c * (single[:, None] + single)
+    scaled = c * np.sqrt(w)[:, None] * h
+    J += scaled.real.T @ scaled.real - scaled.imag.T @ scaled.imag
+    J[np.diag_indices(law.d)] = float(w.sum().real) + (c**2 + 2 * c) * single
+    return np.asarray(J / (1 + c * law.k / law.d))
+
+
+def influence_squares(law: SubsetLaw, P: Array, influence: Array) -> Array:
+    """`E[(a . r)^2 | x]` for every row `a` of `influence` and every value `x`: rows times values.
+
+    Given the bit of `x`, the sum over the other bits has a mean and a variance.
+    """
+    c, (w, h) = law.odds - 1, tilted_bits(law, P, 2)
+    steps = c * influence
+    means = influence.sum(axis=1) + h @ steps.T
+    squares = means**2 + (h * (1 - h)) @ (steps**2).T
+    if_set = (squares.T * w) @ h + 2 * steps * ((means.T * w) @ (h * (1 - h)))
+    if_set += steps**2 * (w @ (h * (1 - h) * (1 - 2 * h)))
+    mean = (squares.T @ w).real[:, None] + c * if_set.real
+    return np.asarray(mean / (1 + c * law.k / law.d))
+
+
+# -- estimates ---------------------------------------------------------------------------------------------
+
+
+def _spread(per_person: Array, rows: Array | None, shares: Array, N: float, population: bool) -> Array:
+    """The variance of an unbiased answer from its second moment per person; see `estimators.known_part`."""
+    known = apply_rows(rows, shares) ** 2 if population else apply_rows(squared_rows(rows), shares)
+    return N * np.maximum(per_person - known, 0.0)
+
+
+def ones_moments(law: SubsetLaw, counts: BitCounts, rows: Array | None, population: bool) -> Moments:
+    """`(ones - N q) / (p - q)`, with the variance of the reports."""
+    N = counts.reports
+    n = (counts.ones - N * law.q) / law.contrast
+    shares = n / (N or 1.0)
+    # The estimate of a person is (a . y - q sum(a)) / (p - q): its second moment follows from that of a . y.
+    shift = law.q * (1.0 if rows is None else rows.sum(axis=1))
+    mean = apply_rows(rows, law.set_chances(shares))
+    square = law.second_moments(shares, rows) - 2 * shift * mean + shift**2
+    spread = _spread(square / law.contrast**2, rows, shares, N, population)
+    return Moments(apply_rows(rows, n), spread)
+
+
+def scored_moments(
+    law: SubsetLaw, counts: BitCounts, P: Array, inverse: Array, rows: Array | None, population: bool
+) -> Moments:
+    """The sum of `J^-1 r` over the reports; `inverse` is `J^-1` at the prior `P` of the scores."""
+    N, influence = counts.reports, inverse if rows is None else rows @ inverse
+    lifts = counts.base + (law.odds - 1) * counts.scores
+    shares = inverse @ lifts / (N or 1.0)
+    square = influence_squares(law, P, influence) @ shares
+    return Moments(influence @ lifts, _spread(square, rows, shares, N, population))
+
+
+def scored_posteriors(law: SubsetLaw, counts: BitCounts, P: Array, J: Array, rows: Array | None) -> Moments:
+    """Posteriors given whole reports, added up; the variance is the expected posterior variance."""
+    histogram = P * (counts.base + (law.odds - 1) * counts.scores)
+    return Moments(apply_rows(rows, histogram), counts.reports * np.maximum(posterior_error(J, P, rows), 0.0))
+
+
+def posterior_error(J: Array, P: Array, rows: Array | None) -> Array:
+    """The expected posterior variance of every statistic, `a^2 . P - (a P)' J (a P)`."""
+    if rows is None:
+        return P - P**2 * np.diag(J)
+    scaled = rows * P
+    return np.asarray(rows**2 @ P - ((scaled @ J) * scaled).sum(axis=1))
+
+
+def bitwise_posteriors(law: SubsetLaw, counts: BitCounts, P: Array, rows: Array | None) -> Moments:
+    """Posteriors given each value's own bit, added up."""
+    N, chances = counts.reports, law.set_chances(P)
+    if_set, if_clear = P * law.p / chances, P * (1 - law.p) / (1 - chances)
+    histogram = counts.ones * if_set + (N - counts.ones) * if_clear
+    if rows is None:
+        left = P - chances * if_set**2 - (1 - chances) * if_clear**2
+        return Moments(histogram, N * left, assumes=BITWISE)
+    # The error of a row `a` is the variance of `a_X - sum_x each_x y_x`.
+    each = rows * (if_set - if_clear)
+    cross = law.q * each.sum(axis=1) * (rows @ P) + law.contrast * ((rows * each) @ P)
+    square = rows**2 @ P - 2 * cross + law.second_moments(P, each)
+    error = square - (rows @ P - each @ chances) ** 2
+    return Moments(rows @ histogram, N * np.maximum(error, 0.0), assumes=BITWISE)
+
+
+def most_likely_ones(
+    law: SubsetLaw, counts: BitCounts, start: Array, rows: Array | None, population: bool
+) -> Moments:
+    """The distribution that makes the ones most likely, in people, every bit a report of its own.
+
+    Where it has no zeros it is the unbiased answer, which adds up to the reports; the variance is that of the latter.
+    """
+    chances = np.full((law.d, law.d), law.q) + law.contrast * np.eye(law.d)
+    cells = np.concatenate([counts.ones, counts.reports - counts.ones])
+    evidence = Evidence(cells, DenseChannel(np.hstack([chances, 1 - chances]) / law.d))
+    shares, rounds, converged = most_likely(evidence, start)
+    spread = ones_moments(law, counts, rows, population).variance
+    mean = counts.reports * apply_rows(rows, shares)
+    return Moments(mean, spread, rounds, converged, shortfall(evidence, shares), COMPOSITE)
+
+
+def subset_check(law: SubsetLaw, counts: BitCounts, prior: Array) -> PriorCheck | None:
+    """The check of the ones. Their covariance is a diagonal less `f f'`, but for a multiple of the matrix of ones.
+
+    Such a multiple may be added at will: the ones always add up to `k`, so all that is tested adds up to zero. With
+    one it is singular, so another is taken, by a second factor.
+    """
+    chances, (t, u) = law.set_chances(prior), law.pair_chances
+    factor = law.contrast * prior + law.q - u / law.contrast
+    factors = np.stack([factor, np.full(law.d, law.q)], axis=1)
+    excess = counts.ones - counts.reports * chances
+    return bits_check(excess, law.contrast, chances - t - 2 * u * prior, factors, prior, counts.reports)
