@@ -80,6 +80,7 @@ def asked() -> dict[str, Campaign]:
     ill = pv.Prior({"yes": 0.08, "no": 0.92})
     going = pv.Prior({"never": 0.2, "weekly": 0.5, "daily": 0.3})
     hidden = pv.design(going, 1.0, pv.Histogram(), secret=pv.Secret([[0.4, 0.5, 0.1], [0.0, 0.5, 0.5]]))
+    spent = pv.Prior({"nothing": 0.5, "about 20": 0.3, "about 100": 0.2})
     texts = {
         "asked_by": "The town of Example, office of statistics",
         "purpose": "To plan buses for people who work",
@@ -95,6 +96,8 @@ def asked() -> dict[str, Campaign]:
             work,
             **texts,
         ),
+        "spending": ask("How much did you spend?", spent, 1.0, pv.Sum([0, 20, 100]), smallest_count=20),
+        "saving": ask("How much did you save?", spent, 1.0, pv.Sum([0, 20, 100]), smallest_count=20),
         "secret": Campaign("How often do you go out?", {"everyone": hidden}),
         "bounded": ask("Do you sing?", pv.PriorSet.interval([0.2, 0.5], [0.5, 0.8], labels=["yes", "no"])),
         "offline": ask("Do you have a garden?", pv.Prior({"yes": 0.4, "no": 0.6})),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from typing import Any
 
+import httpx
 import pytest
 
 from browser.steps import ENTER, TAB, TOKEN, sign_in
@@ -17,6 +19,8 @@ HEADING = "main h1"
 def _answers(curator: Any) -> None:
     curator.answered("work", [0] * 2400 + [1] * 560 + [2] * 640 + [3] * 400)
     curator.answered("leaning", [0] * 150 + [1, 2, 3, 4] * 50)
+    curator.answered("spending", [0] * 2000 + [1] * 1200 + [2] * 800)
+    curator.answered("saving", [0] * 3200 + [1] * 400 + [2] * 400)
 
 
 def reports(browser: Any) -> int:
@@ -89,7 +93,7 @@ def test_estimates_stand_beside_the_prior(browser: Any, curator: Any) -> None:
         assert low < share < high
     assert len(browser.driver.find_elements("css selector", "#histogram tbody svg")) == 4
     page = browser.text("main")
-    assert "Prior check" in page and "LDP" in page and "LIP" in page
+    assert "Prior check" in page and "LDP" in page and "LIP" in page and "Method unbiased" in page
     assert "lean on the prior" not in page
 
 
@@ -137,11 +141,82 @@ def test_few_reports_give_no_estimate(browser: Any, curator: Any) -> None:
     assert not browser.driver.find_elements("css selector", "#histogram")
 
 
+def estimates(curator: Any, name: str, cohort: int = 0) -> dict[str, Any]:
+    place = f"{curator.url}/v1/campaigns/{curator.campaigns[name].id}/estimates"
+    found: dict[str, Any] = httpx.get(place, headers={"authorization": f"Bearer {TOKEN}"}).json()["cohorts"][
+        cohort
+    ]
+    return found
+
+
 def test_a_plan_that_leans_on_the_prior_says_so(browser: Any, curator: Any) -> None:
-    sign_in(browser, curator, "leaning")
-    browser.see(".warning", "These estimates lean on the prior")
-    browser.see("main", "do not fit the prior")
-    browser.picture("dashboard-leaning-light")
+    sign_in(browser, curator, "spending")
+    browser.see("#histogram")
+    assert estimates(curator, "spending")["warning"] is None
+    assert browser.text("#live").startswith(
+        "These estimates lean on the prior: more reports do not correct a wrong one."
+    )
+    assert "if the prior is right" in browser.text("#reached")
+
+
+@pytest.mark.parametrize("name", ["leaning", "saving"])
+def test_a_prior_that_the_reports_contradict_stands_first(browser: Any, curator: Any, name: str) -> None:
+    """In words, before any number; and the page does not call such an answer precise."""
+    warning = estimates(curator, name)["warning"]
+    sign_in(browser, curator, name)
+    browser.see("#histogram")
+    assert warning and browser.text("#live").startswith(warning)
+    assert not browser.driver.find_elements("css selector", "#reached")
+    browser.picture(f"dashboard-{name}-light")
+    if estimates(curator, name)["identifiable"]:
+        browser.see("#method").send_keys("unbiased")
+        browser.see("#reached", "is known to")
+        assert not browser.driver.find_elements("css selector", "#live .warning")
+
+
+def test_the_method_its_assumption_and_the_check_are_always_named(browser: Any, curator: Any) -> None:
+    for name in ("work", "leaning", "spending"):
+        notes = estimates(curator, name)["notes"]
+        browser.run("sessionStorage.clear()")
+        sign_in(browser, curator, name)
+        page = browser.text("main", "Estimates")
+        assert len(notes) >= 2 and all(note in page for note in notes), name
+        assert "fits" not in page and "such as the prior leads" not in page
+
+
+def test_a_sum_shows_the_average_and_the_total(browser: Any, curator: Any) -> None:
+    numbers = estimates(curator, "spending")
+    sign_in(browser, curator, "spending")
+    average, total = _rows(browser)
+    assert average[0] == "Average per person" and total[0] == "Total of 4,000 people"
+    for row, people in ((average, 1), (total, 4000)):
+        low, high = (float(end.replace(",", "")) for end in row[2].split(" to "))
+        value, prior = (float(row[i].replace(",", "")) for i in (1, 3))
+        scale = people / 4000
+        for shown, wanted in ((value, "values"), (low, "lower"), (high, "upper")):
+            assert abs(shown - numbers[wanted][0] * scale) <= 0.05 * (high - low)
+        assert low < 26 * people < high and low < value < high  # what was answered, with a fixed seed
+        assert abs(prior - 26 * people) <= 0.05 * (high - low)
+    browser.picture("dashboard-sum-light")
+
+
+def test_precision_is_said_with_its_unit(browser: Any, curator: Any) -> None:
+    known = {
+        "work": r"every share is known to ±([0-9.]+) points or better \(95 %\)\.",
+        "spending": r"the average per person among these people is known to ±([0-9.]+) \(95 %\), if the prior",
+    }
+    for name, now in known.items():
+        numbers = estimates(curator, name)
+        browser.run("sessionStorage.clear()")
+        sign_in(browser, curator, name)
+        text = numbers["precision"]["text"]
+        browser.see("main p", f"{text[0].upper()}{text[1:]}.")
+        found = re.search(now, browser.text("#reached"))
+        width = (
+            max(h - v for h, v in zip(numbers["upper"], numbers["values"], strict=True)) / numbers["reports"]
+        )
+        points = 100 * width if name == "work" else width
+        assert found and points <= float(found[1]) <= 1.1 * points  # rounded up
 
 
 def test_refusals_are_counted(browser: Any, curator: Any) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from priorveil.collect.campaign import Campaign
+from priorveil.mechanisms.estimators import apply_rows
+from priorveil.plans import Plan
 from priorveil.plans.estimate import Estimate, Method, combine_estimates
 from priorveil.plans.tally import Tally
 
@@ -27,7 +29,7 @@ def campaign_estimates(
         {
             "cohort": name,
             "plan": plan.id,
-            "prior": plan.reference.probabilities.tolist(),
+            "prior": _prior_statistics(plan),
             "identifiable": plan.identifiable,
             "precision": plan.precision.document(),
             "privacy": {bound: getattr(plan.certificate, bound) for bound in _PRIVACY},
@@ -47,6 +49,12 @@ def campaign_estimates(
         "cohorts": cohorts,
         "total": _total(list(estimates.values()), level) if len(estimates) == len(cohorts) else None,
     }
+
+
+def _prior_statistics(plan: Plan) -> list[float]:
+    """Every statistic per person, under the prior."""
+    statistics = apply_rows(plan.query.rows(plan.reference), plan.reference.probabilities)
+    return list((statistics + plan.query.offset).tolist())
 
 
 def _numbers(estimate: Estimate, level: float) -> dict[str, Any]:

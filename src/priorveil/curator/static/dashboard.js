@@ -3,10 +3,9 @@
 import { badge, campaignList, closing, sharing } from "/static/campaigns.js";
 import { SignedOut, ask, forget, read, signIn, signedIn } from "/static/curator.js";
 import { el, factor, number } from "/static/dom.js";
-import { histogram } from "/static/histogram.js";
+import { histogram, widest } from "/static/histogram.js";
 
 const EVERY = 4000; // milliseconds between looks at the counts
-const [DOUBTFUL, UNFIT] = [0.05, 0.001]; // chances of such reports under the prior
 const METHODS = {
   auto: "chosen by the query",
   unbiased: "unbiased",
@@ -168,17 +167,14 @@ function sections(view, estimates, counters) {
     ? estimates.total && { ...estimates.total, prior: mixed(estimates.cohorts), cohort: "all" }
     : null;
   const chosen = estimates.cohorts.find((c) => c.cohort === view.cohort) ?? (several ? all : estimates.cohorts[0]);
+  const leans = view.method === "auto" ? estimates.leans_on_prior : view.method === "mmse";
+  const shown = estimates.cohorts.filter((c) => view.cohort === "" || c === chosen);
   return [
+    warnings(shown, several, leans),
     facts(estimates, counters),
-    (view.method === "auto" ? estimates.leans_on_prior : view.method === "mmse") &&
-      el(
-        "p",
-        { class: "warning" },
-        "These estimates lean on the prior: more reports do not correct a wrong one.",
-      ),
     controls(view, estimates, several),
     chosen === null || chosen.withheld ? withheld(estimates) : results(estimates, chosen),
-    priorCheck(estimates.cohorts),
+    planned(shown, several),
     privacy(estimates),
     refused(counters),
     sharing(view.id, estimates.state, say),
@@ -195,13 +191,21 @@ function mixed(cohorts) {
   );
 }
 
+/** What must be known before a number is read: a prior that the reports contradict, or one that nothing corrects. */
+function warnings(cohorts, several, leans) {
+  const contradicted = cohorts
+    .filter((c) => c.warning)
+    .map((c) => el("p", { class: "warning" }, several && el("strong", {}, el("bdi", {}, c.cohort), ": "), c.warning));
+  if (contradicted.length > 0 || !leans) return contradicted;
+  const text = "These estimates lean on the prior: more reports do not correct a wrong one.";
+  return el("p", { class: "warning" }, text);
+}
+
 function facts(estimates, counters) {
   const lost = Object.values(counters.refused).reduce((a, b) => a + b, 0);
   const worst = (name) => Math.max(...estimates.cohorts.map((c) => c.privacy[name] ?? Infinity));
-  const fact = (name, value, note, look) =>
-    el("div", { class: look }, el("dt", {}, name), el("dd", {}, value, note && el("small", {}, note)));
-  const checks = estimates.cohorts.map((c) => c.prior_check).filter((p) => typeof p === "number");
-  const p = checks.length > 0 ? Math.min(...checks) : null;
+  const fact = (name, value, note) =>
+    el("div", {}, el("dt", {}, name), el("dd", {}, value, note && el("small", {}, note)));
   return el(
     "dl",
     { class: "facts" },
@@ -209,20 +213,10 @@ function facts(estimates, counters) {
     fact("Refused", number(lost)),
     fact("Privacy (LIP)", level(worst("lip")), `a belief moves by a factor of ${factor(worst("lip"))} at most`),
     fact("Privacy (LDP)", level(worst("ldp")), `whatever is known: a factor of ${factor(worst("ldp"))} at most`),
-    fact(
-      "Prior check",
-      p === null ? "–" : p < UNFIT ? "does not fit" : p < DOUBTFUL ? "doubtful" : "fits",
-      p === null
-        ? "not enough reports"
-        : pValue(p) + (estimates.cohorts.length > 1 ? ", the least of all cohorts" : ""),
-      p !== null && p < DOUBTFUL && "alarm",
-    ),
   );
 }
 
 const level = (value) => (value === Infinity ? "none" : (Math.ceil(value * 1000 - 1e-6) / 1000).toLocaleString("en")); // rounded up
-const pValue = (p) =>
-  p < 0.0001 ? "p below 0.0001" : `p = ${p.toLocaleString("en", { maximumSignificantDigits: 2 })}`;
 
 /** Methods that can be had: where reports alone do not determine the answer, only those that trust the prior. */
 function methods({ cohorts }) {
@@ -279,39 +273,36 @@ function withheld(estimates) {
 }
 
 function results(estimates, chosen) {
+  const { statistic } = estimates.cohorts[0].precision;
   return [
     el("h2", {}, "Estimates"),
-    histogram(chosen, estimates.level),
-    el("p", { class: "quiet" }, `Method: ${chosen.method}. The intervals assume ${chosen.assumes}.`),
+    histogram(chosen, estimates.level, statistic),
+    !chosen.warning && el("p", { id: "reached" }, reached(estimates.level, chosen, statistic)),
+    ...chosen.notes.map((note) => el("p", { class: "quiet" }, note)),
     chosen.method === "unbiased" &&
       Math.min(...chosen.values) < 0 &&
       el("p", { class: "quiet" }, "An unbiased estimate of a rare answer can fall below zero: mind its interval."),
-    chosen.converged === false &&
-      el("p", { class: "warning" }, "The search for the most likely distribution stopped before it settled."),
   ];
 }
 
-function priorCheck(cohorts) {
-  const lines = cohorts.map((c) =>
-    el(
-      "p",
-      { class: c.prior_check < DOUBTFUL ? "warning" : null },
-      cohorts.length > 1 && el("strong", {}, el("bdi", {}, c.cohort), ": "),
-      checked(c),
-    ),
-  );
-  return [el("h2", {}, "Prior check"), ...lines];
+/** How precise the answer is now. */
+function reached(level, chosen, statistic) {
+  const leans = !["unbiased", "mle"].includes(chosen.method);
+  const each = statistic === "average per person" ? "the average per person" : `every ${statistic}`;
+  const better = chosen.labels.length > 1 ? " or better" : "";
+  const among = leans ? " among these people" : "";
+  const width = `±${widest(chosen, statistic)}${better} (${number(100 * level)} %)`;
+  return `With these ${number(chosen.reports)} reports ${each}${among} is known to ${width}${leans ? ", if the prior is right" : ""}.`;
 }
 
-function checked({ prior_check: p, method }) {
-  if (typeof p !== "number") return "There are not enough reports yet to hold them against the prior.";
-  if (p >= DOUBTFUL) return `The reports are such as the prior leads one to expect (${pValue(p)}).`;
-  const fit = p < UNFIT ? "do not fit" : "hardly fit";
-  const meaning =
-    method === "mmse"
-      ? "The estimates above trust the prior: do not rely on them."
-      : "If it is the prior, the estimates above still hold.";
-  return `The reports ${fit} the prior (${pValue(p)}). Either the prior is wrong or somebody sends false reports: the check cannot tell which. ${meaning}`;
+const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}.`;
+
+/** How precise the plan makes the answer, for a round number of people. */
+function planned(cohorts, several) {
+  const lines = cohorts.map(({ cohort, precision }) =>
+    el("p", {}, several && el("strong", {}, el("bdi", {}, cohort), ": "), sentence(precision.text)),
+  );
+  return [el("h2", {}, "What the plan promises"), ...lines];
 }
 
 function privacy(estimates) {
@@ -323,7 +314,7 @@ function privacy(estimates) {
       ...["lip_lower", "lip_upper", "ldp"].map((name) =>
         el("td", { class: "figure" }, level(c.privacy[name] ?? Infinity)),
       ),
-      el("td", { class: "figure" }, c.identifiable ? "no" : "yes"),
+      el("td", { class: "figure" }, c.identifiable ? "yes" : "no"),
     ),
   );
   return [
@@ -345,7 +336,7 @@ function privacy(estimates) {
             el("th", { scope: "col", class: "figure" }, "LIP, down"),
             el("th", { scope: "col", class: "figure" }, "LIP, up"),
             el("th", { scope: "col", class: "figure" }, "LDP"),
-            el("th", { scope: "col", class: "figure" }, "Leans on the prior"),
+            el("th", { scope: "col", class: "figure" }, "Readable without the prior"),
           ),
         ),
         el("tbody", {}, ...rows),

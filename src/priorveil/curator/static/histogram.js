@@ -4,9 +4,9 @@ import { el, number, percent } from "/static/dom.js";
 
 const MOST = 200; // rows on the page; the largest ones, and it says so
 
-/** The table of one cohort's estimates; `level` is that of the intervals. */
-export function histogram(cohort, level) {
-  return cohort.labels.length === cohort.prior.length ? shares(cohort, level) : amounts(cohort, level);
+/** The table of one cohort's estimates; `level` is that of the intervals, `statistic` what the numbers are per person. */
+export function histogram(cohort, level, statistic) {
+  return statistic === "share" ? shares(cohort, level) : amounts(cohort, level, statistic);
 }
 
 function shares({ labels, values, lower, upper, prior, reports }, level) {
@@ -62,19 +62,49 @@ function shares({ labels, values, lower, upper, prior, reports }, level) {
   ];
 }
 
-/** A sum has no shares: one row of numbers. */
-function amounts({ labels, values, lower, upper }, level) {
-  const rows = labels.map((label, i) =>
-    el(
+/** Sums have the unit of their values: the average per person and the total of each, with as many digits as are known. */
+function amounts({ labels, values, lower, upper, prior, reports }, level, statistic) {
+  const row = (name, i, people) => {
+    const [value, low, high] = [values[i], lower[i], upper[i]].map((total) => (total * people) / reports);
+    const shown = (amount) => rounded(amount, (high - low) / 2);
+    return el(
       "tr",
-      {},
-      el("th", { scope: "row" }, String(label)),
-      el("td", { class: "figure" }, number(values[i])),
-      el("td", { class: "figure" }, `${number(lower[i])} to ${number(upper[i])}`),
-    ),
+      { role: "row" },
+      el("th", { scope: "row", role: "rowheader" }, el("bdi", {}, name)),
+      figure("Estimate", shown(value)),
+      figure(interval, `${shown(low)} to ${shown(high)}`),
+      figure("Prior", shown(prior[i] * people)),
+    );
+  };
+  const interval = `${number(100 * level)} % interval`;
+  const named = (label, name) =>
+    statistic === "statistic" ? `${label}, ${name}` : name[0].toUpperCase() + name.slice(1);
+  const rows = labels.flatMap((label, i) => [
+    row(named(label, "average per person"), i, 1),
+    row(named(label, `total of ${number(reports)} people`), i, reports),
+  ]);
+  const head = [heading("Quantity"), heading("Estimate", true), heading(interval, true), heading("Prior", true)];
+  return el(
+    "table",
+    { class: "histogram", id: "histogram", role: "table" },
+    el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, ...head)),
+    el("tbody", { role: "rowgroup" }, ...rows),
   );
-  const head = el("tr", {}, heading("Quantity"), heading("Estimate", true), heading(`${100 * level} % interval`, true));
-  return el("table", { id: "histogram" }, el("thead", {}, head), el("tbody", {}, ...rows));
+}
+
+/** The largest half width of the intervals: of a share in points, rounded up, otherwise in the unit of the values. */
+export function widest({ lower, upper, reports }, statistic) {
+  const half = Math.max(...upper.map((high, i) => (high - lower[i]) / 2)) / reports;
+  const scaled = statistic === "share" ? 100 * half : half;
+  const step = 10 ** (Math.floor(Math.log10(scaled)) - 1);
+  const width = scaled > 0 ? Math.ceil((scaled / step) * (1 - 1e-12)) * step : 0;
+  return width.toLocaleString("en", { maximumSignificantDigits: 2 }) + (statistic === "share" ? " points" : "");
+}
+
+/** An amount to the second digit of its half width. */
+function rounded(amount, half) {
+  const places = half > 0 ? Math.min(Math.max(1 - Math.floor(Math.log10(half)), 0), 12) : 0;
+  return amount.toLocaleString("en", { minimumFractionDigits: places, maximumFractionDigits: places });
 }
 
 const heading = (text, right = false) =>
