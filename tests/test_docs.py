@@ -45,7 +45,9 @@ def run(page: Path) -> None:
     for line, source in blocks(page):
         if source.lstrip().startswith(">>>"):
             test = doctest.DocTestParser().get_doctest(source, namespace, named(page), str(page), line)
-            doctest.DebugRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test, clear_globs=False)
+            doctest.DebugRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS).run(
+                test, clear_globs=False
+            )
             namespace.update(test.globs)
         else:
             exec(compile("\n" * line + source, str(page), "exec"), namespace)
@@ -55,6 +57,16 @@ def run(page: Path) -> None:
 def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run(page)
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "docs" / "tutorial.md"], ids=named)
+def test_examples_print_answers(page: Path) -> None:
+    """Newcomers see the plan and the estimate itself, not whether something about them is true."""
+    examples = [
+        example for _, source in blocks(page) for example in doctest.DocTestParser().get_examples(source)
+    ]
+    assert "print(estimate)\n" in [example.source for example in examples]
+    assert not [example.source for example in examples if re.search(r"\b(True|False)\b", example.want)]
 
 
 def test_the_readme_says_what_the_tutorial_shows() -> None:

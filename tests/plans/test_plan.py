@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -395,6 +396,11 @@ def test_repr_says_both_levels(plan: pv.Plan) -> None:
     assert f"LIP {plan.certificate.lip:.4g}" in text
     assert f"LDP {plan.certificate.ldp:.4g}" in text
     assert "\n" not in text
+
+
+def test_a_printed_plan_is_its_summary(plan: pv.Plan) -> None:
+    lines = str(plan).splitlines()
+    assert [tuple(re.split(" {2,}", line, maxsplit=1)) for line in lines] == plan.summary()
     assert plan._repr_html_().count("<tr>") == len(plan.summary())
 
 

@@ -296,6 +296,11 @@ class Plan:
             f"LIP {c.lip:.4g}, LDP {c.ldp:.4g}, error {self.expected_mse:.4g}, efficiency {self.efficiency:.2%})"
         )
 
+    def __str__(self) -> str:
+        facts = self.summary()
+        width = max(len(name) for name, _ in facts) + 2
+        return "\n".join(f"{name:<{width}}{text}" for name, text in facts)
+
     def _repr_html_(self) -> str:
         rows = "".join(
             f"<tr><th style='text-align:left'>{k}</th><td>{html.escape(v)}</td></tr>"
