@@ -82,7 +82,7 @@ def test_from_people_to_estimate(
     assert made["reports"] == 297
     assert made["refused"] == {"missing": 1, "outside the domain": 1, "wrong number of columns": 1}
     assert [entry["row"] for entry in made["refused_rows"]] == [6, 8, 10]  # the first row of data is row 1
-    assert "row 8: outside the domain" in told.err and "secret" not in told.err + told.out
+    assert "1 outside the domain: row 8\n" in told.err and "secret" not in told.err + told.out
     assert run("estimate", plan, out, "--by", "town", "--json") == 0
     found = json.loads(capsys.readouterr().out)
     expected = estimate_table(out, pv.Plan.load(plan), by="town")
@@ -164,10 +164,74 @@ def test_every_refused_row_in_a_file(folder: Path) -> None:
 
 def test_the_rows_that_are_shown_are_the_first(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("bad.csv").write_text("answer,town\nzzz,A\n,A\n" + "yes\n" * 1200 + "yes,A\n")
-    assert run("privatize", "plan.json", "bad.csv", "--column", "answer", "-o", "r.csv", "--json") == 0
+    assert run("privatize", "plan.json", "bad.csv", "--column", "answer", "-o", "r.csv", "--json") == 1
     listed = json.loads(capsys.readouterr().out)["refused_rows"]
-    assert [entry["row"] for entry in listed] == list(range(1, 1001))
+    assert [entry["row"] for entry in listed] == list(range(1, 1003))  # a thousand for each reason
     assert [entry["reason"] for entry in listed[:2]] == ["outside the domain", "missing"]
+
+
+MISSPELT = ["yes,A"] * 8 + ["Yes,A"] * 12 + [" NO ,A", "zzz,A", ",A", "yes"] + ["no,A"] * 30
+
+
+class Terminal(io.StringIO):
+    """A screen that somebody looks at."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_one_line_for_each_reason(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("bad.csv").write_text("answer,town\n" + "\n".join(MISSPELT) + "\n")
+    task = ("privatize", "plan.json", "bad.csv", "--column", "answer", "-o")
+    assert run(*task, "r.csv") == 0
+    first = "  14 outside the domain: rows 9, 10, 11, 12, 13, ...; 13 "
+    others = ["  1 missing: row 23", "  1 wrong number of columns: row 24", "  list all with --refused FILE"]
+    hint = "in another spelling than the plan's"
+    end = "38 reports written to r.csv"
+    said = capsys.readouterr().err
+    assert said.splitlines() == ["refused: 16 rows", first + hint, *others, end]
+    assert run(*task, "s.csv", "--strict", "--refused", "all.csv") == 2
+    said = capsys.readouterr().err
+    assert said.splitlines()[:-1] == ["refused: 16 rows", first + hint, *others[:-1], "  all are in all.csv"]
+    # The private spelling is shown to the person at the terminal, and to nobody else.
+    monkeypatch.setattr(sys, "stderr", screen := Terminal())
+    assert run(*task, "t.csv", "--quiet") == 0
+    assert (
+        first + "in another spelling than the plan's: 'Yes' for 'yes', 'NO' for 'no'\n" in screen.getvalue()
+    )
+    assert not {"Yes", "NO", "zzz"} & set(
+        "".join(p.read_text() for p in folder.glob("*.csv") if p.name != "bad.csv").split(",")
+    )
+
+
+def test_a_near_miss_of_a_cohort(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("plans").mkdir()
+    PLAN.save("plans/North.json")
+    Path("towns.csv").write_text("answer,town\nyes,North\nno,North\nyes,north\n")
+    monkeypatch.setattr(sys, "stderr", screen := Terminal())
+    task = ("privatize", "plans", "towns.csv", "--column", "answer", "--cohort", "town", "--quiet")
+    assert run(*task, "-o", "r.csv") == 0
+    assert (
+        "1 no plan for the cohort: row 3; 1 in another spelling than the plan's: 'north' for 'North'"
+        in screen.getvalue()
+    )
+
+
+def test_most_rows_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for number, status in ((10, 0), (11, 1)):
+        Path("bad.csv").write_text("answer\n" + "yes\n" * 10 + "zzz\n" * number)
+        task = ("privatize", "plan.json", "bad.csv", "--column", "answer", "-o", "r.csv", "--force")
+        assert run(*task) == status
+        assert ("most rows are refused: 11 of 21" in capsys.readouterr().err) == bool(status)
+        write_reports("r.csv", PLAN, [0] * 10 + [""] * number)
+        assert run("estimate", "plan.json", "r.csv", "--csv") == status
+        said = capsys.readouterr()
+        assert len(said.out.splitlines()) == 4
+        assert ("most rows are refused: 11 of 21" in said.err) == bool(status)
 
 
 def test_strict_and_force(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -184,7 +248,8 @@ def test_strict_lists_the_refused_rows_all_the_same(folder: Path, capsys: pytest
     task = ("privatize", "plan.json", "people.csv", "--column", "answer", "-o", "r.csv", "--strict")
     assert run(*task, "--refused", "refused.csv") == 2
     said = capsys.readouterr().err
-    assert "3 rows, listed in refused.csv" in said and "nothing is written: row 6 (missing)" in said
+    assert "refused: 3 rows\n  1 missing: row 6\n" in said and "  all are in refused.csv\n" in said
+    assert said.splitlines()[-1] == "error: 3 rows are refused, so nothing is written"
     rows = Path("refused.csv").read_text().splitlines()
     assert rows == ["row,reason", "6,missing", "8,outside the domain", "10,wrong number of columns"]
     assert names(folder) == {"refused.csv"}
@@ -329,6 +394,7 @@ def test_what_is_wrong_with_a_plan_or_a_place_is_said_first(
         assert "/proc/sys cannot be written to" in told(*task, "answer", "-o", "/proc/sys/r.csv")
     assert run(*task, "town", "-o", "r.csv") == 1
     assert f"no value of 'town' is one that the plan knows: {', '.join(LABELS)}" in capsys.readouterr().err
+    assert run(*task, "answer", "-o", "r.csv") == 0  # nothing was written before
     assert "r.csv exists: choose another name, or --force" in told(*task, "answer", "-o", "r.csv")
 
 
@@ -384,7 +450,10 @@ def test_cohorts_whose_names_are_no_names_of_files(folder: Path, capsys: pytest.
 def test_pipes(folder: Path) -> None:
     first = command("privatize", "plan.json", "-", "--column", "answer", "-o", "-")
     reports, said = first.communicate(b"answer\nyes\nno\n\nzzz\n")
-    assert first.returncode == 0 and b"refused: 2 rows (1 missing, 1 outside the domain)" in said
+    assert (
+        first.returncode == 0
+        and b"refused: 2 rows\n  1 missing: row 3\n  1 outside the domain: row 4\n" in said
+    )
     assert len(reports.splitlines()) == 3
     second = command("estimate", "plan.json", "-", "--json")
     found, _ = second.communicate(reports)
@@ -409,10 +478,13 @@ def test_when_every_row_is_refused_that_is_said(folder: Path, capsys: pytest.Cap
     task = ("privatize", "plan.json", "strange.csv", "--column", "answer")
     assert run(*task, "-o", "r.csv") == 1
     told = capsys.readouterr().err
-    assert "every row is refused: r.csv holds no report" in told and "yes, no, maybe" in told
-    assert len(Path("r.csv").read_text().splitlines()) == 1
-    assert run(*task, "-o", "j.csv", "--json") == 1
+    assert "every row is refused: nothing is written" in told and "yes, no, maybe" in told
+    assert not Path("r.csv").exists()
+    assert run(*task, "-o", "j.parquet", "--json") == 1
     assert json.loads(capsys.readouterr().out)["reports"] == 0
+    assert run(*task, "-o", "-") == 1
+    assert "every row is refused: nothing is written" in capsys.readouterr().err
+    assert names(folder) == {"strange.csv"}
     Path("nobody.csv").write_text("answer\n")
     assert run("privatize", "plan.json", "nobody.csv", "--column", "answer", "-o", "n.csv") == 0
 
@@ -556,10 +628,6 @@ def test_a_full_pipe_is_an_error(folder: Path) -> None:
 
 
 def test_progress_with_rate_on_a_terminal(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
     screen = Terminal()
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "120")

@@ -35,7 +35,7 @@ from priorveil.tables import (  # noqa: E402
 )
 from priorveil.tables import estimate as estimate_module  # noqa: E402
 from priorveil.tables import read as read_module  # noqa: E402
-from priorveil.tables.columns import Batch, batch_rows, value_codes  # noqa: E402
+from priorveil.tables.columns import Batch, NothingWritten, batch_rows, value_codes  # noqa: E402
 from priorveil.tables.estimate import BatchCounter  # noqa: E402
 from priorveil.tables.read import open_table  # noqa: E402
 from priorveil.tables.write import arrow_column, report_schema  # noqa: E402
@@ -707,6 +707,35 @@ def test_a_table_that_names_no_plan() -> None:
         tally_table({"report": [0]}, COLUMNS)
     with pytest.raises(InvalidInput, match="column = 'nope': the table has report"):
         tally_table({"report": [0]}, COLUMNS, column="nope")
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "csv.gz", "arrow"])
+def test_no_file_without_a_report(suffix: str, tmp_path: Path) -> None:
+    with pytest.raises(NothingWritten, match=r"2 rows.*row 0 \(outside the domain\)") as error:
+        privatize_table({"x": ["Z", None]}, COLUMNS, "x", tmp_path / f"r.{suffix}")
+    assert list(tmp_path.iterdir()) == [] and "Z" not in str(error.value)
+    assert error.value.refused.counts == {"missing": 1, "outside the domain": 1}
+    assert privatize_table({"x": ["Z", None]}, COLUMNS, "x").reports == 0  # in memory the caller sees it
+
+
+@pytest.mark.parametrize("as_text", [True, False])
+def test_near_misses(as_text: bool) -> None:
+    plan = pv.design(
+        pv.Prior.uniform(["Self-employed", "état", "a1", "a_1", "10", "+5"]), 1.0, pv.Histogram()
+    )
+    values = ["self employed", "SELF EMPLOYED", "self employed", "État", "A1", "1.0.", "-5", "e", None, "+5"]
+    data = io.BytesIO(("x\n" + "\n".join(map(str, values))).encode()) if as_text else {"x": values}
+    near: Counter[tuple[str, str, str]] = Counter()
+    made = privatize_table(
+        data, plan, "x", on_near_miss=lambda why, value, label, rows: near.update({(why, value, label): rows})
+    )
+    why = "outside the domain"
+    assert near == {
+        (why, "self employed", "Self-employed"): 2,
+        (why, "SELF EMPLOYED", "Self-employed"): 1,
+        (why, "État", "état"): 1,
+    }
+    assert "self" not in repr(made)
 
 
 def test_more_refusals_than_are_listed() -> None:

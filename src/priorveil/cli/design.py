@@ -158,9 +158,9 @@ class _PriorSource:
         if self.column is None:
             return None
         pairs = list(zip(prior.labels, prior.probabilities, strict=True))
-        shown = ", ".join(f"{label} {share:.2g}" for label, share in pairs[: files.SHOWN_ROWS])
-        if len(pairs) > files.SHOWN_ROWS:
-            shown += f" and {len(pairs) - files.SHOWN_ROWS:,} more"
+        shown = ", ".join(f"{label} {share:.2g}" for label, share in pairs[: files.SHOWN_VALUES])
+        if len(pairs) > files.SHOWN_VALUES:
+            shown += f" and {len(pairs) - files.SHOWN_VALUES:,} more"
         text = f"The plan will publish {plural(len(prior), 'value')} of {self.column!r} and their shares: {shown}."
         if secret is not None:
             text += f" It will also publish the shares for each of {plural(len(secret), 'secret')}."

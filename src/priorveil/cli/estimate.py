@@ -13,10 +13,10 @@ Examples
 The column `plan` names the plan of every report; reports of another plan are an error. If REPORTS have no such
 column and you know that PLAN made all of them, use --assume-plan.
 
-Missing reports, and reports that this plan cannot have made, are left out, counted and listed by row number. The
-first row of data is row 1, also in JSON and in the file of --refused; row numbers continue from one file to the
-next. A file is counted as it is: a report that is in it twice counts twice, whatever its id (a curator counts an id
-once). Remove copies first.
+Missing reports, and reports that this plan cannot have made, are left out, counted and listed by row number; exit
+status 1 if they are most of the rows. The first row of data is row 1, also in JSON and in the file of --refused; row
+numbers continue from one file to the next. A file is counted as it is: a report that is in it twice counts twice,
+whatever its id (a curator counts an id once). Remove copies first.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def estimate(
     tally_file: Path | None,
     refused_file: Path | None,
     **settings: Any,
-) -> None:
+) -> int:
     """Estimate from a table of REPORTS made by a PLAN."""
     from priorveil.tables import estimate_table
 
@@ -108,6 +108,7 @@ def estimate(
         click.echo(f"drawn in {plot}", err=True)
     show = _print_json if as_json else _print_csv if as_csv else _print_tables
     show(estimates, by, level)
+    return files.refusal_status(estimates.refused, estimates.everybody.reports)
 
 
 def _check_reports(found: TableEstimate, source: str) -> None:

@@ -13,7 +13,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -23,7 +23,15 @@ from urllib.parse import unquote
 import click
 
 from priorveil.cli.screen import error_text, rows_bar, waiting
-from priorveil.errors import NOT_SHOWN, InvalidInput, InvalidSecret, MissingExtra, PriorveilError, plural
+from priorveil.errors import (
+    NOT_SHOWN,
+    InvalidInput,
+    InvalidSecret,
+    MissingExtra,
+    PriorveilError,
+    plural,
+    short_repr,
+)
 from priorveil.files import atomic_write, is_not_regular_file, is_number, real_path
 
 if TYPE_CHECKING:
@@ -34,13 +42,16 @@ if TYPE_CHECKING:
     from priorveil.priors import Array, Label, Prior, Secret
     from priorveil.tables import RefusedRows
 
-SHOWN_ROWS = 10  # refused rows, or values, that are shown to people
+SHOWN_VALUES = 10  # of a plan, that are shown to people
+_FIRST_ROWS = 5  # refused for one reason, that are shown
+_FIRST_SPELLINGS = 3  # of refused values, that are shown
 _SHOWN_SHARES = 12  # numbers of a mixture that are shown, at most
 
 _THOUSANDS = re.compile(r"\d{1,3}([,.' \u00a0\u2009\u202f]\d{3})+")
 _MISSING = ("na", "n/a", "nan", "null", "none", "inf", "")  # never the head of a column of numbers
 _DATA_ADVICE = "; if this is data, a row for each person, `priorveil design` counts it with --column NAME"
 
+NearMiss = tuple[str, str, str]  # the reason of a refusal, the refused value, and its usual spelling
 Line = tuple[int, list[str]]  # a row of a CSV file: its line number and its cells
 
 
@@ -439,57 +450,74 @@ def run_on_table(
     quiet: bool,
     refused_file: Path | None,
     force: bool,
+    near_misses: Mapping[NearMiss, int] | None = None,
     **settings: object,
 ) -> Any:
-    """Run `estimate_table` or `privatize_table` with a progress bar, and list the refused rows.
+    """Run `estimate_table` or `privatize_table` with a progress bar, and print which rows were refused.
 
-    With `force` the file of that list may exist.
+    With `force` the file that lists them all may exist. It is also written if they are the reason that nothing else is.
+    `near_misses` are counted while the task runs.
     """
-    with rows_bar(words, quiet) as progress, refused_rows_file(refused_file, force) as on_refused:
+    from priorveil.tables.columns import NothingWritten
+
+    with rows_bar(words, quiet) as progress, _refused_rows_file(refused_file, force) as on_refused:
         table = sys.stdin.buffer if data == "-" else data
-        done = task(table, *arguments, progress=progress, on_refused=on_refused, **settings)
-    print_refused(done.refused, refused_file)
+        try:
+            done = task(table, *arguments, progress=progress, on_refused=on_refused, **settings)
+        except NothingWritten as error:
+            done = error
+    _print_refused(done.refused, refused_file, near_misses or {})
+    if isinstance(done, NothingWritten):
+        raise done
     return done
 
 
 @contextmanager
-def refused_rows_file(path: Path | None, replace: bool) -> Iterator[Callable[[int, str], object] | None]:
-    """Open the file that lists refused rows, and give a function that adds a row to it; None without a path.
-
-    The list is also written where a refused row is the reason that nothing else is written, which is an error.
-    """
-    from priorveil.tables.columns import StrictRefusal
-
-    refused: RefusedRows | None = None
-    with nullcontext() if path is None else atomic_write(path, replace) as file:
-        try:
-            if file is None:
-                yield None
-            else:
-                file.write(b"row,reason\n")
-                yield lambda row, reason: file.write(f"{row + 1},{reason}\n".encode())
-        except StrictRefusal as error:
-            refused = error.refused
-    if refused is not None:
-        if path is not None:
-            click.echo(f"refused: {plural(refused.total, 'row')}, listed in {path}", err=True)
-        first = ", ".join(f"row {row + 1} ({reason})" for row, reason in refused.rows[:5])
-        verb = "is" if refused.total == 1 else "are"
-        rows = f"{plural(refused.total, 'row')} {verb} refused"
-        raise click.ClickException(f"{rows}, so nothing is written: {first}")
+def _refused_rows_file(path: Path | None, replace: bool) -> Iterator[Callable[[int, str], object] | None]:
+    """Open the file that lists refused rows, and give a function that adds a row to it; None without a path."""
+    if path is None:
+        yield None
+        return
+    with atomic_write(path, replace) as file:
+        file.write(b"row,reason\n")
+        yield lambda row, reason: file.write(f"{row + 1},{reason}\n".encode())
 
 
-def print_refused(refused: RefusedRows, listed: Path | None) -> None:
-    """Print on standard error which rows were refused, and why."""
+def _print_refused(refused: RefusedRows, listed: Path | None, near_misses: Mapping[NearMiss, int]) -> None:
+    """Print on standard error why rows were refused: a line for each reason, with the first rows."""
     if not refused.total:
         return
-    reasons = ", ".join(f"{count:,} {reason}" for reason, count in refused.counts.items())
-    click.echo(f"refused: {plural(refused.total, 'row')} ({reasons})", err=True)
-    for row, reason in refused.rows[:SHOWN_ROWS]:
-        click.echo(f"  row {row + 1}: {reason}", err=True)
-    if refused.total > SHOWN_ROWS:
-        rest = f"all of them are in {listed}" if listed else "list all with --refused FILE"
-        click.echo(f"  and {refused.total - SHOWN_ROWS:,} more; {rest}", err=True)
+    click.echo(f"refused: {plural(refused.total, 'row')}", err=True)
+    for reason, count in sorted(refused.counts.items(), key=lambda entry: -entry[1]):
+        rows = [f"{row + 1:,}" for row, why in refused.rows if why == reason][:_FIRST_ROWS]
+        rows += ["..."] if count > _FIRST_ROWS else []
+        near = {(value, name): n for (why, value, name), n in near_misses.items() if why == reason}
+        noun = "row" if count == 1 else "rows"
+        click.echo(f"  {count:,} {reason}: {noun} {', '.join(rows)}{_near_text(near)}", err=True)
+    if listed is not None:
+        click.echo(f"  all are in {listed}", err=True)
+    elif max(refused.counts.values()) > _FIRST_ROWS:
+        click.echo("  list all with --refused FILE", err=True)
+
+
+def _near_text(near_misses: Mapping[tuple[str, str], int]) -> str:
+    """Return how many refused values differ in spelling only. They are private: shown on a terminal, never in a log."""
+    if not near_misses:
+        return ""
+    total, pairs = sum(near_misses.values()), sorted(near_misses, key=lambda pair: -near_misses[pair])
+    text = f"; {total:,} in another spelling than the plan's"
+    if not sys.stderr.isatty():
+        return text
+    shown = [f"{short_repr(value)} for {short_repr(name)}" for value, name in pairs[:_FIRST_SPELLINGS]]
+    return f"{text}: {', '.join(shown)}"
+
+
+def refusal_status(refused: RefusedRows, reports: int) -> int:
+    """Return the exit status: 1, with a message, if most rows were refused."""
+    if refused.total <= reports:
+        return 0
+    click.echo(f"most rows are refused: {refused.total:,} of {refused.total + reports:,}", err=True)
+    return 1
 
 
 def refused_record(refused: RefusedRows) -> dict[str, object]:

@@ -12,8 +12,9 @@ Examples
   priorveil privatize plan.json people.csv --column answer -o reports.csv --refused refused.csv --json
       every refused row in a file, and a summary for a program to read
 
-A row whose value is missing or outside the plan's domain is refused: counted, and listed by its number, never by
-its value; exit status 1 if all are. The first row of data is row 1, also in JSON and in the file of --refused;
+A row whose value is missing or outside the plan's domain is refused: counted, and listed by its number. Its value
+is shown only on a terminal, and only if it is a value of the plan in another spelling. Exit status 1 if most rows are
+refused; nothing is written if all are. The first row of data is row 1, also in JSON and in the file of --refused;
 row numbers continue from one file to the next. OUT is written whole or not at all. Every run makes new reports and
 spends the budget again: run it once, and keep the reports.
 """
@@ -21,6 +22,7 @@ spends the budget again: run it once, and keep the reports.
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -72,8 +74,8 @@ def privatize(
     **settings: Any,
 ) -> int:
     """Turn a private column of a table into reports, by a PLAN."""
-    from priorveil.tables import privatize_table
-    from priorveil.tables.columns import OUTSIDE
+    from priorveil.tables import Privatized, privatize_table
+    from priorveil.tables.columns import OUTSIDE, NothingWritten
 
     piped = str(out) == "-"
     files.require_new(force, out, refused_file)
@@ -82,22 +84,33 @@ def privatize(
     target = sys.stdout.buffer if piped else out
     settings |= {"refused_file": refused_file, "force": force, "replace": force}
     settings |= {"words": "privatizing", "cohort": cohort, "ids": not no_ids}
-    done = files.run_on_table(privatize_table, data, plans, column, target, **settings)
+    near_misses: Counter[files.NearMiss] = Counter()
+    settings["on_near_miss"] = lambda *near_miss, rows: near_misses.update({near_miss: rows})
+    try:
+        done = files.run_on_table(
+            privatize_table, data, plans, column, target, near_misses=near_misses, **settings
+        )
+    except NothingWritten as error:
+        rows = plural(error.refused.total, "row")
+        if settings["strict"]:
+            verb = "is" if error.refused.total == 1 else "are"
+            raise click.ClickException(f"{rows} {verb} refused, so nothing is written") from None
+        done = Privatized(0, error.refused)
     if done.refused.counts.get(OUTSIDE, 0) and not done.reports:
         click.echo(f"  no value of {column!r} is one that the plan knows: {_domain(plans)}", err=True)
     if as_json:
         screen.print_json({"reports": done.reports, **files.refused_record(done.refused)}, err=piped)
-    place = "standard output" if piped else str(out)
-    nothing = bool(done.refused.total and not done.reports)
-    if nothing:
-        click.echo(f"every row is refused: {place} holds no report", err=True)
-    elif not as_json:
+    if done.refused.total and not done.reports:
+        click.echo("every row is refused: nothing is written", err=True)
+        return 1
+    if not as_json:
+        place = "standard output" if piped else str(out)
         click.echo(f"{plural(done.reports, 'report')} written to {place}", err=True)
-    return int(nothing)
+    return files.refusal_status(done.refused, done.reports)
 
 
 def _domain(plans: Plan | Mapping[str, Plan]) -> str:
     """Return the first few values of the plans' domain, which is public."""
     labels = next(iter(plans.values())).labels if isinstance(plans, Mapping) else plans.labels
-    shown = ", ".join(map(str, labels[: files.SHOWN_ROWS]))
-    return shown + (", ..." if len(labels) > files.SHOWN_ROWS else "")
+    shown = ", ".join(map(str, labels[: files.SHOWN_VALUES]))
+    return shown + (", ..." if len(labels) > files.SHOWN_VALUES else "")

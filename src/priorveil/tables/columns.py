@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -29,6 +29,7 @@ Plans = Plan | Mapping[Any, Plan]
 Indices = npt.NDArray[np.int64]  # of rows in a batch, counted from 0
 Rows = npt.NDArray[np.int64]  # counted from 0 over all the files of an input
 OnRefused = Callable[[int, str], object]
+OnNearMiss = Callable[..., object]
 
 REPORT, REPORT_ID, PLAN = "report", "report_id", "plan"  # columns of a table of reports
 ID_BYTES = 16
@@ -45,7 +46,7 @@ BROKEN = "wrong number of columns"
 _PLAIN_NUMBER = re.compile(r"[+-]?[0-9]{1,40}(\.[0-9]{0,40})?")
 _REPORT_NUMBER = re.compile(r"[0-9]{1,18}")
 _HEX = re.compile(r"[0-9a-fA-F]*")
-_MOST_LISTED = 1_000  # refused rows
+_MOST_LISTED = 1_000  # refused rows, of each reason
 _MOST_ROWS = 1 << 19  # in a batch
 _MOST_BYTES = 1 << 25  # of reports in a batch
 _EXACT = 2.0**53  # up to here every whole number is a float
@@ -411,7 +412,7 @@ def batch_rows(plans: Mapping[Any, Plan]) -> int:
 
 @dataclass(frozen=True)
 class RefusedRows:
-    """How many rows were refused for which reason, and the first of them as `(row, reason)`.
+    """How many rows were refused for which reason, and the first thousand of each reason as `(row, reason)`.
 
     Rows are counted from 0, over all the files of an input.
 
@@ -428,8 +429,8 @@ class RefusedRows:
         return sum(self.counts.values())
 
 
-class StrictRefusal(InvalidInput):
-    """Rows were refused although `strict` allows none, so nothing is written. Rows are counted from 0."""
+class NothingWritten(InvalidInput):
+    """Every row was refused, or some although `strict` allows none, so nothing is written. Rows are counted from 0."""
 
     def __init__(self, refused: RefusedRows) -> None:
         first = ", ".join(f"row {row} ({reason})" for row, reason in refused.rows[:5])
@@ -454,16 +455,41 @@ class RefusalLog:
 
     def add(self, refused: Mapping[str, Rows]) -> None:
         """Add the refused rows of one batch; batches come in the order of their rows."""
-        self._counts.update({reason: rows.size for reason, rows in refused.items() if rows.size})
-        room = None if self._on_refused else _MOST_LISTED - len(self._rows)
-        listed = sorted(
-            (row, reason) for reason, rows in refused.items() for row in np.sort(rows)[:room].tolist()
-        )
-        self._rows += listed[: _MOST_LISTED - len(self._rows)]
+        listed = []
+        for reason, rows in refused.items():
+            room = max(0, _MOST_LISTED - self._counts[reason])
+            listed += [(row, reason) for row in np.sort(rows)[:room].tolist()]
+            self._counts[reason] += rows.size
+        self._rows += sorted(listed)
         if self._on_refused is not None:
-            for row, reason in listed:
+            for row, reason in sorted((row, why) for why, rows in refused.items() for row in rows.tolist()):
                 self._on_refused(row, reason)
 
     def result(self) -> RefusedRows:
         """All refused rows so far."""
-        return RefusedRows(dict(sorted(self._counts.items())), tuple(self._rows))
+        return RefusedRows(dict(sorted((+self._counts).items())), tuple(self._rows))
+
+
+def near_misses(column: Column, names: Iterable[object]) -> Counter[tuple[str, str]]:
+    """How many entries of a column are a name in another spelling, by entry and name. Entries may be private.
+
+    Spellings differ in capitals, spaces and punctuation only. Numbers have one spelling: -5 is not +5.
+
+    >>> near_misses(["Yes", "YES!", "Yes ", "maybe", None], ["yes", "no"])
+    Counter({('Yes', 'yes'): 2, ('YES!', 'yes'): 1})
+    """
+    named: dict[str, list[str]] = {}
+    for name in dict.fromkeys(map(str, names)):
+        named.setdefault(_letters(name), []).append(name)
+    found: Counter[tuple[str, str]] = Counter()
+    words, indices = distinct(column)
+    for word, rows in zip(words, np.bincount(indices[indices >= 0], minlength=len(words)), strict=True):
+        near = named.get(_letters(str(word)), [])
+        if len(near) == 1 and any(map(str.isalpha, near[0])):
+            found[str(word).strip(), near[0]] += int(rows)
+    return found
+
+
+def _letters(text: str) -> str:
+    """The letters and digits of a text, without capitals."""
+    return "".join(filter(str.isalnum, text.casefold()))

@@ -27,13 +27,15 @@ from priorveil.tables.columns import (
     REPORT_ID,
     Batch,
     Indices,
+    NothingWritten,
+    OnNearMiss,
     OnRefused,
     Plans,
     RefusalLog,
     RefusedRows,
-    StrictRefusal,
     batch_rows,
     cohort_codes,
+    near_misses,
     plans_by_cohort,
     pyarrow,
     require_same_statistics,
@@ -79,6 +81,7 @@ def privatize_table(
     strict: bool = False,
     progress: Progress | None = None,
     on_refused: OnRefused | None = None,
+    on_near_miss: OnNearMiss | None = None,
 ) -> Privatized:
     """Perturb one column of a table of any size: every row gets a report, with an id of its own and the plan's id.
 
@@ -87,7 +90,9 @@ def privatize_table(
     table. A file appears when all of it is written. Other columns are left out, except those in `keep` and the public
     column `cohort`, whose values choose among several plans, `{value: plan}`. A row whose value is missing or
     outside the domain is refused: it is counted and listed by number, and `on_refused(row, reason)` is called.
-    With `strict` nothing is written if any row is refused. `progress(rows, of, share)` is called after each batch.
+    If every row is refused, or with `strict` any row, nothing is written: `NothingWritten`. `on_near_miss(reason,
+    value, name, rows=n)` is called for refused values that are a label or a cohort in another spelling; show these
+    private values to their owner only. `progress(rows, of, share)` is called after each batch.
 
     CSV files need no further library; everything else needs the extra `tables`.
 
@@ -122,13 +127,17 @@ def privatize_table(
         # One thread draws, in the order of the rows, so that a seed gives the same reports and ids.
         for batch, made, columns in in_threads(perturb, table.batches, 1, waiting=1):
             log.add(batch.refused(made.refused))
+            if on_near_miss is not None:
+                for near, rows in _near_misses(batch, made, column, cohort, plans):
+                    on_near_miss(*near, rows=rows)
             count += len(made.indices)
             if len(made.indices):
                 yield columns
             if progress is not None:
                 progress(batch.end, table.rows, table.share())
-        if strict and (refused := log.result()).total:
-            raise StrictRefusal(refused)
+        refused = log.result()
+        if refused.total and (strict or (not count and target is not None)):
+            raise NothingWritten(refused)
 
     in_memory = None
     if as_text:
@@ -194,6 +203,18 @@ def make_reports(
     by_reason = {why: np.concatenate([rows for reason, rows in refused if reason == why]) for why in reasons}
     kept = np.concatenate(indices)[order]
     return Reports(np.concatenate(reports)[order], kept, plan_codes[kept], by_reason)
+
+
+def _near_misses(
+    batch: Batch, made: Reports, column: str, cohort: str | None, plans: Mapping[Any, Plan]
+) -> Iterator[tuple[tuple[str, str, str], int]]:
+    """The refused values and cohorts that are known ones in another spelling: `(reason, value, name)`, rows."""
+    labels = {label for plan in plans.values() for label in plan.labels}
+    for reason, name, names in ((OUTSIDE, column, labels), (NO_PLAN, cohort, plans)):
+        if reason in made.refused and name is not None:
+            entries = take(batch.columns[name], made.refused[reason])
+            for (value, near), rows in near_misses(entries, names).items():
+                yield (reason, value, near), rows
 
 
 def random_ids(count: int, source: Source) -> npt.NDArray[np.uint8]:

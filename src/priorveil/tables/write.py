@@ -97,10 +97,12 @@ def write_csv(names: Sequence[str], batches: Iterable[Columns], out: Path | Any,
         _open_for_writing(out, replace) as plain,
         gzip.GzipFile(fileobj=plain, mode="wb", mtime=0) if packed else nullcontext(plain) as file,
     ):
-        file.write((",".join(map(_cell, names)) + "\n").encode())
+        unwritten = ",".join(map(_cell, names)) + "\n"  # until it is clear that there is a report
         for columns in batches:
             rows = zip(*(_cells(name, column) for name, column in columns.items()), strict=True)
-            file.write("".join([",".join(row) + "\n" for row in rows]).encode())
+            file.write("".join([unwritten, *(",".join(row) + "\n" for row in rows)]).encode())
+            unwritten = ""
+        file.write(unwritten.encode())
 
 
 def _cells(name: str, column: Column | npt.NDArray[Any]) -> list[str]:
