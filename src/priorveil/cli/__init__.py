@@ -31,6 +31,7 @@ COMMANDS = {
     "audit": "Measure what a CHANNEL leaks under a PRIOR.",
     "privatize": "Turn a private column of a table into reports, by a PLAN.",
     "estimate": "Estimate from a table of REPORTS made by a PLAN.",
+    "campaign": "Put a question to people, with a PLAN.",
     "serve": "Collect reports and estimate while they come in.",
     "recount": "Count all stored reports again and compare with the tallies.",
     "simulate": "Compare mechanisms on your own prior, people and budgets: a table, CSV or a picture.",

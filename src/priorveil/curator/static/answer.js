@@ -4,6 +4,7 @@ import { Client, PriorveilError, ReportRefused, Undelivered } from "/static/prio
 import { el, factor, moment, number, percent } from "/static/dom.js";
 
 const MANY = 20; // answers beyond which a list to pick from is easier than buttons
+const LONGEST_CODE = 32; // characters; the fold-out has all of them
 const NAMED = 3; // other answers that are named below the picture
 const FIGURE = "a2.4 2.4 0 1 0 4.8 0a2.4 2.4 0 1 0 -4.8 0zm-1.6 12v-4.4a4 4 0 0 1 8 0v4.4z"; // a head and shoulders, as a path
 const STATUS_WAIT = 20_000; // milliseconds
@@ -176,7 +177,7 @@ function showReview(campaign, plan, report, chosen) {
       line("You chose", el("bdi", {}, String(plan.labels[chosen.code]))),
       line(
         "What is sent",
-        el("code", { class: "report" }, String(report.report)),
+        el("code", { class: "report" }, shortened(String(report.report))),
         exposure(plan) === null && el("small", {}, " a code that stands for no single answer"),
       ),
       several &&
@@ -192,6 +193,8 @@ function showReview(campaign, plan, report, chosen) {
     details(campaign, plan, shares),
   );
 }
+
+const shortened = (code) => (code.length > LONGEST_CODE ? `${code.slice(0, LONGEST_CODE)}…` : code);
 
 /** What the report tells about this person: of 100 people who send it, how many chose the same, and what the others chose. */
 function crowd(plan, shares, code, several) {

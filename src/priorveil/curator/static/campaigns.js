@@ -113,7 +113,9 @@ function creation(showErrors) {
       el(
         "p",
         { class: "quiet", id: "made" },
-        "A file written in Python: ",
+        "A file made by ",
+        el("code", {}, "priorveil campaign"),
+        ", or in Python by ",
         el("code", {}, "priorveil.collect.campaign.ask(…).to_json()"),
         ". The curator proves its certificates again.",
       ),

@@ -1,0 +1,50 @@
+"""`priorveil campaign`: the file of a question that people answer, from a plan.
+
+Examples
+  priorveil campaign plan.json --question "For whom do you work?" --asked-by "The town of Example"
+  --purpose "To plan buses" -o campaign.json
+      then give campaign.json to the dashboard of `priorveil serve`
+  priorveil campaign plans/ --question "For whom do you work?" -o campaign.json
+      a plan for each group of people, named by its file; people choose their group, which is not perturbed
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from priorveil.cli import files, options
+from priorveil.errors import plural
+from priorveil.files import atomic_write
+
+
+@click.command(epilog=options.epilog(__doc__))
+@click.argument("plan", type=click.Path(exists=True, path_type=Path))
+@click.option("--question", required=True, help="What people are asked.")
+@click.option("--asked-by", default="", help="Who asks; people read it before they answer.")
+@click.option("--purpose", default="", help="Why; people read it before they answer.")
+@click.option("--contact", default="", help="Where people can turn to.")
+@click.option("--opens", metavar="TIME", help="When reports are taken, as 2026-01-31T12:00:00Z.")
+@click.option("--closes", metavar="TIME", help="Until when reports are taken.")
+@click.option("--smallest-count", default=100, help="Show no estimate from fewer reports.")
+@click.option("-o", "--output", required=True, type=options.OutputFile(), help="Save the campaign here.")
+@click.option("--force", is_flag=True, help="Replace the output file if it exists.")
+def campaign(plan: Path, output: Path, force: bool, **texts: Any) -> None:
+    """Put a question to people, with a PLAN.
+
+    PLAN may be a folder with a plan for each group of people.
+    """
+    from priorveil.collect.campaign import EVERYONE, Campaign
+
+    files.require_new(force, output)
+    plans = files.read_plans(plan, "cohort" if plan.is_dir() else None)
+    made = Campaign(cohorts=plans if isinstance(plans, dict) else {EVERYONE: plans}, **texts)
+    with atomic_write(output, replace=force) as file:
+        file.write(made.to_json().encode("utf-8"))
+    sizes = f"{plural(len(made.labels), 'answer')}, {plural(len(made.cohorts), 'cohort')}"
+    click.echo(f"saved {output}: {sizes}, id {made.id}")
+    missing = [name for name in ("asked-by", "purpose") if not texts[name.replace("-", "_")]]
+    if missing:
+        click.echo(f"people should know who asks and why: give --{' and --'.join(missing)}", err=True)

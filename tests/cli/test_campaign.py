@@ -1,0 +1,59 @@
+"""`priorveil campaign`: from plans to the file that the curator takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from priorveil import Prior, design
+from priorveil.cli import run
+from priorveil.collect.campaign import Campaign
+from priorveil.queries import Distribution
+
+QUESTION = ("--question", "Do you smoke?")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "plans").mkdir()
+    for name, yes in (("plan", 0.2), ("plans/north", 0.2), ("plans/a%2Fb", 0.3)):
+        design(Prior({"yes": yes, "no": 1 - yes}), 1.0, Distribution()).save(tmp_path / f"{name}.json")
+    return tmp_path
+
+
+def test_a_campaign_tells_who_asks_and_why(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    texts = ("--asked-by", "The town", "--purpose", "To help", "--contact", "a@example.org")
+    assert run(["campaign", "plan.json", *QUESTION, *texts, "--smallest-count", "7", "-o", "c.json"]) == 0
+    made = Campaign.from_json((folder / "c.json").read_bytes())
+    assert (made.question, made.asked_by, made.purpose, made.contact) == (QUESTION[1], *texts[1::2])
+    assert made.smallest_count == 7 and list(made.cohorts) == ["everyone"]
+    told = capsys.readouterr()
+    assert made.id in told.out and told.err == ""
+
+
+def test_a_folder_has_a_plan_for_each_cohort(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["campaign", "plans", *QUESTION, "--closes", "2999-01-01T00:00:00Z", "-o", "c.json"]) == 0
+    made = Campaign.from_json((folder / "c.json").read_bytes())
+    assert list(made.cohorts) == ["a/b", "north"] and made.closes is not None
+    assert "who asks and why: give --asked-by and --purpose" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["plan.json", "-o", "c.json"], "--question"),
+        (["plan.json", *QUESTION, "-o", "plan.json"], "plan.json"),
+        (["plan.json", "--question", " ", "-o", "c.json"], "question"),
+        (["plan.json", *QUESTION, "--opens", "soon", "-o", "c.json"], "2026-01-31T12:00:00Z"),
+        (["plan.json", *QUESTION, "--smallest-count", "-1", "-o", "c.json"], "smallest_count"),
+        (["plans/none.json", *QUESTION, "-o", "c.json"], "does not exist"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], complaint: str
+) -> None:
+    assert run(["campaign", *arguments]) == 2
+    told = capsys.readouterr().err
+    assert complaint in told and told.count("\n") == 1 and not (folder / "c.json").exists()
