@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -216,14 +216,15 @@ def shade_violations(
     axes.text(0.02, 0.97, text, transform=axes.transAxes, fontsize=7, color=COLOURS["red"], va="top")
 
 
-def log_scale(axes: Axes) -> None:
-    """Make the vertical axis logarithmic, with plain numbers on it."""
-    from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
+def log_scale(axes: Axes, name: Literal["x", "y"] = "y") -> None:
+    """Make the vertical axis logarithmic, or the horizontal one, with plain numbers on it."""
+    from matplotlib.ticker import LogLocator, NullFormatter
 
-    axes.set_yscale("log")
-    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axes.yaxis.set_major_formatter(ScalarFormatter())
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.set(**{f"{name}scale": "log"})
+    axis = axes.yaxis if name == "y" else axes.xaxis
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(NullFormatter())
 
 
 def lines(drawn: Sequence[Curve], axes: Axes) -> None:

@@ -185,6 +185,8 @@ def _study_bars(study: Study, rows: curves.Rows) -> Figure:
     dots, low, high = (curves.column(rows, key) for key in ("measured", "low", "high"))
     errors.errorbar(dots, names, xerr=[dots - low, high - dots], fmt="o", color="black", markersize=3)
     errors.set(title=_survey_title(study), xlabel=study.unit, ylim=(len(rows) - 0.5, -0.5))
+    if study.query.unbiased:
+        curves.log_scale(errors, "x")
     levels.axvline(study.rows[0].epsilon, color=COLOURS["red"], linewidth=1)
     levels.set(title="real level, and the budget (the line)", xlabel=curves.LEVEL)
     return figure
