@@ -199,7 +199,7 @@ const shortened = (code) => (code.length > LONGEST_CODE ? `${code.slice(0, LONGE
 /** What the report tells about this person: of 100 people who send it, how many chose the same, and what the others chose. */
 function crowd(plan, shares, code, several) {
   const counts = outOf100(shares);
-  const label = (x) => el("bdi", {}, `“${plan.labels[x]}”`);
+  const label = (x) => ["“", el("bdi", {}, String(plan.labels[x])), "”"];
   const others = [...counts.keys()].filter((x) => x !== code).sort((a, b) => shares[b] - shares[a]);
   const named = others.slice(0, others.length > NAMED + 1 ? NAMED : NAMED + 1);
   const rest = others.slice(named.length);
