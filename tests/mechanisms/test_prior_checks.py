@@ -13,7 +13,7 @@ from priorveil.mechanisms.prior_checks import (
     cells_check,
     channel_check,
     noticed_noncentrality,
-    value_blocks,
+    split_prior,
 )
 
 
@@ -61,16 +61,27 @@ def test_few_reports_notice_nothing() -> None:
 
 
 @pytest.mark.parametrize("values", [2, 128, 129, 1000, 30_000])
-@pytest.mark.parametrize("reports", [30, 10**6])
-def test_blocks_hold_all_values_and_enough_people(values: int, reports: int) -> None:
+def test_blocks_hold_all_values_in_order(values: int) -> None:
     for prior in (pv.Prior.uniform(values), pv.Prior.zipf(values)):
         P = prior.probabilities
-        blocks = value_blocks(P, reports)
-        assert [x for block in blocks for x in range(values)[block]] == list(range(values))
-        assert len(blocks) <= 128 and len(blocks) >= min(values, 5)
-        assert min(P[block].sum() for block in blocks) * reports >= 5 * (1 - 1e-6)
-        if values <= 128 and reports * P.min() >= 5:
-            assert len(blocks) == values
+        parts = split_prior(P)
+        assert (parts.sum(axis=0) == P).all() and ((parts > 0).sum(axis=0) == 1).all()
+        assert (np.diff(np.argmax(parts > 0, axis=0)) >= 0).all()
+        assert len(parts) == values if values <= 128 else 20 < len(parts) <= 128
+        assert values <= 128 or parts.sum(axis=1).min() > 1 / 129
+
+
+def test_rare_values_are_merged_until_the_normal_law_holds_and_no_further() -> None:
+    """Of a hundred truthful people half a person has the rare value; under noise half of all reports speak of it."""
+    P, rare = np.array([0.995, 0.005]), np.array([0.5, 0.5])
+    noise = 0.1 * np.eye(2) + 0.45
+    assert channel_check(100 * P, np.eye(2), P) is None
+    assert channel_check(100 * P @ noise, noise, P) is not None
+    found = channel_check(10_000 * rare @ noise, noise, P)
+    assert found is not None and found.p_value < DOUBTFUL
+    three = channel_check(np.array([97.0, 2.0, 6.0]), np.eye(3), np.array([0.94, 0.02, 0.04]))
+    two = channel_check(np.array([97.0, 8.0]), np.eye(2), np.array([0.94, 0.06]))
+    assert three == two
 
 
 def test_bits_are_checked_with_the_covariance_of_all_bits() -> None:

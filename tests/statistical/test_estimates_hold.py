@@ -193,13 +193,9 @@ def test_a_wrong_prior_biases_mmse_as_predicted_and_is_noticed() -> None:
 
 @pytest.mark.parametrize(("kind", "query"), [c for c in PAIRS if c[1] in ("Histogram", "Distribution")])
 def test_the_prior_check_is_quiet_when_the_prior_is_right(kind: str, query: str) -> None:
-    """At 5 % it fires in 5 % of 700 collections, give or take four standard errors (3.3 points).
-
-    Hash functions need more people: there are hundreds of reports, and each has to be expected five times.
-    """
+    """At 5 % it fires in 5 % of 700 collections, give or take four standard errors (3.3 points)."""
     plan = pair_plan(kind, query)
-    size = 5 * PEOPLE if kind == "hashing" else PEOPLE
-    drawn = collections(plan, plan.reference.probabilities, 700, 5, size)
+    drawn = collections(plan, plan.reference.probabilities, 700, 5)
     checks = [plan.estimate(tally).prior_check for tally, _ in drawn]
     assert None not in checks
     assert 0.017 < np.mean([check < 0.05 for check in checks if check is not None]) < 0.083

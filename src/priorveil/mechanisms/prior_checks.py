@@ -1,9 +1,9 @@
 """Checks of the prior against the reports: Rao's score test, and the size of change that it would notice.
 
 A wrong prior changes the law of the reports in few directions: those that a change of the distribution of the values
-can cause. The test looks in these alone, so it does not lose its power where there are many kinds of reports. Values
-are taken in blocks, neighbours together, so that each block is expected to hold enough people and so that there are
-not too many. With `q` the posterior of a report over the blocks and `m` their prior masses,
+can cause. The test looks in these alone, so it does not lose its power where there are many kinds of reports. Where
+values are many, or reports few, neighbouring values are taken together as a block. With `q` the posterior of a report
+over the blocks and `m` their prior masses,
 
     u = sum of (q - m) over the N reports,      S = the covariance of q under the prior,
 
@@ -18,18 +18,17 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from flint import arb
 
-from priorveil.priors import Array
+from priorveil.priors import Array, Ints
 
 DOUBTFUL = 0.01  # a p-value below this makes the prior doubtful
 _POWER = -1.2815515655446004  # the normal quantile of 10 %: a noticeable change is noticed in 90 % of surveys
 _LEVEL = 2.3263478740408408  # the normal quantile of 1 - DOUBTFUL
-_LEAST_EXPECTED = 5.0  # people in a block of values
+_LEAST_EXPECTED = 5.0  # reports that carry the score of a block, as `score_check` counts them
 _MOST_BLOCKS = 128
 _MOST_ENTRIES = 1 << 23  # of the joint law of blocks and cells
 _RANK = 1e-9  # directions in which reports vary less than this, relative to the largest, are rounding
@@ -47,45 +46,52 @@ class PriorCheck(NamedTuple):
     noticeable_change: float | None
 
 
-def value_blocks(prior: Array, reports: float, cells: int = 1) -> list[slice]:
-    """Consecutive values in blocks that are expected to hold five of the people or more, at most 128 blocks.
+def split_prior(prior: Array, cells: int = 1) -> Array:
+    """The prior split into blocks of consecutive values, a row for each block, (blocks, values).
 
-    Up to 128 values with enough people each are a block each. Where there are many `cells`, blocks are fewer.
+    Up to 128 values are a block each; more are put in at most 128 blocks of about the same mass, and in fewer where
+    there are many `cells`.
 
-    >>> value_blocks(np.array([0.5, 0.001, 0.499]), reports=100)
-    [slice(0, 1, None), slice(1, 3, None)]
+    >>> split_prior(np.array([0.5, 0.3, 0.2])).tolist()
+    [[0.5, 0.0, 0.0], [0.0, 0.3, 0.0], [0.0, 0.0, 0.2]]
     """
     most = max(8, min(_MOST_BLOCKS, _MOST_ENTRIES // cells))
-    least = max(_LEAST_EXPECTED / max(reports, 1.0), 1 / most if len(prior) > most else 0.0)
-    sums, ends, held = np.cumsum(prior), [0], 0.0
-    while ends[-1] < len(prior):
-        end = int(np.searchsorted(sums, held + least * (1 - 1e-9))) + 1
-        if end > len(prior) or sums[-1] - sums[end - 1] < least * (
-            1 - 1e-9
-        ):  # too little is left for another block
-            end = len(prior)
-        ends.append(end)
-        held = float(sums[end - 1])
-    return [slice(a, b) for a, b in pairwise(ends)]
+    starts = _block_starts(prior, 1 / most) if len(prior) > most else np.arange(len(prior))
+    block = np.searchsorted(starts, np.arange(len(prior)), side="right") - 1
+    return np.where(block == np.arange(len(starts))[:, None], prior, 0.0)
 
 
-def cells_check(counts: Array, joint: Array) -> PriorCheck | None:
-    """The check of counts of cells, where `joint` is the joint law of blocks and cells under the prior.
+def _block_starts(weights: Array, least: float) -> Ints:
+    """Where blocks of consecutive entries begin, each of at least this weight, or one block of all.
 
-    None where there are too few people or reports tell nothing.
-
-    >>> cells_check(np.array([50.0, 50.0]), np.eye(2) / 2).p_value
-    1.0
+    >>> _block_starts(np.array([5.0, 1.0, 2.0, 3.0, 1.0]), 5.0)
+    array([0, 1])
     """
-    law, masses = joint.sum(axis=0), joint.sum(axis=1)
-    moved = np.divide(joint, law, out=np.zeros_like(joint), where=law > 0) - masses[:, None]
-    return score_check(moved @ counts, (moved * law) @ moved.T, masses, float(counts.sum()))
+    sums, least, starts = np.cumsum(weights), least * (1 - 1e-9), [0]
+    while True:
+        held = float(sums[starts[-1] - 1]) if starts[-1] else 0.0
+        start = int(np.searchsorted(sums, held + least)) + 1
+        if start >= len(weights) or sums[-1] - sums[start - 1] < least:
+            return np.array(starts)
+        starts.append(start)
 
 
 def channel_check(counts: Array, channel: Array, prior: Array) -> PriorCheck | None:
-    """The check of counts of reports, whose channel from values to reports is written out."""
-    blocks = value_blocks(prior, float(counts.sum()), len(counts))
-    return cells_check(counts, np.stack([prior[block] @ channel[block] for block in blocks]))
+    """The check of counts of reports, whose channel from values to reports is written out.
+
+    >>> channel_check(np.array([50.0, 50.0]), np.eye(2), np.array([0.5, 0.5])).p_value
+    1.0
+    """
+    return cells_check(counts, split_prior(prior, len(counts)) @ channel)
+
+
+def cells_check(counts: Array, joint: Array) -> PriorCheck | None:
+    """The check of counts of cells, where `joint` is the joint law of blocks and cells under the prior."""
+    law, masses = joint.sum(axis=0), joint.sum(axis=1)
+    moved = np.divide(joint, law, out=np.zeros_like(joint), where=law > 0) - masses[:, None]
+    covariance, largest = (moved * law) @ moved.T, (moved**2).max(axis=1)
+    spread = np.divide(np.diag(covariance), largest, out=np.zeros_like(masses), where=largest > 0)
+    return score_check(moved @ counts, covariance, masses, spread, float(counts.sum()), moved)
 
 
 def bits_check(
@@ -96,32 +102,49 @@ def bits_check(
     `excess` is the counts less their means under the prior; `shift` is how much likelier the bit of a value is set for
     people who have it; the covariance of the bits of a report is `diag(variance) - factor @ factor.T`.
     """
-    blocks = value_blocks(prior, reports, len(prior))
-    masses = np.array([prior[block].sum() for block in blocks])
-    directions = -np.outer(shift * prior, masses)
-    for b, block in enumerate(blocks):
-        directions[block, b] += (shift * prior)[block]
+    parts = split_prior(prior, len(prior))
+    masses, spread = parts.sum(axis=1), (parts > 0).astype(np.float64) @ variance
+    directions = shift * (parts.T - np.outer(prior, masses))
     # Woodbury's formula for the inverse of a diagonal less a few factors.
     scaled, own = directions / variance[:, None], factor / variance[:, None]
     inner = np.eye(factor.shape[1]) - factor.T @ own
     solved = scaled + own @ np.linalg.solve(inner, own.T @ directions)
-    return score_check(solved.T @ excess, directions.T @ solved, masses, reports)
+    return score_check(solved.T @ excess, directions.T @ solved, masses, spread, reports)
 
 
-def score_check(total: Array, covariance: Array, masses: Array, reports: float) -> PriorCheck | None:
-    """Rao's test of the sum of the scores of all reports, given the covariance of one and the masses of the blocks."""
-    if len(masses) < 2 or reports <= 0:
+def score_check(
+    total: Array,
+    covariance: Array,
+    masses: Array,
+    spread: Array,
+    reports: float,
+    scores: Array | None = None,
+) -> PriorCheck | None:
+    """Rao's test of the sum of the scores of all reports, given the covariance of one; an entry for each block.
+
+    `spread` is the variance of a score over its largest square: with many reports a block counts alone, with few it is
+    merged with its neighbours until the sum of `N * spread` is five (as counts in a chi-square test need an expectation
+    of five). With the `scores` of all cells, (blocks, cells), directions that hang on fewer reports are left out in the
+    same way. None where fewer than two blocks are left, or reports tell nothing.
+    """
+    starts = _block_starts(reports * spread, _LEAST_EXPECTED)
+    if len(starts) < 2 or reports < _LEAST_EXPECTED:
         return None
+    total, masses = np.add.reduceat(total, starts), np.add.reduceat(masses, starts)
+    covariance = np.add.reduceat(np.add.reduceat(covariance, starts), starts, axis=1)
     root = np.sqrt(masses)
     size, vectors = np.linalg.eigh(covariance / np.outer(root, root))
-    if size[-1] < _SILENT:
-        return None
     kept = size > _RANK * size[-1]
-    along, degrees = vectors[:, kept].T @ (total / root), int(np.count_nonzero(kept))
-    p_value = chi_square_tail(float((along**2 / size[kept]).sum()) / reports, degrees)
+    if scores is not None:
+        along = vectors.T @ (np.add.reduceat(scores, starts) / root[:, None])
+        kept &= reports * size >= _LEAST_EXPECTED * (along**2).max(axis=1)
+    degrees = int(np.count_nonzero(kept))
+    if degrees == 0 or size[-1] < _SILENT:
+        return None
+    statistic = float(((vectors[:, kept].T @ (total / root)) ** 2 / size[kept]).sum()) / reports
     # Moving the share t between blocks that are drawn from the prior has the noncentrality 2 N t**2 sum(size).
-    change = math.sqrt(noticed_noncentrality(degrees) / (2 * reports * float(size.sum())))
-    return PriorCheck(p_value, change if change < 1 else None)
+    change = math.sqrt(noticed_noncentrality(degrees) / (2 * reports * float(size[kept].sum())))
+    return PriorCheck(chi_square_tail(statistic, degrees), change if change < 1 else None)
 
 
 def mean_check(moved: Array, variance: Array, rise: Array, fall: Array) -> float | None:

@@ -63,7 +63,7 @@ from priorveil.mechanisms.interface import (
     single_prior,
     worst_lifts,
 )
-from priorveil.mechanisms.prior_checks import PriorCheck, cells_check, score_check, value_blocks
+from priorveil.mechanisms.prior_checks import PriorCheck, cells_check, score_check, split_prior
 from priorveil.mechanisms.randomness import Source, Words, blocks
 from priorveil.notions import Known, Secrets
 from priorveil.priors import Array, Ints, Prior
@@ -265,15 +265,18 @@ class Arc(Mechanism):
 
     def prior_check(self, counts: Ints, prior: Array) -> PriorCheck | None:
         """The check of the counts against the prior; for a pool at its prior, from the lifts and the information."""
-        N, several = float(counts[0].sum()), len(self.lines) > 1 and self.fits(prior)
-        blocks = value_blocks(prior, N, 1 if several else len(self.cells.base))
-        parts = np.zeros((len(blocks), self.size))
-        for part, block in zip(parts, blocks, strict=True):
-            part[block] = prior[block]
-        if not several:
+        if len(self.lines) == 1 or not self.fits(prior):
+            parts = split_prior(prior, len(self.cells.base))
             return cells_check(counts[0].astype(np.float64), np.stack([self.cells.law(p) for p in parts]))
-        moved = parts @ (self.cells.lift_sums(counts) - N)
-        return score_check(moved, parts @ (self.information - 1) @ parts.T, parts.sum(axis=1), N)
+        m, N, parts = self.line, float(counts[0].sum()), split_prior(prior)
+        length = m.lengths.astype(np.float64)
+        length[m.order[m.heavy :]] = np.maximum(length[m.order[m.heavy :]], m.window)
+        largest = m.keep_chance * np.maximum(m.places / length - 1, 1.0)
+        spread = (parts > 0) @ ((np.diag(self.information) - 1) / largest**2)
+        covariance = parts @ (self.information - 1) @ parts.T
+        return score_check(
+            parts @ (self.cells.lift_sums(counts) - N), covariance, parts.sum(axis=1), spread, N
+        )
 
     def fits(self, prior: Array) -> bool:
         """Whether this is the prior of the layout, up to the rounding of its segments.
