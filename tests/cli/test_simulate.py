@@ -9,6 +9,7 @@ import os
 import re
 import signal
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -176,13 +177,24 @@ def test_a_method_that_does_not_apply_says_why(folder: Path) -> None:
     assert "wrong guesses" in text and "100 simulated surveys" in text
 
 
-def test_ctrl_c_ends_in_one_line() -> None:
-    terminal = Terminal("simulate", "prior.csv", "--runs", "10000000", COLUMNS="80", TERM="xterm")
+@pytest.mark.parametrize("work", ["surveys", "a design"])
+def test_ctrl_c_ends_in_one_line(folder: Path, work: str) -> None:
+    """Also within a design, which by itself takes ctrl-C as the wish for a quick answer."""
+    numbers = [1 / n for n in range(1, 84)]
+    (folder / "zipf.json").write_text(json.dumps(numbers))
+    long_surveys, long_designs = (
+        ("prior.csv", "--runs", "10000000"),
+        ("zipf.json", "--normalise", "--runs", "0"),
+    )
+    task = long_surveys if work == "surveys" else (*long_designs, "--query", "distribution")
+    terminal = Terminal("simulate", *task, COLUMNS="80", TERM="xterm")
     terminal.until("best, epsilon 0.5")
+    time.sleep(2)
     terminal.process.send_signal(signal.SIGINT)
+    begin = time.monotonic()
     terminal.until("")
     os.close(terminal.master)
-    assert terminal.process.wait() == 130
+    assert terminal.process.wait() == 130 and time.monotonic() - begin < 10
     assert "Traceback" not in terminal.output and terminal.output.rstrip().endswith("stopped")
 
 

@@ -54,7 +54,7 @@ def reproduce(figures: tuple[str, ...], quick: bool, out: Path, seed: int, markd
     options.require_plots()
     files.require_distinct({}, {"the report": out / "report.html", "--markdown": markdown})
     out.mkdir(parents=True, exist_ok=True)
-    with screen.progress_bar("drawing") as advance:
+    with screen.interruptible(), screen.progress_bar("drawing") as advance:
 
         def show(place: int, share: float) -> None:
             advance((place + share) / len(chosen), f"{chosen[place].number} {chosen[place].name}")

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Self
@@ -238,13 +238,31 @@ def _radius(priors: PriorSet) -> float | None:
 # -- progress ----------------------------------------------------------------------------------------------
 
 
+class _Stopped(BaseException):
+    """Ctrl-C under a name that designs do not catch."""
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let ctrl-C end this block at once. A design in it would take KeyboardInterrupt as the wish for a quick answer."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise _Stopped
+
+    with ExitStack() as cleanup:
+        if threading.current_thread() is threading.main_thread():
+            cleanup.callback(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, stop))
+        try:
+            yield
+        except _Stopped:
+            raise KeyboardInterrupt from None
+
+
 @contextmanager
 def waiting(words: str) -> Iterator[None]:
     """Show on a terminal what the command is waiting for."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    with open_console(stderr=True).status(words):
+    terminal = sys.stderr.isatty()
+    with interruptible(), open_console(stderr=True).status(words) if terminal else nullcontext():
         yield
 
 

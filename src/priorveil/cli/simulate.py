@@ -105,7 +105,7 @@ def simulate(
         None if data is None else files.match_labels(files.read_column(data, column), known, data, advice)
     )
     files.require_distinct({"PRIOR": prior, "--secret": secret, "--data": data}, {"--plot": plot})
-    with screen.progress_bar("simulating") as advance:
+    with screen.interruptible(), screen.progress_bar("simulating") as advance:
         study = simulation.simulate(
             known, epsilons, question, names, secret=latent, values=values, progress=advance, **settings
         )
