@@ -417,6 +417,7 @@ def test_labels_keep_their_types() -> None:
         ("expected_mse", {"no_report": "nan"}),
         ("method", {"method": "magic"}),
         ("query", {"query": {"name": "Sum", "values": ["1.0"], "weight": "1.0", "offset": "0.0"}}),
+        ("query", {"query": {"name": "Linear", "matrix": "1.0", "unbiased": False}}),
         ("budget", {"budget": {"lower": "1e21", "upper": "1e21"}}),
     ],
 )

@@ -137,7 +137,7 @@ def read_field(field: str, read: Callable[[], Any]) -> Any:
         raise PlanError(field, str(error)) from error
     except RecursionError:
         raise PlanError(field, "it is nested too deeply") from None
-    except (KeyError, TypeError, ValueError, IndexError, OverflowError, ZeroDivisionError) as error:
+    except (AttributeError, LookupError, TypeError, ValueError, ArithmeticError) as error:
         raise PlanError(field, f"cannot be read ({type(error).__name__}: {error})") from error
 
 
