@@ -23,6 +23,7 @@ from typing import BinaryIO
 from priorveil.errors import InvalidInput
 
 _LOCKS = find_spec("fcntl") is not None  # Windows has none
+_NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS)
 _PUBLIC, _PRIVATE = 0o666, 0o600  # the user's umask narrows the first, as for any file
 
 
@@ -44,7 +45,13 @@ def atomic_write(
         folder = str(path.parent if given.is_symlink() else given.parent)
         raise InvalidInput(argument, str(given), f"the folder {folder!r} does not exist: create it first")
     _remove_abandoned_drafts(path)
-    file, draft = _new_draft(path, _PRIVATE if private else _PUBLIC)
+    try:
+        file, draft = _new_draft(path, _PRIVATE if private else _PUBLIC)
+    except OSError as error:
+        if error.errno not in _NOT_WRITABLE:
+            raise
+        advice = f"the folder {path.parent} cannot be written to: choose another"
+        raise InvalidInput(argument, str(given), advice) from error
     try:
         with file:
             yield file

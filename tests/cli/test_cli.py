@@ -224,3 +224,58 @@ def test_no_benchmarks_outside_a_checkout(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("priorveil.cli.bench.__file__", str(tmp_path / "a" / "b" / "c" / "bench.py"))
     assert "part of a checkout" in refused("bench")
+
+
+# Root may write anywhere, unless it gives these two capabilities up before the program starts.
+LOCKED = """
+import ctypes, os, sys
+if sys.argv[1] == "give up":
+    for capability in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
+        ctypes.CDLL(None).prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP
+    os.execv(sys.executable, [sys.executable, sys.argv[0], "run"])
+from contextlib import redirect_stderr, redirect_stdout
+import io, json, priorveil as pv, priorveil.cli
+from priorveil.tables import privatize_table
+plan = pv.Plan.load("plan.json")
+for task in (lambda: plan.save("locked/x"), lambda: privatize_table("people.csv", plan, "a", "locked/x.csv")):
+    try:
+        task()
+    except pv.errors.InvalidInput as error:
+        print(error)
+for arguments in json.load(open("arguments.json")):
+    with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
+        status = priorveil.cli.run(arguments)
+    print(status, out.getvalue() + err.getvalue(), end="")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="capabilities are Linux's")
+def test_a_folder_that_cannot_be_written_to_is_found_before_the_work(tmp_path: Path) -> None:
+    (tmp_path / "locked").mkdir(mode=0o555)
+    (tmp_path / "script.py").write_text(LOCKED)
+    (tmp_path / "people.csv").write_text("a\nyes\nno\n")
+    (tmp_path / "prior.csv").write_text("yes,0.5\nno,0.5\n")
+    pv.design(pv.Prior({"yes": 0.5, "no": 0.5}), 1.0, pv.Histogram()).save(tmp_path / "plan.json")
+    counted = ["estimate", "plan.json", "nothing-is-read.csv", "--json"]
+    arguments = [
+        ["design", "prior.csv", "--epsilon", "1", "-o", "locked/x.json"],
+        ["design", "prior.csv", "--epsilon", "1", "--plot", "locked/x.png"],
+        ["privatize", "plan.json", "people.csv", "--column", "a", "-o", "locked/x.csv"],
+        *(
+            [*counted, option, f"locked/x{end}"]
+            for option, end in (("--plot", ".svg"), ("--tally", ""), ("--refused", ".csv"))
+        ),
+        ["reproduce", "1", "--quick", "--out", "locked"],
+        ["reproduce", "1", "--quick", "--out", "locked/a/b"],
+        ["serve", "--store", "locked/x.db"],
+    ]
+    (tmp_path / "arguments.json").write_text(json.dumps(arguments))
+    done = subprocess.run(
+        [sys.executable, "script.py", "give up"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.stderr == ""
+    lines = done.stdout.splitlines()
+    assert len(lines) == 2 + len(arguments)
+    assert all("locked cannot be written to" in line for line in lines)
+    assert all(line.startswith("2 error: ") for line in lines[2:])
+    assert list((tmp_path / "locked").iterdir()) == []

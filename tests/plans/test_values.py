@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import priorveil as pv
 from priorveil.errors import InvalidInput, OutsideDomain
 from priorveil.plans.values import codes_of
 
@@ -137,3 +140,54 @@ def test_codes_with_gaps_may_come_as_floats() -> None:
 def test_choices_are_checked() -> None:
     with pytest.raises(InvalidInput, match="missing"):
         codes_of(["ash"], LABELS, "ignore")  # type: ignore[arg-type]
+
+
+SINGLE = [
+    *(
+        None,
+        float("nan"),
+        pd.NA,
+        pd.NaT,
+        1.0,
+        np.float64(2),
+        1.5,
+        True,
+        np.True_,
+        b"ash",
+        "ash",
+        np.str_("oak"),
+    ),
+    *(np.int8(2), 3, 2**70, Decimal(1), datetime.date(2024, 5, 1), object(), 1j),
+]
+
+
+@pytest.mark.parametrize("value", SINGLE, ids=lambda value: f"{type(value).__name__} {value}")
+def test_a_single_value_is_read_like_a_column_of_one(value: Any) -> None:
+    plan = pv.design(pv.Prior.uniform(LABELS), 1.0, pv.Histogram())
+
+    def outcome(values: Any, missing: str) -> str:
+        try:
+            return str(np.ma.atleast_1d(plan.privatize(values, np.random.default_rng(1), missing)))
+        except InvalidInput as error:
+            return f"{type(error).__name__}: {error}"
+
+    assert outcome(value, "refuse") == outcome([value], "refuse")
+    if "missing" in outcome([value], "refuse"):
+        assert plan.privatize(value, missing="pass") is None
+    else:
+        assert outcome(value, "pass") == outcome([value], "pass")
+
+
+def test_an_array_without_dimensions_is_a_single_value() -> None:
+    plan = pv.design(pv.Prior.uniform(LABELS), 1.0, pv.Histogram())
+    assert isinstance(plan.privatize(np.array("ash")), int) and isinstance(plan.privatize(np.array(2)), int)
+    with pytest.raises(OutsideDomain):
+        plan.privatize(np.array("oak"))
+    with pytest.raises(InvalidInput, match="a value is missing"):
+        plan.privatize(np.ma.masked)
+
+
+def test_truth_values_are_not_codes() -> None:
+    for values in ([True], [np.True_], np.array([True])):
+        with pytest.raises(OutsideDomain):
+            codes_of(values, LABELS)

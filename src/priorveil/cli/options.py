@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -39,6 +40,21 @@ class OutputFile(click.Path):
         problem = write_problem(path)
         if problem is not None:
             self.fail(problem, param, ctx)
+        return path
+
+
+class OutputFolder(click.Path):
+    """The name of a folder to write to, which need not exist, checked before the work."""
+
+    def __init__(self) -> None:
+        super().__init__(file_okay=False, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path, or fail if the folder, or the one to create it in, cannot be written to."""
+        path = Path(str(super().convert(value, param, ctx)))
+        existing = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
+        if not os.access(existing, os.W_OK):
+            self.fail(f"{existing} cannot be written to", param, ctx)
         return path
 
 

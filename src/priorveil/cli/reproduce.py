@@ -31,7 +31,7 @@ _FIGURES_HELP = "\n".join(["Figures", *(f"  {i:>2}  {name}" for i, name in enume
 @click.option("--quick", is_flag=True, help="Fewer points, people and runs.")
 @click.option(
     "--out",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=options.OutputFolder(),
     default=Path("reproduction"),
     help="Folder for pictures, numbers and the report.",
 )

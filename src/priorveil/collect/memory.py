@@ -87,7 +87,7 @@ class Memory:
     def _writing(self) -> Iterator[None]:
         try:
             yield
-        except OSError as error:
+        except (OSError, InvalidInput) as error:
             problem = f"no answer can be stored in {self.folder} ({_cause(error)}): nothing was sent"
             raise NotStored(f"{problem}. Make room there, or give another folder as state") from error
 
@@ -150,4 +150,6 @@ def _parse_answer(read: Any, campaign: str) -> StoredAnswer:
 
 def _cause(error: Exception) -> str:
     """What went wrong, in the words of the operating system where it has any."""
-    return (error.strerror if isinstance(error, OSError) else None) or type(error).__name__
+    cause = error.__cause__ or error
+    words = cause.strerror if isinstance(cause, OSError) else getattr(error, "advice", None)
+    return words or type(error).__name__

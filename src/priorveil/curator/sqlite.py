@@ -102,6 +102,8 @@ class SqliteStore(Store):
             raise self._invalid("this is a folder: give a file in it")
         if not self.path.parent.is_dir():
             raise self._invalid(f"there is no folder {self.path.parent}: make it first")
+        if not os.access(self.path.parent, os.W_OK):
+            raise self._invalid(f"the folder {self.path.parent} cannot be written to: choose another")
         if not self.path.exists() and not self._create:
             raise self._invalid("there is no such file: give the one that `priorveil serve` uses")
         if self.path.exists() and not self._sibling(".lock").exists():  # no curator has it open

@@ -29,7 +29,7 @@ from priorveil.plans.document import content_id, parse, plan_document, prove, re
 from priorveil.plans.estimate import ASSUMES, Estimate, Method, weighted_moments
 from priorveil.plans.precision import Precision, expected_precision
 from priorveil.plans.tally import Tally, Weighted, numbers_per_report, select_reports
-from priorveil.plans.values import Column, codes_of
+from priorveil.plans.values import Column, codes_of, is_single
 from priorveil.priors import Array, Budget, Label, Prior
 from priorveil.queries import Query, gain_share
 
@@ -131,12 +131,14 @@ class Plan:
 
         `values` are labels, or codes 0 to d - 1 where no label is itself a number. `rng=None` draws from the operating
         system; a numpy generator is for simulations only. A missing value is an error; with `missing="pass"` it stays
-        missing, and the result is a masked array.
+        missing: None for a single value, a masked array for a column.
         """
         source = as_source(rng)
-        if isinstance(values, str | int | np.integer | np.str_):
-            codes, _ = codes_of([values], self.labels, "refuse")
-            return self.mechanism.sample_one(int(codes[0]), source)
+        if is_single(values):
+            value = values.tolist() if isinstance(values, np.ndarray) else values  # without dimensions
+            codes, absent = codes_of([value], self.labels, missing)
+            gap = absent is not None and absent[0]
+            return None if gap else self.mechanism.sample_one(int(codes[0]), source)
         codes, absent = codes_of(values, self.labels, missing)
         reports = self.mechanism.sample(codes, source)
         if absent is None:

@@ -52,6 +52,17 @@ def codes_of(
     return codes, None
 
 
+def is_single(values: Any) -> bool:
+    """Whether this is one value, also a missing one, rather than a column of them.
+
+    >>> is_single("yes"), is_single(None), is_single(1.0), is_single(["yes"])
+    (True, True, True, False)
+    """
+    if isinstance(values, np.ndarray):
+        return values.ndim == 0
+    return isinstance(values, str | bytes) or not isinstance(values, Iterable)
+
+
 def _encode(values: Column, labels: Sequence[Label]) -> Codes:
     """The codes of a column; -1 where a value is missing, -2 where it is outside the domain."""
     if isinstance(values, np.ma.MaskedArray):
@@ -105,7 +116,7 @@ def _encode_objects(values: list[Any], labels: Sequence[Label]) -> Codes:
     index: dict[Any, int] = {label: code for code, label in enumerate(labels)}
     if not any(isinstance(label, int) for label in labels):
         # True and False equal 1 and 0 in Python, but they are not codes.
-        ambiguous = (bool, float) if _has_texts_of_numbers(labels) else bool
+        ambiguous = (bool, np.bool_, *([float] if _has_texts_of_numbers(labels) else []))
         values = [_FOREIGN if isinstance(v, ambiguous) and v == v else v for v in values]
         index.update({code: code for code in range(len(labels))})
     try:
