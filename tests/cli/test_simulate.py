@@ -65,7 +65,7 @@ def test_a_value_that_is_mistyped_is_not_taken_for_a_header(folder: Path) -> Non
 def test_other_broken_files(folder: Path) -> None:
     (folder / "wide.csv").write_text("1,2,3\n4,5,6\n")
     assert "label,number" in refused("simulate", "wide.csv", *QUICK)
-    assert "must be numbers" in refused("simulate", "prior.csv", "--query", "sum", *QUICK)
+    assert "not numbers to sum" in refused("simulate", "prior.csv", "--query", "sum", *QUICK)
 
 
 def test_labels_that_are_numbers_are_summed(folder: Path) -> None:
@@ -75,6 +75,15 @@ def test_labels_that_are_numbers_are_summed(folder: Path) -> None:
         "ages.csv", "--query", "sum", "--eps", 1, "--method", "none", "--runs", 2, "--data", "people.csv"
     )
     assert float(row["measured"]) == pytest.approx((40 * 15 - 700) ** 2 / 40)  # of 700, 600 are expected
+
+
+def test_a_sum_of_other_numbers() -> None:
+    (row,) = rows("prior.csv", "--query", "sum", "--values", "0,1,4", *QUICK)
+    plan = pv.design(pv.Prior([0.5, 0.3, 0.2]), 1.0, pv.Sum([0, 1, 4]))
+    assert float(row["expected"]) == pytest.approx(plan.expected_mse, rel=1e-6)
+    assert "such as 0,1,2" in refused("simulate", "prior.csv", "--query", "sum", "--values", "0,x,4")
+    assert "values" in refused("simulate", "prior.csv", "--query", "sum", "--values", "0,1")
+    assert "--query sum" in refused("simulate", "prior.csv", "--values", "0,1,4")
 
 
 def test_ones_own_people(folder: Path) -> None:

@@ -160,7 +160,12 @@ def test_what_cannot_be_done_leaves_a_note() -> None:
 
 @pytest.mark.parametrize(
     ("options", "argument"),
-    [({"methods": ["no-such"]}, "methods"), ({"people": 0}, "people"), ({"runs": -1}, "runs")],
+    [
+        ({"methods": ["no-such"]}, "methods"),
+        ({"people": 0}, "people"),
+        ({"runs": -1}, "runs"),
+        ({"runs": 1}, "runs"),
+    ],
 )
 def test_wrong_arguments_are_named(options: dict[str, object], argument: str) -> None:
     with pytest.raises(InvalidInput, match=argument):

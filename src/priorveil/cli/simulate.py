@@ -34,8 +34,11 @@ import click
 
 from priorveil.cli import files, options, screen
 from priorveil.cli.design import QUERY_CLASSES
+from priorveil.files import is_number
 
 if TYPE_CHECKING:
+    from priorveil.priors import Prior
+    from priorveil.queries import Query
     from priorveil.studies.simulate import Study
 
 
@@ -54,7 +57,10 @@ if TYPE_CHECKING:
     "--query",
     type=click.Choice(list(QUERY_CLASSES)),
     default="histogram",
-    help="The query; for a sum, labels are numbers.",
+    help="The query.",
+)
+@click.option(
+    "--values", help="For a sum: numbers as 0,1,2 in the prior's order.  [default: the labels of PRIOR]"
 )
 @click.option("--method", "methods", multiple=True, help="A method to compare, named above; repeatable.")
 @options.SECRET
@@ -63,7 +69,10 @@ if TYPE_CHECKING:
 @click.option("--column", help="The data have a header, and this is the column of the values.")
 @click.option("--people", type=click.IntRange(min=1), default=5_000, help="How many to draw, without --data.")
 @click.option(
-    "--runs", type=click.IntRange(min=0), default=100, help="Simulated surveys of each; 0: theory only."
+    "--runs",
+    type=click.IntRange(min=0),
+    default=100,
+    help="Simulated surveys of each, at least 2; 0: theory only.",
 )
 @options.SEED
 @options.prior_format_options
@@ -75,6 +84,7 @@ def simulate(
     prior: Path,
     epsilons: tuple[float, ...],
     query: str,
+    values: str | None,
     methods: tuple[str, ...],
     secret: Path | None,
     mix: bool,
@@ -95,19 +105,18 @@ def simulate(
     if column is not None and data is None:
         raise click.UsageError("--column is a column of --data: give the people's values too")
     known = prior_format.read(prior)
-    amounts = [files.label_numbers(known, "those of PRIOR must be numbers")] if query == "sum" else []
-    question = QUERY_CLASSES[query](*amounts)
+    question = _query(query, values, known)
     names = methods or ("best", "published-rr", "rr", "ldp-rr", "none")
     latent = files.read_secret(secret, known, prior_format.normalise)
     known = files.fit_prior(known, latent, mix, secret)
     advice = "" if column else "; if it is the name of a column, add --column NAME"
-    values = (
+    people = (
         None if data is None else files.match_labels(files.read_column(data, column), known, data, advice)
     )
     files.require_distinct({"PRIOR": prior, "--secret": secret, "--data": data}, {"--plot": plot})
     with screen.interruptible(), screen.progress_bar("simulating") as advance:
         study = simulation.simulate(
-            known, epsilons, question, names, secret=latent, values=values, progress=advance, **settings
+            known, epsilons, question, names, secret=latent, values=people, progress=advance, **settings
         )
     if as_csv or not sys.stdout.isatty():
         click.echo(study.csv(), nl=False)
@@ -118,6 +127,18 @@ def simulate(
 
         files.save_plot(plots.study_plot(study), plot)
         click.echo(f"Drawn in {plot}.", err=True)
+
+
+def _query(name: str, values: str | None, prior: Prior) -> Query:
+    if name != "sum":
+        if values is not None:
+            raise click.UsageError(f"--values are for --query sum, not for {name}")
+        return QUERY_CLASSES[name]()
+    if values is None:
+        return QUERY_CLASSES[name](files.label_numbers(prior, "give --values 0,1,2"))
+    if not all(map(is_number, values.split(","))):
+        raise click.UsageError(f"--values {values}: give a number for each value of PRIOR, such as 0,1,2")
+    return QUERY_CLASSES[name](map(float, values.split(",")))
 
 
 def _print(study: Study) -> None:

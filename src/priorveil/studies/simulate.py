@@ -139,9 +139,10 @@ def simulate(
     for method in methods:
         if method not in METHODS:
             raise InvalidInput("methods", method, f"choose from {', '.join(METHODS)}")
-    if people < 1 or runs < 0:
-        argument, value = ("people", people) if people < 1 else ("runs", runs)
-        raise InvalidInput(argument, value, "give a larger whole number")
+    if people < 1:
+        raise InvalidInput("people", people, "give a larger whole number")
+    if runs < 0 or runs == 1:
+        raise InvalidInput("runs", runs, "give at least 2, which an interval needs, or 0 for theory only")
     truth = None if values is None else value_counts(values, known)
     rows: list[StudyRow] = []
     for i, budget in enumerate([Budget.of(epsilon) for epsilon in epsilons]):
