@@ -352,6 +352,26 @@ def test_the_method_is_that_of_the_query(folder: Path, capsys: pytest.CaptureFix
     assert json.loads(capsys.readouterr().out)["method"] == "mmse"
 
 
+def test_a_sum_whose_prior_check_fails_says_so_first(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prior = pv.Prior([0.5, 0.3, 0.2], labels=LABELS)
+    total = pv.design(prior, 1.0, pv.Sum(values=[0, 1, 2]))
+    total.save("total.json")
+    for label, doubtful in ((LABELS[2], True), (None, False)):
+        people = [label] * 2000 if label else [LABELS[0]] * 1000 + [LABELS[1]] * 600 + [LABELS[2]] * 400
+        write_reports("r.csv", total, total.privatize(people, rng=np.random.default_rng(3)).tolist())
+        assert run("estimate", "total.json", "r.csv") == 0
+        shown = " ".join(capsys.readouterr().out.split())
+        assert shown.startswith("Warning: The reports contradict the prior") == doubtful
+        assert "Method mmse: assumes the prior is right" in shown and "Prior check: p" in shown
+        assert "fits" not in shown and ("smaller changes can pass" in shown) == (not doubtful)
+        assert run("estimate", "total.json", "r.csv", "--json") == 0
+        record = json.loads(capsys.readouterr().out)
+        assert (record["warning"] is not None) == doubtful and record["method"] == "mmse"
+        assert 0 < record["noticeable_change"] < 1 and record["unbiased_difference"] > 0
+
+
 def test_a_missing_group_is_called_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("matplotlib")
     write_reports("r.csv", PLAN, [0, 1, 0], town=["A", "", ""])

@@ -20,7 +20,7 @@ from starlette.exceptions import HTTPException
 
 from conftest import PRIOR
 from local_server import running
-from priorveil import Channel, Histogram, Prior
+from priorveil import Channel, Histogram, Prior, Sum
 from priorveil.certify import certificate
 from priorveil.collect.campaign import Campaign, ask
 from priorveil.collect.wire import PACKED, fresh_id, packed_body, report_to_json
@@ -111,6 +111,25 @@ def test_a_whole_campaign(store_url: str, campaign: Campaign) -> None:
         assert [c["state"] for c in (await http.get("/v1/campaigns")).json()["campaigns"]] == ["closed"]
 
     on(store_url, work)
+
+
+def test_a_sum_is_read_as_it_was_designed_and_warns_of_a_wrong_prior(sqlite_url: str) -> None:
+    """The reports come from people who are spread evenly; that is not the prior."""
+    campaign = ask("How many?", PRIOR, 1.0, query=Sum(values=[0, 1, 2, 3]))
+    plan, sent = campaign.plan_for(None), reports(campaign, 4000)
+
+    async def work(http: httpx.AsyncClient) -> None:
+        for start in range(0, 4000, 1000):
+            await http.post(path(campaign, "/reports"), json={"reports": sent[start : start + 1000]})
+        found = (await http.get(path(campaign, "/estimates"))).json()
+        expected = plan.estimate(plan.tally([r["report"] for r in sent]), "mmse")
+        for shown in (found["cohorts"][0], found["total"]):
+            assert shown["method"] == "mmse" and shown["values"] == pytest.approx(expected.values.tolist())
+            assert shown["warning"] == expected.warning is not None
+            assert "leans on it" in shown["warning"]
+            assert shown["unbiased_difference"] == pytest.approx(expected.unbiased_difference)
+
+    on(sqlite_url, work, campaign)
 
 
 def test_an_export_is_read_with_the_plans_of_all_its_cohorts(store_url: str) -> None:

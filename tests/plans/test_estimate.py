@@ -492,10 +492,10 @@ def test_the_prior_check_never_says_that_the_prior_fits(people: int) -> None:
     if people == 3:
         assert found.prior_check is None and "none, there are too few reports" in text
     elif people == 12:
-        assert found.noticeable_change is None and "too few reports to notice" in text
+        assert found.noticeable_change is None and "too few reports to notice even a large change" in text
     else:
         assert 0.01 < found.noticeable_change < 0.2
-        assert f"if {100 * found.noticeable_change:.2g} % of the people had moved" in text
+        assert f"if {100 * found.noticeable_change:.2g} % of the people have moved" in text
 
 
 def test_a_check_of_cohorts_together_is_as_weak_as_the_weakest() -> None:

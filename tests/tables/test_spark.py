@@ -129,6 +129,17 @@ def test_privatize_then_estimate(spark: Any, plans: dict[str, pv.Plan]) -> None:
     assert set(found.groups) == {"A", "B"}
 
 
+@pytest.mark.parametrize(
+    ("query", "method"), [(pv.Distribution(), "unbiased"), (pv.Sum(values=[0, 1, 2]), "mmse")]
+)
+def test_the_method_is_that_of_the_query(spark: Any, query: pv.Query, method: str) -> None:
+    plan = pv.design(pv.Prior([0.5, 0.3, 0.2]), 1.0, query)
+    reports = pa.table({"report": plan.privatize([2] * 300), "plan": [plan.id] * 300})
+    found = on_spark.estimate(spark.createDataFrame(reports), plan).everybody
+    assert found.method == method
+    assert str(found) == str(plan.estimate(plan.tally(reports["report"])))
+
+
 def test_cohorts(spark: Any, plans: dict[str, pv.Plan]) -> None:
     several = {"1": plans["columns"], "2": plans["arc"]}
     values = pa.table({"answer": ["a"] * 6, "group": [1, 2, 1, 2, 3, None]})

@@ -156,17 +156,14 @@ def _estimate(
         for label, t, m, u, a, b in columns
     ]
     screen.print_figures(console, ("people", "truth", "prior-based", "unbiased", "95 % interval"), rows)
-    p_value = unbiased.prior_check
-    if p_value is not None:
-        console.print(
-            "The curator knows how often each report should come if the old census were right. The chance of "
-            f"what came is {'below 0.0001' if p_value < 1e-4 else f'{p_value:.3g}'}."
-        )
-        if p_value < 0.01:
-            console.print(
-                "So the old census does not describe these people, and the estimate that trusts it is wrong. "
-                "The unbiased one does not need a right prior: there the prior shapes the noise, never the answer."
-            )
+    console.print("The curator knows how often each report should come if the old census were right.")
+    if prior_based.warning is not None:
+        console.print(f"About the prior-based column: {prior_based.warning}", style="bold red")
+    for note in prior_based.notes:
+        console.print(note)
+    console.print("About the unbiased column: the prior shapes the noise, never the answer.")
+    for note in unbiased.notes:
+        console.print(note)
     return prior_based, unbiased
 
 

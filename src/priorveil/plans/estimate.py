@@ -136,16 +136,21 @@ class Estimate:
     def _check_note(self) -> str:
         if self.prior_check is None:
             return "Prior check: none, there are too few reports or they tell too little."
-        found = f"Prior check: {_p_text(self.prior_check)}"
-        if self.prior_check < DOUBTFUL:
-            free = " This method does not rest on the prior." if self.method in _FREE else ""
-            return f"{found}. The prior is wrong or somebody manipulates the reports.{free}"
-        if self.noticeable_change is None:
-            return f"{found}. There are too few reports to notice even a completely wrong prior."
-        return (
-            f"{found}. It would notice, nine times in ten, if {100 * self.noticeable_change:.2g} % of the people had "
-            "moved from one value to another; smaller changes can pass."
-        )
+        doubtful, free = self.prior_check < DOUBTFUL, self.method in _FREE
+        parts = [f"Prior check: {_p_text(self.prior_check)}."]
+        if doubtful:
+            parts.append("The prior is wrong or somebody manipulates the reports.")
+        if doubtful and free:
+            parts.append("This method does not rest on the prior.")
+        if self.noticeable_change is not None:
+            smaller = "" if doubtful else "; smaller changes can pass"
+            parts.append(
+                f"The check notices, nine times in ten, if {100 * self.noticeable_change:.2g} % of the people have moved "
+                f"from one value to another{smaller}."
+            )
+        elif not doubtful:
+            parts.append("There may be too few reports to notice even a large change.")
+        return " ".join(parts)
 
     def __str__(self) -> str:
         low, high = self.interval()
