@@ -10,7 +10,9 @@ import numpy.typing as npt
 import pytest
 
 import priorveil as pv
+from priorveil.designs.cohorts import Cohorts
 from priorveil.mechanisms.prior_checks import DOUBTFUL
+from priorveil.plans.estimate import Estimate
 
 pytestmark = pytest.mark.statistical
 
@@ -96,3 +98,32 @@ def test_a_noticeable_change_is_noticed(method: str, query: pv.Query) -> None:
     assert check is not None and check.noticeable_change is not None
     assert 0.75 < noticed(check.noticeable_change) < 0.995
     assert noticed(check.noticeable_change / 3) < 0.2
+
+
+def test_cohorts_notice_moved_mass_and_a_noticeable_change() -> None:
+    """The check of people with a prior each is a bound: it fires less often than it may, and still has power."""
+    rng, people, surveys = np.random.default_rng(9), 3_000, 100
+    rows = np.arange(people) % 2
+    zipf = pv.Prior.zipf(20).probabilities
+    crowd = Cohorts([zipf, np.roll(zipf, 3)], 1.0)
+
+    def estimates(move: npt.NDArray[np.float64] | float) -> list[Estimate]:
+        laws = [P + move * (np.roll(P, 1) - P) for P in crowd.priors]
+        codes = [
+            np.where(rows == 0, *(rng.choice(20, people, p=law) for law in laws)) for _ in range(surveys)
+        ]
+        return [crowd.estimate(crowd.privatize(each, rng, rows), rows) for each in codes]
+
+    assert np.mean([e.prior_check < 0.05 for e in estimates(0.0)]) < 0.138
+    assert np.mean([e.prior_check < 0.05 for e in estimates(0.3)]) >= 0.9
+
+    even, fired = Cohorts([np.full(10, 0.1)], 1.0), []
+    share = even.estimate(
+        even.privatize(np.arange(10_000) % 10, rng, [0] * 10_000), [0] * 10_000
+    ).noticeable_change
+    for _ in range(surveys):
+        law = np.full(10, 0.1)
+        law[rng.choice(10, 2, replace=False)] += [share, -share]
+        reports = even.privatize(rng.choice(10, 10_000, p=law), rng, [0] * 10_000)
+        fired.append(even.estimate(reports, [0] * 10_000).prior_check < DOUBTFUL)
+    assert 0.75 < np.mean(fired) <= 1.0 and share < 0.1

@@ -23,7 +23,7 @@ from priorveil.designs.problem import Problem
 from priorveil.errors import NOT_SHOWN, CertificateError, ForeignReport, InvalidInput, InvalidPrior, plural
 from priorveil.mechanisms.arc.batch import ArcBatch, RowLeakage, posteriors, row_levels, sample_batch
 from priorveil.mechanisms.arc.line import DRAWS
-from priorveil.mechanisms.prior_checks import mean_check
+from priorveil.mechanisms.prior_checks import PriorCheck, mean_check
 from priorveil.mechanisms.randomness import Source, as_source, blocks
 from priorveil.notions import LIP
 from priorveil.plans import Plan
@@ -189,6 +189,7 @@ class Cohorts:
             else:
                 spread[0] += w**2 @ np.maximum(posterior @ a**2 - (posterior @ a) ** 2, 0.0)
         values, variance = (total, spread) if a is None else (np.array([a @ total]), spread[:1])
+        check = self._mean_check(moved, mine)
         return Estimate(
             values=values + self.query.offset * len(column) + float(b.sum()),
             std_error=np.sqrt(np.maximum(variance, 0.0)),
@@ -196,27 +197,29 @@ class Cohorts:
             assumes=ASSUMES["mmse"] if weights is None else WEIGHTED["mmse"],
             reports=len(column),
             labels=self.query.statistic_labels(self.labels),
-            prior_check=self._mean_check(moved, mine),
+            prior_check=check and check.p_value,
+            noticeable_change=check and check.noticeable_change,
             total=None if weights is None else float(c.sum()),
             histogram=a is None,
         )
 
-    def _mean_check(self, moved: Array, mine: Ints) -> float | None:
-        """The p-value of the test that posteriors average to the priors.
+    def _mean_check(self, moved: Array, mine: Ints) -> PriorCheck | None:
+        """The test that posteriors average to the priors.
 
         The variance is the one that each row's law implies.
         """
         people = np.bincount(mine, minlength=len(self))
         used = np.flatnonzero(people)
-        variance, rise, fall, rounding = np.zeros((4, len(self.labels)))
+        variance, rise, fall, masses = np.zeros((4, len(self.labels)))
         for part in arc_batch.parts(len(used), len(self.labels)):
             rows = used[part]
             lines, P, n = self.lines.rows(rows), self.priors[rows], people[rows]
             variance += n @ (np.maximum(arc_batch.posterior_step_variances(lines, P), 0.0) + _ROUNDING * P**2)
             up, down = arc_batch.posterior_steps(lines, P)
             rise, fall = np.maximum(rise, up.max(axis=0)), np.maximum(fall, down.max(axis=0))
-            rounding += _ROUNDING * (n @ P)
-        return mean_check(np.sign(moved) * np.maximum(np.abs(moved) - rounding, 0.0), variance, rise, fall)
+            masses += n @ P
+        beyond = np.sign(moved) * np.maximum(np.abs(moved) - _ROUNDING * masses, 0.0)
+        return mean_check(beyond, variance, rise, fall, masses / max(len(mine), 1))
 
     def _row_of(self, rows: npt.ArrayLike | None, people: int) -> Ints:
         if rows is None:

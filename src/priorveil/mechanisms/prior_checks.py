@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
@@ -147,19 +148,21 @@ def score_check(
     return PriorCheck(chi_square_tail(statistic, degrees), change if change < 1 else None)
 
 
-def mean_check(moved: Array, variance: Array, rise: Array, fall: Array) -> float | None:
-    """The p-value of posteriors that should, on average, be the priors: for people with a prior each.
+def mean_check(moved: Array, variance: Array, rise: Array, fall: Array, masses: Array) -> PriorCheck | None:
+    """The check of posteriors that should, on average, be the priors: for people with a prior each.
 
     `moved` is the sum over reports of posterior less prior, `variance` what its variance is if the priors are right,
-    `rise` and `fall` how far one report can move it up and down; all for every value. A sum of independent terms of
-    mean zero, none above `m`, exceeds `t` with probability at most `exp(-E)`, `E = (V / m**2) h(t m / V)`, `h(u) =
-    (1 + u) log(1 + u) - u` (Bennett's inequality), however rare the large terms are; the normal tail at `sqrt(2 E)`
-    is what that comes to where they are common. The least over the values is multiplied by their number. None where
-    reports tell nothing.
+    `rise` and `fall` how far one report can move it up and down, `masses` the mean prior; all for every value.
 
-    >>> mean_check(np.array([0.0, 0.0]), np.array([9.0, 9.0]), np.ones(2), np.ones(2))
+    A sum of independent terms of mean zero, none above `m`, exceeds `t` with probability at most `exp(-E)`,
+    `E = (V / m**2) h(t m / V)`, `h(u) = (1 + u) log(1 + u) - u` (Bennett's inequality), however rare the large terms
+    are; the normal tail at `sqrt(2 E)` is what that comes to where they are common. The least over the values is
+    multiplied by their number. None where reports tell nothing.
+
+    >>> even = np.full(2, 0.5)
+    >>> mean_check(np.array([0.0, 0.0]), np.array([9.0, 9.0]), np.ones(2), np.ones(2), even).p_value
     1.0
-    >>> mean_check(np.array([15.0, -15.0]), np.array([9.0, 9.0]), np.ones(2), np.ones(2)) < 0.001
+    >>> mean_check(np.array([15.0, -15.0]), np.array([9.0, 9.0]), np.ones(2), np.ones(2), even).p_value < 0.001
     True
     """
     known = (variance > 0) & (rise > 0) & (fall > 0)
@@ -170,7 +173,11 @@ def mean_check(moved: Array, variance: Array, rise: Array, fall: Array) -> float
     u = np.abs(t) * m / V
     exponent = float((V / m**2 * ((1 + u) * np.log1p(u) - u)).max())
     values = 1 if len(moved) == 2 else len(t)  # of two, one falls as the other rises
-    return min(1.0, values * math.erfc(math.sqrt(max(exponent, 0.0))))
+    # Moving the share t to or from a value shifts its sum by t V / mass; the mean over values of its square counts.
+    needed = NormalDist().inv_cdf(1 - DOUBTFUL / (2 * values)) - _POWER
+    change = needed / math.sqrt(float((V / masses[known]).sum()))
+    p_value = min(1.0, values * math.erfc(math.sqrt(max(exponent, 0.0))))
+    return PriorCheck(p_value, change if change < 1 else None)
 
 
 def chi_square_tail(statistic: float, degrees: int) -> float:

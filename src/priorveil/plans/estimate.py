@@ -143,10 +143,13 @@ class Estimate:
         if doubtful and free:
             parts.append("This method does not rest on the prior.")
         if self.noticeable_change is not None:
-            smaller = "" if doubtful else "; smaller changes can pass"
+            share, smaller = (
+                f"{100 * self.noticeable_change:.2g} %",
+                "" if doubtful else "; smaller changes can pass",
+            )
             parts.append(
-                f"The check notices, nine times in ten, if {100 * self.noticeable_change:.2g} % of the people have moved "
-                f"from one value to another{smaller}."
+                f"The check notices, nine times in ten, if {share} of the people have moved from one value to "
+                f"another{smaller}."
             )
         elif not doubtful:
             parts.append("There may be too few reports to notice even a large change.")
