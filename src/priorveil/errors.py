@@ -163,10 +163,10 @@ class TooLarge(PriorveilError):
 
 
 class PlanError(PriorveilError):
-    """A plan file that cannot be trusted; `field` names the wrong field."""
+    """A plan file that cannot be trusted; `field` names the wrong field, or is "file" for all of it."""
 
     def __init__(self, field: str, advice: str) -> None:
-        super().__init__(f"plan field {field!r}: {advice}")
+        super().__init__(advice if field == "file" else f"plan field {field!r}: {advice}")
         self.field = field
         self.advice = advice
 

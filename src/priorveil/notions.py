@@ -284,7 +284,8 @@ class DI(Cone):
 class Leakage:
     """The levels of one channel under every notion; prints as a table.
 
-    `mip` is None under a set of priors that is not a finite list.
+    `mip` is None under a set of priors that is not a finite list. `bounds` names the levels that are upper bounds:
+    those of a channel too large to write out, or of one that leaks a little more than the reports.
     """
 
     lip_lower: float
@@ -294,6 +295,7 @@ class Leakage:
     mip: float | None
     di: float
     pufferfish: float
+    bounds: tuple[str, ...] = ()
 
     @property
     def lip(self) -> float:
@@ -302,7 +304,7 @@ class Leakage:
 
     def rows(self) -> list[tuple[str, float | None, str]]:
         """Name, level and meaning of each notion, for tables."""
-        return [
+        rows = [
             ("LIP", self.lip, "belief in a secret moves by at most e^level"),
             ("  downwards", self.lip_lower, "a secret becomes less likely by at most this"),
             ("  upwards", self.lip_upper, "a secret becomes more likely by at most this"),
@@ -311,6 +313,9 @@ class Leakage:
             ("DI", self.di, "any two values, posterior ratio"),
             ("MIL", self.mil, "best guess, averaged over reports, any prior"),
             ("MIP", self.mip, "mutual information, in nats"),
+        ]
+        return [
+            (n, level, f"{text} (an upper bound)" if n in self.bounds else text) for n, level, text in rows
         ]
 
     def __str__(self) -> str:
@@ -346,6 +351,36 @@ def leakage(
         mip=MIP().epsilon(live, prior) if prior.members else None,
         di=DI().epsilon(live, prior),
         pufferfish=Pufferfish().epsilon(live, prior, secret),
+    )
+
+
+def leakage_bounds(lip_lower: float, lip_upper: float, ldp: float, prior: Known) -> Leakage:
+    """The levels that follow from LIP and LDP of the value itself, for a channel that is not written out.
+
+    Lifts lie in `[lo, hi]`. A column is at most `hi` times its probability, so MIL is at most the upper side of LIP.
+    The lift of a value has the mean one, and `r log r` is convex, so mutual information is at most that of lifts which
+    are `lo` or `hi`. Two posteriors differ by LDP and the ratio of their priors.
+
+    >>> leakage_bounds(1.0, 1.0, 2.0, Prior([0.2, 0.8])).mip.__round__(4)
+    0.4621
+    """
+    ratios = [p.probabilities.max() / p.probabilities.min() for p in prior.members]
+    if isinstance(prior, PriorSet) and not ratios:
+        ratios = [prior.odds().max()]
+    lo, rise = math.exp(-lip_lower), math.expm1(lip_upper)
+    high = (
+        (1 - lo) / (1 - lo + rise) if rise > 0 else 0.0
+    )  # how often a lift is `hi`, if it is never in between
+    mip = high * (1 + rise) * lip_upper - (1 - high) * lo * (lip_lower if lo > 0 else 0.0)
+    return Leakage(
+        lip_lower=lip_lower,
+        lip_upper=lip_upper,
+        ldp=ldp,
+        mil=min(lip_upper, ldp),
+        mip=max(mip, 0.0) if prior.members else None,
+        di=ldp + math.log(max(ratios)),
+        pufferfish=ldp,
+        bounds=("MIL", "MIP", "DI"),
     )
 
 

@@ -270,7 +270,8 @@ def test_a_plan_of_arcs_is_measured_at_its_reports(tmp_path: Path) -> None:
     assert abs(told[0] - told[1]) == pytest.approx(said["pufferfish"])
     levels = json.loads(run("inspect", tmp_path / "arc.json", "--json")[1])["levels"]
     assert levels["mip"] >= pv.MIP().epsilon(plan.channel, known) + 1e-4
-    assert "bounds from above" in run("inspect", tmp_path / "arc.json")[1]
+    assert levels["bounds"] == ["MIL", "MIP"]
+    assert "mutual information, in nats (an upper bound)" in run("inspect", tmp_path / "arc.json")[1]
 
 
 def test_a_plan_is_a_channel(files: Path) -> None:

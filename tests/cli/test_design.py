@@ -294,7 +294,7 @@ def test_other_notions(files: Path, notion: str) -> None:
     [
         (("prior.csv",), "--epsilon"),
         (("nothing.csv", "--epsilon", 1), "does not exist"),
-        (("prior.csv", "--epsilon", 0), "give more"),
+        (("prior.csv", "--epsilon", 0), "must be above zero"),
         (("prior.csv", "--epsilon", -1), "zero or more"),
         (("prior.csv", "--epsilon", "many"), "not a valid float"),
         (("prior.csv", "--epsilon", 1, "--lower", 1), "not both"),
@@ -466,6 +466,37 @@ def test_design_and_inspect_say_how_precise_an_answer_is(files: Path) -> None:
     assert re.fullmatch(sentence, found["text"]) and 0.02 <= found["population"] < 0.03
     out = run("design", "prior.csv", "--epsilon", 1, "--query", "sum", "--values", "score")[1]
     assert "the average per person among 10,000 people is known to ±" in " ".join(out.split())
+
+
+@pytest.mark.parametrize(
+    ("budget", "reason"),
+    [
+        (("--epsilon", 0), "epsilon = 0.0: must be above zero"),
+        (("--epsilon", "1e-300"), "epsilon = 1e-300: rounds to zero"),
+        (("--lower", 1, "--upper", 0), "epsilon upper = 0.0: must be above zero"),
+    ],
+)
+def test_a_budget_of_nothing_is_refused_before_any_work(
+    files: Path, budget: tuple[object, ...], reason: str
+) -> None:
+    """Before the prior is read, and before the solvers are loaded."""
+    (files / "broken.csv").write_text("no prior")
+    assert reason in refused("design", "broken.csv", *budget)
+    loaded = "from priorveil.cli import run; import sys; run(sys.argv[1:]); sys.exit('scipy' in sys.modules)"
+    arguments = [sys.executable, "-c", loaded, "design", "broken.csv", *map(str, budget)]
+    assert subprocess.run(arguments, capture_output=True, check=False).returncode == 0
+
+
+def test_a_file_of_another_kind_is_no_plan(files: Path) -> None:
+    run("design", "prior.csv", "--epsilon", 1, "-o", "plan.json")
+    (files / "renamed.json").write_text((files / "people.csv").read_text())
+    (files / "bytes.json").write_bytes(gzip.compress(b"work\na\n"))
+    (files / "campaign.json").write_text('{"format": "priorveil-campaign"}')
+    advice = "this is not a plan: give the file that `priorveil design -o` wrote"
+    for name in ("people.csv", "renamed.json", "bytes.json", "prior.json", "campaign.json"):
+        assert f"{name}: {advice}" in refused("inspect", name)
+        with pytest.raises(pv.errors.PlanError, match=r"^this is not a plan"):
+            pv.Plan.load(files / name)
 
 
 def test_inspect_refuses_what_is_no_plan(files: Path) -> None:

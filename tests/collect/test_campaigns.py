@@ -60,7 +60,7 @@ def test_any_change_makes_another_campaign(campaign: Campaign) -> None:
 @pytest.mark.parametrize(
     ("fields", "field"),
     [
-        ({"format": "other"}, "format"),
+        ({"format": "other"}, "file"),
         ({"question": ""}, "campaign"),
         ({"question": "x" * 5000}, "campaign"),
         ({"question": "\ud800"}, "file"),

@@ -222,6 +222,17 @@ def test_times_of_opening_and_closing(sqlite_url: str) -> None:
     on(sqlite_url, work, future, past)
 
 
+def test_a_file_of_another_kind_is_no_campaign(sqlite_url: str, campaign: Campaign) -> None:
+    advice = "this is not a campaign: give the file that `campaign.to_json()` wrote"
+
+    async def work(http: httpx.AsyncClient) -> None:
+        for other in (b"work,income\nprivate,3\n", b"PAR1", campaign.plan_for(None).to_json().encode()):
+            answer = await http.post("/v1/campaigns", content=other)
+            assert answer.status_code == 422 and answer.json()["detail"].startswith(advice)
+
+    on(sqlite_url, work, campaign)
+
+
 def test_few_reports_are_not_shown_and_leaning_is_said(sqlite_url: str) -> None:
     shy = ask("Shy?", PRIOR, query=Histogram(), smallest_count=10)
 

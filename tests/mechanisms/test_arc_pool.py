@@ -364,7 +364,7 @@ def test_a_channel_too_large_to_write_out_is_read_in_blocks(monkeypatch: pytest.
     _, tally = told(m, np.full(12, 1 / 12), 20_000, 3)
     whole = Evidence(tally[0].astype(float), DenseChannel(m.matrix))
     del m.cells.__dict__["matrix"]
-    monkeypatch.setattr("priorveil.mechanisms.arc.counting._MOST_ENTRIES", 1)
+    monkeypatch.setattr("priorveil.mechanisms.interface.MOST_ENTRIES", 1)
     monkeypatch.setattr("priorveil.mechanisms.arc.SMALL", 0)
     with pytest.raises(TooLarge, match="entries"):
         _ = m.matrix

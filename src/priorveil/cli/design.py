@@ -258,6 +258,7 @@ def design(
     """
     if budget is None:
         raise click.UsageError("say how much may leak: --epsilon, or --lower and --upper")
+    budget.require_positive()
     piped = output is not None and str(output) == "-"
     if piped and as_json:
         raise click.UsageError("--json and -o - would both be standard output: save the plan to a file")

@@ -184,11 +184,14 @@ def _print_table(console: Console, estimate: Estimate, level: float, title: str)
     if estimate.warning is not None:
         console.print(f"{title}Warning: {estimate.warning}", style="bold red")
     console.print(f"{title}{plural(estimate.reports, 'report')}", style="italic")
+    listed, shown = list(_rows(estimate, level)), estimate.largest()
     rows = [
         (str(row["value"]), *(_figure(row[name]) for name in ("estimate", "low", "high")))
-        for row in _rows(estimate, level)
+        for row in (listed[i] for i in shown)
     ]
     screen.print_figures(console, ("value", "estimate", f"{100 * level:.4g} % low", "high"), rows)
+    if len(shown) < len(listed):
+        console.print(f"and {len(listed) - len(shown):,} more with smaller estimates; --csv lists all")
 
 
 def _figure(number: object) -> str:

@@ -19,12 +19,8 @@ from typing import TYPE_CHECKING
 import click
 
 from priorveil.cli import files, options, screen
-from priorveil.errors import TooLarge
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from priorveil.notions import Leakage
     from priorveil.plans import Plan
     from priorveil.studies.compare import Rival
 
@@ -43,32 +39,21 @@ def inspect(plan: Path, plot: Path | None, as_json: bool) -> None:
 
     files.require_distinct({"PLAN": plan}, {"--plot": plot})
     proven = files.read_plan(plan)
-    levels = _levels(proven)
     with screen.waiting("looking for the best LDP mechanism"):
         rival = best_ldp(proven)
     if as_json:
         record = screen.plan_record(proven)
-        record["levels"] = None if levels is None else screen.levels_record(levels)
+        record["levels"] = screen.levels_record(proven.levels)
         record["ldp"] = rival and {"name": rival.name, "error": rival.error, "best": rival.best}
         screen.print_json(record)
     else:
-        _print(proven, levels, rival)
+        _print(proven, rival)
     if plot is not None:
         files.draw_plan(proven, plot)
         click.echo(f"Drawn in {plot}.", err=as_json)
 
 
-def _levels(plan: Plan) -> Leakage | None:
-    """Return the levels under every notion; None where the channel is too large to write out."""
-    from priorveil.notions import leakage
-
-    try:
-        return leakage(plan.leakage_channel, plan.prior, plan.secret)
-    except TooLarge:
-        return None
-
-
-def _print(plan: Plan, levels: Leakage | None, rival: Rival | None) -> None:
+def _print(plan: Plan, rival: Rival | None) -> None:
     console = screen.open_console()
     console.print(f"Plan {plan.id[:12]}, proven again.", style="bold")
     screen.print_table(console, ("", ""), screen.plan_rows(plan))
@@ -77,7 +62,9 @@ def _print(plan: Plan, levels: Leakage | None, rival: Rival | None) -> None:
     console.print(f"\nExpected error, {plan.query.error_unit}", style="bold")
     screen.print_table(console, ("", "error", "of the gain"), _errors(plan, rival), "lrr")
     console.print("\nLevels", style="bold")
-    _print_levels(console, plan, levels)
+    screen.print_levels(console, plan.levels)
+    if plan.secret is not None:
+        console.print("LIP and Pufferfish are for the secret; for the value itself, only LDP holds.")
     console.print("\nWhat reports determine", style="bold")
     console.print(_identifiability(plan))
 
@@ -99,25 +86,8 @@ def _errors(plan: Plan, rival: Rival | None) -> list[tuple[str, str, str]]:
     ]
 
 
-def _print_levels(console: Console, plan: Plan, levels: Leakage | None) -> None:
-    if levels is None:
-        console.print("The channel is too large to be written out; LIP and LDP are certified above.")
-        return
-    screen.print_levels(console, levels)
-    if plan.secret is not None:
-        console.print("LIP and Pufferfish are for the secret; for the value itself, only LDP holds.")
-    if plan.leakage_channel is not plan.channel:
-        console.print("MIL and MIP are bounds from above.")
-
-
 def _identifiability(plan: Plan) -> str:
-    identifiable = screen.is_identifiable(plan)
-    if identifiable is None:
-        return (
-            "The channel is too large to tell whether reports alone determine the distribution: read them "
-            "with `mmse`, which leans on the prior."
-        )
-    if identifiable:
+    if plan.identifiable:
         return (
             "Reports alone determine the distribution: `unbiased` and `mle` estimates do not lean on the "
             "prior, and a wrong prior can be corrected."

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import click
 
-from priorveil.errors import Hint, PriorveilError, TooLarge, plural
+from priorveil.errors import Hint, PriorveilError, plural
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -207,18 +207,10 @@ def plan_record(plan: Plan) -> dict[str, object]:
         "lower_bound": plan.lower_bound,
         "no_report": plan.no_report,
         "efficiency": plan.efficiency,
-        "identifiable": is_identifiable(plan),
+        "identifiable": plan.identifiable,
         "method": plan.method,
         "why": plan.why,
     }
-
-
-def is_identifiable(plan: Plan) -> bool | None:
-    """Return whether reports alone determine the distribution; None where the channel is too large to tell."""
-    try:
-        return plan.identifiable
-    except TooLarge:
-        return None
 
 
 def _prior_set_text(priors: PriorSet) -> str:

@@ -55,12 +55,7 @@ class Problem:
             raise InvalidInput("query", query, advice)
         if query.unbiased and query.kind != "distribution":
             raise InvalidInput("query", query, "unbiased=True is designed for Histogram only: leave it out")
-        for side in ("lower", "upper"):
-            if getattr(budget, side) <= 0:
-                advice = "must be above zero: at zero no report may depend on the value"
-                raise InvalidInput(f"epsilon {side}", getattr(budget, side), advice)
-        if budget.lo >= 1 or budget.hi <= 1:
-            raise InvalidInput("epsilon", budget, "rounds to zero in floating point; use a larger epsilon")
+        budget.require_positive()
         problem = cls(prior, budget, query, secret, notion)
         query.require_fits(problem.reference)
         _require_secret_fits(secret, prior)

@@ -7,9 +7,10 @@ the posterior of `x` is `P_x R^y_x / (1 + (R - 1) m(y))`. `1 / (1 + (R - 1) m(y)
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
@@ -17,12 +18,13 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.certify import TOTAL
+from priorveil.certify import TOTAL, Certificate
 from priorveil.errors import NOT_SHOWN, ForeignReport, InvalidInput
 from priorveil.mechanisms import kernels
 from priorveil.mechanisms.interface import Mechanism
 from priorveil.mechanisms.kernels import Words32
 from priorveil.mechanisms.randomness import WORD, Words
+from priorveil.notions import Known, Leakage, Secrets
 from priorveil.priors import Array, Ints
 
 Number = TypeVar("Number", np.int64, np.float64)
@@ -108,15 +110,39 @@ class BitReports(Mechanism):
         """The first entry."""
         return int(counts[0])
 
-    def _mean_counts(self, share: float, chances: Array) -> Array:
+    @property
+    @abstractmethod
+    def base_chances(self) -> tuple[float, float]:
+        """Under the law `B`: how often a bit is set, and how often none is.
+
+        Reports follow `Pr(y) = B(y) (1 + c m(y)) / (1 + c share)` with `c = R - 1`; `B` gives all bits the same share.
+        """
+
+    def _mean_counts(self, chances: Array) -> Array:
         """The averages of `accumulate` for one person; those of the scores are for the prior of the scores.
 
-        `chances` are those of the bits. A report has `Pr(y) = B(y) (1 + c m(y)) / (1 + c share)`, where under `B` every
-        bit is set with the chance `share`: so its score has the mean `1 / (1 + c share)`, and `share` times that where
-        one bit is set.
+        `chances` are those of the bits. A score has the mean `1 / (1 + c share)`, and `share` times that where one bit
+        is set.
         """
+        share, _ = self.base_chances
         score = SCORE / (1 + float(self.odds - 1) * share)
         return np.concatenate([[1.0, score], chances, np.full(self.size, share * score)])
+
+    def levels(self, prior: Known, secret: Secrets, proven: Certificate) -> Leakage:
+        """Exact for all notions but MIP, from the odds `R`; measured where all reports can be listed.
+
+        The likeliest value of a report has its bit set, unless none is. With `p` the chance of a person's own bit,
+        mutual information is `p log R - E[log(1 + c m)]`, and the last term is at least `log(1 + c share)`: under
+        `B` it is the mean of the convex `D log D`, `D = 1 + c m`, over the mean of `D`.
+        """
+        found = super().levels(prior, secret, proven)
+        if not found.bounds:
+            return found
+        (share, empty), odds = self.base_chances, float(self.odds)
+        scale = 1 + (odds - 1) * share
+        mil = math.log((odds - (odds - 1) * empty) / scale)
+        mip = odds * share / scale * math.log(odds) - math.log(scale)
+        return replace(found, mil=mil, mip=None if found.mip is None else max(mip, 0.0), bounds=("MIP",))
 
     def _counts(self, counts: npt.NDArray[Any]) -> BitCounts:
         """The parts of an accumulated array, scores as numbers."""

@@ -15,7 +15,7 @@ bits of the first (the size of the pool is a power of two), the second goes to t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -24,18 +24,28 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.certify import TOTAL, Certifiable, Lifts, lifts
-from priorveil.errors import NOT_SHOWN, InvalidInput, TooLarge
+from priorveil.errors import NOT_SHOWN, InvalidInput
 from priorveil.mechanisms import kernels
-from priorveil.mechanisms.interface import NumberedReports, check_codes, single_prior, worst_lifts
+from priorveil.mechanisms.estimators import DenseChannel, Evidence, Moments, not_identifiable
+from priorveil.mechanisms.interface import (
+    MEASURED,
+    MOST_ENTRIES,
+    NumberedReports,
+    check_codes,
+    require_writable,
+    single_prior,
+    worst_lifts,
+)
 from priorveil.mechanisms.kernels import STEP, splitmix64
+from priorveil.mechanisms.prior_checks import PriorCheck, cells_check, value_blocks
 from priorveil.mechanisms.randomness import WORD, Source, Words, blocks
 from priorveil.mechanisms.table import Table
 from priorveil.notions import LDP, Known, Secrets
 from priorveil.priors import Array, Ints, Prior
 
 _HALF = np.uint64(32)
-# Entries of a channel that is written out, at most.
-_MOST_CELLS = 1 << 26
+# Entries of the channel that are written out at a time.
+_BLOCK = 1 << 20
 
 
 def coefficients(seeds: npt.ArrayLike) -> tuple[Words, Words]:
@@ -182,11 +192,15 @@ class PooledHash(NumberedReports):
         """How many different reports there are."""
         return int(self.seeds.size) * self.groups_per_seed
 
-    @cached_property
+    @property
     def assignments(self) -> Ints:
         """The group of every value under every seed, (seeds, values)."""
-        bins = bins_of(self.seeds[:, None], np.arange(self.size), self.bins)
-        return np.take_along_axis(self.groups, bins, axis=1)
+        return self._assign(slice(None))
+
+    def _assign(self, part: slice) -> Ints:
+        """The group of every value under some of the seeds."""
+        bins = bins_of(self.seeds[part, None], np.arange(self.size), self.bins)
+        return np.take_along_axis(self.groups[part], bins, axis=1)
 
     def sample_one(self, code: int, source: Source) -> int:
         """The report of one value."""
@@ -211,13 +225,60 @@ class PooledHash(NumberedReports):
 
     @property
     def matrix(self) -> Array:
-        """The channel `Q[x, report]` in floats: values times reports."""
-        if self.size * self.outputs > _MOST_CELLS:
-            raise TooLarge(
-                f"{self.size:,} by {self.outputs:,} entries: the channel is too large to write out"
-            )
-        chosen = self.tables[np.arange(self.seeds.size)[:, None], self.assignments]
-        return chosen.transpose(1, 0, 2).reshape(self.size, -1) / (float(TOTAL) * self.seeds.size)
+        """The channel `Q[x, report]` in floats: values times reports; raises `TooLarge` when huge."""
+        require_writable(self.size, self.outputs)
+        return np.hstack([block for _, block in self.blocks()])
+
+    @property
+    def leakage_matrix(self) -> tuple[Array, None]:
+        """`matrix`, if it is small enough to be measured."""
+        require_writable(self.size, self.outputs, MEASURED)
+        return self.matrix, None
+
+    def blocks(self) -> Iterator[tuple[slice, Array]]:
+        """The channel, the reports of some seeds at a time."""
+        step = max(1, _BLOCK // (self.size * self.groups_per_seed))
+        for first in range(0, self.seeds.size, step):
+            part = slice(first, min(first + step, self.seeds.size))
+            chosen = self.tables[np.arange(self.seeds.size)[part, None], self._assign(part)]
+            Q = chosen.transpose(1, 0, 2).reshape(self.size, -1) / (float(TOTAL) * self.seeds.size)
+            yield slice(part.start * self.groups_per_seed, part.stop * self.groups_per_seed), Q
+
+    def law(self, p: Array) -> Array:
+        """`p @ matrix`."""
+        return np.concatenate([p @ block for _, block in self.blocks()])
+
+    def mean(self, weights: Array) -> Array:
+        """`matrix @ weights`."""
+        return np.asarray(sum(block @ weights[reports] for reports, block in self.blocks()))
+
+    def prior_check(self, counts: Ints, prior: Array) -> PriorCheck | None:
+        """The check of the counts against the prior."""
+        values = value_blocks(prior, float(counts.sum()), len(counts))
+        parts = [np.stack([prior[some] @ Q[some] for some in values]) for _, Q in self.blocks()]
+        return cells_check(counts.astype(np.float64), np.hstack(parts))
+
+    def identifies(self) -> bool:
+        """Whether the rows of the channel are independent; not if there are too many values to invert it."""
+        return not self._large and super().identifies()
+
+    @property
+    def _large(self) -> bool:
+        """Whether there are fewer reports than values, or more entries than are written out."""
+        return self.outputs < self.size or self.size * self.outputs > MOST_ENTRIES
+
+    def answer(
+        self, method: str, counts: npt.NDArray[Any], prior: Array, rows: Array | None, population: bool
+    ) -> Moments:
+        """The statistics `rows @ histogram`, or the histogram for None."""
+        if method != "mmse" and self._large:
+            raise not_identifiable()
+        return super().answer(method, counts, prior, rows, population)
+
+    def evidence(self, counts: npt.NDArray[Any]) -> Evidence:
+        """The counts of the reports with the channel: written out if it is small, else in blocks."""
+        small = self.size * self.outputs <= _BLOCK
+        return Evidence(counts.astype(np.float64), DenseChannel(self.matrix) if small else self)
 
     def lifts(self, prior: Known, secret: Secrets, notion: Certifiable) -> Lifts:
         """The exact extremes over all seeds: the seed is public, so each seed is a channel of its own."""

@@ -10,18 +10,20 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.certify import Certifiable, Lifts
+from priorveil.certify import Certifiable, Certificate, Lifts
 from priorveil.channels import Channel
-from priorveil.errors import NOT_SHOWN, ForeignReport, Hint, Infeasible, InvalidInput, OutsideDomain
+from priorveil.errors import NOT_SHOWN, ForeignReport, Hint, Infeasible, InvalidInput, OutsideDomain, TooLarge
 from priorveil.mechanisms import kernels
 from priorveil.mechanisms.estimators import DenseChannel, Evidence, Moments, reports_moments
 from priorveil.mechanisms.prior_checks import PriorCheck, channel_check
 from priorveil.mechanisms.randomness import WORD, Source
-from priorveil.notions import Known, Secrets
+from priorveil.notions import Known, Leakage, Secrets, leakage, leakage_bounds
 from priorveil.priors import Array, Ints, Mask, Prior
 from priorveil.queries import Query, identifiable
 
 SMALL = 1 << 16  # up to this many entries a dense channel is faster
+MOST_ENTRIES = 1 << 24  # of an implicit channel that is written out
+MEASURED = 1 << 22  # entries of one whose levels are measured: that takes five times its memory
 _QUICK = 1 << 22  # entries of a channel whose error takes less than a second
 _QUICK_WORK = 1 << 28  # multiplications, where the error is that of learning a distribution
 
@@ -108,6 +110,14 @@ class Mechanism(ABC):
     def lifts(self, prior: Known, secret: Secrets, notion: Certifiable) -> Lifts:
         """The exact extremes of the sampled law."""
 
+    def levels(self, prior: Known, secret: Secrets, proven: Certificate) -> Leakage:
+        """The levels under every notion: measured on the channel, or where that is too large, from what is proven."""
+        try:
+            matrix, reports = self.leakage_matrix
+        except TooLarge:
+            return leakage_bounds(proven.lip_lower, proven.lip_upper, proven.ldp, prior)
+        return leakage(Channel(matrix, prior.labels, reports), prior, secret)
+
     @abstractmethod
     def identifies(self) -> bool:
         """Whether reports alone determine the distribution."""
@@ -171,7 +181,15 @@ class NumberedReports(Mechanism):
 
     def expected_counts(self, prior: Array, people: int) -> Array:
         """How often each report comes on average."""
-        return np.asarray(people * (prior @ self.matrix))
+        return people * self.law(prior)
+
+    def law(self, p: Array) -> Array:
+        """`p @ matrix`: the law of the reports when the values follow `p`."""
+        return np.asarray(p @ self.matrix)
+
+    def evidence(self, counts: npt.NDArray[Any]) -> Evidence:
+        """The counts of the reports, with the channel."""
+        return Evidence(counts.astype(np.float64), DenseChannel(self.matrix))
 
     def identifies(self) -> bool:
         """Whether the rows of the channel are independent."""
@@ -185,8 +203,7 @@ class NumberedReports(Mechanism):
         self, method: str, counts: npt.NDArray[Any], prior: Array, rows: Array | None, population: bool
     ) -> Moments:
         """The statistics `rows @ histogram`, or the histogram for None."""
-        evidence = Evidence(counts.astype(np.float64), DenseChannel(self.matrix))
-        return reports_moments(method, evidence, prior, rows, population)
+        return reports_moments(method, self.evidence(counts), prior, rows, population)
 
     def error(self, query: Query, prior: Prior) -> float | None:
         """The expected error per person of the channel, unless the channel is large."""
@@ -194,6 +211,21 @@ class NumberedReports(Mechanism):
         if entries > _QUICK or (query.unbiased and entries * len(prior) > _QUICK_WORK):
             return None
         return query.error(Channel(self.matrix, prior.labels), prior)
+
+
+def require_writable(values: int, reports: int, most: int | None = None) -> None:
+    """Raise `TooLarge` if a channel has too many entries to be written out.
+
+    >>> require_writable(50_000, 1_000)
+    Traceback (most recent call last):
+    priorveil.errors.TooLarge: the channel has 50,000 x 1,000 entries, too many to write out; use plan.levels and \
+plan.estimate, which do not need it
+    """
+    if values * reports > (most or MOST_ENTRIES):
+        raise TooLarge(
+            f"the channel has {values:,} x {reports:,} entries, too many to write out; use plan.levels and "
+            "plan.estimate, which do not need it"
+        )
 
 
 def single_prior(prior: Known, secret: Secrets, notion: Certifiable, kind: str) -> Prior:

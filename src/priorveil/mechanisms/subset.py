@@ -151,7 +151,7 @@ class Subset(BitReports):
 
     def expected_counts(self, prior: Array, people: int) -> Array:
         """What `accumulate` gives on average."""
-        return people * self._mean_counts(self.subset_size / self.size, self.law.set_chances(prior))
+        return people * self._mean_counts(self.law.set_chances(prior))
 
     def prior_check(self, counts: Ints, prior: Array) -> PriorCheck | None:
         """The check of the counts of ones against the prior."""
@@ -189,6 +189,11 @@ class Subset(BitReports):
         return Lifts(1 / (1 + shift * heaviest), self.odds / (1 + shift * lightest), self.odds, self.odds)
 
     @property
+    def base_chances(self) -> tuple[float, float]:
+        """The share of the values in a set, and zero: no set is empty."""
+        return self.subset_size / self.size, 0.0
+
+    @property
     def matrix(self) -> Array:
         """The channel in floats, reports in the order of their bits as a number; small domains only."""
         bits = self._listed
@@ -200,7 +205,10 @@ class Subset(BitReports):
         """All subsets as rows of bits."""
         subsets = math.comb(self.size, self.subset_size)
         if subsets > _MOST_LISTED:
-            raise TooLarge(f"there are {subsets:,} sets of {self.subset_size} of {self.size} values")
+            raise TooLarge(
+                f"there are more than {_MOST_LISTED:,} sets of {self.subset_size:,} of {self.size:,} values, too many "
+                "to write out; use plan.levels and plan.estimate, which do not need the channel"
+            )
         members = np.array(list(combinations(range(self.size - 1, -1, -1), self.subset_size)))[::-1]
         bits = np.zeros((subsets, self.size), dtype=bool)
         bits[np.arange(subsets)[:, None], members] = True

@@ -15,21 +15,21 @@ posterior is in proportion to the prior, and reports never identify the distribu
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.certify import TOTAL, Certifiable, Lifts, lifts
-from priorveil.errors import NOT_SHOWN, InvalidChannel, InvalidInput, TooLarge
+from priorveil.certify import TOTAL, Certifiable, Certificate, Lifts, lifts
+from priorveil.errors import NOT_SHOWN, InvalidChannel, InvalidInput
 from priorveil.mechanisms import kernels
 from priorveil.mechanisms.estimators import Moments, not_identifiable
-from priorveil.mechanisms.interface import NumberedReports, check_codes, single_prior
+from priorveil.mechanisms.interface import NumberedReports, check_codes, require_writable, single_prior
 from priorveil.mechanisms.prior_checks import PriorCheck, channel_check
 from priorveil.mechanisms.randomness import Source, Words, blocks
-from priorveil.notions import Known, Secrets
+from priorveil.notions import LIP, Known, Leakage, Secrets
 from priorveil.priors import Array, Ints, Prior
 
 TOTAL_BITS = 62
@@ -37,7 +37,6 @@ TOTAL_BITS = 62
 # A guide has two entries for every output: then most draws need at most one comparison.
 _GUIDE_PER_OUTPUT = 2
 _GUIDE_LIMIT = 1 << 24
-_MOST_ENTRIES = 1 << 26
 
 
 class Guide(NamedTuple):
@@ -228,9 +227,7 @@ class Grouped(NumberedReports):
     @property
     def matrix(self) -> Array:
         """The channel in floats, a row for each value; raises `TooLarge` when huge."""
-        if self.size * self.outputs > _MOST_ENTRIES:
-            advice = "the channel is too large to write out; `plan.mechanism.table.matrix` has a row for each group"
-            raise TooLarge(f"{self.size:,} by {self.outputs:,} entries: {advice}")
+        require_writable(self.size, self.outputs)
         return self.table.matrix[self.rows]
 
     def sample_one(self, code: int, source: Source) -> int:
@@ -247,6 +244,18 @@ class Grouped(NumberedReports):
             self.group_prior(single_prior(prior, secret, notion, self.kind)), None, notion
         )
 
+    def levels(self, prior: Known, secret: Secrets, proven: Certificate) -> Leakage:
+        """Those of the groups, which decide the report; for DI the extreme values of each group are compared."""
+        known = single_prior(prior, secret, LIP(), self.kind)
+        P, Q = known.probabilities, self.table.matrix
+        likeliest, rarest = np.zeros(len(Q)), np.ones(len(Q))
+        np.maximum.at(likeliest, self.rows, P)
+        np.minimum.at(rarest, self.rows, P)
+        with np.errstate(divide="ignore"):
+            ratios = (likeliest[:, None] * Q).max(axis=0) / (rarest[:, None] * Q).min(axis=0)
+        found = self.table.levels(self.group_prior(known), None, proven)
+        return replace(found, di=float(np.log(ratios.max())))
+
     def group_prior(self, prior: Prior) -> Prior:
         """The prior of the groups, exactly."""
         sums = [0] * self.table.size
@@ -258,9 +267,9 @@ class Grouped(NumberedReports):
         """Only if no two values share a row."""
         return self.size == self.table.size and self.table.identifies()
 
-    def expected_counts(self, prior: Array, people: int) -> Array:
-        """How often each report comes on average: the groups' prior decides."""
-        return np.asarray(people * (np.bincount(self.rows, prior) @ self.table.matrix))
+    def law(self, p: Array) -> Array:
+        """`p @ matrix`, from the masses of the groups."""
+        return np.asarray(np.bincount(self.rows, p) @ self.table.matrix)
 
     def prior_check(self, counts: Ints, prior: Array) -> PriorCheck | None:
         """The check of the counts against the prior, in the directions that groups can tell apart."""

@@ -107,7 +107,7 @@ class Unary(BitReports):
 
     def expected_counts(self, prior: Array, people: int) -> Array:
         """What `accumulate` gives on average."""
-        return people * self._mean_counts(self._floats.q01, self._floats.set_chances(prior))
+        return people * self._mean_counts(self._floats.set_chances(prior))
 
     def answer(
         self, method: str, counts: npt.NDArray[Any], prior: Array, rows: Array | None, population: bool
@@ -159,10 +159,19 @@ class Unary(BitReports):
         return unary_lifts(self.odds, smallest_mass(prior))
 
     @property
+    def base_chances(self) -> tuple[float, float]:
+        """`q01`, and the chance that all of the independent bits are clear."""
+        q01 = self._floats.q01
+        return q01, (1 - q01) ** self.size
+
+    @property
     def matrix(self) -> Array:
         """The channel in floats, reports in the order of their bits as a number; small domains only."""
         if self.size > _MOST_LISTED:
-            raise TooLarge(f"unary encoding of {self.size} values has 2**{self.size} reports")
+            raise TooLarge(
+                f"unary encoding of {self.size:,} values has 2**{self.size} reports, too many to write out; use "
+                "plan.levels and plan.estimate, which do not need the channel"
+            )
         bits = np.arange(1 << self.size)[:, None] >> np.arange(self.size) & 1
         q01, q10, odds = self._floats
         noise = np.prod(np.where(bits, q01, 1 - q01), axis=1)

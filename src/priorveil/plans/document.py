@@ -85,14 +85,21 @@ def plan_document(plan: Plan) -> dict[str, Any]:
     }
 
 
-def parse(text: str | bytes, format: str = FORMAT, known: int = VERSION) -> dict[str, Any]:
-    """The document in the text of a file; a `PlanError` if it is not of this format, in the known version."""
+def parse(
+    text: str | bytes, format: str = FORMAT, known: int = VERSION, source: str = "`priorveil design -o`"
+) -> dict[str, Any]:
+    """The document in the text of a file; a `PlanError` if it is not of this format, in the known version.
+
+    `source` is what writes such files, for the error.
+    """
+    advice = f"this is not a {format.removeprefix('priorveil-')}: give the file that {source} wrote"
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise PlanError("file", f"not JSON: {error}") from error
+        raise PlanError("file", f"{advice} (not JSON: {error})") from error
     if not isinstance(document, dict) or document.get("format") != format:
-        raise PlanError("format", f"not a {format} file: the format should be {format!r}")
+        found = document.get("format") if isinstance(document, dict) else None
+        raise PlanError("file", advice if found is None else f"{advice} (format {short_repr(found)})")
     read_field("file", lambda: canonical(document))  # NaN and half surrogates have no canonical text
     version = document.get("version")
     if type(version) is not int or version != known:

@@ -29,6 +29,7 @@ Method = Literal["auto", "mmse", "unbiased", "mle"]
 
 _FREE = ("unbiased", "unbiased, projected", "mle", "mle, projected")  # methods that do not lean on the prior
 
+_MOST_SHOWN = 50  # values that are printed
 SUM = ("sum",)  # the only label of the estimate of a sum
 
 ASSUMES = {
@@ -159,9 +160,20 @@ class Estimate:
         low, high = self.interval()
         lines = [] if self.warning is None else [f"Warning: {self.warning}"]
         lines.append(f"{'value':<20} {'estimate':>12} {'95 % interval':>25}  by {self.method}")
-        for label, v, a, b in zip(self.labels, self.values, low, high, strict=True):
-            lines.append(f"{str(label)[:20]:<20} {v:>12.1f} {a:>12.1f} {b:>12.1f}")
+        shown = self.largest()
+        for i in shown:
+            lines.append(
+                f"{str(self.labels[i])[:20]:<20} {self.values[i]:>12.1f} {low[i]:>12.1f} {high[i]:>12.1f}"
+            )
+        if len(shown) < len(self.labels):
+            lines.append(f"and {len(self.labels) - len(shown):,} more with smaller estimates")
         return "\n".join([*lines, *self.notes])
+
+    def largest(self, most: int = _MOST_SHOWN) -> list[int]:
+        """The indices of the values to print: all in their order, or of more than `most` the largest."""
+        if len(self.labels) <= most:
+            return list(range(len(self.labels)))
+        return [int(i) for i in np.argsort(-self.values, kind="stable")[:most]]
 
 
 def _p_text(p: float) -> str:

@@ -19,12 +19,12 @@ import numpy.typing as npt
 
 from priorveil.certify import Certifiable, Certificate
 from priorveil.channels import Channel
-from priorveil.errors import NOT_SHOWN, InvalidInput, NotIdentifiable, PlanError, TooLarge
+from priorveil.errors import NOT_SHOWN, InvalidInput, NotIdentifiable, TooLarge
 from priorveil.files import atomic_write
 from priorveil.mechanisms import Mechanism
 from priorveil.mechanisms.estimators import Moments
 from priorveil.mechanisms.randomness import Source, as_source
-from priorveil.notions import Known, Secrets
+from priorveil.notions import Known, Leakage, Secrets
 from priorveil.plans.document import content_id, parse, plan_document, prove, read_fields
 from priorveil.plans.estimate import ASSUMES, Estimate, Method, weighted_moments
 from priorveil.plans.precision import Precision, expected_precision
@@ -86,6 +86,14 @@ class Plan:
         """
         matrix, reports = self.mechanism.leakage_matrix
         return Channel(matrix, self.labels, reports)
+
+    @cached_property
+    def levels(self) -> Leakage:
+        """The levels of the reports under every notion, in floats (the `certificate` is exact).
+
+        Those of a channel that is too large to write out follow from the structure of the mechanism.
+        """
+        return self.mechanism.levels(self.prior, self.secret, self.certificate)
 
     @property
     def efficiency(self) -> float:
@@ -278,13 +286,10 @@ class Plan:
     @classmethod
     def load(cls, path: str | Path) -> Plan:
         """Read a plan from a file, proving its certificate again."""
-        try:
-            return cls.from_json(Path(path).read_text(encoding="utf-8"))
-        except UnicodeDecodeError as error:
-            raise PlanError("file", f"not UTF-8 text: {error}") from error
+        return cls.from_json(Path(path).read_bytes())
 
     @classmethod
-    def from_json(cls, text: str) -> Plan:
+    def from_json(cls, text: str | bytes) -> Plan:
         """Read a plan and prove it; a `PlanError` names the field that is unknown, inconsistent or not true."""
         document = parse(text)
         plan = cls(**read_fields(document))

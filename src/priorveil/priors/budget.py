@@ -44,6 +44,18 @@ class Budget:
             raise InvalidInput(argument, epsilon, "give a finite number", hint)
         return cls(epsilon)
 
+    def require_positive(self) -> None:
+        """Raise `InvalidInput` if no report may depend on the value: nothing can be designed then."""
+        for side in ("lower", "upper"):
+            if getattr(self, side) <= 0:
+                argument = "epsilon" if self.symmetric else f"epsilon {side}"
+                advice = "must be above zero: at zero no report may depend on the value"
+                raise InvalidInput(argument, getattr(self, side), advice)
+        if self.lo >= 1 or self.hi <= 1:
+            raise InvalidInput(
+                "epsilon", self.lower, "rounds to zero in floating point; use a larger epsilon"
+            )
+
     def __str__(self) -> str:
         both = f"lower {self.lower:.6g}, upper {self.upper:.6g}"
         return f"epsilon {self.lower:.6g}" if self.symmetric else both

@@ -29,7 +29,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.certify import Certifiable, Lifts
+from priorveil.certify import Certifiable, Certificate, Lifts
 from priorveil.errors import (
     NOT_SHOWN,
     ForeignReport,
@@ -65,7 +65,7 @@ from priorveil.mechanisms.interface import (
 )
 from priorveil.mechanisms.prior_checks import PriorCheck, cells_check, score_check, split_prior
 from priorveil.mechanisms.randomness import Source, Words, blocks
-from priorveil.notions import Known, Secrets
+from priorveil.notions import Known, Leakage, Secrets
 from priorveil.priors import Array, Ints, Prior
 from priorveil.queries import Query, identifiable
 
@@ -181,6 +181,11 @@ class Arc(Mechanism):
     def leakage_matrix(self) -> tuple[Array, tuple[int, ...]]:
         """A channel that leaks no less than the reports do, and the reports of its columns."""
         return self.cells.leakage_matrix
+
+    def levels(self, prior: Known, secret: Secrets, proven: Certificate) -> Leakage:
+        """The levels under every notion; the averages, MIL and MIP, are upper bounds."""
+        found = super().levels(prior, secret, proven)
+        return replace(found, bounds=found.bounds or ("MIL", "MIP"))
 
     @cached_property
     def _starts(self) -> Ints:

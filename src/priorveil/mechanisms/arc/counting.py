@@ -26,10 +26,9 @@ import numpy.typing as npt
 from priorveil.errors import TooLarge
 from priorveil.mechanisms import kernels
 from priorveil.mechanisms.arc.line import ArcLine
+from priorveil.mechanisms.interface import MEASURED, require_writable
 from priorveil.mechanisms.kernels import LIMB, LOW
 from priorveil.priors import Array, Ints
-
-_MOST_ENTRIES = 1 << 26
 
 
 class _Circle(NamedTuple):
@@ -224,15 +223,8 @@ class ArcCells:
         >>> ArcCells([toy]).matrix.tolist()
         [[0.75, 0.125, 0.125], [0.25, 0.4375, 0.3125], [0.25, 0.3125, 0.4375]]
         """
-        self._require_writable(len(self.base))
+        require_writable(self.line.size, len(self.base))
         return np.hstack([block for _, block in self.blocks()])
-
-    def _require_writable(self, columns: int) -> None:
-        if (d := self.line.size) * columns > _MOST_ENTRIES:
-            advice = (
-                "the channel is too large to write out; `plan.mechanism.cells.law(prior)` has its output law"
-            )
-            raise TooLarge(f"{d:,} by {columns:,} entries: {advice}")
 
     @cached_property
     def leakage_matrix(self) -> tuple[Array, tuple[int, ...]]:
@@ -255,7 +247,7 @@ class ArcCells:
         long, half = w > 1, np.where(w > 1, w / 2, 1.0)
         first = self.base[self.shared]
         reports = np.concatenate([self.base[owned], first, (first + self.sizes[self.shared] - 1)[long]])
-        self._require_writable(len(reports))
+        require_writable(m.size, len(reports), MEASURED)
 
         def at_place(mass: Array) -> Array:
             fresh = (1 - k) / m.places

@@ -1,0 +1,109 @@
+"""The levels of plans whose channel is too large to write out, and the memory that large plans take."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import astuple
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import priorveil as pv
+from priorveil.errors import TooLarge
+from priorveil.mechanisms import hashing, subset, unary
+from priorveil.notions import leakage_bounds
+from sample_plans import NAMES, named_plan
+
+LEVELS = ("lip_lower", "lip_upper", "ldp", "pufferfish", "di", "mil", "mip")
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "wide"])
+def test_levels_are_those_of_the_channel(name: str) -> None:
+    plan = named_plan(name)
+    found, measured = plan.levels, pv.leakage(plan.leakage_channel, plan.prior)
+    assert astuple(found)[:-1] == pytest.approx(astuple(measured)[:-1], rel=1e-6, abs=1e-9)
+    assert found.bounds == (("MIL", "MIP") if name in ("arc", "arc_pool") else ())
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "wide"])
+def test_levels_from_the_certificate_are_upper_bounds(name: str) -> None:
+    plan = named_plan(name)
+    proven, measured = plan.certificate, pv.leakage(plan.leakage_channel, plan.prior)
+    bounds = leakage_bounds(proven.lip_lower, proven.lip_upper, proven.ldp, plan.prior)
+    assert all(getattr(measured, level) <= getattr(bounds, level) + 1e-9 for level in LEVELS)
+    assert all(word in str(bounds) for word in ("MIL", "MIP", "DI", "(an upper bound)"))
+
+
+def test_bounds_are_reached_by_lifts_at_both_ends() -> None:
+    channel, prior = pv.Channel([[0.75, 0.25], [0.25, 0.75]]), pv.Prior([0.5, 0.5])
+    found = pv.leakage(channel, prior)
+    bounds = leakage_bounds(found.lip_lower, found.lip_upper, found.ldp, prior)
+    assert (bounds.mil, bounds.mip, bounds.di) == pytest.approx((found.mil, found.mip, found.di))
+
+
+@pytest.mark.parametrize(("name", "module"), [("unary", unary), ("subset", subset)])
+def test_levels_of_bits_need_no_list_of_reports(
+    name: str, module: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = named_plan(name)
+    measured = pv.leakage(plan.channel, plan.prior)
+    monkeypatch.setattr(module, "_MOST_LISTED", 2)
+    found = plan.mechanism.levels(plan.prior, None, plan.certificate)
+    exact = [level for level in LEVELS if level != "mip"]
+    assert [getattr(found, n) for n in exact] == pytest.approx(
+        [getattr(measured, n) for n in exact], rel=1e-6
+    )
+    assert found.bounds == ("MIP",) and measured.mip <= found.mip < 1.4 * measured.mip
+
+
+def test_hashing_in_blocks_is_hashing(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = pv.design(pv.Prior.uniform(30), 1.0, pv.Distribution(), method="hashing")
+    tally = plan.tally(plan.privatize(np.arange(30).repeat(20), np.random.default_rng(3)))
+    whole = [plan.estimate(tally, method) for method in ("mmse", "unbiased")]
+    monkeypatch.setattr(hashing, "_BLOCK", 1)
+    for one, method in zip(whole, ("mmse", "unbiased"), strict=True):
+        found = plan.estimate(tally, method)
+        assert found.values == pytest.approx(one.values) and found.std_error == pytest.approx(one.std_error)
+    monkeypatch.setattr(hashing, "MEASURED", 1)
+    assert plan.mechanism.levels(plan.prior, None, plan.certificate).bounds == ("MIL", "MIP", "DI")
+
+
+@pytest.mark.parametrize(
+    ("method", "query"), [("arc", pv.Guess()), ("unary", pv.Guess()), ("subset", pv.Distribution())]
+)
+def test_the_channel_of_a_large_plan_is_refused_with_advice(method: str, query: pv.queries.Query) -> None:
+    plan = pv.design(pv.Prior.zipf(18_700), 1.0, query, method=method)
+    for channel in ("channel", "leakage_channel"):
+        with pytest.raises(TooLarge, match=r"too many to write out; use plan\.levels"):
+            getattr(plan, channel)
+
+
+INSPECT = """
+import resource, sys
+import numpy as np
+import priorveil as pv
+from priorveil.cli import run
+if sys.platform == "linux":
+    resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+prior = pv.Prior.zipf(50_000)
+for method, query in (("arc", pv.Guess()), ("unary", pv.Guess()), ("subset", pv.Distribution())):
+    pv.design(prior, 1.0, query, method=method).save("plan.json")
+    assert run(["inspect", "plan.json"]) == 0
+    plan = pv.Plan.load("plan.json")
+    assert "50000" in plan._repr_html_() and len(repr(plan)) < 200
+    estimate = plan.estimate(plan.tally(plan.privatize(np.arange(200) % 50)))
+    assert len(str(estimate).splitlines()) < 100
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print("peak", peak >> (10 if sys.platform == "linux" else 20))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no module resource")
+def test_inspecting_50_000_values_takes_less_than_a_gigabyte(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", INSPECT], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert " ".join(done.stdout.split()).count("(an upper bound)") == 3 + 1 + 1
+    assert int(done.stdout.split()[-1]) < 1000
