@@ -77,7 +77,7 @@ def test_hashing_in_blocks_is_hashing(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_channel_of_a_large_plan_is_refused_with_advice(method: str, query: pv.queries.Query) -> None:
     plan = pv.design(pv.Prior.zipf(18_700), 1.0, query, method=method)
     for channel in ("channel", "leakage_channel"):
-        with pytest.raises(TooLarge, match=r"too many to write out; use plan\.levels"):
+        with pytest.raises(TooLarge, match=r"too many to write out; to measure it, use plan\.levels"):
             getattr(plan, channel)
 
 

@@ -37,7 +37,6 @@ from priorveil.mechanisms.interface import (
     worst_lifts,
 )
 from priorveil.mechanisms.kernels import STEP, splitmix64
-from priorveil.mechanisms.prior_checks import PriorCheck, cells_check, value_blocks
 from priorveil.mechanisms.randomness import WORD, Source, Words, blocks
 from priorveil.mechanisms.table import Table
 from priorveil.notions import LDP, Known, Secrets
@@ -246,17 +245,11 @@ class PooledHash(NumberedReports):
 
     def law(self, p: Array) -> Array:
         """`p @ matrix`."""
-        return np.concatenate([p @ block for _, block in self.blocks()])
+        return np.concatenate([p @ block for _, block in self.blocks()], axis=-1)
 
     def mean(self, weights: Array) -> Array:
         """`matrix @ weights`."""
         return np.asarray(sum(block @ weights[reports] for reports, block in self.blocks()))
-
-    def prior_check(self, counts: Ints, prior: Array) -> PriorCheck | None:
-        """The check of the counts against the prior."""
-        values = value_blocks(prior, float(counts.sum()), len(counts))
-        parts = [np.stack([prior[some] @ Q[some] for some in values]) for _, Q in self.blocks()]
-        return cells_check(counts.astype(np.float64), np.hstack(parts))
 
     def identifies(self) -> bool:
         """Whether the rows of the channel are independent; not if there are too many values to invert it."""

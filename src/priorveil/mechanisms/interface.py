@@ -15,7 +15,7 @@ from priorveil.channels import Channel
 from priorveil.errors import NOT_SHOWN, ForeignReport, Hint, Infeasible, InvalidInput, OutsideDomain, TooLarge
 from priorveil.mechanisms import kernels
 from priorveil.mechanisms.estimators import DenseChannel, Evidence, Moments, reports_moments
-from priorveil.mechanisms.prior_checks import PriorCheck, channel_check
+from priorveil.mechanisms.prior_checks import PriorCheck, cells_check, split_prior
 from priorveil.mechanisms.randomness import WORD, Source
 from priorveil.notions import Known, Leakage, Secrets, leakage, leakage_bounds
 from priorveil.priors import Array, Ints, Mask, Prior
@@ -24,6 +24,7 @@ from priorveil.queries import Query, identifiable
 SMALL = 1 << 16  # up to this many entries a dense channel is faster
 MOST_ENTRIES = 1 << 24  # of an implicit channel that is written out
 MEASURED = 1 << 22  # entries of one whose levels are measured: that takes five times its memory
+MEASURE_WITHOUT = Hint("plan.levels", purpose="to measure it")
 _QUICK = 1 << 22  # entries of a channel whose error takes less than a second
 _QUICK_WORK = 1 << 28  # multiplications, where the error is that of learning a distribution
 
@@ -184,7 +185,7 @@ class NumberedReports(Mechanism):
         return people * self.law(prior)
 
     def law(self, p: Array) -> Array:
-        """`p @ matrix`: the law of the reports when the values follow `p`."""
+        """`p @ matrix`: the law of the reports when the values follow `p`, or each row of it."""
         return np.asarray(p @ self.matrix)
 
     def evidence(self, counts: npt.NDArray[Any]) -> Evidence:
@@ -197,7 +198,7 @@ class NumberedReports(Mechanism):
 
     def prior_check(self, counts: Ints, prior: Array) -> PriorCheck | None:
         """The check of the counts against the prior."""
-        return channel_check(counts.astype(np.float64), self.matrix, prior)
+        return cells_check(counts.astype(np.float64), self.law(split_prior(prior, len(counts))))
 
     def answer(
         self, method: str, counts: npt.NDArray[Any], prior: Array, rows: Array | None, population: bool
@@ -218,13 +219,12 @@ def require_writable(values: int, reports: int, most: int | None = None) -> None
 
     >>> require_writable(50_000, 1_000)
     Traceback (most recent call last):
-    priorveil.errors.TooLarge: the channel has 50,000 x 1,000 entries, too many to write out; use plan.levels and \
-plan.estimate, which do not need it
+    priorveil.errors.TooLarge: the channel has 50,000 x 1,000 entries, too many to write out; to measure it, use \
+plan.levels
     """
     if values * reports > (most or MOST_ENTRIES):
         raise TooLarge(
-            f"the channel has {values:,} x {reports:,} entries, too many to write out; use plan.levels and "
-            "plan.estimate, which do not need it"
+            f"the channel has {values:,} x {reports:,} entries, too many to write out", MEASURE_WITHOUT
         )
 
 

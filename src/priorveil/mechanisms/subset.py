@@ -35,7 +35,7 @@ from priorveil.errors import Hint, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms import kernels
 from priorveil.mechanisms.bits import BitReports
 from priorveil.mechanisms.estimators import Moments, not_identifiable
-from priorveil.mechanisms.interface import check_codes
+from priorveil.mechanisms.interface import MEASURE_WITHOUT, check_codes
 from priorveil.mechanisms.prior_checks import PriorCheck
 from priorveil.mechanisms.randomness import WORD, Source, Words, blocks
 from priorveil.mechanisms.subset_estimators import (
@@ -206,8 +206,9 @@ class Subset(BitReports):
         subsets = math.comb(self.size, self.subset_size)
         if subsets > _MOST_LISTED:
             raise TooLarge(
-                f"there are more than {_MOST_LISTED:,} sets of {self.subset_size:,} of {self.size:,} values, too many "
-                "to write out; use plan.levels and plan.estimate, which do not need the channel"
+                f"there are more than {_MOST_LISTED:,} sets of {self.subset_size:,} of {self.size:,} values, "
+                "too many to write out",
+                MEASURE_WITHOUT,
             )
         members = np.array(list(combinations(range(self.size - 1, -1, -1), self.subset_size)))[::-1]
         bits = np.zeros((subsets, self.size), dtype=bool)

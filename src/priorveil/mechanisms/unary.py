@@ -30,7 +30,7 @@ from priorveil.errors import Hint, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms import kernels
 from priorveil.mechanisms.bits import BitReports
 from priorveil.mechanisms.estimators import Moments, not_identifiable
-from priorveil.mechanisms.interface import check_codes
+from priorveil.mechanisms.interface import MEASURE_WITHOUT, check_codes
 from priorveil.mechanisms.prior_checks import PriorCheck, bits_check
 from priorveil.mechanisms.randomness import WORD, Source, Words, blocks
 from priorveil.mechanisms.unary_estimators import (
@@ -169,8 +169,8 @@ class Unary(BitReports):
         """The channel in floats, reports in the order of their bits as a number; small domains only."""
         if self.size > _MOST_LISTED:
             raise TooLarge(
-                f"unary encoding of {self.size:,} values has 2**{self.size} reports, too many to write out; use "
-                "plan.levels and plan.estimate, which do not need the channel"
+                f"unary encoding of {self.size:,} values has 2**{self.size} reports, too many to write out",
+                MEASURE_WITHOUT,
             )
         bits = np.arange(1 << self.size)[:, None] >> np.arange(self.size) & 1
         q01, q10, odds = self._floats

@@ -30,6 +30,7 @@ Classifier = Callable[[npt.NDArray[Any]], Codes]  # from reports to the numbers 
 
 _MOST_REPORTS = 1 << 16  # different reports that are counted one by one
 _CLASSES = 256  # where there are more
+_MOST_COUNTS = 1 << 22  # counts of classes for all values together
 _BATCH = 1 << 18  # reports drawn at a time
 
 
@@ -136,14 +137,17 @@ def _classifier(mechanism: Mechanism, sample: Sampler) -> tuple[Classifier, int,
 
     A class is a report, the first bits of a report, or an interval between quantiles of a pilot sample.
     """
+    most = max(2, min(_CLASSES, _MOST_COUNTS // mechanism.size))
     if isinstance(mechanism, BitReports):
-        bits = min(mechanism.size, _CLASSES.bit_length() - 1)
+        bits = min(mechanism.size, most.bit_length() - 1)
         mask = np.uint64((1 << bits) - 1)
         return lambda reports: (reports[:, 0] & mask).astype(np.int64), 1 << bits, bits == mechanism.size
-    if isinstance(mechanism, NumberedReports) and mechanism.outputs <= _MOST_REPORTS:
+    if isinstance(mechanism, NumberedReports) and mechanism.outputs <= min(
+        _MOST_REPORTS, _MOST_COUNTS // mechanism.size
+    ):
         return lambda reports: reports.astype(np.int64), mechanism.outputs, True
     pilot = np.sort(sample(np.arange(_BATCH) % mechanism.size))
-    edges = np.unique(pilot[:: _BATCH // _CLASSES][1:])
+    edges = np.unique(pilot[:: _BATCH // most][1:])
     return lambda reports: np.searchsorted(edges, reports, side="right"), len(edges) + 1, False
 
 

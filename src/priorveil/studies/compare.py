@@ -40,6 +40,7 @@ _ROOM = 1e-9  # share of the budget that is left for rounding
 _MOST_SEARCHED = 30  # values for which the best LDP mechanism is searched
 _MOST_LISTED = 8  # values for which the search takes no time
 _MOST_WRITTEN = 1_500  # values for which randomised response is written out as a table
+_MOST_CURVED = 5_000  # values for which the error of LDP is computed at every budget of a curve
 _STEPS = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0)
 _FEW_STEPS = (0.5, 1.0, 1.5, 2.0)  # where a design takes long
 
@@ -325,12 +326,13 @@ def error_curve(plan: Plan, seconds: float = 2.0) -> list[dict[str, float]]:
     """
     method: Literal["arc", "auto"] = "arc" if plan.method == "arc" else "auto"
     steps = _STEPS if len(plan.labels) <= _MOST_LISTED or plan.method in ("arc", "closed") else _FEW_STEPS
+    quick = len(plan.labels) <= _MOST_CURVED or plan.query.kind == "distribution"
     rows = []
     for step in steps:
         budget = Budget(plan.budget.lower * step, plan.budget.upper * step)
         asked = plan.prior, budget, plan.query, plan.secret, plan.notion, method
         found = plan if step == 1 else design(*asked, gap=1e-3, time_limit=seconds)
-        rival = best_ldp(replace(plan, budget=budget), 0.0)
+        rival = best_ldp(replace(plan, budget=budget), 0.0) if quick else None
         row = {"epsilon": min(budget.lower, budget.upper), "mse": found.expected_mse}
         rows.append({**row, "bound": found.lower_bound, "ldp": rival.error if rival else math.nan})
     return rows

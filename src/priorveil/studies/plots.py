@@ -35,6 +35,7 @@ _MOST_NAMES_EACH = 30  # the same where there are several panels
 _MOST_ACROSS = 4  # panels in a row
 _TICKS = 8  # names along an axis that has no room for all
 _LONGEST_NAME = 30  # letters
+_MOST_DRAWN = 300  # values in the picture of a channel
 _MOST_ROWS = 40  # names of values in a map
 _MOST_REPORTS = 20  # reports that have their numbers below a map
 _MOST_NUMBERS = 64  # cells of a map that hold their numbers
@@ -83,16 +84,27 @@ def plan_plot(plan: Plan, curve: curves.Rows) -> Figure:
         lift = plan.channel.drop_unused().lift(plan.reference)
     except TooLarge:
         lift = None
-    step = math.ceil(len(plan.labels) / _MOST_ROWS)
+    rows = _likeliest_values(plan)
+    step = math.ceil(len(rows) / _MOST_ROWS)
     with curves.house_style():
-        height = 3.4 if lift is None else max(3.4, 0.8 + 0.115 * math.ceil(len(plan.labels) / step))
+        height = 3.4 if lift is None else max(3.4, 0.8 + 0.115 * math.ceil(len(rows) / step))
         figure, axes = curves.canvas(1, 1 if lift is None else 2, width=4.6, height=height)
         if lift is not None:
-            _belief_map(axes[0, 0], plan, lift)
-            names = [short_name(label) for label in plan.labels[::step]]
-            axes[0, 0].set_yticks(range(0, len(plan.labels), step), names)
+            _belief_map(axes[0, 0], plan, lift[rows], plan.reference.probabilities[rows])
+            names = [short_name(plan.labels[x]) for x in rows[::step]]
+            axes[0, 0].set_yticks(range(0, len(rows), step), names)
+            if len(rows) < len(plan.labels):
+                axes[0, 0].set_ylabel(f"the {len(rows)} likeliest of {len(plan.labels):,} values")
         _error_panel(axes[0, -1], curve, plan.no_report, min(plan.budget.lower, plan.budget.upper))
+        axes[0, -1].set_ylabel(plan.query.error_unit)
     return figure
+
+
+def _likeliest_values(plan: Plan) -> npt.NDArray[np.intp]:
+    """The values to draw: all in their order, or of many those with the largest prior."""
+    if len(plan.labels) <= _MOST_DRAWN:
+        return np.arange(len(plan.labels))
+    return np.argsort(-plan.reference.probabilities, kind="stable")[:_MOST_DRAWN]
 
 
 def report_order(lift: Array, P: Array) -> npt.NDArray[np.intp]:
@@ -108,9 +120,9 @@ def report_order(lift: Array, P: Array) -> npt.NDArray[np.intp]:
     return np.lexsort(ranks[::-1])
 
 
-def _belief_map(axes: Axes, plan: Plan, lift: Array) -> None:
+def _belief_map(axes: Axes, plan: Plan, lift: Array, P: Array) -> None:
     """The logarithm of the lift of each value at each report."""
-    order = report_order(lift, plan.reference.align_to(plan.labels).probabilities)
+    order = report_order(lift, P)
     lift = lift[:, order]
     with np.errstate(divide="ignore"):
         logs = np.log(lift)
@@ -148,7 +160,7 @@ def _error_panel(axes: Axes, curve: curves.Rows, none: float, here: float) -> No
         low = 0.0 if least < 0.6 * none else least - 0.1 * (none - least)
         axes.set_ylim(low, none + 0.05 * (none - low))
     axes.axvline(here, color="black", linewidth=0.8, alpha=0.5)
-    axes.set(xlabel="epsilon (the line: this plan)", ylabel="expected error per person")
+    axes.set_xlabel("epsilon (the line: this plan)")
     axes.set_title("error against epsilon")
     axes.legend(frameon=False)
 
