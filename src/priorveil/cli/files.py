@@ -456,7 +456,7 @@ def run_on_table(
     With `force` the file that lists them all may exist. It is also written if they are the reason that nothing else is.
     `near_misses` are counted while the task runs.
     """
-    from priorveil.tables.columns import NothingWritten
+    from priorveil.tables import NothingWritten
 
     with rows_bar(words, quiet) as progress, _refused_rows_file(refused_file, force) as on_refused:
         table = sys.stdin.buffer if data == "-" else data

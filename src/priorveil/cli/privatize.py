@@ -74,8 +74,8 @@ def privatize(
     **settings: Any,
 ) -> int:
     """Turn a private column of a table into reports, by a PLAN."""
-    from priorveil.tables import Privatized, privatize_table
-    from priorveil.tables.columns import OUTSIDE, NothingWritten
+    from priorveil.tables import NothingWritten, Privatized, privatize_table
+    from priorveil.tables.columns import OUTSIDE
 
     piped = str(out) == "-"
     files.require_new(force, out, refused_file)

@@ -6,11 +6,12 @@ need no further library; Parquet, Arrow and data frames need the extra `tables`.
 
 from __future__ import annotations
 
-from priorveil.tables.columns import RefusedRows
+from priorveil.tables.columns import NothingWritten, RefusedRows
 from priorveil.tables.estimate import TableEstimate, Tallies, estimate_table, tally_table
 from priorveil.tables.privatize import Privatized, privatize_table
 
 __all__ = [
+    "NothingWritten",
     "Privatized",
     "RefusedRows",
     "TableEstimate",
