@@ -155,3 +155,18 @@ def test_files_are_the_same_each_time(tmp_path: Path) -> None:
     assert first[0].lstrip().startswith(b"<?xml") and first[1].startswith(b"\x89PNG")
     width, height = struct.unpack(">II", first[1][16:24])
     assert (width, height) == (525, 345)
+
+
+def test_of_very_many_values_the_largest_are_drawn_and_the_title_says_so() -> None:
+    what = found(1_200)
+    figure = plots.estimate_plot(what, None, 0.95)
+    assert "the 1,000 largest of 1,200 values" in figure.get_suptitle()
+    (panel,) = plots.largest_values(list(plots.estimate_panels(what, None)))
+    left = set(what.everybody.labels) - set(panel.estimate.labels)
+    smallest = dict(zip(what.everybody.labels, what.everybody.values, strict=True))
+    assert len(left) == 200 and max(smallest[label] for label in left) <= panel.estimate.values.min()
+    plan = what.tallies.plans[None]
+    channel = pv.design(plan.reference, 2.0, pv.Guess(), method="columns", time_limit=5)
+    row = {"epsilon": 2.0, "mse": channel.expected_mse, "bound": channel.lower_bound, "ldp": float("nan")}
+    map_axes = plots.plan_plot(channel, [row, {**row, "epsilon": 3.0}]).axes[0]
+    assert map_axes.get_ylabel() == "the 1,000 likeliest of 1,200 values"

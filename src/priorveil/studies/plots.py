@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import textwrap
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,7 +35,7 @@ _MOST_NAMES_EACH = 30  # the same where there are several panels
 _MOST_ACROSS = 4  # panels in a row
 _TICKS = 8  # names along an axis that has no room for all
 _LONGEST_NAME = 30  # letters
-_MOST_DRAWN = 300  # values in the picture of a channel
+_MOST_DRAWN = 1_000  # values in a picture
 _MOST_ROWS = 40  # names of values in a map
 _MOST_REPORTS = 20  # reports that have their numbers below a map
 _MOST_NUMBERS = 64  # cells of a map that hold their numbers
@@ -94,7 +94,7 @@ def plan_plot(plan: Plan, curve: curves.Rows) -> Figure:
             names = [short_name(plan.labels[x]) for x in rows[::step]]
             axes[0, 0].set_yticks(range(0, len(rows), step), names)
             if len(rows) < len(plan.labels):
-                axes[0, 0].set_ylabel(f"the {len(rows)} likeliest of {len(plan.labels):,} values")
+                axes[0, 0].set_ylabel(f"the {len(rows):,} likeliest of {len(plan.labels):,} values")
         _error_panel(axes[0, -1], curve, plan.no_report, min(plan.budget.lower, plan.budget.upper))
         axes[0, -1].set_ylabel(plan.query.error_unit)
     return figure
@@ -223,7 +223,7 @@ class Panel:
 
 def estimate_plot(found: TableEstimate, by: str | None, level: float) -> Figure:
     """The estimates of a table. If there are more groups than panels, the largest ones, and the title says so."""
-    panels = list(estimate_panels(found, by))
+    panels = largest_values(list(estimate_panels(found, by)))
     with curves.house_style():
         draw = sum_figure if found.everybody.labels == ("sum",) else histogram_figure
         figure = draw(panels, level)
@@ -255,6 +255,27 @@ def estimate_panels(found: TableEstimate, by: str | None) -> Iterator[Panel]:
             yield Panel(f"{by} = {name}", estimate, _expected_statistics(found, [group]))
 
 
+def largest_values(panels: list[Panel]) -> list[Panel]:
+    """The panels with the values that are largest in the first one, in their order; all if there are few."""
+    first = panels[0].estimate
+    if len(first.labels) <= _MOST_DRAWN:
+        return panels
+    kept = {first.labels[i] for i in first.largest(_MOST_DRAWN)}
+    return [_restrict(panel, kept) for panel in panels]
+
+
+def _restrict(panel: Panel, labels: Container[Label]) -> Panel:
+    found = panel.estimate
+    at = np.array([i for i, label in enumerate(found.labels) if label in labels])
+    some = replace(
+        found,
+        values=found.values[at],
+        std_error=found.std_error[at],
+        labels=tuple(found.labels[i] for i in at),
+    )
+    return replace(panel, estimate=some, expected=panel.expected[at])
+
+
 def _expected_statistics(found: TableEstimate, groups: Sequence[Any]) -> Array:
     """What the prior of each plan expects of the people who reported by it."""
     labels = found.everybody.labels
@@ -279,6 +300,8 @@ def title_lines(found: TableEstimate, by: str | None, width: int) -> Iterator[st
     yield from textwrap.wrap(f"{query} by {everybody.method} from {reports}, {level}", width)
     if len(found.groups) >= _MOST_PANELS:
         yield f"the {_MOST_PANELS - 1} largest of {len(found.groups):,} groups by {by}"
+    if len(everybody.labels) > _MOST_DRAWN:
+        yield f"the {_MOST_DRAWN:,} largest of {len(everybody.labels):,} values"
     yield from textwrap.wrap(f"intervals assume {everybody.assumes}", width)
 
 
