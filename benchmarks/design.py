@@ -194,6 +194,15 @@ def learning(quick: bool) -> Iterator[Line]:
         yield efficient(f"d = {d:,}, Zipf, eps = 1", 0.0, 60.0, pv.Prior.zipf(d), 1.0, pv.Distribution())
 
 
+def ldp(quick: bool) -> Iterator[Line]:
+    """Learning a distribution under LDP: N times the variance"""
+    for d, name in itertools.product((20, 83), SHAPES):
+        least = 1 - 1e-9 if name == "uniform" else 0.0
+        for eps in (1.0,) if quick else (1.0, 2.0):
+            prior, case = SHAPES[name](d), f"d = {d}, {name}, eps = {eps:g}"
+            yield efficient(case, least, 60.0, prior, eps, pv.Distribution(), notion=pv.LDP())
+
+
 SKEWED = np.array([0.025, 0.025, 0.025, 0.025, 0.9])
 
 
@@ -266,7 +275,8 @@ def compared(quick: bool) -> Iterator[Line]:
 
 
 PARTS = {
-    "exact": exact, "histogram": histogram, "sum": sums, "distribution": learning, "latent": latent,
+    "exact": exact, "histogram": histogram, "sum": sums, "distribution": learning, "ldp": ldp,
+    "latent": latent,
     "compared": compared,
 }  # fmt: skip
 

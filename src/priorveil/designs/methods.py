@@ -21,7 +21,8 @@ from priorveil.designs.box_pricing import Box, SumPricing
 from priorveil.designs.closed import closed_plan
 from priorveil.designs.encodings import hashing_plan, unary_plan
 from priorveil.designs.engine import Limits, Pricing, Progress, Solution, Stop, best_mixture, never, solve
-from priorveil.designs.problem import Problem
+from priorveil.designs.ldp_bound import ldp_variance_bound
+from priorveil.designs.problem import SLACK, Problem
 from priorveil.designs.subsets import subset_plan
 from priorveil.errors import Hint, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms import Grouped, Table
@@ -41,6 +42,7 @@ _MAX_TABLE_VALUES = 300  # beyond, values that are treated alike share a row of 
 _ARC_TOLERANCE = 5e-3  # beyond, arcs are preferred to a table that could win at most this share of the gain
 _ENGINE = 1_500  # values up to which `auto` relies on the engine alone
 _LDP_LEARNING = 12  # the same for learning a distribution under LDP
+_PROVEN = 0.999  # efficiency from which no better bound is searched for
 _LEARNING = 300  # the same for learning a distribution, whose channels have many reports
 _GROUPED = 200_000  # values up to which `auto` still tries the engine, with values in groups
 _HASHED = 5_000  # values up to which `auto` tries hash functions
@@ -85,7 +87,8 @@ def design(
     problem = Problem.of(prior, epsilon, query, secret, notion)
     target = gap if gap is not None else _SMALL_GAP if len(problem.prior) <= _SMALL else _GAP
     limits = Limits(target, deadline, progress, should_stop or never)
-    return best_plan(problem, limits) if method == "auto" else METHODS[method](problem, limits)
+    plan = best_plan(problem, limits) if method == "auto" else METHODS[method](problem, limits)
+    return _with_ldp_bound(problem, plan, limits)
 
 
 def best_plan(problem: Problem, limits: Limits) -> Plan:
@@ -251,6 +254,18 @@ def _learning_plan(problem: Problem, limits: Limits) -> Plan:
     size = f"{len(solution.weights):,} reports"
     why = f"A-optimal for learning the distribution, {size}, gap {max(solution.gap, 0.0):.2g}"
     return problem.table_plan(solution.channel, solution.bound, "columns", why)
+
+
+def _with_ldp_bound(problem: Problem, plan: Plan, limits: Limits) -> Plan:
+    """The plan with a better lower bound, if it learns a distribution under LDP and too little is proven."""
+    applies = plan.query.kind == "distribution" and plan.notion.name == "LDP" and plan.secret is None
+    if not applies or not isinstance(plan.prior, Prior) or plan.efficiency > _PROVEN:
+        return plan
+    try:
+        bound = ldp_variance_bound(problem.P, problem.level, limits.over) * (1 - SLACK)
+    except KeyboardInterrupt:
+        return plan  # it is certified, and only its bound is weaker
+    return replace(plan, lower_bound=min(max(plan.lower_bound, bound), plan.expected_mse))
 
 
 # Large domains: values that the best channel treats alike share a row, and only the groups are written out. A column
