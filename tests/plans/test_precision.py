@@ -67,7 +67,8 @@ def test_a_leaning_plan_says_what_its_precision_rests_on() -> None:
 
 def test_wrong_numbers_are_refused() -> None:
     plan = pair_plan("table", "Distribution")
-    with pytest.raises(pv.errors.InvalidInput, match="people = 0"):
-        plan.std_error(0)
+    for people in (0, -1, 1.5, None, "many", True):
+        with pytest.raises(pv.errors.InvalidInput, match="give the number of people, one or more"):
+            plan.std_error(people)  # type: ignore[arg-type]
     with pytest.raises(pv.errors.InvalidInput, match="confidence = 95"):
         expected_precision(plan, confidence=95)

@@ -239,7 +239,7 @@ class Plan:
 
     def expected_std_error(self, method: Method, people: int, population: bool) -> Array:
         """As `std_error`, for any method, and for the population or these very people."""
-        if not people >= 1:
+        if type(people) is bool or not isinstance(people, int | np.integer) or people < 1:
             raise InvalidInput("people", people, "give the number of people, one or more")
         P = self.reference.probabilities
         counts, rows = self.mechanism.expected_counts(P, people), self.query.rows(self.reference)
