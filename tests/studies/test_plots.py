@@ -102,7 +102,8 @@ def test_the_prior_expects_the_sum_that_is_estimated() -> None:
 
 
 def test_the_title_says_method_reports_and_level(tmp_path: Path) -> None:
-    first, *_ = plots.title_lines(found(2), None, 200)
+    warning, first, last = plots.title_lines(found(2), None, 200)
+    assert warning.startswith("Warning: ") and last.startswith("intervals assume the prior is right")
     assert first == "Histogram by mmse from 600 reports, LIP at epsilon 2"
     assert plots.save(plots.estimate_plot(found(2), None, 0.9), tmp_path / "a.svg")
     assert (tmp_path / "a.svg").read_bytes().startswith(b"<?xml")
@@ -170,3 +171,14 @@ def test_of_very_many_values_the_largest_are_drawn_and_the_title_says_so() -> No
     row = {"epsilon": 2.0, "mse": channel.expected_mse, "bound": channel.lower_bound, "ldp": float("nan")}
     map_axes = plots.plan_plot(channel, [row, {**row, "epsilon": 3.0}]).axes[0]
     assert map_axes.get_ylabel() == "the 1,000 likeliest of 1,200 values"
+
+
+@pytest.mark.parametrize(
+    ("people", "warns"), [([2] * 1000, True), ([0] * 600 + [1] * 300 + [2] * 100, False)]
+)
+def test_a_picture_warns_first_of_a_contradicted_prior(people: list[int], warns: bool) -> None:
+    plan = pv.design(pv.Prior([0.6, 0.3, 0.1]), 1.0, pv.Histogram())
+    reports = plan.privatize(people, np.random.default_rng(1))
+    what = estimate_table({"report": reports}, plan, assume_plan=True)
+    lines = list(plots.title_lines(what, None, 80))
+    assert lines[0].startswith("Warning: The reports contradict the prior") == warns

@@ -31,7 +31,7 @@ _POWER = -1.2815515655446004  # the normal quantile of 10 %: a noticeable change
 _LEVEL = 2.3263478740408408  # the normal quantile of 1 - DOUBTFUL
 _LEAST_EXPECTED = 5.0  # reports that carry the score of a block, as `score_check` counts them
 _MOST_BLOCKS = 128
-_MOST_ENTRIES = 1 << 23  # of the joint law of blocks and cells
+_MOST_ENTRIES = 1 << 21  # of the joint law of blocks and cells
 _RANK = 1e-9  # directions in which reports vary less than this, relative to the largest, are rounding
 _SILENT = 1e-14  # and if they vary less than this in all directions, they tell nothing
 

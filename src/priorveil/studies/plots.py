@@ -227,7 +227,11 @@ def estimate_plot(found: TableEstimate, by: str | None, level: float) -> Figure:
     with curves.house_style():
         draw = sum_figure if found.everybody.labels == ("sum",) else histogram_figure
         figure = draw(panels, level)
-        figure.suptitle("\n".join(title_lines(found, by, int(figure.get_figwidth() * 15))), fontsize=9)
+        title = list(title_lines(found, by, int(figure.get_figwidth() * 15)))
+        figure.set_figheight(
+            figure.get_figheight() + 0.16 * max(0, len(title) - 2)
+        )  # a warning takes its own room
+        figure.suptitle("\n".join(title), fontsize=9)
         if len(figure.axes[0].get_legend_handles_labels()[1]) > 1:
             curves.legend(figure, figure.axes[0], columns=3)
     return figure
@@ -292,11 +296,12 @@ def _expected_statistics(found: TableEstimate, groups: Sequence[Any]) -> Array:
 
 
 def title_lines(found: TableEstimate, by: str | None, width: int) -> Iterator[str]:
-    """The query, the method, the number of reports and the level; and what the intervals assume."""
+    """A warning if there is one, the query, the method, the reports and the level, and what the intervals assume."""
     plans, everybody = list(found.tallies.plans.values()), found.everybody
     levels = sorted({f"{p.certificate.notion} at {p.budget}" for p in plans})
     level = levels[0] if len(levels) == 1 else f"{levels[0]} to {levels[-1]}"
     query, reports = plans[0].query.kind.capitalize(), plural(everybody.reports, "report")
+    yield from textwrap.wrap(f"Warning: {everybody.warning}" if everybody.warning else "", width)
     yield from textwrap.wrap(f"{query} by {everybody.method} from {reports}, {level}", width)
     if len(found.groups) >= _MOST_PANELS:
         yield f"the {_MOST_PANELS - 1} largest of {len(found.groups):,} groups by {by}"
