@@ -107,6 +107,12 @@ class Mechanism(ABC):
     def expected_counts(self, prior: Array, people: int) -> Array:
         """What `accumulate` gives on average for so many people who follow the prior, as far as `answer` can tell."""
 
+    def expected_variance(
+        self, method: str, prior: Array, people: int, rows: Array | None, population: bool
+    ) -> Array:
+        """The variance of `answer` at the counts to expect."""
+        return self.answer(method, self.expected_counts(prior, people), prior, rows, population).variance
+
     @abstractmethod
     def lifts(self, prior: Known, secret: Secrets, notion: Certifiable) -> Lifts:
         """The exact extremes of the sampled law."""

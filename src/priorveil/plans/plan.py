@@ -242,8 +242,8 @@ class Plan:
         if type(people) is bool or not isinstance(people, int | np.integer) or people < 1:
             raise InvalidInput("people", people, "give the number of people, one or more")
         P = self.reference.probabilities
-        counts, rows = self.mechanism.expected_counts(P, people), self.query.rows(self.reference)
-        variance = self.mechanism.answer(method, counts, P, rows, population).variance
+        rows = self.query.rows(self.reference)
+        variance = self.mechanism.expected_variance(method, P, people, rows, population)
         return np.asarray(np.sqrt(np.maximum(variance, 0.0)) / people)
 
     def _moments(self, tally: Tally, method: str, P: Array, rows: Array | None) -> Moments:

@@ -55,11 +55,13 @@ from priorveil.mechanisms.estimators import (
     reports_moments,
 )
 from priorveil.mechanisms.interface import (
+    MEASURED,
     SMALL,
     Mechanism,
     check_codes,
     check_reports,
     in_range,
+    require_writable,
     single_prior,
     worst_lifts,
 )
@@ -180,6 +182,7 @@ class Arc(Mechanism):
     @property
     def leakage_matrix(self) -> tuple[Array, tuple[int, ...]]:
         """A channel that leaks no less than the reports do, and the reports of its columns."""
+        require_writable(self.size, len(self.lines) * self.size, MEASURED)  # before the cells, which are more
         return self.cells.leakage_matrix
 
     def levels(self, prior: Known, secret: Secrets, proven: Certificate) -> Leakage:
@@ -238,6 +241,15 @@ class Arc(Mechanism):
     def expected_counts(self, prior: Array, people: int) -> Array:
         """The averages of `accumulate`, for reports that are uniform within their cells."""
         return self.cells.expected_tally(people * self.cells.law(prior))
+
+    def expected_variance(
+        self, method: str, prior: Array, people: int, rows: Array | None, population: bool
+    ) -> Array:
+        """The variance of `answer` at the counts to expect; for a pool at its prior without its many cells."""
+        if method != "unbiased" or len(self.lines) == 1 or not self.fits(prior):
+            return super().expected_variance(method, prior, people, rows, population)
+        known = known_part(rows, people * prior, people, population)
+        return np.maximum(people * diagonal_of(rows, self.inverse) - known, 0.0)
 
     def lifts(self, prior: Known, secret: Secrets, notion: Certifiable) -> Lifts:
         """Proven bounds on the lifts, for LIP or LDP of the value itself."""
