@@ -20,7 +20,7 @@ from priorveil.mechanisms.estimators import (
     shortfall,
     unbiased_moments,
 )
-from priorveil.mechanisms.prior_checks import channel_check
+from priorveil.mechanisms.score_test import channel_check
 from priorveil.plans.estimate import Estimate, combine_estimates
 from references import likelihood as likelihood_of
 from sample_plans import NAMES, PAIRS, PRIOR, VALUES, named_plan, pair_plan

@@ -15,8 +15,8 @@ from priorveil.channels import Channel
 from priorveil.errors import NOT_SHOWN, ForeignReport, Hint, Infeasible, InvalidInput, OutsideDomain, TooLarge
 from priorveil.mechanisms import kernels
 from priorveil.mechanisms.estimators import DenseChannel, Evidence, Moments, reports_moments
-from priorveil.mechanisms.prior_checks import PriorCheck, cells_check, split_prior
 from priorveil.mechanisms.randomness import WORD, Source
+from priorveil.mechanisms.score_test import PriorCheck, cells_check, split_prior
 from priorveil.notions import Known, Leakage, Secrets, leakage, leakage_bounds
 from priorveil.priors import Array, Ints, Mask, Prior
 from priorveil.queries import Query, identifiable

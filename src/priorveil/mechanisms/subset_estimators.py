@@ -33,7 +33,7 @@ from priorveil.mechanisms.estimators import (
     shortfall,
     squared_rows,
 )
-from priorveil.mechanisms.prior_checks import PriorCheck, bits_check
+from priorveil.mechanisms.score_test import PriorCheck, bits_check
 from priorveil.priors import Array
 
 Complex = npt.NDArray[np.complex128]

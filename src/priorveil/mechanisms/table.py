@@ -27,8 +27,8 @@ from priorveil.errors import NOT_SHOWN, InvalidChannel, InvalidInput
 from priorveil.mechanisms import kernels
 from priorveil.mechanisms.estimators import Moments, not_identifiable
 from priorveil.mechanisms.interface import NumberedReports, check_codes, require_writable, single_prior
-from priorveil.mechanisms.prior_checks import PriorCheck, channel_check
 from priorveil.mechanisms.randomness import Source, Words, blocks
+from priorveil.mechanisms.score_test import PriorCheck, channel_check
 from priorveil.notions import LIP, Known, Leakage, Secrets
 from priorveil.priors import Array, Ints, Prior
 

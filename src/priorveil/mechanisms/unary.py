@@ -31,8 +31,8 @@ from priorveil.mechanisms import kernels
 from priorveil.mechanisms.bits import BitReports
 from priorveil.mechanisms.estimators import Moments, not_identifiable
 from priorveil.mechanisms.interface import MEASURE_WITHOUT, check_codes
-from priorveil.mechanisms.prior_checks import PriorCheck, bits_check
 from priorveil.mechanisms.randomness import WORD, Source, Words, blocks
+from priorveil.mechanisms.score_test import PriorCheck, bits_check
 from priorveil.mechanisms.unary_estimators import (
     Flips,
     balanced_moments,

@@ -65,8 +65,8 @@ from priorveil.mechanisms.interface import (
     single_prior,
     worst_lifts,
 )
-from priorveil.mechanisms.prior_checks import PriorCheck, cells_check, score_check, split_prior
 from priorveil.mechanisms.randomness import Source, Words, blocks
+from priorveil.mechanisms.score_test import PriorCheck, cells_check, score_check, split_prior
 from priorveil.notions import Known, Leakage, Secrets
 from priorveil.priors import Array, Ints, Prior
 from priorveil.queries import Query, identifiable

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import chi2, ncx2
 
 import priorveil as pv
-from priorveil.mechanisms.prior_checks import (
+from priorveil.mechanisms.score_test import (
     DOUBTFUL,
     bits_check,
     cells_check,
