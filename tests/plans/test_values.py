@@ -142,26 +142,12 @@ def test_choices_are_checked() -> None:
         codes_of(["ash"], LABELS, "ignore")  # type: ignore[arg-type]
 
 
-SINGLE = [
-    *(
-        None,
-        float("nan"),
-        pd.NA,
-        pd.NaT,
-        1.0,
-        np.float64(2),
-        1.5,
-        True,
-        np.True_,
-        b"ash",
-        "ash",
-        np.str_("oak"),
-    ),
-    *(np.int8(2), 3, 2**70, Decimal(1), datetime.date(2024, 5, 1), object(), 1j),
-]
+MISSING_OR_FLOAT = (None, float("nan"), pd.NA, pd.NaT, 1.0, np.float64(2), 1.5)
+OTHERS = (True, np.True_, b"ash", "ash", np.str_("oak"), np.int8(2), 3, 2**70, Decimal(1))
+SINGLE = [*MISSING_OR_FLOAT, *OTHERS, datetime.date(2024, 5, 1), object(), 1j]
 
 
-@pytest.mark.parametrize("value", SINGLE, ids=lambda value: f"{type(value).__name__} {value}")
+@pytest.mark.parametrize("value", SINGLE, ids=lambda value: type(value).__name__)
 def test_a_single_value_is_read_like_a_column_of_one(value: Any) -> None:
     plan = pv.design(pv.Prior.uniform(LABELS), 1.0, pv.Histogram())
 
