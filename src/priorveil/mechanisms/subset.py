@@ -32,7 +32,7 @@ import numpy.typing as npt
 
 from priorveil.certify import TOTAL, Certifiable, Lifts
 from priorveil.errors import Hint, Infeasible, InvalidInput, TooLarge
-from priorveil.mechanisms import kernels
+from priorveil.mechanisms import bit_estimators, kernels
 from priorveil.mechanisms.bits import BitReports
 from priorveil.mechanisms.estimators import Moments, not_identifiable
 from priorveil.mechanisms.interface import MEASURE_WITHOUT, check_codes
@@ -40,9 +40,6 @@ from priorveil.mechanisms.randomness import WORD, Source, Words, blocks
 from priorveil.mechanisms.score_test import PriorCheck
 from priorveil.mechanisms.subset_estimators import (
     SubsetLaw,
-    bitwise_posteriors,
-    most_likely_ones,
-    ones_moments,
     ones_variance,
     posterior_error,
     scored_moments,
@@ -135,23 +132,25 @@ class Subset(BitReports):
     def answer(
         self, method: str, counts: npt.NDArray[Any], prior: Array, rows: Array | None, population: bool
     ) -> Moments:
-        """The statistics `rows @ histogram`, or the histogram for None: see `subset_estimators`."""
+        """The statistics `rows @ histogram`, or the histogram for None; see also `subset_estimators`."""
         law, parts = self.law, self._counts(counts)
         if method == "mmse":
             if self.size <= MOST_SCORED and np.allclose(prior, self.scoring_prior, rtol=1e-9, atol=0.0):
                 return scored_posteriors(law, parts, prior, self._information, rows)
-            return bitwise_posteriors(law, parts, prior, rows)
+            return bit_estimators.bitwise_posteriors(law, parts, prior, rows)
         if not self.identifies():
             raise not_identifiable()
         if method == "mle":
-            return most_likely_ones(law, parts, prior, rows, population)
+            # Without zeros it is the unbiased answer, which adds up to the reports: so the variance is the same.
+            unbiased = bit_estimators.ones_moments(law, parts, rows, population)
+            return bit_estimators.most_likely_ones(law, parts, prior, rows, lambda shares: unbiased.variance)
         if method == "unbiased" and self.scored:
             return scored_moments(law, parts, self.scoring_prior, self._inverse, rows, population)
-        return ones_moments(law, parts, rows, population)
+        return bit_estimators.ones_moments(law, parts, rows, population)
 
     def expected_counts(self, prior: Array, people: int) -> Array:
         """What `accumulate` gives on average."""
-        return people * self._mean_counts(self.law.set_chances(prior))
+        return people * self._mean_counts(bit_estimators.set_chances(self.law, prior))
 
     def prior_check(self, counts: Ints, prior: Array) -> PriorCheck | None:
         """The check of the counts of ones against the prior."""

@@ -23,30 +23,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from priorveil.mechanisms.bit_estimators import set_chances, unbiased_spread
 from priorveil.mechanisms.bits import BitCounts
-from priorveil.mechanisms.estimators import (
-    DenseChannel,
-    Evidence,
-    Moments,
-    apply_rows,
-    most_likely,
-    shortfall,
-    squared_rows,
-)
+from priorveil.mechanisms.estimators import Moments, apply_rows
 from priorveil.mechanisms.score_test import PriorCheck, bits_check
 from priorveil.priors import Array
 
 Complex = npt.NDArray[np.complex128]
-
-BITWISE = (
-    "the prior is right; posteriors are given each value's own bit, not the whole report, because the tally was not "
-    "scored under this prior; the spread is that of such posteriors"
-)
-COMPOSITE = (
-    "nothing about the prior, many reports: the likelihood is a composite one, of the bits as if each came from "
-    "another person; the spread is the sampling noise of the reports"
-)
-
 
 _NEGLIGIBLE = 80.0  # minus the logarithm of weights that are left out at once
 
@@ -73,28 +56,12 @@ class SubsetLaw(NamedTuple):
         """`R`: how much likelier a report is for a value that it holds."""
         return self.p * (self.d - self.k) / ((1 - self.p) * self.k)
 
-    def set_chances(self, shares: Array) -> Array:
-        """How likely a report holds each value, when the values follow `shares`."""
-        return self.q + self.contrast * shares
-
     @property
     def pair_chances(self) -> tuple[float, float]:
         """`(t, u)`: a report holds two values `x` and `z` with the chance `t + u (P_x + P_z)`."""
         k, p, n = self.k, self.p, self.d - 1
         t = (k - 1) * (k - 2 * p) / (n * (n - 1)) if n > 1 else 0.0
         return t, p * (k - 1) / n - t
-
-    def second_moments(self, shares: Array, rows: Array | None) -> Array:
-        """`E[(a . y)^2]` for every row `a`; None stands for the identity.
-
-        `E[y y']` has the chances on the diagonal, and those of `pair_chances` elsewhere.
-        """
-        chances, (t, u) = self.set_chances(shares), self.pair_chances
-        if rows is None:
-            return chances
-        total = rows.sum(axis=1)
-        own = rows**2 @ (chances - t - 2 * u * shares)
-        return np.asarray(own + t * total**2 + 2 * u * total * (rows @ shares))
 
 
 def ones_variance(law: SubsetLaw, P: Array) -> float:
@@ -182,25 +149,6 @@ def influence_squares(law: SubsetLaw, P: Array, influence: Array) -> Array:
 # -- estimates ---------------------------------------------------------------------------------------------
 
 
-def _spread(per_person: Array, rows: Array | None, shares: Array, N: float, population: bool) -> Array:
-    """The variance of an unbiased answer from its second moment per person; see `estimators.known_part`."""
-    known = apply_rows(rows, shares) ** 2 if population else apply_rows(squared_rows(rows), shares)
-    return N * np.maximum(per_person - known, 0.0)
-
-
-def ones_moments(law: SubsetLaw, counts: BitCounts, rows: Array | None, population: bool) -> Moments:
-    """`(ones - N q) / (p - q)`, with the variance of the reports."""
-    N = counts.reports
-    n = (counts.ones - N * law.q) / law.contrast
-    shares = n / (N or 1.0)
-    # The estimate of a person is (a . y - q sum(a)) / (p - q): its second moment follows from that of a . y.
-    shift = law.q * (1.0 if rows is None else rows.sum(axis=1))
-    mean = apply_rows(rows, law.set_chances(shares))
-    square = law.second_moments(shares, rows) - 2 * shift * mean + shift**2
-    spread = _spread(square / law.contrast**2, rows, shares, N, population)
-    return Moments(apply_rows(rows, n), spread)
-
-
 def scored_moments(
     law: SubsetLaw, counts: BitCounts, P: Array, inverse: Array, rows: Array | None, population: bool
 ) -> Moments:
@@ -209,7 +157,7 @@ def scored_moments(
     lifts = counts.base + (law.odds - 1) * counts.scores
     shares = inverse @ lifts / (N or 1.0)
     square = influence_squares(law, P, influence) @ shares
-    return Moments(influence @ lifts, _spread(square, rows, shares, N, population))
+    return Moments(influence @ lifts, unbiased_spread(square, rows, shares, N, population))
 
 
 def scored_posteriors(law: SubsetLaw, counts: BitCounts, P: Array, J: Array, rows: Array | None) -> Moments:
@@ -226,45 +174,13 @@ def posterior_error(J: Array, P: Array, rows: Array | None) -> Array:
     return np.asarray(rows**2 @ P - ((scaled @ J) * scaled).sum(axis=1))
 
 
-def bitwise_posteriors(law: SubsetLaw, counts: BitCounts, P: Array, rows: Array | None) -> Moments:
-    """Posteriors given each value's own bit, added up."""
-    N, chances = counts.reports, law.set_chances(P)
-    if_set, if_clear = P * law.p / chances, P * (1 - law.p) / (1 - chances)
-    histogram = counts.ones * if_set + (N - counts.ones) * if_clear
-    if rows is None:
-        left = P - chances * if_set**2 - (1 - chances) * if_clear**2
-        return Moments(histogram, N * left, assumes=BITWISE)
-    # The error of a row `a` is the variance of `a_X - sum_x each_x y_x`.
-    each = rows * (if_set - if_clear)
-    cross = law.q * each.sum(axis=1) * (rows @ P) + law.contrast * ((rows * each) @ P)
-    square = rows**2 @ P - 2 * cross + law.second_moments(P, each)
-    error = square - (rows @ P - each @ chances) ** 2
-    return Moments(rows @ histogram, N * np.maximum(error, 0.0), assumes=BITWISE)
-
-
-def most_likely_ones(
-    law: SubsetLaw, counts: BitCounts, start: Array, rows: Array | None, population: bool
-) -> Moments:
-    """The distribution that makes the ones most likely, in people, every bit a report of its own.
-
-    Where it has no zeros it is the unbiased answer, which adds up to the reports; the variance is that of the latter.
-    """
-    chances = np.full((law.d, law.d), law.q) + law.contrast * np.eye(law.d)
-    cells = np.concatenate([counts.ones, counts.reports - counts.ones])
-    evidence = Evidence(cells, DenseChannel(np.hstack([chances, 1 - chances]) / law.d))
-    shares, rounds, converged = most_likely(evidence, start)
-    spread = ones_moments(law, counts, rows, population).variance
-    mean = counts.reports * apply_rows(rows, shares)
-    return Moments(mean, spread, rounds, converged, shortfall(evidence, shares), COMPOSITE)
-
-
 def subset_check(law: SubsetLaw, counts: BitCounts, prior: Array) -> PriorCheck | None:
     """The check of the ones. Their covariance is a diagonal less `f f'`, but for a multiple of the matrix of ones.
 
     Such a multiple may be added at will: the ones always add up to `k`, so all that is tested adds up to zero. With
     one it is singular, so another is taken, by a second factor.
     """
-    chances, (t, u) = law.set_chances(prior), law.pair_chances
+    chances, (t, u) = set_chances(law, prior), law.pair_chances
     factor = law.contrast * prior + law.q - u / law.contrast
     factors = np.stack([factor, np.full(law.d, law.q)], axis=1)
     excess = counts.ones - counts.reports * chances

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,23 +27,20 @@ import numpy.typing as npt
 
 from priorveil.certify import TOTAL, Certifiable, Lifts
 from priorveil.errors import Hint, Infeasible, InvalidInput, TooLarge
-from priorveil.mechanisms import kernels
+from priorveil.mechanisms import bit_estimators, kernels
 from priorveil.mechanisms.bits import BitReports
 from priorveil.mechanisms.estimators import Moments, not_identifiable
 from priorveil.mechanisms.interface import MEASURE_WITHOUT, check_codes
 from priorveil.mechanisms.randomness import WORD, Source, Words, blocks
 from priorveil.mechanisms.score_test import PriorCheck, bits_check
 from priorveil.mechanisms.unary_estimators import (
-    Flips,
+    UnaryLaw,
     balanced_moments,
-    bitwise_moments,
-    composite_moments,
     guess_gain,
     histogram_gain,
     joint_moments,
     learning_gain,
     sum_gain,
-    unbiased_unary_moments,
 )
 from priorveil.notions import Known, Secrets
 from priorveil.priors import Array, Ints, Prior
@@ -95,6 +92,12 @@ class Unary(BitReports):
         q01, q10 = self.flips
         return (1 - q01) * (1 - q10) / (q01 * q10)
 
+    @cached_property
+    def law(self) -> UnaryLaw:
+        """The law of a report in floats."""
+        q01, q10 = self.flips
+        return UnaryLaw(float(q01), float(q10), float(self.odds))
+
     def sample(self, codes: npt.ArrayLike, source: Source) -> Words:
         """The reports of many values, one row each."""
         rows = check_codes(codes, self.size)
@@ -107,33 +110,37 @@ class Unary(BitReports):
 
     def expected_counts(self, prior: Array, people: int) -> Array:
         """What `accumulate` gives on average."""
-        return people * self._mean_counts(self._floats.set_chances(prior))
+        return people * self._mean_counts(bit_estimators.set_chances(self.law, prior))
 
     def answer(
         self, method: str, counts: npt.NDArray[Any], prior: Array, rows: Array | None, population: bool
     ) -> Moments:
-        """The statistics `rows @ histogram`, or the histogram for None: see `unary_estimators`."""
-        flips, parts = self._floats, self._counts(counts)
+        """The statistics `rows @ histogram`, or the histogram for None; see also `unary_estimators`."""
+        law, parts = self.law, self._counts(counts)
         if method == "mmse":
             joint = np.allclose(prior, self.scoring_prior, rtol=1e-9, atol=0.0)
-            return (joint_moments if joint else bitwise_moments)(flips, parts, prior, rows)
+            return (joint_moments if joint else bit_estimators.bitwise_posteriors)(law, parts, prior, rows)
         if not self.identifies():
             raise not_identifiable()
         if method == "unbiased":
-            return unbiased_unary_moments(flips, parts, rows, population)
-        estimate = balanced_moments if method == "score" else composite_moments
-        return estimate(flips, parts, prior, rows, population)
+            return bit_estimators.ones_moments(law, parts, rows, population)
+        balanced = partial(balanced_moments, law, parts, rows=rows, population=population)
+        if method == "score":
+            return balanced(prior)
+        return bit_estimators.most_likely_ones(
+            law, parts, prior, rows, lambda shares: balanced(shares).variance
+        )
 
     def prior_check(self, counts: Ints, prior: Array) -> PriorCheck | None:
         """The check of the counts of ones: bits have variance `s (1 - s)` and covariance `-contrast^2 P_j P_k`."""
-        flips, parts = self._floats, self._counts(counts)
-        chances, pull = flips.set_chances(prior), flips.contrast * prior
+        law, parts = self.law, self._counts(counts)
+        chances, pull = bit_estimators.set_chances(law, prior), law.contrast * prior
         excess, variance = parts.ones - parts.reports * chances, chances * (1 - chances) + pull**2
-        return bits_check(excess, flips.contrast, variance, pull[:, None], prior, parts.reports)
+        return bits_check(excess, law.contrast, variance, pull[:, None], prior, parts.reports)
 
     def error(self, query: Query, prior: Prior) -> float | None:
         """The expected error per person, in closed form: see `unary_estimators`."""
-        P, at = prior.probabilities, (self._floats.q01, self._floats.odds)
+        P, at = prior.probabilities, (self.law.q01, self.law.odds)
         if query.kind == "distribution":
             return 1 / learning_gain(P, *at)
         if query.kind == "histogram":
@@ -161,7 +168,7 @@ class Unary(BitReports):
     @property
     def base_chances(self) -> tuple[float, float]:
         """`q01`, and the chance that all of the independent bits are clear."""
-        q01 = self._floats.q01
+        q01 = self.law.q01
         return q01, (1 - q01) ** self.size
 
     @property
@@ -173,7 +180,7 @@ class Unary(BitReports):
                 MEASURE_WITHOUT,
             )
         bits = np.arange(1 << self.size)[:, None] >> np.arange(self.size) & 1
-        q01, q10, odds = self._floats
+        q01, q10, odds = self.law
         noise = np.prod(np.where(bits, q01, 1 - q01), axis=1)
         return np.asarray((noise[:, None] * q10 / (1 - q01) * np.where(bits, odds, 1.0)).T)
 
@@ -190,11 +197,6 @@ class Unary(BitReports):
         if type(noise) is not int or type(noise_bits) is not int:
             raise InvalidInput("noise", noise, "give whole numbers")
         return cls(masses, noise, noise_bits, int(parameters["drop"]))
-
-    @cached_property
-    def _floats(self) -> Flips:
-        q01, q10 = self.flips
-        return Flips(float(q01), float(q10), float(self.odds))
 
 
 def unary_lifts(odds: Fraction, smallest: Fraction) -> Lifts:

@@ -11,16 +11,10 @@ independent, so every error is one integral of products over values, O(d) a node
 nodes, and a proven bound on the relative error they make, below 1e-14 (rounding of floats comes on top).
 In the functions that end in `_gain`, `P` is the prior, `q01` the chance that a clear bit is set, `R` the odds.
 
-The estimators:
-
-* **mmse** under the plan's prior adds up posteriors given whole reports, from the scores of the tally; its
-  variance is the expected posterior variance. Under another prior the scores do not apply, and it adds up
-  posteriors given single bits (the paper's estimator), from the counts of ones.
-* **unbiased** inverts the noise of each bit.
-* **mle** maximises the likelihood of the bits as if they were reported by different people (a composite
-  likelihood: consistent, and a distribution, where unbiased may be negative). To first order it is the unbiased
-  estimate, with the excess over the number of reports subtracted in proportion to `s (1 - s)`, `s` the chance of
-  a bit to be set; its variance follows from that.
+An **mmse** estimate under the plan's prior adds up posteriors given whole reports, from the scores of the tally; its
+variance is the expected posterior variance. The estimates that need the counts of ones alone are in `bit_estimators`.
+To first order the **mle** is the unbiased estimate, with the excess over the number of reports subtracted in proportion
+to `s (1 - s)`, `s` the chance of a bit to be set; its variance follows from that (`balanced_moments`).
 """
 
 from __future__ import annotations
@@ -30,26 +24,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from priorveil.mechanisms.bit_estimators import set_chances
 from priorveil.mechanisms.bits import BitCounts
-from priorveil.mechanisms.estimators import (
-    DenseChannel,
-    Evidence,
-    Moments,
-    apply_rows,
-    most_likely,
-    shortfall,
-    squared_rows,
-)
+from priorveil.mechanisms.estimators import Moments, apply_rows, squared_rows
 from priorveil.priors import Array
-
-BITWISE = (
-    "the prior is right: the tally was scored under the plan's prior, so under this one posteriors are given each "
-    "value's own bit, not the whole report; the spread is that of such posteriors"
-)
-COMPOSITE = (
-    "nothing about the prior, many reports: the likelihood is a composite one, of the bits as if each came from "
-    "another person; the spread is the sampling noise of the reports"
-)
 
 # -- expected errors ---------------------------------------------------------------------------------------
 
@@ -170,7 +148,7 @@ def learning_gain(P: Array, q01: float, R: float) -> float:
 # -- estimates ---------------------------------------------------------------------------------------------
 
 
-class Flips(NamedTuple):
+class UnaryLaw(NamedTuple):
     """The chances that a clear bit is set and a set bit cleared, and the odds."""
 
     q01: float
@@ -178,98 +156,54 @@ class Flips(NamedTuple):
     odds: float
 
     @property
+    def p(self) -> float:
+        """The chance that the bit of the true value is set."""
+        return 1 - self.q10
+
+    @property
+    def q(self) -> float:
+        """The chance that the bit of any other value is set."""
+        return self.q01
+
+    @property
     def contrast(self) -> float:
         """`1 - q01 - q10`: how much likelier a bit is set for its own value."""
         return 1 - self.q01 - self.q10
 
-    def set_chances(self, p: Array) -> Array:
-        """How likely each bit is set when the values follow `p`."""
-        return np.asarray(self.q01 + self.contrast * p)
+    @property
+    def pair_chances(self) -> tuple[float, float]:
+        """`(t, u)`: the bits of two values `x` and `z` are both set with the chance `t + u (P_x + P_z)`."""
+        return self.q01**2, self.q01 * self.contrast
 
 
-def joint_moments(flips: Flips, counts: BitCounts, prior: Array, rows: Array | None) -> Moments:
+def joint_moments(law: UnaryLaw, counts: BitCounts, prior: Array, rows: Array | None) -> Moments:
     """Posteriors given whole reports, added up: `P_x (sum of scores + (R - 1) sum of scores with bit x set)`."""
-    histogram = prior * (counts.base + (flips.odds - 1) * counts.scores)
+    histogram = prior * (counts.base + (law.odds - 1) * counts.scores)
     if rows is None:
-        return Moments(histogram, counts.reports * posterior_variances(prior, flips.q01, flips.odds))
+        return Moments(histogram, counts.reports * posterior_variances(prior, law.q01, law.odds))
     centred = rows - (rows @ prior)[:, None]
-    error = centred**2 @ prior - sum_gain(prior, flips.q01, flips.odds, centred)
+    error = centred**2 @ prior - sum_gain(prior, law.q01, law.odds, centred)
     return Moments(rows @ histogram, counts.reports * np.maximum(error, 0.0))
 
 
-def bitwise_moments(flips: Flips, counts: BitCounts, prior: Array, rows: Array | None) -> Moments:
-    """Posteriors given each value's own bit, added up."""
-    chances = flips.set_chances(prior)
-    if_set, if_clear = prior * (1 - flips.q10) / chances, prior * flips.q10 / (1 - chances)
-    histogram = counts.ones * if_set + (counts.reports - counts.ones) * if_clear
-    if rows is None:
-        left = prior - chances * if_set**2 - (1 - chances) * if_clear**2
-        return Moments(histogram, counts.reports * left, assumes=BITWISE)
-    # The error of a row `a` is the variance of `a_X - sum_x each_x y_x`.
-    q01, q10, _ = flips
-    each = rows * (if_set - if_clear)
-    means = rows - flips.contrast * each
-    noise = q01 * (1 - q01) * (each**2).sum(axis=1) + (q10 * (1 - q10) - q01 * (1 - q01)) * (each**2 @ prior)
-    error = means**2 @ prior - (means @ prior) ** 2 + noise
-    return Moments(rows @ histogram, counts.reports * error, assumes=BITWISE)
-
-
-def unbiased_unary_moments(flips: Flips, counts: BitCounts, rows: Array | None, population: bool) -> Moments:
-    """`(ones - N q01) / (1 - q01 - q10)`, with the noise of the bits as variance.
-
-    With `population`, the variance of the people as a sample is added.
-    """
-    n, noise = _invert_bits(flips, counts)
-    spread = apply_rows(squared_rows(rows), noise)
-    return Moments(apply_rows(rows, n), _add_sampling(spread, n, counts.reports, rows, population))
-
-
 def balanced_moments(
-    flips: Flips, counts: BitCounts, p: Array, rows: Array | None, population: bool
+    law: UnaryLaw, counts: BitCounts, p: Array, rows: Array | None, population: bool
 ) -> Moments:
     """The unbiased answer made to add up to the reports: to first order at `p`, the most likely answer.
 
     With `w` in proportion to `s (1 - s)` at `p`, adding up to one, it is `n - w (sum of n - N)`; the noise of
     the bits of a report is independent, so its variances are those of weighted sums.
     """
-    n, noise = _invert_bits(flips, counts)
-    chances = flips.set_chances(p)
+    (q01, q10, _), N = law, counts.reports
+    n = (counts.ones - N * q01) / law.contrast
+    noise = (n * q10 * (1 - q10) + (N - n) * q01 * (1 - q01)) / law.contrast**2
+    chances = set_chances(law, p)
     w = chances * (1 - chances) / float((chances * (1 - chances)).sum())
-    balanced = n - w * (n.sum() - counts.reports)
+    balanced = n - w * (n.sum() - N)
     spread = noise * (1 - 2 * w) + w**2 * noise.sum()
     if rows is not None:
         spread = (rows - (rows @ w)[:, None]) ** 2 @ noise
-    variance = _add_sampling(spread, balanced, counts.reports, rows, population)
-    return Moments(apply_rows(rows, balanced), variance)
-
-
-def _invert_bits(flips: Flips, counts: BitCounts) -> tuple[Array, Array]:
-    """`(ones - N q01) / (1 - q01 - q10)`, and the noise of the bits in it."""
-    q01, q10, _ = flips
-    n = (counts.ones - counts.reports * q01) / flips.contrast
-    return n, (n * q10 * (1 - q10) + (counts.reports - n) * q01 * (1 - q01)) / flips.contrast**2
-
-
-def _add_sampling(spread: Array, n: Array, reports: float, rows: Array | None, population: bool) -> Array:
-    """The variance; for a population, with the variance of the people as a sample."""
     if population:
-        share = n / (reports or 1.0)
-        spread = spread + reports * (apply_rows(squared_rows(rows), share) - apply_rows(rows, share) ** 2)
-    return np.maximum(spread, 0.0)
-
-
-def composite_moments(
-    flips: Flips, counts: BitCounts, start: Array, rows: Array | None, population: bool
-) -> Moments:
-    """The distribution that makes the counts of ones most likely, in people.
-
-    Every bit counts as a report of its own, with the cells "bit k is set" and then "bit k is clear".
-    """
-    d = counts.ones.size
-    chances = np.full((d, d), flips.q01) + flips.contrast * np.eye(d)
-    cells = np.concatenate([counts.ones, counts.reports - counts.ones])
-    evidence = Evidence(cells, DenseChannel(np.hstack([chances, 1 - chances]) / d))
-    p, rounds, converged = most_likely(evidence, start)
-    variance = balanced_moments(flips, counts, p, rows, population).variance
-    mean = counts.reports * apply_rows(rows, p)
-    return Moments(mean, variance, rounds, converged, shortfall(evidence, p), COMPOSITE)
+        share = balanced / (N or 1.0)
+        spread = spread + N * (apply_rows(squared_rows(rows), share) - apply_rows(rows, share) ** 2)
+    return Moments(apply_rows(rows, balanced), np.maximum(spread, 0.0))
