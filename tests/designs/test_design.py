@@ -17,6 +17,7 @@ import priorveil as pv
 from priorveil.certify import within
 from priorveil.designs import METHODS, box_solvers, cone_pricing, methods
 from priorveil.designs.box_pricing import Box
+from priorveil.designs.closed import subset_gains
 from priorveil.designs.engine import Solution
 from priorveil.errors import CertificateError, DataNotFound, Infeasible, InvalidInput, InvalidSecret, TooLarge
 from priorveil.mechanisms import Table
@@ -805,3 +806,11 @@ def test_a_query_without_a_solver_is_not_priced_as_a_histogram() -> None:
     assert plan.lower_bound <= same.expected_mse - same.no_report + plan.no_report
     with pytest.raises(Infeasible, match="one prior"):
         pv.design(pv.PriorSet([prior, pv.Prior([1 / 15] * 15)]), 1.0, Entropy())
+
+
+@pytest.mark.parametrize("time_limit", [0.0, 1.0])
+def test_a_search_under_ldp_that_is_cut_short_is_no_worse_than_subset_selection(time_limit: float) -> None:
+    prior = pv.Prior.zipf(30)
+    plan = pv.design(prior, 1.0, pv.Histogram(), notion=pv.LDP(), time_limit=time_limit)
+    assert plan.certificate.ldp <= 1.0
+    assert plan.lower_bound <= plan.expected_mse <= 1 - subset_gains(prior.probabilities, 1.0).max() + 1e-9

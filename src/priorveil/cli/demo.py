@@ -131,7 +131,7 @@ def _design(console: Console, prior: Prior) -> Plan:
     )
     errors = [("this plan", plan.expected_mse), ("lower bound, proven", plan.lower_bound)]
     if rival is not None:
-        errors.insert(1, ("best without a prior (LDP)", rival.error))
+        errors.insert(1, ("best without a prior (LDP)", rival.expected_mse))
     rows = [(name, screen.error_figure(error)) for name, error in errors]
     screen.print_table(console, (f"expected error, {plan.query.error_unit}", ""), rows, "lr")
     console.print(f"In other words: {plan.precision}.")

@@ -22,7 +22,8 @@ from priorveil.cli import files, options, screen
 
 if TYPE_CHECKING:
     from priorveil.plans import Plan
-    from priorveil.studies.compare import Rival
+
+_PROVEN = 0.999  # efficiency from which a plan is called the best
 
 
 @click.command(epilog=options.epilog(__doc__))
@@ -44,7 +45,11 @@ def inspect(plan: Path, plot: Path | None, as_json: bool) -> None:
     if as_json:
         record = screen.plan_record(proven)
         record["levels"] = screen.levels_record(proven.levels)
-        record["ldp"] = rival and {"name": rival.name, "error": rival.error, "best": rival.best}
+        record["ldp"] = rival and {
+            "method": rival.method,
+            "error": rival.expected_mse,
+            "best": _is_best(rival),
+        }
         screen.print_json(record)
     else:
         _print(proven, rival)
@@ -53,7 +58,7 @@ def inspect(plan: Path, plot: Path | None, as_json: bool) -> None:
         click.echo(f"Drawn in {plot}.", err=as_json)
 
 
-def _print(plan: Plan, rival: Rival | None) -> None:
+def _print(plan: Plan, rival: Plan | None) -> None:
     console = screen.open_console()
     console.print(f"Plan {plan.id[:12]}, proven again.", style="bold")
     screen.print_table(console, ("", ""), screen.plan_rows(plan))
@@ -69,21 +74,25 @@ def _print(plan: Plan, rival: Rival | None) -> None:
     console.print(_identifiability(plan))
 
 
-def _errors(plan: Plan, rival: Rival | None) -> list[tuple[str, str, str]]:
+def _errors(plan: Plan, rival: Plan | None) -> list[tuple[str, str, str]]:
     """Return the errors of the plan and of others, with the share of the achievable gain that each has."""
     from priorveil.queries import gain_share
 
     errors = [("no report at all", plan.no_report), ("this plan", plan.expected_mse)]
     if rival is not None:
         smaller = min(plan.budget.lower, plan.budget.upper)
-        kind = "the best LDP" if rival.best else "LDP"
-        errors.insert(1, (f"{kind} at epsilon {smaller:.4g} ({rival.name})", rival.error))
+        kind = "the best LDP" if _is_best(rival) else "LDP"
+        errors.insert(1, (f"{kind} at epsilon {smaller:.4g} ({rival.method})", rival.expected_mse))
     errors.append(("proven bound: nothing is below", plan.lower_bound))
     shares = [max(0.0, gain_share(error, plan.lower_bound, plan.no_report)) for _, error in errors]
     return [
         (name, screen.error_figure(error), screen.share_text(share))
         for (name, error), share in zip(errors, shares, strict=True)
     ]
+
+
+def _is_best(plan: Plan) -> bool:
+    return plan.efficiency > _PROVEN
 
 
 def _identifiability(plan: Plan) -> str:

@@ -41,6 +41,7 @@ _LDP_LISTED = 12
 _MAX_TABLE_VALUES = 300  # beyond, values that are treated alike share a row of the table
 _ARC_TOLERANCE = 5e-3  # beyond, arcs are preferred to a table that could win at most this share of the gain
 _ENGINE = 1_500  # values up to which `auto` relies on the engine alone
+_LDP_ENGINE = 30  # the same under LDP
 _LDP_LEARNING = 12  # the same for learning a distribution under LDP
 _PROVEN = 0.999  # efficiency from which no better bound is searched for
 _LEARNING = 300  # the same for learning a distribution, whose channels have many reports
@@ -103,10 +104,13 @@ def best_plan(problem: Problem, limits: Limits) -> Plan:
                 small, why=f"{small.why}; a table could win less than {_ARC_TOLERANCE:.1%} of the gain"
             )
     learns, ldp = kind == "distribution", problem.notion.name == "LDP"
-    if ldp and learns and problem.secret is None and isinstance(problem.prior, Prior):
-        reach, names = 0, ["columns" if d <= _LDP_LEARNING else "unary", "subset"]
-    elif ldp:
-        reach, names = _LDP_LEARNING if learns else 30, ["unary", "subset", "closed"]
+    if ldp:
+        # The engine may be stopped early, so simple mechanisms compete with it. They are for the value itself.
+        simple = problem.secret is None and isinstance(problem.prior, Prior)
+        engine = d <= (_LDP_LEARNING if learns else _LDP_ENGINE)
+        reach, names = 0, ["columns"] if engine else []
+        names += ["unary", "subset"] if simple or not engine else []
+        names += ["closed"] if not engine and not (learns and simple) else []
     elif learns:
         reach, names = _LEARNING if problem.box else _ENGINE, ["arc", "hashing", "unary"]
     elif not problem.box:
@@ -124,13 +128,18 @@ def _best_of(problem: Problem, names: Sequence[str], limits: Limits) -> Plan:
     for name in names:
         try:
             plans.append(METHODS[name](problem, limits))
+            if name == "columns" and plans[-1].efficiency > _PROVEN:
+                break
         except (Infeasible, TooLarge) as error:
             refusals.append(f"{name}: {error}")
     if not plans:
         raise Infeasible("no method can do this at this size. " + " | ".join(refusals))
     best = min(plans, key=lambda plan: plan.expected_mse)
+    if len(plans) == 1:
+        return best
+    bound = min(best.expected_mse, max(plan.lower_bound for plan in plans))
     compared = ", ".join(f"{plan.method} {plan.expected_mse:.6g}" for plan in plans)
-    return replace(best, why=f"{best.why} (the least expected error of: {compared})")
+    return replace(best, lower_bound=bound, why=f"{best.why} (the least expected error of: {compared})")
 
 
 def columns_plan(problem: Problem, limits: Limits) -> Plan:

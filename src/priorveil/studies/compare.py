@@ -8,8 +8,7 @@ differential privacy and with other budgets.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal, cast
@@ -19,7 +18,6 @@ import numpy as np
 from priorveil.certify import Certificate, certified_table
 from priorveil.channels import Channel
 from priorveil.designs import design
-from priorveil.designs.closed import subset_gains
 from priorveil.errors import Infeasible, NotIdentifiable, TooLarge
 from priorveil.mechanisms import Table
 from priorveil.mechanisms.estimators import invert_information
@@ -38,8 +36,8 @@ Survey = Callable[[Counts, np.random.Generator], float]
 _HASHES = 20  # public hash functions that people draw from, where a form does not give a number
 _ROOM = 1e-9  # share of the budget that is left for rounding
 _MOST_SEARCHED = 30  # values for which the best LDP mechanism is searched
-_MOST_LISTED = 8  # values for which the search takes no time
-_MOST_WRITTEN = 1_500  # values for which randomised response is written out as a table
+_MOST_COMPARED = 100  # values for which the best of all LDP mechanisms is found quickly
+_MOST_LISTED = 8  # values for which a design takes no time
 _MOST_CURVED = 5_000  # values for which the error of LDP is computed at every budget of a curve
 _STEPS = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0)
 _FEW_STEPS = (0.5, 1.0, 1.5, 2.0)  # where a design takes long
@@ -275,47 +273,21 @@ METHODS: dict[str, Callable[[Scenario], ComparedMethod]] = {
 # -- one plan compared with others -------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Rival:
-    """Another mechanism for the query of a plan, its expected error, and whether it is proven the best."""
+def best_ldp(plan: Plan, seconds: float = 10.0) -> Plan | None:
+    """The best LDP plan known for the query of a plan, at the smaller side of its budget; None if there is none.
 
-    name: str
-    error: float
-    best: bool
-
-
-def best_ldp(plan: Plan, seconds: float = 10.0) -> Rival | None:
-    """The best LDP mechanism for the query of a plan, at the smaller side of its budget; None if unknown.
-
-    It protects the value itself, whatever anyone knows, and needs no prior for that. With `seconds` zero only
-    small domains are searched.
+    It protects the value itself, whatever anyone knows, and needs no prior for that. Small domains are searched for at
+    most `seconds`; on large ones only unary encoding is quick, except for learning a distribution.
     """
-    epsilon, query = min(plan.budget.lower, plan.budget.upper), plan.query
-    rivals = []
-    if len(plan.prior) <= (_MOST_SEARCHED if seconds > 0 else _MOST_LISTED):
-        with suppress(Infeasible, TooLarge):
-            found = design(plan.prior, epsilon, query, notion=LDP(), time_limit=seconds)
-            rivals.append(Rival(found.method, found.expected_mse, found.efficiency > 0.999))
-    if isinstance(plan.prior, Prior) and not any(rival.best for rival in rivals):
-        rivals += _known_ldp(query, plan.prior, epsilon)
-    return min(rivals, key=lambda rival: rival.error, default=None)
-
-
-def _known_ldp(query: Query, prior: Prior, epsilon: float) -> Iterator[Rival]:
-    """Randomised response, subset selection and unary encoding, each where its error is known."""
-    P = prior.probabilities
-    if query.kind == "distribution":
-        support = cast(published.Support, published.subset_selection(prior, epsilon).support)
-        error = _context_free_error(support, Scenario(prior, epsilon, query))
-        yield Rival("subset selection", error, False)
-    if query.kind == "histogram" and len(prior) <= _MOST_WRITTEN:
-        yield Rival("subset selection", 1 - float(subset_gains(P, epsilon).max()), False)
-    elif len(prior) <= _MOST_WRITTEN:
-        form = published.k_rr(prior, epsilon)
-        yield Rival("k-ary randomised response", query.error(form.channel, prior), False)
-    with suppress(Infeasible, TooLarge):
-        found = design(prior, epsilon, query, notion=LDP(), method="unary")
-        yield Rival("unary encoding", found.expected_mse, False)
+    epsilon, values = min(plan.budget.lower, plan.budget.upper), len(plan.prior)
+    method: Literal["auto", "unary"] = "auto"
+    if values > _MOST_COMPARED and plan.query.kind != "distribution":
+        method = "unary"
+    limit = seconds if values <= _MOST_SEARCHED else 0.0
+    try:
+        return design(plan.prior, epsilon, plan.query, notion=LDP(), method=method, time_limit=limit)
+    except (Infeasible, TooLarge):
+        return None
 
 
 def error_curve(plan: Plan, seconds: float = 2.0) -> list[dict[str, float]]:
@@ -334,5 +306,5 @@ def error_curve(plan: Plan, seconds: float = 2.0) -> list[dict[str, float]]:
         found = plan if step == 1 else design(*asked, gap=1e-3, time_limit=seconds)
         rival = best_ldp(replace(plan, budget=budget), 0.0) if quick else None
         row = {"epsilon": min(budget.lower, budget.upper), "mse": found.expected_mse}
-        rows.append({**row, "bound": found.lower_bound, "ldp": rival.error if rival else math.nan})
+        rows.append({**row, "bound": found.lower_bound, "ldp": rival.expected_mse if rival else math.nan})
     return rows
