@@ -1,14 +1,12 @@
-"""Columns of a table and what they hold: values, cohorts and groups as codes, and reports; rows that are refused.
+"""Columns of a table, in batches of rows, and the codes of the values that they hold.
 
 A column of a CSV is a list of texts, with None where a cell is missing. Every other column is an Arrow array.
 """
 
 from __future__ import annotations
 
-import math
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -16,40 +14,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, MissingExtra, plural
-from priorveil.mechanisms import Mechanism
-from priorveil.mechanisms.randomness import WORD
-from priorveil.plans import Plan
-from priorveil.plans.estimate import SUM
+from priorveil.errors import NOT_SHOWN, InvalidInput, MissingExtra
 from priorveil.plans.values import Codes
 from priorveil.priors import Label
+from priorveil.tables.refusals import BROKEN, Rows
 
 Column = list[str | None] | Any  # of a CSV, or an Arrow array
-Plans = Plan | Mapping[Any, Plan]
 Indices = npt.NDArray[np.int64]  # of rows in a batch, counted from 0
-Rows = npt.NDArray[np.int64]  # counted from 0 over all the files of an input
-OnRefused = Callable[[int, str], object]
-OnNearMiss = Callable[..., object]
 
-REPORT, REPORT_ID, PLAN = "report", "report_id", "plan"  # columns of a table of reports
-ID_BYTES = 16
 ABSENT, OUTSIDE_DOMAIN = -1, -2  # instead of the code of a value
 
-# Why a row is refused.
-MISSING = "missing"
-FOREIGN = "foreign"
-OUTSIDE = "outside the domain"
-NO_PLAN = "no plan for the cohort"
-OTHER_PLAN = "another plan"
-BROKEN = "wrong number of columns"
-
 _PLAIN_NUMBER = re.compile(r"[+-]?[0-9]{1,40}(\.[0-9]{0,40})?")
-_REPORT_NUMBER = re.compile(r"[0-9]{1,18}")
-_HEX = re.compile(r"[0-9a-fA-F]*")
-_MOST_LISTED = 1_000  # refused rows, of each reason
-_MOST_ROWS = 1 << 19  # in a batch
-_MOST_BYTES = 1 << 25  # of reports in a batch
-_EXACT = 2.0**53  # up to here every whole number is a float
 
 
 def pyarrow() -> Any:
@@ -96,6 +71,13 @@ def take(column: Column, indices: Indices) -> Column:
     if isinstance(column, list):
         return [column[index] for index in indices.tolist()]
     return column.take(pyarrow().array(indices))
+
+
+def present_rows(column: Any) -> npt.NDArray[np.bool_]:
+    """Which rows of an Arrow column are not missing."""
+    if not column.null_count:
+        return np.ones(len(column), dtype=bool)
+    return np.asarray(column.is_valid().to_numpy(zero_copy_only=False))
 
 
 def distinct(column: Column) -> tuple[list[Any], Indices]:
@@ -172,14 +154,14 @@ def value_codes(column: Column, labels: Sequence[Label], numbered: bool = True) 
         numbers = column.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
         inside = numbers.view(np.uint64) < len(labels)  # negative numbers become huge
         codes = numbers if inside.all() else np.where(inside, numbers, OUTSIDE_DOMAIN)
-        return codes if not column.null_count else np.where(_present(column), codes, ABSENT)
+        return codes if not column.null_count else np.where(present_rows(column), codes, ABSENT)
     return look_up(column, _entry_codes(labels, numbered), ABSENT)
 
 
 def _entry_codes(labels: Sequence[Label], numbered: bool) -> Callable[[Any], int]:
     """How entries of an Arrow column are read: as they are written, numbers by their value.
 
-    >>> import datetime
+    >>> import datetime, math
     >>> code = _entry_codes(["1.50", "2024-05-01", "true"], True)
     >>> [code(entry) for entry in (1.5, Decimal("1.5"), datetime.date(2024, 5, 1), True, 0, math.nan)]
     [0, 0, 1, 2, -2, -1]
@@ -240,256 +222,3 @@ def _number(text: str) -> Decimal | None:
     except InvalidOperation:
         return None
     return number if number.is_finite() else None
-
-
-# -- reports -----------------------------------------------------------------------------------------------
-
-
-def read_reports(mechanism: Mechanism, column: Column) -> tuple[npt.NDArray[Any], dict[str, Indices]]:
-    """The reports of a column that the mechanism can have made, and the indices of the others by reason.
-
-    Reports are integers, or rows of bits as little-endian bytes; as text they are decimal digits, or two hexadecimal
-    digits for each byte.
-
-    >>> import priorveil as pv
-    >>> plan = pv.design(pv.Prior([0.5, 0.5]), 1.0, pv.Histogram())
-    >>> reports, refused = read_reports(plan.mechanism, ["0", None, "1", "7"])
-    >>> reports.tolist(), {reason: indices.tolist() for reason, indices in refused.items()}
-    ([0, 1], {'missing': [1], 'foreign': [3]})
-    """
-    found = _arrow_reports(column, mechanism.width)
-    reports, readable, present = _parse_reports(column, mechanism.width) if found is None else found
-    accepted = mechanism.accepts(reports)
-    if len(reports) == len(column) and accepted.all():
-        return reports, {}
-    own = np.zeros(len(column), dtype=bool)
-    own[readable] = accepted
-    refused = {MISSING: np.flatnonzero(~present), FOREIGN: np.flatnonzero(present & ~own)}
-    return reports[accepted], {reason: indices for reason, indices in refused.items() if indices.size}
-
-
-Parsed = tuple[npt.NDArray[Any], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]
-
-
-def _arrow_reports(column: Column, width: int) -> Parsed | None:
-    """The reports of an Arrow column of the type that they are written with, without a copy.
-
-    With them, the rows that have a readable report and those that are not missing; None for other columns.
-    """
-    if isinstance(column, list):
-        return None
-    pa = pyarrow()
-    kind, present = column.type, _present(column)
-    whole = column.drop_null() if column.null_count else column
-    if not width and pa.types.is_integer(kind):
-        return _buffer(whole, kind.to_pandas_dtype(), 1)[:, 0].astype(np.int64, copy=False), present, present
-    if width and (
-        pa.types.is_fixed_size_binary(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
-    ):
-        try:
-            rows = whole.cast(pa.binary(8 * width))
-        except pa.ArrowInvalid:  # some entries have another length
-            return None
-        return _buffer(rows, WORD, width), present, present
-    return None
-
-
-def _buffer(column: Any, dtype: Any, width: int) -> npt.NDArray[Any]:
-    """The numbers of an Arrow column without gaps: `to_numpy` would load pandas if it is installed."""
-    if len(column) == 0:
-        return np.empty((0, width), dtype=dtype)
-    start = column.offset * width * np.dtype(dtype).itemsize
-    return np.frombuffer(column.buffers()[1], dtype, len(column) * width, start).reshape(-1, width)
-
-
-def _present(column: Any) -> npt.NDArray[np.bool_]:
-    """Which rows of an Arrow column are not missing."""
-    if not column.null_count:
-        return np.ones(len(column), dtype=bool)
-    return np.asarray(column.is_valid().to_numpy(zero_copy_only=False))
-
-
-def _parse_reports(column: Column, width: int) -> Parsed:
-    """As `_arrow_reports`, for text and other types: each different entry is parsed once."""
-    words, indices = distinct(column)
-    parse = _bits if width else _whole_number
-    parsed = [None if word is None else parse(word, width) for word in words]
-    known: list[Any] = [report for report in parsed if report is not None]
-    if width:
-        reports = np.frombuffer(b"".join(known), dtype=WORD).reshape(-1, width)
-    else:
-        reports = np.array(known, dtype=np.int64)
-    is_known = np.array([report is not None for report in parsed] + [False])
-    position = np.cumsum(is_known) - 1
-    readable = is_known[indices]
-    return reports[position[indices[readable]]], readable, indices >= 0
-
-
-def _whole_number(word: Any, width: int) -> int | None:
-    if isinstance(word, str):
-        return int(word) if _REPORT_NUMBER.fullmatch(word) else None
-    if isinstance(word, bool) or not isinstance(word, int | float):
-        advice = f"a column of {type(word).__name__}; reports of this plan are whole numbers"
-        raise InvalidInput("reports", NOT_SHOWN, advice)
-    return int(word) if abs(word) < _EXACT and word == math.floor(word) else None
-
-
-def _bits(word: Any, width: int) -> bytes | None:
-    if isinstance(word, bytes):
-        return word if len(word) == 8 * width else None
-    if not isinstance(word, str):
-        advice = f"a column of {type(word).__name__}; reports of this plan are bytes"
-        raise InvalidInput("reports", NOT_SHOWN, advice)
-    return bytes.fromhex(word) if len(word) == 16 * width and _HEX.fullmatch(word) else None
-
-
-# -- cohorts -----------------------------------------------------------------------------------------------
-
-
-def plans_by_cohort(plan: Plans, cohort: str | None) -> dict[Any, Plan]:
-    """The plans by the values of the cohort column; a single plan for everybody has the key None."""
-    if isinstance(plan, Plan):
-        if cohort is not None:
-            raise InvalidInput("cohort", cohort, "give a plan for each value of this column: {value: plan}")
-        return {None: plan}
-    if cohort is None or not plan:
-        advice = f"{plural(len(plan), 'plan')}; name the column that chooses the plan of a row"
-        raise InvalidInput("plan", NOT_SHOWN, advice, Hint("cohort", "COLUMN"))
-    if len({str(key) for key in plan}) < len(plan):
-        advice = "two cohort keys have the same text (such as 1 and '1'): rename one"
-        raise InvalidInput("plan", NOT_SHOWN, advice)
-    if len({one.mechanism.width for one in plan.values()}) > 1:
-        advice = "their reports do not fit into one column: use plans of one kind, or a table for each cohort"
-        raise InvalidInput("plan", NOT_SHOWN, advice)
-    return dict(plan)
-
-
-def require_same_statistics(plans: Mapping[Any, Plan]) -> None:
-    """Refuse plans whose estimates cannot be added up, before any report is made.
-
-    The order of their labels does not matter. Sums can be added up whatever their values are.
-    """
-    labels_of = {name: plan.query.statistic_labels(plan.labels) for name, plan in plans.items()}
-    (name, first), *others = labels_of.items()
-    for other, labels in others:
-        if first != labels and SUM in (first, labels):
-            own = other if labels == SUM else name
-            advice = (
-                f"the plan of cohort {own!r} is for a sum, others are not: use the same query for all cohorts"
-            )
-            raise InvalidInput("plan", NOT_SHOWN, advice)
-        if odd := set(labels) ^ set(first):
-            label = next(label for label in (*labels, *first) if label in odd)
-            has, lacks = (other, name) if label in labels else (name, other)
-            advice = (
-                f"the value {label!r} of cohort {has!r} is missing in {lacks!r}: give all the same values"
-            )
-            raise InvalidInput("plan", NOT_SHOWN, advice)
-
-
-def cohort_codes(batch: Batch, cohort: str | None, plans: Mapping[Any, Plan]) -> Codes:
-    """The number of the plan of every row, -2 if there is none; all have the first plan without a `cohort` column.
-
-    Values of the column are compared as they are written.
-
-    >>> cohort_codes(Batch({"age": ["2", "1", None, "3"]}, 4), "age", {1: None, 2: None}).tolist()
-    [1, 0, -2, -2]
-    """
-    if cohort is None:
-        return np.zeros(batch.rows, dtype=np.int64)
-    index = {str(key): code for code, key in enumerate(plans)}
-    return look_up(batch.columns[cohort], lambda word: index.get(str(word), OUTSIDE_DOMAIN), OUTSIDE_DOMAIN)
-
-
-def batch_rows(plans: Mapping[Any, Plan]) -> int:
-    """Rows in a batch: many, but fewer if reports are long, so that memory stays small."""
-    bytes_each = max(8 * max(plan.mechanism.width, 1) for plan in plans.values())
-    return max(1, min(_MOST_ROWS, _MOST_BYTES // bytes_each))
-
-
-# -- refused rows: counted by reason and listed by number, never with what was in them ----------------------
-
-
-@dataclass(frozen=True)
-class RefusedRows:
-    """How many rows were refused for which reason, and the first thousand of each reason as `(row, reason)`.
-
-    Rows are counted from 0, over all the files of an input.
-
-    >>> RefusedRows({"missing": 2}, ((3, "missing"), (5, "missing"))).total
-    2
-    """
-
-    counts: dict[str, int] = field(default_factory=dict)
-    rows: tuple[tuple[int, str], ...] = ()
-
-    @property
-    def total(self) -> int:
-        """How many rows were refused in all."""
-        return sum(self.counts.values())
-
-
-class NothingWritten(InvalidInput):
-    """Every row was refused, or some although `strict` allows none, so nothing is written. Rows are counted from 0."""
-
-    def __init__(self, refused: RefusedRows) -> None:
-        first = ", ".join(f"row {row} ({reason})" for row, reason in refused.rows[:5])
-        advice = f"nothing is written, because rows are refused: {first}"
-        super().__init__("data", plural(refused.total, "row"), advice)
-        self.refused = refused
-
-
-class RefusalLog:
-    """Collects refused rows while a table is read; `on_refused(row, reason)` is called for each, in row order.
-
-    >>> log = RefusalLog()
-    >>> log.add({"missing": np.array([4, 2]), "foreign": np.array([3])})
-    >>> log.result()
-    RefusedRows(counts={'foreign': 1, 'missing': 2}, rows=((2, 'missing'), (3, 'foreign'), (4, 'missing')))
-    """
-
-    def __init__(self, on_refused: OnRefused | None = None) -> None:
-        self._on_refused = on_refused
-        self._counts: Counter[str] = Counter()
-        self._rows: list[tuple[int, str]] = []
-
-    def add(self, refused: Mapping[str, Rows]) -> None:
-        """Add the refused rows of one batch; batches come in the order of their rows."""
-        listed = []
-        for reason, rows in refused.items():
-            room = max(0, _MOST_LISTED - self._counts[reason])
-            listed += [(row, reason) for row in np.sort(rows)[:room].tolist()]
-            self._counts[reason] += rows.size
-        self._rows += sorted(listed)
-        if self._on_refused is not None:
-            for row, reason in sorted((row, why) for why, rows in refused.items() for row in rows.tolist()):
-                self._on_refused(row, reason)
-
-    def result(self) -> RefusedRows:
-        """All refused rows so far."""
-        return RefusedRows(dict(sorted((+self._counts).items())), tuple(self._rows))
-
-
-def near_misses(column: Column, names: Iterable[object]) -> Counter[tuple[str, str]]:
-    """How many entries of a column are a name in another spelling, by entry and name. Entries may be private.
-
-    Spellings differ in capitals, spaces and punctuation only. Numbers have one spelling: -5 is not +5.
-
-    >>> near_misses(["Yes", "YES!", "Yes ", "maybe", None], ["yes", "no"])
-    Counter({('Yes', 'yes'): 2, ('YES!', 'yes'): 1})
-    """
-    named: dict[str, list[str]] = {}
-    for name in dict.fromkeys(map(str, names)):
-        named.setdefault(_letters(name), []).append(name)
-    found: Counter[tuple[str, str]] = Counter()
-    words, indices = distinct(column)
-    for word, rows in zip(words, np.bincount(indices[indices >= 0], minlength=len(words)), strict=True):
-        near = named.get(_letters(str(word)), [])
-        if len(near) == 1 and any(map(str.isalpha, near[0])):
-            found[str(word).strip(), near[0]] += int(rows)
-    return found
-
-
-def _letters(text: str) -> str:
-    """The letters and digits of a text, without capitals."""
-    return "".join(filter(str.isalnum, text.casefold()))

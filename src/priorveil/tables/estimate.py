@@ -19,31 +19,21 @@ from priorveil.plans.estimate import Estimate, Method, combine_estimates
 from priorveil.plans.tally import Counts, Tally
 from priorveil.plans.values import Codes
 from priorveil.priors import Prior
+from priorveil.tables.cohort_plans import Plans, batch_rows, cohort_codes, plans_by_cohort
 from priorveil.tables.columns import (
     ABSENT,
-    MISSING,
-    NO_PLAN,
-    OTHER_PLAN,
     OUTSIDE_DOMAIN,
-    PLAN,
-    REPORT,
     Batch,
     Column,
     Indices,
-    OnRefused,
-    Plans,
-    RefusalLog,
-    RefusedRows,
-    batch_rows,
-    cohort_codes,
     distinct,
     holds_only,
     look_up,
-    plans_by_cohort,
-    read_reports,
     take,
 )
 from priorveil.tables.read import Progress, in_threads, open_table, thread_count
+from priorveil.tables.refusals import MISSING, NO_PLAN, OTHER_PLAN, OnRefused, RefusalLog, RefusedRows
+from priorveil.tables.report_columns import PLAN, REPORT, read_reports
 
 _Part = tuple[int, int, Indices | None]  # cohort, group (both by number), rows of a batch (None: all)
 

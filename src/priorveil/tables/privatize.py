@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,44 +16,27 @@ from priorveil.errors import InvalidInput
 from priorveil.mechanisms.randomness import GeneratorSource, Source, as_source
 from priorveil.plans import Plan
 from priorveil.plans.values import Codes
-from priorveil.tables.columns import (
-    ABSENT,
-    ID_BYTES,
-    MISSING,
-    NO_PLAN,
-    OUTSIDE,
-    OUTSIDE_DOMAIN,
-    PLAN,
-    REPORT,
-    REPORT_ID,
-    Batch,
-    Indices,
-    NothingWritten,
-    OnNearMiss,
-    OnRefused,
+from priorveil.tables import refusals, write
+from priorveil.tables.cohort_plans import (
     Plans,
-    RefusalLog,
-    RefusedRows,
     batch_rows,
     cohort_codes,
-    near_misses,
     plans_by_cohort,
-    pyarrow,
     require_same_statistics,
+)
+from priorveil.tables.columns import (
+    ABSENT,
+    OUTSIDE_DOMAIN,
+    Batch,
+    Column,
+    Indices,
+    distinct,
+    pyarrow,
     take,
     value_codes,
 )
 from priorveil.tables.read import Progress, in_threads, open_table
-from priorveil.tables.write import (
-    Columns,
-    Format,
-    format_of,
-    plan_column,
-    report_schema,
-    to_arrow,
-    write_arrow,
-    write_csv,
-)
+from priorveil.tables.report_columns import ID_BYTES, PLAN, REPORT, REPORT_ID
 
 _FEW_REPORTS = 1 << 15  # different ones; a dictionary makes these smaller
 
@@ -62,7 +46,7 @@ class Privatized:
     """The outcome of `privatize_table`: the number of reports, the refused rows, the table if it is in memory."""
 
     reports: int
-    refused: RefusedRows
+    refused: refusals.RefusedRows
     table: Any | None = None
 
 
@@ -76,12 +60,12 @@ def privatize_table(
     cohort: str | None = None,
     ids: bool = True,
     rng: np.random.Generator | Source | None = None,
-    format: Format | None = None,
+    format: write.Format | None = None,
     replace: bool = False,
     strict: bool = False,
     progress: Progress | None = None,
-    on_refused: OnRefused | None = None,
-    on_near_miss: OnNearMiss | None = None,
+    on_refused: refusals.OnRefused | None = None,
+    on_near_miss: Callable[..., object] | None = None,
 ) -> Privatized:
     """Perturb one column of a table of any size: every row gets a report, with an id of its own and the plan's id.
 
@@ -108,21 +92,21 @@ def privatize_table(
     require_same_statistics(plans)
     kept = kept_columns(keep, column, cohort)
     target = Path(out) if isinstance(out, str | os.PathLike) else out
-    kind = format or (format_of(target) if isinstance(target, Path) else "csv")
+    kind = format or (write.format_of(target) if isinstance(target, Path) else "csv")
     table = open_table(data, [*kept, column], batch_rows(plans))
-    source, log, count = as_source(rng), RefusalLog(on_refused), 0
+    source, log, count = as_source(rng), refusals.RefusalLog(on_refused), 0
     as_text = target is not None and kind == "csv"
 
-    def perturb(batch: Batch) -> tuple[Batch, Reports, Columns]:
+    def perturb(batch: Batch) -> tuple[Batch, Reports, write.Columns]:
         made = make_reports(batch, column, cohort, plans, source)
         id_column = {REPORT_ID: random_ids(len(made.indices), source)} if ids else {}
         public = {name: batch.columns[name] for name in kept}
         if len(made.indices) < batch.rows:
             public = {name: take(values, made.indices) for name, values in public.items()}
-        made_by = plan_column(made.plans, plans.values(), as_text)
+        made_by = write.plan_column(made.plans, plans.values(), as_text)
         return batch, made, {**id_column, **public, PLAN: made_by, REPORT: made.reports}
 
-    def batches() -> Iterator[Columns]:
+    def batches() -> Iterator[write.Columns]:
         nonlocal count
         # One thread draws, in the order of the rows, so that a seed gives the same reports and ids.
         for batch, made, columns in in_threads(perturb, table.batches, 1, waiting=1):
@@ -137,19 +121,19 @@ def privatize_table(
                 progress(batch.end, table.rows, table.share())
         refused = log.result()
         if refused.total and (strict or (not count and target is not None)):
-            raise NothingWritten(refused)
+            raise refusals.NothingWritten(refused)
 
     in_memory = None
     if as_text:
-        write_csv([*([REPORT_ID] if ids else []), *kept, PLAN, REPORT], batches(), target, replace)
+        write.write_csv([*([REPORT_ID] if ids else []), *kept, PLAN, REPORT], batches(), target, replace)
     else:
-        schema = report_schema({name: table.types[name] for name in kept}, ids, plans.values())
+        schema = write.report_schema({name: table.types[name] for name in kept}, ids, plans.values())
         if target is None:
             in_memory = pyarrow().Table.from_batches(
-                (to_arrow(columns, schema) for columns in batches()), schema
+                (write.to_arrow(columns, schema) for columns in batches()), schema
             )
         else:
-            write_arrow(schema, batches(), target, kind, replace, _random_columns(plans))
+            write.write_arrow(schema, batches(), target, kind, replace, _random_columns(plans))
     return Privatized(count, log.result(), in_memory)
 
 
@@ -189,13 +173,16 @@ def make_reports(
     """
     numbered = len({plan.labels for plan in plans.values()}) == 1
     values, plan_codes = batch.columns[column], cohort_codes(batch, cohort, plans)
-    refused = [(NO_PLAN, np.flatnonzero(plan_codes == OUTSIDE_DOMAIN))]
+    refused = [(refusals.NO_PLAN, np.flatnonzero(plan_codes == OUTSIDE_DOMAIN))]
     indices, reports = [], []
     for number, plan in enumerate(plans.values()):
         own = np.flatnonzero(plan_codes == number)
         part = values if len(own) == len(values) else take(values, own)
         codes = value_codes(part, plan.labels, numbered)
-        refused += [(MISSING, own[codes == ABSENT]), (OUTSIDE, own[codes == OUTSIDE_DOMAIN])]
+        refused += [
+            (refusals.MISSING, own[codes == ABSENT]),
+            (refusals.OUTSIDE, own[codes == OUTSIDE_DOMAIN]),
+        ]
         indices.append(own[codes >= 0])
         reports.append(plan.mechanism.sample(codes[codes >= 0], source))
     order = np.argsort(np.concatenate(indices), kind="stable") if len(indices) > 1 else slice(None)
@@ -210,11 +197,36 @@ def _near_misses(
 ) -> Iterator[tuple[tuple[str, str, str], int]]:
     """The refused values and cohorts that are known ones in another spelling: `(reason, value, name)`, rows."""
     labels = {label for plan in plans.values() for label in plan.labels}
-    for reason, name, names in ((OUTSIDE, column, labels), (NO_PLAN, cohort, plans)):
+    for reason, name, names in ((refusals.OUTSIDE, column, labels), (refusals.NO_PLAN, cohort, plans)):
         if reason in made.refused and name is not None:
             entries = take(batch.columns[name], made.refused[reason])
-            for (value, near), rows in near_misses(entries, names).items():
+            for (value, near), rows in spelling_variants(entries, names).items():
                 yield (reason, value, near), rows
+
+
+def spelling_variants(column: Column, names: Iterable[object]) -> Counter[tuple[str, str]]:
+    """How many entries of a column are a name in another spelling, by entry and name. Entries may be private.
+
+    Spellings differ in capitals, spaces and punctuation only. Numbers have one spelling: -5 is not +5.
+
+    >>> spelling_variants(["Yes", "YES!", "Yes ", "maybe", None], ["yes", "no"])
+    Counter({('Yes', 'yes'): 2, ('YES!', 'yes'): 1})
+    """
+    named: dict[str, list[str]] = {}
+    for name in dict.fromkeys(map(str, names)):
+        named.setdefault(_letters(name), []).append(name)
+    found: Counter[tuple[str, str]] = Counter()
+    words, indices = distinct(column)
+    for word, rows in zip(words, np.bincount(indices[indices >= 0], minlength=len(words)), strict=True):
+        near = named.get(_letters(str(word)), [])
+        if len(near) == 1 and any(map(str.isalpha, near[0])):
+            found[str(word).strip(), near[0]] += int(rows)
+    return found
+
+
+def _letters(text: str) -> str:
+    """The letters and digits of a text, without capitals."""
+    return "".join(filter(str.isalnum, text.casefold()))
 
 
 def random_ids(count: int, source: Source) -> npt.NDArray[np.uint8]:

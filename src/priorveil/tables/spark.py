@@ -20,24 +20,12 @@ from priorveil.plans import Plan
 from priorveil.plans.estimate import Method
 from priorveil.plans.tally import Tally
 from priorveil.priors import Prior
-from priorveil.tables.columns import (
-    FOREIGN,
-    MISSING,
-    NO_PLAN,
-    OTHER_PLAN,
-    PLAN,
-    REPORT,
-    REPORT_ID,
-    Batch,
-    Plans,
-    RefusedRows,
-    distinct,
-    plans_by_cohort,
-    pyarrow,
-    require_same_statistics,
-)
+from priorveil.tables.cohort_plans import Plans, plans_by_cohort, require_same_statistics
+from priorveil.tables.columns import Batch, distinct, pyarrow
 from priorveil.tables.estimate import BatchCounter, TableEstimate, Tallies, no_plan_column
 from priorveil.tables.privatize import kept_columns, make_reports, random_ids
+from priorveil.tables.refusals import FOREIGN, MISSING, NO_PLAN, OTHER_PLAN, RefusedRows
+from priorveil.tables.report_columns import PLAN, REPORT, REPORT_ID
 from priorveil.tables.write import plan_column
 
 pa = pyarrow()
