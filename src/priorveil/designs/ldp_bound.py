@@ -9,16 +9,19 @@ and since `E[z] = 0`, `E|A z|^2 <= max_r [|A z|^2 - nu . z]` for any `nu`. The f
 the columns that LDP allows is at a vertex `r = w v`, where `v_x` is `e^eps` on a set `S` of values and one elsewhere,
 and `w = 1 / (1 + c P(S))`, `c = e^eps - 1`.
 
-For equal values `A = 1` is best: the maximum depends on the size of `S` alone, and the bound is the variance of subset
-selection (`uniform_bound`). In general `A = diag(m) + a 1' + sum_j b_j e_j'`, where `j` runs over the heaviest values.
-Given the size `k` of `S` and the heaviest values in it, `h = sum(z)` and the `z_j` are linear in `w`, and `|A z|^2` is
-a sum over the values. Because `P . z = 0` and `sum(z) = h`, for any numbers `kappa` and `eta`
+With `A = 1` only the size and the mass of `S` matter (`identity_bound`). For equal values that is best: the bound is
+the variance of subset selection. In general `A = diag(m) + a 1' + sum_j b_j e_j'`, where `j` runs over the heaviest
+values. Given the size `k` of `S` and the heaviest values in it, `h = sum(z)` and the `z_j` are linear in `w`, and
+`|A z|^2` is a sum over the values. Because `P . z = 0` and `sum(z) = h`, for any numbers `kappa` and `eta`
 
     |A z|^2 - nu . z  <=  eta h + sum_x max_v [(m_x (v w - 1) + a_x h + ...)^2 - (nu_x + kappa P_x + eta) (v w - 1)],
 
-`v` one or `e^eps`. The right side is convex in `w` and `k` if `kappa` and `eta` are fixed. So over a cell of both it is
-largest at a corner, and finitely many cells bound all columns: `_largest` needs no trust in the search for `A` and
-`nu`, which is a quasi-Newton method on a smooth version of the right side.
+`v` one or `e^eps`. If `kappa` and `eta` are fixed, the right side is convex in `w` for every `k`, and convex in `k` for
+every `w`. So over a cell of both it is largest at a corner, and finitely many cells bound all columns: `_largest` needs
+no trust in the search for `A` and `nu`, which is a quasi-Newton method on a smooth version of the right side.
+
+All numbers are floats. The error of a sum of products is at most `_rounding` times the same sum with all terms
+positive, and that much is added. `e` is rounded up, because a bound for a larger level holds for this one too.
 """
 
 from __future__ import annotations
@@ -31,13 +34,14 @@ from typing import NamedTuple
 import numpy as np
 import scipy.optimize
 
+from priorveil.certify import exp_above
 from priorveil.designs.engine import Stop, never
 from priorveil.mechanisms.subset_estimators import SubsetLaw, influence_squares, subset_information
 from priorveil.priors import Array
 
 _MOST_LEVEL = 12.0  # levels up to which it is searched for: beyond, reports are nearly the truth
 _MOST_VALUES = 1_000  # values up to which a bound is searched for
-_SLACK = 1e-9  # rounding of floats, relatively
+_ROUNDOFF = 2.0**-53
 _MOST_WITH_HEAVY = (300, 100, 24)  # values up to which one, two, three are taken as heavy
 _STEPS = 150  # of the quasi-Newton method, at each temperature; fewer if there are many values
 _TEMPERATURES = (0.1, 0.01, 0.001)
@@ -53,7 +57,7 @@ _CLOSE = 1.001  # cells this near to the largest value are not split
 
 
 def ldp_variance_bound(P: Array, epsilon: float, stop: Stop = never) -> float:
-    """A bound on N times the variance, summed over the values, of learning a distribution under LDP; zero if unknown.
+    """A bound on N times the variance, summed over the values, of learning a distribution under LDP.
 
     The search ends early when `stop` says so; what it has found is a bound all the same.
 
@@ -62,23 +66,44 @@ def ldp_variance_bound(P: Array, epsilon: float, stop: Stop = never) -> float:
     """
     if len(P) < 2:
         return 0.0
-    if np.ptp(P) <= 1e-15:
-        return uniform_bound(len(P), epsilon)
-    if stop() or len(P) < 4 or len(P) > _MOST_VALUES or epsilon > _MOST_LEVEL:
-        return 0.0
-    space = _Space.of(np.sort(P)[::-1], math.exp(epsilon))
-    return space.proven(space.search(stop)) * (1 - _SLACK)
+    simple, searched = identity_bound(P, epsilon), 4 <= len(P) <= _MOST_VALUES and epsilon <= _MOST_LEVEL
+    if not searched or np.ptp(P) == 0 or stop():
+        return simple
+    space = _Space.of(np.sort(P)[::-1], _exp_above(epsilon))
+    return max(simple, space.proven(space.search(stop)))
 
 
-def uniform_bound(d: int, epsilon: float) -> float:
-    """The least variance for `d` equal values: `(d - 1)^2 / max_k |r - 1|^2`, that of subset selection.
+def identity_bound(P: Array, epsilon: float) -> float:
+    """The bound that `A = 1` proves: `(d - 1)^2 / max |r - 1|^2`. For equal values it is the least variance.
 
-    >>> round(uniform_bound(83, 1.0), 3)
+    For sets of `k` values `|r - 1|^2` is convex in `w`, so it is largest for the `k` rarest or the `k` commonest. With
+    `s` their mass it is `(k (1 - s)^2 + (d - k) s^2) / (1/c + s)^2`, where nothing cancels.
+
+    >>> round(identity_bound(np.full(83, 1 / 83), 1.0), 3)
     298.372
     """
-    e, k = math.exp(epsilon), np.arange(1, d)
-    spread = (k * e**2 + d - k) * d**2 / (k * e + d - k) ** 2 - d
-    return (d - 1) ** 2 / float(spread.max())
+    d, c, k = len(P), _exp_above(epsilon) - 1, np.arange(1, len(P))
+    rising = np.sort(P)
+    rarest, commonest = np.cumsum(rising)[:-1], np.cumsum(rising[::-1])[:-1]
+    ends = [
+        (rarest, commonest[::-1]),
+        (commonest, rarest[::-1]),
+    ]  # the mass of a set, and of the other values
+    largest = max(float(((k * rest**2 + (d - k) * s**2) / (1 / c + s) ** 2).max()) for s, rest in ends)
+    return (d - 1) ** 2 / largest * (1 - 8 * _rounding(d))
+
+
+def _exp_above(epsilon: float) -> float:
+    """A float that is at least `e^epsilon`, or infinity."""
+    return math.inf if epsilon > 700 else math.nextafter(float(exp_above(epsilon)), math.inf)
+
+
+def _rounding(d: int) -> float:
+    """The relative error of a sum of `d` positive terms, each of which takes fewer than 200 steps.
+
+    Probabilities count as 130 steps: they are the exact ones up to the rounding that `Prior` allows (`NORMALISED`).
+    """
+    return (d + 400) * _ROUNDOFF
 
 
 class _Weights(NamedTuple):
@@ -158,7 +183,8 @@ class _Space:
         few, many = max(0, math.floor(least) - inside), min(len(light), math.ceil(most) - inside)
         rarest, commonest = float(light[len(light) - few :].sum()), float(light[:many].sum())
         c = self.e - 1
-        return 1 / (1 + c * (mass + commonest)) * (1 - 1e-12), 1 / (1 + c * (mass + rarest)) * (1 + 1e-12)
+        room = _rounding(len(self.P))
+        return (1 - room) / (1 + c * (mass + commonest)), (1 + room) / (1 + c * (mass + rarest))
 
     # -- the search ------------------------------------------------------------------------------------------
 
@@ -248,9 +274,10 @@ class _Space:
 
     def proven(self, weights: _Weights) -> float:
         """The bound that these weights prove."""
-        top = float((self.numerator * weights.A).sum())
+        room, positive = _rounding(len(self.P)), 2 + len(self.P) * self.P[:, None]
+        top = float((self.numerator * weights.A).sum() - room * (positive * np.abs(weights.A)).sum())
         largest = self._largest(weights, self._places())
-        return top**2 / largest if top > 0 and largest > 0 else 0.0
+        return top**2 / largest * (1 - room) if top > 0 and largest > 0 else 0.0
 
     def _largest(self, weights: _Weights, at: _Points) -> float:
         """At least the largest `|A z|^2 - nu . z` of all columns: corners of cells, the largest cells split."""
@@ -262,6 +289,8 @@ class _Space:
             kappa, eta = self._multipliers(middle, weights)
             corners = [_Points(cells[:, i], cells[:, j], cells[:, 4:]) for i in (0, 1) for j in (2, 3)]
             above = np.max([self._above(corner, weights, kappa, eta) for corner in corners], axis=0)
+            if not np.isfinite(above).all():
+                return math.inf
             goal = max(goal, proven)
             split = above > goal if turn < _ROUNDS else np.zeros(len(cells), dtype=bool)
             proven = max(proven, float(above[~split].max(initial=0.0)))
@@ -310,11 +339,15 @@ class _Space:
         f1, f0 = inside**2 - pull * z1, outside**2 - pull * z0
         best = np.maximum(f1, f0)
         best[:, : self.heavy] = np.where(at.held > 0, f1[:, : self.heavy], f0[:, : self.heavy])
-        h = self.sums(at)[:, 0]
-        size = (np.maximum(inside**2, outside**2) + np.abs(pull) * np.maximum(np.abs(z1), np.abs(z0))).sum(
-            axis=1
-        )
-        return np.asarray(best.sum(axis=1) + eta * h + 1e-13 * (size + np.abs(eta * h)))
+        # The same with all terms positive, of which the errors are a small part; `|z|` is at most `most`.
+        h, room, most = self.sums(at)[:, 0], _rounding(len(self.P)), self.e * at.w + 1
+        most_h = at.w * (len(self.P) + (self.e - 1) * at.sizes) + len(self.P)
+        size = np.abs(weights.A)
+        terms = most[:, None] * (size[:, 0] + size[:, 2:].sum(axis=1)) + most_h[:, None] * size[:, 1]
+        squares = terms * (2 * np.maximum(np.abs(inside), np.abs(outside)) + room * terms)
+        pulls = most[:, None] * (np.abs(weights.nu) + np.abs(kappa)[:, None] * self.P + np.abs(eta)[:, None])
+        error = room * ((squares + pulls).sum(axis=1) + np.abs(eta) * most_h)
+        return np.asarray(best.sum(axis=1) + eta * h + error)
 
 
 def _halves(cells: Array) -> Array:

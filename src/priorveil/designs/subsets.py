@@ -55,7 +55,7 @@ def subset_plan(problem: Problem) -> Plan:
 def _odds_of_sizes(problem: Problem, prior: Prior) -> list[Fraction]:
     """The largest odds that the budget allows for sets of 1, 2, ... d - 1 values."""
     if not problem.notion.bounds_lifts:
-        return [exp_below(problem.level)] * (len(prior) - 1)
+        return [min(exp_below(problem.level), _MOST_ODDS)] * (len(prior) - 1)
     ordered = sorted(prior.weights)
     lightest = accumulate(ordered[:-1])
     heaviest = accumulate(ordered[:0:-1])

@@ -142,7 +142,8 @@ def learning_gain(P: Array, q01: float, R: float) -> float:
     """
     contrast = (1 - q01) * (R - 1) * q01 / (1 + (R - 1) * q01)
     ones = q01 + P * contrast
-    return contrast**2 / float((ones * (1 - ones)).sum())
+    variance = float((ones * (1 - ones)).sum())
+    return contrast**2 / variance if variance > 0 else 0.0  # if every bit is one, it tells nothing
 
 
 # -- estimates ---------------------------------------------------------------------------------------------
