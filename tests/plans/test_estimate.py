@@ -467,7 +467,7 @@ def test_a_reading_that_leans_on_a_contradicted_prior_says_so_first(query: pv.Qu
     assert found.method == "mmse" and found.prior_check < 0.01
     assert lines[0] == f"Warning: {found.warning}"
     assert "contradict the prior (p < 0.0001)" in lines[0] and "leans on it" in lines[0]
-    wanted = "method unbiased" if plan.identifiable else "Distribution or unbiased=True"
+    wanted = "method unbiased" if plan.identifiable else "design a plan for Distribution"
     assert wanted in lines[0] and "better prior" in lines[0]
     assert (found.unbiased_difference is not None) == plan.identifiable
 

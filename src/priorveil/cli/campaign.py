@@ -5,7 +5,7 @@ Examples
   --purpose "To plan buses" -o campaign.json
       then give campaign.json to the dashboard of `priorveil serve`
   priorveil campaign plans/ --question "For whom do you work?" -o campaign.json
-      a plan for each group of people, named by its file; people choose their group, which is not perturbed
+      a plan for each group of people, named by its file; people choose their group, which is sent as it is
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from priorveil.files import atomic_write
 @click.option("--question", required=True, help="What people are asked.")
 @click.option("--asked-by", default="", help="Who asks; people read it before they answer.")
 @click.option("--purpose", default="", help="Why; people read it before they answer.")
-@click.option("--contact", default="", help="Where people can turn to.")
-@click.option("--opens", metavar="TIME", help="When reports are taken, as 2026-01-31T12:00:00Z.")
-@click.option("--closes", metavar="TIME", help="Until when reports are taken.")
+@click.option("--contact", default="", help="Whom people can ask about the survey.")
+@click.option("--opens", metavar="TIME", help="When the question opens, as 2026-01-31T12:00:00Z.")
+@click.option("--closes", metavar="TIME", help="When it closes.")
 @click.option("--smallest-count", default=100, help="Show no estimate from fewer reports.")
 @click.option("-o", "--output", required=True, type=options.OutputFile(), help="Save the campaign here.")
 @click.option("--force", is_flag=True, help="Replace the output file if it exists.")

@@ -35,8 +35,8 @@ class Campaign:
     """A question, its possible answers and, for each cohort, the plan that its people run.
 
     `opens` and `closes` are aware times (None: always); `smallest_count` is the number of reports below which
-    no estimate is shown. `asked_by` and `purpose` tell people who asks and why, before they answer; `contact` is where
-    they can turn to. Make one with `ask`, or read one with `Campaign.from_json`.
+    no estimate is shown. `asked_by` and `purpose` tell people who asks and why, before they answer; `contact` is whom
+    they can ask. Make one with `ask`, or read one with `Campaign.from_json`.
     """
 
     question: str

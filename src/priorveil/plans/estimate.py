@@ -111,7 +111,7 @@ class Estimate:
         if self.method in _FREE or self.prior_check is None or self.prior_check >= DOUBTFUL:
             return None
         if self.unbiased_difference is None:
-            advice = "Give a better prior, or design a plan that does not lean on it (Distribution or unbiased=True)"
+            advice = "Give a better prior, or design a plan for Distribution, which does not lean on it"
         else:
             advice = "Read the reports with method unbiased, or give a better prior"
         return (
@@ -136,7 +136,7 @@ class Estimate:
 
     def _check_note(self) -> str:
         if self.prior_check is None:
-            return "Prior check: none, there are too few reports or they tell too little."
+            return "Prior check: none. There are too few reports, or they say too little."
         doubtful, free = self.prior_check < DOUBTFUL, self.method in _FREE
         parts = [f"Prior check: {_p_text(self.prior_check)}."]
         if doubtful:

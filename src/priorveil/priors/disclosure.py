@@ -43,7 +43,7 @@ def require_no_rare(people: Sequence[int], merged: bool = False, what: str = "va
         merge = (
             [Hint("merge_rare='other'", purpose="to merge them")] if what == "value" and not merged else []
         )
-        confirm = Hint("allow_rare=True", purpose="to publish how many these are")
+        confirm = Hint("allow_rare=True", purpose="to publish them anyway")
         raise InvalidInput("values", NOT_SHOWN, advice, *merge, confirm)
 
 

@@ -197,7 +197,7 @@ def _other_plan(name: str, plans: Mapping[Any, Plan]) -> ForeignReport:
     """The error for reports of another plan. Only the id of a plan is shown: anything else may be private."""
     if not _PLAN_ID.fullmatch(name):
         hint = Hint("assume_plan=True", purpose="if it means something else and this plan made all reports")
-        return ForeignReport("column", PLAN, "it holds something else than ids of plans", hint)
+        return ForeignReport("column", PLAN, "it does not hold ids of plans", hint)
     known = ", ".join(sorted({plan.id[:12] for plan in plans.values()})[:3])
     advice = f"read them with the plan that made them, not with {known}"
     return ForeignReport("data", NOT_SHOWN, f"reports of plan {name[:12]}; {advice}")

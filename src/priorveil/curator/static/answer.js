@@ -293,7 +293,7 @@ function details(campaign, plan, shares) {
       el(
         "p",
         {},
-        `The report moves the odds between any two answers by a factor of ${factor(ldp)} at most, whatever is known about you already.`,
+        `Take any two answers. The report changes how many times likelier one is than the other by a factor of ${factor(ldp)} at most, whatever is known about you already.`,
       ),
     lip < ldp &&
       el(
@@ -456,7 +456,7 @@ function showBroken(error) {
   if (error.field === "crypto")
     return show(
       "This page needs a secure connection",
-      warning("Browsers let a page check and scramble only over https. Nothing was sent."),
+      warning("Browsers allow the checks and the scrambling over https only. Nothing was sent."),
     );
   if (error.field === "storage")
     return show(
@@ -472,7 +472,7 @@ function showBroken(error) {
     return show(
       "This page has failed",
       warning(
-        "Something happened that was not foreseen. Please load the page again, or open the link in another browser.",
+        "Something unexpected happened. Please load the page again, or open the link in another browser.",
       ),
       el("details", {}, el("summary", {}, "Why"), el("p", {}, String(error))),
     );
