@@ -490,7 +490,7 @@ def test_the_prior_check_never_says_that_the_prior_fits(people: int) -> None:
     text = str(found)
     assert "Prior check: " in text and "fits" not in text and found.warning is None
     if people == 3:
-        assert found.prior_check is None and "none, there are too few reports" in text
+        assert found.prior_check is None and "none. There are too few reports" in text
     elif people == 12:
         assert found.noticeable_change is None and "too few reports to notice even a large change" in text
     else:
