@@ -130,15 +130,15 @@ def look_up(column: Column, code: Callable[[Any], int], missing: int) -> Codes:
 # -- values ------------------------------------------------------------------------------------------------
 
 
-def value_codes(column: Column, labels: Sequence[Label], numbered: bool = True) -> Codes:
+def value_codes(column: Column, labels: Sequence[Label]) -> Codes:
     """The codes of a column of values; -1 where one is missing, -2 where it is outside the domain.
 
-    A value is the label that is written the same way; this holds for dates, decimals and truth values too. Whole
-    numbers are codes if no label looks like a number and `numbered` is true. In a CSV numbers are text, and spaces
-    around them do not matter.
+    A value is the label that is written the same way; this holds for dates, decimals and truth values too. Numbers
+    are never codes of other labels: nobody would notice if 1 stood for "yes" in the table and for "no" in the plan. In
+    a CSV numbers are text, and spaces around them do not matter.
 
-    >>> value_codes(["no ", None, "maybe", "1", "0.0"], ["yes", "no"]).tolist()
-    [1, -1, -2, 1, 0]
+    >>> value_codes(["no ", None, "maybe", "1"], ["yes", "no"]).tolist()
+    [1, -1, -2, -2]
     >>> value_codes(["7.00", "08", "8.5"], [7, 8]).tolist()
     [0, 1, -2]
     >>> import pyarrow as pa
@@ -146,23 +146,20 @@ def value_codes(column: Column, labels: Sequence[Label], numbered: bool = True) 
     [1, 0, -2]
     """
     if isinstance(column, list):
-        return look_up(column, _text_codes(labels, numbered), ABSENT)
-    codes_are_numbers = tuple(labels) == tuple(range(len(labels))) or (
-        numbered and all(_number(str(label)) is None for label in labels)
-    )
-    if codes_are_numbers and pyarrow().types.is_integer(column.type):
+        return look_up(column, _text_codes(labels), ABSENT)
+    if tuple(labels) == tuple(range(len(labels))) and pyarrow().types.is_integer(column.type):
         numbers = column.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
         inside = numbers.view(np.uint64) < len(labels)  # negative numbers become huge
         codes = numbers if inside.all() else np.where(inside, numbers, OUTSIDE_DOMAIN)
         return codes if not column.null_count else np.where(present_rows(column), codes, ABSENT)
-    return look_up(column, _entry_codes(labels, numbered), ABSENT)
+    return look_up(column, _entry_codes(labels), ABSENT)
 
 
-def _entry_codes(labels: Sequence[Label], numbered: bool) -> Callable[[Any], int]:
+def _entry_codes(labels: Sequence[Label]) -> Callable[[Any], int]:
     """How entries of an Arrow column are read: as they are written, numbers by their value.
 
     >>> import datetime, math
-    >>> code = _entry_codes(["1.50", "2024-05-01", "true"], True)
+    >>> code = _entry_codes(["1.50", "2024-05-01", "true"])
     >>> [code(entry) for entry in (1.5, Decimal("1.5"), datetime.date(2024, 5, 1), True, 0, math.nan)]
     [0, 0, 1, 2, -2, -1]
     """
@@ -181,29 +178,24 @@ def _entry_codes(labels: Sequence[Label], numbered: bool) -> Callable[[Any], int
             return written.get(str(entry), written.get(str(entry).lower(), OUTSIDE_DOMAIN))
         if isinstance(entry, int | float | Decimal):
             number = Decimal(int(entry)) if isinstance(entry, bool) else Decimal(str(entry))
-            if numbers:
-                return written.get(str(entry), numbers.get(number, OUTSIDE_DOMAIN))
-            known = numbered and 0 <= number < len(labels) and number == int(number)
-            return int(number) if known else OUTSIDE_DOMAIN
+            return written.get(str(entry), numbers.get(number, OUTSIDE_DOMAIN))
         return written.get(str(entry), OUTSIDE_DOMAIN)
 
     return code_of
 
 
-def _text_codes(labels: Sequence[Label], numbered: bool) -> Callable[[str], int]:
-    """How cells of a CSV are read: as they are written; by number if labels are integers or none is a number.
+def _text_codes(labels: Sequence[Label]) -> Callable[[str], int]:
+    """How cells of a CSV are read: as they are written; by number where labels are integers.
 
     A label that is a text only equals itself: "007" is not 7.
 
-    >>> code = _text_codes([7, 8], True)
+    >>> code = _text_codes([7, 8])
     >>> [code(cell) for cell in ("7", " 8.00 ", "07", "9", "7_0")]
     [0, 1, 0, -2, -2]
     """
     written = {str(label): code for code, label in enumerate(labels)}
     stripped = {name.strip(): code for name, code in written.items()}
     numbers = {Decimal(label): code for code, label in enumerate(labels) if isinstance(label, int)}
-    if numbered and all(_number(name) is None for name in written):
-        numbers = {Decimal(code): code for code in range(len(labels))}
 
     def code_of(cell: str) -> int:
         word = cell.strip()

@@ -167,18 +167,14 @@ class Reports:
 def make_reports(
     batch: Batch, column: str, cohort: str | None, plans: Mapping[Any, Plan], source: Source
 ) -> Reports:
-    """The reports of a column of values. The column `cohort` chooses the plan of each row.
-
-    If plans order their labels differently, numbers are not read as codes: a code would mean different labels.
-    """
-    numbered = len({plan.labels for plan in plans.values()}) == 1
+    """The reports of a column of values. The column `cohort` chooses the plan of each row."""
     values, plan_codes = batch.columns[column], cohort_codes(batch, cohort, plans)
     refused = [(refusals.NO_PLAN, np.flatnonzero(plan_codes == OUTSIDE_DOMAIN))]
     indices, reports = [], []
     for number, plan in enumerate(plans.values()):
         own = np.flatnonzero(plan_codes == number)
         part = values if len(own) == len(values) else take(values, own)
-        codes = value_codes(part, plan.labels, numbered)
+        codes = value_codes(part, plan.labels)
         refused += [
             (refusals.MISSING, own[codes == ABSENT]),
             (refusals.OUTSIDE, own[codes == OUTSIDE_DOMAIN]),
