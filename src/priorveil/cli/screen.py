@@ -44,7 +44,7 @@ FUNCTION_OPTIONS = {
     "Channel.from_weights": "--normalise",
     "Budget(lower, upper)": "--lower or --upper alone",
     "secret.nearest(prior)": "--mix",
-    "plan.levels": "priorveil inspect (or audit --samples)",
+    "plan.levels": "priorveil inspect or audit --samples",
     "assume_plan=True": "--assume-plan",
 }
 

@@ -44,6 +44,7 @@ _ENGINE = 1_500  # values up to which `auto` relies on the engine alone
 _LDP_ENGINE = 30  # the same under LDP
 _LDP_LEARNING = 12  # the same for learning a distribution under LDP
 _PROVEN = 0.999  # efficiency from which no better bound is searched for
+_OPTIMAL = 1 - 1e-9  # efficiency of a table from which no other method is tried
 _LEARNING = 300  # the same for learning a distribution, whose channels have many reports
 _GROUPED = 200_000  # values up to which `auto` still tries the engine, with values in groups
 _HASHED = 5_000  # values up to which `auto` tries hash functions
@@ -128,7 +129,7 @@ def _best_of(problem: Problem, names: Sequence[str], limits: Limits) -> Plan:
     for name in names:
         try:
             plans.append(METHODS[name](problem, limits))
-            if name == "columns" and plans[-1].efficiency > _PROVEN:
+            if name == "columns" and plans[-1].efficiency > _OPTIMAL:
                 break
         except (Infeasible, TooLarge) as error:
             refusals.append(f"{name}: {error}")

@@ -12,11 +12,10 @@ others. Two bits are both set with probability `t + u (P_x + P_z)`. These four n
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from priorveil.mechanisms.bits import BitCounts
 from priorveil.mechanisms.estimators import (
     DenseChannel,
     Evidence,
@@ -36,6 +35,15 @@ _COMPOSITE = (
     "nothing about the prior, many reports: the likelihood is a composite one, of the bits as if each came from "
     "another person; the spread is the sampling noise of the reports"
 )
+
+
+class BitCounts(NamedTuple):
+    """A tally of rows of bits: how many, ones per value, and the sums of scores (of all, and per set bit)."""
+
+    reports: float
+    ones: Array
+    base: float
+    scores: Array
 
 
 class BitLaw(Protocol):

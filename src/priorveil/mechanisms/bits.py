@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ import numpy.typing as npt
 from priorveil.certify import TOTAL, Certificate
 from priorveil.errors import NOT_SHOWN, ForeignReport, InvalidInput
 from priorveil.mechanisms import kernels
+from priorveil.mechanisms.bit_estimators import BitCounts, BitLaw, set_chances
 from priorveil.mechanisms.interface import Mechanism
 from priorveil.mechanisms.kernels import Words32
 from priorveil.mechanisms.randomness import WORD, Words
@@ -43,15 +44,6 @@ _CACHE_LINE = 8  # words
 _PADDING = 24
 
 
-class BitCounts(NamedTuple):
-    """A tally of rows of bits: how many, ones per value, and the sums of scores (of all, and per set bit)."""
-
-    reports: float
-    ones: Array
-    base: float
-    scores: Array
-
-
 @dataclass(frozen=True, eq=False)
 class BitReports(Mechanism):
     """A mechanism whose reports are rows of bits.
@@ -68,6 +60,11 @@ class BitReports(Mechanism):
     @abstractmethod
     def odds(self) -> Fraction:
         """`R`: how much likelier a set bit makes its value, against a clear one. Also the LDP ratio."""
+
+    @property
+    @abstractmethod
+    def law(self) -> BitLaw:
+        """The law of a report in floats."""
 
     @property
     def size(self) -> int:
@@ -118,15 +115,23 @@ class BitReports(Mechanism):
         Reports follow `Pr(y) = B(y) (1 + c m(y)) / (1 + c share)` with `c = R - 1`; `B` gives all bits the same share.
         """
 
-    def _mean_counts(self, chances: Array) -> Array:
-        """The averages of `accumulate` for one person; those of the scores are for the prior of the scores.
+    def expected_counts(self, prior: Array, people: int) -> Array:
+        """What `accumulate` gives on average, where scores have the mean that they have under their own prior.
 
-        `chances` are those of the bits. A score has the mean `1 / (1 + c share)`, and `share` times that where one bit
-        is set.
+        A score has the mean `1 / (1 + c share)`, and `share` times that where one bit is set.
         """
         share, _ = self.base_chances
         score = SCORE / (1 + float(self.odds - 1) * share)
-        return np.concatenate([[1.0, score], chances, np.full(self.size, share * score)])
+        each = np.concatenate([[1.0, score], set_chances(self.law, prior), np.full(self.size, share * score)])
+        return people * each
+
+    def identifies(self) -> bool:
+        """Whether reports alone determine the distribution: unless the noise is complete."""
+        return self.odds > 1
+
+    def fits(self, prior: Array) -> bool:
+        """Whether this is the prior of the scores."""
+        return np.allclose(prior, self.scoring_prior, rtol=1e-9, atol=0.0)
 
     def levels(self, prior: Known, secret: Secrets, proven: Certificate) -> Leakage:
         """Exact for all notions but MIP, from the odds `R`; measured where all reports can be listed.

@@ -135,7 +135,7 @@ class Subset(BitReports):
         """The statistics `rows @ histogram`, or the histogram for None; see also `subset_estimators`."""
         law, parts = self.law, self._counts(counts)
         if method == "mmse":
-            if self.size <= MOST_SCORED and np.allclose(prior, self.scoring_prior, rtol=1e-9, atol=0.0):
+            if self.size <= MOST_SCORED and self.fits(prior):
                 return scored_posteriors(law, parts, prior, self._information, rows)
             return bit_estimators.bitwise_posteriors(law, parts, prior, rows)
         if not self.identifies():
@@ -147,10 +147,6 @@ class Subset(BitReports):
         if method == "unbiased" and self.scored:
             return scored_moments(law, parts, self.scoring_prior, self._inverse, rows, population)
         return bit_estimators.ones_moments(law, parts, rows, population)
-
-    def expected_counts(self, prior: Array, people: int) -> Array:
-        """What `accumulate` gives on average."""
-        return people * self._mean_counts(bit_estimators.set_chances(self.law, prior))
 
     def prior_check(self, counts: Ints, prior: Array) -> PriorCheck | None:
         """The check of the counts of ones against the prior."""
@@ -166,15 +162,11 @@ class Subset(BitReports):
             return None
         if query.kind in ("guess", "convex"):
             return None
-        same = np.allclose(P, self.scoring_prior, rtol=1e-9, atol=0.0)
+        same = self.fits(P)
         J = self._information if same else subset_information(self.law, P)
         if query.kind == "distribution":
             return float(np.trace(self._inverse if same else np.linalg.inv(J)) - P @ P)
         return max(0.0, float(posterior_error(J, P, rows).sum()))
-
-    def identifies(self) -> bool:
-        """Whether reports alone determine the distribution: unless the noise is complete."""
-        return self.odds > 1
 
     def lifts(self, prior: Known, secret: Secrets, notion: Certifiable) -> Lifts:
         """The exact extremes, for one prior or a finite set of them, and the value itself."""

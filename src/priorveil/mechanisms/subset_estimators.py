@@ -23,8 +23,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.mechanisms.bit_estimators import set_chances, unbiased_spread
-from priorveil.mechanisms.bits import BitCounts
+from priorveil.mechanisms.bit_estimators import BitCounts, set_chances, unbiased_spread
 from priorveil.mechanisms.estimators import Moments, apply_rows
 from priorveil.mechanisms.score_test import PriorCheck, bits_check
 from priorveil.priors import Array

@@ -108,18 +108,14 @@ class Unary(BitReports):
             kernels.flip_bits(rows[block], words, *coins, reports[block], work=work)
         return reports
 
-    def expected_counts(self, prior: Array, people: int) -> Array:
-        """What `accumulate` gives on average."""
-        return people * self._mean_counts(bit_estimators.set_chances(self.law, prior))
-
     def answer(
         self, method: str, counts: npt.NDArray[Any], prior: Array, rows: Array | None, population: bool
     ) -> Moments:
         """The statistics `rows @ histogram`, or the histogram for None; see also `unary_estimators`."""
         law, parts = self.law, self._counts(counts)
         if method == "mmse":
-            joint = np.allclose(prior, self.scoring_prior, rtol=1e-9, atol=0.0)
-            return (joint_moments if joint else bit_estimators.bitwise_posteriors)(law, parts, prior, rows)
+            posteriors = joint_moments if self.fits(prior) else bit_estimators.bitwise_posteriors
+            return posteriors(law, parts, prior, rows)
         if not self.identifies():
             raise not_identifiable()
         if method == "unbiased":
@@ -152,10 +148,6 @@ class Unary(BitReports):
         else:
             return None
         return max(0.0, query.ceiling(prior) - gain)
-
-    def identifies(self) -> bool:
-        """Whether reports alone determine the distribution: unless the noise is complete."""
-        return self.odds > 1
 
     def lifts(self, prior: Known, secret: Secrets, notion: Certifiable) -> Lifts:
         """The exact extremes, for one prior or a set of them, and the value itself."""

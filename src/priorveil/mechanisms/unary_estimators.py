@@ -24,8 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from priorveil.mechanisms.bit_estimators import set_chances
-from priorveil.mechanisms.bits import BitCounts
+from priorveil.mechanisms.bit_estimators import BitCounts, set_chances
 from priorveil.mechanisms.estimators import Moments, apply_rows, squared_rows
 from priorveil.priors import Array
 

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from priorveil.channels import Channel
 from priorveil.designs import closed
 from priorveil.errors import Infeasible, InvalidInput, NotIdentifiable, TooLarge
-from priorveil.notions import Leakage, leakage
+from priorveil.notions import Leakage, leakage, leakage_bounds
 from priorveil.priors import Array, Budget, Label, Prior, PriorSet, Secret
 from priorveil.queries import Histogram
 
@@ -93,21 +93,12 @@ class UnaryEncoding:
         """Exact for any number of values; the mutual information only for at most 12."""
         d, rho = len(prior), self.ratio if len(prior) > 1 else 1.0
         light = float(_least_masses(prior).min()) if d > 1 else 1.0
-        if isinstance(prior, Prior):
-            odds = float(prior.probabilities.max() / prior.probabilities.min())
-        else:
-            odds = float(prior.odds().max())
         all_zero = (1 - self.zero_to_one) ** d
         own, other = (1 - self.one_to_zero) / self.zero_to_one, self.one_to_zero / (1 - self.zero_to_one)
-        return Leakage(
-            lip_lower=math.log(rho * (1 - light) + light),
-            lip_upper=math.log(rho / (rho * light + 1 - light)),
-            ldp=math.log(rho),
-            mil=math.log(own * (1 - all_zero) + other * all_zero) if d > 1 else 0.0,
-            mip=leakage(self.channel(prior.labels), prior).mip if d <= _MOST_BITS else None,
-            di=math.log(rho * odds),
-            pufferfish=math.log(rho),
-        )
+        down, up = math.log(rho * (1 - light) + light), math.log(rho / (rho * light + 1 - light))
+        mil = math.log(own * (1 - all_zero) + other * all_zero) if d > 1 else 0.0
+        mip = leakage(self.channel(prior.labels), prior).mip if d <= _MOST_BITS else None
+        return replace(leakage_bounds(down, up, math.log(rho), prior), mil=mil, mip=mip, bounds=())
 
     def mse(self, prior: Prior) -> float:
         """The histogram error per person with the paper's estimator, which reads each bit on its own.
@@ -151,20 +142,14 @@ class SubsetSelection:
     def leakage(self, prior: Prior | PriorSet) -> Leakage:
         """Exact for any number of values; the mutual information only for at most 5000 subsets."""
         a, d, k = math.exp(self.epsilon), self.domain, self.size
-        light, heavy, spread = 0.0, 1.0, math.inf
+        light, heavy = 0.0, 1.0
         if isinstance(prior, Prior):
             P = np.sort(prior.probabilities)
-            light, heavy, spread = float(P[:k].sum()), float(P[-k:].sum()), float(P[-1] / P[0])
-        few = math.comb(d, k) <= _MOST_SUBSETS
-        return Leakage(
-            lip_lower=math.log(a * heavy + 1 - heavy),
-            lip_upper=math.log(a / (a * light + 1 - light)),
-            ldp=self.epsilon,
-            mil=math.log(d * a / (k * a + d - k)),
-            mip=leakage(self.channel(prior.labels), prior).mip if few else None,
-            di=math.log(a * spread),
-            pufferfish=self.epsilon,
-        )
+            light, heavy = float(P[:k].sum()), float(P[-k:].sum())
+        down, up = math.log(a * heavy + 1 - heavy), math.log(a / (a * light + 1 - light))
+        mil = math.log(d * a / (k * a + d - k))
+        mip = leakage(self.channel(prior.labels), prior).mip if math.comb(d, k) <= _MOST_SUBSETS else None
+        return replace(leakage_bounds(down, up, self.epsilon, prior), mil=mil, mip=mip, bounds=())
 
     def mse(self, prior: Prior) -> float:
         """The histogram error per person with the posterior."""
