@@ -372,6 +372,35 @@ def test_a_sum_whose_prior_check_fails_says_so_first(
         assert 0 < record["noticeable_change"] < 1 and record["unbiased_difference"] > 0
 
 
+def test_csv_has_its_warning_and_notes_on_standard_error(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    learnt = pv.design(pv.Prior([0.5, 0.3, 0.2], labels=LABELS), 1.0, pv.Distribution())
+    learnt.save("learnt.json")
+    write_reports("r.csv", learnt, learnt.privatize([LABELS[2]] * 5000, np.random.default_rng(3)).tolist())
+    assert run("estimate", "learnt.json", "r.csv", "--method", "mmse", "--csv") == 0
+    printed = capsys.readouterr()
+    told = " ".join(printed.err.split())
+    assert told.startswith("Warning: The reports contradict the prior (p < 0.0001)")
+    assert "Method mmse: assumes the prior is right" in told and "Prior check: p < 0.0001" in told
+    assert [row["value"] for row in csv.DictReader(io.StringIO(printed.out))] == list(LABELS)
+
+
+def test_unseen_changes_are_in_every_form_of_an_estimate(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = pv.design(pv.Prior([0.74, 0.12, 0.14], labels=LABELS), 1.0, pv.Histogram())
+    plan.save("two.json")
+    people = np.random.default_rng(4).choice(3, 5000, p=[0.74, 0.01, 0.25])
+    write_reports("r.csv", plan, plan.privatize(people, np.random.default_rng(5)).tolist())
+    sentence = f"do not tell all values apart, for instance {LABELS[2]} and {LABELS[1]}: the prior check never notices"
+    for form in ((), ("--csv",), ("--json",)):
+        assert run("estimate", "two.json", "r.csv", *form) == 0
+        printed = capsys.readouterr()
+        assert sentence in " ".join((printed.out + printed.err).split())
+    assert sentence in json.loads(printed.out)["unseen_changes"]
+
+
 def test_a_missing_group_is_called_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("matplotlib")
     write_reports("r.csv", PLAN, [0, 1, 0], town=["A", "", ""])
@@ -410,6 +439,9 @@ def test_what_is_wrong_with_a_plan_or_a_place_is_said_first(
     assert "people.csv: this is not a plan" in told("estimate", "people.csv", "people.csv")
     assert "there is no folder nope" in told(*task, "answer", "-o", "nope/r.csv")
     assert "there is no folder nope" in told("estimate", "plan.json", "r.csv", "--tally", "nope/t")
+    if os.access("/proc", os.W_OK):  # for root, though nobody can create a file in it
+        error = told(*task, "answer", "-o", "/proc/r.csv")
+        assert "'/proc/r.csv': the folder /proc cannot be written to" in error and ".part" not in error
     if not os.access("/proc/sys", os.W_OK):  # also where root runs the tests
         assert "/proc/sys cannot be written to" in told(*task, "answer", "-o", "/proc/sys/r.csv")
     assert run(*task, "town", "-o", "r.csv") == 1

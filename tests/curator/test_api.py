@@ -93,6 +93,7 @@ def test_a_whole_campaign(store_url: str, campaign: Campaign) -> None:
             assert shown["lower"] == pytest.approx(expected.interval()[0].tolist(), rel=1e-12)
             assert shown["prior_check"] == pytest.approx(expected.prior_check, rel=1e-9)
             assert shown["noticeable_change"] == pytest.approx(expected.noticeable_change, rel=1e-9)
+            assert shown["unseen_changes"] == expected.unseen_changes
             assert shown["notes"] == list(expected.notes) and shown["warning"] == expected.warning
         table = pq.read_table(io.BytesIO((await http.get(path(campaign, "/reports"))).content))
         stored = {row["id"].hex(): row["report"] for row in table.to_pylist()}
@@ -126,6 +127,9 @@ def test_a_sum_is_read_as_it_was_designed_and_warns_of_a_wrong_prior(sqlite_url:
         for shown in (found["cohorts"][0], found["total"]):
             assert shown["method"] == "mmse" and shown["values"] == pytest.approx(expected.values.tolist())
             assert shown["warning"] == expected.warning is not None
+            assert shown["unseen_changes"] == expected.unseen_changes and shown["notes"] == list(
+                expected.notes
+            )
             assert "leans on it" in shown["warning"]
             assert shown["unbiased_difference"] == pytest.approx(expected.unbiased_difference)
 

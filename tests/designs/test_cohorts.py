@@ -162,6 +162,16 @@ def test_the_prior_check_fires_when_the_priors_are_wrong() -> None:
     assert silent.estimate(silent.privatize([0, 0, 0], rng)).prior_check is None
 
 
+def test_the_prior_check_says_that_it_may_not_see_a_change() -> None:
+    """The reports of these people do not tell the second value from the third."""
+    for prior, sees_all in (([0.74, 0.12, 0.14], False), ([0.74, 0.26], True)):
+        rows, rng = np.zeros(5000, dtype=np.int64), np.random.default_rng(7)
+        made = Cohorts([prior], 1.0)
+        found = made.estimate(made.privatize(rng.choice(len(prior), 5000, p=prior), rng, rows), rows)
+        assert (found.unseen_changes is None) == sees_all
+        assert ("never notices a change among values that they do not" in str(found)) == (not sees_all)
+
+
 ZIPF = (np.arange(1, 21) ** -1.5 / (np.arange(1, 21) ** -1.5).sum()).tolist()
 RARE = [([0.001, 0.999], 6.0), ([0.97, 0.01, 0.01, 0.01], 5.0), (ZIPF, 4.0), ([0.5, 0.3, 0.2], 1.0)]
 

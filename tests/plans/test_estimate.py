@@ -21,6 +21,7 @@ from priorveil.mechanisms.estimators import (
     unbiased_moments,
 )
 from priorveil.mechanisms.score_test import channel_check
+from priorveil.mechanisms.table import TOTAL, Table
 from priorveil.plans.estimate import Estimate, combine_estimates
 from references import likelihood as likelihood_of
 from sample_plans import NAMES, PAIRS, PRIOR, VALUES, named_plan, pair_plan
@@ -467,8 +468,8 @@ def test_a_reading_that_leans_on_a_contradicted_prior_says_so_first(query: pv.Qu
     assert found.method == "mmse" and found.prior_check < 0.01
     assert lines[0] == f"Warning: {found.warning}"
     assert "contradict the prior (p < 0.0001)" in lines[0] and "leans on it" in lines[0]
-    wanted = "method unbiased" if plan.identifiable else "design a plan for Distribution"
-    assert wanted in lines[0] and "better prior" in lines[0]
+    wanted = "method unbiased" if plan.identifiable else "design a plan for the query distribution"
+    assert wanted in lines[0] and "better prior" in lines[0] and "unbiased=True" not in lines[0]
     assert (found.unbiased_difference is not None) == plan.identifiable
 
 
@@ -478,9 +479,48 @@ def test_a_difference_from_the_unbiased_reading_is_in_its_standard_errors() -> N
     mmse, unbiased = plan.estimate(tally, "mmse"), plan.estimate(tally, "unbiased")
     expected = (np.abs(mmse.values - unbiased.values) / unbiased.std_error).max()
     assert mmse.unbiased_difference == pytest.approx(expected) and expected > 4
-    assert f"differs by up to {expected:.1f} of its standard errors" in str(mmse)
+    assert f"method unbiased, which does not use the prior, is up to {expected:.1f} of its own" in str(mmse)
+    assert "standard errors away from this one." in str(mmse)
     assert unbiased.unbiased_difference is None and unbiased.warning is None
     assert "This method does not rest on the prior" in str(unbiased)
+
+
+WORK = pv.Prior({"Private": 0.736, "Self-employed": 0.121, "Government": 0.142, "No pay": 0.001})
+
+
+@pytest.mark.parametrize("query", [pv.Histogram(), pv.Guess(), pv.Sum(values=[1, 2, 3, 0])])
+def test_the_prior_check_says_first_which_changes_it_never_notices(query: pv.Query) -> None:
+    plan = pv.design(WORK, 1.0, query)
+    people = np.array([14_720, 220, 5_040, 20])  # 11 % have moved, and on average reports do not show it
+    counts = np.rint(people @ plan.channel.matrix).astype(int)
+    found = plan.estimate(plan.tally(np.repeat(np.arange(len(counts)), counts)))
+    assert not plan.identifiable and found.prior_check > 0.9 and found.warning is None
+    note = next(note for note in found.notes if "Prior check" in note)
+    assert note.startswith(
+        "The reports do not tell all values apart, for instance Government and Self-employed: the prior check never "
+        "notices a change among those, however large. Prior check: p = "
+    )
+    assert "The check notices other changes, nine times in ten, if" in note and note in str(found)
+    assert combine_estimates([found, found]).unseen_changes == found.unseen_changes
+
+
+def test_a_plan_that_tells_all_values_apart_has_no_unseen_changes_if_reports_are_many() -> None:
+    plan, rng = PLANS["distribution"], np.random.default_rng(18)
+    many, few = (
+        plan.estimate(plan.tally(plan.privatize(rng.choice(5, people, p=PRIOR.probabilities), rng)))
+        for people in (20_000, 20)
+    )
+    assert many.unseen_changes is None and "The check notices, nine times in ten, if" in str(many)
+    assert "does not look at all values one by one" in few.unseen_changes and few.unseen_changes in str(few)
+
+
+def test_unseen_changes_need_no_pair_of_equal_values() -> None:
+    table = Table(TOTAL // 8 * np.array([[5, 3], [4, 4], [3, 5]]))  # the second row is the mean of the others
+    plan = replace(pv.design(pv.Prior([0.5, 0.3, 0.2]), 1.0, pv.Histogram()), mechanism=table)
+    found = plan.estimate(plan.tally(np.repeat([0, 1], 500)))
+    assert found.unseen_changes == (
+        "The reports do not tell all values apart: the prior check never notices a change among those, however large."
+    )
 
 
 @pytest.mark.parametrize("people", [3, 12, 20_000])

@@ -67,7 +67,7 @@ _MANY_FOREIGN = 0.1  # a larger share of foreign reports is not an accident
     "--assume-plan", is_flag=True, help="REPORTS have no column `plan`: take all for reports of PLAN."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV; warnings and notes go to standard error.")
 @options.PLOT
 @click.option(
     "--tally", "tally_file", type=options.OutputFile(), help="Save the tallies, a JSON object on each line."
@@ -142,6 +142,7 @@ def _record(estimate: Estimate, level: float) -> dict[str, object]:
         "level": level,
         "prior_check": estimate.prior_check,
         "noticeable_change": estimate.noticeable_change,
+        "unseen_changes": estimate.unseen_changes,
         "unbiased_difference": estimate.unbiased_difference,
         "warning": estimate.warning,
         "notes": list(estimate.notes),
@@ -159,7 +160,11 @@ def _print_json(found: TableEstimate, by: str | None, level: float) -> None:
 
 
 def _print_csv(found: TableEstimate, by: str | None, level: float) -> None:
-    """Print a line for each value, of each group if there are groups."""
+    """Print a line for each value, of each group if there are groups; warnings and notes go to standard error."""
+    console = screen.open_console(stderr=True)
+    for group, estimate in found.groups.items():
+        _print_warning(console, estimate, _group_title(by, group))
+    _print_warning(console, found.everybody, "everybody: " if found.groups else "")
     text = io.StringIO()
     names = ["value", "estimate", "std_error", "low", "high"]
     lines = csv.writer(text, lineterminator="\n")
@@ -168,21 +173,31 @@ def _print_csv(found: TableEstimate, by: str | None, level: float) -> None:
         for row in _rows(estimate, level):
             lines.writerow([*([] if by is None else [group]), *(row[name] for name in names)])
     click.echo(text.getvalue(), nl=False)
+    for note in found.everybody.notes:
+        console.print(note)
 
 
 def _print_tables(found: TableEstimate, by: str | None, level: float) -> None:
     """Print a table for each group and for everybody, and what the estimate assumes."""
     console = screen.open_console()
     for group, estimate in found.groups.items():
-        _print_table(console, estimate, level, f"{by} = {'(missing)' if group is None else group}: ")
+        _print_table(console, estimate, level, _group_title(by, group))
     _print_table(console, found.everybody, level, "everybody: " if found.groups else "")
     for note in found.everybody.notes:
         console.print(note)
 
 
-def _print_table(console: Console, estimate: Estimate, level: float, title: str) -> None:
+def _group_title(by: str | None, group: object) -> str:
+    return f"{by} = {'(missing)' if group is None else group}: "
+
+
+def _print_warning(console: Console, estimate: Estimate, title: str) -> None:
     if estimate.warning is not None:
         console.print(f"{title}Warning: {estimate.warning}", style="bold red")
+
+
+def _print_table(console: Console, estimate: Estimate, level: float, title: str) -> None:
+    _print_warning(console, estimate, title)
     console.print(f"{title}{plural(estimate.reports, 'report')}", style="italic")
     listed, shown = list(_rows(estimate, level)), estimate.largest()
     rows = [

@@ -69,6 +69,7 @@ def _numbers(estimate: Estimate, level: float) -> dict[str, Any]:
         "upper": high.tolist(),
         "prior_check": estimate.prior_check,
         "noticeable_change": estimate.noticeable_change,
+        "unseen_changes": estimate.unseen_changes,
         "unbiased_difference": estimate.unbiased_difference,
         "warning": estimate.warning,
         "notes": list(estimate.notes),

@@ -34,6 +34,10 @@ from priorveil.priors import Array, Budget, Ints, Label, Prior, read_only
 from priorveil.queries import Histogram, Query
 
 _ROUNDING = 2.0**-44  # more than floats change a posterior or its variance, as a share of the prior
+_UNSEEN = (
+    "The reports need not tell all values apart: the prior check never notices a change among values that they do "
+    "not, however large."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,6 +203,7 @@ class Cohorts:
             labels=self.query.statistic_labels(self.labels),
             prior_check=check and check.p_value,
             noticeable_change=check and check.noticeable_change,
+            unseen_changes=_UNSEEN if check and len(self.labels) > 2 else None,
             total=None if weights is None else float(c.sum()),
             histogram=a is None,
         )

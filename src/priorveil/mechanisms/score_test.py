@@ -41,10 +41,14 @@ class PriorCheck(NamedTuple):
 
     `noticeable_change` is a share of people: if so many of them moved from one value to another, both drawn from the
     prior, the p-value would be below `DOUBTFUL` in 90 % of surveys. None stands for more than everybody.
+
+    `directions` is how many independent changes of the distribution the test looks at. If it is below the number of
+    values less one, there are changes that it cannot notice, however large.
     """
 
     p_value: float
     noticeable_change: float | None
+    directions: int
 
 
 def split_prior(prior: Array, cells: int = 1) -> Array:
@@ -145,7 +149,7 @@ def score_check(
     statistic = float(((vectors[:, kept].T @ (total / root)) ** 2 / size[kept]).sum()) / reports
     # Moving the share t between blocks that are drawn from the prior has the noncentrality 2 N t**2 sum(size).
     change = math.sqrt(noticed_noncentrality(degrees) / (2 * reports * float(size[kept].sum())))
-    return PriorCheck(chi_square_tail(statistic, degrees), change if change < 1 else None)
+    return PriorCheck(chi_square_tail(statistic, degrees), change if change < 1 else None, degrees)
 
 
 def mean_check(moved: Array, variance: Array, rise: Array, fall: Array, masses: Array) -> PriorCheck | None:
@@ -177,7 +181,7 @@ def mean_check(moved: Array, variance: Array, rise: Array, fall: Array, masses: 
     needed = NormalDist().inv_cdf(1 - DOUBTFUL / (2 * values)) - _POWER
     change = needed / math.sqrt(float((V / masses[known]).sum()))
     p_value = min(1.0, values * math.erfc(math.sqrt(max(exponent, 0.0))))
-    return PriorCheck(p_value, change if change < 1 else None)
+    return PriorCheck(p_value, change if change < 1 else None, len(t) - 1)
 
 
 def chi_square_tail(statistic: float, degrees: int) -> float:

@@ -38,6 +38,11 @@ ASSUMES = {
     "mle": "nothing about the prior, many reports: the spread follows from the Fisher information",
 }
 
+SKIPPED_CHANGES = (
+    "The prior check does not look at all values one by one: a change among rare or neighbouring ones can pass, "
+    "however large."
+)
+
 WEIGHTED = {
     "mmse": "the prior is right, and right for people of every weight: the spread is that of the posterior",
     "mle": "nothing about the prior, many reports: weights multiply the log-likelihood, and the spread is the "
@@ -55,8 +60,9 @@ class Estimate:
     `total` is their sum.
 
     `prior_check` is the p-value of the reports under the prior. If the share `noticeable_change` of the people moved
-    from one value to another, it would be below 0.01 in 90 % of surveys. `unbiased_difference` says how far an mmse
-    answer is from the unbiased one: the largest difference over the statistics, in standard errors of the unbiased one.
+    from one value to another, it would be below 0.01 in 90 % of surveys. `unseen_changes` says in a sentence which
+    changes it does not notice, however large; None if there are none. `unbiased_difference` says how far an mmse answer
+    is from the unbiased one: the largest difference over the statistics, in standard errors of the unbiased one.
     It is None for other methods, where reports alone do not determine the answer, and beyond 512 values.
     `warning` and `notes` put all this into words.
     """
@@ -69,6 +75,7 @@ class Estimate:
     labels: tuple[Label, ...]
     prior_check: float | None = None
     noticeable_change: float | None = None
+    unseen_changes: str | None = None
     unbiased_difference: float | None = None
     rounds: int | None = None
     converged: bool = True
@@ -111,7 +118,9 @@ class Estimate:
         if self.method in _FREE or self.prior_check is None or self.prior_check >= DOUBTFUL:
             return None
         if self.unbiased_difference is None:
-            advice = "Give a better prior, or design a plan for Distribution, which does not lean on it"
+            advice = (
+                "Give a better prior, or design a plan for the query distribution, which does not lean on it"
+            )
         else:
             advice = "Read the reports with method unbiased, or give a better prior"
         return (
@@ -125,8 +134,8 @@ class Estimate:
         notes = [f"Method {self.method}: assumes {self.assumes}.", self._check_note()]
         if self.unbiased_difference is not None:
             notes.append(
-                "Without the prior (method unbiased) the answer differs by up to "
-                f"{self.unbiased_difference:.1f} of its standard errors."
+                "The answer of method unbiased, which does not use the prior, is up to "
+                f"{self.unbiased_difference:.1f} of its own standard errors away from this one."
             )
         if not self.converged:
             notes.append(
@@ -138,7 +147,8 @@ class Estimate:
         if self.prior_check is None:
             return "Prior check: none. There are too few reports, or they say too little."
         doubtful, free = self.prior_check < DOUBTFUL, self.method in _FREE
-        parts = [f"Prior check: {_p_text(self.prior_check)}."]
+        parts = [] if self.unseen_changes is None else [self.unseen_changes]
+        parts.append(f"Prior check: {_p_text(self.prior_check)}.")
         if doubtful:
             parts.append("The prior is wrong or somebody manipulates the reports.")
         if doubtful and free:
@@ -148,9 +158,10 @@ class Estimate:
                 f"{100 * self.noticeable_change:.2g} %",
                 "" if doubtful else "; smaller changes can pass",
             )
+            of_others = "" if self.unseen_changes is None else " other changes"
             parts.append(
-                f"The check notices, nine times in ten, if {share} of the people have moved from one value to "
-                f"another{smaller}."
+                f"The check notices{of_others}, nine times in ten, if {share} of the people have moved from one value "
+                f"to another{smaller}."
             )
         elif not doubtful:
             parts.append("There may be too few reports to notice even a large change.")
@@ -226,6 +237,7 @@ def combine_estimates(estimates: Sequence[Estimate]) -> Estimate:
         reports=sum(e.reports for e in estimates),
         prior_check=min(1.0, len(checks) * min(checks)) if checks else None,  # Bonferroni
         noticeable_change=_largest_known(changes),
+        unseen_changes=next((e.unseen_changes for e in estimates if e.unseen_changes is not None), None),
         unbiased_difference=_largest_known(differences),
         converged=all(e.converged for e in estimates),
         total=None if unweighted else sum(e.reports if e.total is None else e.total for e in estimates),

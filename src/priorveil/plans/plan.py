@@ -26,13 +26,16 @@ from priorveil.mechanisms.estimators import Moments
 from priorveil.mechanisms.randomness import Source, as_source
 from priorveil.notions import Known, Leakage, Secrets
 from priorveil.plans.document import content_id, parse, plan_document, prove, read_fields
-from priorveil.plans.estimate import ASSUMES, Estimate, Method, weighted_moments
+from priorveil.plans.estimate import ASSUMES, SKIPPED_CHANGES, Estimate, Method, weighted_moments
 from priorveil.plans.precision import Precision, expected_precision
 from priorveil.plans.tally import Tally, Weighted, numbers_per_report, select_reports
 from priorveil.plans.values import Column, codes_of, is_single
 from priorveil.priors import Array, Budget, Label, Prior
 from priorveil.queries import Query, gain_share
 
+_LAW_DIGITS = (
+    9  # laws of reports that differ in later digits only were equal before they were rounded to integers
+)
 _QUICK = 512  # values up to which the unbiased answer is computed next to the one that leans on the prior
 
 
@@ -217,6 +220,7 @@ class Plan:
             labels=self.query.statistic_labels(self.labels),
             prior_check=check and check.p_value,
             noticeable_change=check and check.noticeable_change,
+            unseen_changes=check and self._unseen_changes(check.directions),
             unbiased_difference=self._unbiased_difference(tally, moments, P) if method == "mmse" else None,
             rounds=moments.rounds,
             converged=moments.converged,
@@ -251,6 +255,32 @@ class Plan:
         if tally.weighted is None:
             return mechanism.answer(method, tally.counts, P, rows, population)
         return weighted_moments(mechanism, method, tally.weighted, tally.reports, P, rows, population)
+
+    def _unseen_changes(self, directions: int) -> str | None:
+        """Which changes a prior check in so many directions does not notice, in a sentence."""
+        if self.identifiable:
+            return None if directions >= len(self.labels) - 1 else SKIPPED_CHANGES
+        example = "" if self._same_law is None else ", for instance {} and {}".format(*self._same_law)
+        return (
+            f"The reports do not tell all values apart{example}: the prior check never notices a change among those, "
+            "however large."
+        )
+
+    @cached_property
+    def _same_law(self) -> tuple[Label, Label] | None:
+        """Two values whose reports follow the same law, the likeliest; None beyond 512 values, or if there are none."""
+        if len(self.labels) > _QUICK:
+            return None
+        try:
+            _, laws = np.unique(self.channel.matrix.round(_LAW_DIGITS), axis=0, return_inverse=True)
+        except TooLarge:
+            return None
+        first: dict[int, int] = {}
+        for x in np.argsort(-self.reference.probabilities, kind="stable").tolist():
+            other = first.setdefault(int(laws.ravel()[x]), x)
+            if other != x:
+                return self.labels[other], self.labels[x]
+        return None
 
     def _unbiased_difference(self, tally: Tally, prior_based: Moments, P: Array) -> float | None:
         """The largest difference of the unbiased answer from this one, in standard errors of the unbiased one."""
