@@ -166,3 +166,16 @@ def test_plans_and_answers_are_on_the_disk_before_they_have_their_name(
 def test_a_plan_needs_its_folder(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"path.*does not exist"):
         PLAN.save(tmp_path / "gone" / "plan.json")
+
+
+def test_an_error_names_the_file_that_was_asked_for(tmp_path: Path) -> None:
+    longest = tmp_path / ("n" * 250)  # a name that the file could have, and its draft cannot
+    with pytest.raises(OSError, match="too long") as failed:
+        PLAN.save(longest)
+    assert failed.value.filename == str(longest) and ".part" not in str(failed.value)
+
+
+@pytest.mark.skipif(not os.access("/proc", os.W_OK), reason="only root gets as far as creating the file")
+def test_a_folder_in_which_nothing_can_be_created_is_named() -> None:
+    with pytest.raises(InvalidInput, match=r"path = '/proc/p.json': the folder /proc cannot be written to"):
+        PLAN.save(Path("/proc/p.json"))

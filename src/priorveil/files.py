@@ -23,7 +23,7 @@ from typing import BinaryIO
 from priorveil.errors import InvalidInput
 
 _LOCKS = find_spec("fcntl") is not None  # Windows has none
-_NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS)
+_NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT)  # the last in folders such as /proc
 _PUBLIC, _PRIVATE = 0o666, 0o600  # the user's umask narrows the first, as for any file
 
 
@@ -49,7 +49,7 @@ def atomic_write(
         file, draft = _new_draft(path, _PRIVATE if private else _PUBLIC)
     except OSError as error:
         if error.errno not in _NOT_WRITABLE:
-            raise
+            raise OSError(error.errno, error.strerror, str(given)) from error  # not the name of the draft
         advice = f"the folder {path.parent} cannot be written to: choose another"
         raise InvalidInput(argument, str(given), advice) from error
     try:

@@ -134,6 +134,9 @@ def test_a_private_column_is_not_published_by_accident(private: Path) -> None:
     told = refused("design", "private.csv", "--column", "work", "--epsilon", 1, "-o", "plan.json")
     assert "2 of 4 values have fewer than 10 people" in told and "--merge-rare other" in told
     assert "--allow-rare" in told and "Pope" not in told
+    merged = ("--column", "work", "--drop", "b", "--merge-rare", "a")
+    told = refused("design", "private.csv", *merged, "--epsilon", 1, "-o", "plan.json")
+    assert "only one is left after rare values were merged" in told
     assert not (private / "plan.json").exists()
     assert len(private_plan("--column", "spend", "--values", "public")[0].labels) == 150
 
@@ -294,8 +297,8 @@ def test_other_notions(files: Path, notion: str) -> None:
     [
         (("prior.csv",), "--epsilon"),
         (("nothing.csv", "--epsilon", 1), "does not exist"),
-        (("prior.csv", "--epsilon", 0), "must be above zero"),
-        (("prior.csv", "--epsilon", -1), "zero or more"),
+        (("prior.csv", "--epsilon", 0), "give a number above zero"),
+        (("prior.csv", "--epsilon", -1), "give a number above zero"),
         (("prior.csv", "--epsilon", "many"), "not a valid float"),
         (("prior.csv", "--epsilon", 1, "--lower", 1), "not both"),
         (("prior.csv", "--epsilon", 1, "--query", "mean"), "mean"),
@@ -471,9 +474,9 @@ def test_design_and_inspect_say_how_precise_an_answer_is(files: Path) -> None:
 @pytest.mark.parametrize(
     ("budget", "reason"),
     [
-        (("--epsilon", 0), "epsilon = 0.0: must be above zero"),
+        (("--epsilon", 0), "epsilon = 0.0: give a number above zero"),
         (("--epsilon", "1e-300"), "epsilon = 1e-300: rounds to zero"),
-        (("--lower", 1, "--upper", 0), "epsilon upper = 0.0: must be above zero"),
+        (("--lower", 1, "--upper", 0), "epsilon upper = 0.0: give a number above zero"),
     ],
 )
 def test_a_budget_of_nothing_is_refused_before_any_work(

@@ -343,3 +343,13 @@ def test_nothing_is_acknowledged_into_a_file_that_is_gone(
         await store.close()
 
     asyncio.run(work())
+
+
+@pytest.mark.skipif(not os.access("/proc", os.W_OK), reason="only root gets as far as creating the file")
+def test_a_folder_in_which_nothing_can_be_created_is_refused() -> None:
+    async def nothing(store: Store) -> None:
+        pass
+
+    with pytest.raises(InvalidInput, match=r"/proc/x\.db.*no file can be created in /proc") as refused:
+        on("sqlite:////proc/x.db", nothing)
+    assert ".lock" not in str(refused.value)

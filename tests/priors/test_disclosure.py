@@ -20,6 +20,16 @@ from priorveil.priors.disclosure import noisy_counts, round_weights
 PEOPLE = ["a"] * 1237 + ["b"] * 411 + ["c"]
 
 
+def test_a_prior_of_a_single_value_is_refused():
+    people = ["Private"] * 25 + ["Government"] * 8 + ["No pay"] * 6
+    with pytest.raises(InvalidInput, match="only one is left after rare values were merged"):
+        Prior.from_values(people, merge_rare="Private")
+    with pytest.raises(InvalidInput, match="all people have the same one") as refused:
+        Prior.from_values(["Private"] * 40)
+    assert "Private" not in str(refused.value)
+    assert Prior.from_values(people, merge_rare="other").labels == ("Private", "other")
+
+
 def test_the_weights_of_a_prior_from_people_are_not_their_counts():
     prior = Prior.from_values(PEOPLE, smoothing=1, allow_rare=True)
     assert prior.weights == (1875, 625, 3)  # 0.75, 0.25 and 0.0012; the counts were 1238, 412 and 2

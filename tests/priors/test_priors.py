@@ -395,10 +395,10 @@ def test_one_side_may_be_infinite():
 
 @pytest.mark.parametrize("level", [-0.1, math.nan, "x", None])
 def test_bad_levels_are_refused(level):
-    with pytest.raises(InvalidInput, match="zero or more"):
+    with pytest.raises(InvalidInput, match="give a number above zero"):
         Budget.of(level)
     with (
-        pytest.raises(InvalidInput, match=r"upper.*zero or more")
+        pytest.raises(InvalidInput, match=r"upper.*give a number above zero")
         if level is not None
         else pytest.raises(InvalidInput)
     ):

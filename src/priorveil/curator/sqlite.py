@@ -85,7 +85,13 @@ class SqliteStore(Store):
 
     def _open(self) -> None:
         self._check_path()
-        self._lock = _lock_file(self._sibling(".lock"))
+        try:
+            self._lock = _lock_file(self._sibling(".lock"))
+        except OSError as error:
+            problem = (
+                f"no file can be created in {self.path.parent} ({error.strerror}): choose another folder"
+            )
+            raise self._invalid(problem) from error
         self._connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
         version = self._schema_version(self._connection)
         for setting in _SETTINGS:

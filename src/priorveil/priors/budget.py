@@ -12,6 +12,7 @@ import numpy.typing as npt
 from priorveil.errors import Hint, InvalidInput
 
 _LARGEST = 700.0  # levels beyond this are infinite for every purpose
+_POSITIVE = "give a number above zero"
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Budget:
         for side in ("lower", "upper"):
             if getattr(self, side) <= 0:
                 argument = "epsilon" if self.symmetric else f"epsilon {side}"
-                advice = "must be above zero: at zero no report may depend on the value"
+                advice = f"{_POSITIVE}: at zero no report may depend on the value"
                 raise InvalidInput(argument, getattr(self, side), advice)
         if self.lo >= 1 or self.hi <= 1:
             raise InvalidInput(
@@ -106,7 +107,7 @@ def _level(argument: str, value: float) -> float:
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not number >= 0:  # also what is not a number
-        raise InvalidInput(argument, value, "give a number, zero or more")
+        raise InvalidInput(argument, value, _POSITIVE)
     if _LARGEST < number < math.inf:
         raise InvalidInput(argument, value, f"that protects nothing: give at most {_LARGEST:g}, or infinity")
     return number

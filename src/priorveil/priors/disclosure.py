@@ -47,6 +47,18 @@ def require_no_rare(people: Sequence[int], merged: bool = False, what: str = "va
         raise InvalidInput("values", NOT_SHOWN, advice, *merge, confirm)
 
 
+def require_two_values(number: int, merged: bool = False) -> None:
+    """Refuse a prior of a single value; `merged` says that others were merged into it."""
+    if number >= 2:
+        return
+    if merged:
+        advice = (
+            "only one is left after rare values were merged into it: merge them under a label of their own"
+        )
+        raise InvalidInput("values", NOT_SHOWN, advice)
+    raise InvalidInput("values", NOT_SHOWN, "all people have the same one, and a prior needs two", _LIST)
+
+
 def require_public(prior_epsilon: float, public: bool) -> None:
     """Refuse noise on the counts of values that are not public."""
     if not public:

@@ -19,6 +19,7 @@ from priorveil.priors.disclosure import (
     require_few_values,
     require_no_rare,
     require_public,
+    require_two_values,
     round_weights,
 )
 
@@ -162,6 +163,7 @@ for counts, use Prior.from_counts
             counts = {label: max(n, least) for label, n in noisy_counts(counts, prior_epsilon).items()}
         if merge_rare is not None:
             counts = merge_rare_values(counts, as_label(merge_rare))
+        require_two_values(len(counts), merged=len(counts) < len(labels))
         if domain is None and not public:
             require_few_values(len(counts))
         if not public and not allow_rare and prior_epsilon is None:
