@@ -36,14 +36,15 @@ def test_the_statistic_is_raos(values: int, reports: int) -> None:
 
 
 def test_the_noticeable_change_has_the_stated_noncentrality() -> None:
-    """The mean of `N t^2 (e_x - e_y)' J (e_x - e_y)` over values drawn from the prior, and a power of 90 %."""
+    """The mean of `N t^2 (e_x - e_y)' J (e_x - e_y)` over two different values from the prior, and 90 % power."""
     Q, P = random_channel(3, 6, 50)
     J = (Q / (P @ Q)) @ Q.T
     N, pairs = 4000.0, np.outer(P, P)
     distances = np.diag(J)[:, None] + np.diag(J) - 2 * J
     found = channel_check(N * (P @ Q), Q, P)
     assert found is not None and found.noticeable_change is not None
-    noncentrality = N * found.noticeable_change**2 * float((pairs * distances).sum())
+    mean = float((pairs * distances).sum()) / float((pairs - np.diag(P**2)).sum())
+    noncentrality = N * found.noticeable_change**2 * mean
     assert noncentrality == pytest.approx(noticed_noncentrality(5))
 
 
@@ -81,7 +82,10 @@ def test_rare_values_are_merged_until_the_normal_law_holds_and_no_further() -> N
     assert found is not None and found.p_value < DOUBTFUL
     three = channel_check(np.array([97.0, 2.0, 6.0]), np.eye(3), np.array([0.94, 0.02, 0.04]))
     two = channel_check(np.array([97.0, 8.0]), np.eye(2), np.array([0.94, 0.06]))
-    assert three == two
+    assert three is not None and two is not None and three.p_value == two.p_value
+    # Two of three values differ more often than two of two, and some of these moves are not noticed.
+    ratio = (1 - 0.94**2 - 0.02**2 - 0.04**2) / (1 - 0.94**2 - 0.06**2)
+    assert three.noticeable_change == pytest.approx(two.noticeable_change * ratio**0.5)
 
 
 def test_bits_are_checked_with_the_covariance_of_all_bits() -> None:

@@ -39,8 +39,9 @@ _SILENT = 1e-14  # and if they vary less than this in all directions, they tell 
 class PriorCheck(NamedTuple):
     """The p-value of the reports under the prior, and the change that the test would notice.
 
-    `noticeable_change` is a share of people: if so many of them moved from one value to another, both drawn from the
-    prior, the p-value would be below `DOUBTFUL` in 90 % of surveys. None stands for more than everybody.
+    `noticeable_change` is a share of people: if so many of them moved from one value to another one, both drawn from
+    the prior, the p-value would be below `DOUBTFUL` in 90 % of surveys. Pairs of values differ: this is for their
+    mean effect. None stands for more than everybody.
 
     `directions` is how many independent changes of the distribution the test looks at. If it is below the number of
     values less one, there are changes that it cannot notice, however large.
@@ -135,6 +136,9 @@ def score_check(
     starts = _block_starts(reports * spread, _LEAST_EXPECTED)
     if len(starts) < 2 or reports < _LEAST_EXPECTED:
         return None
+    different = 1 - float(
+        masses @ masses
+    )  # how often two values that are drawn from the prior are not the same
     total, masses = np.add.reduceat(total, starts), np.add.reduceat(masses, starts)
     covariance = np.add.reduceat(np.add.reduceat(covariance, starts), starts, axis=1)
     root = np.sqrt(masses)
@@ -147,8 +151,9 @@ def score_check(
     if degrees == 0 or size[-1] < _SILENT:
         return None
     statistic = float(((vectors[:, kept].T @ (total / root)) ** 2 / size[kept]).sum()) / reports
-    # Moving the share t between blocks that are drawn from the prior has the noncentrality 2 N t**2 sum(size).
-    change = math.sqrt(noticed_noncentrality(degrees) / (2 * reports * float(size[kept].sum())))
+    # If the share t moves between two values drawn from the prior, the mean noncentrality is 2 N t**2 sum(size), and
+    # pairs of a value with itself, which change nothing, are left out of the mean.
+    change = math.sqrt(noticed_noncentrality(degrees) * different / (2 * reports * float(size[kept].sum())))
     return PriorCheck(chi_square_tail(statistic, degrees), change if change < 1 else None, degrees)
 
 
