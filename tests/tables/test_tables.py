@@ -297,6 +297,17 @@ def test_rows_are_numbered_over_files_and_broken_lines(
     assert made.reports == 32
 
 
+@pytest.mark.parametrize("first", [3.25, 1])
+def test_a_column_of_mixed_types_is_refused_without_its_values(first: float) -> None:
+    pandas = pytest.importorskip("pandas")
+    plan = pv.design(pv.Prior({"yes": 0.3, "no": 0.7}), 1.0, pv.Histogram())
+    column = [first, "my own words"]
+    for data in ({"answer": column}, pandas.DataFrame({"answer": column})):
+        with pytest.raises(InvalidInput, match="convert numbers among words to text") as caught:
+            privatize_table(data, plan, "answer")
+        assert "my own words" not in str(caught.value) and caught.value.__suppress_context__
+
+
 def test_a_message_never_shows_a_value(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_bytes(b"x,y\nsecret,1,2,3\nsecret\nsecret,1\n\xff\xfesecret,1\n")
     with pytest.raises(PriorveilError) as caught:

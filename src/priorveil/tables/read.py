@@ -137,11 +137,17 @@ def _type_without_views(kind: Any) -> Any:
     return {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}.get(kind, kind)
 
 
+_MIXED = "columns need the same length, and one type in each: convert numbers among words to text"
+
+
 def _open_object(data: Any, columns: Sequence[str] | None, batch_rows: int) -> OpenTable:
     """Anything with Arrow's stream interface (pyarrow, pandas, polars, DuckDB), or a mapping of columns."""
     pa = pyarrow()
     if isinstance(data, Mapping):
-        data = pa.table(dict(data))
+        try:
+            data = pa.table(dict(data))
+        except (pa.ArrowInvalid, pa.ArrowTypeError):  # its message shows a value, which may be private
+            raise InvalidInput("data", NOT_SHOWN, _MIXED) from None
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     rows = data.num_rows if isinstance(data, pa.Table) else getattr(data, "height", None)
@@ -168,6 +174,8 @@ def _stream_of(data: Any, columns: Sequence[str] | None) -> Any:
         advice = "give a path, a file, a pyarrow, pandas, polars or DuckDB table, or a mapping of columns"
         if type(data).__name__ == "LazyFrame":
             advice = "this version of polars reads no batches: give its `.collect()`, or update polars"
+        elif hasattr(data, "columns"):
+            advice = _MIXED
         raise InvalidInput("data", NOT_SHOWN, f"type {type(data).__name__}; {advice}") from None
 
 
