@@ -24,6 +24,7 @@ Raw private values never appear in a message.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 NOT_SHOWN = object()  # in place of a value that cannot or must not be shown: the advice describes it
@@ -39,6 +40,15 @@ def short_repr(value: object) -> str:
     """
     text = " ".join(repr(value).split())
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2 - 3]}...{text[-_LONGEST // 2 :]}"
+
+
+def level_text(level: float | None) -> str:
+    """A privacy level as people read it.
+
+    >>> level_text(1.0), level_text(float("inf")), level_text(None)
+    ('1.0000', 'infinite', '-')
+    """
+    return "-" if level is None else "infinite" if math.isinf(level) else f"{level:.4f}"
 
 
 def plural(number: int, noun: str) -> str:

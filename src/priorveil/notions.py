@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.channels import Channel
-from priorveil.errors import Infeasible, InvalidInput
+from priorveil.errors import Infeasible, InvalidInput, level_text
 from priorveil.priors import Array, Budget, Label, Prior, PriorSet, Secret
 
 Known = Prior | PriorSet
@@ -320,7 +320,7 @@ class Leakage:
 
     def __str__(self) -> str:
         lines = [f"{'notion':<12} {'level':>9}  meaning"]
-        lines += [f"{name:<12} {_format_level(level):>9}  {meaning}" for name, level, meaning in self.rows()]
+        lines += [f"{name:<12} {level_text(level):>9}  {meaning}" for name, level, meaning in self.rows()]
         return "\n".join(lines)
 
 
@@ -476,7 +476,3 @@ def _information(channel: Channel, prior: Prior) -> float:
     with np.errstate(divide="ignore", invalid="ignore"):
         nats = joint * np.log(channel.lift(prior))
     return max(0.0, float(nats[happens].sum()))
-
-
-def _format_level(level: float | None) -> str:
-    return "-" if level is None else "infinite" if math.isinf(level) else f"{level:.4f}"

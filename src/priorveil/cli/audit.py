@@ -40,7 +40,7 @@ import click
 
 from priorveil import notions
 from priorveil.cli import files, options, screen
-from priorveil.errors import plural
+from priorveil.errors import level_text, plural
 
 if TYPE_CHECKING:
     from priorveil.channels import Channel
@@ -244,7 +244,7 @@ def _report_samples(leakage: SampledLeakage, budget: Budget | None, as_json: boo
         (
             name,
             f"{level.low:.4f}",
-            screen.level_text(level.high) if leakage.has_upper_bounds else "?",
+            level_text(level.high) if leakage.has_upper_bounds else "?",
             meaning,
         )
         for name, level, meaning in levels

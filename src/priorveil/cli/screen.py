@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import click
 
-from priorveil.errors import Hint, PriorveilError, plural
+from priorveil.errors import Hint, PriorveilError, level_text, plural
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -126,15 +126,6 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(item) for item in value]
     return "inf" if isinstance(value, float) and math.isinf(value) else value
-
-
-def level_text(level: float | None) -> str:
-    """Return a level as people read it.
-
-    >>> level_text(1.0), level_text(math.inf), level_text(None)
-    ('1.0000', 'infinite', '-')
-    """
-    return "-" if level is None else "infinite" if math.isinf(level) else f"{level:.4f}"
 
 
 def error_figure(error: float) -> str:
