@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from itertools import product
 
 import numpy as np
@@ -149,6 +150,21 @@ def test_the_efficiency_under_a_zipf_prior_is_proven(d: int, least: float) -> No
     assert least < plan.efficiency < 1
     unary = pv.design(pv.Prior.zipf(d), 1.0, pv.Distribution(), notion=LDP, method="unary", time_limit=0.5)
     assert 0.1 * unary.expected_mse < unary.lower_bound < plan.expected_mse
+
+
+def test_a_proof_that_is_stopped_is_still_a_bound() -> None:
+    space = _Space.of(pv.Prior.zipf(20).probabilities, math.e)
+    weights = space.search()
+    early = space.proven(weights, lambda: True)
+    assert 0 < early < space.proven(weights)
+
+
+def test_a_thousand_values_keep_the_time_limit() -> None:
+    """It took minutes of processor time when the proof did not look at the clock."""
+    begin = time.process_time()
+    plan = pv.design(pv.Prior.zipf(1000), 1.0, pv.Distribution(), notion=LDP, time_limit=1)
+    assert plan.method == "subset" and 0 < plan.lower_bound < plan.expected_mse
+    assert time.process_time() - begin < 30
 
 
 def test_without_time_the_plan_comes_at_once() -> None:

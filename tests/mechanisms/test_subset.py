@@ -242,4 +242,37 @@ def test_large_domains_are_sampled_read_and_saved() -> None:
     off = estimate.values - 2000 * prior.probabilities
     assert float((off**2).sum()) / 2000 == pytest.approx(plan.expected_mse, rel=0.1)
     with pytest.raises(Infeasible, match="does not know its error"):
-        pv.design(prior, 2.0, pv.Histogram(), notion=LDP, method="subset")
+        pv.design(pv.Prior.zipf(40), 2.0, pv.Convex(lambda p: p.max(axis=1)), notion=LDP, method="subset")
+
+
+@pytest.mark.parametrize("query", [pv.Histogram(), pv.Sum(np.arange(6.0) ** 2), pv.Guess()])
+@pytest.mark.parametrize(("members", "epsilon"), [(1, 1.0), (2, 0.2), (3, 1.0), (3, 4.0), (5, 2.0)])
+def test_errors_are_those_of_the_written_out_channel(query: pv.Query, members: int, epsilon: float) -> None:
+    subset = mechanism(6, members, epsilon)
+    for prior in (pv.Prior.zipf(6), pv.Prior([0.05, 0.3, 0.1, 0.2, 0.25, 0.1])):
+        assert subset.error(query, prior) == pytest.approx(
+            query.error(pv.Channel(subset.matrix), prior), rel=1e-9
+        )
+
+
+@pytest.mark.parametrize("epsilon", [2.0, 9.0])
+def test_errors_on_large_domains_are_those_of_the_estimates(epsilon: float) -> None:
+    """At a level of nine sets of one value are best, and are read as whole reports; at two bit by bit."""
+    prior, rng = pv.Prior.zipf(1500), np.random.default_rng(5)
+    plan = pv.design(prior, epsilon, pv.Histogram(), notion=LDP, method="subset")
+    assert (plan.mechanism.subset_size == 1) == (epsilon == 9.0)
+    people = rng.choice(1500, 20_000, p=prior.probabilities)
+    estimate = plan.estimate(plan.tally(plan.privatize(people, rng)))
+    off = estimate.values - np.bincount(people, minlength=1500)
+    assert float((off**2).sum()) / 20_000 == pytest.approx(plan.expected_mse, rel=0.15)
+
+
+@pytest.mark.parametrize("query", [pv.Histogram(), pv.Sum(np.arange(60.0)), pv.Guess()])
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 5.0])
+def test_no_published_table_does_better(query: pv.Query, epsilon: float) -> None:
+    """Randomised response and small subsets, written out."""
+    prior = pv.Prior.zipf(60)
+    best = pv.design(prior, epsilon, query, notion=LDP).expected_mse
+    for members in (1, 2):
+        table = pv.Channel(subset_selection_matrix(60, epsilon, members))
+        assert best <= query.error(table, prior) * (1 + 1e-9)

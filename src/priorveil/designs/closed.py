@@ -23,6 +23,7 @@ from priorveil.priors.budget import window_mass
 
 _MOST_OUTPUTS = 200_000
 _KRR = 3_000  # k-ary randomised response on more values than this is not written out
+_MANY = 100  # beyond so many values only subsets of one have few enough outputs
 _SUBSETS = 5_000  # subset selection with more outputs than this is not written out as a table
 _CLOSE = 1e-12
 
@@ -180,7 +181,7 @@ def _ldp_plan(problem: Problem) -> Plan:
     d, epsilon = len(problem.prior), problem.level
     if d > _KRR:
         raise TooLarge(f"a table of {d} by {d} entries is too large", Hint("method", "unary"))
-    size = int(np.argmax(subset_gains(problem.P, epsilon))) + 1
+    size = 1 if d > _MANY else int(np.argmax(subset_gains(problem.P, epsilon))) + 1
     plans = []
     for k in sorted({1, size if comb(d, size) <= _SUBSETS else 1}):
         why = "k-ary randomised response" if k == 1 else f"subset selection with subsets of {k}"

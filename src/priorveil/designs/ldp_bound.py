@@ -51,7 +51,9 @@ _UNITS = (0.1, 0.05, 0.5, 0.02)
 _POINTS = 8  # for w, between its ends
 _SIZES = (0.25, 0.5, 0.7, 0.85, 0.95, 1.0, 1.05, 1.15, 1.3, 1.6, 2.2)  # of sets, relative to the best size
 _BLOCKS = 128  # of sizes that the proof takes together
-_ROUNDS = 9  # of splitting cells
+_ROUNDS = 12  # of splitting cells
+_LEAST_PROGRESS = 1e-4  # a round that lowers the largest value by less is the last
+_MOST_SPLIT = 200_000  # numbers in the cells that a round splits, one for each value
 _BISECTIONS = 24
 _CLOSE = 1.001  # cells this near to the largest value are not split
 
@@ -70,7 +72,7 @@ def ldp_variance_bound(P: Array, epsilon: float, stop: Stop = never) -> float:
     if not searched or np.ptp(P) == 0 or stop():
         return simple
     space = _Space.of(np.sort(P)[::-1], _exp_above(epsilon))
-    return max(simple, space.proven(space.search(stop)))
+    return max(simple, space.proven(space.search(stop), stop))
 
 
 def identity_bound(P: Array, epsilon: float) -> float:
@@ -272,32 +274,40 @@ class _Space:
 
     # -- the proof -------------------------------------------------------------------------------------------
 
-    def proven(self, weights: _Weights) -> float:
+    def proven(self, weights: _Weights, stop: Stop = never) -> float:
         """The bound that these weights prove."""
         room, positive = _rounding(len(self.P)), 2 + len(self.P) * self.P[:, None]
         top = float((self.numerator * weights.A).sum() - room * (positive * np.abs(weights.A)).sum())
-        largest = self._largest(weights, self._places())
+        largest = self._largest(weights, self._places(), stop)
         return top**2 / largest * (1 - room) if top > 0 and largest > 0 else 0.0
 
-    def _largest(self, weights: _Weights, at: _Points) -> float:
-        """At least the largest `|A z|^2 - nu . z` of all columns: corners of cells, the largest cells split."""
-        cells, proven = self._cells(), 0.0
+    def _largest(self, weights: _Weights, at: _Points, stop: Stop = never) -> float:
+        """At least the largest `|A z|^2 - nu . z` of all columns: cells bound it, and the largest are split.
+
+        The cells hold all columns at any time, so it may end after any round.
+        """
+        cells = self._cells()
+        above = self._above_cells(cells, weights)
         goal = _CLOSE * float(self._above(at, weights, *self._multipliers(at, weights)).max())
-        for turn in range(_ROUNDS + 1):
-            sizes, w = (cells[:, 0] + cells[:, 1]) / 2, (cells[:, 2] + cells[:, 3]) / 2
-            middle = _Points(sizes, w, cells[:, 4:])
-            kappa, eta = self._multipliers(middle, weights)
-            corners = [_Points(cells[:, i], cells[:, j], cells[:, 4:]) for i in (0, 1) for j in (2, 3)]
-            above = np.max([self._above(corner, weights, kappa, eta) for corner in corners], axis=0)
-            if not np.isfinite(above).all():
-                return math.inf
-            goal = max(goal, proven)
-            split = above > goal if turn < _ROUNDS else np.zeros(len(cells), dtype=bool)
-            proven = max(proven, float(above[~split].max(initial=0.0)))
-            if not split.any():
+        before, rounds = math.inf, 0
+        while rounds < _ROUNDS and above.max() < before * (1 - _LEAST_PROGRESS) and not stop():
+            before, rounds = float(above.max()), rounds + 1
+            largest = np.argsort(-above)[: max(1, _MOST_SPLIT // len(self.P))]
+            split = largest[above[largest] > goal]
+            if not len(split):
                 break
-            cells = _halves(cells[split])
-        return proven
+            halves = _halves(cells[split])
+            cells = np.concatenate([np.delete(cells, split, axis=0), halves])
+            above = np.concatenate([np.delete(above, split), self._above_cells(halves, weights)])
+        return float(above.max())
+
+    def _above_cells(self, cells: Array, weights: _Weights) -> Array:
+        """The right side at the largest corner of every cell, with the multipliers of its middle."""
+        sizes, w, held = (cells[:, 0] + cells[:, 1]) / 2, (cells[:, 2] + cells[:, 3]) / 2, cells[:, 4:]
+        multipliers = self._multipliers(_Points(sizes, w, held), weights)
+        corners = [_Points(cells[:, i], cells[:, j], held) for i in (0, 1) for j in (2, 3)]
+        above = np.max([self._above(at, weights, *multipliers) for at in corners], axis=0)
+        return np.where(np.isfinite(above), above, math.inf)
 
     def _cells(self) -> Array:
         """Cells that hold all sets: rows `[least size, most, least w, most, held ...]`."""

@@ -111,7 +111,8 @@ def best_plan(problem: Problem, limits: Limits) -> Plan:
         engine = d <= (_LDP_LEARNING if learns else _LDP_ENGINE)
         reach, names = 0, ["columns"] if engine else []
         names += ["unary", "subset"] if simple or not engine else []
-        names += ["closed"] if not engine and not (learns and simple) else []
+        # Where subset selection knows its error, writing it out as a table gains nothing.
+        names += ["closed"] if not engine and (not simple or kind == "convex") else []
     elif learns:
         reach, names = _LEARNING if problem.box else _ENGINE, ["arc", "hashing", "unary"]
     elif not problem.box:
@@ -345,6 +346,6 @@ METHODS: dict[str, Callable[[Problem, Limits], Plan]] = {
     "arc": lambda problem, limits: arc_plan(problem),
     "columns": columns_plan,
     "unary": lambda problem, limits: unary_plan(problem),
-    "subset": lambda problem, limits: subset_plan(problem),
+    "subset": lambda problem, limits: subset_plan(problem, limits.over),
     "hashing": lambda problem, limits: hashing_plan(problem),
 }

@@ -14,6 +14,7 @@ from itertools import accumulate
 import numpy as np
 
 from priorveil.certify import TOTAL, exp_above, exp_below
+from priorveil.designs.engine import Stop, never
 from priorveil.designs.problem import Problem
 from priorveil.errors import Hint, Infeasible
 from priorveil.mechanisms.bits import scoring_masses
@@ -24,10 +25,11 @@ from priorveil.priors import Budget, Prior
 
 _MOST_ODDS = Fraction(1 << 40)  # odds beyond which a report might as well be the value
 _MOST_TRIED = 30  # values up to which all sizes are tried
+_MOST_STEPS = 50  # from the best size of a few, each way
 
 
-def subset_plan(problem: Problem) -> Plan:
-    """Subset selection with the best size of sets."""
+def subset_plan(problem: Problem, stop: Stop = never) -> Plan:
+    """Subset selection with the best size of sets, or the best so far when `stop` says so."""
     prior = problem.one_prior("subset")
     if problem.secret is not None or not problem.notion.implies_lip:
         raise Infeasible("the method subset is for LIP or LDP of the value itself", Hint("method", "columns"))
@@ -47,7 +49,10 @@ def subset_plan(problem: Problem) -> Plan:
             raise Infeasible(message, Hint("method", "columns", "unary"))
         return found
 
-    size, expected = _best_size(error, _best_for_ones(prior, odds), len(prior))
+    starts = {_best_for_ones(prior, odds), 1}  # with sets of one value it is randomised response
+    if problem.query.kind == "guess":  # any size may be best
+        starts |= set(np.unique(np.geomspace(1, len(prior) - 1, 40).astype(int)).tolist())
+    size, expected = _best_size(error, starts, len(prior), stop)
     why = f"subset selection: sets of {size} of {len(prior):,} values, odds {float(make(size).odds):.4g}"
     return problem.certified_plan(make(size), expected, "subset", why)
 
@@ -83,15 +88,18 @@ def _best_for_ones(prior: Prior, odds: list[Fraction]) -> int:
     return int(np.argmin(errors)) + 1
 
 
-def _best_size(error: Callable[[int], float], start: int, values: int) -> tuple[int, float]:
-    """The size with the least error, and the error: among all, or of many by going down from `start` both ways."""
+def _best_size(error: Callable[[int], float], starts: set[int], values: int, stop: Stop) -> tuple[int, float]:
+    """The size with the least error, and the error: of few values among all sizes, else near the best start."""
     if values <= _MOST_TRIED:
-        errors = [error(k) for k in range(1, values)]
-        best = int(np.argmin(errors))
-        return best + 1, errors[best]
-    best, least = start, error(start)
+        starts = set(range(1, values))
+    errors = {k: error(k) for k in sorted(starts)}  # few, or fast: they do not look at the clock
+    start = min(errors, key=lambda k: errors[k])
     for step in (1, -1):
-        k = start + step
-        while 1 <= k < values and (found := error(k)) < least:
-            best, least, k = k, found, k + step
-    return best, least
+        for k in range(start + step, start + step * (_MOST_STEPS + 1), step):
+            if k in errors or not 1 <= k < values or stop():
+                break
+            errors[k] = error(k)
+            if errors[k] >= errors[k - step]:
+                break
+    best = min(errors, key=lambda k: errors[k])
+    return best, errors[best]

@@ -40,6 +40,7 @@ from priorveil.mechanisms.randomness import WORD, Source, Words, blocks
 from priorveil.mechanisms.score_test import PriorCheck
 from priorveil.mechanisms.subset_estimators import (
     SubsetLaw,
+    guess_gain,
     ones_variance,
     posterior_error,
     scored_moments,
@@ -122,12 +123,13 @@ class Subset(BitReports):
         return 1 < self.subset_size < self.size - 1 and self.size <= MOST_SCORED and bool(np.ptp(self.masses))
 
     @cached_property
-    def _information(self) -> Array:
-        return subset_information(self.law, self.scoring_prior)
-
-    @cached_property
     def _inverse(self) -> Array:
-        return np.asarray(np.linalg.inv(self._information), dtype=np.float64)
+        return np.asarray(np.linalg.inv(subset_information(self.law, self.scoring_prior)), dtype=np.float64)
+
+    def _reads_whole_reports(self, prior: Array) -> bool:
+        """Whether posteriors under this prior are given whole reports; else each value's own bit."""
+        feasible = self.size <= MOST_SCORED or self.subset_size == 1
+        return feasible and self.fits(prior)
 
     def answer(
         self, method: str, counts: npt.NDArray[Any], prior: Array, rows: Array | None, population: bool
@@ -135,8 +137,8 @@ class Subset(BitReports):
         """The statistics `rows @ histogram`, or the histogram for None; see also `subset_estimators`."""
         law, parts = self.law, self._counts(counts)
         if method == "mmse":
-            if self.size <= MOST_SCORED and self.fits(prior):
-                return scored_posteriors(law, parts, prior, self._information, rows)
+            if self._reads_whole_reports(prior):
+                return scored_posteriors(law, parts, prior, rows)
             return bit_estimators.bitwise_posteriors(law, parts, prior, rows)
         if not self.identifies():
             raise not_identifiable()
@@ -154,19 +156,24 @@ class Subset(BitReports):
 
     def error(self, query: Query, prior: Prior) -> float | None:
         """The expected error per person, of the reading that `answer` uses."""
-        P = prior.probabilities
-        if query.kind == "distribution" and not self.scored:
-            return ones_variance(self.law, P)
-        rows = query.centred_rows(prior)
-        if self.size > MOST_SCORED or (query.kind != "distribution" and query.unbiased):
-            return None
-        if query.kind in ("guess", "convex"):
-            return None
-        same = self.fits(P)
-        J = self._information if same else subset_information(self.law, P)
+        P, rows = prior.probabilities, query.centred_rows(prior)
+        if query.kind == "guess":
+            return max(0.0, query.ceiling(prior) - guess_gain(self.law, P))
         if query.kind == "distribution":
-            return float(np.trace(self._inverse if same else np.linalg.inv(J)) - P @ P)
-        return max(0.0, float(posterior_error(J, P, rows).sum()))
+            return self._learning_error(P)
+        if query.unbiased or query.kind == "convex":
+            return None
+        if self.size <= MOST_SCORED or self._reads_whole_reports(P):
+            return max(0.0, float(posterior_error(self.law, P, rows).sum()))
+        one_person = bit_estimators.BitCounts(1.0, np.zeros(self.size), 0.0, np.zeros(self.size))
+        return float(bit_estimators.bitwise_posteriors(self.law, one_person, P, rows).variance.sum())
+
+    def _learning_error(self, P: Array) -> float:
+        """N times the variance of the unbiased distribution, summed over the values."""
+        if not self.scored:
+            return ones_variance(self.law, P)
+        inverse = self._inverse if self.fits(P) else np.linalg.inv(subset_information(self.law, P))
+        return float(np.trace(inverse) - P @ P)
 
     def lifts(self, prior: Known, secret: Secrets, notion: Certifiable) -> Lifts:
         """The exact extremes, for one prior or a finite set of them, and the value itself."""

@@ -159,18 +159,56 @@ def scored_moments(
     return Moments(influence @ lifts, unbiased_spread(square, rows, shares, N, population))
 
 
-def scored_posteriors(law: SubsetLaw, counts: BitCounts, P: Array, J: Array, rows: Array | None) -> Moments:
+def scored_posteriors(law: SubsetLaw, counts: BitCounts, P: Array, rows: Array | None) -> Moments:
     """Posteriors given whole reports, added up; the variance is the expected posterior variance."""
     histogram = P * (counts.base + (law.odds - 1) * counts.scores)
-    return Moments(apply_rows(rows, histogram), counts.reports * np.maximum(posterior_error(J, P, rows), 0.0))
+    return Moments(
+        apply_rows(rows, histogram), counts.reports * np.maximum(posterior_error(law, P, rows), 0.0)
+    )
 
 
-def posterior_error(J: Array, P: Array, rows: Array | None) -> Array:
-    """The expected posterior variance of every statistic, `a^2 . P - (a P)' J (a P)`."""
+def posterior_error(law: SubsetLaw, P: Array, rows: Array | None) -> Array:
+    """The expected posterior variance of every statistic, `a^2 . P - (a P)' J (a P)`.
+
+    It needs no matrix: `J` follows from the means of the bits, and of pairs of bits, as in `subset_information`.
+
+    >>> law, P = SubsetLaw(3, 1, 0.5), np.array([0.5, 0.3, 0.2])
+    >>> bool(np.allclose(posterior_error(law, P, None), P - P**2 * np.diag(subset_information(law, P))))
+    True
+    """
+    c = law.odds - 1
+    w: Complex = np.empty(0, dtype=np.complex128)
+    h: Complex = np.empty((0, law.d), dtype=np.complex128)
+    if law.k == 1:  # sets of one value hold no pair, and can be listed
+        single = 1 / (1 + c * P) / law.d
+        base = float(single.sum())
+    else:
+        w, h = tilted_bits(law, P, 1)
+        base, single = float(w.sum().real), (w @ h).real
+    scale = 1 + c * law.k / law.d
     if rows is None:
-        return P - P**2 * np.diag(J)
+        return np.asarray(P - P**2 * (base + (c**2 + 2 * c) * single) / scale)
     scaled = rows * P
-    return np.asarray(rows**2 @ P - ((scaled @ J) * scaled).sum(axis=1))
+    total = scaled.sum(axis=1)
+    pairs = (((scaled @ h.T) ** 2 - scaled**2 @ (h**2).T) @ w).real
+    square = base * total**2 + 2 * c * total * (scaled @ single) + c**2 * (scaled**2 @ single + pairs)
+    return np.asarray(rows**2 @ P - square / scale)
+
+
+def guess_gain(law: SubsetLaw, P: Array) -> float:
+    """The chance that the likeliest value given the report is the true one.
+
+    A guess looks for the commonest value of the set. It is the `j`-th commonest of all in a share of the sets that
+    falls with `j`. That value or the commonest of all is then the guess, whichever is likelier.
+
+    >>> round(guess_gain(SubsetLaw(3, 1, 0.5), np.array([0.4, 0.3, 0.3])), 12)
+    0.5
+    """
+    d, k, R = law.d, law.k, law.odds
+    ordered = np.sort(P)[::-1][: d - k + 1]
+    passed = np.arange(d - k)
+    share = k / d * np.concatenate([[1.0], np.cumprod((d - k - passed) / (d - 1 - passed))])
+    return float(share @ np.maximum(R * ordered, ordered[0])) / (1 + (R - 1) * k / d)
 
 
 def subset_check(law: SubsetLaw, counts: BitCounts, prior: Array) -> PriorCheck | None:
