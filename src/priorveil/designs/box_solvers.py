@@ -30,7 +30,7 @@ _SHIFTS = 200  # starts of one kind
 def best_histogram(box: box_pricing.Box, limits: Limits = UNLIMITED, *, rows: int = _ROWS) -> Solution:
     """The best channel for a histogram, `phi = sum_x (P_x r_x)^2`.
 
-    >>> best = best_histogram(Box(np.full(4, 0.25), lo=0.5, hi=2.0))
+    >>> best = best_histogram(box_pricing.Box(np.full(4, 0.25), lo=0.5, hi=2.0))
     >>> round(best.value, 9), round(best.gap, 9)
     (0.34375, 0.0)
     """
@@ -58,7 +58,7 @@ def best_guess(box: box_pricing.Box, limits: Limits = UNLIMITED, *, rows: int = 
 
     About `1 / tau` values are ever guessed, the heaviest; in large domains the others become one block.
 
-    >>> best = best_guess(Box(np.array([0.5, 0.5]), lo=0.5, hi=2.0))
+    >>> best = best_guess(box_pricing.Box(np.array([0.5, 0.5]), lo=0.5, hi=2.0))
     >>> round(best.value, 9), len(best.weights)
     (0.75, 2)
     """
@@ -116,7 +116,7 @@ def best_sum(box: box_pricing.Box, values: Array, limits: Limits = UNLIMITED) ->
 
     It works on values with mean zero and variance one: only the spread of the posterior means can be gained.
 
-    >>> best = best_sum(Box(np.array([0.5, 0.5]), lo=0.5, hi=2.0), np.array([0.0, 2.0]))
+    >>> best = best_sum(box_pricing.Box(np.array([0.5, 0.5]), lo=0.5, hi=2.0), np.array([0.0, 2.0]))
     >>> round(best.value, 9)
     1.25
     """
