@@ -18,8 +18,6 @@ from types import FrameType
 
 import httpx
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 import priorveil as pv
 from priorveil import cli
@@ -27,6 +25,7 @@ from priorveil.collect.campaign import ask
 from priorveil.collect.wire import fresh_id
 from priorveil.curator import create_app, open_store
 from priorveil.curator.store import token_digest
+from priorveil.tables import privatize_table
 
 SOURCE = Path(pv.__file__).resolve().parent
 LIMITS = {"design of four values": 12, "posted report": 22, "estimate of a Parquet file": 20}
@@ -91,9 +90,8 @@ def parquet_estimate(trace: Trace) -> None:
         path = Path(folder) / "reports.parquet"
         plan.save(Path(folder) / "plan.json")
         for seed, on in ((1, False), (2, True)):
-            rng = np.random.default_rng(seed)
-            reports = plan.privatize(rng.integers(0, 4, 1000), rng)
-            pq.write_table(pa.table({"report": reports}), path)
+            values = np.random.default_rng(seed).integers(0, 4, 1000)
+            privatize_table({"value": values}, plan, "value", path, replace=True)
             trace.on = on
             with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
                 cli.main(["estimate", str(Path(folder) / "plan.json"), str(path)])
