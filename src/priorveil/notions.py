@@ -11,6 +11,7 @@ count. Levels are natural logarithms, in floating point; `priorveil.certify` giv
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
@@ -72,12 +73,12 @@ class Notion:
         return (Breach(None, None, None, self.epsilon(channel, prior, secret)),)
 
 
-class Cone(Notion):
+class Cone(Notion, ABC):
     """A notion whose condition on a channel is linear in each of its columns: what can be designed for."""
 
+    @abstractmethod
     def inequalities(self, budget: Budget, prior: Known, secret: Secrets = None) -> Array:
         """The rows `A` of `A @ column >= 0`; a column is allowed if it meets all and is not negative."""
-        raise NotImplementedError
 
     def require_feasible(self, budget: Budget, prior: Known) -> None:
         """Raise an error if no channel can have this budget."""

@@ -13,6 +13,7 @@ the solver's tolerance.
 from __future__ import annotations
 
 import heapq
+from abc import ABC, abstractmethod
 from copy import copy
 from itertools import count
 from typing import Any, NamedTuple
@@ -218,7 +219,7 @@ class Relaxed(NamedTuple):
     node: Node
 
 
-class ConePricing:
+class ConePricing(ABC):
     """Pricing over a cone by climbing from vertex to vertex, and by branch and bound over linear programmes.
 
     A subclass gives the utility and its gradient, the `root` of the branching (the node that holds every column),
@@ -241,21 +242,21 @@ class ConePricing:
                 np.vstack([np.eye(d), -np.eye(d), np.random.default_rng(0).normal(size=(2 * d, d))])
             )
 
+    @abstractmethod
     def utility(self, columns: Array) -> Array:
         """`phi` of each row of `columns`."""
-        raise NotImplementedError
 
     def gradient(self, r: Array) -> Array:
-        """The slope of `phi` at `r`, up to a multiple of `P`."""
+        """The slope of `phi` at `r`, up to a multiple of `P`; needed only where `climbs` asks for starts."""
         raise NotImplementedError
 
+    @abstractmethod
     def relax(self, duals: Array, node: Node) -> Relaxed | None:
         """A bound on `phi(r) - duals . r` in a node; None if the node is empty."""
-        raise NotImplementedError
 
+    @abstractmethod
     def split(self, found: Relaxed) -> list[Node] | None:
         """The parts of a node, or None if its bound is exact."""
-        raise NotImplementedError
 
     def splits(self, exact: bool) -> int:
         """How many nodes may be split."""
