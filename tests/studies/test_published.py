@@ -17,7 +17,7 @@ from priorveil.notions import LIP, leakage
 from priorveil.priors import Budget, Prior, PriorSet, Secret
 from priorveil.queries import Distribution, Guess, Histogram, Sum
 from priorveil.studies import published
-from priorveil.studies.published import SubsetSelection, UnaryEncoding
+from priorveil.studies.published import UnaryEncoding
 from strategies import levels, prior_sets, priors, secrets, sizes
 
 GENEROUS = 1e-9
@@ -351,7 +351,6 @@ def test_a_large_unary_encoding_is_measured_but_not_listed():
 def test_the_errors_in_the_notes():
     uniform, zipf = Prior.uniform(83), Prior.zipf(83)
     assert published.ue_lip(uniform, 4.0).mse == pytest.approx(0.869, abs=5e-4)
-    assert published.subset_selection(uniform, 4.0).mse == pytest.approx(0.833, abs=5e-4)
     assert published.ue_lip(zipf, 2.0).mse == pytest.approx(0.885, abs=6e-4)
     assert Distribution().error(published.k_rr(6, 1.0).channel, Prior.uniform(6)) == pytest.approx(
         16.8, abs=0.05
@@ -364,8 +363,7 @@ def test_the_errors_in_the_notes():
 
 
 def baselines(values, eps):
-    kinds = (published.k_rr, published.oue, published.olh, published.subset_selection)
-    return [kind(values, eps) for kind in kinds]
+    return [kind(values, eps) for kind in (published.k_rr, published.oue, published.olh)]
 
 
 @given(priors(), levels)
@@ -385,23 +383,6 @@ def test_ldp_baselines_with_nothing_known(size, eps):
             form.mse  # noqa: B018
 
 
-@given(st.data(), levels)
-def test_closed_form_leakage_of_subset_selection_is_that_of_all_its_reports(data, eps):
-    prior = data.draw(priors())
-    size = data.draw(st.integers(1, len(prior) - 1))
-    known = data.draw(st.sampled_from([prior, PriorSet.all(len(prior))]))
-    sets = SubsetSelection(len(prior), size, eps)
-    listed, closed = leakage(sets.channel(known.labels), known), sets.leakage(known)
-    for (name, one, _), (_, other, _) in zip(listed.rows(), closed.rows(), strict=True):
-        assert one is other or one == pytest.approx(other, abs=1e-7), name
-
-
-@given(sizes, levels)
-def test_error_of_subset_selection_in_closed_form(size, eps):
-    form = published.subset_selection(Prior.uniform(size), eps)
-    assert form.mse == pytest.approx(Histogram().error(form.channel, form.prior), abs=1e-9)
-
-
 def test_unary_encoding_with_a_prior_needs_less_noise_than_without():
     for eps in (0.5, 1.0, 3.0):
         ours, theirs = published.ue_lip(Prior.zipf(20), eps), published.oue(20, eps)
@@ -417,7 +398,7 @@ def test_context_free_counts_are_unbiased(data, eps):
     d = data.draw(sizes)
     counts = np.array(data.draw(st.lists(st.integers(0, 50), min_size=d, max_size=d)))
     n = int(counts.sum())
-    for form in (published.k_rr(d, eps), published.oue(d, eps), published.subset_selection(d, eps)):
+    for form in (published.k_rr(d, eps), published.oue(d, eps)):
         supported = counts @ form.channel.matrix @ _supports(form, d)
         assert form.support.counts(supported, n) == pytest.approx(counts, abs=1e-6)
 
@@ -496,7 +477,6 @@ def test_a_bad_epsilon_is_refused_everywhere(eps):
         lambda: published.ue_lip(prior, eps),
         lambda: published.ue_lip_bounded(PriorSet.all(2), eps),
         *(lambda kind=kind: kind(2, eps) for kind in (published.k_rr, published.oue, published.olh)),
-        lambda: published.subset_selection(2, eps),
     ]
     for call in calls:
         with pytest.raises(InvalidInput):
@@ -512,10 +492,6 @@ def test_other_bad_arguments_are_refused():
         published.lh_lip([0.5, 0.5], 1.0, assignment=[0])
     with pytest.raises(InvalidInput, match="bins"):
         published.olh(5, 1.0, bins=0)
-    with pytest.raises(InvalidInput, match="size"):
-        published.subset_selection(5, 1.0, size=5)
-    with pytest.raises(TooLarge, match="subsets"):
-        published.subset_selection(60, 1.0).channel  # noqa: B018
 
 
 def test_at_epsilon_zero_nothing_is_said():

@@ -26,7 +26,6 @@ from priorveil.priors import Array, Budget, Label, Prior, PriorSet, Secret
 from priorveil.queries import Histogram
 
 _MOST_BITS = 12  # a unary encoding of more values is not written out report by report
-_MOST_SUBSETS = 5_000  # the same for subset selection
 
 
 @dataclass(frozen=True)
@@ -116,50 +115,6 @@ class UnaryEncoding:
 
 
 @dataclass(frozen=True)
-class SubsetSelection:
-    """Subset selection: a report is a set of `size` out of `domain` values.
-
-    A set that holds the person's own value is `e**epsilon` times as likely as one that does not.
-    """
-
-    domain: int
-    size: int
-    epsilon: float
-
-    @property
-    def support(self) -> Support:
-        """How often a set holds the person's own value, and how often any other."""
-        d, k = self.domain, self.size
-        own = k * math.exp(self.epsilon) / (k * math.exp(self.epsilon) + d - k)
-        return Support(own, (k - own) / (d - 1))
-
-    def channel(self, labels: tuple[Label, ...]) -> Channel:
-        """All the subsets, as columns. More than 5000 raise `TooLarge`."""
-        if math.comb(self.domain, self.size) > _MOST_SUBSETS:
-            raise TooLarge(f"{self.domain} values have more than {_MOST_SUBSETS} subsets of {self.size}")
-        return Channel(closed.subset_selection_matrix(self.domain, self.epsilon, self.size), labels)
-
-    def leakage(self, prior: Prior | PriorSet) -> Leakage:
-        """Exact for any number of values; the mutual information only for at most 5000 subsets."""
-        a, d, k = math.exp(self.epsilon), self.domain, self.size
-        light, heavy = 0.0, 1.0
-        if isinstance(prior, Prior):
-            P = np.sort(prior.probabilities)
-            light, heavy = float(P[:k].sum()), float(P[-k:].sum())
-        down, up = math.log(a * heavy + 1 - heavy), math.log(a / (a * light + 1 - light))
-        mil = math.log(d * a / (k * a + d - k))
-        mip = leakage(self.channel(prior.labels), prior).mip if math.comb(d, k) <= _MOST_SUBSETS else None
-        return replace(leakage_bounds(down, up, self.epsilon, prior), mil=mil, mip=mip, bounds=())
-
-    def mse(self, prior: Prior) -> float:
-        """The histogram error per person with the posterior."""
-        return 1 - float(closed.subset_gains(prior.probabilities, self.epsilon)[self.size - 1])
-
-
-PublishedMechanism = Channel | UnaryEncoding | SubsetSelection
-
-
-@dataclass(frozen=True)
 class Published:
     """A mechanism as printed: `name`, `reference`, the level `claimed` and its `notion`, and the prior.
 
@@ -170,7 +125,7 @@ class Published:
     name: str
     reference: str
     claimed: float
-    mechanism: PublishedMechanism
+    mechanism: Channel | UnaryEncoding
     prior: Prior | PriorSet
     secret: Secret | None = None
     support: Support | None = None
@@ -360,8 +315,8 @@ def k_rr(values: int | Prior, epsilon: float) -> Published:
     1.0
     """
     prior, eps = _prior_or_all(values), _epsilon(epsilon)
-    channel = Channel(closed.k_rr_matrix(len(prior), eps), prior.labels, prior.labels)
-    support = Support(*_k_rr_probabilities(len(prior), eps))
+    Q = closed.k_rr_matrix(len(prior), eps)
+    channel, support = Channel(Q, prior.labels, prior.labels), Support(float(Q[0, 0]), float(Q[0, -1]))
     return Published("k-RR", "section 5.4", eps, channel, prior, None, support, "LDP")
 
 
@@ -394,34 +349,9 @@ def olh(
     prior, eps = _prior_or_all(values), _epsilon(epsilon)
     bin_of = _assignment(len(prior), eps, bins, seed, assignment)
     size = bins or max(bin_of) + 1
-    channel = Channel(closed.k_rr_matrix(size, eps)[list(bin_of)], prior.labels)
-    support = Support(_k_rr_probabilities(size, eps)[0], 1 / size)
+    Q = closed.k_rr_matrix(size, eps)
+    channel, support = Channel(Q[list(bin_of)], prior.labels), Support(float(Q[0, 0]), 1 / size)
     return Published("OLH", "section 5.4", eps, channel, prior, None, support, "LDP")
-
-
-def subset_selection(values: int | Prior, epsilon: float, size: int | None = None) -> Published:
-    """LDP's subset selection: report a set of about `d / (1 + e**eps)` values (Ye and Barg 2018).
-
-    The default `size` is the whole number next to that whose counts vary least.
-
-    >>> subset_selection(Prior.uniform(83), 4.0).mse.__round__(3)
-    0.833
-    """
-    prior, eps = _prior_or_all(values), _epsilon(epsilon)
-    d = len(prior)
-    if d < 2 or (size is not None and not 1 <= size < d):
-        raise InvalidInput("size", size, f"a subset holds at least one of {d} values, and not all")
-    near = math.floor(d / (1 + math.exp(eps)))
-    sizes = {min(max(k, 1), d - 1) for k in (near, near + 1)} if size is None else {size}
-    candidates = [SubsetSelection(d, k, eps) for k in sorted(sizes)]
-    best = min(candidates, key=lambda candidate: candidate.support.variance(1, 1 / d))
-    return Published("subset selection", "Ye and Barg 2018", eps, best, prior, None, best.support, "LDP")
-
-
-def _k_rr_probabilities(size: int, eps: float) -> tuple[float, float]:
-    """The probability of the truth, and of each other value."""
-    e = math.exp(eps)
-    return e / (e + size - 1), 1 / (e + size - 1)
 
 
 def _assignment(
