@@ -329,9 +329,7 @@ def test_errors_of_independent_people_add_up(data, weight):
         joint = np.outer(ones.probabilities * q1.matrix[:, y1], twos.probabilities * q2.matrix[:, y2])
         if joint.sum() > 0:
             error += (joint * (total - (joint * total).sum() / joint.sum()) ** 2).sum()
-    separate = Sum(values).error(q1, ones) + Sum(np.arange(len(twos)), weight=weight, offset=3).error(
-        q2, twos
-    )
+    separate = Sum(values).error(q1, ones) + Sum(scaled + 3).error(q2, twos)
     assert error == pytest.approx(separate, abs=1e-9)
 
 

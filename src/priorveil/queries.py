@@ -12,6 +12,7 @@ prior-based query: the expected error of a channel is a constant less `sum_y lam
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -24,17 +25,16 @@ from priorveil.channels import Channel
 from priorveil.errors import NOT_SHOWN, InvalidInput
 from priorveil.priors import Array, Budget, Label, Prior, read_only
 from priorveil.priors.budget import window_mass
+from priorveil.priors.prior import as_matrix
 
 
-class Query:
+class Query(ABC):
     """What every query answers. The defaults are those of a prior-based query about all the values.
 
-    `unbiased` says whether the reports alone decide the answer; `offset` is what each person adds to it, whatever
-    their value.
+    `unbiased` says whether the reports alone decide the answer.
     """
 
     unbiased: bool = False
-    offset: float = 0.0
 
     @property
     def error_unit(self) -> str:
@@ -57,9 +57,7 @@ class Query:
 
     def centred_rows(self, prior: Prior) -> Array | None:
         """The rows less their means under the prior: errors do not depend on the origin."""
-        self.require_fits(prior)
-        rows = self.rows(prior)
-        return None if rows is None else rows - (rows @ prior.probabilities)[:, None]
+        return None
 
     def statistic_labels(self, labels: Sequence[Label]) -> tuple[Label, ...]:
         """The names of the numbers in an answer, given the labels of the values."""
@@ -67,6 +65,7 @@ class Query:
 
     def require_fits(self, prior: Prior) -> None:
         """Raise `InvalidInput` if the query is not about the values of this prior."""
+        return None
 
     def document(self) -> dict[str, Any]:
         """The query as JSON."""
@@ -85,9 +84,9 @@ class Query:
         """The error of a channel with utility zero."""
         return 1.0
 
+    @abstractmethod
     def utility(self, columns: Array, prior: Prior) -> Array:
         """`phi` of every column: `columns` is (K, d), each row a lift `r` with `P @ r = 1`."""
-        raise NotImplementedError
 
     def no_report(self, prior: Prior) -> float:
         """The error of the prior alone: that of the column `r = 1`."""
@@ -109,7 +108,10 @@ class Query:
 class Matrix:
     """The matrix `W` (m, d) of a linear query, as an operator. A subclass defines `apply` or `array`, or both."""
 
-    kind = "linear"
+    @property
+    def kind(self) -> str:
+        """The kind of the query: histogram, sum or linear."""
+        return "linear"
 
     @property
     def size(self) -> int | None:
@@ -168,7 +170,10 @@ class Matrix:
 class Identity(Matrix):
     """The identity: how many people have each value. It is never written out."""
 
-    kind = "histogram"
+    @property
+    def kind(self) -> str:
+        """A histogram."""
+        return "histogram"
 
     def apply(self, counts: Array) -> Array:
         """The counts themselves."""
@@ -222,27 +227,6 @@ class Identity(Matrix):
 
 
 @dataclass(frozen=True)
-class Row(Matrix):
-    """One row: the sum of one number for each value."""
-
-    values: tuple[float, ...]
-    kind = "sum"
-
-    @property
-    def size(self) -> int:
-        """The number of values."""
-        return len(self.values)
-
-    def array(self, size: int) -> Array:
-        """The row as a matrix."""
-        return np.array([self.values])
-
-    def statistic_labels(self, labels: Sequence[Label]) -> tuple[Label, ...]:
-        """The one name `sum`."""
-        return ("sum",)
-
-
-@dataclass(frozen=True)
 class Triangle(Matrix):
     """The lower triangle of ones: how many people have each value or one before it."""
 
@@ -284,9 +268,14 @@ class Margins(Matrix):
 
 @dataclass(frozen=True)
 class Dense(Matrix):
-    """Any matrix, written out."""
+    """Any matrix, written out. A single row is a sum."""
 
     rows: tuple[tuple[float, ...], ...]
+
+    @property
+    def kind(self) -> str:
+        """A sum, if there is one row."""
+        return "sum" if len(self.rows) == 1 else "linear"
 
     @property
     def size(self) -> int:
@@ -302,30 +291,27 @@ class Dense(Matrix):
         """The matrix."""
         return self.table
 
+    def statistic_labels(self, labels: Sequence[Label]) -> tuple[Label, ...]:
+        """The numbers of the rows; a single row is called `sum`."""
+        return ("sum",) if self.kind == "sum" else super().statistic_labels(labels)
+
 
 def matrix_of(matrix: Matrix | npt.ArrayLike) -> Matrix:
-    """An operator as it is; a square identity, a single row or any other array as the operator that fits.
+    """An operator as it is; an array as the identity, if it is one, or as a dense matrix.
 
     >>> matrix_of(np.eye(3)), matrix_of([[1, 2]])
-    (Identity(), Row(values=(1.0, 2.0)))
+    (Identity(), Dense(rows=((1.0, 2.0),)))
     """
     if isinstance(matrix, Matrix):
         return matrix
-    try:
-        W = np.asarray(matrix, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput("matrix", matrix, "give rows of numbers, one number for each value") from error
-    if W.ndim != 2 or 0 in W.shape or not np.isfinite(W).all():
-        advice = f"shape {W.shape}; give rows of finite numbers, one for each value"
-        raise InvalidInput("matrix", NOT_SHOWN, advice)
-    if len(W) == 1:
-        return Row(tuple(W[0].tolist()))
-    if W.shape[0] == W.shape[1] and np.array_equal(W, np.eye(len(W))):
+    W = as_matrix("matrix", matrix, InvalidInput, "statistic and a column for each value")
+    if not np.isfinite(W).all():
+        raise InvalidInput("matrix", NOT_SHOWN, "give finite numbers")
+    if len(W) > 1 and np.array_equal(W, np.eye(len(W))):
         return Identity()
-    return Dense(tuple(tuple(row) for row in W.tolist()))
+    return Dense(tuple(map(tuple, W.tolist())))
 
 
-@dataclass(frozen=True, init=False, eq=False, repr=False)
 class Linear(Query):
     """The statistics `W @ counts`. The error is summed over the statistics.
 
@@ -340,16 +326,11 @@ class Linear(Query):
     0.41
     """
 
-    matrix: Matrix
-    names: tuple[Label, ...] | None
-    unbiased: bool
-
     def __init__(
         self, matrix: Matrix | npt.ArrayLike, names: Iterable[Label] | None = None, unbiased: bool = False
     ) -> None:
-        object.__setattr__(self, "matrix", matrix_of(matrix))
-        object.__setattr__(self, "names", None if names is None else tuple(names))
-        object.__setattr__(self, "unbiased", bool(unbiased))
+        self.matrix, self.unbiased = matrix_of(matrix), bool(unbiased)
+        self.names = None if names is None else tuple(names)
         size = self.matrix.size
         if self.names is not None and size and len(self.names) != len(self.matrix.apply(np.zeros(size))):
             raise InvalidInput("names", self.names, "give one name for each row of the matrix")
@@ -365,13 +346,10 @@ class Linear(Query):
         return "variance per person, summed over the values" if self.unbiased else super().error_unit
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Linear) and self._fields() == other._fields()
+        return isinstance(other, Linear) and vars(self) == vars(other)
 
     def __hash__(self) -> int:
-        return hash(self._fields())
-
-    def _fields(self) -> tuple[object, ...]:
-        return self.matrix, self.names, self.unbiased, self.offset
+        return hash((self.matrix, self.names, self.unbiased))
 
     def __repr__(self) -> str:
         if self.matrix.kind == "histogram":
@@ -381,6 +359,10 @@ class Linear(Query):
     def rows(self, prior: Prior) -> Array | None:
         """The matrix (m, d), or None for the identity."""
         return None if self.matrix.kind == "histogram" else self.matrix.array(len(prior))
+
+    def centred_rows(self, prior: Prior) -> Array | None:
+        """The rows less their means under the prior."""
+        return None if self.matrix.kind == "histogram" else self.matrix.centred_array(self._fit(prior))
 
     def statistic_labels(self, labels: Sequence[Label]) -> tuple[Label, ...]:
         """The names, or those that the matrix gives its rows."""
@@ -395,17 +377,16 @@ class Linear(Query):
 
     def document(self) -> dict[str, Any]:
         """The query as JSON."""
-        if self.matrix.kind == "histogram":
-            return super().document()
-        names = {} if self.names is None else {"names": list(self.names)}
-        return {"name": "Linear", "matrix": self.matrix.document(), "unbiased": self.unbiased, **names}
+        names = None if self.names is None else list(self.names)
+        matrix = self.matrix.document()
+        return {"name": "Linear", "matrix": matrix, "names": names, "unbiased": self.unbiased}
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> Linear:
         """Read a query from its JSON document."""
         parts = {key: _from_json(part) for key, part in document["matrix"].items() if key != "kind"}
         matrix = _MATRICES[document["matrix"]["kind"]](**parts)
-        return Linear(matrix, document.get("names"), bool(document["unbiased"]))
+        return Linear(matrix, document["names"], bool(document["unbiased"]))
 
     def unit(self, prior: Prior) -> float:
         """The largest squared distance between the statistics of two values."""
@@ -452,11 +433,6 @@ class Histogram(Linear):
     def __init__(self, unbiased: bool = False) -> None:
         super().__init__(Identity(), unbiased=unbiased)
 
-    @classmethod
-    def read(cls, document: Mapping[str, Any]) -> Histogram:
-        """Read a query from its JSON document, which holds no more than its name."""
-        return cls()
-
 
 class Distribution(Histogram):
     """The distribution of the values, learnt from reports alone: the prior never biases the answer.
@@ -477,43 +453,24 @@ class Distribution(Histogram):
 
 
 class Sum(Linear):
-    """The sum over people of `weight * value + offset`. The error is the mean square error.
+    """The sum over people of a number for each value. The error is the mean square error.
 
     Arguments: `values`, the number that each value stands for, in the order of the prior (or of the channel
-    whose error is asked for); `weight` and `offset`, the paper's `c_i` and `b_i`; `unbiased`, whether the reports alone
-    decide the answer. `phi(r) = (sum_x a[x] P[x] r[x])**2` with `a = weight * values`, centred; the offset moves the
-    answer and never the error.
+    whose error is asked for); `unbiased`, whether the reports alone decide the answer.
+    `phi(r) = (sum_x a[x] P[x] r[x])**2` with `a` the values, centred.
 
     >>> Sum(values=[0, 1]).no_report(Prior([0.2, 0.8])).__round__(6)
     0.16
     """
 
-    def __init__(
-        self, values: Iterable[float], weight: float = 1.0, offset: float = 0.0, unbiased: bool = False
-    ) -> None:
+    def __init__(self, values: Iterable[float], unbiased: bool = False) -> None:
         try:
-            self.values = tuple(float(v) for v in values)
+            row = np.array([float(v) for v in values])
         except (TypeError, ValueError) as error:
             raise InvalidInput("values", values, "give one number for each value of the prior") from error
-        if not self.values or not all(map(math.isfinite, (*self.values, weight, offset))):
-            raise InvalidInput("values", values, "values, weight and offset must be finite numbers")
-        self.weight, self.offset = float(weight), float(offset)
-        super().__init__(Row(tuple(self.weight * v for v in self.values)), unbiased=unbiased)
-
-    def __repr__(self) -> str:
-        return f"Sum({list(self.values)}, {self.weight:g}, {self.offset:g}, {self.unbiased})"
-
-    def document(self) -> dict[str, Any]:
-        """The query as JSON."""
-        numbers = {"weight": repr(self.weight), "offset": repr(self.offset)}
-        flag = {"unbiased": True} if self.unbiased else {}
-        return {"name": "Sum", "values": _to_json(self.values), **numbers, **flag}
-
-    @classmethod
-    def read(cls, document: Mapping[str, Any]) -> Sum:
-        """Read a query from its JSON document."""
-        weight, offset = float(document["weight"]), float(document["offset"])
-        return cls(_from_json(document["values"]), weight, offset, bool(document.get("unbiased", False)))
+        if not row.size or not np.isfinite(row).all():
+            raise InvalidInput("values", values, "give finite numbers, one for each value of the prior")
+        super().__init__([row], unbiased=unbiased)
 
 
 @dataclass(frozen=True)
@@ -614,7 +571,9 @@ def read_query(document: Mapping[str, Any]) -> Query:
 QUERIES: dict[str, type[Any]] = {
     query.__name__: query for query in (Histogram, Sum, Guess, Distribution, Linear)
 }
-_MATRICES: dict[str, type[Matrix]] = {"row": Row, "triangle": Triangle, "margins": Margins, "dense": Dense}
+_MATRICES: dict[str, type[Matrix]] = {
+    matrix.__name__.lower(): matrix for matrix in (Identity, Triangle, Margins, Dense)
+}
 
 
 def _to_json(part: Any) -> Any:

@@ -16,7 +16,7 @@ PRIOR = Prior({"nothing": 0.5, "about 20": 0.3, "about 100": 0.2})
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
-        (Sum([0, 20, 100], offset=1.0), [27.0]),
+        (Sum([1, 21, 101]), [27.0]),
         (Linear([[0, 1, 1], [0, 0, 1]], names=("some", "much")), [0.5, 0.2]),
         (Distribution(), [0.5, 0.3, 0.2]),
     ],

@@ -32,7 +32,7 @@ def crowds(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, pv.Histogram | pv.S
     P = rng.dirichlet(np.full(d, spread), rows) + draw(st.sampled_from([1e-12, 1e-3]))
     P /= P.sum(axis=1, keepdims=True)
     epsilon = draw(levels) * 10.0 ** rng.uniform(-2, 0, rows)
-    query = draw(st.sampled_from([pv.Histogram(), pv.Sum(VALUES[:d], weight=2.0)]))
+    query = draw(st.sampled_from([pv.Histogram(), pv.Sum(2.0 * np.array(VALUES[:d]))]))
     return P, epsilon, query
 
 
@@ -233,7 +233,7 @@ def test_people_may_share_rows_and_parts_combine() -> None:
 
 def test_weights_and_offsets_are_read_as_a_plan_reads_them() -> None:
     """With all values likely both are Theorem 3, so reports mean the same."""
-    P, query = [0.4, 0.35, 0.25], pv.Sum([1.0, 5.0, 2.0], weight=2.0, offset=10.0)
+    P, query = [0.4, 0.35, 0.25], pv.Sum([12.0, 20.0, 14.0])
     made, alone = Cohorts([P], 2.0, query), pv.design(P, 2.0, query, method="closed")
     c, b, rows = np.array([1.0, 0.5, -2.0, 3.0]), np.array([0.0, 1.0, 2.0, 3.0]), np.zeros(4, dtype=int)
     rank = made.lines.order[0]  # an owned report is a place on the line

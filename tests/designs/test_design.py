@@ -43,7 +43,7 @@ def random_budget(rng: np.random.Generator) -> pv.Budget:
 
 
 def random_query(rng: np.random.Generator, d: int) -> pv.Histogram | pv.Sum | pv.Guess | pv.Convex:
-    sums = pv.Sum(rng.normal(size=d) * 10.0 ** rng.integers(-3, 4), weight=2.0, offset=5.0)
+    sums = pv.Sum(2.0 * rng.normal(size=d) * 10.0 ** rng.integers(-3, 4) + 5.0)
     return [pv.Histogram(), sums, pv.Guess(), pv.Convex(entropy)][rng.integers(4)]
 
 

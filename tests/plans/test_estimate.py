@@ -244,7 +244,7 @@ def test_weights_and_offsets_move_a_sum_as_they_should() -> None:
     doubled = chosen.estimate(chosen.tally([0, 1, 1], weights=2.0, offsets=[1.0, 2.0, 3.0]))
     assert doubled.values == pytest.approx(2 * plain.values + 6)
     assert doubled.std_error == pytest.approx(2 * plain.std_error)
-    moved = pv.design(PRIOR, 1.5, pv.Sum(VALUES, weight=3.0, offset=10.0))
+    moved = pv.design(PRIOR, 1.5, pv.Sum([3.0 * value + 10.0 for value in VALUES]))
     assert moved.estimate(moved.tally([0, 1, 1])).values == pytest.approx(3 * plain.values + 30, rel=1e-3)
 
 

@@ -33,11 +33,12 @@ MANY = pv.Prior.zipf(25)
 LATENT = pv.Secret([[0.7, 0.2, 0.1], [0.3, 0.4, 0.3]], labels=["poor", "rich"])
 IDLE = pv.Secret([[0.5, 0.3, 0.2], [0.5, 0.3, 0.2]])
 BETWEEN = pv.PriorSet.interval([0.2, 0.3, 0.1], [0.5, 0.6, 0.3])
+LINEAR = {"name": "Linear", "names": None, "unbiased": False}
 
 MAKERS: dict[str, Callable[[], pv.Plan]] = {
     "closed": lambda: pv.design(THREE, 2.0, pv.Histogram()),
     "table": lambda: pv.design(MANY, 1.0, pv.Histogram()),
-    "sum": lambda: pv.design(THREE, 1.0, pv.Sum([0, 0.1, -1e-9], weight=3, offset=0.5)),
+    "sum": lambda: pv.design(THREE, 1.0, pv.Sum([0, 0.1, -1e-9])),
     "guess": lambda: pv.design(THREE, pv.Budget(1.0, math.inf), pv.Guess()),
     "distribution": lambda: pv.design(THREE, pv.Budget(0.3, 2.0), pv.Distribution()),
     "grouped": lambda: pv.design(pv.Prior.zipf(400), 1.0, pv.Histogram()),
@@ -416,7 +417,7 @@ def test_labels_keep_their_types() -> None:
         ("no_report", {"no_report": "0.9999"}),
         ("expected_mse", {"no_report": "nan"}),
         ("method", {"method": "magic"}),
-        ("query", {"query": {"name": "Sum", "values": ["1.0"], "weight": "1.0", "offset": "0.0"}}),
+        ("query", {"query": {**LINEAR, "matrix": {"kind": "dense", "rows": [["1.0"]]}}}),
         ("query", {"query": {"name": "Linear", "matrix": "1.0", "unbiased": False}}),
         ("budget", {"budget": {"lower": "1e21", "upper": "1e21"}}),
     ],

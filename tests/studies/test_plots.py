@@ -88,15 +88,14 @@ def test_sums_are_lines_of_one_picture() -> None:
 
 
 def test_the_prior_expects_the_sum_that_is_estimated() -> None:
-    """Weight and offset are in both."""
-    query = pv.Sum([0, 1, 2, 3], weight=2, offset=5)
+    query = pv.Sum([5, 7, 9, 11])
     prior = pv.Prior([0.4, 0.3, 0.2, 0.1])
     plan = pv.design(prior, 1.0, query)
     everybody = np.repeat(np.arange(4), [400, 300, 200, 100])
     reports = plan.privatize(everybody, np.random.default_rng(1))
     what = estimate_table({"report": reports}, plan, assume_plan=True)
     expected = next(iter(plots.estimate_panels(what, None))).expected
-    assert expected == pytest.approx([1000 * (2 * 1.0 + 5)])
+    assert expected == pytest.approx([1000 * 7.0])
     low, high = what.everybody.interval(0.9999)
     assert low[0] < expected[0] < high[0]
 

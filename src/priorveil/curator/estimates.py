@@ -53,8 +53,7 @@ def campaign_estimates(
 
 def _prior_statistics(plan: Plan) -> list[float]:
     """Every statistic per person, under the prior."""
-    statistics = apply_rows(plan.query.rows(plan.reference), plan.reference.probabilities)
-    return list((statistics + plan.query.offset).tolist())
+    return list(apply_rows(plan.query.rows(plan.reference), plan.reference.probabilities).tolist())
 
 
 def _numbers(estimate: Estimate, level: float) -> dict[str, Any]:

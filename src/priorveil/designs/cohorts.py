@@ -195,7 +195,7 @@ class Cohorts:
         values, variance = (total, spread) if a is None else (np.array([a @ total]), spread[:1])
         check = self._mean_check(moved, mine)
         return Estimate(
-            values=values + self.query.offset * len(column) + float(b.sum()),
+            values=values + float(b.sum()),
             std_error=np.sqrt(np.maximum(variance, 0.0)),
             method="mmse",
             assumes=ASSUMES["mmse"] if weights is None else WEIGHTED["mmse"],

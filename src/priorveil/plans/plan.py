@@ -212,7 +212,7 @@ class Plan:
         moments = self._moments(tally, method, P, rows)
         check = self.mechanism.prior_check(tally.counts, P)
         return Estimate(
-            values=moments.mean + self.query.offset * tally.reports + (weighted.offset if weighted else 0.0),
+            values=moments.mean + (weighted.offset if weighted else 0.0),
             std_error=np.sqrt(np.maximum(moments.variance, 0.0)),
             method=method,
             assumes=moments.assumes or ASSUMES[method],

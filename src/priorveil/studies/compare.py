@@ -148,7 +148,7 @@ def _wrong_share(channel: Channel, prior: Prior) -> Survey:
 def _statistics(scenario: Scenario, histogram: Array) -> Array:
     """The statistics of the query, from a histogram."""
     W = scenario.query.rows(scenario.prior)
-    return histogram if W is None else W @ histogram + scenario.query.offset * histogram.sum()
+    return histogram if W is None else W @ histogram
 
 
 def certified_mixture(

@@ -290,7 +290,7 @@ def _expected_statistics(found: TableEstimate, groups: Sequence[Any]) -> Array:
             P = plan.reference.align_to(plan.labels).probabilities
             rows = plan.query.rows(plan.reference)
             share = dict(zip(plan.labels, P, strict=True))
-            person = [share[label] for label in labels] if rows is None else rows @ P + plan.query.offset
+            person = [share[label] for label in labels] if rows is None else rows @ P
             total += tally.reports * np.asarray(person)
     return total
 
