@@ -35,11 +35,9 @@ from priorveil.tables import (  # noqa: E402
 )
 from priorveil.tables import estimate as estimate_module  # noqa: E402
 from priorveil.tables import read as read_module  # noqa: E402
-from priorveil.tables.cohort_plans import batch_rows  # noqa: E402
-from priorveil.tables.columns import Batch, value_codes  # noqa: E402
+from priorveil.tables.columns import Batch, NothingWritten, batch_rows, value_codes  # noqa: E402
 from priorveil.tables.estimate import BatchCounter  # noqa: E402
 from priorveil.tables.read import open_table  # noqa: E402
-from priorveil.tables.refusals import NothingWritten  # noqa: E402
 from priorveil.tables.write import arrow_column, report_schema  # noqa: E402
 
 LABELS = ["a", "b", "c", "d", "e", "f"]
@@ -536,7 +534,7 @@ def test_plans_whose_answers_do_not_add_up_are_refused_before_anything_is_drawn(
     with pytest.raises(InvalidInput, match=r"'d'.*cohort 'B'.*'A'"):
         privatize_table("not even opened.csv", {"A": STRAIGHT, "B": other}, "x", cohort="town")
     sums = [pv.design(pv.Prior([0.5, 0.5], labels=names), 1.0, pv.Sum([0, 1])) for names in ("ab", "cd")]
-    with pytest.raises(InvalidInput, match="a sum"):
+    with pytest.raises(InvalidInput, match=r"'sum' of cohort 'B'.*'A'"):
         privatize_table("not even opened.csv", {"A": STRAIGHT, "B": sums[0]}, "x", cohort="town")
     # Sums are numbers, and add up whatever they are sums of.
     several = dict(zip("AB", sums, strict=True))

@@ -75,7 +75,7 @@ def privatize(
 ) -> int:
     """Turn a private column of a table into reports, by a PLAN."""
     from priorveil.tables import NothingWritten, Privatized, privatize_table
-    from priorveil.tables.refusals import OUTSIDE
+    from priorveil.tables.columns import OUTSIDE
 
     piped = str(out) == "-"
     files.require_new(force, out, refused_file)

@@ -30,7 +30,6 @@ Method = Literal["auto", "mmse", "unbiased", "mle"]
 _FREE = ("unbiased", "unbiased, projected", "mle", "mle, projected")  # methods that do not lean on the prior
 
 _MOST_SHOWN = 50  # values that are printed
-SUM = ("sum",)  # the only label of the estimate of a sum
 
 ASSUMES = {
     "mmse": "the prior is right: the spread is that of the posterior",

@@ -1,4 +1,4 @@
-"""Columns of a table, in batches of rows, and the codes of the values that they hold.
+"""Columns of a table, in batches of rows: values, reports, the plans of cohorts, and the rows that are refused.
 
 A column of a CSV is a list of texts, with None where a cell is missing. Every other column is an Arrow array.
 """
@@ -6,25 +6,50 @@ A column of a CSV is a list of texts, with None where a cell is missing. Every o
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
+from types import NoneType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.errors import NOT_SHOWN, InvalidInput, MissingExtra
+from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, MissingExtra, plural
+from priorveil.mechanisms import Mechanism
+from priorveil.mechanisms.randomness import WORD
+from priorveil.plans import Plan
 from priorveil.plans.values import Codes
 from priorveil.priors import Label
-from priorveil.tables.refusals import BROKEN, Rows
 
 Column = list[str | None] | Any  # of a CSV, or an Arrow array
 Indices = npt.NDArray[np.int64]  # of rows in a batch, counted from 0
+Rows = npt.NDArray[np.int64]  # counted from 0 over all the files of an input
+OnRefused = Callable[[int, str], object]
+Plans = Plan | Mapping[Any, Plan]
+
+# The columns of a table of reports.
+REPORT, REPORT_ID, PLAN = "report", "report_id", "plan"
+ID_BYTES = 16
+
+# Why a row is refused.
+MISSING = "missing"
+FOREIGN = "foreign"
+OUTSIDE = "outside the domain"
+NO_PLAN = "no plan for the cohort"
+OTHER_PLAN = "another plan"
+BROKEN = "wrong number of columns"
 
 ABSENT, OUTSIDE_DOMAIN = -1, -2  # instead of the code of a value
 
-_PLAIN_NUMBER = re.compile(r"[+-]?[0-9]{1,40}(\.[0-9]{0,40})?")
+_MOST_LISTED = 1_000  # refused rows of each reason
+_MOST_ROWS = 1 << 19  # in a batch
+_MOST_BYTES = 1 << 25  # of reports in a batch
+_NUMBER = re.compile(r"[+-]?([0-9]{1,40}(\.[0-9]{0,40})?|\.[0-9]{1,40})(e[+-]?[0-9]{1,3})?", re.IGNORECASE)
+_REPORT_NUMBER = re.compile(r"[0-9]{1,18}")
+_HEX = re.compile(r"[0-9a-fA-F]*")
+_EXACT = 2.0**53  # up to here every whole number is a float
 
 
 def pyarrow() -> Any:
@@ -73,13 +98,6 @@ def take(column: Column, indices: Indices) -> Column:
     return column.take(pyarrow().array(indices))
 
 
-def present_rows(column: Any) -> npt.NDArray[np.bool_]:
-    """Which rows of an Arrow column are not missing."""
-    if not column.null_count:
-        return np.ones(len(column), dtype=bool)
-    return np.asarray(column.is_valid().to_numpy(zero_copy_only=False))
-
-
 def distinct(column: Column) -> tuple[list[Any], Indices]:
     """The different entries of a column, and for each row the index of its entry; -1 where it is missing.
 
@@ -110,10 +128,8 @@ def holds_only(column: Column, entry: str) -> bool:
     """
     if isinstance(column, list):
         return column.count(entry) == len(column)
-    pa = pyarrow()
-    if pa.types.is_dictionary(column.type):
-        return not column.null_count and column.dictionary.to_pylist() == [entry]
-    return False
+    dictionary = column.dictionary if pyarrow().types.is_dictionary(column.type) else None
+    return dictionary is not None and not column.null_count and dictionary.to_pylist() == [entry]
 
 
 def look_up(column: Column, code: Callable[[Any], int], missing: int) -> Codes:
@@ -127,6 +143,13 @@ def look_up(column: Column, code: Callable[[Any], int], missing: int) -> Codes:
     return np.asarray(np.array([*codes, missing], dtype=np.int64)[indices])
 
 
+def _present_rows(column: Any) -> npt.NDArray[np.bool_]:
+    """Which rows of an Arrow column are not missing."""
+    if not column.null_count:
+        return np.ones(len(column), dtype=bool)
+    return np.asarray(column.is_valid().to_numpy(zero_copy_only=False))
+
+
 # -- values ------------------------------------------------------------------------------------------------
 
 
@@ -134,8 +157,8 @@ def value_codes(column: Column, labels: Sequence[Label]) -> Codes:
     """The codes of a column of values; -1 where one is missing, -2 where it is outside the domain.
 
     A value is the label that is written the same way; this holds for dates, decimals and truth values too. Numbers
-    are never codes of other labels: nobody would notice if 1 stood for "yes" in the table and for "no" in the plan. In
-    a CSV numbers are text, and spaces around them do not matter.
+    are never codes of other labels: nobody would notice if 1 stood for "yes" in the table and for "no" in the plan.
+    Spaces around a text do not matter.
 
     >>> value_codes(["no ", None, "maybe", "1"], ["yes", "no"]).tolist()
     [1, -1, -2, -2]
@@ -145,72 +168,260 @@ def value_codes(column: Column, labels: Sequence[Label]) -> Codes:
     >>> value_codes(pa.array([1.0, 0.5, 0.0]), ["0.5", "1.0"]).tolist()
     [1, 0, -2]
     """
-    if isinstance(column, list):
-        return look_up(column, _text_codes(labels), ABSENT)
-    if tuple(labels) == tuple(range(len(labels))) and pyarrow().types.is_integer(column.type):
-        numbers = column.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
-        inside = numbers.view(np.uint64) < len(labels)  # negative numbers become huge
-        codes = numbers if inside.all() else np.where(inside, numbers, OUTSIDE_DOMAIN)
-        return codes if not column.null_count else np.where(present_rows(column), codes, ABSENT)
-    return look_up(column, _entry_codes(labels), ABSENT)
+    numbered = tuple(labels) == tuple(range(len(labels)))
+    if isinstance(column, list) or not numbered or not pyarrow().types.is_integer(column.type):
+        return look_up(column, _entry_codes(labels), ABSENT)
+    numbers = column.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+    inside = numbers.view(np.uint64) < len(labels)  # negative numbers become huge
+    codes = numbers if inside.all() else np.where(inside, numbers, OUTSIDE_DOMAIN)
+    return codes if not column.null_count else np.where(_present_rows(column), codes, ABSENT)
 
 
 def _entry_codes(labels: Sequence[Label]) -> Callable[[Any], int]:
-    """How entries of an Arrow column are read: as they are written, numbers by their value.
+    """How an entry is read: as it is written, or else by its value if it is a number.
+
+    A text has the value of a number only where labels are integers: the label "007" is not 7.
 
     >>> import datetime, math
     >>> code = _entry_codes(["1.50", "2024-05-01", "true"])
     >>> [code(entry) for entry in (1.5, Decimal("1.5"), datetime.date(2024, 5, 1), True, 0, math.nan)]
     [0, 0, 1, 2, -2, -1]
+    >>> code = _entry_codes([7, 8])
+    >>> [code(cell) for cell in ("7", " 8.00 ", "07", "9", "7_0")]
+    [0, 1, 0, -2, -2]
     """
-    written = {str(label): code for code, label in enumerate(labels)}
-    numbers: dict[Decimal, int] = {}
-    for name, code in written.items():
+    names = {str(label): code for code, label in enumerate(labels)}
+    written = {name.strip(): code for name, code in names.items()} | names
+    numbers: dict[Decimal | None, int] = {}
+    for name, code in names.items():
         number = _number(name)
         if number is not None:  # "1" and "1.0" differ only in how they are written
             numbers[number] = OUTSIDE_DOMAIN if number in numbers else code
-    has_integers = any(isinstance(label, int) for label in labels)
+    integers = numbers if any(isinstance(label, int) for label in labels) else {}
 
     def code_of(entry: Any) -> int:
         if entry != entry:
             return ABSENT
-        if isinstance(entry, bool) and not has_integers:
-            return written.get(str(entry), written.get(str(entry).lower(), OUTSIDE_DOMAIN))
-        if isinstance(entry, int | float | Decimal):
-            number = Decimal(int(entry)) if isinstance(entry, bool) else Decimal(str(entry))
-            return written.get(str(entry), numbers.get(number, OUTSIDE_DOMAIN))
-        return written.get(str(entry), OUTSIDE_DOMAIN)
-
-    return code_of
-
-
-def _text_codes(labels: Sequence[Label]) -> Callable[[str], int]:
-    """How cells of a CSV are read: as they are written; by number where labels are integers.
-
-    A label that is a text only equals itself: "007" is not 7.
-
-    >>> code = _text_codes([7, 8])
-    >>> [code(cell) for cell in ("7", " 8.00 ", "07", "9", "7_0")]
-    [0, 1, 0, -2, -2]
-    """
-    written = {str(label): code for code, label in enumerate(labels)}
-    stripped = {name.strip(): code for name, code in written.items()}
-    numbers = {Decimal(label): code for code, label in enumerate(labels) if isinstance(label, int)}
-
-    def code_of(cell: str) -> int:
-        word = cell.strip()
-        found = written.get(cell, stripped.get(word))
-        if found is None and numbers and _PLAIN_NUMBER.fullmatch(word):
-            found = numbers.get(Decimal(word))
-        return OUTSIDE_DOMAIN if found is None else found
+        text = str(entry)
+        if isinstance(entry, bool):
+            as_number = integers.get(Decimal(entry), OUTSIDE_DOMAIN)
+            return written.get(text, written.get(text.lower(), as_number))
+        by_value = integers if isinstance(entry, str) else numbers
+        as_number = by_value.get(_number(text.strip()), OUTSIDE_DOMAIN)
+        return written.get(text, written.get(text.strip(), as_number))
 
     return code_of
 
 
 def _number(text: str) -> Decimal | None:
-    """The finite number that a text is, if it is one."""
-    try:
-        number = Decimal(text)
-    except InvalidOperation:
+    """The number that a text is, if it is one."""
+    return Decimal(text) if _NUMBER.fullmatch(text) else None
+
+
+# -- reports -----------------------------------------------------------------------------------------------
+
+Parsed = tuple[npt.NDArray[Any], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]
+
+
+def read_reports(mechanism: Mechanism, column: Column) -> tuple[npt.NDArray[Any], dict[str, Indices]]:
+    """The reports of a column that the mechanism can have made, and the indices of the others by reason.
+
+    Reports are integers, or rows of bits as little-endian bytes; as text they are decimal digits, or two hexadecimal
+    digits for each byte.
+
+    >>> import priorveil as pv
+    >>> plan = pv.design(pv.Prior([0.5, 0.5]), 1.0, pv.Histogram())
+    >>> reports, refused = read_reports(plan.mechanism, ["0", None, "1", "7"])
+    >>> reports.tolist(), {reason: indices.tolist() for reason, indices in refused.items()}
+    ([0, 1], {'missing': [1], 'foreign': [3]})
+    """
+    found = _arrow_reports(column, mechanism.width)
+    reports, readable, present = _parse_reports(column, mechanism.width) if found is None else found
+    accepted = mechanism.accepts(reports)
+    if len(reports) == len(column) and accepted.all():
+        return reports, {}
+    own = np.zeros(len(column), dtype=bool)
+    own[readable] = accepted
+    refused = {MISSING: np.flatnonzero(~present), FOREIGN: np.flatnonzero(present & ~own)}
+    return reports[accepted], {reason: indices for reason, indices in refused.items() if indices.size}
+
+
+def _arrow_reports(column: Column, width: int) -> Parsed | None:
+    """The reports of an Arrow column of the type that they are written with, without a copy.
+
+    With them, the rows that have a readable report and those that are not missing; None for other columns.
+    """
+    if isinstance(column, list):
         return None
-    return number if number.is_finite() else None
+    pa = pyarrow()
+    kind, present = column.type, _present_rows(column)
+    whole = column.drop_null() if column.null_count else column
+    if not width and pa.types.is_integer(kind):
+        return _buffer(whole, kind.to_pandas_dtype(), 1)[:, 0].astype(np.int64, copy=False), present, present
+    if width and (
+        pa.types.is_fixed_size_binary(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+    ):
+        try:
+            rows = whole.cast(pa.binary(8 * width))
+        except pa.ArrowInvalid:  # some entries have another length
+            return None
+        return _buffer(rows, WORD, width), present, present
+    return None
+
+
+def _buffer(column: Any, dtype: Any, width: int) -> npt.NDArray[Any]:
+    """The numbers of an Arrow column without gaps: `to_numpy` would load pandas if it is installed."""
+    if len(column) == 0:
+        return np.empty((0, width), dtype=dtype)
+    start = column.offset * width * np.dtype(dtype).itemsize
+    return np.frombuffer(column.buffers()[1], dtype, len(column) * width, start).reshape(-1, width)
+
+
+def _parse_reports(column: Column, width: int) -> Parsed:
+    """As `_arrow_reports`, for text and other types: each different entry is parsed once."""
+    words, indices = distinct(column)
+    kinds = {str, bytes, NoneType} if width else {str, int, float, NoneType}
+    if wrong := {type(word) for word in words} - kinds:
+        advice = (
+            f"a column of {wrong.pop().__name__}; this plan reports {'bytes' if width else 'whole numbers'}"
+        )
+        raise InvalidInput("reports", NOT_SHOWN, advice)
+    parsed = [_parse_bits(word, width) if width else _parse_number(word) for word in words]
+    known: list[Any] = [report for report in parsed if report is not None]
+    reports = np.frombuffer(b"".join(known), WORD).reshape(-1, width) if width else np.array(known, np.int64)
+    is_known = np.array([report is not None for report in parsed] + [False])
+    position = np.cumsum(is_known) - 1
+    readable = is_known[indices]
+    return reports[position[indices[readable]]], readable, indices >= 0
+
+
+def _parse_number(word: str | float | None) -> int | None:
+    if isinstance(word, str):
+        return int(word) if _REPORT_NUMBER.fullmatch(word) else None
+    return int(word) if word is not None and abs(word) < _EXACT and word == int(word) else None
+
+
+def _parse_bits(word: str | bytes | None, width: int) -> bytes | None:
+    if isinstance(word, str):
+        return bytes.fromhex(word) if len(word) == 16 * width and _HEX.fullmatch(word) else None
+    return word if word is not None and len(word) == 8 * width else None
+
+
+# -- the plans of cohorts ----------------------------------------------------------------------------------
+
+
+def plans_by_cohort(plan: Plans, cohort: str | None) -> dict[Any, Plan]:
+    """The plans by the values of the cohort column; a single plan for everybody has the key None."""
+    if isinstance(plan, Plan):
+        if cohort is not None:
+            raise InvalidInput("cohort", cohort, "give a plan for each value of this column: {value: plan}")
+        return {None: plan}
+    if cohort is None or not plan:
+        advice = f"{plural(len(plan), 'plan')}; name the column that chooses the plan of a row"
+        raise InvalidInput("plan", NOT_SHOWN, advice, Hint("cohort", "COLUMN"))
+    if len({str(key) for key in plan}) < len(plan):
+        advice = "two cohort keys have the same text (such as 1 and '1'): rename one"
+        raise InvalidInput("plan", NOT_SHOWN, advice)
+    if len({one.mechanism.width for one in plan.values()}) > 1:
+        advice = "their reports do not fit into one column: use plans of one kind, or a table for each cohort"
+        raise InvalidInput("plan", NOT_SHOWN, advice)
+    return dict(plan)
+
+
+def require_same_statistics(plans: Mapping[Any, Plan]) -> None:
+    """Refuse plans whose estimates cannot be added up, before any report is made.
+
+    The order of their labels does not matter. Sums can be added up whatever their values are.
+    """
+    (name, first), *others = plans.items()
+    labels = first.query.statistic_labels(first.labels)
+    for other, plan in others:
+        own = plan.query.statistic_labels(plan.labels)
+        if odd := set(own) ^ set(labels):
+            statistic = next(label for label in (*own, *labels) if label in odd)
+            has, lacks = (other, name) if statistic in own else (name, other)
+            advice = f"the statistic {statistic!r} of cohort {has!r} is missing in {lacks!r}"
+            raise InvalidInput("plan", NOT_SHOWN, f"{advice}: use the same query and values for all")
+
+
+def cohort_codes(batch: Batch, cohort: str | None, plans: Mapping[Any, Plan]) -> Codes:
+    """The number of the plan of every row, -2 if there is none; all have the first plan without a `cohort` column.
+
+    Values of the column are compared as they are written.
+
+    >>> cohort_codes(Batch({"age": ["2", "1", None, "3"]}, 4), "age", {1: None, 2: None}).tolist()
+    [1, 0, -2, -2]
+    """
+    if cohort is None:
+        return np.zeros(batch.rows, dtype=np.int64)
+    index = {str(key): code for code, key in enumerate(plans)}
+    return look_up(batch.columns[cohort], lambda word: index.get(str(word), OUTSIDE_DOMAIN), OUTSIDE_DOMAIN)
+
+
+def batch_rows(plans: Mapping[Any, Plan]) -> int:
+    """Rows in a batch: many, but fewer if reports are long, so that memory stays small."""
+    width = max(plan.mechanism.width for plan in plans.values())
+    return max(1, min(_MOST_ROWS, _MOST_BYTES // (8 * max(width, 1))))
+
+
+# -- refused rows ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RefusedRows:
+    """How many rows were refused for which reason, and the first thousand of each reason as `(row, reason)`.
+
+    Rows are counted from 0, over all the files of an input.
+
+    >>> RefusedRows({"missing": 2}, ((3, "missing"), (5, "missing"))).total
+    2
+    """
+
+    counts: dict[str, int] = field(default_factory=dict)
+    rows: tuple[tuple[int, str], ...] = ()
+
+    @property
+    def total(self) -> int:
+        """How many rows were refused in all."""
+        return sum(self.counts.values())
+
+
+class NothingWritten(InvalidInput):
+    """Every row was refused, or some although `strict` allows none, so nothing is written. Rows are counted from 0."""
+
+    def __init__(self, refused: RefusedRows) -> None:
+        first = ", ".join(f"row {row} ({reason})" for row, reason in refused.rows[:5])
+        advice = f"nothing is written, because rows are refused: {first}"
+        super().__init__("data", plural(refused.total, "row"), advice)
+        self.refused = refused
+
+
+class RefusalLog:
+    """Collects refused rows while a table is read; `on_refused(row, reason)` is called for each, in row order.
+
+    >>> log = RefusalLog()
+    >>> log.add({"missing": np.array([4, 2]), "foreign": np.array([3])})
+    >>> log.result()
+    RefusedRows(counts={'foreign': 1, 'missing': 2}, rows=((2, 'missing'), (3, 'foreign'), (4, 'missing')))
+    """
+
+    def __init__(self, on_refused: OnRefused | None = None) -> None:
+        self._on_refused = on_refused
+        self._counts: Counter[str] = Counter()
+        self._rows: list[tuple[int, str]] = []
+
+    def add(self, refused: Mapping[str, Rows]) -> None:
+        """Add the refused rows of one batch; batches come in the order of their rows."""
+        listed = []
+        for reason, rows in refused.items():
+            room = max(0, _MOST_LISTED - self._counts[reason])
+            listed += [(row, reason) for row in np.sort(rows)[:room].tolist()]
+            self._counts[reason] += rows.size
+        self._rows += sorted(listed)
+        if self._on_refused is not None:
+            for row, reason in sorted((row, why) for why, rows in refused.items() for row in rows.tolist()):
+                self._on_refused(row, reason)
+
+    def result(self) -> RefusedRows:
+        """All refused rows so far."""
+        return RefusedRows(dict(sorted((+self._counts).items())), tuple(self._rows))

@@ -19,27 +19,19 @@ from priorveil.plans.estimate import Estimate, Method, combine_estimates
 from priorveil.plans.tally import Counts, Tally
 from priorveil.plans.values import Codes
 from priorveil.priors import Prior
-from priorveil.tables.cohort_plans import Plans, batch_rows, cohort_codes, plans_by_cohort
-from priorveil.tables.columns import (
-    ABSENT,
-    OUTSIDE_DOMAIN,
-    Batch,
-    Column,
-    Indices,
-    distinct,
-    holds_only,
-    look_up,
-    take,
-)
+from priorveil.tables import columns
+from priorveil.tables.columns import PLAN, REPORT, Batch, Indices, OnRefused, Plans, RefusalLog, RefusedRows
 from priorveil.tables.read import Progress, in_threads, open_table, thread_count
-from priorveil.tables.refusals import MISSING, NO_PLAN, OTHER_PLAN, OnRefused, RefusalLog, RefusedRows
-from priorveil.tables.report_columns import PLAN, REPORT, read_reports
 
 _Part = tuple[int, int, Indices | None]  # cohort, group (both by number), rows of a batch (None: all)
 
 _MOST_GROUPS = 100_000
-_OTHER = OUTSIDE_DOMAIN - 1
-_REASONS = {ABSENT: MISSING, OUTSIDE_DOMAIN: NO_PLAN, _OTHER: OTHER_PLAN}  # of rows that are in no tally
+_OTHER = columns.OUTSIDE_DOMAIN - 1
+_REASONS = {
+    columns.ABSENT: columns.MISSING,
+    columns.OUTSIDE_DOMAIN: columns.NO_PLAN,
+    _OTHER: columns.OTHER_PLAN,
+}  # of rows that are in no tally
 _PLAN_ID = re.compile(r"[0-9a-f]{64}")
 _MANY_ROWS = 100_000_000  # from here on compiled loops save more time than it takes to load them
 
@@ -169,11 +161,11 @@ def tally_table(
     on_refused: OnRefused | None = None,
 ) -> Tallies:
     """Add up a table of reports by cohort and group. Memory grows with the tallies, not with the rows."""
-    plans = plans_by_cohort(plan, cohort)
+    plans = columns.plans_by_cohort(plan, cohort)
     made_by = None if assume_plan else PLAN
     wanted = [name for name in (column, by, cohort, made_by) if name is not None]
     try:
-        table = open_table(data, wanted, batch_rows(plans))
+        table = open_table(data, wanted, columns.batch_rows(plans))
     except InvalidInput as error:
         if error.argument == "column" and error.value == made_by:
             raise no_plan_column(error.advice) from None
@@ -187,10 +179,10 @@ def tally_table(
     return counter.tallies()
 
 
-def no_plan_column(columns: str) -> InvalidInput:
+def no_plan_column(found: str) -> InvalidInput:
     """The error for a table that does not name the plan of its reports."""
     hint = Hint("assume_plan=True", purpose="if this plan made all of them")
-    return InvalidInput("column", PLAN, f"nothing names the plan that made the reports; {columns}", hint)
+    return InvalidInput("column", PLAN, f"nothing names the plan that made the reports; {found}", hint)
 
 
 def _other_plan(name: str, plans: Mapping[Any, Plan]) -> ForeignReport:
@@ -248,16 +240,19 @@ class BatchCounter:
     def _parts(self, batch: Batch) -> Iterator[_Part]:
         """The rows of a batch by cohort and group; a negative cohort says why rows are refused."""
         names = None if self.made_by is None else batch.columns[self.made_by]
-        if names is not None and len(self._ids) == 1 and holds_only(names, self._ids[0]):
+        if names is not None and len(self._ids) == 1 and columns.holds_only(names, self._ids[0]):
             names = None
         if self.cohort is None and self.by is None and names is None:
             yield 0, 0, None
             return
-        cohorts, groups = cohort_codes(batch, self.cohort, self.plans), np.zeros(batch.rows, dtype=np.int64)
+        cohorts, groups = (
+            columns.cohort_codes(batch, self.cohort, self.plans),
+            np.zeros(batch.rows, dtype=np.int64),
+        )
         if names is not None:
             cohorts = self._check_plans(names, cohorts)
         if self.by is not None:
-            groups = look_up(batch.columns[self.by], self._group, -1)
+            groups = columns.look_up(batch.columns[self.by], self._group, -1)
             if (groups < 0).any():
                 groups = np.where(groups < 0, self._group(None), groups)
         keys = (cohorts - min(_REASONS)) * max(len(self._groups), 1) + groups
@@ -268,15 +263,15 @@ class BatchCounter:
             if indices.size:
                 yield int(cohorts[indices[0]]), int(groups[indices[0]]), indices
 
-    def _check_plans(self, names: Column, cohorts: Codes) -> Codes:
+    def _check_plans(self, names: columns.Column, cohorts: Codes) -> Codes:
         """The cohorts, with the reason instead where a row names no plan or another plan than its cohort has."""
-        words, indices = distinct(names)
+        words, indices = columns.distinct(names)
         known = {name: number for number, name in enumerate(self._ids)}
-        named = np.array([*(known.get(str(word), _OTHER) for word in words), ABSENT])[indices]
+        named = np.array([*(known.get(str(word), _OTHER) for word in words), columns.ABSENT])[indices]
         expected = np.array([known[plan.id] for plan in self.plans.values()])[np.maximum(cohorts, 0)]
-        others = (cohorts >= 0) & (named != expected) & (named != ABSENT)
+        others = (cohorts >= 0) & (named != expected) & (named != columns.ABSENT)
         self.other_plans.update(str(words[index]) for index in np.unique(indices[others]))
-        absent = np.where((cohorts >= 0) & (named == ABSENT), ABSENT, cohorts)
+        absent = np.where((cohorts >= 0) & (named == columns.ABSENT), columns.ABSENT, cohorts)
         return np.where(others, _OTHER, absent)
 
     def _group(self, name: Any) -> int:
@@ -297,8 +292,8 @@ class BatchCounter:
                 refused[_REASONS[cohort]].append(indices)
                 continue
             column = batch.columns[self.column]
-            own = column if indices is None else take(column, indices)
-            reports, rejected = read_reports(plans[cohort].mechanism, own)
+            own = column if indices is None else columns.take(column, indices)
+            reports, rejected = columns.read_reports(plans[cohort].mechanism, own)
             for reason, rows in rejected.items():
                 refused[reason].append(rows if indices is None else indices[rows])
             counts = self._accumulate[cohort](reports)

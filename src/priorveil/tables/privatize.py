@@ -16,27 +16,9 @@ from priorveil.errors import InvalidInput
 from priorveil.mechanisms.randomness import GeneratorSource, Source, as_source
 from priorveil.plans import Plan
 from priorveil.plans.values import Codes
-from priorveil.tables import refusals, write
-from priorveil.tables.cohort_plans import (
-    Plans,
-    batch_rows,
-    cohort_codes,
-    plans_by_cohort,
-    require_same_statistics,
-)
-from priorveil.tables.columns import (
-    ABSENT,
-    OUTSIDE_DOMAIN,
-    Batch,
-    Column,
-    Indices,
-    distinct,
-    pyarrow,
-    take,
-    value_codes,
-)
+from priorveil.tables import columns, write
+from priorveil.tables.columns import PLAN, REPORT, REPORT_ID, Batch, Column, Indices, Plans, take
 from priorveil.tables.read import Progress, in_threads, open_table
-from priorveil.tables.report_columns import ID_BYTES, PLAN, REPORT, REPORT_ID
 
 _FEW_REPORTS = 1 << 15  # different ones; a dictionary makes these smaller
 
@@ -46,7 +28,7 @@ class Privatized:
     """The outcome of `privatize_table`: the number of reports, the refused rows, the table if it is in memory."""
 
     reports: int
-    refused: refusals.RefusedRows
+    refused: columns.RefusedRows
     table: Any | None = None
 
 
@@ -64,12 +46,12 @@ def privatize_table(
     replace: bool = False,
     strict: bool = False,
     progress: Progress | None = None,
-    on_refused: refusals.OnRefused | None = None,
+    on_refused: columns.OnRefused | None = None,
     on_near_miss: Callable[..., object] | None = None,
 ) -> Privatized:
     """Perturb one column of a table of any size: every row gets a report, with an id of its own and the plan's id.
 
-    `data` is a path (a file, a folder, a pattern), an open file, a pyarrow, pandas or polars table, a DuckDB
+    `data` is a path (a file, a folder, a pattern), an open file, a columns.pyarrow, pandas or polars table, a DuckDB
     relation, or a mapping of columns. `out` is a path or an open file; without it the reports are returned as an Arrow
     table. A file appears when all of it is written. Other columns are left out, except those in `keep` and the public
     column `cohort`, whose values choose among several plans, `{value: plan}`. A row whose value is missing or
@@ -88,13 +70,13 @@ def privatize_table(
     >>> done.table.column_names
     ['report_id', 'plan', 'report']
     """
-    plans = plans_by_cohort(plan, cohort)
-    require_same_statistics(plans)
+    plans = columns.plans_by_cohort(plan, cohort)
+    columns.require_same_statistics(plans)
     kept = kept_columns(keep, column, cohort)
     target = Path(out) if isinstance(out, str | os.PathLike) else out
     kind = format or (write.format_of(target) if isinstance(target, Path) else "csv")
-    table = open_table(data, [*kept, column], batch_rows(plans))
-    source, log, count = as_source(rng), refusals.RefusalLog(on_refused), 0
+    table = open_table(data, [*kept, column], columns.batch_rows(plans))
+    source, log, count = as_source(rng), columns.RefusalLog(on_refused), 0
     as_text = target is not None and kind == "csv"
 
     def perturb(batch: Batch) -> tuple[Batch, Reports, write.Columns]:
@@ -109,19 +91,19 @@ def privatize_table(
     def batches() -> Iterator[write.Columns]:
         nonlocal count
         # One thread draws, in the order of the rows, so that a seed gives the same reports and ids.
-        for batch, made, columns in in_threads(perturb, table.batches, 1, waiting=1):
+        for batch, made, parts in in_threads(perturb, table.batches, 1, waiting=1):
             log.add(batch.refused(made.refused))
             if on_near_miss is not None:
                 for near, rows in _near_misses(batch, made, column, cohort, plans):
                     on_near_miss(*near, rows=rows)
             count += len(made.indices)
             if len(made.indices):
-                yield columns
+                yield parts
             if progress is not None:
                 progress(batch.end, table.rows, table.share())
         refused = log.result()
         if refused.total and (strict or (not count and target is not None)):
-            raise refusals.NothingWritten(refused)
+            raise columns.NothingWritten(refused)
 
     in_memory = None
     if as_text:
@@ -129,8 +111,8 @@ def privatize_table(
     else:
         schema = write.report_schema({name: table.types[name] for name in kept}, ids, plans.values())
         if target is None:
-            in_memory = pyarrow().Table.from_batches(
-                (write.to_arrow(columns, schema) for columns in batches()), schema
+            in_memory = columns.pyarrow().Table.from_batches(
+                (write.to_arrow(parts, schema) for parts in batches()), schema
             )
         else:
             write.write_arrow(schema, batches(), target, kind, replace, _random_columns(plans))
@@ -168,16 +150,16 @@ def make_reports(
     batch: Batch, column: str, cohort: str | None, plans: Mapping[Any, Plan], source: Source
 ) -> Reports:
     """The reports of a column of values. The column `cohort` chooses the plan of each row."""
-    values, plan_codes = batch.columns[column], cohort_codes(batch, cohort, plans)
-    refused = [(refusals.NO_PLAN, np.flatnonzero(plan_codes == OUTSIDE_DOMAIN))]
+    values, plan_codes = batch.columns[column], columns.cohort_codes(batch, cohort, plans)
+    refused = [(columns.NO_PLAN, np.flatnonzero(plan_codes == columns.OUTSIDE_DOMAIN))]
     indices, reports = [], []
     for number, plan in enumerate(plans.values()):
         own = np.flatnonzero(plan_codes == number)
         part = values if len(own) == len(values) else take(values, own)
-        codes = value_codes(part, plan.labels)
+        codes = columns.value_codes(part, plan.labels)
         refused += [
-            (refusals.MISSING, own[codes == ABSENT]),
-            (refusals.OUTSIDE, own[codes == OUTSIDE_DOMAIN]),
+            (columns.MISSING, own[codes == columns.ABSENT]),
+            (columns.OUTSIDE, own[codes == columns.OUTSIDE_DOMAIN]),
         ]
         indices.append(own[codes >= 0])
         reports.append(plan.mechanism.sample(codes[codes >= 0], source))
@@ -193,7 +175,7 @@ def _near_misses(
 ) -> Iterator[tuple[tuple[str, str, str], int]]:
     """The refused values and cohorts that are known ones in another spelling: `(reason, value, name)`, rows."""
     labels = {label for plan in plans.values() for label in plan.labels}
-    for reason, name, names in ((refusals.OUTSIDE, column, labels), (refusals.NO_PLAN, cohort, plans)):
+    for reason, name, names in ((columns.OUTSIDE, column, labels), (columns.NO_PLAN, cohort, plans)):
         if reason in made.refused and name is not None:
             entries = take(batch.columns[name], made.refused[reason])
             for (value, near), rows in spelling_variants(entries, names).items():
@@ -212,7 +194,7 @@ def spelling_variants(column: Column, names: Iterable[object]) -> Counter[tuple[
     for name in dict.fromkeys(map(str, names)):
         named.setdefault(_letters(name), []).append(name)
     found: Counter[tuple[str, str]] = Counter()
-    words, indices = distinct(column)
+    words, indices = columns.distinct(column)
     for word, rows in zip(words, np.bincount(indices[indices >= 0], minlength=len(words)), strict=True):
         near = named.get(_letters(str(word)), [])
         if len(near) == 1 and any(map(str.isalpha, near[0])):
@@ -228,4 +210,4 @@ def _letters(text: str) -> str:
 def random_ids(count: int, source: Source) -> npt.NDArray[np.uint8]:
     """Unpredictable ids from the operating system; from the generator in a simulation."""
     draw = source.rng.bytes if isinstance(source, GeneratorSource) else os.urandom
-    return np.frombuffer(draw(ID_BYTES * count), dtype=np.uint8).reshape(count, ID_BYTES)
+    return np.frombuffer(draw(columns.ID_BYTES * count), dtype=np.uint8).reshape(count, columns.ID_BYTES)

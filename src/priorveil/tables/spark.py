@@ -20,15 +20,13 @@ from priorveil.plans import Plan
 from priorveil.plans.estimate import Method
 from priorveil.plans.tally import Tally
 from priorveil.priors import Prior
-from priorveil.tables.cohort_plans import Plans, plans_by_cohort, require_same_statistics
-from priorveil.tables.columns import Batch, distinct, pyarrow
+from priorveil.tables import columns
+from priorveil.tables.columns import FOREIGN, MISSING, NO_PLAN, OTHER_PLAN, PLAN, REPORT, REPORT_ID, Plans
 from priorveil.tables.estimate import BatchCounter, TableEstimate, Tallies, no_plan_column
 from priorveil.tables.privatize import kept_columns, make_reports, random_ids
-from priorveil.tables.refusals import FOREIGN, MISSING, NO_PLAN, OTHER_PLAN, RefusedRows
-from priorveil.tables.report_columns import PLAN, REPORT, REPORT_ID
 from priorveil.tables.write import plan_column
 
-pa = pyarrow()
+pa = columns.pyarrow()
 try:
     from pyspark.sql import functions as F
     from pyspark.sql import types as T
@@ -63,8 +61,8 @@ def privatize(
     A refused row stays, with an empty report and the reason in the column `refused`. Spark is lazy: every action on
     the result makes *new* reports and spends the budget again, so write it to a table once and read that.
     """
-    plans, kept = plans_by_cohort(plan, cohort), kept_columns(keep, column, cohort)
-    require_same_statistics(plans)
+    plans, kept = columns.plans_by_cohort(plan, cohort), kept_columns(keep, column, cohort)
+    columns.require_same_statistics(plans)
     _cohort_column(df, cohort)  # refuses what `tally` would refuse
     width = next(iter(plans.values())).mechanism.width
     fields = [T.StructField(REPORT_ID, T.BinaryType())] if ids else []
@@ -79,20 +77,20 @@ def privatize(
             made = make_reports(_as_batch(batch), column, cohort, plans, source)
             order = np.full(batch.num_rows, -1, dtype=np.int64)
             order[made.indices] = np.arange(len(made.indices))
-            columns = {REPORT_ID: _binary_or_long(random_ids(batch.num_rows, source))} if ids else {}
-            columns |= {name: batch.column(name) for name in kept}
+            parts = {REPORT_ID: _binary_or_long(random_ids(batch.num_rows, source))} if ids else {}
+            parts |= {name: batch.column(name) for name in kept}
             made_by = pa.array(plan_column(made.plans, plans.values(), as_text=True), pa.string())
             rows = pa.array(order, mask=order < 0)
-            columns[PLAN] = made_by.take(rows)
-            columns[REPORT] = _binary_or_long(made.reports).take(rows)
-            columns[REFUSED] = _reasons(batch.num_rows, made.refused)
-            yield pa.RecordBatch.from_pydict(columns)
+            parts[PLAN] = made_by.take(rows)
+            parts[REPORT] = _binary_or_long(made.reports).take(rows)
+            parts[REFUSED] = _reasons(batch.num_rows, made.refused)
+            yield pa.RecordBatch.from_pydict(parts)
 
     return df.select(*kept, column).mapInArrow(run, T.StructType(fields))
 
 
-def _as_batch(batch: RecordBatch) -> Batch:
-    return Batch(dict(zip(batch.schema.names, batch.columns, strict=True)), batch.num_rows)
+def _as_batch(batch: RecordBatch) -> columns.Batch:
+    return columns.Batch(dict(zip(batch.schema.names, batch.columns, strict=True)), batch.num_rows)
 
 
 def _binary_or_long(column: Any) -> Any:
@@ -137,7 +135,7 @@ def tally(
     Refused reports are counted by reason. They have no row numbers, because the rows of a data frame have none;
     `refused` returns the rows themselves.
     """
-    plans = plans_by_cohort(plan, cohort)
+    plans = columns.plans_by_cohort(plan, cohort)
     group = F.lit(None).cast("string") if by is None else F.col(by)
     own = [F.col(column).alias("report"), *_cohort_column(df, cohort), *_plan_column(df, assume_plan)]
     return _collect(_count(df.select(group.alias("group"), *own), plans), plans)
@@ -147,7 +145,7 @@ def refused(
     df: DataFrame, plan: Plans, *, column: str = REPORT, cohort: str | None = None, assume_plan: bool = False
 ) -> DataFrame:
     """The rows that `tally` does not count, with the reason in the column `reason`."""
-    plans = plans_by_cohort(plan, cohort)
+    plans = columns.plans_by_cohort(plan, cohort)
     _cohort_column(df, cohort)  # refuses what `tally` would refuse
     made_by = PLAN if _plan_column(df, assume_plan) else None
     if REASON in df.columns:
@@ -246,13 +244,13 @@ def _tally_rows(tallies: Tallies, kind: Any) -> Iterator[RecordBatch]:
     """Tallies as rows of group, plan, index and amount, without the zeros; `kind` is the type of the groups."""
 
     def rows(group: Any, plan: int | None, amounts: Mapping[int, int]) -> RecordBatch:
-        columns = {
+        parts = {
             "group": pa.repeat(pa.scalar(group, kind), len(amounts)),
             "plan": pa.repeat(pa.scalar(plan, pa.int64()), len(amounts)),
             "index": pa.array(list(amounts), pa.int64()),
             "amount": pa.array(list(amounts.values()), pa.int64()),
         }
-        return pa.RecordBatch.from_pydict(columns)
+        return pa.RecordBatch.from_pydict(parts)
 
     numbers = {key: number for number, key in enumerate(tallies.plans)}
     for (key, group), part in tallies.by.items():
@@ -271,7 +269,7 @@ def _tally_rows(tallies: Tallies, kind: Any) -> Iterator[RecordBatch]:
 def _collect(amounts: DataFrame, plans: Mapping[Any, Plan]) -> Tallies:
     """The tallies of all plans and groups from the numbers at their indices."""
     table = amounts.toArrow()
-    names, groups = distinct(table["group"].combine_chunks())
+    names, groups = columns.distinct(table["group"].combine_chunks())
     plan_numbers = table["plan"].fill_null(-1).to_numpy()
     indices, numbers = table["index"].to_numpy(), table["amount"].to_numpy()
     tallies: dict[tuple[Any, Any], Tally] = {}
@@ -290,7 +288,7 @@ def _collect(amounts: DataFrame, plans: Mapping[Any, Plan]) -> Tallies:
     if others := counts[OTHER_PLAN]:
         advice = f"{plural(others, 'report')} of another plan; read them with the plan that made them"
         raise ForeignReport("df", NOT_SHOWN, f"{advice} (`refused` returns these rows)")
-    return Tallies(dict(plans), tallies, RefusedRows(dict(sorted(counts.items()))))
+    return Tallies(dict(plans), tallies, columns.RefusedRows(dict(sorted(counts.items()))))
 
 
 def _tally(plan: Plan, amounts: dict[int, int]) -> Tally:
