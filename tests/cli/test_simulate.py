@@ -65,51 +65,50 @@ def test_a_value_that_is_mistyped_is_not_taken_for_a_header(folder: Path) -> Non
 def test_other_broken_files(folder: Path) -> None:
     (folder / "wide.csv").write_text("1,2,3\n4,5,6\n")
     assert "label,number" in refused("simulate", "wide.csv", *QUICK)
-    assert "not numbers to sum" in refused("simulate", "prior.csv", "--query", "sum", *QUICK)
+    assert "a sum needs a number for each value" in refused("simulate", "prior.csv", "--query", "sum", *QUICK)
 
 
 def test_labels_that_are_numbers_are_summed(folder: Path) -> None:
     (folder / "ages.csv").write_text("age,probability\n20,0.5\n10,0.5\n")
-    (folder / "people.csv").write_text("20\n" * 30 + "10\n" * 10)
-    (row,) = rows(
-        "ages.csv", "--query", "sum", "--eps", 1, "--method", "none", "--runs", 2, "--data", "people.csv"
-    )
+    (folder / "people.csv").write_text("age\n" + "20\n" * 30 + "10\n" * 10)
+    data = ("--data", "people.csv", "--column", "age")
+    (row,) = rows("ages.csv", "--query", "sum", "--eps", 1, "--method", "none", "--runs", 2, *data)
     assert float(row["measured"]) == pytest.approx((40 * 15 - 700) ** 2 / 40)  # of 700, 600 are expected
 
 
 def test_a_sum_of_other_numbers() -> None:
-    (row,) = rows("prior.csv", "--query", "sum", "--values", "0,1,4", *QUICK)
+    (row,) = rows("prior.csv", "--query", "sum", "--amounts", "0,1,4", *QUICK)
     plan = pv.design(pv.Prior([0.5, 0.3, 0.2]), 1.0, pv.Sum([0, 1, 4]))
     assert float(row["expected"]) == pytest.approx(plan.expected_mse, rel=1e-6)
-    assert "such as 0,1,2" in refused("simulate", "prior.csv", "--query", "sum", "--values", "0,x,4")
-    assert "values" in refused("simulate", "prior.csv", "--query", "sum", "--values", "0,1")
-    assert "--query sum" in refused("simulate", "prior.csv", "--values", "0,1,4")
+    assert "such as 0,1,2" in refused("simulate", "prior.csv", "--query", "sum", "--amounts", "0,x,4")
+    assert "3 numbers" in refused("simulate", "prior.csv", "--query", "sum", "--amounts", "0,1")
+    assert "--query sum" in refused("simulate", "prior.csv", "--amounts", "0,1,4")
 
 
 def test_ones_own_people(folder: Path) -> None:
     people = ["a"] * 5 + ["b"] * 3 + ["c"] * 2
-    (folder / "people.csv").write_text("\n".join(people) + "\n")
     (folder / "table.csv").write_text("town,work\n" + "".join(f"x,{value}\n" for value in people))
-    told = ("prior.csv", "--eps", 1, "--method", "none", "--runs", 2, "--data")
-    alone, named = rows(*told, "people.csv"), rows(*told, "table.csv", "--column", "work")
-    assert alone == named and alone[0]["people"] == "10"
+    task = ("prior.csv", "--eps", 1, "--method", "none", "--runs", 2)
+    (row,) = rows(*task, "--data", "table.csv", "--column", "work")
+    assert row["people"] == "10" and float(row["measured"]) == 0  # they are as the prior expects
 
 
 @pytest.mark.parametrize(
-    ("text", "options", "told"),
+    ("content", "told"),
     [
-        ("zzz\na\nb\n", (), "row 1: the prior has no such value; if it is the name of a column"),
-        ("a\nzzz\n", (), "row 2: the prior has no such value"),
-        ("work\na\nzzz\n", ("--column", "work"), "row 2: the prior has no such value"),
-        ("work\na\n", ("--column", "age"), "column 'age': the table has work"),
-        ("a\n\nb\n", (), "line 2 is blank"),
-        ("a,b\nb,c\n", (), "line 1 has several cells"),
-        ("", (), "it has no rows"),
+        (b"work\na\nzzz\n", "people.csv: row 2: the prior has no such value"),
+        (b"work\na\n\nb\n", "people.csv: row 2: the prior has no such value"),
+        (b"age\na\n", "column = 'work': people.csv: the table has age"),
+        (b"a,work\nb\n", "'people.csv': row 1 does not have as many cells"),
+        (b"work\n", "people.csv: it has no rows"),
+        (b"", "people.csv: the file is empty"),
+        (bytes(range(256)), "people.csv: this is not UTF-8"),
+        (b"PAR1 and no more", "people.csv"),
     ],
 )
-def test_nobody_is_dropped(folder: Path, text: str, options: tuple[str, ...], told: str) -> None:
-    (folder / "people.csv").write_text(text)
-    line = refused("simulate", "prior.csv", "--data", "people.csv", *options, *QUICK)
+def test_nobody_is_dropped(folder: Path, content: bytes, told: str) -> None:
+    (folder / "people.csv").write_bytes(content)
+    line = refused("simulate", "prior.csv", "--data", "people.csv", "--column", "work", *QUICK)
     assert told in line and "zzz" not in line
 
 
@@ -122,8 +121,9 @@ def test_a_wrong_budget_is_refused_before_the_work(monkeypatch: pytest.MonkeyPat
         assert "epsilon" in refused("simulate", "prior.csv", "--eps", 1, "--eps", wrong)
 
 
-def test_a_column_of_nothing() -> None:
-    assert "--data" in refused("simulate", "prior.csv", "--column", "work", *QUICK)
+def test_data_and_their_column_go_together() -> None:
+    for half in (("--column", "work"), ("--data", "prior.csv")):
+        assert "give both" in refused("simulate", "prior.csv", *half, *QUICK)
 
 
 def test_a_latent_secret(folder: Path) -> None:

@@ -32,7 +32,6 @@ For arc plans, MIL and MIP are upper bounds.
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,14 +48,8 @@ if TYPE_CHECKING:
     from priorveil.studies.audit import SampledLeakage
 
 _NOTIONS = {name.lower(): notion for name, notion in notions.NOTIONS.items()}
+_ROUNDING = 1e-9  # a level that is above its limit by less than this holds
 _OF_SECRETS = ("lip", "pufferfish")  # the notions that a secret changes
-
-
-def _not_nan(ctx: click.Context, parameter: click.Parameter, value: float) -> float:
-    """Refuse nan, which compares with nothing and would let every level pass."""
-    if math.isnan(value):
-        raise click.BadParameter("nan is not a number from 0 to 1e-06", ctx, parameter)
-    return value
 
 
 @click.command(epilog=options.epilog(__doc__))
@@ -67,13 +60,6 @@ def _not_nan(ctx: click.Context, parameter: click.Parameter, value: float) -> fl
 @options.budget_options
 @click.option("--notion", type=click.Choice(list(_NOTIONS)), default="lip", help="The privacy notion.")
 @options.prior_format_options
-@click.option(
-    "--tolerance",
-    type=click.FloatRange(0, 1e-6),
-    callback=_not_nan,
-    default=1e-9,
-    help="Tolerance for rounding.",
-)
 @click.option(
     "--observed",
     is_flag=True,
@@ -99,7 +85,6 @@ def audit(
     budget: Budget | None,
     notion: str,
     prior_format: files.PriorFormat,
-    tolerance: float,
     observed: bool,
     samples: int | None,
     confidence: float,
@@ -122,20 +107,18 @@ def audit(
             return _report_samples(_observed_leakage(channel, known, confidence), budget, as_json)
         return _report_samples(_sampler_leakage(channel, known, samples, confidence), budget, as_json)
     given, known = _align(files.read_channel(channel, prior_format.normalise), known)
-    latent = files.read_secret(secret, known, prior_format.normalise)
-    known = files.fit_prior(known, latent, mix, secret)
-    return _report(given, known, latent, notion, budget, tolerance, as_json)
+    latent, known = files.read_secret(secret, known, prior_format.normalise, mix)
+    return _report(given, known, latent, notion, budget, as_json)
 
 
 def _align(channel: Channel, prior: Prior) -> tuple[Channel, Prior]:
     """Give both the same labels in the same order: the channel's, unless only the prior has names."""
     from priorveil.channels import Channel
-    from priorveil.priors import Prior
 
-    order = files.label_order(prior.labels, channel.inputs)
-    if channel.inputs == tuple(range(len(prior))) and order == list(range(len(prior))):
-        return Channel(channel.matrix, prior.labels, channel.outputs), prior
-    return channel, Prior.from_counts([prior.weights[i] for i in order], channel.inputs)
+    aligned = channel.align(prior)
+    if channel.inputs == tuple(range(len(prior))):
+        channel = Channel(channel.matrix, aligned.labels, channel.outputs)
+    return channel, aligned
 
 
 def _report(
@@ -144,14 +127,13 @@ def _report(
     secret: Secret | None,
     notion: str,
     budget: Budget | None,
-    tolerance: float,
     as_json: bool,
 ) -> int:
     """Print the levels and the verdict; return the exit status."""
     levels = notions.leakage(channel, prior, secret)
     worst = _NOTIONS[notion].worst(channel, prior, secret)  # one, or one for each side
     limits = () if budget is None else (budget.lower, budget.upper)
-    breaches = [(b, limit) for b, limit in zip(worst, limits, strict=False) if b.level > limit + tolerance]
+    breaches = [(b, limit) for b, limit in zip(worst, limits, strict=False) if b.level > limit + _ROUNDING]
     if as_json:
         record: dict[str, object] = {"levels": screen.levels_record(levels)}
         if budget is not None:
@@ -200,21 +182,20 @@ def _breach_record(breach: Breach, allowed: float) -> dict[str, object]:
 def _observed_leakage(path: Path, prior: Prior, confidence: float) -> SampledLeakage:
     """Measure a table with the columns `value` and `report`, a row for each report."""
     from priorveil.studies.audit import observed_leakage
+    from priorveil.tables.read import text_columns
 
-    words, reports = files.read_columns(path, "value", "report")
-    values = files.match_labels(words, prior, path)
+    words, reports = text_columns(path, "value", "report")
+    values = files.match_labels(enumerate(words, 1), prior.labels, path, "the prior")
     with files.reading(path):
         return observed_leakage(values, reports, prior, confidence)
 
 
 def _sampler_leakage(path: Path, prior: Prior, samples: int, confidence: float) -> SampledLeakage:
     """Measure the sampler of a plan."""
-    from priorveil.priors import Prior
     from priorveil.studies.audit import audit_plan
 
     plan = files.read_plan(path)
-    order = files.label_order(prior.labels, plan.labels, "the plan")
-    known = Prior.from_counts([prior.weights[i] for i in order], plan.labels)
+    known = prior.align_to(plan.labels)
     with screen.waiting(f"drawing {samples * len(known):,} reports"):
         return audit_plan(plan, samples, confidence, known)
 

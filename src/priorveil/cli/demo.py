@@ -46,7 +46,7 @@ _EPSILON = 1.0
 @click.command(epilog=options.epilog(__doc__))
 @click.option(
     "--plot",
-    type=options.PictureFile(optional=True),
+    type=options.PICTURE_FILE,
     default=Path("priorveil-demo.png"),
     help="Save the picture to this file.",
 )

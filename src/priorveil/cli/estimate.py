@@ -73,7 +73,6 @@ _MANY_FOREIGN = 0.1  # a larger share of foreign reports is not an accident
     "--tally", "tally_file", type=options.OutputFile(), help="Save the tallies, a JSON object on each line."
 )
 @options.REFUSED
-@options.QUIET
 def estimate(
     plan: Path,
     reports: str,

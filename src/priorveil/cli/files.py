@@ -5,17 +5,13 @@ Every reader puts the name of the file before what is wrong with it.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 import os
-import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -23,15 +19,7 @@ from urllib.parse import unquote
 import click
 
 from priorveil.cli.screen import error_text, rows_bar, waiting
-from priorveil.errors import (
-    NOT_SHOWN,
-    InvalidInput,
-    InvalidSecret,
-    MissingExtra,
-    PriorveilError,
-    plural,
-    short_repr,
-)
+from priorveil.errors import PriorveilError, plural, short_repr
 from priorveil.files import atomic_write, is_not_regular_file, is_number, real_path
 
 if TYPE_CHECKING:
@@ -39,17 +27,16 @@ if TYPE_CHECKING:
 
     from priorveil.channels import Channel
     from priorveil.plans import Plan
-    from priorveil.priors import Array, Label, Prior, Secret
+    from priorveil.priors import Label, Prior, Secret
     from priorveil.tables import RefusedRows
 
 SHOWN_VALUES = 10  # of a plan, that are shown to people
 _FIRST_ROWS = 5  # refused for one reason, that are shown
 _FIRST_SPELLINGS = 3  # of refused values, that are shown
-_SHOWN_SHARES = 12  # numbers of a mixture that are shown, at most
 
-_THOUSANDS = re.compile(r"\d{1,3}([,.' \u00a0\u2009\u202f]\d{3})+")
-_MISSING = ("na", "n/a", "nan", "null", "none", "inf", "")  # never the head of a column of numbers
-_DATA_ADVICE = "; if this is data, a row for each person, `priorveil design` counts it with --column NAME"
+_MISSING = ("na", "n/a", "null", "none")  # never the head of a column of numbers
+_NUMBERS = "write numbers as 0.25 or 1200, without %, decimal commas or thousands separators"
+_DATA = "if a row is a person, `priorveil design` counts them with --column NAME"
 
 NearMiss = tuple[str, str, str]  # the reason of a refusal, the refused value, and its usual spelling
 Line = tuple[int, list[str]]  # a row of a CSV file: its line number and its cells
@@ -60,76 +47,52 @@ def reading(path: Path) -> Iterator[None]:
     """Put the file's name before what is wrong with it."""
     try:
         yield
-    except MissingExtra:
-        raise
-    except UnicodeDecodeError as error:
-        raise click.ClickException(f"{path}: this is not UTF-8 text") from error
     except (PriorveilError, ValueError, TypeError) as error:
-        raise click.ClickException(f"{path}: {_file_error_text(error, path)}") from error
+        raise click.ClickException(f"{path}: {error_text(error)}") from error
 
 
-def _file_error_text(error: Exception, path: Path) -> str:
-    """Return what is wrong with a file; errors of tables name the file themselves."""
-    if not isinstance(error, InvalidInput) or error.argument not in ("data", "column"):
-        return error_text(error)
-    advice = error.advice.removeprefix(f"{path}: ")
-    if error.argument == "data":
-        return advice
-    return f"column: {advice}" if error.value is NOT_SHOWN else f"column {error.value!r}: {advice}"
+def match_labels(
+    words: Iterable[tuple[int, str]], labels: Sequence[Label], path: Path, owner: str
+) -> list[Label]:
+    """Return the labels of `owner` that are written as the words of numbered rows.
 
-
-# -- columns -----------------------------------------------------------------------------------------------
-
-
-def read_columns(path: Path, *names: str) -> tuple[list[str], ...]:
-    """Read columns of a table as text; an entry that is missing is empty."""
-    from priorveil.tables.read import text_columns
-
-    with reading(path):
-        return text_columns(path, *names)
-
-
-def read_column(path: Path, name: str | None) -> list[str]:
-    """Read a column of a table; without a name, the lines of a file that has one column and no header."""
-    if name is not None:
-        return read_columns(path, name)[0]
-    with reading(path):
-        rows = _rows(path)
-        wide = next((line for line, row in rows if len(row) > 1), None)
-        if wide is not None:
-            raise ValueError(f"line {wide} has several cells: name the column of the values")
-        return [row[0] for _, row in rows]
-
-
-def first_column_name(path: Path) -> str:
-    """Return the name of the first column of a CSV file."""
-    from priorveil.tables.csv_reader import header
-
-    with reading(path):
-        if path.suffix.lower() == ".json":
-            raise ValueError("JSON has no columns: give numbers, as 0,1,2")
-        return (header(path) or [""])[0]
-
-
-def match_labels(words: Sequence[str], prior: Prior, path: Path, advice: str = "") -> list[Label]:
-    """Return the labels of a prior that are written as these words.
-
-    A word that is none is refused by its row and never shown. `advice` is for a wrong first row.
+    Another word is refused by its row; it is private and not shown.
     """
-    labels = {str(label): label for label in prior.labels}
-    wrong = next((row for row, word in enumerate(words, 1) if word not in labels), None)
-    if wrong is not None:
-        hint = advice if wrong == 1 else ""
-        raise click.ClickException(f"{path}: row {wrong}: the prior has no such value{hint}")
-    if not words:
+    names = {str(label): label for label in labels}
+    found = []
+    for row, word in words:
+        if word not in names:
+            raise click.ClickException(f"{path}: row {row}: {owner} has no such value: correct one of them")
+        found.append(names[word])
+    if not found:
         raise click.ClickException(f"{path}: it has no rows")
-    return [labels[word] for word in words]
+    return found
 
 
-def _rows(path: Path) -> list[Line]:
+def labels_of(words: Sequence[str]) -> list[Label]:
+    """Return the labels that a file holds as text: whole numbers if all of them are.
+
+    >>> labels_of(["0", "10"]), labels_of(["007", "8"]), labels_of(["a", "1"])
+    ([0, 10], ['007', '8'], ['a', '1'])
+    """
+    if words and all(word.lstrip("-").isdigit() and str(int(word)) == word for word in words):
+        return [int(word) for word in words]
+    return list(words)
+
+
+def _csv_rows(path: Path) -> list[Line]:
     from priorveil.tables.csv_reader import rows
 
-    return rows(path)
+    found = rows(path)
+    if not found:
+        raise ValueError("the file is empty")
+    return found
+
+
+def _line_number(line: int, cell: str, advice: str = _NUMBERS) -> float:
+    if not (is_number(cell) and math.isfinite(float(cell))):
+        raise ValueError(f"line {line}: {cell!r} is not a number: {advice}")
+    return float(cell)
 
 
 # -- channels, secrets and plans ---------------------------------------------------------------------------
@@ -141,82 +104,57 @@ def read_channel(path: Path, normalise: bool) -> Channel:
 
     with reading(path):
         if path.suffix.lower() != ".json":
-            return Channel.from_csv(_matrix_text(_rows(path)), normalise)
-        return (
-            read_plan(path).leakage_channel if _is_plan(_read_json(path)) else Channel.load(path, normalise)
-        )
+            return _csv_channel(_csv_rows(path), Channel.from_weights if normalise else Channel)
+        document = json.loads(path.read_text(encoding="utf-8-sig"))
+        if isinstance(document, dict) and "format" in document:
+            return read_plan(path).leakage_channel
+        return Channel.load(path, normalise)
 
 
-def _matrix_text(rows: list[Line]) -> str:
-    """Check that a matrix has numbers and, if any, labels on both sides; return it as plain CSV."""
-    if not rows:
-        raise ValueError("the file is empty")
-    labelled = not is_number(rows[0][1][0])
-    if labelled and len(rows) == 1:
-        raise ValueError("there is no row below the names")
-    width = len(rows[0][1])
+def _csv_channel(rows: list[Line], make: Callable[..., Channel]) -> Channel:
+    """Return the channel of a matrix with labels on both sides, or of numbers alone."""
+    first, head = rows[0]
+    labelled = not is_number(head[0])
     for line, row in rows:
-        if len(row) != width:
+        if len(row) != len(head):
             raise ValueError(
-                f"line {line} has {plural(len(row), 'cell')}, where line {rows[0][0]} has {width}"
+                f"line {line} has {plural(len(row), 'cell')}, where line {first} has {len(head)}"
             )
-    for line, row in rows[labelled:]:
-        wrong = next((cell for cell in row[labelled:] if not is_number(cell)), None)
-        if wrong is not None:
-            raise ValueError(f"line {line}: {wrong!r} is not a number{_number_advice(wrong, False)}")
-    text = io.StringIO()
-    csv.writer(text).writerows(row for _, row in rows)
-    return text.getvalue()
+    below = rows[labelled:]
+    matrix = [[_line_number(line, cell) for cell in row[labelled:]] for line, row in below]
+    labels = (labels_of([row[0] for _, row in below]), labels_of(head[1:])) if labelled else ()
+    return make(matrix, *labels)
 
 
-def read_secret(path: Path | None, prior: Prior, normalise: bool) -> Secret | None:
-    """Read a secret, which has the form of a channel from secrets to values; None without a path."""
-    from priorveil.priors import Secret
+def read_secret(path: Path | None, prior: Prior, normalise: bool, mix: bool) -> tuple[Secret | None, Prior]:
+    """Read a secret, which has the form of a channel from secrets to values; None without a path.
+
+    The prior has to be a mixture of the secret's rows; with `mix` it becomes the nearest one.
+    """
+    from priorveil.priors import Secret, label_positions
 
     if path is None:
-        return None
+        if mix:
+            raise click.UsageError("--mix is for the rows of a secret: give --secret")
+        return None, prior
     given = read_channel(path, normalise)
     with reading(path):
-        order = label_order(given.outputs, prior.labels, "the prior")
-        return Secret(given.matrix[:, order], given.inputs)
-
-
-def fit_prior(prior: Prior, secret: Secret | None, mix: bool, path: Path | None) -> Prior:
-    """Return the prior if it is a mixture of the secret's rows; with `mix`, the nearest mixture.
-
-    Any other prior is refused, with the nearest mixture as advice. `path` is the file to blame.
-    """
-    if secret is None or path is None:
+        if len(given.outputs) != len(prior):
+            raise ValueError(
+                f"the prior has {plural(len(prior), 'value')}, this file has {len(given.outputs)}"
+            )
+        try:
+            order = list(label_positions(given.outputs, prior.labels, str))
+        except KeyError as missing:
+            raise ValueError(f"the prior's value {missing.args[0]!r} is missing") from None
+        secret = Secret(given.matrix[:, order], given.inputs)
         if mix:
-            raise click.UsageError("--mix is for the rows of a secret: give --secret or --secret-column")
-        return prior
-    try:
+            near = secret.nearest(prior)
+            distance = abs(near.probabilities - prior.probabilities).sum() / 2
+            click.echo(f"the prior is now the nearest mixture of the rows, {distance:.3g} away", err=True)
+            prior = near
         secret.require_fits(prior)
-    except InvalidSecret as error:
-        near = secret.nearest(prior)
-        distance = float(abs(near.probabilities - prior.probabilities).sum() / 2)
-        if not mix:
-            few = len(near) <= _SHOWN_SHARES
-            shares = f" ({', '.join(shares_to_copy(near.probabilities))})" if few else ""
-            raise click.ClickException(
-                f"{path}: {error.advice}. The nearest mixture{shares} is at total variation distance {distance:.3g}. "
-                "If the figures are rounded, use it as the prior (--mix does that); otherwise correct them"
-            ) from None
-        click.echo(f"the prior is now the nearest mixture of the rows, {distance:.3g} away", err=True)
-        return near
-    return prior
-
-
-def shares_to_copy(shares: Array) -> list[str]:
-    """Return shares as short numbers that add up to one.
-
-    >>> import numpy as np
-    >>> shares_to_copy(np.array([1 / 3, 1 / 3, 1 / 3]))
-    ['0.333333333334', '0.333333333333', '0.333333333333']
-    """
-    short = [Decimal(f"{share:.12f}") for share in shares]
-    short[int(shares.argmax())] += 1 - sum(short)
-    return [f"{share.normalize():f}" for share in short]
+    return secret, prior
 
 
 def read_plan(path: Path) -> Plan:
@@ -229,50 +167,21 @@ def read_plan(path: Path) -> Plan:
 
 def read_plans(path: Path, cohort: str | None) -> Plan | dict[str, Plan]:
     """Read a plan; with `cohort`, the plans of a folder by the names of their files, where %2F is a slash."""
+    if path.is_dir() and cohort is None:
+        raise click.UsageError(f"{path} is a folder: name the column that chooses a plan, --cohort COLUMN")
     if cohort is None:
-        if path.is_dir():
-            raise click.UsageError(
-                f"{path} is a folder: name the column that chooses a plan, --cohort COLUMN"
-            )
         return read_plan(path)
-    if not path.is_dir():
+    found = sorted(path.glob("*.json"))
+    plans = {unquote(file.stem): read_plan(file) for file in found}
+    if len(plans) < len(found):
+        raise click.UsageError(
+            f"the names of two plans in {path} stand for the same value: remove one of them"
+        )
+    if not plans:
         raise click.UsageError(
             f"with --cohort, PLAN is a folder with a plan VALUE.json for each value, not {path}"
         )
-    plans: dict[str, Plan] = {}
-    for file in sorted(path.glob("*.json")):
-        if unquote(file.stem) in plans:
-            raise click.UsageError(f"there are two plans for {unquote(file.stem)!r} in {path}")
-        plans[unquote(file.stem)] = read_plan(file)
-    if not plans:
-        raise click.UsageError(f"there is no plan in {path}")
     return plans
-
-
-def _is_plan(document: object) -> bool:
-    return isinstance(document, dict) and "format" in document
-
-
-def _read_json(path: Path) -> object:
-    document: object = json.loads(path.read_text(encoding="utf-8-sig"))
-    return document
-
-
-def label_order(labels: Sequence[Label], wanted: Sequence[Label], owner: str = "the channel") -> list[int]:
-    """Return the position of each label that `owner` wants; by position if one side has no names."""
-    from priorveil.priors import label_positions
-
-    if len(labels) != len(wanted):
-        raise click.ClickException(
-            f"{owner} has {plural(len(wanted), 'value')}, but {len(labels)} in the other file"
-        )
-    try:
-        return list(label_positions(labels, wanted, str))
-    except KeyError as missing:
-        given = ", ".join(map(str, labels))
-        raise click.ClickException(
-            f"{owner}'s value {missing.args[0]!r} is missing; given are {given}"
-        ) from None
 
 
 # -- priors ------------------------------------------------------------------------------------------------
@@ -294,94 +203,36 @@ class PriorFormat:
             raise click.UsageError("--smoothing is added to counts: give --counts too")
         with reading(path):
             is_json = path.suffix.lower() == ".json"
-            labels, numbers = (
-                self._json_numbers(_read_json(path)) if is_json else self._csv_numbers(_rows(path))
-            )
+            labels, numbers = _json_numbers(path) if is_json else _csv_numbers(_csv_rows(path))
             if self.counts:
-                return Prior.from_counts([_whole(v) for v in numbers], labels, self.smoothing)
+                return Prior.from_counts(numbers, labels, self.smoothing)
             mass = math.fsum(numbers) if self.normalise else 1.0
-            return Prior([v / mass for v in numbers] if mass > 0 else numbers, labels)
+            return Prior([number / mass for number in numbers] if mass > 0 else numbers, labels)
 
-    def _json_numbers(self, document: object) -> tuple[list[Label] | None, list[float]]:
-        if _is_plan(document):
-            raise ValueError("this is a plan: give a file with a prior")
-        if isinstance(document, dict):
-            return labels_of(list(document)), [self._number(v) for v in document.values()]
-        if isinstance(document, list):
-            return None, [self._number(v) for v in document]
+
+def _json_numbers(path: Path) -> tuple[list[Label] | None, list[Any]]:
+    document = json.loads(path.read_text(encoding="utf-8-sig"), parse_int=float)
+    numbers = list(document.values()) if isinstance(document, dict) else document
+    if not isinstance(numbers, list) or not all(isinstance(number, float) for number in numbers):
         raise ValueError('give {"label": probability, ...} or a list of probabilities')
+    return labels_of(list(document)) if isinstance(document, dict) else None, numbers
 
-    def _csv_numbers(self, rows: list[Line]) -> tuple[list[Label] | None, list[float]]:
-        if len(rows) == 1 and len(rows[0][1]) > 2:
-            rows = [(1, [cell]) for cell in rows[0][1]]  # all numbers on one line
-        headed = len(rows) > 1 and _is_head(rows[0][1][:2][-1])
-        rows = rows[1:] if headed else rows
-        bare = next((line for line, row in rows if len(row) > 1 and not any(row)), None)
-        if bare is not None:
-            raise ValueError(f"line {bare} has no label and no number: delete it")
-        widths = {len(row) for _, row in rows}
-        if len(widths) != 1 or not (headed or max(widths) <= 2):
-            raise ValueError("give lines of label,number, or a number on each line")
-        numbers = [self._line_number(line, row[:2][-1], row[0]) for line, row in rows]
-        return (None if max(widths) == 1 else labels_of([row[0] for _, row in rows])), numbers
 
-    def _line_number(self, line: int, cell: str, label: str) -> float:
-        if not cell and label:
-            raise ValueError(f"line {line}: there is no number for {label!r}")
-        try:
-            return self._number(cell)
-        except ValueError as error:
-            advice = "" if cell.lower() in _MISSING or any(map(str.isdigit, cell)) else _DATA_ADVICE
-            raise ValueError(f"line {line}: {error}{advice}") from error
-
-    def _number(self, value: object) -> float:
-        if isinstance(value, bool) or not isinstance(value, (int, float, str)) or not is_number(value):
-            raise ValueError(f"{value!r} is not a number{_number_advice(value, self.counts)}")
-        if not math.isfinite(float(value)):
-            raise ValueError(f"{value!r} is not a finite number")
-        return float(value)
+def _csv_numbers(rows: list[Line]) -> tuple[list[Label] | None, list[Any]]:
+    if len(rows) == 1 and len(rows[0][1]) > 2:
+        rows = [(1, [cell]) for cell in rows[0][1]]  # all numbers on one line
+    rows = rows[1:] if len(rows) > 1 and _is_head(rows[0][1][-1]) else rows
+    widths = {len(row) for _, row in rows}
+    if widths not in ({1}, {2}):
+        raise ValueError(f"give lines of label,number, or a number on each line; {_DATA}")
+    numbers = [_line_number(line, row[-1], f"{_NUMBERS}; {_DATA}") for line, row in rows]
+    return labels_of([row[0] for _, row in rows]) if widths == {2} else None, numbers
 
 
 def _is_head(cell: str) -> bool:
     """Return whether a cell is the head of a column of numbers: a word, and not one for a missing number."""
     word = any(map(str.isalpha, cell)) and not any(map(str.isdigit, cell))
     return word and not is_number(cell) and cell.lower() not in _MISSING
-
-
-def labels_of(words: Sequence[str]) -> list[Label]:
-    """Return the labels that a file holds as text: whole numbers if all of them are.
-
-    >>> labels_of(["0", "10"]), labels_of(["007", "8"]), labels_of(["a", "1"])
-    ([0, 10], ['007', '8'], ['a', '1'])
-    """
-    if words and all(word.lstrip("-").isdigit() and str(int(word)) == word for word in words):
-        return [int(word) for word in words]
-    return list(words)
-
-
-def _number_advice(value: object, counts: bool) -> str:
-    """Return advice for text that people would read as a number."""
-    word = str(value).strip()
-    if counts and _THOUSANDS.fullmatch(word):
-        return ": write counts without thousands separators"
-    if word.endswith("%") and is_number(word[:-1]):
-        return ": leave the % out, and add --normalise"
-    if word.count(",") == 1 and is_number(word.replace(",", ".")):
-        return ": write it with a decimal point"
-    return ""
-
-
-def label_numbers(prior: Prior, advice: str) -> list[float]:
-    """Return the labels of a prior as numbers to sum; `advice` is for labels that are none."""
-    if not all(map(is_number, prior.labels)):
-        raise click.UsageError(f"the labels are not numbers to sum: {advice}")
-    return [float(label) for label in prior.labels]
-
-
-def _whole(number: float) -> int:
-    if not number.is_integer():
-        raise ValueError(f"{number!r} is not a whole count")
-    return int(number)
 
 
 # -- writing -----------------------------------------------------------------------------------------------
@@ -445,7 +296,6 @@ def run_on_table(
     data: str,
     *arguments: object,
     words: str,
-    quiet: bool,
     refused_file: Path | None,
     force: bool,
     near_misses: Mapping[NearMiss, int] | None = None,
@@ -458,7 +308,7 @@ def run_on_table(
     """
     from priorveil.tables import NothingWritten
 
-    with rows_bar(words, quiet) as progress, _refused_rows_file(refused_file, force) as on_refused:
+    with rows_bar(words) as progress, _refused_rows_file(refused_file, force) as on_refused:
         table = sys.stdin.buffer if data == "-" else data
         try:
             done = task(table, *arguments, progress=progress, on_refused=on_refused, **settings)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import os
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,9 +13,11 @@ import click
 
 from priorveil.cli.files import PriorFormat, write_problem
 from priorveil.errors import MissingExtra
+from priorveil.files import is_number
 
 if TYPE_CHECKING:
-    from priorveil.priors import Budget
+    from priorveil.priors import Budget, Prior
+    from priorveil.queries import Query
 
 Command = Callable[..., Any]
 
@@ -24,11 +25,15 @@ INPUT_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 class OutputFile(click.Path):
-    """The name of a file to write, checked before the work: - is standard output if `stdout` allows it."""
+    """The name of a file to write, checked before the work: - is standard output if `stdout` allows it.
 
-    def __init__(self, stdout: bool = False) -> None:
+    `endings` are the formats that can be written.
+    """
+
+    def __init__(self, stdout: bool = False, endings: tuple[str, ...] = ()) -> None:
         super().__init__(dir_okay=False, path_type=Path)
         self.stdout = stdout
+        self.endings = endings
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the path, or fail with the reason why it cannot be written."""
@@ -38,54 +43,29 @@ class OutputFile(click.Path):
                 self.fail("- is not the name of a file, and cannot be standard output here", param, ctx)
             return path
         problem = write_problem(path)
+        if self.endings and path.suffix.lower() not in self.endings:
+            problem = f"{path.name}: give a name that ends in {', '.join(self.endings)}"
         if problem is not None:
             self.fail(problem, param, ctx)
         return path
 
 
-class OutputFolder(click.Path):
-    """The name of a folder to write to, which need not exist, checked before the work."""
-
-    def __init__(self) -> None:
-        super().__init__(file_okay=False, path_type=Path)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the path, or fail if the folder, or the one to create it in, cannot be written to."""
-        path = Path(str(super().convert(value, param, ctx)))
-        existing = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
-        if not os.access(existing, os.W_OK):
-            self.fail(f"{existing} cannot be written to", param, ctx)
-        return path
+PICTURE_FILE = OutputFile(endings=(".png", ".svg", ".pdf"))
 
 
-class PictureFile(OutputFile):
-    """The name of a picture to draw. One that cannot be drawn is refused before the work, unless it is optional."""
-
-    def __init__(self, optional: bool = False) -> None:
-        super().__init__()
-        self.optional = optional
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the path, or fail with the reason why no picture can be drawn there."""
-        path = super().convert(value, param, ctx)
-        if path.suffix.lower() not in (".png", ".svg", ".pdf"):
-            self.fail(f"{path.name}: give a name that ends in .png, .svg or .pdf", param, ctx)
-        if not self.optional:
-            require_plots()
-        return path
-
-
-def require_plots() -> None:
+def require_plots(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
     """Refuse to begin where no picture can be drawn in the end."""
-    if find_spec("matplotlib") is None:
+    if value is not None and find_spec("matplotlib") is None:
         raise MissingExtra("matplotlib", "plot")
+    return value
 
 
-PLOT = click.option("--plot", type=PictureFile(), help="Save a plot to this file (.png, .svg, .pdf).")
+PLOT = click.option(
+    "--plot", type=PICTURE_FILE, callback=require_plots, help="Save a plot to this file (.png, .svg, .pdf)."
+)
 JSON = click.option(
     "--json", "as_json", is_flag=True, help='Print JSON; an infinite number is the string "inf".'
 )
-QUIET = click.option("--quiet", is_flag=True, help="No progress bar.")
 SEED = click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the random generator.")
 SECRET = click.option(
     "--secret",
@@ -128,6 +108,40 @@ def prior_format_options(command: Command) -> Command:
     @functools.wraps(command)
     def wrapper(counts: bool, smoothing: float | None, normalise: bool, **others: Any) -> Any:
         return command(prior_format=PriorFormat(counts, smoothing, normalise), **others)
+
+    return wrapper
+
+
+def query_options(command: Command) -> Command:
+    """Add --query and --amounts; the command gets a function `query` from the prior to the query."""
+    from priorveil.queries import QUERIES
+
+    kinds = {
+        name.lower(): query for name, query in QUERIES.items() if name != "Linear"
+    }  # no option has a matrix
+
+    def make(kind: str, amounts: str | None, prior: Prior) -> Query:
+        query: Callable[..., Query] = kinds[kind]
+        if kind != "sum":
+            if amounts is not None:
+                raise click.UsageError(f"--amounts are for --query sum, not for {kind}")
+            return query()
+        numbers = prior.labels if amounts is None else amounts.split(",")
+        if not all(map(is_number, numbers)):
+            raise click.UsageError(
+                "a sum needs a number for each value of PRIOR: give --amounts, such as 0,1,2"
+            )
+        return query([float(number) for number in numbers])
+
+    @click.option("--query", type=click.Choice(list(kinds)), default="histogram", help="The query.")
+    @click.option(
+        "--amounts",
+        metavar="0,1,2",
+        help="For a sum: the number that each value of PRIOR stands for, in its order.  [default: its label]",
+    )
+    @functools.wraps(command)
+    def wrapper(query: str, amounts: str | None, **others: Any) -> Any:
+        return command(query=functools.partial(make, query, amounts), **others)
 
     return wrapper
 

@@ -60,7 +60,6 @@ if TYPE_CHECKING:
 @click.option("--strict", is_flag=True, help="Write nothing if any row is refused.")
 @click.option("--force", is_flag=True, help="Replace OUT if it exists.")
 @click.option("--json", "as_json", is_flag=True, help="A summary as JSON (on stderr if OUT is -).")
-@options.QUIET
 def privatize(
     plan: Path,
     data: str,

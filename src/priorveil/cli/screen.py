@@ -251,7 +251,7 @@ def waiting(words: str) -> Iterator[None]:
 
 
 @contextmanager
-def progress_bar(words: str, quiet: bool = False, time_left: bool = False) -> Iterator[Advance]:
+def progress_bar(words: str, time_left: bool = False) -> Iterator[Advance]:
     """Show a progress bar on standard error if that is a terminal, and remove it at the end.
 
     The bar takes the share that is done (None if unknown) and a few words. Its clock shows the time that has passed,
@@ -260,7 +260,7 @@ def progress_bar(words: str, quiet: bool = False, time_left: bool = False) -> It
     from rich import progress
 
     console = open_console(stderr=True)
-    if quiet or not console.is_terminal:  # some versions of rich print a blank line for a disabled bar
+    if not console.is_terminal:  # some versions of rich print a blank line for a disabled bar
         yield lambda share, words: None
         return
     state = progress.TextColumn("{task.fields[state]}", markup=False)
@@ -276,10 +276,10 @@ def progress_bar(words: str, quiet: bool = False, time_left: bool = False) -> It
 
 
 @contextmanager
-def rows_bar(words: str, quiet: bool) -> Iterator[Callable[[int, int | None, float | None], None]]:
+def rows_bar(words: str) -> Iterator[Callable[[int, int | None, float | None], None]]:
     """Show a progress bar with rows, rows a second and the time left."""
     begin = time.monotonic()
-    with progress_bar(words, quiet, time_left=True) as advance:
+    with progress_bar(words, time_left=True) as advance:
 
         def on_rows(rows: int, of: int | None, share: float | None) -> None:
             rate = rows / max(time.monotonic() - begin, 1e-3)

@@ -4,9 +4,9 @@ Files
   PRIOR    What is known about one person's value. CSV: lines of label,probability
            (or numbers alone). JSON: {"label": probability, ..} or a list.
            With --counts the numbers are counts.
-  --data   The people's true values, labels of PRIOR: one on a line and no header,
-           or with --column a table (CSV with a header, also .csv.gz; Parquet).
-           Without it people are drawn from the prior.
+  --data   A table with the people's true values, labels of PRIOR, in --column (CSV
+           with a header, also .csv.gz; Parquet). Without it people are drawn from
+           the prior.
   --secret Pr(value | secret). CSV: first line the values, first column the secrets.
 
 Examples
@@ -33,10 +33,10 @@ from typing import TYPE_CHECKING
 import click
 
 from priorveil.cli import files, options, screen
-from priorveil.cli.design import QUERY_CLASSES
-from priorveil.files import is_number
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from priorveil.priors import Prior
     from priorveil.queries import Query
     from priorveil.studies.simulate import Study
@@ -53,20 +53,12 @@ if TYPE_CHECKING:
     default=(0.5, 1.0, 2.0, 3.0, 4.0),
     help="A budget; repeatable.",
 )
-@click.option(
-    "--query",
-    type=click.Choice(list(QUERY_CLASSES)),
-    default="histogram",
-    help="The query.",
-)
-@click.option(
-    "--values", help="For a sum: numbers as 0,1,2 in the prior's order.  [default: the labels of PRIOR]"
-)
+@options.query_options
 @click.option("--method", "methods", multiple=True, help="A method to compare, named above; repeatable.")
 @options.SECRET
 @options.MIX
-@click.option("--data", type=options.INPUT_FILE, help="The people's true values.")
-@click.option("--column", help="The data have a header, and this is the column of the values.")
+@click.option("--data", type=options.INPUT_FILE, help="A table with the people's true values.")
+@click.option("--column", help="The column of --data that has them.")
 @click.option("--people", type=click.IntRange(min=1), default=5_000, help="How many to draw, without --data.")
 @click.option(
     "--runs",
@@ -83,8 +75,7 @@ if TYPE_CHECKING:
 def simulate(
     prior: Path,
     epsilons: tuple[float, ...],
-    query: str,
-    values: str | None,
+    query: Callable[[Prior], Query],
     methods: tuple[str, ...],
     secret: Path | None,
     mix: bool,
@@ -101,18 +92,20 @@ def simulate(
     printed, with the leakage they really have); ldp-best, ldp-rr, ldp-unary, ldp-hashing, context-free; none.
     """
     from priorveil.studies import simulate as simulation
+    from priorveil.tables.read import text_columns
 
-    if column is not None and data is None:
-        raise click.UsageError("--column is a column of --data: give the people's values too")
+    if (column is None) != (data is None):
+        raise click.UsageError(
+            "--data is a table, and --column names its column with the people's values: give both"
+        )
     known = prior_format.read(prior)
-    question = _query(query, values, known)
+    question = query(known)
+    latent, known = files.read_secret(secret, known, prior_format.normalise, mix)
+    people = None
+    if data is not None and column is not None:
+        (words,) = text_columns(data, column)
+        people = files.match_labels(enumerate(words, 1), known.labels, data, "the prior")
     names = methods or ("best", "published-rr", "rr", "ldp-rr", "none")
-    latent = files.read_secret(secret, known, prior_format.normalise)
-    known = files.fit_prior(known, latent, mix, secret)
-    advice = "" if column else "; if it is the name of a column, add --column NAME"
-    people = (
-        None if data is None else files.match_labels(files.read_column(data, column), known, data, advice)
-    )
     files.require_distinct({"PRIOR": prior, "--secret": secret, "--data": data}, {"--plot": plot})
     with screen.interruptible(), screen.progress_bar("simulating") as advance:
         study = simulation.simulate(
@@ -127,18 +120,6 @@ def simulate(
 
         files.save_plot(plots.study_plot(study), plot)
         click.echo(f"Drawn in {plot}.", err=True)
-
-
-def _query(name: str, values: str | None, prior: Prior) -> Query:
-    if name != "sum":
-        if values is not None:
-            raise click.UsageError(f"--values are for --query sum, not for {name}")
-        return QUERY_CLASSES[name]()
-    if values is None:
-        return QUERY_CLASSES[name](files.label_numbers(prior, "give --values 0,1,2"))
-    if not all(map(is_number, values.split(","))):
-        raise click.UsageError(f"--values {values}: give a number for each value of PRIOR, such as 0,1,2")
-    return QUERY_CLASSES[name](map(float, values.split(",")))
 
 
 def _print(study: Study) -> None:

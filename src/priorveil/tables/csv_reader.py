@@ -102,9 +102,3 @@ def rows(path: Path) -> list[tuple[int, list[str]]]:
         advice = f'line {blank} is blank: delete it, or write "" if a value is missing there'
         raise InvalidInput("data", str(path), advice)
     return [(line, cells) for line, cells in found if cells]
-
-
-def header(path: Path) -> list[str]:
-    """The column names in the first row of a CSV."""
-    with open(path, "rb") as file:
-        return next(([(cell or "").strip() for cell in cells] for _, cells in read_rows(file)), [])
