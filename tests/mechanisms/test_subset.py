@@ -16,9 +16,9 @@ from priorveil.certify import TOTAL
 from priorveil.designs.closed import subset_selection_matrix
 from priorveil.errors import ForeignReport, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms import Subset, kernels
+from priorveil.mechanisms.bit_estimators import SubsetLaw, influence_squares, subset_information
 from priorveil.mechanisms.estimators import DenseChannel, Evidence, reports_moments
 from priorveil.mechanisms.randomness import BytesSource, GeneratorSource
-from priorveil.mechanisms.subset_estimators import SubsetLaw, influence_squares, subset_information
 from priorveil.queries import variance
 
 SIZES = [(2, 1), (3, 1), (3, 2), (4, 2), (5, 3), (6, 5)]
@@ -101,7 +101,7 @@ def test_the_loop_and_its_twin_agree_bit_for_bit(size: int, members: int) -> Non
 )
 def test_information_is_that_of_all_subsets(size: int, members: int, epsilon: float) -> None:
     P, odds = pv.Prior.zipf(size).probabilities, math.exp(epsilon)
-    law = SubsetLaw(size, members, odds * members / (odds * members + size - members))
+    law = SubsetLaw(odds, size, members)
     Q = subset_selection_matrix(size, epsilon, members)
     lifts = Q / (P @ Q)
     J = subset_information(law, P)
@@ -167,7 +167,7 @@ def test_foreign_reports_and_wrong_parameters_are_refused() -> None:
     for size, keep in ((0, TOTAL // 2), (3, TOTAL // 2), (1, 0), (1, TOTAL), (2, TOTAL // 2)):
         with pytest.raises(InvalidInput):
             Subset(np.array([1, 1, 1]), size, keep)
-    with pytest.raises(TooLarge, match="sets of 3 of 70 values"):
+    with pytest.raises(TooLarge, match="more than 5,000 different reports"):
         _ = subset.matrix
     with pytest.raises(Infeasible, match="finite set of priors"):
         subset.lifts(pv.PriorSet.ball(pv.Prior.uniform(70), 0.01), None, LDP)
@@ -257,7 +257,7 @@ def test_errors_are_those_of_the_written_out_channel(query: pv.Query, members: i
 
 @pytest.mark.parametrize("epsilon", [2.0, 9.0])
 def test_errors_on_large_domains_are_those_of_the_estimates(epsilon: float) -> None:
-    """At a level of nine sets of one value are best, and are read as whole reports; at two bit by bit."""
+    """Read bit by bit, whether larger sets are best or, at a level of nine, sets of one value."""
     prior, rng = pv.Prior.zipf(1500), np.random.default_rng(5)
     plan = pv.design(prior, epsilon, pv.Histogram(), notion=LDP, method="subset")
     assert (plan.mechanism.subset_size == 1) == (epsilon == 9.0)

@@ -18,15 +18,9 @@ from priorveil.designs.encodings import best_unary, best_unary_at, unary_odds, u
 from priorveil.errors import ForeignReport, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms import bits as bits_module
 from priorveil.mechanisms import kernels
+from priorveil.mechanisms.bit_estimators import UnaryLaw, guess_gain, inverse_rule, posterior_error
 from priorveil.mechanisms.randomness import BytesSource, GeneratorSource, SystemSource
 from priorveil.mechanisms.unary import Unary, smallest_mass, unary_lifts
-from priorveil.mechanisms.unary_estimators import (
-    guess_gain,
-    histogram_gain,
-    inverse_rule,
-    posterior_variances,
-    sum_gain,
-)
 from priorveil.priors import Budget, Prior, PriorSet
 from references import bitwise_gain, clearing
 
@@ -234,10 +228,12 @@ def test_the_integral_is_the_sum_over_all_reports(size: int, q01: float, log_odd
     P /= P.sum()
     values = rng.normal(size=size)
     histogram, total, guess = listed(P, q01, R, values)
-    assert histogram_gain(P, q01, R) == pytest.approx(histogram, rel=1e-11)
-    assert 1 - posterior_variances(P, q01, R).sum() == pytest.approx(histogram, rel=1e-11)
-    assert sum_gain(P, q01, R, values[None])[0] == pytest.approx(total, rel=1e-10, abs=1e-13)
-    assert guess_gain(P, q01, R) == pytest.approx(guess, rel=1e-11)
+    law = UnaryLaw(R, q01)
+    assert 1 - posterior_error(law, P, None).sum() == pytest.approx(histogram, rel=1e-11)
+    assert values**2 @ P - posterior_error(law, P, values[None])[0] == pytest.approx(
+        total, rel=1e-10, abs=1e-13
+    )
+    assert guess_gain(law, P) == pytest.approx(guess, rel=1e-11)
     assert bitwise_gain(P, q01, R) <= histogram + 1e-12
 
 
@@ -268,9 +264,9 @@ def test_designs_keep_and_use_their_budget(size: int, lower: float, upper: float
     tighter = Budget(lower * 0.999, upper * 0.999)
     assert not within(lifts, tighter)
     P, R = prior.probabilities, float(design.odds)
-    nothing, gain = float(P @ P), histogram_gain(P, float(design.flips[0]), R)
+    nothing, error = 1 - float(P @ P), posterior_error(design.law, P, None).sum()
     for q01 in np.linspace(0.01, 0.99, 25):
-        assert histogram_gain(P, float(q01), R) - nothing <= (gain - nothing) * 1.002 + 1e-12
+        assert nothing - posterior_error(UnaryLaw(R, q01), P, None).sum() <= (nothing - error) * 1.002 + 1e-12
 
 
 def random_prior(size: int, seed: int) -> Prior:

@@ -16,7 +16,7 @@ import numpy as np
 from priorveil.channels import Channel
 from priorveil.designs.problem import Problem
 from priorveil.errors import Hint, Infeasible, InvalidInput, TooLarge
-from priorveil.mechanisms.unary_estimators import inverse_rule
+from priorveil.mechanisms.bit_estimators import inverse_rule
 from priorveil.plans import Plan
 from priorveil.priors import Array
 from priorveil.priors.budget import window_mass

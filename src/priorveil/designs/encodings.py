@@ -1,7 +1,7 @@
 """Unary encoding and hashing at their best: which noise, how many bins, which seeds.
 
 **Unary.** Privacy fixes one number, the odds `R = (1-q01)(1-q10)/(q01 q10)`; what is left is a curve with one
-free point, `q01`. `best_unary` takes the point whose reports tell most (`mechanisms.unary_estimators`), with as few
+free point, `q01`. `best_unary` takes the point whose reports tell most (`mechanisms.bit_estimators`), with as few
 bits of resolution as that allows.
 
 **Hashing.** Theorem 3 on groups of bins is valid iff every group has mass at least `tau`, and then tells
@@ -16,6 +16,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -26,17 +27,17 @@ from scipy.special import expit
 from priorveil.certify import TOTAL, exp_above, exp_below, within
 from priorveil.designs.problem import Problem
 from priorveil.errors import Hint, Infeasible, InvalidInput, TooLarge
+from priorveil.mechanisms.bit_estimators import UnaryLaw, guess_gain, ones_variance, posterior_error
 from priorveil.mechanisms.bits import scoring_masses
 from priorveil.mechanisms.hashing import PooledHash, bin_masses
 from priorveil.mechanisms.unary import Unary, smallest_mass, unary_lifts
-from priorveil.mechanisms.unary_estimators import guess_gain, histogram_gain, learning_gain, sum_gain
 from priorveil.notions import LIP
 from priorveil.plans import Plan
 from priorveil.priors import Array, Budget, Prior, PriorSet
 from priorveil.queries import variance
 
-# gain(P, q01, R): how much a unary report tells, on the scale of the query's utility.
-Gain = Callable[[Array, float, float], float]
+# gain(law, P): how much a unary report tells, on the scale of the query's utility.
+Gain = Callable[[UnaryLaw, Array], float]
 
 # The share of the gain that a coarse noise probability may cost; each level of resolution costs a word.
 _COARSE_LOSS = 1e-3
@@ -82,16 +83,22 @@ def unary_plan(problem: Problem) -> Plan:
 
 def _unary_gain(problem: Problem) -> Gain:
     """How much a unary report tells about the query."""
-    gains: dict[str, Gain] = {"histogram": histogram_gain, "guess": guess_gain, "distribution": learning_gain}
     kind, rows = problem.query.kind, problem.query.rows(problem.reference)
-    if kind in gains:
-        return gains[kind]
-    if rows is None:
+    if kind == "guess":
+        return guess_gain
+    if kind == "distribution":
+        return lambda law, P: 1 / ones_variance(law, P)
+    if rows is None and kind != "histogram":
         raise Infeasible(
             f"the method unary is not for {kind.capitalize()}: there is no formula for its error",
             Hint("method", "columns"),
         )
-    return lambda P, q01, R: float(sum_gain(P, q01, R, rows - (rows @ P)[:, None]).sum())
+    return partial(posterior_gain, rows=rows)
+
+
+def posterior_gain(law: UnaryLaw, P: Array, rows: Array | None = None) -> float:
+    """Minus the expected posterior variance of the statistics; None stands for the histogram."""
+    return -float(posterior_error(law, P, rows).sum())
 
 
 def hashing_plan(problem: Problem) -> Plan:
@@ -140,7 +147,7 @@ def unary_odds(budget: Budget, smallest: Fraction) -> Fraction:
     return min(limits)
 
 
-def best_unary(prior: Prior | PriorSet, budget: Budget, gain: Gain = histogram_gain) -> Unary:
+def best_unary(prior: Prior | PriorSet, budget: Budget, gain: Gain = posterior_gain) -> Unary:
     """Unary encoding with the best point of its tight curve, for any query that gives a `gain`.
 
     >>> best_unary(Prior([0.2, 0.3, 0.5]), Budget(1.0)).noise_bits < 8
@@ -153,7 +160,7 @@ def best_unary(prior: Prior | PriorSet, budget: Budget, gain: Gain = histogram_g
     return mechanism
 
 
-def best_unary_at(prior: Prior, odds: Fraction, gain: Gain = histogram_gain) -> Unary:
+def best_unary_at(prior: Prior, odds: Fraction, gain: Gain = posterior_gain) -> Unary:
     """The best unary encoding of at most these odds; for LDP the odds are `e^eps`.
 
     The noise is a fraction with as few bits as cost at most one part in a thousand of the gain: `q10`
@@ -166,15 +173,15 @@ def best_unary_at(prior: Prior, odds: Fraction, gain: Gain = histogram_gain) -> 
     # q01 lies between one in R d (many values, sharp reports) and its complement
     reach = math.log(R * P.size) + 2
     target = minimize_scalar(
-        lambda logit: -gain(P, float(expit(logit)), R), bounds=(-reach, reach), method="bounded"
+        lambda logit: -gain(UnaryLaw(R, float(expit(logit))), P), bounds=(-reach, reach), method="bounded"
     )
-    best, nothing = -float(target.fun), gain(P, 0.5, 1.0)
+    best, nothing = -float(target.fun), gain(UnaryLaw(1.0, 0.5), P)
     enough = best - _COARSE_LOSS * (best - nothing)
     q01 = float(expit(target.x))
     for bits in range(1, _MOST_NOISE_BITS + 1):
         near = {min(max(round(q01 * 2**bits) + step, 1), 2**bits - 1) for step in (-1, 0, 1)}
-        noise = max(sorted(near), key=lambda a: gain(P, a / 2**bits, R))
-        if gain(P, noise / 2**bits, R) >= enough:
+        noise = max(sorted(near), key=lambda a: gain(UnaryLaw(R, a / 2**bits), P))
+        if gain(UnaryLaw(R, noise / 2**bits), P) >= enough:
             break
     return unary_on_curve(prior, noise, bits, odds)
 

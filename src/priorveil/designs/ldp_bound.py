@@ -36,7 +36,7 @@ import scipy.optimize
 
 from priorveil.certify import exp_above
 from priorveil.designs.engine import Stop, never
-from priorveil.mechanisms.subset_estimators import SubsetLaw, influence_squares, subset_information
+from priorveil.mechanisms.bit_estimators import SubsetLaw, influence_squares, subset_information
 from priorveil.priors import Array
 
 _MOST_LEVEL = 12.0  # levels up to which it is searched for: beyond, reports are nearly the truth
@@ -199,7 +199,7 @@ class _Space:
 
         d, e = len(self.P), self.e
         k = max(1, min(d - 1, round(d / (1 + e))))
-        start = self._start(SubsetLaw(d, k, e * k / (e * k + d - k)))
+        start = self._start(SubsetLaw(e, d, k))
         at, steps = self._places(), _STEPS if d <= _MOST_WITH_HEAVY[0] else _STEPS // 3
         x = np.concatenate([start.A.ravel(), start.nu, *self._multipliers(at, start)])
         units = np.repeat(_UNITS, [start.A.size, d, len(at.w), len(at.w)])

@@ -17,9 +17,9 @@ from priorveil.certify import TOTAL, exp_above, exp_below
 from priorveil.designs.engine import Stop, never
 from priorveil.designs.problem import Problem
 from priorveil.errors import Hint, Infeasible
+from priorveil.mechanisms.bit_estimators import SubsetLaw, ones_variance
 from priorveil.mechanisms.bits import scoring_masses
 from priorveil.mechanisms.subset import Subset
-from priorveil.mechanisms.subset_estimators import SubsetLaw, ones_variance
 from priorveil.plans import Plan
 from priorveil.priors import Budget, Prior
 
@@ -83,8 +83,7 @@ def _lip_odds(budget: Budget, lightest: Fraction, heaviest: Fraction) -> Fractio
 def _best_for_ones(prior: Prior, odds: list[Fraction]) -> int:
     """The size that is best if only the ones are read, in closed form."""
     P = prior.probabilities
-    chances = [float(R) * k / (float(R) * k + len(P) - k) for k, R in enumerate(odds, start=1)]
-    errors = [ones_variance(SubsetLaw(len(P), k, p), P[:1]) for k, p in enumerate(chances, start=1)]
+    errors = [ones_variance(SubsetLaw(float(R), len(P), k), P) for k, R in enumerate(odds, start=1)]
     return int(np.argmin(errors)) + 1
 
 

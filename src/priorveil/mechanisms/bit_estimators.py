@@ -1,32 +1,53 @@
-"""Estimates from the counts of set bits, for all mechanisms whose reports are rows of bits.
+"""Estimates from reports that are rows of bits, and their expected errors.
 
 The bit of a value `x` is set with probability `s_x = q + (p - q) P_x`: `p` for people who have the value, `q` for
-others. Two bits are both set with probability `t + u (P_x + P_z)`. These four numbers are all that the estimates need:
+others. Two bits are both set with probability `t + u (P_x + P_z)`. A set bit makes its value likelier by the odds `R`.
+With `c = R - 1`, a report `y` and `m(y)` the prior mass of its set bits,
 
-* **unbiased** inverts the noise of each bit, `(ones - N q) / (p - q)`.
-* **mmse** under another prior than that of the scores adds up posteriors given single bits (the paper's estimator).
+    Pr(x | y) = P_x (1 + c y_x) / (1 + c m(y)),      Pr(y) = B(y) (1 + c m(y)) / (1 + c share),
+
+where `B` is a law that does not depend on the value, and sets every bit with probability `share`: independent bits for
+unary encoding, uniformly random subsets for subset selection. Errors are therefore means of `.../(1 + c m)` under `B`.
+Written as a sum of exponentials of `m`, such a mean is a sum over independent bits (`BitLaw.tilted_bits`).
+
+* **mmse** under the prior of the scores adds up posteriors given whole reports. Under another prior it adds up
+  posteriors given single bits (the paper's estimator).
+* **unbiased** inverts the noise of each bit, `(ones - N q) / (p - q)`. The sum of the lifts `r_x = Pr(x | y) / P_x`
+  says more: with the Fisher information `J = E[r r']` the sum over the reports of `J^-1 r` is unbiased too, since
+  `E[r] = J p` whatever the distribution `p` is. It is the best unbiased estimate near the prior, and for subsets up
+  to a third better if the prior is far from uniform. It needs a matrix of `d` by `d` numbers.
 * **mle** maximises the likelihood of the bits as if they were reported by different people (a composite likelihood:
-  consistent, and a distribution, where unbiased may be negative).
+  consistent, and a distribution, where unbiased may be negative). To first order the mle of unary encoding is the
+  unbiased estimate, with the excess over the number of reports subtracted in proportion to `s (1 - s)`
+  (`balanced_moments`); for subsets there is no excess.
 """
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from priorveil.mechanisms.estimators import (
     DenseChannel,
     Evidence,
     Moments,
     apply_rows,
+    known_part,
     most_likely,
     shortfall,
     squared_rows,
 )
 from priorveil.priors import Array
 
+Weights = npt.NDArray[Any]  # real or complex numbers
+
+_NEGLIGIBLE = 80.0  # minus the logarithm of weights that are left out at once
 _BITWISE = (
     "the prior is right: the tally was scored under the plan's prior, so under this one posteriors are given each "
     "value's own bit, not the whole report; the spread is that of such posteriors"
@@ -37,33 +58,207 @@ _COMPOSITE = (
 )
 
 
-class BitCounts(NamedTuple):
-    """A tally of rows of bits: how many, ones per value, and the sums of scores (of all, and per set bit)."""
-
-    reports: float
-    ones: Array
-    base: float
-    scores: Array
+# -- laws --------------------------------------------------------------------------------------------------
 
 
-class BitLaw(Protocol):
-    """The law of the bits of a report, in floats."""
+@dataclass(frozen=True)
+class BitLaw(ABC):
+    """The law of the bits of a report, in floats; `odds` is `R`."""
+
+    odds: float
+
+    @property
+    @abstractmethod
+    def share(self) -> float:
+        """How often a bit is set under `B`."""
+
+    @property
+    @abstractmethod
+    def q(self) -> float:
+        """The chance that the bit of a value other than the true one is set."""
+
+    @property
+    @abstractmethod
+    def pair_chances(self) -> tuple[float, float]:
+        """`(t, u)`: the bits of two values `x` and `z` are both set with the chance `t + u (P_x + P_z)`."""
+
+    @abstractmethod
+    def covariance_factors(self, P: Array) -> Array:
+        """`F` with the covariance of the bits of a report `diag(s - t - 2 u P) - F F'`, s the chances of the bits."""
+
+    @abstractmethod
+    def first_chances(self, size: int) -> Array:
+        """How often the first, second, ... of all values is the first whose bit is set, under `B`."""
+
+    @abstractmethod
+    def tilted_bits(self, P: Array) -> tuple[Weights, Weights]:
+        """Weights `w` and chances `h` (nodes, d) of independent bits.
+
+        For a function `g` that is linear in every bit, the mean of `g(y) / (1 + c m(y))` under `B` is the real part of
+        `sum_i w_i E_i[g]`, where under `E_i` bit `x` is set with the "chance" `h[i, x]`.
+        """
+
+    @property
+    def scale(self) -> float:
+        """`1 + c share`."""
+        return 1 + (self.odds - 1) * self.share
 
     @property
     def p(self) -> float:
         """The chance that the bit of the true value is set."""
-
-    @property
-    def q(self) -> float:
-        """The chance that the bit of any other value is set."""
+        return self.odds * self.share / self.scale
 
     @property
     def contrast(self) -> float:
         """`p - q`: how much likelier a bit is set for its own value."""
+        return self.p - self.q
+
+
+@dataclass(frozen=True)
+class UnaryLaw(BitLaw):
+    """The law of unary encoding: a clear bit is set with the chance `q01`."""
+
+    q01: float
+
+    @property
+    def share(self) -> float:
+        """How often a bit is set under `B`."""
+        return self.q01
+
+    @property
+    def q(self) -> float:
+        """The chance that the bit of a value other than the true one is set."""
+        return self.q01
 
     @property
     def pair_chances(self) -> tuple[float, float]:
-        """`(t, u)`: the bits of two values `x` and `z` are both set with the chance `t + u (P_x + P_z)`."""
+        """Given the value, bits are independent."""
+        return self.q01**2, self.q01 * self.contrast
+
+    def covariance_factors(self, P: Array) -> Array:
+        """Two bits have the covariance `-contrast^2 P_x P_z`."""
+        return self.contrast * P[:, None]
+
+    def first_chances(self, size: int) -> Array:
+        """Bits are independent under `B`."""
+        return np.asarray(self.q01 * (1 - self.q01) ** np.arange(size))
+
+    def tilted_bits(self, P: Array) -> tuple[Weights, Weights]:
+        """Real numbers, with the proven error of `inverse_rule`. Equal probabilities are computed once."""
+        rule = inverse_rule(self.odds)
+        values, place, copies = np.unique(P, return_inverse=True, return_counts=True)
+        decay = np.exp(-np.outer(rule.nodes * (self.odds - 1), values))
+        product = np.log1p(self.q01 * (decay - 1)) @ copies
+        chances = self.q01 * decay / (1 + self.q01 * (decay - 1))
+        return rule.weights * np.exp(product - rule.nodes), chances[:, place]
+
+
+@dataclass(frozen=True)
+class SubsetLaw(BitLaw):
+    """The law of subset selection: sets of `k` of `d` values."""
+
+    d: int
+    k: int
+
+    @property
+    def share(self) -> float:
+        """How often a bit is set under `B`."""
+        return self.k / self.d
+
+    @property
+    def q(self) -> float:
+        """The chance that the bit of a value other than the true one is set."""
+        return (self.k - self.p) / (self.d - 1)
+
+    @property
+    def pair_chances(self) -> tuple[float, float]:
+        """The other members of a set are a uniformly random subset of the other values."""
+        k, p, n = self.k, self.p, self.d - 1
+        t = (k - 1) * (k - 2 * p) / (n * (n - 1)) if n > 1 else 0.0
+        return t, p * (k - 1) / n - t
+
+    def covariance_factors(self, P: Array) -> Array:
+        """Two factors, which give the covariance but for a multiple of the matrix of ones.
+
+        Such a multiple may be added at will: the ones always add up to `k`, so all that is tested adds up to zero.
+        Without one the covariance is singular.
+        """
+        _, u = self.pair_chances
+        factor = self.contrast * P + self.q - u / self.contrast
+        return np.stack([factor, np.full(self.d, self.q)], axis=1)
+
+    def first_chances(self, size: int) -> Array:
+        """The first of `d - k + 1` values at the latest is in the set."""
+        passed = np.arange(self.d - self.k)
+        falling = np.cumprod((self.d - self.k - passed) / (self.d - 1 - passed))
+        return self.share * np.concatenate([[1.0], falling])
+
+    def tilted_bits(self, P: Array, power: int = 1) -> tuple[Weights, Weights]:
+        """The same for means of `g(y) / (1 + c m(y))**power`, in complex numbers.
+
+        `D**-power` is a sum of exponentials of `D = 1 + c m`, and the size of a set is fixed by a Fourier sum. Tests
+        compare it with sums over all subsets.
+        """
+        d, k, c = self.d, self.k, self.odds - 1
+        share, ordered = self.share, np.sort(P)
+        edges = 1 + c * float(ordered[:k].sum()), 1 + c * float(ordered[-k:].sum())
+        nodes, heights = _exponential_sum(edges[0] * (1 - 1e-9), edges[1] * (1 + 1e-9), power)
+        # Of d bits, each set with this share, k are set. Counts that differ by `length` cannot be told apart, but are
+        # many standard deviations away. Large angles weigh nothing: the bits cancel out.
+        length = min(d + 1, math.ceil(13 * math.sqrt(d * share * (1 - share))) + 12) | 1
+        angles = 2 * math.pi / length * np.arange(length // 2 + 1)
+        size = d / 2 * np.log1p(-2 * share * (1 - share) * (1 - np.cos(angles)))
+        angles = angles[size > -_NEGLIGIBLE]
+        tilts = share * np.exp(1j * angles[:, None, None] - c * np.outer(nodes, P))
+        factors = 1 - share + tilts
+        log_chance = math.lgamma(d + 1) - math.lgamma(k + 1) - math.lgamma(d - k + 1)
+        log_chance += k * math.log(share) + (d - k) * math.log1p(-share)
+        logs = np.log(factors).sum(axis=2) - nodes - 1j * k * angles[:, None] - log_chance
+        twice = np.where(np.arange(len(angles)) == 0, 1.0, 2.0) / length
+        weights = (np.exp(logs) * heights * twice[:, None]).reshape(-1)
+        kept = np.abs(weights) > 1e-17 * float(np.abs(weights).max())
+        return weights[kept], (tilts / factors).reshape(-1, d)[kept]
+
+
+class InverseRule(NamedTuple):
+    """Nodes and weights with `|D sum_i w_i exp(-t_i D) - 1| <= error` for every `1 <= D <= top`."""
+
+    nodes: Array
+    weights: Array
+    error: float
+
+
+def inverse_rule(top: float) -> InverseRule:
+    """An exponential sum for `1/D`, with its proven relative error (rounding of floats comes on top).
+
+    The trapezoidal rule with step `h` in `s = log t`. By Poisson summation its relative error is at most
+    `2 sum_k |Gamma(1 + 2 pi i k / h)|`, with `|Gamma(1 + i y)|^2 = pi y / sinh(pi y)`; truncating the ends
+    adds at most `top e^s` on the left and `exp(-e^s)` on the right, each times `1 + h`.
+
+    >>> rule = inverse_rule(100.0)
+    >>> rule.error < 1e-13, abs(float(rule.weights @ np.exp(-7 * rule.nodes)) - 1 / 7) < 1e-14
+    (True, True)
+    """
+    h, left, right = 0.24, math.log(1e-15 / top), math.log(38.0)
+    s = left + h * np.arange(math.ceil((right - left) / h) + 1)
+    nodes = np.exp(s)
+    waves = 2 * math.pi / h * np.arange(1, 4)
+    # sqrt(pi y / sinh(pi y)) < sqrt(2 pi y) exp(-pi y / 2) (1 + tiny); later terms are below 1e-30.
+    aliasing = float(2 * np.sum(1.01 * np.sqrt(2 * math.pi * waves) * np.exp(-math.pi * waves / 2)))
+    truncation = (1 + h) * (top * math.exp(left) + math.exp(-math.exp(s[-1])))
+    return InverseRule(nodes, h * nodes, aliasing + truncation)
+
+
+def _exponential_sum(least: float, most: float, power: int) -> tuple[Array, Array]:
+    """Fewer nodes and weights, with `sum_i w_i exp(-t_i D)` near `D**-power` for `D` from `least` to `most`."""
+    count = min(64, 28 + math.ceil(5 * math.log(most / least)))
+    nodes = np.geomspace(0.01 / most, 36 / least, count)
+    points = np.geomspace(least, most, 8 * count)
+    fits = np.exp(-np.outer(points, nodes)) * points[:, None] ** power
+    return nodes, np.asarray(np.linalg.lstsq(fits, np.ones(len(points)), rcond=1e-14)[0], dtype=np.float64)
+
+
+# -- expected errors ---------------------------------------------------------------------------------------
 
 
 def set_chances(law: BitLaw, shares: Array) -> Array:
@@ -71,7 +266,114 @@ def set_chances(law: BitLaw, shares: Array) -> Array:
     return np.asarray(law.q + law.contrast * shares)
 
 
-def second_moments(law: BitLaw, shares: Array, rows: Array | None) -> Array:
+def posterior_error(law: BitLaw, P: Array, rows: Array | None) -> Array:
+    """The expected variance of every statistic given the whole report; for None of the indicators of the values.
+
+    For a row `a` of mean zero this is `a^2 . P - E[E[a | y]^2]`, where the second term is
+    `E_B[(c sum_x a_x P_x y_x)^2 / (1 + c m)] / (1 + c share)`. Under the tilted law the bits are independent, so the
+    square has a mean and a variance.
+
+    >>> law, P = SubsetLaw(2.0, 3, 1), np.array([0.5, 0.3, 0.2])
+    >>> bool(np.allclose(posterior_error(law, P, None), P - P**2 * np.diag(subset_information(law, P))))
+    True
+    >>> posterior_error(UnaryLaw(1.0, 0.5), np.array([0.5, 0.5]), np.array([[0.0, 1.0]])).round(12).tolist()
+    [0.25]
+    """
+    c, (w, h) = law.odds - 1, law.tilted_bits(P)
+    if rows is None:
+        square = P**2 * (w @ (1 + (c**2 + 2 * c) * h)).real
+        return np.asarray(P - square / law.scale)
+    centred = rows - (rows @ P)[:, None]
+    each = c * centred * P
+    square = (((each @ h.T) ** 2 + each**2 @ (h * (1 - h)).T) @ w).real
+    return np.asarray(centred**2 @ P - square / law.scale)
+
+
+def guess_gain(law: BitLaw, P: Array) -> float:
+    """The chance that the likeliest value given the report is the true one; closed form.
+
+    `E_B[max_x P_x (1 + c y_x)] / (1 + c share)`: a guess looks for the commonest value whose bit is set. That value or
+    the commonest of all is the guess, whichever is likelier.
+
+    >>> round(guess_gain(SubsetLaw(2.0, 3, 1), np.array([0.4, 0.3, 0.3])), 12)
+    0.5
+    >>> round(guess_gain(UnaryLaw(1.0, 0.5), np.array([0.25, 0.75])), 12)
+    0.75
+    """
+    ordered, first = np.sort(P)[::-1], law.first_chances(len(P))
+    best = np.maximum(law.odds * ordered, ordered[0])[: len(first)]
+    return float(first @ best + (1 - first.sum()) * ordered[0]) / law.scale
+
+
+def ones_variance(law: BitLaw, P: Array) -> float:
+    """N times the variance of the distribution read from the ones, summed over the values: `sum s (1 - s) / (p - q)^2`.
+
+    With the noise of optimised unary encoding it is about `4 d e**eps / (e**eps - 1)**2`:
+
+    >>> law, P = UnaryLaw(math.e, 1 / (math.e + 1)), np.full(1000, 1e-3)
+    >>> round(ones_variance(law, P) - 4000 * math.e / (math.e - 1) ** 2)
+    2
+    >>> round(ones_variance(SubsetLaw(math.e, 20, 5), np.full(20, 0.05)), 4)
+    66.6344
+    """
+    q, contrast = law.q, law.contrast
+    if contrast <= 0:  # a bit tells nothing
+        return math.inf
+    return (len(P) * q * (1 - q) + contrast * (1 - 2 * q)) / contrast**2 - float(P @ P)
+
+
+def subset_information(law: SubsetLaw, P: Array) -> Array:
+    """The Fisher information `J = E[r r']` of a report at the distribution `P`.
+
+    >>> law, P = SubsetLaw(2.0, 3, 1), np.array([0.5, 0.3, 0.2])
+    >>> Q = np.full((3, 3), 0.25) + 0.25 * np.eye(3)
+    >>> bool(np.allclose(subset_information(law, P), Q / (P @ Q) @ Q.T))
+    True
+    """
+    c, (w, h) = law.odds - 1, law.tilted_bits(P)
+    single = (w @ h).real
+    J = float(w.sum().real) + c * (single[:, None] + single)
+    scaled = c * np.sqrt(w)[:, None] * h
+    J += scaled.real.T @ scaled.real - scaled.imag.T @ scaled.imag
+    J[np.diag_indices(law.d)] = float(w.sum().real) + (c**2 + 2 * c) * single
+    return np.asarray(J / law.scale)
+
+
+def influence_squares(law: SubsetLaw, P: Array, influence: Array) -> Array:
+    """`E[(a . r)^2 | x]` for every row `a` of `influence` and every value `x`: rows times values.
+
+    Given the bit of `x`, the sum over the other bits has a mean and a variance.
+    """
+    c, (w, h) = law.odds - 1, law.tilted_bits(P, power=2)
+    steps = c * influence
+    means = influence.sum(axis=1) + h @ steps.T
+    squares = means**2 + (h * (1 - h)) @ (steps**2).T
+    if_set = (squares.T * w) @ h + 2 * steps * ((means.T * w) @ (h * (1 - h)))
+    if_set += steps**2 * (w @ (h * (1 - h) * (1 - 2 * h)))
+    mean = (squares.T @ w).real[:, None] + c * if_set.real
+    return np.asarray(mean / law.scale)
+
+
+def bitwise_error(law: BitLaw, P: Array, rows: Array | None) -> Array:
+    """The expected error of every statistic where posteriors are given each value's own bit."""
+    chances = set_chances(law, P)
+    if_set, if_clear = _single_bit_posteriors(law, P)
+    if rows is None:
+        return np.asarray(P - chances * if_set**2 - (1 - chances) * if_clear**2)
+    # The error of a row `a` is the variance of `a_X - sum_x each_x y_x`.
+    each = rows * (if_set - if_clear)
+    cross = law.q * each.sum(axis=1) * (rows @ P) + law.contrast * ((rows * each) @ P)
+    square = rows**2 @ P - 2 * cross + _second_moments(law, P, each)
+    return np.asarray(np.maximum(square - (rows @ P - each @ chances) ** 2, 0.0))
+
+
+def _single_bit_posteriors(law: BitLaw, P: Array) -> tuple[Array, Array]:
+    """The probability of each value if its bit is set, and if it is clear."""
+    chances = set_chances(law, P)
+    return P * law.p / chances, P * (1 - law.p) / (1 - chances)
+
+
+def _second_moments(law: BitLaw, shares: Array, rows: Array | None) -> Array:
     """`E[(a . y)^2]` for every row `a`; None stands for the identity.
 
     `E[y y']` has the chances of bits on the diagonal, and those of pairs elsewhere.
@@ -84,12 +386,44 @@ def second_moments(law: BitLaw, shares: Array, rows: Array | None) -> Array:
     return np.asarray(own + t * total**2 + 2 * u * total * (rows @ shares))
 
 
-def unbiased_spread(
-    per_person: Array, rows: Array | None, shares: Array, N: float, population: bool
-) -> Array:
-    """The variance of an unbiased answer from its second moment per person; see `estimators.known_part`."""
-    known = apply_rows(rows, shares) ** 2 if population else apply_rows(squared_rows(rows), shares)
-    return N * np.maximum(per_person - known, 0.0)
+# -- estimates ---------------------------------------------------------------------------------------------
+
+
+class BitCounts(NamedTuple):
+    """A tally of rows of bits: how many, ones per value, and the sums of scores (of all, and per set bit)."""
+
+    reports: float
+    ones: Array
+    base: float
+    scores: Array
+
+    def lifts(self, law: BitLaw) -> Array:
+        """The sum of the lifts of every value, under the prior of the scores."""
+        return np.asarray(self.base + (law.odds - 1) * self.scores)
+
+
+def scored_posteriors(law: BitLaw, counts: BitCounts, P: Array, rows: Array | None) -> Moments:
+    """Posteriors given whole reports, added up; the variance is the expected posterior variance."""
+    error = np.maximum(posterior_error(law, P, rows), 0.0)
+    return Moments(apply_rows(rows, P * counts.lifts(law)), counts.reports * error)
+
+
+def bitwise_posteriors(law: BitLaw, counts: BitCounts, P: Array, rows: Array | None) -> Moments:
+    """Posteriors given each value's own bit, added up."""
+    if_set, if_clear = _single_bit_posteriors(law, P)
+    histogram = counts.ones * if_set + (counts.reports - counts.ones) * if_clear
+    error = counts.reports * bitwise_error(law, P, rows)
+    return Moments(apply_rows(rows, histogram), error, assumes=_BITWISE)
+
+
+def scored_moments(
+    law: SubsetLaw, counts: BitCounts, P: Array, inverse: Array, rows: Array | None, population: bool
+) -> Moments:
+    """The sum of `J^-1 r` over the reports; `inverse` is `J^-1` at the prior `P` of the scores."""
+    N, influence = counts.reports, apply_rows(rows, inverse)
+    shares = inverse @ counts.lifts(law) / (N or 1.0)
+    square = influence_squares(law, P, influence) @ shares
+    return Moments(influence @ counts.lifts(law), _unbiased_spread(square, rows, shares, N, population))
 
 
 def ones_moments(law: BitLaw, counts: BitCounts, rows: Array | None, population: bool) -> Moments:
@@ -100,24 +434,38 @@ def ones_moments(law: BitLaw, counts: BitCounts, rows: Array | None, population:
     # The estimate of a person is (a . y - q sum(a)) / (p - q): its second moment follows from that of a . y.
     shift = law.q * (1.0 if rows is None else rows.sum(axis=1))
     mean = apply_rows(rows, set_chances(law, shares))
-    square = (second_moments(law, shares, rows) - 2 * shift * mean + shift**2) / law.contrast**2
-    return Moments(apply_rows(rows, n), unbiased_spread(square, rows, shares, N, population))
+    square = (_second_moments(law, shares, rows) - 2 * shift * mean + shift**2) / law.contrast**2
+    return Moments(apply_rows(rows, n), _unbiased_spread(square, rows, shares, N, population))
 
 
-def bitwise_posteriors(law: BitLaw, counts: BitCounts, P: Array, rows: Array | None) -> Moments:
-    """Posteriors given each value's own bit, added up."""
-    N, chances = counts.reports, set_chances(law, P)
-    if_set, if_clear = P * law.p / chances, P * (1 - law.p) / (1 - chances)
-    histogram = counts.ones * if_set + (N - counts.ones) * if_clear
-    if rows is None:
-        left = P - chances * if_set**2 - (1 - chances) * if_clear**2
-        return Moments(histogram, N * left, assumes=_BITWISE)
-    # The error of a row `a` is the variance of `a_X - sum_x each_x y_x`.
-    each = rows * (if_set - if_clear)
-    cross = law.q * each.sum(axis=1) * (rows @ P) + law.contrast * ((rows * each) @ P)
-    square = rows**2 @ P - 2 * cross + second_moments(law, P, each)
-    error = square - (rows @ P - each @ chances) ** 2
-    return Moments(rows @ histogram, N * np.maximum(error, 0.0), assumes=_BITWISE)
+def _unbiased_spread(
+    per_person: Array, rows: Array | None, shares: Array, N: float, population: bool
+) -> Array:
+    """The variance of an unbiased answer from its second moment per person; see `estimators.known_part`."""
+    return np.asarray(N * np.maximum(per_person - known_part(rows, shares, 1.0, population), 0.0))
+
+
+def balanced_moments(
+    law: UnaryLaw, counts: BitCounts, P: Array, rows: Array | None, population: bool
+) -> Moments:
+    """The unbiased answer made to add up to the reports: to first order at `P`, the most likely answer.
+
+    With `w` in proportion to `s (1 - s)` at `P`, adding up to one, it is `n - w (sum of n - N)`; the noise of
+    the bits of a report is independent, so its variances are those of weighted sums.
+    """
+    N = counts.reports
+    n = (counts.ones - N * law.q) / law.contrast
+    noise = (n * law.p * (1 - law.p) + (N - n) * law.q * (1 - law.q)) / law.contrast**2
+    chances = set_chances(law, P)
+    w = chances * (1 - chances) / float((chances * (1 - chances)).sum())
+    balanced = n - w * (n.sum() - N)
+    spread = noise * (1 - 2 * w) + w**2 * noise.sum()
+    if rows is not None:
+        spread = (rows - (rows @ w)[:, None]) ** 2 @ noise
+    if population:
+        share = balanced / (N or 1.0)
+        spread = spread + N * (apply_rows(squared_rows(rows), share) - apply_rows(rows, share) ** 2)
+    return Moments(apply_rows(rows, balanced), np.maximum(spread, 0.0))
 
 
 def most_likely_ones(

@@ -19,16 +19,21 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.certify import TOTAL, Certificate
-from priorveil.errors import NOT_SHOWN, ForeignReport, InvalidInput
-from priorveil.mechanisms import kernels
-from priorveil.mechanisms.bit_estimators import BitCounts, BitLaw, set_chances
-from priorveil.mechanisms.interface import Mechanism
+from priorveil.errors import NOT_SHOWN, ForeignReport, InvalidInput, TooLarge
+from priorveil.mechanisms import bit_estimators, kernels
+from priorveil.mechanisms.bit_estimators import BitCounts, BitLaw, ones_variance, posterior_error, set_chances
+from priorveil.mechanisms.estimators import Moments, not_identifiable
+from priorveil.mechanisms.interface import MEASURE_WITHOUT, Mechanism
 from priorveil.mechanisms.kernels import Words32
 from priorveil.mechanisms.randomness import WORD, Words
+from priorveil.mechanisms.score_test import PriorCheck, bits_check
 from priorveil.notions import Known, Leakage, Secrets
-from priorveil.priors import Array, Ints
+from priorveil.priors import Array, Ints, Prior
+from priorveil.queries import Query
 
 Number = TypeVar("Number", np.int64, np.float64)
+
+MOST_LISTED = 5_000  # reports up to which the channel is written out
 
 # Scores are kept as integers in units of 2**-30, so that sums of parts equal the sum of the whole.
 SCORE = 1 << 30
@@ -107,22 +112,13 @@ class BitReports(Mechanism):
         """The first entry."""
         return int(counts[0])
 
-    @property
-    @abstractmethod
-    def base_chances(self) -> tuple[float, float]:
-        """Under the law `B`: how often a bit is set, and how often none is.
-
-        Reports follow `Pr(y) = B(y) (1 + c m(y)) / (1 + c share)` with `c = R - 1`; `B` gives all bits the same share.
-        """
-
     def expected_counts(self, prior: Array, people: int) -> Array:
         """What `accumulate` gives on average, where scores have the mean that they have under their own prior.
 
         A score has the mean `1 / (1 + c share)`, and `share` times that where one bit is set.
         """
-        share, _ = self.base_chances
-        score = SCORE / (1 + float(self.odds - 1) * share)
-        each = np.concatenate([[1.0, score], set_chances(self.law, prior), np.full(self.size, share * score)])
+        law, score = self.law, SCORE / self.law.scale
+        each = np.concatenate([[1.0, score], set_chances(law, prior), np.full(self.size, law.share * score)])
         return people * each
 
     def identifies(self) -> bool:
@@ -132,6 +128,82 @@ class BitReports(Mechanism):
     def fits(self, prior: Array) -> bool:
         """Whether this is the prior of the scores."""
         return np.allclose(prior, self.scoring_prior, rtol=1e-9, atol=0.0)
+
+    @property
+    def reads_whole_reports(self) -> bool:
+        """Whether posteriors under the prior of the scores are given whole reports; else each value's own bit."""
+        return True
+
+    def answer(
+        self, method: str, counts: npt.NDArray[Any], prior: Array, rows: Array | None, population: bool
+    ) -> Moments:
+        """The statistics `rows @ histogram`, or the histogram for None; see `bit_estimators`."""
+        law, parts = self.law, self._counts(counts)
+        if method == "mmse":
+            if self.reads_whole_reports and self.fits(prior):
+                return bit_estimators.scored_posteriors(law, parts, prior, rows)
+            return bit_estimators.bitwise_posteriors(law, parts, prior, rows)
+        if not self.identifies():
+            raise not_identifiable()
+        if method != "mle":
+            return self.linear_answer(method, parts, prior, rows, population)
+
+        def variance(shares: Array) -> Array:
+            return self.linear_answer("score", parts, shares, rows, population).variance
+
+        return bit_estimators.most_likely_ones(law, parts, prior, rows, variance)
+
+    @abstractmethod
+    def linear_answer(
+        self, method: str, counts: BitCounts, prior: Array, rows: Array | None, population: bool
+    ) -> Moments:
+        """The answers that are linear in the counts: `unbiased`, and `score`, which mle approaches near the prior."""
+
+    def prior_check(self, counts: Ints, prior: Array) -> PriorCheck | None:
+        """The check of the counts of ones against the prior."""
+        law, parts, (t, u) = self.law, self._counts(counts), self.law.pair_chances
+        chances = set_chances(law, prior)
+        excess, variance = parts.ones - parts.reports * chances, chances - t - 2 * u * prior
+        factors = law.covariance_factors(prior)
+        return bits_check(excess, law.contrast, variance, factors, prior, parts.reports)
+
+    def error(self, query: Query, prior: Prior) -> float | None:
+        """The expected error per person, of the reading that `answer` uses."""
+        P = prior.probabilities
+        if query.kind == "guess":
+            return max(0.0, query.ceiling(prior) - bit_estimators.guess_gain(self.law, P))
+        if query.kind == "distribution":
+            return self.learning_error(P)
+        if query.unbiased or query.kind == "convex":
+            return None
+        error = posterior_error if self.reads_whole_reports else bit_estimators.bitwise_error
+        return max(0.0, float(error(self.law, P, query.centred_rows(prior)).sum()))
+
+    def learning_error(self, P: Array) -> float:
+        """N times the variance of the unbiased distribution, summed over the values."""
+        return ones_variance(self.law, P)
+
+    @property
+    @abstractmethod
+    def distinct_reports(self) -> int:
+        """How many different reports there are."""
+
+    @abstractmethod
+    def list_reports(self) -> tuple[npt.NDArray[Any], Array]:
+        """All reports as rows of bits, in the order of their bits as a number, and their chances under `B`."""
+
+    @property
+    def matrix(self) -> Array:
+        """The channel in floats, reports in the order of their bits as a number; small domains only."""
+        if self.distinct_reports > MOST_LISTED:
+            message = f"there are more than {MOST_LISTED:,} different reports, too many to write out"
+            raise TooLarge(message, MEASURE_WITHOUT)
+        bits, chances = self.list_reports()
+        return np.asarray((np.where(bits, self.law.odds, 1.0) * chances[:, None] / self.law.scale).T)
+
+    def parameters(self) -> dict[str, Any]:
+        """The masses as strings: JavaScript numbers could not hold them."""
+        return {"masses": [str(mass) for mass in self.masses.tolist()]}
 
     def levels(self, prior: Known, secret: Secrets, proven: Certificate) -> Leakage:
         """Exact for all notions but MIP, from the odds `R`; measured where all reports can be listed.
@@ -143,10 +215,9 @@ class BitReports(Mechanism):
         found = super().levels(prior, secret, proven)
         if not found.bounds:
             return found
-        (share, empty), odds = self.base_chances, float(self.odds)
-        scale = 1 + (odds - 1) * share
-        mil = math.log((odds - (odds - 1) * empty) / scale)
-        mip = odds * share / scale * math.log(odds) - math.log(scale)
+        law, empty = self.law, 1 - float(self.law.first_chances(self.size).sum())
+        mil = math.log((law.odds - (law.odds - 1) * empty) / law.scale)
+        mip = law.p * math.log(law.odds) - math.log(law.scale)
         return replace(found, mil=mil, mip=None if found.mip is None else max(mip, 0.0), bounds=("MIP",))
 
     def _counts(self, counts: npt.NDArray[Any]) -> BitCounts:

@@ -31,28 +31,22 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.certify import TOTAL, Certifiable, Lifts
-from priorveil.errors import Hint, Infeasible, InvalidInput, TooLarge
-from priorveil.mechanisms import bit_estimators, kernels
-from priorveil.mechanisms.bits import BitReports
-from priorveil.mechanisms.estimators import Moments, not_identifiable
-from priorveil.mechanisms.interface import MEASURE_WITHOUT, check_codes
-from priorveil.mechanisms.randomness import WORD, Source, Words, blocks
-from priorveil.mechanisms.score_test import PriorCheck
-from priorveil.mechanisms.subset_estimators import (
+from priorveil.errors import Hint, Infeasible, InvalidInput
+from priorveil.mechanisms import kernels
+from priorveil.mechanisms.bit_estimators import (
+    BitCounts,
     SubsetLaw,
-    guess_gain,
-    ones_variance,
-    posterior_error,
+    ones_moments,
     scored_moments,
-    scored_posteriors,
-    subset_check,
     subset_information,
 )
+from priorveil.mechanisms.bits import BitReports
+from priorveil.mechanisms.estimators import Moments
+from priorveil.mechanisms.interface import check_codes
+from priorveil.mechanisms.randomness import WORD, Source, Words, blocks
 from priorveil.notions import Known, Secrets
-from priorveil.priors import Array, Ints, Prior
-from priorveil.queries import Query
+from priorveil.priors import Array
 
-_MOST_LISTED = 5_000  # subsets up to which the channel is written out
 MOST_SCORED = 1_000  # values up to which reports are read by their scores; the information is a dense matrix
 
 
@@ -92,7 +86,7 @@ class Subset(BitReports):
     @cached_property
     def law(self) -> SubsetLaw:
         """The law of a report in floats."""
-        return SubsetLaw(self.size, self.subset_size, self.keep / TOTAL)
+        return SubsetLaw(float(self.odds), self.size, self.subset_size)
 
     def sample(self, codes: npt.ArrayLike, source: Source) -> Words:
         """The reports of many values, one row each."""
@@ -126,52 +120,23 @@ class Subset(BitReports):
     def _inverse(self) -> Array:
         return np.asarray(np.linalg.inv(subset_information(self.law, self.scoring_prior)), dtype=np.float64)
 
-    def _reads_whole_reports(self, prior: Array) -> bool:
-        """Whether posteriors under this prior are given whole reports; else each value's own bit."""
-        feasible = self.size <= MOST_SCORED or self.subset_size == 1
-        return feasible and self.fits(prior)
+    @property
+    def reads_whole_reports(self) -> bool:
+        """Whether there are few enough values to compute the expected error of posteriors."""
+        return self.size <= MOST_SCORED
 
-    def answer(
-        self, method: str, counts: npt.NDArray[Any], prior: Array, rows: Array | None, population: bool
+    def linear_answer(
+        self, method: str, counts: BitCounts, prior: Array, rows: Array | None, population: bool
     ) -> Moments:
-        """The statistics `rows @ histogram`, or the histogram for None; see also `subset_estimators`."""
-        law, parts = self.law, self._counts(counts)
-        if method == "mmse":
-            if self._reads_whole_reports(prior):
-                return scored_posteriors(law, parts, prior, rows)
-            return bit_estimators.bitwise_posteriors(law, parts, prior, rows)
-        if not self.identifies():
-            raise not_identifiable()
-        if method == "mle":
-            # Without zeros it is the unbiased answer, which adds up to the reports: so the variance is the same.
-            unbiased = bit_estimators.ones_moments(law, parts, rows, population)
-            return bit_estimators.most_likely_ones(law, parts, prior, rows, lambda shares: unbiased.variance)
+        """The scores or the counts of ones, which are what mle approaches: they always add up to the reports."""
         if method == "unbiased" and self.scored:
-            return scored_moments(law, parts, self.scoring_prior, self._inverse, rows, population)
-        return bit_estimators.ones_moments(law, parts, rows, population)
+            return scored_moments(self.law, counts, self.scoring_prior, self._inverse, rows, population)
+        return ones_moments(self.law, counts, rows, population)
 
-    def prior_check(self, counts: Ints, prior: Array) -> PriorCheck | None:
-        """The check of the counts of ones against the prior."""
-        return subset_check(self.law, self._counts(counts), prior)
-
-    def error(self, query: Query, prior: Prior) -> float | None:
-        """The expected error per person, of the reading that `answer` uses."""
-        P, rows = prior.probabilities, query.centred_rows(prior)
-        if query.kind == "guess":
-            return max(0.0, query.ceiling(prior) - guess_gain(self.law, P))
-        if query.kind == "distribution":
-            return self._learning_error(P)
-        if query.unbiased or query.kind == "convex":
-            return None
-        if self.size <= MOST_SCORED or self._reads_whole_reports(P):
-            return max(0.0, float(posterior_error(self.law, P, rows).sum()))
-        one_person = bit_estimators.BitCounts(1.0, np.zeros(self.size), 0.0, np.zeros(self.size))
-        return float(bit_estimators.bitwise_posteriors(self.law, one_person, P, rows).variance.sum())
-
-    def _learning_error(self, P: Array) -> float:
+    def learning_error(self, P: Array) -> float:
         """N times the variance of the unbiased distribution, summed over the values."""
         if not self.scored:
-            return ones_variance(self.law, P)
+            return super().learning_error(P)
         inverse = self._inverse if self.fits(P) else np.linalg.inv(subset_information(self.law, P))
         return float(np.trace(inverse) - P @ P)
 
@@ -187,41 +152,23 @@ class Subset(BitReports):
         return Lifts(1 / (1 + shift * heaviest), self.odds / (1 + shift * lightest), self.odds, self.odds)
 
     @property
-    def base_chances(self) -> tuple[float, float]:
-        """The share of the values in a set, and zero: no set is empty."""
-        return self.subset_size / self.size, 0.0
+    def distinct_reports(self) -> int:
+        """All sets of the right size."""
+        return math.comb(self.size, self.subset_size)
 
-    @property
-    def matrix(self) -> Array:
-        """The channel in floats, reports in the order of their bits as a number; small domains only."""
-        bits = self._listed
-        held = self.law.p / math.comb(self.size - 1, self.subset_size - 1)
-        return np.asarray(np.where(bits, held, held / self.law.odds).T)
-
-    @property
-    def _listed(self) -> npt.NDArray[np.bool_]:
-        """All subsets as rows of bits."""
-        subsets = math.comb(self.size, self.subset_size)
-        if subsets > _MOST_LISTED:
-            raise TooLarge(
-                f"there are more than {_MOST_LISTED:,} sets of {self.subset_size:,} of {self.size:,} values, "
-                "too many to write out",
-                MEASURE_WITHOUT,
-            )
+    def list_reports(self) -> tuple[npt.NDArray[Any], Array]:
+        """All sets as rows of bits, and their chances under `B`, which are equal."""
         members = np.array(list(combinations(range(self.size - 1, -1, -1), self.subset_size)))[::-1]
-        bits = np.zeros((subsets, self.size), dtype=bool)
-        bits[np.arange(subsets)[:, None], members] = True
-        return bits
+        bits = np.zeros((len(members), self.size), dtype=bool)
+        bits[np.arange(len(members))[:, None], members] = True
+        return bits, np.full(len(members), 1 / len(members))
 
     def parameters(self) -> dict[str, Any]:
         """The three fields; long integers as strings."""
-        masses = [str(mass) for mass in self.masses.tolist()]
-        return {"masses": masses, "subset_size": self.subset_size, "keep": str(self.keep)}
+        return super().parameters() | {"subset_size": self.subset_size, "keep": str(self.keep)}
 
     @classmethod
     def read(cls, parameters: Mapping[str, Any]) -> Subset:
         """Read a mechanism from the parameters in its JSON document."""
         masses = np.array([int(mass) for mass in parameters["masses"]], dtype=np.int64)
-        if type(parameters["subset_size"]) is not int:
-            raise InvalidInput("subset_size", parameters["subset_size"], "give a whole number")
         return cls(masses, parameters["subset_size"], int(parameters["keep"]))

@@ -19,35 +19,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from priorveil.certify import TOTAL, Certifiable, Lifts
-from priorveil.errors import Hint, Infeasible, InvalidInput, TooLarge
-from priorveil.mechanisms import bit_estimators, kernels
+from priorveil.errors import Hint, Infeasible, InvalidInput
+from priorveil.mechanisms import kernels
+from priorveil.mechanisms.bit_estimators import BitCounts, UnaryLaw, balanced_moments, ones_moments
 from priorveil.mechanisms.bits import BitReports
-from priorveil.mechanisms.estimators import Moments, not_identifiable
-from priorveil.mechanisms.interface import MEASURE_WITHOUT, check_codes
+from priorveil.mechanisms.estimators import Moments
+from priorveil.mechanisms.interface import check_codes
 from priorveil.mechanisms.randomness import WORD, Source, Words, blocks
-from priorveil.mechanisms.score_test import PriorCheck, bits_check
-from priorveil.mechanisms.unary_estimators import (
-    UnaryLaw,
-    balanced_moments,
-    guess_gain,
-    histogram_gain,
-    joint_moments,
-    learning_gain,
-    sum_gain,
-)
 from priorveil.notions import Known, Secrets
-from priorveil.priors import Array, Ints, Prior
-from priorveil.queries import Query
-
-# Values for which all reports can be listed.
-_MOST_LISTED = 12
+from priorveil.priors import Array, Prior
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,8 +82,7 @@ class Unary(BitReports):
     @cached_property
     def law(self) -> UnaryLaw:
         """The law of a report in floats."""
-        q01, q10 = self.flips
-        return UnaryLaw(float(q01), float(q10), float(self.odds))
+        return UnaryLaw(float(self.odds), float(self.flips[0]))
 
     def sample(self, codes: npt.ArrayLike, source: Source) -> Words:
         """The reports of many values, one row each."""
@@ -108,46 +94,13 @@ class Unary(BitReports):
             kernels.flip_bits(rows[block], words, *coins, reports[block], work=work)
         return reports
 
-    def answer(
-        self, method: str, counts: npt.NDArray[Any], prior: Array, rows: Array | None, population: bool
+    def linear_answer(
+        self, method: str, counts: BitCounts, prior: Array, rows: Array | None, population: bool
     ) -> Moments:
-        """The statistics `rows @ histogram`, or the histogram for None; see also `unary_estimators`."""
-        law, parts = self.law, self._counts(counts)
-        if method == "mmse":
-            posteriors = joint_moments if self.fits(prior) else bit_estimators.bitwise_posteriors
-            return posteriors(law, parts, prior, rows)
-        if not self.identifies():
-            raise not_identifiable()
-        if method == "unbiased":
-            return bit_estimators.ones_moments(law, parts, rows, population)
-        balanced = partial(balanced_moments, law, parts, rows=rows, population=population)
+        """The counts of ones, for `score` made to add up to the reports."""
         if method == "score":
-            return balanced(prior)
-        return bit_estimators.most_likely_ones(
-            law, parts, prior, rows, lambda shares: balanced(shares).variance
-        )
-
-    def prior_check(self, counts: Ints, prior: Array) -> PriorCheck | None:
-        """The check of the counts of ones: bits have variance `s (1 - s)` and covariance `-contrast^2 P_j P_k`."""
-        law, parts = self.law, self._counts(counts)
-        chances, pull = bit_estimators.set_chances(law, prior), law.contrast * prior
-        excess, variance = parts.ones - parts.reports * chances, chances * (1 - chances) + pull**2
-        return bits_check(excess, law.contrast, variance, pull[:, None], prior, parts.reports)
-
-    def error(self, query: Query, prior: Prior) -> float | None:
-        """The expected error per person, in closed form: see `unary_estimators`."""
-        P, at = prior.probabilities, (self.law.q01, self.law.odds)
-        if query.kind == "distribution":
-            return 1 / learning_gain(P, *at)
-        if query.kind == "histogram":
-            gain = histogram_gain(P, *at)
-        elif query.kind == "guess":
-            gain = guess_gain(P, *at)
-        elif (rows := query.centred_rows(prior)) is not None and not query.unbiased:
-            gain = float(sum_gain(P, *at, rows).sum())
-        else:
-            return None
-        return max(0.0, query.ceiling(prior) - gain)
+            return balanced_moments(self.law, counts, prior, rows, population)
+        return ones_moments(self.law, counts, rows, population)
 
     def lifts(self, prior: Known, secret: Secrets, notion: Certifiable) -> Lifts:
         """The exact extremes, for one prior or a set of them, and the value itself."""
@@ -158,37 +111,25 @@ class Unary(BitReports):
         return unary_lifts(self.odds, smallest_mass(prior))
 
     @property
-    def base_chances(self) -> tuple[float, float]:
-        """`q01`, and the chance that all of the independent bits are clear."""
-        q01 = self.law.q01
-        return q01, (1 - q01) ** self.size
+    def distinct_reports(self) -> int:
+        """All rows of bits."""
+        return 1 << self.size
 
-    @property
-    def matrix(self) -> Array:
-        """The channel in floats, reports in the order of their bits as a number; small domains only."""
-        if self.size > _MOST_LISTED:
-            raise TooLarge(
-                f"unary encoding of {self.size:,} values has 2**{self.size} reports, too many to write out",
-                MEASURE_WITHOUT,
-            )
-        bits = np.arange(1 << self.size)[:, None] >> np.arange(self.size) & 1
-        q01, q10, odds = self.law
-        noise = np.prod(np.where(bits, q01, 1 - q01), axis=1)
-        return np.asarray((noise[:, None] * q10 / (1 - q01) * np.where(bits, odds, 1.0)).T)
+    def list_reports(self) -> tuple[npt.NDArray[Any], Array]:
+        """All reports as rows of bits, and their chances under `B`, which flips independent bits."""
+        bits, q01 = np.arange(1 << self.size)[:, None] >> np.arange(self.size) & 1, self.law.q01
+        return bits, np.prod(np.where(bits, q01, 1 - q01), axis=1)
 
     def parameters(self) -> dict[str, Any]:
         """The four fields; long integers as strings."""
-        masses = [str(mass) for mass in self.masses.tolist()]
-        return {"masses": masses, "noise": self.noise, "noise_bits": self.noise_bits, "drop": str(self.drop)}
+        coins = {"noise": self.noise, "noise_bits": self.noise_bits, "drop": str(self.drop)}
+        return super().parameters() | coins
 
     @classmethod
     def read(cls, parameters: Mapping[str, Any]) -> Unary:
         """Read a mechanism from the parameters in its JSON document."""
         masses = np.array([int(mass) for mass in parameters["masses"]], dtype=np.int64)
-        noise, noise_bits = parameters["noise"], parameters["noise_bits"]
-        if type(noise) is not int or type(noise_bits) is not int:
-            raise InvalidInput("noise", noise, "give whole numbers")
-        return cls(masses, noise, noise_bits, int(parameters["drop"]))
+        return cls(masses, parameters["noise"], parameters["noise_bits"], int(parameters["drop"]))
 
 
 def unary_lifts(odds: Fraction, smallest: Fraction) -> Lifts:
