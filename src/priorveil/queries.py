@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from priorveil.channels import Channel
 from priorveil.errors import NOT_SHOWN, InvalidInput
-from priorveil.priors import Array, Budget, Label, Prior, read_only
+from priorveil.priors import Array, Budget, Label, Prior
 from priorveil.priors.budget import window_mass
 from priorveil.priors.prior import as_matrix
 
@@ -282,10 +282,14 @@ class Dense(Matrix):
         """The number of values."""
         return len(self.rows[0])
 
+    def __post_init__(self) -> None:
+        if not np.isfinite(self.table).all():
+            raise InvalidInput("matrix", NOT_SHOWN, "give finite numbers")
+
     @cached_property
     def table(self) -> Array:
         """The rows as an array, read-only."""
-        return read_only(self.rows)
+        return as_matrix("matrix", self.rows, InvalidInput, "statistic and a column for each value")
 
     def array(self, size: int) -> Array:
         """The matrix."""
@@ -305,8 +309,6 @@ def matrix_of(matrix: Matrix | npt.ArrayLike) -> Matrix:
     if isinstance(matrix, Matrix):
         return matrix
     W = as_matrix("matrix", matrix, InvalidInput, "statistic and a column for each value")
-    if not np.isfinite(W).all():
-        raise InvalidInput("matrix", NOT_SHOWN, "give finite numbers")
     if len(W) > 1 and np.array_equal(W, np.eye(len(W))):
         return Identity()
     return Dense(tuple(map(tuple, W.tolist())))
@@ -546,7 +548,7 @@ class Convex(Query):
         middle, ends = self._gains((p + q) / 2), (self._gains(p) + self._gains(q)) / 2
         above = middle - ends - 1e-9 * (1 + np.abs(ends))
         if (above > 0).any():
-            at = read_only((p + q)[int(above.argmax())] / 2).round(4).tolist()
+            at = ((p + q)[int(above.argmax())] / 2).round(4).tolist()
             raise InvalidInput("gain", at, "it is not convex: at this posterior it lies above a chord")
 
     def _gains(self, posteriors: Array) -> Array:

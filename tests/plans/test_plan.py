@@ -418,7 +418,9 @@ def test_labels_keep_their_types() -> None:
         ("expected_mse", {"no_report": "nan"}),
         ("method", {"method": "magic"}),
         ("query", {"query": {**LINEAR, "matrix": {"kind": "dense", "rows": [["1.0"]]}}}),
-        ("query", {"query": {"name": "Linear", "matrix": "1.0", "unbiased": False}}),
+        ("query", {"query": {**LINEAR, "matrix": {"kind": "dense", "rows": [["1.0", ["2.0"], "3.0"]]}}}),
+        ("query", {"query": {**LINEAR, "matrix": {"kind": "margins", "shape": ["3.0"], "kept": [[0]]}}}),
+        ("query", {"query": {**LINEAR, "matrix": "1.0"}}),
         ("budget", {"budget": {"lower": "1e21", "upper": "1e21"}}),
     ],
 )
