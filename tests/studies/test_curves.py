@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,49 +11,53 @@ import pytest
 
 import priorveil as pv
 from priorveil.errors import MissingExtra
-from priorveil.studies import curves
-from priorveil.studies.simulate import Study, simulate
+from priorveil.studies import curves, plots
+from priorveil.studies.simulate import simulate
 
 matplotlib = pytest.importorskip(
     "matplotlib", reason="matplotlib is not installed: pip install 'priorveil[plot]'"
 )
 
 
-def drawn_by(draw: Callable[[Study, curves.Axes], None], study: Study) -> curves.Axes:
-    axes: curves.Axes = curves.canvas()[1][0, 0]
-    draw(study, axes)
-    return axes
-
-
 def test_errors_are_drawn_as_they_are() -> None:
     study = simulate([0.2, 0.3, 0.5], [1.0, 2.0], None, ["best", "published-rr", "none"], runs=5, people=100)
-    axes = drawn_by(curves.errors, study)
+    axes: curves.Axes = curves.canvas()[1][0, 0]
+    curves.lines(curves.method_curves(study.table(), curves.METHOD_STYLES, "expected", root=True), axes)
     drawn = {line.get_label(): line for line in axes.get_lines() if not str(line.get_label()).startswith("_")}
     assert set(drawn) == {"best LIP design", "RR-LIP, published", "no report"}
     expected = [math.sqrt(row.expected) for row in study.of("best")]
     assert np.allclose(drawn["best LIP design"].get_ydata(), expected)
     assert drawn["RR-LIP, published"].is_dashed()
-    assert "ε" in axes.get_xlabel() and "MSE" in axes.get_ylabel()
+    assert len(axes.containers) == 3, "dots with intervals, where surveys were simulated"
+    for method, dots in zip(("best", "published-rr", "none"), axes.containers, strict=True):
+        ends = [segment[:, 1] for segment in dots.lines[2][0].get_segments()]
+        assert np.allclose(ends, np.sqrt([(row.low, row.high) for row in study.of(method)]))
 
 
 def test_levels_shade_what_breaks_the_budget() -> None:
     study = simulate([0.1, 0.9], [0.5, 1.0], None, ["best", "published-rr"], runs=0)
-    axes = drawn_by(curves.levels, study)
+    axes = plots.study_plot(study).axes[1]
+    assert "ε" in axes.get_xlabel() and "LIP" in axes.get_ylabel()
     assert any("breaks the budget" in text.get_text() for text in axes.texts)
     published = next(line for line in axes.get_lines() if line.get_label() == "RR-LIP, published")
     assert min(np.asarray(published.get_ydata()) - np.array([0.5, 1.0])) > 0.5
 
 
 def test_guesses_have_their_own_unit() -> None:
-    study = simulate([0.2, 0.3, 0.5], [1.0], pv.Guess(), ["best"], runs=0)
-    axes = drawn_by(curves.errors, study)
-    assert axes.get_ylabel() == "share of wrong guesses"
-    assert axes.get_lines()[0].get_ydata()[0] == study.rows[0].expected
+    study = simulate([0.2, 0.3, 0.5], [1.0, 2.0], pv.Guess(), ["best"], runs=0)
+    axes = plots.study_plot(study).axes[0]
+    assert axes.get_ylabel() == "wrong guesses, in percent"
+    assert axes.get_lines()[0].get_ydata()[0] == 100 * study.rows[0].expected
 
 
-def test_a_method_that_does_not_apply_is_not_drawn() -> None:
-    study = simulate([0.2, 0.3, 0.5], [1.0], pv.Sum([1, 2, 3]), ["hashing", "best"], runs=0)
-    assert [line.label for line in curves.study_lines(study)] == ["best LIP design"]
+@pytest.mark.parametrize("epsilons", [[1.0], [1.0, 2.0]])
+def test_a_method_that_does_not_apply_is_not_drawn(epsilons: list[float]) -> None:
+    study = simulate([0.2, 0.3, 0.5], epsilons, pv.Sum([1, 2, 3]), ["hashing", "best"], runs=0)
+    figure = plots.study_plot(study)
+    if len(epsilons) == 1:
+        assert [tick.get_text() for tick in figure.axes[0].get_yticklabels()] == ["best LIP design"]
+    else:
+        assert figure.axes[0].get_legend_handles_labels()[1] == ["best LIP design"]
 
 
 def test_every_method_has_a_colour_and_a_style() -> None:

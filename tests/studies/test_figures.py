@@ -16,9 +16,15 @@ import priorveil as pv
 from priorveil.cli.reproduce import _FIGURES, reproduce
 from priorveil.errors import DataNotFound, InvalidInput
 from priorveil.studies import curves, published
-from priorveil.studies.figures import FIGURES, Outcome, Settings, examples, figures_named
+from priorveil.studies.figures import Outcome, Settings, examples
 from priorveil.studies.figures.notions import correlated_secret
-from priorveil.studies.figures.report import FigureResult, write_html, write_markdown
+from priorveil.studies.figures.report import (
+    FIGURES,
+    FigureResult,
+    figures_named,
+    write_html,
+    write_markdown,
+)
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install 'priorveil[plot]'")
 
@@ -67,9 +73,9 @@ def test_twelve_figures_have_numbers_and_names() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_says_what_to_see(name: str) -> None:
-    found = outcome(name)
-    assert len(found.rows) >= 3 and len(found.caption) > 80 and len(found.remarks) >= 2 and found.claims
-    text = " ".join([found.caption, *found.remarks, *(why for _, why in found.claims.values())])
+    found, (figure,) = outcome(name), figures_named((name,))
+    assert len(found.rows) >= 3 and len(figure.caption) > 80 and len(found.remarks) >= 2 and found.claims
+    text = " ".join([figure.caption, found.note, *found.remarks, *(why for _, why in found.claims.values())])
     assert not re.search(r"\bnan\b|\binf\b|None", text), text
 
 
@@ -116,6 +122,15 @@ def test_pictures_can_be_read_in_a_column(name: str) -> None:
         below = axes.get_shared_x_axes().get_siblings(axes)
         assert any(other.get_xlabel() for other in below) or axes.get_xticklabels()
     assert drawn.get_size_inches()[0] <= 2.1 * curves.COLUMN
+
+
+@pytest.mark.parametrize("name", ["priors", "correlation", "bounded", "domain", "hashing", "hamming"])
+def test_curves_lie_within_their_axes(name: str) -> None:
+    for axes in picture(name).axes:
+        for line in axes.get_lines():
+            points = axes.transAxes.inverted().transform(axes.transData.transform(line.get_xydata()))
+            points = points[np.isfinite(points).all(axis=1)]
+            assert (points > -1e-6).all() and (points < 1 + 1e-6).all(), (name, line.get_label())
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -319,7 +334,8 @@ def test_11_on_real_districts_trust_in_the_prior_is_dear() -> None:
         assert by["distribution, real districts"]["measured"] < by["best, real districts"]["measured"]
         assert by["published-rr"]["lip"] > epsilon
     assert falling(column("gowalla", "expected", method="best"))
-    assert "New York" in outcome("gowalla").caption or "whole" in outcome("gowalla").caption
+    result = FigureResult(FIGURES[10], outcome("gowalla"))
+    assert "New York" in result.caption or "whole" in result.caption
 
 
 def test_12_income_is_cheaper_to_protect_than_work() -> None:
@@ -334,7 +350,7 @@ def test_12_income_is_cheaper_to_protect_than_work() -> None:
         # below this, errors come from a handful of people in the rare class, and no interval is to be trusted
         found = [r for r in rows("census", survey=survey, method="best") if r["mse"] > 0.01]
         assert sum(not r["low"] <= r["mse"] <= r["high"] for r in found) <= 1
-    assert "two income levels" in outcome("census").caption
+    assert "two income levels" in FIGURES[11].caption
 
 
 # -- the report and the commands ---------------------------------------------------------------------------

@@ -48,8 +48,8 @@ def reproduce(figures: tuple[str, ...], quick: bool, out: Path, seed: int, markd
     FIGURE is a number or a name; all of them if none is given. For each, a PNG, an SVG and the numbers as
     CSV; and report.html, one page with all of them, with captions and the claims that survive.
     """
-    from priorveil.studies.figures import Settings, figures_named
-    from priorveil.studies.figures.report import make_figure, write_html, write_markdown
+    from priorveil.studies.figures import Settings
+    from priorveil.studies.figures.report import figures_named, make_figure, write_html, write_markdown
 
     chosen = figures_named(figures)
     files.require_distinct({}, {"the report": out / "report.html", "--markdown": markdown})

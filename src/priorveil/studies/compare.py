@@ -20,7 +20,7 @@ from priorveil.channels import Channel
 from priorveil.designs import design
 from priorveil.errors import Infeasible, NotIdentifiable, TooLarge
 from priorveil.mechanisms import Table
-from priorveil.mechanisms.estimators import invert_information
+from priorveil.mechanisms.estimators import apply_rows, invert_information
 from priorveil.mechanisms.randomness import as_source
 from priorveil.notions import LDP, LIP, leakage
 from priorveil.plans import Plan
@@ -102,7 +102,8 @@ def from_channel(kind: Kind, channel: Channel, scenario: Scenario) -> ComparedMe
         return ComparedMethod(kind, error, levels.lip, levels.ldp, _unknown_error)
 
     def estimate(truth: Counts, rng: np.random.Generator) -> Array:
-        return _statistics(scenario, histograms @ rng.multinomial(truth, live.matrix).sum(axis=0))
+        histogram = histograms @ rng.multinomial(truth, live.matrix).sum(axis=0)
+        return apply_rows(query.rows(prior), histogram)
 
     return ComparedMethod(kind, error, levels.lip, levels.ldp, _squared_error(estimate, scenario))
 
@@ -124,10 +125,11 @@ def _squared_error(estimate: Callable[[Counts, np.random.Generator], Array], sce
     """
     if scenario.query.kind == "convex":
         return _unknown_error
+    rows = scenario.query.rows(scenario.prior)
 
     def survey(truth: Counts, rng: np.random.Generator) -> float:
         people = rng.multinomial(truth.sum(), truth / truth.sum()) if scenario.query.unbiased else truth
-        gap = estimate(people, rng) - _statistics(scenario, truth.astype(np.float64))
+        gap = estimate(people, rng) - apply_rows(rows, truth.astype(np.float64))
         return float(gap @ gap) / float(truth.sum())
 
     return survey
@@ -143,12 +145,6 @@ def _wrong_share(channel: Channel, prior: Prior) -> Survey:
         return 1 - float(reports[guess, np.arange(len(guess))].sum() / truth.sum())
 
     return survey
-
-
-def _statistics(scenario: Scenario, histogram: Array) -> Array:
-    """The statistics of the query, from a histogram."""
-    W = scenario.query.rows(scenario.prior)
-    return histogram if W is None else W @ histogram
 
 
 def certified_mixture(

@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 from priorveil.errors import MissingExtra
 from priorveil.priors import Array
-from priorveil.studies.simulate import Study
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes
@@ -36,7 +35,6 @@ COLOURS = {
     "orange": "#E69F00",
     "sky": "#56B4E9",
     "green": "#009E73",
-    "yellow": "#F0E442",
     "blue": "#0072B2",
     "red": "#D55E00",
     "pink": "#CC79A7",
@@ -87,7 +85,7 @@ _SETTINGS: dict[Any, object] = {
 class Curve:
     """A curve: its label, kind (a key of `STYLES`), colour (a key of `COLOURS`) and points.
 
-    `bound` is a proven lower bound, shaded up to the curve; `dots` are measured, `ends` their intervals.
+    `bound` is a proven lower bound, shaded up to the curve; `dots` are measured, with the ends of their intervals.
     """
 
     label: str
@@ -96,8 +94,7 @@ class Curve:
     x: npt.ArrayLike
     y: npt.ArrayLike
     bound: npt.ArrayLike | None = None
-    dots: npt.ArrayLike | None = None
-    ends: tuple[npt.ArrayLike, npt.ArrayLike] | None = None
+    dots: tuple[Array, Array, Array] | None = None
     marker: str = ""
 
 
@@ -141,6 +138,11 @@ def column(rows: Rows, key: str, **where: object) -> Array:
     return np.array([row.get(key, np.nan) for row in chosen], dtype=np.float64)
 
 
+def below(lower: npt.ArrayLike, upper: npt.ArrayLike, slack: float = 1e-9) -> bool:
+    """Whether one curve lies nowhere above another, up to rounding."""
+    return bool((np.asarray(lower) <= np.asarray(upper) + slack).all())
+
+
 def curve(rows: Rows, style: Style, y: str, x: str = "epsilon", root: bool = False, **where: object) -> Curve:
     """Column `y` against column `x`, from the rows that fit; with `root` the square roots of errors.
 
@@ -156,12 +158,11 @@ def curve(rows: Rows, style: Style, y: str, x: str = "epsilon", root: bool = Fal
     line = Curve(label, kind, colour, column(rows, x, **where), numbers(y))
     if y.endswith("lip"):
         return line
-    bound, dots = numbers("bound"), numbers("measured")
+    bound, dots = numbers("bound"), (numbers("measured"), numbers("low"), numbers("high"))
     return replace(
         line,
         bound=bound if kind == "best" and not np.isnan(bound).any() else None,
-        dots=None if np.isnan(dots).all() else dots,
-        ends=None if np.isnan(dots).all() else (numbers("low"), numbers("high")),
+        dots=None if np.isnan(dots[0]).all() else dots,
     )
 
 
@@ -171,26 +172,6 @@ def method_curves(
     """A `curve` for every method that has numbers in column `y`, in the rows that fit."""
     present = [m for m in styles if not np.isnan(column(rows, y, method=m, **where)).all()]
     return [curve(rows, styles[m], y, x, root, method=m, **where) for m in present]
-
-
-def errors(study: Study, axes: Axes) -> None:
-    """Draw the error of every method of a study against epsilon, with its bound, and dots where it is simulated."""
-    lines(study_lines(study), axes)
-    axes.set(xlabel=BUDGET, ylabel=WRONG_SHARE if study.query.kind == "guess" else ROOT_ERROR)
-
-
-def study_lines(study: Study) -> list[Curve]:
-    """A `Curve` for every method of a study that applies at some epsilon: the root of its squared error."""
-    rows = [row for row in study.table() if not np.isnan(row["expected"])]
-    styles = {method: METHOD_STYLES[method] for method in study.methods()}
-    return method_curves(rows, styles, "expected", root=study.query.kind != "guess")
-
-
-def levels(study: Study, axes: Axes) -> None:
-    """Draw the real LIP level of every method, against the budget."""
-    rows = [row for row in study.table() if not np.isnan(row["lip"])]
-    styles = {method: METHOD_STYLES[method] for method in study.methods() if method != "none"}
-    level_lines(method_curves(rows, styles, "lip"), axes)
 
 
 def level_lines(drawn: Sequence[Curve], axes: Axes, xlabel: str = BUDGET, top: float | None = None) -> None:
@@ -237,11 +218,10 @@ def lines(drawn: Sequence[Curve], axes: Axes) -> None:
             axes.fill_between(line.x, line.bound, line.y, color=colour, alpha=0.25, linewidth=0)
             axes.fill_between(line.x, 0, line.bound, color=colour, alpha=0.06, linewidth=0)
         if line.dots is not None:
-            dots = np.asarray(line.dots, dtype=float)
-            spread = None if line.ends is None else np.abs(np.vstack(line.ends) - dots)
+            dots, low, high = line.dots
             face = "white" if line.kind == "published" else colour
             axes.errorbar(
-                line.x, dots, spread, fmt="o", color=colour, markerfacecolor=face, markersize=3,
+                line.x, dots, (dots - low, high - dots), fmt="o", color=colour, markerfacecolor=face, markersize=3,
                 elinewidth=0.8, zorder=5,
             )  # fmt: skip
 

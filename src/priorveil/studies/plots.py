@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import textwrap
 import warnings
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from priorveil.errors import TooLarge, plural
 from priorveil.files import atomic_write
+from priorveil.mechanisms.estimators import apply_rows
 from priorveil.plans import Plan
 from priorveil.plans.estimate import Estimate
 from priorveil.priors import Array, Label, Prior
@@ -35,7 +36,6 @@ _MOST_NAMES_EACH = 30  # the same where there are several panels
 _MOST_ACROSS = 4  # panels in a row
 _TICKS = 8  # names along an axis that has no room for all
 _LONGEST_NAME = 30  # letters
-_MOST_DRAWN = 1_000  # values in a picture
 _MOST_ROWS = 40  # names of values in a map
 _MOST_REPORTS = 20  # reports that have their numbers below a map
 _MOST_NUMBERS = 64  # cells of a map that hold their numbers
@@ -48,7 +48,6 @@ _METADATA: dict[str, dict[str, str | None]] = {
     ".pdf": {"Creator": "priorveil", "CreationDate": None},
 }
 _PRIOR = "what the prior expects"
-_BAND: dict[str, Any] = {"step": "mid", "color": COLOURS["sky"], "alpha": 0.5, "linewidth": 0}
 
 
 def save(figure: Figure, path: Path, replace: bool = True) -> bool:
@@ -78,33 +77,23 @@ def short_name(label: object) -> str:
 # -- plans -------------------------------------------------------------------------------------------------
 
 
+@curves.house_style()
 def plan_plot(plan: Plan, curve: curves.Rows) -> Figure:
     """The channel of a plan, where it can be written out, and its error against epsilon (from `error_curve`)."""
     try:
         lift = plan.channel.drop_unused().lift(plan.reference)
     except TooLarge:
         lift = None
-    rows = _likeliest_values(plan)
-    step = math.ceil(len(rows) / _MOST_ROWS)
-    with curves.house_style():
-        height = 3.4 if lift is None else max(3.4, 0.8 + 0.115 * math.ceil(len(rows) / step))
-        figure, axes = curves.canvas(1, 1 if lift is None else 2, width=4.6, height=height)
-        if lift is not None:
-            _belief_map(axes[0, 0], plan, lift[rows], plan.reference.probabilities[rows])
-            names = [short_name(plan.labels[x]) for x in rows[::step]]
-            axes[0, 0].set_yticks(range(0, len(rows), step), names)
-            if len(rows) < len(plan.labels):
-                axes[0, 0].set_ylabel(f"the {len(rows):,} likeliest of {len(plan.labels):,} values")
-        _error_panel(axes[0, -1], curve, plan.no_report, min(plan.budget.lower, plan.budget.upper))
-        axes[0, -1].set_ylabel(plan.query.error_unit)
+    step = math.ceil(len(plan.labels) / _MOST_ROWS)
+    height = 3.4 if lift is None else max(3.4, 0.8 + 0.115 * math.ceil(len(plan.labels) / step))
+    figure, axes = curves.canvas(1, 1 if lift is None else 2, width=4.6, height=height)
+    if lift is not None:
+        _belief_map(axes[0, 0], plan, lift)
+        names = [short_name(label) for label in plan.labels[::step]]
+        axes[0, 0].set_yticks(range(0, len(plan.labels), step), names)
+    _error_panel(axes[0, -1], curve, plan.no_report, min(plan.budget.lower, plan.budget.upper))
+    axes[0, -1].set_ylabel(plan.query.error_unit)
     return figure
-
-
-def _likeliest_values(plan: Plan) -> npt.NDArray[np.intp]:
-    """The values to draw: all in their order, or of many those with the largest prior."""
-    if len(plan.labels) <= _MOST_DRAWN:
-        return np.arange(len(plan.labels))
-    return np.argsort(-plan.reference.probabilities, kind="stable")[:_MOST_DRAWN]
 
 
 def report_order(lift: Array, P: Array) -> npt.NDArray[np.intp]:
@@ -120,9 +109,9 @@ def report_order(lift: Array, P: Array) -> npt.NDArray[np.intp]:
     return np.lexsort(ranks[::-1])
 
 
-def _belief_map(axes: Axes, plan: Plan, lift: Array, P: Array) -> None:
+def _belief_map(axes: Axes, plan: Plan, lift: Array) -> None:
     """The logarithm of the lift of each value at each report."""
-    order = report_order(lift, P)
+    order = report_order(lift, plan.reference.probabilities)
     lift = lift[:, order]
     with np.errstate(divide="ignore"):
         logs = np.log(lift)
@@ -168,20 +157,21 @@ def _error_panel(axes: Axes, curve: curves.Rows, none: float, here: float) -> No
 # -- studies -----------------------------------------------------------------------------------------------
 
 
+@curves.house_style()
 def study_plot(study: Study) -> Figure:
     """The errors of a study in a unit that people know, and the levels: against epsilon, or bars for a single one."""
     rows = [row for row in study.readable_table() if math.isfinite(row["expected"])]
-    with curves.house_style():
-        if len({row.epsilon for row in study.rows}) == 1:
-            return _study_bars(study, rows)
-        figure, axes = curves.canvas(2, 1, width=4.6, height=2.6, sharex=True)
-        styles = {method: curves.METHOD_STYLES[method] for method in study.methods()}
-        curves.lines(curves.method_curves(rows, styles, "expected"), axes[0, 0])
-        axes[0, 0].set(title=_survey_title(study), ylabel=study.unit)
-        if study.query.unbiased:
-            curves.log_scale(axes[0, 0])
-        curves.levels(study, axes[1, 0])
-        curves.legend(figure, axes[0, 0], columns=3)
+    if len({row.epsilon for row in study.rows}) == 1:
+        return _study_bars(study, rows)
+    figure, axes = curves.canvas(2, 1, width=4.6, height=2.6, sharex=True)
+    styles = {method: curves.METHOD_STYLES[method] for method in study.methods()}
+    curves.lines(curves.method_curves(rows, styles, "expected"), axes[0, 0])
+    axes[0, 0].set(title=_survey_title(study), ylabel=study.unit)
+    if study.query.unbiased:
+        curves.log_scale(axes[0, 0])
+    styles.pop("none", None)
+    curves.level_lines(curves.method_curves(study.table(), styles, "lip"), axes[1, 0])
+    curves.legend(figure, axes[0, 0], columns=3)
     return figure
 
 
@@ -221,31 +211,28 @@ class Panel:
     expected: Array
 
 
+@curves.house_style()
 def estimate_plot(found: TableEstimate, by: str | None, level: float) -> Figure:
     """The estimates of a table. If there are more groups than panels, the largest ones, and the title says so."""
-    panels = largest_values(list(estimate_panels(found, by)))
-    with curves.house_style():
-        draw = sum_figure if found.everybody.labels == ("sum",) else histogram_figure
-        figure = draw(panels, level)
-        title = list(title_lines(found, by, int(figure.get_figwidth() * 15)))
-        figure.set_figheight(
-            figure.get_figheight() + 0.16 * max(0, len(title) - 2)
-        )  # a warning takes its own room
-        figure.suptitle("\n".join(title), fontsize=9)
-        if len(figure.axes[0].get_legend_handles_labels()[1]) > 1:
-            curves.legend(figure, figure.axes[0], columns=3)
+    draw = sum_figure if found.everybody.labels == ("sum",) else histogram_figure
+    figure = draw(list(estimate_panels(found, by)), level)
+    title = list(title_lines(found, by, int(figure.get_figwidth() * 15)))
+    figure.set_figheight(figure.get_figheight() + 0.16 * max(0, len(title) - 2))  # room for a warning
+    figure.suptitle("\n".join(title), fontsize=9)
+    if len(figure.axes[0].get_legend_handles_labels()[1]) > 1:
+        curves.legend(figure, figure.axes[0], columns=3)
     return figure
 
 
+@curves.house_style()
 def truth_plot(estimates: Sequence[tuple[str, Estimate]], truth: Array, prior: Prior) -> Figure:
     """Estimates of histograms under their titles, each with the truth and the prior."""
     panels = [Panel(title, found, prior.probabilities * found.reports) for title, found in estimates]
-    with curves.house_style():
-        figure, at = histogram_figure(panels, 0.95), np.arange(len(truth))
-        for place, (_, found) in zip(figure.axes, estimates, strict=True):
-            shown = np.asarray(truth) * (100 / found.reports if len(panels) > 1 else 1)
-            place.plot(shown, at, "|", label="truth", color=COLOURS["red"], markersize=12, markeredgewidth=2)
-        curves.legend(figure, figure.axes[0], columns=3)
+    figure, at = histogram_figure(panels, 0.95), np.arange(len(truth))
+    for place, (_, found) in zip(figure.axes, estimates, strict=True):
+        shown = np.asarray(truth) * (100 / found.reports if len(panels) > 1 else 1)
+        place.plot(shown, at, "|", label="truth", color=COLOURS["red"], markersize=12, markeredgewidth=2)
+    curves.legend(figure, figure.axes[0], columns=3)
     return figure
 
 
@@ -259,27 +246,6 @@ def estimate_panels(found: TableEstimate, by: str | None) -> Iterator[Panel]:
             yield Panel(f"{by} = {name}", estimate, _expected_statistics(found, [group]))
 
 
-def largest_values(panels: list[Panel]) -> list[Panel]:
-    """The panels with the values that are largest in the first one, in their order; all if there are few."""
-    first = panels[0].estimate
-    if len(first.labels) <= _MOST_DRAWN:
-        return panels
-    kept = {first.labels[i] for i in first.largest(_MOST_DRAWN)}
-    return [_restrict(panel, kept) for panel in panels]
-
-
-def _restrict(panel: Panel, labels: Container[Label]) -> Panel:
-    found = panel.estimate
-    at = np.array([i for i, label in enumerate(found.labels) if label in labels])
-    some = replace(
-        found,
-        values=found.values[at],
-        std_error=found.std_error[at],
-        labels=tuple(found.labels[i] for i in at),
-    )
-    return replace(panel, estimate=some, expected=panel.expected[at])
-
-
 def _expected_statistics(found: TableEstimate, groups: Sequence[Any]) -> Array:
     """What the prior of each plan expects of the people who reported by it."""
     labels = found.everybody.labels
@@ -287,11 +253,10 @@ def _expected_statistics(found: TableEstimate, groups: Sequence[Any]) -> Array:
     for (cohort, group), tally in found.tallies.by.items():
         if group in groups:
             plan = found.tallies.plans[cohort]
-            P = plan.reference.align_to(plan.labels).probabilities
-            rows = plan.query.rows(plan.reference)
-            share = dict(zip(plan.labels, P, strict=True))
-            person = [share[label] for label in labels] if rows is None else rows @ P
-            total += tally.reports * np.asarray(person)
+            people = plan.reference.align_to(plan.labels).probabilities * tally.reports
+            expected = apply_rows(plan.query.rows(plan.reference), people)
+            share = dict(zip(plan.query.statistic_labels(plan.labels), expected, strict=True))
+            total += [share[label] for label in labels]
     return total
 
 
@@ -305,8 +270,6 @@ def title_lines(found: TableEstimate, by: str | None, width: int) -> Iterator[st
     yield from textwrap.wrap(f"{query} by {everybody.method} from {reports}, {level}", width)
     if len(found.groups) >= _MOST_PANELS:
         yield f"the {_MOST_PANELS - 1} largest of {len(found.groups):,} groups by {by}"
-    if len(everybody.labels) > _MOST_DRAWN:
-        yield f"the {_MOST_DRAWN:,} largest of {len(everybody.labels):,} values"
     yield from textwrap.wrap(f"intervals assume {everybody.assumes}", width)
 
 
@@ -332,36 +295,22 @@ def histogram_figure(panels: Sequence[Panel], level: float) -> Figure:
 
 
 def _long_histograms(panels: Sequence[Panel], level: float) -> Figure:
-    """Histograms of many values; below a single one its difference from the prior, which large values would hide."""
-    if len(panels) > 1:
-        figure, axes = _grid(len(panels), 2, (4.6, 2.6), sharey=True)
-        for place, panel in zip(axes, panels, strict=True):
-            _band(place, panel, level, True)
-            place.tick_params(labelleft=True)
-        return figure
-    figure, (above, below) = _grid(2, 1, (8.0, 2.4), sharex=True)
-    _band(above, panels[0], level, False)
-    values, low, high, expected = _numbers(panels[0], level, False)
-    at = np.arange(len(values))
-    below.fill_between(at, low - expected, high - expected, **_BAND)
-    below.plot(at, values - expected, ".", color=COLOURS["blue"], markersize=2)
-    below.axhline(0, color="black", linewidth=0.8)
-    _some_names(below, panels[0].estimate.labels)
-    below.yaxis.set_major_formatter("{x:+,.4g}")
-    below.set_ylabel("people, less the prior's")
+    """Histograms of many values along the axis, in the plan's order: intervals as a band, the prior as a line."""
+    several = len(panels) > 1
+    figure, axes = _grid(len(panels), 2, (4.6, 2.6) if several else (8.0, 3.6), sharey=True)
+    for place, panel in zip(axes, panels, strict=True):
+        values, low, high, expected = _numbers(panel, level, several)
+        at, band = np.arange(len(values)), f"{100 * level:.4g} % interval"
+        place.fill_between(
+            at, low, high, step="mid", color=COLOURS["sky"], alpha=0.5, linewidth=0, label=band
+        )
+        place.plot(at, values, ".", color=COLOURS["blue"], markersize=2, label="estimate")
+        place.step(at, expected, where="mid", color="black", linewidth=0.8, label=_PRIOR, zorder=3)
+        _some_names(place, panel.estimate.labels)
+        place.set_xlim(-1, len(values))
+        _label_numbers(place, place.yaxis, panel, several)
+        place.tick_params(labelleft=True)
     return figure
-
-
-def _band(axes: Axes, panel: Panel, level: float, several: bool) -> None:
-    """The values along the axis in the plan's order: intervals as a band, the prior as a line."""
-    values, low, high, expected = _numbers(panel, level, several)
-    at = np.arange(len(values))
-    axes.fill_between(at, low, high, label=f"{100 * level:.4g} % interval", **_BAND)
-    axes.plot(at, values, ".", color=COLOURS["blue"], markersize=2, label="estimate")
-    axes.step(at, expected, where="mid", color="black", linewidth=0.8, label=_PRIOR, zorder=3)
-    _some_names(axes, panel.estimate.labels)
-    axes.set_xlim(-1, len(values))
-    _label_numbers(axes, axes.yaxis, panel, several)
 
 
 def _grid(count: int, across: int, size: tuple[float, float], **shared: bool) -> tuple[Figure, list[Axes]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,41 +15,44 @@ from priorveil.queries import Histogram
 from priorveil.studies import curves, published
 from priorveil.studies.compare import certified_mixture
 from priorveil.studies.curves import COLOURS, Rows, column
-from priorveil.studies.figures.figure import Figure, Outcome, Settings, channel_row
+from priorveil.studies.figures import Figure, Outcome, Settings, channel_row
 
 # -- figure 1: a binary value with prior (.2, .8) at epsilon 0.6 -------------------------------------------
 
-BINARY, EPSILON = Prior([0.2, 0.8]), 0.6
+_BINARY, _EPSILON = Prior([0.2, 0.8]), 0.6
 # The flip probabilities that the introduction of the paper prints; Theorem 3 gives 0.44 and 0.11.
 _PRINTED = Channel([[0.45, 0.55], [0.10, 0.90]])
 
 
+@partial(Figure, 1, "introduction", "The introductory example")
 def introduction(settings: Settings) -> Outcome:
-    """Four channels, with their error and their leakage."""
+    """The introductory example: prior (0.2, 0.8), ε = 0.6.
+
+    Top: Pr(report | value) of four mechanisms. Bottom: their error per person, and the LIP level that they really
+    have; the shaded part breaks the budget.
+    """
     channels = {
-        "LDP": ("ldp", published.k_rr(BINARY, EPSILON).channel),
+        "LDP": ("ldp", published.k_rr(_BINARY, _EPSILON).channel),
         "LIP, numbers in\nthe introduction": ("published", _PRINTED),
-        "LIP, Theorem 3": ("published", published.rr_lip(BINARY, EPSILON).channel),
-        "best certified\nLIP": ("best", design(BINARY, EPSILON, Histogram()).channel),
+        "LIP, Theorem 3": ("published", published.rr_lip(_BINARY, _EPSILON).channel),
+        "best certified\nLIP": ("best", design(_BINARY, _EPSILON, Histogram()).channel),
     }
     rows = []
     for name, (kind, channel) in channels.items():
-        found, shown = channel_row(channel, BINARY), {"mechanism": " ".join(name.split()), "kind": kind}
-        flips = {**_off_diagonal(channel.matrix), "flips": _flips(channel.matrix)}
-        rows.append({**shown, **flips, **found, "error": math.sqrt(found["mse"])})
+        found, Q, P = channel_row(channel, _BINARY), channel.matrix, _BINARY.probabilities
+        right = max(P @ np.diag(Q), P @ np.diag(Q[:, ::-1]))  # how often the value is read off the report
+        flips = {**_off_diagonal(Q), "flips": 1 - float(right)}
+        shown = {"mechanism": " ".join(name.split()), "kind": kind, **flips}
+        rows.append({**shown, **found, "error": math.sqrt(found["mse"])})
     ldp, printed, theorem, best = rows
     return Outcome(
         rows=rows,
         draw=lambda: _draw_introduction({name: channel for name, (_, channel) in channels.items()}, rows),
-        caption=(
-            "The introductory example: prior (0.2, 0.8), ε = 0.6. Top: Pr(report | value) of four mechanisms. Bottom: "
-            "their error per person, and the LIP level that they really have; the shaded part breaks the budget."
-        ),
         remarks=(
             f"The published LIP channels have less error than LDP, but leak {theorem['lip']:.3f} and "
             f"{printed['lip']:.3f} instead of 0.6: the rare value is given away.",
             f"The best channel that keeps the budget has a root error of {best['error']:.3f}, between no report "
-            f"({math.sqrt(Histogram().no_report(BINARY)):.3f}) and the published one ({theorem['error']:.3f}).",
+            f"({math.sqrt(Histogram().no_report(_BINARY)):.3f}) and the published one ({theorem['error']:.3f}).",
             "The introduction's numbers (0.55 and 0.1) are not those of Theorem 3 (0.44 and 0.11) either.",
         ),
         claims={
@@ -68,12 +72,6 @@ def introduction(settings: Settings) -> Outcome:
 
 def _off_diagonal(Q: Array) -> dict[str, float]:
     return {"q01": float(Q[0, 1]), "q10": float(Q[1, 0])}
-
-
-def _flips(Q: Array) -> float:
-    """How often the report, read as a value, is not the value."""
-    P = BINARY.probabilities
-    return 1 - float(max(P @ np.diag(Q), P @ np.diag(Q[:, ::-1])))
 
 
 def draw_channel(axes: curves.Axes, channel: Channel, title: str) -> None:
@@ -100,19 +98,18 @@ def _draw_introduction(channels: dict[str, Channel], rows: Rows) -> curves.Figur
     levels = figure.add_subplot(grid[1, 2:])
     _bars(levels, rows, "lip", curves.LEVEL)
     ends, top = levels.get_xlim(), levels.get_ylim()[1]
-    curves.shade_violations(levels, ends, [EPSILON, EPSILON], top, f"breaks the budget\nε = {EPSILON}")
+    curves.shade_violations(levels, ends, [_EPSILON, _EPSILON], top, f"breaks the budget\nε = {_EPSILON}")
     levels.set_xlim(ends)
     return figure
 
 
 def _bars(axes: curves.Axes, rows: Rows, key: str, label: str) -> None:
-    colours = {"ldp": "sky", "published": "orange", "best": "green"}
-    for at, row in enumerate(rows):
-        hatch = "///" if row["kind"] == "published" else ""
-        axes.bar(at, row[key], 0.65, color=COLOURS[colours[row["kind"]]], hatch=hatch, edgecolor="white")
-        axes.text(at, row[key], f"{row[key]:.3f}", ha="center", va="bottom", fontsize=7)
-    axes.set_xticks(range(4), ["LDP", "printed", "Thm 3", "best"])
-    axes.set(ylabel=label, ylim=(0, 1.22 * max(row[key] for row in rows)))
+    colours = [COLOURS[colour] for colour in ("sky", "orange", "orange", "green")]
+    hatches = ["///" if row["kind"] == "published" else "" for row in rows]
+    names, heights = ["LDP", "printed", "Thm 3", "best"], column(rows, key)
+    bars = axes.bar(names, heights, 0.65, color=colours, hatch=hatches, edgecolor="white")
+    axes.bar_label(bars, fmt="%.3f", fontsize=7)
+    axes.set(ylabel=label, ylim=(0, 1.22 * heights.max()))
     axes.grid(axis="x", visible=False)
 
 
@@ -120,15 +117,20 @@ def _bars(axes: curves.Axes, rows: Rows, key: str, label: str) -> None:
 
 # One case in which the published point keeps the budget, and that of figure 1, in which it does not.
 _CASES = (([0.4, 0.6], 1.0), ([0.2, 0.8], 0.6))
-_MARKS: dict[str, tuple[str, str, str, dict[str, Any]]] = {
-    "published": ("o", "red", "published (Theorem 3)", {"markersize": 12, "markeredgewidth": 1.8}),
-    "best": ("*", "green", "best LIP", {"markersize": 10, "markeredgewidth": 0.6}),
-    "ldp": ("s", "orange", "RR-LDP", {"markersize": 6, "markeredgewidth": 0.6}),
+_MARKS: dict[str, tuple[str, str, int, str]] = {  # marker, colour, size, label
+    "published": ("o", "red", 12, "published (Theorem 3)"),
+    "best": ("*", "green", 10, "best LIP"),
+    "ldp": ("s", "orange", 6, "RR-LDP"),
 }
 
 
+@partial(Figure, 3, "regions", "The feasible region of binary LIP")
 def regions(settings: Settings) -> Outcome:
-    """Three channels in each case, and where they lie in the region."""
+    """Binary LIP: flip probabilities that keep the budget (shaded), contours of Var(estimate), and three mechanisms.
+
+    More variance of the estimate is better. The dotted outline is the LDP region. Left: prior (0.4, 0.6), ε = 1.
+    Right: prior (0.2, 0.8), ε = 0.6.
+    """
     rows = []
     for P, epsilon in _CASES:
         prior = Prior(P)
@@ -141,23 +143,17 @@ def regions(settings: Settings) -> Outcome:
             Q = align_reports(channel.matrix)
             shared = {"prior": " ".join(f"{p:g}" for p in P), "epsilon": epsilon, "kind": kind}
             variance = float(estimate_variance(prior, Q[0, 1], Q[1, 0]))
-            found = {**_off_diagonal(Q), "variance": variance, **channel_row(channel, prior)}
             tight = np.abs(np.abs(np.log(channel.lift(prior))) - epsilon) < 1e-6  # constraints with equality
+            found = {**_off_diagonal(Q), "variance": variance, **channel_row(channel, prior)}
             rows.append({**shared, **found, "tight": int(tight.sum())})
     leaks, budgets = (column(rows, key, kind="published") for key in ("lip", "epsilon"))
     return Outcome(
         rows=rows,
         draw=lambda: _draw_regions(rows),
-        caption=(
-            "Binary LIP: flip probabilities that keep the budget (shaded), contours of Var(estimate) (more is better), "
-            "the LDP region (dotted outline), and three mechanisms. Left: prior (0.4, 0.6), ε = 1. Right: prior "
-            "(0.2, 0.8), ε = 0.6."
-        ),
         remarks=(
             "Left: both values are likelier than τ = 1/(1+e^ε) and the published point is the optimum, a corner of "
             "the region.",
             f"Right: the rare value is not, and the published point lies outside the region; it leaks {leaks[1]:.3f}.",
-            "The optimum is always a corner: two constraints hold with equality.",
         ),
         claims={
             "The optimum lies on the boundary of the feasible region, where two constraints meet.": (
@@ -176,21 +172,6 @@ def regions(settings: Settings) -> Outcome:
 def align_reports(Q: Array) -> Array:
     """A binary channel with its reports in the order in which they are right most often."""
     return Q if Q[0, 0] + Q[1, 1] >= 1 else Q[:, ::-1]
-
-
-def _draw_region(axes: curves.Axes, prior: Prior, epsilon: float) -> None:
-    """The LIP channels of a binary value, by flip probabilities, and contours of `Var(estimate)`.
-
-    Across: `Pr(report 1 | value 0)`; up: `Pr(report 0 | value 1)`. The LDP region is drawn as an outline.
-    """
-    q0, q1 = np.meshgrid(np.linspace(0, 1, 201), np.linspace(0, 1, 201))
-    lip, ldp = binary_levels(prior, q0, q1)
-    axes.contourf(q0, q1, lip <= epsilon + 1e-12, [0.5, 1.5], colors=[COLOURS["sky"]], alpha=0.4)
-    axes.contour(q0, q1, ldp, [epsilon], colors=COLOURS["orange"], linewidths=1.2, linestyles="dotted")
-    variance = estimate_variance(prior, q0, q1)
-    contours = axes.contour(q0, q1, variance, 8, colors=COLOURS["grey"], linewidths=0.6)
-    axes.clabel(contours, fontsize=6, fmt="%.2f")
-    axes.set(xlabel="Pr(report 1 | value 0)", ylabel="Pr(report 0 | value 1)", xlim=(0, 1), ylim=(0, 1))
 
 
 def binary_levels(prior: Prior, q0: Array, q1: Array) -> tuple[Array, Array]:
@@ -215,15 +196,24 @@ def estimate_variance(prior: Prior, q0: Array, q1: Array) -> Array:
 
 
 def _draw_regions(rows: Rows) -> curves.Figure:
+    """Across: `Pr(report 1 | value 0)`; up: `Pr(report 0 | value 1)`."""
     figure, axes = curves.canvas(1, 2, height=3.1)
+    q0, q1 = np.meshgrid(np.linspace(0, 1, 201), np.linspace(0, 1, 201))
     for panel, (P, epsilon) in zip(axes[0], _CASES, strict=True):
-        _draw_region(panel, Prior(P), epsilon)
+        lip, ldp = binary_levels(Prior(P), q0, q1)
+        panel.contourf(q0, q1, lip <= epsilon + 1e-12, [0.5, 1.5], colors=[COLOURS["sky"]], alpha=0.4)
+        panel.contour(q0, q1, ldp, [epsilon], colors=COLOURS["orange"], linewidths=1.2, linestyles="dotted")
+        variance = estimate_variance(Prior(P), q0, q1)
+        contours = panel.contour(q0, q1, variance, 8, colors=COLOURS["grey"], linewidths=0.6)
+        panel.clabel(contours, fontsize=6, fmt="%.2f")
         for row in (row for row in rows if row["epsilon"] == epsilon):
-            mark, colour, label, style = _MARKS[row["kind"]]
-            face = "none" if mark == "o" else COLOURS[colour]
-            options = {"color": COLOURS[colour], "markerfacecolor": face, "label": label, **style}
-            panel.plot(row["q01"], row["q10"], mark, clip_on=False, zorder=6, **options)
-        panel.set_title(f"prior ({P[0]}, {P[1]}), ε = {epsilon:g}")
+            mark, colour, size, label = _MARKS[row["kind"]]
+            style: dict[str, Any] = {"color": COLOURS[colour], "markersize": size, "label": label}
+            style |= {"markerfacecolor": "none", "markeredgewidth": 1.8} if mark == "o" else {}
+            panel.plot(row["q01"], row["q10"], mark, clip_on=False, zorder=6, **style)
+        title = f"prior ({P[0]}, {P[1]}), ε = {epsilon:g}"
+        panel.set(xlabel="Pr(report 1 | value 0)", ylabel="Pr(report 0 | value 1)")
+        panel.set(title=title, xlim=(0, 1), ylim=(0, 1))
     axes[0, 0].plot([], [], color=COLOURS["sky"], alpha=0.5, linewidth=6, label="keeps LIP")
     axes[0, 0].plot([], [], color=COLOURS["orange"], linestyle="dotted", label="edge of LDP")
     axes[0, 0].plot([], [], color=COLOURS["grey"], linewidth=0.6, label="contours of Var(estimate)")
@@ -233,7 +223,7 @@ def _draw_regions(rows: Rows) -> curves.Figure:
 
 # -- figure 4: the parameters for the prior (.1, .2, .7) at two epsilons -----------------------------------
 
-TERNARY = Prior([0.1, 0.2, 0.7], [1, 2, 3])
+_TERNARY = Prior([0.1, 0.2, 0.7], [1, 2, 3])
 _TITLES = {
     "published": "published\n(Theorem 3)",
     "certified": "certified\n(mixture)",
@@ -242,12 +232,17 @@ _TITLES = {
 }
 
 
+@partial(Figure, 4, "parameters", "Perturbation parameters at two budgets")
 def parameters(settings: Settings) -> Outcome:
-    """Four channels at both epsilons, entry by entry."""
+    """Pr(report | value) for the prior (0.1, 0.2, 0.7) at ε = 1 (top) and ε = 3 (bottom).
+
+    As published, certified (mixed with its own output law until it keeps the budget), the best LIP channel, and LDP's
+    randomised response. Below each: the LIP level that it really has and its error per person.
+    """
     channels = {
         (kind, eps): channel for eps in (1.0, 3.0) for kind, channel in _ternary_channels(eps).items()
     }
-    found = {key: channel_row(channel, TERNARY) for key, channel in channels.items()}
+    found = {key: channel_row(channel, _TERNARY) for key, channel in channels.items()}
     rows = [
         {
             "epsilon": eps,
@@ -255,7 +250,7 @@ def parameters(settings: Settings) -> Outcome:
             **found[kind, eps],
             "value": x + 1,
             "report": y,
-            "probability": float(q),
+            "probability": q.item(),
         }
         for (kind, eps), channel in channels.items()
         for (x, y), q in np.ndenumerate(channel.matrix)
@@ -265,11 +260,6 @@ def parameters(settings: Settings) -> Outcome:
     return Outcome(
         rows=rows,
         draw=lambda: _draw_parameters(channels, found),
-        caption=(
-            "Pr(report | value) for the prior (0.1, 0.2, 0.7) at ε = 1 (top) and ε = 3 (bottom): as published, "
-            "certified (mixed with its own output law until it keeps the budget), the best LIP channel, and LDP's "
-            "randomised response. Below each: the LIP level that it really has and its error per person."
-        ),
         remarks=(
             f"At ε = 1 the published channel leaks {leak:.3f}: when value 1 is reported, its probability rises by a "
             f"factor {math.exp(leak):.1f}, not {math.e:.1f}.",
@@ -291,13 +281,14 @@ def parameters(settings: Settings) -> Outcome:
 
 
 def _ternary_channels(epsilon: float) -> dict[str, Channel]:
-    form, best = published.rr_lip(TERNARY, epsilon), design(TERNARY, epsilon, Histogram()).channel
-    order = np.lexsort((-best.output_law(TERNARY), best.lift(TERNARY).argmax(axis=0)))
+    form, best = published.rr_lip(_TERNARY, epsilon).channel, design(_TERNARY, epsilon, Histogram()).channel
+    certified, _ = certified_mixture(form, _TERNARY, Budget(epsilon))
+    order = np.lexsort((-best.output_law(_TERNARY), best.lift(_TERNARY).argmax(axis=0)))
     return {
-        "published": form.channel,
-        "certified": certified_mixture(form.channel, TERNARY, Budget(epsilon))[0],
+        "published": form,
+        "certified": Channel(certified.matrix, _TERNARY.labels, _TERNARY.labels),
         "best": Channel(best.matrix[:, order], best.inputs, "abc"[: len(order)]),
-        "ldp": published.k_rr(TERNARY, epsilon).channel,
+        "ldp": published.k_rr(_TERNARY, epsilon).channel,
     }
 
 
@@ -306,18 +297,9 @@ def _draw_parameters(
 ) -> curves.Figure:
     figure, axes = curves.canvas(2, 4, width=1.75, height=2.0)
     for panel, ((kind, epsilon), channel) in zip(axes.flat, channels.items(), strict=True):
-        outputs = channel.outputs if kind == "best" else TERNARY.labels
-        named = Channel(channel.matrix, TERNARY.labels, outputs)
-        draw_channel(panel, named, _TITLES[kind] if epsilon == 1 else "")
+        draw_channel(panel, channel, _TITLES[kind] if epsilon == 1 else "")
         level, error = found[kind, epsilon]["lip"], math.sqrt(found[kind, epsilon]["mse"])
         colour = COLOURS["red"] if level > epsilon + 1e-6 else "black"
         panel.set_xlabel(f"leaks {level:.3f}\nerror {error:.3f}", color=colour)
         panel.set_ylabel(f"ε = {epsilon:g}\nvalue" if kind == "published" else "")
     return figure
-
-
-FIGURES = (
-    Figure(1, "introduction", "The introductory example", introduction),
-    Figure(3, "regions", "The feasible region of binary LIP", regions),
-    Figure(4, "parameters", "Perturbation parameters at two budgets", parameters),
-)

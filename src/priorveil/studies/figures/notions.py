@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,17 +15,8 @@ from priorveil.notions import LDP, LIP, Pufferfish, leakage
 from priorveil.priors import Array, Prior, PriorSet, Secret
 from priorveil.queries import Histogram
 from priorveil.studies import curves, published
-from priorveil.studies.curves import COLOURS, Rows, Style, column
-from priorveil.studies.figures.figure import (
-    Figure,
-    Outcome,
-    Settings,
-    below,
-    channel_row,
-    method_rows,
-    panel_pairs,
-    plan_row,
-)
+from priorveil.studies.curves import COLOURS, Rows, Style, below, column
+from priorveil.studies.figures import Figure, Outcome, Settings, channel_row, draw_pairs, label_rows, plan_row
 
 # -- figure 2: random channels -----------------------------------------------------------------------------
 
@@ -41,8 +33,13 @@ _PANELS: tuple[tuple[str, str, str, str, str, float | None, float], ...] = (
 )
 
 
+@partial(Figure, 2, "notions", "The order of privacy notions")
 def order(settings: Settings) -> Outcome:
-    """The levels of random channels under every notion, and how often an implication fails."""
+    """The order of privacy notions: random channels with 2 to 6 values, random priors and random latent secrets.
+
+    Lines are the stated implications; a point outside the shaded part would refute one. No mechanism is designed here,
+    so there are no published or certified curves. D is the largest log ratio of two prior probabilities.
+    """
     rng = np.random.default_rng(settings.seed)
     count = 300 if settings.quick else 2000
     rows = [_random_levels(rng) for _ in settings.track(range(count))]
@@ -51,12 +48,6 @@ def order(settings: Settings) -> Outcome:
     return Outcome(
         rows=rows,
         draw=lambda: _draw_order(rows),
-        caption=(
-            f"The order of privacy notions: {count:,} random channels with 2 to 6 values, each with a random prior "
-            "and a random latent secret. Lines are the stated implications; a point outside the shaded part would "
-            "refute one. No mechanism is designed here, so there are no published or certified curves. D is the "
-            "largest log ratio of two prior probabilities."
-        ),
         remarks=(
             f"No channel refutes an implication ({sum(broken.values())} of {count * len(_PANELS):,} checks fail).",
             f"LDP is {ratios.min():.2f} to {ratios.max():.2f} times LIP: both ends of the stated range, 1 and 2, are "
@@ -121,7 +112,6 @@ def _draw_order(rows: Rows) -> curves.Figure:
 
 _RHOS = {1.0: "blue", 0.7: "red", 0.3: "green"}
 CORRELATED_PRIORS = {5: Prior.uniform(5), 2: Prior([0.3, 0.7])}
-_SIZES = {5: "five values, uniform", 2: "two values, (0.3, 0.7)"}
 
 
 def correlated_secret(prior: Prior, rho: float) -> Secret:
@@ -130,8 +120,13 @@ def correlated_secret(prior: Prior, rho: float) -> Secret:
     return Secret(rho * np.eye(d) + (1 - rho) * np.tile(prior.probabilities, (d, 1)))
 
 
+@partial(Figure, 6, "correlation", "Correlation with a latent secret")
 def correlation(settings: Settings) -> Outcome:
-    """Five values and two, at every correlation."""
+    """Histogram error when a latent secret with correlation ρ to the value is protected.
+
+    Left: five values, uniform; the paper has a closed form only for ρ = 1 (Theorem 3), and solves the others
+    numerically. Right: two values, prior (0.3, 0.7), Theorem 2. Bottom: the LIP level of the secret.
+    """
     epsilons = np.linspace(0.25, 3.5, 9 if settings.quick else 27).tolist()
     cases = [(size, rho) for size in CORRELATED_PRIORS for rho in _RHOS]
     rows = [
@@ -153,11 +148,6 @@ def correlation(settings: Settings) -> Outcome:
     return Outcome(
         rows=rows,
         draw=lambda: _draw_correlation(rows),
-        caption=(
-            "Histogram error when a latent secret with correlation ρ to the value is protected. Left: five values, "
-            "uniform; the paper has a closed form only for ρ = 1 (Theorem 3), and solves the others numerically. "
-            "Right: two values, prior (0.3, 0.7), Theorem 2. Bottom: the LIP level of the secret."
-        ),
         remarks=(
             "The weaker the correlation, the less noise; with ρ = 0.3 and five values the value is released as it is "
             f"from ε = {first_released(0.3):.2f} on, with ρ = 0.7 from {first_released(0.7):.2f} on.",
@@ -186,23 +176,22 @@ def _correlation_rows(size: int, rho: float, epsilon: float) -> list[dict[str, A
     """The best design, and the published form if there is one for this case."""
     prior, secret = CORRELATED_PRIORS[size], correlated_secret(CORRELATED_PRIORS[size], rho)
     rows = [{"kind": "best", **plan_row(design(prior, epsilon, Histogram(), secret, time_limit=10))}]
-    forms = [published.binary_latent(prior, secret, epsilon)] if size == 2 else []
-    forms += [published.rr_lip(prior, epsilon)] if size == 5 and rho == 1 else []
-    rows += [{"kind": "published", **channel_row(form.channel, prior, secret=secret)} for form in forms]
-    return rows
+    if size == 5 and rho < 1:
+        return rows
+    form = published.binary_latent(prior, secret, epsilon) if size == 2 else published.rr_lip(prior, epsilon)
+    return [*rows, {"kind": "published", **channel_row(form.channel, prior, secret=secret)}]
 
 
 def _draw_correlation(rows: Rows) -> curves.Figure:
     shown = [{**row, "method": f"{row['kind']}, ρ = {row['rho']:g}"} for row in rows]
     styles = {row["method"]: (row["kind"], _RHOS[row["rho"]], row["method"]) for row in shown}
-    return panel_pairs(shown, _SIZES, styles, list(styles), "values")
+    titles = {5: "five values, uniform", 2: "two values, (0.3, 0.7)"}
+    return draw_pairs(shown, titles, styles, list(styles), "values")
 
 
 # -- figure 7: sets of priors and of correlations ----------------------------------------------------------
 
 _FIVE = Prior([0.1, 0.15, 0.2, 0.25, 0.3])
-LOW, HIGH, TRUE = 0.15, 0.45, 0.3  # of Pr(X = 1), for the binary case
-_SECRETS = 3
 _STYLES: dict[str, Style] = {
     "bp-lip": ("best", "black", "BP-LIP at ε (best)"),
     "bp-lip-half": ("certified", "sky", "BP-LIP at ε/2"),
@@ -214,17 +203,23 @@ _STYLES: dict[str, Style] = {
 _CASES = {"latent": "latent secret, a set of correlations", "binary": "two values, prior in a set"}
 
 
+@partial(Figure, 7, "bounded", "Notions under sets of priors and correlations")
 def bounded_priors(settings: Settings) -> Outcome:
-    """Latent secrets in a set (five values), and a prior in a set (two values)."""
+    """Left: five values, a known prior, and a latent secret whose correlation lies in a set of three.
+
+    Every mechanism there is the best for its notion. Right: two values with Pr(X = 1) only known to lie in
+    [0.15, 0.45] (0.3 in truth), where the paper has a closed form, Proposition 2. Top: error; bottom: the LIP level,
+    at worst over the set.
+    """
     epsilons = np.linspace(0.25, 3.0, 6 if settings.quick else 12).tolist()
     rng = np.random.default_rng([settings.seed, 7])
     copy = correlated_secret(_FIVE, 0.8).rows.T
-    mixed = [0.6 * rng.dirichlet(np.ones(5), size=5) + 0.4 * copy for _ in range(_SECRETS)]
+    mixed = [0.6 * rng.dirichlet(np.ones(5), size=5) + 0.4 * copy for _ in range(3)]
     secrets = [_random_secret(_FIVE, given / given.sum(axis=1, keepdims=True)) for given in mixed]
     rows: list[dict[str, Any]] = []
     for epsilon in settings.track(epsilons):
         for case, found in (("latent", _latent_rows(epsilon, secrets)), ("binary", _binary_rows(epsilon))):
-            rows += method_rows(found, _STYLES, case=case, epsilon=epsilon)
+            rows += label_rows(found, _STYLES, case=case, epsilon=epsilon)
     lip, pufferfish, ldp, half = (
         column(rows, "mse", case="latent", method=m) for m in ("bp-lip", "pufferfish", "ldp", "bp-lip-half")
     )
@@ -232,19 +227,11 @@ def bounded_priors(settings: Settings) -> Outcome:
     broken = budgets[leaks > budgets + 1e-9]
     return Outcome(
         rows=rows,
-        draw=lambda: panel_pairs(rows, _CASES, _STYLES, [m for m in _STYLES if m != "none"]),
-        caption=(
-            f"Left: five values, a known prior, and a latent secret whose correlation lies in a set of {_SECRETS}; "
-            "every mechanism is the best for its notion. Right: two values with Pr(X = 1) only known to lie in "
-            "[0.15, 0.45] (0.3 in truth), where the paper has a closed form, Proposition 2. Top: error; bottom: the "
-            "LIP level, at worst over the set."
-        ),
+        draw=lambda: draw_pairs(rows, _CASES, _STYLES, [m for m in _STYLES if m != "none"]),
         remarks=(
             "All curves start from the same point: with no budget nothing is learnt beyond the prior.",
             f"Proposition 2 breaks its budget at {len(broken)} of {len(budgets)} budgets here (up to ε = "
             f"{broken.max(initial=0):.2f}); it needs e^-ε ≤ a/(1-b) ≤ e^ε, here ε ≥ 1.30.",
-            "Pufferfish is stricter than LIP for the same set, and LDP, which protects the value itself, is "
-            "strictest on the left.",
         ),
         claims={
             "LIP allows more utility than Pufferfish, and Pufferfish more than LDP.": (
@@ -278,19 +265,13 @@ def _latent_rows(epsilon: float, secrets: list[Secret]) -> dict[str, dict[str, A
 
 def _binary_rows(epsilon: float) -> dict[str, dict[str, Any]]:
     """Two values, the prior in an interval; the error is under the true prior, which the curator knows."""
-    known, truth = PriorSet.interval([1 - HIGH, LOW], [1 - LOW, HIGH]), Prior([1 - TRUE, TRUE])
+    low, high, truth = 0.15, 0.45, Prior([0.7, 0.3])  # of Pr(X = 1)
+    known = PriorSet.interval([1 - high, low], [1 - low, high])
     channels = {
         "bp-lip": design(known, epsilon, Histogram(), time_limit=10).channel,
         "bp-lip-half": design(known, epsilon / 2, Histogram(), time_limit=10).channel,
         "ldp": published.k_rr(truth, epsilon).channel,
-        "published": published.binary_bounded(LOW, HIGH, epsilon).channel,
+        "published": published.binary_bounded(low, high, epsilon).channel,
     }
     rows = {m: channel_row(channel, truth, known) for m, channel in channels.items()}
     return {**rows, "none": {"mse": Histogram().no_report(truth), "lip": 0.0}}
-
-
-FIGURES = (
-    Figure(2, "notions", "The order of privacy notions", order),
-    Figure(6, "correlation", "Correlation with a latent secret", correlation),
-    Figure(7, "bounded", "Notions under sets of priors and correlations", bounded_priors),
-)

@@ -1,30 +1,41 @@
-"""Writes figures to files: pictures, numbers, and a report with all of them as HTML or Markdown."""
+"""The list of the figures, and how they are written: pictures, numbers, and a report as HTML or Markdown."""
 
 from __future__ import annotations
 
 import base64
-import html
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from pathlib import Path
 
 from priorveil import __version__
-from priorveil.errors import DataNotFound
+from priorveil.errors import DataNotFound, InvalidInput
 from priorveil.studies import curves, plots
 from priorveil.studies.datasets import DATA_FILES
-from priorveil.studies.figures.figure import Figure, Outcome, Settings
+from priorveil.studies.figures import Figure, Outcome, Settings, examples, notions, surveys, sweeps
 from priorveil.studies.simulate import csv_text
 
+FIGURES: tuple[Figure, ...] = (
+    examples.introduction,
+    notions.order,
+    examples.regions,
+    examples.parameters,
+    sweeps.priors,
+    notions.correlation,
+    notions.bounded_priors,
+    sweeps.domain,
+    sweeps.hashing,
+    sweeps.guesses,
+    surveys.gowalla,
+    surveys.census,
+)
 _TITLE = "The paper, as printed and as it should be"
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 52rem; margin: 2rem auto; padding: 0 1rem; }
 body { color: #222; background: #fff; }
-figure { margin: 1rem 0; }
 img { max-width: 100%; height: auto; }
-figcaption { color: #444; font-size: .92rem; }
-table { border-collapse: collapse; width: 100%; font-size: .92rem; }
+figcaption, table { color: #444; font-size: .92rem; }
 td, th { text-align: left; vertical-align: top; padding: .35rem .5rem; border-bottom: 1px solid #ddd; }
-.missing { background: #fdf3e7; padding: .5rem 1rem; }
 nav a { margin-right: .8rem; white-space: nowrap; }
 """
 _INTRODUCTION = (
@@ -40,6 +51,19 @@ _DATA = (
     "Gowalla file, whose checksum is not known here. They are at these addresses, or made "
     "from files that are there:"
 )
+
+
+def figures_named(names: tuple[str, ...]) -> tuple[Figure, ...]:
+    """The figures with these numbers or names, in their own order; all of them if none is named.
+
+    >>> [figure.name for figure in figures_named(("4", "regions"))]
+    ['regions', 'parameters']
+    """
+    for name in names:
+        if not any(name in (str(figure.number), figure.name) for figure in FIGURES):
+            choices = ", ".join(f"{figure.number} {figure.name}" for figure in FIGURES)
+            raise InvalidInput("figure", name, f"choose by number or name: {choices}")
+    return tuple(f for f in FIGURES if not names or str(f.number) in names or f.name in names)
 
 
 @dataclass(frozen=True)
@@ -61,10 +85,15 @@ class FigureResult:
         """Number and title."""
         return f"Figure {self.figure.number}. {self.figure.title}"
 
+    @property
+    def caption(self) -> str:
+        """The caption of the figure, with the note on this run."""
+        return f"{self.figure.caption} {self.outcome.note if self.outcome else ''}".strip()
+
 
 def make_figure(figure: Figure, settings: Settings, folder: Path) -> FigureResult:
     """Run and draw a figure, and write its PNG, SVG and CSV. If its data are missing, the result says so."""
-    settings.report_progress(0.0)
+    settings.progress(0.0)
     try:
         outcome = figure.run(settings)
     except DataNotFound as error:
@@ -81,27 +110,27 @@ def make_figure(figure: Figure, settings: Settings, folder: Path) -> FigureResul
 
 def write_html(results: Sequence[FigureResult], folder: Path, run: str) -> Path:
     """Write `report.html`, one page that needs no other file."""
-    links = (f'<a href="#{r.stem}">{r.figure.number} {html.escape(r.figure.title)}</a> ' for r in results)
+    links = (f'<a href="#{r.stem}">{r.figure.number} {escape(r.figure.title)}</a> ' for r in results)
     parts = [
         f'<!doctype html><html lang="en"><meta charset="utf-8">'
         f'<meta name="viewport" content="width=device-width"><title>{_TITLE}</title><style>{_STYLE}</style>'
-        f"<h1>{_TITLE}</h1><p>{html.escape(_INTRODUCTION)}</p>"
-        f"<p>priorveil {__version__}, {html.escape(run)}.</p><nav>{''.join(links)}</nav>"
+        f"<h1>{_TITLE}</h1><p>{escape(_INTRODUCTION)}</p>"
+        f"<p>priorveil {__version__}, {escape(run)}.</p><nav>{''.join(links)}</nav>"
     ]
     for r in results:
-        parts.append(f'<section id="{r.stem}"><h2>{html.escape(r.title)}</h2>')
+        parts.append(f'<h2 id="{r.stem}">{escape(r.title)}</h2>')
         if r.outcome is None:
-            parts.append(f'<p class="missing">Not made: {html.escape(r.missing)}</p></section>')
+            parts.append(f"<p>Not made: {escape(r.missing)}</p>")
             continue
         data = base64.b64encode(r.picture).decode("ascii")
-        remarks = "".join(f"<li>{html.escape(line)}</li>" for line in r.outcome.remarks)
+        remarks = "".join(f"<li>{escape(line)}</li>" for line in r.outcome.remarks)
         parts.append(
-            f'<figure><img alt="{html.escape(r.title)}" src="data:image/png;base64,{data}">'
-            f"<figcaption>{html.escape(r.outcome.caption)} Numbers: {r.stem}.csv.</figcaption></figure>"
-            f"<h3>What to see</h3><ul>{remarks}</ul></section>"
+            f'<figure><img alt="{escape(r.title)}" src="data:image/png;base64,{data}">'
+            f"<figcaption>{escape(r.caption)} Numbers: {r.stem}.csv.</figcaption></figure>"
+            f"<h3>What to see</h3><ul>{remarks}</ul>"
         )
     for heading, claims in _verdicts(results).items():
-        cells = ("".join(f"<td>{html.escape(cell)}</td>" for cell in claim) for claim in claims)
+        cells = ("".join(f"<td>{escape(cell)}</td>" for cell in claim) for claim in claims)
         head = "<tr><th>figure</th><th>claim</th><th>why</th></tr>"
         parts.append(f"<h2>{heading}</h2><table>{head}<tr>{'</tr><tr>'.join(cells)}</tr></table>")
     target = folder / "report.html"
@@ -121,7 +150,7 @@ def write_markdown(results: Sequence[FigureResult], page: Path, run: str) -> Non
             continue
         (folder / f"{r.stem}.png").write_bytes(r.picture)
         remarks = "\n".join(f"- {line}" for line in r.outcome.remarks)
-        parts += [f"![{r.title}]({folder.name}/{r.stem}.png)", f"*{r.outcome.caption}*", remarks]
+        parts += [f"![{r.title}]({folder.name}/{r.stem}.png)", f"*{r.caption}*", remarks]
     for heading, claims in _verdicts(results).items():
         parts += [f"## {heading}", _markdown_table(("figure", "claim", "why"), claims)]
     files = [(f"`{source.file}`", source.about, f"<{source.home}>") for source in DATA_FILES.values()]
@@ -136,11 +165,13 @@ def _markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def _verdicts(results: Sequence[FigureResult]) -> dict[str, list[tuple[str, str, str]]]:
     """The claims (figure, text, why) under a heading for each verdict that occurs."""
-    claims = [
-        (survives, (str(r.figure.number), text, why))
-        for r in results
-        for text, (survives, why) in (r.outcome.claims if r.outcome else {}).items()
-    ]
-    headings = {True: "Claims of the paper that survive", False: "Claims of the paper that do not"}
-    found = {text: [claim for kept, claim in claims if kept is verdict] for verdict, text in headings.items()}
-    return {heading: listed for heading, listed in found.items() if listed}
+    found: dict[str, list[tuple[str, str, str]]] = {}
+    for survives, heading in (
+        (True, "Claims of the paper that survive"),
+        (False, "Claims of the paper that do not"),
+    ):
+        for r in results:
+            for text, (kept, why) in (r.outcome.claims if r.outcome else {}).items():
+                if kept is survives:
+                    found.setdefault(heading, []).append((str(r.figure.number), text, why))
+    return found

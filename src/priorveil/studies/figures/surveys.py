@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -19,17 +20,8 @@ from priorveil.priors import Array, Prior, Secret
 from priorveil.queries import Distribution, Histogram
 from priorveil.studies import curves, datasets, published
 from priorveil.studies.compare import Scenario, from_plan
-from priorveil.studies.curves import Rows, Style, column
-from priorveil.studies.figures.figure import (
-    Claims,
-    Figure,
-    Outcome,
-    Settings,
-    below,
-    channel_row,
-    method_rows,
-    panel_pairs,
-)
+from priorveil.studies.curves import COLOURS, METHOD_STYLES, Curve, Rows, Style, below, column, method_curves
+from priorveil.studies.figures import Claims, Figure, Outcome, Settings, channel_row, draw_pairs, label_rows
 from priorveil.studies.figures.notions import CORRELATED_PRIORS, correlated_secret
 from priorveil.studies.simulate import Study, simulate, simulated_error
 
@@ -69,17 +61,21 @@ def district_counts(checkins: datasets.CheckIns) -> tuple[Prior, Counts, Array]:
     return prior, merge(np.bincount(cells[checkins.latest], minlength=SIDE**2)), once / once.sum()
 
 
+@partial(Figure, 11, "gowalla", "Gowalla check-ins")
 def gowalla(settings: Settings) -> Outcome:
-    """All methods under the prior, as in the paper; then the best ones on the users' real districts."""
+    """Districts of the latest check-in of each user, on a grid of 36 × 36 districts over the area.
+
+    The 82 most visited ones and 'elsewhere' are 83 values, as in the paper. The prior comes from everybody's earlier
+    check-ins. Top and middle left: as in the paper, users are drawn from that prior (lines: theory; dots: simulation).
+    Middle right and bottom: surveys of the users' real districts, which that prior describes badly; bottom at ε = 3.
+    """
     checkins = datasets.gowalla()
     prior, truth, once = district_counts(checkins)
     epsilons = [1.0, 3.0, 5.0] if settings.quick else np.arange(0.5, 6.01, 0.5).tolist()
-    methods = [*_PUBLISHED, *_LDP, *_CERTIFIED, "none"]
-    limit = 1.0 if settings.quick else 8.0
+    limit, runs = (1.0, 20) if settings.quick else (8.0, 200)
     study = simulate(
-        prior, epsilons, None, methods, people=int(truth.sum()), runs=20 if settings.quick else 200,
-        seed=settings.seed, time_limit=limit,
-        progress=lambda share, _: settings.report_progress(0.7 * share),
+        prior, epsilons, None, [*_PUBLISHED, *_LDP, *_CERTIFIED, "none"], people=int(truth.sum()), runs=runs,
+        seed=settings.seed, time_limit=limit, progress=lambda share, _: settings.progress(0.7 * share),
     )  # fmt: skip
     real, estimates = [], {}
     for epsilon in epsilons:
@@ -92,16 +88,9 @@ def gowalla(settings: Settings) -> Outcome:
     return Outcome(
         rows=[*study.table(), *real],
         draw=lambda: _draw_gowalla(study, prior, truth, real, estimates[SHOWN]),
-        caption=(
-            f"Districts of the latest check-in of {truth.sum():,} users; data: {data}, {len(checkins):,} check-ins. A "
-            f"grid of {SIDE} × {SIDE} districts over the area, the {DISTRICTS} most visited ones and 'elsewhere': "
-            f"{len(prior)} values, as in the paper. The prior comes from everybody's earlier check-ins. Top and middle "
-            "left: as in the paper, users are drawn from that prior (lines: theory; dots: simulation). Middle right "
-            f"and bottom: surveys of the users' real districts, which that prior describes badly; bottom at ε = "
-            f"{SHOWN:g}."
-        ),
-        remarks=_remarks(study, real, distances),
+        remarks=_gowalla_remarks(study, real, distances),
         claims=_gowalla_claims(study, prior),
+        note=f"Data: {data}, {len(checkins):,} check-ins of {truth.sum():,} users.",
     )
 
 
@@ -128,7 +117,7 @@ def _real_surveys(
     return rows, estimates
 
 
-def _remarks(study: Study, real: Rows, distances: list[float]) -> tuple[str, ...]:
+def _gowalla_remarks(study: Study, real: Rows, distances: list[float]) -> tuple[str, ...]:
     expected = {row.method: row.expected for row in study.rows if row.epsilon == SHOWN}
     leaks = {method: max(row.lip - row.epsilon for row in study.of(method)) for method in _PUBLISHED}
     at = {row["method"].split(",")[0]: row for row in real if row["epsilon"] == SHOWN}
@@ -189,37 +178,35 @@ def _draw_gowalla(
     study: Study, prior: Prior, truth: Counts, real: Rows, found: dict[str, Array]
 ) -> curves.Figure:
     figure, axes = curves.canvas(3, 2, height=2.3)
-    shown = dict(zip(study.methods(), curves.study_lines(study), strict=True))
-    plain = {m: replace(line, dots=None, ends=None) for m, line in shown.items()}
-    context = [plain[m] for m in ("none", *_LDP)]
-    curves.lines([*context, *(plain[m] for m in _PUBLISHED)], axes[0, 0])
-    curves.lines([*context, *(shown[m] for m in _CERTIFIED)], axes[0, 1])
-    for panel, title in zip(axes[0], ("as published", "with the budget kept"), strict=True):
+    rows = [row for row in study.table() if not math.isnan(row["expected"])]
+    shown = {"as published": _PUBLISHED, "with the budget kept": _CERTIFIED}
+    for panel, (title, methods) in zip(axes[0], shown.items(), strict=True):
+        styles = {m: METHOD_STYLES[m] for m in ("none", *_LDP, *methods)}
+        drawn = method_curves(rows, styles, "expected", root=True)
+        kept = {METHOD_STYLES[m][2] for m in _CERTIFIED}  # the others have no dots, for there is no room
+        curves.lines([line if line.label in kept else replace(line, dots=None) for line in drawn], panel)
         panel.set(title=title, ylabel=curves.ROOT_ERROR, xlabel=curves.BUDGET, ylim=(0, None))
-    leaking = (*_PUBLISHED, "ldp-rr", "hashing")
-    curves.levels(replace(study, rows=tuple(row for row in study.rows if row.method in leaking)), axes[1, 0])
+    leaking = {m: METHOD_STYLES[m] for m in (*_PUBLISHED, "ldp-rr", "hashing")}
+    curves.level_lines(method_curves(rows, leaking, "lip"), axes[1, 0])
     for method, (kind, colour, label) in _REAL.items():
         x, y = (column(real, key, method=method) for key in ("epsilon", "measured"))
-        curves.lines([curves.Curve(label, kind, colour, x, np.sqrt(y), marker="o")], axes[1, 1])
+        curves.lines([Curve(label, kind, colour, x, np.sqrt(y), marker="o")], axes[1, 1])
     curves.log_scale(axes[1, 1])
     axes[1, 1].set(title="real districts, prior not right", xlabel=curves.BUDGET, ylabel=curves.ROOT_ERROR)
     titles = {"best": "best for the histogram, prior trusted", "distribution": "learning the distribution"}
+    ends = [3.0, 1.3 * float(truth.max())]
     for panel, (method, title) in zip(axes[2], titles.items(), strict=True):
-        _scatter(panel, prior, truth, found[f"{method}, real districts"], f"{title}, ε = {SHOWN:g}")
-    axes[2, 1].set_ylabel("")
+        expected, style = prior.probabilities * truth.sum(), {"linestyle": "", "markersize": 3}
+        panel.plot(truth, expected, marker="s", color=COLOURS["grey"], alpha=0.6, label="prior", **style)
+        estimate = found[f"{method}, real districts"]
+        panel.plot(truth, estimate, marker="o", color=COLOURS["blue"], label="estimate", **style)
+        panel.plot(ends, ends, color="black", linewidth=0.8)
+        panel.set(xscale="log", yscale="log", xlim=ends, ylim=ends, title=f"{title}, ε = {SHOWN:g}")
+        panel.set_xlabel("users in the district, truth")
+        panel.legend(frameon=False, fontsize=7, loc="upper left")
+    axes[2, 0].set_ylabel("users, estimated")
     curves.legend(figure, axes[0, 0], axes[0, 1], axes[1, 1], columns=4)
     return figure
-
-
-def _scatter(axes: curves.Axes, prior: Prior, truth: Counts, estimate: Array, title: str) -> None:
-    expected = prior.probabilities * truth.sum()
-    axes.plot(truth, expected, "s", color=curves.COLOURS["grey"], markersize=3, alpha=0.6, label="prior")
-    axes.plot(truth, estimate, "o", color=curves.COLOURS["blue"], markersize=3, label="estimate")
-    ends = [3.0, 1.3 * float(truth.max())]
-    axes.plot(ends, ends, color="black", linewidth=0.8)
-    axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends, title=title)
-    axes.set(xlabel="users in the district, truth", ylabel="users, estimated")
-    axes.legend(frameon=False, fontsize=7, loc="upper left")
 
 
 # -- figure 12: work classes collected while income is protected -------------------------------------------
@@ -249,8 +236,15 @@ def cramers_v(table: Array) -> float:
     return math.sqrt(float(((joint - independent) ** 2 / independent).sum()) / (min(joint.shape) - 1))
 
 
+@partial(Figure, 12, "census", "Work class and income")
 def census(settings: Settings) -> Outcome:
-    """Both surveys, over epsilon."""
+    """Work class (private, self-employed, government, no pay) collected while income is protected.
+
+    Left: American Community Survey 2018, ages 19 to 34, people in work, the paper's eight income brackets. Right: UCI
+    Adult, which knows only two income levels (the paper's eight cannot be made from it). Dots: simulated surveys of
+    5,000 people, 99 % intervals. Bottom: the LIP level for income; in pink, that of the work class itself under
+    Theorem 3, which is what the theorem claims to bound by ε.
+    """
     data = {"acs": datasets.acs(), "adult": datasets.adult()}
     tables = {survey: income_and_work(people) for survey, people in data.items()}
     known = {}
@@ -262,20 +256,13 @@ def census(settings: Settings) -> Outcome:
     for epsilon in settings.track(epsilons):
         for survey, (prior, secret) in known.items():
             found = _census_rows(survey, prior, secret, epsilon, settings)
-            rows += method_rows(found, _STYLES, survey=survey, epsilon=epsilon)
+            rows += label_rows(found, _STYLES, survey=survey, epsilon=epsilon)
     truth = {s: leakage(Channel.identity(p.labels), p, secret).lip for s, (p, secret) in known.items()}
     ties = {survey: cramers_v(table) for survey, table in tables.items()}
     work = {survey: column(rows, "work_lip", survey=survey, method="published")[0] for survey in _SURVEYS}
     return Outcome(
         rows=rows,
         draw=lambda: _draw_census(rows),
-        caption=(
-            "Work class (private, self-employed, government, no pay) collected while income is protected. Left: "
-            "American Community Survey 2018, ages 19 to 34, people in work, the paper's eight income brackets. Right: "
-            "UCI Adult, which knows only two income levels (the paper's eight cannot be made from it). Dots: simulated "
-            "surveys of 5,000 people, 99 % intervals. Bottom: the LIP level for income; in pink, that of the work "
-            "class itself under Theorem 3, which is what the theorem claims to bound by ε."
-        ),
         remarks=(
             "Income is only weakly tied to these work classes: reporting the work class as it is keeps "
             f"ε = {truth['acs']:.2f} (ACS) and ε = {truth['adult']:.2f} (Adult); the best mechanism is nearly there "
@@ -364,7 +351,7 @@ def _draw_census(rows: Rows) -> curves.Figure:
     ]
     styles = {**_STYLES, "work": ("published", "pink", "published: level of work class")}
     leaking = ("published", "value", "pufferfish", "best", "ldp", "work")
-    figure = panel_pairs(
+    figure = draw_pairs(
         [*rows, *work], _SURVEYS, styles, leaking, "survey", level="income_lip", height=2.4, top=30.0
     )
     ticks = [0.05, 0.1, 0.3, 1, 3]
@@ -373,9 +360,3 @@ def _draw_census(rows: Rows) -> curves.Figure:
         panel.set_xticks(ticks, [f"{t:g}" for t in ticks])
         panel.set_xticks([], minor=True)
     return figure
-
-
-FIGURES = (
-    Figure(11, "gowalla", "Gowalla check-ins", gowalla),
-    Figure(12, "census", "Work class and income", census),
-)
