@@ -38,6 +38,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -377,6 +378,33 @@ def uniform_variance(dimension: int, lo: float, hi: float) -> float:
     return (dimension - 1) ** 2 / energy
 
 
+def quasi_newton(
+    function: Callable[..., tuple[float, Array]],
+    start: Array,
+    rounds: int,
+    should_stop: Stop,
+    arguments: tuple[Any, ...] = (),
+    below: Array | float = -np.inf,
+) -> Array:
+    """Where the minimisation of a `function`, which returns its value and slope, ends: after `rounds` at the latest."""
+
+    def enough(intermediate_result: scipy.optimize.OptimizeResult) -> None:
+        if should_stop():
+            raise StopIteration
+
+    found = scipy.optimize.minimize(
+        function,
+        start,
+        arguments,
+        "L-BFGS-B",
+        jac=True,
+        bounds=scipy.optimize.Bounds(below, np.inf),
+        callback=enough,
+        options={"maxiter": rounds, "maxfun": 2 * rounds, "maxcor": 30, "ftol": 1e-10, "gtol": 1e-10},
+    )
+    return np.asarray(found.x)
+
+
 class _Relaxation:
     """The dual of the relaxation, in scaled variables, for a quasi-Newton method."""
 
@@ -418,25 +446,11 @@ class _Relaxation:
 
     def bound(self, rounds: int, should_stop: Stop) -> float:
         """The bound on `tr B^-1` from where the optimiser stopped; zero where it proves nothing."""
-
-        def enough(intermediate_result: scipy.optimize.OptimizeResult) -> None:
-            if should_stop():
-                raise StopIteration
-
-        d = len(self.prior)
-        pairs = len(self.upper[0])
+        d, pairs = len(self.prior), len(self.upper[0])
         start = np.concatenate([np.ones(d), np.full(d, -0.5), np.zeros(pairs)])
         below = np.concatenate([np.zeros(d), np.full(d, -np.inf), np.zeros(pairs)])
-        found = scipy.optimize.minimize(
-            self._objective,
-            start,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=scipy.optimize.Bounds(below, np.inf),
-            callback=enough,
-            options={"maxiter": rounds, "maxfun": 2 * rounds, "maxcor": 30, "ftol": 1e-10, "gtol": 1e-10},
-        )
-        w, a, s, M = self._matrix(found.x)
+        found = quasi_newton(self._objective, start, rounds, should_stop, below=below)
+        w, a, s, M = self._matrix(found)
         values = np.linalg.eigvalsh(M)
         price = float(w @ self.ceiling + a.sum() - self.floor * s.sum())
         if values[0] < 0 or price <= 0:
