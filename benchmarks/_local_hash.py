@@ -39,7 +39,7 @@ class LocalHash:
         for block, words in blocks(source, len(codes), 2):
             own, found = np.empty((2, len(words)), dtype=np.int64)
             kernels.hash_values(words[:, 0], codes[block], self.bins, own, work=len(codes))
-            self.table.look_up(own, words[:, 1], found, len(codes))
+            self.table.draw(own, words[:, 1:], found, len(codes))
             reports[block, 0], reports[block, 1] = words[:, 0], found
         return reports
 

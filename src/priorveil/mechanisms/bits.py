@@ -92,13 +92,13 @@ class BitReports(Mechanism):
         The score of a report is `1 / (1 + (R - 1) m(y))` in units of `2**-30`, under the prior `masses`.
         Ones serve the bit-by-bit and the unbiased estimators, scores the posterior given the whole report.
         """
-        words = self._check(reports)
+        words = self.check_reports(reports)
         sums = sum_by_byte(self._scoring, words)
         return np.concatenate([[len(words), sums[1][:256].sum()], *(sum_by_bit(s, self.size) for s in sums)])
 
     def weigh(self, reports: npt.ArrayLike, weights: Array) -> Array:
         """The same in floats, with every report counted as often as its weight says."""
-        words = self._check(reports)
+        words = self.check_reports(reports)
         score, work = np.empty(len(words), dtype=np.int64), len(words) * self.size
         self._scoring.score(words, self._scoring.columns(words, work), score, work)
         columns = words.view(np.uint8).T
@@ -229,7 +229,7 @@ class BitReports(Mechanism):
 
     def accepts(self, reports: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """Which reports this mechanism can have made: those with no bit beyond the last value."""
-        return np.asarray(self._words(reports)[:, -1] & ~np.uint64(self._tail) == 0)
+        return np.asarray(self.report_array(reports)[:, -1] & ~np.uint64(self._tail) == 0)
 
     @cached_property
     def scoring_prior(self) -> Array:
@@ -242,26 +242,19 @@ class BitReports(Mechanism):
 
     def bits(self, reports: npt.ArrayLike) -> npt.NDArray[np.uint8]:
         """Reports as a 0/1 matrix, a row for each report and a column for each value; for few reports."""
-        as_bytes = self._check(reports).view(np.uint8)
+        as_bytes = self.check_reports(reports).view(np.uint8)
         return np.unpackbits(as_bytes, axis=1, count=self.size, bitorder="little")
 
-    def _words(self, reports: npt.ArrayLike) -> Words:
+    def report_array(self, reports: npt.ArrayLike) -> Words:
+        """The reports as rows of words."""
         array = np.asarray(reports)
         if array.ndim != 2 or array.shape[1] != self.width or array.dtype.kind != "u" or array.itemsize != 8:
             shape = f"{array.dtype} array of shape {array.shape}"
             raise ForeignReport("reports", shape, f"give rows of {self.width} 64-bit words")
         return np.ascontiguousarray(array, dtype=WORD)
 
-    def _check(self, reports: npt.ArrayLike) -> Words:
-        array = self._words(reports)
-        fine = self.accepts(array)
-        if not fine.all():
-            row = int(np.argmin(fine))
-            raise ForeignReport(f"reports[{row}]", array[row], self._bits_allowed)
-        return array
-
     @property
-    def _bits_allowed(self) -> str:
+    def allowed_reports(self) -> str:
         """Which bits may be set, in words."""
         return f"only the first {self.size} bits may be set"
 
@@ -336,7 +329,8 @@ class Scoring:
         [1.0, 0.333333]
         """
         if self.by_ones is not None:
-            kernels.score_ones(words.reshape(-1), words.shape[1], self.by_ones, scores, work=work)
+            ones = np.bitwise_count(words) @ np.ones(words.shape[1])  # in floats, which multiply fastest
+            self.by_ones.take(ones.astype(np.int64), out=scores, mode="clip")
         else:
             kernels.score_reports(columns, self.masses, self.slope, float(SCORE), scores, work=work)
 

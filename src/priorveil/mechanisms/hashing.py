@@ -31,13 +31,12 @@ from priorveil.mechanisms.interface import (
     MEASURED,
     MOST_ENTRIES,
     NumberedReports,
-    check_codes,
     require_writable,
     single_prior,
     worst_lifts,
 )
 from priorveil.mechanisms.kernels import STEP, splitmix64
-from priorveil.mechanisms.randomness import WORD, Source, Words, blocks
+from priorveil.mechanisms.randomness import WORD, Words
 from priorveil.mechanisms.table import Table
 from priorveil.notions import LDP, Known, Secrets
 from priorveil.priors import Array, Ints, Prior
@@ -201,26 +200,14 @@ class PooledHash(NumberedReports):
         bins = bins_of(self.seeds[part, None], np.arange(self.size), self.bins)
         return np.take_along_axis(self.groups[part], bins, axis=1)
 
-    def sample_one(self, code: int, source: Source) -> int:
-        """The report of one value."""
-        values = check_codes([code], self.size)
-        seed, word = source.words(2)
-        index = int(seed) & self.seeds.size - 1
-        group = int(self.groups[index, bins_of(self.seeds[index], values, self.bins)[0]])
-        return index * self.groups_per_seed + self._rows.scan(index * self.groups_per_seed + group, word)
-
-    def sample(self, codes: npt.ArrayLike, source: Source) -> Ints:
-        """The reports of many values."""
-        values = check_codes(codes, self.size)
-        reports = np.empty(values.size, dtype=np.int64)
-        for block, words in blocks(source, values.size, self.draws_per_report):
-            index = (words[:, 0] & np.uint64(self.seeds.size - 1)).astype(np.int64)
-            bins = np.empty_like(index)
-            kernels.hash_values(self.seeds[index], values[block], self.bins, bins, work=values.size)
-            rows = index * self.groups_per_seed + self.groups[index, bins]
-            self._rows.look_up(rows, words[:, 1], reports[block], values.size)
-            reports[block] += index * self.groups_per_seed
-        return reports
+    def draw(self, codes: Ints, words: Words, reports: Ints, total: int) -> None:
+        """Fill `reports` for valid codes."""
+        index = (words[:, 0] & np.uint64(self.seeds.size - 1)).astype(np.int64)
+        bins = np.empty_like(index)
+        kernels.hash_values(self.seeds[index], codes, self.bins, bins, work=total)
+        first = index * self.groups_per_seed
+        self._rows.draw(first + self.groups[index, bins], words[:, 1:], reports, total)
+        reports += first
 
     @property
     def matrix(self) -> Array:

@@ -15,7 +15,7 @@ from priorveil.channels import Channel
 from priorveil.errors import NOT_SHOWN, ForeignReport, Hint, Infeasible, InvalidInput, OutsideDomain, TooLarge
 from priorveil.mechanisms import kernels
 from priorveil.mechanisms.estimators import DenseChannel, Evidence, Moments, reports_moments
-from priorveil.mechanisms.randomness import WORD, Source
+from priorveil.mechanisms.randomness import WORD, Source, Words, blocks
 from priorveil.mechanisms.score_test import PriorCheck, cells_check, split_prior
 from priorveil.notions import Known, Leakage, Secrets, leakage, leakage_bounds
 from priorveil.priors import Array, Ints, Mask, Prior
@@ -75,13 +75,41 @@ class Mechanism(ABC):
         report = self.sample([code], source)[0]
         return report if self.width else int(report)
 
-    @abstractmethod
     def sample(self, codes: npt.ArrayLike, source: Source) -> npt.NDArray[Any]:
         """The reports of many values, a row each."""
+        rows = check_codes(codes, self.size)
+        reports = self.new_reports(rows.size)
+        for block, words in blocks(source, rows.size, self.draws_per_report):
+            self.draw(rows[block], words, reports[block], rows.size)
+        return reports
+
+    @abstractmethod
+    def draw(self, codes: Ints, words: Words, reports: npt.NDArray[Any], total: int) -> None:
+        """Fill `reports` for valid codes, each with a row of random words; of so many reports in all."""
 
     @abstractmethod
     def accepts(self, reports: npt.NDArray[Any]) -> Mask:
         """Which reports this mechanism can have made."""
+
+    def report_array(self, reports: npt.ArrayLike) -> npt.NDArray[Any]:
+        """The reports as an array of the right shape and type."""
+        return _integer_column("reports", reports)
+
+    def check_reports(self, reports: npt.ArrayLike) -> npt.NDArray[Any]:
+        """The reports as an array; a `ForeignReport` if there is one that this mechanism cannot have made."""
+        array = self.report_array(reports)
+        accepted = self.accepts(array)
+        if not accepted.all():
+            row = int(np.argmin(accepted))
+            raise ForeignReport(f"reports[{row}]", array[row], self.allowed_reports)
+        return array
+
+    @property
+    def allowed_reports(self) -> str:
+        """Which reports this mechanism makes, in words."""
+        return (
+            f"this mechanism reports 0 to {self.outputs - 1}" if self.outputs else "no order of arcs makes it"
+        )
 
     @abstractmethod
     def accumulate(self, reports: npt.ArrayLike) -> Ints:
@@ -95,23 +123,17 @@ class Mechanism(ABC):
     def reports_in(self, counts: npt.NDArray[Any]) -> int:
         """How many reports an array of `accumulate` counts."""
 
-    def empty_reports(self) -> npt.NDArray[Any]:
-        """The reports of no people."""
-        return np.empty((0, self.width), WORD) if self.width else np.empty(0, np.int64)
+    def new_reports(self, count: int = 0) -> npt.NDArray[Any]:
+        """An array for so many reports."""
+        return np.empty((count, self.width), WORD) if self.width else np.empty(count, np.int64)
 
     def empty_counts(self) -> Ints:
         """What `accumulate` gives for no reports."""
-        return self.accumulate(self.empty_reports())
+        return self.accumulate(self.new_reports())
 
     @abstractmethod
     def expected_counts(self, prior: Array, people: int) -> Array:
         """What `accumulate` gives on average for so many people who follow the prior, as far as `answer` can tell."""
-
-    def expected_variance(
-        self, method: str, prior: Array, people: int, rows: Array | None, population: bool
-    ) -> Array:
-        """The variance of `answer` at the counts to expect."""
-        return self.answer(method, self.expected_counts(prior, people), prior, rows, population).variance
 
     @abstractmethod
     def lifts(self, prior: Known, secret: Secrets, notion: Certifiable) -> Lifts:
@@ -171,7 +193,7 @@ class NumberedReports(Mechanism):
 
     def accumulate(self, reports: npt.ArrayLike) -> Ints:
         """How often each report came."""
-        column = check_reports(reports, self.outputs)
+        column = self.check_reports(reports)
         if "numba" not in sys.modules:  # the compiled count saves too little to load it
             return np.bincount(column, minlength=self.outputs)
         counts = np.zeros(self.outputs, np.int64)
@@ -180,7 +202,7 @@ class NumberedReports(Mechanism):
 
     def weigh(self, reports: npt.NDArray[Any], weights: Array) -> Array:
         """The sum of the weights of each report."""
-        return np.bincount(check_reports(reports, self.outputs), weights, self.outputs).astype(np.float64)
+        return np.bincount(self.check_reports(reports), weights, self.outputs).astype(np.float64)
 
     def reports_in(self, counts: npt.NDArray[Any]) -> int:
         """The sum of the counts."""
@@ -260,23 +282,10 @@ def check_codes(codes: npt.ArrayLike, size: int) -> Ints:
 correct or remove it before privatising
     """
     array = _integer_column("values", codes)
-    row = _first_outside(array, size)
-    if row is not None:
-        raise OutsideDomain(row, f"codes 0 to {size - 1}")
-    return np.ascontiguousarray(array, dtype=np.int64)
-
-
-def check_reports(reports: npt.ArrayLike, size: int) -> Ints:
-    """Reports that are numbers, each in `0 .. size - 1`; any other report is refused.
-
-    >>> check_reports([1, 0], 2)
-    array([1, 0])
-    """
-    array = _integer_column("reports", reports)
-    row = _first_outside(array, size)
-    if row is not None:
-        raise ForeignReport(f"reports[{row}]", int(array[row]), f"this mechanism reports 0 to {size - 1}")
-    return np.ascontiguousarray(array, dtype=np.int64)
+    inside = in_range(array, size)
+    if not inside.all():
+        raise OutsideDomain(int(np.argmin(inside)), f"codes 0 to {size - 1}")
+    return array
 
 
 def in_range(reports: npt.NDArray[Any], outputs: int) -> Mask:
@@ -293,18 +302,11 @@ def in_range(reports: npt.NDArray[Any], outputs: int) -> Mask:
     return np.asarray(reports.astype(np.int64, copy=False).view(np.uint64) < outputs)
 
 
-def _integer_column(argument: str, values: npt.ArrayLike) -> npt.NDArray[np.integer]:
+def _integer_column(argument: str, values: npt.ArrayLike) -> Ints:
     array = np.asarray(values)
     if array.size == 0:
         array = array.astype(np.int64)
     if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
         shape = f"{array.dtype} array of shape {array.shape}"
         raise InvalidInput(argument, shape, "give a column of integers")
-    return array
-
-
-def _first_outside(array: npt.NDArray[np.integer], size: int) -> int | None:
-    """The first row that is not in `0 .. size - 1`; two fast passes when there is none."""
-    if array.size == 0 or (int(array.min()) >= 0 and int(array.max()) < size):
-        return None
-    return int(np.argmax((array < 0) | (array >= size)))
+    return np.ascontiguousarray(array, dtype=np.int64)

@@ -279,29 +279,6 @@ def score_reports(columns: Words32, masses: Ints, slope: float, scale: float, sc
         scores[i] = np.int64(np.rint(scale / (1.0 + slope * np.float64(scores[i]))))
 
 
-def _score_ones(words: Words, width: int, by_ones: Ints, scores: Ints) -> None:
-    scores[:] = by_ones[np.bitwise_count(words.reshape(-1, width)).sum(axis=1, dtype=np.int64)]
-
-
-@with_twin(_score_ones)
-def score_ones(words: Words, width: int, by_ones: Ints, scores: Ints) -> None:
-    """`scores[i]` = `by_ones[k]`, `k` the number of set bits of report `i`, which is `width` words."""
-    at = np.uint64(0)
-    for i in range(scores.size):
-        ones = np.uint64(0)
-        for _ in range(width):
-            # Sums of bits in pairs, fours and bytes, then of all bytes: compilers know it as one instruction.
-            word = words[at]
-            word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
-            fours = (word & np.uint64(0x3333333333333333)) + (
-                (word >> np.uint64(2)) & np.uint64(0x3333333333333333)
-            )
-            eights = (fours + (fours >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-            ones += (eights * np.uint64(0x0101010101010101)) >> np.uint64(56)
-            at += np.uint64(1)
-        scores[i] = by_ones[ones]
-
-
 def _add_by_byte(columns: Words32, one: int, scores: Ints, sums: Ints) -> None:
     # bincount adds scores in floats, which is exact for as few reports as share a 64-bit sum.
     for byte, by_byte in zip(_bytes_of(columns), sums.reshape(-1, 256), strict=True):
@@ -365,83 +342,6 @@ def hash_values(seeds: Words, values: Ints, bins: int, hashed: Ints) -> None:
 # A tally of arcs has the sums of this many low bits of the reports, and of the rest.
 LIMB = 21
 LOW = (1 << LIMB) - 1
-
-
-def scale_words(words: Words, sizes: npt.ArrayLike, word: int = 64) -> Ints:
-    """`floor(words * sizes / 2**word)`, exactly; sizes below `2**53`.
-
-    For 64-bit words the product is taken in halves: with `r = r1 2**32 + r0` and `n = n1 2**32 + n0` the
-    high half is `r1 n1` plus the carries of the two middle products; none of the steps overflows.
-    """
-    n = np.asarray(sizes, dtype=np.uint64)
-    if word < 64:
-        return np.asarray((words * n) >> np.uint64(word), dtype=np.int64)
-    half, mask = np.uint64(32), np.uint64(0xFFFFFFFF)
-    r1, r0, n1, n0 = words >> half, words & mask, n >> half, n & mask
-    middle = r1 * n0 + ((r0 * n0) >> half)
-    carry = (r0 * n1 + (middle & mask)) >> half
-    return np.asarray(r1 * n1 + (middle >> half) + carry, dtype=np.int64)
-
-
-def draw_places(
-    words: Words, begins: Ints, lengths: Ints, start: Any, window: Any, keep: Any, bits: int, word: int = 64
-) -> tuple[Ints, Ints]:
-    """The place on the line and the place on the circle that coin, place and shift (the last words) give.
-
-    `begins` and `lengths` are the segments of the values; the other numbers may differ by row or not. Both the
-    place in the segment and the fresh place are computed for everyone, and one is taken.
-    """
-    coin, place, shift = words[:, -3], words[:, -2], words[:, -1]
-    own = begins + scale_words(place, lengths, word)
-    fresh = (place >> np.uint64(word - bits)).astype(np.int64)
-    t = np.where(coin < np.asarray(keep, dtype=np.uint64), own, fresh)
-    moved = t - np.asarray(start) - scale_words(shift, window, word)
-    return t, moved + np.where(moved < 0, (1 << bits) - np.asarray(start), 0)
-
-
-def _sample_arcs(
-    codes: Ints, words: Words, starts: Ints, lengths: Ints, owned: Ints, circle: Ints, keep: Word, out: Ints
-) -> None:
-    start, window, bits, heavy, word = circle.tolist()
-    order = np.zeros(codes.size, dtype=np.int64)
-    if starts.shape[0] > 1:
-        order = (words[:, 0] & np.uint64(starts.shape[0] - 1)).astype(np.int64)
-    t, moved = draw_places(words, starts[order, codes], lengths[codes], start, window, keep, bits, word)
-    owner = np.searchsorted(owned, t, side="right")
-    out[:] = (order << bits) + np.where(t < start, owner, heavy + moved)
-
-
-@with_twin(_sample_arcs)
-def sample_arcs(
-    codes: Ints, words: Words, starts: Ints, lengths: Ints, owned: Ints, circle: Ints, keep: Word, out: Ints
-) -> None:
-    """Reports of arcs: `starts` has a row for each public order; of many, the first word draws one.
-
-    `circle` holds start, window, bits, the number of owned outputs, and the width of a word, which is 64.
-    """
-    start, window, bits, heavy = circle[0], np.uint64(circle[1]), circle[2], circle[3]
-    half, mask, fresh_shift = np.uint64(32), np.uint64(0xFFFFFFFF), np.uint64(64 - bits)
-    orders, first = np.uint64(starts.shape[0] - 1), words.shape[1] - 3
-    for i in range(codes.size):
-        x = codes[i]
-        order = np.int64(words[i, 0] & orders)
-        place, shift, n = words[i, first + 1], words[i, first + 2], np.uint64(lengths[x])
-        middle = (place >> half) * (n & mask) + (((place & mask) * (n & mask)) >> half)
-        carry = ((place & mask) * (n >> half) + (middle & mask)) >> half
-        own = starts[order, x] + np.int64((place >> half) * (n >> half) + (middle >> half) + carry)
-        t = own if words[i, first] < keep else np.int64(place >> fresh_shift)
-        middle = (shift >> half) * (window & mask) + (((shift & mask) * (window & mask)) >> half)
-        carry = ((shift & mask) * (window >> half) + (middle & mask)) >> half
-        moved = t - start - np.int64((shift >> half) * (window >> half) + (middle >> half) + carry)
-        moved += (np.int64(1) << bits) - start if moved < 0 else 0
-        low, high = 0, owned.size
-        while low < high:
-            centre = (low + high) >> 1
-            if owned[centre] <= t:
-                low = centre + 1
-            else:
-                high = centre
-        out[i] = (order << bits) + (low if t < start else heavy + moved)
 
 
 def _count_cells(reports: Ints, base: Ints, guide: Ints, shift: int, local: int, tally: Ints) -> None:

@@ -42,10 +42,9 @@ from priorveil.mechanisms.bit_estimators import (
 )
 from priorveil.mechanisms.bits import BitReports
 from priorveil.mechanisms.estimators import Moments
-from priorveil.mechanisms.interface import check_codes
-from priorveil.mechanisms.randomness import WORD, Source, Words, blocks
+from priorveil.mechanisms.randomness import WORD, Words
 from priorveil.notions import Known, Secrets
-from priorveil.priors import Array
+from priorveil.priors import Array, Ints
 
 MOST_SCORED = 1_000  # values up to which reports are read by their scores; the information is a dense matrix
 
@@ -88,27 +87,25 @@ class Subset(BitReports):
         """The law of a report in floats."""
         return SubsetLaw(float(self.odds), self.size, self.subset_size)
 
-    def sample(self, codes: npt.ArrayLike, source: Source) -> Words:
-        """The reports of many values, one row each."""
-        rows = check_codes(codes, self.size)
-        reports = np.empty((rows.size, self.width), dtype=WORD)
+    @cached_property
+    def _draw_bounds(self) -> tuple[Words, Words]:
+        """The bound of each draw, and the last word that does not make it uneven."""
         ends = range(self.size - self.subset_size, self.size)
-        bounds = np.array(ends, dtype=WORD)
-        last = np.array([2**64 - 1 - 2**64 % end for end in ends], dtype=WORD)
-        work = rows.size * self.draws_per_report
-        for block, words in blocks(source, rows.size, self.draws_per_report):
-            kernels.draw_subsets(
-                rows[block], words, np.uint64(self.keep), bounds, last, reports[block], work=work
-            )
-        return reports
+        return np.array(ends, dtype=WORD), np.array([2**64 - 1 - 2**64 % end for end in ends], dtype=WORD)
+
+    def draw(self, codes: Ints, words: Words, reports: Words, total: int) -> None:
+        """Fill `reports` for valid codes."""
+        coins = np.uint64(self.keep), *self._draw_bounds
+        kernels.draw_subsets(codes, words, *coins, reports, work=total * self.draws_per_report)
 
     def accepts(self, reports: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """Which reports this mechanism can have made: sets of the right size, with no bit beyond the last value."""
-        sizes = np.bitwise_count(self._words(reports)).sum(axis=1, dtype=np.int64)
+        sizes = np.bitwise_count(self.report_array(reports)).sum(axis=1, dtype=np.int64)
         return np.asarray(super().accepts(reports) & (sizes == self.subset_size))
 
     @property
-    def _bits_allowed(self) -> str:
+    def allowed_reports(self) -> str:
+        """Which bits may be set, in words."""
         return f"exactly {self.subset_size} of the first {self.size} bits have to be set"
 
     @cached_property

@@ -26,8 +26,8 @@ from priorveil.certify import TOTAL, Certifiable, Certificate, Lifts, lifts
 from priorveil.errors import NOT_SHOWN, InvalidChannel, InvalidInput
 from priorveil.mechanisms import kernels
 from priorveil.mechanisms.estimators import Moments, not_identifiable
-from priorveil.mechanisms.interface import NumberedReports, check_codes, require_writable, single_prior
-from priorveil.mechanisms.randomness import Source, Words, blocks
+from priorveil.mechanisms.interface import NumberedReports, require_writable, single_prior
+from priorveil.mechanisms.randomness import Words
 from priorveil.mechanisms.score_test import PriorCheck, channel_check
 from priorveil.notions import LIP, Known, Leakage, Secrets
 from priorveil.priors import Array, Ints, Prior
@@ -91,32 +91,16 @@ class Table(NumberedReports):
     def _shared(self) -> _Shared | None:
         return _shared_rows(self.weights)
 
-    def sample_one(self, code: int, source: Source) -> int:
-        """The report of one value."""
-        return self.scan(int(check_codes([code], self.size)[0]), source.words(1)[0])
-
-    def scan(self, row: int, word: np.uint64) -> int:
-        """The report of a row for a random word; the draw is compared with the whole row, whatever it is."""
-        return int(np.count_nonzero(self._thresholds[row] <= word >> np.uint64(64 - TOTAL_BITS)))
-
-    def sample(self, codes: npt.ArrayLike, source: Source) -> Ints:
-        """The reports of many values."""
-        return self.sample_rows(check_codes(codes, self.size), source)
-
-    def sample_rows(self, rows: Ints, source: Source) -> Ints:
-        """A report of each of these rows, which exist."""
-        reports = np.empty(rows.size, dtype=np.int64)
-        for block, words in blocks(source, rows.size, self.draws_per_report):
-            self.look_up(rows[block], words[:, 0], reports[block], rows.size)
-        return reports
-
-    def look_up(self, rows: Ints, words: Words, reports: Ints, work: int) -> None:
-        """Fill `reports` for valid rows and one word each; `work` is the number of reports in all."""
-        words, shared = np.ascontiguousarray(words), self._shared
-        if shared is None:
-            kernels.scan_table(rows, words, *self._guide, reports, work=work)
+    def draw(self, codes: Ints, words: Words, reports: Ints, total: int) -> None:
+        """Fill `reports` for valid codes. A single draw is compared with its whole row, whatever it is."""
+        column = np.ascontiguousarray(words[:, 0])
+        if total == 1:
+            draws = column >> np.uint64(64 - TOTAL_BITS)
+            reports[:] = np.count_nonzero(self._thresholds[codes] <= draws[:, None], axis=1)
+        elif self._shared is None:
+            kernels.scan_table(codes, column, *self._guide, reports, work=total)
         else:
-            kernels.scan_shared(rows, words, shared.own, *shared.guide, reports, work=work)
+            kernels.scan_shared(codes, column, self._shared.own, *self._shared.guide, reports, work=total)
 
     def lifts(self, prior: Known, secret: Secrets, notion: Certifiable) -> Lifts:
         """The exact extremes, under any prior, set of priors, secret and notion."""
@@ -230,13 +214,9 @@ class Grouped(NumberedReports):
         require_writable(self.size, self.outputs)
         return self.table.matrix[self.rows]
 
-    def sample_one(self, code: int, source: Source) -> int:
-        """The report of one value."""
-        return self.table.scan(int(self.rows[check_codes([code], self.size)[0]]), source.words(1)[0])
-
-    def sample(self, codes: npt.ArrayLike, source: Source) -> Ints:
-        """The reports of many values."""
-        return self.table.sample_rows(self.rows[check_codes(codes, self.size)], source)
+    def draw(self, codes: Ints, words: Words, reports: Ints, total: int) -> None:
+        """Fill `reports` for valid codes."""
+        self.table.draw(self.rows[codes], words, reports, total)
 
     def lifts(self, prior: Known, secret: Secrets, notion: Certifiable) -> Lifts:
         """The exact extremes: all values of a group have its row, so the groups' prior decides."""

@@ -31,10 +31,9 @@ from priorveil.mechanisms import kernels
 from priorveil.mechanisms.bit_estimators import BitCounts, UnaryLaw, balanced_moments, ones_moments
 from priorveil.mechanisms.bits import BitReports
 from priorveil.mechanisms.estimators import Moments
-from priorveil.mechanisms.interface import check_codes
-from priorveil.mechanisms.randomness import WORD, Source, Words, blocks
+from priorveil.mechanisms.randomness import Words
 from priorveil.notions import Known, Secrets
-from priorveil.priors import Array, Prior
+from priorveil.priors import Array, Ints, Prior
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,15 +83,10 @@ class Unary(BitReports):
         """The law of a report in floats."""
         return UnaryLaw(float(self.odds), float(self.flips[0]))
 
-    def sample(self, codes: npt.ArrayLike, source: Source) -> Words:
-        """The reports of many values, one row each."""
-        rows = check_codes(codes, self.size)
-        reports = np.empty((rows.size, self.width), dtype=WORD)
+    def draw(self, codes: Ints, words: Words, reports: Words, total: int) -> None:
+        """Fill `reports` for valid codes."""
         coins = self.noise, self.noise_bits, np.uint64(TOTAL - self.drop), np.uint64(self._tail)
-        work = rows.size * self.draws_per_report
-        for block, words in blocks(source, rows.size, self.draws_per_report):
-            kernels.flip_bits(rows[block], words, *coins, reports[block], work=work)
-        return reports
+        kernels.flip_bits(codes, words, *coins, reports, work=total * self.draws_per_report)
 
     def linear_answer(
         self, method: str, counts: BitCounts, prior: Array, rows: Array | None, population: bool

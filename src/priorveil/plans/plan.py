@@ -247,7 +247,8 @@ class Plan:
             raise InvalidInput("people", people, "give the number of people, one or more")
         P = self.reference.probabilities
         rows = self.query.rows(self.reference)
-        variance = self.mechanism.expected_variance(method, P, people, rows, population)
+        expected = self.mechanism.expected_counts(P, people)
+        variance = self.mechanism.answer(method, expected, P, rows, population).variance
         return np.asarray(np.sqrt(np.maximum(variance, 0.0)) / people)
 
     def _moments(self, tally: Tally, method: str, P: Array, rows: Array | None) -> Moments:

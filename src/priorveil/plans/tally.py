@@ -163,7 +163,7 @@ def select_reports(
         advice = f"type {type(reports).__name__}; give a column of reports; put a single report in a list"
         raise InvalidInput("reports", NOT_SHOWN, advice)
     if rows.size == 0:  # an empty list has no shape of its own
-        rows = mechanism.empty_reports()
+        rows = mechanism.new_reports()
     selected = np.ones(len(rows), dtype=bool)
     refused: dict[str, int] = {}
     if isinstance(column, np.ma.MaskedArray) and len(rows):

@@ -32,7 +32,6 @@ import numpy.typing as npt
 from priorveil.certify import Certifiable, Certificate, Lifts
 from priorveil.errors import (
     NOT_SHOWN,
-    ForeignReport,
     Hint,
     Infeasible,
     InvalidInput,
@@ -42,7 +41,14 @@ from priorveil.errors import (
 from priorveil.mechanisms import kernels
 from priorveil.mechanisms.arc.certificate import arc_lifts, fit_line, largest_keep, line_bits
 from priorveil.mechanisms.arc.counting import ArcCells
-from priorveil.mechanisms.arc.line import DRAWS, ArcLine, circle_order, prime_above, spread_orders
+from priorveil.mechanisms.arc.line import (
+    DRAWS,
+    ArcLine,
+    circle_order,
+    draw_places,
+    prime_above,
+    spread_orders,
+)
 from priorveil.mechanisms.estimators import (
     DenseChannel,
     Evidence,
@@ -58,14 +64,12 @@ from priorveil.mechanisms.interface import (
     MEASURED,
     SMALL,
     Mechanism,
-    check_codes,
-    check_reports,
     in_range,
     require_writable,
     single_prior,
     worst_lifts,
 )
-from priorveil.mechanisms.randomness import Source, Words, blocks
+from priorveil.mechanisms.randomness import Words
 from priorveil.mechanisms.score_test import PriorCheck, cells_check, score_check, split_prior
 from priorveil.notions import Known, Leakage, Secrets
 from priorveil.priors import Array, Ints, Prior
@@ -195,44 +199,27 @@ class Arc(Mechanism):
         """Where the segment of each value begins, a row for each order."""
         return np.stack([line.starts for line in self.lines])
 
-    def sample(self, codes: npt.ArrayLike, source: Source) -> Ints:
-        """The reports of many values."""
-        rows = check_codes(codes, self.size)
-        reports = np.empty(rows.size, dtype=np.int64)
-        for block, words in blocks(source, rows.size, self.draws_per_report):
-            reports[block] = self.draw(rows[block], words, work=rows.size)
-        return reports
-
-    def draw(self, codes: Ints, words: Words, work: int) -> Ints:
-        """The reports of valid codes, each with a row of random words; `work` is the number of reports in all."""
-        m, reports = self.line, np.empty(codes.size, dtype=np.int64)
-        circle = np.array([m.start, m.window, m.bits, m.heavy, m.word])
-        layout = self._starts, m.lengths, m.edges[1 : m.heavy], circle, np.uint64(m.keep)
-        kernels.sample_arcs(codes, words, *layout, reports, work=work if m.word == 64 else 0)
-        return reports
+    def draw(self, codes: Ints, words: Words, reports: Ints, total: int) -> None:
+        """Fill `reports` for valid codes; of several orders, the first word draws one."""
+        m, last = self.line, len(self.lines) - 1
+        order = (words[:, 0] & np.uint64(last)).astype(np.int64)
+        begins, lengths = self._starts[order, codes], m.lengths[codes]
+        t, moved = draw_places(words, begins, lengths, m.start, m.window, m.keep, m.bits, m.word)
+        owner = np.searchsorted(m.edges[1 : m.heavy], t, side="right")
+        reports[:] = (order << m.bits) + np.where(t < m.start, owner, m.heavy + moved)
 
     def accepts(self, reports: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """Which reports this mechanism can have made."""
         inside = in_range(reports, len(self.lines) << self.line.bits)
         return inside & in_range(reports & (self.line.places - 1), self.line.outputs)
 
-    def _check(self, reports: npt.ArrayLike) -> Ints:
-        if self.outputs is not None:
-            return check_reports(reports, self.outputs)
-        array = check_reports(reports, len(self.lines) << self.line.bits)
-        foreign = np.flatnonzero(array & (self.line.places - 1) >= self.line.outputs)
-        if foreign.size:
-            row = int(foreign[0])
-            raise ForeignReport(f"reports[{row}]", int(array[row]), "no order of this pool makes it")
-        return array
-
     def accumulate(self, reports: npt.ArrayLike) -> Ints:
         """The tallies of all orders, side by side; see `arc.counting`."""
-        return self.cells.tally(self._check(reports))
+        return self.cells.tally(self.check_reports(reports))
 
     def weigh(self, reports: npt.NDArray[Any], weights: Array) -> Array:
         """The same in floats, with every report counted as often as its weight says."""
-        return self.cells.weigh(self._check(reports), weights)
+        return self.cells.weigh(self.check_reports(reports), weights)
 
     def reports_in(self, counts: npt.NDArray[Any]) -> int:
         """The sum of the first row."""
@@ -241,15 +228,6 @@ class Arc(Mechanism):
     def expected_counts(self, prior: Array, people: int) -> Array:
         """The averages of `accumulate`, for reports that are uniform within their cells."""
         return self.cells.expected_tally(people * self.cells.law(prior))
-
-    def expected_variance(
-        self, method: str, prior: Array, people: int, rows: Array | None, population: bool
-    ) -> Array:
-        """The variance of `answer` at the counts to expect; for a pool at its prior without its many cells."""
-        if method != "unbiased" or len(self.lines) == 1 or not self.fits(prior):
-            return super().expected_variance(method, prior, people, rows, population)
-        known = known_part(rows, people * prior, people, population)
-        return np.maximum(people * diagonal_of(rows, self.inverse) - known, 0.0)
 
     def lifts(self, prior: Known, secret: Secrets, notion: Certifiable) -> Lifts:
         """Proven bounds on the lifts, for LIP or LDP of the value itself."""

@@ -23,8 +23,7 @@ import numpy.typing as npt
 
 from priorveil.mechanisms.arc import Arc
 from priorveil.mechanisms.arc.certificate import lay_circles, separate_edges
-from priorveil.mechanisms.arc.line import ArcLine
-from priorveil.mechanisms.kernels import draw_places
+from priorveil.mechanisms.arc.line import ArcLine, draw_places
 from priorveil.mechanisms.randomness import Words
 from priorveil.priors import Array, Ints, Mask
 from priorveil.priors.budget import window_mass

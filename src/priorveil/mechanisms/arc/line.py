@@ -33,11 +33,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from priorveil.errors import InvalidInput
 from priorveil.mechanisms.kernels import STEP, splitmix64
+from priorveil.mechanisms.randomness import Words
 from priorveil.priors import Ints
 
 DRAWS = 3
@@ -154,6 +157,38 @@ def _check_line(m: ArcLine) -> None:
     need(fits, "window", "at least one place, at most the circumference")
     need(0 <= m.keep < 1 << m.word, "keep", "a numerator over 2**word")
     need(m.outputs < 1 << 53, "heavy", "reports must stay below 2**53")
+
+
+def scale_words(words: Words, sizes: npt.ArrayLike, word: int = 64) -> Ints:
+    """`floor(words * sizes / 2**word)`, exactly; sizes below `2**53`.
+
+    For 64-bit words the product is taken in halves: with `r = r1 2**32 + r0` and `n = n1 2**32 + n0` the
+    high half is `r1 n1` plus the carries of the two middle products; none of the steps overflows.
+    """
+    n = np.asarray(sizes, dtype=np.uint64)
+    if word < 64:
+        return np.asarray((words * n) >> np.uint64(word), dtype=np.int64)
+    half, mask = np.uint64(32), np.uint64(0xFFFFFFFF)
+    r1, r0, n1, n0 = words >> half, words & mask, n >> half, n & mask
+    middle = r1 * n0 + ((r0 * n0) >> half)
+    carry = (r0 * n1 + (middle & mask)) >> half
+    return np.asarray(r1 * n1 + (middle >> half) + carry, dtype=np.int64)
+
+
+def draw_places(
+    words: Words, begins: Ints, lengths: Ints, start: Any, window: Any, keep: Any, bits: int, word: int = 64
+) -> tuple[Ints, Ints]:
+    """The place on the line and the place on the circle that coin, place and shift (the last words) give.
+
+    `begins` and `lengths` are the segments of the values; the other numbers may differ by row or not. Both the
+    place in the segment and the fresh place are computed for everyone, and one is taken.
+    """
+    coin, place, shift = words[:, -3], words[:, -2], words[:, -1]
+    own = begins + scale_words(place, lengths, word)
+    fresh = (place >> np.uint64(word - bits)).astype(np.int64)
+    t = np.where(coin < np.asarray(keep, dtype=np.uint64), own, fresh)
+    moved = t - np.asarray(start) - scale_words(shift, window, word)
+    return t, moved + np.where(moved < 0, (1 << bits) - np.asarray(start), 0)
 
 
 def prime_above(n: int) -> int:
