@@ -9,18 +9,19 @@ arithmetic of FLINT). Levels are reported as floats, rounded up.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
-from flint import arb, ctx, fmpq, fmpz, fmpz_mat
+from flint import arb, ctx, fmpq
 
 from priorveil.channels import Channel
-from priorveil.errors import CertificateError, InvalidChannel, InvalidInput
-from priorveil.notions import LIP, Cone, Known, Pufferfish, Secrets, as_known, scenarios
-from priorveil.priors import Budget, Prior, Secret
+from priorveil.errors import CertificateError, InvalidChannel
+from priorveil.notions import LIP, Cone, Exact, Known, Secrets, as_known, scenarios
+from priorveil.priors import Budget, Prior
+from priorveil.priors.prior import exact_product
 
 TOTAL = 2**62  # what every row of a table adds up to: fits a signed 64-bit integer, and a draw of 62 bits
 
@@ -165,7 +166,10 @@ def lifts(
     W = _valid_table(table, prior)
     least, most = _mean_extremes(W, prior)
     lowest, highest = _secret_extremes(W, least, most, secret)
-    return Lifts(lowest, highest, _column_ratio(W), _notion_ratio(notion, W, prior, secret))
+    ratio = None
+    if notion is not None and not notion.bounds_lifts:
+        ratio = _largest_ratio(notion.compared_rows(W, prior, secret))
+    return Lifts(lowest, highest, _largest_ratio([W]), ratio)
 
 
 def certify_table(
@@ -227,7 +231,7 @@ def _valid_table(table: IntegerTable, prior: Known) -> IntegerTable:
 def _mean_extremes(W: IntegerTable, prior: Known) -> tuple[list[Fraction], list[Fraction]]:
     """The smallest and largest mean of each column over the priors, exactly."""
     if isinstance(prior, Prior):
-        law = _product([prior.weights], W)[0]
+        law = exact_product([prior.weights], W)[0]
         means = [Fraction(v, prior.total) for v in law]
         return means, means
     pairs = [prior.exact_extremes(column) for column in W.T.tolist()]
@@ -238,12 +242,8 @@ def _secret_extremes(
     W: IntegerTable, least: Sequence[Fraction], most: Sequence[Fraction], secret: Secrets
 ) -> tuple[Fraction, Fraction]:
     """The smallest and largest lift of any secret, over all columns and priors."""
-    if secret is None:
-        bottoms: Sequence[Fraction | int] = W.min(axis=0).tolist()
-        tops: Sequence[Fraction | int] = W.max(axis=0).tolist()
-    else:
-        columns = list(zip(*_secret_means(W, secret), strict=True))
-        bottoms, tops = [min(c) for c in columns], [max(c) for c in columns]
+    means: Exact = W if secret is None else np.vstack([s.exact_means(W) for s in scenarios(secret)])
+    bottoms, tops = means.min(axis=0).tolist(), means.max(axis=0).tolist()
     if 0 in least:
         raise CertificateError(
             "cannot be certified: under one prior of the set, a possible report has probability zero; "
@@ -254,71 +254,15 @@ def _secret_extremes(
     return lowest, highest
 
 
-def _secret_means(W: IntegerTable, secret: Secrets) -> list[list[Fraction]]:
-    """`Pr(y | g)` times the table's total, for every secret of every scenario."""
-    rows = [row for s in scenarios(secret or ()) for row in s.weights]
-    if any(len(row) != len(W) for row in rows):
-        raise InvalidInput("secret", secret, f"its rows need {len(W)} numbers, one for each value")
-    means = _product(rows, W)
-    return [[Fraction(v, sum(row)) for v in mean] for row, mean in zip(rows, means, strict=True)]
-
-
-def _product(rows: Sequence[Sequence[int]], W: IntegerTable) -> list[list[int]]:
-    """An exact integer matrix product."""
-    left = fmpz_mat(len(rows), len(rows[0]), [fmpz(v) for row in rows for v in row])
-    right = fmpz_mat(W.shape[0], W.shape[1], [int(v) for v in W.ravel().tolist()])
-    return [[int(v) for v in row] for row in (left * right).tolist()]
-
-
-def _column_ratio(W: IntegerTable) -> Fraction | None:
-    """The largest ratio within a column, or None where it is infinite."""
-    tops, bottoms = W.max(axis=0).tolist(), W.min(axis=0).tolist()
-    if 0 in bottoms:
-        return None
-    return max(Fraction(t, b) for t, b in zip(tops, bottoms, strict=True))
-
-
-def _notion_ratio(
-    notion: Certifiable | None, W: IntegerTable, prior: Known, secret: Secrets
-) -> Fraction | None:
-    """The ratio that a pairwise notion bounds; None for LIP, which bounds lifts, and where it is infinite."""
-    return None if notion is None or notion.bounds_lifts else _RATIOS[notion.name](notion, W, prior, secret)
-
-
-def _secret_ratio(notion: Certifiable, W: IntegerTable, prior: Known, secret: Secrets) -> Fraction | None:
-    """The largest ratio between two secrets of a pair, in any scenario."""
-    assert isinstance(notion, Pufferfish)
-    given = scenarios(secret) if secret is not None else (Secret(np.eye(len(W))),)
-    ratios = [_pair_ratio(_secret_means(W, s), notion) for s in given]
-    return None if None in ratios else max(r for r in ratios if r is not None)
-
-
-def _pair_ratio(means: list[list[Fraction]], notion: Pufferfish) -> Fraction | None:
+def _largest_ratio(groups: Sequence[Exact]) -> Fraction | None:
+    """The largest ratio within a column of an array, or None where it is infinite."""
     largest = Fraction(1)
-    for g, h in notion.ordered_pairs(len(means)):
-        for top, bottom in zip(means[g], means[h], strict=True):
+    for rows in groups:
+        for top, bottom in zip(rows.max(axis=0).tolist(), rows.min(axis=0).tolist(), strict=True):
             if top > 0 and bottom == 0:
                 return None
-            if bottom > 0:
-                largest = max(largest, top / bottom)
+            largest = max(largest, Fraction(top) / bottom) if top > 0 else largest
     return largest
-
-
-def _posterior_ratio(notion: Certifiable, W: IntegerTable, prior: Known, secret: Secrets) -> Fraction | None:
-    """The largest ratio between the posteriors of two values."""
-    if not isinstance(prior, Prior):
-        raise InvalidInput("prior", prior, "differential identifiability is certified for one prior")
-    if (W == 0).any():
-        return None
-    joint = [[w * p for w, p in zip(column, prior.weights, strict=True)] for column in W.T.tolist()]
-    return max(Fraction(max(column), min(column)) for column in joint)
-
-
-_RATIOS: dict[str, Callable[[Certifiable, IntegerTable, Known, Secrets], Fraction | None]] = {
-    "LDP": lambda notion, W, prior, secret: _column_ratio(W),
-    "DI": _posterior_ratio,
-    "Pufferfish": _secret_ratio,
-}
 
 
 def certified_table(

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from priorveil.channels import Channel
 from priorveil.errors import Infeasible, InvalidInput, level_text
-from priorveil.priors import Array, Budget, Label, Prior, PriorSet, Secret
+from priorveil.priors import Array, Budget, Ints, Label, Prior, PriorSet, Secret
 
 Known = Prior | PriorSet
 Secrets = Secret | Sequence[Secret] | None
@@ -44,10 +44,11 @@ class Breach:
 
 
 Breaches = tuple[Breach, ...]
+Exact = npt.NDArray[Any]  # an array of integers or fractions
 
 
 class Notion:
-    """A notion of privacy with a single level; LIP, which has two, overrides `holds`."""
+    """A notion of privacy."""
 
     bounds_lifts = False  # whether it bounds lifts on two sides, as LIP does, instead of ratios
     implies_lip = False  # whether it implies LIP of the value itself at the same level, under any prior
@@ -64,9 +65,10 @@ class Notion:
     def holds(
         self, channel: Channel, prior: Known | None, epsilon: float | Budget, secret: Secrets = None
     ) -> bool:
-        """Whether the channel satisfies the notion at this level (the smaller side, if the sides differ)."""
+        """Whether the channel satisfies the notion at this level: LIP on both sides, others at the smaller one."""
         budget = Budget.of(epsilon)
-        return self.epsilon(channel, prior, secret) <= min(budget.lower, budget.upper)
+        limits = {"lower": budget.lower, "upper": budget.upper, None: min(budget.lower, budget.upper)}
+        return all(breach.level <= limits[breach.side] for breach in self.worst(channel, prior, secret))
 
     def worst(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> Breaches:
         """The level; pairwise notions also name the two secrets and the report that have it."""
@@ -79,6 +81,10 @@ class Cone(Notion, ABC):
     @abstractmethod
     def inequalities(self, budget: Budget, prior: Known, secret: Secrets = None) -> Array:
         """The rows `A` of `A @ column >= 0`; a column is allowed if it meets all and is not negative."""
+
+    @abstractmethod
+    def compared_rows(self, table: Ints, prior: Known, secret: Secrets = None) -> list[Exact]:
+        """Arrays of exact numbers, made from a table of integers; the notion bounds ratios within their columns."""
 
     def require_feasible(self, budget: Budget, prior: Known) -> None:
         """Raise an error if no channel can have this budget."""
@@ -109,22 +115,12 @@ class LIP(Cone):
         lower, upper = (b.level for b in self.worst(channel, prior, secret))
         return lower, upper
 
-    def holds(
-        self, channel: Channel, prior: Known | None, epsilon: float | Budget, secret: Secrets = None
-    ) -> bool:
-        """Whether both sides stay within the budget."""
-        budget = Budget.of(epsilon)
-        lower, upper = self.sides(channel, prior, secret)
-        return lower <= budget.lower and upper <= budget.upper
-
     def worst(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> Breaches:
         """The secrets and reports at which the lift is smallest and largest."""
         channel, prior = _channel_and_prior(channel, prior, "LIP")
         scenes = _secret_means(secret, channel.matrix, channel.inputs)
-        means, names = (
-            np.vstack([rows for rows, _ in scenes]),
-            [label for _, names in scenes for label in names],
-        )
+        means = np.vstack([rows for rows, _ in scenes])
+        names = [label for _, labels in scenes for label in labels]
         lowest, highest = prior.extremes(channel.matrix)
         with np.errstate(divide="ignore", invalid="ignore"):
             down = np.log(highest / means)
@@ -142,6 +138,10 @@ class LIP(Cone):
         down = [row - budget.lo * p for row, p in pairs if math.isfinite(budget.lower)]
         up = [budget.hi * p - row for row, p in pairs if math.isfinite(budget.hi)]
         return np.array(down + up).reshape(-1, len(prior))
+
+    def compared_rows(self, table: Ints, prior: Known, secret: Secrets = None) -> list[Exact]:
+        """None: it bounds lifts."""
+        return []
 
 
 @dataclass(frozen=True)
@@ -164,6 +164,10 @@ class LDP(Cone):
     def inequalities(self, budget: Budget, prior: Known, secret: Secrets = None) -> Array:
         """`e**eps r[x'] - r[x] >= 0` for every ordered pair of values."""
         return _pairwise(np.eye(len(prior)), permutations(range(len(prior)), 2), budget)
+
+    def compared_rows(self, table: Ints, prior: Known, secret: Secrets = None) -> list[Exact]:
+        """The table itself."""
+        return [table]
 
 
 @dataclass(frozen=True)
@@ -198,16 +202,19 @@ class Pufferfish(Cone):
     def inequalities(self, budget: Budget, prior: Known, secret: Secrets = None) -> Array:
         """`e**eps (T r)[g'] - (T r)[g] >= 0` both ways for every pair, in every scenario."""
         scenes = _secret_means(secret, np.eye(len(prior)), as_known(prior).labels)
-        return np.vstack([_pairwise(rows, self.ordered_pairs(len(rows)), budget) for rows, _ in scenes])
+        groups = [(rows, group) for rows, _ in scenes for group in self._groups(len(rows))]
+        blocks = [_pairwise(rows, permutations(group, 2), budget) for rows, group in groups]
+        return np.vstack([np.empty((0, len(prior))), *blocks])
+
+    def compared_rows(self, table: Ints, prior: Known, secret: Secrets = None) -> list[Exact]:
+        """The means given the secrets of each pair, in every scenario."""
+        scenes = [table] if secret is None else [s.exact_means(table) for s in scenarios(secret)]
+        return [rows[group] for rows in scenes for group in self._groups(len(rows))]
 
     def document(self) -> dict[str, Any]:
         """The notion as JSON."""
         pairs = {} if self.pairs is None else {"pairs": [list(pair) for pair in self.pairs]}
         return {**super().document(), **pairs}
-
-    def ordered_pairs(self, size: int) -> Iterable[tuple[int, int]]:
-        """The pairs, both ways round, of `size` secrets."""
-        return (pair for group in self._groups(size) for pair in permutations(group, 2))
 
     def _groups(self, size: int) -> list[list[int]]:
         """The secrets to compare with each other: each pair, or all at once where no pairs are given."""
@@ -242,29 +249,25 @@ class MIP(Notion):
     def epsilon(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> float:
         """The mutual information of value and report."""
         channel, prior = _channel_and_prior(channel, prior, "MIP")
-        if not prior.members:
-            advice = "mutual information is measured under one prior, or a finite set of them"
-            raise InvalidInput("prior", prior, advice)
-        return max(_information(channel, p) for p in prior.members)
+        return max(_information(channel, p) for p in _members(prior))
 
 
 @dataclass(frozen=True)
 class DI(Cone):
     """Differential identifiability: `Pr(x | y) <= e**eps Pr(x' | y)` for all pairs (Definition 4).
 
+    It is measured at worst over a finite set of priors, and certified for one prior.
+
     >>> DI().epsilon(Channel([[0.75, 0.25], [0.25, 0.75]]), Prior([0.5, 0.5])) == math.log(3)
     True
     """
 
     def worst(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> Breaches:
-        """The two values and the report with the largest ratio; under a set of priors, the level only."""
+        """The two values and the report with the largest ratio."""
         live, prior = _channel_and_prior(channel, prior, "DI")
-        Q = live.matrix
-        if isinstance(prior, Prior):
-            return (_worst_pair(prior.probabilities[:, None] * Q, live.inputs, live.outputs),)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratios = (np.nanmax(row / Q, axis=1) * odds for row, odds in zip(Q, prior.odds(), strict=True))
-            return (Breach(None, None, None, float(max(np.log(ratio).max() for ratio in ratios))),)
+        joints = (p.probabilities[:, None] * live.matrix for p in _members(prior))
+        pairs = [_worst_pair(joint, live.inputs, live.outputs) for joint in joints]
+        return (max(pairs, key=lambda pair: pair.level),)
 
     def require_feasible(self, budget: Budget, prior: Known) -> None:
         """Posteriors are compared, so the prior alone must keep the level."""
@@ -280,13 +283,19 @@ class DI(Cone):
         corners, pairs = as_known(prior).vertices(), list(permutations(range(len(prior)), 2))
         return np.vstack([_pairwise(np.diag(p), pairs, budget) for p in corners])
 
+    def compared_rows(self, table: Ints, prior: Known, secret: Secrets = None) -> list[Exact]:
+        """The joint probabilities of values and reports."""
+        if not isinstance(prior, Prior):
+            raise InvalidInput("prior", prior, "differential identifiability is certified for one prior")
+        return [np.array(prior.weights, dtype=object)[:, None] * table]
+
 
 @dataclass(frozen=True)
 class Leakage:
     """The levels of one channel under every notion; prints as a table.
 
-    `mip` is None under a set of priors that is not a finite list. `bounds` names the levels that are upper bounds:
-    those of a channel too large to write out, or of one that leaks a little more than the reports.
+    `mip` and `di` are None under a set of priors that is not a finite list. `bounds` names the levels that are upper
+    bounds: those of a channel too large to write out, or of one that leaks a little more than the reports.
     """
 
     lip_lower: float
@@ -294,7 +303,7 @@ class Leakage:
     ldp: float
     mil: float
     mip: float | None
-    di: float
+    di: float | None
     pufferfish: float
     bounds: tuple[str, ...] = ()
 
@@ -350,7 +359,7 @@ def leakage(
         ldp=LDP().epsilon(live),
         mil=MIL().epsilon(live),
         mip=MIP().epsilon(live, prior) if prior.members else None,
-        di=DI().epsilon(live, prior),
+        di=DI().epsilon(live, prior) if prior.members else None,
         pufferfish=Pufferfish().epsilon(live, prior, secret),
     )
 
@@ -366,12 +375,9 @@ def leakage_bounds(lip_lower: float, lip_upper: float, ldp: float, prior: Known)
     0.4621
     """
     ratios = [p.probabilities.max() / p.probabilities.min() for p in prior.members]
-    if isinstance(prior, PriorSet) and not ratios:
-        ratios = [prior.odds().max()]
     lo, rise = math.exp(-lip_lower), math.expm1(lip_upper)
-    high = (
-        (1 - lo) / (1 - lo + rise) if rise > 0 else 0.0
-    )  # how often a lift is `hi`, if it is never in between
+    # How often a lift is `hi`, if it is never in between.
+    high = (1 - lo) / (1 - lo + rise) if rise > 0 else 0.0
     mip = high * (1 + rise) * lip_upper - (1 - high) * lo * (lip_lower if lo > 0 else 0.0)
     return Leakage(
         lip_lower=lip_lower,
@@ -379,7 +385,7 @@ def leakage_bounds(lip_lower: float, lip_upper: float, ldp: float, prior: Known)
         ldp=ldp,
         mil=min(lip_upper, ldp),
         mip=max(mip, 0.0) if prior.members else None,
-        di=ldp + math.log(max(ratios)),
+        di=ldp + math.log(max(ratios)) if ratios else None,
         pufferfish=ldp,
         bounds=("MIL", "MIP", "DI"),
     )
@@ -411,6 +417,13 @@ def scenarios(secret: Secret | Sequence[Secret]) -> tuple[Secret, ...]:
     if not secrets:
         raise InvalidInput("secret", secret, "give at least one, or None if the value itself is the secret")
     return secrets
+
+
+def _members(prior: Known) -> tuple[Prior, ...]:
+    """The prior, or the priors of a finite set; an error for other sets."""
+    if not prior.members:
+        raise InvalidInput("prior", prior, "this notion is measured under one prior, or a finite set of them")
+    return prior.members
 
 
 def _live(channel: Channel | npt.ArrayLike) -> Channel:

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from flint import fmpz_mat
 
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, InvalidPrior
 from priorveil.priors.disclosure import (
@@ -344,6 +345,17 @@ def integer_weights(probabilities: Array) -> tuple[int, ...]:
     numbers = [m << s for m, s in zip(whole.tolist(), shift.tolist(), strict=True)]
     divisor = math.gcd(*numbers) or 1
     return tuple(n // divisor for n in numbers)
+
+
+def exact_product(rows: Sequence[Sequence[int]], table: Ints) -> list[list[int]]:
+    """The product of two matrices of integers, exactly.
+
+    >>> exact_product([[2**80, 1]], np.array([[1, 0], [3, 1]])) == [[2**80 + 3, 1]]
+    True
+    """
+    left = fmpz_mat(rows)
+    right = fmpz_mat(table.tolist())
+    return [[int(v) for v in row] for row in (left * right).tolist()]
 
 
 def as_labels(labels: Iterable[Hashable] | None, size: int) -> tuple[Label, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, Self
 
@@ -14,12 +15,14 @@ from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, InvalidPrior, Invali
 from priorveil.priors.disclosure import require_few_values, require_no_rare, round_weights
 from priorveil.priors.prior import (
     Array,
+    Ints,
     Label,
     Prior,
     as_distribution,
     as_labels,
     as_matrix,
     complete_domain,
+    exact_product,
     integer_weights,
     people_labels,
 )
@@ -107,6 +110,14 @@ class Secret:
     def weights(self) -> tuple[tuple[int, ...], ...]:
         """Each row as integers in exactly the same proportions."""
         return tuple(integer_weights(row) for row in self._rows)
+
+    def exact_means(self, table: Ints) -> npt.NDArray[Any]:
+        """The mean of every column of a table of integers, given each secret, as exact fractions."""
+        if self._rows.shape[1] != len(table):
+            advice = f"its rows need {len(table)} numbers, one for each value"
+            raise InvalidInput("secret", self._rows.shape, advice)
+        totals = np.array([[Fraction(1, sum(row))] for row in self.weights])
+        return np.asarray(np.array(exact_product(self.weights, table), dtype=object) * totals)
 
     def document(self) -> dict[str, Any]:
         """The secret as JSON."""

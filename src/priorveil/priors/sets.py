@@ -10,16 +10,15 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
-from itertools import product
+from itertools import islice, product
 from typing import Any
 
 import numpy as np
 
-from priorveil.errors import NOT_SHOWN, InvalidInput, TooLarge, plural
+from priorveil.errors import InvalidInput, TooLarge
 from priorveil.priors.prior import NEVER_HAPPENS, NORMALISED, Array, Label, Prior, as_labels
 
-_MOST_VERTICES = 200_000  # a set with more corners is not enumerated
-_MOST_SUBSETS = 2**14  # nor a ball whose radius can empty more subsets of values than this
+_MOST_CORNERS = 200_000  # a set with more corners is not enumerated
 
 Fractions = tuple[Fraction, ...]
 
@@ -57,13 +56,10 @@ class PriorSet:
         >>> PriorSet.interval([0.1, 0.5], [0.5, 0.9])
         PriorSet.interval(2 values)
         """
-        if isinstance(lower, Mapping) and isinstance(upper, Mapping):
-            labels = list(lower)
-            if set(labels) != set(upper):
-                raise InvalidInput("upper", list(upper), "lower and upper need the same labels")
-            return PriorInterval(list(lower.values()), [upper[label] for label in labels], labels)
+        if isinstance(lower, Mapping) and isinstance(upper, Mapping) and lower.keys() == upper.keys():
+            return PriorInterval(list(lower.values()), [upper[label] for label in lower], list(lower))
         if isinstance(lower, Mapping) or isinstance(upper, Mapping):
-            raise InvalidInput("upper", upper, "give lower and upper as two mappings, or as two sequences")
+            raise InvalidInput("upper", upper, "lower and upper need the same labels")
         return PriorInterval(lower, upper, labels)
 
     @staticmethod
@@ -100,26 +96,14 @@ class PriorSet:
 
     def vertices(self) -> Array:
         """The corners of the set's convex hull, one per row. A linear condition that holds there holds throughout."""
-        return np.array(sorted({tuple(map(float, corner)) for corner in self._corners()}))
+        corners = list(islice(self._corners(), _MOST_CORNERS + 1))
+        if len(corners) > _MOST_CORNERS:
+            raise TooLarge(f"{self} has too many corners to list: use fewer values, or a smaller set")
+        return np.array(sorted({tuple(map(float, corner)) for corner in corners}))
 
     def best(self, direction: Array) -> Array:
         """The member or corner with the largest `p @ direction`."""
         return np.array([float(p) for p in self._minimiser([Fraction(-float(g)) for g in direction])])
-
-    def odds(self) -> Array:
-        """The largest `p[x] / p[x']` over the set, for every pair; infinite where `p[x']` may be zero."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratios = self._ratios()
-        np.fill_diagonal(ratios, 1.0)
-        return ratios
-
-    def contains(self, prior: Prior, tolerance: float = 1e-9) -> bool:
-        """Whether a prior lies in the set (for a finite set: is one of its members)."""
-        if len(prior) != len(self):
-            raise InvalidInput(
-                "prior", NOT_SHOWN, f"it has {plural(len(prior), 'value')}; the set is about {len(self)}"
-            )
-        return self._holds(prior.align_to(self.labels).probabilities, tolerance)
 
     def document(self) -> dict[str, Any]:
         """The set as JSON, without its labels."""
@@ -167,22 +151,11 @@ class PriorSet:
 
     def _lowest(self, columns: Array) -> Array:
         """The smallest mean of every column, in floats."""
-        return np.asarray((self._matrix @ columns).min(axis=0))
+        return np.asarray((self.vertices() @ columns).min(axis=0))
 
     def _corners(self) -> Iterator[Sequence[Fraction]]:
         """The corners of the set, perhaps repeated."""
         yield from (p.fractions for p in self.members)
-
-    def _holds(self, P: Array, tolerance: float) -> bool:
-        return bool((np.abs(self._matrix - P).max(axis=1) <= tolerance).any())
-
-    def _ratios(self) -> Array:
-        P = self._matrix
-        return np.asarray((P[:, :, None] / P[:, None, :]).max(axis=0))
-
-    @cached_property
-    def _matrix(self) -> Array:
-        return np.array([p.probabilities for p in self.members])
 
 
 class PriorInterval(PriorSet):
@@ -201,8 +174,8 @@ class PriorInterval(PriorSet):
                 raise InvalidInput(f"lower[{x}]", float(least), "the lower end lies above the upper one")
             if most == 0:
                 raise InvalidInput(f"upper[{x}]", 0.0, NEVER_HAPPENS)
-        self.lower = _scale_to_one(low, -math.inf) if sum(low) > 1 else low
-        self.upper = _scale_to_one(high, math.inf) if sum(high) < 1 else high
+        self.lower = _widen(low, -NORMALISED) if sum(low) > 1 else low
+        self.upper = _widen(high, NORMALISED) if sum(high) < 1 else high
         if sum(self.lower) > 1 or sum(self.upper) < 1:
             advice = "no prior lies between lower and upper: they must enclose mass one"
             raise InvalidInput("lower", lower, advice)
@@ -239,26 +212,14 @@ class PriorInterval(PriorSet):
 
     def _corners(self) -> Iterator[Sequence[Fraction]]:
         """At a corner all values but one are at an end of their interval."""
-        d = len(self)
-        if d * 2 ** (d - 1) > _MOST_VERTICES:
-            advice = "use at most 14 values, or PriorSet.ball"
-            raise TooLarge(f"an interval set on {d} values has too many corners to list: {advice}")
+        if len(self) * 2 ** (len(self) - 1) > _MOST_CORNERS:
+            raise TooLarge(f"{self} has too many corners to list: use at most 14 values, or PriorSet.ball")
         ends = list(zip(self.lower, self.upper, strict=True))
         for x, (least, most) in enumerate(ends):
             for others in product(*ends[:x], *ends[x + 1 :]):
                 rest = 1 - sum(others, Fraction(0))
                 if least <= rest <= most:
                     yield (*others[:x], rest, *others[x:])
-
-    def _holds(self, P: Array, tolerance: float) -> bool:
-        return not ((self._low - P > tolerance).any() or (P - self._high > tolerance).any())
-
-    def _ratios(self) -> Array:
-        low, high = self._low, self._high
-        rest = low.sum() - low[:, None] - low[None, :]
-        top = np.minimum(high[:, None], 1 - rest - low[None, :])
-        pair = 1 - (high.sum() - high[:, None] - high[None, :])  # the pair's mass when all others are largest
-        return np.asarray(top / np.maximum(low[None, :], pair - top))
 
 
 class PriorBall(PriorSet):
@@ -298,40 +259,19 @@ class PriorBall(PriorSet):
 
     def _corners(self) -> Iterator[Sequence[Fraction]]:
         """At a corner one value gains the radius: some others lose all they have, and one loses a part."""
-        corners = (corner for target in range(len(self)) for corner in self._drain_into(target))
-        for count, corner in enumerate(corners):
-            self._require_few(count, _MOST_VERTICES - 1)
-            yield corner
+        for target, own in enumerate(self.middle.fractions):
+            if 1 - own <= self.radius:
+                yield [Fraction(int(x == target)) for x in range(len(self))]
+            else:
+                yield from self._drain(self.middle.fractions, target, self.radius, 0)
 
-    def _drain_into(self, target: int) -> Iterator[Sequence[Fraction]]:
-        others, middle = [x for x in range(len(self)) if x != target], self.middle.fractions
-        if 1 - middle[target] <= self.radius:
-            yield [Fraction(int(x == target)) for x in range(len(self))]
-            return
-        stack = [(0, middle, self.radius)]  # the values below the first number stay as they are or are empty
-        visited = 0
-        while stack:
-            first, p, left = stack.pop()
-            visited += 1
-            self._require_few(visited, _MOST_SUBSETS)
-            for x in others:
-                if p[x] >= left:
-                    yield _move(p, x, target, left)
-                elif x >= first:
-                    stack.append((x + 1, _move(p, x, target, p[x]), left - p[x]))
-
-    def _require_few(self, number: int, limit: int) -> None:
-        if number > limit:
-            advice = "take a smaller radius"
-            raise TooLarge(f"a ball on {len(self)} values has too many corners to list: {advice}")
-
-    def _holds(self, P: Array, tolerance: float) -> bool:
-        return bool(np.abs(P - self.middle.probabilities).sum() / 2 <= float(self.radius) + tolerance)
-
-    def _ratios(self) -> Array:
-        P, radius = self.middle.probabilities, float(self.radius)
-        gain = np.minimum(radius, 1 - P)  # x gains from x' first, then from the rest
-        return np.asarray((P + gain)[:, None] / (P - np.minimum(radius, P))[None, :])
+    def _drain(self, p: Fractions, target: int, left: Fraction, first: int) -> Iterator[Fractions]:
+        """Move the mass `left` to the target: from one value, or after all of another one, `first` or later."""
+        for x, mass in enumerate(p):
+            if x != target and mass >= left:
+                yield _move(p, x, target, left)
+            elif x != target and x >= first:
+                yield from self._drain(_move(p, x, target, mass), target, left - mass, x + 1)
 
 
 def _mean(p: Sequence[Fraction], column: Sequence[Fraction | int]) -> Fraction:
@@ -345,22 +285,12 @@ def _move(p: Fractions, source: int, target: int, mass: Fraction) -> Fractions:
     return tuple(moved)
 
 
-def _scale_to_one(ends: Fractions, outwards: float) -> Fractions:
-    """The ends scaled to mass one, if they miss it by rounding alone, as the floats 0.1, 0.2 and 0.7 do.
+def _widen(ends: Fractions, share: float) -> Fractions:
+    """The ends moved outwards by a tiny share: the floats 0.1, 0.2 and 0.7 miss mass one by rounding alone.
 
-    They stay floats, rounded `outwards`: a plan's file holds floats, and this set is the one that is certified.
+    They stay floats: a plan's file holds floats, and this set is the one that is certified.
     """
-    mass = sum(ends, Fraction(0))
-    if abs(mass - 1) > NORMALISED:
-        return ends
-    return tuple(_round_towards(v / mass, outwards) for v in ends)
-
-
-def _round_towards(number: Fraction, direction: float) -> Fraction:
-    """The nearest float on this side of a number."""
-    near = float(number)
-    beyond = Fraction(near) > number if direction < number else Fraction(near) < number
-    return Fraction(math.nextafter(near, direction) if beyond else near)
+    return tuple(Fraction(min(1.0, float(end) * (1 + share))) for end in ends)
 
 
 def _fraction(argument: str, value: float) -> Fraction:

@@ -73,7 +73,11 @@ def _random_levels(rng: np.random.Generator) -> dict[str, Any]:
     own, latent = leakage(channel, P), leakage(channel, P, secret)
     spread = float(np.log(P.probabilities.max() / P.probabilities.min()))
     levels = {name: getattr(own, name) for name in ("lip", "ldp", "mil", "mip", "di")}
-    levels |= {"latent_lip": latent.lip, "pufferfish": latent.pufferfish, "di_less_spread": own.di - spread}
+    levels |= {
+        "latent_lip": latent.lip,
+        "pufferfish": latent.pufferfish,
+        "di_less_spread": levels["di"] - spread,
+    }
     worst = LIP().epsilon(channel, PriorSet.all(d))
     return {"values": d, "reports": k, **levels, "worst_case_lip": worst, "prior_spread": spread}
 
