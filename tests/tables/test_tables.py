@@ -402,6 +402,17 @@ def test_columns_that_go_along_have_one_type(tmp_path: Path) -> None:
     assert kept is not None and kept["id"].to_pylist() == [1, 2]
 
 
+def test_a_folder_may_hold_files_of_several_kinds(tmp_path: Path) -> None:
+    (tmp_path / "0.csv").write_text("x,id\na,secret\n")
+    pq.write_table(pa.table({"x": ["b"], "id": [2]}), tmp_path / "1.parquet")
+    kept = privatize_table(tmp_path, COLUMNS, "x", keep=["id"]).table
+    assert kept is not None and kept["id"].to_pylist() == ["secret", "2"]
+    (tmp_path / "0.csv").rename(tmp_path / "2.csv")
+    with pytest.raises(InvalidInput, match="of text here and of int64") as error:
+        privatize_table(tmp_path, COLUMNS, "x", keep=["id"])
+    assert "secret" not in str(error.value)
+
+
 def test_folders_in_a_pattern_give_columns(tmp_path: Path) -> None:
     for town in ("A", "B b"):
         (tmp_path / "all=1" / f"town={town}").mkdir(parents=True)
@@ -411,8 +422,9 @@ def test_folders_in_a_pattern_give_columns(tmp_path: Path) -> None:
 
 
 def test_only_a_csv_is_packed(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match=r"leave \.gz out"):
-        privatize_table({"x": ["a"]}, COLUMNS, "x", tmp_path / "r.parquet.gz")
+    for name in ("r.parquet.gz", "r.gz"):
+        with pytest.raises(InvalidInput, match=r"ends in .*\.csv\.gz"):
+            privatize_table({"x": ["a"]}, COLUMNS, "x", tmp_path / name)
     privatize_table({"x": ["a"]}, COLUMNS, "x", tmp_path / "r.gz", format="parquet")
     assert tally_table(tmp_path / "r.gz", COLUMNS).by[None, None].reports == 1
 

@@ -217,7 +217,7 @@ class BatchCounter:
         self._groups: dict[Hashable, int] = {}
         self._tallies: dict[tuple[int, int], Tally] = {}
 
-    def count(self, batches: Iterable[Batch], threads: int = 1) -> Iterator[int]:
+    def count(self, batches: Iterable[Batch], threads: int = 0) -> Iterator[int]:
         """Count batches, in several threads; after each, yield the number of rows so far."""
         # Groups get their numbers in this thread, one batch after another.
         parts = ((batch, list(self._parts(batch))) for batch in batches)

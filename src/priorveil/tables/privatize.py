@@ -91,7 +91,7 @@ def privatize_table(
     def batches() -> Iterator[write.Columns]:
         nonlocal count
         # One thread draws, in the order of the rows, so that a seed gives the same reports and ids.
-        for batch, made, parts in in_threads(perturb, table.batches, 1, waiting=1):
+        for batch, made, parts in in_threads(perturb, table.batches, 1):
             log.add(batch.refused(made.refused))
             if on_near_miss is not None:
                 for near, rows in _near_misses(batch, made, column, cohort, plans):

@@ -14,7 +14,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from threading import local
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
@@ -31,7 +30,6 @@ _PARQUET, _ARROW_FILE, _ARROW_STREAM = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
 _CSV_ROWS = 1 << 16  # in a batch, at most
 _LAZY_ROWS = 1 << 16  # of a lazy table in one step
 _BUFFER = 1 << 20  # bytes of a Parquet column read at a time
-_LARGEST_GROUP = 128 << 20  # bytes of a row group, all columns, that is decoded in one step
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 _MOST_THREADS = 4  # one thread decodes, and cannot feed more than these
 
@@ -57,7 +55,7 @@ def open_table(data: Any, columns: Sequence[str] | None, batch_rows: int) -> Ope
     [[1, 2], [3]]
     """
     if isinstance(data, str | os.PathLike):
-        files = [(file, _folder_columns(name)) for file, name in table_files(Path(data))]
+        files = table_files(Path(data))
         if not files:
             advice = "no file has this name or matches this pattern: check the path"
             raise InvalidInput("data", str(data), advice)
@@ -150,7 +148,7 @@ def _open_object(data: Any, columns: Sequence[str] | None, batch_rows: int) -> O
             raise InvalidInput("data", NOT_SHOWN, _MIXED) from None
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
-    rows = data.num_rows if isinstance(data, pa.Table) else getattr(data, "height", None)
+    rows = getattr(data, "num_rows", getattr(data, "height", None))
     reader = _stream_of(data, columns)
     return _open_arrow(reader.schema, reader, _select(reader.schema.names, columns), batch_rows, rows)
 
@@ -172,9 +170,7 @@ def _stream_of(data: Any, columns: Sequence[str] | None) -> Any:
         return pa.RecordBatchReader.from_stream(data)
     except (TypeError, pa.ArrowException):  # not a stream, or a stream of something else than rows
         advice = "give a path, a file, a pyarrow, pandas, polars or DuckDB table, or a mapping of columns"
-        if type(data).__name__ == "LazyFrame":
-            advice = "this version of polars reads no batches: give its `.collect()`, or update polars"
-        elif hasattr(data, "columns"):
+        if hasattr(data, "columns"):
             advice = _MIXED
         raise InvalidInput("data", NOT_SHOWN, f"type {type(data).__name__}; {advice}") from None
 
@@ -193,7 +189,7 @@ def _open_file(source: Path | Any, columns: Sequence[str] | None, batch_rows: in
         failed.enter_context(closing)
         start = file.peek(8)[:8]
         if start.startswith(_PARQUET):
-            table = _open_parquet(file, path, columns, batch_rows)
+            table = _open_parquet(file, columns, batch_rows)
         elif start.startswith((_ARROW_FILE, _ARROW_STREAM)):
             table = _open_ipc(file, start, columns, batch_rows)
         else:
@@ -273,45 +269,18 @@ def _open_ipc(file: Any, start: bytes, columns: Sequence[str] | None, batch_rows
     return _open_arrow(reader.schema, batches, _select(reader.schema.names, columns), batch_rows)
 
 
-def _open_parquet(file: Any, path: str | None, columns: Sequence[str] | None, batch_rows: int) -> OpenTable:
-    """A Parquet file; with a path, Arrow opens it by itself and decodes row groups in several threads."""
+def _open_parquet(file: Any, columns: Sequence[str] | None, batch_rows: int) -> OpenTable:
     if not file.seekable():
-        raise InvalidInput(
-            "data", NOT_SHOWN, "this is Parquet; a pipe takes Arrow or CSV: give the path of the file"
-        )
-    pa = pyarrow()
-
-    def open_again(metadata: Any = None) -> Any:
-        # Without these options Arrow would hold the whole column of the file in memory.
-        source = file if path is None else pa.OSFile(path)
-        return pa.parquet.ParquetFile(source, metadata=metadata, pre_buffer=False, buffer_size=_BUFFER)
-
-    whole = open_again()
-    metadata, schema = whole.metadata, whole.schema_arrow
-    names = _select(schema.names, columns)
-    groups = metadata.num_row_groups
-    small = all(metadata.row_group(i).total_byte_size <= _LARGEST_GROUP for i in range(groups))
-    if path is None or not small:
-        batches = whole.iter_batches(batch_rows, columns=names)
-        return _open_arrow(schema, batches, names, batch_rows, metadata.num_rows)
-    own = local()  # every thread opens the file for itself
-
-    def decode(part: range) -> list[Any]:
-        if not hasattr(own, "file"):
-            own.file = open_again(metadata)
-        return list(own.file.iter_batches(batch_rows, row_groups=part, columns=names, use_threads=False))
-
-    step = max(1, batch_rows * groups // max(metadata.num_rows, 1))  # row groups in a batch
-    parts = [range(groups)[start : start + step] for start in range(0, groups, step)]
-    batches = (batch for decoded in in_threads(decode, parts, thread_count()) for batch in decoded)
-    return _open_arrow(schema, batches, names, batch_rows, metadata.num_rows)
+        advice = "this is Parquet; a pipe takes Arrow or CSV: give the path of the file"
+        raise InvalidInput("data", NOT_SHOWN, advice)
+    # Without these options Arrow would hold the whole column of the file in memory.
+    whole = pyarrow().parquet.ParquetFile(file, pre_buffer=False, buffer_size=_BUFFER)
+    names = _select(whole.schema_arrow.names, columns)
+    batches = whole.iter_batches(batch_rows, columns=names)
+    return _open_arrow(whole.schema_arrow, batches, names, batch_rows, whole.metadata.num_rows)
 
 
 # -- several files -----------------------------------------------------------------------------------------
-
-
-# A file, and the columns that the names of its folders give (`region=north`).
-_File = tuple[Path, dict[str, str | None]]
 
 
 def table_files(path: Path) -> list[tuple[Path, Path]]:
@@ -330,17 +299,12 @@ def table_files(path: Path) -> list[tuple[Path, Path]]:
     return [(p, Path(*p.parts[fixed:])) for p in matches if p.is_file()]
 
 
-def _folder_columns(path: Path) -> dict[str, str | None]:
-    pairs = (part.partition("=") for part in path.parts[:-1])
-    return {
-        unquote(name): None if text == _NO_VALUE else unquote(text) for name, equals, text in pairs if equals
-    }
-
-
-def _open_files(files: Sequence[_File], columns: Sequence[str] | None, batch_rows: int) -> OpenTable:
+def _open_files(
+    files: Sequence[tuple[Path, Path]], columns: Sequence[str] | None, batch_rows: int
+) -> OpenTable:
     """The files one after another; each must have the columns of the first."""
     sizes = [path.stat().st_size for path, _ in files]
-    first = current = _open_with_folders(files[0], columns, batch_rows)
+    first = current = _open_with_folders(*files[0], columns, batch_rows)
     done = size = 0
 
     def batches() -> Iterator[Batch]:
@@ -348,10 +312,7 @@ def _open_files(files: Sequence[_File], columns: Sequence[str] | None, batch_row
         before = 0
         for file, length in zip(files, sizes, strict=True):
             if file is not files[0]:
-                current = _open_with_folders(file, list(first.types), batch_rows)
-            texts = [[kind is None for kind in table.types.values()] for table in (first, current)]
-            if texts[0] != texts[1]:
-                raise InvalidInput("data", str(file[0]), "it is not of the same kind as the first file")
+                current = _open_with_folders(*file, list(first.types), batch_rows)
             done, size, end = done + size, length, before
             for batch in current.batches:
                 end = before + batch.end
@@ -365,16 +326,17 @@ def _open_files(files: Sequence[_File], columns: Sequence[str] | None, batch_row
     return replace(first, batches=batches(), rows=_count_rows(path for path, _ in files), share=share)
 
 
-def _open_with_folders(file: _File, columns: Sequence[str] | None, batch_rows: int) -> OpenTable:
-    """One file, with the columns that its folders give."""
-    path, given = file
-    inside = None if columns is None else [name for name in columns if name not in given]
-    table = _open_file(path, inside, batch_rows)
-    extra = {name: value for name, value in given.items() if columns is None or name in columns}
+def _open_with_folders(path: Path, name: Path, columns: Sequence[str] | None, batch_rows: int) -> OpenTable:
+    """One file, with the columns that the folders in its name give, such as `region=north`."""
+    pairs = (part.partition("=") for part in name.parts[:-1])
+    given = {unquote(key): None if text == _NO_VALUE else unquote(text) for key, sign, text in pairs if sign}
+    wanted = None if columns is None else [column for column in columns if column not in given]
+    table = _open_file(path, wanted, batch_rows)
+    extra = {key: value for key, value in given.items() if columns is None or key in columns}
 
     def extend(batch: Batch) -> Batch:
-        given_columns = {name: [value] * batch.rows for name, value in extra.items()}
-        return replace(batch, columns={**batch.columns, **given_columns})
+        added = {key: [value] * batch.rows for key, value in extra.items()}
+        return replace(batch, columns={**batch.columns, **added})
 
     return replace(table, types={**table.types, **dict.fromkeys(extra)}, batches=map(extend, table.batches))
 
@@ -383,11 +345,10 @@ def _count_rows(paths: Iterable[Path]) -> int | None:
     """The rows of Parquet files, from their footers; None for other files."""
     total = 0
     for path in paths:
-        with open(path, "rb") as file:
+        with open(path, "rb") as file, _errors_name(str(path)):
             if file.read(4) != _PARQUET:
                 return None
-        with _errors_name(str(path)):
-            total += pyarrow().parquet.read_metadata(path).num_rows
+            total += pyarrow().parquet.read_metadata(file).num_rows
     return total
 
 
@@ -403,22 +364,22 @@ def thread_count() -> int:
     return min(_MOST_THREADS, cores)
 
 
-def in_threads(
-    task: Callable[[_In], _Out], items: Iterable[_In], threads: int, waiting: int = 0
-) -> Iterator[_Out]:
-    """`task` of every item, in their order; at most `threads + waiting` results are unfinished or not yet taken.
+def in_threads(task: Callable[[_In], _Out], items: Iterable[_In], threads: int) -> Iterator[_Out]:
+    """`task` of every item, in their order; one more than `threads` are unfinished or not yet taken.
+
+    Without threads, each is done when it is taken.
 
     >>> list(in_threads(abs, [-1, 2, -3], 2))
     [1, 2, 3]
     """
-    if thread_count() == 1 or threads + waiting == 1:
+    if not threads or thread_count() == 1:
         yield from map(task, items)
         return
     with ThreadPoolExecutor(threads) as pool:
         coming: deque[Future[_Out]] = deque()
         for item in items:
             coming.append(pool.submit(task, item))
-            if len(coming) == threads + waiting:
+            if len(coming) > threads:
                 yield coming.popleft().result()
         while coming:
             yield coming.popleft().result()

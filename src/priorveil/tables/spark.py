@@ -195,12 +195,13 @@ def _count(reports: DataFrame, plans: Mapping[Any, Plan]) -> DataFrame:
 
     def run(batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
         counter = BatchCounter(plans, "report", "group", cohort, made_by=made_by)
-        kind = pa.string()
+        group = pa.field("group", pa.string())
         for batch in batches:
-            kind = batch.schema.field("group").type
+            group = batch.schema.field("group")
             for _ in counter.count([_as_batch(batch)]):
                 pass
-        yield from _tally_rows(counter.tallies(), kind)
+        whole = [pa.field(name, pa.int64()) for name in ("plan", "index", "amount")]
+        yield _tally_rows(counter.tallies(), pa.schema([group, *whole]))
 
     return (
         reports.mapInArrow(run, schema).groupBy("plan", "group", "index").agg(F.sum("amount").alias("amount"))
@@ -240,55 +241,39 @@ def _count_by_group(reports: DataFrame, plans: Mapping[Any, Plan]) -> DataFrame:
     return reports.groupBy(plan, "group", index.cast("bigint").alias("index")).agg(counts)
 
 
-def _tally_rows(tallies: Tallies, kind: Any) -> Iterator[RecordBatch]:
-    """Tallies as rows of group, plan, index and amount, without the zeros; `kind` is the type of the groups."""
-
-    def rows(group: Any, plan: int | None, amounts: Mapping[int, int]) -> RecordBatch:
-        parts = {
-            "group": pa.repeat(pa.scalar(group, kind), len(amounts)),
-            "plan": pa.repeat(pa.scalar(plan, pa.int64()), len(amounts)),
-            "index": pa.array(list(amounts), pa.int64()),
-            "amount": pa.array(list(amounts.values()), pa.int64()),
-        }
-        return pa.RecordBatch.from_pydict(parts)
-
+def _tally_rows(tallies: Tallies, schema: Any) -> RecordBatch:
+    """Tallies as rows of group, plan, index and amount, without the zeros."""
     numbers = {key: number for number, key in enumerate(tallies.plans)}
+    no_tally = Counter(tallies.refused.counts)
+    rows: list[tuple[Any, int | None, int, int]] = []
     for (key, group), part in tallies.by.items():
+        no_tally.subtract(part.refused)
         counts = part.counts.ravel()
-        filled = np.flatnonzero(counts)
-        amounts = dict(zip(filled.tolist(), counts[filled].tolist(), strict=True))
+        amounts = {index: int(counts[index]) for index in np.flatnonzero(counts).tolist()}
         amounts[_REPORTS] = part.reports
         amounts |= {_MISSING: part.refused.get(MISSING, 0), _FOREIGN: part.refused.get(FOREIGN, 0)}
-        yield rows(group, numbers[key], amounts)
-    no_tally = Counter(tallies.refused.counts)
-    for part in tallies.by.values():
-        no_tally.subtract(part.refused)
-    yield rows(None, None, {index: no_tally[why] for index, why in _NO_TALLY.items() if no_tally[why]})
+        rows += [(group, numbers[key], index, amount) for index, amount in amounts.items()]
+    rows += [(None, None, index, no_tally[why]) for index, why in _NO_TALLY.items() if no_tally[why]]
+    return pa.RecordBatch.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
 
 
 def _collect(amounts: DataFrame, plans: Mapping[Any, Plan]) -> Tallies:
     """The tallies of all plans and groups from the numbers at their indices."""
-    table = amounts.toArrow()
-    names, groups = columns.distinct(table["group"].combine_chunks())
-    plan_numbers = table["plan"].fill_null(-1).to_numpy()
-    indices, numbers = table["index"].to_numpy(), table["amount"].to_numpy()
     tallies: dict[tuple[Any, Any], Tally] = {}
     counts: Counter[str] = Counter()
-    keys = plan_numbers * (len(names) + 1) + groups
-    order = np.argsort(keys, kind="stable")
-    for rows in np.split(order, np.flatnonzero(np.diff(keys[order])) + 1):
-        if rows.size and plan_numbers[rows[0]] < 0:
-            for index, number in zip(indices[rows].tolist(), numbers[rows].tolist(), strict=True):
-                counts[_NO_TALLY[index]] += number
-        elif rows.size:
-            key = list(plans)[plan_numbers[rows[0]]]
-            part = _tally(plans[key], dict(zip(indices[rows].tolist(), numbers[rows].tolist(), strict=True)))
-            tallies[key, [*names, None][groups[rows[0]]]] = part
+    lists = [("index", "list"), ("amount", "list")]
+    for row in amounts.toArrow().group_by(["plan", "group"]).aggregate(lists).to_pylist():
+        numbers = dict(zip(row["index_list"], row["amount_list"], strict=True))
+        if row["plan"] is None:
+            counts.update({_NO_TALLY[index]: number for index, number in numbers.items()})
+        else:
+            key = list(plans)[row["plan"]]
+            part = tallies[key, row["group"]] = _tally(plans[key], numbers)
             counts.update(part.refused)
     if others := counts[OTHER_PLAN]:
         advice = f"{plural(others, 'report')} of another plan; read them with the plan that made them"
         raise ForeignReport("df", NOT_SHOWN, f"{advice} (`refused` returns these rows)")
-    return Tallies(dict(plans), tallies, columns.RefusedRows(dict(sorted(counts.items()))))
+    return Tallies(dict(plans), tallies, columns.RefusedRows(dict(sorted((+counts).items()))))
 
 
 def _tally(plan: Plan, amounts: dict[int, int]) -> Tally:

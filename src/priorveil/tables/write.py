@@ -20,7 +20,7 @@ from priorveil.tables.columns import ID_BYTES, PLAN, REPORT, REPORT_ID, Column, 
 Format = Literal["parquet", "csv", "arrow"]
 Columns = Mapping[str, Column | npt.NDArray[Any]]  # also integers, or rows of bytes
 
-_SUFFIXES = {"parquet": (".parquet", ".pq"), "csv": (".csv", ".gz"), "arrow": (".arrow", ".feather")}
+_ENDINGS = {"parquet": (".parquet", ".pq"), "csv": (".csv", ".csv.gz"), "arrow": (".arrow", ".feather")}
 
 
 def format_of(path: Path) -> Format:
@@ -29,13 +29,10 @@ def format_of(path: Path) -> Format:
     >>> format_of(Path("reports.csv"))
     'csv'
     """
-    suffix, inner = path.suffix.lower(), Path(path.stem).suffix.lower()
-    if suffix == ".gz" and inner in (*_SUFFIXES["parquet"], *_SUFFIXES["arrow"]):
-        raise InvalidInput("out", str(path), "only CSV files are compressed: leave .gz out")
-    for kind, endings in _SUFFIXES.items():
-        if suffix in endings:
+    for kind, endings in _ENDINGS.items():
+        if path.name.lower().endswith(endings):
             return cast(Format, kind)
-    known = ", ".join(ending for endings in _SUFFIXES.values() for ending in endings)
+    known = ", ".join(ending for endings in _ENDINGS.values() for ending in endings)
     raise InvalidInput("out", str(path), f"give a name that ends in {known}")
 
 
@@ -77,12 +74,12 @@ def arrow_column(column: Column | npt.NDArray[Any], field: Any) -> Any:
     if isinstance(column, np.ndarray) and column.ndim == 2:
         data = pa.py_buffer(np.ascontiguousarray(column))
         return pa.FixedSizeBinaryArray.from_buffers(field.type, len(column), [None, data])
-    if isinstance(column, list | np.ndarray):
-        return pa.array(column, field.type)
     try:
+        if isinstance(column, list | np.ndarray):
+            return pa.array(column, field.type)
         return column.cast(field.type)
-    except pa.ArrowException:
-        kinds = f"of {column.type} here and of {field.type} in the first file"
+    except pa.ArrowException:  # its message shows an entry
+        kinds = f"of {getattr(column, 'type', 'text')} here and of {field.type} in the first file"
         raise InvalidInput("keep", field.name, f"this column is {kinds}: give it one type") from None
 
 
