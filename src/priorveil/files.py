@@ -36,14 +36,11 @@ def atomic_write(
     A `private` file is readable by its owner only, from the first byte. Errors call the path by `argument`. A link is
     followed, and its target is written. A pipe, a device or a folder is never replaced.
     """
-    given, path = path, real_path(path)
-    if is_not_regular_file(path):
-        raise InvalidInput(argument, str(given), "not a regular file; refusing to overwrite it")
+    given, path = path, Path(os.path.realpath(path))
+    if problem := write_problem(given):
+        raise InvalidInput(argument, str(given), problem)
     if path.exists() and not replace:
         raise _already_exists(given, argument)
-    if not path.parent.is_dir():
-        folder = str(path.parent if given.is_symlink() else given.parent)
-        raise InvalidInput(argument, str(given), f"the folder {folder!r} does not exist: create it first")
     _remove_abandoned_drafts(path)
     try:
         file, draft = _new_draft(path, _PRIVATE if private else _PUBLIC)
@@ -60,32 +57,33 @@ def atomic_write(
             if not _LOCKS:  # Windows cannot rename an open file; elsewhere the lock protects it until then
                 file.close()
             _rename(draft, path, replace, argument)
-    except BaseException:
+    finally:
         draft.unlink(missing_ok=True)
-        raise
     _sync_folder(path.parent)
 
 
-def real_path(path: Path) -> Path:
-    """The path with all links followed; a link to itself stays as it is."""
-    return Path(os.path.realpath(path))
+def write_problem(path: Path) -> str | None:
+    """Why a file cannot be written, as far as that can be known before; None if it can.
 
-
-def is_not_regular_file(path: Path) -> bool:
-    """Whether the path exists and is a folder, a pipe, a device or a link to itself.
-
-    >>> is_not_regular_file(Path(".")), is_not_regular_file(Path("no such file"))
-    (True, False)
+    >>> write_problem(Path("no such folder/file"))
+    'there is no folder no such folder'
     """
-    target = real_path(path)
-    return os.path.lexists(target) and not target.is_file()
+    target = Path(os.path.realpath(path))  # a link to itself stays as it is
+    if os.path.lexists(target) and not target.is_file():
+        return f"{path} is not a regular file; refusing to overwrite it"
+    if not target.parent.is_dir():
+        return f"there is no folder {target.parent if path.is_symlink() else path.parent}"
+    for place in (target, target.parent):  # a draft in the folder is renamed to the file
+        if place.exists() and not os.access(place, os.W_OK):
+            return f"{place} cannot be written to"
+    return None
 
 
 def _remove_abandoned_drafts(path: Path) -> None:
     """Remove drafts of a file that no process is writing; without locks, leave them."""
     for draft in path.parent.glob(f".{glob.escape(path.name)}.{'[0-9a-f]' * 8}.part"):
         with suppress(OSError), open(draft, "rb") as file:
-            _lock(file)
+            _lock(file, wait=False)
             draft.unlink()
 
 
@@ -94,41 +92,30 @@ def _new_draft(path: Path, mode: int) -> tuple[BinaryIO, Path]:
     while True:
         draft = path.with_name(f".{path.name}.{os.urandom(4).hex()}.part")
         file = open(draft, "xb", opener=partial(os.open, mode=mode))  # noqa: SIM115  the caller closes it
-        # Before it is locked, another process may lock and remove it as abandoned: then try another name.
-        lost = False
-        try:
-            _lock(file)
-        except BlockingIOError:
-            lost = True
-        except OSError:  # without locks nobody removes drafts
-            pass
-        if not lost and draft.exists():
+        with suppress(OSError):  # without locks nobody removes drafts
+            _lock(file, wait=True)
+        if draft.exists():  # before it was locked, another process may have removed it as abandoned
             return file, draft
         file.close()
 
 
-def _lock(file: BinaryIO) -> None:
-    """Lock a file; `OSError` if another process has it, or if the system has no locks."""
+def _lock(file: BinaryIO, wait: bool) -> None:
+    """Lock a file; `OSError` if the system has no locks, or if another process has this one and we do not `wait`."""
     if sys.platform == "win32" or not _LOCKS:
         raise OSError("this system has no file locks")
     import fcntl
 
-    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _rename(draft: Path, path: Path, replace: bool, argument: str) -> None:
     """Give a draft its final name; without `replace`, a file that appeared meanwhile is kept."""
     if not replace:
-        try:
+        with suppress(OSError):  # the file exists, or the file system has no hard links
             os.link(draft, path)
-        except FileExistsError:
-            raise _already_exists(path, argument) from None
-        except OSError:  # a file system without hard links
-            if path.exists():
-                raise _already_exists(path, argument) from None
-        else:
-            draft.unlink()
             return
+        if path.exists():
+            raise _already_exists(path, argument)
     os.replace(draft, path)
 
 
@@ -140,17 +127,15 @@ def _sync_folder(folder: Path) -> None:
     """Make the names in a folder durable, where the system can."""
     if sys.platform == "win32":
         return
-    try:
+    with suppress(PermissionError):  # a folder may be writable and not readable
         descriptor = os.open(folder, os.O_RDONLY)
-    except PermissionError:  # a folder may be writable and not readable
-        return
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        if error.errno != errno.EINVAL:  # the file system cannot flush folders
-            raise
-    finally:
-        os.close(descriptor)
+        try:
+            os.fsync(descriptor)
+        except OSError as error:
+            if error.errno != errno.EINVAL:  # the file system cannot flush folders
+                raise
+        finally:
+            os.close(descriptor)
 
 
 _DELIMITERS = ";\t,"

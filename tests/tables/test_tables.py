@@ -469,7 +469,7 @@ def test_nothing_is_replaced_unasked(tmp_path: Path) -> None:
     assert out.read_text() != "dear"
     with pytest.raises(InvalidInput, match=r"\.parquet"):
         privatize_table({"x": ["a"]}, COLUMNS, "x", tmp_path / "r.txt")
-    with pytest.raises(InvalidInput, match="does not exist"):
+    with pytest.raises(InvalidInput, match="there is no folder"):
         privatize_table({"x": ["a"]}, COLUMNS, "x", tmp_path / "none" / "r.csv")
 
 

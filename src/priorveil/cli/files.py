@@ -20,7 +20,7 @@ import click
 
 from priorveil.cli.screen import error_text, rows_bar, waiting
 from priorveil.errors import PriorveilError, plural, short_repr
-from priorveil.files import atomic_write, is_not_regular_file, is_number, real_path
+from priorveil.files import atomic_write, is_number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -236,19 +236,6 @@ def _is_head(cell: str) -> bool:
 
 
 # -- writing -----------------------------------------------------------------------------------------------
-
-
-def write_problem(path: Path) -> str | None:
-    """Return why a file cannot be written, before the work; None if it can."""
-    if is_not_regular_file(path):
-        return f"{path} is not a regular file; refusing to overwrite it"
-    target = real_path(path)
-    if not target.parent.is_dir():
-        return f"there is no folder {target.parent if path.is_symlink() else path.parent}"
-    for place in (target, target.parent):  # a draft in the folder is renamed to the file
-        if place.exists() and not os.access(place, os.W_OK):
-            return f"{place} cannot be written to"
-    return None
 
 
 def require_new(force: bool, *paths: Path | None) -> None:

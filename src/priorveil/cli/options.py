@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from priorveil.cli.files import PriorFormat, write_problem
+from priorveil.cli.files import PriorFormat
 from priorveil.errors import MissingExtra
-from priorveil.files import is_number
+from priorveil.files import is_number, write_problem
 
 if TYPE_CHECKING:
     from priorveil.priors import Budget, Prior
