@@ -51,7 +51,7 @@ def privatize_table(
 ) -> Privatized:
     """Perturb one column of a table of any size: every row gets a report, with an id of its own and the plan's id.
 
-    `data` is a path (a file, a folder, a pattern), an open file, a columns.pyarrow, pandas or polars table, a DuckDB
+    `data` is a path (a file, a folder, a pattern), an open file, a pyarrow, pandas or polars table, a DuckDB
     relation, or a mapping of columns. `out` is a path or an open file; without it the reports are returned as an Arrow
     table. A file appears when all of it is written. Other columns are left out, except those in `keep` and the public
     column `cohort`, whose values choose among several plans, `{value: plan}`. A row whose value is missing or
@@ -151,23 +151,23 @@ def make_reports(
 ) -> Reports:
     """The reports of a column of values. The column `cohort` chooses the plan of each row."""
     values, plan_codes = batch.columns[column], columns.cohort_codes(batch, cohort, plans)
-    refused = [(columns.NO_PLAN, np.flatnonzero(plan_codes == columns.OUTSIDE_DOMAIN))]
-    indices, reports = [], []
+    missing, outside, indices, reports = [], [], [], []
     for number, plan in enumerate(plans.values()):
         own = np.flatnonzero(plan_codes == number)
         part = values if len(own) == len(values) else take(values, own)
         codes = columns.value_codes(part, plan.labels)
-        refused += [
-            (columns.MISSING, own[codes == columns.ABSENT]),
-            (columns.OUTSIDE, own[codes == columns.OUTSIDE_DOMAIN]),
-        ]
+        missing.append(own[codes == columns.ABSENT])
+        outside.append(own[codes == columns.OUTSIDE_DOMAIN])
         indices.append(own[codes >= 0])
         reports.append(plan.mechanism.sample(codes[codes >= 0], source))
     order = np.argsort(np.concatenate(indices), kind="stable") if len(indices) > 1 else slice(None)
-    reasons = dict.fromkeys(reason for reason, rows in refused if rows.size)
-    by_reason = {why: np.concatenate([rows for reason, rows in refused if reason == why]) for why in reasons}
     kept = np.concatenate(indices)[order]
-    return Reports(np.concatenate(reports)[order], kept, plan_codes[kept], by_reason)
+    refused = {
+        columns.NO_PLAN: np.flatnonzero(plan_codes == columns.OUTSIDE_DOMAIN),
+        columns.MISSING: np.concatenate(missing),
+        columns.OUTSIDE: np.concatenate(outside),
+    }
+    return Reports(np.concatenate(reports)[order], kept, plan_codes[kept], refused)
 
 
 def _near_misses(
@@ -176,7 +176,7 @@ def _near_misses(
     """The refused values and cohorts that are known ones in another spelling: `(reason, value, name)`, rows."""
     labels = {label for plan in plans.values() for label in plan.labels}
     for reason, name, names in ((columns.OUTSIDE, column, labels), (columns.NO_PLAN, cohort, plans)):
-        if reason in made.refused and name is not None:
+        if name is not None:
             entries = take(batch.columns[name], made.refused[reason])
             for (value, near), rows in spelling_variants(entries, names).items():
                 yield (reason, value, near), rows
