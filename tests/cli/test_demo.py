@@ -33,7 +33,7 @@ def test_it_tells_the_whole_story_and_ends_where_nobody_watches(tmp_path: Path) 
     story = " ".join(out.split())
     assert (status, err) == (0, "")
     assert "claimed 1.000, real 6.845" in story
-    assert "certified: 1.000 under the prior, 2.000 whatever anyone knows" in story
+    assert "LIP, certified 1 (down 1, up 1)" in story and "LDP, whatever is known 2 " in story
     assert "with 10,000 people every share is known to ±" in story
     assert "from its totals" in story
     assert "The reports contradict the prior (p < 0.0001), and this estimate leans on it" in story
@@ -61,7 +61,7 @@ def test_it_can_do_without_pictures_and_without_a_curator(monkeypatch: pytest.Mo
     status, out, _ = run("demo", *FEW)
     assert status == 0
     assert "no picture: matplotlib is not installed: pip install 'priorveil[plot]'" in out
-    assert "no curator: starlette is not installed: pip install 'priorveil[serve]'" in out
+    assert "no curator: the curator is not installed: pip install 'priorveil[serve]'" in out
     assert "priorveil design --help" in out
 
 

@@ -20,11 +20,11 @@ import numpy as np
 import pytest
 
 import priorveil as pv
-from priorveil.cli import screen
 from priorveil.cli.design import design
 from priorveil.cli.screen import DesignProgress
 from priorveil.designs import METHODS
 from priorveil.plans.document import METHODS as DOCUMENT_METHODS
+from priorveil.plans.precision import percent
 from priorveil.queries import gain_share
 from priorveil.studies.compare import best_ldp
 from terminal import refused, run
@@ -262,23 +262,23 @@ def test_mixing_needs_rows(files: Path) -> None:
 @pytest.mark.parametrize("query", ["histogram", "distribution"])
 def test_a_plan_for_a_set_of_priors_says_so(files: Path, query: str) -> None:
     task = ("design", "counts.csv", "--counts", "--epsilon", 1, "--query", query, "--radius", 0.05)
-    said = "every prior within 0.05 (total variation)"
+    said = "every prior of PriorSet.ball(3 values, radius 0.05)"
     assert said in run(*task, "-o", "plan.json")[1]
     assert said in run("inspect", "plan.json")[1]
     for found in (read(*task), read("inspect", "plan.json")):
-        assert found["priors"] == {"kind": "ball", "radius": 0.05}
+        assert found["priors"] == "PriorSet.ball(3 values, radius 0.05)"
     assert read("design", "prior.csv", "--epsilon", 1)["priors"] is None
 
 
 def test_other_sets_of_priors_are_named_too(files: Path) -> None:
     sets = {
-        "each of 2 priors": pv.PriorSet([[0.2, 0.8], [0.4, 0.6]]),
-        "every prior between given bounds": pv.PriorSet.interval([0.1, 0.5], [0.5, 0.9]),
+        "PriorSet(2 priors on 2 values)": pv.PriorSet([[0.2, 0.8], [0.4, 0.6]]),
+        "PriorSet.interval(2 values)": pv.PriorSet.interval([0.1, 0.5], [0.5, 0.9]),
     }
     for said, priors in sets.items():
         pv.design(priors, 1.0, pv.Histogram()).save("plan.json")
-        assert said in run("inspect", "plan.json")[1]
-        assert read("inspect", "plan.json")["priors"] == {"kind": priors.kind, "radius": None}
+        assert f"every prior of {said}" in run("inspect", "plan.json")[1]
+        assert read("inspect", "plan.json")["priors"] == said
 
 
 @pytest.mark.parametrize("notion", ["ldp", "pufferfish", "di"])
@@ -394,9 +394,9 @@ def test_a_column_that_is_not_there_because_of_the_separator(files: Path) -> Non
 
 
 def test_a_share_below_one_is_never_shown_as_all() -> None:
-    assert screen.share_text(1 - 1e-12) == "99.99 %"
-    assert screen.share_text(math.nextafter(1.0, 0.0)) == "99.99 %"
-    assert screen.share_text(1.0) == "100 %"
+    assert percent(1 - 1e-12) == "99.99 %"
+    assert percent(math.nextafter(1.0, 0.0)) == "99.99 %"
+    assert percent(1.0) == "100 %"
 
 
 def test_inspect_shows_everything(files: Path) -> None:
@@ -404,10 +404,11 @@ def test_inspect_shows_everything(files: Path) -> None:
     status, out, err = run("inspect", "plan.json")
     assert (status, err) == (0, "")
     for words in (
-        "no report at all",
+        "error without reports",
         "the best LDP at epsilon 1",
-        "this plan",
-        "proven bound",
+        "expected error",
+        "proven lower bound",
+        "of the possible gain",
         "Pufferfish",
         "MIP",
     ):
@@ -423,8 +424,8 @@ def test_inspect_shows_everything(files: Path) -> None:
 def test_inspect_says_whether_reports_identify(files: Path) -> None:
     run("design", "prior.csv", "--epsilon", 1, "--query", "distribution", "-o", "learns.json")
     run("design", "prior.csv", "--epsilon", 1, "--query", "sum", "--amounts", "0,1,2,3", "-o", "leans.json")
-    assert "Reports alone determine the distribution" in " ".join(run("inspect", "learns.json")[1].split())
-    assert "Reports alone do not determine" in " ".join(run("inspect", "leans.json")[1].split())
+    assert "yes: reports alone determine it" in " ".join(run("inspect", "learns.json")[1].split())
+    assert "no: estimates lean on the prior" in " ".join(run("inspect", "leans.json")[1].split())
 
 
 def test_design_and_inspect_say_how_precise_an_answer_is(files: Path) -> None:
@@ -651,13 +652,12 @@ def test_a_plan_on_standard_output(files: Path) -> None:
     narrow = {**os.environ, "PYTHONIOENCODING": "latin-1"}
     piped = subprocess.run(task, capture_output=True, env=narrow, check=True)
     assert pv.Plan.from_json(piped.stdout.decode()).labels == ("茶", "thé")
-    assert b"certified LIP" in piped.stderr and b"aved" not in piped.stderr
+    assert b"LIP, certified" in piped.stderr and b"aved" not in piped.stderr
     assert set(files.iterdir()) == before
     assert "--json" in refused("design", "prior.csv", "--epsilon", 1, "-o", "-", "--json")
 
 
 def test_a_long_design_shows_its_gap(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("priorveil.cli.screen._PATIENCE", -1.0)
     monkeypatch.setenv("FORCE_COLOR", "1")
     shown = io.StringIO()
     with redirect_stderr(shown), DesignProgress(1.0, 1e-6) as progress:

@@ -87,10 +87,10 @@ def test_from_people_to_estimate(
     found = json.loads(capsys.readouterr().out)
     expected = estimate_table(out, pv.Plan.load(plan), by="town")
     assert found["reports"] == 297 and found["refused"] == {}
-    assert [row["estimate"] for row in found["values"]] == expected.everybody.values.tolist()
+    assert found["values"] == expected.everybody.values.tolist() and found["labels"] == LABELS
     low, high = expected.groups["A"].interval()
-    rows = found["groups"][0]["values"]
-    assert [(row["low"], row["high"]) for row in rows] == list(zip(low, high, strict=True))
+    group = found["groups"][0]
+    assert group["group"] == "A" and (group["lower"], group["upper"]) == (low.tolist(), high.tolist())
 
 
 def test_csv_and_tables(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -105,20 +105,19 @@ def test_csv_and_tables(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert run("estimate", "plan.json", "r.csv", "--csv", "--json") == 2
 
 
-def test_methods_levels_tallies_and_pictures(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_methods_levels_and_pictures(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("matplotlib")
     run("privatize", "unary.json", "people.csv", "--column", "answer", "--keep", "town", "-o", "r.parquet")
     capsys.readouterr()
-    options = ("--method", "unbiased", "--level", "0.5", "--json", "--tally", "t.json", "--plot", "e.svg")
+    options = ("--method", "unbiased", "--level", "0.5", "--json", "--plot", "e.svg")
     assert run("estimate", "unary.json", "r.parquet", "--by", "town", *options) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["method"] == "unbiased" and found["level"] == 0.5
     assert Path("e.svg").read_text().startswith("<?xml")
-    lines = [json.loads(line) for line in Path("t.json").read_text().splitlines()]
-    tallies = [pv.plans.tally.Tally.from_json(json.dumps(line["tally"])) for line in lines]
-    assert UNARY.estimate(tallies[0] + tallies[1], "unbiased").values.tolist() == [
-        row["estimate"] for row in found["values"]
-    ]
+    expected = estimate_table("r.parquet", UNARY, method="unbiased").everybody
+    assert (
+        found["values"] == expected.values.tolist() and found["upper"] == expected.interval(0.5)[1].tolist()
+    )
     assert run("estimate", "unary.json", "r.parquet", "--plot", "e.xyz") == 2
 
 
@@ -263,7 +262,7 @@ def test_no_usable_report_is_an_error(
     folder: Path, rows: list[int], extra: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_reports("r.csv", PLAN, rows, town=["A", ""][: len(rows)])
-    assert run("estimate", "plan.json", "r.csv", *extra, "--tally", "t.json") == 2
+    assert run("estimate", "plan.json", "r.csv", *extra) == 2
     told = capsys.readouterr()
     *_, last = told.err.splitlines()
     assert told.out == "" and last.startswith("error: ") and "no report of this plan" in last
@@ -288,10 +287,9 @@ def test_another_plan_is_refused(folder: Path, out: str, capsys: pytest.CaptureF
     OTHER.save("other.json")
     assert run("privatize", "plan.json", "people.csv", "--column", "answer", "-o", out) == 0
     capsys.readouterr()
-    assert run("estimate", "other.json", out, "--tally", "t.json") == 2
+    assert run("estimate", "other.json", out) == 2
     told = capsys.readouterr()
     assert told.out == "" and f"reports of plan {PLAN.id[:12]}; read them with the plan" in told.err
-    assert not Path("t.json").exists()
     assert run("estimate", "plan.json", out) == 0
 
 
@@ -438,7 +436,7 @@ def test_what_is_wrong_with_a_plan_or_a_place_is_said_first(
     task = ("privatize", "plan.json", "people.csv", "--column")
     assert "people.csv: this is not a plan" in told("estimate", "people.csv", "people.csv")
     assert "there is no folder nope" in told(*task, "answer", "-o", "nope/r.csv")
-    assert "there is no folder nope" in told("estimate", "plan.json", "r.csv", "--tally", "nope/t")
+    assert "there is no folder nope" in told("estimate", "plan.json", "r.csv", "--refused", "nope/t")
     if os.access("/proc", os.W_OK):  # for root, though nobody can create a file in it
         error = told(*task, "answer", "-o", "/proc/r.csv")
         assert "'/proc/r.csv': the folder /proc cannot be written to" in error and ".part" not in error
@@ -461,7 +459,7 @@ def test_names_that_the_output_cannot_hold(folder: Path) -> None:
         for more in ((), ("--json",), ("--csv",))
     )
     assert people.returncode == 0 and b"\\u8336" in people.stdout
-    assert json.loads(machine.stdout)["values"][1]["value"] == "茶"
+    assert json.loads(machine.stdout)["labels"][1] == "茶"
     assert (
         csv_lines.returncode == 2 and csv_lines.stderr.count(b"\n") == 1 and b"PYTHONUTF8" in csv_lines.stderr
     )
@@ -475,15 +473,15 @@ def test_a_narrow_terminal_loses_nothing(
     long.save("long.json")
     write_reports("r.csv", long, [0, 1, 2] * 4000)
     assert run("estimate", "long.json", "r.csv", "--json") == 0
-    rows = json.loads(capsys.readouterr().out)["values"]
+    found = json.loads(capsys.readouterr().out)
     monkeypatch.setenv("COLUMNS", str(width))
     assert run("estimate", "long.json", "r.csv") == 0
     shown = capsys.readouterr().out
     assert max(map(len, shown.splitlines())) <= width and "…" not in shown
     whole = "".join(shown.split())
-    for row in rows:
-        assert all(word in shown.split() for word in row["value"].split())
-        assert all(f"{row[name]:,.1f}" in whole for name in ("estimate", "low", "high"))
+    assert all(word in shown.split() for label in found["labels"] for word in label.split())
+    numbers = [number for name in ("values", "lower", "upper") for number in found[name]]
+    assert len(numbers) == 9 and all(f"{number:,.1f}" in whole for number in numbers)
     assert "Warning:Thereportscontradicttheprior" in whole and "Priorcheck:p" in whole
 
 
@@ -552,10 +550,12 @@ def test_when_every_row_is_refused_that_is_said(folder: Path, capsys: pytest.Cap
             "--refused and PLAN",
         ),
         (["estimate", "plan.json", "people.csv", "--refused", "people.csv"], "--refused and REPORTS"),
-        (["estimate", "plan.json", "people.csv", "--tally", "people.csv"], "--tally and REPORTS"),
         (["privatize", "plan.json", "*.csv", "-o", "people.csv"], "-o and DATA"),
-        (["estimate", "plan.json", ".", "--tally", "people.csv"], "--tally and REPORTS"),
-        (["estimate", "plan.json", "people.csv", "--tally", "-"], "'--tally': - is not the name of a file"),
+        (["estimate", "plan.json", ".", "--refused", "people.csv"], "--refused and REPORTS"),
+        (
+            ["estimate", "plan.json", "people.csv", "--refused", "-"],
+            "'--refused': - is not the name of a file",
+        ),
         (
             ["privatize", "plan.json", "people.csv", "-o", "pipe", "--format", "csv"],
             "pipe is not a regular file",
@@ -646,7 +646,7 @@ def test_interrupted_in_the_middle_nothing_is_left(folder: Path) -> None:
 
 
 def test_estimates_can_be_interrupted(folder: Path) -> None:
-    running = command("estimate", "plan.json", "-", "--tally", "t.json")
+    running = command("estimate", "plan.json", "-", "--refused", "refused.csv")
     assert running.stdin is not None
     batch = pa.record_batch({"report": [0] * 100_000, "plan": [PLAN.id] * 100_000})
     writer = pa.ipc.new_stream(running.stdin, batch.schema)

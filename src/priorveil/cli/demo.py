@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from priorveil.curator.demo import RunningCurator
     from priorveil.plans import Plan
-    from priorveil.plans.estimate import Estimate
     from priorveil.priors import Array, Label, Prior
 
 # People by kind of work in two public surveys: the prior, and the people who are asked.
@@ -39,7 +38,6 @@ _KNOWN: dict[Label, int] = {"Private": 33_906, "Self-employed": 5_557, "Governme
 _ASKED = {"Private": 182_242, "Self-employed": 10_356, "Government": 26_390, "No pay": 733}
 # _KNOWN: UCI Adult, 1994. _ASKED: the American Community Survey, 2018.
 
-_QUESTION = "For whom do you work?"
 _EPSILON = 1.0
 
 
@@ -68,37 +66,34 @@ def demo(plot: Path, devices: int, browser: bool | None) -> None:
     """
     import numpy as np
 
+    from priorveil.priors import Prior
+
     console = screen.open_console()
     truth = np.array(list(_ASKED.values()))
     people = np.repeat(np.arange(len(truth)), truth)
-    prior = _explain_prior(console, len(people))
-    _show_leak(console, prior)
-    plan = _design(console, prior)
-    prior_based, unbiased = _estimate(console, plan, people, truth)
-    _draw(console, prior_based, unbiased, truth, prior, plot)
-    _serve(console, plan, people, devices, _can_open_browser() if browser is None else browser)
-
-
-def _explain_prior(console: Console, size: int) -> Prior:
-    from priorveil.priors import Prior
-
     prior = Prior.from_counts(_KNOWN)
     _chapter(
         console,
         "1. What everyone knows",
-        f"We ask {size:,} people for whom they work (the American Community Survey of 2018, ages 19 to 34, "
+        f"We ask {len(people):,} people for whom they work (the American Community Survey of 2018, ages 19 to 34, "
         "from its totals). Nobody should have to trust us, so every device perturbs its answer before it "
         "leaves. How much noise that needs depends on what is already public: here, an old census (1994).",
     )
     rows = [(str(v), f"{p:.2%}") for v, p in zip(prior.labels, prior.probabilities, strict=True)]
     screen.print_table(console, ("the prior", ""), rows, "lr")
-    return prior
+    plan = _design(console, prior)
+    _estimate(console, plan, people, truth, plot)
+    _serve(console, plan, people, devices, _can_open_browser() if browser is None else browser)
 
 
-def _show_leak(console: Console, prior: Prior) -> None:
+def _design(console: Console, prior: Prior) -> Plan:
+    """Show that a published mechanism leaks, and design one that does not."""
+    from priorveil.designs import design
+    from priorveil.queries import Distribution
     from priorveil.studies import published
+    from priorveil.studies.compare import best_ldp
 
-    form = published.rr_lip(prior, _EPSILON)
+    leak = published.rr_lip(prior, _EPSILON)
     _chapter(
         console,
         "2. A published mechanism that leaks",
@@ -106,18 +101,10 @@ def _show_leak(console: Console, prior: Prior) -> None:
         f"factor {math.exp(_EPSILON):.2f}, up or down. The closed form in the literature (tell the truth, "
         "or else draw an answer from the prior) claims that. Measured:",
     )
-    times = math.exp(form.leakage.lip_upper)
-    console.print(f"  claimed {form.claimed:.3f}, real {form.leakage.lip:.3f}", style="red")
+    console.print(f"  claimed {leak.claimed:.3f}, real {leak.leakage.lip:.3f}", style="red")
+    times = math.exp(leak.leakage.lip_upper)
     console.print(f"Who reports the rarest answer is {times:,.0f} times as likely to have it as before.")
-
-
-def _design(console: Console, prior: Prior) -> Plan:
-    from priorveil.designs import design
-    from priorveil.queries import Distribution
-    from priorveil.studies.compare import best_ldp
-
     plan = design(prior, _EPSILON, Distribution())
-    rival = best_ldp(plan)
     _chapter(
         console,
         "3. A mechanism that keeps its promise",
@@ -125,23 +112,21 @@ def _design(console: Console, prior: Prior) -> Plan:
         "least noise, and proves how near it came. In exact arithmetic, on the integers that devices draw "
         "from, it also proves that the promise is kept.",
     )
-    c = plan.certificate
-    console.print(
-        f"  certified: {c.lip:.3f} under the prior, {c.ldp:.3f} whatever anyone knows", style="green"
-    )
-    errors = [("this plan", plan.expected_mse), ("lower bound, proven", plan.lower_bound)]
-    if rival is not None:
-        errors.insert(1, ("best without a prior (LDP)", rival.expected_mse))
-    rows = [(name, screen.error_figure(error)) for name, error in errors]
-    screen.print_table(console, (f"expected error, {plan.query.error_unit}", ""), rows, "lr")
-    console.print(f"In other words: {plan.precision}.")
+    screen.print_table(console, ("", ""), plan.summary())
+    if rival := best_ldp(plan):
+        console.print(
+            f"The best mechanism without a prior (LDP) has an expected error of {rival.expected_mse:.6g}."
+        )
+    console.print("For a prior and a question of your own: priorveil design --help")
     return plan
 
 
 def _estimate(
-    console: Console, plan: Plan, people: npt.NDArray[np.intp], truth: Array
-) -> tuple[Estimate, Estimate]:
-    """Let all people report, and estimate in two ways: prior-based and unbiased."""
+    console: Console, plan: Plan, people: npt.NDArray[np.intp], truth: Array, picture: Path
+) -> None:
+    """Let all people report, estimate in two ways, prior-based and unbiased, and draw both."""
+    from priorveil.studies import plots
+
     tally = plan.tally(plan.privatize(people))
     prior_based, unbiased = plan.estimate(tally, method="mmse"), plan.estimate(tally, method="unbiased")
     _chapter(
@@ -159,24 +144,12 @@ def _estimate(
     console.print("The curator knows how often each report should come if the old census were right.")
     if prior_based.warning is not None:
         console.print(f"About the prior-based column: {prior_based.warning}", style="bold red")
-    for note in prior_based.notes:
+    for note in (*prior_based.notes, *unbiased.notes):
         console.print(note)
-    console.print("About the unbiased column: the prior shapes the noise, never the answer.")
-    for note in unbiased.notes:
-        console.print(note)
-    return prior_based, unbiased
-
-
-def _draw(
-    console: Console, prior_based: Estimate, unbiased: Estimate, truth: Array, prior: Prior, path: Path
-) -> None:
-    from priorveil.studies import plots
-
-    _chapter(console, "5. A picture")
     try:
         panels = (("prior-based, with an old prior", prior_based), ("unbiased", unbiased))
-        files.save_plot(plots.truth_plot(panels, truth, prior), path)
-        console.print(f"  drawn in {path}")
+        files.save_plot(plots.truth_plot(panels, truth, plan.reference), picture)
+        console.print(f"A picture of both is drawn in {picture}.")
     except MissingExtra as error:
         console.print(f"  no picture: {error}", style="yellow")
 
@@ -187,20 +160,18 @@ def _serve(console: Console, plan: Plan, people: npt.NDArray[np.intp], devices: 
 
     from priorveil.collect.campaign import Campaign
 
-    _chapter(console, "6. The same as a service")
+    _chapter(console, "5. The same as a service")
     try:
         from priorveil.curator import demo as service
-    except (ImportError, MissingExtra) as error:
-        library = (getattr(error, "name", None) or "httpx").partition(".")[0]
-        reason = error if isinstance(error, MissingExtra) else MissingExtra(library, "serve")
-        console.print(f"  no curator: {reason}", style="yellow")
-        return _print_next_steps(console)
+    except (ImportError, MissingExtra):
+        console.print(f"  no curator: {MissingExtra('the curator', 'serve')}", style="yellow")
+        return
     console.print(
         f"A curator starts on this machine. {devices:,} of these people answer, each on a device of its own, over "
         "HTTP; the curator stores the reports in SQLite and estimates while they come in."
     )
     campaign = Campaign(
-        _QUESTION,
+        "For whom do you work?",
         {"everyone": plan},
         smallest_count=100,
         asked_by="The demo of priorveil on this machine",
@@ -221,22 +192,14 @@ def _serve(console: Console, plan: Plan, people: npt.NDArray[np.intp], devices: 
         columns = zip(plan.labels, truth, cohort["values"], cohort["lower"], cohort["upper"], strict=True)
         rows = [(str(v), f"{t:,}", f"{e:,.0f}", f"{a:,.0f} to {b:,.0f}") for v, t, e, a, b in columns]
         screen.print_figures(console, ("people", "truth", "estimate", "95 % interval"), rows)
-        _print_next_steps(console)
         _keep_open(console, curator, stay)
 
 
 def _can_open_browser() -> bool:
-    """Return whether a person uses this terminal, and a browser can show them a page."""
-    if not sys.stdout.isatty():
-        return False
+    """Return whether this is a terminal on a desktop; elsewhere a browser would take over the terminal."""
     displays = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
-    if sys.platform.startswith("linux") and not any(os.environ.get(name) for name in displays):
-        return False  # the only browsers left would take over the terminal
-    try:
-        webbrowser.get()
-    except webbrowser.Error:
-        return False
-    return True
+    desktop = sys.platform in ("darwin", "win32") or any(os.environ.get(name) for name in displays)
+    return sys.stdout.isatty() and desktop
 
 
 def _keep_open(console: Console, curator: RunningCurator, stay: bool) -> None:
@@ -255,17 +218,6 @@ def _keep_open(console: Console, curator: RunningCurator, stay: bool) -> None:
         curator.wait_until_stopped()
     except KeyboardInterrupt:
         console.print("\nThe curator has stopped.")
-
-
-def _print_next_steps(console: Console) -> None:
-    _chapter(console, "Where to go")
-    rows = [
-        ("priorveil design --help", "your own prior, your own question"),
-        ("priorveil inspect --help", "what a plan guarantees, and how good it is"),
-        ("priorveil audit --help", "what any other mechanism leaks"),
-        ("priorveil serve --help", "a curator of your own"),
-    ]
-    screen.print_table(console, ("", ""), rows)
 
 
 def _chapter(console: Console, title: str, text: str = "") -> None:

@@ -275,14 +275,7 @@ def _run(
 
 def _print(plan: Plan, interrupted: bool, output: Path | None, plot: Path | None, piped: bool) -> None:
     console = screen.open_console(stderr=piped)
-    errors = [
-        ("precision", str(plan.precision)),
-        ("expected error", f"{screen.error_figure(plan.expected_mse)}, {plan.query.error_unit}"),
-        ("without reports", screen.error_figure(plan.no_report)),
-        ("lower bound", f"{screen.error_figure(plan.lower_bound)}, proven: no plan is better"),
-        ("efficiency", f"at least {screen.share_text(plan.efficiency)} of the possible gain"),
-    ]
-    screen.print_table(console, ("", ""), [*screen.plan_rows(plan), *errors])
+    screen.print_table(console, ("", ""), plan.summary())
     if interrupted:
         console.print("Stopped by ctrl-C: this is the best certified plan so far.", style="yellow")
     if plot is not None:

@@ -1,4 +1,4 @@
-"""`priorveil estimate`: a table of reports in; tables, CSV, JSON, pictures and tallies out.
+"""`priorveil estimate`: a table of reports in; tables, CSV, JSON and pictures out.
 
 Examples
   priorveil estimate plan.json reports.parquet
@@ -22,10 +22,7 @@ whatever its id (a curator counts an id once). Remove copies first.
 from __future__ import annotations
 
 import csv
-import io
-import json
-import math
-from collections.abc import Iterator
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +30,6 @@ import click
 
 from priorveil.cli import files, options, screen
 from priorveil.errors import InvalidInput, plural
-from priorveil.files import atomic_write
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -69,9 +65,6 @@ _MANY_FOREIGN = 0.1  # a larger share of foreign reports is not an accident
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV; warnings and notes go to standard error.")
 @options.PLOT
-@click.option(
-    "--tally", "tally_file", type=options.OutputFile(), help="Save the tallies, a JSON object on each line."
-)
 @options.REFUSED
 def estimate(
     plan: Path,
@@ -82,7 +75,6 @@ def estimate(
     as_json: bool,
     as_csv: bool,
     plot: Path | None,
-    tally_file: Path | None,
     refused_file: Path | None,
     **settings: Any,
 ) -> int:
@@ -91,15 +83,11 @@ def estimate(
 
     if as_json and as_csv:
         raise click.UsageError("choose --json or --csv")
-    files.require_distinct(
-        {"PLAN": plan, "REPORTS": reports}, {"--plot": plot, "--tally": tally_file, "--refused": refused_file}
-    )
+    files.require_distinct({"PLAN": plan, "REPORTS": reports}, {"--plot": plot, "--refused": refused_file})
     settings |= {"by": by, "cohort": cohort, "refused_file": refused_file, "force": True}
     plans = files.read_plans(plan, cohort)
     estimates = files.run_on_table(estimate_table, reports, plans, words="counting", **settings)
     _check_reports(estimates, reports)
-    if tally_file is not None:
-        _save_tallies(estimates, tally_file)
     if plot is not None:
         from priorveil.studies import plots
 
@@ -124,37 +112,18 @@ def _check_reports(found: TableEstimate, source: str) -> None:
         click.echo(f"  {share:.0%} are foreign: they were probably made by another plan", err=True)
 
 
-def _rows(estimate: Estimate, level: float) -> Iterator[dict[str, object]]:
-    """Give a record for each value; a number that is not finite is None."""
-    low, high = estimate.interval(level)
-    for label, *numbers in zip(estimate.labels, estimate.values, estimate.std_error, low, high, strict=True):
-        names = ("estimate", "std_error", "low", "high")
-        finite = [float(number) if math.isfinite(number) else None for number in numbers]
-        yield {"value": label, **dict(zip(names, finite, strict=True))}
-
-
-def _record(estimate: Estimate, level: float) -> dict[str, object]:
-    return {
-        "reports": estimate.reports,
-        "method": estimate.method,
-        "assumes": estimate.assumes,
-        "level": level,
-        "prior_check": estimate.prior_check,
-        "noticeable_change": estimate.noticeable_change,
-        "unseen_changes": estimate.unseen_changes,
-        "unbiased_difference": estimate.unbiased_difference,
-        "warning": estimate.warning,
-        "notes": list(estimate.notes),
-        "values": list(_rows(estimate, level)),
-    }
+def _rows(estimate: Estimate, level: float) -> list[tuple[Any, ...]]:
+    """Return the label, estimate, standard error and interval of each value."""
+    numbers = (estimate.values, estimate.std_error, *estimate.interval(level))
+    return list(zip(estimate.labels, *(column.tolist() for column in numbers), strict=True))
 
 
 def _print_json(found: TableEstimate, by: str | None, level: float) -> None:
     """Print an object with everybody, the groups and the refused rows."""
-    record = _record(found.everybody, level)
+    record = {"level": level, **found.everybody.record(level)}
     if by is not None:
         record["by"] = by
-        record["groups"] = [{"group": group, **_record(e, level)} for group, e in found.groups.items()]
+        record["groups"] = [{"group": group, **each.record(level)} for group, each in found.groups.items()]
     screen.print_json({**record, **files.refused_record(found.refused)})
 
 
@@ -164,14 +133,10 @@ def _print_csv(found: TableEstimate, by: str | None, level: float) -> None:
     for group, estimate in found.groups.items():
         _print_warning(console, estimate, _group_title(by, group))
     _print_warning(console, found.everybody, "everybody: " if found.groups else "")
-    text = io.StringIO()
-    names = ["value", "estimate", "std_error", "low", "high"]
-    lines = csv.writer(text, lineterminator="\n")
-    lines.writerow(names if by is None else [by, *names])
+    lines = csv.writer(sys.stdout, lineterminator="\n")
+    lines.writerow([*([] if by is None else [by]), "value", "estimate", "std_error", "low", "high"])
     for group, estimate in [(None, found.everybody)] if by is None else found.groups.items():
-        for row in _rows(estimate, level):
-            lines.writerow([*([] if by is None else [group]), *(row[name] for name in names)])
-    click.echo(text.getvalue(), nl=False)
+        lines.writerows([*([] if by is None else [group]), *row] for row in _rows(estimate, level))
     for note in found.everybody.notes:
         console.print(note)
 
@@ -198,23 +163,11 @@ def _print_warning(console: Console, estimate: Estimate, title: str) -> None:
 def _print_table(console: Console, estimate: Estimate, level: float, title: str) -> None:
     _print_warning(console, estimate, title)
     console.print(f"{title}{plural(estimate.reports, 'report')}", style="italic")
-    listed, shown = list(_rows(estimate, level)), estimate.largest()
+    listed, shown = _rows(estimate, level), estimate.largest()
     rows = [
-        (str(row["value"]), *(_figure(row[name]) for name in ("estimate", "low", "high")))
-        for row in (listed[i] for i in shown)
+        (str(label), f"{number:,.1f}", f"{low:,.1f}", f"{high:,.1f}")
+        for label, number, _, low, high in (listed[i] for i in shown)
     ]
     screen.print_figures(console, ("value", "estimate", f"{100 * level:.4g} % low", "high"), rows)
     if len(shown) < len(listed):
         console.print(f"and {len(listed) - len(shown):,} more with smaller estimates; --csv lists all")
-
-
-def _figure(number: object) -> str:
-    return f"{number:,.1f}" if isinstance(number, float) else "-"
-
-
-def _save_tallies(found: TableEstimate, path: Path) -> None:
-    """Write the tallies, a JSON object on each line with its cohort and group."""
-    with atomic_write(path, replace=True) as file:
-        for (cohort, group), tally in found.tallies.by.items():
-            line = {"cohort": cohort, "group": group, "tally": json.loads(tally.to_json())}
-            file.write(json.dumps(line, default=str).encode() + b"\n")

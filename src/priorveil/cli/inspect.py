@@ -59,50 +59,26 @@ def inspect(plan: Path, plot: Path | None, as_json: bool) -> None:
 
 
 def _print(plan: Plan, rival: Plan | None) -> None:
-    console = screen.open_console()
-    console.print(f"Plan {plan.id[:12]}, proven again.", style="bold")
-    screen.print_table(console, ("", ""), screen.plan_rows(plan))
-    console.print("\nPrecision", style="bold")
-    console.print(f"{plan.precision}.")
-    console.print(f"\nExpected error, {plan.query.error_unit}", style="bold")
-    screen.print_table(console, ("", "error", "of the gain"), _errors(plan, rival), "lrr")
-    console.print("\nLevels", style="bold")
-    screen.print_levels(console, plan.levels)
-    if plan.secret is not None:
-        console.print("LIP and Pufferfish are for the secret; for the value itself, only LDP holds.")
-    console.print("\nWhat reports determine", style="bold")
-    console.print(_identifiability(plan))
-
-
-def _errors(plan: Plan, rival: Plan | None) -> list[tuple[str, str, str]]:
-    """Return the errors of the plan and of others, with the share of the achievable gain that each has."""
+    from priorveil.plans.precision import percent
     from priorveil.queries import gain_share
 
-    errors = [("no report at all", plan.no_report), ("this plan", plan.expected_mse)]
+    facts = plan.summary()
     if rival is not None:
         smaller = min(plan.budget.lower, plan.budget.upper)
         kind = "the best LDP" if _is_best(rival) else "LDP"
-        errors.insert(1, (f"{kind} at epsilon {smaller:.4g} ({rival.method})", rival.expected_mse))
-    errors.append(("proven bound: nothing is below", plan.lower_bound))
-    shares = [max(0.0, gain_share(error, plan.lower_bound, plan.no_report)) for _, error in errors]
-    return [
-        (name, screen.error_figure(error), screen.share_text(share))
-        for (name, error), share in zip(errors, shares, strict=True)
-    ]
+        share = max(0.0, gain_share(rival.expected_mse, plan.lower_bound, plan.no_report))
+        error = (
+            f"expected error {rival.expected_mse:.6g}, {percent(share)} of the possible gain ({rival.method})"
+        )
+        facts.append((f"{kind} at epsilon {smaller:.4g}", error))
+    console = screen.open_console()
+    console.print("This plan was proven again.", style="bold")
+    screen.print_table(console, ("", ""), facts)
+    console.print()
+    screen.print_levels(console, plan.levels)
+    if plan.secret is not None:
+        console.print("LIP and Pufferfish are for the secret; for the value itself, only LDP holds.")
 
 
 def _is_best(plan: Plan) -> bool:
     return plan.efficiency > _PROVEN
-
-
-def _identifiability(plan: Plan) -> str:
-    if plan.identifiable:
-        return (
-            "Reports alone determine the distribution: `unbiased` and `mle` estimates do not lean on the "
-            "prior, and a wrong prior can be corrected."
-        )
-    return (
-        "Reports alone do not determine the distribution: estimates (`mmse`) lean on the prior, and are as "
-        "wrong as the prior is where reports cannot tell. To learn the distribution, design with "
-        "--query distribution."
-    )

@@ -8,7 +8,6 @@ import math
 import os
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -18,17 +17,15 @@ from typing import TYPE_CHECKING, Any, Self
 
 import click
 
-from priorveil.errors import Hint, PriorveilError, level_text, plural
+from priorveil.errors import Hint, PriorveilError, level_text
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from priorveil.notions import Leakage
     from priorveil.plans import Plan
-    from priorveil.priors import PriorSet
 
 _WIDTH = 100  # of tables that are not shown on a terminal
-_PATIENCE = 1.0  # seconds before a design shows a progress bar
 Advance = Callable[[float | None, str], None]  # takes the share that is done and a few words
 
 # -- errors ------------------------------------------------------------------------------------------------
@@ -120,30 +117,14 @@ def print_json(record: Mapping[str, object], err: bool = False) -> None:
 
 
 def _finite(value: Any) -> Any:
-    """Return JSON data with infinite numbers as strings that `float` reads."""
+    """Return JSON data with infinite numbers as strings that `float` reads, and None for what is not a number."""
     if isinstance(value, Mapping):
         return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_finite(item) for item in value]
-    return "inf" if isinstance(value, float) and math.isinf(value) else value
-
-
-def error_figure(error: float) -> str:
-    """Return an expected error as people read it.
-
-    >>> error_figure(0.123456789), error_figure(math.inf)
-    ('0.123457', 'infinite')
-    """
-    return "infinite" if math.isinf(error) else f"{error:.6g}"
-
-
-def share_text(share: float) -> str:
-    """Return a share in percent, rounded down: nothing below one becomes 100 %.
-
-    >>> share_text(1 - 1e-12), share_text(1.0), share_text(0.5)
-    ('99.99 %', '100 %', '50.00 %')
-    """
-    return "100 %" if share >= 1 else f"{min(math.floor(share * 1e4 + 1e-6), 9999) / 100:.2f} %"
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    return value
 
 
 # -- levels and plans --------------------------------------------------------------------------------------
@@ -160,37 +141,16 @@ def levels_record(levels: Leakage) -> dict[str, object]:
     return {"lip": levels.lip, **asdict(levels)}
 
 
-def plan_rows(plan: Plan) -> list[tuple[str, str]]:
-    """Return what was asked for, what is certified and how it was found, for people."""
-    from priorveil.priors import Prior
-
-    c = plan.certificate
-    behind = "" if plan.secret is None else ", for the secret behind the value"
-    asked = f"{plan.query.kind} of {plural(len(plan.labels), 'value')}, {c.notion} at {plan.budget}"
-    rows = [("asked", asked), ("how", f"{plan.method}: {plan.why}")]
-    if not isinstance(plan.prior, Prior):
-        rows.append(("holds for", _prior_set_text(plan.prior)))
-    if c.notion not in ("LIP", "LDP"):
-        rows.append((f"certified {c.notion}", f"{c.level:.6g}{behind}"))
-    return [
-        *rows,
-        ("certified LIP", f"{c.lip:.6g} (down {c.lip_lower:.6g}, up {c.lip_upper:.6g}){behind}"),
-        ("certified LDP", f"{c.ldp:.6g}, for the value itself, whatever is known"),
-    ]
-
-
 def plan_record(plan: Plan) -> dict[str, object]:
     """Return what a plan guarantees and how good it is, for a program."""
     from priorveil.priors import Prior
 
-    c, priors = plan.certificate, None
-    if not isinstance(plan.prior, Prior):
-        priors = {"kind": plan.prior.kind, "radius": _radius(plan.prior)}
+    c = plan.certificate
     return {
         "id": plan.id,
         "query": plan.query.kind,
         "values": len(plan.labels),
-        "priors": priors,
+        "priors": None if isinstance(plan.prior, Prior) else repr(plan.prior),
         "budget": {"lower": plan.budget.lower, "upper": plan.budget.upper},
         "notion": c.notion,
         "certificate": {k: getattr(c, k) for k in ("lip", "lip_lower", "lip_upper", "ldp")},
@@ -205,25 +165,20 @@ def plan_record(plan: Plan) -> dict[str, object]:
     }
 
 
-def _prior_set_text(priors: PriorSet) -> str:
-    if priors.members:
-        return f"each of {plural(len(priors.members), 'prior')}"
-    radius = _radius(priors)
-    bounds = "between given bounds" if radius is None else f"within {radius:g} (total variation)"
-    return f"every prior {bounds}"
-
-
-def _radius(priors: PriorSet) -> float | None:
-    """Return the radius of a ball of priors; None for other sets."""
-    radius = priors.document().get("radius")
-    return None if radius is None else float(radius)
-
-
 # -- progress ----------------------------------------------------------------------------------------------
 
 
 class _Stopped(BaseException):
     """Ctrl-C under a name that designs do not catch."""
+
+
+@contextmanager
+def _on_interrupt(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
@@ -233,13 +188,11 @@ def interruptible() -> Iterator[None]:
     def stop(number: int, frame: FrameType | None) -> None:
         raise _Stopped
 
-    with ExitStack() as cleanup:
-        if threading.current_thread() is threading.main_thread():
-            cleanup.callback(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, stop))
-        try:
+    try:
+        with _on_interrupt(stop):
             yield
-        except _Stopped:
-            raise KeyboardInterrupt from None
+    except _Stopped:
+        raise KeyboardInterrupt from None
 
 
 @contextmanager
@@ -257,12 +210,12 @@ def progress_bar(words: str, time_left: bool = False) -> Iterator[Advance]:
     The bar takes the share that is done (None if unknown) and a few words. Its clock shows the time that has passed,
     or with `time_left` the time that is left, for work that goes on evenly.
     """
-    from rich import progress
-
     console = open_console(stderr=True)
     if not console.is_terminal:  # some versions of rich print a blank line for a disabled bar
         yield lambda share, words: None
         return
+    from rich import progress
+
     state = progress.TextColumn("{task.fields[state]}", markup=False)
     clock = progress.TimeRemainingColumn() if time_left else progress.TimeElapsedColumn()
     bar_columns = (progress.BarColumn(), progress.TaskProgressColumn(), state, clock)
@@ -300,15 +253,11 @@ class DesignProgress:
         self._no_report = no_report
         self._target = max(target, 1e-12)
         self._gap = 1.0
-        self._begin = time.monotonic()
-        self._cleanup = ExitStack()
-        self._bar: Advance | None = None
 
     def __enter__(self) -> Self:
-        if threading.current_thread() is threading.main_thread():
-            self._cleanup.callback(
-                signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, self._interrupt)
-            )
+        self._cleanup = ExitStack()
+        self._cleanup.enter_context(_on_interrupt(self._interrupt))
+        self._bar = self._cleanup.enter_context(progress_bar("designing"))
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -325,12 +274,9 @@ class DesignProgress:
         return self.interrupted
 
     def update(self, rounds: int, error: float, bound: float) -> None:
-        """Show the gap between error and bound, once the design has taken a second."""
+        """Show the gap between error and bound."""
         from priorveil.queries import gain_share
 
         self._gap = min(self._gap, 1 - gain_share(error, bound, self._no_report))
-        if self._bar is None and time.monotonic() - self._begin > _PATIENCE:
-            self._bar = self._cleanup.enter_context(progress_bar("designing"))
-        if self._bar is not None:
-            done = math.log(max(self._gap, self._target)) / math.log(self._target)
-            self._bar(done, f"gap {max(self._gap, 0.0):.2g}, round {rounds}")
+        done = math.log(max(self._gap, self._target)) / math.log(self._target)
+        self._bar(done, f"gap {max(self._gap, 0.0):.2g}, round {rounds}")

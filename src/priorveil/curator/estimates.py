@@ -35,7 +35,7 @@ def campaign_estimates(
             "privacy": {bound: getattr(plan.certificate, bound) for bound in _PRIVACY},
             "reports": tallies[plan.id].reports,
             "withheld": name not in estimates,
-            **(_numbers(estimates[name], level) if name in estimates else {}),
+            **(estimates[name].record(level) if name in estimates else {}),
         }
         for name, plan in campaign.cohorts.items()
     ]
@@ -56,29 +56,8 @@ def _prior_statistics(plan: Plan) -> list[float]:
     return list(apply_rows(plan.query.rows(plan.reference), plan.reference.probabilities).tolist())
 
 
-def _numbers(estimate: Estimate, level: float) -> dict[str, Any]:
-    low, high = estimate.interval(level)
-    return {
-        "method": estimate.method,
-        "assumes": estimate.assumes,
-        "labels": list(estimate.labels),
-        "values": estimate.values.tolist(),
-        "std_error": estimate.std_error.tolist(),
-        "lower": low.tolist(),
-        "upper": high.tolist(),
-        "prior_check": estimate.prior_check,
-        "noticeable_change": estimate.noticeable_change,
-        "unseen_changes": estimate.unseen_changes,
-        "unbiased_difference": estimate.unbiased_difference,
-        "warning": estimate.warning,
-        "notes": list(estimate.notes),
-        "converged": estimate.converged,
-    }
-
-
 def _total(estimates: list[Estimate], level: float) -> dict[str, Any] | None:
     """All cohorts together, if they ask for the same statistics."""
     if any(set(estimate.labels) != set(estimates[0].labels) for estimate in estimates):
         return None
-    together = combine_estimates(estimates)
-    return {"reports": together.reports, **_numbers(together, level)}
+    return combine_estimates(estimates).record(level)

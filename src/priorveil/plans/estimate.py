@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -98,6 +98,27 @@ class Estimate:
             raise InvalidInput("level", level, "give a probability, such as 0.95")
         width = -NormalDist().inv_cdf((1 - level) / 2) * self.std_error  # 1 + level could round to 2
         return self.values - width, self.values + width
+
+    def record(self, level: float = 0.95) -> dict[str, Any]:
+        """The estimate as JSON, with the ends of its intervals."""
+        low, high = self.interval(level)
+        return {
+            "reports": self.reports,
+            "method": self.method,
+            "assumes": self.assumes,
+            "labels": list(self.labels),
+            "values": self.values.tolist(),
+            "std_error": self.std_error.tolist(),
+            "lower": low.tolist(),
+            "upper": high.tolist(),
+            "prior_check": self.prior_check,
+            "noticeable_change": self.noticeable_change,
+            "unseen_changes": self.unseen_changes,
+            "unbiased_difference": self.unbiased_difference,
+            "warning": self.warning,
+            "notes": list(self.notes),
+            "converged": self.converged,
+        }
 
     def project(self) -> Estimate:
         """The nearest histogram without negative counts (Euclidean projection). It is biased, so it is a separate step.

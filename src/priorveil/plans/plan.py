@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from priorveil.certify import Certifiable, Certificate
 from priorveil.channels import Channel
-from priorveil.errors import NOT_SHOWN, InvalidInput, NotIdentifiable, TooLarge
+from priorveil.errors import NOT_SHOWN, InvalidInput, NotIdentifiable, TooLarge, plural
 from priorveil.files import atomic_write
 from priorveil.mechanisms import Mechanism
 from priorveil.mechanisms.estimators import Moments
@@ -27,7 +27,7 @@ from priorveil.mechanisms.randomness import Source, as_source
 from priorveil.notions import Known, Leakage, Secrets
 from priorveil.plans.document import content_id, parse, plan_document, prove, read_fields
 from priorveil.plans.estimate import ASSUMES, SKIPPED_CHANGES, Estimate, Method, weighted_moments
-from priorveil.plans.precision import Precision, expected_precision
+from priorveil.plans.precision import Precision, expected_precision, percent
 from priorveil.plans.tally import Tally, Weighted, numbers_per_report, select_reports
 from priorveil.plans.values import Column, codes_of, is_single
 from priorveil.priors import Array, Budget, Label, Prior
@@ -348,21 +348,27 @@ class Plan:
 
     def summary(self) -> list[tuple[str, str]]:
         """The most important facts about the plan, as pairs of name and text."""
-        c = self.certificate
+        c, behind = self.certificate, "" if self.secret is None else ", for the secret behind the value"
+        asked = f"{self.query.kind} of {plural(len(self.labels), 'value')}, {c.notion} at {self.budget}"
+        facts = [("asked", asked), ("method", f"{self.method}: {self.why}")]
+        if not isinstance(self.prior, Prior):
+            facts.append(("holds for", f"every prior of {self.prior}"))
+        if c.notion not in ("LIP", "LDP"):
+            facts.append((f"{c.notion}, certified", f"{c.level:.6g}{behind}"))
         return [
-            ("query", self.query.kind),
-            ("values", str(len(self.labels))),
-            ("method", f"{self.method}: {self.why}"),
-            ("LIP, certified", f"{c.lip:.6g} (down {c.lip_lower:.6g}, up {c.lip_upper:.6g})"),
+            *facts,
+            ("LIP, certified", f"{c.lip:.6g} (down {c.lip_lower:.6g}, up {c.lip_upper:.6g}){behind}"),
             ("LDP, whatever is known", f"{c.ldp:.6g}"),
             ("precision", str(self.precision)),
+            ("expected error", f"{self.expected_mse:.6g}, {self.query.error_unit}"),
             ("error without reports", f"{self.no_report:.6g}"),
-            ("expected error", f"{self.expected_mse:.6g}"),
-            ("proven lower bound", f"{self.lower_bound:.6g}"),
-            ("efficiency", f"{self.efficiency:.2%}"),
+            ("proven lower bound", f"no plan has an error below {self.lower_bound:.6g}"),
+            ("efficiency", f"at least {percent(self.efficiency)} of the possible gain"),
             (
                 "identifies the distribution",
-                "yes" if self.identifiable else "no: estimates lean on the prior",
+                "yes: reports alone determine it, even if the prior is wrong"
+                if self.identifiable
+                else "no: estimates lean on the prior",
             ),
             ("id", "(cannot be saved)" if self.query.kind == "convex" else self.id),
         ]

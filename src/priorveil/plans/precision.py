@@ -65,6 +65,15 @@ def round_up(number: float) -> str:
     return f"{np.ceil(number / scale * (1 - 1e-12)) * scale:,.12g}"
 
 
+def percent(share: float) -> str:
+    """A share in percent, rounded down: nothing below one becomes 100 %.
+
+    >>> percent(1 - 1e-12), percent(1.0), percent(0.5)
+    ('99.99 %', '100 %', '50.00 %')
+    """
+    return "100 %" if share >= 1 else f"{min(np.floor(share * 1e4 + 1e-6), 9999) / 100:.2f} %"
+
+
 def expected_precision(plan: Plan, people: int = 10_000, confidence: float = 0.95) -> Precision:
     """The precision to expect from so many people, who follow the plan's prior (the middle of a set of priors).
 

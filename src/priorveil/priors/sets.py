@@ -236,6 +236,9 @@ class PriorBall(PriorSet):
         weights = [str(w) for w in self.middle.weights]
         return {"kind": self.kind, "weights": weights, "radius": repr(float(self.radius))}
 
+    def __repr__(self) -> str:
+        return f"PriorSet.ball({len(self)} values, radius {float(self.radius):g})"
+
     def _middle(self) -> Sequence[Fraction]:
         return self.middle.fractions
 
