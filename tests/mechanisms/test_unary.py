@@ -14,7 +14,7 @@ from scipy.stats import chisquare, kstest
 from kernels_here import needs_numba
 from priorveil import LIP, Histogram
 from priorveil.certify import TOTAL, within
-from priorveil.designs.encodings import best_unary, best_unary_at, unary_odds, unary_on_curve
+from priorveil.designs.encodings import best_unary, largest_odds, unary_on_curve
 from priorveil.errors import ForeignReport, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms import bits as bits_module
 from priorveil.mechanisms import kernels
@@ -245,11 +245,17 @@ def test_the_rule_keeps_its_promise(log_top: float, share: float) -> None:
     assert rule.error < 1e-14
 
 
+def best_within(prior: Prior | PriorSet, budget: Budget) -> Unary:
+    """The best unary encoding for a histogram within a LIP budget."""
+    odds = largest_odds(budget, smallest_mass(prior), 1 - smallest_mass(prior))
+    return best_unary(prior.centre, odds, Histogram())
+
+
 def test_figures_of_the_published_mechanism() -> None:
     """UE-LIP as printed (q10 = 1/2, bit by bit): 0.869 and 0.885; the best point, read jointly, is better."""
     for prior, epsilon, printed in ((Prior.uniform(83), 4.0, 0.869), (Prior.zipf(83), 2.0, 0.885)):
-        design = best_unary(prior, Budget(epsilon))
-        R = float(unary_odds(Budget(epsilon), smallest_mass(prior)))
+        design = best_within(prior, Budget(epsilon))
+        R = float(largest_odds(Budget(epsilon), smallest_mass(prior), 1 - smallest_mass(prior)))
         assert 1 - bitwise_gain(prior.probabilities, 1 / (1 + R), R) == pytest.approx(printed, abs=1e-3)
         assert (design.error(Histogram(), prior) or 1.0) < printed - 0.004
 
@@ -258,7 +264,7 @@ def test_figures_of_the_published_mechanism() -> None:
 @given(st.integers(2, 30), st.floats(0.05, 6.0), st.floats(0.05, 6.0), st.integers(0, 2**32))
 def test_designs_keep_and_use_their_budget(size: int, lower: float, upper: float, seed: int) -> None:
     prior, budget = random_prior(size, seed), Budget(lower, upper)
-    design = best_unary(prior, budget)
+    design = best_within(prior, budget)
     lifts = unary_lifts(design.odds, smallest_mass(prior))
     assert within(lifts, budget)
     tighter = Budget(lower * 0.999, upper * 0.999)
@@ -276,7 +282,7 @@ def random_prior(size: int, seed: int) -> Prior:
 
 def test_a_set_of_priors_is_certified_for_its_rarest_value() -> None:
     members = PriorSet([Prior([0.3, 0.7]), Prior([0.9, 0.1])])
-    design = best_unary(members, Budget(1.0))
+    design = best_within(members, Budget(1.0))
     assert design.lifts(members, None, LIP()) == unary_lifts(design.odds, smallest_mass(members))
     assert smallest_mass(members) == min(smallest_mass(Prior([0.3, 0.7])), smallest_mass(Prior([0.9, 0.1])))
     for prior in (Prior([0.3, 0.7]), Prior([0.9, 0.1])):
@@ -285,11 +291,11 @@ def test_a_set_of_priors_is_certified_for_its_rarest_value() -> None:
 
 def test_odds_never_exceed_the_limit_and_come_close() -> None:
     for odds in (Fraction(3), Fraction(22, 7), Fraction(10**6, 3)):
-        unary = unary_on_curve(Prior.uniform(5), 3, 4, odds)
+        unary = unary_on_curve(np.ones(5, dtype=np.int64), 3, 4, odds)
         assert odds * (1 - Fraction(1, 2**40)) < unary.odds <= odds
-    assert best_unary_at(Prior.uniform(50), Fraction(20)).odds <= 20
+    assert best_unary(Prior.uniform(50), Fraction(20), Histogram()).odds <= 20
     with pytest.raises(InvalidInput):
-        unary_on_curve(Prior.uniform(5), 1, 2, Fraction(1, 2))
+        unary_on_curve(np.ones(5, dtype=np.int64), 1, 2, Fraction(1, 2))
 
 
 # -- estimates --------------------------------------------------------------------------------------------

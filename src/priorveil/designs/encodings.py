@@ -1,8 +1,10 @@
-"""Unary encoding and hashing at their best: which noise, how many bins, which seeds.
+"""Unary encoding, subset selection and hashing at their best: which noise, how large sets, how many bins, which seeds.
 
 **Unary.** Privacy fixes one number, the odds `R = (1-q01)(1-q10)/(q01 q10)`; what is left is a curve with one
-free point, `q01`. `best_unary` takes the point whose reports tell most (`mechanisms.bit_estimators`), with as few
-bits of resolution as that allows.
+free point, `q01`. `best_unary` takes the point with the least error, with as few bits of resolution as that allows.
+
+**Subsets.** Privacy fixes the odds `R` of a set of `k` values: `e^eps` for LDP; for LIP the largest odds that keep both
+sides, for the `k` rarest and the `k` commonest values. What is left is `k`, which is a search over whole numbers.
 
 **Hashing.** Theorem 3 on groups of bins is valid iff every group has mass at least `tau`, and then tells
 `sum_x P_x^2 (1 + (1-lo)^2 (1/p_group(x) - 1))` about the histogram: groups should be as light as is allowed.
@@ -16,7 +18,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import partial
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -24,26 +26,25 @@ import numpy.typing as npt
 from scipy.optimize import minimize_scalar
 from scipy.special import expit
 
-from priorveil.certify import TOTAL, exp_above, exp_below, within
+from priorveil.certify import TOTAL, exp_above, exp_below
+from priorveil.designs.engine import Stop, never
 from priorveil.designs.problem import Problem
 from priorveil.errors import Hint, Infeasible, InvalidInput, TooLarge
-from priorveil.mechanisms.bit_estimators import UnaryLaw, guess_gain, ones_variance, posterior_error
+from priorveil.mechanisms.bit_estimators import SubsetLaw, ones_variance
 from priorveil.mechanisms.bits import scoring_masses
 from priorveil.mechanisms.hashing import PooledHash, bin_masses
-from priorveil.mechanisms.unary import Unary, smallest_mass, unary_lifts
-from priorveil.notions import LIP
+from priorveil.mechanisms.subset import Subset
+from priorveil.mechanisms.unary import Unary, smallest_mass
 from priorveil.plans import Plan
-from priorveil.priors import Array, Budget, Prior, PriorSet
-from priorveil.queries import variance
+from priorveil.priors import Array, Budget, Ints, Prior
+from priorveil.queries import Query, gain_share, variance
 
-# gain(law, P): how much a unary report tells, on the scale of the query's utility.
-Gain = Callable[[UnaryLaw, Array], float]
-
+_MOST_ODDS = Fraction(1 << 40)  # odds beyond which a report might as well be the value
 # The share of the gain that a coarse noise probability may cost; each level of resolution costs a word.
 _COARSE_LOSS = 1e-3
 _MOST_NOISE_BITS = 24
-# Odds beyond which a report might as well be the value; only one-sided budgets allow them.
-_MOST_ODDS = Fraction(1 << 40)
+_MOST_TRIED = 30  # values up to which all sizes of sets are tried
+_MOST_STEPS = 50  # from the best size of a few, each way
 # Seeds tried for each one wanted; bins per 1/tau that are tried; bins, and values hashed, at most.
 _TRIES = 4
 _FINENESS = (1, 2, 4, 8)
@@ -58,47 +59,158 @@ _MOST_SEEDS = 4096
 _INVERTED = 1_000
 
 
+def largest_odds(budget: Budget, lightest: Fraction, heaviest: Fraction) -> Fraction:
+    """The largest odds that keep a budget, where set bits have a prior mass from `lightest` to `heaviest`.
+
+    They obey `R / (1 + (R - 1) lightest) <= e^upper` and `1 + (R - 1) heaviest <= e^lower`, each proven from the safe
+    side. For unary encoding the masses are those of the rarest value and of all others (Theorem 4).
+
+    >>> round(float(largest_odds(Budget(1.0), Fraction(1, 10), Fraction(9, 10))), 6)
+    2.909202
+    """
+    limits = [_MOST_ODDS]
+    if math.isfinite(budget.lower):
+        limits.append(1 + (exp_below(budget.lower) - 1) / heaviest)
+    if math.isfinite(budget.upper) and exp_above(-budget.upper) > lightest:
+        limits.append((1 - lightest) / (exp_above(-budget.upper) - lightest))
+    return min(limits)
+
+
+def _require_fits(problem: Problem, method: str) -> None:
+    if problem.secret is not None or not problem.notion.implies_lip:
+        message = f"the method {method} is for LIP or LDP of the value itself"
+        raise Infeasible(message, Hint("method", "columns"))
+    if len(problem.prior) < 2:
+        raise Infeasible(f"the method {method} needs two values or more", Hint("method", "closed"))
+
+
+def _error(mechanism: Unary | Subset, query: Query, prior: Prior) -> float:
+    found = mechanism.error(query, prior)
+    if found is None:
+        message = f"the method {mechanism.kind} does not know its error for {query.kind.capitalize()}"
+        raise Infeasible(message, Hint("method", "columns"))
+    return found
+
+
 def unary_plan(problem: Problem) -> Plan:
     """Unary encoding at the best point of its tight curve."""
-    if problem.secret is not None or not problem.notion.implies_lip:
-        raise Infeasible("the method unary is for LIP or LDP of the value itself", Hint("method", "columns"))
+    _require_fits(problem, "unary")
     members = problem.prior.members
     if not members:
-        raise Infeasible(
-            "the method unary is for one prior or a finite set of priors",
-            Hint("method", "columns", purpose="for intervals and balls"),
-        )
-    gain = _unary_gain(problem)
+        hint = Hint("method", "columns", purpose="for intervals and balls")
+        raise Infeasible("the method unary is for one prior or a finite set of priors", hint)
+    odds = exp_below(problem.level)
     if problem.notion.bounds_lifts:
-        mechanism = best_unary(problem.prior, problem.budget, gain)
-    else:
-        mechanism = best_unary_at(problem.reference, exp_below(problem.level), gain)
+        rarest = smallest_mass(problem.prior)
+        odds = largest_odds(problem.budget, rarest, 1 - rarest)
+    mechanism = best_unary(problem.reference, odds, problem.query)
     # the variance of learning is local to a prior: that of a set is taken at its middle
     priors = (problem.reference,) if problem.query.unbiased else members
-    expected = max(mechanism.error(problem.query, p) or 0.0 for p in priors)
+    expected = max(_error(mechanism, problem.query, p) for p in priors)
     q01, q10 = map(float, mechanism.flips)
     why = f"unary encoding at the best point of its curve: 0 -> 1 with {q01:.4g}, 1 -> 0 with {q10:.4g}"
     return problem.certified_plan(mechanism, expected, "unary", why)
 
 
-def _unary_gain(problem: Problem) -> Gain:
-    """How much a unary report tells about the query."""
-    kind, rows = problem.query.kind, problem.query.rows(problem.reference)
-    if kind == "guess":
-        return guess_gain
-    if kind == "distribution":
-        return lambda law, P: 1 / ones_variance(law, P)
-    if rows is None and kind != "histogram":
-        raise Infeasible(
-            f"the method unary is not for {kind.capitalize()}: there is no formula for its error",
-            Hint("method", "columns"),
-        )
-    return partial(posterior_gain, rows=rows)
+def best_unary(prior: Prior, odds: Fraction, query: Query) -> Unary:
+    """The best unary encoding of at most these odds; for LDP the odds are `e^eps`.
+
+    The noise is a fraction with as few bits as cost at most one part in a thousand of the gain: `q10`
+    makes up for it, so the odds stay within `2**-60` of the limit whatever the noise.
+
+    >>> from priorveil import Histogram
+    >>> best_unary(Prior.uniform(100), exp_below(1.0), Histogram()).noise_bits <= 6
+    True
+    """
+    masses = scoring_masses(prior.weights)
+
+    def make(q01: float, bits: int, step: int = 0) -> Unary:
+        noise = min(max(round(q01 * 2**bits) + step, 1), 2**bits - 1)
+        return unary_on_curve(masses, noise, bits, odds)
+
+    def error(logit: float) -> float:
+        return _error(make(float(expit(logit)), _MOST_NOISE_BITS), query, prior)
+
+    # q01 lies between one in R d (many values, sharp reports) and its complement
+    reach = math.log(float(odds) * len(prior)) + 2
+    best = minimize_scalar(error, bounds=(-reach, reach), method="bounded")
+    for bits in range(1, _MOST_NOISE_BITS + 1):
+        near = [make(float(expit(best.x)), bits, step) for step in (-1, 0, 1)]
+        errors = [_error(mechanism, query, prior) for mechanism in near]
+        if gain_share(min(errors), float(best.fun), query.no_report(prior)) >= 1 - _COARSE_LOSS:
+            break
+    return near[int(np.argmin(errors))]
 
 
-def posterior_gain(law: UnaryLaw, P: Array, rows: Array | None = None) -> float:
-    """Minus the expected posterior variance of the statistics; None stands for the histogram."""
-    return -float(posterior_error(law, P, rows).sum())
+def unary_on_curve(masses: Ints, noise: int, noise_bits: int, odds: Fraction) -> Unary:
+    """The mechanism with this noise whose odds are as large as possible and not above `odds`.
+
+    >>> unary_on_curve(np.array([1, 1]), 1, 2, Fraction(3)).flips
+    (Fraction(1, 4), Fraction(1, 2))
+    """
+    if odds < 1:
+        raise InvalidInput("odds", odds, "give at least 1")
+    q01 = Fraction(noise, 1 << noise_bits)
+    q10 = (1 - q01) / (1 + (odds - 1) * q01)
+    return Unary(masses, noise, noise_bits, math.ceil(q10 * TOTAL))
+
+
+def subset_plan(problem: Problem, stop: Stop = never) -> Plan:
+    """Subset selection with the best size of sets, or the best so far when `stop` says so."""
+    prior = problem.one_prior("subset")
+    _require_fits(problem, "subset")
+    masses, odds = scoring_masses(prior.weights), _odds_of_sizes(problem, prior)
+
+    def make(k: int) -> Subset:
+        chance = odds[k - 1] * k / (odds[k - 1] * k + len(prior) - k)
+        return Subset(masses, k, math.floor(chance * TOTAL))
+
+    def error(k: int) -> float:
+        return _error(make(k), problem.query, prior)
+
+    starts = {_best_for_ones(prior, odds), 1}  # with sets of one value it is randomised response
+    if problem.query.kind == "guess":  # any size may be best
+        starts |= set(np.unique(np.geomspace(1, len(prior) - 1, 40).astype(int)).tolist())
+    size, expected = _best_size(error, starts, len(prior), stop)
+    why = f"subset selection: sets of {size} of {len(prior):,} values, odds {float(make(size).odds):.4g}"
+    return problem.certified_plan(make(size), expected, "subset", why)
+
+
+def _odds_of_sizes(problem: Problem, prior: Prior) -> list[Fraction]:
+    """The largest odds that the budget allows for sets of 1, 2, ... d - 1 values."""
+    if not problem.notion.bounds_lifts:
+        return [min(exp_below(problem.level), _MOST_ODDS)] * (len(prior) - 1)
+    ordered = sorted(prior.weights)
+    lightest = accumulate(ordered[:-1])
+    heaviest = accumulate(ordered[:0:-1])
+    return [
+        largest_odds(problem.budget, Fraction(light, prior.total), Fraction(heavy, prior.total))
+        for light, heavy in zip(lightest, heaviest, strict=True)
+    ]
+
+
+def _best_for_ones(prior: Prior, odds: list[Fraction]) -> int:
+    """The size that is best if only the ones are read, in closed form."""
+    P = prior.probabilities
+    errors = [ones_variance(SubsetLaw(float(R), len(P), k), P) for k, R in enumerate(odds, start=1)]
+    return int(np.argmin(errors)) + 1
+
+
+def _best_size(error: Callable[[int], float], starts: set[int], values: int, stop: Stop) -> tuple[int, float]:
+    """The size with the least error, and the error: of few values among all sizes, else near the best start."""
+    if values <= _MOST_TRIED:
+        starts = set(range(1, values))
+    errors = {k: error(k) for k in sorted(starts)}  # few, or fast: they do not look at the clock
+    start = min(errors, key=lambda k: errors[k])
+    for step in (1, -1):
+        for k in range(start + step, start + step * (_MOST_STEPS + 1), step):
+            if k in errors or not 1 <= k < values or stop():
+                break
+            errors[k] = error(k)
+            if errors[k] >= errors[k - step]:
+                break
+    best = min(errors, key=lambda k: errors[k])
+    return best, errors[best]
 
 
 def hashing_plan(problem: Problem) -> Plan:
@@ -129,74 +241,6 @@ def _seed_count(size: int, budget: Budget) -> int:
         )
     numbers = max(1.0, 1 / budget.tau - 1) if budget.tau > 0 else size
     return min(_MOST_SEEDS, 1 << math.ceil(math.log2(max(2.0, _REPORTS * size / numbers))))
-
-
-def unary_odds(budget: Budget, smallest: Fraction) -> Fraction:
-    """The largest odds that keep the budget when the rarest value has this prior (Theorem 4, both sides).
-
-    `(e^lower - p) / (1 - p)` and `(1 - p) / (e^-upper - p)`, each proven from the safe side.
-
-    >>> round(float(unary_odds(Budget(1.0), Fraction(1, 10))), 6)
-    2.909202
-    """
-    p, limits = smallest, [_MOST_ODDS]
-    if math.isfinite(budget.lower):
-        limits.append((exp_below(budget.lower) - p) / (1 - p))
-    if math.isfinite(budget.upper) and exp_above(-budget.upper) > p:
-        limits.append((1 - p) / (exp_above(-budget.upper) - p))
-    return min(limits)
-
-
-def best_unary(prior: Prior | PriorSet, budget: Budget, gain: Gain = posterior_gain) -> Unary:
-    """Unary encoding with the best point of its tight curve, for any query that gives a `gain`.
-
-    >>> best_unary(Prior([0.2, 0.3, 0.5]), Budget(1.0)).noise_bits < 8
-    True
-    """
-    smallest = smallest_mass(prior)
-    mechanism = best_unary_at(prior.centre, unary_odds(budget, smallest), gain)
-    if not within(unary_lifts(mechanism.odds, smallest), budget):
-        raise Infeasible(f"unary encoding cannot keep {budget}: ask for a larger epsilon")
-    return mechanism
-
-
-def best_unary_at(prior: Prior, odds: Fraction, gain: Gain = posterior_gain) -> Unary:
-    """The best unary encoding of at most these odds; for LDP the odds are `e^eps`.
-
-    The noise is a fraction with as few bits as cost at most one part in a thousand of the gain: `q10`
-    makes up for it, so the odds stay within `2**-60` of the limit whatever the noise.
-
-    >>> best_unary_at(Prior.uniform(100), exp_below(1.0)).noise_bits <= 6
-    True
-    """
-    P, R = prior.probabilities, float(odds)
-    # q01 lies between one in R d (many values, sharp reports) and its complement
-    reach = math.log(R * P.size) + 2
-    target = minimize_scalar(
-        lambda logit: -gain(UnaryLaw(R, float(expit(logit))), P), bounds=(-reach, reach), method="bounded"
-    )
-    best, nothing = -float(target.fun), gain(UnaryLaw(1.0, 0.5), P)
-    enough = best - _COARSE_LOSS * (best - nothing)
-    q01 = float(expit(target.x))
-    for bits in range(1, _MOST_NOISE_BITS + 1):
-        near = {min(max(round(q01 * 2**bits) + step, 1), 2**bits - 1) for step in (-1, 0, 1)}
-        noise = max(sorted(near), key=lambda a: gain(UnaryLaw(R, a / 2**bits), P))
-        if gain(UnaryLaw(R, noise / 2**bits), P) >= enough:
-            break
-    return unary_on_curve(prior, noise, bits, odds)
-
-
-def unary_on_curve(prior: Prior, noise: int, noise_bits: int, odds: Fraction) -> Unary:
-    """The mechanism with this noise whose odds are as large as possible and not above `odds`.
-
-    >>> unary_on_curve(Prior([0.5, 0.5]), 1, 2, Fraction(3)).flips
-    (Fraction(1, 4), Fraction(1, 2))
-    """
-    if odds < 1:
-        raise InvalidInput("odds", odds, "give at least 1")
-    q01 = Fraction(noise, 1 << noise_bits)
-    q10 = (1 - q01) / (1 + (odds - 1) * q01)
-    return Unary(scoring_masses(prior.weights), noise, noise_bits, math.ceil(q10 * TOTAL))
 
 
 class Grouping(NamedTuple):
@@ -239,8 +283,6 @@ def best_pool(prior: Prior, budget: Budget, seeds: int = 256) -> tuple[PooledHas
     lo = exp_above(-budget.lower) if math.isfinite(budget.lower) else Fraction(0)
     fresh = math.ceil(lo * TOTAL) + _SLACK
     mechanism = PooledHash(prior.weights, best.seeds, best.groups, fresh)
-    if not within(mechanism.lifts(prior, None, LIP()), budget):
-        raise Infeasible("the rounded tables break the budget", Hint("method", "arc", "columns"))
     move = (1 - budget.lo) ** 2
     return mechanism, float(P @ P * (1 - move) + move * best.gain)
 

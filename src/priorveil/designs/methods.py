@@ -19,11 +19,10 @@ from priorveil.designs import box_solvers, cone_pricing, distribution, robust
 from priorveil.designs.arcs import ARC_KINDS, arc_plan
 from priorveil.designs.box_pricing import Box, SumPricing
 from priorveil.designs.closed import closed_plan
-from priorveil.designs.encodings import hashing_plan, unary_plan
+from priorveil.designs.encodings import hashing_plan, subset_plan, unary_plan
 from priorveil.designs.engine import Limits, Pricing, Progress, Solution, Stop, best_mixture, never, solve
 from priorveil.designs.ldp_bound import ldp_variance_bound
 from priorveil.designs.problem import SLACK, Problem
-from priorveil.designs.subsets import subset_plan
 from priorveil.errors import Hint, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms import Grouped, Table
 from priorveil.notions import Known, Secrets
