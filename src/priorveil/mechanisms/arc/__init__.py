@@ -262,7 +262,7 @@ class Arc(Mechanism):
         """The check of the counts against the prior; for a pool at its prior, from the lifts and the information."""
         if len(self.lines) == 1 or not self.fits(prior):
             parts = split_prior(prior, len(self.cells.base))
-            return cells_check(counts[0].astype(np.float64), np.stack([self.cells.law(p) for p in parts]))
+            return cells_check(counts[0].astype(np.float64), self.cells.law(parts))
         m, N, parts = self.line, float(counts[0].sum()), split_prior(prior)
         length = m.lengths.astype(np.float64)
         length[m.order[m.heavy :]] = np.maximum(length[m.order[m.heavy :]], m.window)

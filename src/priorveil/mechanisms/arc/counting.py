@@ -160,31 +160,31 @@ class ArcCells:
     def window_masses(self, masses: Array) -> tuple[Array, Array]:
         """The mass in the window at the first place of each cell, and its slope per place.
 
-        The masses may be any numbers, spread evenly over the segments.
+        The masses may be any numbers, spread evenly over the segments; or a row of them for each row of the result.
         """
-        density = (masses / self.line.lengths)[self.members]
+        density = (masses / self.line.lengths)[..., self.members]
         mass = density * self.arcs
-        sums = np.zeros((self.orders, 2 * mass.shape[1] + 1))
-        np.cumsum(np.hstack([mass, mass]), axis=1, out=sums[:, 1:])
-        flat, density = sums.reshape(-1), density.reshape(-1)
-        first, last = density[self._first_arc], density[self._last_arc]
-        held = flat[self._sum_end] - flat[self._sum_begin]
+        none = np.zeros((*mass.shape[:-1], 1))
+        sums = np.cumsum(np.concatenate([none, mass, mass], axis=-1), axis=-1)
+        flat, density = (part.reshape(*masses.shape[:-1], -1) for part in (sums, density))
+        first, last = density[..., self._first_arc], density[..., self._last_arc]
+        held = flat[..., self._sum_end] - flat[..., self._sum_begin]
         return held + first * self.lost + last * self.gained, last - first
 
     def law(self, p: Array) -> Array:
-        """The law of the columns when the values follow `p`: `p @ matrix`, in O(d + columns).
+        """The law of the columns when the values follow `p`, or each row of it: `p @ matrix`, in O(d + columns).
 
         >>> toy = ArcLine(lengths=[8, 4, 4], order=[0, 1, 2], heavy=1, start=8, window=4, keep=2**63, bits=4)
         >>> ArcCells([toy]).law(np.array([0.5, 0.25, 0.25])).tolist()
         [0.5, 0.25, 0.25]
         """
-        m, w = self.line, self.width
+        m, w, k = self.line, self.width, self.line.keep_chance
         start, slope = self.window_masses(p)
-        used = np.empty(len(self.base))
-        used[self.owned] = p[m.owners] * m.own_sizes / m.lengths[m.owners]
-        used[self.shared] = (w * start + slope * w * (w - 1) / 2) / max(m.window, 1)
-        k = m.keep_chance
-        return np.asarray(((1 - k) * p.sum() * self.sizes / m.places + k * used) / self.orders)
+        used = np.empty((*p.shape[:-1], len(self.base)))
+        used[..., self.owned] = (p[..., m.owners] * m.own_sizes / m.lengths[m.owners])[..., None, :]
+        used[..., self.shared] = np.maximum(w * start + slope * w * (w - 1) / 2, 0.0) / max(m.window, 1)
+        fresh = (1 - k) * p.sum(axis=-1, keepdims=True) * self.sizes / m.places
+        return np.asarray((fresh + k * used) / self.orders)
 
     def mean(self, weights: Array) -> Array:
         """`matrix @ weights`: for every value the mean of `weights` (one per column), in O(d + columns)."""
@@ -195,25 +195,9 @@ class ArcCells:
 
     def blocks(self) -> Iterator[tuple[slice, Array]]:
         """The channel, the columns of one order at a time."""
-        m, n, k = self.line, self.members.shape[1], self.line.keep_chance
-        arc, first = np.arange(n)[:, None], 0
-        for i, members in enumerate(self.members):
+        for i, line in enumerate(self.lines):
             columns = slice(int(self.ends[i]), int(self.ends[i + 1]))
-            part = slice(first, first + columns.stop - columns.start - m.heavy)
-            first = part.stop
-            begins, ends, w = self._begins[part], self._ends[part], self.width[part]
-            # An arc is held whole if it lies after the first and before the last, on either turn of the circle.
-            held = ((ends > arc) & (begins < arc)).astype(np.float64)
-            held += (ends > arc + n) & (begins < arc + n)
-            held -= (ends == arc) & (begins == arc)
-            used = held * w * self.arcs[i][:, None]
-            at, turn = np.arange(len(w)), w * (w - 1) / 2
-            used[ends % max(n, 1), at] += w * self.gained[part] + turn
-            used[begins, at] += w * self.lost[part] - turn
-            Q = np.zeros((m.size, columns.stop - columns.start))
-            Q[m.owners, np.arange(m.heavy)] = m.own_sizes / m.lengths[m.owners]
-            Q[members, m.heavy :] += used / m.lengths[members][:, None] / max(m.window, 1)
-            yield columns, ((1 - k) * self.sizes[columns] / m.places + k * Q) / self.orders
+            yield columns, ArcCells([line]).law(np.eye(line.size)) / self.orders
 
     @cached_property
     def matrix(self) -> Array:
@@ -243,24 +227,17 @@ class ArcCells:
         >>> matrix[1].tolist(), reports
         ([0.25, 0.3125, 0.125, 0.0625, 0.25], (0, 1, 4, 5, 8))
         """
-        m, w, k, owned = self.line, self.width, self.line.keep_chance, self.owned.reshape(-1)
-        long, half = w > 1, np.where(w > 1, w / 2, 1.0)
-        first = self.base[self.shared]
+        m, k, owned, units = self.line, self.line.keep_chance, self.owned.reshape(-1), np.eye(self.line.size)
+        long, first = self.width > 1, self.base[self.shared]
         reports = np.concatenate([self.base[owned], first, (first + self.sizes[self.shared] - 1)[long]])
         require_writable(m.size, len(reports), MEASURED)
-
-        def at_place(mass: Array) -> Array:
-            fresh = (1 - k) / m.places
-            return np.asarray(half * (fresh + k * np.maximum(mass, 0.0) / max(m.window, 1)) / self.orders)
-
-        def law(row: Array) -> Array:
-            start, slope = self.window_masses(row)
-            last = at_place(start + slope * (w - 1))
-            return np.concatenate([self.law(row)[owned], at_place(start), last[long]])
-
+        start, slope = self.window_masses(units)
+        masses = np.stack([start, start + slope * (self.width - 1)])
+        ends = (1 - k) / m.places + k * np.maximum(masses, 0.0) / max(m.window, 1)
+        halves = ends * np.where(long, self.width / 2, 1.0) / self.orders
+        matrix = np.hstack([self.law(units)[:, owned], halves[0], halves[1][:, long]])
         ascending = np.argsort(reports)
-        matrix = np.stack([law(row)[ascending] for row in np.eye(m.size)])
-        return matrix, tuple(reports[ascending].tolist())
+        return matrix[:, ascending], tuple(reports[ascending].tolist())
 
     # -- posteriors and lifts ------------------------------------------------------------------------------
 
