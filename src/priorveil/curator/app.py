@@ -7,7 +7,7 @@ Starlette's.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
@@ -28,17 +28,16 @@ from priorveil.curator.openapi import document, methods_at
 from priorveil.curator.responses import HEADERS, json_response, metrics_text, page_routes, problem_for
 from priorveil.curator.service import Service
 from priorveil.curator.store import Damaged, Store, StoredCampaign
-from priorveil.curator.uploads import Upload, read_json, read_packed
+from priorveil.curator.uploads import Reader, read_json, read_packed
 from priorveil.curator.writer import CAPACITY, Writer
 from priorveil.errors import PriorveilError
-from priorveil.plans import Plan
 
 _CLOSE = {"connection": "close"}
 # Public and without credentials: any page may ask and answer.
 _ANY_ORIGIN = {"access-control-allow-origin": "*"}
 _IMMUTABLE = {"cache-control": "public, max-age=31536000, immutable", "vary": "origin"}
 _RECEIPT_HEADERS = Headers({"content-type": JSON, **HEADERS, **_ANY_ORIGIN}).raw
-_READERS = {JSON.encode(): read_json, PACKED.encode(): read_packed}
+_READERS: dict[bytes, Reader] = {JSON.encode(): read_json, PACKED.encode(): read_packed}
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -148,7 +147,7 @@ class Curator:
             live = self.service.live.get(campaign) or await self._live(campaign)
             read = _reader(dict(scope["headers"]).get(b"content-type", b""))
             body = await self._body(scope, receive, self.limits.body)
-            receipt = await self.service.take(read(body, campaign, live.campaign.plans), live)
+            receipt = await self.service.take(read, body, live)
             status, content, headers = 200, msgspec.json.encode(receipt), _RECEIPT_HEADERS
         except Exception as error:
             response = problem_for(error)
@@ -316,7 +315,7 @@ class _Export(StreamingResponse):
             gone.cancel()
 
 
-def _reader(kind: bytes) -> Callable[[bytes, str, Mapping[str, Plan]], Upload]:
+def _reader(kind: bytes) -> Reader:
     """How to read the body, by its declared type."""
     read = _READERS.get(kind) or _READERS.get(kind.partition(b";")[0].strip().lower())
     if read is None:

@@ -70,15 +70,15 @@ def problem_for(error: BaseException) -> Response:
 
 def metrics_text(service: Service) -> str:
     """Counters since the process started, and what is waiting, in Prometheus' text format."""
-    commits = service.writer.commits
+    writer = service.writer
     metrics: list[tuple[str, str, str, Mapping[Any, float], str]] = [
-        ("reports_stored_total", "counter", "Reports stored.", {"": commits.stored}, ""),
-        ("reports_duplicate_total", "counter", "Reports stored before.", {"": commits.duplicates}, ""),
+        ("reports_stored_total", "counter", "Reports stored.", {"": writer.stored}, ""),
+        ("reports_duplicate_total", "counter", "Reports stored before.", {"": writer.duplicates}, ""),
         ("reports_refused_total", "counter", "Reports refused.", service.refusals, "reason"),
-        ("transactions_total", "counter", "Transactions written.", {"": commits.transactions}, ""),
-        ("transaction_failures_total", "counter", "Failed transactions.", {"": commits.failures}, ""),
-        ("transaction_seconds_total", "counter", "Time in transactions.", {"": commits.seconds}, ""),
-        ("queue_bytes", "gauge", "Bytes waiting to be stored.", {"": service.writer.waiting}, ""),
+        ("transactions_total", "counter", "Transactions written.", {"": writer.transactions}, ""),
+        ("transaction_failures_total", "counter", "Failed transactions.", {"": writer.failures}, ""),
+        ("transaction_seconds_total", "counter", "Time in transactions.", {"": writer.seconds}, ""),
+        ("queue_bytes", "gauge", "Bytes waiting to be stored.", {"": writer.waiting}, ""),
         ("responses_total", "counter", "Responses by status.", service.statuses, "status"),
     ]
     return "".join(_metric(*metric) for metric in metrics)

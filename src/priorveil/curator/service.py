@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 from priorveil.collect.campaign import stamp
 from priorveil.curator.store import Damaged, Store, StoredCampaign, StoreFull, Unavailable, token_digest
-from priorveil.curator.uploads import OUT_OF_RANGE, Receipt, Refusal, Upload
+from priorveil.curator.uploads import UNKNOWN_PLAN, Reader, Receipt
 from priorveil.curator.writer import Writer
 
 _REFRESH = 1.0  # seconds within which a change by another process is noticed
@@ -93,21 +93,18 @@ class Service:
 
     # -- reports ---------------------------------------------------------------------------------------------
 
-    async def take(self, upload: Upload, live: StoredCampaign) -> Receipt:
-        """Store the reports of a request. Returns when they are durable; the receipt lists those that were refused."""
-        state = live.state()
-        if state != "open":
-            upload = upload.refuse_all(state)
-        invalid = await self.writer.submit(upload.groups) if upload.groups else []
-        accepted, refused = 0, upload.refused
-        for group, indices, bad in zip(upload.groups, upload.indices, invalid, strict=True):
-            accepted += len(indices) - len(bad)
-            refused += [Refusal(indices[i], group.id_of(i), OUT_OF_RANGE) for i in bad]
+    async def take(self, read: Reader, body: bytes, live: StoredCampaign) -> Receipt:
+        """Store the reports in a body. Returns when they are durable; the receipt lists those that were refused."""
+        state, campaign = live.state(), live.campaign
+        plans, reason = (campaign.plans, UNKNOWN_PLAN) if state == "open" else ({}, state)
+        groups, refused = read(body, campaign.id, plans, reason)
+        if groups:
+            await self.writer.submit(groups)
         refused.sort(key=lambda refusal: refusal.index)
         for refusal in refused:
-            self._unsaved[live.campaign.id, refusal.reason] += 1
+            self._unsaved[campaign.id, refusal.reason] += 1
             self.refusals[refusal.reason] += 1
-        return Receipt(accepted, refused)
+        return Receipt(sum(group.size for group in groups), refused)
 
     async def refusal_counts(self, campaign: str) -> dict[str, int]:
         """How many reports were refused, by reason, including those not yet saved."""

@@ -7,21 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from priorveil.collect.wire import unpack_reports
 from priorveil.curator.store import Group, Store, Unavailable
 from priorveil.errors import PriorveilError
 
 CAPACITY = 16 << 20  # bytes in the queue
 TRANSACTION = 4 << 20  # bytes in one transaction
 _OVERHEAD = 512  # bytes that an upload takes in addition to its reports
-
-# For each group of an upload, the indices of reports that its plan cannot have made.
-RefusedIndices = list[list[int]]
 
 
 class Busy(PriorveilError):
@@ -34,30 +29,25 @@ class PendingUpload:
 
     groups: Sequence[Group]
     size: int  # in bytes
-    done: asyncio.Future[RefusedIndices]
-
-
-@dataclass
-class Commits:
-    """What the writer has done since it started."""
-
-    transactions: int = 0
-    stored: int = 0
-    duplicates: int = 0
-    failures: int = 0
-    seconds: float = 0.0
+    done: asyncio.Future[None]
 
 
 @dataclass
 class Writer:
-    """Collects uploads and commits them, one transaction after the other."""
+    """Collects uploads and commits them, one transaction after the other.
+
+    `transactions`, `failures`, `stored`, `duplicates` and `seconds` count what it has done since it started.
+    """
 
     store: Store
     capacity: int = CAPACITY
-    commits: Commits = field(default_factory=Commits)
     waiting: int = 0  # bytes in the queue and in the transaction under way
-    _queue: list[PendingUpload] = field(default_factory=list)
-    _wake: asyncio.Event = field(default_factory=asyncio.Event)
+    transactions: int = 0
+    failures: int = 0
+    stored: int = 0
+    duplicates: int = 0
+    seconds: float = 0.0
+    _queue: asyncio.Queue[PendingUpload] = field(default_factory=asyncio.Queue)
     _task: asyncio.Task[None] | None = None
     _stopping: bool = False
 
@@ -67,14 +57,16 @@ class Writer:
 
     async def stop(self) -> None:
         """Write what was accepted, then end."""
-        self._stopping = True
-        self._wake.set()
         if self._task is not None:
-            await asyncio.wait([self._task])
-            if not self._task.cancelled():  # by a server that is stopped by force
-                self._task.result()
+            last = self._enqueue([], 0)
+            self._stopping = True
+            # A server that is stopped by force has cancelled the task already.
+            await asyncio.wait([last, self._task], return_when=asyncio.FIRST_COMPLETED)
+            self._task.cancel()
+            with suppress(Exception):  # the senders learn of it
+                last.result()
 
-    def submit(self, groups: Sequence[Group]) -> asyncio.Future[RefusedIndices]:
+    def submit(self, groups: Sequence[Group]) -> asyncio.Future[None]:
         """Queue the reports of one request. Raises `Busy` when the queue is full."""
         size = _OVERHEAD + sum(len(group.ids) + len(group.words) for group in groups)
         if self.waiting and self.waiting + size > self.capacity:
@@ -85,69 +77,50 @@ class Writer:
         """Return when everything that was submitted before is stored or refused."""
         await self._enqueue([], 0)
 
-    def _enqueue(self, groups: Sequence[Group], size: int) -> asyncio.Future[RefusedIndices]:
+    def _enqueue(self, groups: Sequence[Group], size: int) -> asyncio.Future[None]:
         if self._stopping:
             raise Unavailable("the service is shutting down")
-        done: asyncio.Future[RefusedIndices] = asyncio.get_running_loop().create_future()
-        self._queue.append(PendingUpload(groups, size, done))
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queue.put_nowait(PendingUpload(groups, size, done))
         self.waiting += size
-        self._wake.set()
         return done
 
     async def _run(self) -> None:
-        while self._queue or not self._stopping:
-            self._wake.clear()
-            if not self._queue:
-                await self._wake.wait()
-                continue
-            size = count = 0
-            while count < len(self._queue) and size < TRANSACTION:
-                size += self._queue[count].size
-                count += 1
-            batch, self._queue = self._queue[:count], self._queue[count:]
+        while True:
+            batch = [await self._queue.get()]
+            size = batch[0].size
+            while size < TRANSACTION and not self._queue.empty():
+                batch.append(self._queue.get_nowait())
+                size += batch[-1].size
             await self._commit(batch)
             self.waiting -= size
 
     async def _commit(self, batch: list[PendingUpload]) -> None:
         start = time.perf_counter()
         try:
-            groups, refused = merge_groups([upload.groups for upload in batch])
+            groups = merge_groups(group for upload in batch for group in upload.groups)
             stored = await self.store.commit(groups) if groups else 0
         except Exception as error:  # every sender must learn of it, whatever it is
-            self.commits.failures += 1
+            self.failures += 1
             for upload in batch:
                 if not upload.done.done():
                     upload.done.set_exception(error)
             return
-        self.commits.transactions += 1
-        self.commits.stored += stored
-        self.commits.duplicates += sum(group.size for group in groups) - stored
-        self.commits.seconds += time.perf_counter() - start
-        for upload, indices in zip(batch, refused, strict=True):
+        self.transactions += 1
+        self.stored += stored
+        self.duplicates += sum(group.size for group in groups) - stored
+        self.seconds += time.perf_counter() - start
+        for upload in batch:
             if not upload.done.done():  # the sender may have gone; the reports are stored all the same
-                upload.done.set_result(indices)
+                upload.done.set_result(None)
 
 
-def merge_groups(uploads: list[Sequence[Group]]) -> tuple[list[Group], list[RefusedIndices]]:
-    """One group for each plan with all valid reports, and what is refused of each upload."""
-    refused: list[RefusedIndices] = [[[] for _ in groups] for groups in uploads]
-    by_plan: dict[tuple[str, str], list[tuple[Group, list[int]]]] = {}
-    for groups, indices in zip(uploads, refused, strict=True):
-        for part in zip(groups, indices, strict=True):
-            by_plan.setdefault((part[0].campaign, part[0].plan), []).append(part)
-    merged = [_merge_plan(parts) for parts in by_plan.values()]
-    return [group for group in merged if group.size], refused
-
-
-def _merge_plan(parts: list[tuple[Group, list[int]]]) -> Group:
-    """The valid reports of one plan; the indices of the others are added to each part's list."""
-    ids, words = b"".join(g.ids for g, _ in parts), b"".join(g.words for g, _ in parts)
-    group = parts[0][0]._replace(ids=ids, words=words)
-    valid = group.mechanism.accepts(unpack_reports(group.mechanism, words))
-    if valid.all():
-        return group
-    start = 0
-    for part, refused in parts:
-        refused += np.flatnonzero(~valid[start : start + part.size]).tolist()
-        start += part.size
-    return group.select(valid)
+def merge_groups(groups: Iterable[Group]) -> list[Group]:
+    """One group for each plan of each campaign, with all its reports."""
+    by_plan: dict[tuple[str, str], list[Group]] = {}
+    for group in groups:
+        by_plan.setdefault((group.campaign, group.plan), []).append(group)
+    return [
+        parts[0]._replace(ids=b"".join(p.ids for p in parts), words=b"".join(p.words for p in parts))
+        for parts in by_plan.values()
+    ]
