@@ -25,8 +25,7 @@ from priorveil.certify import certificate
 from priorveil.collect.campaign import Campaign, ask
 from priorveil.collect.wire import PACKED, fresh_id, packed_body, report_to_json
 from priorveil.curator.app import Curator, RequestLimits
-from priorveil.curator.openapi import document
-from priorveil.curator.responses import PROBLEM
+from priorveil.curator.responses import PROBLEM, openapi
 from priorveil.curator.sqlite import SqliteStore
 from priorveil.curator.store import Group, StoreFull, Unavailable, open_store, token_digest
 from priorveil.curator.uploads import LARGEST_BATCH, read_json, read_packed
@@ -290,7 +289,7 @@ def test_the_curators_routes_need_the_token(sqlite_url: str, campaign: Campaign,
     async def work(http: httpx.AsyncClient) -> None:
         del http.headers["authorization"]
         headers = {} if token is None else {"authorization": token.encode("latin-1")}
-        operations = [(m, p, o) for p, methods in document()["paths"].items() for m, o in methods.items()]
+        operations = [(m, p, o) for p, methods in openapi()["paths"].items() for m, o in methods.items()]
         for method, path, operation in operations:
             if "security" in operation:
                 answer = await http.request(method, path.format(id=campaign.id), headers=headers)

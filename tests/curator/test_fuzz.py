@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from local_server import TOKEN, running
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import PACKED, pack_report, packed_body, unpack_reports
-from priorveil.curator.openapi import document
+from priorveil.curator.responses import openapi
 from priorveil.curator.sqlite import SqliteStore
 from priorveil.curator.uploads import read_json, read_packed
 
@@ -34,7 +34,7 @@ ids = st.binary(min_size=16, max_size=16).map(bytes.hex)
 
 OPERATIONS = [
     (method, path, operation["operationId"])
-    for path, methods in document()["paths"].items()
+    for path, methods in openapi()["paths"].items()
     for method, operation in methods.items()
 ]
 
@@ -207,7 +207,7 @@ def test_reports_survive_the_wire(cohorts: Campaign, data: st.DataObject) -> Non
 
 def test_the_document_is_one_that_a_generator_can_follow() -> None:
     """Every reference in the OpenAPI document leads somewhere, and every operation has a name of its own."""
-    told = document()
+    told = openapi()
     text = json.dumps(told)
     for name in {part.split('"')[0] for part in text.split("#/components/schemas/")[1:]}:
         assert name in told["components"]["schemas"]

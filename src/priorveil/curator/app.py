@@ -1,31 +1,32 @@
-"""The HTTP API. The app is a value: `create_app(store)` is a plain ASGI app for any server.
-
-The route that takes reports is written against ASGI itself, because it is the busy one; the others are
-Starlette's.
-"""
+"""The HTTP API. The app is a value: `create_app(store)` is a plain ASGI app for any server."""
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
-import msgspec
 from starlette.applications import Starlette
-from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Message, Receive, Scope, Send
 
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import JSON, PACKED
 from priorveil.curator.estimates import METHODS, campaign_estimates
-from priorveil.curator.export import PARQUET, parquet_pieces
-from priorveil.curator.openapi import document, methods_at
-from priorveil.curator.responses import HEADERS, json_response, metrics_text, page_routes, problem_for
+from priorveil.curator.export import PARQUET, Export, parquet_pieces
+from priorveil.curator.responses import (
+    HEADERS,
+    json_response,
+    metrics_text,
+    openapi,
+    page_routes,
+    problem_for,
+)
 from priorveil.curator.service import Service
 from priorveil.curator.store import Damaged, Store, StoredCampaign
 from priorveil.curator.uploads import Reader, read_json, read_packed
@@ -36,8 +37,8 @@ _CLOSE = {"connection": "close"}
 # Public and without credentials: any page may ask and answer.
 _ANY_ORIGIN = {"access-control-allow-origin": "*"}
 _IMMUTABLE = {"cache-control": "public, max-age=31536000, immutable", "vary": "origin"}
-_RECEIPT_HEADERS = Headers({"content-type": JSON, **HEADERS, **_ANY_ORIGIN}).raw
-_READERS: dict[bytes, Reader] = {JSON.encode(): read_json, PACKED.encode(): read_packed}
+_READERS: dict[str, Reader] = {JSON: read_json, PACKED: read_packed}
+_UPLOAD = re.compile("/v1/campaigns/(?P<id>[^/]*)/reports")
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -66,7 +67,7 @@ def create_app(store: Store, limits: RequestLimits | None = None) -> Curator:
 
 
 class Curator:
-    """The ASGI app: uploads of reports are answered here, all other requests by Starlette's routes."""
+    """The ASGI app: Starlette's routes, with a shortcut for uploads of reports, which are the most frequent."""
 
     def __init__(self, service: Service, limits: RequestLimits) -> None:
         self.service = service
@@ -84,9 +85,10 @@ class Curator:
         """Answer one request."""
         if scope["type"] != "http":
             return await self._others(scope, receive, send)
-        parts = scope["path"].split("/")
-        if parts[1:3] == ["v1", "campaigns"] and parts[4:] == ["reports"] and scope["method"] == "POST":
-            return await self._upload(parts[3], scope, receive, send)
+        if scope["method"] == "POST" and (match := _UPLOAD.fullmatch(scope["path"])):
+            response = await self.upload(Request({**scope, "path_params": match.groupdict()}, receive))
+            self.service.statuses[response.status_code] += 1
+            return await response(scope, receive, send)
         with suppress(ClientDisconnect):  # nobody is left to be answered
             await self._others(scope, receive, self._sender(send))
 
@@ -127,6 +129,7 @@ class Curator:
             Route("/v1/campaigns", curator(self.index), methods=["GET"]),
             Route("/v1/campaigns/{id}", self.campaign, methods=["GET"]),
             Route("/v1/campaigns/{id}/status", self.status, methods=["GET"]),
+            Route("/v1/campaigns/{id}/reports", self.upload, methods=["POST"]),
             Route("/v1/campaigns/{id}/reports", _preflight, methods=["OPTIONS"]),
             Route("/v1/campaigns/{id}/reports", curator(self.export), methods=["GET"]),
             Route("/v1/campaigns/{id}/close", curator(self.close), methods=["POST"]),
@@ -141,23 +144,19 @@ class Curator:
 
     # -- taking reports --------------------------------------------------------------------------------------
 
-    async def _upload(self, campaign: str, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one upload when its reports are durable."""
+    async def upload(self, request: Request) -> Response:
+        """Answer an upload when its reports are durable."""
         try:
-            live = self.service.live.get(campaign) or await self._live(campaign)
-            read = _reader(dict(scope["headers"]).get(b"content-type", b""))
-            body = await self._body(scope, receive, self.limits.body)
-            receipt = await self.service.take(read, body, live)
-            status, content, headers = 200, msgspec.json.encode(receipt), _RECEIPT_HEADERS
+            live = await self._live(request.path_params["id"])
+            kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+            if kind not in _READERS:
+                raise HTTPException(415, f"send reports as {JSON} or {PACKED}")
+            body = await self._body(request, self.limits.body)
+            return json_response(await self.service.take(_READERS[kind], body, live), headers=_ANY_ORIGIN)
         except Exception as error:
             response = problem_for(error)
             response.headers.update(_ANY_ORIGIN)
-            status, content = response.status_code, bytes(response.body)
-            headers = [pair for pair in response.raw_headers if pair[0] != b"content-length"]
-        self.service.statuses[status] += 1
-        headers = [*headers, (b"content-length", b"%d" % len(content))]
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": content})
+            return response
 
     async def _live(self, campaign: str) -> StoredCampaign:
         live = await self.service.find(campaign)
@@ -165,30 +164,27 @@ class Curator:
             raise HTTPException(404, "no campaign has this id")
         return live
 
-    async def _body(self, scope: Scope, receive: Receive, longest: int) -> bytes:
+    async def _body(self, request: Request, longest: int) -> bytes:
         """Read the body. Refuses bodies over the size or time limit and ambiguous transfer encodings."""
-        size, parts = 0, list[bytes]()
-        for name, value in scope["headers"]:
-            if name == b"content-length":
-                size = int(value) if value.isdigit() else 0
-        codings = [value.strip().lower() for name, value in scope["headers"] if name == b"transfer-encoding"]
-        if codings not in ([], [b"chunked"]):
+        codings = [coding.strip().lower() for coding in request.headers.getlist("transfer-encoding")]
+        if codings not in ([], ["chunked"]):
             raise HTTPException(400, "transfer-encoding: send bodies as they are, or chunked", _CLOSE)
+        length = request.headers.get("content-length", "")
+        size = int(length) if length.isdecimal() else 0
+        body, more, seconds = bytearray(), True, self.limits.seconds
         try:
-            async with asyncio.timeout(self.limits.seconds):
-                while size <= longest:
-                    message = await receive()
+            async with asyncio.timeout(seconds):
+                while more and size <= longest:
+                    message = await request.receive()
                     if message["type"] == "http.disconnect":
                         raise HTTPException(400, "the body ended early")
-                    parts.append(message.get("body", b""))
-                    size = sum(map(len, parts))
-                    if not message.get("more_body", False) and size <= longest:
-                        return parts[0] if len(parts) == 1 else b"".join(parts)
+                    body += message.get("body", b"")
+                    more, size = message.get("more_body", False), len(body)
         except TimeoutError:
-            raise HTTPException(
-                408, f"the body took more than {self.limits.seconds:g} seconds", _CLOSE
-            ) from None
-        raise HTTPException(413, f"the body is longer than {longest} bytes", _CLOSE)
+            raise HTTPException(408, f"the body took more than {seconds:g} seconds", _CLOSE) from None
+        if size > longest:
+            raise HTTPException(413, f"the body is longer than {longest} bytes", _CLOSE)
+        return bytes(body)
 
     # -- everybody -------------------------------------------------------------------------------------------
 
@@ -218,7 +214,7 @@ class Curator:
 
     async def create(self, request: Request) -> Response:
         """Store a campaign, after proving its certificates again."""
-        body = await self._body(request.scope, request.receive, self.limits.campaign)
+        body = await self._body(request, self.limits.campaign)
         try:
             campaign = await asyncio.to_thread(Campaign.from_json, body)
         except PriorveilError as error:
@@ -232,12 +228,18 @@ class Curator:
         entries = [await self._index_entry(*row) for row in await self.service.store.campaign_ids()]
         return json_response({"campaigns": entries})
 
-    async def _index_entry(self, campaign: str, closed: str | None) -> _Summary:
+    async def _index_entry(self, campaign: str, closed: str | None) -> dict[str, object]:
         """One campaign of the index; a campaign that does not load must not hide the others."""
         try:
             return _summary(await self._live(campaign))
         except Damaged as error:
-            return _Summary(campaign, str(error), [], "damaged", closed)
+            return {
+                "id": campaign,
+                "question": str(error),
+                "cohorts": [],
+                "state": "damaged",
+                "closed": closed,
+            }
 
     async def close(self, request: Request) -> Response:
         """Take no more reports."""
@@ -273,7 +275,7 @@ class Curator:
         live = await self._live(request.path_params["id"])
         name = f'attachment; filename="{live.campaign.id[:12]}.parquet"'
         pieces = parquet_pieces(live.campaign, self.service.store.reports(live.campaign))
-        return _Export(pieces, 200, {**HEADERS, "content-disposition": name}, PARQUET)
+        return Export(pieces, 200, {**HEADERS, "content-disposition": name}, PARQUET)
 
     # -- operations ------------------------------------------------------------------------------------------
 
@@ -292,50 +294,19 @@ class Curator:
 
     async def openapi(self, request: Request) -> Response:
         """This API as an OpenAPI document."""
-        return json_response(document(), headers=_ANY_ORIGIN)
+        return json_response(openapi(), headers=_ANY_ORIGIN)
 
 
-class _Export(StreamingResponse):
-    """A long response that ends when its reader disconnects.
-
-    Starlette's StreamingResponse also waits for its disconnect listener, which a stalled reader can block.
-    """
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        gone = asyncio.create_task(self.listen_for_disconnect(receive))
-
-        async def send_unless_gone(message: Message) -> None:
-            if gone.done():
-                raise ClientDisconnect
-            await send(message)
-
-        try:
-            await self.stream_response(send_unless_gone)
-        finally:
-            gone.cancel()
-
-
-def _reader(kind: bytes) -> Reader:
-    """How to read the body, by its declared type."""
-    read = _READERS.get(kind) or _READERS.get(kind.partition(b";")[0].strip().lower())
-    if read is None:
-        raise HTTPException(415, f"send reports as {JSON} or {PACKED}")
-    return read
-
-
-class _Summary(msgspec.Struct):
+def _summary(live: StoredCampaign) -> dict[str, object]:
     """A campaign in the index."""
-
-    id: str
-    question: str
-    cohorts: list[str]
-    state: str
-    closed: str | None
-
-
-def _summary(live: StoredCampaign) -> _Summary:
     campaign = live.campaign
-    return _Summary(campaign.id, campaign.question, list(campaign.cohorts), live.state(), live.closed)
+    return {
+        "id": campaign.id,
+        "question": campaign.question,
+        "cohorts": list(campaign.cohorts),
+        "state": live.state(),
+        "closed": live.closed,
+    }
 
 
 def _level(text: str) -> float:
@@ -353,14 +324,11 @@ async def _preflight(request: Request) -> Response:
     )
 
 
-def _methods(request: Request) -> str:
-    """The `Allow` header of a path, from all its routes."""
-    routes = [route for route in request.app.routes if isinstance(route, Route)]
-    return methods_at(*(r.path for r in routes if r.matches(request.scope)[0] is Match.PARTIAL))
-
-
 async def _problem(request: Request, error: Exception) -> Response:
     response = problem_for(error)
     if response.status_code == 405:
-        response.headers["allow"] = _methods(request)
+        routes = [route for route in request.app.routes if route.matches(request.scope)[0] is Match.PARTIAL]
+        response.headers["allow"] = ", ".join(
+            sorted({method for route in routes for method in route.methods})
+        )
     return response

@@ -1,9 +1,11 @@
-"""HTTP responses: JSON, problem documents (RFC 9457), metrics for Prometheus, and the pages in `static/`."""
+"""HTTP responses: JSON, problem documents (RFC 9457), metrics, the OpenAPI document, and the pages in `static/`."""
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from functools import cache
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from priorveil.curator.service import Service
 from priorveil.curator.store import Damaged, StoreFull, Unavailable
 from priorveil.curator.writer import Busy
 from priorveil.errors import MissingExtra
+from priorveil.plans import schema as plan_schema
 
 PROBLEM = "application/problem+json"
 HEADERS = {
@@ -97,6 +100,18 @@ def _metric(name: str, kind: str, meaning: str, samples: Mapping[Any, float], la
         labels = f'{{{label}="{sample}"}}' if label else ""
         lines.append(f"priorveil_{name}{labels} {value}")
     return "\n".join(lines) + "\n"
+
+
+@cache
+def openapi() -> dict[str, Any]:
+    """The API as an OpenAPI document: `openapi.json`, with the schema of plans added."""
+    text = (Path(__file__).parent / "openapi.json").read_text(encoding="utf-8")
+    description: dict[str, Any] = json.loads(text)
+    plan = json.loads(json.dumps(plan_schema()).replace('"#/$defs/', '"#/components/schemas/Plan.'))
+    parts = {f"Plan.{name}": part for name, part in plan.pop("$defs").items()}
+    del plan["$schema"], plan["$id"]
+    description["components"]["schemas"] |= {"Plan": plan, **parts}
+    return description
 
 
 def page_routes() -> list[Route]:
