@@ -14,7 +14,6 @@ import pytest
 
 from priorveil.cli import demo
 from priorveil.collect.campaign import ask
-from priorveil.errors import PriorveilError
 from priorveil.priors import Prior
 from pseudo_terminal import Terminal
 from terminal import refused, run
@@ -165,13 +164,3 @@ def test_two_curators_run_at_once() -> None:
     with service.run_curator(campaign) as first, service.run_curator(campaign) as second:
         assert second.url != first.url and second.token != first.token
         assert second.estimates()["reports"] == 0
-
-
-def test_why_a_curator_did_not_start_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    service = pytest.importorskip("priorveil.curator.demo", reason="the second half is the curator")
-    monkeypatch.setattr(service, "_SERVE", "raise SystemExit('no room here')")
-    with (
-        pytest.raises(PriorveilError, match="did not start: no room here"),
-        service.run_curator(ask("Never?", Prior({"yes": 0.4, "no": 0.6}))),
-    ):
-        pass

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import os
 import sys
+import threading
 import webbrowser
 from itertools import count
 from pathlib import Path
@@ -215,7 +216,7 @@ def _keep_open(console: Console, curator: RunningCurator, stay: bool) -> None:
     try:
         if _can_open_browser():
             webbrowser.open(curator.dashboard)
-        curator.wait_until_stopped()
+        threading.Event().wait()
     except KeyboardInterrupt:
         console.print("\nThe curator has stopped.")
 
