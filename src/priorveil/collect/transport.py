@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import random
 import re
-import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import Any
 
 try:
     import httpx
@@ -35,7 +33,7 @@ _ID = re.compile("[0-9a-f]{64}")
 _HEADERS = {
     "user-agent": "priorveil",
     "accept-encoding": "identity",
-    "connection": "close",  # so that a request which takes too long can be ended with its connection
+    "connection": "close",  # requests are rare
 }
 
 
@@ -111,73 +109,43 @@ class HttpClient:
         raise NotSent(f"the curator at {url} could not be reached ({why}): try again later")
 
     def _once(self, url: str, limit: int, document: object) -> HttpResponse:
-        method = "GET" if document is None else "POST"
-        deadline = _Deadline(self._retry.longest)
-        extensions = {"trace": deadline.watch}
+        """One attempt, in a thread that is left alone when its time is over.
+
+        Socket timeouts are not enough, because every received byte restarts them.
+        """
+        longest, attempt = min(self._retry.longest, threading.TIMEOUT_MAX), Future[HttpResponse]()
+
+        def run() -> None:
+            try:
+                attempt.set_result(self._exchange(url, limit, document, time.monotonic() + longest))
+            except BaseException as error:
+                attempt.set_exception(error)
+
+        threading.Thread(target=run, daemon=True).start()
         try:
-            with deadline, self._http.stream(method, url, json=document, extensions=extensions) as response:
-                status, headers = response.status_code, response.headers
-                body = _body(response, limit, deadline) if status == 200 else b""
-        except httpx.RequestError:
-            if not deadline.passed:
-                raise
-        if deadline.passed:  # what was read may be cut off, and another attempt would take as long
-            longest = self._retry.longest
-            raise NotSent(f"the curator at {url} did not answer within {longest:g} seconds: try again later")
-        return HttpResponse(status, headers.get("content-type", ""), headers.get("retry-after"), body)
+            return attempt.result(longest)
+        except TimeoutError:  # another attempt would take as long
+            problem = f"the curator at {url} did not answer within {longest:g} seconds"
+            raise NotSent(f"{problem}: try again later") from None
 
-
-class _Deadline:
-    """A deadline for one request. It shuts the connection down when the time is over.
-
-    Socket timeouts are not enough, because every received byte restarts them.
-    """
-
-    def __init__(self, seconds: float) -> None:
-        self.passed = False
-        self._opened: list[socket.socket] = []
-        self._timer = threading.Timer(min(seconds, threading.TIMEOUT_MAX), self._end)
-        self._timer.daemon = True
-
-    def __enter__(self) -> _Deadline:
-        self._timer.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._timer.cancel()
-
-    def watch(self, _: str, step: Mapping[str, Any]) -> None:
-        """Learn of a connection as it is opened; httpx tells every step of a request."""
-        stream: Any = step.get("return_value")
-        opened = stream.get_extra_info("socket") if hasattr(stream, "get_extra_info") else None
-        if isinstance(opened, socket.socket):
-            self._opened.append(opened)
-            if self.passed:
-                self._end()
-
-    def _end(self) -> None:
-        self.passed = True
-        for opened in list(self._opened):
-            with suppress(OSError):  # it is closed already, or goes on under TLS as another
-                # Not the method of a TLS socket, which takes the socket apart under the thread that reads it.
-                socket.socket.shutdown(opened, socket.SHUT_RDWR)
-
-
-def _body(response: httpx.Response, limit: int, deadline: _Deadline) -> bytes:
-    """The body, if it is no longer than the limit."""
-    packing = response.headers.get("content-encoding", "").strip().lower()
-    if packing not in ("", "identity"):  # a few bytes could unpack to more than there is memory
-        raise UnreadableResponse(
-            f"it is compressed ({short_repr(packing)}), although the request did not allow compression"
-        )
-    body = bytearray()
-    for part in response.iter_bytes():
-        if len(body) + len(part) > limit:
-            raise UnreadableResponse(f"it is longer than {limit} bytes")
-        if deadline.passed:
-            break
-        body += part
-    return bytes(body)
+    def _exchange(self, url: str, limit: int, document: object, deadline: float) -> HttpResponse:
+        method, body = "GET" if document is None else "POST", bytearray()
+        with self._http.stream(method, url, json=document) as response:
+            status, headers = response.status_code, response.headers
+            packing = headers.get("content-encoding", "").strip().lower()
+            if status == 200 and packing not in (
+                "",
+                "identity",
+            ):  # a few bytes could unpack to more than fits
+                problem = f"it is compressed ({short_repr(packing)})"
+                raise UnreadableResponse(f"{problem}, although the request did not allow compression")
+            for part in response.iter_bytes() if status == 200 else ():
+                body += part
+                if len(body) > limit:
+                    raise UnreadableResponse(f"it is longer than {limit} bytes")
+                if time.monotonic() > deadline:  # nobody waits any more
+                    raise TimeoutError
+        return HttpResponse(status, headers.get("content-type", ""), headers.get("retry-after"), bytes(body))
 
 
 def parse_campaign_url(url: str) -> tuple[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from priorveil.collect.campaign import Campaign
 from priorveil.mechanisms.estimators import apply_rows
@@ -12,7 +12,7 @@ from priorveil.plans.estimate import Estimate, Method, combine_estimates
 from priorveil.plans.tally import Tally
 
 _PRIVACY = ("lip", "lip_lower", "lip_upper", "ldp")
-METHODS = ("auto", "mmse", "unbiased", "mle")
+METHODS: tuple[Method, ...] = get_args(Method)
 
 
 def campaign_estimates(

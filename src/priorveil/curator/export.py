@@ -59,29 +59,21 @@ def parquet_pieces(campaign: Campaign, pages: AsyncIterator[list[StoredReport]])
     return pieces()
 
 
-class _Sink(io.RawIOBase):
-    """A file that remembers only what was written since it was last asked."""
+class _Sink(io.BytesIO):
+    """A buffer that is emptied when its content is sent; its position counts everything that was written."""
 
-    def __init__(self) -> None:
-        self._parts: list[bytes] = []
-        self._size = 0
-
-    def writable(self) -> bool:
-        return True
+    _sent = 0
 
     def tell(self) -> int:
-        return self._size
-
-    def write(self, data: Any) -> int:
-        part = bytes(data)
-        self._parts.append(part)
-        self._size += len(part)
-        return len(part)
+        return self._sent + super().tell()
 
     def take_written(self) -> bytes:
         """Everything since the last call."""
-        parts, self._parts = self._parts, []
-        return b"".join(parts)
+        written = self.getvalue()
+        self._sent += len(written)
+        self.seek(0)
+        self.truncate()
+        return written
 
 
 class Export(StreamingResponse):

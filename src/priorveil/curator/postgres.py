@@ -11,7 +11,7 @@ import shlex
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 from urllib.parse import unquote, urlsplit
 
 try:
@@ -22,23 +22,13 @@ except ImportError as missing:  # pragma: no cover
     raise MissingExtra("asyncpg", "postgres") from missing
 
 from priorveil.collect.campaign import Campaign
-from priorveil.curator.store import (
-    ADD_CELLS,
-    SCHEMA,
-    SCHEMA_VERSION,
-    Group,
-    Store,
-    StoreFull,
-    Unavailable,
-    count_words,
-)
+from priorveil.curator.store import SCHEMA_VERSION, Group, Store, StoreFull, Unavailable, count_words
 from priorveil.errors import PriorveilError
 from priorveil.plans.tally import Tally
 
 T = TypeVar("T")
 
-_SCHEMA = SCHEMA.format(number="integer GENERATED ALWAYS AS IDENTITY", bytes="bytea", options="")
-_SCHEMA += """
+_MORE_SCHEMA = """
     ALTER TABLE tallies SET (fillfactor = 50); -- cells change all the time, and a new version stays on its page
     CREATE TABLE schema_version (version integer NOT NULL);
 """
@@ -63,12 +53,6 @@ _LOST = (
     asyncpg.TransactionRollbackError,
     asyncpg.LockNotAvailableError,  # the database has a limit on waiting for locks
 )
-_NEEDS_OPERATOR = (  # errors that whoever runs the database has to correct
-    asyncpg.InvalidAuthorizationSpecificationError,
-    asyncpg.InvalidCatalogNameError,
-    asyncpg.InsufficientPrivilegeError,
-    asyncpg.UndefinedTableError,
-)
 
 _NUMBERS = """
     SELECT campaigns.id, plans.id, campaigns.number, plans.number
@@ -84,7 +68,12 @@ _INSERT = """
 class PostgresStore(Store):
     """A store in a PostgreSQL database. Without `create` it must have the tables already."""
 
-    add_cells = ADD_CELLS.format(json_each="json_each_text")
+    dialect: ClassVar = {
+        "number": "integer GENERATED ALWAYS AS IDENTITY",
+        "bytes": "bytea",
+        "options": "",
+        "json_each": "json_each_text",
+    }
 
     def __init__(self, url: str, *, create: bool = True) -> None:
         super().__init__(url, create)
@@ -122,7 +111,7 @@ class PostgresStore(Store):
         if self._create:
             await _check_writable(db)
         if not version:
-            await db.execute(_SCHEMA)
+            await db.execute(self._schema + _MORE_SCHEMA)
             await db.execute("INSERT INTO schema_version VALUES ($1)", SCHEMA_VERSION)
 
     async def close(self) -> None:
@@ -184,7 +173,7 @@ class PostgresStore(Store):
         for plan, word in inserted:
             new.setdefault(plan, []).append(word)
         cells = [(plan, count_words(mechanisms[plan], b"".join(new[plan]))) for plan in sorted(new)]
-        await db.executemany(self.add_cells, cells)
+        await db.executemany(self._add_cells, cells)
         return len(inserted)
 
     async def replace_tallies(self, campaign: Campaign, tallies: Mapping[str, Tally]) -> None:
@@ -223,7 +212,7 @@ class PostgresStore(Store):
             except _LOST as error:
                 if time.monotonic() + pause > deadline:
                     raise Unavailable(f"PostgreSQL: {error}") from error
-            except _NEEDS_OPERATOR as error:
+            except asyncpg.PostgresError as error:  # whoever runs the database has to correct it
                 raise Unavailable(f"PostgreSQL: {error}") from error
             await asyncio.sleep(pause)
             pause = min(2 * pause, 1.0)

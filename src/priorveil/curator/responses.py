@@ -74,32 +74,17 @@ def problem_for(error: BaseException) -> Response:
 def metrics_text(service: Service) -> str:
     """Counters since the process started, and what is waiting, in Prometheus' text format."""
     writer = service.writer
-    metrics: list[tuple[str, str, str, Mapping[Any, float], str]] = [
-        ("reports_stored_total", "counter", "Reports stored.", {"": writer.stored}, ""),
-        ("reports_duplicate_total", "counter", "Reports stored before.", {"": writer.duplicates}, ""),
-        ("reports_refused_total", "counter", "Reports refused.", service.refusals, "reason"),
-        ("transactions_total", "counter", "Transactions written.", {"": writer.transactions}, ""),
-        ("transaction_failures_total", "counter", "Failed transactions.", {"": writer.failures}, ""),
-        ("transaction_seconds_total", "counter", "Time in transactions.", {"": writer.seconds}, ""),
-        ("queue_bytes", "gauge", "Bytes waiting to be stored.", {"": writer.waiting}, ""),
-        ("responses_total", "counter", "Responses by status.", service.statuses, "status"),
-    ]
-    return "".join(_metric(*metric) for metric in metrics)
-
-
-def _metric(name: str, kind: str, meaning: str, samples: Mapping[Any, float], label: str) -> str:
-    """One metric with its samples.
-
-    >>> print(_metric("x", "gauge", "An x.", {"y": 1}, "why"), end="")
-    # HELP priorveil_x An x.
-    # TYPE priorveil_x gauge
-    priorveil_x{why="y"} 1
-    """
-    lines = [f"# HELP priorveil_{name} {meaning}", f"# TYPE priorveil_{name} {kind}"]
-    for sample, value in sorted(samples.items(), key=str):
-        labels = f'{{{label}="{sample}"}}' if label else ""
-        lines.append(f"priorveil_{name}{labels} {value}")
-    return "\n".join(lines) + "\n"
+    metrics = {
+        "reports_stored_total": writer.stored,
+        "reports_duplicate_total": writer.duplicates,
+        "transactions_total": writer.transactions,
+        "transaction_failures_total": writer.failures,
+        "transaction_seconds_total": writer.seconds,
+        "queue_bytes": writer.waiting,
+        **{f'reports_refused_total{{reason="{why}"}}': n for why, n in service.refusals.items()},
+        **{f'responses_total{{status="{status}"}}': n for status, n in service.statuses.items()},
+    }
+    return "".join(f"priorveil_{name} {value}\n" for name, value in metrics.items())
 
 
 @cache

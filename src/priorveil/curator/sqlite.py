@@ -10,25 +10,14 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any, ClassVar, TypeVar
 
 import numpy as np
 
-from priorveil.curator.store import (
-    ADD_CELLS,
-    SCHEMA,
-    SCHEMA_VERSION,
-    Group,
-    Store,
-    StoreFull,
-    Unavailable,
-    count_words,
-)
+from priorveil.curator.store import SCHEMA_VERSION, Group, Store, StoreFull, Unavailable, count_words
 
 T = TypeVar("T")
 
-# WITHOUT ROWID: rows lie in the order of their key, so the file does not tell the order of arrival.
-_SCHEMA = SCHEMA.format(number="integer", bytes="blob", options="WITHOUT ROWID")
 # Random ids touch a page each: small pages, and a checkpoint that is seldom, keep what is written small.
 _SETTINGS = (
     "page_size = 1024",
@@ -62,7 +51,13 @@ _NUMBERS = """
 class SqliteStore(Store):
     """A store in one file. Without `create` the file must be one that a curator has made."""
 
-    add_cells = ADD_CELLS.format(json_each="json_each")
+    # WITHOUT ROWID: rows lie in the order of their key, so the file does not tell the order of arrival.
+    dialect: ClassVar = {
+        "number": "integer",
+        "bytes": "blob",
+        "options": "WITHOUT ROWID",
+        "json_each": "json_each",
+    }
 
     def __init__(self, path: str | Path, *, create: bool = True) -> None:
         super().__init__(str(Path(path)), create)
@@ -88,17 +83,15 @@ class SqliteStore(Store):
         try:
             self._lock = _lock_file(self._sibling(".lock"))
         except OSError as error:
-            problem = (
-                f"no file can be created in {self.path.parent} ({error.strerror}): choose another folder"
-            )
-            raise self._invalid(problem) from error
+            problem = f"no file can be created in {self.path.parent} ({error.strerror})"
+            raise self._invalid(f"{problem}: choose another folder") from error
         self._connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
         version = self._schema_version(self._connection)
         for setting in _SETTINGS:
             self._connection.execute(f"PRAGMA {setting}")
         if version == 0:
             self._connection.executescript(
-                f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
+                f"BEGIN IMMEDIATE; {self._schema} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
             )
         self._files = self._find_files()
 
@@ -108,8 +101,6 @@ class SqliteStore(Store):
             raise self._invalid("this is a folder: give a file in it")
         if not self.path.parent.is_dir():
             raise self._invalid(f"there is no folder {self.path.parent}: make it first")
-        if not os.access(self.path.parent, os.W_OK):
-            raise self._invalid(f"the folder {self.path.parent} cannot be written to: choose another")
         if not self.path.exists() and not self._create:
             raise self._invalid("there is no such file: give the one that `priorveil serve` uses")
         if self.path.exists() and not self._sibling(".lock").exists():  # no curator has it open
@@ -162,7 +153,7 @@ class SqliteStore(Store):
         if new.size:
             arguments = {"campaign": numbers[0], "ids": new.ids, "reports": new.size, "plan": numbers[1]}
             db.execute(_INSERT, {**arguments, "words": new.words, "size": len(new.words) // new.size})
-            _execute(db, self.add_cells, numbers[1], count_words(new.mechanism, new.words))
+            _execute(db, self._add_cells, numbers[1], count_words(new.mechanism, new.words))
         return new.size
 
     # -- the file --------------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ from priorveil.plans import Plan
 from priorveil.plans.tally import Tally
 
 SCHEMA_VERSION = 3
-SCHEMA = """
+_SCHEMA = """
     CREATE TABLE campaigns (
         number {number} PRIMARY KEY, id text NOT NULL UNIQUE, document text NOT NULL, closed text
     );
@@ -57,7 +57,7 @@ SCHEMA = """
 """
 
 # Cells are locked in the same order in all writers, to avoid deadlocks.
-ADD_CELLS = """
+_ADD_CELLS = """
     INSERT INTO tallies (plan, cell, count)
     SELECT CAST($1 AS integer), CAST(key AS integer), CAST(value AS bigint) FROM {json_each}($2) WHERE true ORDER BY 2
     ON CONFLICT (plan, cell) DO UPDATE SET count = tallies.count + excluded.count
@@ -168,10 +168,13 @@ class Store(ABC):
     Statements number their arguments `$1`, `$2`, ..., which both databases understand.
     """
 
-    add_cells: ClassVar[str]  # `ADD_CELLS` with the database's function that turns a JSON object into rows
+    dialect: ClassVar[
+        Mapping[str, str]
+    ]  # what the databases call `number`, `bytes` and `json_each`; table `options`
 
     def __init__(self, address: str, create: bool) -> None:
         self._address, self._create = address, create
+        self._schema, self._add_cells = (text.format(**self.dialect) for text in (_SCHEMA, _ADD_CELLS))
 
     def _invalid(self, advice: str) -> InvalidInput:
         """The error for an address that cannot be used."""
@@ -279,7 +282,7 @@ class Store(ABC):
         for plan, number in numbers:
             if plan in tallies:
                 cells = cells_as_json(tallies[plan].counts, tallies[plan].reports)
-                changes += [("DELETE FROM tallies WHERE plan = $1", number), (self.add_cells, number, cells)]
+                changes += [("DELETE FROM tallies WHERE plan = $1", number), (self._add_cells, number, cells)]
         await self._change(*changes)
 
     # -- refusals and tokens ---------------------------------------------------------------------------------
