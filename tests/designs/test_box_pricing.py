@@ -153,8 +153,8 @@ def test_classes_of_different_sizes_are_spread_evenly() -> None:
     prior = prior / prior.sum()
     box = Box(prior, math.exp(-1.5), math.exp(1.5))
     pricing = HistogramPricing(box, np.ones(12))
-    together = engine.solve(pricing, box_solvers.seeds(box), classes=classes(prior), floor=box.lo)
-    apart = engine.solve(pricing, box_solvers.seeds(box), floor=box.lo)
+    together = engine.solve(pricing, box_solvers.seeds(box), classes=classes(prior))
+    apart = engine.solve(pricing, box_solvers.seeds(box))
     holds(together, prior, box.lo, box.hi)
     assert together.value == pytest.approx(apart.value, rel=1e-8)
     assert together.gap < 1e-8

@@ -160,7 +160,7 @@ def test_no_random_channel_beats_the_bound(seed: int) -> None:
     rays = extreme_rays(A, P)
     best = best_mixture(rays, phi)
     for _ in range(8):  # a random vertex of the channels, then pulled inwards
-        weights = mix(rays, rng.normal(size=(1, len(rays)))).weights
+        weights = mix(rays, rng.normal(size=(len(rays), 1))).weights
         pull = rng.uniform(0, 1)
         assert weights @ phi((1 - pull) * rays + pull) <= best.bound + 1e-10
 

@@ -109,7 +109,7 @@ def test_no_channel_of_the_cone_beats_the_lower_bound(seed: int) -> None:
     for task in tasks(rng, priors.shape[1]):
         best = robust_design(A, priors, task)
         for _ in range(10):
-            weights = mix(rays, rng.normal(size=(1, len(rays)))).weights
+            weights = mix(rays, rng.normal(size=(len(rays), 1))).weights
             used = weights > 0
             Q = (rays[used] * weights[used, None]).T
             assert max(mse(task, p, Q) for p in priors) >= best.lower_bound - 1e-9

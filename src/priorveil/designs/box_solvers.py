@@ -50,7 +50,7 @@ def best_histogram(box: box_pricing.Box, limits: Limits = UNLIMITED, *, rows: in
 def _histogram(box: box_pricing.Box, weights: Array, loose: Mask, limits: Limits) -> Solution:
     pricing = box_pricing.HistogramPricing(box, weights, loose if loose.any() else None)
     alike = box_pricing.classes(box.prior, weights, loose.astype(float))
-    return solve(pricing, seeds(box), limits, duals=pricing.closed_form_duals(), floor=box.lo, classes=alike)
+    return solve(pricing, seeds(box), limits, duals=pricing.closed_form_duals(), classes=alike)
 
 
 def best_guess(box: box_pricing.Box, limits: Limits = UNLIMITED, *, rows: int = _ROWS) -> Solution:
@@ -83,9 +83,7 @@ def _guess(box: box_pricing.Box, peaks: Array, limits: Limits) -> Solution:
     duals = box_pricing.closed_form_guess(box, peaks)[1]
     alike = box_pricing.classes(box.prior, peaks)
     start = np.vstack([seeds(box), _guess_columns(box, peaks)])
-    return solve(
-        box_pricing.GuessPricing(box, peaks), start, limits, duals=duals, floor=box.lo, classes=alike
-    )
+    return solve(box_pricing.GuessPricing(box, peaks), start, limits, duals=duals, classes=alike)
 
 
 def _guess_columns(box: box_pricing.Box, peaks: Array) -> Array:
@@ -134,7 +132,7 @@ def _unit_sum(box: box_pricing.Box, values: Array, limits: Limits) -> Solution:
     pricing, prior = box_pricing.SumPricing(box, values), box.prior
     if len(prior) <= _BLOCKS:
         start = np.vstack([_windows(box, values), seeds(box)])
-        return solve(pricing, start, limits, duals=pricing.closed_form_duals(), floor=box.lo)
+        return solve(pricing, start, limits, duals=pricing.closed_form_duals())
     labels = neighbour_groups(prior, values, max(_BLOCKS, len(prior) // 4))
     merged = box.merge(labels)
     centres = np.bincount(labels, prior * values) / merged.prior
@@ -145,7 +143,9 @@ def _unit_sum(box: box_pricing.Box, values: Array, limits: Limits) -> Solution:
     ]
     duals = pricing.closed_form_duals() + prior * np.interp(values, centres[order], above)
     rest = limits.without_time() if coarse.interrupted else limits
-    return solve(pricing, coarse.columns[:, labels], rest, duals=duals, floor=box.lo)
+    return solve(
+        pricing, np.vstack([_windows(box, values), seeds(box), coarse.columns[:, labels]]), rest, duals=duals
+    )
 
 
 def neighbour_groups(prior: Array, values: Array, count: int) -> Labels:
@@ -165,7 +165,7 @@ def neighbour_groups(prior: Array, values: Array, count: int) -> Labels:
 
 
 def seeds(box: box_pricing.Box) -> Array:
-    """Columns to start from: arcs in several orders, and values followed by the heaviest or the lightest.
+    """Columns to start from: the constant one, arcs in several orders, and values before the heaviest or lightest.
 
     With all `P >= tau` the second kind is the mechanism of Theorem 3 itself.
     """
@@ -178,7 +178,8 @@ def seeds(box: box_pricing.Box) -> Array:
     arcs = [-((order - shift) % d) for order in orders for shift in shifts]
     alone = np.union1d(shifts, np.flatnonzero(box.caps >= 1.0))
     first = 2.0 * d * np.eye(d)[alone]
-    return box.columns(box.fill(np.vstack([*arcs, first + rank, first - rank]).astype(float)))
+    shares = box.fill(np.vstack([*arcs, first + rank, first - rank]).astype(float))
+    return np.vstack([np.ones(d), box.columns(shares)])
 
 
 def _windows(box: box_pricing.Box, values: Array) -> Array:

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.designs.box_pricing import subsets
-from priorveil.designs.engine import Priced, Stop, Utility, never, new_model
+from priorveil.designs.engine import Priced, Stop, Utility, never, new_model, run_model
 from priorveil.errors import Infeasible, PriorveilError, TooLarge
 from priorveil.priors import Array, Mask
 
@@ -39,7 +39,6 @@ _IMPROVES = 1e-7  # worth stopping for
 _SAME = 1e-10  # a bound this close to the best value found is that value
 _STARTS = 2000  # vertices that are remembered to climb from
 _EMPTY = "the inequalities allow no column at all, not even the constant one"
-_SETTLED = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kInfeasible)
 
 
 def extreme_rays(A: Array, P: Array, most: int = 8_000, stop: Stop = never) -> Array:
@@ -123,13 +122,14 @@ def _adjacent(on: Mask, above: Index, below: Index, d: int, stop: Stop) -> tuple
 
 
 def nearby_columns(A: Array, P: Array) -> Array:
-    """Allowed columns that need no solver: from the constant one towards each value and away from it.
+    """Allowed columns that need no solver: the constant one, and from there towards each value and away from it.
 
-    Each goes as far as the cone does, so they mix to channels that tell all values apart: an answer where there is no
-    time for the best one.
+    Each goes as far as the cone does, so they mix to channels that tell all values apart: a start for the engine, and
+    an answer where there is no time for the best one.
 
     >>> nearby_columns(np.array([[-1.0, 3.0], [3.0, -1.0]]), np.array([0.5, 0.5])).round(9)
-    array([[1.5, 0.5],
+    array([[1. , 1. ],
+           [1.5, 0.5],
            [0.5, 1.5],
            [0.5, 1.5],
            [1.5, 0.5]])
@@ -139,7 +139,7 @@ def nearby_columns(A: Array, P: Array) -> Array:
         up = np.where(A < 0, slack / -A, np.inf).min(axis=0, initial=np.inf)
         down = np.where(A > 0, slack / A, np.inf).min(axis=0, initial=np.inf)
     steps = np.vstack([np.diag(np.clip(up, 0.0, 1 / P)), -np.diag(np.clip(down, 0.0, 1.0))])
-    columns = 1.0 + (1 - 1e-12) * steps
+    columns = 1.0 + (1 - 1e-12) * np.vstack([np.zeros(len(P)), steps])
     return np.asarray(columns / (columns @ P)[:, None])
 
 
@@ -194,11 +194,7 @@ class Program:
         fresh = len(rows) - len(self._rows)
         if fresh:
             self._add(rows[-fresh:], 0.0, highspy.kHighsInf)
-        self._model.run()
-        if self._model.getModelStatus() not in _SETTLED:  # once more, from a fresh basis
-            self._model.clearSolver()
-            self._model.run()
-        status, solution = self._model.getModelStatus(), self._model.getSolution()
+        status, solution = run_model(self._model), self._model.getSolution()
         if fresh:
             first = 1 + len(self._rows)
             self._model.deleteRows(fresh, np.arange(first, first + fresh, dtype=np.int32))

@@ -1,18 +1,21 @@
-"""The engine: the best mixture of allowed columns, by linear programmes and column generation.
+"""The engine: the best mixture of allowed columns, by column generation around one linear programme.
 
 A channel is a mixture of columns. Write column `y` as `lam_y r_y` with `P . r_y = 1`; then the best channel
 for a convex utility `phi` solves the *master*
 
     max  sum_y lam_y phi(r_y)    subject to    sum_y lam_y r_y = 1,   lam >= 0,
 
-over all allowed `r`. Where the columns that matter can be listed, `best_mixture` solves it in one linear programme.
-Otherwise `solve` keeps a few columns in a live HiGHS model and a `Pricing` finds better ones: with row duals `mu`,
-those with `phi(r) > mu . r`. For *any* `mu`
+over all allowed `r`. `solve` keeps a few columns and mixes them in the best way (`mix`); a `Pricing` finds better ones:
+with row duals `mu`, those with `phi(r) > mu . r`. For *any* `mu`
 
     best utility  <=  sum(mu) + max_r [phi(r) - mu . r],
 
-which is the proven bound. Plain duals jump about, so each round prices at a point between the best duals so far and
-the newest ones (smoothing, after Wentges); a round that finds nothing there moves closer to the newest.
+which is the proven bound. Where the columns that matter can be listed, `best_mixture` starts from all of them and one
+round is enough. Of several utilities (one for each prior of a set) the least one counts: their shares are then duals
+too, and the bound holds for `sum_k share_k phi_k`.
+
+Plain duals jump about, so each round prices at a point between the best duals so far and the newest ones (smoothing,
+after Wentges); a round that finds nothing there moves closer to the newest.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import highspy
@@ -38,7 +42,9 @@ Utility = Callable[[Array], Array]
 
 _IMPROVES = 1e-10  # reduced costs below this, relative to the gain so far, are rounding noise
 _POOL = 3  # columns kept per row before the pool is pruned
+_TOLERANCE = 1e-9  # of the master, and the least entry that it can tell from zero
 _UNUSED = 1e-13  # weights below this are rounding noise
+_SETTLED = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kInfeasible)
 
 
 Progress = Callable[[int, float, float], None]
@@ -62,6 +68,7 @@ class Limits:
     deadline: float = math.inf
     progress: Progress | None = None
     should_stop: Stop = never
+    least: float = 0.0
 
     def over(self) -> bool:
         """Whether it is time to stop.
@@ -70,6 +77,10 @@ class Limits:
         (False, True, True)
         """
         return time.monotonic() >= self.deadline or self.should_stop()
+
+    def reached(self, value: float, bound: float, idle: float) -> bool:
+        """Whether little enough is unproven: the target share of the gain, or `least`."""
+        return bound - value <= self.least or relative_gap(value, bound, idle) <= self.target
 
     def report(self, count: int, value: float, bound: float) -> None:
         """Report the progress."""
@@ -98,7 +109,7 @@ UNLIMITED = Limits()
 
 
 class Priced(NamedTuple):
-    """Columns (K, d), their utilities (K,), and a proven `bound` on `max phi(r) - mu . r`."""
+    """Columns (K, d), their utilities (K,) or (K, k), and a proven `bound` on `max phi(r) - mu . r`."""
 
     columns: Array
     utilities: Array
@@ -110,7 +121,7 @@ class Pricing(Protocol):
 
     Every column it returns is allowed and has `P . r = 1`. `bound` must hold for *every* allowed column,
     rounding included; `math.inf` is a valid answer when `exact` is false. With `exact` true it should be as
-    tight as can be had.
+    tight as can be had. With several utilities the duals are followed by the share of each (see `split_duals`).
     """
 
     def utility(self, columns: Array) -> Array:
@@ -158,59 +169,49 @@ def relative_gap(value: float, bound: float, idle: float) -> float:
 
 
 class Mixture(NamedTuple):
-    """Weights of columns (n,), shares of the utilities that bind (k,), and duals (d,) of the equations."""
+    """Weights of columns (n,), duals (d,) of the equations, shares (k,) of the utilities that bind, and the basis."""
 
     weights: Array
-    shares: Array
     duals: Array
+    shares: Array
+    basis: highspy.HighsBasis
 
 
-def mix(columns: Array, gains: Array) -> Mixture:
-    """`max_lam min_k sum_y lam_y gains[k, y]` subject to `sum_y lam_y r_y = 1`, as one linear programme.
+def mix(columns: Array, gains: Array, basis: highspy.HighsBasis | None = None) -> Mixture:
+    """The master: `max t` subject to `t <= sum_y lam_y gains[y, k]` for every `k`, and `sum_y lam_y r_y = 1`.
 
-    A linear part of the gains changes nothing, so it is taken out first and the rest scaled: small budgets, where all
-    columns are nearly constant, keep their digits. Each equation is scaled too: a column that speaks for a rare value
-    alone goes far there.
+    Its equations read `sum_y lam_y (r_y - low) / (1 - low) = 1`, with `low` the least entry of a row. So they are
+    sparse where many entries are the least, and keep their digits for small budgets, where columns are nearly constant.
+    The `basis` of a mixture of the first columns is a start.
     """
-    k, n = gains.shape
-    reach = np.maximum(np.abs(columns - 1.0).max(axis=0), 1e-6)
-    table = np.column_stack([np.ones(n), (columns - 1.0) / reach])
-    linear = np.linalg.lstsq(table, gains.T, rcond=1e-9)[0]  # P @ (r - 1) = 0: one direction is free
-    rest, base = gains - (table @ linear).T, linear[0]
-    scale = max(float(np.abs(rest).max()), 1e-12 * float(np.ptp(base)), 1e-300)
-    found = scipy.optimize.linprog(
-        np.append(np.zeros(n), -1.0),
-        A_ub=np.column_stack([-rest / scale, np.ones(k)]),
-        b_ub=(base - base.min()) / scale,
-        A_eq=np.column_stack([table.T, np.zeros(table.shape[1])]),
-        b_eq=np.eye(1, table.shape[1])[0],
-        bounds=[(0, None)] * n + [(None, None)],
-        method="highs-ds",
-    )
-    if found.status != 0:
-        raise Infeasible(f"these columns do not mix to a channel: {found.message}")
-    shares = np.maximum(-np.asarray(found.ineqlin.marginals), 0.0)
-    shares = np.where(shares > 1e-12, shares, 0.0) / shares[shares > 1e-12].sum()
-    slope = linear[1:] @ shares - scale * np.asarray(found.eqlin.marginals)[1:]
-    return Mixture(np.maximum(np.asarray(found.x)[:n], 0.0), shares, np.asarray(slope / reach))
-
-
-def best_mixture(rays: Array, utility: Utility) -> Solution:
-    """The best channel of these columns; with all extreme rays of a cone, the best channel of the cone.
-
-    `utility` takes columns as rows (n, d).
-
-    >>> rays = np.array([[0.5, 1.5], [1.5, 0.5]])
-    >>> round(best_mixture(rays, lambda r: (0.5 * r[:, 1]) ** 2).value, 12)
-    0.3125
-    """
-    gains = utility(rays)
-    weights, _, duals = mix(rays, gains[None])
-    used, weights = polish(rays, weights)
-    value = float(gains[used] @ weights)
-    bound = max(value, float(duals.sum() + np.max(gains - rays @ duals)))
-    gap = relative_gap(value, bound, float(utility(np.ones((1, rays.shape[1])))[0]))
-    return Solution(rays[used], weights, value, bound, gap, 1, True, duals)
+    (n, k), infinity, nothing = gains.shape, highspy.kHighsInf, np.empty(0, np.int32)
+    low, base = columns.min(axis=0), gains.mean(axis=0)
+    unit = np.where(1.0 - low > _TOLERANCE, 1.0 - low, infinity)  # a row of ones is no equation
+    scale = max(float(np.abs(gains - base).max()), 1e-12 * float(np.ptp(base)), 1e-300)
+    side = np.concatenate([[1.0], (1.0 - low) / unit, (base - base.min()) / scale])
+    entries = np.zeros((1 + n, len(side)))  # a row for each variable: t, then the weights
+    entries[0, -k:] = 1.0
+    entries[1:] = np.hstack([np.ones((n, 1)), (columns - low) / unit, (base - gains) / scale])
+    entries[np.abs(entries) < _TOLERANCE] = 0.0
+    table = scipy.sparse.csr_array(entries)
+    is_t = np.arange(1 + n) == 0
+    model = new_model(_TOLERANCE, simplex_strategy=4)  # primal: new columns keep the basis primal feasible
+    lower = np.append(side[:-k], np.full(k, -infinity))
+    model.addRows(len(side), lower, side, 0, nothing, nothing, np.empty(0))
+    starts, index = table.indptr[:-1].astype(np.int32), table.indices.astype(np.int32)
+    least, most = np.where(is_t, -infinity, 0.0), np.full(1 + n, infinity)
+    model.addCols(1 + n, is_t.astype(float), least, most, table.nnz, starts, index, table.data)
+    if basis is not None:
+        fresh = [highspy.HighsBasisStatus.kLower] * (1 + n - len(basis.col_status))
+        basis.col_status = [*basis.col_status, *fresh]
+        model.setBasis(basis)
+    if (status := run_model(model)) != highspy.HighsModelStatus.kOptimal:
+        raise Infeasible(f"these columns do not mix to a channel: {status}")
+    solution = model.getSolution()
+    _, duals, shares = np.split(np.asarray(solution.row_dual), [1, -k])
+    shares = np.where(shares > 1e-12, shares, 0.0)
+    weights = np.maximum(np.asarray(solution.col_value)[1:], 0.0)
+    return Mixture(weights, scale * duals / unit, shares / shares.sum(), model.getBasis())
 
 
 def polish(columns: Array, weights: Array) -> tuple[Labels, Array]:
@@ -241,97 +242,81 @@ def new_model(tolerance: float, **options: int | str) -> highspy.Highs:
     return model
 
 
-class Master:
-    """The live model. Rows are the values, or classes of values that stand for each other.
+def run_model(model: highspy.Highs) -> highspy.HighsModelStatus:
+    """Solve a model, once more from a fresh basis if the solver gave up, and return its status."""
+    model.run()
+    if model.getModelStatus() not in _SETTLED:
+        model.clearSolver()
+        model.run()
+    return model.getModelStatus()
 
-    Rows read `sum_y lam_y (r_y - floor) = 1 - floor`: the same equations, because the weights add up to
-    one, but sparse when most of a column sits at its floor. Costs are utilities less `idle`, in units of
-    `scale`, so that the solver's absolute tolerances mean the same for every query.
+
+def distinct(table: Array) -> Labels:
+    """The places of the rows that differ from all rows before them, up to rounding.
+
+    >>> distinct(np.array([[1.0, 2.0], [0.0, 1.0], [1.0, 2.0 + 1e-14]]))
+    array([0, 1])
     """
+    first: dict[bytes, int] = {}
+    for place, row in enumerate(np.round(table, 10) + 0.0):
+        first.setdefault(row.tobytes(), place)
+    return np.array(list(first.values()), dtype=np.intp)
 
-    def __init__(
-        self, dimension: int, floor: float, classes: Labels | None, idle: float, scale: float
-    ) -> None:
-        self._floor, self._idle, self._scale = floor, idle, scale
-        self._classes = np.arange(dimension) if classes is None else classes
-        self._sizes = np.bincount(self._classes).astype(float)
-        self.rows = len(self._sizes)
-        self.columns = np.empty((0, dimension))
-        self.utilities = np.empty(0)
-        self._known_columns: set[bytes] = set()
-        # the primal simplex (4), because new columns keep the basis primal feasible
-        self._model = new_model(1e-9, simplex_strategy=4)
-        side = np.full(self.rows, 1.0 - floor)
-        nothing = np.empty(0, np.int32)
-        self._model.addRows(self.rows, side, side, 0, nothing, nothing, np.empty(0))
 
-    def _entries(self, columns: Array) -> Array:
-        """Master entries of columns: the mean over each class, less the floor."""
-        if self.rows == columns.shape[1]:
-            return columns[:, np.argsort(self._classes)] - self._floor
-        sums = np.zeros((self.rows, len(columns)))
-        np.add.at(sums, self._classes, columns.T)
-        return np.asarray(sums.T / self._sizes - self._floor)
+@dataclass(frozen=True)
+class Listing:
+    """Pricing over columns that are all listed."""
 
-    def add(self, columns: Array, utilities: Array) -> int:
-        """Append the columns that are new, and return how many there are."""
-        entries = self._entries(columns)
-        entries[np.abs(entries) < 1e-14] = 0.0
-        fresh = []
-        for column, key in enumerate(self._column_hashes(entries, utilities)):
-            if key not in self._known_columns:
-                self._known_columns.add(key)
-                fresh.append(column)
-        if fresh:
-            table, count = scipy.sparse.csr_array(entries[fresh]), len(fresh)
-            starts, index = table.indptr[:-1].astype(np.int32), table.indices.astype(np.int32)
-            costs, ceiling = (utilities[fresh] - self._idle) / self._scale, np.full(count, highspy.kHighsInf)
-            self._model.addCols(count, costs, np.zeros(count), ceiling, table.nnz, starts, index, table.data)
-            self.columns = np.vstack([self.columns, columns[fresh]])
-            self.utilities = np.concatenate([self.utilities, utilities[fresh]])
-        return len(fresh)
+    rays: Array
+    phi: Utility
 
-    def _column_hashes(self, entries: Array, utilities: Array) -> list[bytes]:
-        """Keys that are equal for equal columns: entries and cost, rounded."""
-        rows = np.column_stack([entries, (utilities - self._idle) / self._scale])
-        return [row.tobytes() for row in np.round(rows, 10) + 0.0]
+    @cached_property
+    def _utilities(self) -> Array:
+        return self.phi(self.rays)
 
-    def solve(self, seconds: float = math.inf) -> tuple[float, Array, Array] | None:
-        """The objective, the duals of the values and the weights, or None if the solver did not finish."""
-        self._model.setOptionValue("time_limit", self._model.getRunTime() + max(seconds, 0.1))
-        self._model.run()
-        if self._model.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-            return None
-        solution = self._model.getSolution()
-        duals = self._scale * np.asarray(solution.row_dual) / self._sizes
-        weights = np.maximum(np.asarray(solution.col_value), 0.0)
-        return float(self.utilities @ weights), duals[self._classes], weights
+    def utility(self, columns: Array) -> Array:
+        """`phi` of each row of `columns`."""
+        return self.phi(columns)
 
-    def worth(self, columns: Array, utilities: Array, duals: Array) -> Array:
-        """Reduced costs of columns in this model: what a unit of weight on them would add."""
-        return np.asarray(utilities - self._idle - (columns - self._floor) @ duals)
+    def price(self, duals: Array, exact: bool) -> Priced:
+        """The best columns of the list."""
+        worth = reduced_costs(self.rays, self._utilities, duals)
+        best = np.argsort(-worth, kind="stable")[:100]
+        return Priced(self.rays[best], self._utilities[best], float(worth[best[0]]))
 
-    def prune(self, duals: Array, weights: Array) -> Array:
-        """Remove the worst columns once there are many, keep the basis, and return the weights of the rest."""
-        limit = _POOL * self.rows + 400
-        if len(self.columns) <= limit:
-            return weights
-        worth = self.worth(self.columns, self.utilities, duals)
-        basis = self._model.getBasis()
-        status = list(basis.col_status)
-        basic = np.array([s == highspy.HighsBasisStatus.kBasic for s in status])
-        worth[basic | (weights > 0)] = math.inf
-        out = np.sort(np.argsort(worth, kind="stable")[: len(worth) - limit // 2])
-        out = out[np.isfinite(worth[out])]
-        self._known_columns.difference_update(
-            self._column_hashes(self._entries(self.columns[out]), self.utilities[out])
-        )
-        self._model.deleteCols(len(out), out.astype(np.int32))
-        keep = np.delete(np.arange(len(worth)), out)
-        self.columns, self.utilities = self.columns[keep], self.utilities[keep]
-        basis.col_status = [status[column] for column in keep]
-        self._model.setBasis(basis)
-        return weights[keep]
+
+def best_mixture(rays: Array, utility: Utility) -> Solution:
+    """The best channel of these columns; with all extreme rays of a cone, the best channel of the cone.
+
+    >>> rays = np.array([[0.5, 1.5], [1.5, 0.5]])
+    >>> round(best_mixture(rays, lambda r: (0.5 * r[:, 1]) ** 2).value, 12)
+    0.3125
+    """
+    return solve(Listing(rays, utility), rays)
+
+
+def split_duals(duals: Array, dimension: int) -> tuple[Array, Array]:
+    """The duals of the values, and the shares of the utilities; a single utility has the share one.
+
+    >>> split_duals(np.array([3.0, 0.5, 0.5]), 1), split_duals(np.array([3.0]), 1)
+    ((array([3.]), array([0.5, 0.5])), (array([3.]), array([1.])))
+    """
+    slopes, shares = np.split(duals, [dimension])
+    return slopes, shares if len(shares) else np.ones(1)
+
+
+def reduced_costs(columns: Array, utilities: Array, duals: Array) -> Array:
+    """`phi(r) - duals . r` of each column."""
+    slopes, shares = split_duals(duals, columns.shape[1])
+    return np.asarray(utilities.reshape(-1, len(shares)) @ shares - columns @ slopes)
+
+
+def _linear_part(columns: Array, utilities: Array) -> Array:
+    """Slopes (d, k) of the linear functions that are nearest to the utilities (n, k)."""
+    reach = np.maximum(np.abs(columns - 1.0).max(axis=0), 1e-6)
+    table = np.column_stack([np.ones(len(columns)), (columns - 1.0) / reach])
+    fit = np.linalg.lstsq(table, utilities, rcond=1e-9)[0]  # P @ (r - 1) = 0: one direction is free
+    return np.asarray(fit[1:] / reach[:, None])
 
 
 def solve(
@@ -340,60 +325,61 @@ def solve(
     limits: Limits = UNLIMITED,
     *,
     duals: Array | None = None,
-    floor: float = 0.0,
     classes: Labels | None = None,
 ) -> Solution:
     """The best mixture of allowed columns, and a proof of how good it is.
 
-    `seeds` (K, d) are columns to start from (the constant column is always added); `duals` a first guess
-    that already gives a good bound; `floor` a number no entry falls below (it makes the master sparse).
-    `classes` labels values 0, 1, ... that are interchangeable: the master then has one row for each class
+    `seeds` (K, d) are columns to start from, which mix to a channel; `duals` a first guess that already gives a good
+    bound. `classes` labels values 0, 1, ... that are interchangeable: the master then has one row for each class
     and the solution is spread by rotations. Stops at the `limits`, on ctrl-C (with the best solution so far,
     never an exception), or when the pricing has nothing left.
     """
-    dimension = seeds.shape[1]
-    start = np.vstack([np.ones((1, dimension)), seeds])
-    utilities = pricing.utility(start)
-    idle, scale = float(utilities[0]), float(np.ptp(utilities)) or 1.0
-    master = Master(dimension, floor, classes, idle, scale)
-    master.add(start, utilities)
-    run = _Run(pricing, master, idle, limits)
+    run = _Run(pricing, seeds, limits, duals, classes)
     try:
         run.generate(duals)
     except KeyboardInterrupt:
         run.interrupted = True
-    return run.solution(classes)
+    return run.solution()
 
 
-@dataclass
 class _Run:
-    """One run of column generation: the best bound with its duals (the centre), and the best weights.
+    """One run of column generation: the columns in use, and the best bound with its duals (the centre).
 
-    Trial duals lean towards the centre by `lean`.
+    The master has a row for each class of values. A linear part of the utilities changes nothing, so it is taken out:
+    what is left keeps its digits for small budgets. Trial duals lean towards the centre by `lean`.
     """
 
-    pricing: Pricing
-    master: Master
-    idle: float
-    limits: Limits
-    centre: Array | None = None
-    bound: float = math.inf
-    lean: float = 0.8
-    value: float = -math.inf
-    weights: Array | None = None
-    iterations: int = 0
-    interrupted: bool = False
+    def __init__(
+        self, pricing: Pricing, seeds: Array, limits: Limits, first: Array | None, classes: Labels | None
+    ) -> None:
+        d = seeds.shape[1]
+        self.pricing, self.limits = pricing, limits
+        self.classes = np.arange(d) if classes is None else classes
+        sizes = np.bincount(self.classes)
+        self.rows = len(sizes)
+        self.means = scipy.sparse.csr_array((1.0 / sizes[self.classes], (np.arange(d), self.classes)))
+        self.idle = float(np.min(pricing.utility(np.ones((1, d)))))
+        self.columns, self.utilities = seeds, pricing.utility(seeds).reshape(len(seeds), -1)
+        self._keep(distinct(np.hstack([self._entries(), self.utilities])))
+        if first is None:
+            self.slopes = _linear_part(self._entries(), self.utilities)
+        else:
+            self.slopes = np.bincount(self.classes, first).astype(float)[:, None]
+        self.basis: highspy.HighsBasis | None = None
+        self.weights, self.centre = np.empty(0), np.zeros(d)
+        self.value, self.bound, self.lean = -math.inf, math.inf, 0.8
+        self.iterations, self.interrupted = 0, False
 
     def generate(self, first: Array | None) -> None:
-        """Rounds of solve, price, add; the last ones exact."""
+        """Rounds of mix, price, add; the last ones exact."""
         if first is not None:
             priced = self.pricing.price(first, exact=False)
             self._prove(first, priced)
-            self.master.add(priced.columns, priced.utilities)
+            self._add(priced.columns, priced.utilities)
         empty_rounds, exact = 0, False
-        duals = self._resolve()
-        while duals is not None and not self.limits.over():
-            if relative_gap(self.value, self.bound, self.idle) <= self.limits.target:
+        duals = self._mix()
+        while not self.limits.over() or (self.iterations == 0 and math.isinf(self.bound)):
+            if self.limits.reached(self.value, self.bound, self.idle):
                 break
             self.iterations += 1
             trial = self._trial(duals, empty_rounds)
@@ -401,13 +387,14 @@ class _Run:
             at_newest = trial is duals or bool(np.allclose(trial, duals, rtol=1e-13, atol=1e-15))
             self._adapt(trial, duals, priced)
             self._prove(trial, priced)
-            worth = self.master.worth(priced.columns, priced.utilities, duals)
-            good = worth > _IMPROVES * (self.value - self.idle)
-            added = self.master.add(priced.columns[good], priced.utilities[good]) if good.any() else 0
+            worth = reduced_costs(priced.columns, priced.utilities, duals)
+            known = float(np.max(reduced_costs(self.columns, self.utilities, duals)))
+            good = worth > known + _IMPROVES * (self.value - self.idle)
+            added = self._add(priced.columns[good], priced.utilities[good])
             self.limits.report(self.iterations, self.value, self.bound)
             if added:
                 empty_rounds, exact = 0, False
-                duals = self._resolve()
+                duals = self._mix()
             elif not at_newest:
                 empty_rounds += 1
             elif not exact:
@@ -417,51 +404,77 @@ class _Run:
 
     def _trial(self, duals: Array, empty_rounds: int) -> Array:
         """Duals to price at, closer to the newest after rounds without a new column."""
-        if self.centre is None:
+        if math.isinf(self.bound):
             return duals
         share = max(0.0, 1.0 - (empty_rounds + 1) * (1.0 - self.lean)) if empty_rounds else self.lean
         return share * self.centre + (1.0 - share) * duals
 
     def _adapt(self, trial: Array, duals: Array, priced: Priced) -> None:
         """Lean less while the dual function falls towards `duals`, more otherwise."""
-        if self.centre is not None and len(priced.columns):
-            best = int(np.argmax(priced.utilities - priced.columns @ trial))
-            rises = float((1.0 - priced.columns[best]) @ (duals - self.centre)) > 0
+        if math.isfinite(self.bound) and len(priced.columns):
+            best = int(np.argmax(reduced_costs(priced.columns, priced.utilities, trial)))
+            slope = np.append(1.0 - priced.columns[best], priced.utilities[best])[: len(duals)]
+            rises = float(slope @ (duals - self.centre)) > 0
             self.lean = min(0.95, 0.1 + 0.9 * self.lean) if rises else max(0.0, self.lean - 0.1)
 
     def _prove(self, trial: Array, priced: Priced) -> None:
         """Keep the bound that these duals prove, if it is the best so far; room for rounding is added."""
-        bound = float(trial.sum() + 1e-15 * np.abs(trial).sum()) + priced.bound
+        slopes, _ = split_duals(trial, len(self.classes))
+        bound = float(slopes.sum() + 1e-15 * np.abs(slopes).sum()) + priced.bound
         if bound < self.bound:
             self.bound, self.centre = bound, trial
 
-    def _resolve(self) -> Array | None:
-        answer = self.master.solve(self.limits.deadline - time.monotonic())
-        if answer is None:
-            return None
-        self.value, duals, weights = answer
-        self.weights = self.master.prune(duals, weights)
+    def _entries(self) -> Array:
+        """The columns as the master sees them: the mean over each class."""
+        return np.asarray(self.columns @ self.means)
+
+    def _add(self, columns: Array, utilities: Array) -> bool:
+        """Append the columns that are new; whether there are any."""
+        before = len(self.columns)
+        self.columns = np.vstack([self.columns, columns])
+        self.utilities = np.vstack([self.utilities, utilities.reshape(-1, self.utilities.shape[1])])
+        self._keep(distinct(np.hstack([self._entries(), self.utilities])))
+        return len(self.columns) > before
+
+    def _keep(self, kept: Labels) -> None:
+        """Forget the other columns."""
+        self.columns, self.utilities = self.columns[kept], self.utilities[kept]
+
+    def _mix(self) -> Array:
+        """Solve the master, forget the worst columns once there are many, and return the duals."""
+        entries = self._entries()
+        found = mix(entries, self.utilities - (entries - 1.0) @ self.slopes, self.basis)
+        duals = np.asarray(self.means @ (self.slopes @ found.shares + found.duals))
+        if len(found.shares) > 1:
+            duals = np.append(duals, found.shares)
+        self.weights, self.basis = found.weights, found.basis
+        self.value = float(np.min(self.weights @ self.utilities))
+        limit = _POOL * self.rows + 400
+        if len(self.columns) > limit:
+            worth = reduced_costs(self.columns, self.utilities, duals)
+            best = np.argsort(-worth, kind="stable")[: limit // 2]
+            kept = np.union1d(best, np.flatnonzero(self.weights))
+            status = self.basis.col_status
+            self.basis.col_status = [status[0], *(status[1 + column] for column in kept)]
+            self.weights = self.weights[kept]
+            self._keep(kept)
         return duals
 
-    def solution(self, classes: Labels | None) -> Solution:
+    def solution(self) -> Solution:
         """The basic solution, spread over the classes, and what is proven."""
-        master, weights = self.master, self.weights
-        if weights is None:
-            answer = master.solve()
-            weights = np.eye(1, len(master.columns))[0] if answer is None else answer[2]
-        weights = np.pad(weights, (0, len(master.columns) - len(weights)))
-        used = weights > _UNUSED
-        columns, weights, utilities = master.columns[used], weights[used], master.utilities[used]
-        if classes is not None and master.rows < columns.shape[1]:
-            columns, weights, utilities = _rotate_within_classes(columns, weights, utilities, classes)
+        if not len(self.weights):
+            self._mix()
+        used = np.flatnonzero(self.weights > _UNUSED)
+        columns, weights, utilities = self.columns[used], self.weights[used], self.utilities[used]
+        if self.rows < columns.shape[1]:
+            columns, weights, utilities = _rotate_within_classes(columns, weights, utilities, self.classes)
         kept, weights = polish(columns, weights)
-        columns, value = columns[kept], float(utilities[kept] @ weights)
+        columns, value = columns[kept], float(np.min(weights @ utilities[kept]))
         bound = max(self.bound, value)
         gap = relative_gap(value, bound, self.idle)
-        duals = np.zeros(columns.shape[1]) if self.centre is None else self.centre
-        converged = gap <= self.limits.target and not self.interrupted
+        converged = self.limits.reached(value, bound, self.idle) and not self.interrupted
         return Solution(
-            columns, weights, value, bound, gap, self.iterations, converged, duals, self.interrupted
+            columns, weights, value, bound, gap, self.iterations, converged, self.centre, self.interrupted
         )
 
 
@@ -483,7 +496,7 @@ def _rotate_within_classes(
             spread[:, i, member] = np.roll(columns[:, member], turn, axis=1)
     spread = spread.reshape(-1, columns.shape[1])
     mixed = np.repeat(weights, len(cuts)) * np.tile(lengths, len(weights))
-    utilities = np.repeat(utilities, len(cuts))
+    utilities = np.repeat(utilities, len(cuts), axis=0)
     if len(spread) > spread.shape[1]:
-        mixed = basic_weights(spread.T, mixed, -utilities)
+        mixed = mix(spread, utilities).weights
     return spread, mixed, utilities

@@ -193,9 +193,7 @@ def _best_channel(problem: Problem, limits: Limits) -> tuple[Solution, str]:
     if solver is not None:
         solution = solver(problem, limits)
     else:
-        start = np.ones((1, len(problem.P)))
-        if limits.over():
-            start = cone_pricing.nearby_columns(problem.cone, problem.P)
+        start = cone_pricing.nearby_columns(problem.cone, problem.P)
         solution = solve(_cone_pricing(problem, limits.over), start, limits)
     state = "proven" if solution.converged else "stopped early"
     rounds = f"{solution.iterations} round{'s' * (solution.iterations != 1)}"
@@ -231,7 +229,7 @@ def _robust_plan(problem: Problem, limits: Limits) -> Plan:
     """The least error under the worst prior of a set."""
     sets, task, unit = problem.prior, problem.task(), problem.unit
     assert not isinstance(sets, Prior)
-    limits = limits.in_units(unit)
+    limits = limits.in_units(-unit)  # the engine speaks of utilities
     if sets.members:
         priors = np.array([p.probabilities for p in sets.members])
         solution = robust.robust_design(problem.cone, priors, task, limits)

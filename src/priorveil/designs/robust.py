@@ -20,19 +20,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import count
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 import scipy.optimize
 
 from priorveil.designs import cone_pricing
-from priorveil.designs.engine import UNLIMITED, Limits, Mixture, Stop, mix, polish
+from priorveil.designs.engine import UNLIMITED, Limits, Priced, Stop, best_mixture, never, solve, split_duals
 from priorveil.errors import PriorveilError, TooLarge
 from priorveil.priors import Array
 
 Oracle = Callable[[Array], Array]
-Task = Any  # SquaredErrorTask or GuessTask
 
 _NODES = 1000  # splits of one exact pricing: several priors make many terms, and each split is cheap
 
@@ -152,6 +150,9 @@ class GuessTask:
         return cone_pricing.ConeGuessPricing(A, P, priors, _NODES, stop)
 
 
+Task = SquaredErrorTask | GuessTask
+
+
 def _hardest_guess(columns: Array, atoms: Array) -> tuple[Array, Array]:
     """The mixture of atoms with most wrong guesses, and the risk of the randomised decoder that proves it.
 
@@ -180,82 +181,30 @@ def _hardest_guess(columns: Array, atoms: Array) -> tuple[Array, Array]:
     return weights / weights.sum() @ atoms, np.asarray(columns.sum(axis=0) - (columns * guess).sum(axis=0))
 
 
-class _Columns:
-    """Where columns come from: all extreme rays if they can be listed, otherwise generated and kept.
+@dataclass(frozen=True, eq=False)
+class _ErrorPricing:
+    """Pricing for several priors: the utilities of a column are minus what it adds to each prior's error."""
 
-    `lower` is the best bound so far on the worst error of any channel: what holds for some priors of a set
-    holds for the set. After ctrl-C the `limits` leave no time.
-    """
+    A: Array
+    P: Array
+    task: Task
+    priors: Array
+    stop: Stop
 
-    def __init__(self, A: Array, P: Array, task: Task, most: int, limits: Limits) -> None:
-        self.A, self.P, self.task, self.limits = A, P, task, limits
-        self.pool, self.complete = np.ones((1, len(P))), False
-        self.lower = -math.inf
-        try:
-            self.pool, self.complete = (
-                cone_pricing.extreme_rays(A, P, most, limits.within(cone_pricing.LISTING).over),
-                True,
-            )
-        except TooLarge:
-            pass
-        except KeyboardInterrupt:
-            self.limits = limits.without_time()
+    def utility(self, columns: Array) -> Array:
+        """One utility for each prior (n, k), given that the weights of columns add up to one."""
+        return np.column_stack([self.task.gains(p, columns) - self.task.idle(p) for p in self.priors])
 
-    def errors(self, priors: Array, columns: Array) -> Array:
-        """What each column adds to each prior's error (k, n), given that column weights add up to one."""
-        return np.array([self.task.idle(p) - self.task.gains(p, columns) for p in priors])
+    @cached_property
+    def _weighted(self) -> cone_pricing.ConeSquaresPricing | cone_pricing.ConeGuessPricing:
+        return self.task.pricing(self.A, self.P, self.priors, self.stop)
 
-    def solve(self, priors: Array, least: float) -> Mixture:
-        """The best mixture for these priors; `lower` is then a proven bound on the worst error of any."""
-        try:
-            return self._list(priors) if self.complete else self._generate(priors, least)
-        except KeyboardInterrupt:
-            self.limits = self.limits.without_time()
-            return self._mix_at_once(priors)
-
-    def _list(self, priors: Array) -> Mixture:
-        errors = self.errors(priors, self.pool)
-        mixture = mix(self.pool, -errors)
-        self.lower = max(self.lower, float(np.min(mixture.shares @ errors + (self.pool - 1) @ mixture.duals)))
-        self._report(1, float((errors @ mixture.weights).max()))
-        return mixture
-
-    def _generate(self, priors: Array, least: float) -> Mixture:
-        pricing = self.task.pricing(self.A, self.P, priors, self.limits.over)
-        idle = np.array([self.task.idle(p) for p in priors])
-        exact = False
-        for rounds in count(1):
-            errors = self.errors(priors, self.pool)
-            mixture = mix(self.pool, -errors)
-            upper, duals = float((errors @ mixture.weights).max()), mixture.duals
-            shared = pricing.with_weights(mixture.shares)
-            priced = shared.price(duals, exact)
-            self.lower = max(self.lower, float(mixture.shares @ idle - duals.sum() - priced.bound))
-            old = shared.utility(self.pool) - self.pool @ duals
-            good = priced.utilities - priced.columns @ duals > np.max(old) + 1e-10
-            self._report(rounds, upper)
-            if self.is_within_gap(priors, upper, least) or (exact and not good.any()):
-                return mixture
-            exact = not good.any()
-            self.pool = np.vstack([self.pool, priced.columns[good]])
-            if self.limits.over():
-                break
-        return self._mix_at_once(priors)
-
-    def _mix_at_once(self, priors: Array) -> Mixture:
-        """The best mixture of the columns so far, and of some that need no solver."""
-        if not self.complete:
-            self.pool = np.vstack([self.pool, cone_pricing.nearby_columns(self.A, self.P)])
-        return mix(self.pool, -self.errors(priors, self.pool))
-
-    def _report(self, rounds: int, upper: float) -> None:
-        self.limits.report(rounds, upper, min(self.lower, upper))
-
-    def is_within_gap(self, priors: Array, upper: float, least: float) -> bool:
-        """Whether no more is unproven than the share of the gain that the limits allow, or than `least`."""
-        nothing = float(self.errors(priors, np.ones((1, len(self.P)))).max())
-        allowed = max(least, self.limits.target * (nothing - self.lower))
-        return math.isfinite(self.lower) and upper - self.lower <= allowed
+    def price(self, duals: Array, exact: bool) -> Priced:
+        """Columns that are good for the shares of the priors that the duals hold."""
+        slopes, shares = split_duals(duals, self.priors.shape[1])
+        columns, _, bound = self._weighted.with_weights(shares).price(slopes, exact)
+        idle = float(shares @ [self.task.idle(p) for p in self.priors])
+        return Priced(columns, self.utility(columns), bound - idle)
 
 
 def _worst_listed(task: Task, priors: Array, columns: Array) -> Worst:
@@ -295,33 +244,49 @@ def robust_design(
     >>> np.round(best.worst_prior, 3), best.converged     # between the vertices, not at one
     (array([0.5, 0.5]), True)
     """
-    quiet = limits if oracle is None else replace(limits, progress=None)
-    source, start = _Columns(A, priors.mean(axis=0), task, most, quiet), priors.mean(axis=0)
-    channel, upper, worst_prior = np.ones((priors.shape[1], 1)), math.inf, priors[0]
+    limits = replace(limits, least=least + 1e-12)
+    inner = limits if oracle is None else replace(limits, progress=None, least=least / 4)
+    P = priors.mean(axis=0)
+    seeds = nearby = cone_pricing.nearby_columns(A, P)
+    best, columns, bound, converged = Worst(P, math.inf, math.inf), nearby, math.inf, False
+
+    def worst_prior(channel: Array, start: Array) -> Worst:
+        if oracle is None:
+            return _worst_listed(task, priors, channel)
+        return task.worst(channel, oracle, start, least / 4)
+
     try:
+        rays = _list_rays(A, P, most, limits)
         for done in range(1, rounds + 1):
-            found = source.solve(priors, least if oracle is None else least / 4)
-            used, weights = polish(source.pool, found.weights)
-            columns = source.pool[used] * weights[:, None]
-            if oracle is None:
-                worst = _worst_listed(task, priors, columns)
-            else:
-                worst = task.worst(columns, oracle, priors.T @ found.shares, least / 4)
-                priors = np.vstack([priors, worst.prior])
-            if worst.bound < upper:
-                channel, upper, worst_prior = columns.T, worst.bound, worst.prior
-            if oracle is not None:
-                limits.report(done, upper, min(source.lower, upper))
-            if oracle is None or source.is_within_gap(priors, upper, least) or source.limits.over():
+            pricing = _ErrorPricing(A, P, task, priors, limits.over)
+            found = best_mixture(rays, pricing.utility) if len(rays) else solve(pricing, seeds, inner)
+            seeds, bound = np.vstack([seeds, found.columns]), min(bound, found.bound)
+            worst = worst_prior(found.channel.T, priors[-1])
+            if worst.bound < best.bound:
+                best, columns = worst, found.channel.T
+            if oracle is not None or len(rays):
+                limits.report(done, -best.bound, max(bound, -best.bound))
+            idle = float(pricing.utility(np.ones((1, len(P)))).min())
+            converged = limits.reached(-best.bound, bound, idle)
+            if oracle is None or converged or found.interrupted or limits.over():
                 break
+            priors = np.vstack([priors, worst.prior])
     except KeyboardInterrupt:
-        if math.isinf(upper):  # no design yet: the channel that says nothing
-            assert oracle is not None
-            upper = task.worst(channel.T, oracle, start, least).bound
+        if math.isinf(best.bound):  # no design yet
+            columns = best_mixture(nearby, _ErrorPricing(A, P, task, priors, never).utility).channel.T
+            best = worst_prior(columns, P)
     return Robust(
-        channel=channel,
-        worst_mse=upper,
-        lower_bound=min(source.lower, upper),
-        worst_prior=worst_prior,
-        converged=source.is_within_gap(priors, upper, least + 1e-12),
+        channel=columns.T,
+        worst_mse=best.bound,
+        lower_bound=min(-bound, best.bound),
+        worst_prior=best.prior,
+        converged=converged,
     )
+
+
+def _list_rays(A: Array, P: Array, most: int, limits: Limits) -> Array:
+    """All extreme rays, or none where they are too many."""
+    try:
+        return cone_pricing.extreme_rays(A, P, most, limits.within(cone_pricing.LISTING).over)
+    except TooLarge:
+        return np.empty((0, len(P)))
