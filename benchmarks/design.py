@@ -208,11 +208,10 @@ SKEWED = np.array([0.025, 0.025, 0.025, 0.025, 0.9])
 
 def best_ldp_variance(P: np.ndarray, eps: float) -> float:
     """The best of subset selection of every size, randomised response among them."""
-    d = len(P)
-    return min(
-        variance(closed.subset_selection_matrix(d, eps, k) if k > 1 else closed.k_rr_matrix(d, eps), P)
-        for k in range(1, d)
-    )
+    from references import subset_selection_matrix
+
+    subsets = (subset_selection_matrix(len(P), eps, k) for k in range(1, len(P)))
+    return min(variance(Q, P) for Q in subsets)
 
 
 def latent(quick: bool) -> Iterator[Line]:
@@ -257,7 +256,7 @@ def compared(quick: bool) -> Iterator[Line]:
         silent, bound = query.no_report(prior), query.closed_form_bound(prior, pv.Budget(eps))
         plan, seconds = timed(prior, eps, query)
         best = plan.lower_bound
-        ldp = 1 - float(np.max(closed.subset_gains(prior.probabilities, eps)))
+        ldp = pv.design(prior, eps, query, notion=pv.LDP(), method="subset").expected_mse
         unary = pv.design(prior, eps, query, method="unary").expected_mse
         arc = pv.design(prior, eps, query, method="arc").expected_mse
         rows = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,13 @@ def lip_rows(P: Array, lo: float, hi: float, T: Array | None = None) -> Array:
 
 
 # -- closed forms -------------------------------------------------------------------------------------------
+
+
+def subset_selection_matrix(d: int, epsilon: float, size: int) -> Array:
+    """Subset selection, written out: sets of `size` values, `e^eps` times likelier if they hold the value."""
+    held = np.array([[x in members for members in combinations(range(d), size)] for x in range(d)])
+    Q = np.where(held, np.exp(epsilon), 1.0)
+    return np.asarray(Q / Q.sum(axis=1, keepdims=True))
 
 
 def binary_lip(p: float, lo: float, hi: float) -> Array:

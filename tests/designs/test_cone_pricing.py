@@ -12,7 +12,6 @@ from hypothesis import given, settings
 
 from priorveil.designs import engine
 from priorveil.designs.box_pricing import Box
-from priorveil.designs.closed import subset_gains
 from priorveil.designs.cone_pricing import (
     ConeGuessPricing,
     ConeSquaresPricing,
@@ -23,7 +22,7 @@ from priorveil.designs.cone_pricing import (
 )
 from priorveil.designs.engine import Limits, Utility, best_mixture, mix
 from priorveil.errors import Infeasible, TooLarge
-from references import lip_rows
+from references import lip_rows, subset_selection_matrix
 from strategies import seeds
 
 Array = npt.NDArray[np.float64]
@@ -315,6 +314,8 @@ def test_ldp_histogram_for_a_uniform_prior_is_subset_selection() -> None:
     for d, eps in ((3, 0.5), (5, 1.0), (6, 2.0), (8, 1.0)):
         P = np.full(d, 1 / d)
         best = best_mixture(staircase_rays(P, eps), histogram(P))
-        assert best.value == pytest.approx(subset_gains(P, eps).max(), abs=1e-9)
+        subsets = [subset_selection_matrix(d, eps, k) for k in range(1, d)]
+        gains = [float((P @ Q) @ histogram(P)((Q / (P @ Q)).T)) for Q in subsets]
+        assert best.value == pytest.approx(max(gains), abs=1e-9)
         general = best_mixture(extreme_rays(ldp(d, eps), P), histogram(P))
         assert general.value == pytest.approx(best.value, abs=1e-9)

@@ -16,6 +16,7 @@ from priorveil.designs.distribution import best_learning, best_weights, informat
 from priorveil.designs.engine import Limits
 from priorveil.errors import Infeasible, NotIdentifiable
 from priorveil.queries import variance, variance_bound
+from references import subset_selection_matrix
 
 SKEWED = np.array([0.025, 0.025, 0.025, 0.025, 0.9])
 budgets = st.sampled_from([0.1, 0.5, 1.0, 1.5, 2.0, 3.0])
@@ -38,12 +39,6 @@ def channel_of(columns: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 def randomized_response(d: int, epsilon: float) -> np.ndarray:
     return (np.ones((d, d)) + (math.exp(epsilon) - 1) * np.eye(d)) / (math.exp(epsilon) + d - 1)
-
-
-def subset_selection_matrix(d: int, epsilon: float, size: int) -> np.ndarray:
-    subsets = itertools.combinations(range(d), size)
-    Q = np.array([[math.exp(epsilon) if x in s else 1.0 for x in range(d)] for s in subsets]).T
-    return Q / Q.sum(1, keepdims=True)
 
 
 def reference(columns: np.ndarray) -> float:

@@ -13,13 +13,13 @@ import pytest
 import priorveil as pv
 from kernels_here import needs_numba
 from priorveil.certify import TOTAL
-from priorveil.designs.closed import subset_selection_matrix
 from priorveil.errors import ForeignReport, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms import Subset, kernels
 from priorveil.mechanisms.bit_estimators import SubsetLaw, influence_squares, subset_information
 from priorveil.mechanisms.estimators import DenseChannel, Evidence, reports_moments
 from priorveil.mechanisms.randomness import BytesSource, GeneratorSource
 from priorveil.queries import variance
+from references import subset_selection_matrix
 
 SIZES = [(2, 1), (3, 1), (3, 2), (4, 2), (5, 3), (6, 5)]
 LDP = pv.LDP()
@@ -216,6 +216,11 @@ def test_nor_at_another_prior_with_the_best_size_for_it(shape: str, epsilon: flo
         published = min(variance(Q, prior.probabilities) for Q in channels)
         plan = pv.design(prior, epsilon, pv.Distribution(), notion=LDP)
         assert plan.expected_mse <= published * (1 + 1e-6)
+
+
+def test_the_figure_of_83_equal_values() -> None:
+    plan = pv.design(pv.Prior.uniform(83), 4.0, pv.Histogram(), notion=LDP, method="subset")
+    assert plan.expected_mse == pytest.approx(0.833, abs=5e-4)
 
 
 def test_a_histogram_under_ldp_takes_subsets_too() -> None:

@@ -8,23 +8,16 @@ that add up to one.
 
 from __future__ import annotations
 
-from itertools import combinations
-from math import comb
-
 import numpy as np
 
 from priorveil.channels import Channel
 from priorveil.designs.problem import Problem
-from priorveil.errors import Hint, Infeasible, InvalidInput, TooLarge
-from priorveil.mechanisms.bit_estimators import inverse_rule
+from priorveil.errors import Hint, Infeasible, TooLarge
 from priorveil.plans import Plan
 from priorveil.priors import Array
 from priorveil.priors.budget import window_mass
 
-_MOST_OUTPUTS = 200_000
 _KRR = 3_000  # k-ary randomised response on more values than this is not written out
-_MANY = 100  # beyond so many values only subsets of one have few enough outputs
-_SUBSETS = 5_000  # subset selection with more outputs than this is not written out as a table
 _CLOSE = 1e-12
 
 
@@ -56,11 +49,7 @@ def interval(A: Array, p: float = 0.5) -> tuple[float, float]:
     >>> interval(np.array([[-1.0, 3.0], [3.0, -1.0]]))
     (0.25, 0.75)
     """
-    if A.ndim != 2 or A.shape[1] != 2:
-        raise InvalidInput("A", A.shape, "give rows of two numbers: this form is for two values")
     at_zero, slope = A[:, 0] / (1 - p), A[:, 1] / p - A[:, 0] / (1 - p)
-    if np.any(at_zero + slope * p < -_CLOSE * np.abs(A).max(axis=1)):
-        raise Infeasible("the cone forbids the constant column, so it allows no channel at all")
     with np.errstate(divide="ignore", invalid="ignore"):
         root = -at_zero / slope
     s = np.max(root[slope > 0], initial=0.0)
@@ -97,51 +86,7 @@ def k_rr_matrix(d: int, epsilon: float) -> Array:
     array([[0.75, 0.25],
            [0.25, 0.75]])
     """
-    return subset_selection_matrix(d, epsilon, 1) if d > 1 else np.ones((1, 1))
-
-
-def subset_selection_matrix(d: int, epsilon: float, size: int) -> Array:
-    """LDP's subset selection: outputs are sets of `size` values, `e^eps` times likelier if they hold x.
-
-    >>> subset_selection_matrix(4, 1.0, 2).shape
-    (4, 6)
-    """
-    if not 1 <= size < d:
-        raise InvalidInput("size", size, f"give a subset size from 1 to {d - 1}")
-    if comb(d, size) > _MOST_OUTPUTS:
-        raise TooLarge(f"subset selection with d = {d} and size {size} has {comb(d, size):,} outputs")
-    W = np.ones((d, comb(d, size)))
-    members = np.array(list(combinations(range(d), size)))
-    W[members.T, np.arange(len(members))] = np.exp(epsilon)
-    return np.asarray(W / W.sum(axis=1, keepdims=True))
-
-
-def subset_gains(prior: Array, epsilon: float) -> Array:
-    """What subset selection of each size 1..d-1 tells about the histogram, `sum_y lam_y sum_x Pr(x|y)^2`.
-
-    Its histogram MSE per user is one minus this. With `e = e^eps`, and `S` a uniform random subset of
-    size `s`, the gain is `d/(s e + d - s) * E[(|P|^2 + (e^2 - 1) sum_{x in S} P_x^2) / (1 + (e - 1)
-    P(S))]`. The mean over all subsets costs O(d^2): `1/D = integral of exp(-u D) du` makes the summand a
-    product over values, and products are averaged over subsets of every size by adding one value at a time.
-
-    >>> gain = subset_gains(np.full(4, 0.25), 1.0)
-    >>> Q = subset_selection_matrix(4, 1.0, 2) * 0.25
-    >>> bool(np.isclose(gain[1], (Q**2 / Q.sum(0)).sum()))
-    True
-    """
-    d, e = len(prior), np.exp(epsilon)
-    u, weight, _ = inverse_rule(1 + (e - 1) * float(prior.sum()))
-    size = np.arange(d + 1)
-    mean = np.zeros((d + 1, len(u)))  # E[exp(-u (e-1) P(S))] over subsets of the values seen so far
-    square = np.zeros_like(mean)  # the same with sum of P_x^2 over S as a factor
-    mean[0] = np.exp(-u)
-    for n, P in enumerate(prior, start=1):
-        take = (np.minimum(size, n) / n)[1:, None]
-        factor = np.exp(-u * (e - 1) * P)
-        square[1:] = (1 - take) * square[1:] + take * factor * (square[:-1] + P**2 * mean[:-1])
-        mean[1:] = (1 - take) * mean[1:] + take * factor * mean[:-1]
-    total = (prior @ prior) * (mean @ weight) + (e**2 - 1) * (square @ weight)
-    return np.asarray((d / (size * e + d - size) * total)[1:d])
+    return np.asarray((1 + np.expm1(epsilon) * np.eye(d)) / (np.exp(epsilon) + d - 1))
 
 
 def closed_plan(problem: Problem) -> Plan:
@@ -158,7 +103,9 @@ def closed_plan(problem: Problem) -> Plan:
         why = "two values: the two extreme columns are optimal for every query"
         return _optimal_plan(problem, binary(problem.cone), why)
     if problem.notion.name == "LDP":
-        return _ldp_plan(problem)
+        if d > _KRR:
+            raise TooLarge(f"a table of {d} by {d} entries is too large", Hint("method", "unary"))
+        return problem.table_plan(k_rr_matrix(d, problem.level), 0.0, "closed", "k-ary randomised response")
     raise Infeasible(
         f"no closed form fits: Theorem 3 needs every probability to be at least {problem.budget.tau:.4g} "
         f"(the smallest is {float(problem.P.min()):.4g}), no secret and one prior",
@@ -174,16 +121,3 @@ def _optimal_plan(problem: Problem, Q: Array, why: str) -> Plan:
     else:
         best = problem.unit * problem.worst(channel).mse  # a prior of the set has this error
     return problem.table_plan(Q, best, "closed", why)
-
-
-def _ldp_plan(problem: Problem) -> Plan:
-    """The better of k-ary randomised response and subset selection."""
-    d, epsilon = len(problem.prior), problem.level
-    if d > _KRR:
-        raise TooLarge(f"a table of {d} by {d} entries is too large", Hint("method", "unary"))
-    size = 1 if d > _MANY else int(np.argmax(subset_gains(problem.P, epsilon))) + 1
-    plans = []
-    for k in sorted({1, size if comb(d, size) <= _SUBSETS else 1}):
-        why = "k-ary randomised response" if k == 1 else f"subset selection with subsets of {k}"
-        plans.append(problem.table_plan(subset_selection_matrix(d, epsilon, k), 0.0, "closed", f"LDP: {why}"))
-    return min(plans, key=lambda plan: plan.expected_mse)
