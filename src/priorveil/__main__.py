@@ -17,35 +17,31 @@ _STOPPED = 130
 
 
 def main() -> None:
-    """Run the command line and exit with its status, and handle ctrl-C from here to the end of the interpreter."""
-    try:
-        _run()
-    except KeyboardInterrupt:  # before or after the command, which handles its own
-        sys.stderr.write("stopped\n")
-        sys.exit(_STOPPED)
+    """Run the command line and exit with its status.
 
-
-def _run() -> None:
-    """Run the command. While it loads or exits, ctrl-C ends the process at once; in between it raises an exception."""
+    Ctrl-C ends the process at once while it loads or exits. In between it raises an exception: there may be work to
+    undo. Where it is ignored, as in the background, that stays so.
+    """
     import signal
 
-    _handle_interrupt(signal.default_int_handler, _stop_at_once)
+    ignored = signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+
+    def on_interrupt(handler: Callable[[int, FrameType | None], object]) -> None:
+        if not ignored:
+            signal.signal(signal.SIGINT, handler)
+
+    on_interrupt(_stop_at_once)
     import priorveil.cli
 
     sys.unraisablehook = _repeat_interrupt
-    _handle_interrupt(_stop_at_once, signal.default_int_handler)  # from here on there may be work to undo
     try:
+        on_interrupt(signal.default_int_handler)
         priorveil.cli.main()
+    except KeyboardInterrupt:  # before or after the command, which handles its own
+        sys.stderr.write("stopped\n")
+        sys.exit(_STOPPED)
     finally:
-        _handle_interrupt(signal.default_int_handler, _stop_at_once)
-
-
-def _handle_interrupt(before: Callable[..., object], now: Callable[..., object]) -> None:
-    """Replace our handler of ctrl-C by another; a handler that somebody else has set is kept."""
-    import signal
-
-    if signal.getsignal(signal.SIGINT) is before:
-        signal.signal(signal.SIGINT, now)
+        on_interrupt(_stop_at_once)
 
 
 def _stop_at_once(number: int, frame: FrameType | None) -> None:

@@ -32,6 +32,7 @@ For arc plans, MIL and MIP are upper bounds.
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -142,7 +143,7 @@ def _report(
                 "lower": budget.lower,
                 "upper": budget.upper,
                 "holds": not breaches,
-                "breaches": [_breach_record(*breach) for breach in breaches],
+                "breaches": [{**asdict(breach), "allowed": allowed} for breach, allowed in breaches],
             }
         screen.print_json(record)
         return int(bool(breaches))
@@ -169,11 +170,6 @@ def _sentence(notion: str, kind: str, breach: Breach, allowed: float) -> str:
         f"{name} does not hold{direction} at {kind} {breach.secret!r}{against}, "
         f"report {breach.report!r}: {excess}."
     )
-
-
-def _breach_record(breach: Breach, allowed: float) -> dict[str, object]:
-    where = {"side": breach.side, "secret": breach.secret, "against": breach.against, "report": breach.report}
-    return {"level": breach.level, "allowed": allowed, **where}
 
 
 # -- levels from samples -----------------------------------------------------------------------------------
@@ -204,34 +200,20 @@ def _report_samples(leakage: SampledLeakage, budget: Budget | None, as_json: boo
     """Print the ranges and the verdict; return 1 where the samples refute the budget."""
     refuted = budget is not None and leakage.refutes(budget)
     if as_json:
-        names = ("lip_lower", "lip_upper", "lip", "ldp")
-        record: dict[str, object] = {
-            "levels": {name: vars(getattr(leakage, name)) for name in names},
-            "confidence": leakage.confidence,
-            "samples": leakage.samples,
-            "has_upper_bounds": leakage.has_upper_bounds,
-        }
+        record: dict[str, object] = {**asdict(leakage), "lip": asdict(leakage.lip)}
         if budget is not None:
             record["verdict"] = {"lower": budget.lower, "upper": budget.upper, "refuted": refuted}
         screen.print_json(record)
         return int(refuted)
-    levels = [
-        ("LIP, downwards", leakage.lip_lower, "a report makes a value less likely by at most e^level"),
-        ("LIP, upwards", leakage.lip_upper, "a report makes a value more likely by at most e^level"),
-        ("LIP", leakage.lip, "the larger of both"),
-        ("LDP", leakage.ldp, "between any two values, whatever the prior"),
-    ]
-    rows = [
-        (
-            name,
-            f"{level.low:.4f}",
-            level_text(level.high) if leakage.has_upper_bounds else "?",
-            meaning,
-        )
-        for name, level, meaning in levels
-    ]
+    levels = {
+        "LIP": leakage.lip,
+        "  downwards": leakage.lip_lower,
+        "  upwards": leakage.lip_upper,
+        "LDP": leakage.ldp,
+    }
+    rows = [(name, level_text(level.low), level_text(level.high)) for name, level in levels.items()]
     console = screen.open_console()
-    screen.print_table(console, ("notion", "at least", "at most", "meaning"), rows, "lrr")
+    screen.print_table(console, ("notion", "at least", "at most"), rows, "lrr")
     console.print(
         f"{plural(leakage.samples, 'report')}; all ranges hold with confidence {leakage.confidence:g}."
     )

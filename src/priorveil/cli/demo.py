@@ -45,7 +45,7 @@ _EPSILON = 1.0
 @click.command(epilog=options.epilog(__doc__))
 @click.option(
     "--plot",
-    type=options.PICTURE_FILE,
+    type=options.PictureFile(optional=True),
     default=Path("priorveil-demo.png"),
     help="Save the picture to this file.",
 )

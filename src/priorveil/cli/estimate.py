@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from priorveil.cli import files, options, screen
-from priorveil.errors import InvalidInput, plural
+from priorveil.errors import InvalidInput
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -162,7 +162,7 @@ def _print_warning(console: Console, estimate: Estimate, title: str) -> None:
 
 def _print_table(console: Console, estimate: Estimate, level: float, title: str) -> None:
     _print_warning(console, estimate, title)
-    console.print(f"{title}{plural(estimate.reports, 'report')}", style="italic")
+    console.print(f"{title}reports: {estimate.reports:,}", style="italic")
     listed, shown = _rows(estimate, level), estimate.largest()
     rows = [
         (str(label), f"{number:,.1f}", f"{low:,.1f}", f"{high:,.1f}")

@@ -290,8 +290,8 @@ def run_on_table(
 ) -> Any:
     """Run `estimate_table` or `privatize_table` with a progress bar, and print which rows were refused.
 
-    With `force` the file that lists them all may exist. It is also written if they are the reason that nothing else is.
-    `near_misses` are counted while the task runs.
+    With `force` the file that lists them all may exist. It is also written if they are the reason that nothing else is:
+    the result is then a `NothingWritten`. `near_misses` are counted while the task runs.
     """
     from priorveil.tables import NothingWritten
 
@@ -302,8 +302,6 @@ def run_on_table(
         except NothingWritten as error:
             done = error
     _print_refused(done.refused, refused_file, near_misses or {})
-    if isinstance(done, NothingWritten):
-        raise done
     return done
 
 

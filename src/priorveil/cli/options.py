@@ -25,44 +25,47 @@ INPUT_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 class OutputFile(click.Path):
-    """The name of a file to write, checked before the work: - is standard output if `stdout` allows it.
+    """The name of a file to write, checked before the work: - is standard output if `stdout` allows it."""
 
-    `endings` are the formats that can be written.
-    """
-
-    def __init__(self, stdout: bool = False, endings: tuple[str, ...] = ()) -> None:
+    def __init__(self, stdout: bool = False) -> None:
         super().__init__(dir_okay=False, path_type=Path)
         self.stdout = stdout
-        self.endings = endings
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the path, or fail with the reason why it cannot be written."""
         path = Path(str(super().convert(value, param, ctx)))
-        if str(path) == "-":
-            if not self.stdout:
-                self.fail("- is not the name of a file, and cannot be standard output here", param, ctx)
-            return path
-        problem = write_problem(path)
-        if self.endings and path.suffix.lower() not in self.endings:
-            problem = f"{path.name}: give a name that ends in {', '.join(self.endings)}"
+        if str(path) == "-" and not self.stdout:
+            self.fail("- is not the name of a file, and cannot be standard output here", param, ctx)
+        problem = None if str(path) == "-" else write_problem(path)
         if problem is not None:
             self.fail(problem, param, ctx)
         return path
 
 
-PICTURE_FILE = OutputFile(endings=(".png", ".svg", ".pdf"))
+class PictureFile(OutputFile):
+    """The name of a picture to draw. Without matplotlib it is refused before the work, unless it is `optional`."""
+
+    def __init__(self, optional: bool = False) -> None:
+        super().__init__()
+        self.optional = optional
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path, or fail with the reason why no picture can be drawn there."""
+        path = super().convert(value, param, ctx)
+        if path.suffix.lower() not in (".png", ".svg", ".pdf"):
+            self.fail(f"{path.name}: give a name that ends in .png, .svg or .pdf", param, ctx)
+        if not self.optional:
+            require_plots()
+        return path
 
 
-def require_plots(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
+def require_plots() -> None:
     """Refuse to begin where no picture can be drawn in the end."""
-    if value is not None and find_spec("matplotlib") is None:
+    if find_spec("matplotlib") is None:
         raise MissingExtra("matplotlib", "plot")
-    return value
 
 
-PLOT = click.option(
-    "--plot", type=PICTURE_FILE, callback=require_plots, help="Save a plot to this file (.png, .svg, .pdf)."
-)
+PLOT = click.option("--plot", type=PictureFile(), help="Save a plot to this file (.png, .svg, .pdf).")
 JSON = click.option(
     "--json", "as_json", is_flag=True, help='Print JSON; an infinite number is the string "inf".'
 )

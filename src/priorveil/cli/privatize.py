@@ -14,9 +14,9 @@ Examples
 
 A row whose value is missing or outside the plan's domain is refused: counted, and listed by its number. Its value
 is shown only on a terminal, and only if it is a value of the plan in another spelling. Exit status 1 if most rows are
-refused; nothing is written if all are. The first row of data is row 1, also in JSON and in the file of --refused;
-row numbers continue from one file to the next. OUT is written whole or not at all. Every run makes new reports and
-spends the budget again: run it once, and keep the reports.
+refused; nothing is written if all are, or with --strict if any is. The first row of data is row 1, also in JSON and
+in the file of --refused; row numbers continue from one file to the next. OUT is written whole or not at all. Every
+run makes new reports and spends the budget again: run it once, and keep the reports.
 """
 
 from __future__ import annotations
@@ -73,8 +73,7 @@ def privatize(
     **settings: Any,
 ) -> int:
     """Turn a private column of a table into reports, by a PLAN."""
-    from priorveil.tables import NothingWritten, Privatized, privatize_table
-    from priorveil.tables.columns import OUTSIDE
+    from priorveil.tables import privatize_table
 
     piped = str(out) == "-"
     files.require_new(force, out, refused_file)
@@ -85,22 +84,15 @@ def privatize(
     settings |= {"words": "privatizing", "cohort": cohort, "ids": not no_ids}
     near_misses: Counter[files.NearMiss] = Counter()
     settings["on_near_miss"] = lambda *near_miss, rows: near_misses.update({near_miss: rows})
-    try:
-        done = files.run_on_table(
-            privatize_table, data, plans, column, target, near_misses=near_misses, **settings
-        )
-    except NothingWritten as error:
-        rows = plural(error.refused.total, "row")
-        if settings["strict"]:
-            verb = "is" if error.refused.total == 1 else "are"
-            raise click.ClickException(f"{rows} {verb} refused, so nothing is written") from None
-        done = Privatized(0, error.refused)
-    if done.refused.counts.get(OUTSIDE, 0) and not done.reports:
-        click.echo(f"  no value of {column!r} is one that the plan knows: {_domain(plans)}", err=True)
+    done = files.run_on_table(
+        privatize_table, data, plans, column, target, near_misses=near_misses, **settings
+    )
     if as_json:
         screen.print_json({"reports": done.reports, **files.refused_record(done.refused)}, err=piped)
     if done.refused.total and not done.reports:
-        click.echo("every row is refused: nothing is written", err=True)
+        click.echo(
+            f"nothing is written, because rows are refused; the plan's values are {_domain(plans)}", err=True
+        )
         return 1
     if not as_json:
         place = "standard output" if piped else str(out)

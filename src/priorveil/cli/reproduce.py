@@ -33,7 +33,6 @@ _FIGURES_HELP = "\n".join(["Figures", *(f"  {i:>2}  {name}" for i, name in enume
     "--out",
     type=click.Path(file_okay=False, writable=True, path_type=Path),
     default=Path("reproduction"),
-    callback=options.require_plots,
     help="Folder for pictures, numbers and the report.",
 )
 @options.SEED
@@ -52,6 +51,7 @@ def reproduce(figures: tuple[str, ...], quick: bool, out: Path, seed: int, markd
     from priorveil.studies.figures.report import figures_named, make_figure, write_html, write_markdown
 
     chosen = figures_named(figures)
+    options.require_plots()
     files.require_distinct({}, {"the report": out / "report.html", "--markdown": markdown})
     out.mkdir(parents=True, exist_ok=True)
     with screen.interruptible(), screen.progress_bar("drawing") as advance:

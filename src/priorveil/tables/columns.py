@@ -389,6 +389,8 @@ class RefusedRows:
 class NothingWritten(InvalidInput):
     """Every row was refused, or some although `strict` allows none, so nothing is written. Rows are counted from 0."""
 
+    reports = 0
+
     def __init__(self, refused: RefusedRows) -> None:
         first = ", ".join(f"row {row} ({reason})" for row, reason in refused.rows[:5])
         advice = f"nothing is written, because rows are refused: {first}"
