@@ -20,18 +20,15 @@ from priorveil.plans.tally import Counts, Tally
 from priorveil.plans.values import Codes
 from priorveil.priors import Prior
 from priorveil.tables import columns
-from priorveil.tables.columns import PLAN, REPORT, Batch, Indices, OnRefused, Plans, RefusalLog, RefusedRows
+from priorveil.tables.columns import ABSENT, OUTSIDE_DOMAIN, PLAN, REPORT, Batch, Indices, Plans, RefusedRows
 from priorveil.tables.read import Progress, in_threads, open_table, thread_count
 
 _Part = tuple[int, int, Indices | None]  # cohort, group (both by number), rows of a batch (None: all)
 
 _MOST_GROUPS = 100_000
-_OTHER = columns.OUTSIDE_DOMAIN - 1
-_REASONS = {
-    columns.ABSENT: columns.MISSING,
-    columns.OUTSIDE_DOMAIN: columns.NO_PLAN,
-    _OTHER: columns.OTHER_PLAN,
-}  # of rows that are in no tally
+_OTHER = OUTSIDE_DOMAIN - 1
+# Why rows are in no tally, by the number in place of that of their plan.
+_REASONS = {ABSENT: columns.MISSING, OUTSIDE_DOMAIN: columns.NO_PLAN, _OTHER: columns.OTHER_PLAN}
 _PLAN_ID = re.compile(r"[0-9a-f]{64}")
 _MANY_ROWS = 100_000_000  # from here on compiled loops save more time than it takes to load them
 
@@ -120,7 +117,7 @@ def estimate_table(
     prior: Prior | Sequence[float] | None = None,
     assume_plan: bool = False,
     progress: Progress | None = None,
-    on_refused: OnRefused | None = None,
+    on_refused: columns.OnRefused | None = None,
 ) -> TableEstimate:
     """Estimate from a table of reports of any size; see `privatize_table` for the kinds of `data`.
 
@@ -158,7 +155,7 @@ def tally_table(
     cohort: str | None = None,
     assume_plan: bool = False,
     progress: Progress | None = None,
-    on_refused: OnRefused | None = None,
+    on_refused: columns.OnRefused | None = None,
 ) -> Tallies:
     """Add up a table of reports by cohort and group. Memory grows with the tallies, not with the rows."""
     plans = columns.plans_by_cohort(plan, cohort)
@@ -170,7 +167,7 @@ def tally_table(
         if error.argument == "column" and error.value == made_by:
             raise no_plan_column(error.advice) from None
         raise
-    counter = BatchCounter(plans, column, by, cohort, RefusalLog(on_refused), table.rows, made_by)
+    counter = BatchCounter(plans, column, by, cohort, columns.RefusalLog(on_refused), table.rows, made_by)
     for rows in counter.count(table.batches, thread_count()):
         if counter.other_plans:
             raise _other_plan(min(counter.other_plans), plans)
@@ -206,7 +203,7 @@ class BatchCounter:
     column: str
     by: str | None = None
     cohort: str | None = None
-    log: RefusalLog = field(default_factory=RefusalLog)
+    log: columns.RefusalLog = field(default_factory=columns.RefusalLog)
     rows: int | None = None
     made_by: str | None = None
 
@@ -267,11 +264,11 @@ class BatchCounter:
         """The cohorts, with the reason instead where a row names no plan or another plan than its cohort has."""
         words, indices = columns.distinct(names)
         known = {name: number for number, name in enumerate(self._ids)}
-        named = np.array([*(known.get(str(word), _OTHER) for word in words), columns.ABSENT])[indices]
+        named = np.array([*(known.get(str(word), _OTHER) for word in words), ABSENT])[indices]
         expected = np.array([known[plan.id] for plan in self.plans.values()])[np.maximum(cohorts, 0)]
-        others = (cohorts >= 0) & (named != expected) & (named != columns.ABSENT)
+        others = (cohorts >= 0) & (named != expected) & (named != ABSENT)
         self.other_plans.update(str(words[index]) for index in np.unique(indices[others]))
-        absent = np.where((cohorts >= 0) & (named == columns.ABSENT), columns.ABSENT, cohorts)
+        absent = np.where((cohorts >= 0) & (named == ABSENT), ABSENT, cohorts)
         return np.where(others, _OTHER, absent)
 
     def _group(self, name: Any) -> int:

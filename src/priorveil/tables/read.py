@@ -103,35 +103,26 @@ def _open_arrow(
     schema: Any, batches: Iterable[Any], names: Sequence[str], most: int, rows: int | None = None
 ) -> OpenTable:
     """Arrow batches as batches of at most `most` rows, none of them empty."""
+    types = {name: _without_views(schema.field(name).type) for name in names}
 
     def cut() -> Iterator[Batch]:
         first = 0
         for batch in batches:
-            columns = {name: _without_views(batch.column(name)) for name in names}
+            columns = {name: batch.column(name).cast(kind) for name, kind in types.items()}
             for start in range(0, batch.num_rows, most):
                 part = {name: column.slice(start, most) for name, column in columns.items()}
                 count = min(most, batch.num_rows - start)
                 yield Batch(part, count, first)
                 first += count
 
-    types = {name: _type_without_views(schema.field(name).type) for name in names}
     return OpenTable(types, cut(), rows)
 
 
-def _without_views(column: Any) -> Any:
-    """The column without views of text and bytes, which few of Arrow's functions support."""
-    kind = _type_without_views(column.type)
-    if kind == column.type:
-        return column
-    if pyarrow().types.is_dictionary(kind):
-        return pyarrow().DictionaryArray.from_arrays(column.indices, _without_views(column.dictionary))
-    return column.cast(kind)
-
-
-def _type_without_views(kind: Any) -> Any:
+def _without_views(kind: Any) -> Any:
+    """The type without views of text and bytes, which few of Arrow's functions support."""
     pa = pyarrow()
     if pa.types.is_dictionary(kind):
-        return pa.dictionary(kind.index_type, _type_without_views(kind.value_type))
+        return pa.dictionary(kind.index_type, _without_views(kind.value_type), kind.ordered)
     return {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}.get(kind, kind)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -138,19 +138,14 @@ def write_arrow(
 ) -> None:
     """Write a Parquet file or an Arrow stream. The columns in `random` are not worth compressing."""
     pa = pyarrow()
+    others = [name for name in schema.names if name not in random]
+    codecs = {name: "zstd" if name in others else "none" for name in schema.names}
     with _open_for_writing(out, replace) as file:
         stream = pa.PythonFile(file, "w")
-        if kind == "arrow":
-            writer = pa.ipc.new_stream(stream, schema)
-        else:
-            codecs = {name: "none" if name in random else "zstd" for name in schema.names}
-            others = [name for name in schema.names if name not in random]
-            writer = pa.parquet.ParquetWriter(stream, schema, compression=codecs, use_dictionary=others)
-        try:
+        with (
+            pa.ipc.new_stream(stream, schema)
+            if kind == "arrow"
+            else pa.parquet.ParquetWriter(stream, schema, compression=codecs, use_dictionary=others)
+        ) as writer:
             for columns in batches:
                 writer.write_batch(to_arrow(columns, schema))
-        except BaseException:
-            with suppress(Exception):  # the file is thrown away, and the first error is the one to raise
-                writer.close()
-            raise
-        writer.close()
