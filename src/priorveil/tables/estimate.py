@@ -242,10 +242,8 @@ class BatchCounter:
         if self.cohort is None and self.by is None and names is None:
             yield 0, 0, None
             return
-        cohorts, groups = (
-            columns.cohort_codes(batch, self.cohort, self.plans),
-            np.zeros(batch.rows, dtype=np.int64),
-        )
+        cohorts = columns.cohort_codes(batch, self.cohort, self.plans)
+        groups = np.zeros(batch.rows, dtype=np.int64)
         if names is not None:
             cohorts = self._check_plans(names, cohorts)
         if self.by is not None:
