@@ -37,10 +37,8 @@ _HASHES = 20  # public hash functions that people draw from, where a form does n
 _ROOM = 1e-9  # share of the budget that is left for rounding
 _MOST_SEARCHED = 30  # values for which the best LDP mechanism is searched
 _MOST_COMPARED = 100  # values for which the best of all LDP mechanisms is found quickly
-_MOST_LISTED = 8  # values for which a design takes no time
 _MOST_CURVED = 5_000  # values for which the error of LDP is computed at every budget of a curve
-_STEPS = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0)
-_FEW_STEPS = (0.5, 1.0, 1.5, 2.0)  # where a design takes long
+_STEPS = (0.25, 0.5, 1.0, 1.5, 2.0)  # budgets of a curve, in units of the plan's
 
 
 @dataclass(frozen=True)
@@ -293,10 +291,9 @@ def error_curve(plan: Plan, seconds: float = 2.0) -> list[dict[str, float]]:
     mechanism, nan where that is not known.
     """
     method: Literal["arc", "auto"] = "arc" if plan.method == "arc" else "auto"
-    steps = _STEPS if len(plan.labels) <= _MOST_LISTED or plan.method in ("arc", "closed") else _FEW_STEPS
     quick = len(plan.labels) <= _MOST_CURVED or plan.query.kind == "distribution"
     rows = []
-    for step in steps:
+    for step in _STEPS:
         budget = Budget(plan.budget.lower * step, plan.budget.upper * step)
         asked = plan.prior, budget, plan.query, plan.secret, plan.notion, method
         found = plan if step == 1 else design(*asked, gap=1e-3, time_limit=seconds)

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.errors import DataNotFound, InvalidInput
+from priorveil.errors import DataNotFound
 from priorveil.priors import Array, Ints
 
 
@@ -73,9 +73,6 @@ class Census:
     income: tuple[str, ...]
     brackets: tuple[str, ...]
 
-    def __len__(self) -> int:
-        return len(self.work)
-
 
 @dataclass(frozen=True, eq=False)
 class CheckIns:
@@ -87,14 +84,13 @@ class CheckIns:
     latest: npt.NDArray[np.bool_]
     whole: bool
 
-    def __len__(self) -> int:
-        return len(self.user)
-
     def districts(self, side: int) -> Ints:
         """The district of each check-in on a grid over all of them: 0 to `side**2 - 1`, from the south-west."""
-        if side < 1:
-            raise InvalidInput("side", side, "give a whole number of at least 1")
-        return _grid_index(self.latitude, side) * side + _grid_index(self.longitude, side)
+        rows, columns = (
+            np.minimum(((x - x.min()) / (np.ptp(x) / side or 1.0)).astype(np.int64), side - 1)
+            for x in (self.latitude, self.longitude)
+        )
+        return np.asarray(rows * side + columns)
 
 
 # The paper's four work classes, with the names that both surveys merge into them.
@@ -108,32 +104,26 @@ WORK_CLASSES = tuple(_MERGED)
 _CLASS_OF = {name: work for work, names in _MERGED.items() for name in names}
 
 _BRACKETS = ("<20K", "20-30K", "30-40K", "40-50K", "50-60K", "60-70K", "70-80K", ">=80K")
-_NOT_IN_WORK = ("not-in-universe", "Unemployed-5y/never-worked")
 
 
 def adult(path: str | Path | None = None) -> Census:
     """UCI Adult: work class (merged to four) and income in two levels. Unknown work classes are left out."""
-    rows = [row for row in _adult_rows(find("adult", path)) if row[1] in _CLASS_OF]
+    rows = [row for row in _adult_rows(find("adult", path=path)) if row[1] in _CLASS_OF]
     work, income = [_CLASS_OF[row[1]] for row in rows], [row[14].rstrip(".") for row in rows]
     return Census(tuple(work), tuple(income), ("<=50K", ">50K"))
 
 
 def acs(path: str | Path | None = None) -> Census:
     """American Community Survey 2018: people in work, their class (merged to four) and eight income brackets."""
-    with gzip.open(find("acs", path), "rt", encoding="utf-8") as lines:
-        rows = [row for row in csv.DictReader(lines) if row["workclass"] not in _NOT_IN_WORK]
+    with gzip.open(find("acs", path=path), "rt", encoding="utf-8") as lines:
+        rows = [row for row in csv.DictReader(lines) if row["workclass"] in _CLASS_OF]
     work, income = [_CLASS_OF[row["workclass"]] for row in rows], [row["income_bracket"] for row in rows]
     return Census(tuple(work), tuple(income), _BRACKETS)
 
 
 def gowalla(path: str | Path | None = None) -> CheckIns:
     """Gowalla check-ins in SNAP's layout: the full file if it is there, else those of New York City."""
-    try:
-        file = find("gowalla", path)
-    except DataNotFound:
-        if path is not None:
-            raise
-        file = find("gowalla-nyc")
+    file = find("gowalla", "gowalla-nyc", path=path)
     columns = [("user", "i8"), ("time", "U20"), ("latitude", "f8"), ("longitude", "f8")]
     rows = np.loadtxt(file, columns, comments=None, delimiter="\t", usecols=range(4), ndmin=1)
     ordered = rows[np.lexsort((rows["time"], rows["user"]))]
@@ -142,27 +132,27 @@ def gowalla(path: str | Path | None = None) -> CheckIns:
     return CheckIns(user, ordered["latitude"], ordered["longitude"], latest, whole)
 
 
-def find(name: str, path: str | Path | None = None) -> Path:
-    """The file of a data set; where it is missing the error names its home page.
+def find(*names: str, path: str | Path | None = None) -> Path:
+    """The file of the first of these data sets that is there; if none is, the error names the last one's home page.
 
     A file that is given is used as it is. One that is found is checked against its SHA-256.
     """
-    source = DATA_FILES[name]
+    last = DATA_FILES[names[-1]]
     where = (
-        f"{source.about} is at {source.home}: put the file {source.file} into a folder and name the folder in "
+        f"{last.about} is at {last.home}: put the file {last.file} into a folder and name the folder in "
         "the environment variable PRIORVEIL_DATA"
     )
+    if path is not None and not Path(path).is_file():
+        raise DataNotFound(f"{path}: there is no such file; {where}")
     if path is not None:
-        if not Path(path).is_file():
-            raise DataNotFound(f"{path}: there is no such file; {where}")
         return Path(path)
-    for folder in folders():
-        file = folder / source.file
-        if file.is_file():
-            if source.sha256 not in (None, hashlib.sha256(file.read_bytes()).hexdigest()):
-                raise DataNotFound(f"{file} is not the right file (its SHA-256 differs); {where}")
-            return file
-    raise DataNotFound(f"{source.file} is not on this machine; {where}")
+    for source in map(DATA_FILES.__getitem__, names):
+        for file in (folder / source.file for folder in folders()):
+            if file.is_file():
+                if source.sha256 not in (None, hashlib.sha256(file.read_bytes()).hexdigest()):
+                    raise DataNotFound(f"{file} is not the right file (its SHA-256 differs); {where}")
+                return file
+    raise DataNotFound(f"{last.file} is not on this machine; {where}")
 
 
 def folders() -> tuple[Path, ...]:
@@ -179,9 +169,3 @@ def _adult_rows(file: Path) -> Iterator[list[str]]:
         for part in ("adult.data", "adult.test"):
             lines = io.TextIOWrapper(archive.open(part), encoding="utf-8")
             yield from (row for row in csv.reader(lines, skipinitialspace=True) if len(row) == 15)
-
-
-def _grid_index(coordinate: Array, side: int) -> Ints:
-    low, high = float(coordinate.min()), float(coordinate.max())
-    width = (high - low) / side or 1.0
-    return np.minimum(((coordinate - low) / width).astype(np.int64), side - 1)

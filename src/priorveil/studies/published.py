@@ -89,15 +89,12 @@ class UnaryEncoding:
         return Channel(Q, labels, ["".join(map(str, row)) for row in bits.tolist()])
 
     def leakage(self, prior: Prior | PriorSet) -> Leakage:
-        """Exact for any number of values; the mutual information only for at most 12."""
-        d, rho = len(prior), self.ratio if len(prior) > 1 else 1.0
-        light = float(_least_masses(prior).min()) if d > 1 else 1.0
-        all_zero = (1 - self.zero_to_one) ** d
-        own, other = (1 - self.one_to_zero) / self.zero_to_one, self.one_to_zero / (1 - self.zero_to_one)
+        """All levels for at most 12 values; for more, LIP and LDP are exact and the others upper bounds."""
+        if len(prior) <= _MOST_BITS:
+            return leakage(self.channel(prior.labels), prior)
+        rho, light = self.ratio, float(_least_masses(prior).min())
         down, up = math.log(rho * (1 - light) + light), math.log(rho / (rho * light + 1 - light))
-        mil = math.log(own * (1 - all_zero) + other * all_zero) if d > 1 else 0.0
-        mip = leakage(self.channel(prior.labels), prior).mip if d <= _MOST_BITS else None
-        return replace(leakage_bounds(down, up, math.log(rho), prior), mil=mil, mip=mip, bounds=())
+        return leakage_bounds(down, up, math.log(rho), prior)
 
     def mse(self, prior: Prior) -> float:
         """The histogram error per person with the paper's estimator, which reads each bit on its own.

@@ -18,7 +18,7 @@ from priorveil.studies import curves
 from priorveil.studies.curves import Rows, Style
 
 T = TypeVar("T")
-# Claims of the paper: whether each survives when the budget is kept, and why.
+# Claims of the paper: whether each survives when the budget is kept, and why where that is not plain.
 Claims = Mapping[str, tuple[bool, str]]
 
 

@@ -28,8 +28,8 @@ _PRINTED = Channel([[0.45, 0.55], [0.10, 0.90]])
 def introduction(settings: Settings) -> Outcome:
     """The introductory example: prior (0.2, 0.8), ε = 0.6.
 
-    Top: Pr(report | value) of four mechanisms. Bottom: their error per person, and the LIP level that they really
-    have; the shaded part breaks the budget.
+    Pr(report | value) of four mechanisms. Below each: the LIP level that it really has (red above the budget) and its
+    error per person.
     """
     channels = {
         "LDP": ("ldp", published.k_rr(_BINARY, _EPSILON).channel),
@@ -47,24 +47,23 @@ def introduction(settings: Settings) -> Outcome:
     ldp, printed, theorem, best = rows
     return Outcome(
         rows=rows,
-        draw=lambda: _draw_introduction({name: channel for name, (_, channel) in channels.items()}, rows),
+        draw=lambda: _draw_channels(_BINARY, {(name, _EPSILON): channels[name][1] for name in channels}),
         remarks=(
-            f"The published LIP channels have less error than LDP, but leak {theorem['lip']:.3f} and "
-            f"{printed['lip']:.3f} instead of 0.6: the rare value is given away.",
-            f"The best channel that keeps the budget has a root error of {best['error']:.3f}, between no report "
-            f"({math.sqrt(Histogram().no_report(_BINARY)):.3f}) and the published one ({theorem['error']:.3f}).",
+            f"The published channels leak {theorem['lip']:.3f} and {printed['lip']:.3f}, not 0.6: the rare value is "
+            "given away.",
+            f"The best channel that keeps the budget has a root error of {best['error']:.3f}, the published one "
+            f"{theorem['error']:.3f}, no report {math.sqrt(Histogram().no_report(_BINARY)):.3f}.",
             "The introduction's numbers (0.55 and 0.1) are not those of Theorem 3 (0.44 and 0.11) either.",
         ),
         claims={
             "LIP flips less often than LDP (0.19 against 0.35) at the same ε.": (
                 best["flips"] < ldp["flips"],
-                f"With the budget kept the report differs from the value with probability {best['flips']:.2f}, against "
-                f"{ldp['flips']:.2f} for LDP; the printed 0.19 belongs to a channel that leaks {printed['lip']:.2f}.",
+                f"With the budget kept {best['flips']:.2f} against {ldp['flips']:.2f}; the printed channel leaks "
+                f"{printed['lip']:.2f}.",
             ),
             "LIP has a smaller error than LDP at the same ε.": (
                 best["error"] <= ldp["error"],
-                "Every LDP channel is a LIP channel, so the best LIP channel is never worse: "
-                f"{best['error']:.3f} against {ldp['error']:.3f}.",
+                f"Every LDP channel is a LIP channel: {best['error']:.3f} against {ldp['error']:.3f}.",
             ),
         },
     )
@@ -86,31 +85,16 @@ def draw_channel(axes: curves.Axes, channel: Channel, title: str) -> None:
     axes.set(xlabel="report", ylabel="value", title=title)
 
 
-def _draw_introduction(channels: dict[str, Channel], rows: Rows) -> curves.Figure:
-    figure, axes = curves.canvas(2, 4, width=1.72, height=1.75)
-    grid = axes[1, 0].get_gridspec()
-    for (name, channel), panel, unused in zip(channels.items(), *axes, strict=True):
-        draw_channel(panel, channel, name)
-        unused.remove()
-    for panel in axes[0, 1:]:
-        panel.set_ylabel("")
-    _bars(figure.add_subplot(grid[1, :2]), rows, "error", "error, √(MSE / N)")
-    levels = figure.add_subplot(grid[1, 2:])
-    _bars(levels, rows, "lip", curves.LEVEL)
-    ends, top = levels.get_xlim(), levels.get_ylim()[1]
-    curves.shade_violations(levels, ends, [_EPSILON, _EPSILON], top, f"breaks the budget\nε = {_EPSILON}")
-    levels.set_xlim(ends)
+def _draw_channels(prior: Prior, channels: dict[tuple[str, float], Channel]) -> curves.Figure:
+    """Maps of channels by title and budget, a row of four for each budget; below each its level and its error."""
+    figure, axes = curves.canvas(len(channels) // 4, 4, width=1.75, height=2.0)
+    for panel, ((title, epsilon), channel) in zip(axes.flat, channels.items(), strict=True):
+        draw_channel(panel, channel, title if panel in axes[0] else "")
+        found = channel_row(channel, prior)
+        colour = COLOURS["red"] if found["lip"] > epsilon + 1e-6 else "black"
+        panel.set_xlabel(f"leaks {found['lip']:.3f}\nerror {math.sqrt(found['mse']):.3f}", color=colour)
+        panel.set_ylabel(f"ε = {epsilon:g}\nvalue" if panel in axes[:, 0] else "")
     return figure
-
-
-def _bars(axes: curves.Axes, rows: Rows, key: str, label: str) -> None:
-    colours = [COLOURS[colour] for colour in ("sky", "orange", "orange", "green")]
-    hatches = ["///" if row["kind"] == "published" else "" for row in rows]
-    names, heights = ["LDP", "printed", "Thm 3", "best"], column(rows, key)
-    bars = axes.bar(names, heights, 0.65, color=colours, hatch=hatches, edgecolor="white")
-    axes.bar_label(bars, fmt="%.3f", fontsize=7)
-    axes.set(ylabel=label, ylim=(0, 1.22 * heights.max()))
-    axes.grid(axis="x", visible=False)
 
 
 # -- figure 3: the feasible region of binary LIP -----------------------------------------------------------
@@ -151,8 +135,7 @@ def regions(settings: Settings) -> Outcome:
         rows=rows,
         draw=lambda: _draw_regions(rows),
         remarks=(
-            "Left: both values are likelier than τ = 1/(1+e^ε) and the published point is the optimum, a corner of "
-            "the region.",
+            "Left: both values are likelier than τ = 1/(1+e^ε), and the published point is the optimum.",
             f"Right: the rare value is not, and the published point lies outside the region; it leaks {leaks[1]:.3f}.",
         ),
         claims={
@@ -162,8 +145,7 @@ def regions(settings: Settings) -> Outcome:
             ),
             "That corner is Theorem 3's, for every prior and ε.": (
                 bool((leaks <= budgets + 1e-9).all()),
-                "Only where every probability is at least 1/(1+e^ε); elsewhere the upper constraint, which the proof "
-                "leaves out, cuts that corner off.",
+                "Only where every probability is at least 1/(1+e^ε); elsewhere the upper constraint cuts that corner.",
             ),
         },
     )
@@ -250,28 +232,26 @@ def parameters(settings: Settings) -> Outcome:
             **found[kind, eps],
             "value": x + 1,
             "report": y,
-            "probability": q.item(),
+            "probability": float(q),
         }
         for (kind, eps), channel in channels.items()
         for (x, y), q in np.ndenumerate(channel.matrix)
     ]
     truth = {key: np.diag(channel.matrix) for key, channel in channels.items() if key[0] != "best"}
     leak = found["published", 1.0]["lip"]
+    more_truth = all((truth[kind, 3.0] > truth[kind, 1.0]).all() for kind in ("certified", "ldp"))
     return Outcome(
         rows=rows,
-        draw=lambda: _draw_parameters(channels, found),
+        draw=lambda: _draw_channels(
+            _TERNARY, {(_TITLES[kind], eps): channels[kind, eps] for kind, eps in channels}
+        ),
         remarks=(
-            f"At ε = 1 the published channel leaks {leak:.3f}: when value 1 is reported, its probability rises by a "
-            f"factor {math.exp(leak):.1f}, not {math.e:.1f}.",
-            "At ε = 3 every probability is at least 1/(1+e³) = 0.047, Theorem 3 holds, and all LIP channels are the "
-            "same.",
+            f"At ε = 1 the published channel leaks {leak:.3f}: value 1 becomes {math.exp(leak):.1f} times as likely.",
+            "At ε = 3 every probability is at least 1/(1+e³) = 0.047: Theorem 3 holds, and LIP channels are the same.",
             "The best channel at ε = 1 has reports that are not values: it says 'one of these', not 'this one'.",
         ),
         claims={
-            "As ε grows, each value is more likely to be reported as it is.": (
-                all((truth[kind, 3.0] > truth[kind, 1.0]).all() for kind in ("certified", "ldp")),
-                "True of the certified channel as of the published one.",
-            ),
+            "As ε grows, each value is more likely to be reported as it is.": (more_truth, ""),
             "When ε is small an unlikely value is mostly reported as the likely one.": (
                 bool((channels["certified", 1.0].matrix[:2, 2] > truth["certified", 1.0][:2]).all()),
                 "With the budget kept already at ε = 1; as printed, value 1 does so only below ε = log 1.6 = 0.47.",
@@ -290,16 +270,3 @@ def _ternary_channels(epsilon: float) -> dict[str, Channel]:
         "best": Channel(best.matrix[:, order], best.inputs, "abc"[: len(order)]),
         "ldp": published.k_rr(_TERNARY, epsilon).channel,
     }
-
-
-def _draw_parameters(
-    channels: dict[tuple[str, float], Channel], found: dict[tuple[str, float], dict[str, Any]]
-) -> curves.Figure:
-    figure, axes = curves.canvas(2, 4, width=1.75, height=2.0)
-    for panel, ((kind, epsilon), channel) in zip(axes.flat, channels.items(), strict=True):
-        draw_channel(panel, channel, _TITLES[kind] if epsilon == 1 else "")
-        level, error = found[kind, epsilon]["lip"], math.sqrt(found[kind, epsilon]["mse"])
-        colour = COLOURS["red"] if level > epsilon + 1e-6 else "black"
-        panel.set_xlabel(f"leaks {level:.3f}\nerror {error:.3f}", color=colour)
-        panel.set_ylabel(f"ε = {epsilon:g}\nvalue" if kind == "published" else "")
-    return figure

@@ -53,9 +53,8 @@ def priors(settings: Settings) -> Outcome:
         remarks=(
             f"The published mechanism claims ε = 1 and leaks {leaks[0]:.3f} (uniform) and {leaks[1]:.3f} (skewed); it "
             "is valid from ε = log 4 = 1.39 and from ε = log 39 = 3.66 on.",
-            "Most of its advantage on the skewed prior comes from the leak: at ε = 1 its error is "
-            f"{error['skewed', 'published-rr'][0]:.3f}, the best valid one {error['skewed', 'best'][0]:.3f}, LDP "
-            f"{error['skewed', 'ldp-rr'][0]:.3f}, no report {error['skewed', 'none'][0]:.3f}.",
+            f"On the skewed prior its error at ε = 1 is {error['skewed', 'published-rr'][0]:.3f}, the best valid one "
+            f"{error['skewed', 'best'][0]:.3f}, LDP {error['skewed', 'ldp-rr'][0]:.3f}.",
             "The best design joins the published curve exactly where that becomes valid.",
         ),
         claims=_prior_claims(error, epsilons),
@@ -64,26 +63,23 @@ def priors(settings: Settings) -> Outcome:
 
 def _prior_claims(error: dict[tuple[str, str], Array], epsilons: list[float]) -> Claims:
     even, odd = (error[prior, "ldp-rr"] / error[prior, "best"] for prior in _PRIORS)
-    larger = [f"{epsilon:g}" for epsilon, larger in zip(epsilons, odd > even, strict=True) if larger]
-    two, four = epsilons.index(2.0), epsilons.index(4.0)
+    four = epsilons.index(4.0)
     outputs = design(_PRIORS["skewed"], 1.0, Histogram()).channel.shape[1]
     return {
         "Knowing the prior improves utility greatly over the context-free estimator.": (
             all((error[prior, "best"] < error[prior, "context-free"]).all() for prior in _PRIORS),
-            f"At ε = 1 the context-free error is {error['uniform', 'context-free'][0]:.2f}, more than that of no "
-            f"report; from the best certified LIP mechanism it is {error['uniform', 'best'][0]:.2f}.",
+            f"At ε = 1 the context-free error is {error['uniform', 'context-free'][0]:.2f}, the best "
+            f"{error['uniform', 'best'][0]:.2f}.",
         ),
         "A skewed prior gives a smaller error than a uniform one at the same ε.": (
             bool((error["skewed", "best"] < error["uniform", "best"]).all()),
-            "Also with the budget kept, mostly since less is unknown to begin with: at ε = 2 the best errors are "
-            f"{error['uniform', 'best'][two]:.3f} (uniform) and {error['skewed', 'best'][two]:.3f} (skewed), against "
-            f"{error['uniform', 'none'][two]:.3f} and {error['skewed', 'none'][two]:.3f} without a report.",
+            f"Mostly since less is unknown: without a report the errors are {error['uniform', 'none'][0]:.3f} and "
+            f"{error['skewed', 'none'][0]:.3f}.",
         ),
         "The advantage of LIP over LDP grows as the prior becomes more skewed.": (
-            len(larger) == len(epsilons),
-            "Not at every ε. The ratio of LDP's error to that of the best valid LIP mechanism is, for the uniform and "
-            f"the skewed prior, {even[0]:.2f} and {odd[0]:.2f} at ε = 1, {even[four]:.2f} and {odd[four]:.2f} at "
-            f"ε = 4: larger for the skewed one at ε = {', '.join(larger) or 'none'}.",
+            bool((odd > even).all()),
+            f"Not at every ε: LDP's error is {even[0]:.2f} (uniform) and {odd[0]:.2f} (skewed) times the best at "
+            f"ε = 1, {even[four]:.2f} and {odd[four]:.2f} times at ε = 4.",
         ),
         "As many outputs as inputs are needed (Lemma 4).": (
             outputs >= 5,
@@ -140,10 +136,8 @@ def domain(settings: Settings) -> Outcome:
         rows=rows,
         draw=lambda: _draw_domain(rows),
         remarks=(
-            f"Published RR-LIP leaks {leaks[0]:.2f} at {sizes[0]} values and {leaks[-1]:.2f} at {sizes[-1]}: on a "
-            "large domain it is nearly the truth. LH-LIP with four bins breaks its budget too; UE-LIP keeps it.",
-            "With the budget kept, the best design and hashing (on bins that are heavy enough) win; at "
-            f"{sizes[-1]} values hashing gets {last['hashing']:.0f} % of the achievable gain, unary "
+            f"Published RR-LIP leaks {leaks[0]:.2f} at {sizes[0]} values and {leaks[-1]:.2f} at {sizes[-1]}.",
+            f"At {sizes[-1]} values hashing gets {last['hashing']:.0f} % of the achievable gain, unary "
             f"{last['unary']:.0f} %, certified RR {last['rr']:.0f} %, OUE-LDP {last['ldp-unary']:.0f} %.",
             "The proven lower bound and the best design coincide to the eye.",
         ),
@@ -160,18 +154,16 @@ def _gain(rows: Rows, method: str) -> Array:
 def _domain_claims(rows: Rows) -> Claims:
     error = {m: column(rows, "mse", method=m) for m in (*_DOMAIN_STYLES, "rr-half")}
     gap = error["rr"] - error["unary"]
-    less = "less" if below(error["published-rr-half"], error["ldp-rr"], 1e-12) else "not always less"
+    growing = all((np.diff(error[method]) > 0).all() for method in ("best", *_FORMS, *_LDP))
     return {
         "RR-LDP lies between RR-LIP at ε and at ε/2.": (
             below(error["rr"], error["ldp-rr"], 1e-12) and below(error["ldp-rr"], error["rr-half"], 1e-12),
-            "RR-LIP mixed until it keeps its budget is worse than RR-LDP here: randomised response is the wrong shape "
-            f"for rare values. As printed, RR-LIP at ε/2 has {less} error than RR-LDP, for it leaks up to "
-            f"{column(rows, 'lip', method='published-rr-half').max():.2f} instead of 0.5.",
+            "With its budget kept RR-LIP is worse than RR-LDP here. As printed it leaks up to "
+            f"{column(rows, 'lip', method='published-rr-half').max():.2f} instead of 0.5 at ε/2.",
         ),
         "On small domains (fewer than 15 values) RR-LIP beats LH-LIP.": (
             bool(error["rr"][0] <= error["hashing"][0]),
-            f"At 10 values with the budget kept RR has MSE {error['rr'][0]:.3f} and hashing "
-            f"{error['hashing'][0]:.3f}.",
+            f"At 10 values RR has MSE {error['rr'][0]:.3f} and hashing {error['hashing'][0]:.3f}.",
         ),
         "On large domains UE-LIP beats RR-LIP.": (
             bool(gap[-1] > 0),
@@ -189,10 +181,7 @@ def _domain_claims(rows: Rows) -> Claims:
             below(error["hashing"], error["ldp-hashing"], 1e-12),
             "True with the budget kept, if the hash is chosen so that bins are heavy enough.",
         ),
-        "The error under each notion grows with the domain.": (
-            all((np.diff(error[method]) > 0).all() for method in ("best", *_FORMS, *_LDP)),
-            "True of every curve.",
-        ),
+        "The error under each notion grows with the domain.": (growing, ""),
     }
 
 
@@ -241,14 +230,14 @@ def hashing(settings: Settings) -> Outcome:
     best = plan_row(design(prior, _EPSILON, Histogram(), time_limit=10))
     certified = {size: column(rows, "certified_mse", bins=size) for size in range(1, _VALUES + 1)}
     best_size = min(certified, key=lambda size: float(certified[size].mean()))
+    spread = max(float(np.ptp(errors)) for errors in certified.values())
     most = max(row["bins"] for row in rows if row["valid"])
     leaks = [row["lip"] for row in rows if 12 <= row["bins"] <= 16]
     return Outcome(
         rows=[*rows, {"method": _HEAVY, **heavy}, {"method": _BEST, **best}],
         draw=lambda: _draw_hashing(rows, certified, heavy, best),
         remarks=(
-            f"The published error falls as bins are added, because the leak grows: with more than {most} bins no "
-            f"function of the {count} tried keeps ε = 1.",
+            f"With more than {most} bins none of the {count} functions tried keeps ε = 1: the error falls by leaking.",
             f"With the budget kept, the mean error is least at {best_size} bins and then returns to that of no report.",
             f"A hash chosen so that every bin is heavy enough reaches a root error of {math.sqrt(heavy['mse']):.4f}; "
             f"the best design {math.sqrt(best['mse']):.4f}.",
@@ -259,10 +248,7 @@ def hashing(settings: Settings) -> Outcome:
                 f"Those functions leak {min(leaks):.2f} to {max(leaks):.2f}. A bin must have mass 1/(1+e^ε) = 0.27 or "
                 f"more, so three bins at most; with the budget kept {best_size} bins are best on average.",
             ),
-            "Different hash functions of one size differ in utility.": (
-                max(float(np.ptp(errors)) for errors in certified.values()) > 1e-4,
-                "True: it matters which values share a bin.",
-            ),
+            "Different hash functions of one size differ in utility.": (spread > 1e-4, ""),
         },
     )
 
@@ -340,10 +326,8 @@ def guesses(settings: Settings) -> Outcome:
         rows=rows,
         draw=lambda: draw_pairs(rows, titles, _GUESS_STYLES, leaking, y="wrong", height=2.2),
         remarks=(
-            "Left: when Pr(X = 1) may be zero, LIP for the whole range *is* LDP; the published form is better only "
-            f"since it leaks (up to {(leaks - epsilons).max():.2f} too much).",
-            "Right: with a skewed prior and a small budget, taking the report as the guess is worse than not asking "
-            "at all: the prior alone is right 90 % of the time.",
+            f"Left: LIP for this range is LDP; Proposition 2 leaks up to {(leaks - epsilons).max():.2f} too much.",
+            "Right: at a small budget the report as the guess is worse than not asking: the prior is right for 90 %.",
             "A guess from the posterior is never worse than no report.",
         ),
         claims=_guess_claims(rows),
@@ -395,13 +379,11 @@ def _guess_claims(rows: Rows) -> Claims:
         ),
         "Five values: RR-LIP beats RR-LDP, the report being the guess.": (
             all(below(wrong(case, "certified"), wrong(case, "ldp")) for case in _PRIORS),
-            "True also when RR-LIP is mixed until it keeps its budget; but on the skewed prior both are worse than no "
-            "report at small ε.",
+            "Also with the budget kept; but on the skewed prior both are worse than no report at small ε.",
         ),
         "The advantage grows as the prior becomes more skewed.": (
             reported["skewed"] > reported["uniform"],
-            "With the report as the guess, as in the paper, the largest gain of the certified RR over RR-LDP is "
-            f"{reported['uniform']:.3f} (uniform) and {reported['skewed']:.3f} (skewed). With the best guess on both "
-            f"sides it is the other way round: {guessed['uniform']:.3f} and {guessed['skewed']:.3f}.",
+            f"The largest gain is {reported['uniform']:.3f} (uniform) and {reported['skewed']:.3f} (skewed); with the "
+            f"best guess on both sides {guessed['uniform']:.3f} and {guessed['skewed']:.3f}.",
         ),
     }
