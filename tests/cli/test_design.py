@@ -24,7 +24,7 @@ from priorveil.cli.design import design
 from priorveil.cli.screen import DesignProgress
 from priorveil.designs import METHODS
 from priorveil.plans.document import METHODS as DOCUMENT_METHODS
-from priorveil.plans.precision import percent
+from priorveil.plans.estimate import percent
 from priorveil.queries import gain_share
 from priorveil.studies.compare import best_ldp
 from terminal import refused, run

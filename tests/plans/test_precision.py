@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import priorveil as pv
-from priorveil.plans.precision import expected_precision
 from sample_plans import PAIRS, PRIOR, pair_plan
 
 LINEAR = [(kind, query) for kind, query in PAIRS if query != "Guess"]
@@ -41,11 +40,9 @@ def test_expected_counts_read_as_the_prior(kind: str, query: str) -> None:
 def test_an_unbiased_plan_states_points_of_shares() -> None:
     plan = pair_plan("table", "Distribution")
     widest = 1.959964 * plan.std_error(10_000).max()
-    assert expected_precision(plan).population == pytest.approx(widest)
+    assert plan.precision.population == pytest.approx(widest)
     assert str(plan.precision) == "with 10,000 people every share is known to ±1.3 points or better (95 %)"
-    assert expected_precision(plan, 40_000, 0.99).population == pytest.approx(
-        widest / 2 * 2.575829 / 1.959964
-    )
+    assert plan.expected_precision(40_000, 0.99).population == pytest.approx(widest / 2 * 2.575829 / 1.959964)
 
 
 def test_a_sum_states_the_average_in_the_unit_of_its_values() -> None:
@@ -71,4 +68,4 @@ def test_wrong_numbers_are_refused() -> None:
         with pytest.raises(pv.errors.InvalidInput, match="give the number of people, one or more"):
             plan.std_error(people)  # type: ignore[arg-type]
     with pytest.raises(pv.errors.InvalidInput, match="confidence = 95"):
-        expected_precision(plan, confidence=95)
+        plan.expected_precision(confidence=95)

@@ -59,7 +59,7 @@ def inspect(plan: Path, plot: Path | None, as_json: bool) -> None:
 
 
 def _print(plan: Plan, rival: Plan | None) -> None:
-    from priorveil.plans.precision import percent
+    from priorveil.plans.estimate import percent
     from priorveil.queries import gain_share
 
     facts = plan.summary()

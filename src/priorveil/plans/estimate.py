@@ -12,7 +12,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from statistics import NormalDist
 from typing import Any, Literal
 
 import numpy as np
@@ -30,6 +31,7 @@ Method = Literal["auto", "mmse", "unbiased", "mle"]
 _FREE = ("unbiased", "unbiased, projected", "mle", "mle, projected")  # methods that do not lean on the prior
 
 _MOST_SHOWN = 50  # values that are printed
+AVERAGE = "average per person"
 
 ASSUMES = {
     "mmse": "the prior is right: the spread is that of the posterior",
@@ -92,11 +94,7 @@ class Estimate:
 
     def interval(self, level: float = 0.95) -> tuple[Array, Array]:
         """The ends of normal intervals, each of which holds its true value with this probability."""
-        from statistics import NormalDist
-
-        if not 0 < level < 1:
-            raise InvalidInput("level", level, "give a probability, such as 0.95")
-        width = -NormalDist().inv_cdf((1 - level) / 2) * self.std_error  # 1 + level could round to 2
+        width = normal_width(level, "level") * self.std_error
         return self.values - width, self.values + width
 
     def record(self, level: float = 0.95) -> dict[str, Any]:
@@ -138,9 +136,7 @@ class Estimate:
         if self.method in _FREE or self.prior_check is None or self.prior_check >= DOUBTFUL:
             return None
         if self.unbiased_difference is None:
-            advice = (
-                "Give a better prior, or design a plan for the query distribution, which does not lean on it"
-            )
+            advice = "Give a better prior, or design a plan for the query distribution"
         else:
             advice = "Read the reports with method unbiased, or give a better prior"
         return (
@@ -174,14 +170,11 @@ class Estimate:
         if doubtful and free:
             parts.append("This method does not rest on the prior.")
         if self.noticeable_change is not None:
-            share, smaller = (
-                f"{100 * self.noticeable_change:.2g} %",
-                "" if doubtful else "; smaller changes can pass",
-            )
+            share, smaller = 100 * self.noticeable_change, "" if doubtful else "; smaller changes can pass"
             of_others = "" if self.unseen_changes is None else " other changes"
             parts.append(
-                f"The check notices{of_others}, nine times in ten, if {share} of the people have moved from one value "
-                f"to another{smaller}."
+                f"The check notices{of_others}, nine times in ten, if {share:.2g} % of the people have moved from one "
+                f"value to another{smaller}."
             )
         elif not doubtful:
             parts.append("There may be too few reports to notice even a large change.")
@@ -207,6 +200,13 @@ class Estimate:
         return [int(i) for i in np.argsort(-self.values, kind="stable")[:most]]
 
 
+def normal_width(level: float, argument: str) -> float:
+    """Half the width of a normal interval, in standard errors."""
+    if not 0 < level < 1:
+        raise InvalidInput(argument, level, "give a probability, such as 0.95")
+    return -NormalDist().inv_cdf((1 - level) / 2)  # 1 + level could round to 2
+
+
 def _p_text(p: float) -> str:
     return "p < 0.0001" if p < 1e-4 else f"p = {p:.3g}"
 
@@ -221,6 +221,63 @@ def _project(values: Array) -> Array:
     shift = over[np.flatnonzero(falling > over)[-1]]
     projected: Array = np.maximum(values - shift, 0.0)
     return projected
+
+
+@dataclass(frozen=True)
+class Precision:
+    """The largest half width among the statistics, expected from so many people under the prior; prints as a sentence.
+
+    `population` is for the population that the people are drawn from, read without the prior; None where reports
+    alone do not determine it. `these_people` is for the people who reported, read with the prior, and holds if the
+    prior is right: the population's shares are then the prior's, and need no estimate. It is None for a plan that does
+    not lean on the prior. Half widths of shares are shares; other statistics have the unit of the query.
+    """
+
+    people: int
+    confidence: float
+    population: float | None
+    these_people: float | None
+    statistic: str
+
+    def document(self) -> dict[str, Any]:
+        """The numbers and the sentence as JSON."""
+        return {**asdict(self), "text": str(self)}
+
+    def __str__(self) -> str:
+        people = f"{self.people:,} people"
+        sentence = "reports alone do not determine the population"
+        if self.population is not None:
+            sentence = f"with {people} {self._known('', self.population)}"
+        if self.these_people is None:
+            return sentence
+        leaning = self._known(f" among {people}", self.these_people)
+        return f"{sentence}; leaning on the prior, {leaning}, if the prior is right"
+
+    def _known(self, among: str, half_width: float) -> str:
+        each, better = ("the", "") if self.statistic == AVERAGE else ("every", " or better")
+        width = f"{round_up(100 * half_width)} points" if self.statistic == "share" else round_up(half_width)
+        return f"{each} {self.statistic}{among} is known to ±{width}{better} ({100 * self.confidence:g} %)"
+
+
+def round_up(number: float) -> str:
+    """A positive number with two significant digits, rounded up: a half width is never stated too small.
+
+    >>> [round_up(x) for x in (1.8501, 0.012, 143.2, 0.0)]
+    ['1.9', '0.012', '150', '0']
+    """
+    if number <= 0:
+        return "0"
+    scale = 10.0 ** (np.floor(np.log10(number)) - 1)
+    return f"{np.ceil(number / scale * (1 - 1e-12)) * scale:,.12g}"
+
+
+def percent(share: float) -> str:
+    """A share in percent, rounded down: nothing below one becomes 100 %.
+
+    >>> percent(1 - 1e-12), percent(1.0), percent(0.5)
+    ('99.99 %', '100 %', '50.00 %')
+    """
+    return "100 %" if share >= 1 else f"{min(np.floor(share * 1e4 + 1e-6), 9999) / 100:.2f} %"
 
 
 def combine_estimates(estimates: Sequence[Estimate]) -> Estimate:

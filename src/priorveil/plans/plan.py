@@ -6,9 +6,9 @@ certificate again (`plans.document`).
 
 from __future__ import annotations
 
-import html
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,23 +19,31 @@ import numpy.typing as npt
 
 from priorveil.certify import Certifiable, Certificate
 from priorveil.channels import Channel
-from priorveil.errors import NOT_SHOWN, InvalidInput, NotIdentifiable, TooLarge, plural
+from priorveil.errors import NOT_SHOWN, InvalidInput, NotIdentifiable, PlanError, TooLarge, plural
 from priorveil.files import atomic_write
 from priorveil.mechanisms import Mechanism
 from priorveil.mechanisms.estimators import Moments
 from priorveil.mechanisms.randomness import Source, as_source
 from priorveil.notions import Known, Leakage, Secrets
 from priorveil.plans.document import content_id, parse, plan_document, prove, read_fields
-from priorveil.plans.estimate import ASSUMES, SKIPPED_CHANGES, Estimate, Method, weighted_moments
-from priorveil.plans.precision import Precision, expected_precision, percent
+from priorveil.plans.estimate import (
+    ASSUMES,
+    AVERAGE,
+    SKIPPED_CHANGES,
+    Estimate,
+    Method,
+    Precision,
+    normal_width,
+    percent,
+    weighted_moments,
+)
 from priorveil.plans.tally import Tally, Weighted, numbers_per_report, select_reports
 from priorveil.plans.values import Column, codes_of, is_single
 from priorveil.priors import Array, Budget, Label, Prior
 from priorveil.queries import Query, gain_share
 
-_LAW_DIGITS = (
-    9  # laws of reports that differ in later digits only were equal before they were rounded to integers
-)
+# Laws of reports that differ in later digits only were equal before they were rounded to integers.
+_LAW_DIGITS = 9
 _QUICK = 512  # values up to which the unbiased answer is computed next to the one that leans on the prior
 
 
@@ -114,7 +122,7 @@ class Plan:
     @cached_property
     def precision(self) -> Precision:
         """How precisely 10,000 people determine the answer; `expected_precision` does it for other numbers."""
-        return expected_precision(self)
+        return self.expected_precision()
 
     @cached_property
     def id(self) -> str:
@@ -204,9 +212,8 @@ class Plan:
             raise InvalidInput("tally", tally, "its counts are not those of this plan's reports")
         known = self.reference if prior is None else Prior.of(prior)
         if len(known) != len(self.labels):
-            raise InvalidInput(
-                "prior", NOT_SHOWN, f"it has {len(known)} values, the plan has {len(self.labels)}"
-            )
+            advice = f"it has {len(known)} values, the plan has {len(self.labels)}"
+            raise InvalidInput("prior", NOT_SHOWN, advice)
         P = known.align_to(self.labels).probabilities
         rows, weighted = self.query.rows(self.reference), tally.weighted
         moments = self._moments(tally, method, P, rows)
@@ -250,6 +257,25 @@ class Plan:
         expected = self.mechanism.expected_counts(P, people)
         variance = self.mechanism.answer(method, expected, P, rows, population).variance
         return np.asarray(np.sqrt(np.maximum(variance, 0.0)) / people)
+
+    def expected_precision(self, people: int = 10_000, confidence: float = 0.95) -> Precision:
+        """The precision to expect from so many people, who follow the prior (the middle of a set of priors).
+
+        >>> import priorveil as pv
+        >>> print(pv.design(pv.Prior([0.2, 0.8]), 1.0, pv.Distribution()).expected_precision())
+        with 10,000 people every share is known to ±1.6 points or better (95 %)
+        """
+        width = normal_width(confidence, "confidence")
+        leaning = None if self.query.unbiased else width * float(self.std_error(people).max())
+        population = None
+        if self.identifiable:
+            with suppress(NotIdentifiable, TooLarge):
+                errors = self.expected_std_error("unbiased", people, population=True)
+                population = width * float(errors.max())
+        rows = self.query.rows(self.reference)
+        shares = rows is None or bool(np.isin(rows, (0.0, 1.0)).all())
+        statistic = AVERAGE if self.query.kind == "sum" else "share" if shares else "statistic"
+        return Precision(people, confidence, population, leaning, statistic)
 
     def _moments(self, tally: Tally, method: str, P: Array, rows: Array | None) -> Moments:
         mechanism, population = self.mechanism, self.query.unbiased
@@ -317,7 +343,12 @@ class Plan:
     @classmethod
     def load(cls, path: str | Path) -> Plan:
         """Read a plan from a file, proving its certificate again."""
-        return cls.from_json(Path(path).read_bytes())
+        try:
+            text = Path(path).read_bytes()
+        except OSError as error:
+            advice = "give the file that `priorveil design -o` wrote"
+            raise PlanError("file", f"cannot read {path} ({error.strerror}): {advice}") from error
+        return cls.from_json(text)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Plan:
@@ -339,16 +370,11 @@ class Plan:
         width = max(len(name) for name, _ in facts) + 2
         return "\n".join(f"{name:<{width}}{text}" for name, text in facts)
 
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th style='text-align:left'>{k}</th><td>{html.escape(v)}</td></tr>"
-            for k, v in self.summary()
-        )
-        return f"<table>{rows}</table>"
-
     def summary(self) -> list[tuple[str, str]]:
         """The most important facts about the plan, as pairs of name and text."""
         c, behind = self.certificate, "" if self.secret is None else ", for the secret behind the value"
+        alone = "yes: reports alone determine it, even if the prior is wrong"
+        identifies = alone if self.identifiable else "no: estimates lean on the prior"
         asked = f"{self.query.kind} of {plural(len(self.labels), 'value')}, {c.notion} at {self.budget}"
         facts = [("asked", asked), ("method", f"{self.method}: {self.why}")]
         if not isinstance(self.prior, Prior):
@@ -364,11 +390,6 @@ class Plan:
             ("error without reports", f"{self.no_report:.6g}"),
             ("proven lower bound", f"no plan has an error below {self.lower_bound:.6g}"),
             ("efficiency", f"at least {percent(self.efficiency)} of the possible gain"),
-            (
-                "identifies the distribution",
-                "yes: reports alone determine it, even if the prior is wrong"
-                if self.identifiable
-                else "no: estimates lean on the prior",
-            ),
+            ("identifies the distribution", identifies),
             ("id", "(cannot be saved)" if self.query.kind == "convex" else self.id),
         ]

@@ -19,7 +19,6 @@ Codes = npt.NDArray[np.int64]
 Column = Sequence[Any] | npt.NDArray[Any] | Any  # also what pyarrow, pandas and polars call a column
 
 _MISSING, _FOREIGN = -1, -2
-_LARGE = 2**63
 
 
 def codes_of(
@@ -63,21 +62,10 @@ def is_single(values: Any) -> bool:
     return isinstance(values, str | bytes) or not isinstance(values, Iterable)
 
 
-def _encode(values: Column, labels: Sequence[Label]) -> Codes:
+def _encode(values: Any, labels: Sequence[Label]) -> Codes:
     """The codes of a column; -1 where a value is missing, -2 where it is outside the domain."""
     if isinstance(values, np.ma.MaskedArray):
         return np.where(np.ma.getmaskarray(values), _MISSING, _encode(values.data, labels))
-    array = _as_array(values)
-    if array.ndim != 1:
-        raise InvalidInput("values", NOT_SHOWN, f"shape {array.shape}; give one column of values")
-    if array.dtype.kind in "iu":
-        return _encode_integers(array.astype(np.int64, copy=False), labels)
-    if array.dtype.kind == "f":
-        return _encode_floats(array, labels)
-    return _encode_objects(array.tolist(), labels)
-
-
-def _as_array(values: Any) -> npt.NDArray[Any]:
     if hasattr(values, "to_arrow"):  # polars
         values = values.to_arrow()
     if hasattr(values, "to_pylist"):  # pyarrow: with gaps its integers would become floats
@@ -85,36 +73,21 @@ def _as_array(values: Any) -> npt.NDArray[Any]:
     elif hasattr(values, "to_numpy"):  # pandas
         values = values.to_numpy()
     if isinstance(values, np.ndarray):
-        return values
+        if values.ndim != 1:
+            raise InvalidInput("values", NOT_SHOWN, f"shape {values.shape}; give one column of values")
+        if values.dtype.kind in "iu" and (_are_positions(labels) or not _has_numbers(labels)):
+            inside = (values >= 0) & (values < len(labels))
+            return np.where(inside, values, _FOREIGN).astype(np.int64)
+        values = values.tolist()
     if isinstance(values, str | bytes | Mapping | Set) or not isinstance(values, Iterable):
         advice = f"type {type(values).__name__}; give one label or code, or a column of them"
         raise InvalidInput("values", NOT_SHOWN, advice)
-    entries = list(values)
-    if all(type(v) is int and -_LARGE < v < _LARGE for v in entries):
-        return np.array(entries, dtype=np.int64)
-    objects = np.empty(len(entries), dtype=object)
-    objects[:] = entries
-    return objects
-
-
-def _encode_integers(numbers: Codes, labels: Sequence[Label]) -> Codes:
-    if _are_positions(labels) or not any(isinstance(label, int) for label in labels):
-        return np.where((numbers >= 0) & (numbers < len(labels)), numbers, _FOREIGN)
-    return _encode_objects(numbers.tolist(), labels)
-
-
-def _encode_floats(numbers: npt.NDArray[Any], labels: Sequence[Label]) -> Codes:
-    gaps = np.isnan(numbers)
-    whole = np.where(gaps, 0, numbers)
-    exact = (whole == np.floor(whole)) & (np.abs(whole) < 2**53)
-    exact &= not _has_texts_of_numbers(labels)
-    codes = _encode_integers(np.where(exact, whole, -1).astype(np.int64), labels)
-    return np.where(gaps, _MISSING, np.where(exact, codes, _FOREIGN))
+    return _encode_objects(list(values), labels)
 
 
 def _encode_objects(values: list[Any], labels: Sequence[Label]) -> Codes:
     index: dict[Any, int] = {label: code for code, label in enumerate(labels)}
-    if not any(isinstance(label, int) for label in labels):
+    if not _has_numbers(labels):
         # True and False equal 1 and 0 in Python, but they are not codes.
         ambiguous = (bool, np.bool_, *([float] if _has_texts_of_numbers(labels) else []))
         values = [_FOREIGN if isinstance(v, ambiguous) and v == v else v for v in values]
@@ -122,9 +95,8 @@ def _encode_objects(values: list[Any], labels: Sequence[Label]) -> Codes:
     try:
         codes = np.array([index.get(v, _FOREIGN) for v in values], dtype=np.int64)
     except TypeError as error:
-        raise InvalidInput(
-            "values", NOT_SHOWN, "some entries are not hashable; give labels or codes"
-        ) from error
+        advice = "some entries are not hashable; give labels or codes"
+        raise InvalidInput("values", NOT_SHOWN, advice) from error
     for row in np.flatnonzero(codes == _FOREIGN):
         if _is_missing(values[row]):
             codes[row] = _MISSING
@@ -135,6 +107,10 @@ def _is_missing(value: Any) -> bool:
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, float) and value != value
+
+
+def _has_numbers(labels: Sequence[Label]) -> bool:
+    return any(isinstance(label, int) for label in labels)
 
 
 def _has_texts_of_numbers(labels: Sequence[Label]) -> bool:
