@@ -48,7 +48,7 @@ SERVER = """
 import asyncio, sys
 from priorveil.collect.campaign import Campaign
 from priorveil.curator import create_app, open_store
-from priorveil.curator.server import find_addresses, run
+from priorveil.curator.server import find_address, run
 from priorveil.curator.store import token_digest
 url, port, campaign = sys.argv[1], int(sys.argv[2]), Campaign.from_json(open(sys.argv[3]).read())
 async def prepare():
@@ -63,16 +63,16 @@ class Nothing:
     async def commit(self, groups): return 0
 if sys.argv[4] != "nothing":
     asyncio.run(prepare())
-    run(create_app(open_store(url)), find_addresses("127.0.0.1", port))
+    run(create_app(open_store(url)), find_address("127.0.0.1", port))
 else:
     asyncio.run(prepare())
-    run(create_app(Nothing(open_store(url))), find_addresses("127.0.0.1", port))
+    run(create_app(Nothing(open_store(url))), find_address("127.0.0.1", port))
 """
 
 
 BARE = """
 import asyncio, sys, msgspec, struct, uvloop
-from priorveil.curator.server import find_addresses, serving
+from priorveil.curator.server import find_address, serving
 from starlette.applications import Starlette
 from starlette.responses import Response
 from starlette.routing import Route
@@ -95,7 +95,7 @@ async def fine(request):
 routes = [Route("/readyz", fine), Route("/v1/campaigns/{id}/status", fine)]
 app = Starlette(routes=[Route("/v1/campaigns/{id}/reports", take, methods=["POST"]), *routes])
 async def main():
-    async with serving(app, find_addresses("127.0.0.1", int(sys.argv[2]))):
+    async with serving(app, find_address("127.0.0.1", int(sys.argv[2]))):
         await asyncio.Event().wait()
 uvloop.run(main())
 """

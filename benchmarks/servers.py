@@ -61,15 +61,15 @@ if server == "uvicorn":
     import uvicorn
     uvicorn.run(app, port=port, access_log=False, log_level="critical", timeout_keep_alive=10)
 elif kind == "curator":
-    from priorveil.curator.server import find_addresses, run
-    run(app, find_addresses("127.0.0.1", port))
+    from priorveil.curator.server import find_address, run
+    run(app, find_address("127.0.0.1", port))
 else:
     import signal
-    from priorveil.curator.server import find_addresses, serving
+    from priorveil.curator.server import find_address, serving
     async def main():
         stop = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-        async with serving(app, find_addresses("127.0.0.1", port)):
+        async with serving(app, find_address("127.0.0.1", port)):
             await stop.wait()
     uvloop.run(main())
 """

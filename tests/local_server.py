@@ -20,7 +20,7 @@ from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import JSON
 from priorveil.curator import create_app
 from priorveil.curator.app import Curator, RequestLimits
-from priorveil.curator.server import ConnectionLimits, find_addresses, serving
+from priorveil.curator.server import ConnectionLimits, find_address, serving
 from priorveil.curator.sqlite import SqliteStore
 from priorveil.curator.store import Store, token_digest
 
@@ -85,11 +85,11 @@ async def place(
 ) -> AsyncIterator[Place]:
     store = SqliteStore(folder / "reports.db")
     app = create_app(store, limits)
-    addresses = find_addresses("127.0.0.1", 0)
+    address = find_address("127.0.0.1", 0)
     async with app.lifespan():
         await store.add_campaign(campaign)
-        async with serving(app, addresses, connections):
-            yield Place(app, addresses[0][1], campaign)
+        async with serving(app, address, connections):
+            yield Place(app, address[1], campaign)
 
 
 def at(
@@ -114,9 +114,9 @@ def with_app(
     """Work with another app on the same server."""
 
     async def run() -> None:
-        addresses = find_addresses("127.0.0.1", 0)
-        async with serving(app, addresses, limits):
-            await work(addresses[0][1])
+        address = find_address("127.0.0.1", 0)
+        async with serving(app, address, limits):
+            await work(address[1])
 
     asyncio.run(run())
 

@@ -25,7 +25,7 @@ from browser.steps import TOKEN
 from priorveil.collect.campaign import Campaign, ask, read_time
 from priorveil.collect.wire import fresh_id, report_to_json
 from priorveil.curator.app import create_app
-from priorveil.curator.server import find_addresses
+from priorveil.curator.server import find_address
 from priorveil.curator.server import serving as answering
 from priorveil.curator.sqlite import SqliteStore
 from priorveil.curator.store import token_digest
@@ -128,19 +128,19 @@ def serving(path: Path) -> Iterator[Curator]:
 
     asyncio.run(prepared())
     started, stop = threading.Event(), asyncio.Event()
-    addresses = find_addresses("127.0.0.1", 0)
+    address = find_address("127.0.0.1", 0)
     loop = asyncio.new_event_loop()
 
     async def serve() -> None:
         app = create_app(SqliteStore(path))
-        async with app.lifespan(), answering(app, addresses):
+        async with app.lifespan(), answering(app, address):
             started.set()
             await stop.wait()
 
     thread = threading.Thread(target=lambda: loop.run_until_complete(serve()), daemon=True)
     thread.start()
     assert started.wait(20), "the curator did not start"
-    yield Curator(f"http://127.0.0.1:{addresses[0][1]}", campaigns)
+    yield Curator(f"http://127.0.0.1:{address[1]}", campaigns)
     loop.call_soon_threadsafe(stop.set)
     thread.join(timeout=20)
 

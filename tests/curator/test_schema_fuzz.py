@@ -22,8 +22,7 @@ from priorveil.collect.campaign import FORMAT, LONGEST_TEXT, VERSION, Campaign
 from priorveil.collect.wire import ID_BYTES, JSON, LARGEST_REPORT, PACKED
 from priorveil.curator import create_app
 from priorveil.curator.app import Curator
-from priorveil.curator.estimates import METHODS
-from priorveil.curator.responses import openapi
+from priorveil.curator.responses import METHODS, openapi
 from priorveil.curator.sqlite import SqliteStore
 from priorveil.curator.uploads import LARGEST_BATCH
 

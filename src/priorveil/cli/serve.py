@@ -48,17 +48,17 @@ def serve(store: str, host: str, port: int, new_token: bool, token_file: Path | 
     Ctrl-C stops it, after all accepted reports are stored.
     """
     from priorveil.curator import create_app, open_store
-    from priorveil.curator.server import find_addresses, run
+    from priorveil.curator.server import find_address, run
     from priorveil.curator.store import ensure_token, hide_password
 
     token = _read_token(token_file) if token_file else None
-    addresses = find_addresses(host, port)  # before the store is made: the port may be taken
+    address = find_address(host, port)  # before the store is made: the port may be taken
     new = asyncio.run(ensure_token(store, token, new_token))
     if new is not None:
         click.echo(f"curator token (shown once): {new}")
-    url = f"http://{f'[{host}]' if ':' in host else host}:{addresses[0][1]}"
+    url = f"http://{f'[{host}]' if ':' in host else host}:{address[1]}"
     ready = f"listening on {url}/dashboard  (the dashboard; reports go to {hide_password(store)})"
-    run(create_app(open_store(store)), addresses, lambda: click.echo(ready, err=True))
+    run(create_app(open_store(store)), address, lambda: click.echo(ready, err=True))
 
 
 def _read_token(file: Path) -> str:

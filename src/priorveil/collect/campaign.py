@@ -26,6 +26,7 @@ FORMAT = "priorveil-campaign"
 EVERYONE = "everyone"  # the cohort of a campaign that has only one
 
 LONGEST_TEXT = 2000
+_TEXTS = ("contact", "asked_by", "purpose")
 
 State = Literal["not yet open", "open", "closed"]
 
@@ -50,7 +51,7 @@ class Campaign:
 
     def __post_init__(self) -> None:
         _check_text("question", self.question, least=1)
-        for name in ("contact", "asked_by", "purpose"):
+        for name in _TEXTS:
             _check_text(name, getattr(self, name))
         _check_cohorts(self.cohorts)
         if type(self.smallest_count) is not int or not 0 <= self.smallest_count < LARGEST_REPORT:
@@ -123,9 +124,7 @@ class Campaign:
             "opens": stamp(self.opens),
             "closes": stamp(self.closes),
             "smallest_count": self.smallest_count,
-            "contact": self.contact,
-            "asked_by": self.asked_by,
-            "purpose": self.purpose,
+            **{name: getattr(self, name) for name in _TEXTS},
         }
 
     def to_json(self) -> str:

@@ -91,9 +91,8 @@ class Client:
             raise ReportRefused(f"there is no campaign at this address ({answer.status})")
         campaign = Campaign.from_json(answer.body)
         if campaign.id != self._id:
-            raise InvalidInput(
-                "campaign_url", self._url, f"the campaign at this address has another id, {campaign.id}"
-            )
+            problem = f"the campaign at this address has another id, {campaign.id}"
+            raise InvalidInput("campaign_url", self._url, problem)
         return campaign
 
     def answer(self, value: Label, cohort: str | None = None) -> Report:
@@ -162,13 +161,8 @@ class Client:
                 raise ReportRefused(f"the curator answered {answer.status}", final=False)
             refused = _reason(answer.body)
         except (NotSent, UnreadableResponse) as error:
-            unreached = isinstance(error, NotSent)
-            why = (
-                error
-                if unreached
-                else "the response did not come from a curator (a proxy or a login page?): try again later"
-            )
-            folder = self._memory.folder
+            other = "the response did not come from a curator (a proxy or a login page?): try again later"
+            why, folder = error if isinstance(error, NotSent) else other, self._memory.folder
             where = f"in {folder}: answer() or flush()" if folder else "until this process ends: flush()"
             raise NotSent(f"{why}. The report is kept {where} sends it") from error
         if refused == _EARLY:
@@ -187,11 +181,8 @@ class Client:
 def _check_answer(value: object, labels: Sequence[Label]) -> None:
     """Refuse a value that is not one of the answers; the message never shows it."""
     if not isinstance(value, str | int | np.integer):
-        raise InvalidInput(
-            "value",
-            NOT_SHOWN,
-            f"type {type(value).__name__}; give one of the campaign's answers, or its code",
-        )
+        advice = f"type {type(value).__name__}; give one of the campaign's answers, or its code"
+        raise InvalidInput("value", NOT_SHOWN, advice)
     codes_of([value], labels, "refuse")
 
 

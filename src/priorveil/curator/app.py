@@ -17,16 +17,9 @@ from starlette.types import Message, Receive, Scope, Send
 
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import JSON, PACKED
-from priorveil.curator.estimates import METHODS, campaign_estimates
+from priorveil.curator import responses
 from priorveil.curator.export import PARQUET, Export, parquet_pieces
-from priorveil.curator.responses import (
-    HEADERS,
-    json_response,
-    metrics_text,
-    openapi,
-    page_routes,
-    problem_for,
-)
+from priorveil.curator.responses import HEADERS, json_response, problem_for
 from priorveil.curator.service import Service
 from priorveil.curator.store import Damaged, Store, StoredCampaign
 from priorveil.curator.uploads import Reader, read_json, read_packed
@@ -62,15 +55,14 @@ class RequestLimits:
 
 def create_app(store: Store, limits: RequestLimits | None = None) -> Curator:
     """The curator as an ASGI app; it opens the store when it starts and closes it when it ends."""
-    bounds = limits or RequestLimits()
-    return Curator(Service(store, Writer(store, bounds.waiting)), bounds)
+    return Curator(store, limits or RequestLimits())
 
 
 class Curator:
     """The ASGI app: Starlette's routes, with a shortcut for uploads of reports, which are the most frequent."""
 
-    def __init__(self, service: Service, limits: RequestLimits) -> None:
-        self.service = service
+    def __init__(self, store: Store, limits: RequestLimits) -> None:
+        self.service = Service(store, Writer(store, limits.waiting))
         self.limits = limits
         self._estimating = asyncio.Semaphore(limits.estimates)
         self.routes = self._routes()
@@ -139,7 +131,7 @@ class Curator:
             Route("/readyz", self.ready, methods=["GET"]),
             Route("/metrics", self.metrics, methods=["GET"]),
             Route("/openapi.json", self.openapi, methods=["GET"]),
-            *page_routes(),
+            *responses.page_routes(),
         ]
 
     # -- taking reports --------------------------------------------------------------------------------------
@@ -252,12 +244,14 @@ class Curator:
         live = await self._live(request.path_params["id"])
         method = request.query_params.get("method", "auto")
         level = _level(request.query_params.get("level", "0.95"))
-        if method not in METHODS:
-            raise HTTPException(400, f"method: choose one of {', '.join(METHODS)}")
+        if method not in responses.METHODS:
+            raise HTTPException(400, f"method: choose one of {', '.join(responses.METHODS)}")
         async with self._estimating:
             tallies = await self.service.store.tallies(live.campaign)
             try:
-                estimates = await asyncio.to_thread(campaign_estimates, live.campaign, tallies, method, level)
+                estimates = await asyncio.to_thread(
+                    responses.campaign_estimates, live.campaign, tallies, method, level
+                )
             except PriorveilError as error:
                 raise HTTPException(409, str(error)) from error
         return json_response({**estimates, "state": live.state()})
@@ -290,11 +284,11 @@ class Curator:
 
     async def metrics(self, request: Request) -> Response:
         """Counters for Prometheus."""
-        return Response(metrics_text(self.service), 200, HEADERS, "text/plain; version=0.0.4")
+        return Response(responses.metrics(self.service), 200, HEADERS, "text/plain; version=0.0.4")
 
     async def openapi(self, request: Request) -> Response:
         """This API as an OpenAPI document."""
-        return json_response(openapi(), headers=_ANY_ORIGIN)
+        return json_response(responses.openapi(), headers=_ANY_ORIGIN)
 
 
 def _summary(live: StoredCampaign) -> dict[str, object]:
@@ -318,10 +312,9 @@ def _level(text: str) -> float:
 
 async def _preflight(request: Request) -> Response:
     """Any page may send reports."""
-    asked = {"access-control-allow-methods": "POST", "access-control-allow-headers": "content-type"}
-    return Response(
-        status_code=204, headers={**HEADERS, **_ANY_ORIGIN, **asked, "access-control-max-age": "86400"}
-    )
+    allowed = {"methods": "POST", "headers": "content-type"}
+    headers = {f"access-control-allow-{name}": value for name, value in allowed.items()}
+    return Response(None, 204, {**HEADERS, **_ANY_ORIGIN, **headers, "access-control-max-age": "86400"})
 
 
 async def _problem(request: Request, error: Exception) -> Response:

@@ -17,7 +17,7 @@ from anyio.from_thread import start_blocking_portal
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import fresh_id, report_to_json
 from priorveil.curator.app import create_app
-from priorveil.curator.server import find_addresses, serving
+from priorveil.curator.server import find_address, serving
 from priorveil.curator.store import open_store, token_digest
 
 _AT_ONCE = 16
@@ -67,13 +67,13 @@ def run_curator(campaign: Campaign) -> Iterator[RunningCurator]:
 
 @asynccontextmanager
 async def _serve(campaign: Campaign, token: str, path: Path) -> AsyncIterator[str]:
-    addresses = find_addresses("127.0.0.1", 0)
+    address = find_address("127.0.0.1", 0)
     async with open_store(str(path)) as store:
         await store.add_token(token_digest(token))
         await store.add_campaign(campaign)
     app = create_app(open_store(str(path)))
-    async with app.lifespan(), serving(app, addresses):
-        yield f"http://127.0.0.1:{addresses[0][1]}"
+    async with app.lifespan(), serving(app, address):
+        yield f"http://127.0.0.1:{address[1]}"
 
 
 def send_answers(curator: RunningCurator, codes: Sequence[int], done: Callable[[], object]) -> None:

@@ -11,7 +11,7 @@ import shlex
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 try:
@@ -68,15 +68,9 @@ _INSERT = """
 class PostgresStore(Store):
     """A store in a PostgreSQL database. Without `create` it must have the tables already."""
 
-    dialect: ClassVar = {
-        "number": "integer GENERATED ALWAYS AS IDENTITY",
-        "bytes": "bytea",
-        "options": "",
-        "json_each": "json_each_text",
-    }
-
     def __init__(self, url: str, *, create: bool = True) -> None:
-        super().__init__(url, create)
+        dialect = {"bytes": "bytea", "options": "", "json_each": "json_each_text"}
+        super().__init__(url, create, number="integer GENERATED ALWAYS AS IDENTITY", **dialect)
         self._pool: Any = None
         self._writer: Any = None
         self._writing = asyncio.Lock()

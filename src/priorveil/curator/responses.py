@@ -1,4 +1,4 @@
-"""HTTP responses: JSON, problem documents (RFC 9457), metrics, the OpenAPI document, and the pages in `static/`."""
+"""What the API sends: JSON, problem documents (RFC 9457), estimates, metrics, its OpenAPI document, and the pages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, get_args
 
 import msgspec
 from starlette.exceptions import HTTPException
@@ -16,11 +16,16 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
+from priorveil.collect.campaign import Campaign
 from priorveil.curator.service import Service
 from priorveil.curator.store import Damaged, StoreFull, Unavailable
 from priorveil.curator.writer import Busy
 from priorveil.errors import MissingExtra
+from priorveil.mechanisms.estimators import apply_rows
+from priorveil.plans import Plan
 from priorveil.plans import schema as plan_schema
+from priorveil.plans.estimate import Estimate, Method, combine_estimates
+from priorveil.plans.tally import Tally
 
 PROBLEM = "application/problem+json"
 HEADERS = {
@@ -39,6 +44,9 @@ _PAGE_HEADERS = {
 _STATIC = Path(__file__).parent / "static"
 _CLIENT = Path(__file__).parents[3] / "clients/js/priorveil.js"  # in a checkout; a wheel has it in static/
 _log = logging.getLogger(__name__)
+
+_PRIVACY = ("lip", "lip_lower", "lip_upper", "ldp")
+METHODS: tuple[Method, ...] = get_args(Method)
 
 
 def json_response(content: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -71,10 +79,61 @@ def problem_for(error: BaseException) -> Response:
     return problem(500, "something went wrong here; it was logged")
 
 
-def metrics_text(service: Service) -> str:
+def campaign_estimates(
+    campaign: Campaign, tallies: Mapping[str, Tally], method: str, level: float
+) -> dict[str, Any]:
+    """The estimates of every cohort and of all cohorts together; withheld where there are too few reports.
+
+    The time they take grows with the values, never with the reports.
+    """
+    least = max(campaign.smallest_count, 1)
+    estimates = {
+        name: plan.estimate(tallies[plan.id], cast(Method, method))
+        for name, plan in campaign.cohorts.items()
+        if tallies[plan.id].reports >= least
+    }
+    cohorts = [
+        {
+            "cohort": name,
+            "plan": plan.id,
+            "prior": _prior_statistics(plan),
+            "identifiable": plan.identifiable,
+            "precision": plan.precision.document(),
+            "privacy": {bound: getattr(plan.certificate, bound) for bound in _PRIVACY},
+            "reports": tallies[plan.id].reports,
+            "withheld": name not in estimates,
+            **(estimates[name].record(level) if name in estimates else {}),
+        }
+        for name, plan in campaign.cohorts.items()
+    ]
+    return {
+        "campaign": campaign.id,
+        "question": campaign.question,
+        "level": level,
+        "smallest_count": campaign.smallest_count,
+        "leans_on_prior": campaign.leans_on_prior,
+        "reports": sum(tally.reports for tally in tallies.values()),
+        "cohorts": cohorts,
+        "total": _total(list(estimates.values()), level) if len(estimates) == len(cohorts) else None,
+    }
+
+
+def _prior_statistics(plan: Plan) -> list[float]:
+    """Every statistic per person, under the prior."""
+    return list(apply_rows(plan.query.rows(plan.reference), plan.reference.probabilities).tolist())
+
+
+def _total(estimates: list[Estimate], level: float) -> dict[str, Any] | None:
+    """All cohorts together, if they ask for the same statistics."""
+    if any(set(estimate.labels) != set(estimates[0].labels) for estimate in estimates):
+        return None
+    return combine_estimates(estimates).record(level)
+
+
+def metrics(service: Service) -> str:
     """Counters since the process started, and what is waiting, in Prometheus' text format."""
     writer = service.writer
-    metrics = {
+    samples = {
         "reports_stored_total": writer.stored,
         "reports_duplicate_total": writer.duplicates,
         "transactions_total": writer.transactions,
@@ -84,7 +143,7 @@ def metrics_text(service: Service) -> str:
         **{f'reports_refused_total{{reason="{why}"}}': n for why, n in service.refusals.items()},
         **{f'responses_total{{status="{status}"}}': n for status, n in service.statuses.items()},
     }
-    return "".join(f"priorveil_{name} {value}\n" for name, value in metrics.items())
+    return "".join(f"priorveil_{name} {value}\n" for name, value in samples.items())
 
 
 @cache

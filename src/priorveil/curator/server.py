@@ -51,74 +51,53 @@ class ConnectionLimits:
     stop_seconds: float = 30.0
 
 
-def find_addresses(host: str, port: int) -> list[Address]:
-    """The addresses of a host, IPv4 first, on one free port for all of them if it is 0.
+def find_address(host: str, port: int) -> Address:
+    """The address of a host, IPv4 before IPv6, with a free port if it is 0.
 
-    Raises `InvalidInput` where they cannot be listened on: granian itself would share a port with another server.
+    Raises `InvalidInput` where it cannot be listened on: granian itself would share a port with another server.
     """
     try:
         candidates = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    except (socket.gaierror, UnicodeError) as error:
-        raise InvalidInput("host", host, "this machine has no such address") from error
-    addresses: list[Address] = []
-    for family, address in sorted({(family, address) for family, _, _, _, address in candidates}):
-        try:
-            port = _bind(family, address, port)
-        except OSError as error:
-            if error.errno == errno.EADDRNOTAVAIL and addresses:
-                continue  # a host may have an address of a family that this machine does not have
-            raise _cannot_listen(host, port, error) from error
-        addresses.append((str(address[0]), port))
-    return addresses
-
-
-def _bind(family: socket.AddressFamily, address: tuple[Any, ...], port: int) -> int:
-    """Check that an address is free, by binding it for a moment; return the port."""
-    with socket.create_server((address[0], port, *address[2:]), family=family) as probe:
-        return int(probe.getsockname()[1])
-
-
-def _cannot_listen(host: str, port: int, error: OSError) -> InvalidInput:
-    if error.errno == errno.EADDRINUSE:
-        return InvalidInput("port", port, f"another program listens there on {host}: choose another port")
-    if error.errno == errno.EADDRNOTAVAIL:
-        return InvalidInput("host", host, "this machine has no such address")
-    return InvalidInput("port", port, f"cannot listen there on {host}: {error.strerror}")
+        family, _, _, _, address = min(candidates)
+        with socket.create_server(address, family=family) as probe:
+            return str(address[0]), int(probe.getsockname()[1])
+    except (OSError, UnicodeError) as error:
+        if isinstance(error, socket.gaierror | UnicodeError) or error.errno == errno.EADDRNOTAVAIL:
+            raise InvalidInput("host", host, "this machine has no such address") from error
+        used = error.errno == errno.EADDRINUSE
+        problem = f"another program listens there on {host}: choose another port"
+        advice = problem if used else f"cannot listen there on {host}: {error.strerror}"
+        raise InvalidInput("port", port, advice) from error
 
 
 @asynccontextmanager
 async def serving(
-    app: ASGIApp, addresses: list[Address], limits: ConnectionLimits | None = None
+    app: ASGIApp, address: Address, limits: ConnectionLimits | None = None
 ) -> AsyncIterator[None]:
     """Answer requests until the block ends; then finish those that have begun."""
     bounds = limits or ConnectionLimits()
-    servers = [
-        Server(
-            app,
-            address,
-            port,
-            interface=Interfaces.ASGINL,  # `run` starts and stops the app: once, however many addresses
-            http=HTTPModes.http1,
-            http1_settings=HTTP1Settings(
-                header_read_timeout=int(1000 * bounds.header_seconds), max_buffer_size=bounds.header_bytes
-            ),
-            websockets=False,
-            backlog=2048,
-            backpressure=bounds.connections,
-            log_enabled=False,
-        )
-        for address, port in addresses
-    ]
-    tasks = [asyncio.create_task(server.serve()) for server in servers]
+    http1 = HTTP1Settings(
+        header_read_timeout=int(1000 * bounds.header_seconds), max_buffer_size=bounds.header_bytes
+    )
+    server = Server(
+        app,
+        *address,
+        interface=Interfaces.ASGINL,  # `run` starts and stops the app
+        http=HTTPModes.http1,
+        http1_settings=http1,
+        websockets=False,
+        backlog=2048,
+        backpressure=bounds.connections,
+        log_enabled=False,
+    )
+    task = asyncio.create_task(server.serve())
     try:
-        for address in addresses:
-            await _wait_until_listening(address)
+        await _wait_until_listening(address)
         yield
     finally:
-        for server in servers:
-            server.stop()
+        server.stop()
         asyncio.get_running_loop().set_exception_handler(_ignore_late_callbacks)
-        await asyncio.wait(tasks, timeout=bounds.stop_seconds)
+        await asyncio.wait([task], timeout=bounds.stop_seconds)
 
 
 async def _wait_until_listening(address: Address) -> None:
@@ -139,7 +118,7 @@ def _ignore_late_callbacks(loop: asyncio.AbstractEventLoop, context: dict[str, A
         loop.default_exception_handler(context)
 
 
-def run(app: Curator, addresses: list[Address], on_listening: Callable[[], None] = lambda: None) -> None:
+def run(app: Curator, address: Address, on_listening: Callable[[], None] = lambda: None) -> None:
     """Serve until SIGINT or SIGTERM; then finish what was accepted. A second signal does not wait for requests."""
 
     async def main() -> None:
@@ -152,7 +131,7 @@ def run(app: Curator, addresses: list[Address], on_listening: Callable[[], None]
 
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, on_signal)
-        async with app.lifespan(), serving(app, addresses):
+        async with app.lifespan(), serving(app, address):
             on_listening()
             await stop.wait()
 

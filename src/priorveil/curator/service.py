@@ -33,7 +33,7 @@ class Service:
     _unsaved: Counter[tuple[str, str]] = field(default_factory=Counter)
     _saving: asyncio.Lock = field(default_factory=asyncio.Lock)
     _loading: dict[str, asyncio.Task[StoredCampaign | None]] = field(default_factory=dict)
-    _damaged: dict[str, str] = field(default_factory=dict)
+    _damaged: dict[str, Damaged] = field(default_factory=dict)
     _digests: list[bytes] = field(default_factory=list)
     _refresher: asyncio.Task[None] | None = None
 
@@ -48,8 +48,7 @@ class Service:
         """Store what was accepted, and close the store."""
         if self._refresher is not None:
             self._refresher.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._refresher
+            await asyncio.wait([self._refresher])
         await self.writer.stop()
         with contextlib.suppress(StoreFull, Unavailable):
             await self._save_refusals()
@@ -62,7 +61,7 @@ class Service:
         if campaign in self.live or not _ID.fullmatch(campaign):  # other texts never reach the database
             return self.live.get(campaign)
         if campaign in self._damaged:  # checking certificates on every request would be expensive
-            raise Damaged(campaign, self._damaged[campaign])
+            raise self._damaged[campaign].with_traceback(None)
         if campaign not in self._loading:
             self._loading[campaign] = asyncio.create_task(self._load(campaign))
         return await asyncio.shield(self._loading[campaign])
@@ -71,7 +70,7 @@ class Service:
         try:
             stored = await self.store.campaign(campaign)
         except Damaged as error:
-            self._damaged[campaign] = error.why
+            self._damaged[campaign] = error
             _log.error("%s", error)
             raise
         finally:

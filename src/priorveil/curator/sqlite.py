@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import IO, Any, ClassVar, TypeVar
+from typing import IO, Any, TypeVar
 
 import numpy as np
 
@@ -51,16 +51,10 @@ _NUMBERS = """
 class SqliteStore(Store):
     """A store in one file. Without `create` the file must be one that a curator has made."""
 
-    # WITHOUT ROWID: rows lie in the order of their key, so the file does not tell the order of arrival.
-    dialect: ClassVar = {
-        "number": "integer",
-        "bytes": "blob",
-        "options": "WITHOUT ROWID",
-        "json_each": "json_each",
-    }
-
     def __init__(self, path: str | Path, *, create: bool = True) -> None:
-        super().__init__(str(Path(path)), create)
+        # WITHOUT ROWID: rows lie in the order of their key, so the file does not tell the order of arrival.
+        dialect = {"bytes": "blob", "options": "WITHOUT ROWID", "json_each": "json_each"}
+        super().__init__(str(Path(path)), create, number="integer", **dialect)
         self.path = Path(path).resolve()  # a file under two names has one lock
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="priorveil-writer")
         self._lock: IO[str] | None = None

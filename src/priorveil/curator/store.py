@@ -22,7 +22,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -94,7 +94,6 @@ class Damaged(PriorveilError):
     def __init__(self, campaign: str, why: str) -> None:
         super().__init__(f"the stored campaign {campaign[:12]} is damaged ({why}): restore it from a backup")
         self.campaign = campaign
-        self.why = why
 
 
 class Group(NamedTuple):
@@ -165,16 +164,13 @@ def load_campaign(campaign: str, document: str, closed: str | None) -> StoredCam
 class Store(ABC):
     """Campaigns, reports and tallies in a database. Several tasks of one event loop may share a store.
 
-    Statements number their arguments `$1`, `$2`, ..., which both databases understand.
+    Statements number their arguments `$1`, `$2`, ..., which both databases understand; `dialect` gives the words of
+    the schema that they do not share.
     """
 
-    dialect: ClassVar[
-        Mapping[str, str]
-    ]  # what the databases call `number`, `bytes` and `json_each`; table `options`
-
-    def __init__(self, address: str, create: bool) -> None:
+    def __init__(self, address: str, create: bool, **dialect: str) -> None:
         self._address, self._create = address, create
-        self._schema, self._add_cells = (text.format(**self.dialect) for text in (_SCHEMA, _ADD_CELLS))
+        self._schema, self._add_cells = (text.format(**dialect) for text in (_SCHEMA, _ADD_CELLS))
 
     def _invalid(self, advice: str) -> InvalidInput:
         """The error for an address that cannot be used."""
@@ -186,9 +182,8 @@ class Store(ABC):
             problem = f"it has schema {version}, this priorveil knows {SCHEMA_VERSION}"
             raise self._invalid(f"{problem}: use the priorveil that made it, or another store")
         if version == 0 and not self._create:
-            raise self._invalid(
-                "no curator has stored anything here: give the one that `priorveil serve` uses"
-            )
+            advice = "give the one that `priorveil serve` uses"
+            raise self._invalid(f"no curator has stored anything here: {advice}")
 
     @abstractmethod
     async def open(self) -> None:
@@ -235,9 +230,8 @@ class Store(ABC):
 
     async def close_campaign(self, campaign: str, when: str) -> None:
         """Close a campaign early; the first time that was given stays."""
-        await self._change(
-            ("UPDATE campaigns SET closed = $1 WHERE id = $2 AND closed IS NULL", when, campaign)
-        )
+        close = "UPDATE campaigns SET closed = $1 WHERE id = $2 AND closed IS NULL"
+        await self._change((close, when, campaign))
 
     async def campaign_ids(self) -> list[tuple[str, str | None]]:
         """All campaigns, oldest first, each with the time at which it was closed early."""
@@ -275,14 +269,12 @@ class Store(ABC):
 
     async def replace_tallies(self, campaign: Campaign, tallies: Mapping[str, Tally]) -> None:
         """Overwrite stored tallies with recounted ones. Nobody may write in the meantime."""
-        numbers = await self._fetch(
-            f"SELECT id, number FROM plans WHERE campaign = {_OF_CAMPAIGN}", campaign.id
-        )
+        query = f"SELECT id, number FROM plans WHERE campaign = {_OF_CAMPAIGN}"
+        numbers = {plan: number for plan, number in await self._fetch(query, campaign.id)}
         changes: list[tuple[Any, ...]] = []
-        for plan, number in numbers:
-            if plan in tallies:
-                cells = cells_as_json(tallies[plan].counts, tallies[plan].reports)
-                changes += [("DELETE FROM tallies WHERE plan = $1", number), (self._add_cells, number, cells)]
+        for plan, tally in tallies.items():
+            changes.append(("DELETE FROM tallies WHERE plan = $1", numbers[plan]))
+            changes.append((self._add_cells, numbers[plan], cells_as_json(tally.counts, tally.reports)))
         await self._change(*changes)
 
     # -- refusals and tokens ---------------------------------------------------------------------------------

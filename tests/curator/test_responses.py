@@ -7,7 +7,7 @@ import pytest
 
 from priorveil import Distribution, Linear, Prior, Sum
 from priorveil.collect.campaign import ask
-from priorveil.curator.estimates import campaign_estimates
+from priorveil.curator.responses import campaign_estimates
 from priorveil.queries import Query
 
 PRIOR = Prior({"nothing": 0.5, "about 20": 0.3, "about 100": 0.2})
