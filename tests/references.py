@@ -61,12 +61,18 @@ def bitwise_gain(P: Array, q01: float, R: float) -> float:
 # -- arcs ---------------------------------------------------------------------------------------------------
 
 
+def circumference(layout: ArcLayout) -> float:
+    """The mass of the light values, or one window if that is more and there are any."""
+    light = layout.prior[layout.order[layout.heavy :]]
+    return max(float(light.sum()), layout.tau) if len(light) else 0.0
+
+
 def circle_lifts(layout: ArcLayout, points: Array) -> Array:
     """The columns `r` of the outputs at these points of the circle, one column each (`d` rows)."""
-    members = layout.order[layout.heavy - layout.lends :]
+    lent = circumference(layout) - float(layout.prior[layout.order[layout.heavy :]].sum())
+    members = layout.order[layout.heavy - (lent > 0) :]
     rim = np.concatenate([[0.0], np.cumsum(layout.prior[members])])
-    if layout.lends:
-        rim[1:] -= rim[-1] - layout.circumference
+    rim[1:] -= rim[-1] - circumference(layout)
     inside = np.zeros((len(members), len(points)))
     for turn in (0.0, float(rim[-1])):
         low, high = rim[:-1, None] + turn, rim[1:, None] + turn
@@ -82,8 +88,8 @@ def own_lifts(layout: ArcLayout) -> tuple[Array, Array]:
     r = np.full((len(layout.prior), layout.heavy), layout.lo)
     r[mine, np.arange(layout.heavy)] += (1 - layout.lo) / layout.prior[mine]
     weight = layout.prior[mine].copy()
-    if layout.lends:
-        weight[-1] -= layout.circumference - float(layout.prior[layout.order[layout.heavy :]].sum())
+    if layout.heavy:
+        weight[-1] -= circumference(layout) - float(layout.prior[layout.order[layout.heavy :]].sum())
     return r, weight
 
 

@@ -24,7 +24,8 @@ tells neighbours apart.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -32,14 +33,16 @@ import numpy.typing as npt
 
 from priorveil.certify import exp_above
 from priorveil.designs.problem import Problem
-from priorveil.errors import Hint, Infeasible, InvalidInput, TooLarge
+from priorveil.errors import Hint, Infeasible, TooLarge
 from priorveil.mechanisms import Arc
+from priorveil.mechanisms.arc.batch import PLACES, ArcBatch, fit_batch, row_windows
 from priorveil.plans import Plan
-from priorveil.priors import Array, Budget, Ints, Mask
+from priorveil.priors import Array, Budget, Ints
 from priorveil.priors.budget import window_mass
 
 ARC_KINDS = ("histogram", "sum", "guess")  # the queries that arcs in one order are for
 _LEAST, _MOST = 8, 1024  # orders of a pool; a tally has some 50 bytes for each value and each order
+_CELLS = 1 << 17  # numbers held in memory at a time, for many priors
 _VALUES = 2048  # up to this many: beyond, a pool that tells them apart is too large
 
 
@@ -68,10 +71,9 @@ def _circle_plan(problem: Problem) -> Plan:
 def _arc_error(problem: Problem, mechanism: Arc) -> float:
     """The expected error of the integers that are sampled, in closed form."""
     line, kind = mechanism.line, problem.query.kind
-    places, lo = float(line.places), 1 - line.keep_chance
-    hi = lo + (1 - lo) * places / line.window if line.window else math.inf
-    lends = line.heavy > 0 and line.start < int(line.edges[line.heavy])
-    layout = ArcLayout(problem.P, lo, hi, line.order, line.heavy, line.start / places, lends)
+    lo = 1 - line.keep_chance
+    hi = lo + (1 - lo) * line.places / line.window if line.window else math.inf
+    layout = ArcLayout(problem.P, lo, hi, line.order, line.heavy)
     if kind == "sum":
         return max(0.0, sum_error(layout, problem.scores))
     return max(0.0, guess_error(layout) if kind == "guess" else histogram_error(layout))
@@ -130,14 +132,11 @@ def owners(P: Array, budget: Budget) -> list[int]:
 
 @dataclass(frozen=True, eq=False)
 class ArcLayout:
-    """Where each value lies.
-
-    `order` runs along the line; the first `heavy` values own an output each; the circle begins at
-    `start`. If `lends`, that is within the segment of the last heavy value, which lends the rest of it.
+    """Where each value lies: `order` runs along the line, and the first `heavy` values own an output each.
 
     >>> layout = arc_layout([0.5, 0.2, 0.2, 0.1], lo=np.exp(-1), hi=np.exp(1))
-    >>> layout.heavy, round(layout.tau, 4), round(layout.circumference, 4)
-    (1, 0.2689, 0.5)
+    >>> layout.heavy, round(layout.tau, 4), layout.order.tolist()
+    (1, 0.2689, [0, 1, 2, 3])
     """
 
     prior: Array
@@ -145,18 +144,15 @@ class ArcLayout:
     hi: float
     order: Ints
     heavy: int
-    start: float
-    lends: bool = False
 
     @property
     def tau(self) -> float:
         """The prior mass that one output stands for."""
         return float(window_mass(self.lo, self.hi))
 
-    @property
-    def circumference(self) -> float:
-        """The length of the circle: zero when every value is heavy."""
-        return 1.0 - self.start if self.heavy < len(self.prior) else 0.0
+    def segments(self) -> Segments:
+        """The values along the line, as the only row."""
+        return segments(self.prior[None], self.order[None], np.array([self.heavy]), np.array([[self.tau]]))
 
 
 def arc_layout(
@@ -166,35 +162,63 @@ def arc_layout(
     *,
     values: npt.ArrayLike | None = None,
     guess: bool = False,
-    order: npt.ArrayLike | None = None,
 ) -> ArcLayout:
     """The layout for a histogram, for the sum of `values`, or for a `guess`.
 
-    The error of the histogram does not depend on the order on the circle, so the given one (`order`, a
-    public permutation; by default the order of the codes) stays. A sum wants neighbours of like value, a
-    guess wants the largest light values a window apart; there the order is chosen here.
+    The error of the histogram does not depend on the order on the circle, so the values stay in the order of their
+    codes. A sum wants neighbours of like value, a guess wants the largest light values a window apart.
 
     >>> arc_layout([0.3, 0.2, 0.3, 0.2], lo=0.5, hi=2.5).order.tolist()
     [0, 2, 1, 3]
     """
-    if not (0 <= lo < 1 < hi):
-        raise InvalidInput("lo, hi", (lo, hi), "give 0 <= lo < 1 < hi")
-    P = np.asarray(prior, dtype=np.float64)
+    P, a = (
+        np.asarray(prior, dtype=np.float64),
+        None if values is None else np.asarray(values, dtype=np.float64),
+    )
     tau = float(window_mass(lo, hi))
-    base = np.arange(len(P)) if order is None else np.asarray(order, dtype=np.int64)
-    heavy, light = base[P[base] >= tau], base[P[base] < tau]
-    mass = float(P[light].sum())
-    if len(light) == 0:
-        return ArcLayout(P, lo, hi, heavy, len(heavy), 1.0)
-    if mass < tau:
-        heavy = _lender_last(P, lo, hi, heavy, light, values, guess)
-        return ArcLayout(P, lo, hi, np.concatenate([heavy, light]), len(heavy), 1.0 - tau, lends=True)
-    circles = [_separate_largest(P, light, tau) if guess else light]
+    count, gain = int((tau <= P).sum()), _guess_lending_gain(P, lo, hi)[None] if guess else None
+    order = line_orders(P[None], np.array([[tau]]), a, gain)[0]
+    if guess:
+        order[count:] = _separate_largest(P, order[count:], tau)
+    layout = ArcLayout(P, lo, hi, order, count)
+    if a is None:
+        return layout
+    other = replace(layout, order=zigzag_orders(order[None], np.array([count]))[0])
+    return min(layout, other, key=lambda one: sum_error(one, a))
+
+
+def line_orders(P: Array, tau: Array, values: Array | None, gain: Array | None = None) -> Ints:
+    """The order of every row of priors (K, d): heavy values, then light ones, ascending by value for a sum.
+
+    Where the light values weigh less than `tau` (K, 1) together, the heavy one with the largest `gain` comes last of
+    its kind and lends the circle the end of its segment. For a histogram all lend equally well.
+    """
+    heavy, rank = tau <= P, np.zeros(P.shape[1])
     if values is not None:
-        rising = light[np.argsort(np.asarray(values, dtype=np.float64)[light], kind="stable")]
-        circles = [rising, np.concatenate([rising[::2], rising[1::2][::-1]])]
-    layouts = [ArcLayout(P, lo, hi, np.concatenate([heavy, c]), len(heavy), 1.0 - mass) for c in circles]
-    return layouts[0] if len(layouts) == 1 else min(layouts, key=lambda one: sum_error(one, values))
+        rank = np.argsort(np.argsort(values, kind="stable")) / P.shape[1]
+    light = np.where(heavy, 0.0, P)
+    mass = light.sum(axis=1, keepdims=True)
+    if gain is None and values is not None:
+        a, lent = centre_values(P, values), np.maximum(tau - mass, 0.0)
+        shared = (light * a).sum(axis=1, keepdims=True) + lent * a
+        gain = shared**2 / np.maximum(tau, 1e-300) - lent * a**2
+    key = np.where(heavy, 0.0, 1.0 + rank)
+    lender = np.argmax(np.where(heavy, P if gain is None else gain, -np.inf), axis=1)
+    lends = np.flatnonzero((mass > 0) & (mass < tau))
+    key[lends, lender[lends]] = 0.5
+    return np.argsort(key, axis=1, kind="stable")
+
+
+def zigzag_orders(order: Ints, heavy: Ints) -> Ints:
+    """A zigzag order of every row: every second light value ascending, then the others descending.
+
+    So neighbours on the circle have similar values.
+    """
+    d = order.shape[1]
+    rank, light = np.arange(d) - heavy[:, None], d - heavy[:, None]
+    fold = np.where(rank % 2 == 0, rank // 2, light - 1 - rank // 2)
+    key = np.where(rank < 0, rank, fold)
+    return np.take_along_axis(order, np.argsort(key, axis=1, kind="stable"), axis=1)
 
 
 def _separate_largest(P: Array, light: Ints, tau: float) -> Ints:
@@ -208,50 +232,18 @@ def _separate_largest(P: Array, light: Ints, tau: float) -> Ints:
     return falling[np.argsort(place, kind="stable")]
 
 
-def _lender_last(
-    P: Array, lo: float, hi: float, heavy: Ints, light: Ints, values: npt.ArrayLike | None, guess: bool
-) -> Ints:
-    """Move the heavy value that lends best to the end. For a histogram all lend equally well."""
-    tau = float(window_mass(lo, hi))
-    if guess:
-        lent, own_output, base = tau - float(P[light].sum()), lo * P[heavy] + (1 - lo), lo * P.max()
-        shared = np.maximum(lo * P[heavy] + (hi - lo) * lent, max(hi * P[light].max(), base))
-        gain = tau * shared - lent * np.maximum(own_output, base)
-    else:
-        a = None if values is None else np.asarray(values, dtype=np.float64)
-        gain = lending_gain(P[None], P[None] >= tau, np.array([[tau]]), a)[0, heavy]
-    best = int(np.argmax(gain))
-    return np.concatenate([np.delete(heavy, best), heavy[best : best + 1]])
+def _guess_lending_gain(P: Array, lo: float, hi: float) -> Array:
+    """What a guess gains if a value lends the end of its segment to a circle that is shorter than its window."""
+    tau, base = float(window_mass(lo, hi)), lo * P.max()
+    light = np.where(tau <= P, 0.0, P)
+    lent = tau - float(light.sum())
+    shared = np.maximum(lo * P + (hi - lo) * lent, max(hi * light.max(), base)) if lent > 0 else P
+    return np.asarray(tau * shared - lent * np.maximum(lo * P + (1 - lo), base))
 
 
-def lending_gain(P: Array, heavy: Mask, tau: Array, values: Array | None) -> Array:
-    """The gain when a heavy value lends the end of its segment to a circle that is shorter than its window.
-
-    A row for each prior (K, d); `tau` is (K, 1).
-    """
-    if values is None:
-        return P
-    light, a = np.where(heavy, 0.0, P), values - (P @ values)[:, None]
-    lent = np.maximum(tau - light.sum(axis=1, keepdims=True), 0.0)
-    shared = (light * a).sum(axis=1, keepdims=True) + lent * a
-    return np.asarray(shared**2 / np.maximum(tau, 1e-300) - lent * a**2)
-
-
-def _circle(layout: ArcLayout) -> tuple[Ints, Array]:
-    """The values on the circle, and the `len + 1` edges of their arcs, from 0 to the circumference."""
-    members = layout.order[layout.heavy - layout.lends :]
-    rim = np.concatenate([[0.0], np.cumsum(layout.prior[members])])
-    if layout.lends:
-        rim[1:] -= rim[-1] - layout.circumference
-    return members, rim
-
-
-def _own_mass(layout: ArcLayout) -> Array:
-    """The weight of each heavy output in the law of the reports."""
-    own = layout.prior[layout.order[: layout.heavy]].copy()
-    if layout.lends:
-        own[-1] -= layout.circumference - float(layout.prior[layout.order[layout.heavy :]].sum())
-    return own
+def centre_values(P: Array, values: Array) -> Array:
+    """Values less their mean under each row's prior."""
+    return np.asarray(values - (P @ values)[:, None])
 
 
 def squared_overlap(p: Array, tau: float | Array, L: float | Array) -> Array:
@@ -285,7 +277,7 @@ class Segments(NamedTuple):
         `P_x - s` and lends `s`: `(P_x - s) / P_x^2 + s^2 / (tau P_x^2)`.
 
         >>> layout = arc_layout([0.1] * 10, lo=np.exp(-1), hi=np.exp(1))
-        >>> moment = segments(layout).squared_lifts()[0] / 0.1**2 + 1
+        >>> moment = layout.segments().squared_lifts()[0] / 0.1**2 + 1
         >>> bool(np.allclose(moment * layout.tau**2, layout.tau - 0.1 / 3))
         True
         """
@@ -318,13 +310,17 @@ class Segments(NamedTuple):
         return np.asarray((self.own * a**2).sum(axis=1) + shared)
 
 
-def segments(layout: ArcLayout) -> Segments:
-    """The segments of one layout."""
-    members, rim = _circle(layout)
-    own, rim = _own_mass(layout), np.pad(rim, (len(layout.prior) - len(members), 0))
-    own = np.pad(own, (0, len(layout.prior) - len(own)))
-    tau = max(layout.tau, 1e-100)  # zero only where no value is light
-    return Segments(layout.prior[layout.order][None], own[None], rim[None], np.array([[tau]]))
+def segments(P: Array, order: Ints, heavy: Ints, tau: Array) -> Segments:
+    """The segments of lines in these orders (K, d), with so many heavy values each; `tau` is (K, 1).
+
+    The circle begins where the heavy values end, or before that, if it would be shorter than one window.
+    """
+    mass = np.take_along_axis(P, order, axis=1)
+    edges = np.pad(np.cumsum(mass, axis=1), ((0, 0), (1, 0)))
+    start = np.take_along_axis(edges, heavy[:, None], axis=1)
+    start = np.where(heavy[:, None] < P.shape[1], np.minimum(start, edges[:, -1:] - tau), start)
+    own = np.clip(start - edges[:, :-1], 0.0, mass)
+    return Segments(mass, own, np.maximum(edges - start, 0.0), np.maximum(tau, 1e-100))
 
 
 def histogram_error(layout: ArcLayout) -> float:
@@ -336,7 +332,7 @@ def histogram_error(layout: ArcLayout) -> float:
     >>> round(histogram_error(layout), 3)
     0.498
     """
-    moved = (1 - layout.lo) ** 2 * segments(layout).squared_lifts().sum()
+    moved = (1 - layout.lo) ** 2 * layout.segments().squared_lifts().sum()
     return float(1 - layout.prior @ layout.prior - moved)
 
 
@@ -348,16 +344,8 @@ def sum_error(layout: ArcLayout, values: npt.ArrayLike | None) -> float:
     """
     P, a = layout.prior, np.asarray(values, dtype=np.float64)
     a = a - np.dot(P, a)
-    known = segments(layout).squared_means(a[layout.order][None])[0]
+    known = layout.segments().squared_means(a[layout.order][None])[0]
     return float(np.dot(P, a * a) - (1 - layout.lo) ** 2 * known)
-
-
-def _pieces(layout: ArcLayout) -> tuple[Ints, Array, Array]:
-    """Members, rim, and the sorted places where the window `[u, u + tau)` gains or loses an arc."""
-    members, rim = _circle(layout)
-    L = float(rim[-1])
-    ends = np.mod(rim[:-1] - layout.tau, L) if L else rim[:0]
-    return members, rim, np.sort(np.concatenate([rim, ends[(ends > 0) & (ends < L)]]))
 
 
 def guess_error(layout: ArcLayout) -> float:
@@ -370,19 +358,18 @@ def guess_error(layout: ArcLayout) -> float:
     >>> round(guess_error(arc_layout([0.6, 0.4], lo=0.5, hi=2.5, guess=True)), 12)
     0.24
     """
-    P, lo = layout.prior, layout.lo
-    floor = lo * float(P.max())
-    own_output = lo * P[layout.order[: layout.heavy]] + (1 - lo)
-    owned = float(np.dot(_own_mass(layout), np.maximum(own_output, floor)))
-    members, rim, cuts = _pieces(layout)
-    if len(members) == 0:
+    along, lo, floor = layout.segments(), layout.lo, layout.lo * float(layout.prior.max())
+    owned = float(np.dot(along.own[0], np.maximum(lo * along.mass[0] + (1 - lo), floor)))
+    first = int(np.count_nonzero(along.rim[0, 1:] == 0))  # values before it are not on the circle
+    if first == len(layout.prior):
         return 1 - owned
-    return 1 - owned - _integrate_maximum(layout, members, rim, cuts, floor)
+    return 1 - owned - _integrate_maximum(layout, along.mass[0, first:], along.rim[0, first:], floor)
 
 
-def _integrate_maximum(layout: ArcLayout, members: Ints, rim: Array, cuts: Array, floor: float) -> float:
-    """The integral over the circle of the largest posterior."""
-    lo, scale, tau, n, L = layout.lo, (1 - layout.lo) / layout.tau, layout.tau, len(members), rim[-1]
+def _integrate_maximum(layout: ArcLayout, P: Array, rim: Array, floor: float) -> float:
+    """The integral over the circle of the largest posterior; `P` and `rim` are of the values that lie on it."""
+    lo, scale, tau, n, L = layout.lo, (1 - layout.lo) / layout.tau, layout.tau, len(P), rim[-1]
+    cuts = np.sort(np.concatenate([rim, np.mod(rim[:-1] - tau, L)]))
     left, width = cuts[:-1], np.diff(cuts)
     keep = width > 0
     left, width = left[keep], width[keep]
@@ -391,7 +378,6 @@ def _integrate_maximum(layout: ArcLayout, members: Ints, rim: Array, cuts: Array
     turns = np.concatenate([rim, L + rim[1:]])
     # No arc on the circle is as long as the window, so a window that ends where it began has gone round.
     e = np.clip(np.searchsorted(turns, middle + tau, "right") - 1, i + 1, i + n)
-    P = layout.prior[members]
     whole = np.tile(lo * P + scale * np.diff(rim), 2)
     level = np.maximum(_range_maximum(whole, i + 1, e), floor)
     falling = lo * P[i] + scale * (turns[i + 1] - left)
@@ -418,3 +404,88 @@ def _range_maximum(x: Array, begin: Ints, end: Ints) -> Array:
         best[now] = np.maximum(table[begin[now]], table[end[now] - span])
         table, span = np.maximum(table[:-span], table[span:]) if len(table) > span else table, 2 * span
     return best
+
+
+# -- many priors at once -----------------------------------------------------------------------------------
+
+
+def design_batch(P: Array, lower: Array, upper: Array, values: Array | None) -> ArcBatch:
+    """The lines of all rows, for a histogram or the sum of `values`; a sum takes the better of two orders.
+
+    >>> lines = design_batch(np.array([[0.5, 0.5], [0.05, 0.95]]), np.ones(2), np.ones(2), None)
+    >>> lines.heavy.tolist()
+    [2, 1]
+    """
+    tau = row_windows(lower, upper)[:, None]
+    counts, order = (tau <= P).sum(axis=1), line_orders(P, tau, values)
+    lines = fit_batch(P, lower, upper, order, counts)
+    many = np.flatnonzero(P.shape[1] - counts > 3)  # three values have but one order on a circle
+    if values is None or many.size == 0:
+        return lines
+    zigzag = zigzag_orders(order[many], counts[many])
+    other = fit_batch(P[many], lower[many], upper[many], zigzag, counts[many])
+    better = expected_errors(other, P[many], values) < expected_errors(lines.rows(many), P[many], values)
+    return lines.replace_rows(many[better], other.rows(better))
+
+
+def parts(rows: int, width: int) -> Iterator[slice]:
+    """All rows, some at a time, so that few numbers are in memory."""
+    step = max(1, _CELLS // width)
+    for first in range(0, rows, step):
+        yield slice(first, min(first + step, rows))
+
+
+def expected_errors(lines: ArcBatch, P: Array, values: Array | None) -> Array:
+    """The expected squared error per person of each row, of the integers that are sampled."""
+    if values is None:
+        known = P**2 + posterior_step_variances(lines, P)  # sum_x P_x^2 E[r_x^2]
+        return np.asarray(np.maximum(0.0, 1 - known.sum(axis=1)))
+    cuts = 2 * (P.shape[1] + 1)
+    return np.concatenate([_sum_errors(lines.rows(p), P[p], values) for p in parts(len(P), cuts)])
+
+
+def _batch_segments(lines: ArcBatch, P: Array) -> Segments:
+    return segments(P, lines.order, lines.heavy, np.maximum(lines.window, 1)[:, None] / PLACES)
+
+
+def posterior_step_variances(lines: ArcBatch, P: Array) -> Array:
+    """The variance of `Pr(x | report)` over the reports of each row: `P_x^2 (E[r_x^2] - 1)`.
+
+    >>> lines = design_batch(np.array([[0.5, 0.5]]), np.ones(1), np.ones(1), None)
+    >>> posterior_step_variances(lines, np.array([[0.5, 0.5]])).round(6).tolist()  # (1 - 1 / e)^2 / 4
+    [[0.099894, 0.099894]]
+    """
+    moved = _batch_segments(lines, P).squared_lifts()
+    return _by_value(lines, lines.keep_chance[:, None] ** 2 * moved)
+
+
+def posterior_steps(lines: ArcBatch, P: Array) -> tuple[Array, Array]:
+    """How far one report can move `Pr(x | report)` up and down from the prior, in each row.
+
+    A lift is `1 - k` where the window does not reach, and at most `1 - k + k M / max(length, W)` on the circle, `1 - k
+    + k M / length` at an output of its own.
+
+    >>> lines = design_batch(np.array([[0.5, 0.5]]), np.ones(1), np.ones(1), None)
+    >>> [step.round(6).tolist() for step in posterior_steps(lines, np.array([[0.5, 0.5]]))]
+    [[[0.31606, 0.31606]], [[0.31606, 0.31606]]]
+    """
+    mine = np.arange(P.shape[1]) < lines.heavy[:, None]
+    length = np.diff(lines.edges, axis=1)
+    highest = PLACES / np.where(mine, length, np.maximum(length, lines.window[:, None]))
+    fall = lines.keep_chance[:, None] * P
+    return fall * np.maximum(_by_value(lines, highest) - 1, 0.0), fall
+
+
+def _by_value(lines: ArcBatch, along: Array) -> Array:
+    """Numbers that go along the lines, put in the order of the values."""
+    found = np.empty_like(along)
+    np.put_along_axis(found, lines.order, along, axis=1)
+    return found
+
+
+def _sum_errors(lines: ArcBatch, P: Array, values: Array) -> Array:
+    """`Var - E[(sum_x a_x P_x r_x)^2]`."""
+    a = np.take_along_axis(centre_values(P, values), lines.order, axis=1)
+    along = _batch_segments(lines, P)
+    known = lines.keep_chance**2 * along.squared_means(a)
+    return np.asarray(np.maximum(0.0, (along.mass * a**2).sum(axis=1) - known))

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.designs import arc_batch
+from priorveil.designs import arcs
 from priorveil.designs.problem import Problem
 from priorveil.errors import NOT_SHOWN, CertificateError, ForeignReport, InvalidInput, InvalidPrior, plural
 from priorveil.mechanisms.arc.batch import ArcBatch, RowLeakage, posteriors, row_levels, sample_batch
@@ -80,7 +80,7 @@ class Cohorts:
             raise InvalidInput("query", query, "cohorts are designed for a Histogram or a Sum")
         lower, upper = _sides(epsilon, len(P))
         scores = query.centred_rows(Prior(P[0]))
-        lines = arc_batch.design_batch(P, lower, upper, None if scores is None else scores[0])
+        lines = arcs.design_batch(P, lower, upper, None if scores is None else scores[0])
         levels = row_levels(lines, P)
         broken = np.flatnonzero((levels.lip_lower > lower) | (levels.lip_upper > upper))
         if broken.size:
@@ -102,14 +102,14 @@ class Cohorts:
     @cached_property
     def expected_mse(self) -> Array:
         """The expected squared error per person of each row, of the integers that are sampled."""
-        return arc_batch.expected_errors(self.lines, self.priors, self._scores)
+        return arcs.expected_errors(self.lines, self.priors, self._scores)
 
     @cached_property
     def no_report(self) -> Array:
         """The error of each row's prior alone."""
         if self._scores is None:
             return np.asarray(1 - (self.priors**2).sum(axis=1))
-        return np.asarray((self.priors * arc_batch.centre_values(self.priors, self._scores) ** 2).sum(axis=1))
+        return np.asarray((self.priors * arcs.centre_values(self.priors, self._scores) ** 2).sum(axis=1))
 
     @cached_property
     def lower_bound(self) -> Array:
@@ -184,7 +184,7 @@ class Cohorts:
         b = numbers_per_report("offsets", 0.0 if offsets is None else offsets, everyone)
         a = self._scores
         total, spread, moved = np.zeros((3, len(self.labels)))
-        for part in arc_batch.parts(len(column), len(self.labels)):
+        for part in arcs.parts(len(column), len(self.labels)):
             posterior, w = posteriors(self.lines, self.priors, mine[part], column[part]), c[part]
             moved += (posterior - self.priors[mine[part]]).sum(axis=0)
             total += w @ posterior
@@ -216,11 +216,11 @@ class Cohorts:
         people = np.bincount(mine, minlength=len(self))
         used = np.flatnonzero(people)
         variance, rise, fall, masses = np.zeros((4, len(self.labels)))
-        for part in arc_batch.parts(len(used), len(self.labels)):
+        for part in arcs.parts(len(used), len(self.labels)):
             rows = used[part]
             lines, P, n = self.lines.rows(rows), self.priors[rows], people[rows]
-            variance += n @ (np.maximum(arc_batch.posterior_step_variances(lines, P), 0.0) + _ROUNDING * P**2)
-            up, down = arc_batch.posterior_steps(lines, P)
+            variance += n @ (np.maximum(arcs.posterior_step_variances(lines, P), 0.0) + _ROUNDING * P**2)
+            up, down = arcs.posterior_steps(lines, P)
             rise, fall = np.maximum(rise, up.max(axis=0)), np.maximum(fall, down.max(axis=0))
             masses += n @ P
         beyond = np.sign(moved) * np.maximum(np.abs(moved) - _ROUNDING * masses, 0.0)
