@@ -178,12 +178,11 @@ def _sentence(notion: str, kind: str, breach: Breach, allowed: float) -> str:
 def _observed_leakage(path: Path, prior: Prior, confidence: float) -> SampledLeakage:
     """Measure a table with the columns `value` and `report`, a row for each report."""
     from priorveil.studies.audit import observed_leakage
-    from priorveil.tables.read import text_columns
 
-    words, reports = text_columns(path, "value", "report")
-    values = files.match_labels(enumerate(words, 1), prior.labels, path, "the prior")
+    rows = files.read_people(path, "value", "report")
+    values = files.match_labels(rows, prior.labels, path, "the prior")
     with files.reading(path):
-        return observed_leakage(values, reports, prior, confidence)
+        return observed_leakage(values, [report for _, (_, report) in rows], prior, confidence)
 
 
 def _sampler_leakage(path: Path, prior: Prior, samples: int, confidence: float) -> SampledLeakage:

@@ -181,22 +181,17 @@ def _count_people(
 ) -> tuple[Prior, Secret | None]:
     """Return the prior of a column with a row for each person, and the secret of another column, if any."""
     from priorveil.priors import Prior, Secret
-    from priorveil.tables.read import text_columns
 
     if secret_column is not None and prior_epsilon is not None:
         raise click.UsageError("--prior-epsilon adds no noise to --secret-column: give a public --secret")
-    columns = text_columns(path, column, *([] if secret_column is None else [secret_column]))
-    rows = [(row, cells) for row, cells in enumerate(zip(*columns, strict=True), 1) if "" not in cells]
-    if len(rows) < len(columns[0]):
-        without = plural(len(columns[0]) - len(rows), "row")
-        click.echo(f"left out because a value is missing: {without}", err=True)
+    rows = files.read_people(path, column, *([] if secret_column is None else [secret_column]))
     public, listed = values == "public", _allowed_values(values)
     words = listed or sorted({cells[0] for _, cells in rows})
     labels = files.labels_of(
         [*words, *([] if merge_rare is None else [merge_rare])]
     )  # all are numbers, or none
     domain = labels[: len(words)]
-    people = files.match_labels([(row, cells[0]) for row, cells in rows], domain, path, "--values")
+    people = files.match_labels(rows, domain, path, "--values")
     with files.reading(path):
         prior = Prior.from_values(
             people,

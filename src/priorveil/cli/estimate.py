@@ -127,12 +127,18 @@ def _print_json(found: TableEstimate, by: str | None, level: float) -> None:
     screen.print_json({**record, **files.refused_record(found.refused)})
 
 
+def _parts(found: TableEstimate, by: str | None) -> list[tuple[str, Estimate]]:
+    """Return the estimate of each group and of everybody, each with its title."""
+    groups = found.groups.items()
+    parts = [(f"{by} = {'(missing)' if group is None else group}: ", each) for group, each in groups]
+    return [*parts, ("everybody: " if parts else "", found.everybody)]
+
+
 def _print_csv(found: TableEstimate, by: str | None, level: float) -> None:
     """Print a line for each value, of each group if there are groups; warnings and notes go to standard error."""
     console = screen.open_console(stderr=True)
-    for group, estimate in found.groups.items():
-        _print_warning(console, estimate, _group_title(by, group))
-    _print_warning(console, found.everybody, "everybody: " if found.groups else "")
+    for title, estimate in _parts(found, by):
+        _print_warning(console, estimate, title)
     lines = csv.writer(sys.stdout, lineterminator="\n")
     lines.writerow([*([] if by is None else [by]), "value", "estimate", "std_error", "low", "high"])
     for group, estimate in [(None, found.everybody)] if by is None else found.groups.items():
@@ -144,15 +150,10 @@ def _print_csv(found: TableEstimate, by: str | None, level: float) -> None:
 def _print_tables(found: TableEstimate, by: str | None, level: float) -> None:
     """Print a table for each group and for everybody, and what the estimate assumes."""
     console = screen.open_console()
-    for group, estimate in found.groups.items():
-        _print_table(console, estimate, level, _group_title(by, group))
-    _print_table(console, found.everybody, level, "everybody: " if found.groups else "")
+    for title, estimate in _parts(found, by):
+        _print_table(console, estimate, level, title)
     for note in found.everybody.notes:
         console.print(note)
-
-
-def _group_title(by: str | None, group: object) -> str:
-    return f"{by} = {'(missing)' if group is None else group}: "
 
 
 def _print_warning(console: Console, estimate: Estimate, title: str) -> None:

@@ -9,7 +9,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,22 +51,35 @@ def reading(path: Path) -> Iterator[None]:
         raise click.ClickException(f"{path}: {error_text(error)}") from error
 
 
-def match_labels(
-    words: Iterable[tuple[int, str]], labels: Sequence[Label], path: Path, owner: str
-) -> list[Label]:
-    """Return the labels of `owner` that are written as the words of numbered rows.
+def read_people(path: Path, *columns: str) -> list[tuple[int, tuple[str, ...]]]:
+    """Read columns of a table as text: the number and the cells of each row.
 
-    Another word is refused by its row; it is private and not shown.
+    Rows with a missing value are left out; their number is printed.
+    """
+    from priorveil.tables.read import text_columns
+
+    rows = list(enumerate(zip(*text_columns(path, *columns), strict=True), 1))
+    complete = [(row, cells) for row, cells in rows if "" not in cells]
+    if len(complete) < len(rows):
+        without = plural(len(rows) - len(complete), "row")
+        click.echo(f"left out because a value is missing: {without}", err=True)
+    return complete
+
+
+def match_labels(
+    rows: list[tuple[int, tuple[str, ...]]], labels: Sequence[Label], path: Path, owner: str
+) -> list[Label]:
+    """Return the labels of `owner` that are written as the first cells of numbered rows.
+
+    Any other value is refused by its row; it is private and not shown.
     """
     names = {str(label): label for label in labels}
-    found = []
-    for row, word in words:
+    if not rows:
+        raise click.ClickException(f"{path}: it has no rows")
+    for row, (word, *_) in rows:
         if word not in names:
             raise click.ClickException(f"{path}: row {row}: {owner} has no such value: correct one of them")
-        found.append(names[word])
-    if not found:
-        raise click.ClickException(f"{path}: it has no rows")
-    return found
+    return [names[cells[0]] for _, cells in rows]
 
 
 def labels_of(words: Sequence[str]) -> list[Label]:

@@ -111,9 +111,7 @@ def print_figures(console: Console, heads: Sequence[str], rows: Sequence[Sequenc
 
 def print_json(record: Mapping[str, object], err: bool = False) -> None:
     """Print a record for a program to read. JSON has no infinity: it becomes the string "inf"."""
-    ascii_only = (sys.stdout.encoding or "utf-8").lower().replace("-", "") != "utf8"
-    text = json.dumps(_finite(record), indent=2, allow_nan=False, ensure_ascii=ascii_only, default=str)
-    click.echo(text, err=err)
+    click.echo(json.dumps(_finite(record), indent=2, allow_nan=False, default=str), err=err)
 
 
 def _finite(value: Any) -> Any:
@@ -145,23 +143,16 @@ def plan_record(plan: Plan) -> dict[str, object]:
     """Return what a plan guarantees and how good it is, for a program."""
     from priorveil.priors import Prior
 
-    c = plan.certificate
+    same = ("id", "method", "why", "expected_mse", "lower_bound", "no_report", "efficiency", "identifiable")
     return {
-        "id": plan.id,
+        **{name: getattr(plan, name) for name in same},
         "query": plan.query.kind,
         "values": len(plan.labels),
         "priors": None if isinstance(plan.prior, Prior) else repr(plan.prior),
         "budget": {"lower": plan.budget.lower, "upper": plan.budget.upper},
-        "notion": c.notion,
-        "certificate": {k: getattr(c, k) for k in ("lip", "lip_lower", "lip_upper", "ldp")},
+        "notion": plan.certificate.notion,
+        "certificate": {k: getattr(plan.certificate, k) for k in ("lip", "lip_lower", "lip_upper", "ldp")},
         "precision": plan.precision.document(),
-        "expected_mse": plan.expected_mse,
-        "lower_bound": plan.lower_bound,
-        "no_report": plan.no_report,
-        "efficiency": plan.efficiency,
-        "identifiable": plan.identifiable,
-        "method": plan.method,
-        "why": plan.why,
     }
 
 

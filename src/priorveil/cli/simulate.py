@@ -92,7 +92,6 @@ def simulate(
     printed, with the leakage they really have); ldp-best, ldp-rr, ldp-unary, ldp-hashing, context-free; none.
     """
     from priorveil.studies import simulate as simulation
-    from priorveil.tables.read import text_columns
 
     if (column is None) != (data is None):
         raise click.UsageError(
@@ -103,8 +102,7 @@ def simulate(
     latent, known = files.read_secret(secret, known, prior_format.normalise, mix)
     people = None
     if data is not None and column is not None:
-        (words,) = text_columns(data, column)
-        people = files.match_labels(enumerate(words, 1), known.labels, data, "the prior")
+        people = files.match_labels(files.read_people(data, column), known.labels, data, "the prior")
     names = methods or ("best", "published-rr", "rr", "ldp-rr", "none")
     files.require_distinct({"PRIOR": prior, "--secret": secret, "--data": data}, {"--plot": plot})
     with screen.interruptible(), screen.progress_bar("simulating") as advance:
