@@ -14,7 +14,8 @@ from scipy.optimize import linprog
 from checks import close
 from priorveil import DI, LIP, Channel, Histogram, design, leakage
 from priorveil.errors import InvalidInput, InvalidPrior, InvalidSecret, TooLarge
-from priorveil.priors import Budget, Prior, PriorSet, Secret, integer_weights
+from priorveil.priors import Budget, Prior, PriorSet, Secret
+from priorveil.priors.prior import integer_weights
 from priorveil.priors.sets import PriorBall, PriorInterval
 from strategies import budgets, generators, levels, prior_sets, priors, secrets, sizes
 

@@ -144,7 +144,8 @@ def read_secret(path: Path | None, prior: Prior, normalise: bool, mix: bool) -> 
 
     The prior has to be a mixture of the secret's rows; with `mix` it becomes the nearest one.
     """
-    from priorveil.priors import Secret, label_positions
+    from priorveil.priors import Secret
+    from priorveil.priors.prior import label_positions
 
     if path is None:
         if mix:

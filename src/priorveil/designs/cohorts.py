@@ -30,7 +30,8 @@ from priorveil.plans import Plan
 from priorveil.plans.estimate import ASSUMES, WEIGHTED, Estimate
 from priorveil.plans.tally import numbers_per_report
 from priorveil.plans.values import Column, codes_of
-from priorveil.priors import Array, Budget, Ints, Label, Prior, read_only
+from priorveil.priors import Array, Budget, Ints, Label, Prior
+from priorveil.priors.prior import read_only
 from priorveil.queries import Histogram, Query
 
 _ROUNDING = 2.0**-44  # more than floats change a posterior or its variance, as a share of the prior

@@ -5,29 +5,8 @@ certificate can be checked in integer arithmetic against the very prior that was
 """
 
 from priorveil.priors.budget import Budget
-from priorveil.priors.prior import (
-    Array,
-    Ints,
-    Label,
-    Mask,
-    Prior,
-    integer_weights,
-    label_positions,
-    read_only,
-)
+from priorveil.priors.prior import Array, Ints, Label, Mask, Prior
 from priorveil.priors.secret import Secret
 from priorveil.priors.sets import PriorSet
 
-__all__ = [
-    "Array",
-    "Budget",
-    "Ints",
-    "Label",
-    "Mask",
-    "Prior",
-    "PriorSet",
-    "Secret",
-    "integer_weights",
-    "label_positions",
-    "read_only",
-]
+__all__ = ["Array", "Budget", "Ints", "Label", "Mask", "Prior", "PriorSet", "Secret"]

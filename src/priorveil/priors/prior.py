@@ -37,7 +37,8 @@ class Prior:
     """What is publicly known about one person's value: `P[x] = Pr(X = x)`, every value possible.
 
     Arguments: `probabilities`, a mapping from labels to probabilities, or a sequence of them, positive
-    and adding up to one; `labels`, the names of the values (0, 1, 2, ... if not given).
+    and adding up to one; `labels`, the names of the values (0, 1, 2, ... if not given). The attribute `probabilities`
+    is a read-only array, `labels` a tuple.
 
     >>> Prior({"yes": 0.2, "no": 0.8})
     Prior({'yes': 0.2, 'no': 0.8})
@@ -56,8 +57,8 @@ for counts, use Prior.from_counts
             if labels is not None:
                 raise InvalidInput("labels", labels, "a mapping brings its own labels")
             labels, probabilities = list(probabilities), list(probabilities.values())
-        self._probabilities = as_distribution("probabilities", probabilities)
-        self._labels = as_labels(labels, len(self._probabilities))
+        self.probabilities = as_distribution("probabilities", probabilities)
+        self.labels = as_labels(labels, len(self.probabilities))
 
     @classmethod
     def _exact(cls, weights: Sequence[int], labels: Iterable[Hashable] | None) -> Self:
@@ -189,20 +190,10 @@ for counts, use Prior.from_counts
             raise InvalidInput("columns", names[0], f"the table has {', '.join(map(str, present))}")
         return cls.from_values(table[names[0]], **rules)
 
-    @property
-    def probabilities(self) -> Array:
-        """`P`, as floats, read-only."""
-        return self._probabilities
-
-    @property
-    def labels(self) -> tuple[Label, ...]:
-        """The names of the values, in order."""
-        return self._labels
-
     @cached_property
     def weights(self) -> tuple[int, ...]:
         """`P` as integers in exactly the same proportions."""
-        return integer_weights(self._probabilities)
+        return integer_weights(self.probabilities)
 
     @cached_property
     def fractions(self) -> tuple[Fraction, ...]:
@@ -247,11 +238,11 @@ for counts, use Prior.from_counts
 
     def vertices(self) -> Array:
         """The probabilities, as the only row."""
-        return self._probabilities[None]
+        return self.probabilities[None]
 
     def extremes(self, columns: Array) -> tuple[Array, Array]:
         """The mean of every column of a (d, K) array, twice: as the smallest and as the largest."""
-        law: Array = self._probabilities @ columns
+        law: Array = self.probabilities @ columns
         return law, law
 
     def document(self) -> dict[str, Any]:
@@ -279,7 +270,7 @@ for counts, use Prior.from_counts
         return Prior._exact(list(weights.values()), list(weights))
 
     def __len__(self) -> int:
-        return len(self._probabilities)
+        return len(self.probabilities)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Prior):
@@ -290,7 +281,7 @@ for counts, use Prior.from_counts
         return hash((self.labels, self.weights))
 
     def __repr__(self) -> str:
-        P = self._probabilities
+        P = self.probabilities
         if len(self) > 12:
             return f"Prior({len(self)} values, {P.min():.3g} to {P.max():.3g})"
         pairs = (f"{label!r}: {p:.6g}" for label, p in zip(self.labels, P, strict=True))

@@ -34,21 +34,21 @@ class Secret:
     """A latent variable `G` that the value `X` reveals: `T[g][x] = Pr(X = x | G = g)`.
 
     Only the set of rows matters, never the law of `G`: a continuous secret enters as its rows on a grid,
-    or as the extreme ones.
+    or as the extreme ones. The attribute `rows` is a read-only array, `labels` a tuple.
 
     >>> Secret([[0.9, 0.1], [0.3, 0.7]], labels=["ill", "well"])
     Secret(2 secrets, 2 values)
     """
 
     def __init__(self, rows: npt.ArrayLike, labels: Iterable[Hashable] | None = None) -> None:
-        self._rows = as_matrix("rows", rows, InvalidSecret, "secret and a column for each value")
-        for g, row in enumerate(self._rows):
+        self.rows = as_matrix("rows", rows, InvalidSecret, "secret and a column for each value")
+        for g, row in enumerate(self.rows):
             try:
                 as_distribution(f"rows[{g}]", row, zero=True)
             except InvalidPrior as error:
                 advice = "every row is a distribution over the values"
                 raise InvalidSecret(error.argument, error.value, advice) from error
-        self._labels = as_labels(labels, len(self._rows))
+        self.labels = as_labels(labels, len(self.rows))
 
     @classmethod
     def from_joint(cls, table: npt.ArrayLike, labels: Iterable[Hashable] | None = None) -> Self:
@@ -96,32 +96,22 @@ class Secret:
             require_no_rare([count for row in counts for count in row], what="secret-value pair")
         return cls.from_joint([round_weights(row) for row in counts], rows)
 
-    @property
-    def rows(self) -> Array:
-        """`T`, read-only."""
-        return self._rows
-
-    @property
-    def labels(self) -> tuple[Label, ...]:
-        """The names of the secrets, in order."""
-        return self._labels
-
     @cached_property
     def weights(self) -> tuple[tuple[int, ...], ...]:
         """Each row as integers in exactly the same proportions."""
-        return tuple(integer_weights(row) for row in self._rows)
+        return tuple(integer_weights(row) for row in self.rows)
 
     def exact_means(self, table: Ints) -> npt.NDArray[Any]:
         """The mean of every column of a table of integers, given each secret, as exact fractions."""
-        if self._rows.shape[1] != len(table):
+        if self.rows.shape[1] != len(table):
             advice = f"its rows need {len(table)} numbers, one for each value"
-            raise InvalidInput("secret", self._rows.shape, advice)
+            raise InvalidInput("secret", self.rows.shape, advice)
         totals = np.array([[Fraction(1, sum(row))] for row in self.weights])
         return np.asarray(np.array(exact_product(self.weights, table), dtype=object) * totals)
 
     def document(self) -> dict[str, Any]:
         """The secret as JSON."""
-        return {"labels": list(self._labels), "rows": [[repr(v) for v in row] for row in self._rows.tolist()]}
+        return {"labels": list(self.labels), "rows": [[repr(v) for v in row] for row in self.rows.tolist()]}
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> Self:
@@ -130,11 +120,11 @@ class Secret:
 
     def require_fits(self, prior: Prior, tolerance: float = 1e-6) -> None:
         """Raise `InvalidSecret` if no law of `G` gives the prior: it has to be a mixture of the rows."""
-        if len(prior) != self._rows.shape[1]:
+        if len(prior) != self.rows.shape[1]:
             advice = f"its rows need {len(prior)} numbers, one for each value of the prior"
-            raise InvalidSecret("secret", self._rows.shape, advice)
+            raise InvalidSecret("secret", self.rows.shape, advice)
         P = prior.probabilities
-        _, distance = self._least_squares(self._rows.T, P)
+        _, distance = self._least_squares(self.rows.T, P)
         if distance > tolerance * float(np.linalg.norm(P)):
             mismatch = f"the prior is not a mixture of these rows (distance {distance:.3g})"
             advice = f"{mismatch}: Pr(X) and Pr(X | G) contradict each other"
@@ -147,26 +137,26 @@ class Secret:
         >>> Secret([[0.6, 0.4], [0.5, 0.5]]).nearest(Prior([0.55, 0.45])).probabilities.round(9).tolist()
         [0.55, 0.45]
         """
-        system = np.vstack([self._rows.T, np.full(len(self._rows), _SUM)])
+        system = np.vstack([self.rows.T, np.full(len(self.rows), _SUM)])
         weights, _ = self._least_squares(system, np.append(prior.probabilities, _SUM))
-        return Prior((weights / weights.sum()) @ self._rows, prior.labels)
+        return Prior((weights / weights.sum()) @ self.rows, prior.labels)
 
     def _least_squares(self, system: Array, target: Array) -> tuple[Array, float]:
         from scipy.optimize import nnls  # imported when used: it is slow to load
 
-        weights, distance = nnls(system, target, maxiter=100 * max(self._rows.shape))
+        weights, distance = nnls(system, target, maxiter=100 * max(self.rows.shape))
         return weights, float(distance)
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self.rows)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Secret):
             return NotImplemented
-        return self._labels == other._labels and np.array_equal(self._rows, other._rows)
+        return self.labels == other.labels and np.array_equal(self.rows, other.rows)
 
     def __hash__(self) -> int:
-        return hash((self._labels, self.weights))
+        return hash((self.labels, self.weights))
 
     def __repr__(self) -> str:
-        return f"Secret({self._rows.shape[0]} secrets, {self._rows.shape[1]} values)"
+        return f"Secret({self.rows.shape[0]} secrets, {self.rows.shape[1]} values)"
