@@ -12,8 +12,7 @@ import numpy as np
 
 from priorveil.certify import TOTAL
 from priorveil.mechanisms import Table, kernels
-from priorveil.mechanisms.hashing import coefficients
-from priorveil.mechanisms.kernels import with_twin
+from priorveil.mechanisms.kernels import STEP, splitmix64, with_twin
 from priorveil.mechanisms.randomness import Source, Words, blocks
 from priorveil.priors import Ints
 
@@ -56,7 +55,7 @@ def _count_support(reports: Words, edges: Words, support: Ints) -> None:
     step = max(1, (1 << 20) // support.size)
     for start in range(0, len(reports), step):
         seeds, bins = reports[start : start + step].T
-        a, b = coefficients(seeds)
+        a, b = (splitmix64(seeds + np.uint64(k * STEP % 2**64)) for k in (1, 2))
         places = a[:, None] * values + (b - edges[bins])[:, None]
         support += np.count_nonzero(places < widths[bins][:, None], axis=0)
 

@@ -14,13 +14,15 @@ from priorveil.errors import InvalidInput, NotIdentifiable
 from priorveil.mechanisms.estimators import (
     DenseChannel,
     Evidence,
+    PriorCheck,
+    cells_check,
     mle_moments,
     most_likely,
     posterior_moments,
     shortfall,
+    split_prior,
     unbiased_moments,
 )
-from priorveil.mechanisms.score_test import channel_check
 from priorveil.mechanisms.table import TOTAL, Table
 from priorveil.plans.estimate import Estimate, combine_estimates
 from references import likelihood as likelihood_of
@@ -28,6 +30,11 @@ from sample_plans import NAMES, PAIRS, PRIOR, VALUES, named_plan, pair_plan
 from strategies import channels, generators, priors
 
 PLANS = {name: named_plan(name) for name in NAMES}
+
+
+def channel_check(counts: np.ndarray, channel: np.ndarray, prior: np.ndarray) -> PriorCheck | None:
+    """The check of counts of reports, whose channel from values to reports is written out."""
+    return cells_check(counts, split_prior(prior, len(counts)) @ channel)
 
 
 def evidence_of(counts: np.ndarray, matrix: np.ndarray) -> Evidence:

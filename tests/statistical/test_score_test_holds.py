@@ -11,7 +11,7 @@ import pytest
 
 import priorveil as pv
 from priorveil.designs.cohorts import Cohorts
-from priorveil.mechanisms.score_test import DOUBTFUL
+from priorveil.mechanisms.estimators import DOUBTFUL
 from priorveil.plans.estimate import Estimate
 
 pytestmark = pytest.mark.statistical

@@ -23,8 +23,8 @@ from priorveil.designs.problem import Problem
 from priorveil.errors import NOT_SHOWN, CertificateError, ForeignReport, InvalidInput, InvalidPrior, plural
 from priorveil.mechanisms.arc.batch import ArcBatch, RowLeakage, posteriors, row_levels, sample_batch
 from priorveil.mechanisms.arc.line import DRAWS
+from priorveil.mechanisms.estimators import PriorCheck, mean_check
 from priorveil.mechanisms.randomness import Source, as_source, blocks
-from priorveil.mechanisms.score_test import PriorCheck, mean_check
 from priorveil.notions import LIP
 from priorveil.plans import Plan
 from priorveil.plans.estimate import ASSUMES, WEIGHTED, Estimate

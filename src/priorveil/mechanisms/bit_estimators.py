@@ -33,16 +33,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.mechanisms.estimators import (
-    DenseChannel,
-    Evidence,
-    Moments,
-    apply_rows,
-    known_part,
-    most_likely,
-    shortfall,
-    squared_rows,
-)
+from priorveil.mechanisms import estimators
+from priorveil.mechanisms.estimators import Moments, apply_rows, squared_rows
 from priorveil.priors import Array
 
 Weights = npt.NDArray[Any]  # real or complex numbers
@@ -442,7 +434,7 @@ def _unbiased_spread(
     per_person: Array, rows: Array | None, shares: Array, N: float, population: bool
 ) -> Array:
     """The variance of an unbiased answer from its second moment per person; see `estimators.known_part`."""
-    return np.asarray(N * np.maximum(per_person - known_part(rows, shares, 1.0, population), 0.0))
+    return np.asarray(N * np.maximum(per_person - estimators.known_part(rows, shares, 1.0, population), 0.0))
 
 
 def balanced_moments(
@@ -478,7 +470,9 @@ def most_likely_ones(
     d = len(start)
     chances = np.full((d, d), law.q) + law.contrast * np.eye(d)
     cells = np.concatenate([counts.ones, counts.reports - counts.ones])
-    evidence = Evidence(cells, DenseChannel(np.hstack([chances, 1 - chances]) / d))
-    shares, rounds, converged = most_likely(evidence, start)
+    evidence = estimators.Evidence(cells, estimators.DenseChannel(np.hstack([chances, 1 - chances]) / d))
+    shares, rounds, converged = estimators.most_likely(evidence, start)
     mean = counts.reports * apply_rows(rows, shares)
-    return Moments(mean, variance(shares), rounds, converged, shortfall(evidence, shares), _COMPOSITE)
+    return Moments(
+        mean, variance(shares), rounds, converged, estimators.shortfall(evidence, shares), _COMPOSITE
+    )

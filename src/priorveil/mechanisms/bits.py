@@ -22,11 +22,10 @@ from priorveil.certify import TOTAL, Certificate
 from priorveil.errors import NOT_SHOWN, ForeignReport, InvalidInput, TooLarge
 from priorveil.mechanisms import bit_estimators, kernels
 from priorveil.mechanisms.bit_estimators import BitCounts, BitLaw, ones_variance, posterior_error, set_chances
-from priorveil.mechanisms.estimators import Moments, not_identifiable
+from priorveil.mechanisms.estimators import Moments, PriorCheck, bits_check, not_identifiable
 from priorveil.mechanisms.interface import MEASURE_WITHOUT, Mechanism
 from priorveil.mechanisms.kernels import Words32
 from priorveil.mechanisms.randomness import WORD, Words
-from priorveil.mechanisms.score_test import PriorCheck, bits_check
 from priorveil.notions import Known, Leakage, Secrets
 from priorveil.priors import Array, Ints, Prior
 from priorveil.queries import Query

@@ -35,26 +35,13 @@ from priorveil.mechanisms.interface import (
     single_prior,
     worst_lifts,
 )
-from priorveil.mechanisms.kernels import STEP, splitmix64
 from priorveil.mechanisms.randomness import WORD, Words
 from priorveil.mechanisms.table import Table
 from priorveil.notions import LDP, Known, Secrets
 from priorveil.priors import Array, Ints, Prior
 
-_HALF = np.uint64(32)
 # Entries of the channel that are written out at a time.
 _BLOCK = 1 << 20
-
-
-def coefficients(seeds: npt.ArrayLike) -> tuple[Words, Words]:
-    """The multipliers `a` and offsets `b` of the hash functions of these seeds.
-
-    >>> [hex(int(word[0])) for word in coefficients([0])]
-    ['0xe220a8397b1dcdaf', '0x6e789e6aa1b965f4']
-    """
-    words = np.asarray(seeds, dtype=WORD).reshape(-1)
-    first = words + np.uint64(STEP)
-    return splitmix64(first), splitmix64(first + np.uint64(STEP))
 
 
 def bins_of(seeds: npt.ArrayLike, values: Ints, bins: int) -> Ints:
@@ -77,28 +64,11 @@ def bin_masses(seeds: npt.ArrayLike, masses: npt.NDArray[Any], bins: int) -> npt
     array([[0, 6, 1, 3],
            [0, 2, 5, 3]])
     """
-    words = np.asarray(seeds, dtype=WORD).reshape(-1)
-    a, b = coefficients(words)
-    sums = np.zeros((words.size, bins), dtype=masses.dtype)
-    rows = np.arange(words.size)
+    sums = np.zeros((np.size(seeds), bins), dtype=masses.dtype)
+    rows = np.arange(len(sums))
     for x, mass in enumerate(masses):
-        hashes = (a * np.uint64(x) + b) >> _HALF
-        sums[rows, (hashes * np.uint64(bins) >> _HALF).astype(np.int64)] += mass
+        sums[rows, bins_of(seeds, np.array(x), bins)] += mass
     return sums
-
-
-def exact_bin_masses(seeds: npt.ArrayLike, weights: Sequence[int], bins: int) -> list[list[int]]:
-    """`bin_masses` for integers of any size: in pieces of 32 bits, put together at the end.
-
-    >>> exact_bin_masses([1], [1, 2, 3, 2**100], 4) == [[0, 2 + 2**100, 1, 3]]
-    True
-    """
-    pieces = range(0, max(weights).bit_length(), 32)
-    parts = [np.array([w >> shift & 0xFFFFFFFF for w in weights], dtype=np.int64) for shift in pieces]
-    sums = np.zeros((np.size(seeds), bins), dtype=object)
-    for part, shift in zip(parts, pieces, strict=True):
-        sums += bin_masses(seeds, part, bins).astype(object) << shift
-    return [list(row) for row in sums]
 
 
 def fresh_draw_table(masses: Sequence[int], fresh: int) -> Ints:
@@ -286,12 +256,16 @@ class PooledHash(NumberedReports):
 def exact_group_masses(seeds: npt.ArrayLike, groups: Ints, weights: Sequence[int]) -> list[list[int]]:
     """The mass of every group of bins, one row for every seed, in integers of any size.
 
-    >>> exact_group_masses([1], np.array([[0, 1, 1, 0]]), [1, 2, 3, 4])
-    [[3, 7]]
+    The weights are added up in pieces of 32 bits, which are put together at the end.
+
+    >>> exact_group_masses([1], np.array([[0, 1, 1, 0]]), [1, 2, 3, 2**100]) == [[3, 3 + 2**100]]
+    True
     """
-    by_bin = np.array(exact_bin_masses(seeds, weights, groups.shape[1]), dtype=object)
     sums = np.zeros((len(groups), int(groups.max()) + 1), dtype=object)
-    np.add.at(sums, (np.arange(len(groups))[:, None], groups), by_bin)
+    for shift in range(0, max(weights).bit_length(), 32):
+        part = np.array([w >> shift & 0xFFFFFFFF for w in weights], dtype=np.int64)
+        by_bin = bin_masses(seeds, part, groups.shape[1]).astype(object) << shift
+        np.add.at(sums, (np.arange(len(groups))[:, None], groups), by_bin)
     return [list(row) for row in sums]
 
 

@@ -14,9 +14,16 @@ from priorveil.certify import Certifiable, Certificate, Lifts
 from priorveil.channels import Channel
 from priorveil.errors import NOT_SHOWN, ForeignReport, Hint, Infeasible, InvalidInput, OutsideDomain, TooLarge
 from priorveil.mechanisms import kernels
-from priorveil.mechanisms.estimators import DenseChannel, Evidence, Moments, reports_moments
+from priorveil.mechanisms.estimators import (
+    DenseChannel,
+    Evidence,
+    Moments,
+    PriorCheck,
+    cells_check,
+    reports_moments,
+    split_prior,
+)
 from priorveil.mechanisms.randomness import WORD, Source, Words, blocks
-from priorveil.mechanisms.score_test import PriorCheck, cells_check, split_prior
 from priorveil.notions import Known, Leakage, Secrets, leakage, leakage_bounds
 from priorveil.priors import Array, Ints, Mask, Prior
 from priorveil.queries import Query, identifiable
@@ -194,10 +201,9 @@ class NumberedReports(Mechanism):
     def accumulate(self, reports: npt.ArrayLike) -> Ints:
         """How often each report came."""
         column = self.check_reports(reports)
-        if "numba" not in sys.modules:  # the compiled count saves too little to load it
-            return np.bincount(column, minlength=self.outputs)
         counts = np.zeros(self.outputs, np.int64)
-        kernels.count_numbers(column, counts, work=column.size)
+        # The compiled count saves too little to load numba for it.
+        kernels.count_numbers(column, counts, work=column.size if "numba" in sys.modules else 0)
         return counts
 
     def weigh(self, reports: npt.NDArray[Any], weights: Array) -> Array:

@@ -70,18 +70,16 @@ class SystemSource:
             if count <= _FEW_WORDS and not cipher:
                 return self.words(count)
             if not cipher:
-                cipher.append(_key_stream() or self.words)
+                cipher.append(_key_stream())
             return cipher[0](count)
 
         return take
 
 
-def _key_stream() -> Stream | None:
-    """AES-256-CTR under a fresh key, or None where the `cryptography` package is missing."""
-    try:
-        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-    except ImportError:
-        return None
+def _key_stream() -> Stream:
+    """AES-256-CTR under a fresh key."""
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
     encryptor = Cipher(algorithms.AES(os.urandom(32)), modes.CTR(os.urandom(16))).encryptor()
     zeros = np.zeros(BLOCK_WORDS, dtype=WORD)
     buffer = np.empty(BLOCK_WORDS + 2, dtype=WORD)

@@ -25,10 +25,9 @@ import numpy.typing as npt
 from priorveil.certify import TOTAL, Certifiable, Certificate, Lifts, lifts
 from priorveil.errors import NOT_SHOWN, InvalidChannel, InvalidInput
 from priorveil.mechanisms import kernels
-from priorveil.mechanisms.estimators import Moments, not_identifiable
+from priorveil.mechanisms.estimators import Moments, PriorCheck, not_identifiable
 from priorveil.mechanisms.interface import NumberedReports, require_writable, single_prior
 from priorveil.mechanisms.randomness import Words
-from priorveil.mechanisms.score_test import PriorCheck, channel_check
 from priorveil.notions import LIP, Known, Leakage, Secrets
 from priorveil.priors import Array, Ints, Prior
 
@@ -253,8 +252,7 @@ class Grouped(NumberedReports):
 
     def prior_check(self, counts: Ints, prior: Array) -> PriorCheck | None:
         """The check of the counts against the prior, in the directions that groups can tell apart."""
-        masses = np.bincount(self.rows, prior).astype(np.float64)
-        return channel_check(counts.astype(np.float64), self.table.matrix, masses)
+        return self.table.prior_check(counts, np.bincount(self.rows, prior).astype(np.float64))
 
     def answer(
         self, method: str, counts: npt.NDArray[Any], prior: Array, rows: Array | None, population: bool

@@ -20,8 +20,7 @@ import numpy as np
 
 from priorveil.errors import NOT_SHOWN, InvalidInput
 from priorveil.mechanisms import Mechanism
-from priorveil.mechanisms.estimators import Moments, apply_rows
-from priorveil.mechanisms.score_test import DOUBTFUL
+from priorveil.mechanisms.estimators import DOUBTFUL, Moments, apply_rows
 from priorveil.plans.tally import Weighted
 from priorveil.priors import Array, Label
 from priorveil.priors.prior import label_positions

@@ -30,15 +30,8 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.certify import Certifiable, Certificate, Lifts
-from priorveil.errors import (
-    NOT_SHOWN,
-    Hint,
-    Infeasible,
-    InvalidInput,
-    NotIdentifiable,
-    TooLarge,
-)
-from priorveil.mechanisms import kernels
+from priorveil.errors import NOT_SHOWN, Hint, Infeasible, InvalidInput, NotIdentifiable, TooLarge
+from priorveil.mechanisms import estimators, kernels
 from priorveil.mechanisms.arc.certificate import arc_lifts, fit_line, largest_keep, line_bits
 from priorveil.mechanisms.arc.counting import ArcCells
 from priorveil.mechanisms.arc.line import (
@@ -49,17 +42,7 @@ from priorveil.mechanisms.arc.line import (
     prime_above,
     spread_orders,
 )
-from priorveil.mechanisms.estimators import (
-    DenseChannel,
-    Evidence,
-    Moments,
-    apply_rows,
-    diagonal_of,
-    invert_information,
-    known_part,
-    not_identifiable,
-    reports_moments,
-)
+from priorveil.mechanisms.estimators import Evidence, Moments, PriorCheck, apply_rows
 from priorveil.mechanisms.interface import (
     MEASURED,
     SMALL,
@@ -70,7 +53,6 @@ from priorveil.mechanisms.interface import (
     worst_lifts,
 )
 from priorveil.mechanisms.randomness import Words
-from priorveil.mechanisms.score_test import PriorCheck, cells_check, score_check, split_prior
 from priorveil.notions import Known, Leakage, Secrets
 from priorveil.priors import Array, Ints, Prior
 from priorveil.queries import Query, identifiable
@@ -256,20 +238,20 @@ class Arc(Mechanism):
         """The counts of the columns with the channel: written out if it is small, else as two products."""
         seen = counts[0].astype(np.float64)
         small = self.size * seen.size <= SMALL
-        return Evidence(seen, DenseChannel(self.matrix) if small else self.cells)
+        return Evidence(seen, estimators.DenseChannel(self.matrix) if small else self.cells)
 
     def prior_check(self, counts: Ints, prior: Array) -> PriorCheck | None:
         """The check of the counts against the prior; for a pool at its prior, from the lifts and the information."""
         if len(self.lines) == 1 or not self.fits(prior):
-            parts = split_prior(prior, len(self.cells.base))
-            return cells_check(counts[0].astype(np.float64), self.cells.law(parts))
-        m, N, parts = self.line, float(counts[0].sum()), split_prior(prior)
+            parts = estimators.split_prior(prior, len(self.cells.base))
+            return estimators.cells_check(counts[0].astype(np.float64), self.cells.law(parts))
+        m, N, parts = self.line, float(counts[0].sum()), estimators.split_prior(prior)
         length = m.lengths.astype(np.float64)
         length[m.order[m.heavy :]] = np.maximum(length[m.order[m.heavy :]], m.window)
         largest = m.keep_chance * np.maximum(m.places / length - 1, 1.0)
         spread = (parts > 0) @ ((np.diag(self.information) - 1) / largest**2)
         covariance = parts @ (self.information - 1) @ parts.T
-        return score_check(
+        return estimators.score_check(
             parts @ (self.cells.lift_sums(counts) - N), covariance, parts.sum(axis=1), spread, N
         )
 
@@ -292,14 +274,14 @@ class Arc(Mechanism):
         if method == "unbiased" and len(self.lines) > 1:
             return self._unbiased(counts, rows, population)
         if method != "mmse" and len(self.lines) == 1 and self._large:
-            raise not_identifiable()
+            raise estimators.not_identifiable()
         columns = len(self.cells.base)
         if self.size**2 * columns > _MOST_WORK:
             raise TooLarge(
                 f"the channel has {self.size:,} by {columns:,} entries: read reports with "
                 "'mmse' under the plan's own prior, or a pool of orders with method='unbiased'"
             )
-        return reports_moments(method, self.evidence(counts), prior, rows, population)
+        return estimators.reports_moments(method, self.evidence(counts), prior, rows, population)
 
     def _unbiased(self, counts: npt.NDArray[Any], rows: Array | None, population: bool) -> Moments:
         """`J**-1` times the sum of the lifts of a pool.
@@ -315,8 +297,10 @@ class Arc(Mechanism):
         N = float(mean.sum())
         room = np.maximum(N, 0.0) * (np.diag(self.information) - 1)
         scale = np.sqrt(np.divide(np.maximum(moved, 0.0), room, out=np.zeros_like(room), where=room > 0))
-        noise = N * diagonal_of(rows, scale[:, None] * self.inverse * scale)
-        return Moments(apply_rows(rows, mean), np.maximum(noise - known_part(rows, mean, N, population), 0.0))
+        noise = N * estimators.diagonal_of(rows, scale[:, None] * self.inverse * scale)
+        return Moments(
+            apply_rows(rows, mean), np.maximum(noise - estimators.known_part(rows, mean, N, population), 0.0)
+        )
 
     @cached_property
     def information(self) -> Array:
@@ -337,7 +321,7 @@ class Arc(Mechanism):
         """The inverse of the information; refused where reports do not identify the distribution."""
         shares = self.line.lengths / self.line.places
         root = np.sqrt(shares)
-        return invert_information(root[:, None] * self.information * root, shares)
+        return estimators.invert_information(root[:, None] * self.information * root, shares)
 
     def variance(self) -> float:
         """N times the variance of the distribution learnt from N reports, summed over the values."""

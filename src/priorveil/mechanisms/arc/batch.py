@@ -16,10 +16,9 @@ from ends already moved apart.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from priorveil.mechanisms.arc import Arc
 from priorveil.mechanisms.arc.certificate import lay_circles, separate_edges
@@ -33,8 +32,7 @@ PLACES = 1 << BITS
 _WORDS = 2.0**64
 
 
-@dataclass(frozen=True, eq=False)
-class ArcBatch:
+class ArcBatch(NamedTuple):
     """A line, a circle and a coin in each of `K` rows: the fields of `ArcLine`, with one more axis.
 
     `order` (K, d) runs along each line, `edges` (K, d + 1) are the ends of the segments in that order.
@@ -69,24 +67,21 @@ class ArcBatch:
 
     def rows(self, part: slice | Ints | Mask) -> ArcBatch:
         """Some of the rows."""
-        return ArcBatch(*(column[part] for column in self._columns()))
+        return ArcBatch._make(column[part] for column in self)
 
     def replace_rows(self, rows: Ints, others: ArcBatch) -> ArcBatch:
         """With `others` in place of these rows."""
-        columns = [column.copy() for column in self._columns()]
-        for column, other in zip(columns, others._columns(), strict=True):
+        columns = [column.copy() for column in self]
+        for column, other in zip(columns, others, strict=True):
             column[rows] = other
-        return ArcBatch(*columns)
-
-    def _columns(self) -> tuple[npt.NDArray[Any], ...]:
-        return self.order, self.edges, self.heavy, self.start, self.window, self.keep
+        return ArcBatch._make(columns)
 
     def arc(self, row: int) -> Arc:
         """One row as the mechanism that its device runs."""
         order = self.order[row]
         lengths = np.empty(len(order), dtype=np.int64)
         lengths[order] = np.diff(self.edges[row])
-        heavy, start, window, keep = (int(column[row]) for column in self._columns()[2:])
+        heavy, start, window, keep = (int(column[row]) for column in self[2:])
         return Arc((ArcLine(lengths, order, heavy, start, window, keep, BITS),))
 
 
@@ -135,8 +130,7 @@ def fit_batch(priors: Array, lower: Array, upper: Array, order: Ints, heavy: Int
     window = np.maximum(1, np.ceil(row_windows(lower, upper) * PLACES)).astype(np.int64)
     start, window = lay_circles(edges, heavy, window)
     draft = ArcBatch(order, edges, heavy, start, window, np.zeros(len(priors), dtype=np.uint64))
-    odds = _largest_odds(draft, priors, lower, upper)
-    return ArcBatch(order, edges, heavy, start, window, _coin(odds))
+    return draft._replace(keep=_coin(_largest_odds(draft, priors, lower, upper)))
 
 
 def _coin(odds: Array) -> Words:

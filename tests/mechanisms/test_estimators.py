@@ -7,14 +7,19 @@ import pytest
 from scipy.stats import chi2, ncx2
 
 import priorveil as pv
-from priorveil.mechanisms.score_test import (
+from priorveil.mechanisms.estimators import (
     DOUBTFUL,
+    PriorCheck,
     bits_check,
     cells_check,
-    channel_check,
     noticed_noncentrality,
     split_prior,
 )
+
+
+def channel_check(counts: np.ndarray, channel: np.ndarray, prior: np.ndarray) -> PriorCheck | None:
+    """The check of counts of reports, whose channel from values to reports is written out."""
+    return cells_check(counts, split_prior(prior, len(counts)) @ channel)
 
 
 def random_channel(seed: int, values: int, reports: int) -> tuple[np.ndarray, np.ndarray]:
