@@ -30,11 +30,14 @@ def free_port() -> int:
 
 
 class PostgresServer:
-    """Started at once; `url` makes a fresh database; `restart` ends the server without warning and starts it again."""
+    """Started at once; `url` makes a fresh database; `restart` ends the server without warning and starts it again.
 
-    def __init__(self, **settings: str) -> None:
+    Its files are in a new folder, `within` another one if that is given.
+    """
+
+    def __init__(self, within: Path | None = None, **settings: str) -> None:
         self._settings = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "''", **settings}
-        self.folder, self.port = Path(tempfile.mkdtemp(prefix="priorveil-postgres-")), free_port()
+        self.folder, self.port = Path(tempfile.mkdtemp(prefix="priorveil-postgres-", dir=within)), free_port()
         self.data = self.folder / "data"
         self._as = self._user()
         options = ["-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"]

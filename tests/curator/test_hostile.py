@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import json
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -155,17 +157,20 @@ def test_two_readings_of_where_a_body_ends(
     assert b'{"status":"ok"}' not in answer
 
 
-@pytest.mark.parametrize("wanted", [b"h2c", b"websocket", b"x"])
-@pytest.mark.parametrize("cut", [False, True])
-def test_an_upload_within_the_body_of_an_upgrade_is_no_upload(
-    curator: Server, campaign: Campaign, wanted: bytes, cut: bool
-) -> None:
-    before, body = counted(curator, campaign), one(campaign)
-    inner = upload(campaign, b"content-length: %d" % len(body), body=body)
-    asked = [b"connection: Upgrade", b"upgrade: " + wanted, b"content-length: %d" % len(inner)]
-    head = upload(campaign, *asked)
-    answer = said(curator, *([head, inner] if cut else [head + inner]), pause=0.2)
-    assert statuses(answer) == [400]
+def test_an_upload_within_the_body_of_an_upgrade_is_no_upload(curator: Server, campaign: Campaign) -> None:
+    """Whatever protocol is wanted, in one piece or in two. All at once: the server does not hang up."""
+    before = counted(curator, campaign)
+
+    def upgrade(wanted: bytes, cut: bool) -> list[int]:
+        body = one(campaign)
+        inner = upload(campaign, b"content-length: %d" % len(body), body=body)
+        asked = [b"connection: Upgrade", b"upgrade: " + wanted, b"content-length: %d" % len(inner)]
+        head = upload(campaign, *asked)
+        return statuses(said(curator, *([head, inner] if cut else [head + inner]), pause=0.2))
+
+    cases = list(itertools.product([b"h2c", b"websocket", b"x"], [False, True]))
+    with ThreadPoolExecutor(len(cases)) as pool:
+        assert list(pool.map(upgrade, *zip(*cases, strict=True))) == [[400]] * 6
     assert counted(curator, campaign) == before
 
 
@@ -327,26 +332,23 @@ ENDLESS: list[tuple[Callable[[Campaign], bytes], bytes, list[int]]] = [
 ]
 
 
-@pytest.mark.parametrize(("first", "drop", "expected"), ENDLESS)
-def test_who_never_finishes_is_hung_up_on(
-    tmp_path: Path,
-    campaign: Campaign,
-    first: Callable[[Campaign], bytes],
-    drop: bytes,
-    expected: list[int],
-) -> None:
+def test_who_never_finishes_is_hung_up_on(tmp_path: Path, campaign: Campaign) -> None:
     """Also when the request was answered already, so that nobody waits for the rest of it."""
 
     async def run() -> None:
         async with impatient(tmp_path, campaign) as talk:
-            assert statuses(await talk(first(campaign), drop)) == expected
+            talks = [talk(first(campaign), drop) for first, drop, _ in ENDLESS]
+            found = [statuses(heard) for heard in await asyncio.gather(*talks)]
+        assert found == [expected for _, _, expected in ENDLESS]
 
     asyncio.run(run())
 
 
 def test_reports_in_a_body_that_never_ends_are_not_counted(curator: Server, campaign: Campaign) -> None:
     before, body = counted(curator, campaign), one(campaign)
-    said(curator, upload(campaign, b"content-length: %d" % (len(body) + 1), body=body))
-    said(curator, upload(campaign, CHUNKED, body=b"%x\r\n%s\r\n" % (len(body), body)))
+    whole = upload(campaign, b"content-length: %d" % (len(body) + 1), body=body)
+    chunked = upload(campaign, CHUNKED, body=b"%x\r\n%s\r\n" % (len(body), body))
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda sent: said(curator, sent), (whole, chunked)))
     assert counted(curator, campaign) == before
     assert reports(campaign, 1), "the campaign itself is fine"

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
+import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -220,18 +221,12 @@ class Curator:
         entries = [await self._index_entry(*row) for row in await self.service.store.campaign_ids()]
         return json_response({"campaigns": entries})
 
-    async def _index_entry(self, campaign: str, closed: str | None) -> dict[str, object]:
+    async def _index_entry(self, campaign: str, closed: str | None) -> _Summary:
         """One campaign of the index; a campaign that does not load must not hide the others."""
         try:
             return _summary(await self._live(campaign))
         except Damaged as error:
-            return {
-                "id": campaign,
-                "question": str(error),
-                "cohorts": [],
-                "state": "damaged",
-                "closed": closed,
-            }
+            return _Summary(campaign, str(error), [], "damaged", closed)
 
     async def close(self, request: Request) -> Response:
         """Take no more reports."""
@@ -247,11 +242,9 @@ class Curator:
         if method not in responses.METHODS:
             raise HTTPException(400, f"method: choose one of {', '.join(responses.METHODS)}")
         async with self._estimating:
-            tallies = await self.service.store.tallies(live.campaign)
+            asked = live.campaign, await self.service.store.tallies(live.campaign), method, level
             try:
-                estimates = await asyncio.to_thread(
-                    responses.campaign_estimates, live.campaign, tallies, method, level
-                )
+                estimates = await asyncio.to_thread(responses.campaign_estimates, *asked)
             except PriorveilError as error:
                 raise HTTPException(409, str(error)) from error
         return json_response({**estimates, "state": live.state()})
@@ -291,16 +284,19 @@ class Curator:
         return json_response(responses.openapi(), headers=_ANY_ORIGIN)
 
 
-def _summary(live: StoredCampaign) -> dict[str, object]:
+class _Summary(msgspec.Struct):
     """A campaign in the index."""
+
+    id: str
+    question: str
+    cohorts: list[str]
+    state: str
+    closed: str | None
+
+
+def _summary(live: StoredCampaign) -> _Summary:
     campaign = live.campaign
-    return {
-        "id": campaign.id,
-        "question": campaign.question,
-        "cohorts": list(campaign.cohorts),
-        "state": live.state(),
-        "closed": live.closed,
-    }
+    return _Summary(campaign.id, campaign.question, list(campaign.cohorts), live.state(), live.closed)
 
 
 def _level(text: str) -> float:
@@ -312,16 +308,14 @@ def _level(text: str) -> float:
 
 async def _preflight(request: Request) -> Response:
     """Any page may send reports."""
-    allowed = {"methods": "POST", "headers": "content-type"}
-    headers = {f"access-control-allow-{name}": value for name, value in allowed.items()}
-    return Response(None, 204, {**HEADERS, **_ANY_ORIGIN, **headers, "access-control-max-age": "86400"})
+    allowed = {"access-control-allow-methods": "POST", "access-control-allow-headers": "content-type"}
+    return Response(None, 204, {**HEADERS, **_ANY_ORIGIN, **allowed, "access-control-max-age": "86400"})
 
 
 async def _problem(request: Request, error: Exception) -> Response:
     response = problem_for(error)
     if response.status_code == 405:
         routes = [route for route in request.app.routes if route.matches(request.scope)[0] is Match.PARTIAL]
-        response.headers["allow"] = ", ".join(
-            sorted({method for route in routes for method in route.methods})
-        )
+        methods = {method for route in routes for method in route.methods}
+        response.headers["allow"] = ", ".join(sorted(methods))
     return response

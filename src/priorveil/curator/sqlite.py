@@ -181,14 +181,9 @@ class SqliteStore(Store):
         if db is None:
             raise Unavailable("the store is not open")
         self._check_files()
-        db.execute("BEGIN IMMEDIATE")
-        try:
+        with db:  # commits, or rolls back after an error
+            db.execute("BEGIN IMMEDIATE")
             yield db
-            db.execute("COMMIT")
-        except BaseException:
-            if db.in_transaction:
-                db.execute("ROLLBACK")
-            raise
         self._check_files()
 
     def _check_files(self) -> None:
