@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import unquote
@@ -223,29 +224,14 @@ def _open_csv(file: Any, path: str | None, columns: Sequence[str] | None, most: 
 
 def _csv_batches(rows: Iterator[Cells], width: int, indices: Mapping[str, int], most: int) -> Iterator[Batch]:
     """Batches of the wanted columns. A blank line is a missing value if there is one column, and no row otherwise."""
-    first, number = 0, 0
-    kept: list[Cells] = []
-    broken: list[int] = []
-
-    def batch() -> Batch:
+    rows = (cells or [None] for cells in rows) if width == 1 else filter(None, rows)
+    first = 0
+    while part := list(islice(rows, most)):
+        kept = [cells for cells in part if len(cells) == width]
+        broken = [first + number for number, cells in enumerate(part) if len(cells) != width]
         columns = {name: [cells[index] for cells in kept] for name, index in indices.items()}
-        return Batch(columns, len(kept), first, np.array(broken, dtype=np.int64))
-
-    for cells in rows:
-        if len(cells) == width:
-            kept.append(cells)
-        elif cells:
-            broken.append(number)
-        elif width == 1:
-            kept.append([None])
-        else:
-            continue
-        number += 1
-        if number - first == most:
-            yield batch()
-            first, kept, broken = number, [], []
-    if number > first:
-        yield batch()
+        yield Batch(columns, len(kept), first, np.array(broken, dtype=np.int64))
+        first += len(part)
 
 
 def _open_ipc(file: Any, start: bytes, columns: Sequence[str] | None, batch_rows: int) -> OpenTable:
