@@ -612,7 +612,10 @@ def test_arcs_are_counted_as_the_mechanism_counts(size: int, epsilon: float, pla
 
 def count_table(table: Any, plan: pv.Plan, by: str | None, threads: int, rows: int | None) -> Tallies:
     counter = BatchCounter({None: plan}, "report", by, rows=rows)
-    assert list(counter.count(open_table(table, None, 1000).batches, threads))[-1] == table.num_rows
+    assert (
+        list(counter.count(open_table(table, table.column_names, 1000).batches, threads))[-1]
+        == table.num_rows
+    )
     return counter.tallies()
 
 

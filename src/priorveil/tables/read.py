@@ -48,8 +48,8 @@ class OpenTable:
     share: Callable[[], float | None] = lambda: None
 
 
-def open_table(data: Any, columns: Sequence[str] | None, batch_rows: int) -> OpenTable:
-    """Open `data` as batches of at most `batch_rows` rows with these columns (None: all).
+def open_table(data: Any, columns: Sequence[str], batch_rows: int) -> OpenTable:
+    """Open `data` as batches of at most `batch_rows` rows with these columns.
 
     >>> table = open_table({"a": [1, 2, 3], "b": ["x", "y", "z"]}, ["a"], 2)
     >>> [batch.columns["a"].to_pylist() for batch in table.batches]
@@ -81,14 +81,14 @@ def text_columns(path: Path, *names: str) -> tuple[list[str], ...]:
     return tuple(found[name] for name in names)
 
 
-def _select(names: Sequence[str], columns: Sequence[str] | None) -> list[str]:
+def _select(names: Sequence[str], columns: Sequence[str]) -> list[str]:
     """The columns to read: each exists, exactly once.
 
     >>> _select(["a", "b"], ["c"])
     Traceback (most recent call last):
     priorveil.errors.InvalidInput: column = 'c': the table has a, b
     """
-    wanted = list(names if columns is None else dict.fromkeys(columns))
+    wanted = list(dict.fromkeys(columns))
     for name in wanted:
         if name not in names:
             raise InvalidInput("column", name, f"the table has {', '.join(names)}{delimiter_advice(names)}")
@@ -130,7 +130,7 @@ def _without_views(kind: Any) -> Any:
 _MIXED = "columns need the same length, and one type in each: convert numbers among words to text"
 
 
-def _open_object(data: Any, columns: Sequence[str] | None, batch_rows: int) -> OpenTable:
+def _open_object(data: Any, columns: Sequence[str], batch_rows: int) -> OpenTable:
     """Anything with Arrow's stream interface (pyarrow, pandas, polars, DuckDB), or a mapping of columns."""
     pa = pyarrow()
     if isinstance(data, Mapping):
@@ -145,7 +145,7 @@ def _open_object(data: Any, columns: Sequence[str] | None, batch_rows: int) -> O
     return _open_arrow(reader.schema, reader, _select(reader.schema.names, columns), batch_rows, rows)
 
 
-def _stream_of(data: Any, columns: Sequence[str] | None) -> Any:
+def _stream_of(data: Any, columns: Sequence[str]) -> Any:
     """The Arrow stream of an object; of a data set or a lazy table, only with the columns that are needed."""
     pa = pyarrow()
     if hasattr(data, "collect_batches"):  # a lazy table of polars
@@ -170,7 +170,7 @@ def _stream_of(data: Any, columns: Sequence[str] | None) -> Any:
 # -- one file ----------------------------------------------------------------------------------------------
 
 
-def _open_file(source: Path | Any, columns: Sequence[str] | None, batch_rows: int) -> OpenTable:
+def _open_file(source: Path | Any, columns: Sequence[str], batch_rows: int) -> OpenTable:
     """Open one file, or a binary stream such as `sys.stdin.buffer`."""
     path = str(source) if isinstance(source, Path) else None
     file: Any = open(path, "rb") if path else source  # noqa: SIM115  closed below
@@ -208,7 +208,7 @@ def _errors_name(name: str) -> Iterator[None]:
         raise
 
 
-def _open_csv(file: Any, path: str | None, columns: Sequence[str] | None, most: int) -> OpenTable:
+def _open_csv(file: Any, path: str | None, columns: Sequence[str], most: int) -> OpenTable:
     rows = (cells for _, cells in read_rows(file))
     header = [(name or "").strip() for name in next(rows, [])]
     if not any(header):
@@ -234,7 +234,7 @@ def _csv_batches(rows: Iterator[Cells], width: int, indices: Mapping[str, int], 
         first += len(part)
 
 
-def _open_ipc(file: Any, start: bytes, columns: Sequence[str] | None, batch_rows: int) -> OpenTable:
+def _open_ipc(file: Any, start: bytes, columns: Sequence[str], batch_rows: int) -> OpenTable:
     """An Arrow file or stream."""
     ipc = pyarrow().ipc
     if start.startswith(_ARROW_FILE) and file.seekable():
@@ -246,7 +246,7 @@ def _open_ipc(file: Any, start: bytes, columns: Sequence[str] | None, batch_rows
     return _open_arrow(reader.schema, batches, _select(reader.schema.names, columns), batch_rows)
 
 
-def _open_parquet(file: Any, columns: Sequence[str] | None, batch_rows: int) -> OpenTable:
+def _open_parquet(file: Any, columns: Sequence[str], batch_rows: int) -> OpenTable:
     if not file.seekable():
         advice = "this is Parquet; a pipe takes Arrow or CSV: give the path of the file"
         raise InvalidInput("data", NOT_SHOWN, advice)
@@ -276,9 +276,7 @@ def table_files(path: Path) -> list[tuple[Path, Path]]:
     return [(p, Path(*p.parts[fixed:])) for p in matches if p.is_file()]
 
 
-def _open_files(
-    files: Sequence[tuple[Path, Path]], columns: Sequence[str] | None, batch_rows: int
-) -> OpenTable:
+def _open_files(files: Sequence[tuple[Path, Path]], columns: Sequence[str], batch_rows: int) -> OpenTable:
     """The files one after another; each must have the columns of the first."""
     sizes = [path.stat().st_size for path, _ in files]
     first = current = _open_with_folders(*files[0], columns, batch_rows)
@@ -303,13 +301,12 @@ def _open_files(
     return replace(first, batches=batches(), rows=_count_rows(path for path, _ in files), share=share)
 
 
-def _open_with_folders(path: Path, name: Path, columns: Sequence[str] | None, batch_rows: int) -> OpenTable:
+def _open_with_folders(path: Path, name: Path, columns: Sequence[str], batch_rows: int) -> OpenTable:
     """One file, with the columns that the folders in its name give, such as `region=north`."""
     pairs = (part.partition("=") for part in name.parts[:-1])
     given = {unquote(key): None if text == _NO_VALUE else unquote(text) for key, sign, text in pairs if sign}
-    wanted = None if columns is None else [column for column in columns if column not in given]
-    table = _open_file(path, wanted, batch_rows)
-    extra = {key: value for key, value in given.items() if columns is None or key in columns}
+    table = _open_file(path, [column for column in columns if column not in given], batch_rows)
+    extra = {key: value for key, value in given.items() if key in columns}
 
     def extend(batch: Batch) -> Batch:
         added = {key: [value] * batch.rows for key, value in extra.items()}
