@@ -11,7 +11,6 @@ Where a few cohorts each have a plan from `design`, `priorveil.plans.estimate.co
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -21,7 +20,7 @@ import numpy.typing as npt
 from priorveil.designs import arcs
 from priorveil.designs.problem import Problem
 from priorveil.errors import NOT_SHOWN, CertificateError, ForeignReport, InvalidInput, InvalidPrior, plural
-from priorveil.mechanisms.arc.batch import ArcBatch, RowLeakage, posteriors, row_levels, sample_batch
+from priorveil.mechanisms.arc.batch import posteriors, row_levels, sample_batch
 from priorveil.mechanisms.arc.line import DRAWS
 from priorveil.mechanisms.estimators import PriorCheck, mean_check
 from priorveil.mechanisms.randomness import Source, as_source, blocks
@@ -41,7 +40,6 @@ _UNSEEN = (
 )
 
 
-@dataclass(frozen=True, eq=False)
 class Cohorts:
     """A certified arc mechanism for every row of `priors`: for one person, or for people who share a row.
 
@@ -59,14 +57,6 @@ class Cohorts:
     ([True, True], (2,))
     """
 
-    priors: Array
-    lower: Array
-    upper: Array
-    query: Query
-    labels: tuple[Label, ...]
-    lines: ArcBatch
-    levels: RowLeakage
-
     def __init__(
         self,
         priors: npt.ArrayLike,
@@ -74,31 +64,30 @@ class Cohorts:
         query: Query | None = None,
         labels: Iterable[Label] | None = None,
     ) -> None:
-        P = _valid_priors(priors)
-        names = Prior(P[0], labels).labels
-        query = Histogram() if query is None else query
+        self.priors = P = _valid_priors(priors)
+        self.query = query = query or Histogram()
+        self.labels = Prior(P[0], labels).labels
         if query.kind not in ("histogram", "sum") or query.unbiased:
             raise InvalidInput("query", query, "cohorts are designed for a Histogram or a Sum")
-        lower, upper = _sides(epsilon, len(P))
-        scores = query.centred_rows(Prior(P[0]))
-        lines = arcs.design_batch(P, lower, upper, None if scores is None else scores[0])
-        levels = row_levels(lines, P)
-        broken = np.flatnonzero((levels.lip_lower > lower) | (levels.lip_upper > upper))
+        query.require_fits(Prior(P[0]))
+        rows = query.rows(Prior(P[0]))
+        self._scores = None if rows is None else rows[0]
+        self.lower, self.upper = _sides(epsilon, len(P))
+        self.lines = arcs.design_batch(P, self.lower, self.upper, self._scores)
+        self.levels = row_levels(self.lines, P)
+        broken = np.flatnonzero((self.levels.lip_lower > self.lower) | (self.levels.lip_upper > self.upper))
         if broken.size:
             row = int(broken[0])
-            raise CertificateError(f"row {row} leaks {levels.lip[row]:.6g}, more than its budget", breach=row)
-        fields = {"priors": P, "lower": lower, "upper": upper, "query": query, "labels": names}
-        for name, value in {**fields, "lines": lines, "levels": levels}.items():
-            object.__setattr__(self, name, value)
+            message = f"row {row} leaks {self.levels.lip[row]:.6g}, more than its budget"
+            raise CertificateError(message, breach=row)
 
     def __len__(self) -> int:
         return len(self.priors)
 
     def __repr__(self) -> str:
-        return (
-            f"Cohorts({plural(len(self), 'row')} of {len(self.labels)} values, LIP {self.levels.lip.min():.4g} to "
-            f"{self.levels.lip.max():.4g}, mean error {self.expected_mse.mean():.4g})"
-        )
+        lip, size = self.levels.lip, f"{plural(len(self), 'row')} of {len(self.labels)} values"
+        mean = self.expected_mse.mean()
+        return f"Cohorts({size}, LIP {lip.min():.4g} to {lip.max():.4g}, mean error {mean:.4g})"
 
     @cached_property
     def expected_mse(self) -> Array:
@@ -122,11 +111,6 @@ class Cohorts:
         most = np.minimum(capped[:, None], (1 - lo[:, None]) ** 2 / self.priors)
         squares = (lo**2 + 2 * lo * (1 - lo))[:, None] + most
         return np.asarray(np.maximum(0.0, 1 - (self.priors**2 * squares).sum(axis=1)))
-
-    @property
-    def _scores(self) -> Array | None:
-        rows = self.query.rows(Prior.uniform(len(self.labels)))
-        return None if rows is None else rows[0]
 
     # -- run -----------------------------------------------------------------------------------------------
 
@@ -242,9 +226,8 @@ class Cohorts:
 
     def _require_own(self, reports: npt.NDArray[Any], rows: Ints) -> None:
         if reports.ndim != 1 or (reports.size and reports.dtype.kind not in "iu"):
-            raise InvalidInput(
-                "reports", NOT_SHOWN, f"{reports.dtype} {reports.shape}; give a column of whole numbers"
-            )
+            advice = f"{reports.dtype} {reports.shape}; give a column of whole numbers"
+            raise InvalidInput("reports", NOT_SHOWN, advice)
         foreign = np.flatnonzero((reports < 0) | (reports >= self.lines.outputs[rows]))
         if foreign.size:
             at = int(foreign[0])
