@@ -150,7 +150,6 @@ def _estimate(
     try:
         panels = (("prior-based, with an old prior", prior_based), ("unbiased", unbiased))
         files.save_plot(plots.truth_plot(panels, truth, plan.reference), picture)
-        console.print(f"A picture of both is drawn in {picture}.")
     except MissingExtra as error:
         console.print(f"  no picture: {error}", style="yellow")
 

@@ -166,7 +166,7 @@ def design(
         outcome = {"published": published, "interrupted": interrupted, "saved": saved}
         screen.print_json({**screen.plan_record(plan), **outcome})
     else:
-        _print(plan, interrupted, output, plot, piped)
+        _print(plan, interrupted, output, piped)
 
 
 def _count_people(
@@ -268,13 +268,11 @@ def _run(
     return plan, progress.interrupted
 
 
-def _print(plan: Plan, interrupted: bool, output: Path | None, plot: Path | None, piped: bool) -> None:
+def _print(plan: Plan, interrupted: bool, output: Path | None, piped: bool) -> None:
     console = screen.open_console(stderr=piped)
     screen.print_table(console, ("", ""), plan.summary())
     if interrupted:
         console.print("Stopped by ctrl-C: this is the best certified plan so far.", style="yellow")
-    if plot is not None:
-        console.print(f"Drawn in {plot}.")
     if output is None:
         console.print("Nothing is saved: add -o plan.json.", style="yellow")
     elif not piped:

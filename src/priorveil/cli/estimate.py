@@ -92,7 +92,6 @@ def estimate(
         from priorveil.studies import plots
 
         files.save_plot(plots.estimate_plot(estimates, by, level), plot)
-        click.echo(f"drawn in {plot}", err=True)
     show = _print_json if as_json else _print_csv if as_csv else _print_tables
     show(estimates, by, level)
     return files.refusal_status(estimates.refused, estimates.everybody.reports)

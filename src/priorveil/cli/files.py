@@ -274,13 +274,12 @@ def require_distinct(read: Mapping[str, Path | str | None], written: Mapping[str
 
 
 def save_plot(figure: Figure, path: Path) -> None:
-    """Write a picture, and warn if its font lacks letters of the names."""
+    """Write a picture and print where it is; warn if its font lacks letters of the names."""
     from priorveil.studies import plots
 
-    if not plots.save(figure, path):
-        click.echo(
-            "the font of the picture lacks some letters of the names; they are shown as boxes", err=True
-        )
+    complete = plots.save(figure, path)
+    boxes = "" if complete else " Its font lacks some letters of the names; they are shown as boxes."
+    click.echo(f"Drawn in {path}.{boxes}", err=True)
 
 
 def draw_plan(plan: Plan, path: Path) -> None:

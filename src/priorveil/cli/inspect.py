@@ -55,7 +55,6 @@ def inspect(plan: Path, plot: Path | None, as_json: bool) -> None:
         _print(proven, rival)
     if plot is not None:
         files.draw_plan(proven, plot)
-        click.echo(f"Drawn in {plot}.", err=as_json)
 
 
 def _print(plan: Plan, rival: Plan | None) -> None:

@@ -117,13 +117,11 @@ def simulate(
         from priorveil.studies import plots
 
         files.save_plot(plots.study_plot(study), plot)
-        click.echo(f"Drawn in {plot}.", err=True)
 
 
 def _print(study: Study) -> None:
     """Print a table for each epsilon, and what its columns mean."""
     console = screen.open_console()
-    people, runs = study.rows[0].people, study.runs
     table = study.readable_table()
     least = min((row["expected"] for row in table if 0 < row["expected"] < math.inf), default=1.0)
     decimals = min(max(0, 2 - math.floor(math.log10(least))), 6)  # three digits of the least error
@@ -131,21 +129,20 @@ def _print(study: Study) -> None:
     def figure(error: float) -> str:
         return "-" if math.isnan(error) else "infinite" if math.isinf(error) else f"{error:,.{decimals}f}"
 
-    heads = ("method", "expected", *(("simulated", "±") if runs > 1 else ()), "LIP", "LDP")
+    heads = ("method", "expected", "simulated", "±", "LIP", "LDP")
     for epsilon, rows in groupby(table, key=lambda row: row["epsilon"]):
         console.print(f"epsilon {epsilon:g}", style="bold")
         lines = []
         for row in rows:
-            simulated = (figure(row["measured"]), figure((row["high"] - row["low"]) / 2)) if runs > 1 else ()
+            errors = (row["expected"], row["measured"], (row["high"] - row["low"]) / 2)
             levels = ("-" if math.isnan(row[name]) else f"{row[name]:.3f}" for name in ("lip", "ldp"))
-            lines.append((row["method"], figure(row["expected"]), *simulated, *levels))
+            lines.append((row["method"], *map(figure, errors), *levels))
         screen.print_figures(console, heads, lines)
         console.print()
-    console.print(f"expected: {study.unit}, in a survey of {people:,} people")
-    if runs > 1:
-        console.print(
-            f"simulated: the same in {runs:,} simulated surveys; ±: half the width of its 99 % interval"
-        )
+    console.print(f"expected: {study.unit}, in a survey of {study.rows[0].people:,} people")
+    console.print(
+        f"simulated: the same in {study.runs:,} simulated surveys; ±: half the width of its 99 % interval"
+    )
     console.print("LIP, LDP: the levels that reports really have")
     for method, note in dict.fromkeys((row.method, row.note) for row in study.rows if row.note):
         console.print(f"{method} does not apply: {note}", style="yellow")
