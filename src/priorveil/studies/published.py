@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -113,14 +113,12 @@ class UnaryEncoding:
 
 @dataclass(frozen=True)
 class Published:
-    """A mechanism as printed: `name`, `reference`, the level `claimed` and its `notion`, and the prior.
+    """A mechanism as printed: the level `claimed` and its `notion`, and the prior.
 
     `channel` and `leakage` are computed when they are first used. `prior` is a set of priors where the form
     is for one. It is the set of all priors for an LDP mechanism on a bare number of values.
     """
 
-    name: str
-    reference: str
     claimed: float
     mechanism: Channel | UnaryEncoding
     prior: Prior | PriorSet
@@ -172,7 +170,7 @@ def rr_lip(prior: Prior | Sequence[float], epsilon: float) -> Published:
     """
     P, eps = Prior.of(prior), _epsilon(epsilon)
     channel = Channel(closed.rr_lip_matrix(P.probabilities, math.exp(-eps)), P.labels, P.labels)
-    return Published("RR-LIP", "Theorem 3", eps, channel, P)
+    return Published(eps, channel, P)
 
 
 def rr_lip_of(prior: Prior, function: Callable[[Label], Label], epsilon: float) -> Published:
@@ -182,8 +180,7 @@ def rr_lip_of(prior: Prior, function: Callable[[Label], Label], epsilon: float) 
     >>> form.channel.inputs, form.excess < 1e-12
     (('other', 'c'), True)
     """
-    form = rr_lip(prior.push(function), epsilon)
-    return replace(form, name="RR-LIP of a function", reference="Corollary 1")
+    return rr_lip(prior.push(function), epsilon)
 
 
 def lh_lip(
@@ -207,7 +204,7 @@ def lh_lip(
     binned = P.push(dict(zip(P.labels, bin_of, strict=True)).__getitem__)
     rows = closed.rr_lip_matrix(binned.probabilities, math.exp(-eps))
     channel = Channel(rows[[binned.labels.index(b) for b in bin_of]], P.labels, binned.labels)
-    return Published("LH-LIP", "Proposition 3", eps, channel, P)
+    return Published(eps, channel, P)
 
 
 def binary_latent(prior: Prior | Sequence[float], secret: Secret | None, epsilon: float) -> Published:
@@ -232,7 +229,7 @@ def binary_latent(prior: Prior | Sequence[float], secret: Secret | None, epsilon
             q0 = max(q0, (high - low * e) / ((e + 1) * (high - low)))
             q1 = max(q1, (1 + high * e - e - low) / ((e + 1) * (high - low)))
     channel = Channel([[1 - q0, q0], [q1, 1 - q1]], P.labels, P.labels)
-    return Published("binary latent", "Theorem 2", math.log(e), channel, P, secret)
+    return Published(math.log(e), channel, P, secret)
 
 
 def release_symbol(
@@ -260,7 +257,7 @@ def release_symbol(
         )
     own = np.arange(len(P)) == a
     channel = Channel(np.column_stack([own, ~own]), P.labels, [str(symbol), f"not {symbol}"])
-    return Published("release a symbol", "Proposition 1", eps, channel, P, secret)
+    return Published(eps, channel, P, secret)
 
 
 def binary_bounded(lowest: float, highest: float, epsilon: float) -> Published:
@@ -275,7 +272,7 @@ def binary_bounded(lowest: float, highest: float, epsilon: float) -> Published:
     known, e = PriorSet.interval([1 - highest, lowest], [1 - lowest, highest]), math.exp(_epsilon(epsilon))
     q01, q10 = highest / (highest - lowest + e), (1 - lowest) / (highest - lowest + e)
     channel = Channel([[1 - q01, q01], [q10, 1 - q10]])
-    return Published("binary bounded", "Proposition 2", math.log(e), channel, known)
+    return Published(math.log(e), channel, known)
 
 
 def ue_lip(prior: Prior | Sequence[float], epsilon: float) -> Published:
@@ -288,7 +285,7 @@ def ue_lip(prior: Prior | Sequence[float], epsilon: float) -> Published:
     >>> round(form.leakage.lip, 9), round(form.mse, 3)
     (4.0, 0.869)
     """
-    return replace(ue_lip_bounded(Prior.of(prior), epsilon), name="UE-LIP", reference="Theorem 4")
+    return ue_lip_bounded(Prior.of(prior), epsilon)
 
 
 def ue_lip_bounded(priors: Prior | PriorSet, epsilon: float) -> Published:
@@ -299,7 +296,7 @@ def ue_lip_bounded(priors: Prior | PriorSet, epsilon: float) -> Published:
     """
     eps, light = _epsilon(epsilon), float(_least_masses(priors).min())
     zero_to_one = (1 - light) / (math.exp(eps) - 2 * light + 1) if light < 1 else 0.5
-    return Published("UE-LIP, bounded prior", "Corollary 2", eps, UnaryEncoding(zero_to_one, 0.5), priors)
+    return Published(eps, UnaryEncoding(zero_to_one, 0.5), priors)
 
 
 # -- LDP mechanisms that it compares with (section 5.4) ----------------------------------------------------
@@ -314,7 +311,7 @@ def k_rr(values: int | Prior, epsilon: float) -> Published:
     prior, eps = _prior_or_all(values), _epsilon(epsilon)
     Q = closed.k_rr_matrix(len(prior), eps)
     channel, support = Channel(Q, prior.labels, prior.labels), Support(float(Q[0, 0]), float(Q[0, -1]))
-    return Published("k-RR", "section 5.4", eps, channel, prior, None, support, "LDP")
+    return Published(eps, channel, prior, None, support, "LDP")
 
 
 def oue(values: int | Prior, epsilon: float) -> Published:
@@ -326,7 +323,7 @@ def oue(values: int | Prior, epsilon: float) -> Published:
     prior, eps = _prior_or_all(values), _epsilon(epsilon)
     encoding = UnaryEncoding(1 / (math.exp(eps) + 1), 0.5)
     support = Support(0.5, encoding.zero_to_one)
-    return Published("OUE", "section 5.4", eps, encoding, prior, None, support, "LDP")
+    return Published(eps, encoding, prior, None, support, "LDP")
 
 
 def olh(
@@ -348,7 +345,7 @@ def olh(
     size = bins or max(bin_of) + 1
     Q = closed.k_rr_matrix(size, eps)
     channel, support = Channel(Q[list(bin_of)], prior.labels), Support(float(Q[0, 0]), 1 / size)
-    return Published("OLH", "section 5.4", eps, channel, prior, None, support, "LDP")
+    return Published(eps, channel, prior, None, support, "LDP")
 
 
 def _assignment(

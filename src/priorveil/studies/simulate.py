@@ -143,7 +143,10 @@ def simulate(
         raise InvalidInput("people", people, "give a larger whole number")
     if runs < 0 or runs == 1:
         raise InvalidInput("runs", runs, "give at least 2, which an interval needs, or 0 for theory only")
-    truth = None if values is None else value_counts(values, known)
+    truth = None
+    if values is not None:
+        codes, _ = codes_of(np.asarray(values), known.labels, "refuse")
+        truth = np.bincount(codes, minlength=len(known))
     rows: list[StudyRow] = []
     for i, budget in enumerate([Budget.of(epsilon) for epsilon in epsilons]):
         scenario = Scenario(known, budget.lower, asked, secret, time_limit)
@@ -169,12 +172,6 @@ def _row(
         scenario.epsilon, name, method.kind, method.expected, method.bound, *found,
         method.lip, method.ldp, count, runs,
     )  # fmt: skip
-
-
-def value_counts(values: npt.ArrayLike, prior: Prior) -> Counts:
-    """How many people have each value; `values` are labels or codes, as for `Plan.privatize`."""
-    codes, _ = codes_of(np.asarray(values), prior.labels, "refuse")
-    return np.bincount(codes, minlength=len(prior)).astype(np.int64)
 
 
 def simulated_error(

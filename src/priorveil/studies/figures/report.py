@@ -36,7 +36,6 @@ body { color: #222; background: #fff; }
 img { max-width: 100%; height: auto; }
 figcaption, table { color: #444; font-size: .92rem; }
 td, th { text-align: left; vertical-align: top; padding: .35rem .5rem; border-bottom: 1px solid #ddd; }
-nav a { margin-right: .8rem; white-space: nowrap; }
 """
 _INTRODUCTION = (
     "Each result of “Local Information Privacy and Its Application to Privacy-Preserving Data Aggregation” "
@@ -86,6 +85,11 @@ class FigureResult:
         return f"Figure {self.figure.number}. {self.figure.title}"
 
     @property
+    def remarks(self) -> tuple[str, ...]:
+        """What to see, or why there is nothing."""
+        return self.outcome.remarks if self.outcome else (f"Not made: {self.missing}",)
+
+    @property
     def caption(self) -> str:
         """The caption of the figure, with the note on this run."""
         return f"{self.figure.caption} {self.outcome.note if self.outcome else ''}".strip()
@@ -110,25 +114,20 @@ def make_figure(figure: Figure, settings: Settings, folder: Path) -> FigureResul
 
 def write_html(results: Sequence[FigureResult], folder: Path, run: str) -> Path:
     """Write `report.html`, one page that needs no other file."""
-    links = (f'<a href="#{r.stem}">{r.figure.number} {escape(r.figure.title)}</a> ' for r in results)
     parts = [
         f'<!doctype html><html lang="en"><meta charset="utf-8">'
         f'<meta name="viewport" content="width=device-width"><title>{_TITLE}</title><style>{_STYLE}</style>'
         f"<h1>{_TITLE}</h1><p>{escape(_INTRODUCTION)}</p>"
-        f"<p>priorveil {__version__}, {escape(run)}.</p><nav>{''.join(links)}</nav>"
+        f"<p>priorveil {__version__}, {escape(run)}.</p>"
     ]
     for r in results:
-        parts.append(f'<h2 id="{r.stem}">{escape(r.title)}</h2>')
-        if r.outcome is None:
-            parts.append(f"<p>Not made: {escape(r.missing)}</p>")
-            continue
         data = base64.b64encode(r.picture).decode("ascii")
-        remarks = "".join(f"<li>{escape(line)}</li>" for line in r.outcome.remarks)
-        parts.append(
+        picture = (
             f'<figure><img alt="{escape(r.title)}" src="data:image/png;base64,{data}">'
-            f"<figcaption>{escape(r.caption)} Numbers: {r.stem}.csv.</figcaption></figure>"
-            f"<h3>What to see</h3><ul>{remarks}</ul>"
+            f"<figcaption>{escape(r.caption)} Numbers: {r.stem}.csv.</figcaption></figure><h3>What to see</h3>"
         )
+        remarks = "".join(f"<li>{escape(line)}</li>" for line in r.remarks)
+        parts.append(f"<h2>{escape(r.title)}</h2>{picture if r.picture else ''}<ul>{remarks}</ul>")
     for heading, claims in _verdicts(results).items():
         cells = ("".join(f"<td>{escape(cell)}</td>" for cell in claim) for claim in claims)
         head = "<tr><th>figure</th><th>claim</th><th>why</th></tr>"
@@ -145,12 +144,10 @@ def write_markdown(results: Sequence[FigureResult], page: Path, run: str) -> Non
     parts = [f"# {_TITLE}", _INTRODUCTION, f"Made by `priorveil reproduce`: {run}."]
     for r in results:
         parts.append(f"## {r.title}")
-        if r.outcome is None:
-            parts.append(f"Not made: {r.missing}")
-            continue
-        (folder / f"{r.stem}.png").write_bytes(r.picture)
-        remarks = "\n".join(f"- {line}" for line in r.outcome.remarks)
-        parts += [f"![{r.title}]({folder.name}/{r.stem}.png)", f"*{r.caption}*", remarks]
+        if r.picture:
+            (folder / f"{r.stem}.png").write_bytes(r.picture)
+            parts += [f"![{r.title}]({folder.name}/{r.stem}.png)", f"*{r.caption}*"]
+        parts.append("\n".join(f"- {line}" for line in r.remarks))
     for heading, claims in _verdicts(results).items():
         parts += [f"## {heading}", _markdown_table(("figure", "claim", "why"), claims)]
     files = [(f"`{source.file}`", source.about, f"<{source.home}>") for source in DATA_FILES.values()]
@@ -166,10 +163,8 @@ def _markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def _verdicts(results: Sequence[FigureResult]) -> dict[str, list[tuple[str, str, str]]]:
     """The claims (figure, text, why) under a heading for each verdict that occurs."""
     found: dict[str, list[tuple[str, str, str]]] = {}
-    for survives, heading in (
-        (True, "Claims of the paper that survive"),
-        (False, "Claims of the paper that do not"),
-    ):
+    headings = {True: "Claims of the paper that survive", False: "Claims of the paper that do not"}
+    for survives, heading in headings.items():
         for r in results:
             for text, (kept, why) in (r.outcome.claims if r.outcome else {}).items():
                 if kept is survives:

@@ -114,12 +114,9 @@ def _real_surveys(
 
 def _gowalla_remarks(study: Study, real: Rows, distance: float) -> tuple[str, ...]:
     expected = {row.method: row.expected for row in study.rows if row.epsilon == SHOWN}
-    leaks = {method: max(row.lip - row.epsilon for row in study.of(method)) for method in _PUBLISHED}
     at = {row["method"].split(",")[0]: row for row in real if row["epsilon"] == SHOWN}
     check = at["best"]["prior_check"]
     return (
-        f"Published RR-LIP leaks up to {leaks['published-rr']:.1f} more than it claims, LH-LIP up to "
-        f"{leaks['published-hashing']:.1f}; UE-LIP keeps its budget.",
         f"If the prior were right, the best design at ε = {SHOWN:g} would have MSE {expected['best']:.3f} per "
         f"person; the best of LDP {min(expected[method] for method in _LDP):.3f}, no report {expected['none']:.3f}.",
         f"It is not: {distance:.0%} of the users are elsewhere than it says. That costs a bias, which grows with the "
@@ -274,13 +271,8 @@ def _census_rows(
     }
     rows = {}
     for method, channel in channels.items():
-        own, income = channel_row(channel, prior), leakage(channel, prior, secret).lip
-        rows[method] = {
-            "mse": own["mse"],
-            "income_lip": income,
-            "work_lip": own["lip"],
-            "work_ldp": own["ldp"],
-        }
+        (mse, lip, ldp), income = channel_row(channel, prior).values(), leakage(channel, prior, secret).lip
+        rows[method] = {"mse": mse, "income_lip": income, "work_lip": lip, "work_ldp": ldp}
     best = from_plan("best", plans["best"], Scenario(prior, epsilon, secret=secret))
     rng = np.random.default_rng([settings.seed, 12, len(survey), round(1e4 * epsilon)])
     found = simulated_error(best.survey, prior, 5_000, 40 if settings.quick else 400, rng)
