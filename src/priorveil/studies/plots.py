@@ -21,7 +21,7 @@ from priorveil.files import atomic_write
 from priorveil.mechanisms.estimators import apply_rows
 from priorveil.plans import Plan
 from priorveil.plans.estimate import Estimate
-from priorveil.priors import Array, Label, Prior
+from priorveil.priors import Array, Prior
 from priorveil.studies import curves
 from priorveil.studies.curves import COLOURS
 
@@ -34,7 +34,6 @@ _MOST_PANELS = 24
 _MOST_NAMES = 100  # values that have their names in a histogram
 _MOST_NAMES_EACH = 30  # the same where there are several panels
 _MOST_ACROSS = 4  # panels in a row
-_TICKS = 8  # names along an axis that has no room for all
 _LONGEST_NAME = 30  # letters
 _MOST_ROWS = 40  # names of values in a map
 _MOST_REPORTS = 20  # reports that have their numbers below a map
@@ -274,42 +273,26 @@ def title_lines(found: TableEstimate, by: str | None, width: int) -> Iterator[st
 
 
 def histogram_figure(panels: Sequence[Panel], level: float) -> Figure:
-    """Histograms with a row for each value and its name; too many values are drawn along the axis."""
+    """Histograms with a row for each value, from the top; of too many values only some have their names."""
     several, labels = len(panels) > 1, panels[0].estimate.labels
-    if len(labels) > (_MOST_NAMES_EACH if several else _MOST_NAMES):
-        return _long_histograms(panels, level)
-    pitch = 0.2 if len(labels) <= _MOST_NAMES_EACH else 0.15
-    size = (2.6 if several else 5.4, 0.75 + pitch * len(labels))
+    at = np.arange(len(labels))
+    step = math.ceil(len(labels) / (_MOST_NAMES_EACH if several else _MOST_NAMES))
+    names = [short_name(label) for label in labels[::step]]
+    pitch = 0.2 if len(names) <= _MOST_NAMES_EACH else 0.15
+    size = (2.6 if several else 5.4, 0.75 + pitch * len(names))
     figure, axes = _grid(len(panels), _MOST_ACROSS, size, sharey=True, sharex=several)
-    names = [short_name(label) for label in labels]
     for place, panel in zip(axes, panels, strict=True):
         values, low, high, expected = _numbers(panel, level, several)
-        at = np.arange(len(values))
-        place.barh(at, expected, 0.8, color=COLOURS["grey"], alpha=0.3, label=_PRIOR)
+        bars = place.stairs(expected, np.arange(len(labels) + 1) - 0.5, orientation="horizontal", fill=True)
+        bars.set(color=COLOURS["grey"], alpha=0.3, label=_PRIOR, zorder=3)
         _dots(place, values, low, high, level)
-        place.set_yticks(at, names)
-        _label_numbers(place, place.xaxis, panel, several)
+        place.set_yticks(at[::step], names)
+        place.xaxis.set_major_formatter("{x:g} %" if several else "{x:,.0f}")
+        place.set_xlabel("" if several else "people")
+        place.set_title(f"{panel.title}: {plural(panel.estimate.reports, 'report')}" if several else "")
+        place.axvline(0, color="black", linewidth=0.6, zorder=1)  # estimates may be below zero
         place.tick_params(labelbottom=True)
     figure.set_figwidth(figure.get_figwidth() + 0.06 * max(map(len, names)))
-    return figure
-
-
-def _long_histograms(panels: Sequence[Panel], level: float) -> Figure:
-    """Histograms of many values along the axis, in the plan's order: intervals as a band, the prior as a line."""
-    several = len(panels) > 1
-    figure, axes = _grid(len(panels), 2, (4.6, 2.6) if several else (8.0, 3.6), sharey=True)
-    for place, panel in zip(axes, panels, strict=True):
-        values, low, high, expected = _numbers(panel, level, several)
-        at, band = np.arange(len(values)), f"{100 * level:.4g} % interval"
-        place.fill_between(
-            at, low, high, step="mid", color=COLOURS["sky"], alpha=0.5, linewidth=0, label=band
-        )
-        place.plot(at, values, ".", color=COLOURS["blue"], markersize=2, label="estimate")
-        place.step(at, expected, where="mid", color="black", linewidth=0.8, label=_PRIOR, zorder=3)
-        _some_names(place, panel.estimate.labels)
-        place.set_xlim(-1, len(values))
-        _label_numbers(place, place.yaxis, panel, several)
-        place.tick_params(labelleft=True)
     return figure
 
 
@@ -328,25 +311,6 @@ def _numbers(panel: Panel, level: float, shares: bool) -> tuple[Array, Array, Ar
     unit = 100 / max(panel.estimate.reports, 1) if shares else 1.0
     low, high = (np.where(np.isfinite(end), end * unit, np.nan) for end in panel.estimate.interval(level))
     return panel.estimate.values * unit, low, high, panel.expected * unit
-
-
-def _some_names(axes: Axes, labels: Sequence[Label]) -> None:
-    """A few names along an axis that has no room for all."""
-    ticks = np.unique(np.linspace(0, len(labels) - 1, _TICKS).round().astype(int))
-    names = [short_name(labels[i]) for i in ticks]
-    slanted = max(map(len, names)) > 8
-    axes.set_xticks(ticks, names, rotation=20 if slanted else 0, ha="right" if slanted else "center")
-
-
-def _label_numbers(axes: Axes, along: Any, panel: Panel, several: bool) -> None:
-    """The unit of the numbers, and a line at zero, since estimates may be below it."""
-    along.set_major_formatter("{x:g} %" if several else "{x:,.0f}")
-    if several:
-        axes.set_title(f"{panel.title}: {plural(panel.estimate.reports, 'report')}")
-    else:
-        along.set_label_text("people")
-    line = axes.axvline if along is axes.xaxis else axes.axhline
-    line(0, color="black", linewidth=0.6, zorder=1)
 
 
 def sum_figure(panels: Sequence[Panel], level: float) -> Figure:
@@ -371,7 +335,7 @@ def _dots(axes: Axes, values: Array, low: Array, high: Array, level: float) -> N
     """A row for each number, from the top: a dot with its interval."""
     axes.errorbar(
         values, np.arange(len(values)), xerr=np.vstack([values - low, high - values]), fmt="o",
-        color=COLOURS["blue"], markersize=3, elinewidth=1.2, capsize=2,
+        color=COLOURS["blue"], ecolor=COLOURS["sky"], markersize=3, elinewidth=1.2, capsize=2,
         label=f"estimate, {100 * level:.4g} % interval",
     )  # fmt: skip
     axes.set_ylim(len(values) - 0.4, -0.6)
