@@ -274,9 +274,7 @@ class DI(Cone):
         super().require_feasible(budget, prior)
         own = self.epsilon(Channel(np.ones((len(prior), 1))), prior)
         if own > min(budget.lower, budget.upper):
-            raise Infeasible(
-                f"the prior alone has a DI level of {own:.4g}: ask for more than that, or for LIP"
-            )
+            raise Infeasible(f"the prior alone has a DI level of {own:.4g}: ask for more, or for LIP")
 
     def inequalities(self, budget: Budget, prior: Known, secret: Secrets = None) -> Array:
         """`e**eps p[x'] r[x'] - p[x] r[x] >= 0` for every pair and every corner of the prior set."""

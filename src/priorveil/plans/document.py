@@ -103,10 +103,8 @@ def parse(
     read_field("file", lambda: canonical(document))  # NaN and half surrogates have no canonical text
     version = document.get("version")
     if type(version) is not int or version != known:
-        raise UnknownVersion(
-            "version",
-            f"version {short_repr(version)} is not supported; this release reads version {known}: update priorveil",
-        )
+        unknown = f"version {short_repr(version)} is not supported; this release reads version {known}"
+        raise UnknownVersion("version", f"{unknown}: update priorveil")
     return document
 
 
@@ -164,9 +162,8 @@ def prove(plan: Plan, document: Mapping[str, Json]) -> None:
     if plan.method not in METHODS:
         raise PlanError("method", f"it should be one of {', '.join(METHODS)}")
     if plan.mechanism.size != len(plan.labels):
-        raise PlanError(
-            "mechanism", f"it is for {plan.mechanism.size} values, the plan has {len(plan.labels)}"
-        )
+        sizes = f"it is for {plan.mechanism.size} values, the plan has {len(plan.labels)}"
+        raise PlanError("mechanism", sizes)
     lifts = read_field("mechanism", lambda: plan.mechanism.lifts(plan.prior, plan.secret, plan.notion))
     if not within(lifts, plan.budget, plan.notion):
         raise PlanError("certificate", "the mechanism leaks more than its budget: do not run it")
@@ -182,9 +179,7 @@ def prove(plan: Plan, document: Mapping[str, Json]) -> None:
 def _prove_errors(plan: Plan) -> None:
     """Refuse errors that are impossible, and under one prior those that are quickly found to be wrong."""
     if not 0 <= plan.expected_mse <= plan.no_report * (1 + 1e-9) + 1e-12:
-        raise PlanError(
-            "expected_mse", "it lies outside what is possible: from zero to the error without reports"
-        )
+        raise PlanError("expected_mse", "it should lie between zero and the error without reports")
     if not isinstance(plan.prior, Prior):
         return
     # Probabilities differ from their floats by less than a billionth.

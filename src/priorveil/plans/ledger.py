@@ -56,7 +56,8 @@ class Ledger:
     """A record of the reports that one person made, and of what they leak together.
 
     Arguments: the `prior` (or set of priors) and `secret` against which leakage is measured; `limit`, the most
-    that may be spent, a number or a `Budget` for LIP. All plans are about the same values, in any order.
+    that may be spent, a number or a `Budget` for LIP. All plans are about the same values, in any order. `level` is
+    the joint leakage of all reports so far, and `spent` lists them.
 
     >>> import priorveil as pv
     >>> prior = pv.Prior([0.5, 0.5])
@@ -76,12 +77,7 @@ class Ledger:
         self.limit = None if limit is None else Budget.of(limit)
         self.spent: tuple[LedgerEntry, ...] = ()
         self._joint: Channel | None = Channel(np.ones((len(self.prior), 1)), self.prior.labels)
-        self._level = JointLeakage()
-
-    @property
-    def level(self) -> JointLeakage:
-        """The joint leakage of all reports so far."""
-        return self._level
+        self.level = JointLeakage()
 
     def would(self, plan: Plan) -> JointLeakage:
         """The level after a report by this plan; nothing is spent."""
@@ -95,7 +91,7 @@ class Ledger:
         if replay:
             if all(entry.plan != plan.id for entry in self.spent):
                 raise InvalidInput("replay", plan.id, "no report of this plan was made yet")
-            return self._level
+            return self.level
         joint, level = self._after(plan)
         if self.limit is not None and not level.within(self.limit):
             advice = "send a remembered report again" if self.spent else _needed_limit(level)
@@ -104,7 +100,7 @@ class Ledger:
                 f"the limit is {self.limit.lower:.4g} and {self.limit.upper:.4g}: {advice}"
             )
         self.spent = (*self.spent, LedgerEntry(plan.id, self._own_level(plan), plan.certificate.ldp))
-        self._joint, self._level = joint, level
+        self._joint, self.level = joint, level
         return level
 
     def _after(self, plan: Plan) -> tuple[Channel | None, JointLeakage]:
@@ -130,10 +126,8 @@ class Ledger:
     def _measure(self, joint: Channel) -> JointLeakage:
         """The levels of the joint channel, raised by more than the rounding of floats."""
         measured = leakage(joint, self.prior, self.secret)
-        lower, upper, ldp = (
-            level + _ROUNDING * (1 + level)
-            for level in (measured.lip_lower, measured.lip_upper, measured.ldp)
-        )
+        levels = (measured.lip_lower, measured.lip_upper, measured.ldp)
+        lower, upper, ldp = (level + _ROUNDING * (1 + level) for level in levels)
         return JointLeakage(lower, upper, ldp)
 
     def _bound(self, plan: Plan) -> JointLeakage:
@@ -151,11 +145,8 @@ class Ledger:
 
     def _own_level(self, plan: Plan) -> float:
         """The plan's level under this ledger's prior: its certificate's if they agree, else its LDP level."""
-        return (
-            plan.certificate.lip
-            if self._certified_for(plan) and plan.secret is None
-            else plan.certificate.ldp
-        )
+        certified = self._certified_for(plan) and plan.secret is None
+        return plan.certificate.lip if certified else plan.certificate.ldp
 
     def _certified_for(self, plan: Plan) -> bool:
         """Whether the plan was certified for this very prior and secret."""

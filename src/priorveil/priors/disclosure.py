@@ -35,28 +35,28 @@ def require_few_values(number: int) -> None:
 def require_no_rare(people: Sequence[int], merged: bool = False, what: str = "value") -> None:
     """Refuse to publish shares of fewer than ten people; `merged` says that rare values have been merged."""
     rare = sum(count < FEWEST_PEOPLE for count in people)
-    if rare:
+    if not rare:
+        return
+    hints = [Hint("allow_rare=True", purpose="to publish them anyway")]
+    if merged:
+        advice = (
+            f"all rare values together have fewer than {FEWEST_PEOPLE} people: merge them into a frequent one"
+        )
+    else:
         verb = "has" if rare == 1 else "have"
         advice = f"{rare:,} of {plural(len(people), what)} {verb} fewer than {FEWEST_PEOPLE} people"
-        if merged:
-            advice = f"all rare values together have fewer than {FEWEST_PEOPLE} people: merge them into a frequent one"
-        merge = (
-            [Hint("merge_rare='other'", purpose="to merge them")] if what == "value" and not merged else []
-        )
-        confirm = Hint("allow_rare=True", purpose="to publish them anyway")
-        raise InvalidInput("values", NOT_SHOWN, advice, *merge, confirm)
+        if what == "value":
+            hints.insert(0, Hint("merge_rare='other'", purpose="to merge them"))
+    raise InvalidInput("values", NOT_SHOWN, advice, *hints)
 
 
 def require_two_values(number: int, merged: bool = False) -> None:
     """Refuse a prior of a single value; `merged` says that others were merged into it."""
-    if number >= 2:
-        return
-    if merged:
-        advice = (
-            "only one is left after rare values were merged into it: merge them under a label of their own"
-        )
+    if number < 2 and merged:
+        advice = "only one is left after rare values were merged: merge them under a label of their own"
         raise InvalidInput("values", NOT_SHOWN, advice)
-    raise InvalidInput("values", NOT_SHOWN, "all people have the same one, and a prior needs two", _LIST)
+    if number < 2:
+        raise InvalidInput("values", NOT_SHOWN, "all people have the same one, and a prior needs two", _LIST)
 
 
 def require_public(prior_epsilon: float, public: bool) -> None:
