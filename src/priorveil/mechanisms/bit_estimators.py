@@ -34,7 +34,7 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.mechanisms import estimators
-from priorveil.mechanisms.estimators import Moments, apply_rows, squared_rows
+from priorveil.mechanisms.estimators import Moments, Rows, apply_rows, squared_rows
 from priorveil.priors import Array
 
 Weights = npt.NDArray[Any]  # real or complex numbers
@@ -258,7 +258,7 @@ def set_chances(law: BitLaw, shares: Array) -> Array:
     return np.asarray(law.q + law.contrast * shares)
 
 
-def posterior_error(law: BitLaw, P: Array, rows: Array | None) -> Array:
+def posterior_error(law: BitLaw, P: Array, rows: Rows) -> Array:
     """The expected variance of every statistic given the whole report; for None of the indicators of the values.
 
     For a row `a` of mean zero this is `a^2 . P - E[E[a | y]^2]`, where the second term is
@@ -346,7 +346,7 @@ def influence_squares(law: SubsetLaw, P: Array, influence: Array) -> Array:
     return np.asarray(mean / law.scale)
 
 
-def bitwise_error(law: BitLaw, P: Array, rows: Array | None) -> Array:
+def bitwise_error(law: BitLaw, P: Array, rows: Rows) -> Array:
     """The expected error of every statistic where posteriors are given each value's own bit."""
     chances = set_chances(law, P)
     if_set, if_clear = _single_bit_posteriors(law, P)
@@ -365,7 +365,7 @@ def _single_bit_posteriors(law: BitLaw, P: Array) -> tuple[Array, Array]:
     return P * law.p / chances, P * (1 - law.p) / (1 - chances)
 
 
-def _second_moments(law: BitLaw, shares: Array, rows: Array | None) -> Array:
+def _second_moments(law: BitLaw, shares: Array, rows: Rows) -> Array:
     """`E[(a . y)^2]` for every row `a`; None stands for the identity.
 
     `E[y y']` has the chances of bits on the diagonal, and those of pairs elsewhere.
@@ -394,13 +394,13 @@ class BitCounts(NamedTuple):
         return np.asarray(self.base + (law.odds - 1) * self.scores)
 
 
-def scored_posteriors(law: BitLaw, counts: BitCounts, P: Array, rows: Array | None) -> Moments:
+def scored_posteriors(law: BitLaw, counts: BitCounts, P: Array, rows: Rows) -> Moments:
     """Posteriors given whole reports, added up; the variance is the expected posterior variance."""
     error = np.maximum(posterior_error(law, P, rows), 0.0)
     return Moments(apply_rows(rows, P * counts.lifts(law)), counts.reports * error)
 
 
-def bitwise_posteriors(law: BitLaw, counts: BitCounts, P: Array, rows: Array | None) -> Moments:
+def bitwise_posteriors(law: BitLaw, counts: BitCounts, P: Array, rows: Rows) -> Moments:
     """Posteriors given each value's own bit, added up."""
     if_set, if_clear = _single_bit_posteriors(law, P)
     histogram = counts.ones * if_set + (counts.reports - counts.ones) * if_clear
@@ -409,7 +409,7 @@ def bitwise_posteriors(law: BitLaw, counts: BitCounts, P: Array, rows: Array | N
 
 
 def scored_moments(
-    law: SubsetLaw, counts: BitCounts, P: Array, inverse: Array, rows: Array | None, population: bool
+    law: SubsetLaw, counts: BitCounts, P: Array, inverse: Array, rows: Rows, population: bool
 ) -> Moments:
     """The sum of `J^-1 r` over the reports; `inverse` is `J^-1` at the prior `P` of the scores."""
     N, influence = counts.reports, apply_rows(rows, inverse)
@@ -418,7 +418,7 @@ def scored_moments(
     return Moments(influence @ counts.lifts(law), _unbiased_spread(square, rows, shares, N, population))
 
 
-def ones_moments(law: BitLaw, counts: BitCounts, rows: Array | None, population: bool) -> Moments:
+def ones_moments(law: BitLaw, counts: BitCounts, rows: Rows, population: bool) -> Moments:
     """`(ones - N q) / (p - q)`, with the variance of the reports; with `population`, people are a sample."""
     N = counts.reports
     n = (counts.ones - N * law.q) / law.contrast
@@ -430,16 +430,12 @@ def ones_moments(law: BitLaw, counts: BitCounts, rows: Array | None, population:
     return Moments(apply_rows(rows, n), _unbiased_spread(square, rows, shares, N, population))
 
 
-def _unbiased_spread(
-    per_person: Array, rows: Array | None, shares: Array, N: float, population: bool
-) -> Array:
+def _unbiased_spread(per_person: Array, rows: Rows, shares: Array, N: float, population: bool) -> Array:
     """The variance of an unbiased answer from its second moment per person; see `estimators.known_part`."""
     return np.asarray(N * np.maximum(per_person - estimators.known_part(rows, shares, 1.0, population), 0.0))
 
 
-def balanced_moments(
-    law: UnaryLaw, counts: BitCounts, P: Array, rows: Array | None, population: bool
-) -> Moments:
+def balanced_moments(law: UnaryLaw, counts: BitCounts, P: Array, rows: Rows, population: bool) -> Moments:
     """The unbiased answer made to add up to the reports: to first order at `P`, the most likely answer.
 
     With `w` in proportion to `s (1 - s)` at `P`, adding up to one, it is `n - w (sum of n - N)`; the noise of
@@ -461,7 +457,7 @@ def balanced_moments(
 
 
 def most_likely_ones(
-    law: BitLaw, counts: BitCounts, start: Array, rows: Array | None, variance: Callable[[Array], Array]
+    law: BitLaw, counts: BitCounts, start: Array, rows: Rows, variance: Callable[[Array], Array]
 ) -> Moments:
     """The distribution that makes the counts of ones most likely, in people; `variance` takes its shares.
 

@@ -22,7 +22,7 @@ from priorveil.certify import TOTAL, Certificate
 from priorveil.errors import NOT_SHOWN, ForeignReport, InvalidInput, TooLarge
 from priorveil.mechanisms import bit_estimators, kernels
 from priorveil.mechanisms.bit_estimators import BitCounts, BitLaw, ones_variance, posterior_error, set_chances
-from priorveil.mechanisms.estimators import Moments, PriorCheck, bits_check, not_identifiable
+from priorveil.mechanisms.estimators import Counts, Moments, PriorCheck, Rows, bits_check, not_identifiable
 from priorveil.mechanisms.interface import MEASURE_WITHOUT, Mechanism
 from priorveil.mechanisms.kernels import Words32
 from priorveil.mechanisms.randomness import WORD, Words
@@ -107,7 +107,7 @@ class BitReports(Mechanism):
         ]
         return np.concatenate([[weights.sum(), (weights * score).sum()], *sums])
 
-    def reports_in(self, counts: npt.NDArray[Any]) -> int:
+    def reports_in(self, counts: Counts) -> int:
         """The first entry."""
         return int(counts[0])
 
@@ -133,9 +133,7 @@ class BitReports(Mechanism):
         """Whether posteriors under the prior of the scores are given whole reports; else each value's own bit."""
         return True
 
-    def answer(
-        self, method: str, counts: npt.NDArray[Any], prior: Array, rows: Array | None, population: bool
-    ) -> Moments:
+    def answer(self, method: str, counts: Counts, prior: Array, rows: Rows, population: bool) -> Moments:
         """The statistics `rows @ histogram`, or the histogram for None; see `bit_estimators`."""
         law, parts = self.law, self._counts(counts)
         if method == "mmse":
@@ -154,7 +152,7 @@ class BitReports(Mechanism):
 
     @abstractmethod
     def linear_answer(
-        self, method: str, counts: BitCounts, prior: Array, rows: Array | None, population: bool
+        self, method: str, counts: BitCounts, prior: Array, rows: Rows, population: bool
     ) -> Moments:
         """The answers that are linear in the counts: `unbiased`, and `score`, which mle approaches near the prior."""
 
@@ -219,7 +217,7 @@ class BitReports(Mechanism):
         mip = law.p * math.log(law.odds) - math.log(law.scale)
         return replace(found, mil=mil, mip=None if found.mip is None else max(mip, 0.0), bounds=("MIP",))
 
-    def _counts(self, counts: npt.NDArray[Any]) -> BitCounts:
+    def _counts(self, counts: Counts) -> BitCounts:
         """The parts of an accumulated array, scores as numbers."""
         if counts.shape != (2 * self.size + 2,):
             raise InvalidInput("counts", counts.shape, f"give the {2 * self.size + 2} integers of accumulate")

@@ -27,14 +27,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 from flint import arb
 
 from priorveil.errors import Hint, NotIdentifiable
 from priorveil.priors import Array, Ints
 from priorveil.queries import Distribution, information
+
+Counts = npt.NDArray[Any]  # of reports: integers from `accumulate`, or floats from `weigh`
+Rows = Array | None  # a matrix of statistics with a column per value; None stands for the identity
 
 _RANK = 1e-10  # eigenvalues of the information below this are not identified
 _TOLERANCE = 1e-9  # mle: how far from the best mean log-likelihood it may stop
@@ -121,7 +125,7 @@ class Moments:
     assumes: str | None = None
 
 
-def apply_rows(rows: Array | None, values: Array) -> Array:
+def apply_rows(rows: Rows, values: Array) -> Array:
     """`rows @ values`, where None stands for the identity.
 
     >>> apply_rows(np.array([[1.0, 1.0]]), np.array([2.0, 3.0])).tolist(), apply_rows(None, np.ones(2)).tolist()
@@ -130,12 +134,12 @@ def apply_rows(rows: Array | None, values: Array) -> Array:
     return values if rows is None else np.asarray(rows @ values)
 
 
-def squared_rows(rows: Array | None) -> Array | None:
+def squared_rows(rows: Rows) -> Array | None:
     """The entries of `rows` squared; those of the identity are its own."""
     return None if rows is None else rows**2
 
 
-def diagonal_of(rows: Array | None, covariance: Array) -> Array:
+def diagonal_of(rows: Rows, covariance: Array) -> Array:
     """The diagonal of `rows @ covariance @ rows.T`.
 
     >>> diagonal_of(np.array([[1.0, 1.0]]), np.eye(2)).tolist()
@@ -144,9 +148,7 @@ def diagonal_of(rows: Array | None, covariance: Array) -> Array:
     return np.diag(covariance) if rows is None else np.asarray(((rows @ covariance) * rows).sum(axis=1))
 
 
-def reports_moments(
-    method: str, evidence: Evidence, prior: Array, rows: Array | None, population: bool
-) -> Moments:
+def reports_moments(method: str, evidence: Evidence, prior: Array, rows: Rows, population: bool) -> Moments:
     """The answer of a method; near its `prior` the unbiased one is also what mle approaches (`score`)."""
     if method == "mmse":
         return posterior_moments(evidence, prior, rows)
@@ -155,7 +157,7 @@ def reports_moments(
     return mle_moments(evidence, prior, rows, population)
 
 
-def posterior_moments(evidence: Evidence, prior: Array, rows: Array | None = None) -> Moments:
+def posterior_moments(evidence: Evidence, prior: Array, rows: Rows = None) -> Moments:
     """The mmse answer: sums over reports of posterior means and variances.
 
     >>> evidence = Evidence(np.array([2.0, 0.0]), DenseChannel(np.eye(2)))
@@ -174,7 +176,7 @@ def posterior_moments(evidence: Evidence, prior: Array, rows: Array | None = Non
     return Moments(total, spread)
 
 
-def unbiased_moments(evidence: Evidence, prior: Array, rows: Array | None, population: bool) -> Moments:
+def unbiased_moments(evidence: Evidence, prior: Array, rows: Rows, population: bool) -> Moments:
     """The best linear unbiased answer at the prior: the sum of `J**-1 r_y` over the reports.
 
     Its variance is the noise of the reports given the people; with `population`, the people are a sample, and the
@@ -196,7 +198,7 @@ def unbiased_moments(evidence: Evidence, prior: Array, rows: Array | None, popul
     return Moments(apply_rows(rows, total), np.maximum(square - known, 0.0))
 
 
-def known_part(rows: Array | None, histogram: Array, N: float, population: bool) -> Array:
+def known_part(rows: Rows, histogram: Array, N: float, population: bool) -> Array:
     """What is subtracted from the sum of squares over reports to give a variance.
 
     For the `N` people themselves it is `rows**2 @ histogram`, for a population `(rows @ histogram)**2 / N`.
@@ -243,7 +245,7 @@ def not_identifiable() -> NotIdentifiable:
     )
 
 
-def mle_moments(evidence: Evidence, prior: Array, rows: Array | None, population: bool) -> Moments:
+def mle_moments(evidence: Evidence, prior: Array, rows: Rows, population: bool) -> Moments:
     """The maximum likelihood answer, with the variance that the Fisher information gives at it."""
     p, rounds, converged = most_likely(evidence, prior)
     N = float(evidence.counts.sum())

@@ -26,7 +26,7 @@ import numpy.typing as npt
 from priorveil.certify import TOTAL, Certifiable, Lifts, lifts
 from priorveil.errors import NOT_SHOWN, InvalidInput
 from priorveil.mechanisms import kernels
-from priorveil.mechanisms.estimators import DenseChannel, Evidence, Moments, not_identifiable
+from priorveil.mechanisms.estimators import Counts, DenseChannel, Evidence, Moments, Rows, not_identifiable
 from priorveil.mechanisms.interface import (
     MEASURED,
     MOST_ENTRIES,
@@ -217,15 +217,13 @@ class PooledHash(NumberedReports):
         """Whether there are fewer reports than values, or more entries than are written out."""
         return self.outputs < self.size or self.size * self.outputs > MOST_ENTRIES
 
-    def answer(
-        self, method: str, counts: npt.NDArray[Any], prior: Array, rows: Array | None, population: bool
-    ) -> Moments:
+    def answer(self, method: str, counts: Counts, prior: Array, rows: Rows, population: bool) -> Moments:
         """The statistics `rows @ histogram`, or the histogram for None."""
         if method != "mmse" and self._large:
             raise not_identifiable()
         return super().answer(method, counts, prior, rows, population)
 
-    def evidence(self, counts: npt.NDArray[Any]) -> Evidence:
+    def evidence(self, counts: Counts) -> Evidence:
         """The counts of the reports with the channel: written out if it is small, else in blocks."""
         small = self.size * self.outputs <= _BLOCK
         return Evidence(counts.astype(np.float64), DenseChannel(self.matrix) if small else self)

@@ -15,10 +15,12 @@ from priorveil.channels import Channel
 from priorveil.errors import NOT_SHOWN, ForeignReport, Hint, Infeasible, InvalidInput, OutsideDomain, TooLarge
 from priorveil.mechanisms import kernels
 from priorveil.mechanisms.estimators import (
+    Counts,
     DenseChannel,
     Evidence,
     Moments,
     PriorCheck,
+    Rows,
     cells_check,
     reports_moments,
     split_prior,
@@ -127,7 +129,7 @@ class Mechanism(ABC):
         """The same in floats, with every report counted as often as its weight says."""
 
     @abstractmethod
-    def reports_in(self, counts: npt.NDArray[Any]) -> int:
+    def reports_in(self, counts: Counts) -> int:
         """How many reports an array of `accumulate` counts."""
 
     def new_reports(self, count: int = 0) -> npt.NDArray[Any]:
@@ -163,9 +165,7 @@ class Mechanism(ABC):
         """The check of the counts against the prior; None where there are too few reports, or they tell nothing."""
 
     @abstractmethod
-    def answer(
-        self, method: str, counts: npt.NDArray[Any], prior: Array, rows: Array | None, population: bool
-    ) -> Moments:
+    def answer(self, method: str, counts: Counts, prior: Array, rows: Rows, population: bool) -> Moments:
         """The statistics `rows @ histogram`, or the histogram for None, by `mmse`, `unbiased` or `mle`.
 
         `counts` are those of `accumulate` or of `weigh`; for the latter, see `weighted_moments`. A fourth method,
@@ -210,7 +210,7 @@ class NumberedReports(Mechanism):
         """The sum of the weights of each report."""
         return np.bincount(self.check_reports(reports), weights, self.outputs).astype(np.float64)
 
-    def reports_in(self, counts: npt.NDArray[Any]) -> int:
+    def reports_in(self, counts: Counts) -> int:
         """The sum of the counts."""
         return int(counts.sum())
 
@@ -222,7 +222,7 @@ class NumberedReports(Mechanism):
         """`p @ matrix`: the law of the reports when the values follow `p`, or each row of it."""
         return np.asarray(p @ self.matrix)
 
-    def evidence(self, counts: npt.NDArray[Any]) -> Evidence:
+    def evidence(self, counts: Counts) -> Evidence:
         """The counts of the reports, with the channel."""
         return Evidence(counts.astype(np.float64), DenseChannel(self.matrix))
 
@@ -234,9 +234,7 @@ class NumberedReports(Mechanism):
         """The check of the counts against the prior."""
         return cells_check(counts.astype(np.float64), self.law(split_prior(prior, len(counts))))
 
-    def answer(
-        self, method: str, counts: npt.NDArray[Any], prior: Array, rows: Array | None, population: bool
-    ) -> Moments:
+    def answer(self, method: str, counts: Counts, prior: Array, rows: Rows, population: bool) -> Moments:
         """The statistics `rows @ histogram`, or the histogram for None."""
         return reports_moments(method, self.evidence(counts), prior, rows, population)
 

@@ -41,7 +41,7 @@ from priorveil.mechanisms.bit_estimators import (
     subset_information,
 )
 from priorveil.mechanisms.bits import BitReports
-from priorveil.mechanisms.estimators import Moments
+from priorveil.mechanisms.estimators import Moments, Rows
 from priorveil.mechanisms.randomness import WORD, Words
 from priorveil.notions import Known, Secrets
 from priorveil.priors import Array, Ints
@@ -123,7 +123,7 @@ class Subset(BitReports):
         return self.size <= MOST_SCORED
 
     def linear_answer(
-        self, method: str, counts: BitCounts, prior: Array, rows: Array | None, population: bool
+        self, method: str, counts: BitCounts, prior: Array, rows: Rows, population: bool
     ) -> Moments:
         """The scores or the counts of ones, which are what mle approaches: they always add up to the reports."""
         if method == "unbiased" and self.scored:

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from priorveil.certify import TOTAL, Certifiable, Certificate, Lifts, lifts
 from priorveil.errors import NOT_SHOWN, InvalidChannel, InvalidInput
 from priorveil.mechanisms import kernels
-from priorveil.mechanisms.estimators import Moments, PriorCheck, not_identifiable
+from priorveil.mechanisms.estimators import Counts, Moments, PriorCheck, Rows, not_identifiable
 from priorveil.mechanisms.interface import NumberedReports, require_writable, single_prior
 from priorveil.mechanisms.randomness import Words
 from priorveil.notions import LIP, Known, Leakage, Secrets
@@ -254,9 +254,7 @@ class Grouped(NumberedReports):
         """The check of the counts against the prior, in the directions that groups can tell apart."""
         return self.table.prior_check(counts, np.bincount(self.rows, prior).astype(np.float64))
 
-    def answer(
-        self, method: str, counts: npt.NDArray[Any], prior: Array, rows: Array | None, population: bool
-    ) -> Moments:
+    def answer(self, method: str, counts: Counts, prior: Array, rows: Rows, population: bool) -> Moments:
         """The histogram, or the statistics `rows @ histogram`, by `mmse`.
 
         Posteriors are those of the groups, divided within a group as the prior is.

@@ -30,7 +30,7 @@ from priorveil.errors import Hint, Infeasible, InvalidInput
 from priorveil.mechanisms import kernels
 from priorveil.mechanisms.bit_estimators import BitCounts, UnaryLaw, balanced_moments, ones_moments
 from priorveil.mechanisms.bits import BitReports
-from priorveil.mechanisms.estimators import Moments
+from priorveil.mechanisms.estimators import Moments, Rows
 from priorveil.mechanisms.randomness import Words
 from priorveil.notions import Known, Secrets
 from priorveil.priors import Array, Ints, Prior
@@ -89,7 +89,7 @@ class Unary(BitReports):
         kernels.flip_bits(codes, words, *coins, reports, work=total * self.draws_per_report)
 
     def linear_answer(
-        self, method: str, counts: BitCounts, prior: Array, rows: Array | None, population: bool
+        self, method: str, counts: BitCounts, prior: Array, rows: Rows, population: bool
     ) -> Moments:
         """The counts of ones, for `score` made to add up to the reports."""
         if method == "score":

@@ -42,7 +42,7 @@ from priorveil.mechanisms.arc.line import (
     prime_above,
     spread_orders,
 )
-from priorveil.mechanisms.estimators import Evidence, Moments, PriorCheck, apply_rows
+from priorveil.mechanisms.estimators import Counts, Evidence, Moments, PriorCheck, Rows, apply_rows
 from priorveil.mechanisms.interface import (
     MEASURED,
     SMALL,
@@ -203,7 +203,7 @@ class Arc(Mechanism):
         """The same in floats, with every report counted as often as its weight says."""
         return self.cells.weigh(self.check_reports(reports), weights)
 
-    def reports_in(self, counts: npt.NDArray[Any]) -> int:
+    def reports_in(self, counts: Counts) -> int:
         """The sum of the first row."""
         return int(counts[0].sum())
 
@@ -234,7 +234,7 @@ class Arc(Mechanism):
         """Whether the channel of one order has too many entries to be inverted within a second or two."""
         return self.size * len(self.cells.base) > _INVERTED
 
-    def evidence(self, counts: npt.NDArray[Any]) -> Evidence:
+    def evidence(self, counts: Counts) -> Evidence:
         """The counts of the columns with the channel: written out if it is small, else as two products."""
         seen = counts[0].astype(np.float64)
         small = self.size * seen.size <= SMALL
@@ -264,9 +264,7 @@ class Arc(Mechanism):
         own, rounding = m.lengths / m.places, 1e-9 + (m.size + 1) / m.places
         return prior.shape == own.shape and bool(np.all(np.abs(prior - own) <= rounding))
 
-    def answer(
-        self, method: str, counts: npt.NDArray[Any], prior: Array, rows: Array | None, population: bool
-    ) -> Moments:
+    def answer(self, method: str, counts: Counts, prior: Array, rows: Rows, population: bool) -> Moments:
         """The statistics `rows @ histogram`, or the histogram for None."""
         if method == "mmse" and self.fits(prior):
             sums = prior * self.cells.lift_sums(counts)
@@ -283,7 +281,7 @@ class Arc(Mechanism):
             )
         return estimators.reports_moments(method, self.evidence(counts), prior, rows, population)
 
-    def _unbiased(self, counts: npt.NDArray[Any], rows: Array | None, population: bool) -> Moments:
+    def _unbiased(self, counts: Counts, rows: Rows, population: bool) -> Moments:
         """`J**-1` times the sum of the lifts of a pool.
 
         Its covariance is `N J**-1` where the prior is right. Where it is wrong, the noise of a value is scaled by how

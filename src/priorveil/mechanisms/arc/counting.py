@@ -18,14 +18,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from priorveil.errors import TooLarge
 from priorveil.mechanisms import kernels
 from priorveil.mechanisms.arc.line import ArcLine
+from priorveil.mechanisms.estimators import Counts, Rows
 from priorveil.mechanisms.interface import MEASURED, require_writable
 from priorveil.mechanisms.kernels import LIMB, LOW
 from priorveil.priors import Array, Ints
@@ -144,7 +144,7 @@ class ArcCells:
         offsets[self.shared] = (self.width - 1) / 2
         return np.stack([counts, counts * (offsets + (self._place & LOW)), counts * (self._place >> LIMB)])
 
-    def _offsets(self, tally: npt.NDArray[Any]) -> Array:
+    def _offsets(self, tally: Counts) -> Array:
         """Sums of the offsets from the first place of each column; exact for integers until the last step."""
         if tally.dtype.kind == "i" and int(tally[0].max(initial=0)) > self.most:
             raise TooLarge(
@@ -283,7 +283,7 @@ class ArcCells:
         square[self.line.owners] += counts[self.owned].sum(axis=0)
         return square
 
-    def lift_sums(self, tally: npt.NDArray[Any]) -> Array:
+    def lift_sums(self, tally: Counts) -> Array:
         """`sum over reports of r`, `r` the lift of a value at the report, from the offsets of the reports.
 
         With `N` reports this is `N (1 - k) + k (M / length_x) coverage_x`.
@@ -298,7 +298,7 @@ class ArcCells:
     def _uniform_coverage(self, counts: Array) -> Array:
         return self.coverage(counts, counts * (self.sizes - 1) / 2)
 
-    def lift_moments(self, tally: npt.NDArray[Any]) -> tuple[Array, Array]:
+    def lift_moments(self, tally: Counts) -> tuple[Array, Array]:
         """`sum over reports of r` and of `r**2`, `r` the lift, per value, for reports uniform within their cells.
 
         Both are of the same reports, so that `sum (r - 1)**2` follows from them and is never below zero; the
@@ -309,7 +309,7 @@ class ArcCells:
         second = counts.sum() * (1 - k) ** 2 + 2 * (1 - k) * scale * mean
         return self._lift_sums(counts, mean), second + scale**2 * self._squared_coverage(counts)
 
-    def posterior_variances(self, tally: npt.NDArray[Any], prior: Array, rows: Array | None) -> Array:
+    def posterior_variances(self, tally: Counts, prior: Array, rows: Rows) -> Array:
         """`sum over reports of Var(a_X | report)` for every row `a`, or for the indicators of the values.
 
         The squares of the offsets are not in the tally: if the prior is right, reports are uniform within their cells,
