@@ -218,6 +218,11 @@ def test_sources_by_argument() -> None:
         as_source(42)  # type: ignore[arg-type]
 
 
+def test_without_the_cipher_package_words_come_from_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "cryptography.hazmat.primitives.ciphers", None)
+    assert np.unique(SystemSource().stream()(1000)).size == 1000
+
+
 def test_without_numba_numpy_does_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "numba", None)
     kernels.compiled.cache_clear()

@@ -63,15 +63,12 @@ class CellChannel(Protocol):
 
     def law(self, p: Array) -> Array:
         """`p @ Q`: the law of the cells when the values follow `p`."""
-        ...
 
     def mean(self, weights: Array) -> Array:
         """`Q @ weights`: for every value the mean of the cells' weights."""
-        ...
 
     def blocks(self) -> Iterator[tuple[slice, Array]]:
         """`Q` itself, some cells at a time: which ones, and their columns."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)

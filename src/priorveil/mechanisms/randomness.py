@@ -15,9 +15,9 @@ Three sources:
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -35,21 +35,20 @@ BLOCK_WORDS = 1 << 14
 _FEW_WORDS = 256
 
 
-@runtime_checkable
-class Source(Protocol):
+class Source(ABC):
     """Anything that gives uniform independent 64-bit words."""
 
+    @abstractmethod
     def words(self, count: int) -> Words:
         """The next `count` words."""
-        ...
 
     def stream(self) -> Stream:
         """A function giving the next `count` words at each call; the array may be reused by the next call."""
-        ...
+        return self.words
 
 
 @dataclass(frozen=True)
-class SystemSource:
+class SystemSource(Source):
     """The operating system's generator; in bulk, AES-256-CTR keyed freshly from it.
 
     Holds no state: every call to `stream` takes a new key, so processes that fork never share words.
@@ -63,39 +62,27 @@ class SystemSource:
         return np.frombuffer(os.urandom(8 * count), dtype=WORD)
 
     def stream(self) -> Stream:
-        """A key stream, opened once it is clear that many words are wanted."""
-        cipher: list[Stream] = []
+        """AES-256-CTR under a fresh key; on a device without the `cryptography` package, words from the system."""
+        try:
+            from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+        except ImportError:
+            return self.words
+        encryptor = Cipher(algorithms.AES(os.urandom(32)), modes.CTR(os.urandom(16))).encryptor()
+        zeros = np.zeros(BLOCK_WORDS, dtype=WORD)
+        buffer = np.empty(BLOCK_WORDS + 2, dtype=WORD)
 
         def take(count: int) -> Words:
-            if count <= _FEW_WORDS and not cipher:
-                return self.words(count)
-            if not cipher:
-                cipher.append(_key_stream())
-            return cipher[0](count)
+            nonlocal zeros, buffer
+            if count > zeros.size:
+                zeros, buffer = np.zeros(count, dtype=WORD), np.empty(count + 2, dtype=WORD)
+            encryptor.update_into(zeros[:count].view(np.uint8).data, buffer.view(np.uint8).data)
+            return buffer[:count]
 
         return take
 
 
-def _key_stream() -> Stream:
-    """AES-256-CTR under a fresh key."""
-    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-
-    encryptor = Cipher(algorithms.AES(os.urandom(32)), modes.CTR(os.urandom(16))).encryptor()
-    zeros = np.zeros(BLOCK_WORDS, dtype=WORD)
-    buffer = np.empty(BLOCK_WORDS + 2, dtype=WORD)
-
-    def take(count: int) -> Words:
-        nonlocal zeros, buffer
-        if count > zeros.size:
-            zeros, buffer = np.zeros(count, dtype=WORD), np.empty(count + 2, dtype=WORD)
-        encryptor.update_into(zeros[:count].view(np.uint8).data, buffer.view(np.uint8).data)
-        return buffer[:count]
-
-    return take
-
-
 @dataclass(frozen=True)
-class GeneratorSource:
+class GeneratorSource(Source):
     """A numpy generator: repeatable, hence **not private**. For simulations.
 
     >>> first, second = (GeneratorSource(np.random.default_rng(1)) for _ in range(2))
@@ -109,13 +96,9 @@ class GeneratorSource:
         """The next words of the generator."""
         return np.asarray(self.rng.integers(0, 2**64, size=count, dtype=np.uint64), dtype=WORD)
 
-    def stream(self) -> Stream:
-        """The same words."""
-        return self.words
-
 
 @dataclass
-class BytesSource:
+class BytesSource(Source):
     """A fixed string of bytes, read once from front to back: test vectors.
 
     >>> BytesSource(bytes([7] + [0] * 7)).words(1)
@@ -134,10 +117,6 @@ class BytesSource:
         words = np.frombuffer(self.data, dtype=WORD, count=count, offset=self.used)
         self.used = end
         return words
-
-    def stream(self) -> Stream:
-        """The same words."""
-        return self.words
 
 
 def as_source(rng: Source | np.random.Generator | None) -> Source:
@@ -166,7 +145,7 @@ def blocks(source: Source, reports: int, draws: int) -> Iterator[tuple[slice, Wo
     [(slice(0, 3, None), (3, 2))]
     """
     step = max(1, BLOCK_WORDS // draws)
-    take = source.stream()
+    take = source.words if reports * draws <= _FEW_WORDS else source.stream()
     for start in range(0, reports, step):
         rows = slice(start, min(start + step, reports))
         count = rows.stop - rows.start
