@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import Any, Literal
 
 from priorveil.collect.wire import LARGEST_REPORT
-from priorveil.designs import design
 from priorveil.errors import InvalidInput, PlanError
 from priorveil.notions import Known
 from priorveil.plans import Plan
@@ -161,6 +160,8 @@ def ask(
     >>> [ask("Do you smoke?", prior, query=query).leans_on_prior for query in (Distribution(), Histogram())]
     [False, True]
     """
+    from priorveil.designs import design  # loads optimisers, which a curator and its clients do not need
+
     priors = prior if isinstance(prior, Mapping) else {EVERYONE: prior}
     wanted = Distribution() if query is None else query
     return Campaign(question, {name: design(p, epsilon, wanted) for name, p in priors.items()}, **details)
