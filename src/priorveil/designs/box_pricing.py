@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from priorveil.designs.engine import Labels, Priced
+from priorveil.designs.engine import Labels, Priced, distinct
 from priorveil.errors import Hint, TooLarge
 from priorveil.priors import Array, Mask
 from priorveil.priors.budget import window_mass
@@ -113,7 +113,7 @@ class Box:
             shares[:, others] = bits[fits] * self.caps[others]
             shares[:, loose] = np.clip(rest[fits], 0.0, self.caps[loose])
             found.append(shares)
-        return np.clip(self.columns(_distinct(np.vstack(found))), self.lo, self.hi)
+        return np.clip(self.columns(distinct(np.vstack(found))), self.lo, self.hi)
 
 
 def subsets(d: int) -> Labels:
@@ -175,7 +175,7 @@ class HistogramPricing:
         room = self.parts if exact else self.quick
         found = branch_and_bound(bundles, reached=reached, tolerance=slack, parts=room)
         more = _climb(self.box, q, c, bundles.shares(found.totals))
-        columns = self.box.columns(_distinct(np.vstack([shares, more])))
+        columns = self.box.columns(distinct(np.vstack([shares, more])))
         return Priced(columns, self.utility(columns), found.bound + rest + slack)
 
     def _scores(self, q: Array, c: Array) -> Array:
@@ -196,11 +196,6 @@ def _climb(box: Box, q: Array, c: Array, shares: Array) -> Array:
             break
         shares = moved
     return shares
-
-
-def _distinct(shares: Array) -> Array:
-    keep = np.unique(np.round(shares, 11), axis=0, return_index=True)[1]
-    return shares[np.sort(keep)]
 
 
 @dataclass(frozen=True)
@@ -234,7 +229,7 @@ class SumPricing:
         c = costs - 2.0 * lo * (1.0 - lo) * mean * values
         rest = lo * lo * mean * mean - rest
         bound, shares = self._sweep(q, c)
-        columns = self.box.columns(_distinct(shares))
+        columns = self.box.columns(distinct(shares))
         slack = self.box.slack(c, abs(rest) + q * float(np.abs(values).max()) ** 2)
         return Priced(columns, self.utility(columns), bound + rest + slack)
 
@@ -302,7 +297,7 @@ class GuessPricing:
         scores = (1.0 - lo) * np.diag(self.peaks / self.box.prior) - costs
         shares = self.box.fill(scores)
         values = lo * self.peaks + (scores * shares).sum(1)
-        columns = self.box.columns(_distinct(shares))
+        columns = self.box.columns(distinct(shares))
         slack = self.box.slack(costs, abs(rest) + 1.0)
         return Priced(columns, self.utility(columns), float(values.max()) - rest + slack)
 

@@ -33,6 +33,7 @@ Node = Any  # a part of the polytope; each pricing has its own
 LISTING = 2 / 3  # the share of the time that listing extreme rays may take, where there is another way
 _ZERO = 1e-11  # a ray on a hyperplane, both scaled to largest entry one
 _PAIRS = 4_000_000  # entries of one block of comparisons
+_CLIMBS = (6, 60)  # starts of a quick and of an exact call
 _QUICK = 20  # splits for a quick bound
 _PATIENCE = 400  # splits before a better column ends the search
 _IMPROVES = 1e-7  # worth stopping for
@@ -218,33 +219,27 @@ class Relaxed(NamedTuple):
 class ConePricing(ABC):
     """Pricing over a cone by climbing from vertex to vertex, and by branch and bound over linear programmes.
 
-    A subclass gives the utility and its gradient, the `root` of the branching (the node that holds every column),
-    `relax` (a bound on a node) and `split` (the halves of a node, or None if its bound is exact). When `stop()` says
-    so, every search ends at its first answer.
+    A subclass gives the utility and its gradient, the number of its `terms`, the `root` of the branching (the node that
+    holds every column), `relax` (a bound on a node) and `split` (the halves of a node, or None if its bound is exact).
+    When `stop()` says so, every search ends at its first answer.
     """
 
     root: Node
-    climbs: tuple[int, int] = (0, 0)  # starts of a quick and of an exact call
-    fresh = False  # whether an exact call looks in new directions
+    terms: int
 
     def __init__(self, A: Array, P: Array, nodes: int, stop: Stop) -> None:
         self.A, self.P, self.nodes, self.stop = A, P, nodes, stop
         self.program = Program(A, P)
         self._starts: dict[bytes, Array] = {}
-        if self.climbs[0]:
-            # Towards each value, away from it, and in some random directions (fixed seed).
-            d = len(P)
-            self._add_vertices(
-                np.vstack([np.eye(d), -np.eye(d), np.random.default_rng(0).normal(size=(2 * d, d))])
-            )
+        self._add_vertices(np.vstack([np.eye(len(P)), -np.eye(len(P))]))
 
     @abstractmethod
     def utility(self, columns: Array) -> Array:
         """`phi` of each row of `columns`."""
 
+    @abstractmethod
     def gradient(self, r: Array) -> Array:
-        """The slope of `phi` at `r`, up to a multiple of `P`; needed only where `climbs` asks for starts."""
-        raise NotImplementedError
+        """The slope of `phi` at `r`, up to a multiple of `P`."""
 
     @abstractmethod
     def relax(self, duals: Array, node: Node) -> Relaxed | None:
@@ -254,21 +249,14 @@ class ConePricing(ABC):
     def split(self, found: Relaxed) -> list[Node] | None:
         """The parts of a node, or None if its bound is exact."""
 
-    def splits(self, exact: bool) -> int:
-        """How many nodes may be split."""
-        return self.nodes if exact else _QUICK
-
     def price(self, duals: Array, exact: bool) -> Priced:
         """Climb from good starts, then prove a bound by branch and bound (a short one unless `exact`)."""
         pool = _Pool(self.utility, duals)
-        if exact and self.fresh:
+        if exact:  # look in new directions (fixed seed)
             d = len(duals)
             self._add_vertices(np.random.default_rng(len(self._starts)).normal(size=(4 * d, d)))
-        if self.climbs[0]:
-            self._climb(pool, list(self._starts.values()), self.climbs[exact])
-        bound = self._branch(pool, self.splits(exact))
-        if exact and self.climbs[0] and not self.fresh:
-            self._climb(pool, pool.columns, 20)
+        self._climb(pool, list(self._starts.values()), _CLIMBS[exact])
+        bound = self._branch(pool, self.nodes if exact or self.terms == 1 else _QUICK)
         return pool.best_columns(bound)
 
     def _branch(self, pool: _Pool, limit: int) -> float:
@@ -371,11 +359,9 @@ class ConeSquaresPricing(ConePricing):
     0.625
     """
 
-    climbs = (5, 12)
-
     def __init__(self, A: Array, P: Array, C: Array, D: Array, nodes: int = 4000, stop: Stop = never) -> None:
         super().__init__(A, P, nodes, stop)
-        self.C, self.D, self.root = C, D, np.empty((2, len(C)))
+        self.C, self.D, self.root, self.terms = C, D, np.empty((2, len(C))), len(C)
         low, high = self.root
         for scale in np.unique(D, axis=0):
             fixed = self.program if np.array_equal(scale, P) else Program(A, scale)
@@ -400,12 +386,8 @@ class ConeSquaresPricing(ConePricing):
         weights = np.repeat(weights, len(self.C) // len(weights))
         on = weights > 0
         other, W = copy(self), weights[on, None]
-        other.C, other.D, other.root = W * self.C[on], W * self.D[on], self.root[:, on]
+        other.C, other.D, other.root, other.terms = W * self.C[on], W * self.D[on], self.root[:, on], len(W)
         return other
-
-    def splits(self, exact: bool) -> int:
-        """How many nodes may be split: one term needs few."""
-        return super().splits(exact or len(self.C) == 1)
 
     def relax(self, duals: Array, node: tuple[Array, Array]) -> Relaxed | None:
         """Chords in place of squares; a node has the lowest and the highest value of each ratio."""
@@ -443,7 +425,7 @@ class ConeGuessPricing(ConePricing):
 
     def __init__(self, A: Array, P: Array, M: Array, nodes: int = 4000, stop: Stop = never) -> None:
         super().__init__(A, P, nodes, stop)
-        self.M, self.root, highest = M, (), []
+        self.M, self.root, self.terms, highest = M, (), len(M), []
         for row in M:
             scaled = Program(A, row)  # without time: no share of the largest term is above one
             tops = (1.0 if stop() else scaled.maximise(row * unit)[1] for unit in np.eye(len(P)))
@@ -458,12 +440,13 @@ class ConeGuessPricing(ConePricing):
         """The same priors, prior `k` counted `weights[k]` times."""
         on = weights > 0
         other = copy(self)
-        other.M, other.highest = weights[on, None] * self.M[on], self.highest[on]
+        other.M, other.highest, other.terms = weights[on, None] * self.M[on], self.highest[on], int(on.sum())
         return other
 
-    def splits(self, exact: bool) -> int:
-        """How many choices may be grown."""
-        return self.nodes if exact or len(self.M) == 1 else 3 * len(self.M)
+    def gradient(self, r: Array) -> Array:
+        """The slope of `phi` at `r`."""
+        guesses = np.argmax(self.M * r, axis=1)
+        return np.asarray((np.eye(len(r))[guesses] * self.M).sum(axis=0))
 
     def relax(self, duals: Array, node: tuple[int, ...]) -> Relaxed | None:
         """The guesses chosen so far are the best ones; the others are bounded."""
@@ -495,12 +478,9 @@ class ConvexPricing(ConePricing):
     np.float64(0.5)
     """
 
-    climbs = (8, 60)
-    fresh = True
-
     def __init__(self, A: Array, P: Array, phi: Utility, nodes: int = 400, stop: Stop = never) -> None:
         super().__init__(A, P, nodes, stop)
-        self.phi, self.root = phi, np.diag(1 / P)
+        self.phi, self.root, self.terms = phi, np.diag(1 / P), len(P)
 
     def utility(self, columns: Array) -> Array:
         """`phi` of each row of `columns`."""

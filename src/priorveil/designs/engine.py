@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
@@ -41,6 +41,7 @@ Labels = npt.NDArray[np.intp]
 Utility = Callable[[Array], Array]
 
 _IMPROVES = 1e-10  # reduced costs below this, relative to the gain so far, are rounding noise
+_LEAN = 0.8  # how far trial duals lean towards the best ones so far
 _POOL = 3  # columns kept per row before the pool is pruned
 _TOLERANCE = 1e-9  # of the master, and the least entry that it can tell from zero
 _UNUSED = 1e-13  # weights below this are rounding noise
@@ -139,7 +140,7 @@ class Solution:
 
     `value` is its utility (or its variance, for learning a distribution), `bound` a proven bound on what any channel
     reaches, and `gap` the share of the achievable gain that is not proven. `duals` prove the bound. `interrupted` says
-    whether ctrl-C ended the search.
+    whether ctrl-C ended the search. `pool` are the columns that a search for other utilities may start from.
     """
 
     columns: Array
@@ -151,6 +152,7 @@ class Solution:
     converged: bool
     duals: Array
     interrupted: bool = False
+    pool: Array = field(default_factory=lambda: np.empty(0))
 
     @property
     def channel(self) -> Array:
@@ -251,12 +253,18 @@ def run_model(model: highspy.Highs) -> highspy.HighsModelStatus:
     return model.getModelStatus()
 
 
-def distinct(table: Array) -> Labels:
-    """The places of the rows that differ from all rows before them, up to rounding.
+def distinct(table: Array) -> Array:
+    """The rows that differ from all rows before them, up to rounding.
 
     >>> distinct(np.array([[1.0, 2.0], [0.0, 1.0], [1.0, 2.0 + 1e-14]]))
-    array([0, 1])
+    array([[1., 2.],
+           [0., 1.]])
     """
+    return np.asarray(table[_first_places(table)])
+
+
+def _first_places(table: Array) -> Labels:
+    """Where the rows are that differ from all rows before them."""
     first: dict[bytes, int] = {}
     for place, row in enumerate(np.round(table, 10) + 0.0):
         first.setdefault(row.tobytes(), place)
@@ -346,7 +354,7 @@ class _Run:
     """One run of column generation: the columns in use, and the best bound with its duals (the centre).
 
     The master has a row for each class of values. A linear part of the utilities changes nothing, so it is taken out:
-    what is left keeps its digits for small budgets. Trial duals lean towards the centre by `lean`.
+    what is left keeps its digits for small budgets.
     """
 
     def __init__(
@@ -360,14 +368,14 @@ class _Run:
         self.means = scipy.sparse.csr_array((1.0 / sizes[self.classes], (np.arange(d), self.classes)))
         self.idle = float(np.min(pricing.utility(np.ones((1, d)))))
         self.columns, self.utilities = seeds, pricing.utility(seeds).reshape(len(seeds), -1)
-        self._keep(distinct(np.hstack([self._entries(), self.utilities])))
+        self._keep(_first_places(np.hstack([self._entries(), self.utilities])))
         if first is None:
             self.slopes = _linear_part(self._entries(), self.utilities)
         else:
             self.slopes = np.bincount(self.classes, first).astype(float)[:, None]
         self.basis: highspy.HighsBasis | None = None
         self.weights, self.centre = np.empty(0), np.zeros(d)
-        self.value, self.bound, self.lean = -math.inf, math.inf, 0.8
+        self.value, self.bound = -math.inf, math.inf
         self.iterations, self.interrupted = 0, False
 
     def generate(self, first: Array | None) -> None:
@@ -385,7 +393,6 @@ class _Run:
             trial = self._trial(duals, empty_rounds)
             priced = self.pricing.price(trial, exact)
             at_newest = trial is duals or bool(np.allclose(trial, duals, rtol=1e-13, atol=1e-15))
-            self._adapt(trial, duals, priced)
             self._prove(trial, priced)
             worth = reduced_costs(priced.columns, priced.utilities, duals)
             known = float(np.max(reduced_costs(self.columns, self.utilities, duals)))
@@ -403,19 +410,14 @@ class _Run:
                 break
 
     def _trial(self, duals: Array, empty_rounds: int) -> Array:
-        """Duals to price at, closer to the newest after rounds without a new column."""
-        if math.isinf(self.bound):
-            return duals
-        share = max(0.0, 1.0 - (empty_rounds + 1) * (1.0 - self.lean)) if empty_rounds else self.lean
-        return share * self.centre + (1.0 - share) * duals
+        """Duals to price at, closer to the newest after rounds without a new column.
 
-    def _adapt(self, trial: Array, duals: Array, priced: Priced) -> None:
-        """Lean less while the dual function falls towards `duals`, more otherwise."""
-        if math.isfinite(self.bound) and len(priced.columns):
-            best = int(np.argmax(reduced_costs(priced.columns, priced.utilities, trial)))
-            slope = np.append(1.0 - priced.columns[best], priced.utilities[best])[: len(duals)]
-            rises = float(slope @ (duals - self.centre)) > 0
-            self.lean = min(0.95, 0.1 + 0.9 * self.lean) if rises else max(0.0, self.lean - 0.1)
+        Those of several utilities are not smoothed: few of them have a share then, which makes pricing easier.
+        """
+        if math.isinf(self.bound) or self.utilities.shape[1] > 1:
+            return duals
+        share = max(0.0, _LEAN - 0.2 * empty_rounds)
+        return share * self.centre + (1.0 - share) * duals
 
     def _prove(self, trial: Array, priced: Priced) -> None:
         """Keep the bound that these duals prove, if it is the best so far; room for rounding is added."""
@@ -433,7 +435,7 @@ class _Run:
         before = len(self.columns)
         self.columns = np.vstack([self.columns, columns])
         self.utilities = np.vstack([self.utilities, utilities.reshape(-1, self.utilities.shape[1])])
-        self._keep(distinct(np.hstack([self._entries(), self.utilities])))
+        self._keep(_first_places(np.hstack([self._entries(), self.utilities])))
         return len(self.columns) > before
 
     def _keep(self, kept: Labels) -> None:
@@ -473,9 +475,8 @@ class _Run:
         bound = max(self.bound, value)
         gap = relative_gap(value, bound, self.idle)
         converged = self.limits.reached(value, bound, self.idle) and not self.interrupted
-        return Solution(
-            columns, weights, value, bound, gap, self.iterations, converged, self.centre, self.interrupted
-        )
+        proof = (value, bound, gap, self.iterations, converged, self.centre, self.interrupted)
+        return Solution(columns, weights, *proof, pool=self.columns)
 
 
 def _rotate_within_classes(

@@ -278,7 +278,7 @@ def _with_ldp_bound(problem: Problem, plan: Plan, limits: Limits) -> Plan:
 
 # Large domains: values that the best channel treats alike share a row, and only the groups are written out. A column
 # that is constant within a group keeps `lo <= r <= hi` for the values if it does for the group, so a channel on the
-# groups is as private as it looks. What a histogram, a guess or a sum gains from it needs three sums over each group.
+# groups is as private as it looks.
 
 
 def _groups_of(columns: Array) -> Ints:
@@ -296,25 +296,16 @@ def _grouped_plan(problem: Problem, Q: Array, groups: Ints, bound: float, why: s
     """The certified plan of a channel `Q` on groups of values."""
     shape = Grouped(groups, Table(np.full((int(groups.max()) + 1, 1), 2**62)))
     weights, proof = certified_table(Q, shape.group_prior(problem.reference), problem.budget)
-    mechanism = Grouped(groups, Table(weights))
-    expected = _grouped_error(problem, mechanism)
+    mechanism, prior = Grouped(groups, Table(weights)), problem.reference
+    law = np.bincount(mechanism.rows, problem.P) @ mechanism.table.matrix
+    lifts = (mechanism.table.matrix / law).T
+    # one column at a time: all of them may not fit in memory
+    gain = sum(
+        p * problem.query.utility(lift[None, mechanism.rows], prior)[0]
+        for p, lift in zip(law, lifts, strict=True)
+    )
+    expected = max(0.0, problem.query.ceiling(prior) - float(gain))
     return problem.plan(mechanism, proof, expected, bound, "columns", why)
-
-
-def _grouped_error(problem: Problem, mechanism: Grouped) -> float:
-    """The expected error, from sums over the groups."""
-    P, rows, Q = problem.P, mechanism.rows, mechanism.table.matrix
-    law = np.bincount(rows, P) @ Q
-    lift = Q / law
-    if problem.query.kind == "histogram":
-        gain = float(law @ (np.bincount(rows, P**2) @ lift**2))
-    elif problem.query.kind == "sum":
-        gain = float(law @ (np.bincount(rows, P * problem.scores) @ lift) ** 2)
-    else:
-        peaks = np.zeros(len(Q))
-        np.maximum.at(peaks, rows, P)
-        gain = float(law @ (peaks[:, None] * lift).max(axis=0))
-    return max(0.0, problem.query.ceiling(problem.reference) - gain)
 
 
 def _merged_sum_plan(problem: Problem, limits: Limits) -> Plan:

@@ -125,7 +125,8 @@ class Problem:
     def worst(self, channel: Channel) -> robust.Worst:
         """The prior of a polytope with the largest error, in units of `unit`, and a proven bound on it."""
         assert isinstance(self.prior, PriorSet)
-        return self.task().worst(channel.drop_unused().matrix.T, self.prior.best, self.P, 1e-10)
+        columns = channel.drop_unused().matrix.T
+        return robust.worst_of_polytope(self.task(), columns, self.prior.best, self.P, 1e-9)
 
     @property
     def unit(self) -> float:

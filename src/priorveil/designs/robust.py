@@ -23,11 +23,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import scipy.optimize
 
-from priorveil.designs import cone_pricing
-from priorveil.designs.engine import UNLIMITED, Limits, Priced, Stop, best_mixture, never, solve, split_duals
-from priorveil.errors import PriorveilError, TooLarge
+from priorveil.designs import cone_pricing, engine
+from priorveil.designs.engine import Limits, Stop
+from priorveil.errors import TooLarge
 from priorveil.priors import Array
 
 Oracle = Callable[[Array], Array]
@@ -83,35 +82,6 @@ class SquaredErrorTask:
         off = (self.V.T[None, :, :] - mean[:, None, :]) ** 2
         return np.asarray((columns * off.sum(axis=2)).sum(axis=0))
 
-    def worst(self, columns: Array, oracle: Oracle, start: Array, tolerance: float) -> Worst:
-        """Pairwise Frank-Wolfe: move weight from the best-served vertex in use to the worst-served one."""
-        atoms, share, bound, p = {start.tobytes(): start}, {start.tobytes(): 1.0}, math.inf, start
-        for _ in range(2000):
-            risk = self.risk(p, columns)
-            corner = oracle(risk)
-            bound = min(bound, float(risk @ corner))
-            if bound - float(risk @ p) <= tolerance:
-                break
-            away, to = min(share, key=lambda name: float(atoms[name] @ risk)), corner.tobytes()
-            direction = corner - atoms[away]
-            step = self._step(p, direction, share[away], columns)
-            p, atoms[to] = p + step * direction, corner
-            share[to] = share.get(to, 0.0) + step
-            share[away] -= step
-            if share[away] <= 0:
-                del share[away]
-        return Worst(p, float(self.risk(p, columns) @ p), bound)
-
-    def _step(self, p: Array, direction: Array, longest: float, columns: Array) -> float:
-        """How far the error rises from `p` along `direction`."""
-
-        def rise(step: float) -> float:
-            return float(self.risk(p + step * direction, columns) @ direction)
-
-        if rise(longest) >= 0:
-            return longest
-        return float(scipy.optimize.brentq(rise, 0.0, longest, xtol=1e-15)) if rise(0.0) > 0 else 0.0
-
     def pricing(self, A: Array, P: Array, priors: Array, stop: Stop) -> cone_pricing.ConeSquaresPricing:
         """Pricing of `sum_k phi_k` over the cone."""
         C = np.concatenate([self.V * p for p in priors])
@@ -130,20 +100,11 @@ class GuessTask:
         """`phi_p` of each column."""
         return np.asarray((columns * p).max(axis=1))
 
-    def worst(self, columns: Array, oracle: Oracle, start: Array, tolerance: float) -> Worst:
-        """Exact: a linear programme over the vertices met so far; its dual is a randomised decoder."""
-        atoms, p, bound = [start], start, math.inf
-        for _ in range(500):
-            p, risk = _hardest_guess(columns, np.array(atoms))
-            corner = oracle(risk)
-            bound = min(bound, float(risk @ corner))
-            if bound - self._mse(p, columns) <= tolerance:
-                break
-            atoms.append(corner)
-        return Worst(p, self._mse(p, columns), bound)
-
-    def _mse(self, p: Array, columns: Array) -> float:
-        return float(p.sum() - self.gains(p, columns).sum())
+    def risk(self, p: Array, columns: Array) -> Array:
+        """Error at each value of the best guess under `p`."""
+        guess = np.argmax(columns * p, axis=1)
+        right = np.eye(len(p))[guess] * columns
+        return np.asarray((columns - right).sum(axis=0))
 
     def pricing(self, A: Array, P: Array, priors: Array, stop: Stop) -> cone_pricing.ConeGuessPricing:
         """Pricing of `sum_k phi_k` over the cone."""
@@ -153,32 +114,22 @@ class GuessTask:
 Task = SquaredErrorTask | GuessTask
 
 
-def _hardest_guess(columns: Array, atoms: Array) -> tuple[Array, Array]:
-    """The mixture of atoms with most wrong guesses, and the risk of the randomised decoder that proves it.
+def worst_of_polytope(task: Task, columns: Array, oracle: Oracle, start: Array, tolerance: float) -> Worst:
+    """The worst prior of a polytope for the channel with these (weighted) columns, as the value of a game.
 
-    `min sum_y t_y` subject to `t_y >= q_yx p_x` and `p` a mixture of the atoms; the multipliers of each
-    output's rows are its guessing probabilities. Any guessing probabilities give a valid risk.
+    One side mixes vertices of the polytope, the other decoders, each made for one prior. Every decoder's risk is linear
+    in the true prior, so the risk of a mixture of them bounds the error of every prior.
     """
-    K, d = columns.shape
-    n = len(atoms)
-    rows = np.zeros((K * d, n + K))
-    rows[:, :n] = np.einsum("yx,nx->yxn", columns, atoms).reshape(K * d, n)
-    rows[np.arange(K * d), n + np.repeat(np.arange(K), d)] = -1.0
-    found = scipy.optimize.linprog(
-        np.concatenate([np.zeros(n), np.ones(K)]),
-        A_ub=rows,
-        b_ub=np.zeros(K * d),
-        A_eq=np.concatenate([np.ones(n), np.zeros(K)])[None],
-        b_eq=[1.0],
-        method="highs-ds",
-    )
-    if found.x is None:
-        raise PriorveilError(f"the search for the worst prior did not finish: {found.message}")
-    guess = np.maximum(-np.asarray(found.ineqlin.marginals).reshape(K, d), 0.0)
-    total = guess.sum(axis=1, keepdims=True)
-    guess = np.where(total > 0, guess / np.where(total > 0, total, 1.0), 1.0 / d)
-    weights = np.maximum(found.x[:n], 0.0)
-    return weights / weights.sum() @ atoms, np.asarray(columns.sum(axis=0) - (columns * guess).sum(axis=0))
+    vertices, risks, bound = start[None], task.risk(start, columns)[None], math.inf
+    for _ in range(500):
+        game = engine.mix(np.ones((len(vertices), 1)), vertices @ risks.T)
+        prior, risk = game.weights / game.weights.sum() @ vertices, game.shares @ risks
+        own, vertex = task.risk(prior, columns), oracle(risk)
+        bound = min(bound, float(risk @ vertex))
+        if bound - float(own @ prior) <= tolerance:
+            break
+        vertices, risks = np.vstack([vertices, vertex]), np.vstack([risks, own])
+    return Worst(prior, float(own @ prior), bound)
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,12 +150,12 @@ class _ErrorPricing:
     def _weighted(self) -> cone_pricing.ConeSquaresPricing | cone_pricing.ConeGuessPricing:
         return self.task.pricing(self.A, self.P, self.priors, self.stop)
 
-    def price(self, duals: Array, exact: bool) -> Priced:
+    def price(self, duals: Array, exact: bool) -> engine.Priced:
         """Columns that are good for the shares of the priors that the duals hold."""
-        slopes, shares = split_duals(duals, self.priors.shape[1])
+        slopes, shares = engine.split_duals(duals, self.priors.shape[1])
         columns, _, bound = self._weighted.with_weights(shares).price(slopes, exact)
         idle = float(shares @ [self.task.idle(p) for p in self.priors])
-        return Priced(columns, self.utility(columns), bound - idle)
+        return engine.Priced(columns, self.utility(columns), bound - idle)
 
 
 def _worst_listed(task: Task, priors: Array, columns: Array) -> Worst:
@@ -218,7 +169,7 @@ def robust_design(
     A: Array,
     priors: Array,
     task: Task,
-    limits: Limits = UNLIMITED,
+    limits: Limits = engine.UNLIMITED,
     *,
     oracle: Oracle | None = None,
     most: int = 8_000,
@@ -253,14 +204,18 @@ def robust_design(
     def worst_prior(channel: Array, start: Array) -> Worst:
         if oracle is None:
             return _worst_listed(task, priors, channel)
-        return task.worst(channel, oracle, start, least / 4)
+        return worst_of_polytope(task, channel, oracle, start, least / 4)
 
     try:
         rays = _list_rays(A, P, most, limits)
         for done in range(1, rounds + 1):
             pricing = _ErrorPricing(A, P, task, priors, limits.over)
-            found = best_mixture(rays, pricing.utility) if len(rays) else solve(pricing, seeds, inner)
-            seeds, bound = np.vstack([seeds, found.columns]), min(bound, found.bound)
+            found = (
+                engine.best_mixture(rays, pricing.utility)
+                if len(rays)
+                else engine.solve(pricing, seeds, inner)
+            )
+            seeds, bound = found.pool, min(bound, found.bound)
             worst = worst_prior(found.channel.T, priors[-1])
             if worst.bound < best.bound:
                 best, columns = worst, found.channel.T
@@ -273,7 +228,9 @@ def robust_design(
             priors = np.vstack([priors, worst.prior])
     except KeyboardInterrupt:
         if math.isinf(best.bound):  # no design yet
-            columns = best_mixture(nearby, _ErrorPricing(A, P, task, priors, never).utility).channel.T
+            columns = engine.best_mixture(
+                nearby, _ErrorPricing(A, P, task, priors, engine.never).utility
+            ).channel.T
             best = worst_prior(columns, P)
     return Robust(
         channel=columns.T,
