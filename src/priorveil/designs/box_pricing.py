@@ -203,9 +203,8 @@ class SumPricing:
     """`phi(r) = (sum_x a_x P_x r_x)^2`: exact.
 
     `v^2 = max_z 2 z v - z^2` turns the pricing into `max_z h(z) - q z^2`, with `h(z) = max_f (2 q z a - c)
-    . f` convex and piecewise linear. Its pieces are found where they matter: between two known pieces the
-    next one shows at their crossing, if there is one, and a stretch whose chord cannot reach the best value
-    is left alone.
+    . f` convex. So `h` is at most its chord between two known points, and a stretch whose chord reaches more than the
+    best value is cut where the chord does.
     """
 
     box: Box
@@ -243,37 +242,18 @@ class SumPricing:
         for _ in range(60):
             slope, base = 2.0 * q * (shares @ self.values), -(shares @ c)
             best = float((slope**2 / (4.0 * q) + base).max())
-            height = slope * z + base
-            cross, over = _crossings(z, height, slope, base)
-            top = np.where(over > tolerance, _chord_top(q, z, height), -math.inf)
+            height, width = slope * z + base, np.diff(z)
+            rise = np.divide(np.diff(height), width, out=np.zeros_like(width), where=width > 0)
+            middle = np.clip(rise / (2.0 * q), z[:-1], z[1:])
+            top = height[:-1] + rise * (middle - z[:-1]) - q * middle**2
             bound = min(bound, max(best, float(top.max())) + tolerance)
-            new_z = cross[top > best + tolerance]
+            new_z = middle[top > best + tolerance]
             if not len(new_z):
                 break
             new = self.box.fill(2.0 * q * new_z[:, None] * self.values - c)
             order = np.argsort(np.concatenate([z, new_z]), kind="stable")
             z, shares = np.concatenate([z, new_z])[order], np.vstack([shares, new])[order]
         return bound, shares
-
-
-def _crossings(z: Array, height: Array, slope: Array, base: Array) -> tuple[Array, Array]:
-    """Where neighbouring pieces cross, and how far the chord of `h` runs above the crossing."""
-    rise = np.diff(slope)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        cross = np.where(rise > 0, -np.diff(base) / rise, z[:-1])
-    cross = np.clip(cross, z[:-1], z[1:])
-    width = np.diff(z)
-    share = np.divide(cross - z[:-1], width, out=np.zeros_like(width), where=width > 0)
-    chord = height[:-1] + share * np.diff(height)
-    return cross, chord - (slope[:-1] * cross + base[:-1])
-
-
-def _chord_top(q: float, z: Array, height: Array) -> Array:
-    """The maximum of `chord of h - q z^2` on each stretch between neighbouring points."""
-    width = np.diff(z)
-    slope = np.divide(np.diff(height), width, out=np.zeros_like(width), where=width > 0)
-    top = np.clip(slope / (2.0 * q), z[:-1], z[1:])
-    return np.asarray(height[:-1] + slope * (top - z[:-1]) - q * top**2)
 
 
 @dataclass(frozen=True)
