@@ -573,8 +573,10 @@ def test_groups_are_tallied_as_if_alone(method: str) -> None:
 def test_not_a_number_is_one_group() -> None:
     batches = [pa.record_batch({"report": [0, 1], "g": [float("nan"), 1.0]}) for _ in range(3)]
     reader = pa.RecordBatchReader.from_batches(batches[0].schema, batches)
-    found = tally_table(reader, COLUMNS, by="g", assume_plan=True)
-    assert sorted(t.reports for t in found.by.values()) == [3, 3]
+    found = estimate_table(reader, COLUMNS, by="g", assume_plan=True)
+    assert [tally.reports for tally in found.tallies.by.values()] == [3, 3]
+    assert [estimate.reports for estimate in found.groups.values()] == [3, 3]
+    assert found.everybody.reports == 6
 
 
 def test_empty_pieces_in_groups() -> None:

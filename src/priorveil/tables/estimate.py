@@ -66,13 +66,11 @@ class Tallies:
         Its labels, and those of a `prior` without names, are in the order of the first plan.
         """
         known = None if prior is None else self._with_labels(Prior.of(prior))
+        # A group may be NaN, which equals itself only inside a tuple.
+        wanted = {key: tally for key, tally in self.by.items() if not only or key[1:] == (only["group"],)}
         estimates = []
         for cohort, plan in self.plans.items():
-            own = [
-                tally
-                for (key, group), tally in self.by.items()
-                if key == cohort and ("group" not in only or only["group"] == group)
-            ]
+            own = [tally for (key, _), tally in wanted.items() if key == cohort]
             estimates.append(plan.estimate(sum(own[1:], own[0]) if own else plan.tally([]), method, known))
         return combine_estimates(estimates)
 

@@ -161,9 +161,8 @@ def _stream_of(data: Any, columns: Sequence[str]) -> Any:
     try:
         return pa.RecordBatchReader.from_stream(data)
     except (TypeError, pa.ArrowException):  # not a stream, or a stream of something else than rows
-        advice = "give a path, a file, a pyarrow, pandas, polars or DuckDB table, or a mapping of columns"
-        if hasattr(data, "columns"):
-            advice = _MIXED
+        kinds = "give a path, a file, a pyarrow, pandas, polars or DuckDB table, or a mapping of columns"
+        advice = _MIXED if hasattr(data, "columns") else kinds
         raise InvalidInput("data", NOT_SHOWN, f"type {type(data).__name__}; {advice}") from None
 
 
