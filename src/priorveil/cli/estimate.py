@@ -62,7 +62,7 @@ _MANY_FOREIGN = 0.1  # a larger share of foreign reports is not an accident
 @click.option(
     "--assume-plan", is_flag=True, help="REPORTS have no column `plan`: take all for reports of PLAN."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@options.JSON
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV; warnings and notes go to standard error.")
 @options.PLOT
 @options.REFUSED

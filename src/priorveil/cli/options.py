@@ -119,9 +119,7 @@ def query_options(command: Command) -> Command:
     """Add --query and --amounts; the command gets a function `query` from the prior to the query."""
     from priorveil.queries import QUERIES
 
-    kinds = {
-        name.lower(): query for name, query in QUERIES.items() if name != "Linear"
-    }  # no option has a matrix
+    kinds = {name.lower(): query for name, query in QUERIES.items() if name != "Linear"}  # it needs a matrix
 
     def make(kind: str, amounts: str | None, prior: Prior) -> Query:
         query: Callable[..., Query] = kinds[kind]
