@@ -191,7 +191,7 @@ class TestBound:
     def test_no_channel_beats_it(self, seed: int, epsilon: float) -> None:
         P, rng = priors(seed, high=9), np.random.default_rng(seed)
         lo, hi = box(epsilon)
-        relaxed, exact = information_bound(P, lo, hi), best_learning(Box(P, lo, hi))
+        relaxed, exact = information_bound(Box(P, lo, hi)), best_learning(Box(P, lo, hi))
         assert variance_bound(P, lo, hi) <= relaxed <= exact.value * (1 + 1e-9)
         for _ in range(5):
             assert exact.bound <= variance(random_channel(P, lo, hi, rng), P) * (1 + 1e-9)
@@ -200,7 +200,7 @@ class TestBound:
     @settings(max_examples=40, deadline=None)
     def test_is_close(self, seed: int, epsilon: float) -> None:
         P = priors(seed, high=8)
-        assert information_bound(P, *box(epsilon)) >= 0.8 * best_learning(Box(P, *box(epsilon))).value
+        assert information_bound(Box(P, *box(epsilon))) >= 0.8 * best_learning(Box(P, *box(epsilon))).value
 
     @pytest.mark.parametrize("d", [2, 3, 5, 8])
     @pytest.mark.parametrize("epsilon", [0.2, 1.0, 2.5])

@@ -55,6 +55,7 @@ _EXACT = 20_000  # vertices of the box that are still listed
 _POOL = 20  # columns per value that column generation may hold
 _FINE = Limits(1e-6)
 _SECONDS = 45.0  # the default time limit
+_ROUNDS = 600  # of the quasi-Newton method for the relaxation
 _RELAXED = 250  # values up to which the relaxation is solved; its bound costs d^3 a step
 
 
@@ -229,7 +230,7 @@ def _rotations(box: Box, target: float) -> Solution:
     columns = cyclic_columns(d, box.lo, box.hi, blocks=min(max(1600 // d, 2), 16))
     weights = np.full(len(columns), 1 / len(columns))
     spread = lift_variance(columns, weights)
-    bound = min(information_bound(box.prior, box.lo, box.hi), spread)
+    bound = min(information_bound(box), spread)
     return _solution(columns, weights, spread, bound, 0, target)
 
 
@@ -251,7 +252,7 @@ class _Generation:
                 pause = 2.5 * (time.monotonic() - begin)
                 if best is None:
                     best = found  # in case ctrl-C ends the search for a bound
-                    bound = information_bound(box.prior, box.lo, box.hi, should_stop=half.over)
+                    bound = information_bound(box, half.over)
                     proven = min(bound, found.value)
                     found = _solution(found.columns, found.weights, found.value, proven, rounds, target)
                 best = found if found.value <= best.value else best
@@ -337,23 +338,22 @@ class _Generation:
         return np.asarray(columns)
 
 
-def information_bound(
-    prior: Array, lo: float, hi: float, *, rounds: int = 600, should_stop: Stop = never
-) -> float:
-    """A variance that no channel with lifts in `[lo, hi]` beats, per user and summed over the values.
+def information_bound(box: Box, should_stop: Stop = never) -> float:
+    """A variance that no channel of a box beats, per user and summed over the values.
 
-    Proven wherever the search for it ends: after `rounds`, or when `should_stop()` is true.
+    Proven wherever the search for it ends, also when `should_stop()` is true.
 
     >>> P = np.array([0.5, 0.3, 0.2])
     >>> exact = (1 - P @ P) / (1 - np.exp(-2.0)) ** 2      # every value is heavy: Theorem 3 is the optimum
-    >>> bool(abs(information_bound(P, np.exp(-2.0), np.exp(2.0)) / exact - 1) < 1e-6)
+    >>> bool(abs(information_bound(Box(P, np.exp(-2.0), np.exp(2.0))) / exact - 1) < 1e-6)
     True
     """
+    prior, lo, hi = box.prior, box.lo, box.hi
     if np.ptp(prior) <= 1e-15:
         return uniform_variance(len(prior), lo, hi)
     if len(prior) > _RELAXED:
         return variance_bound(prior, lo, hi)
-    relaxed = _Relaxation(prior, lo, hi).bound(rounds, should_stop)
+    relaxed = _Relaxation(prior, lo, hi).bound(should_stop)
     proven = (relaxed - float(prior @ prior)) / (1 - lo) ** 2 * (1 - 1e-12)
     return max(proven, variance_bound(prior, lo, hi))
 
@@ -444,12 +444,12 @@ class _Relaxation:
         slope = np.concatenate([np.diag(G) - self.ceiling, G @ self.prior - 1, self.floor - G[self.upper]])
         return -dual / self.size, -slope * self.scale / self.size
 
-    def bound(self, rounds: int, should_stop: Stop) -> float:
+    def bound(self, should_stop: Stop) -> float:
         """The bound on `tr B^-1` from where the optimiser stopped; zero where it proves nothing."""
         d, pairs = len(self.prior), len(self.upper[0])
         start = np.concatenate([np.ones(d), np.full(d, -0.5), np.zeros(pairs)])
         below = np.concatenate([np.zeros(d), np.full(d, -np.inf), np.zeros(pairs)])
-        found = quasi_newton(self._objective, start, rounds, should_stop, below=below)
+        found = quasi_newton(self._objective, start, _ROUNDS, should_stop, below=below)
         w, a, s, M = self._matrix(found)
         values = np.linalg.eigvalsh(M)
         price = float(w @ self.ceiling + a.sum() - self.floor * s.sum())
