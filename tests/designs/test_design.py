@@ -51,6 +51,15 @@ def random_secret(rng: np.random.Generator, prior: pv.Prior, count: int = 3) -> 
     return pv.Secret.from_joint((prior.probabilities[:, None] * onward).T)
 
 
+@pytest.mark.parametrize("budget", [pv.Budget(1.0, 2.0), pv.Budget(1.0, INF), pv.Budget(3.0)])
+@pytest.mark.parametrize("query", [pv.Histogram(), pv.Sum([0, 1, 5])], ids=["histogram", "sum"])
+def test_arcs_without_a_circle_have_the_error_of_their_channel(budget: pv.Budget, query: Query) -> None:
+    """The floats 0.5, 0.3 and 0.2 leave a rest where every value has a report of its own."""
+    prior = pv.Prior([0.5, 0.3, 0.2])
+    plan = pv.design(prior, budget, query, method="arc")
+    assert plan.expected_mse == pytest.approx(query.error(plan.channel, prior), rel=1e-9)
+
+
 def rays(A: Array, P: Array) -> Array:
     """All vertices of `{r >= 0, A r >= 0, P r = 1}`: every choice of tight rows, kept if it is allowed."""
     d = len(P)

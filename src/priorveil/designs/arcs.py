@@ -319,7 +319,8 @@ def segments(P: Array, order: Ints, heavy: Ints, tau: Array) -> Segments:
     edges = np.pad(np.cumsum(mass, axis=1), ((0, 0), (1, 0)))
     start = np.take_along_axis(edges, heavy[:, None], axis=1)
     start = np.where(heavy[:, None] < P.shape[1], np.minimum(start, edges[:, -1:] - tau), start)
-    own = np.clip(start - edges[:, :-1], 0.0, mass)
+    # What lies before the circle is owned whole: a rest left by rounding would be divided by a `tau` of zero.
+    own = np.where(edges[:, 1:] <= start, mass, np.clip(start - edges[:, :-1], 0.0, mass))
     return Segments(mass, own, np.maximum(edges - start, 0.0), np.maximum(tau, 1e-100))
 
 
