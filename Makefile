@@ -13,7 +13,7 @@ export OMP_NUM_THREADS ?= 1
 export NO_MKDOCS_2_WARNING := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format-check lint types imports audit bench docs format clean
+.PHONY: help setup demo test coverage check format-check lint types imports audit bench docs format clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +39,10 @@ demo: $(DEMO) ## go from prior to estimate on real data in a minute, with a cura
 	$(BIN)/priorveil demo --plot build/demo.png
 
 test: $(READY) ## run all the tests, doctests and documentation examples included
+	@scripts/system-packages
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile
+
+coverage: $(READY) ## run all the tests and say which lines they miss (takes half as long again)
 	@scripts/system-packages
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --cov --cov-report=term
 
