@@ -197,7 +197,7 @@ def test_priced_bounds_hold_for_every_ray(seed: int) -> None:
         ConeSquaresPricing(A, P, (a * P)[None], P[None], nodes=15),
         ConeSquaresPricing(A, P, np.diag(P), np.tile(P, (d, 1)), nodes=15),
         ConeGuessPricing(A, P, P[None]),
-        ConvexPricing(A, P, lambda r: np.abs(r - 1) @ P, nodes=15),
+        ConvexPricing(A, P, lambda r: np.abs(r - 1) @ P),
     ):
         best = np.max(pricing.utility(rays) - rays @ duals)
         for exact in (False, True):
@@ -261,27 +261,15 @@ def test_open_guesses_are_over_estimated(seed: int) -> None:
 
 @given(seeds)
 @settings(max_examples=20, deadline=None)
-def test_simplices_over_estimate_and_halves_cover(seed: int) -> None:
+def test_the_linear_function_through_the_corners_over_estimates(seed: int) -> None:
     rng = np.random.default_rng(seed)
     P, A = random_cone(rng)
-    d = len(P)
     pricing = ConvexPricing(A, P, lambda r: ((r - 1) ** 2) @ P)
-    columns, duals = inside(rng, extreme_rays(A, P)), rng.normal(size=d) * P
-    worth = pricing.utility(columns) - columns @ duals
-    nodes = [pricing.relax(duals, np.diag(1 / P))]
-    for _ in range(3):
-        assert nodes[0] is not None
-        parts = pricing.split(nodes[0])
-        if parts is None:
-            break
-        nodes = [half for part in parts if (half := pricing.relax(duals, part)) is not None] + nodes[1:]
-        held = np.zeros(len(columns), dtype=bool)
-        for bound, _, (corners, _) in nodes:
-            within = (np.linalg.solve(corners.T, columns.T) >= -1e-9).all(axis=0)
-            held |= within
-            noise = 1e-7 * np.abs(pricing.utility(corners)).max()
-            assert bound >= worth[within].max(initial=-np.inf) - noise
-        assert held.all()
+    columns, duals = inside(rng, extreme_rays(A, P)), rng.normal(size=len(P)) * P
+    found = pricing.relax(duals, pricing.root)
+    assert found is not None
+    noise = 1e-7 * np.abs(pricing.utility(pricing.root)).max()
+    assert found.bound >= (pricing.utility(columns) - columns @ duals).max() - noise
 
 
 def test_a_utility_of_your_own_is_designed_for() -> None:
@@ -294,9 +282,9 @@ def test_a_utility_of_your_own_is_designed_for() -> None:
         return (w * np.log(w / P)).sum(axis=1)
 
     exact = best_mixture(extreme_rays(A, P), information)
-    found = engine.solve(ConvexPricing(A, P, information, nodes=3000), np.ones((1, 4)), Limits(1e-4))
+    found = engine.solve(ConvexPricing(A, P, information), np.ones((1, 4)), Limits(1e-4))
     assert found.value == pytest.approx(exact.value, abs=1e-9)
-    assert exact.value - 1e-12 <= found.bound <= exact.value * 1.001
+    assert found.bound >= exact.value - 1e-12
 
 
 def test_bounds_do_not_need_the_solver_to_be_right() -> None:

@@ -468,19 +468,18 @@ class ConeGuessPricing(ConePricing):
 class ConvexPricing(ConePricing):
     """Pricing for any convex `phi` given as a function on columns (rows of an array), over the cone `A`.
 
-    It climbs along a difference quotient that stays on `P @ r = 1`. The bound: a convex function on
-    a simplex is at most the linear one through its corners; simplices are halved where that is furthest off, at most
-    `nodes` times. It is valid for any convex `phi` that is finite on the corners `e_x / P_x`, but slow to tighten
-    beyond six values or so: where the extreme rays can be listed, list them.
+    It climbs along a difference quotient that stays on `P @ r = 1`. The bound is that of the linear function through
+    the corners `e_x / P_x`, which a convex function never exceeds: valid if `phi` is finite there, but far from tight.
+    Where the extreme rays can be listed, list them.
 
     >>> A, P = np.array([[-1.0, 3.0], [3.0, -1.0]]), np.array([0.5, 0.5])
     >>> round(ConvexPricing(A, P, lambda r: np.abs(r - 1) @ P).price(np.zeros(2), exact=True).utilities[0], 9)
     np.float64(0.5)
     """
 
-    def __init__(self, A: Array, P: Array, phi: Utility, nodes: int = 400, stop: Stop = never) -> None:
-        super().__init__(A, P, nodes, stop)
-        self.phi, self.root, self.terms = phi, np.diag(1 / P), len(P)
+    def __init__(self, A: Array, P: Array, phi: Utility, stop: Stop = never) -> None:
+        super().__init__(A, P, 1, stop)
+        self.phi, self.root, self.terms = phi, np.diag(1 / P), 1
 
     def utility(self, columns: Array) -> Array:
         """`phi` of each row of `columns`."""
@@ -493,20 +492,9 @@ class ConvexPricing(ConePricing):
         return np.asarray(self.P * (self.utility(towards) - self.utility(r[None])) / step)
 
     def relax(self, duals: Array, node: Array) -> Relaxed | None:
-        """The linear function through the corners of a simplex, which is part of the one where `P @ r = 1`."""
-        inside = Program(self.A @ node.T, np.ones(len(node)))
-        answer = inside.maximise_within(self.utility(node) - node @ duals, np.empty((0, len(node))))
-        return None if answer is None else Relaxed(answer[1], answer[0] @ node, (node, answer[0]))
+        """The linear function through the corners."""
+        column, bound = self.program.maximise(self.P * self.utility(node) - duals)
+        return Relaxed(bound, column, node)
 
-    def split(self, found: Relaxed) -> list[Array] | None:
-        """Halve the longest edge between corners in use; None if one corner is the solution."""
-        corners, weights = found.node
-        used = np.flatnonzero(weights > 1e-12)
-        if len(used) < 2:
-            return None
-        length = np.linalg.norm((corners[used, None] - corners[used]) * self.P, axis=2)
-        ends = used[list(np.unravel_index(int(np.argmax(length)), length.shape))]
-        halves = [corners.copy(), corners.copy()]
-        for half, end in zip(halves, ends, strict=True):
-            half[end] = corners[ends].mean(axis=0)
-        return halves
+    def split(self, found: Relaxed) -> None:
+        """The corners are not split: that tightens the bound too slowly to be of use."""
