@@ -92,7 +92,6 @@ PAIR = pv.Prior([0.4, 0.6])
         lambda: pv.MIP().epsilon(ABOUT, PAIR),
         lambda: pv.Distribution().error(ABOUT, PAIR),
         lambda: pv.LIP().epsilon(ABOUT, PLAIN, []),
-        lambda: pv.PriorSet.ball(PLAIN, 0.1).contains(PAIR),
         lambda: pv.Secret.from_columns(["x"], ["a", "b"]),
         lambda: pv.Prior.zipf(2.5),
         lambda: pv.design(PLAIN, 1.0, pv.Histogram(), gap=2),

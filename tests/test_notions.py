@@ -85,10 +85,11 @@ def test_a_set_is_as_bad_as_its_worst_corner(data):
     lower, upper = LIP().sides(channel, known)
     assert lower == pytest.approx(max(0, -math.log(lifts.min())), abs=1e-9)
     assert upper == pytest.approx(max(0, math.log(lifts.max())), abs=1e-9)
-    if known.members:
+    with np.errstate(divide="ignore", invalid="ignore"):
         joint = corners[:, :, None] * Q[None]
-        worst = math.log(np.max(joint[:, :, None, :] / joint[:, None, :, :]))
-        assert DI().epsilon(channel, known) == pytest.approx(worst, abs=1e-6)
+        worst = np.nanmax(joint[:, :, None, :] / joint[:, None, :, :])
+    found = DI().epsilon(channel, known)
+    assert found == pytest.approx(math.log(worst), abs=1e-6) or min(found, math.log(worst)) > 15
 
 
 def test_levels_by_hand():
@@ -165,10 +166,10 @@ def test_the_table_names_every_level():
 def test_mutual_information_of_a_finite_set_is_the_worst_members():
     known = PriorSet([EVEN, Prior([0.9, 0.1])])
     assert leakage(CLEAR, known).mip == MIP().epsilon(CLEAR, EVEN)
-    assert leakage(CLEAR, PriorSet.all(2)).mip is leakage(CLEAR, PriorSet.all(2)).di is None
-    for notion in (MIP(), DI()):
-        with pytest.raises(InvalidInput, match="finite set"):
-            notion.epsilon(CLEAR, PriorSet.all(2))
+    with pytest.raises(InvalidInput, match="finite set"):
+        MIP().epsilon(CLEAR, PriorSet.all(2))
+    assert leakage(CLEAR, PriorSet.all(2)).mip is None
+    assert leakage(Channel.identity(20), PriorSet.all(20)).di is None
 
 
 @pytest.mark.parametrize("notion", [LIP(), MIP(), DI()])

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
@@ -21,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.channels import Channel
-from priorveil.errors import Infeasible, InvalidInput, level_text
+from priorveil.errors import Infeasible, InvalidInput, TooLarge, level_text
 from priorveil.priors import Array, Budget, Ints, Label, Prior, PriorSet, Secret
 
 Known = Prior | PriorSet
@@ -249,14 +250,17 @@ class MIP(Notion):
     def epsilon(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> float:
         """The mutual information of value and report."""
         channel, prior = _channel_and_prior(channel, prior, "MIP")
-        return max(_information(channel, p) for p in _members(prior))
+        if not prior.members:
+            advice = "mutual information is measured under one prior, or a finite set of them"
+            raise InvalidInput("prior", prior, advice)
+        return max(_information(channel, p) for p in prior.members)
 
 
 @dataclass(frozen=True)
 class DI(Cone):
     """Differential identifiability: `Pr(x | y) <= e**eps Pr(x' | y)` for all pairs (Definition 4).
 
-    It is measured at worst over a finite set of priors, and certified for one prior.
+    Under a set of priors it is measured at the corners, and it is certified for one prior only.
 
     >>> DI().epsilon(Channel([[0.75, 0.25], [0.25, 0.75]]), Prior([0.5, 0.5])) == math.log(3)
     True
@@ -265,7 +269,7 @@ class DI(Cone):
     def worst(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> Breaches:
         """The two values and the report with the largest ratio."""
         live, prior = _channel_and_prior(channel, prior, "DI")
-        joints = (p.probabilities[:, None] * live.matrix for p in _members(prior))
+        joints = (p[:, None] * live.matrix for p in prior.vertices())
         pairs = [_worst_pair(joint, live.inputs, live.outputs) for joint in joints]
         return (max(pairs, key=lambda pair: pair.level),)
 
@@ -292,8 +296,9 @@ class DI(Cone):
 class Leakage:
     """The levels of one channel under every notion; prints as a table.
 
-    `mip` and `di` are None under a set of priors that is not a finite list. `bounds` names the levels that are upper
-    bounds: those of a channel too large to write out, or of one that leaks a little more than the reports.
+    Under a set of priors that is not a finite list `mip` is None, and so is `di` if it has too many corners. `bounds`
+    names the levels that are upper bounds: those of a channel too large to write out, or of one that leaks a little
+    more than the reports.
     """
 
     lip_lower: float
@@ -351,13 +356,16 @@ def leakage(
     live = _live(channel)
     prior = _align(as_known(prior), live)
     lower, upper = LIP().sides(live, prior, secret)
+    di = None
+    with suppress(TooLarge):
+        di = DI().epsilon(live, prior)
     return Leakage(
         lip_lower=lower,
         lip_upper=upper,
         ldp=LDP().epsilon(live),
         mil=MIL().epsilon(live),
         mip=MIP().epsilon(live, prior) if prior.members else None,
-        di=DI().epsilon(live, prior) if prior.members else None,
+        di=di,
         pufferfish=Pufferfish().epsilon(live, prior, secret),
     )
 
@@ -415,13 +423,6 @@ def scenarios(secret: Secret | Sequence[Secret]) -> tuple[Secret, ...]:
     if not secrets:
         raise InvalidInput("secret", secret, "give at least one, or None if the value itself is the secret")
     return secrets
-
-
-def _members(prior: Known) -> tuple[Prior, ...]:
-    """The prior, or the priors of a finite set; an error for other sets."""
-    if not prior.members:
-        raise InvalidInput("prior", prior, "this notion is measured under one prior, or a finite set of them")
-    return prior.members
 
 
 def _live(channel: Channel | npt.ArrayLike) -> Channel:
