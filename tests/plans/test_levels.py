@@ -90,7 +90,7 @@ for method, query in (("arc", pv.Guess()), ("unary", pv.Guess()), ("subset", pv.
     pv.design(prior, 1.0, query, method=method).save("plan.json")
     assert run(["inspect", "plan.json"]) == 0
     plan = pv.Plan.load("plan.json")
-    assert "50000" in str(plan) and len(repr(plan)) < 200
+    assert "50,000" in str(plan) and len(repr(plan)) < 200
     estimate = plan.estimate(plan.tally(plan.privatize(np.arange(200) % 50)))
     assert len(str(estimate).splitlines()) < 100
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
