@@ -263,3 +263,25 @@ def test_the_order_of_the_values_changes_nothing() -> None:
         one.spend(other)
     with pytest.raises(InvalidInput, match="about other values"):
         one.spend(plan_of(pv.Prior({"a": 0.5, "b": 0.3, "x": 0.2}), 0.7))
+
+
+def test_numbers_rounded_afresh_never_use_the_joint_channel_of_the_grid() -> None:
+    """Most people lie between the points: two reports about somebody on a point then leak the sum of both levels."""
+    prior, plain = pv.Prior.grid([0, 1], [0.35, 0.65]), pv.Prior([0.35, 0.65])
+    budget = pv.Budget(0.236, 0.329)
+    plan = plan_of(prior, budget)
+    rounding, share = np.array([[1, 0], [0, 1], [0.35, 0.65]]), 1e-6
+    number = pv.Prior([0.35 * share, 0.65 * share, 1 - share])  # the grid's probabilities after rounding
+    one = pv.Channel(rounding @ plan.channel.matrix)
+    real, stated = pv.leakage(one.joint_with(one), number).lip, max(joint_level([plan, plan], prior))
+    assert stated == pytest.approx(0.579, abs=0.001) and real == pytest.approx(0.658, abs=0.001)
+    ledger, exact = Ledger(prior), Ledger(plain)
+    assert ledger.spend(plan).lip == plan.certificate.lip
+    level = ledger.spend(plan)
+    assert not level.exact
+    assert real <= level.lip == min(3 * plan.certificate.lip, 2 * plan.certificate.ldp)
+    for _ in range(2):
+        exact.spend(plan_of(plain, budget))
+    assert exact.level.exact and exact.level.lip == pytest.approx(stated, abs=1e-6), (
+        "without rounding it is measured"
+    )

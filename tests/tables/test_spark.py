@@ -140,6 +140,15 @@ def test_the_method_is_that_of_the_query(spark: Any, query: pv.Query, method: st
     assert str(found) == str(plan.estimate(plan.tally(reports["report"])))
 
 
+def test_numbers(spark: Any) -> None:
+    plan = pv.design(pv.Prior.grid([0, 10, 100], [0.3, 0.4, 0.3], outside="ends"), 1.0, pv.Distribution())
+    values = pa.table({"answer": [2.5, 70.0, 1e9] * 400})
+    made = on_spark.privatize(spark.createDataFrame(values), plan, "answer")
+    found = on_spark.estimate(made, plan).everybody
+    assert found.reports == 1_200
+    assert np.all(np.abs(found.values - [300, 100 + 1_200 / 9, 800 - 1_200 / 9]) < 5 * found.std_error)
+
+
 def test_cohorts(spark: Any, plans: dict[str, pv.Plan]) -> None:
     several = {"1": plans["columns"], "2": plans["arc"]}
     values = pa.table({"answer": ["a"] * 6, "group": [1, 2, 1, 2, 3, None]})

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tracemalloc
 from collections import Counter
+from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from hypothesis import strategies as st
 
 import priorveil as pv
 from priorveil.errors import ForeignReport, InvalidInput, PriorveilError, TooLarge
+from priorveil.mechanisms.randomness import Source
 
 pa = pytest.importorskip("pyarrow")
 import pyarrow.dataset as ds  # noqa: E402
@@ -49,7 +51,7 @@ COLUMNS = PLANS["columns"]
 NUMBERED = pv.design(pv.Prior(PRIOR.probabilities), 1.0, pv.Histogram())  # its labels are 0 to 5
 
 
-class Same:
+class Same(Source):
     """A source of words that are all the same: then the report depends on the value alone."""
 
     def words(self, count: int) -> Any:
@@ -177,6 +179,27 @@ def test_every_table_gives_the_same_tally(method: str, seed: int, rows: int) -> 
     for kind, data in kinds.items():
         found = tally_table(data, plan, assume_plan=True).by
         assert found == ({} if expected is None else {(None, None): expected}), kind
+
+
+@pytest.mark.parametrize(
+    "prior", [pv.Prior.grid([0, 1, 3], [0.3, 0.4, 0.3]), pv.Prior.cells([0, 1, 2, 3], [0.3, 0.4, 0.3])]
+)
+def test_columns_of_numbers(prior: pv.Prior) -> None:
+    """Numbers are read as numbers, in text too; the reports are those of `Plan.privatize` with the same words."""
+    plan = pv.design(prior, 1.0, pv.Histogram())
+    values = [0.5, None, 3.5, 2, 1e-5, 3, -0.0]
+    inside = [v for v in values if v is not None and v <= 3]
+    kinds = {
+        "arrow": {"answer": pa.array(values, pa.float64())},
+        "csv": as_csv(values),
+        "decimals": {"answer": pa.array([None if v is None else Decimal(str(v)) for v in values])},
+    }
+    for kind, data in kinds.items():
+        made = privatize_table(data, plan, "answer", rng=Same())
+        assert made.refused.rows == ((1, "missing"), (2, "outside the domain")), kind
+        assert made.table["report"].to_pylist() == plan.privatize(inside, Same()).tolist(), kind
+    words = privatize_table(as_csv(["12a", "nan", "inf", " 1.5 ", "true"]), plan, "answer")
+    assert words.reports == 1 and words.refused.total == 4
 
 
 @given(st.lists(st.one_of(st.none(), st.integers(-2, 7)), min_size=1, max_size=30))

@@ -121,10 +121,11 @@ class Cohorts:
         rows: npt.ArrayLike | None = None,
     ) -> Ints:
         """One report for each value; `rows` says to which row each belongs (by default value i to row i)."""
-        codes, _ = codes_of(values, self.labels)
+        source = as_source(rng)
+        codes, _ = codes_of(values, self.labels, source=source)
         mine = self._row_of(rows, len(codes))
         reports = np.empty(len(codes), dtype=np.int64)
-        for part, words in blocks(as_source(rng), len(codes), DRAWS):
+        for part, words in blocks(source, len(codes), DRAWS):
             reports[part] = sample_batch(self.lines, mine[part], codes[part], words)
         return reports
 

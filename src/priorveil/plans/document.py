@@ -24,7 +24,7 @@ from priorveil.certify import Certificate, certificate, within
 from priorveil.errors import PlanError, PriorveilError, UnknownVersion, short_repr
 from priorveil.mechanisms import MECHANISMS
 from priorveil.notions import Secrets, read_notion, scenarios
-from priorveil.priors import Budget, Prior, PriorSet, Secret
+from priorveil.priors import Budget, Label, NumberLabels, Prior, PriorSet, Secret
 from priorveil.queries import read_query
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "version": VERSION,
-        "labels": list(plan.labels),
+        "labels": labels_document(plan.labels),
         "prior": plan.prior.document(),
         "secret": None if plan.secret is None else [s.document() for s in scenarios(plan.secret)],
         "budget": plan.budget.document(),
@@ -83,6 +83,18 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "method": plan.method,
         "why": plan.why,
     }
+
+
+def labels_document(labels: tuple[Label, ...]) -> Json:
+    """The labels as JSON: a list, or the points or edges of numbers."""
+    return labels.document() if isinstance(labels, NumberLabels) else list(labels)
+
+
+def read_labels(document: Json) -> tuple[Label, ...]:
+    """Read the labels of values from their JSON document."""
+    if isinstance(document, Mapping):
+        return NumberLabels.read(document)
+    return Prior.uniform(list(document)).labels
 
 
 def parse(
@@ -110,7 +122,7 @@ def parse(
 
 def read_fields(document: Mapping[str, Json]) -> dict[str, Any]:
     """Read the fields of a plan from its JSON document; nothing is proven yet."""
-    labels = read_field("labels", lambda: Prior.uniform(list(document["labels"])).labels)
+    labels = read_field("labels", lambda: read_labels(document["labels"]))
     readers: dict[str, Callable[[Json], Any]] = {
         "prior": lambda prior: (Prior if prior["kind"] == "fixed" else PriorSet).read(prior, labels),
         "secret": _read_secret,

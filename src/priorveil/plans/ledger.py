@@ -3,7 +3,7 @@
 Levels of LIP do **not** add up: the lift of a pair of reports is `r1 r2 / E[r1 r2]`, which can leak more than
 the sum of its parts. A small joint channel is measured; otherwise the ledger uses a bound that is proven for the
 value itself. For a latent secret no function of the levels is sound, so without the joint channel the ledger
-refuses. Sending a remembered report again costs nothing.
+refuses. Numbers that are rounded at random always get the bound. Sending a remembered report again costs nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from priorveil.channels import Channel
 from priorveil.errors import BudgetExceeded, Infeasible, InvalidInput, TooLarge
 from priorveil.notions import Known, Secrets, as_known, leakage, scenarios
 from priorveil.plans import Plan
-from priorveil.priors import Budget, Prior
+from priorveil.priors import Budget, NumberLabels, Prior
 
 _MOST_ENTRIES = 2_000_000  # a joint channel with more entries is not written out
 _AVERAGED = ("arc",)  # their matrices average over reports, and would understate the leakage
@@ -114,8 +114,12 @@ class Ledger:
         return joint, self._bound(plan) if joint is None else self._measure(joint)
 
     def _joint_with(self, plan: Plan) -> Channel | None:
-        """The joint channel of all reports so far and one by this plan; None if it is too large to write out."""
-        if self._joint is None or plan.mechanism.kind in _AVERAGED:
+        """The joint channel of all reports so far and one by this plan; None if it is too large to write out.
+
+        Numbers that are rounded afresh for each report have none: the grid's joint channel can leak less than they do.
+        """
+        rounds = isinstance(plan.labels, NumberLabels) and plan.labels.rounds
+        if self._joint is None or plan.mechanism.kind in _AVERAGED or rounds:
             return None
         try:
             entries = self._joint.matrix.size * plan.channel.shape[1]
@@ -134,7 +138,7 @@ class Ledger:
         """The bound for the value itself: `min(2 sum - max, sum of LDP levels)`, on both sides."""
         if self.secret is not None:
             raise Infeasible(
-                "for a latent secret levels cannot be added, and the joint channel is too large to measure: "
+                "for a latent secret levels cannot be added, and the joint channel cannot be measured: "
                 "answer fewer questions, or use plans with fewer different reports"
             )
         lips = [entry.lip for entry in self.spent] + [self._own_level(plan)]

@@ -5,30 +5,38 @@ No message here ever shows a value: it is private until it is perturbed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import suppress
+from decimal import Decimal
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, OutsideDomain
-from priorveil.priors import Label, Mask
+from priorveil.mechanisms.randomness import Source, as_source
+from priorveil.priors import Array, Label, Mask, NumberLabels
+from priorveil.priors.numbers import MISSING, OUTSIDE
 
 Codes = npt.NDArray[np.int64]
 Column = Sequence[Any] | npt.NDArray[Any] | Any  # also what pyarrow, pandas and polars call a column
 
-_MISSING, _FOREIGN = -1, -2
-
 
 def codes_of(
-    values: Column, labels: Sequence[Label], missing: Literal["refuse", "pass"] = "refuse"
+    values: Column,
+    labels: Sequence[Label],
+    missing: Literal["refuse", "pass"] = "refuse",
+    source: Source | None = None,
 ) -> tuple[Codes, Mask | None]:
     """The codes of a column of labels (or of codes), and which rows are missing.
 
     Integers are codes, unless some labels are integers themselves. Whole floats are codes too (a column with gaps has
-    floats), unless a label is the text of a number: they might be meant for that label. With `missing="refuse"` a gap
-    is an error and the mask is None; with "pass" its row gets code 0 and is marked in the mask.
+    floats), unless a label is the text of a number: they might be meant for that label. For `NumberLabels` every number
+    is a number, never a code; `source` (default: the operating system) gives the words for random rounding.
+    With `missing="refuse"` a gap is an error and the mask is None; with "pass" its row gets code 0 and is marked in the
+    mask.
 
     >>> codes_of(["no", "yes"], ["yes", "no"])
     (array([1, 0]), None)
@@ -37,11 +45,11 @@ def codes_of(
     """
     if missing not in ("refuse", "pass"):
         raise InvalidInput("missing", missing, "choose 'refuse' or 'pass'")
-    codes = _encode(values, labels)
-    foreign = np.flatnonzero(codes == _FOREIGN)
+    codes = _encode(values, labels, as_source(source))
+    foreign = np.flatnonzero(codes == OUTSIDE)
     if foreign.size:
         raise OutsideDomain(int(foreign[0]), _describe(labels))
-    absent = codes == _MISSING
+    absent = codes == MISSING
     if missing == "pass":
         return np.where(absent, 0, codes), absent
     if absent.any():
@@ -62,10 +70,10 @@ def is_single(values: Any) -> bool:
     return isinstance(values, str | bytes) or not isinstance(values, Iterable)
 
 
-def _encode(values: Any, labels: Sequence[Label]) -> Codes:
+def _encode(values: Any, labels: Sequence[Label], source: Source) -> Codes:
     """The codes of a column; -1 where a value is missing, -2 where it is outside the domain."""
     if isinstance(values, np.ma.MaskedArray):
-        return np.where(np.ma.getmaskarray(values), _MISSING, _encode(values.data, labels))
+        return np.where(np.ma.getmaskarray(values), MISSING, _encode(values.data, labels, source))
     if hasattr(values, "to_arrow"):  # polars
         values = values.to_arrow()
     if hasattr(values, "to_pylist"):  # pyarrow: with gaps its integers would become floats
@@ -75,14 +83,35 @@ def _encode(values: Any, labels: Sequence[Label]) -> Codes:
     if isinstance(values, np.ndarray):
         if values.ndim != 1:
             raise InvalidInput("values", NOT_SHOWN, f"shape {values.shape}; give one column of values")
+        if isinstance(labels, NumberLabels) and values.dtype.kind in "iuf":
+            return labels.codes(values.astype(np.float64), source.words)
         if values.dtype.kind in "iu" and (_are_positions(labels) or not _has_numbers(labels)):
             inside = (values >= 0) & (values < len(labels))
-            return np.where(inside, values, _FOREIGN).astype(np.int64)
+            return np.where(inside, values, OUTSIDE).astype(np.int64)
         values = values.tolist()
     if isinstance(values, str | bytes | Mapping | Set) or not isinstance(values, Iterable):
         advice = f"type {type(values).__name__}; give one label or code, or a column of them"
         raise InvalidInput("values", NOT_SHOWN, advice)
+    if isinstance(labels, NumberLabels):
+        return labels.codes(_as_floats(list(values)), source.words)
     return _encode_objects(list(values), labels)
+
+
+def _as_floats(values: list[Any]) -> Array:
+    """The numbers as floats, NaN where one is missing; an error for anything else."""
+    for row, value in enumerate(values):
+        number = isinstance(value, Real | Decimal) and not isinstance(value, bool | np.bool_)
+        if not number and not _is_missing(value):
+            advice = f"type {type(value).__name__}; give a number"
+            raise InvalidInput(f"values[{row}]", NOT_SHOWN, advice)
+    return np.array([np.nan if _is_missing(value) else _as_float(value) for value in values])
+
+
+def _as_float(number: Any) -> float:
+    try:
+        return float(number)
+    except OverflowError:  # a whole number beyond all floats
+        return math.inf if number > 0 else -math.inf
 
 
 def _encode_objects(values: list[Any], labels: Sequence[Label]) -> Codes:
@@ -90,16 +119,16 @@ def _encode_objects(values: list[Any], labels: Sequence[Label]) -> Codes:
     if not _has_numbers(labels):
         # True and False equal 1 and 0 in Python, but they are not codes.
         ambiguous = (bool, np.bool_, *([float] if _has_texts_of_numbers(labels) else []))
-        values = [_FOREIGN if isinstance(v, ambiguous) and v == v else v for v in values]
+        values = [OUTSIDE if isinstance(v, ambiguous) and v == v else v for v in values]
         index.update({code: code for code in range(len(labels))})
     try:
-        codes = np.array([index.get(v, _FOREIGN) for v in values], dtype=np.int64)
+        codes = np.array([index.get(v, OUTSIDE) for v in values], dtype=np.int64)
     except TypeError as error:
         advice = "some entries are not hashable; give labels or codes"
         raise InvalidInput("values", NOT_SHOWN, advice) from error
-    for row in np.flatnonzero(codes == _FOREIGN):
+    for row in np.flatnonzero(codes == OUTSIDE):
         if _is_missing(values[row]):
-            codes[row] = _MISSING
+            codes[row] = MISSING
     return codes
 
 
@@ -128,6 +157,8 @@ def _are_positions(labels: Sequence[Label]) -> bool:
 
 
 def _describe(labels: Sequence[Label]) -> str:
+    if isinstance(labels, NumberLabels):
+        return f"numbers from {labels.bounds[0]:g} to {labels.bounds[-1]:g}"
     if _are_positions(labels):
         return f"0 to {len(labels) - 1}"
     shown = ", ".join(str(label) for label in labels[:6])

@@ -23,11 +23,12 @@ from priorveil.priors.disclosure import (
     require_two_values,
     round_weights,
 )
+from priorveil.priors.numbers import NumberLabels, Outside
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-Label = str | int
+Label = str | int | float
 
 NEVER_HAPPENS = "a value of probability zero cannot be protected: leave it out"
 NORMALISED = 64 * np.finfo(float).eps  # how far from one the mass may be: the rounding of a division
@@ -190,6 +191,75 @@ for counts, use Prior.from_counts
             raise InvalidInput("columns", names[0], f"the table has {', '.join(map(str, present))}")
         return cls.from_values(table[names[0]], **rules)
 
+    @classmethod
+    def grid(
+        cls,
+        points: Sequence[float] | Array,
+        probabilities: Sequence[float] | Array | Callable[[float], float] | None = None,
+        *,
+        sample: Iterable[float] | None = None,
+        outside: Outside = "refuse",
+    ) -> Self:
+        """A prior of numbers, for means: each is rounded at random to a point next to it, so that its mean is kept.
+
+        `probabilities` are those of the points, after rounding, or a density (a function of a number, up to a factor).
+        Instead, `sample` is a sample of numbers that is public already: a plan publishes the shares. Numbers outside
+        the range are refused; with `outside="ends"` they count as the first or the last point.
+
+        >>> Prior.grid([0, 50, 100], [0.2, 0.5, 0.3]).labels
+        (0.0, 50.0, 100.0)
+        >>> Prior.grid([0, 50, 100], lambda age: 1.0)
+        Prior({0.0: 0.25, 50.0: 0.5, 100.0: 0.25})
+        """
+        return cls._of_numbers(NumberLabels.of("grid", points, outside), probabilities, sample)
+
+    @classmethod
+    def cells(
+        cls,
+        edges: Sequence[float] | Array,
+        probabilities: Sequence[float] | Array | Callable[[float], float] | None = None,
+        *,
+        sample: Iterable[float] | None = None,
+        outside: Outside = "refuse",
+    ) -> Self:
+        """A prior of numbers, for cumulative shares and quantiles: each belongs to its cell, without rounding.
+
+        A cell holds its lower edge; the last one holds both. There is one cell less than there are edges; the other
+        arguments are those of `grid`.
+
+        >>> Prior.cells([0, 18, 65, 100], [0.2, 0.6, 0.2])
+        Prior({'[0, 18)': 0.2, '[18, 65)': 0.6, '[65, 100]': 0.2})
+        """
+        return cls._of_numbers(NumberLabels.of("cells", edges, outside), probabilities, sample)
+
+    @classmethod
+    def _of_numbers(cls, labels: NumberLabels, probabilities: Any, sample: Iterable[float] | None) -> Self:
+        if (probabilities is None) == (sample is None):
+            advice = "give the probabilities, a density or a sample, and only one of them"
+            raise InvalidInput("probabilities", NOT_SHOWN, advice)
+        if sample is not None:
+            numbers = np.asarray(sample if hasattr(sample, "__len__") else list(sample), dtype=np.float64)
+            labels.require_inside("sample", numbers)
+            mass = labels.masses(numbers, np.ones(len(numbers)))
+        elif callable(probabilities):
+            mass = labels.density_masses(probabilities)
+        else:
+            return cls(probabilities, labels)
+        if not (mass > 0).all():
+            advice = f"no mass there: leave it out, or use fewer of the {labels.kind}'s numbers"
+            raise InvalidPrior("probabilities", labels[int(np.argmin(mass > 0))], advice)
+        return cls(mass / mass.sum(), labels)
+
+    @property
+    def points(self) -> Array | None:
+        """The points of a grid of numbers; None for other priors."""
+        return _bounds(self.labels, "grid")
+
+    @property
+    def edges(self) -> Array | None:
+        """The edges of cells of numbers; None for other priors."""
+        return _bounds(self.labels, "cells")
+
     @cached_property
     def weights(self) -> tuple[int, ...]:
         """`P` as integers in exactly the same proportions."""
@@ -288,6 +358,10 @@ for counts, use Prior.from_counts
         return "Prior({" + ", ".join(pairs) + "})"
 
 
+def _bounds(labels: Sequence[Label], kind: str) -> Array | None:
+    return np.array(labels.bounds) if isinstance(labels, NumberLabels) and labels.kind == kind else None
+
+
 def _require_size(size: int) -> None:
     if not isinstance(size, int | np.integer) or size < 1:
         raise InvalidPrior("size", size, "a prior needs a whole number of values, at least one")
@@ -353,6 +427,8 @@ def as_labels(labels: Iterable[Hashable] | None, size: int) -> tuple[Label, ...]
     """The labels as a tuple, checked; None gives the positions 0, 1, 2, ..."""
     if labels is None:
         return tuple(range(size))
+    if isinstance(labels, NumberLabels) and len(labels) == size:
+        return labels
     names = tuple(as_label(label) for label in labels)
     if len(names) != size:
         raise InvalidInput("labels", names, f"give one label for each of the {size} values")

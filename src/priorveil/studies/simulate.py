@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.errors import Infeasible, InvalidInput, TooLarge
+from priorveil.mechanisms.randomness import as_source
 from priorveil.plans.tally import Counts
 from priorveil.plans.values import codes_of
 from priorveil.priors import Budget, Prior, Secret
@@ -145,7 +146,8 @@ def simulate(
         raise InvalidInput("runs", runs, "give at least 2, which an interval needs, or 0 for theory only")
     truth = None
     if values is not None:
-        codes, _ = codes_of(np.asarray(values), known.labels, "refuse")
+        rounding = as_source(np.random.default_rng(seed))  # of numbers
+        codes, _ = codes_of(np.asarray(values), known.labels, "refuse", rounding)
         truth = np.bincount(codes, minlength=len(known))
     rows: list[StudyRow] = []
     for i, budget in enumerate([Budget.of(epsilon) for epsilon in epsilons]):

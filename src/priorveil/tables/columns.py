@@ -18,10 +18,10 @@ import numpy.typing as npt
 
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, MissingExtra, plural
 from priorveil.mechanisms import Mechanism
-from priorveil.mechanisms.randomness import WORD
+from priorveil.mechanisms.randomness import WORD, Source, as_source
 from priorveil.plans import Plan
 from priorveil.plans.values import Codes
-from priorveil.priors import Label
+from priorveil.priors import Label, NumberLabels
 
 Column = list[str | None] | Any  # of a CSV, or an Arrow array
 Indices = npt.NDArray[np.int64]  # of rows in a batch, counted from 0
@@ -153,12 +153,13 @@ def _present_rows(column: Any) -> npt.NDArray[np.bool_]:
 # -- values ------------------------------------------------------------------------------------------------
 
 
-def value_codes(column: Column, labels: Sequence[Label]) -> Codes:
+def value_codes(column: Column, labels: Sequence[Label], source: Source | None = None) -> Codes:
     """The codes of a column of values; -1 where one is missing, -2 where it is outside the domain.
 
     A value is the label that is written the same way; this holds for dates, decimals and truth values too. Numbers
     are never codes of other labels: nobody would notice if 1 stood for "yes" in the table and for "no" in the plan.
-    Spaces around a text do not matter.
+    Spaces around a text do not matter. For a prior of numbers a value is the number that is written; `source` gives the
+    words for random rounding.
 
     >>> value_codes(["no ", None, "maybe", "1"], ["yes", "no"]).tolist()
     [1, -1, -2, -2]
@@ -168,6 +169,8 @@ def value_codes(column: Column, labels: Sequence[Label]) -> Codes:
     >>> value_codes(pa.array([1.0, 0.5, 0.0]), ["0.5", "1.0"]).tolist()
     [1, 0, -2]
     """
+    if isinstance(labels, NumberLabels):
+        return _number_codes(column, labels, as_source(source))
     numbered = tuple(labels) == tuple(range(len(labels)))
     if isinstance(column, list) or not numbered or not pyarrow().types.is_integer(column.type):
         return look_up(column, _entry_codes(labels), ABSENT)
@@ -175,6 +178,16 @@ def value_codes(column: Column, labels: Sequence[Label]) -> Codes:
     inside = numbers.view(np.uint64) < len(labels)  # negative numbers become huge
     codes = numbers if inside.all() else np.where(inside, numbers, OUTSIDE_DOMAIN)
     return codes if not column.null_count else np.where(_present_rows(column), codes, ABSENT)
+
+
+def _number_codes(column: Column, labels: NumberLabels, source: Source) -> Codes:
+    """The codes of a column of numbers, which may be written as text."""
+    entries, rows = distinct(column)
+    found = [None if entry is None else _number(str(entry).strip()) for entry in entries]
+    numbers = np.array([*(np.nan if number is None else float(number) for number in found), np.nan])
+    foreign = [number is None and entry == entry for number, entry in zip(found, entries, strict=True)]
+    codes = labels.codes(numbers[rows], source.words)
+    return np.where(np.array([*foreign, False])[rows], OUTSIDE_DOMAIN, codes)
 
 
 def _entry_codes(labels: Sequence[Label]) -> Callable[[Any], int]:

@@ -155,7 +155,7 @@ def make_reports(
     for number, plan in enumerate(plans.values()):
         own = np.flatnonzero(plan_codes == number)
         part = values if len(own) == len(values) else take(values, own)
-        codes = columns.value_codes(part, plan.labels)
+        codes = columns.value_codes(part, plan.labels, source)
         missing.append(own[codes == columns.ABSENT])
         outside.append(own[codes == columns.OUTSIDE_DOMAIN])
         indices.append(own[codes >= 0])
