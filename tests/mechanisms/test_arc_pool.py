@@ -345,6 +345,7 @@ def test_auto_learns_large_domains_with_a_pool() -> None:
     assert isinstance(found.mechanism, Arc)
     assert len(found.mechanism.lines) > 1
     assert "unary" in found.why
+    assert "subset" in found.why
     assert found.efficiency >= 0.95
 
 

@@ -47,6 +47,7 @@ _OPTIMAL = 1 - 1e-9  # efficiency of a table from which no other method is tried
 _LEARNING = 300  # the same for learning a distribution, whose channels have many reports
 _GROUPED = 200_000  # values up to which `auto` still tries the engine, with values in groups
 _HASHED = 5_000  # values up to which `auto` tries hash functions
+_SUBSETS = 100_000  # values up to which `auto` tries subset selection for learning a distribution
 _MAX_VALUES_TO_LEARN = 1_000  # values up to which the engine weighs columns for learning a distribution
 _LEARNING_GAP = 1e-6  # the finest gap for learning a distribution
 _BLOCKS = 96  # blocks that the values of a large sum are merged into
@@ -114,6 +115,7 @@ def best_plan(problem: Problem, limits: Limits) -> Plan:
         names += ["closed"] if not engine and (not simple or kind == "convex") else []
     elif learns:
         reach, names = _LEARNING if problem.box else _ENGINE, ["arc", "hashing", "unary"]
+        names += ["subset"] if d <= _SUBSETS and problem.box else []
     elif not problem.box:
         reach, names = _ENGINE, ["columns", "unary"]
     else:
