@@ -380,7 +380,9 @@ def leakage_bounds(lip_lower: float, lip_upper: float, ldp: float, prior: Known)
     >>> leakage_bounds(1.0, 1.0, 2.0, Prior([0.2, 0.8])).mip.__round__(4)
     0.4621
     """
-    ratios = [p.probabilities.max() / p.probabilities.min() for p in prior.members]
+    di = None
+    with suppress(TooLarge):
+        di = ldp + max(math.log(p.max() / p.min()) for p in prior.vertices())
     lo, rise = math.exp(-lip_lower), math.expm1(lip_upper)
     # How often a lift is `hi`, if it is never in between.
     high = (1 - lo) / (1 - lo + rise) if rise > 0 else 0.0
@@ -391,7 +393,7 @@ def leakage_bounds(lip_lower: float, lip_upper: float, ldp: float, prior: Known)
         ldp=ldp,
         mil=min(lip_upper, ldp),
         mip=max(mip, 0.0) if prior.members else None,
-        di=ldp + math.log(max(ratios)) if ratios else None,
+        di=di,
         pufferfish=ldp,
         bounds=("MIL", "MIP", "DI"),
     )
