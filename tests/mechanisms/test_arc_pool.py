@@ -341,12 +341,17 @@ def test_long_arcs_may_share_the_circle() -> None:
 
 
 def test_auto_learns_large_domains_with_a_pool() -> None:
-    found = pv.design(pv.Prior.uniform(320), 1.0, pv.Distribution())
+    found = pv.design(pv.Prior.zipf(320), 1.0, pv.Distribution())
     assert isinstance(found.mechanism, Arc)
     assert len(found.mechanism.lines) > 1
     assert "unary" in found.why
     assert "subset" in found.why
-    assert found.efficiency >= 0.95
+
+
+def test_auto_learns_equally_likely_values_with_subsets() -> None:
+    found = pv.design(pv.Prior.uniform(320), 1.0, pv.Distribution())
+    assert found.method == "subset"
+    assert found.efficiency >= 0.998
 
 
 @pytest.mark.parametrize(("size", "epsilon"), [(12, 2.5), (16, 1.0), (20, 4.0), (5, 0.5)])
