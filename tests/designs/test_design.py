@@ -20,7 +20,7 @@ from priorveil.designs.box_pricing import Box
 from priorveil.designs.engine import Solution
 from priorveil.errors import CertificateError, DataNotFound, Infeasible, InvalidInput, InvalidSecret, TooLarge
 from priorveil.mechanisms import Table
-from priorveil.queries import Margins, Query, Triangle, variance
+from priorveil.queries import Margins, Matrix, Query, Triangle, variance
 from priorveil.studies import datasets
 
 Array = np.ndarray
@@ -765,6 +765,22 @@ class TestLinear:
         plan = pv.design(pv.Prior.uniform(16), 1.0, pv.Linear(Triangle()), time_limit=3.0)
         assert plan.certificate.lip <= 1.0
         assert plan.lower_bound <= plan.expected_mse < plan.no_report
+
+    @pytest.mark.parametrize(
+        ("prior", "matrix", "epsilon", "efficiency"),
+        [
+            (pv.Prior.uniform(32), Triangle(), 1.0, 0.97),
+            (pv.Prior.uniform(32), Triangle(), 2.0, 0.99),
+            (pv.Prior.zipf(32), Triangle(), 1.0, 0.98),
+            (pv.Prior.uniform(32), Margins((2,) * 5, tuple(itertools.combinations(range(5), 2))), 1.0, 0.93),
+        ],
+    )
+    def test_much_is_proven_for_32_values(
+        self, prior: pv.Prior, matrix: Matrix, epsilon: float, efficiency: float
+    ) -> None:
+        plan = pv.design(prior, epsilon, pv.Linear(matrix), time_limit=20.0)
+        assert plan.certificate.lip <= epsilon
+        assert plan.efficiency >= efficiency
 
     def test_what_is_not_designed_is_refused(self) -> None:
         prior = pv.Prior.uniform(3)

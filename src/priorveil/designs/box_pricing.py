@@ -115,6 +115,29 @@ class Box:
             found.append(shares)
         return np.clip(self.columns(distinct(np.vstack(found))), self.lo, self.hi)
 
+    def climb(self, columns: Array, M: Array, m: Array) -> Array:
+        """Local search for the largest `r' M r - m . r`, all columns (K, d) at once.
+
+        Linearise and fill by a sort; `blend = 1` replaces the squares by their chords between the two
+        ends, which is exact for columns at the ends and sees exchanges that a tangent cannot.
+        """
+        slope = (1 - self.lo) / self.prior
+        ends = 2 * self.lo + self.caps * slope
+        own = np.diag(M)
+        height = ((columns @ M - m) * columns).sum(1)
+        for _ in range(30):
+            pull = columns @ M
+            before = height.sum()
+            for blend in (0.0, 0.5, 1.0):
+                scores = 2 * (pull - blend * own * columns) + blend * own * ends - m
+                other = self.columns(self.fill(scores * slope))
+                reach = ((other @ M - m) * other).sum(1)
+                better = reach > height
+                columns, height = np.where(better[:, None], other, columns), np.maximum(reach, height)
+            if height.sum() - before <= 1e-9 * np.abs(height).sum():
+                break
+        return np.asarray(columns)
+
 
 def subsets(d: int) -> Labels:
     """All subsets of up to 14 values as rows of zeros and ones."""
@@ -254,6 +277,30 @@ class SumPricing:
             order = np.argsort(np.concatenate([z, new_z]), kind="stable")
             z, shares = np.concatenate([z, new_z])[order], np.vstack([shares, new])[order]
         return bound, shares
+
+
+@dataclass(frozen=True)
+class SquaresPricing:
+    """`phi(r) = |F r|^2` for any matrix `F` (m, d): local search only, which proves no bound (`relaxation` does)."""
+
+    box: Box
+    factors: Array
+    starts: int = 200
+    rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
+
+    def utility(self, columns: Array) -> Array:
+        """`phi` of each row of `columns` (K, d)."""
+        return np.asarray(((columns @ self.factors.T) ** 2).sum(1))
+
+    def price(self, duals: Array, exact: bool) -> Priced:
+        """Local maxima of `phi(r) - duals . r`, from starts at random and along the rows; more of them if `exact`."""
+        mixed = (
+            self.rng.standard_normal((self.starts * (5 if exact else 1), len(self.factors))) @ self.factors
+        )
+        chance = self.rng.standard_normal((self.starts, len(duals)))
+        starts = self.box.columns(self.box.fill(np.vstack([mixed / self.box.prior, chance])))
+        columns = distinct(self.box.climb(starts, self.factors.T @ self.factors, duals))
+        return Priced(columns, self.utility(columns), math.inf)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ import numpy as np
 
 from priorveil.designs import box_pricing
 from priorveil.designs.engine import UNLIMITED, Labels, Limits, Solution, relative_gap, solve
+from priorveil.designs.relaxation import leaning_bound
 from priorveil.priors import Array, Mask
 
 _ROWS = 160  # rows the master is merged down to
@@ -146,6 +147,22 @@ def _unit_sum(box: box_pricing.Box, values: Array, limits: Limits) -> Solution:
     return solve(
         pricing, np.vstack([_windows(box, values), seeds(box), coarse.columns[:, labels]]), rest, duals=duals
     )
+
+
+def best_linear(box: box_pricing.Box, rows: Array, limits: Limits = UNLIMITED) -> Solution:
+    """The best channel found for centred `rows` of statistics, `phi = |W D r|^2`, with the bound of the relaxation.
+
+    >>> best = best_linear(box_pricing.Box(np.array([0.5, 0.5]), lo=0.5, hi=2.0), np.array([[-1.0, 1.0], [0.5, -0.5]]))
+    >>> round(best.value, 9), round(best.bound, 4)
+    (0.3125, 0.3125)
+    """
+    ceiling = float((rows**2).sum(axis=0) @ box.prior)
+    try:
+        bound = ceiling - leaning_bound(box, rows, limits.within(1 / 3).over)
+    except KeyboardInterrupt:
+        bound, limits = ceiling, limits.without_time()
+    pricing = box_pricing.SquaresPricing(box, rows * box.prior)
+    return solve(pricing, seeds(box), limits, bound=bound)
 
 
 def neighbour_groups(prior: Array, values: Array, count: int) -> Labels:

@@ -307,35 +307,12 @@ class _Generation:
         nu = np.linalg.lstsq(C, q * np.sqrt(state.weights), rcond=None)[0]
         m = V @ nu[:-1]
         chance = self.box.columns(self.box.fill(rng.random((600, len(m)))))
-        found = self._climb(np.vstack([chance, pool[state.weights > 1e-2 / len(pool)]]), M, m)
+        found = self.box.climb(np.vstack([chance, pool[state.weights > 1e-2 / len(pool)]]), M, m)
         worth = ((found @ M - m) * found).sum(1) + m.sum() - nu[-1]
         order = np.argsort(-worth)
         _, first = np.unique(np.round(found[order], 9), axis=0, return_index=True)
         order = order[np.sort(first)]
         return np.asarray(found[order[worth[order] > 1e-4 * state.value][: 3 * len(m)]])
-
-    def _climb(self, columns: Array, M: Array, m: Array) -> Array:
-        """Local search for the largest `r' M r - m . r`, all columns at once.
-
-        Linearise and fill by a sort; `blend = 1` replaces the squares by their chords between the two
-        ends, which is exact for columns at the ends and sees exchanges that a tangent cannot.
-        """
-        slope = (1 - self.box.lo) / self.box.prior
-        ends = 2 * self.box.lo + self.box.caps * slope
-        own = np.diag(M)
-        height = ((columns @ M - m) * columns).sum(1)
-        for _ in range(30):
-            pull = columns @ M
-            before = height.sum()
-            for blend in (0.0, 0.5, 1.0):
-                scores = 2 * (pull - blend * own * columns) + blend * own * ends - m
-                other = self.box.columns(self.box.fill(scores * slope))
-                reach = ((other @ M - m) * other).sum(1)
-                better = reach > height
-                columns, height = np.where(better[:, None], other, columns), np.maximum(reach, height)
-            if height.sum() <= before * (1 + 1e-9):
-                break
-        return np.asarray(columns)
 
 
 def information_bound(box: Box, should_stop: Stop = never) -> float:

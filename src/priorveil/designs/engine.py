@@ -334,15 +334,17 @@ def solve(
     *,
     duals: Array | None = None,
     classes: Labels | None = None,
+    bound: float = math.inf,
 ) -> Solution:
     """The best mixture of allowed columns, and a proof of how good it is.
 
     `seeds` (K, d) are columns to start from, which mix to a channel; `duals` a first guess that already gives a good
     bound. `classes` labels values 0, 1, ... that are interchangeable: the master then has one row for each class
-    and the solution is spread by rotations. Stops at the `limits`, on ctrl-C (with the best solution so far,
-    never an exception), or when the pricing has nothing left.
+    and the solution is spread by rotations. `bound` is already proven: no mixture is better. Stops at the `limits`,
+    on ctrl-C (with the best solution so far, never an exception), or when the pricing has nothing left.
     """
     run = _Run(pricing, seeds, limits, duals, classes)
+    run.bound = bound
     try:
         run.generate(duals)
     except KeyboardInterrupt:
@@ -414,7 +416,7 @@ class _Run:
 
         Those of several utilities are not smoothed: few of them have a share then, which makes pricing easier.
         """
-        if math.isinf(self.bound) or self.utilities.shape[1] > 1:
+        if not self.centre.any() or self.utilities.shape[1] > 1:
             return duals
         share = max(0.0, _LEAN - 0.2 * empty_rounds)
         return share * self.centre + (1.0 - share) * duals

@@ -35,7 +35,7 @@ Method = Literal["auto"] | DesignMethod
 
 _SMALL, _SMALL_GAP, _GAP = 20, 1e-10, 1e-4  # the default gap for up to so many values, and for more
 _MAX_VALUES_TO_LIST = 6  # values up to which all extreme columns of a box are listed, whatever the query
-_LISTED_GENERAL = 14  # the same for queries without a solver of their own
+_LISTED_GENERAL = 14  # the same for queries without an exact solver of their own
 _LDP_LISTED = 12
 _MAX_TABLE_VALUES = 300  # beyond, values that are treated alike share a row of the table
 _ARC_TOLERANCE = 5e-3  # beyond, arcs are preferred to a table that could win at most this share of the gain
@@ -170,6 +170,7 @@ _SOLVERS: dict[str, Callable[[Problem, Limits], Solution]] = {
     "histogram": lambda problem, limits: box_solvers.best_histogram(_box(problem), limits),
     "sum": lambda problem, limits: box_solvers.best_sum(_box(problem), problem.scores, limits),
     "guess": lambda problem, limits: box_solvers.best_guess(_box(problem), limits),
+    "linear": lambda problem, limits: box_solvers.best_linear(_box(problem), problem.centred_rows, limits),
 }
 
 
@@ -181,7 +182,7 @@ def _box(problem: Problem) -> Box:
 def _best_channel(problem: Problem, limits: Limits) -> tuple[Solution, str]:
     """The best channel for one prior, and how it was solution."""
     solver = _SOLVERS.get(problem.query.kind) if problem.box else None
-    listed = _MAX_VALUES_TO_LIST if solver else _LISTED_GENERAL
+    listed = _MAX_VALUES_TO_LIST if solver and problem.query.kind != "linear" else _LISTED_GENERAL
     if not problem.box or len(problem.prior) <= listed:
         try:
             rays = _extreme_columns(problem, limits.within(cone_pricing.LISTING))

@@ -134,11 +134,16 @@ class Problem:
         return self.query.unit(self.reference)
 
     @property
-    def scores(self) -> Array:
-        """The number that each value adds to a sum, less the mean."""
+    def centred_rows(self) -> Array:
+        """The matrix of the statistics, less the means of its rows."""
         rows = self.query.centred_rows(self.reference)
         assert rows is not None
-        return np.asarray(rows[0])
+        return np.asarray(rows)
+
+    @property
+    def scores(self) -> Array:
+        """The number that each value adds to a sum, less the mean."""
+        return np.asarray(self.centred_rows[0])
 
     def task(self) -> robust.SquaredErrorTask | robust.GuessTask:
         """The query as the robust design takes it."""

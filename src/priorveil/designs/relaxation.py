@@ -1,0 +1,174 @@
+"""Bounds for linear statistics: what no channel of a box can do, from a relaxation of its second moments.
+
+Let `s = r - 1` for the columns of a channel, and write the box as `-b_x <= s_x <= a_x` (each value's own bounds, from
+`lo <= r <= hi` and `P . r = 1`). Then `E[s] = 0`, and the second moments `Y = E[s s']` satisfy
+
+    Y positive semidefinite,   Y P = 0,   -min(a_x a_z, b_x b_z) <= Y_xz <= min(a_x b_z, b_x a_z),
+
+the last because a product such as `(a_x - s_x)(b_z + s_z)` is never negative. Call this convex set `K`. A channel gains
+`<A, Y>` with `A = D W' W D`, `D = diag(P)`, for a prior-based query, and has the variance `tr(W Y^+ W')` (rows of `W`
+centred) for an unbiased one, so the best of `K` bounds them all. For any matrix `M`
+
+    tr(W Y^+ W')  >=  (tr W M)^2 / max over K of <M M', Y>,
+
+and for any symmetric matrix `L`, whose positive entries meet the upper bounds and whose negative ones meet the lower,
+
+    max over K of <M M', Y>  <=  sum_xz max(L_xz high_xz, L_xz low_xz)  +  t * the largest trace of Y,
+
+where `t` is the largest eigenvalue of `M M' - L` on the vectors orthogonal to `P`, or zero. So **any `L` and `M` prove
+a bound**, and the search for good ones needs no trust. It alternates between two projections (ADMM): clip
+the matrix to its bounds, then project it onto the positive semidefinite ones; the dual collects what the projections
+remove. For an unbiased query the matrix is `[[Y, W'], [W, T]]`, and then the trace of `T` is at least the variance.
+All lengths are in units in which each `Y_xx` is at most one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from priorveil.designs.box_pricing import Box
+from priorveil.designs.engine import Stop, never
+from priorveil.priors import Array
+
+_ROUNDS = 600  # of the search for a dual
+_EVERY = 20  # rounds after which a bound is computed
+_CLOSE = 1e-6  # change in a round, relative to the matrix, at which the search ends
+_ROUNDOFF = 2.0**-52
+
+
+def leaning_bound(box: Box, W: Array, stop: Stop = never) -> float:
+    """A mean square error, summed over the rows of `W`, that no channel of a box goes below.
+
+    >>> P = np.array([0.5, 0.3, 0.2])
+    >>> exact = (1 - P @ P) * (1 - (1 - np.exp(-2.0)) ** 2)      # every value is heavy: Theorem 3 is the optimum
+    >>> bool(0 <= 1 - leaning_bound(Box(P, np.exp(-2.0), np.exp(2.0)), np.eye(3)) / exact < 1e-4)
+    True
+    """
+    moments, P = SecondMoments(box), box.prior
+    centred = W - (W @ P)[:, None]
+    M = (moments.unit * P)[:, None] * centred.T
+    A = M @ M.T
+    size = float(np.linalg.norm(A, 2)) or 1.0
+    duals = moments.duals(-A / size, np.zeros((0, len(P))), stop)
+    gain = min(moments.largest(M, A + size * dual) for dual in duals)
+    return float((centred**2).sum(axis=0) @ P) * (1 - W.size * _ROUNDOFF) - gain
+
+
+def unbiased_bound(box: Box, W: Array, stop: Stop = never) -> float:
+    """`N` times a variance, summed over the rows of `W`, that no unbiased estimator from a channel of a box goes below.
+
+    >>> P = np.array([0.5, 0.3, 0.2])
+    >>> exact = (1 - P @ P) / (1 - np.exp(-2.0)) ** 2
+    >>> bool(0 <= 1 - unbiased_bound(Box(P, np.exp(-2.0), np.exp(2.0)), np.eye(3)) / exact < 1e-4)
+    True
+    """
+    moments, P = SecondMoments(box), box.prior
+    centred = W - (W @ P)[:, None]
+    left, sizes, right = np.linalg.svd(centred / moments.unit, full_matrices=False)
+    kept = sizes > 1e-9 * sizes[0]
+    if not kept.any():
+        return 0.0
+    rows = right[kept] * (sizes[kept] * math.sqrt(len(P) * kept.sum()) / sizes[kept].sum())[:, None]
+    bound = 0.0
+    for dual in moments.duals(np.zeros((len(P), len(P))), rows, stop):
+        values, U = np.linalg.eigh(rows @ dual @ rows.T)
+        roots = np.sqrt(np.maximum(values, 1e-12 * abs(values[-1]) + 1e-300))
+        M = dual @ rows.T @ (U / roots) @ U.T @ left[:, kept].T  # the best M with M M' <= dual
+        bound = max(bound, moments.least_variance(centred, M, dual))
+    return bound
+
+
+class SecondMoments:
+    """The set `K` of a box, in units in which each `Y_xx` is at most one."""
+
+    def __init__(self, box: Box) -> None:
+        P, lo, hi = box.prior, box.lo, box.hi
+        above = np.minimum(hi - 1, (1 - P) * (1 - lo) / P)
+        below = np.minimum(1 - lo, (1 - P) * (hi - 1) / P)
+        self.prior, self.unit = P, np.sqrt(above * below)
+        a, b = above / self.unit, below / self.unit
+        room = 1 + 32 * _ROUNDOFF
+        self.low = -room * np.minimum(np.outer(a, a), np.outer(b, b))
+        self.high = room * np.minimum(np.outer(a, b), np.outer(b, a))
+        null = P * self.unit  # Y times this is zero
+        self.null = null / np.linalg.norm(null)
+
+    def duals(self, cost: Array, rows: Array, stop: Stop) -> Iterator[Array]:
+        """Better and better duals of `min <cost, Y> + tr T` with `[[Y, rows'], [rows, T]]` positive semidefinite."""
+        d, n = len(cost), len(cost) + len(rows)
+        low, high, costs = np.full((n, n), -np.inf), np.full((n, n), np.inf), np.eye(n)
+        low[:d, :d], high[:d, :d], costs[:d, :d] = self.low, self.high, cost
+        low[d:, :d] = high[d:, :d] = rows
+        low[:d, d:] = high[:d, d:] = rows.T
+        null, penalty = np.append(self.null, np.zeros(n - d)), 0.3
+        inside, dual = np.zeros((n, n)), costs
+        for turn in range(1, _ROUNDS + 1):
+            bounded = np.clip(inside - (costs - dual) / penalty, low, high)
+            target = bounded - dual / penalty
+            values, U = np.linalg.eigh(_without(target, null))
+            positive = U[:, values > 0]
+            before, inside = inside, (positive * values[values > 0]) @ positive.T
+            dual = penalty * (inside - target)
+            moved, apart = penalty * np.linalg.norm(inside - before), np.linalg.norm(bounded - inside)
+            done = max(moved, apart) <= _CLOSE * np.linalg.norm(inside) or turn == _ROUNDS or stop()
+            if done or turn % _EVERY == 0:
+                yield dual[:d, :d]
+            if done:
+                return
+            if turn % 10 == 0 and turn < _ROUNDS // 2:
+                penalty *= 1.5 if apart > 3 * moved else 1 / 1.5 if moved > 3 * apart else 1.0
+
+    # -- the proof: arithmetic with room for its rounding, whatever the search returned ------------------------
+
+    def largest(self, M: Array, dual: Array) -> float:
+        """At least the largest `<M M', Y>` in the set; entries of `M` may be wrong by a few roundings."""
+        d, k = M.shape
+        if not (np.isfinite(M).all() and np.isfinite(dual).all()):
+            return math.inf
+        dual = (dual + dual.T) / 2
+        excess = M @ M.T - dual
+        size = np.abs(M) @ np.abs(M).T + np.abs(dual) + d * np.abs(excess).max() * self.null
+        rest = _largest_eigenvalue(_without(excess, self.null)) + (k + d + 8) * _ROUNDOFF * np.linalg.norm(
+            size
+        )
+        paid = np.maximum(dual * self.low, dual * self.high)
+        return float(
+            paid.sum() + (d**2 + 8) * _ROUNDOFF * np.abs(paid).sum() + max(rest, 0.0) * d * (1 + 1e-12)
+        )
+
+    def least_variance(self, centred: Array, M: Array, dual: Array) -> float:
+        """At most the least variance of the centred rows: `(tr W M)^2` over the largest `<M M', Y>`."""
+        largest, room = self.largest(M, dual), (M.size + 8) * _ROUNDOFF
+        off_centre = np.abs(centred @ self.prior) + room * (np.abs(centred) @ self.prior)
+        wrong = (room * np.abs(centred) + off_centre[:, None]) / self.unit
+        trace = float((centred / self.unit * M.T).sum() - (wrong * np.abs(M.T)).sum() * (1 + room))
+        return trace**2 / largest * (1 - 8 * _ROUNDOFF) if trace > 0 and 0 < largest < math.inf else 0.0
+
+
+def _without(matrix: Array, unit: Array) -> Array:
+    """A symmetric matrix restricted to the vectors orthogonal to a unit vector."""
+    along = matrix @ unit
+    along -= unit * (unit @ along) / 2
+    half = matrix / 2 - np.outer(along, unit)
+    return np.asarray(half + half.T)
+
+
+def _largest_eigenvalue(matrix: Array) -> float:
+    """At least the largest eigenvalue of a symmetric matrix.
+
+    If `t I - matrix` has a Cholesky factor in floating point then no eigenvalue of it is below
+    `-(d + 1) u / (1 - (d + 1) u)` times its trace (Rump, Verification of positive definiteness, 2006).
+    """
+    d = len(matrix)
+    top, room = float(np.linalg.eigvalsh(matrix)[-1]), _ROUNDOFF * float(np.linalg.norm(matrix)) + 1e-300
+    while True:
+        difference = (top + room) * np.eye(d) - matrix
+        try:
+            np.linalg.cholesky(difference)
+        except np.linalg.LinAlgError:
+            room *= 2
+        else:
+            return top + room + (d + 4) * _ROUNDOFF * float(np.trace(difference))
