@@ -33,7 +33,7 @@ import numpy as np
 import numpy.typing as npt
 from flint import arb
 
-from priorveil.errors import Hint, NotIdentifiable
+from priorveil.errors import Hint, InvalidInput, NotIdentifiable
 from priorveil.priors import Array, Ints
 from priorveil.queries import Distribution, information
 
@@ -191,7 +191,8 @@ def unbiased_moments(evidence: Evidence, prior: Array, rows: Rows, population: b
         total += influence @ n
         shrunk_total += influence @ shrunk
         square += apply_rows(rows, influence) ** 2 @ shrunk
-    known = known_part(rows, shrunk_total, N, population)
+    # Everybody is counted without error: the shrunk counts are measured by their own sum.
+    known = known_part(rows, shrunk_total, float(shrunk_total.sum()), population)
     return Moments(apply_rows(rows, total), np.maximum(square - known, 0.0))
 
 
@@ -253,6 +254,13 @@ def mle_moments(evidence: Evidence, prior: Array, rows: Rows, population: bool) 
         covariance = covariance - (np.diag(p) - np.outer(p, p))
     spread = N * np.maximum(diagonal_of(rows, covariance), 0.0)
     return Moments(N * apply_rows(rows, p), spread, rounds, converged, shortfall(evidence, p))
+
+
+def normal_width(level: float, argument: str) -> float:
+    """Half the width of a normal interval, in standard errors."""
+    if not 0 < level < 1:
+        raise InvalidInput(argument, level, "give a probability, such as 0.95")
+    return -NormalDist().inv_cdf((1 - level) / 2)  # 1 + level could round to 2
 
 
 # -- the distribution under which the reports are most likely ------------------------------------------------

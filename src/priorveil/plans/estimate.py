@@ -11,25 +11,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from statistics import NormalDist
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
-from priorveil.errors import NOT_SHOWN, InvalidInput
+from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, TooLarge
 from priorveil.mechanisms import Mechanism
-from priorveil.mechanisms.estimators import DOUBTFUL, Moments, apply_rows
-from priorveil.plans.tally import Weighted
-from priorveil.priors import Array, Label
+from priorveil.mechanisms.estimators import DOUBTFUL, Moments, Rows, apply_rows, normal_width
+from priorveil.plans.statistic import Statistic, quantile_of, ratio_of
+from priorveil.plans.tally import Tally, Weighted
+from priorveil.priors import Array, Label, Prior
 from priorveil.priors.prior import label_positions
 
 Method = Literal["auto", "mmse", "unbiased", "mle"]
+Weights = Sequence[float] | Sequence[Label] | Mapping[Label, float] | npt.NDArray[Any]
 
 _FREE = ("unbiased", "unbiased, projected", "mle", "mle, projected")  # methods that do not lean on the prior
 
 _MOST_SHOWN = 50  # values that are printed
+_MOST_PAIRED = 2_000  # statistics whose covariance is written out
+_BLOCK = 1 << 22  # weights that are read at a time
 AVERAGE = "average per person"
 
 ASSUMES = {
@@ -43,11 +48,47 @@ SKIPPED_CHANGES = (
     "however large."
 )
 
+
 WEIGHTED = {
     "mmse": "the prior is right, and right for people of every weight: the spread is that of the posterior",
     "mle": "nothing about the prior, many reports: weights multiply the log-likelihood, and the spread is the "
     "sampling noise of the reports",
 }
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """A tally, and how it is read: the mechanism, the method, the prior, and whether people are a sample.
+
+    `rows` are the statistics of the query, or None for the histogram, and `labels` their names. The tally holds counts,
+    never single reports.
+    """
+
+    mechanism: Mechanism
+    method: str
+    tally: Tally
+    prior: Prior
+    population: bool
+    rows: Rows
+    labels: tuple[Label, ...]
+
+    def moments(self, rows: Rows) -> Moments:
+        """The statistics `rows @ histogram`, or the histogram for None, with their variances."""
+        tally, P = self.tally, self.prior.probabilities
+        if tally.weighted is None:
+            return self.mechanism.answer(self.method, tally.counts, P, rows, self.population)
+        return weighted_moments(
+            self.mechanism, self.method, tally.weighted, tally.reports, P, rows, self.population
+        )
+
+    def contrasts(self, weights: Array, labels: tuple[Label, ...]) -> Moments:
+        """Weighted sums of the statistics of the query, a row of weights for each, in the order of `labels`."""
+        own = _reorder(weights, self.labels, labels)
+        return self.moments(own if self.rows is None else own @ self.rows)
+
+    def values(self, weights: Array, labels: tuple[Label, ...]) -> Moments:
+        """Weighted sums of the counts of the values, a row of weights for each, in the order of `labels`."""
+        return self.moments(_reorder(weights, self.prior.labels, labels))
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,19 +123,132 @@ class Estimate:
     shortfall: float | None = None
     total: float | None = None
     histogram: bool = True
+    readings: tuple[Reading, ...] = field(default=(), repr=False)
 
     @property
     def proportions(self) -> Array:
         """The values as shares of all reports, or of the total weight."""
+        return self.values / self._whole
+
+    @property
+    def _whole(self) -> float:
+        """The number of reports, or the total weight."""
         whole = max(self.reports, 1) if self.total is None else self.total
         if whole <= 0:
             raise InvalidInput("weights", NOT_SHOWN, f"they add up to {whole:g}; shares need a positive sum")
-        return self.values / whole
+        return whole
 
     def interval(self, level: float = 0.95) -> tuple[Array, Array]:
         """The ends of normal intervals, each of which holds its true value with this probability."""
         width = normal_width(level, "level") * self.std_error
         return self.values - width, self.values + width
+
+    # -- further statistics ----------------------------------------------------------------------------------
+
+    @cached_property
+    def covariance(self) -> Array:
+        """The covariance of `values`; `TooLarge` beyond 2,000 of them, where `contrast` still works."""
+        size = len(self.values)
+        if size > _MOST_PAIRED:
+            message = f"the covariance of {size:,} statistics has too many entries to write out"
+            raise TooLarge(message, Hint("estimate.contrast(weights)", purpose="to compute single entries"))
+        found, own = np.diag(self.std_error**2), self.std_error**2
+        pairs = np.stack(np.triu_indices(size, 1), axis=1)
+        for part in _parts(len(pairs), size):
+            i, j = pairs[part].T
+            weights = np.zeros((len(i), size))
+            weights[np.arange(len(i)), i] = weights[np.arange(len(i)), j] = 1.0
+            found[i, j] = found[j, i] = (self._variances(weights) - own[i] - own[j]) / 2
+        return found
+
+    def contrast(self, weights: Weights) -> Statistic:
+        """A weighted sum of `values`, such as a difference of two: `weights` has a number for each label.
+
+        A list of labels, or a mapping from labels to weights, does as well; what it leaves out has the weight zero.
+        """
+        row = _weights_of("weights", weights, self.labels)
+        variance = float(self._variances(row[None])[0])
+        return Statistic(float(row @ self.values), variance**0.5)
+
+    def ratio(self, top: Weights, bottom: Weights) -> Statistic:
+        """The people in `top` as a share of those in `bottom`: each a list of values, or a weight for each value.
+
+        The interval is Fieller's. It is unbounded where the reports do not tell the denominator from zero.
+        """
+        given = (("top", top), ("bottom", bottom))
+        return ratio_of(*self._pair(*(_weights_of(name, each, self._domain) for name, each in given)))
+
+    def mean(self, numbers: Sequence[float] | None = None) -> Statistic:
+        """The mean per person of a number for each value: by default the labels, if they are numbers."""
+        points, centre = self._numbers(numbers)
+        total, variance = self._sums((points - centre)[None])
+        return Statistic(centre + float(total[0]) / self._whole, float(variance[0]) ** 0.5 / self._whole)
+
+    def variance(self, numbers: Sequence[float] | None = None) -> Statistic:
+        """The variance between people of a number for each value; its standard error by the delta method."""
+        points, centre = self._numbers(numbers)
+        means, covariance = self._pair((points - centre) ** 2, points - centre)
+        (square, mean), slope = means / self._whole, np.array([1.0, -2 * means[1] / self._whole])
+        error = max(float(slope @ covariance @ slope), 0.0) ** 0.5 / self._whole
+        return Statistic(float(square - mean**2), error)
+
+    def quantile(self, q: float, numbers: Sequence[float] | None = None) -> Statistic:
+        """The number that the share `q` of people does not exceed; `quantile(0.5)` is the median.
+
+        Its interval needs no model: it has the numbers whose cumulative share may be `q`.
+        """
+        points, _ = self._numbers(numbers)
+        order = np.argsort(points, kind="stable")
+        up_to = np.empty((len(points) - 1, len(points)))
+        up_to[:, order] = np.tri(*up_to.shape)
+        totals, variances = self._sums(up_to)
+        shares, errors = np.append(totals / self._whole, 1.0), np.append(variances**0.5 / self._whole, 0.0)
+        return quantile_of(q, points[order], points[order], shares, errors)
+
+    @property
+    def _read(self) -> tuple[Reading, ...]:
+        if not self.readings:
+            advice = "it was not read from the tally of a plan, so nothing else can be read from it"
+            raise InvalidInput("estimate", NOT_SHOWN, advice)
+        return self.readings
+
+    @property
+    def _domain(self) -> tuple[Label, ...]:
+        """The values that people have; for a histogram these are the labels."""
+        return self._read[0].prior.labels
+
+    def _numbers(self, numbers: Sequence[float] | None) -> tuple[Array, float]:
+        """A number for each value, and their mean under the prior.
+
+        Numbers are centred before they are added up: some estimates do not add up to the number of reports.
+        """
+        if numbers is None and not all(isinstance(label, int | float) for label in self._domain):
+            raise InvalidInput(
+                "numbers", numbers, "the values are not numbers: give one number for each value"
+            )
+        points = _weights_of("numbers", self._domain if numbers is None else numbers, self._domain)
+        return points, float(self._read[0].prior.probabilities @ points)
+
+    def _variances(self, weights: Array) -> Array:
+        """The variances of weighted sums of `values`, a row of weights for each."""
+        parts = (reading.contrasts(weights, self.labels).variance for reading in self._read)
+        return np.asarray(np.maximum(np.sum(list(parts), axis=0), 0.0))
+
+    def _sums(self, rows: Array) -> tuple[Array, Array]:
+        """Weighted sums of the counts of all values, a row of weights for each, and their variances."""
+        parts = [reading.values(rows, self._domain) for reading in self._read]
+        variances = np.maximum(np.sum([part.variance for part in parts], axis=0), 0.0)
+        if self.histogram and self.labels == self._domain:  # it may have been projected
+            return rows @ self.values, variances
+        return np.sum([part.mean for part in parts], axis=0), variances
+
+    def _pair(self, first: Array, second: Array) -> tuple[Array, Array]:
+        """Two weighted sums of the counts, and their covariance: variances are quadratic in the weights."""
+        sums, (one, two, both) = self._sums(np.stack([first, second, first + second]))
+        shared = (both - one - two) / 2
+        return sums[:2], np.array([[one, shared], [shared, two]])
+
+    # -- output ----------------------------------------------------------------------------------------------
 
     def record(self, level: float = 0.95) -> dict[str, Any]:
         """The estimate as JSON, with the ends of its intervals."""
@@ -199,11 +353,30 @@ class Estimate:
         return [int(i) for i in np.argsort(-self.values, kind="stable")[:most]]
 
 
-def normal_width(level: float, argument: str) -> float:
-    """Half the width of a normal interval, in standard errors."""
-    if not 0 < level < 1:
-        raise InvalidInput(argument, level, "give a probability, such as 0.95")
-    return -NormalDist().inv_cdf((1 - level) / 2)  # 1 + level could round to 2
+def _weights_of(argument: str, given: Weights, labels: tuple[Label, ...]) -> Array:
+    """A weight for each label: as given, or one for each label of a list, or those of a mapping.
+
+    >>> _weights_of("weights", ["b"], ("a", "b")), _weights_of("weights", [2, 3], ("a", "b"))
+    (array([0., 1.]), array([2., 3.]))
+    """
+    advice = f"give one finite number for each of the {len(labels)} labels, or a list of labels"
+    if len(given) == len(labels) and not isinstance(given, Mapping):
+        numbers = np.asarray(given)
+        if numbers.ndim == 1 and numbers.dtype.kind in "biuf" and np.isfinite(numbers).all():
+            return numbers.astype(np.float64)
+    places = {label: place for place, label in enumerate(labels)}
+    row = np.zeros(len(labels))
+    for label in given:
+        if not isinstance(label, Hashable) or label not in places:
+            raise InvalidInput(argument, label, advice)
+        row[places[label]] = given[label] if isinstance(given, Mapping) else 1.0
+    return row
+
+
+def _parts(count: int, size: int) -> Iterator[slice]:
+    """Slices of so many rows, each of which has `size` entries."""
+    step = max(1, _BLOCK // size)
+    return (slice(first, first + step) for first in range(0, count, step))
 
 
 def _p_text(p: float) -> str:
@@ -317,6 +490,9 @@ def combine_estimates(estimates: Sequence[Estimate]) -> Estimate:
         unbiased_difference=_largest_known(differences),
         converged=all(e.converged for e in estimates),
         total=None if unweighted else sum(e.reports if e.total is None else e.total for e in estimates),
+        readings=tuple(r for e in estimates for r in e.readings)
+        if all(e.readings for e in estimates)
+        else (),
     )
 
 
@@ -324,6 +500,18 @@ def _largest_known(numbers: list[float | None]) -> float | None:
     """The largest of the numbers; None where one is unknown, or there are none."""
     known = [number for number in numbers if number is not None]
     return max(known) if known and len(known) == len(numbers) else None
+
+
+def _reorder(weights: Array, labels: tuple[Label, ...], order: tuple[Label, ...]) -> Array:
+    """The columns in the order of `labels`, where they are given in another order."""
+    try:
+        places = list(label_positions(labels, order))
+    except (KeyError, IndexError) as error:
+        advice = "some have other values than others: ask each of them"
+        raise InvalidInput("estimates", NOT_SHOWN, advice) from error
+    own = np.empty_like(weights)
+    own[:, places] = weights
+    return own
 
 
 def weighted_moments(

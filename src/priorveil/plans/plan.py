@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -22,7 +22,7 @@ from priorveil.channels import Channel
 from priorveil.errors import NOT_SHOWN, InvalidInput, NotIdentifiable, PlanError, TooLarge, plural
 from priorveil.files import atomic_write
 from priorveil.mechanisms import Mechanism
-from priorveil.mechanisms.estimators import Moments
+from priorveil.mechanisms.estimators import Moments, normal_width
 from priorveil.mechanisms.randomness import Source, as_source
 from priorveil.notions import Known, Leakage, Secrets
 from priorveil.plans.document import content_id, parse, plan_document, prove, read_fields
@@ -33,9 +33,8 @@ from priorveil.plans.estimate import (
     Estimate,
     Method,
     Precision,
-    normal_width,
+    Reading,
     percent,
-    weighted_moments,
 )
 from priorveil.plans.tally import Tally, Weighted, numbers_per_report, select_reports
 from priorveil.plans.values import Column, codes_of, is_single
@@ -215,26 +214,28 @@ class Plan:
         if len(known) != len(self.labels):
             advice = f"it has {len(known)} values, the plan has {len(self.labels)}"
             raise InvalidInput("prior", NOT_SHOWN, advice)
-        P = known.align_to(self.labels).probabilities
-        rows, weighted = self.query.rows(self.reference), tally.weighted
-        moments = self._moments(tally, method, P, rows)
-        check = self.mechanism.prior_check(tally.counts, P)
+        rows, labels = self.query.rows(self.reference), self.query.statistic_labels(self.labels)
+        aligned, weighted = known.align_to(self.labels), tally.weighted
+        reading = Reading(self.mechanism, method, tally, aligned, self.query.unbiased, rows, labels)
+        moments = reading.moments(rows)
+        check = self.mechanism.prior_check(tally.counts, aligned.probabilities)
         return Estimate(
             values=moments.mean + (weighted.offset if weighted else 0.0),
             std_error=np.sqrt(np.maximum(moments.variance, 0.0)),
             method=method,
             assumes=moments.assumes or ASSUMES[method],
             reports=tally.reports,
-            labels=self.query.statistic_labels(self.labels),
+            labels=labels,
             prior_check=check and check.p_value,
             noticeable_change=check and check.noticeable_change,
             unseen_changes=check and self._unseen_changes(check.directions),
-            unbiased_difference=self._unbiased_difference(tally, moments, P) if method == "mmse" else None,
+            unbiased_difference=_unbiased_difference(reading, moments) if method == "mmse" else None,
             rounds=moments.rounds,
             converged=moments.converged,
             shortfall=moments.shortfall,
             total=weighted.total if weighted else None,
             histogram=rows is None,
+            readings=(reading,),
         )
 
     def std_error(self, people: int = 10_000) -> Array:
@@ -278,12 +279,6 @@ class Plan:
         statistic = AVERAGE if self.query.kind == "sum" else "share" if shares else "statistic"
         return Precision(people, confidence, population, leaning, statistic)
 
-    def _moments(self, tally: Tally, method: str, P: Array, rows: Array | None) -> Moments:
-        mechanism, population = self.mechanism, self.query.unbiased
-        if tally.weighted is None:
-            return mechanism.answer(method, tally.counts, P, rows, population)
-        return weighted_moments(mechanism, method, tally.weighted, tally.reports, P, rows, population)
-
     def _unseen_changes(self, directions: int) -> str | None:
         """Which changes a prior check in so many directions does not notice, in a sentence."""
         if self.identifiable:
@@ -309,18 +304,6 @@ class Plan:
             if other != x:
                 return self.labels[other], self.labels[x]
         return None
-
-    def _unbiased_difference(self, tally: Tally, prior_based: Moments, P: Array) -> float | None:
-        """The largest difference of the unbiased answer from this one, in standard errors of the unbiased one."""
-        if not tally.reports or len(self.labels) > _QUICK:
-            return None
-        try:
-            unbiased = self._moments(tally, "unbiased", P, self.query.rows(self.reference))
-        except (NotIdentifiable, TooLarge):
-            return None
-        known = unbiased.variance > 0
-        differences = np.abs(unbiased.mean - prior_based.mean)[known] / np.sqrt(unbiased.variance[known])
-        return float(differences.max(initial=0.0))
 
     # -- files ---------------------------------------------------------------------------------------------
 
@@ -394,3 +377,16 @@ class Plan:
             ("identifies the distribution", identifies),
             ("id", "(cannot be saved)" if self.query.kind == "convex" else self.id),
         ]
+
+
+def _unbiased_difference(reading: Reading, prior_based: Moments) -> float | None:
+    """The largest difference of the unbiased answer from this one, in standard errors of the unbiased one."""
+    if not reading.tally.reports or len(reading.prior) > _QUICK:
+        return None
+    try:
+        unbiased = replace(reading, method="unbiased").moments(reading.rows)
+    except (NotIdentifiable, TooLarge):
+        return None
+    known = unbiased.variance > 0
+    differences = np.abs(unbiased.mean - prior_based.mean)[known] / np.sqrt(unbiased.variance[known])
+    return float(differences.max(initial=0.0))

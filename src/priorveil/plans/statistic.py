@@ -1,0 +1,100 @@
+"""Single numbers that are read from an estimate: contrasts, ratios and quantiles, with intervals.
+
+The interval of a ratio is Fieller's: all `r` at which `top - r bottom` is not significantly different from zero. The
+interval of a quantile has all values at which the cumulative share is not significantly on the wrong side of `q`
+(Woodruff 1952). Neither needs a derivative, and both hold where normal intervals around the number would not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from priorveil.errors import InvalidInput
+from priorveil.mechanisms.estimators import normal_width
+from priorveil.priors import Array
+
+Ends = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """A number: its `value`, its `std_error` and its `interval`.
+
+    `ends` maps the width of a normal interval, in standard errors on each side, to the ends of this one. None stands
+    for a normal interval around the value.
+
+    >>> Statistic(3.0, 0.5).interval(0.95)[1].__round__(2)
+    3.98
+    """
+
+    value: float
+    std_error: float
+    ends: Callable[[float], Ends] | None = field(default=None, repr=False)
+
+    def interval(self, level: float = 0.95) -> Ends:
+        """The ends of an interval that holds the true number with this probability."""
+        width = normal_width(level, "level")
+        if self.ends is not None:
+            return self.ends(width)
+        return self.value - width * self.std_error, self.value + width * self.std_error
+
+
+def ratio_of(means: Array, covariance: Array) -> Statistic:
+    """The ratio of two numbers, given their covariance; its standard error by the delta method.
+
+    >>> found = ratio_of(np.array([30.0, 60.0]), np.diag([4.0, 4.0]))
+    >>> found.value, round(found.std_error, 4), [round(end, 3) for end in found.interval()]
+    (0.5, 0.0373, [0.429, 0.575])
+    """
+    top, bottom = (float(mean) for mean in means)
+    if bottom == 0:
+        raise InvalidInput("bottom", bottom, "the estimate is zero; a ratio needs another denominator")
+    slope = np.array([1.0, -top / bottom])
+    error = math.sqrt(max(float(slope @ covariance @ slope), 0.0)) / abs(bottom)
+    return Statistic(top / bottom, error, partial(_fieller_ends, means, covariance))
+
+
+def _fieller_ends(means: Array, covariance: Array, width: float) -> Ends:
+    """Where `(top - r bottom)**2 = width**2 Var(top - r bottom)`; no ends where the bottom may be zero."""
+    square, product, constant = (
+        float(means[i] * means[j] - width**2 * covariance[i, j]) for i, j in ((1, 1), (0, 1), (0, 0))
+    )
+    if square <= 0:
+        return -math.inf, math.inf
+    root = math.sqrt(max(product**2 - square * constant, 0.0))
+    return (product - root) / square, (product + root) / square
+
+
+def quantile_of(q: float, low: Array, high: Array, shares: Array, errors: Array) -> Statistic:
+    """The number that the share `q` of people does not exceed.
+
+    `shares` are the cumulative ones, up to each cell from `low` to `high`; a cell may be a single number. Noise may
+    make them fall: they are sorted first. Within its cell the quantile is interpolated; its interval has whole cells,
+    and the standard error is that of a normal interval of the same length.
+
+    >>> points = np.array([1.0, 2.0, 5.0])
+    >>> found = quantile_of(0.5, points, points, np.array([0.3, 0.52, 1.0]), np.array([0.02, 0.02, 0.0]))
+    >>> found.value, found.interval()
+    (2.0, (2.0, 5.0))
+    """
+    if not 0 < q < 1:
+        raise InvalidInput("q", q, "give a share between 0 and 1, such as 0.5 for the median")
+    ordered = np.sort(shares)
+    at = int(np.searchsorted(ordered, q))
+    before = max(float(ordered[at - 1]), 0.0) if at else 0.0
+    value = float(low[at] + (high[at] - low[at]) * (q - before) / (ordered[at] - before))
+    ends, width = partial(_quantile_ends, q, low, high, shares, errors), normal_width(0.95, "level")
+    least, most = ends(width)
+    return Statistic(value, (most - least) / (2 * width), ends)
+
+
+def _quantile_ends(q: float, low: Array, high: Array, shares: Array, errors: Array, width: float) -> Ends:
+    """From the first cell whose share may reach `q` to the first after which all shares surely do."""
+    first = int(np.argmax(shares + width * errors >= q))
+    below = np.flatnonzero(shares - width * errors < q)
+    return float(low[first]), float(high[below[-1] + 1 if below.size else 0])
