@@ -11,7 +11,8 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterator
-from itertools import accumulate
+from fractions import Fraction
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,11 @@ import numpy as np
 
 import priorveil as pv
 from priorveil.certify import TOTAL, certificate
-from priorveil.collect.wire import report_to_json
+from priorveil.collect.wire import pack_report, report_to_json, unpack_reports
 from priorveil.mechanisms import Arc, Grouped, Mechanism, PooledHash, Subset, Table, Unary
 from priorveil.mechanisms.randomness import BytesSource
 from priorveil.plans import Plan
+from priorveil.priors import Label, NumberLabels
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "clients" / "js" / "vectors"
@@ -57,6 +59,9 @@ def plans() -> Iterator[tuple[str, Plan]]:
     yield "arc-pool-owners", pv.design(pv.Prior.zipf(12), 2.5, pv.Distribution(), method="arc")
     yield "subset-one-word", pv.design(zipf, 1.0, pv.Distribution(), notion=pv.LDP())
     yield "subset-two-words", pv.design(even, 1.0, histogram, method="subset")
+    hours = pv.Prior.grid([-2.5, 0.1, 40, 1e6], [0.3, 0.3, 0.2, 0.2], outside="ends")
+    yield "table-grid", pv.design(hours, 1.0, histogram)
+    yield "table-cells", pv.design(pv.Prior.cells([0, 0.3, 7, 1e22], [0.3, 0.3, 0.4]), 1.0, histogram)
 
 
 def grouped(plan: Plan) -> Plan:
@@ -70,18 +75,17 @@ def grouped(plan: Plan) -> Plan:
     return dataclasses.replace(plan, prior=finer, mechanism=mechanism, certificate=proven, **known)
 
 
-def case(plan: Plan, code: int, randomness: bytes) -> dict[str, Any]:
-    """One value, the bytes it draws, and its report as it is sent."""
-    report = drawn(plan, code, randomness)
-    return {"code": code, "randomness": randomness.hex(), "report": report_to_json(plan.mechanism, report)}
+def case(plan: Plan, value: Label, randomness: bytes) -> dict[str, Any]:
+    """One value (a number as text, any other as its code), the bytes it draws, and its report as it is sent."""
+    source, of_numbers = BytesSource(randomness), isinstance(plan.labels, NumberLabels)
+    report = report_to_json(plan.mechanism, plan.privatize(value, source))
+    shown = {"number": repr(value)} if of_numbers else {"code": plan.labels.index(value)}
+    return {**shown, "randomness": randomness[: source.used].hex(), "report": report}
 
 
-def drawn(plan: Plan, code: int, randomness: bytes) -> Any:
-    return plan.mechanism.sample_one(code, BytesSource(randomness))
-
-
-def likelihoods(plan: Plan, report: Any) -> list[float]:
+def likelihoods(plan: Plan, sent: str | int) -> list[float]:
     """`Pr(report | x)` for every value over the largest of them, to nine digits."""
+    report = unpack_reports(plan.mechanism, pack_report(plan.mechanism, sent) or b"")[0]
     mechanism, prior = plan.mechanism, plan.reference.probabilities
     posterior = mechanism.answer("mmse", mechanism.accumulate([report]), prior, None, False).mean
     return [round(float(v), 9) for v in posterior / prior / (posterior / prior).max()]
@@ -126,10 +130,28 @@ def cases(plan: Plan, seed: int) -> list[dict[str, Any]]:
     extremes = [(code, fill * width) for code in (0, size - 1) for fill in (b"\x00", b"\xff", b"\x7f")]
     extremes += [(0, randomness) for randomness in edges(plan.mechanism)]
     rest = [(i * 7 % size, rng.bytes(width)) for i in range(CASES - len(extremes))]
-    listed = [case(plan, code, randomness) for code, randomness in extremes + rest]
-    for told, (code, randomness) in zip(listed[-2:], rest[-2:], strict=True):
-        told["likelihoods"] = likelihoods(plan, drawn(plan, code, randomness))
+    pairs = [(plan.labels[code], randomness) for code, randomness in extremes + rest]
+    if isinstance(plan.labels, NumberLabels):
+        pairs = list(number_draws(plan.labels, rng))
+    listed = [case(plan, value, randomness) for value, randomness in pairs]
+    for told in listed[-2:]:
+        told["likelihoods"] = likelihoods(plan, told["report"])
     return listed
+
+
+def number_draws(labels: NumberLabels, rng: np.random.Generator) -> Iterator[tuple[float, bytes]]:
+    """Numbers on the bounds, next to them and between them, with draws at the threshold of rounding up."""
+    for low, high in pairwise(labels.bounds):
+        for number in (low, np.nextafter(low, high), low + (high - low) / 3, np.nextafter(high, low), high):
+            chance = (Fraction(float(number)) - Fraction(low)) / (Fraction(high) - Fraction(low))
+            edge = int(chance * 2**128)
+            for draw in (edge, edge - 1, edge + 2**64, int.from_bytes(rng.bytes(16), "little")):
+                yield (
+                    float(number),
+                    packed(*divmod(draw % 2**128, 2**64), *rng.integers(0, 2**63, 2).tolist()),
+                )
+    if labels.outside == "ends":
+        yield from ((number, rng.bytes(32)) for number in (-1e9, 1e300))
 
 
 def main() -> None:
@@ -137,7 +159,9 @@ def main() -> None:
     for seed, (name, plan) in enumerate(plans()):
         vector = {"plan": json.loads(plan.to_json()), "cases": cases(plan, seed)}
         text = json.dumps(vector, ensure_ascii=False, indent=None, separators=(",", ":"))
-        (FOLDER / f"{name}.json").write_text(text.replace('{"code"', '\n{"code"') + "\n", encoding="utf-8")
+        (FOLDER / f"{name}.json").write_text(
+            text.replace('{"code"', '\n{"code"').replace('{"number"', '\n{"number"') + "\n", encoding="utf-8"
+        )
 
 
 if __name__ == "__main__":

@@ -47,13 +47,24 @@ export interface Levels {
   readonly ldp: number;
 }
 
+/** A grid, to whose points numbers are rounded at random, keeping their mean; or cells between edges. */
+export interface Numbers {
+  readonly kind: "grid" | "cells";
+  /** The points or the edges, increasing. */
+  readonly bounds: readonly number[];
+  /** Whether a number outside the range is refused, or counted at the nearest end. */
+  readonly outside: "refuse" | "ends";
+}
+
 /** A plan that was checked; made by `readPlan`. */
 export interface Plan {
   readonly id: string;
   readonly document: Document;
   readonly labels: readonly Label[];
+  /** How a number becomes a value; null where values are labels. */
+  readonly numbers: Numbers | null;
   readonly kind: "table" | "grouped" | "arc" | "unary" | "subset" | "hashing";
-  /** Random words that a report takes, whatever the value. */
+  /** Random words that a report takes, whatever the value (for rounded numbers, one more with probability `2**-64`). */
   readonly draws: number;
   readonly levels: Levels;
   /** Whether the whole certificate was proven again, or only the LDP level, which implies the rest. */
@@ -62,8 +73,8 @@ export interface Plan {
   readonly prior: readonly number[] | null;
   /** What the certificate is about: the value itself, or a secret behind it. */
   readonly protects: "value" | "secret";
-  /** The code of a label, or of a code where no label is a number. */
-  code(value: Label): number;
+  /** The code of a label, or of a code where no label is a number; of numbers, that of a cell or of a point drawn at random. */
+  code(value: Label, source?: Source): number;
   /** The report of one value. Leave `source` out for real answers. */
   privatize(value: Label, source?: Source): Report;
   /** For every value how likely it would have made this report, up to one factor common to all. */
@@ -83,6 +94,7 @@ export interface Campaign {
   readonly document: Document;
   readonly question: string;
   readonly labels: readonly Label[];
+  readonly numbers: Numbers | null;
   readonly contact: string;
   /** Who asks, and why: texts for people, which may be empty. */
   readonly askedBy: string;

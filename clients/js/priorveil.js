@@ -843,26 +843,28 @@ const MECHANISMS = {
  *
  * `levels` are the proven ones, in natural logarithms: `lip` of what `protects` names ("value" or "secret") under the prior, and
  * `ldp` of the value itself whatever is known. `proof` is "budget" where the whole certificate was proven again, and "ldp"
- * where only that level could be; `lip` is then `ldp`, which implies it.
+ * where only that level could be; `lip` is then `ldp`, which implies it. `numbers` is null, or says how a number becomes a value.
  */
 class Plan {
   #mechanism;
 
-  constructor(document, mechanism, proven) {
+  constructor(document, { labels, numbers }, mechanism, proven) {
     this.#mechanism = mechanism;
     this.document = document;
     this.id = document.id;
-    this.labels = document.labels;
+    this.labels = labels;
+    this.numbers = numbers;
     this.kind = document.mechanism.kind;
-    this.draws = mechanism.draws;
+    this.draws = mechanism.draws + (numbers?.kind === "grid" ? 1 : 0);
     this.prior = probabilities(document.prior);
     this.protects = document.secret === null ? "value" : "secret";
     Object.assign(this, proven);
     Object.freeze(this);
   }
 
-  /** The code of a label, or of a code where no label is a number. */
-  code(value) {
+  /** The code of a label, or of a code where no label is a number; of numbers, that of a cell or of a point drawn at random. */
+  code(value, source = systemWords) {
+    if (this.numbers !== null) return numberCode(this.numbers, value, source);
     const coded = typeof value === "number" && !this.labels.some((label) => typeof label === "number");
     const code =
       coded && value >= 0 && value < this.labels.length && Number.isInteger(value) ? value : this.labels.indexOf(value);
@@ -872,7 +874,8 @@ class Plan {
 
   /** The report of one value as it is written in JSON. `source(count)` gives words; leave it out for real answers. */
   privatize(value, source = systemWords) {
-    return this.#mechanism.sample(this.code(value), source(this.draws));
+    const code = this.code(value, source);
+    return this.#mechanism.sample(code, source(this.#mechanism.draws));
   }
 
   /** For every value how likely it would have made this report, up to one factor common to all. */
@@ -913,12 +916,63 @@ export async function readPlan(given, { id } = {}) {
   need(document.format === "priorveil-plan", "format", "not a plan");
   need(document.version === 1, "version", "not known here; this client reads 1");
   checkFields(document, PLAN, "");
-  checkLabels(document.labels, "labels");
+  const values = readLabels(document.labels);
   await checkId(document, id);
   checkWords(document);
   nameOf(document.query, "query"); // a device samples; what is asked matters to those who read the reports
-  const mechanism = readMechanism(document);
-  return new Plan(document, mechanism, certified(document, mechanism));
+  const size = values.labels.length;
+  const mechanism = readMechanism(document, size);
+  return new Plan(document, values, mechanism, certified(document, size, mechanism));
+}
+
+/** The names of the values, and for numbers the rule by which a number becomes one. */
+function readLabels(given) {
+  if (Array.isArray(given)) {
+    checkLabels(given, "labels");
+    return { labels: given, numbers: null };
+  }
+  const kind = given?.kind;
+  need(names(NUMBERS, kind), "labels", "should be different names, or the numbers of a grid or of cells");
+  checkFields(given, ["kind", NUMBERS[kind], "outside"], "labels");
+  need(["refuse", "ends"].includes(given.outside), "labels.outside", "should be refuse or ends");
+  need(Array.isArray(given[NUMBERS[kind]]), "labels", "should be a list of numbers");
+  const bounds = Object.freeze(given[NUMBERS[kind]].map((text) => real(text, "labels")));
+  const sound = (v, i) => Math.abs(v) <= LARGEST_NUMBER && !Object.is(v, -0) && (i === 0 || v > bounds[i - 1]);
+  need(bounds.length > 1 && bounds.every(sound), "labels", "should be two or more increasing numbers");
+  const text = bounds.map((v) => spelt(v).replace(/\.0$/, ""));
+  const last = text.length - 2;
+  const cells = text.slice(1).map((end, i) => `[${text[i]}, ${end}${i === last ? "]" : ")"}`);
+  const numbers = Object.freeze({ kind, bounds, outside: given.outside });
+  return { labels: kind === "grid" ? bounds : Object.freeze(cells), numbers };
+}
+
+const NUMBERS = { grid: "points", cells: "edges" };
+const LARGEST_NUMBER = 1e100;
+
+/** The code of a number: of its cell, or of one of the two points around it, drawn so that its mean is kept. */
+function numberCode({ kind, bounds, outside }, value, source) {
+  need(typeof value === "number" && !Number.isNaN(value), "value", "should be a number");
+  const [first, last] = [bounds[0], bounds.at(-1)];
+  need(outside === "ends" || (value >= first && value <= last), "value", "outside the range of this plan");
+  const x = Math.min(Math.max(value, first), last);
+  const lower = Math.min(bounds.filter((v) => v <= x).length, bounds.length - 1) - 1;
+  return kind === "grid" && roundsUp(x, bounds[lower], bounds[lower + 1], source) ? lower + 1 : lower;
+}
+
+/**
+ * True with probability exactly `(x - low) / (high - low)`: a uniform number is drawn a word at a time until it differs from that
+ * fraction. One word nearly always suffices.
+ */
+function roundsUp(x, low, high, source) {
+  const [[xn, xd], [ln, ld], [hn, hd]] = [x, low, high].map(exactly);
+  const denominator = (hn * ld - ln * hd) * xd;
+  let rest = (xn * ld - ln * xd) * hd;
+  for (;;) {
+    const [word] = source(1);
+    const whole = (rest * WORD) / denominator;
+    rest = (rest * WORD) % denominator;
+    if (word !== whole || rest === 0n) return word < whole;
+  }
 }
 
 function checkLabels(labels, field) {
@@ -944,13 +998,13 @@ function nameOf(part, field) {
 }
 
 /** The sampler of a plan, if it can be certified for what the plan promises. */
-function readMechanism({ mechanism: parameters, labels, prior, secret, notion }) {
+function readMechanism({ mechanism: parameters, prior, secret, notion }, size) {
   const kind = parameters?.kind;
   need(names(MECHANISMS, kind), "mechanism", "of an unknown kind");
   const made = MECHANISMS[kind];
   checkFields(parameters, ["kind", ...(made.fieldsOf?.(parameters) ?? made.fields)], "mechanism");
   const mechanism = new made(parameters);
-  need(mechanism.size === labels.length, "mechanism", "for another number of values than the plan has");
+  need(mechanism.size === size, "mechanism", "for another number of values than the plan has");
   const plain = secret === null && PROVEN.includes(notion?.name);
   need(plain || !made.ofValue, "mechanism", `${kind} is certified for LIP or LDP of the value itself`);
   need(prior?.kind === "fixed" || !made.onePrior, "mechanism", `${kind} is certified for one prior`);
@@ -993,9 +1047,8 @@ const LARGEST_LEVEL = 700; // of a budget: beyond it only infinity, which promis
  * The levels that could be proven: all that the certificate states, or LDP alone; an error if one of them is not as stated,
  * or the budget is broken.
  */
-function certified(document, mechanism) {
+function certified(document, size, mechanism) {
   const { lower, upper } = readBudget(document.budget);
-  const size = document.labels.length;
   const [priors, secret] = [readPriors(document.prior, size), readSecret(document.secret, size)];
   const notion = readNotion(document.notion);
   const { lipLower, lipUpper, ldp, level } = readCertificate(document.certificate, notion);
@@ -1134,7 +1187,8 @@ class Campaign {
   constructor(document, plans) {
     this.document = document;
     this.plans = plans;
-    for (const name of ["id", "question", "labels", "contact", "purpose"]) this[name] = document[name];
+    for (const name of ["id", "question", "contact", "purpose"]) this[name] = document[name];
+    ({ labels: this.labels, numbers: this.numbers } = Object.values(plans)[0]);
     this.askedBy = document.asked_by;
     this.smallestCount = document.smallest_count;
     this.cohorts = Object.keys(plans);
@@ -1174,10 +1228,12 @@ export async function readCampaign(given, { id } = {}) {
   const plans = await Promise.all(entries.map(async ([name, plan]) => [name, await readPlan(plan)]));
   const labels = canonical(document.labels);
   need(
-    plans.every(([, plan]) => canonical(plan.labels) === labels),
+    plans.every(([, plan]) => canonical(plan.document.labels) === labels),
     "labels",
     "they are not those of the plans",
   );
+  const answered = plans.every(([, plan]) => plan.numbers?.outside !== "refuse");
+  need(answered, "labels", "should count numbers outside the range at the ends: sending nothing is an answer");
   need(new Set(plans.map(([, plan]) => plan.id)).size === plans.length, "cohorts", "two cohorts share a plan");
   return new Campaign(document, Object.freeze(Object.fromEntries(plans)));
 }
@@ -1276,18 +1332,18 @@ export class Client {
   /** What sending this answer would send: `{ id, plan, report }`. Nothing leaves and nothing is stored yet. */
   async prepare(value, cohort) {
     const plan = (await this.campaign()).planFor(cohort);
-    const code = plan.code(value); // also a replay refuses what is not an answer
-    return leaving((await this.remembered()) ?? this.#drawn(plan, code));
+    plan.code(value); // also a replay refuses what is not an answer
+    return leaving((await this.remembered()) ?? this.#drawn(plan, value));
   }
 
   /** Perturb the value here, remember the report, and send it; the receipt says whether it is a replay. */
   async answer(value, cohort) {
     const campaign = await this.campaign();
     const plan = campaign.planFor(cohort);
-    const code = plan.code(value);
+    plan.code(value);
     return inTurn(keyOf(campaign.id), async () => {
       const before = await this.remembered();
-      const drawn = before ?? this.#drawn(plan, code);
+      const drawn = before ?? this.#drawn(plan, value);
       const kept = before ?? (await this.#first(drawn));
       this.#words.clear();
       await this.#delivered(kept);
@@ -1306,10 +1362,10 @@ export class Client {
   }
 
   /** The report that this client's words make of an answer. */
-  #drawn(plan, code) {
+  #drawn(plan, value) {
     if (!this.#words.has(plan.id)) this.#words.set(plan.id, { id: freshId(), words: systemWords(plan.draws) });
     const { id, words } = this.#words.get(plan.id);
-    return { id, plan: plan.id, report: plan.privatize(plan.labels[code], () => words) };
+    return { id, plan: plan.id, report: plan.privatize(value, keptWords(words)) };
   }
 
   /** Remember a first report. What the storage then holds is the answer: another's, should it have come first. */
@@ -1400,6 +1456,16 @@ export class Client {
       return null;
     }
   }
+}
+
+/** A source that reads kept words from the front, and keeps what it draws beyond them: the same value makes the same report. */
+function keptWords(words) {
+  let used = 0;
+  return (count) => {
+    while (words.length < used + count) words.push(...systemWords(1));
+    used += count;
+    return words.slice(used - count, used);
+  };
 }
 
 const words = (text) => (typeof text === "string" ? text : undefined);

@@ -106,6 +106,10 @@ def asked() -> dict[str, Campaign]:
         "cohorts": ask("Are you ill?", {"north": ill, "south": pv.Prior({"yes": 0.2, "no": 0.8})}, 1.5),
         "ending": ask("Which paper do you read?", work, smallest_count=20),
         "watched": ask("Which fruit do you like?", rare, 1.0, pv.Histogram(), smallest_count=20),
+        "hours": ask(
+            "How many hours do you work?",
+            pv.Prior.grid([0, 20, 40, 80], [0.2, 0.3, 0.4, 0.1], outside="ends"),
+        ),
         "few": ask("Do you cycle?", pv.Prior({"yes": 0.3, "no": 0.7})),
         "early": ask("Do you vote?", work, closes=read_time("closes", "2999-01-01T00:00:00Z")),
         "arabic": ask("هل تستخدم الدراجة؟", pv.Prior({"نعم، كل يوم.": 0.3, "لا!": 0.7})),

@@ -65,6 +65,25 @@ def test_only_the_perturbed_report_leaves_and_it_is_counted(browser: Any, curato
     assert curator.counters("work")["reports"]["everyone"] == before + 1
 
 
+def test_a_number_is_typed_in_and_only_its_report_leaves(browser: Any, curator: Any) -> None:
+    browser.open(curator.answer_page("hours"))
+    browser.see("main", "A number from 0 to 80")
+    browser.see("input[type=number]").send_keys("37.25")
+    browser.click("button", "Continue")
+    browser.see(STEPS, "Your answer is scrambled")
+    page = browser.text("main")
+    assert "37.25" in page and "near 40" in page
+    report = shown(browser)
+    browser.click("button", "Change my answer")
+    assert browser.see("input[type=number]").get_attribute("value") == "37.25"
+    browser.click("button", "Continue")
+    browser.see(STEPS, "Your answer is scrambled")
+    assert shown(browser) == report, "the same answer draws no new words"
+    browser.click("button", "Send")
+    browser.see(STEPS, "Thank you")
+    assert posted(browser) == [report] and "37.25" not in json.dumps(stored(browser))
+
+
 def test_everything_the_page_loads_comes_from_the_curator(browser: Any, curator: Any) -> None:
     browser.open(curator.answer_page("work"))
     browser.see("label.choice", "Private")

@@ -129,6 +129,32 @@ def test_two_clients_of_one_person_agree(server: Server, tmp_path: Path) -> None
     assert counted(url) == {"everyone": 1}
 
 
+def test_numbers_are_answered_and_far_ones_count_at_the_ends(server: Server, tmp_path: Path) -> None:
+    hours = Prior.grid([0, 20, 60], [0.3, 0.5, 0.2], outside="ends")
+    url = put_up(server, ask("How many hours do you work?", hours))
+    for value in (12.5, 7, -1e9, 1e300):
+        with Client(url, state=Memory()) as client:
+            client.answer(value)
+    with Client(url, state=tmp_path, limit=1.5) as client:
+        for value in ("12.5", None, float("nan")):
+            with pytest.raises(InvalidInput, match="values"):
+                client.answer(value)  # type: ignore[arg-type]
+        report = client.answer(33.3)
+    with Client(url, state=tmp_path) as again:
+        assert again.answer(1) == report
+        with pytest.raises(InvalidInput):
+            again.answer("twenty")
+    assert counted(url) == {"everyone": 5}
+    same = Prior.grid([0, 20, 60], [0.2, 0.5, 0.3], outside="ends")
+    with (
+        Client(put_up(server, ask("And last week?", same)), state=tmp_path, limit=1.5) as later,
+        pytest.raises(BudgetExceeded),
+    ):
+        later.answer(33.3)
+    with pytest.raises(InvalidInput, match=r"send nothing.*outside='ends'"):
+        ask("How many?", Prior.grid([0, 20, 60], [0.3, 0.5, 0.2]))
+
+
 def test_cohorts_and_every_mechanism(server: Server, cohorts: Campaign) -> None:
     url = put_up(server, cohorts)
     for name in cohorts.cohorts:

@@ -62,6 +62,24 @@ function client(c, store = storage()) {
   );
 }
 
+test("numbers are answered, and far ones count at the ends", async () => {
+  const everyone = plan("table-grid");
+  const c = await curator({ document: await campaign({ labels: everyone.labels, cohorts: { everyone } }) });
+  for (const value of [12.5, -7, 1e300, Infinity]) await client(c).answer(value);
+  assert.equal(c.sent.length, 4);
+  const one = client(c);
+  const first = await one.prepare(12.5);
+  assert.deepEqual(await one.prepare(12.5), first, "the same words round it again");
+  for (const value of ["12.5", NaN, null, undefined, [3], 3n])
+    await assert.rejects(one.answer(value), (error) => error.field === "value" && !error.message.includes("12.5"));
+});
+
+test("a campaign that would refuse numbers outside the range is refused", async () => {
+  const everyone = plan("table-cells");
+  const document = await campaign({ labels: everyone.labels, cohorts: { everyone } });
+  await assert.rejects(readCampaign(document), /labels: should count numbers/);
+});
+
 test("one report leaves, with its id, its plan and nothing else", async () => {
   const c = await curator();
   const { report, replayed } = await client(c).answer("Private");

@@ -13,11 +13,11 @@ from functools import cached_property
 from typing import Any, Literal
 
 from priorveil.collect.wire import LARGEST_REPORT
-from priorveil.errors import InvalidInput, PlanError
+from priorveil.errors import Hint, InvalidInput, PlanError
 from priorveil.notions import Known
 from priorveil.plans import Plan
 from priorveil.plans import document as doc
-from priorveil.priors import Budget, Label
+from priorveil.priors import Budget, Label, NumberLabels
 from priorveil.queries import Distribution, Query
 
 VERSION = 1
@@ -118,7 +118,7 @@ class Campaign:
             "format": FORMAT,
             "version": VERSION,
             "question": self.question,
-            "labels": list(self.labels),
+            "labels": doc.labels_document(self.labels),
             "cohorts": {name: {"id": p.id, **p.document()} for name, p in self.cohorts.items()},
             "opens": stamp(self.opens),
             "closes": stamp(self.closes),
@@ -214,6 +214,9 @@ def _check_cohorts(cohorts: Mapping[str, Plan]) -> None:
     names, plans = list(cohorts), list(cohorts.values())
     if any(plan.labels != plans[0].labels for plan in plans):
         raise InvalidInput("cohorts", names, "the plans should have the same labels, in the same order")
+    if isinstance(plans[0].labels, NumberLabels) and plans[0].labels.outside != "ends":
+        advice = "a number outside the range would send nothing, which is an answer"
+        raise InvalidInput("cohorts", names, advice, Hint("outside", "ends", purpose="in the prior"))
     if len({plan.id for plan in plans}) < len(plans):
         advice = "two cohorts have the same plan, so their reports look alike: give each its own"
         raise InvalidInput("cohorts", names, advice)
@@ -228,7 +231,7 @@ def _from_document(read: dict[str, Any]) -> Campaign:
     unknown = set(read) - {"id", *campaign.document()}
     if unknown:
         raise PlanError(min(unknown), "a campaign has no such field")
-    if list(campaign.labels) != read.get("labels"):
+    if doc.labels_document(campaign.labels) != read.get("labels"):
         raise PlanError("labels", "they are not those of the plans")
     content_id = doc.content_id(read)
     if read.get("id", content_id) != content_id:

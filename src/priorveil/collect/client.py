@@ -23,9 +23,10 @@ from priorveil.collect.transport import NotSent, RetryPolicy, Transport, Unreada
 from priorveil.collect.wire import Report, fresh_id, report_to_json
 from priorveil.errors import NOT_SHOWN, InvalidInput, PriorveilError, short_repr
 from priorveil.plans import Plan
+from priorveil.plans.document import read_labels
 from priorveil.plans.ledger import Ledger
 from priorveil.plans.values import codes_of
-from priorveil.priors import Budget, Label
+from priorveil.priors import Budget, Label, NumberLabels
 
 __all__ = ["Client", "Memory", "NotSent", "NotStored", "ReportRefused", "RetryPolicy", "default_folder"]
 
@@ -103,7 +104,7 @@ class Client:
         be remembered (nothing is sent), `BudgetExceeded` if the limit would be passed (nothing is drawn or sent).
         """
         kept = self._memory.find(self._id)
-        _check_answer(value, self.campaign.labels if kept is None else kept.plan["labels"])
+        _check_answer(value, self.campaign.labels if kept is None else read_labels(kept.plan["labels"]))
         if kept is None:
             with self._memory.lock():  # another process may have stored an answer meanwhile
                 kept = self._memory.find(self._id) or self._first_answer(value, cohort)
@@ -142,7 +143,7 @@ class Client:
             return
         ledger = Ledger(plan.prior, plan.secret, self._limit)
         for kept in self._memory:
-            if set(kept.plan["labels"]) == set(plan.labels):
+            if set(read_labels(kept.plan["labels"])) == set(plan.labels):
                 ledger.spend(Plan.from_json(json.dumps(kept.plan)))
         ledger.spend(plan)
 
@@ -180,7 +181,7 @@ class Client:
 
 def _check_answer(value: object, labels: Sequence[Label]) -> None:
     """Refuse a value that is not one of the answers; the message never shows it."""
-    if not isinstance(value, str | int | np.integer):
+    if not isinstance(labels, NumberLabels) and not isinstance(value, str | int | np.integer):
         advice = f"type {type(value).__name__}; give one of the campaign's answers, or its code"
         raise InvalidInput("value", NOT_SHOWN, advice)
     codes_of([value], labels, "refuse")

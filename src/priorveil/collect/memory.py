@@ -19,7 +19,7 @@ from priorveil.collect.transport import parse_campaign_url
 from priorveil.collect.wire import Report
 from priorveil.errors import InvalidInput, PriorveilError
 from priorveil.files import atomic_write
-from priorveil.plans.document import content_id
+from priorveil.plans.document import content_id, read_labels
 
 
 class NotStored(PriorveilError, OSError):
@@ -136,8 +136,8 @@ def _parse_answer(read: Any, campaign: str) -> StoredAnswer:
     sound = (
         parse_campaign_url(kept.url)[1] == report.campaign == campaign
         and content_id(kept.plan) == kept.plan["id"] == report.plan
-        and isinstance(labels, list)
-        and all(isinstance(label, str | int) for label in labels)
+        and isinstance(labels, list | dict)
+        and read_labels(labels)
         and isinstance(report.id, str)
         and isinstance(report.report, str | int)
         and isinstance(kept.sent, bool)

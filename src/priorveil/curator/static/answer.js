@@ -81,9 +81,7 @@ function showQuestion(campaign, chosen = {}) {
     },
     several && picker("cohort", "Your group", campaign.cohorts, chosen.cohort, "Not scrambled: it is sent as it is."),
     el("h2", { id: "question", dir: "auto" }, campaign.question),
-    campaign.labels.length > MANY
-      ? picker("answer", "Your answer", campaign.labels, chosen.code)
-      : buttons(campaign.labels, chosen.code),
+    answerFields(campaign, chosen),
     actions(el("button", { type: "submit" }, "Continue")),
     el("p", { class: "quiet" }, "Nothing is sent yet. The next step shows what will be sent."),
   );
@@ -116,6 +114,21 @@ function exposure({ protects, levels }) {
 }
 
 const line = (name, ...content) => el("div", {}, el("dt", {}, name), el("dd", {}, ...content));
+
+/** A field for a number, or the answers to choose from. */
+function answerFields({ labels, numbers }, { code, value }) {
+  if (numbers !== null) return numberField(numbers.bounds, value);
+  return labels.length > MANY ? picker("answer", "Your answer", labels, code) : buttons(labels, code);
+}
+
+function numberField(bounds, value) {
+  const range = `A number from ${bounds[0]} to ${bounds.at(-1)}. What is beyond counts as the nearest of these two.`;
+  const attributes = { type: "number", step: "any", name: "answer", required: true, "aria-describedby": "answer-hint" };
+  return [
+    el("label", { class: "field" }, "Your answer", el("input", { ...attributes, value: value ?? "" })),
+    el("p", { class: "hint", id: "answer-hint" }, range),
+  ];
+}
 
 function buttons(labels, code) {
   const choices = labels.map((label, i) =>
@@ -152,12 +165,22 @@ function picker(name, title, labels, code, hint) {
 
 async function review(campaign, form) {
   const data = new FormData(form);
-  const code = Number(data.get("answer"));
+  const answer = Number(data.get("answer"));
   const cohort = data.get("cohort") === null ? 0 : Number(data.get("cohort"));
-  const [value, group] = [campaign.labels[code], campaign.cohorts[cohort]];
-  const report = await client.prepare(value, group);
-  showReview(campaign, campaign.planFor(group), report, { code, cohort });
+  const [value, group] = [campaign.numbers === null ? campaign.labels[answer] : answer, campaign.cohorts[cohort]];
+  const [report, plan] = [await client.prepare(value, group), campaign.planFor(group)];
+  showReview(campaign, plan, report, { value, code: nearestCode(plan, value), cohort });
 }
+
+/** The code of an answer; of a number on a grid, that of the point next to it. */
+function nearestCode(plan, value) {
+  if (plan.numbers?.kind !== "grid") return plan.code(value);
+  const distances = plan.labels.map((point) => Math.abs(point - value));
+  return distances.indexOf(Math.min(...distances));
+}
+
+/** The name of an answer. */
+const nameOf = ({ labels, numbers }, code) => `${numbers?.kind === "grid" ? "near " : ""}${labels[code]}`;
 
 // -- seeing what leaves ------------------------------------------------------------------------------------------------
 
@@ -174,7 +197,7 @@ function showReview(campaign, plan, report, chosen) {
     el(
       "dl",
       { class: "leaving" },
-      line("You chose", el("bdi", {}, String(plan.labels[chosen.code]))),
+      line("You chose", el("bdi", {}, String(chosen.value))),
       line(
         "What is sent",
         el("code", { class: "report" }, shortened(String(report.report))),
@@ -199,7 +222,7 @@ const shortened = (code) => (code.length > LONGEST_CODE ? `${code.slice(0, LONGE
 /** What the report tells about this person: of 100 people who send it, how many chose the same, and what the others chose. */
 function crowd(plan, shares, code, several) {
   const counts = outOf100(shares);
-  const label = (x) => ["“", el("bdi", {}, String(plan.labels[x])), "”"];
+  const label = (x) => ["“", el("bdi", {}, nameOf(plan, x)), "”"];
   const others = [...counts.keys()].filter((x) => x !== code).sort((a, b) => shares[b] - shares[a]);
   const named = others.slice(0, others.length > NAMED + 1 ? NAMED : NAMED + 1);
   const rest = others.slice(named.length);
@@ -323,7 +346,7 @@ function comparison(plan, shares) {
     el(
       "tr",
       {},
-      el("th", { scope: "row" }, el("bdi", {}, String(plan.labels[x]))),
+      el("th", { scope: "row" }, el("bdi", {}, nameOf(plan, x))),
       el("td", { class: "figure" }, percent(before[x])),
       el("td", { class: "figure" }, percent(share)),
     ),
@@ -358,7 +381,7 @@ async function deliver(campaign, plan, chosen, button) {
   await working(
     button,
     async () => {
-      const { report, replayed } = await client.answer(campaign.labels[chosen.code], campaign.cohorts[chosen.cohort]);
+      const { report, replayed } = await client.answer(chosen.value, campaign.cohorts[chosen.cohort]);
       showThanks(campaign, report, replayed); // another tab may have been first
     },
     campaign,
