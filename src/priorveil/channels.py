@@ -16,7 +16,8 @@ import numpy.typing as npt
 from priorveil.errors import Hint, InvalidChannel, TooLarge, plural
 from priorveil.files import csv_delimiter, delimiter_hint, is_number
 from priorveil.priors import Array, Label, Prior
-from priorveil.priors.prior import as_labels, as_matrix, label_positions
+from priorveil.priors.labels import as_labels, label_positions
+from priorveil.priors.prior import as_matrix
 
 _ROWS_ADD_UP = 1e-9  # how far from one a row may be before it is refused
 _WHOLE = re.compile(r"0|-?[1-9][0-9]*")  # a label that is a number; 007 is a text

@@ -25,6 +25,7 @@ from priorveil.channels import Channel
 from priorveil.errors import NOT_SHOWN, InvalidInput
 from priorveil.priors import Array, Budget, Label, Prior
 from priorveil.priors.budget import window_mass
+from priorveil.priors.labels import label_from_json, label_to_json
 from priorveil.priors.prior import as_matrix
 
 
@@ -379,7 +380,7 @@ class Linear(Query):
 
     def document(self) -> dict[str, Any]:
         """The query as JSON."""
-        names = None if self.names is None else list(self.names)
+        names = None if self.names is None else [label_to_json(name) for name in self.names]
         matrix = self.matrix.document()
         return {"name": "Linear", "matrix": matrix, "names": names, "unbiased": self.unbiased}
 
@@ -388,7 +389,8 @@ class Linear(Query):
         """Read a query from its JSON document."""
         parts = {key: _from_json(part) for key, part in document["matrix"].items() if key != "kind"}
         matrix = _MATRICES[document["matrix"]["kind"]](**parts)
-        return Linear(matrix, document["names"], bool(document["unbiased"]))
+        names = None if document["names"] is None else map(label_from_json, document["names"])
+        return Linear(matrix, names, bool(document["unbiased"]))
 
     def unit(self, prior: Prior) -> float:
         """The largest squared distance between the statistics of two values."""

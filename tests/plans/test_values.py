@@ -177,3 +177,42 @@ def test_truth_values_are_not_codes() -> None:
     for values in ([True], [np.True_], np.array([True])):
         with pytest.raises(OutsideDomain):
             codes_of(values, LABELS)
+
+
+CELLS = [("young", "yes"), ("young", "no"), ("old", "yes"), ("old", "no")]
+
+
+@pytest.mark.parametrize("kind", ["tuples", "lists", "array", "pandas", "polars", "arrow", "mapping"])
+def test_values_of_several_attributes_are_rows_or_columns(kind: str) -> None:
+    plan = pv.design(pv.Prior.joint(dict.fromkeys(CELLS, 0.25), ("age", "smokes")), 1.0, pv.Histogram())
+    rows = [CELLS[2], CELLS[0], CELLS[3], CELLS[3]]
+    table = {"smokes": [row[1] for row in rows], "other": [1, 2, 3, 4], "age": [row[0] for row in rows]}
+    values: Any = {
+        "tuples": lambda: rows,
+        "lists": lambda: [list(row) for row in rows],
+        "array": lambda: np.array(rows),
+        "pandas": lambda: pd.DataFrame(table),
+        "polars": lambda: pl.DataFrame(table),
+        "arrow": lambda: pa.table(table),
+        "mapping": lambda: table,
+    }[kind]()
+    drawn = plan.privatize(values, np.random.default_rng(3))
+    assert drawn.tolist() == plan.privatize([2, 0, 3, 3], np.random.default_rng(3)).tolist()
+
+
+def test_a_tuple_is_one_value_of_several_attributes() -> None:
+    plan = pv.design(pv.Prior.joint(dict.fromkeys(CELLS, 0.25), ("age", "smokes")), 1.0, pv.Histogram())
+    assert isinstance(plan.privatize(("old", "no")), int)
+    with pytest.raises(OutsideDomain, match="young, yes; young, no"):
+        plan.privatize(("old", "sometimes"))
+    with pytest.raises(InvalidInput, match="missing") as error:
+        plan.privatize([("old", None)])
+    assert "old" not in str(error.value)
+    masked = plan.privatize([("old", "no"), ("old", None), ("old", float("nan")), None], missing="pass")
+    assert masked.mask.tolist() == [False, True, True, True]
+
+
+def test_numbers_that_are_labels_are_not_codes() -> None:
+    assert codes_of([1.5, 1, 0.0], [0.0, 1.0, 1.5])[0].tolist() == [2, 1, 0]
+    with pytest.raises(OutsideDomain):
+        codes_of([2], [0.0, 0.5, 1.5])

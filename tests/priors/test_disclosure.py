@@ -121,8 +121,41 @@ def test_a_column_of_a_table_follows_the_same_rule(kind):
     assert len(Prior.from_table(table, "spend", public=True)) == 40
     with pytest.raises(InvalidInput, match="columns = 'age': the table has home, spend"):
         Prior.from_table(table, "age")
-    with pytest.raises(InvalidInput, match="one column"):
+    with pytest.raises(InvalidInput, match="40 of 80 cells"):
         Prior.from_table(table, ["home", "spend"])
+
+
+def test_several_columns_of_a_table_follow_the_same_rules():
+    columns = {"home": ["rent"] * 40 + ["own"] * 60, "car": ["yes", "no"] * 20 + ["yes"] * 50 + ["no"] * 10}
+    prior = Prior.from_table(columns, ["home", "car"])
+    assert prior.names == ("home", "car")
+    assert dict(zip(prior.labels, prior.probabilities.round(9).tolist(), strict=True)) == {
+        ("own", "no"): 0.1,
+        ("own", "yes"): 0.5,
+        ("rent", "no"): 0.2,
+        ("rent", "yes"): 0.2,
+    }
+    columns["car"][-1] = "two"  # two cells of fewer than ten people, one of them of nobody
+    for rules, says in [
+        ({}, "1 of 6 cells"),
+        ({"smoothing": 1}, "3 of 6 values"),
+        ({"impossible": "leave out"}, "2 of 5"),
+    ]:
+        with pytest.raises(InvalidInput, match=says):
+            Prior.from_table(columns, ["home", "car"], **rules)
+    left = Prior.from_table(columns, ["home", "car"], impossible="leave out", merge_rare=("own", "yes"))
+    assert left.labels == (("own", "yes"), ("rent", "no"), ("rent", "yes"))
+    with pytest.raises(InvalidInput, match="names"):
+        Prior.from_table(columns, ["home", "car"], smoothing=1, merge_rare="other")
+
+
+def test_many_cells_and_noise_on_cells_need_public_values():
+    columns = {"a": [i % 11 for i in range(2000)], "b": [i % 10 for i in range(2000)]}
+    with pytest.raises(InvalidInput, match="110 distinct values"):
+        Prior.from_table(columns, ["a", "b"])
+    with pytest.raises(InvalidInput, match="prior_epsilon"):
+        Prior.from_table(columns, ["a", "b"], prior_epsilon=1.0)
+    assert len(Prior.from_table(columns, ["a", "b"], prior_epsilon=1.0, public=True)) == 110
 
 
 # Noise

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from checks import close
-from priorveil import DI, LIP, Channel, Histogram, design, leakage
+from priorveil import DI, LIP, Channel, Histogram, Plan, design, leakage
 from priorveil.errors import InvalidInput, InvalidPrior, InvalidSecret, TooLarge
 from priorveil.priors import Budget, Prior, PriorSet, Secret
 from priorveil.priors.prior import integer_weights
@@ -126,11 +126,74 @@ def test_rounding_of_a_few_ulps_is_fine():
 
 @pytest.mark.parametrize(
     ("labels", "says"),
-    [(["a"], "one label for each"), (["a", "a"], "once only"), ([0.5, 1.5], "string or a whole number")],
+    [(["a"], "one label for each"), (["a", "a"], "once only"), ([0.5, math.nan], "finite number")],
 )
 def test_bad_labels_are_refused(labels, says):
     with pytest.raises(InvalidInput, match=says):
         Prior([0.5, 0.5], labels=labels)
+
+
+# Several attributes
+
+CELLS = {("young", "yes"): 0.1, ("young", "no"): 0.3, ("old", "yes"): 0.2, ("old", "no"): 0.4}
+
+
+def test_a_joint_prior_has_the_levels_of_its_attributes():
+    prior = Prior.joint(CELLS, names=("age", "smokes"))
+    assert prior.labels == tuple(CELLS) and prior.names == ("age", "smokes")
+    assert prior.levels == {"age": ("young", "old"), "smokes": ("yes", "no")}
+    assert Prior([0.5, 0.5]).levels == {} and Prior([0.5, 0.5]).names is None
+
+
+def test_cells_of_a_joint_prior_are_all_combinations_of_levels():
+    scattered = {("a", 1): 0.25, ("b", 2): 0.5, ("a", 2): 0.25}
+    prior = Prior.joint(scattered, ("letter", "digit"), smoothing=0.25)
+    assert prior.labels == (("a", 1), ("a", 2), ("b", 1), ("b", 2))
+    assert prior.fractions == (Fraction(1, 4), Fraction(1, 4), Fraction(1, 8), Fraction(3, 8))
+
+
+@pytest.mark.parametrize("zero", [{}, {("b", 1): 0.0}])
+def test_a_cell_of_probability_zero_needs_a_decision(zero):
+    cells = {("a", 1): 0.25, ("b", 2): 0.5, ("a", 2): 0.25, **zero}
+    with pytest.raises(InvalidPrior, match=r"1 of 4 cells .* smoothing=.* impossible='leave out'"):
+        Prior.joint(cells, ("letter", "digit"))
+    left = Prior.joint(cells, ("letter", "digit"), impossible="leave out")
+    assert left.labels == (("a", 1), ("b", 2), ("a", 2))
+    assert left.levels == {"letter": ("a", "b"), "digit": (1, 2)}
+    smoothed = Prior.joint(cells, ("letter", "digit"), smoothing=0.25, impossible="leave out")
+    assert smoothed.fractions == (Fraction(2, 7), Fraction(3, 7), Fraction(2, 7))
+    with pytest.raises(InvalidInput, match="choose 'refuse' or 'leave out'"):
+        Prior.joint(cells, ("letter", "digit"), impossible="drop")
+
+
+@pytest.mark.parametrize("names", [("age",), ("age", "age"), "ab", ("age", 3)])
+def test_bad_names_of_attributes_are_refused(names):
+    with pytest.raises(InvalidInput, match="names"):
+        Prior.joint(CELLS, names)
+
+
+def test_too_many_combinations_are_refused_before_they_are_listed():
+    cells = {(i, i, i, i): 1 / 64 for i in range(64)}
+    with pytest.raises(TooLarge, match="16,777,216 combinations"):
+        Prior.joint(cells, ("a", "b", "c", "d"))
+    assert len(Prior.joint(cells, ("a", "b", "c", "d"), impossible="leave out")) == 64
+
+
+@pytest.mark.parametrize("label", [("a", ("b",)), (), ("a", None), ("a", math.inf)])
+def test_a_tuple_label_holds_texts_and_numbers_only(label):
+    with pytest.raises(InvalidInput, match="tuple of them"):
+        Prior([0.5, 0.5], labels=[("a", "b"), label])
+
+
+@pytest.mark.parametrize(
+    "known", [Prior.joint(CELLS, ("age", "smokes")), Prior([0.5, 0.5], [0.5, ("a", 1e-7)])]
+)
+@pytest.mark.parametrize("kind", [lambda p: p, lambda p: PriorSet([p, p]), lambda p: PriorSet.ball(p, 0.02)])
+def test_plans_keep_labels_and_names(known, kind):
+    plan = design(kind(known), 1.0, Histogram())
+    read = Plan.from_json(plan.to_json())
+    assert read.labels == known.labels and read.reference.names == known.names
+    assert read.id == plan.id
 
 
 @pytest.mark.parametrize("count", [-1, 0.5, "many", True, None])

@@ -145,7 +145,7 @@ def read_secret(path: Path | None, prior: Prior, normalise: bool, mix: bool) -> 
     The prior has to be a mixture of the secret's rows; with `mix` it becomes the nearest one.
     """
     from priorveil.priors import Secret
-    from priorveil.priors.prior import label_positions
+    from priorveil.priors.labels import label_positions
 
     if path is None:
         if mix:

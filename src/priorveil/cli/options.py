@@ -127,7 +127,7 @@ def query_options(command: Command) -> Command:
             if amounts is not None:
                 raise click.UsageError(f"--amounts are for --query sum, not for {kind}")
             return query()
-        numbers = prior.labels if amounts is None else amounts.split(",")
+        numbers = list(map(str, prior.labels)) if amounts is None else amounts.split(",")
         if not all(map(is_number, numbers)):
             raise click.UsageError(
                 "a sum needs a number for each value of PRIOR: give --amounts, such as 0,1,2"

@@ -18,6 +18,7 @@ from priorveil.notions import Known
 from priorveil.plans import Plan
 from priorveil.plans import document as doc
 from priorveil.priors import Budget, Label, NumberLabels
+from priorveil.priors.labels import labels_document
 from priorveil.queries import Distribution, Query
 
 VERSION = 1
@@ -118,7 +119,7 @@ class Campaign:
             "format": FORMAT,
             "version": VERSION,
             "question": self.question,
-            "labels": doc.labels_document(self.labels),
+            "labels": labels_document(self.labels),
             "cohorts": {name: {"id": p.id, **p.document()} for name, p in self.cohorts.items()},
             "opens": stamp(self.opens),
             "closes": stamp(self.closes),
@@ -231,7 +232,7 @@ def _from_document(read: dict[str, Any]) -> Campaign:
     unknown = set(read) - {"id", *campaign.document()}
     if unknown:
         raise PlanError(min(unknown), "a campaign has no such field")
-    if doc.labels_document(campaign.labels) != read.get("labels"):
+    if labels_document(campaign.labels) != read.get("labels"):
         raise PlanError("labels", "they are not those of the plans")
     content_id = doc.content_id(read)
     if read.get("id", content_id) != content_id:

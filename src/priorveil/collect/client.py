@@ -23,10 +23,10 @@ from priorveil.collect.transport import NotSent, RetryPolicy, Transport, Unreada
 from priorveil.collect.wire import Report, fresh_id, report_to_json
 from priorveil.errors import NOT_SHOWN, InvalidInput, PriorveilError, short_repr
 from priorveil.plans import Plan
-from priorveil.plans.document import read_labels
 from priorveil.plans.ledger import Ledger
 from priorveil.plans.values import codes_of
 from priorveil.priors import Budget, Label, NumberLabels
+from priorveil.priors.labels import read_labels
 
 __all__ = ["Client", "Memory", "NotSent", "NotStored", "ReportRefused", "RetryPolicy", "default_folder"]
 

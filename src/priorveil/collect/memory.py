@@ -19,7 +19,8 @@ from priorveil.collect.transport import parse_campaign_url
 from priorveil.collect.wire import Report
 from priorveil.errors import InvalidInput, PriorveilError
 from priorveil.files import atomic_write
-from priorveil.plans.document import content_id, read_labels
+from priorveil.plans.document import content_id
+from priorveil.priors.labels import read_labels
 
 
 class NotStored(PriorveilError, OSError):

@@ -24,7 +24,8 @@ from priorveil.certify import Certificate, certificate, within
 from priorveil.errors import PlanError, PriorveilError, UnknownVersion, short_repr
 from priorveil.mechanisms import MECHANISMS
 from priorveil.notions import Secrets, read_notion, scenarios
-from priorveil.priors import Budget, Label, NumberLabels, Prior, PriorSet, Secret
+from priorveil.priors import Budget, Prior, PriorSet, Secret
+from priorveil.priors.labels import labels_document, read_labels
 from priorveil.queries import read_query
 
 if TYPE_CHECKING:
@@ -83,18 +84,6 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "method": plan.method,
         "why": plan.why,
     }
-
-
-def labels_document(labels: tuple[Label, ...]) -> Json:
-    """The labels as JSON: a list, or the points or edges of numbers."""
-    return labels.document() if isinstance(labels, NumberLabels) else list(labels)
-
-
-def read_labels(document: Json) -> tuple[Label, ...]:
-    """Read the labels of values from their JSON document."""
-    if isinstance(document, Mapping):
-        return NumberLabels.read(document)
-    return Prior.uniform(list(document)).labels
 
 
 def parse(

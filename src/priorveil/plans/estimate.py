@@ -25,7 +25,7 @@ from priorveil.mechanisms.estimators import DOUBTFUL, Moments, Rows, apply_rows,
 from priorveil.plans.statistic import Statistic, quantile_of, ratio_of
 from priorveil.plans.tally import Tally, Weighted
 from priorveil.priors import Array, Label, Prior
-from priorveil.priors.prior import label_positions
+from priorveil.priors.labels import aligned_texts, label_positions
 
 Method = Literal["auto", "mmse", "unbiased", "mle"]
 Weights = Sequence[float] | Sequence[Label] | Mapping[Label, float] | npt.NDArray[Any]
@@ -336,12 +336,12 @@ class Estimate:
     def __str__(self) -> str:
         low, high = self.interval()
         lines = [] if self.warning is None else [f"Warning: {self.warning}"]
-        lines.append(f"{'value':<20} {'estimate':>12} {'95 % interval':>25}  by {self.method}")
         shown = self.largest()
-        for i in shown:
-            lines.append(
-                f"{str(self.labels[i])[:20]:<20} {self.values[i]:>12.1f} {low[i]:>12.1f} {high[i]:>12.1f}"
-            )
+        names = aligned_texts([self.labels[i] for i in shown])
+        width = max(map(len, names), default=20)
+        lines.append(f"{'value':<{width}} {'estimate':>12} {'95 % interval':>25}  by {self.method}")
+        for name, i in zip(names, shown, strict=True):
+            lines.append(f"{name} {self.values[i]:>12.1f} {low[i]:>12.1f} {high[i]:>12.1f}")
         if len(shown) < len(self.labels):
             lines.append(f"and {len(self.labels) - len(shown):,} more with smaller estimates")
         return "\n".join([*lines, *self.notes])

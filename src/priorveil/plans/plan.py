@@ -147,13 +147,14 @@ class Plan:
     ) -> Any:
         """The report of one value, or of a column of them.
 
-        `values` are labels, or codes 0 to d - 1 where no label is itself a number; for a prior of numbers they are
-        numbers, which `Prior.grid` rounds at random before they are perturbed. `rng=None` draws from the operating
-        system; a numpy generator is for simulations only. A missing value is an error; with `missing="pass"` it stays
-        missing: None for a single value, a masked array for a column.
+        `values` are labels, or codes 0 to d - 1 where no label is itself a number; for several attributes they may be
+        the columns of a table, by name; for a prior of numbers they are numbers, which `Prior.grid` rounds at random
+        before they are perturbed. `rng=None` draws from the operating system; a numpy generator is for simulations
+        only. A missing value is an error; with `missing="pass"` it stays missing: None for a single value, a masked
+        array for a column.
         """
         source = as_source(rng)
-        if is_single(values):
+        if is_single(values, self.labels):
             value = values.tolist() if isinstance(values, np.ndarray) else values  # without dimensions
             codes, absent = codes_of([value], self.labels, missing, source)
             gap = absent is not None and absent[0]

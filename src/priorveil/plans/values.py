@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, OutsideDomain
 from priorveil.mechanisms.randomness import Source, as_source
-from priorveil.priors import Array, Label, Mask, NumberLabels
+from priorveil.priors import Array, AttributeLabels, Label, Mask, NumberLabels
+from priorveil.priors.labels import label_text
 from priorveil.priors.numbers import MISSING, OUTSIDE
 
 Codes = npt.NDArray[np.int64]
@@ -59,19 +60,42 @@ def codes_of(
     return codes, None
 
 
-def is_single(values: Any) -> bool:
+def is_single(values: Any, labels: Sequence[Label] = ()) -> bool:
     """Whether this is one value, also a missing one, rather than a column of them.
+
+    Where labels are tuples, a tuple of anything else is one value.
 
     >>> is_single("yes"), is_single(None), is_single(1.0), is_single(["yes"])
     (True, True, True, False)
+    >>> is_single(("old", "yes"), [("old", "yes"), ("old", "no")])
+    True
     """
+    if isinstance(values, tuple) and _are_tuples(labels):
+        return not any(isinstance(entry, tuple | list) for entry in values)
     if isinstance(values, np.ndarray):
         return values.ndim == 0
-    return isinstance(values, str | bytes) or not isinstance(values, Iterable)
+    is_table = hasattr(values, "column_names")  # of Arrow
+    return isinstance(values, str | bytes) or not (isinstance(values, Iterable) or is_table)
+
+
+def _attribute_rows(values: Any, names: Sequence[str]) -> Any:
+    """The columns of all attributes, found by name in a mapping or a data frame, as tuples; anything else as it is.
+
+    >>> _attribute_rows({"age": ["old", "young"], "smokes": ["yes", "no"]}, ("age", "smokes"))
+    [('old', 'yes'), ('young', 'no')]
+    """
+    found = values if isinstance(values, Mapping) else getattr(values, "columns", ())
+    present = getattr(values, "column_names", found)  # Arrow
+    if not set(names) <= set(present):
+        return values
+    columns = [values[name] for name in names]
+    return list(zip(*(c.to_pylist() if hasattr(c, "to_pylist") else c for c in columns), strict=True))
 
 
 def _encode(values: Any, labels: Sequence[Label], source: Source) -> Codes:
     """The codes of a column; -1 where a value is missing, -2 where it is outside the domain."""
+    if isinstance(labels, AttributeLabels):
+        values = _attribute_rows(values, labels.names)
     if isinstance(values, np.ma.MaskedArray):
         return np.where(np.ma.getmaskarray(values), MISSING, _encode(values.data, labels, source))
     if hasattr(values, "to_arrow"):  # polars
@@ -81,6 +105,8 @@ def _encode(values: Any, labels: Sequence[Label], source: Source) -> Codes:
     elif hasattr(values, "to_numpy"):  # pandas
         values = values.to_numpy()
     if isinstance(values, np.ndarray):
+        if values.ndim == 2 and _are_tuples(labels):
+            return _encode_objects(values.tolist(), labels)
         if values.ndim != 1:
             raise InvalidInput("values", NOT_SHOWN, f"shape {values.shape}; give one column of values")
         if isinstance(labels, NumberLabels) and values.dtype.kind in "iuf":
@@ -101,10 +127,10 @@ def _as_floats(values: list[Any]) -> Array:
     """The numbers as floats, NaN where one is missing; an error for anything else."""
     for row, value in enumerate(values):
         number = isinstance(value, Real | Decimal) and not isinstance(value, bool | np.bool_)
-        if not number and not _is_missing(value):
+        if not number and not is_missing(value):
             advice = f"type {type(value).__name__}; give a number"
             raise InvalidInput(f"values[{row}]", NOT_SHOWN, advice)
-    return np.array([np.nan if _is_missing(value) else _as_float(value) for value in values])
+    return np.array([np.nan if is_missing(value) else _as_float(value) for value in values])
 
 
 def _as_float(number: Any) -> float:
@@ -116,6 +142,8 @@ def _as_float(number: Any) -> float:
 
 def _encode_objects(values: list[Any], labels: Sequence[Label]) -> Codes:
     index: dict[Any, int] = {label: code for code, label in enumerate(labels)}
+    if _are_tuples(labels):
+        values = [tuple(value) if isinstance(value, list) else value for value in values]
     if not _has_numbers(labels):
         # True and False equal 1 and 0 in Python, but they are not codes.
         ambiguous = (bool, np.bool_, *([float] if _has_texts_of_numbers(labels) else []))
@@ -127,19 +155,26 @@ def _encode_objects(values: list[Any], labels: Sequence[Label]) -> Codes:
         advice = "some entries are not hashable; give labels or codes"
         raise InvalidInput("values", NOT_SHOWN, advice) from error
     for row in np.flatnonzero(codes == OUTSIDE):
-        if _is_missing(values[row]):
+        if is_missing(values[row]):
             codes[row] = MISSING
     return codes
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
+    """Whether this is what Python, numpy or pandas write for a missing value, or a tuple with one."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
+    if isinstance(value, tuple):
+        return any(map(is_missing, value))
     return isinstance(value, float) and value != value
 
 
 def _has_numbers(labels: Sequence[Label]) -> bool:
-    return any(isinstance(label, int) for label in labels)
+    return any(isinstance(label, int | float) for label in labels)
+
+
+def _are_tuples(labels: Sequence[Label]) -> bool:
+    return any(isinstance(label, tuple) for label in labels)
 
 
 def _has_texts_of_numbers(labels: Sequence[Label]) -> bool:
@@ -161,5 +196,5 @@ def _describe(labels: Sequence[Label]) -> str:
         return f"numbers from {labels.bounds[0]:g} to {labels.bounds[-1]:g}"
     if _are_positions(labels):
         return f"0 to {len(labels) - 1}"
-    shown = ", ".join(str(label) for label in labels[:6])
+    shown = ("; " if _are_tuples(labels) else ", ").join(map(label_text, labels[:6]))
     return shown + (f", ... {len(labels)} labels" if len(labels) > 6 else "")

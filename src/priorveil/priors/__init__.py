@@ -5,9 +5,21 @@ certificate can be checked in integer arithmetic against the very prior that was
 """
 
 from priorveil.priors.budget import Budget
+from priorveil.priors.labels import AttributeLabels, Label
 from priorveil.priors.numbers import NumberLabels
-from priorveil.priors.prior import Array, Ints, Label, Mask, Prior
+from priorveil.priors.prior import Array, Ints, Mask, Prior
 from priorveil.priors.secret import Secret
 from priorveil.priors.sets import PriorSet
 
-__all__ = ["Array", "Budget", "Ints", "Label", "Mask", "NumberLabels", "Prior", "PriorSet", "Secret"]
+__all__ = [
+    "Array",
+    "AttributeLabels",
+    "Budget",
+    "Ints",
+    "Label",
+    "Mask",
+    "NumberLabels",
+    "Prior",
+    "PriorSet",
+    "Secret",
+]

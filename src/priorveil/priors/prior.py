@@ -23,12 +23,25 @@ from priorveil.priors.disclosure import (
     require_two_values,
     round_weights,
 )
+from priorveil.priors.labels import (
+    AttributeLabels,
+    Impossible,
+    Label,
+    Level,
+    all_cells,
+    as_label,
+    as_labels,
+    complete_domain,
+    joint_cells,
+    label_positions,
+    people_labels,
+    possible_cells,
+)
 from priorveil.priors.numbers import NumberLabels, Outside
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-Label = str | int | float
 
 NEVER_HAPPENS = "a value of probability zero cannot be protected: leave it out"
 NORMALISED = 64 * np.finfo(float).eps  # how far from one the mass may be: the rounding of a division
@@ -38,7 +51,8 @@ class Prior:
     """What is publicly known about one person's value: `P[x] = Pr(X = x)`, every value possible.
 
     Arguments: `probabilities`, a mapping from labels to probabilities, or a sequence of them, positive
-    and adding up to one; `labels`, the names of the values (0, 1, 2, ... if not given). The attribute `probabilities`
+    and adding up to one; `labels`, the names of the values (0, 1, 2, ... if not given): strings, numbers, or tuples of
+    them. The attribute `probabilities`
     is a read-only array, `labels` a tuple.
 
     >>> Prior({"yes": 0.2, "no": 0.8})
@@ -87,6 +101,43 @@ for counts, use Prior.from_counts
         return cls._exact([1] * len(labels), labels)
 
     @classmethod
+    def joint(
+        cls,
+        probabilities: Mapping[tuple[Level, ...], float],
+        names: Iterable[str],
+        smoothing: float | None = None,
+        impossible: Impossible = "refuse",
+    ) -> Self:
+        """The prior of several attributes at once: a value is a tuple with a level of each.
+
+        `probabilities` has the cells of the table, and `names` are those of the attributes. All combinations of the
+        levels are values. A cell of probability zero, or without one, is refused: either `smoothing` is added to every
+        cell, and all are divided by the new total, or `impossible="leave out"` declares that such cells cannot happen.
+
+        >>> cells = {("young", "yes"): 0.2, ("young", "no"): 0.3, ("old", "no"): 0.5}
+        >>> prior = Prior.joint(cells, ("age", "smokes"), impossible="leave out")
+        >>> len(prior), prior.levels
+        (3, {'age': ('young', 'old'), 'smokes': ('yes', 'no')})
+        """
+        as_distribution("probabilities", list(probabilities.values()), zero=True)
+        labels, mass = joint_cells(probabilities, names, impossible, smoothing)
+        if smoothing is None:
+            return cls(mass, labels)
+        exact = [Fraction(p) + _smoothing(smoothing) for p in mass]
+        common = math.lcm(*(p.denominator for p in exact))
+        return cls._exact([int(p * common) for p in exact], labels)
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """The names of the attributes; None for a prior of one attribute."""
+        return self.labels.names if isinstance(self.labels, AttributeLabels) else None
+
+    @property
+    def levels(self) -> dict[str, tuple[Level, ...]]:
+        """The levels of each attribute by its name; empty for a prior of one attribute."""
+        return self.labels.levels if isinstance(self.labels, AttributeLabels) else {}
+
+    @classmethod
     def zipf(cls, size: int, exponent: float = 1.0, labels: Iterable[Label] | None = None) -> Self:
         """Zipf's law: the k-th value has probability proportional to `k ** -exponent`.
 
@@ -105,16 +156,21 @@ for counts, use Prior.from_counts
         counts: Mapping[Label, int] | Sequence[int] | npt.NDArray[np.int64],
         labels: Iterable[Hashable] | None = None,
         smoothing: float | None = None,
+        names: Iterable[str] | None = None,
+        impossible: Impossible = "refuse",
     ) -> Self:
         """The prior proportional to whole counts that are public already: a plan publishes them exactly.
 
         `smoothing` is added to every count first: 1 is Laplace's rule, 0.5 Jeffreys'. Without it (None)
-        a count of zero is refused, since a value that cannot happen cannot be protected.
+        a count of zero is refused, since a value that cannot happen cannot be protected. `names` and `impossible` are
+        those of `joint`, for counts of several attributes.
 
         >>> Prior.from_counts({"a": 3, "b": 0}, smoothing=1)
         Prior({'a': 0.8, 'b': 0.2})
         """
-        if isinstance(counts, Mapping):
+        if isinstance(counts, Mapping) and names is not None:
+            labels, counts = joint_cells(counts, names, impossible, smoothing)
+        elif isinstance(counts, Mapping):
             labels, counts = list(counts), list(counts.values())
         whole = [_count(c) for c in counts]
         _require_size(len(whole))
@@ -124,10 +180,7 @@ for counts, use Prior.from_counts
                 hint = Hint("smoothing", 1, 0.5, purpose="for the rules of Laplace and Jeffreys")
                 raise InvalidPrior(f"counts[{whole.index(0)}]", 0, advice, hint)
             return cls._exact(whole, labels)
-        if not (math.isfinite(smoothing) and smoothing > 0):
-            advice = "give a positive number, or leave it out to refuse zeros"
-            raise InvalidInput("smoothing", smoothing, advice)
-        added = Fraction(smoothing)
+        added = _smoothing(smoothing)
         return cls._exact([c * added.denominator + added.numerator for c in whole], labels)
 
     @classmethod
@@ -141,6 +194,8 @@ for counts, use Prior.from_counts
         merge_rare: Label | None = None,
         allow_rare: bool = False,
         prior_epsilon: float | None = None,
+        names: Iterable[str] | None = None,
+        impossible: Impossible = "refuse",
     ) -> Self:
         """The prior of people's own values, with every share rounded to two significant digits.
 
@@ -151,6 +206,7 @@ for counts, use Prior.from_counts
 
         These rules are no guarantee. `prior_epsilon` gives one: noise makes the prior differentially private at this
         level, for one person added or removed. It needs a `domain`, or `public`. Every call spends the level again.
+        `names` and `impossible` are those of `joint`, for values that are tuples.
 
         >>> Prior.from_values(["b"] * 20 + ["a"] * 10, domain=["a", "b"])
         Prior({'a': 0.33, 'b': 0.67})
@@ -159,11 +215,15 @@ for counts, use Prior.from_counts
         """
         people = people_labels("values", values)
         labels, observed = complete_domain(people, domain), Counter(people)
+        if names is not None and domain is None and impossible == "refuse":
+            labels = all_cells(labels)
         counts = {label: observed[label] for label in labels}
         if prior_epsilon is not None:
             require_public(prior_epsilon, public or domain is not None)
             least = 1 if smoothing is None else 0  # a prior has no value of probability zero
             counts = {label: max(n, least) for label, n in noisy_counts(counts, prior_epsilon).items()}
+        if names is not None:
+            counts = possible_cells(counts, impossible, smoothing)
         if merge_rare is not None:
             counts = merge_rare_values(counts, as_label(merge_rare))
         require_two_values(len(counts), merged=len(counts) < len(labels))
@@ -171,25 +231,28 @@ for counts, use Prior.from_counts
             require_few_values(len(counts))
         if not public and not allow_rare and prior_epsilon is None:
             require_no_rare(list(counts.values()), merged=merge_rare is not None)
-        return cls._exact(round_weights(cls.from_counts(counts, smoothing=smoothing).weights), counts)
+        rounded = round_weights(cls.from_counts(counts, smoothing=smoothing).weights)
+        return cls._exact(rounded, counts if names is None else AttributeLabels.of(counts, names))
 
     @classmethod
     def from_table(cls, table: Any, columns: str | Sequence[str], **rules: Any) -> Self:
         """The prior of a column of a table with a row for each person, under the rules of `from_values`.
 
         `table` is a data frame, an Arrow table or a mapping from names to columns; `rules` are the other arguments
-        of `from_values`.
+        of `from_values`. Several `columns` give their joint prior.
 
         >>> Prior.from_table({"home": ["rent"] * 30 + ["own"] * 50}, "home")
         Prior({'own': 0.62, 'rent': 0.38})
         """
         names = [columns] if isinstance(columns, str) else list(columns)
-        if len(names) != 1:
-            raise InvalidInput("columns", names, "give the name of one column")
         present = list(getattr(table, "column_names", getattr(table, "columns", table)))
-        if names[0] not in present:
-            raise InvalidInput("columns", names[0], f"the table has {', '.join(map(str, present))}")
-        return cls.from_values(table[names[0]], **rules)
+        for name in names:
+            if name not in present:
+                raise InvalidInput("columns", name, f"the table has {', '.join(map(str, present))}")
+        parts = [people_labels(name, table[name]) for name in names]
+        if len(parts) == 1:
+            return cls.from_values(parts[0], **rules)
+        return cls.from_values(list(zip(*parts, strict=True)), names=names, **rules)
 
     @classmethod
     def grid(
@@ -367,6 +430,12 @@ def _require_size(size: int) -> None:
         raise InvalidPrior("size", size, "a prior needs a whole number of values, at least one")
 
 
+def _smoothing(smoothing: float) -> Fraction:
+    if not (math.isfinite(smoothing) and smoothing > 0):
+        raise InvalidInput("smoothing", smoothing, "give a positive number, or leave it out to refuse zeros")
+    return Fraction(smoothing)
+
+
 def _count(count: object) -> int:
     value = count.item() if isinstance(count, np.generic) else count
     if isinstance(value, float) and value.is_integer():
@@ -423,66 +492,6 @@ def exact_product(rows: Sequence[Sequence[int]], table: Ints) -> list[list[int]]
     return [[int(v) for v in row] for row in (left * right).tolist()]
 
 
-def as_labels(labels: Iterable[Hashable] | None, size: int) -> tuple[Label, ...]:
-    """The labels as a tuple, checked; None gives the positions 0, 1, 2, ..."""
-    if labels is None:
-        return tuple(range(size))
-    if isinstance(labels, NumberLabels) and len(labels) == size:
-        return labels
-    names = tuple(as_label(label) for label in labels)
-    if len(names) != size:
-        raise InvalidInput("labels", names, f"give one label for each of the {size} values")
-    if len(set(names)) != size:
-        repeated = [name for name, n in Counter(names).items() if n > 1]
-        raise InvalidInput("labels", repeated, "every label may occur once only")
-    return names
-
-
-def as_label(label: Hashable) -> Label:
-    """The label as a string or an integer; an error if it is neither."""
-    plain = label.item() if isinstance(label, np.generic) else label
-    if isinstance(plain, bool) or not isinstance(plain, (str, int)):
-        raise InvalidInput("labels", label, "a label is a string or a whole number")
-    return plain
-
-
-def people_labels(argument: str, column: Any) -> list[Label]:
-    """The labels in a column with a value for each person. An error names the row and never shows the value."""
-    values = column.to_pylist() if hasattr(column, "to_pylist") else column  # Arrow
-    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
-        advice = f"type {type(values).__name__}; give a column with a value for each person"
-        raise InvalidInput(argument, NOT_SHOWN, advice)
-    labels = []
-    for row, value in enumerate(values):
-        try:
-            labels.append(as_label(value))
-        except InvalidInput:
-            advice = (
-                "a value is a string or a whole number: group decimals in ranges, leave missing values out"
-            )
-            kind = type(value).__name__
-            raise InvalidInput(f"{argument}[{row}]", NOT_SHOWN, f"type {kind}; {advice}") from None
-    return labels
-
-
-def complete_domain(observed: Iterable[Label], domain: Iterable[Label] | None) -> list[Label]:
-    """The `domain`, which has to hold all observed labels; by default those, numbers before words.
-
-    >>> complete_domain(["b", 2, "a"], None)
-    [2, 'a', 'b']
-    """
-    if domain is None:
-        return sorted(set(observed), key=lambda label: (isinstance(label, str), label))
-    listed = list(domain)
-    labels = list(as_labels(listed, len(listed)))
-    allowed = set(labels)
-    outside = next((row for row, label in enumerate(observed) if label not in allowed), None)
-    if outside is not None:
-        advice = "not in the domain: add it there, or leave it out"
-        raise InvalidInput(f"values[{outside}]", NOT_SHOWN, advice)
-    return labels
-
-
 def as_distribution(argument: str, probabilities: npt.ArrayLike, zero: bool = False) -> Array:
     """The probabilities as a read-only array; an error if they are not a distribution."""
     try:
@@ -503,26 +512,3 @@ def as_distribution(argument: str, probabilities: npt.ArrayLike, zero: bool = Fa
         hint = Hint("Prior.from_counts", purpose="for counts")
         raise InvalidPrior(argument, mass, "they add up to this, not to one", hint)
     return P
-
-
-def label_positions(
-    labels: Sequence[Label], wanted: Sequence[Label], name: Callable[[Label], Label] = lambda label: label
-) -> Sequence[int]:
-    """The position of each `wanted` label among as many `labels`; `KeyError` with a label that is missing.
-
-    Labels match if their `name` is the same (`str`: if they are written the same way). They match by position only
-    where the names differ and one side is 0, 1, 2, ...
-
-    >>> label_positions(["a", "b"], ["b", "a"]), label_positions([1, 0], [0, 1])
-    ([1, 0], [1, 0])
-    >>> label_positions(["a", "b"], [0, 1])
-    range(0, 2)
-    """
-    positions = range(len(labels))
-    if tuple(labels) == tuple(wanted):
-        return positions
-    index = dict(zip(map(name, labels), positions, strict=True))
-    names = [name(label) for label in wanted]
-    if index.keys() != set(names) and tuple(positions) in (tuple(labels), tuple(wanted)):
-        return positions
-    return [index[label] for label in names]

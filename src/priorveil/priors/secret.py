@@ -13,18 +13,22 @@ import numpy.typing as npt
 
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, InvalidPrior, InvalidSecret, plural
 from priorveil.priors.disclosure import require_few_values, require_no_rare, round_weights
+from priorveil.priors.labels import (
+    Label,
+    as_labels,
+    complete_domain,
+    labels_document,
+    people_labels,
+    read_labels,
+)
 from priorveil.priors.prior import (
     Array,
     Ints,
-    Label,
     Prior,
     as_distribution,
-    as_labels,
     as_matrix,
-    complete_domain,
     exact_product,
     integer_weights,
-    people_labels,
 )
 
 _SUM = 1e4  # the weight of the equation that a mixture adds up to one
@@ -111,12 +115,14 @@ class Secret:
 
     def document(self) -> dict[str, Any]:
         """The secret as JSON."""
-        return {"labels": list(self.labels), "rows": [[repr(v) for v in row] for row in self.rows.tolist()]}
+        rows = [[repr(v) for v in row] for row in self.rows.tolist()]
+        return {"labels": labels_document(self.labels), "rows": rows}
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> Self:
         """Read a secret from its JSON document."""
-        return cls([[float(v) for v in row] for row in document["rows"]], document["labels"])
+        rows = [[float(v) for v in row] for row in document["rows"]]
+        return cls(rows, read_labels(document["labels"]))
 
     def require_fits(self, prior: Prior, tolerance: float = 1e-6) -> None:
         """Raise `InvalidSecret` if no law of `G` gives the prior: it has to be a mixture of the rows."""

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from priorveil.errors import InvalidInput, TooLarge
-from priorveil.priors.prior import NEVER_HAPPENS, NORMALISED, Array, Label, Prior, as_labels
+from priorveil.priors.labels import Label, as_labels
+from priorveil.priors.prior import NEVER_HAPPENS, NORMALISED, Array, Prior
 
 _MOST_CORNERS = 200_000  # a set with more corners is not enumerated
 
