@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 NOT_SHOWN = object()  # in place of a value that cannot or must not be shown: the advice describes it
 
@@ -161,7 +162,9 @@ class CertificateError(PriorveilError):
 
 
 class NotIdentifiable(PriorveilError):
-    """Reports alone do not determine the distribution."""
+    """Reports alone do not determine the distribution, or these `statistics`: their rows, or their names."""
+
+    statistics: tuple[Any, ...] = ()
 
 
 class BudgetExceeded(PriorveilError):

@@ -163,8 +163,13 @@ class Matrix:
         return max(0.0, self.ceiling(P) - float(law @ self.utility((joint / law / P[:, None]).T, P)))
 
     def closed_form_bound(self, P: Array, budget: Budget, unbiased: bool) -> float:
-        """The closed-form bound of each row, `Var (1 - (1 - lo)**2)`; `Var` for unbiased answers, as from the truth."""
-        return self.ceiling(P) * (1.0 if unbiased else 1 - (1 - budget.lo) ** 2)
+        """The closed-form bound of each row, `Var (1 - (1 - lo)**2)`; for unbiased answers `Var / (1 - lo)**2`.
+
+        A column is `lo + (1 - lo) f / P` with a distribution `f`, and no channel tells more than the truth, where `f`
+        is a single value.
+        """
+        kept = (1 - budget.lo) ** 2
+        return self.ceiling(P) * (1 / kept if unbiased else 1 - kept)
 
 
 @dataclass(frozen=True)
@@ -346,7 +351,8 @@ class Linear(Query):
     @property
     def error_unit(self) -> str:
         """The mean square error, or the variance of an unbiased query."""
-        return "variance per person, summed over the values" if self.unbiased else super().error_unit
+        of = "values" if self.kind == "distribution" else "statistics"
+        return f"variance per person, summed over the {of}" if self.unbiased else super().error_unit
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Linear) and vars(self) == vars(other)

@@ -782,14 +782,47 @@ class TestLinear:
         assert plan.certificate.lip <= epsilon
         assert plan.efficiency >= efficiency
 
+    @pytest.mark.parametrize(
+        "query", [pv.Sum([0, 1, 5, 2], unbiased=True), pv.Linear(Triangle(), unbiased=True)]
+    )
+    def test_unbiased_statistics(self, query: pv.Linear) -> None:
+        prior, secret = pv.Prior([0.4, 0.3, 0.2, 0.1]), pv.Secret([[0.7, 0.3, 0, 0], [0.1, 0.3, 0.4, 0.2]])
+        around = pv.PriorSet([prior, pv.Prior([0.3, 0.3, 0.2, 0.2])])
+        for known, epsilon, others in (
+            (prior, 0.5, {}),
+            (prior, pv.Budget(0.5, 0.7), {}),
+            (prior, 0.5, {"notion": pv.LDP()}),
+            (pv.Prior.uniform(4), 0.5, {"notion": pv.DI()}),
+            (prior, 0.5, {"secret": secret}),
+            (prior, 0.5, {"secret": secret, "notion": pv.Pufferfish()}),
+            (around, 0.5, {}),
+        ):
+            plan = pv.design(known, epsilon, query, **others)
+            whole = pv.design(known, epsilon, pv.Distribution(), **others)
+            assert plan.certificate.level <= 0.7 if others == {} else plan.certificate.level <= 0.5
+            assert plan.expected_mse == pytest.approx(query.error(plan.channel, plan.reference), rel=1e-9)
+            assert plan.expected_mse <= query.error(whole.channel, plan.reference) * (1 + 1e-6)
+            assert plan.efficiency >= 1 - 2e-6
+            assert (plan.std_error(1) ** 2).sum() == pytest.approx(plan.expected_mse, rel=1e-6)
+
+    def test_what_is_the_same_for_all_needs_no_report(self) -> None:
+        plan = pv.design(pv.Prior.uniform(3), 0.1, pv.Linear([[2, 2, 2], [1, 1, 1]], unbiased=True))
+        assert plan.expected_mse == plan.lower_bound == 0.0 and plan.channel.matrix.shape == (3, 1)
+        assert plan.estimate(plan.tally([0] * 7)).values == pytest.approx([14, 7])
+
     def test_what_is_not_designed_is_refused(self) -> None:
         prior = pv.Prior.uniform(3)
-        for query in (pv.Sum([0, 1, 2], unbiased=True), pv.Linear(Triangle(), unbiased=True)):
-            with pytest.raises(InvalidInput, match="unbiased"):
-                pv.design(prior, 1.0, query)
         for method in ("arc", "hashing"):
             with pytest.raises(Infeasible):
                 pv.design(prior, 1.0, pv.Linear(Triangle()), method=method)
+        with pytest.raises(Infeasible):
+            pv.design(prior, 1.0, pv.Sum([0, 1, 2], unbiased=True), method="arc")
+
+    def test_rows_of_bits_know_their_variance(self) -> None:
+        prior, query = pv.Prior.zipf(5), pv.Linear(Triangle(), unbiased=True)
+        for method in ("unary", "subset"):
+            plan = pv.design(prior, 1.0, query, method=method)
+            assert query.error(plan.channel, prior) <= plan.expected_mse * (1 + 1e-9)
 
     def test_unary_encoding_knows_its_error(self) -> None:
         prior, query = pv.Prior.zipf(5), pv.Linear(Triangle())

@@ -557,3 +557,20 @@ def test_a_check_of_cohorts_together_is_as_weak_as_the_weakest() -> None:
     unknown = replace(parts[1], unbiased_difference=None, noticeable_change=None)
     assert combine_estimates([parts[0], unknown]).unbiased_difference is None
     assert combine_estimates([parts[0], unknown]).noticeable_change is None
+
+
+def test_statistics_are_read_where_the_distribution_is_not_identified() -> None:
+    """A plan for the last of five shares has two reports: they determine that share and no other."""
+    prior, query = pv.Prior([0.3, 0.2, 0.2, 0.2, 0.1]), pv.Sum([0, 0, 0, 0, 1], unbiased=True)
+    plan, people = pv.design(prior, 1.0, query, notion=pv.LDP()), np.repeat(np.arange(5), 4_000)
+    assert not plan.identifiable and plan.channel.matrix.shape == (5, 2)
+    tally = plan.tally(plan.privatize(people, rng=np.random.default_rng(0)))
+    found = plan.estimate(tally)
+    assert abs(found.values[0] - 4_000) < 4 * found.std_error[0]
+    assert found.std_error[0] == pytest.approx(np.sqrt(plan.expected_mse * 20_000), rel=0.1)
+    both = replace(
+        plan, query=pv.Linear([[0, 0, 0, 0, 1], [1, 0, 0, 0, 0]], names=("rare", "common"), unbiased=True)
+    )
+    with pytest.raises(NotIdentifiable, match="the statistics common;") as refused:
+        both.estimate(replace(tally, plan=both.id))
+    assert refused.value.statistics == ("common",)

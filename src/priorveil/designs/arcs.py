@@ -54,7 +54,7 @@ def arc_plan(problem: Problem) -> Plan:
 def _circle_plan(problem: Problem) -> Plan:
     """The arc mechanism: any prior, any size, one number a report."""
     prior, kind, budget = problem.one_prior("arc"), problem.query.kind, problem.budget
-    if not problem.box or kind not in ARC_KINDS:
+    if not problem.box or kind not in ARC_KINDS or problem.query.unbiased:
         raise Infeasible(
             "the method arc is for LIP of the value itself and Histogram, Sum or Guess",
             Hint("method", "columns"),

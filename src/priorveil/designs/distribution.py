@@ -38,6 +38,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -46,17 +47,62 @@ import scipy.optimize
 
 from priorveil.designs.box_pricing import Box
 from priorveil.designs.engine import Labels, Limits, Solution, Stop, basic_weights, never
+from priorveil.designs.relaxation import unbiased_bound
 from priorveil.errors import Infeasible, NotIdentifiable
 from priorveil.priors import Array
 from priorveil.priors.budget import window_mass
 from priorveil.queries import gain_share, lift_variance, tangent, variance_bound
 
+_LEAST_WEIGHT = 0.03  # of a direction in the coordinates, relative to the largest
+_ESTIMABLE = 1e-6  # how far outside the span of the columns a statistic may lie by rounding
+_RIDGE = 0.2  # of directions that no target needs: what keeps `S` regular until the gap is closed
+_RANK = 1e-12  # singular values below this, relative to the largest, are zero
 _EXACT = 20_000  # vertices of the box that are still listed
 _POOL = 20  # columns per value that column generation may hold
 _FINE = Limits(1e-6)
 _SECONDS = 45.0  # the default time limit
 _ROUNDS = 600  # of the quasi-Newton method for the relaxation
 _RELAXED = 250  # values up to which the relaxation is solved; its bound costs d^3 a step
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """The statistics `W @ shares` of `size` values, in the coordinates of the design; `rows` is `W`, None the identity.
+
+    The coordinates of a lift are `z = basis' (r - 1)`, those of the statistics `targets` (k, d - 1): their variance is
+    `tr(T S^-1 T')`. The basis makes `T` the identity, which is written None, where `B = V' W' W V` is well-conditioned.
+    """
+
+    size: int
+    rows: Array | None = None
+
+    @cached_property
+    def _scales(self) -> tuple[Array, Array, Array]:
+        """The eigenvectors of `B`, the roots of its eigenvalues, and those that scale the basis."""
+        T = np.eye(self.size - 1) if self.rows is None else self.rows @ tangent(self.size)
+        _, roots, vectors = np.linalg.svd(T)
+        roots = np.concatenate([roots, np.zeros(self.size)])[: self.size - 1]
+        return vectors, roots, np.maximum(roots, _LEAST_WEIGHT * roots.max())
+
+    @cached_property
+    def basis(self) -> Array:
+        """The coordinates (d, d - 1)."""
+        vectors, _, scale = self._scales
+        return np.asarray(tangent(self.size) @ vectors.T / scale)
+
+    @cached_property
+    def targets(self) -> Array | None:
+        """The statistics in these coordinates, rotated (k, d - 1); None is the identity."""
+        _, roots, scale = self._scales
+        return None if (roots == scale).all() else np.diag(roots / scale)[roots > _RANK * roots.max()]
+
+    def directions(self, lifts: Array) -> Array:
+        """The coordinates of lifts (K, d)."""
+        return np.asarray((lifts - 1.0) @ self.basis)
+
+    def variance(self, lifts: Array, weights: Array) -> float:
+        """N times the variance of the statistics, summed."""
+        return lift_variance(lifts, weights, self.rows)
 
 
 def _solution(
@@ -67,27 +113,24 @@ def _solution(
     return Solution(columns, weights, variance, bound, gap, iterations, gap <= target, np.empty(0))
 
 
-def best_weights(prior: Array, columns: Array, limits: Limits = _FINE) -> Solution:
+def best_weights(prior: Array, columns: Array, limits: Limits = _FINE, rows: Array | None = None) -> Solution:
     """The best weights for given columns (K, d) of any scale; the bound holds for all mixtures of them.
 
-    With every extreme ray of a cone of allowed columns this is the best channel of that cone. It looks for as few
-    outputs as `d (d + 1) / 2`. Past the `limits` it ends with the first weights that make a channel, and their bound.
+    The statistics are `rows @ shares`, by default the whole distribution. With every extreme ray of a cone of allowed
+    columns this is the best channel of that cone. It looks for as few outputs as `d (d + 1) / 2`. Past the `limits` it
+    ends with the first weights that make a channel, and their bound.
 
     >>> best = best_weights(np.full(3, 1 / 3), np.array([[2.0, 1, 1], [1, 2, 1], [1, 1, 2], [1, 1, 1]]))
     >>> best.weights.round(3), round(best.value, 3)      # the constant column tells nothing
     (array([0.333, 0.333, 0.333]), 10.667)
     """
     lifts = columns / (columns @ prior)[:, None]
-    directions = (lifts - 1.0) @ tangent(len(prior))
-    if np.linalg.matrix_rank(directions) < directions.shape[1]:
-        raise NotIdentifiable(
-            "the allowed columns do not determine the distribution: allow more, or ask for a histogram"
-        )
-    target = limits.target
-    state = _interior_point(directions, target, limits.over)
+    statistics, target = Statistics(len(prior), rows), limits.target
+    directions, targets = statistics.directions(lifts), statistics.targets
+    state = _interior_point(directions, target, limits.over, targets)
     late = state.value - state.bound > target * state.value
-    again = state if late else _reduce(directions, state, target)
-    spread = lift_variance(lifts[again.used], again.weights)
+    again = state if late else _reduce(directions, state, target, targets)
+    spread = statistics.variance(lifts[again.used], again.weights)
     bound = min(state.bound, spread)
     with suppress(KeyboardInterrupt):  # it is done anyway
         limits.report(state.iterations, spread, bound)
@@ -105,37 +148,46 @@ class _State:
     iterations: int
 
 
-def _interior_point(directions: Array, target: float, stop: Stop = never, limit: int = 200) -> _State:
+def _interior_point(
+    directions: Array, target: float, stop: Stop = never, targets: Array | None = None, limit: int = 200
+) -> _State:
     """Newton's method on the optimality conditions, primal and dual together.
 
-    With `q_y = z_y' S^-2 z_y` they read `s_y = nu . z_y + t - q_y >= 0`, `lam_y s_y = 0` and the
+    With `q_y = |T S^-1 z_y|^2` they read `s_y = nu . z_y + t - q_y >= 0`, `lam_y s_y = 0` and the
     equations of the weights; each round asks for `lam_y s_y = mu` with a smaller `mu`. (`nu` holds
     `t` last.) Any round's bound is proven, but only its last weights make a channel: after a `stop` request it
-    goes on until they do.
+    goes on until they do. Directions that no target needs get a `ridge` as additional targets, which shrinks with the
+    gap; it is not part of the value, and any `T S^-1` proves a bound.
     """
-    scale = math.sqrt(float((directions**2).sum(1).mean()))
-    Z = directions / scale
-    K, n = Z.shape
+    best: _State | None = None
+    Z, T = _span(directions, targets)
+    scale = math.sqrt(float((Z**2).sum(1).mean()))
+    Z, (K, n), k, ridge = Z / scale, Z.shape, Z.shape[1] if T is None else len(T), 1.0
     C = np.hstack([Z, np.ones((K, 1))])
     side = np.eye(n + 1)[-1]
     lam = 1 / np.maximum((Z**2).sum(1), 1e-6)  # long columns end up with little weight
     lam, nu, slack, step = lam / lam.sum(), np.zeros(n + 1), np.empty(0), 0.0
     for iteration in range(limit):
         values, U = np.linalg.eigh(Z.T @ (Z * lam[:, None]))
-        Y = Z @ U
-        q = (Y**2) @ (1 / values**2)
-        value = float((1 / values).sum())
+        if values[0] <= 0:
+            break
+        Y, wanted = Z @ U, np.eye(n) if T is None else np.vstack([T @ U, ridge * np.eye(n)])
+        X = (Y / values) @ wanted.T
+        q, value = (X**2).sum(1), float((wanted[:k] ** 2 / values).sum())
         if iteration == 0:
             nu[-1] = 1.5 * q.max()
             slack = C @ nu - q
-        bound = value**2 / float((q - Z @ nu[:-1]).max())
+        bound = value**2 / float(((X[:, :k] ** 2).sum(1) - Z @ nu[:-1]).max())
         missing = side - C.T @ lam
-        if np.abs(missing).max() < 1e-10 and (value - bound <= target * value or stop()):
-            lam = _feasible(C, lam, side)
-            return _State(lam, np.arange(K), value / scale**2, bound / scale**2, iteration)
+        if np.abs(missing).max() < 1e-10:
+            if best is None or bound / value > best.bound / best.value:
+                best = _State(lam, np.arange(K), value / scale**2, bound / scale**2, iteration)
+            if value - bound <= target * value or stop():
+                break
         mu = float(lam @ slack) / K * (0.1 if step > 0.5 else 0.5)
+        ridge = min(ridge, _RIDGE * math.sqrt(float(lam @ slack) / float((1 / values).sum())))
         try:
-            inverse = _newton_inverse(Y, values, lam / slack)
+            inverse = _newton_inverse(Y, X, values, lam / slack, T is None)
         except np.linalg.LinAlgError:
             break
         AC, Ag = inverse(C), inverse((mu / lam - C @ nu + q)[:, None])[:, 0]
@@ -144,25 +196,47 @@ def _interior_point(directions: Array, target: float, stop: Stop = never, limit:
         d_slack = mu / lam - slack - d_lam * slack / lam
         step = min(1.0, 0.95 / max(float((-d_lam / lam).max()), float((-d_slack / slack).max()), 1e-300))
         lam, slack, nu = lam + step * d_lam, slack + step * d_slack, nu + step * d_nu
-    raise Infeasible("no weights make these columns a channel, or the solver could not find them")
+    if best is None:
+        raise Infeasible("no weights make these columns a channel, or the solver could not find them")
+    return replace(best, weights=_feasible(C, best.weights, side))
 
 
-def _newton_inverse(Y: Array, values: Array, ratio: Array) -> Callable[[Array], Array]:
-    """How to apply `(H + diag(1 / ratio))^-1`, where `H` is the Hessian of `tr S^-1` in the weights.
+def _span(directions: Array, targets: Array | None) -> tuple[Array, Array | None]:
+    """Both in coordinates of the span of the directions; refused if a target is outside of it."""
+    _, size, vectors = np.linalg.svd(directions, full_matrices=False)
+    within = vectors[size > 1e-10 * size[0]]
+    if len(within) == directions.shape[1]:
+        return directions, targets
+    if targets is None or np.abs(targets - targets @ within.T @ within).max() > _ESTIMABLE:
+        raise NotIdentifiable(
+            "the allowed columns do not determine the statistics: allow more, or lean on the prior"
+        )
+    return directions @ within.T, targets @ within.T
 
-    In the eigenbasis of `S` the Hessian is diagonal on matrices, so it has rank at most `n (n + 1) / 2`.
+
+def _newton_inverse(
+    Y: Array, X: Array, values: Array, ratio: Array, symmetric: bool
+) -> Callable[[Array], Array]:
+    """How to apply `(H + diag(1 / ratio))^-1`, where `H` is the Hessian of `tr(T S^-1 T')` in the weights.
+
+    It is `2 (z' S^-1 z) (x' x)` for pairs of columns, with `x = T S^-1 z`. In the eigenbasis of `S` its rank is at
+    most `n k`, and at most `n (n + 1) / 2` where `T` is the identity (`symmetric`).
     """
-    K, n = Y.shape
-    if n * (n + 1) // 2 >= K:
-        hessian = 2 * ((Y / values) @ Y.T) * ((Y / values**2) @ Y.T)
-        hessian[np.arange(K), np.arange(K)] += 1 / ratio
+    (K, n), k = Y.shape, X.shape[1]
+    if (n * (n + 1) // 2 if symmetric else n * k) >= K:
+        root = np.sqrt(ratio)[:, None]
+        hessian = 2 * ((root * Y / values) @ (root * Y).T) * (X @ X.T)
+        hessian[np.arange(K), np.arange(K)] += 1.0
         dense = scipy.linalg.cho_factor(hessian, overwrite_a=True)
-        return lambda right: np.asarray(scipy.linalg.cho_solve(dense, right))
-    i, j = np.triu_indices(n)
-    curvature = (values[i] + values[j]) * np.where(i == j, 1.0, 2.0) / (values[i] * values[j]) ** 2
-    F = Y[:, i] * Y[:, j] * np.sqrt(curvature)
+        return lambda right: root * scipy.linalg.cho_solve(dense, root * right)
+    if symmetric:
+        i, j = np.triu_indices(n)
+        curvature = (values[i] + values[j]) * np.where(i == j, 1.0, 2.0) / (values[i] * values[j]) ** 2
+        F = Y[:, i] * Y[:, j] * np.sqrt(curvature)
+    else:
+        F = ((Y * np.sqrt(2 / values))[:, :, None] * X[:, None, :]).reshape(K, -1)
     RF = F * ratio[:, None]
-    small = scipy.linalg.cho_factor(np.eye(len(i)) + F.T @ RF)
+    small = scipy.linalg.cho_factor(np.eye(F.shape[1]) + F.T @ RF)
     return lambda right: ratio[:, None] * right - RF @ scipy.linalg.cho_solve(small, RF.T @ right)
 
 
@@ -185,23 +259,23 @@ def _fewer_columns(directions: Array, weights: Array, indices: Labels) -> Labels
     return indices[basic_weights(rows, weights[indices], cost) > 1e-9]
 
 
-def _reduce(directions: Array, state: _State, target: float) -> _State:
+def _reduce(directions: Array, state: _State, target: float, targets: Array | None = None) -> _State:
     """Solve again on the columns that matter; all of them where that would cost more than the target."""
     weights = state.weights
     for least, few in ((1e-3 / len(weights), True), (1e-7 / len(weights), True), (1e-9, False)):
         keep = np.flatnonzero(weights > least)
         keep = _fewer_columns(directions, weights, keep) if few else keep
         try:
-            again = _interior_point(directions[keep], target)
-        except Infeasible:
+            again = _interior_point(directions[keep], target, targets=targets)
+        except (Infeasible, NotIdentifiable):
             continue
         if again.value <= state.value * (1 + 2 * target):
             return replace(again, used=keep)
     return state
 
 
-def best_learning(box: Box, limits: Limits | None = None) -> Solution:
-    """The channel of a box from which a distribution is learnt best.
+def best_learning(box: Box, limits: Limits | None = None, rows: Array | None = None) -> Solution:
+    """The channel of a box from which `rows @ shares` are learnt best; by default the distribution.
 
     Exact for small domains (all vertices); rotations of a few blocks for equal values; column generation
     otherwise, until the `limits` (a gap of 1e-5 and 45 seconds) or ctrl-C (then the best so far).
@@ -211,17 +285,18 @@ def best_learning(box: Box, limits: Limits | None = None) -> Solution:
     5.783
     """
     limits = limits or Limits(1e-5, time.monotonic() + _SECONDS)
-    prior = box.prior
+    prior, statistics = box.prior, Statistics(len(box.prior), rows)
     if box.caps.min() >= 1.0:  # every value is heavy: one output each, and no channel does better
-        best = (1.0 - float(prior @ prior)) / (1 - box.lo) ** 2
-        return _solution(box.columns(np.eye(len(prior))), prior, best, best, 0, 1.0)
+        columns = box.columns(np.eye(len(prior)))
+        best = statistics.variance(columns, prior)
+        return _solution(columns, prior, best, best, 0, 1.0)
     if len(prior) <= 14:
         vertices = box.vertices()
         if len(vertices) <= _EXACT:
-            return best_weights(prior, vertices, limits)
-    if np.ptp(prior) <= 1e-15:
+            return best_weights(prior, vertices, limits, rows)
+    if rows is None and np.ptp(prior) <= 1e-15:
         return _rotations(box, limits.target)
-    return _Generation(box, limits).run()
+    return _Generation(box, limits, statistics).run()
 
 
 def _rotations(box: Box, target: float) -> Solution:
@@ -240,11 +315,12 @@ class _Generation:
 
     box: Box
     limits: Limits
+    statistics: Statistics
 
     def run(self) -> Solution:
-        rng, box, target = np.random.default_rng(0), self.box, self.limits.target
+        rng, target = np.random.default_rng(0), self.limits.target
         pool, rounds, fine = self._seeds(rng), 0, 3e-3
-        best, bound, half = None, variance_bound(box.prior, box.lo, box.hi), self.limits.within(1 / 2)
+        best, bound, half = None, 0.0, self.limits.within(1 / 2)
         try:
             while True:
                 begin = time.monotonic()
@@ -252,7 +328,7 @@ class _Generation:
                 pause = 2.5 * (time.monotonic() - begin)
                 if best is None:
                     best = found  # in case ctrl-C ends the search for a bound
-                    bound = information_bound(box, half.over)
+                    bound = self._bound(half.over)
                     proven = min(bound, found.value)
                     found = _solution(found.columns, found.weights, found.value, proven, rounds, target)
                 best = found if found.value <= best.value else best
@@ -269,6 +345,11 @@ class _Generation:
                 raise
         return best
 
+    def _bound(self, stop: Stop) -> float:
+        """What no channel of the box goes below."""
+        rows = self.statistics.rows
+        return information_bound(self.box, stop) if rows is None else unbiased_bound(self.box, rows, stop)
+
     def _most(self) -> int:
         return min(_POOL * len(self.box.prior), 2500)
 
@@ -284,9 +365,10 @@ class _Generation:
 
     def _weigh(self, pool: Array, bound: float, rounds: int, fine: float) -> tuple[_State, Solution]:
         """The best weights for the pool, solved as finely as asked."""
-        state = _interior_point((pool - 1.0) @ tangent(pool.shape[1]), fine, self.limits.over)
+        statistics = self.statistics
+        state = _interior_point(statistics.directions(pool), fine, self.limits.over, statistics.targets)
         used = state.weights > 0
-        spread = lift_variance(pool[used], state.weights[used])
+        spread = statistics.variance(pool[used], state.weights[used])
         target = self.limits.target
         return state, _solution(pool[used], state.weights[used], spread, min(bound, spread), rounds, target)
 
@@ -297,11 +379,11 @@ class _Generation:
         return pool[np.sort(order[: min(carrying, max(self._most() - fresh, 4 * pool.shape[1]))])]
 
     def _price(self, pool: Array, state: _State, rng: np.random.Generator) -> Array:
-        """Columns that tell more, the best first: `r' M r - m . r > t`, `M = V S^-2 V'`, `m = V nu`."""
-        V = tangent(pool.shape[1])
-        Z = (pool - 1.0) @ V
-        values, U = np.linalg.eigh(Z.T @ (Z * state.weights[:, None]))
-        M = V @ ((U / values**2) @ U.T) @ V.T
+        """Columns that tell more, the best first: `r' M r - m . r > t`, `M = V S^-1 T' T S^-1 V'`, `m = V nu`."""
+        V, Z, T = self.statistics.basis, self.statistics.directions(pool), self.statistics.targets
+        inverse = np.linalg.inv(Z.T @ (Z * state.weights[:, None]))
+        half = V @ (inverse if T is None else inverse @ T.T)
+        M = half @ half.T
         q = ((pool @ M) * pool).sum(1)
         C = np.hstack([Z, np.ones((len(Z), 1))]) * np.sqrt(state.weights)[:, None]
         nu = np.linalg.lstsq(C, q * np.sqrt(state.weights), rcond=None)[0]

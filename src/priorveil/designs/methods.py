@@ -98,13 +98,13 @@ def best_plan(problem: Problem, limits: Limits) -> Plan:
     d, kind = len(problem.prior), problem.query.kind
     if d <= 2 or problem.all_heavy:
         return closed_plan(problem)
-    if d > _MAX_TABLE_VALUES and problem.box and kind in ARC_KINDS:
+    learns, ldp = problem.query.unbiased, problem.notion.name == "LDP"
+    if d > _MAX_TABLE_VALUES and problem.box and kind in ARC_KINDS and not learns:
         small = arc_plan(problem)
         if small.expected_mse - small.lower_bound <= _ARC_TOLERANCE * (problem.no_report - small.lower_bound):
             return replace(
                 small, why=f"{small.why}; a table could win less than {_ARC_TOLERANCE:.1%} of the gain"
             )
-    learns, ldp = kind == "distribution", problem.notion.name == "LDP"
     if ldp:
         # The engine may be stopped early, so simple mechanisms compete with it. They are for the value itself.
         simple = problem.secret is None and isinstance(problem.prior, Prior)
@@ -116,6 +116,7 @@ def best_plan(problem: Problem, limits: Limits) -> Plan:
     elif learns:
         reach, names = _LEARNING if problem.box else _ENGINE, ["arc", "hashing", "unary"]
         names += ["subset"] if d <= _SUBSETS and problem.box else []
+        names = names if kind == "distribution" else ["columns", "unary"]
     elif not problem.box:
         reach, names = _ENGINE, ["columns", "unary"]
     else:
@@ -244,26 +245,31 @@ def _robust_plan(problem: Problem, limits: Limits) -> Plan:
 
 
 def _learning_plan(problem: Problem, limits: Limits) -> Plan:
-    """The A-optimal channel for learning the distribution."""
+    """The channel with the least variance of the statistics, read without the prior."""
     if len(problem.prior) > _MAX_VALUES_TO_LEARN:
         raise TooLarge(
             f"{len(problem.prior):,} values: the engine learns up to {_MAX_VALUES_TO_LEARN:,}",
             Hint("method", "unary"),
         )
     within = replace(limits, target=max(limits.target, _LEARNING_GAP))
+    rows = problem.query.rows(problem.reference)
+    if rows is not None and not np.ptp(rows, axis=1).any():
+        why = "the statistics are the same for all"
+        return problem.table_plan(np.ones((len(problem.P), 1)), 0.0, "columns", why)
     try:
         if problem.box:
-            solution = distribution.best_learning(_box(problem), within)
+            solution = distribution.best_learning(_box(problem), within, rows)
         else:
-            solution = distribution.best_weights(problem.P, _extreme_columns(problem, within), within)
+            solution = distribution.best_weights(problem.P, _extreme_columns(problem, within), within, rows)
     except (TooLarge, KeyboardInterrupt) as cause:
         if isinstance(cause, TooLarge) and not limits.over():
             raise
         nearby = cone_pricing.nearby_columns(problem.cone, problem.P)
-        solution = distribution.best_weights(problem.P, nearby, Limits().without_time())
+        solution = distribution.best_weights(problem.P, nearby, Limits().without_time(), rows)
         solution = replace(solution, bound=0.0, gap=1.0)  # what is proven holds for these columns alone
     size = f"{len(solution.weights):,} reports"
-    why = f"A-optimal for learning the distribution, {size}, gap {max(solution.gap, 0.0):.2g}"
+    least = "A-optimal for learning the distribution" if rows is None else "L-optimal for the statistics"
+    why = f"{least}, {size}, gap {max(solution.gap, 0.0):.2g}"
     return problem.table_plan(solution.channel, solution.bound, "columns", why)
 
 

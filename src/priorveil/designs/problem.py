@@ -53,8 +53,6 @@ class Problem:
         if not isinstance(query, Query):
             advice = "give Histogram(), Sum(values), Linear(matrix), Guess(), Convex(gain) or Distribution()"
             raise InvalidInput("query", query, advice)
-        if query.unbiased and query.kind != "distribution":
-            raise InvalidInput("query", query, "unbiased=True is designed for Histogram only: leave it out")
         budget.require_positive()
         problem = cls(prior, budget, query, secret, notion)
         query.require_fits(problem.reference)

@@ -171,7 +171,12 @@ class BitReports(Mechanism):
             return max(0.0, query.ceiling(prior) - bit_estimators.guess_gain(self.law, P))
         if query.kind == "distribution":
             return self.learning_error(P)
-        if query.unbiased or query.kind == "convex":
+        if query.unbiased:
+            answer = self.answer(
+                "unbiased", self.expected_counts(P, 1), P, query.rows(prior), population=True
+            )
+            return float(answer.variance.sum())
+        if query.kind == "convex":
             return None
         error = posterior_error if self.reads_whole_reports else bit_estimators.bitwise_error
         return max(0.0, float(error(self.law, P, query.centred_rows(prior)).sum()))

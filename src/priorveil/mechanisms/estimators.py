@@ -23,7 +23,7 @@ large one says that the prior is not wrong by more than the test would notice: `
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
@@ -41,6 +41,7 @@ Counts = npt.NDArray[Any]  # of reports: integers from `accumulate`, or floats f
 Rows = Array | None  # a matrix of statistics with a column per value; None stands for the identity
 
 _RANK = 1e-10  # eigenvalues of the information below this are not identified
+_ESTIMABLE = 1e-6  # the part of a statistic that may lie in other directions, by rounding
 _TOLERANCE = 1e-9  # mle: how far from the best mean log-likelihood it may stop
 _ROUNDS = 5_000
 _PATIENCE = 10  # mle: rounds between attempts of Newton's method
@@ -180,7 +181,7 @@ def unbiased_moments(evidence: Evidence, prior: Array, rows: Rows, population: b
     variance of sampling is added. A rare report may carry much information and be missing by chance, so for the
     variance counts near zero are shrunk towards their expectation under the prior (`_shrink`).
     """
-    inverse = _inverse_information(evidence, prior, _RANK)
+    inverse = _inverse_information(evidence, prior, _RANK, rows)
     N = float(evidence.counts.sum())
     total, shrunk_total = np.zeros((2, len(prior)))
     square = np.zeros(len(prior) if rows is None else len(rows))
@@ -217,30 +218,40 @@ def _shrink(counts: Array, expected: Array) -> Array:
     return np.asarray(expected * (counts + 1) / (expected + 1))
 
 
-def _inverse_information(evidence: Evidence, p: Array, least: float) -> Array:
+def _inverse_information(evidence: Evidence, p: Array, least: float, rows: Rows = None) -> Array:
     """`J**-1` at `p`; see `invert_information`."""
     scaled = np.zeros((len(p), len(p)))
     for _, Q in evidence.channel.blocks():
         scaled += information(Q, p)
-    return invert_information(scaled, p, least)
+    return invert_information(scaled, p, least, rows)
 
 
-def invert_information(scaled: Array, p: Array, least: float = _RANK) -> Array:
-    """`J**-1` from `sqrt(p) J sqrt(p)`; refused where its least eigenvalue is no larger than `least`."""
+def invert_information(scaled: Array, p: Array, least: float = _RANK, rows: Rows = None) -> Array:
+    """`J**-1` from `sqrt(p) J sqrt(p)`, on the directions whose eigenvalues are larger than `least`.
+
+    That is enough for `rows` without a part in the other directions; any other row is refused.
+    """
     size, vectors = np.linalg.eigh(scaled)
-    if size[0] <= least:
-        raise not_identifiable()
-    half = np.sqrt(p)[:, None] * vectors
-    return np.asarray((half / size) @ half.T)
+    half, known = np.sqrt(p)[:, None] * vectors, size > least
+    if not known.all():
+        if rows is None:
+            raise not_identifiable()
+        lost = np.abs(rows @ half[:, ~known]).max(axis=1) > _ESTIMABLE * np.sqrt(rows**2 @ p)
+        if lost.any():
+            raise not_identifiable(np.flatnonzero(lost).tolist())
+    return np.asarray((half[:, known] / size[known]) @ half[:, known].T)
 
 
-def not_identifiable() -> NotIdentifiable:
-    """The error for an estimate that reports alone cannot give."""
-    return NotIdentifiable(
-        "reports of this plan do not determine the distribution",
+def not_identifiable(statistics: Sequence[object] = ()) -> NotIdentifiable:
+    """The error for an estimate that reports alone cannot give: of these statistics, or of the distribution."""
+    what = f"the statistics {', '.join(map(str, statistics))}" if statistics else "the distribution"
+    error = NotIdentifiable(
+        f"reports of this plan do not determine {what}",
         Hint("method", "mmse", purpose="to lean on the prior"),
         Hint("query", Distribution(), purpose="to learn the distribution, design another plan"),
     )
+    error.statistics = tuple(statistics)
+    return error
 
 
 def mle_moments(evidence: Evidence, prior: Array, rows: Rows, population: bool) -> Moments:

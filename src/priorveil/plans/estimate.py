@@ -6,7 +6,7 @@
 * **mle** finds the distribution under which the reports are most likely (expectation maximisation).
 * **auto** is `unbiased` for an unbiased query, and `mmse` for all others.
 
-`unbiased` and `mle` need a channel that identifies the distribution.
+`unbiased` needs a channel that determines the statistics asked for, and `mle` one that identifies the distribution.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from priorveil.channels import Channel
 from priorveil.errors import NOT_SHOWN, InvalidInput, NotIdentifiable, PlanError, TooLarge, plural
 from priorveil.files import atomic_write
 from priorveil.mechanisms import Mechanism
-from priorveil.mechanisms.estimators import Moments, normal_width
+from priorveil.mechanisms.estimators import Moments, normal_width, not_identifiable
 from priorveil.mechanisms.randomness import Source, as_source
 from priorveil.notions import Known, Leakage, Secrets
 from priorveil.plans.document import content_id, parse, plan_document, prove, read_fields
@@ -218,7 +218,10 @@ class Plan:
         rows, labels = self.query.rows(self.reference), self.query.statistic_labels(self.labels)
         aligned, weighted = known.align_to(self.labels), tally.weighted
         reading = Reading(self.mechanism, method, tally, aligned, self.query.unbiased, rows, labels)
-        moments = reading.moments(rows)
+        try:
+            moments = reading.moments(rows)
+        except NotIdentifiable as error:
+            raise not_identifiable([labels[row] for row in error.statistics]) from None
         check = self.mechanism.prior_check(tally.counts, aligned.probabilities)
         return Estimate(
             values=moments.mean + (weighted.offset if weighted else 0.0),
@@ -271,7 +274,7 @@ class Plan:
         width = normal_width(confidence, "confidence")
         leaning = None if self.query.unbiased else width * float(self.std_error(people).max())
         population = None
-        if self.identifiable:
+        if self.identifiable or self.query.unbiased:
             with suppress(NotIdentifiable, TooLarge):
                 errors = self.expected_std_error("unbiased", people, population=True)
                 population = width * float(errors.max())
@@ -359,7 +362,10 @@ class Plan:
         """The most important facts about the plan, as pairs of name and text."""
         c, behind = self.certificate, "" if self.secret is None else ", for the secret behind the value"
         alone = "yes: reports alone determine it, even if the prior is wrong"
-        identifies = alone if self.identifiable else "no: estimates lean on the prior"
+        partly = (
+            "no, only the statistics asked for" if self.query.unbiased else "no: estimates lean on the prior"
+        )
+        identifies = alone if self.identifiable else partly
         asked = f"{self.query.kind} of {plural(len(self.labels), 'value')}, {c.notion} at {self.budget}"
         facts = [("asked", asked), ("method", f"{self.method}: {self.why}")]
         if not isinstance(self.prior, Prior):

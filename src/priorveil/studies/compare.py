@@ -95,7 +95,7 @@ def from_channel(kind: Kind, channel: Channel, scenario: Scenario) -> ComparedMe
     if query.kind == "guess":
         return ComparedMethod(kind, error, levels.lip, levels.ldp, _wrong_share(channel, prior))
     try:
-        histograms = _unbiased_histograms(live, prior) if query.unbiased else live.posterior(prior)
+        histograms = _unbiased_histograms(live, scenario) if query.unbiased else live.posterior(prior)
     except NotIdentifiable:
         return ComparedMethod(kind, error, levels.lip, levels.ldp, _unknown_error)
 
@@ -106,10 +106,10 @@ def from_channel(kind: Kind, channel: Channel, scenario: Scenario) -> ComparedMe
     return ComparedMethod(kind, error, levels.lip, levels.ldp, _squared_error(estimate, scenario))
 
 
-def _unbiased_histograms(channel: Channel, prior: Prior) -> Array:
-    """What each report adds to the unbiased estimate of the histogram, a column for each report."""
-    P = prior.probabilities
-    return invert_information(information(channel.matrix, P), P) @ channel.lift(prior)
+def _unbiased_histograms(channel: Channel, scenario: Scenario) -> Array:
+    """What each report adds to the histogram from which unbiased statistics are read, a column for each report."""
+    P, rows = scenario.prior.probabilities, scenario.query.rows(scenario.prior)
+    return invert_information(information(channel.matrix, P), P, rows=rows) @ channel.lift(scenario.prior)
 
 
 def _unknown_error(truth: Counts, rng: np.random.Generator) -> float:
