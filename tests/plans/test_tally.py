@@ -97,6 +97,12 @@ def test_foreign_reports_raise_or_are_counted(plan: pv.Plan) -> None:
     assert "1 refused" in repr(counted)
 
 
+def test_the_error_shows_a_foreign_report_as_it_was_given() -> None:
+    plan = pv.design(pv.Prior([0.5, 0.5]), 1.0, pv.Histogram())
+    with pytest.raises(ForeignReport, match=r"^reports\[1\] = 18446744073709551615: "):
+        plan.tally(np.array([0, 2**64 - 1], dtype=np.uint64))
+
+
 @each_plan
 def test_compiled_and_numpy_count_alike(plan: pv.Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     reports = reported(plan, 3000)

@@ -837,6 +837,14 @@ def test_progress_is_told_to_the_end(tmp_path: Path) -> None:
     assert told[-1] == (100, None, 1.0)
 
 
+@pytest.mark.parametrize("name", ["num_rows", "height"])
+def test_progress_never_holds_a_column_of_values(name: str) -> None:
+    frame = pytest.importorskip("pandas").DataFrame({name: ["a", "b"]})
+    told: list[tuple[int, int | None, float | None]] = []
+    privatize_table(frame, COLUMNS, name, progress=lambda *state: told.append(state))
+    assert told == [(2, None, None)]
+
+
 @pytest.mark.parametrize("packed", [False, True])
 def test_progress_is_that_of_the_rows_and_not_of_what_is_read_ahead(packed: bool, tmp_path: Path) -> None:
     lines = "x,y\n" + f"a,{'z' * 100}\n" * 400_000  # five blocks, which are read at once

@@ -94,7 +94,7 @@ class Mechanism(ABC):
 
     @abstractmethod
     def draw(self, codes: Ints, words: Words, reports: npt.NDArray[Any], total: int) -> None:
-        """Fill `reports` for valid codes, each with a row of random words; of so many reports in all."""
+        """Fill a block of reports for valid codes, with a row of random words each; all blocks have `total` reports."""
 
     @abstractmethod
     def accepts(self, reports: npt.NDArray[Any]) -> Mask:
@@ -110,7 +110,8 @@ class Mechanism(ABC):
         accepted = self.accepts(array)
         if not accepted.all():
             row = int(np.argmin(accepted))
-            raise ForeignReport(f"reports[{row}]", array[row], self.allowed_reports)
+            given = np.asarray(reports)[row].tolist()
+            raise ForeignReport(f"reports[{row}]", given, self.allowed_reports)
         return array
 
     @property

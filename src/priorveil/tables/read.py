@@ -141,8 +141,9 @@ def _open_object(data: Any, columns: Sequence[str], batch_rows: int) -> OpenTabl
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     rows = getattr(data, "num_rows", getattr(data, "height", None))
+    known = rows if isinstance(rows, int) else None  # pandas gives a column of this name: private values
     reader = _stream_of(data, columns)
-    return _open_arrow(reader.schema, reader, _select(reader.schema.names, columns), batch_rows, rows)
+    return _open_arrow(reader.schema, reader, _select(reader.schema.names, columns), batch_rows, known)
 
 
 def _stream_of(data: Any, columns: Sequence[str]) -> Any:
