@@ -109,7 +109,7 @@ def test_constant_rows_need_no_report() -> None:
 @pytest.mark.parametrize(("epsilon", "reached"), [(1.0, 58.3), (2.0, 12.3)])
 def test_cumulative_shares_of_32_values(epsilon: float, reached: float) -> None:
     box = Box(np.full(32, 1 / 32), math.exp(-epsilon), math.exp(epsilon))
-    assert 0.97 * reached <= unbiased_bound(box, Triangle().array(32)) <= reached
+    assert 0.999 * reached <= unbiased_bound(box, Triangle().array(32)) <= reached * 1.001  # rounded
 
 
 def test_it_ends_when_asked() -> None:

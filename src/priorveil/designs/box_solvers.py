@@ -19,7 +19,6 @@ import numpy as np
 
 from priorveil.designs import box_pricing
 from priorveil.designs.engine import UNLIMITED, Labels, Limits, Solution, relative_gap, solve
-from priorveil.designs.relaxation import leaning_bound
 from priorveil.priors import Array, Mask
 
 _ROWS = 160  # rows the master is merged down to
@@ -37,18 +36,19 @@ def best_histogram(box: box_pricing.Box, limits: Limits = UNLIMITED, *, rows: in
     """
     prior, weights = box.prior, np.ones(len(box.prior))
     if len(prior) <= _SPREAD and box_pricing.classes(prior).max() < 2 * rows:
-        return _histogram(box, weights, np.zeros(len(prior), dtype=bool), limits)
+        return weighted_histogram(box, weights, np.zeros(len(prior), dtype=bool), limits)
     labels = merge_light_values(prior, box.tau, rows)
     merged = box.merge(labels)
     weight = np.bincount(labels, prior**2) / merged.prior**2
-    small = _histogram(merged, weight, np.bincount(labels) > 1, limits)
+    small = weighted_histogram(merged, weight, np.bincount(labels) > 1, limits)
     before = box_pricing.HistogramPricing(merged, weight).closed_form_duals()
     after = box_pricing.HistogramPricing(box, weights).closed_form_duals()
     duals = after + prior * ((small.duals - before) / merged.prior)[labels]
     return replace(small, columns=small.columns[:, labels], duals=duals)
 
 
-def _histogram(box: box_pricing.Box, weights: Array, loose: Mask, limits: Limits) -> Solution:
+def weighted_histogram(box: box_pricing.Box, weights: Array, loose: Mask, limits: Limits) -> Solution:
+    """The best channel for `phi = sum_x w_x (P_x r_x)^2`; `loose` marks blocks of values that share a lift."""
     pricing = box_pricing.HistogramPricing(box, weights, loose if loose.any() else None)
     alike = box_pricing.classes(box.prior, weights, loose.astype(float))
     return solve(pricing, seeds(box), limits, duals=pricing.closed_form_duals(), classes=alike)
@@ -147,22 +147,6 @@ def _unit_sum(box: box_pricing.Box, values: Array, limits: Limits) -> Solution:
     return solve(
         pricing, np.vstack([_windows(box, values), seeds(box), coarse.columns[:, labels]]), rest, duals=duals
     )
-
-
-def best_linear(box: box_pricing.Box, rows: Array, limits: Limits = UNLIMITED) -> Solution:
-    """The best channel found for centred `rows` of statistics, `phi = |W D r|^2`, with the bound of the relaxation.
-
-    >>> best = best_linear(box_pricing.Box(np.array([0.5, 0.5]), lo=0.5, hi=2.0), np.array([[-1.0, 1.0], [0.5, -0.5]]))
-    >>> round(best.value, 9), round(best.bound, 4)
-    (0.3125, 0.3125)
-    """
-    ceiling = float((rows**2).sum(axis=0) @ box.prior)
-    try:
-        bound = ceiling - leaning_bound(box, rows, limits.within(1 / 3).over)
-    except KeyboardInterrupt:
-        bound, limits = ceiling, limits.without_time()
-    pricing = box_pricing.SquaresPricing(box, rows * box.prior)
-    return solve(pricing, seeds(box), limits, bound=bound)
 
 
 def neighbour_groups(prior: Array, values: Array, count: int) -> Labels:

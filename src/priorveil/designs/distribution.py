@@ -16,19 +16,7 @@ convex in `lam`. Since `tr S^-1 >= 2 s tr N - s^2 tr N^2 S` for any symmetric `N
     every design's variance  >=  (tr N)^2 / max_r [ |N z|^2 - nu . z ],
 
 which is the proven bound (equality at the optimum, where `N = S^-1`). The maximum runs over the vertices
-of the allowed columns: exact when they can be listed. Otherwise `information_bound` has a bound for the box
-`lo <= r <= hi`. Write `r = lo + (1 - lo) f / P`. A column is a distribution `f` with `f_x <= min(1, P_x / tau)`, and on
-average `E[f] = P`. Let `B = E[(f / P)(f / P)']` be its second moments. Whatever the channel,
-
-    B P = 1,   B_xx <= u_x = min(1 / tau, 1 / P_x),   B_xy >= l = max(0, 2 / tau - 1 / tau^2),
-
-and the variance is `(tr B^-1 - P . P) / (1 - lo)^2`. To minimise `tr B^-1` under these is a relaxation
-(a semidefinite programme); its dual bounds every channel. For any `w >= 0`, `a` and `S >= 0` (off the
-diagonal) for which `M = diag(w) + (a P' + P a') / 2 - S` is positive semidefinite,
-
-    tr B^-1  >=  (tr M^(1/2))^2 / (w . u + sum(a) - l sum(S)),
-
-so the optimiser needs no trust: whatever it returns is a bound, and a good one where it ran well.
+of the allowed columns: exact when they can be listed. Otherwise `information_bound` uses the `relaxation`.
 """
 
 from __future__ import annotations
@@ -61,7 +49,6 @@ _EXACT = 20_000  # vertices of the box that are still listed
 _POOL = 20  # columns per value that column generation may hold
 _FINE = Limits(1e-6)
 _SECONDS = 45.0  # the default time limit
-_ROUNDS = 600  # of the quasi-Newton method for the relaxation
 _RELAXED = 250  # values up to which the relaxation is solved; its bound costs d^3 a step
 
 
@@ -412,9 +399,7 @@ def information_bound(box: Box, should_stop: Stop = never) -> float:
         return uniform_variance(len(prior), lo, hi)
     if len(prior) > _RELAXED:
         return variance_bound(prior, lo, hi)
-    relaxed = _Relaxation(prior, lo, hi).bound(should_stop)
-    proven = (relaxed - float(prior @ prior)) / (1 - lo) ** 2 * (1 - 1e-12)
-    return max(proven, variance_bound(prior, lo, hi))
+    return max(unbiased_bound(box, np.eye(len(prior)), should_stop), variance_bound(prior, lo, hi))
 
 
 def uniform_variance(dimension: int, lo: float, hi: float) -> float:
@@ -462,59 +447,6 @@ def quasi_newton(
         options={"maxiter": rounds, "maxfun": 2 * rounds, "maxcor": 30, "ftol": 1e-10, "gtol": 1e-10},
     )
     return np.asarray(found.x)
-
-
-class _Relaxation:
-    """The dual of the relaxation, in scaled variables, for a quasi-Newton method."""
-
-    def __init__(self, prior: Array, lo: float, hi: float) -> None:
-        d = len(prior)
-        tau = float(window_mass(lo, hi))
-        self.prior = prior
-        self.ceiling = 1 / np.maximum(prior, tau)
-        self.floor = max(0.0, 2 / tau - 1 / tau**2) if tau > 0 else 0.0
-        self.upper = np.triu_indices(d, 1)
-        self.least = 0.25 / self.ceiling.sum() ** 2  # no useful M has an eigenvalue this small
-        weight = 1 / np.maximum(self.ceiling - 1, 0.05) ** 2
-        i, j = self.upper
-        self.scale = np.concatenate([weight, weight, np.sqrt(weight[i] * weight[j] * prior[i] * prior[j])])
-        self.size = float(np.sqrt(weight).sum())
-
-    def _matrix(self, x: Array) -> tuple[Array, Array, Array, Array]:
-        d = len(self.prior)
-        w, a, s = np.split(x * self.scale, [d, 2 * d])
-        half = np.outer(a / 2, self.prior)
-        half[self.upper] -= s / 2
-        M = half + half.T
-        M[np.arange(d), np.arange(d)] += w
-        return w, a, s, M
-
-    def _objective(self, x: Array) -> tuple[float, Array]:
-        """Minus the dual `2 tr M^(1/2) - w . u - sum(a) + l sum(S)` and its slope.
-
-        Below `least` the square root goes on as its tangent: concave everywhere, so that any step is allowed.
-        """
-        w, a, s, M = self._matrix(x)
-        values, U = np.linalg.eigh(M)
-        safe = np.maximum(values, self.least)
-        root = np.sqrt(safe) + np.minimum(values - self.least, 0) / (2 * math.sqrt(self.least))
-        G = (U / np.sqrt(safe)) @ U.T
-        dual = 2 * root.sum() - w @ self.ceiling - a.sum() + self.floor * s.sum()
-        slope = np.concatenate([np.diag(G) - self.ceiling, G @ self.prior - 1, self.floor - G[self.upper]])
-        return -dual / self.size, -slope * self.scale / self.size
-
-    def bound(self, should_stop: Stop) -> float:
-        """The bound on `tr B^-1` from where the optimiser stopped; zero where it proves nothing."""
-        d, pairs = len(self.prior), len(self.upper[0])
-        start = np.concatenate([np.ones(d), np.full(d, -0.5), np.zeros(pairs)])
-        below = np.concatenate([np.zeros(d), np.full(d, -np.inf), np.zeros(pairs)])
-        found = quasi_newton(self._objective, start, _ROUNDS, should_stop, below=below)
-        w, a, s, M = self._matrix(found)
-        values = np.linalg.eigvalsh(M)
-        price = float(w @ self.ceiling + a.sum() - self.floor * s.sum())
-        if values[0] < 0 or price <= 0:
-            return 0.0
-        return float(np.sqrt(values).sum() ** 2 / price)
 
 
 def cyclic_columns(dimension: int, lo: float, hi: float, *, blocks: int = 8, rounds: int = 4000) -> Array:

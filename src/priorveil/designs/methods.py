@@ -23,6 +23,7 @@ from priorveil.designs.encodings import hashing_plan, subset_plan, unary_plan
 from priorveil.designs.engine import Limits, Pricing, Progress, Solution, Stop, best_mixture, never, solve
 from priorveil.designs.ldp_bound import ldp_variance_bound
 from priorveil.designs.problem import SLACK, Problem
+from priorveil.designs.relaxation import best_linear
 from priorveil.errors import Hint, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms import Grouped, Table
 from priorveil.notions import Known, Secrets
@@ -171,7 +172,7 @@ _SOLVERS: dict[str, Callable[[Problem, Limits], Solution]] = {
     "histogram": lambda problem, limits: box_solvers.best_histogram(_box(problem), limits),
     "sum": lambda problem, limits: box_solvers.best_sum(_box(problem), problem.scores, limits),
     "guess": lambda problem, limits: box_solvers.best_guess(_box(problem), limits),
-    "linear": lambda problem, limits: box_solvers.best_linear(_box(problem), problem.centred_rows, limits),
+    "linear": lambda problem, limits: best_linear(_box(problem), problem.centred_rows, limits),
 }
 
 

@@ -5,7 +5,8 @@ Let `s = r - 1` for the columns of a channel, and write the box as `-b_x <= s_x 
 
     Y positive semidefinite,   Y P = 0,   -min(a_x a_z, b_x b_z) <= Y_xz <= min(a_x b_z, b_x a_z),
 
-the last because a product such as `(a_x - s_x)(b_z + s_z)` is never negative. Call this convex set `K`. A channel gains
+the last because a product such as `(a_x - s_x)(b_z + s_z)` is never negative. The sum of all `Y_xx / (a_x b_x)` is at
+most a number that the engine proves: the gain of a histogram with weights. Call this convex set `K`. A channel gains
 `<A, Y>` with `A = D W' W D`, `D = diag(P)`, for a prior-based query, and has the variance `tr(W Y^+ W')` (rows of `W`
 centred) for an unbiased one, so the best of `K` bounds them all. For any matrix `M`
 
@@ -25,18 +26,37 @@ All lengths are in units in which each `Y_xx` is at most one.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator
 
 import numpy as np
 
-from priorveil.designs.box_pricing import Box
-from priorveil.designs.engine import Stop, never
+from priorveil.designs.box_pricing import Box, SquaresPricing
+from priorveil.designs.box_solvers import seeds, weighted_histogram
+from priorveil.designs.engine import UNLIMITED, Limits, Solution, Stop, never, solve
 from priorveil.priors import Array
 
 _ROUNDS = 600  # of the search for a dual
 _EVERY = 20  # rounds after which a bound is computed
 _CLOSE = 1e-6  # change in a round, relative to the matrix, at which the search ends
+_CUT = 1e-3, 1.0  # the gap and the seconds for the largest sum of all `Y_xx`
 _ROUNDOFF = 2.0**-52
+
+
+def best_linear(box: Box, rows: Array, limits: Limits = UNLIMITED) -> Solution:
+    """The best channel found for centred `rows` of statistics, `phi = |W D r|^2`, with the bound of the relaxation.
+
+    >>> best = best_linear(Box(np.array([0.5, 0.5]), lo=0.5, hi=2.0), np.array([[-1.0, 1.0], [0.5, -0.5]]))
+    >>> round(best.value, 9), round(best.bound, 4)
+    (0.3125, 0.3125)
+    """
+    ceiling = float((rows**2).sum(axis=0) @ box.prior)
+    try:
+        bound = ceiling - leaning_bound(box, rows, limits.within(1 / 3).over)
+    except KeyboardInterrupt:
+        bound, limits = ceiling, limits.without_time()
+    pricing = SquaresPricing(box, rows * box.prior)
+    return solve(pricing, seeds(box), limits, bound=bound)
 
 
 def leaning_bound(box: Box, W: Array, stop: Stop = never) -> float:
@@ -93,8 +113,20 @@ class SecondMoments:
         room = 1 + 32 * _ROUNDOFF
         self.low = -room * np.minimum(np.outer(a, a), np.outer(b, b))
         self.high = room * np.minimum(np.outer(a, b), np.outer(b, a))
+        self.weights, self.total = np.ones(len(P)), self._largest_trace(box)
         null = P * self.unit  # Y times this is zero
         self.null = null / np.linalg.norm(null)
+
+    def _largest_trace(self, box: Box) -> float:
+        """At least the largest trace of `Y`. It is below `d`: some value of a column is in between its bounds."""
+        squares = 1 / self.unit**2
+        weights = squares / box.prior**2
+        limits = Limits(_CUT[0], time.monotonic() + _CUT[1])
+        loose = np.zeros(len(weights), dtype=bool)
+        found = weighted_histogram(box, weights / weights.max(), loose, limits)
+        if found.interrupted:
+            raise KeyboardInterrupt
+        return float(found.bound * weights.max() - squares.sum() * (1 - 1e-13))
 
     def duals(self, cost: Array, rows: Array, stop: Stop) -> Iterator[Array]:
         """Better and better duals of `min <cost, Y> + tr T` with `[[Y, rows'], [rows, T]]` positive semidefinite."""
@@ -103,10 +135,12 @@ class SecondMoments:
         low[:d, :d], high[:d, :d], costs[:d, :d] = self.low, self.high, cost
         low[d:, :d] = high[d:, :d] = rows
         low[:d, d:] = high[:d, d:] = rows.T
-        null, penalty = np.append(self.null, np.zeros(n - d)), 0.3
+        null, penalty, diagonal = np.append(self.null, np.zeros(n - d)), 0.3, np.diag_indices(d)
         inside, dual = np.zeros((n, n)), costs
         for turn in range(1, _ROUNDS + 1):
-            bounded = np.clip(inside - (costs - dual) / penalty, low, high)
+            free = inside - (costs - dual) / penalty
+            bounded = np.clip(free, low, high)
+            bounded[diagonal] = self._nearest_diagonal(free[diagonal])
             target = bounded - dual / penalty
             values, U = np.linalg.eigh(_without(target, null))
             positive = U[:, values > 0]
@@ -121,6 +155,14 @@ class SecondMoments:
             if turn % 10 == 0 and turn < _ROUNDS // 2:
                 penalty *= 1.5 if apart > 3 * moved else 1 / 1.5 if moved > 3 * apart else 1.0
 
+    def _nearest_diagonal(self, values: Array) -> Array:
+        """The nearest `Y_xx`, each at most one, with the largest sum that is allowed."""
+        top, c = np.diag(self.high), self.weights
+        above = c * (values - top)
+        order = np.argsort(above / c**2)
+        shift = (c @ top - self.total + np.cumsum(above[order])) / np.cumsum(c[order] ** 2)
+        return np.asarray(np.minimum(values - max(float(shift.min()), 0.0) * c, top))
+
     # -- the proof: arithmetic with room for its rounding, whatever the search returned ------------------------
 
     def largest(self, M: Array, dual: Array) -> float:
@@ -128,16 +170,30 @@ class SecondMoments:
         d, k = M.shape
         if not (np.isfinite(M).all() and np.isfinite(dual).all()):
             return math.inf
-        dual = (dual + dual.T) / 2
-        excess = M @ M.T - dual
-        size = np.abs(M) @ np.abs(M).T + np.abs(dual) + d * np.abs(excess).max() * self.null
+        dual, price = self._charge_trace((dual + dual.T) / 2)
+        excess = M @ M.T - dual - price * np.diag(self.weights)
+        size = (
+            np.abs(M) @ np.abs(M).T
+            + np.abs(dual)
+            + price * self.weights
+            + d * np.abs(excess).max() * self.null
+        )
         rest = _largest_eigenvalue(_without(excess, self.null)) + (k + d + 8) * _ROUNDOFF * np.linalg.norm(
             size
         )
-        paid = np.maximum(dual * self.low, dual * self.high)
+        paid = np.append(np.maximum(dual * self.low, dual * self.high), price * self.total)
         return float(
             paid.sum() + (d**2 + 8) * _ROUNDOFF * np.abs(paid).sum() + max(rest, 0.0) * d * (1 + 1e-12)
         )
+
+    def _charge_trace(self, dual: Array) -> tuple[Array, float]:
+        """The dual less the best multiple of the weights of the trace on its diagonal, and that multiple."""
+        own, low, high = np.diag(dual), np.diag(self.low), np.diag(self.high)
+        prices = np.append(np.maximum(own / self.weights, 0.0), 0.0)
+        rest = own - prices[:, None] * self.weights
+        paid = np.maximum(rest * low, rest * high).sum(axis=1) + prices * self.total
+        price = float(prices[np.argmin(paid)])
+        return dual - price * np.diag(self.weights), price
 
     def least_variance(self, centred: Array, M: Array, dual: Array) -> float:
         """At most the least variance of the centred rows: `(tr W M)^2` over the largest `<M M', Y>`."""
