@@ -26,6 +26,7 @@ from priorveil.queries import (
     Identity,
     Linear,
     Margins,
+    Ranges,
     Sum,
     Triangle,
     identifiable,
@@ -255,7 +256,13 @@ def test_an_unbiased_query_needs_only_its_own_statistics():
 
 @pytest.mark.parametrize(
     "matrix",
-    [Triangle(), Margins((2, 3), ((0,), (1,), (0, 1))), Dense(((1.0, 5.0, 2.0, 0.0, 1.0, 1.0),)), Identity()],
+    [
+        Triangle(),
+        Ranges(),
+        Margins(((0, 0, 0, 1, 1, 1), (0, 1, 2, 0, 1, 2), tuple(range(6)))),
+        Dense(((1.0, 5.0, 2.0, 0.0, 1.0, 1.0),)),
+        Identity(),
+    ],
 )
 def test_operators_agree_with_their_matrices(matrix):
     P, rng = Prior.zipf(6), np.random.default_rng(0)
@@ -268,6 +275,53 @@ def test_operators_agree_with_their_matrices(matrix):
     assert len(named.statistic_labels("abcdef")) == len(W)
     assert read_query(named.document()) == named
     assert read_query(dense.document()).matrix.array(6) == pytest.approx(W)
+
+
+def test_cumulative_counts_and_ranges_are_named_after_their_ends():
+    prior, counts = Prior.uniform(["low", "middle", "high"]), np.array([1.0, 2.0, 4.0])
+    cumulative, ranges = Linear.cumulative(prior), Linear.ranges(prior, unbiased=True)
+    assert cumulative.matrix.apply(counts).tolist() == [1, 3, 7]
+    assert cumulative.statistic_labels(prior.labels) == ("up to low", "up to middle", "up to high")
+    assert ranges.matrix.apply(counts).tolist() == [1, 3, 7, 2, 6, 4]
+    names = ("low", "low to middle", "low to high", "middle", "middle to high", "high")
+    assert ranges.statistic_labels(prior.labels) == names
+    assert not cumulative.unbiased and ranges.unbiased
+
+
+def test_margins_follow_the_labels_even_where_cells_are_left_out():
+    cells = {
+        ("young", "no", 1): 0.25,
+        ("young", "yes", 2): 0.25,
+        ("old", "no", 2): 0.25,
+        ("old", "no", 1): 0.25,
+    }
+    prior = Prior.joint(cells, ("age", "smokes", "dose"), impossible="leave out")
+    query = Linear.margins(prior, ["age", ("smokes", "age")])
+    assert query.statistic_labels(prior.labels) == (
+        "age=young",
+        "age=old",
+        "smokes=no, age=young",
+        "smokes=yes, age=young",
+        "smokes=no, age=old",
+    )
+    assert query.matrix.apply(np.array([1, 2, 4, 8])).tolist() == [3, 12, 1, 2, 12]
+    assert read_query(query.document()) == query
+    assert Linear.margins(prior, "age") == Linear.margins(prior, [("age",)])
+
+
+@pytest.mark.parametrize("attributes", [[], ["height"], [("age", "age")], [()], ["age", ("age",)]])
+def test_bad_margins_are_refused(attributes):
+    prior = Prior.joint({("young", "no"): 0.5, ("old", "no"): 0.5}, ("age", "smokes"))
+    with pytest.raises(InvalidInput, match="attributes"):
+        Linear.margins(prior, attributes)
+    with pytest.raises(InvalidInput, match="several attributes"):
+        Linear.margins(Prior.uniform(4), attributes)
+
+
+@pytest.mark.parametrize("groups", [(), ((0, 2),), ((0, 1), (0, 1, 2)), ((0, -1),)])
+def test_bad_groups_of_margins_are_refused(groups):
+    with pytest.raises(InvalidInput, match="groups"):
+        Margins(groups)
 
 
 def test_special_cases_are_linear_queries():
@@ -283,7 +337,7 @@ def test_special_cases_are_linear_queries():
     ]
     assert Sum([1, 2]).statistic_labels("ab") == ("sum",)
     assert Linear([[1, 2], [2, 2]], names=("x", "y")).statistic_labels("ab") == ("x", "y")
-    assert Linear(Triangle()).statistic_labels("ab") == ("a", "b")
+    assert Linear(Triangle()).statistic_labels("ab") == ("up to a", "up to b")
 
 
 @pytest.mark.parametrize("matrix", [[], [[]], [1, 2], [["a"]], [[math.nan]], [[1, 2], [3]], None])

@@ -22,10 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.channels import Channel
-from priorveil.errors import NOT_SHOWN, InvalidInput
+from priorveil.errors import NOT_SHOWN, Hint, InvalidInput
 from priorveil.priors import Array, Budget, Label, Prior
 from priorveil.priors.budget import window_mass
-from priorveil.priors.labels import label_from_json, label_to_json
+from priorveil.priors.labels import AttributeLabels, label_from_json, label_text, label_to_json
 from priorveil.priors.prior import as_matrix
 
 
@@ -241,35 +241,72 @@ class Triangle(Matrix):
         return np.cumsum(counts, axis=-1)
 
     def statistic_labels(self, labels: Sequence[Label]) -> tuple[Label, ...]:
-        """The labels of the values: a row ends at its value."""
-        return tuple(labels)
+        """Where a row ends.
+
+        >>> Triangle().statistic_labels(["18-24", "25-34"])
+        ('up to 18-24', 'up to 25-34')
+        """
+        return tuple(f"up to {label_text(label)}" for label in labels)
+
+
+@dataclass(frozen=True)
+class Ranges(Matrix):
+    """All runs of neighbouring values: how many people have a value from one to another.
+
+    >>> Ranges().apply(np.array([1, 2, 4])).tolist()
+    [1, 3, 7, 2, 6, 4]
+    """
+
+    def apply(self, counts: Array) -> Array:
+        """The difference of two running totals for each run, by its first and then its last value."""
+        totals = np.cumsum(counts, axis=-1)
+        totals = np.concatenate([np.zeros_like(totals[..., :1]), totals], axis=-1)
+        before, last = np.triu_indices(totals.shape[-1], 1)
+        return np.asarray(totals[..., last] - totals[..., before])
+
+    def statistic_labels(self, labels: Sequence[Label]) -> tuple[Label, ...]:
+        """The first and the last value of each run.
+
+        >>> Ranges().statistic_labels(["a", "b"])
+        ('a', 'a to b', 'b')
+        """
+        first, last = np.triu_indices(len(labels))
+        texts = [label_text(label) for label in labels]
+        pairs = zip(first.tolist(), last.tolist(), strict=True)
+        return tuple(texts[a] if a == b else f"{texts[a]} to {texts[b]}" for a, b in pairs)
 
 
 @dataclass(frozen=True)
 class Margins(Matrix):
-    """Sums over the other attributes, where a value is a cell of a table of several attributes.
+    """Sums over cells of a table of several attributes.
 
-    `shape` has the number of levels of each attribute (values in C order); each entry of `kept` has the attributes of
-    one margin.
+    `groups` has for each margin the group of every value: 0, 1, ... . It does not matter which cells are possible.
 
-    >>> Margins((2, 2), ((0,), (1,))).apply(np.array([1, 2, 3, 4])).tolist()
+    >>> Margins(((0, 0, 1, 1), (0, 1, 0, 1))).apply(np.array([1, 2, 3, 4])).tolist()
     [3, 7, 4, 6]
     """
 
-    shape: tuple[int, ...]
-    kept: tuple[tuple[int, ...], ...]
+    groups: tuple[tuple[int, ...], ...]
+
+    def __post_init__(self) -> None:
+        numbered = all(set(groups) == set(range(max(groups, default=0) + 1)) for groups in self.groups)
+        if not numbered or len({len(groups) for groups in self.groups}) != 1:
+            advice = "give the group of every value, 0, 1, ..., for each margin"
+            raise InvalidInput("groups", self.groups, advice)
 
     @property
     def size(self) -> int:
         """The number of cells."""
-        return math.prod(self.shape)
+        return len(self.groups[0])
 
     def apply(self, counts: Array) -> Array:
         """All margins, one after the other."""
-        lead = np.shape(counts)[:-1]
-        cells = np.reshape(counts, (*lead, *self.shape))
-        axes = [tuple(len(lead) + a for a in range(len(self.shape)) if a not in kept) for kept in self.kept]
-        return np.concatenate([cells.sum(axis=gone).reshape(*lead, -1) for gone in axes], axis=-1)
+        parts = []
+        for groups in map(np.array, self.groups):
+            order = np.argsort(groups, kind="stable")
+            starts = np.searchsorted(groups[order], np.arange(groups.max() + 1))
+            parts.append(np.add.reduceat(np.asarray(counts)[..., order], starts, axis=-1))
+        return np.concatenate(parts, axis=-1)
 
 
 @dataclass(frozen=True)
@@ -342,6 +379,48 @@ class Linear(Query):
         size = self.matrix.size
         if self.names is not None and size and len(self.names) != len(self.matrix.apply(np.zeros(size))):
             raise InvalidInput("names", self.names, "give one name for each row of the matrix")
+
+    @classmethod
+    def cumulative(cls, prior: Prior, unbiased: bool = False) -> Linear:
+        """How many people have each value or one before it, in the order of the prior's labels.
+
+        >>> Linear.cumulative(Prior.uniform(["a", "b"])).statistic_labels(["a", "b"])
+        ('up to a', 'up to b')
+        """
+        return Linear(Triangle(), unbiased=unbiased)
+
+    @classmethod
+    def ranges(cls, prior: Prior, unbiased: bool = False) -> Linear:
+        """How many people have a value from one to another, for all pairs, in the order of the prior's labels."""
+        return Linear(Ranges(), unbiased=unbiased)
+
+    @classmethod
+    def margins(
+        cls, prior: Prior, attributes: Iterable[str | Sequence[str]], unbiased: bool = False
+    ) -> Linear:
+        """Margins of several attributes: how many people have each combination of the levels of some of them.
+
+        `attributes` are the names of the attributes of each margin.
+
+        >>> prior = Prior.joint({("a", 1): 0.2, ("a", 2): 0.3, ("b", 1): 0.1, ("b", 2): 0.4}, names=("letter", "digit"))
+        >>> query = Linear.margins(prior, ["letter", ("letter", "digit")])
+        >>> query.statistic_labels(prior.labels)[1:4]
+        ('letter=b', 'letter=a, digit=1', 'letter=a, digit=2')
+        """
+        if not isinstance(prior.labels, AttributeLabels):
+            hint = Hint("Prior.joint", purpose="for several attributes")
+            raise InvalidInput("prior", prior, "it has no names of attributes", hint)
+        names, groups = [], []
+        for margin in [attributes] if isinstance(attributes, str) else attributes:
+            kept = (margin,) if isinstance(margin, str) else tuple(margin)
+            cells, group = prior.labels.margin(kept)
+            names += [
+                ", ".join(f"{name}={level}" for name, level in zip(kept, c, strict=True)) for c in cells
+            ]
+            groups.append(tuple(group))
+        if not groups or len(set(names)) < len(names):
+            raise InvalidInput("attributes", attributes, "give at least one margin, and each only once")
+        return Linear(Margins(tuple(groups)), names, unbiased)
 
     @property
     def kind(self) -> str:
@@ -582,7 +661,7 @@ QUERIES: dict[str, type[Any]] = {
     query.__name__: query for query in (Histogram, Sum, Guess, Distribution, Linear)
 }
 _MATRICES: dict[str, type[Matrix]] = {
-    matrix.__name__.lower(): matrix for matrix in (Identity, Triangle, Margins, Dense)
+    matrix.__name__.lower(): matrix for matrix in (Identity, Triangle, Ranges, Margins, Dense)
 }
 
 

@@ -25,6 +25,7 @@ from priorveil.studies import datasets
 
 Array = np.ndarray
 INF = math.inf
+BITS = pv.Prior.joint(dict.fromkeys(itertools.product((0, 1), repeat=5), 1 / 32), tuple("abcde"))
 
 
 def entropy(posteriors: Array) -> Array:
@@ -735,7 +736,12 @@ class TestLinear:
         return query.ceiling(prior) + float(found.fun)
 
     @pytest.mark.parametrize(
-        "matrix", [Triangle(), Margins((2, 3), ((0,), (1,))), [[1, 2, 0, 0, 1, 5], [0, 1, 0, 3, 0, -1]]]
+        "matrix",
+        [
+            Triangle(),
+            Margins(((0, 0, 0, 1, 1, 1), (0, 1, 2, 0, 1, 2))),
+            [[1, 2, 0, 0, 1, 5], [0, 1, 0, 3, 0, -1]],
+        ],
     )
     def test_it_is_the_optimum(self, matrix: object) -> None:
         prior, query = pv.Prior.zipf(6), pv.Linear(matrix)
@@ -772,7 +778,7 @@ class TestLinear:
             (pv.Prior.uniform(32), Triangle(), 1.0, 0.975),
             (pv.Prior.uniform(32), Triangle(), 2.0, 0.995),
             (pv.Prior.zipf(32), Triangle(), 1.0, 0.98),
-            (pv.Prior.uniform(32), Margins((2,) * 5, tuple(itertools.combinations(range(5), 2))), 1.0, 0.96),
+            (BITS, pv.Linear.margins(BITS, itertools.combinations("abcde", 2)).matrix, 1.0, 0.96),
         ],
     )
     def test_much_is_proven_for_32_values(

@@ -148,6 +148,19 @@ class AttributeLabels(tuple[Any, ...]):
         columns = (tuple(dict.fromkeys(column)) for column in zip(*self, strict=True))
         return dict(zip(self.names, columns, strict=True))
 
+    def margin(self, attributes: Sequence[str]) -> tuple[list[tuple[Level, ...]], list[int]]:
+        """The combinations of the levels of some attributes, and for each value the index of its own.
+
+        >>> AttributeLabels.of([("young", 1), ("old", 1), ("old", 2)], ["age", "dose"]).margin(["dose"])
+        ([(1,), (2,)], [0, 0, 1])
+        """
+        if not attributes or len(set(attributes)) < len(attributes) or not set(attributes) <= set(self.names):
+            raise InvalidInput("attributes", attributes, f"choose different ones of {', '.join(self.names)}")
+        places = [self.names.index(name) for name in attributes]
+        own = [tuple(label[place] for place in places) for label in self]
+        index = {cell: i for i, cell in enumerate(dict.fromkeys(own))}
+        return list(index), [index[cell] for cell in own]
+
 
 def all_cells(cells: Sequence[Label]) -> list[Any]:
     """All combinations of the levels in these cells, which are tuples; levels are in the order of their appearance.
