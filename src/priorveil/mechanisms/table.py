@@ -255,13 +255,17 @@ class Grouped(NumberedReports):
         return self.table.prior_check(counts, np.bincount(self.rows, prior).astype(np.float64))
 
     def answer(self, method: str, counts: Counts, prior: Array, rows: Rows, population: bool) -> Moments:
-        """The histogram, or the statistics `rows @ histogram`, by `mmse`.
+        """The histogram, or the statistics `rows @ histogram`.
 
-        Posteriors are those of the groups, divided within a group as the prior is.
+        Posteriors are those of the groups, divided within a group as the prior is. Other methods need statistics that
+        do not tell the values of a group apart.
         """
+        mass = np.bincount(self.rows, prior).astype(np.float64)
         if method != "mmse":
-            raise not_identifiable()
-        mass = np.bincount(self.rows, prior)
+            _, first = np.unique(self.rows, return_index=True)
+            if rows is None or not np.array_equal(rows, rows[:, first][:, self.rows]):
+                raise not_identifiable()
+            return self.table.answer(method, counts, mass, rows[:, first], population)
         joint = mass[:, None] * self.table.matrix
         posterior, n, share = joint / joint.sum(axis=0), counts.astype(np.float64), prior / mass[self.rows]
         if rows is not None:

@@ -11,21 +11,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, TooLarge
+from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, NotIdentifiable, TooLarge
 from priorveil.mechanisms import Mechanism
-from priorveil.mechanisms.estimators import DOUBTFUL, Moments, Rows, apply_rows, normal_width
+from priorveil.mechanisms.estimators import (
+    DOUBTFUL,
+    Moments,
+    Rows,
+    apply_rows,
+    normal_width,
+    not_identifiable,
+)
 from priorveil.plans.statistic import Statistic, quantile_of, ratio_of
 from priorveil.plans.tally import Tally, Weighted
 from priorveil.priors import Array, Label, Prior
-from priorveil.priors.labels import aligned_texts, label_positions
+from priorveil.priors.labels import aligned_texts, as_label, label_positions
 
 Method = Literal["auto", "mmse", "unbiased", "mle"]
 Weights = Sequence[float] | Sequence[Label] | Mapping[Label, float] | npt.NDArray[Any]
@@ -81,14 +89,32 @@ class Reading:
             self.mechanism, self.method, tally.weighted, tally.reports, P, rows, self.population
         )
 
-    def contrasts(self, weights: Array, labels: tuple[Label, ...]) -> Moments:
-        """Weighted sums of the statistics of the query, a row of weights for each, in the order of `labels`."""
-        own = _reorder(weights, self.labels, labels)
-        return self.moments(own if self.rows is None else own @ self.rows)
+    def sums(self, weights: Array, labels: tuple[Label, ...], of_values: bool) -> Moments:
+        """Weighted sums of the counts of values, or of the query's statistics: a row of weights for each.
 
-    def values(self, weights: Array, labels: tuple[Label, ...]) -> Moments:
-        """Weighted sums of the counts of the values, a row of weights for each, in the order of `labels`."""
-        return self.moments(_reorder(weights, self.prior.labels, labels))
+        The columns of `weights` are in the order of `labels`, which may be another cohort's.
+        """
+        own = np.empty_like(weights)
+        try:
+            own[:, list(label_positions(self.prior.labels if of_values else self.labels, labels))] = weights
+        except (KeyError, IndexError) as error:
+            advice = "they are about different values: ask each of them"
+            raise InvalidInput("estimates", NOT_SHOWN, advice) from error
+        try:
+            return self.moments(own if of_values or self.rows is None else own @ self.rows)
+        except NotIdentifiable:
+            raise not_identifiable(["asked for"]) from None
+
+    @property
+    def rounding(self) -> float:
+        """What rounding to a grid adds at most to the variance of a sum about these people, for steps of size one.
+
+        A number between two points has at most a quarter of the squared step. The reports of a sample of people vary
+        with it already.
+        """
+        if self.population or self.prior.points is None:
+            return 0.0
+        return 0.25 * (self.tally.weighted.power if self.tally.weighted else self.tally.reports)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,12 +179,13 @@ class Estimate:
             message = f"the covariance of {size:,} statistics has too many entries to write out"
             raise TooLarge(message, Hint("estimate.contrast(weights)", purpose="to compute single entries"))
         found, own = np.diag(self.std_error**2), self.std_error**2
-        pairs = np.stack(np.triu_indices(size, 1), axis=1)
-        for part in _parts(len(pairs), size):
-            i, j = pairs[part].T
-            weights = np.zeros((len(i), size))
-            weights[np.arange(len(i)), i] = weights[np.arange(len(i)), j] = 1.0
-            found[i, j] = found[j, i] = (self._variances(weights) - own[i] - own[j]) / 2
+        first, second = np.triu_indices(size, 1)
+        step = max(1, _BLOCK // size)
+        for start in range(0, len(first), step):  # variances are quadratic in the weights
+            i, j = first[start : start + step], second[start : start + step]
+            both = (np.arange(size) == i[:, None]) | (np.arange(size) == j[:, None])
+            _, variances = self._sums(both.astype(np.float64), of_values=False)
+            found[i, j] = found[j, i] = (variances - own[i] - own[j]) / 2
         return found
 
     def contrast(self, weights: Weights) -> Statistic:
@@ -166,9 +193,30 @@ class Estimate:
 
         A list of labels, or a mapping from labels to weights, does as well; what it leaves out has the weight zero.
         """
-        row = _weights_of("weights", weights, self.labels)
-        variance = float(self._variances(row[None])[0])
-        return Statistic(float(row @ self.values), variance**0.5)
+        sums, variances = self._sums(_weights_of("weights", weights, self.labels)[None], of_values=False)
+        return Statistic(float(sums[0]), float(variances[0]) ** 0.5)
+
+    def margin(self, names: str | Sequence[str]) -> Estimate:
+        """The counts of the levels of an attribute, or of the combinations of several, summed over the others."""
+        attributes = self._read[0].prior.names or ()
+        wanted = (names,) if isinstance(names, str) else tuple(names)
+        if not wanted or not set(wanted) <= set(attributes):
+            raise InvalidInput("names", names, f"choose among the attributes of the prior: {attributes}")
+
+        def level(cell: Any) -> Any:
+            levels = tuple(cell[attributes.index(name)] for name in wanted)
+            return levels if len(levels) > 1 else levels[0]
+
+        def rows(cells: Sequence[Label]) -> Array:
+            return np.array([[level(cell) == label for cell in cells] for label in labels], np.float64)
+
+        labels = tuple(dict.fromkeys(map(level, self._domain)))
+        values, variances = self._sums(rows(self._domain))
+        readings = tuple(replace(r, rows=rows(r.prior.labels), labels=labels) for r in self._read)
+        return replace(
+            self, values=values, std_error=np.sqrt(variances), labels=labels, histogram=True, readings=readings,
+            unbiased_difference=None,
+        )  # fmt: skip
 
     def ratio(self, top: Weights, bottom: Weights) -> Statistic:
         """The people in `top` as a share of those in `bottom`: each a list of values, or a weight for each value.
@@ -179,31 +227,45 @@ class Estimate:
         return ratio_of(*self._pair(*(_weights_of(name, each, self._domain) for name, each in given)))
 
     def mean(self, numbers: Sequence[float] | None = None) -> Statistic:
-        """The mean per person of a number for each value: by default the labels, if they are numbers."""
+        """The mean per person of a number for each value: by default the labels, if they are numbers.
+
+        Where numbers were rounded to a grid, this is the mean of the numbers themselves.
+        """
         points, centre = self._numbers(numbers)
         total, variance = self._sums((points - centre)[None])
+        variance += self._rounding(points)
         return Statistic(centre + float(total[0]) / self._whole, float(variance[0]) ** 0.5 / self._whole)
 
     def variance(self, numbers: Sequence[float] | None = None) -> Statistic:
-        """The variance between people of a number for each value; its standard error by the delta method."""
+        """The variance between people of a number for each value; its standard error by the delta method.
+
+        Rounding to a grid adds at most a quarter of the squared step, and the interval allows for all of it.
+        """
         points, centre = self._numbers(numbers)
         means, covariance = self._pair((points - centre) ** 2, points - centre)
         (square, mean), slope = means / self._whole, np.array([1.0, -2 * means[1] / self._whole])
-        error = max(float(slope @ covariance @ slope), 0.0) ** 0.5 / self._whole
-        return Statistic(float(square - mean**2), error)
+        error = float(slope @ covariance @ slope) + self._rounding((points - centre - mean) ** 2)
+        steps = np.diff(points) if self._read[0].prior.points is not None else np.zeros(1)
+        excess = float((steps**2).max(initial=0.0)) / 4
+        return Statistic(float(square - mean**2), max(error, 0.0) ** 0.5 / self._whole, excess=excess)
 
     def quantile(self, q: float, numbers: Sequence[float] | None = None) -> Statistic:
         """The number that the share `q` of people does not exceed; `quantile(0.5)` is the median.
 
-        Its interval needs no model: it has the numbers whose cumulative share may be `q`.
+        Its interval needs no model: it has the numbers, or the whole cells, whose cumulative share may be `q`.
         """
-        points, _ = self._numbers(numbers)
-        order = np.argsort(points, kind="stable")
-        up_to = np.empty((len(points) - 1, len(points)))
+        prior = self._read[0].prior
+        if numbers is None and prior.points is not None:
+            advice = "they were rounded at random, which moves quantiles; use Prior.cells"
+            raise InvalidInput("numbers", numbers, advice)
+        cells = prior.edges if numbers is None else None
+        low, high = (self._numbers(numbers)[0],) * 2 if cells is None else (cells[:-1], cells[1:])
+        order = np.argsort(low, kind="stable")
+        up_to = np.empty((len(low) - 1, len(low)))
         up_to[:, order] = np.tri(*up_to.shape)
-        totals, variances = self._sums(up_to)
-        shares, errors = np.append(totals / self._whole, 1.0), np.append(variances**0.5 / self._whole, 0.0)
-        return quantile_of(q, points[order], points[order], shares, errors)
+        sums, variances = self._sums(up_to)
+        shares, errors = np.append(sums / self._whole, 1.0), np.append(variances**0.5 / self._whole, 0.0)
+        return quantile_of(q, low[order], high[order], shares, errors)
 
     @property
     def _read(self) -> tuple[Reading, ...]:
@@ -229,16 +291,16 @@ class Estimate:
         points = _weights_of("numbers", self._domain if numbers is None else numbers, self._domain)
         return points, float(self._read[0].prior.probabilities @ points)
 
-    def _variances(self, weights: Array) -> Array:
-        """The variances of weighted sums of `values`, a row of weights for each."""
-        parts = (reading.contrasts(weights, self.labels).variance for reading in self._read)
-        return np.asarray(np.maximum(np.sum(list(parts), axis=0), 0.0))
+    def _rounding(self, row: Array) -> float:
+        """The largest variance that rounding adds to the sum of these numbers, one for each point of a grid."""
+        return float((np.diff(row) ** 2).max(initial=0.0)) * sum(r.rounding for r in self._read)
 
-    def _sums(self, rows: Array) -> tuple[Array, Array]:
-        """Weighted sums of the counts of all values, a row of weights for each, and their variances."""
-        parts = [reading.values(rows, self._domain) for reading in self._read]
+    def _sums(self, rows: Array, of_values: bool = True) -> tuple[Array, Array]:
+        """Weighted sums of the counts of all values, or of `values`, and their variances: a row of weights for each."""
+        labels = self._domain if of_values else self.labels
+        parts = [reading.sums(rows, labels, of_values) for reading in self._read]
         variances = np.maximum(np.sum([part.variance for part in parts], axis=0), 0.0)
-        if self.histogram and self.labels == self._domain:  # it may have been projected
+        if not of_values or (self.histogram and self.labels == labels):  # it may have been projected
             return rows @ self.values, variances
         return np.sum([part.mean for part in parts], axis=0), variances
 
@@ -359,24 +421,17 @@ def _weights_of(argument: str, given: Weights, labels: tuple[Label, ...]) -> Arr
     >>> _weights_of("weights", ["b"], ("a", "b")), _weights_of("weights", [2, 3], ("a", "b"))
     (array([0., 1.]), array([2., 3.]))
     """
-    advice = f"give one finite number for each of the {len(labels)} labels, or a list of labels"
-    if len(given) == len(labels) and not isinstance(given, Mapping):
-        numbers = np.asarray(given)
-        if numbers.ndim == 1 and numbers.dtype.kind in "biuf" and np.isfinite(numbers).all():
-            return numbers.astype(np.float64)
-    places = {label: place for place, label in enumerate(labels)}
-    row = np.zeros(len(labels))
-    for label in given:
-        if not isinstance(label, Hashable) or label not in places:
-            raise InvalidInput(argument, label, advice)
-        row[places[label]] = given[label] if isinstance(given, Mapping) else 1.0
+    if isinstance(given, Mapping):
+        weights: Mapping[Any, Any] = given
+    elif len(given) == len(labels) and all(isinstance(weight, Real | np.bool_) for weight in given):
+        weights = dict(zip(labels, given, strict=True))
+    else:
+        weights = dict.fromkeys(map(as_label, given), 1.0)
+    row = np.array([weights.get(label, 0.0) for label in labels], dtype=np.float64)
+    if not set(weights) <= set(labels) or not np.isfinite(row).all():
+        advice = f"give one finite number for each of the {len(labels)} labels, or a list of labels"
+        raise InvalidInput(argument, given, advice)
     return row
-
-
-def _parts(count: int, size: int) -> Iterator[slice]:
-    """Slices of so many rows, each of which has `size` entries."""
-    step = max(1, _BLOCK // size)
-    return (slice(first, first + step) for first in range(0, count, step))
 
 
 def _p_text(p: float) -> str:
@@ -500,18 +555,6 @@ def _largest_known(numbers: list[float | None]) -> float | None:
     """The largest of the numbers; None where one is unknown, or there are none."""
     known = [number for number in numbers if number is not None]
     return max(known) if known and len(known) == len(numbers) else None
-
-
-def _reorder(weights: Array, labels: tuple[Label, ...], order: tuple[Label, ...]) -> Array:
-    """The columns in the order of `labels`, where they are given in another order."""
-    try:
-        places = list(label_positions(labels, order))
-    except (KeyError, IndexError) as error:
-        advice = "some have other values than others: ask each of them"
-        raise InvalidInput("estimates", NOT_SHOWN, advice) from error
-    own = np.empty_like(weights)
-    own[:, places] = weights
-    return own
 
 
 def weighted_moments(

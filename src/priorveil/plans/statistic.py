@@ -26,7 +26,7 @@ class Statistic:
     """A number: its `value`, its `std_error` and its `interval`.
 
     `ends` maps the width of a normal interval, in standard errors on each side, to the ends of this one. None stands
-    for a normal interval around the value.
+    for a normal interval around the value, and `excess` is then by how much the value may be too large.
 
     >>> Statistic(3.0, 0.5).interval(0.95)[1].__round__(2)
     3.98
@@ -35,13 +35,14 @@ class Statistic:
     value: float
     std_error: float
     ends: Callable[[float], Ends] | None = field(default=None, repr=False)
+    excess: float = 0.0
 
     def interval(self, level: float = 0.95) -> Ends:
         """The ends of an interval that holds the true number with this probability."""
         width = normal_width(level, "level")
         if self.ends is not None:
             return self.ends(width)
-        return self.value - width * self.std_error, self.value + width * self.std_error
+        return self.value - self.excess - width * self.std_error, self.value + width * self.std_error
 
 
 def ratio_of(means: Array, covariance: Array) -> Statistic:
