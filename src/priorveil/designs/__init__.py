@@ -1,5 +1,6 @@
 """Design: the best mechanism a budget allows, with a proof of how good it is."""
 
+from priorveil.designs.means import design_mean
 from priorveil.designs.methods import METHODS, design
 
-__all__ = ["METHODS", "design"]
+__all__ = ["METHODS", "design", "design_mean"]
