@@ -62,6 +62,8 @@ def plans() -> Iterator[tuple[str, Plan]]:
     hours = pv.Prior.grid([-2.5, 0.1, 40, 1e6], [0.3, 0.3, 0.2, 0.2], outside="ends")
     yield "table-grid", pv.design(hours, 1.0, histogram)
     yield "table-cells", pv.design(pv.Prior.cells([0, 0.3, 7, 1e22], [0.3, 0.3, 0.4]), 1.0, histogram)
+    cells = {("young", 0.5): 0.2, ("young", 3): 0.3, ("old", 0.5): 0.4, ("old", 3): 0.1}
+    yield "table-attributes", pv.design(pv.Prior.joint(cells, ("age", "dose")), 1.0, histogram)
 
 
 def grouped(plan: Plan) -> Plan:

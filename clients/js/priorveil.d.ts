@@ -1,5 +1,5 @@
-/** A label of an answer. */
-export type Label = string | number;
+/** A label of an answer; of several attributes, a level of each. */
+export type Label = string | number | readonly (string | number)[];
 /** A report as it is written in JSON: a whole number, or a row of bits as little-endian hexadecimal. */
 export type Report = number | string;
 /** Gives the next `count` uniform 64-bit words. */

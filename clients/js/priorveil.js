@@ -866,8 +866,12 @@ class Plan {
   code(value, source = systemWords) {
     if (this.numbers !== null) return numberCode(this.numbers, value, source);
     const coded = typeof value === "number" && !this.labels.some((label) => typeof label === "number");
+    const given = (label) =>
+      Array.isArray(label)
+        ? Array.isArray(value) && value.length === label.length && label.every((level, i) => level === value[i])
+        : label === value;
     const code =
-      coded && value >= 0 && value < this.labels.length && Number.isInteger(value) ? value : this.labels.indexOf(value);
+      coded && value >= 0 && value < this.labels.length && Number.isInteger(value) ? value : this.labels.findIndex(given);
     need(code >= 0, "value", "not one of this plan's labels"); // the value itself stays out of messages
     return code;
   }
@@ -927,11 +931,9 @@ export async function readPlan(given, { id } = {}) {
 
 /** The names of the values, and for numbers the rule by which a number becomes one. */
 function readLabels(given) {
-  if (Array.isArray(given)) {
-    checkLabels(given, "labels");
-    return { labels: given, numbers: null };
-  }
+  if (Array.isArray(given)) return { labels: namesOf(given, "labels"), numbers: null };
   const kind = given?.kind;
+  if (kind === "attributes") return { labels: cellsOf(given), numbers: null };
   need(names(NUMBERS, kind), "labels", "should be different names, or the numbers of a grid or of cells");
   checkFields(given, ["kind", NUMBERS[kind], "outside"], "labels");
   need(["refuse", "ends"].includes(given.outside), "labels.outside", "should be refuse or ends");
@@ -975,10 +977,29 @@ function roundsUp(x, low, high, source) {
   }
 }
 
-function checkLabels(labels, field) {
-  const good = Array.isArray(labels) && labels.length > 0 && new Set(labels).size === labels.length;
-  const named = good && labels.every((l) => typeof l === "string" || Number.isSafeInteger(l));
-  need(named, field, "should be different names");
+/** Labels are texts, numbers, or lists of these; one that is not a whole number is written {"number": text}. */
+function namesOf(labels, field) {
+  const level = (l) => {
+    if (typeof l === "string" || Number.isSafeInteger(l)) return l;
+    checkFields(l, ["number"], field);
+    const number = real(l.number, field);
+    need(Number.isFinite(number), field, "should be finite");
+    return number;
+  };
+  const good = Array.isArray(labels) && labels.length > 0 && new Set(labels.map(canonical)).size === labels.length;
+  need(good && !labels.some((l) => l?.length === 0 && l !== ""), field, "should be different names");
+  return Object.freeze(labels.map((l) => (Array.isArray(l) ? Object.freeze(l.map(level)) : level(l))));
+}
+
+/** The values of several attributes: lists with a level of each. */
+function cellsOf(given) {
+  checkFields(given, ["kind", "names", "cells"], "labels");
+  const names = namesOf(given.names, "labels.names");
+  const cells = namesOf(given.cells, "labels.cells");
+  need(names.every((name) => typeof name === "string"), "labels.names", "should be texts");
+  const fits = cells.every((cell) => Array.isArray(cell) && cell.length === names.length);
+  need(fits, "labels.cells", "should have a level of each attribute");
+  return cells;
 }
 
 /** What says nothing about privacy has to be sound, too: of the errors, their order. */
@@ -1154,8 +1175,8 @@ function readSecret(secret, size) {
   need(Array.isArray(secret) && secret.length > 0, "secret", "should be a list of scenarios");
   return secret.flatMap((scenario) => {
     checkFields(scenario, ["labels", "rows"], "secret");
-    checkLabels(scenario.labels, "secret.labels");
-    const { rows, labels } = scenario;
+    const { rows } = scenario;
+    const { labels } = readLabels(scenario.labels);
     need(Array.isArray(rows) && rows.length === labels.length, "secret.rows", "should have a row for each secret");
     return rows.map((row) => distribution(row, size));
   });

@@ -110,6 +110,14 @@ def asked() -> dict[str, Campaign]:
             "How many hours do you work?",
             pv.Prior.grid([0, 20, 40, 80], [0.2, 0.3, 0.4, 0.1], outside="ends"),
         ),
+        "attributes": ask(
+            "Your age, and do you smoke?",
+            pv.Prior.joint(
+                {("young", "yes"): 0.2, ("young", "no"): 0.3, ("old", "no"): 0.5},
+                ("age", "smokes"),
+                impossible="leave out",
+            ),
+        ),
         "few": ask("Do you cycle?", pv.Prior({"yes": 0.3, "no": 0.7})),
         "early": ask("Do you vote?", work, closes=read_time("closes", "2999-01-01T00:00:00Z")),
         "arabic": ask("هل تستخدم الدراجة؟", pv.Prior({"نعم، كل يوم.": 0.3, "لا!": 0.7})),

@@ -65,6 +65,17 @@ def test_only_the_perturbed_report_leaves_and_it_is_counted(browser: Any, curato
     assert curator.counters("work")["reports"]["everyone"] == before + 1
 
 
+def test_a_combination_of_attributes_is_one_answer(browser: Any, curator: Any) -> None:
+    browser.open(curator.answer_page("attributes"))
+    browser.click("label", "young, no")
+    browser.click("button", "Continue")
+    browser.see(STEPS, "Your answer is scrambled")
+    assert "young, no" in browser.text("main") and "old, no" in browser.text("main")
+    browser.click("button", "Send")
+    browser.see(STEPS, "Thank you")
+    assert curator.counters("attributes")["reports"]["everyone"] == 1
+
+
 def test_a_number_is_typed_in_and_only_its_report_leaves(browser: Any, curator: Any) -> None:
     browser.open(curator.answer_page("hours"))
     browser.see("main", "A number from 0 to 80")

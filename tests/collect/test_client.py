@@ -155,6 +155,20 @@ def test_numbers_are_answered_and_far_ones_count_at_the_ends(server: Server, tmp
         ask("How many?", Prior.grid([0, 20, 60], [0.3, 0.5, 0.2]))
 
 
+def test_several_attributes_are_answered_as_a_tuple(server: Server, tmp_path: Path) -> None:
+    cells = {("young", "yes"): 0.2, ("young", "no"): 0.3, ("old", "yes"): 0.4, ("old", "no"): 0.1}
+    url = put_up(server, ask("Your age, and do you smoke?", Prior.joint(cells, ("age", "smokes"))))
+    with Client(url, state=tmp_path, limit=1.5) as client:
+        assert client.campaign.labels == tuple(cells)
+        for value in (("young",), ("young", "maybe"), ("young", None), "young"):
+            with pytest.raises(InvalidInput):
+                client.answer(value)  # type: ignore[arg-type]
+        report = client.answer(("old", "yes"))
+    with Client(url, state=tmp_path) as again:
+        assert again.answer(("young", "no")) == report
+    assert counted(url) == {"everyone": 1}
+
+
 def test_cohorts_and_every_mechanism(server: Server, cohorts: Campaign) -> None:
     url = put_up(server, cohorts)
     for name in cohorts.cohorts:

@@ -412,3 +412,23 @@ test("values are labels, or codes where no label is a number; an error never sho
   const numbered = await readPlan(vector("hashing").plan);
   assert.throws(() => numbered.code("3"), refused("value"));
 });
+
+test("a value of several attributes is a list of levels", async () => {
+  const plan = await readPlan(vector("table-attributes").plan);
+  assert.deepEqual(plan.labels[2], ["old", 0.5]);
+  assert.equal(plan.code(["old", 0.5]), 2);
+  for (const wrong of [["old"], ["old", 1], "old", ["old", 0.5, 3]]) {
+    assert.throws(() => plan.code(wrong), refused("value"));
+  }
+});
+
+test("cells have a level of each attribute: a text or a number", async () => {
+  for (const wrong of [["old", ["old"]], ["old"], [], "old", ["old", { number: "x" }], ["old", { number: "1", more: 1 }], null]) {
+    const plan = await forged("table-attributes", (document) => (document.labels.cells[0] = wrong));
+    await assert.rejects(readPlan(plan), refused("labels"));
+  }
+  for (const wrong of [["age"], ["age", "age"], ["age", 3], "ab"]) {
+    const plan = await forged("table-attributes", (document) => (document.labels.names = wrong));
+    await assert.rejects(readPlan(plan), refused("labels"));
+  }
+});

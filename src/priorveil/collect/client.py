@@ -24,7 +24,7 @@ from priorveil.collect.wire import Report, fresh_id, report_to_json
 from priorveil.errors import NOT_SHOWN, InvalidInput, PriorveilError, short_repr
 from priorveil.plans import Plan
 from priorveil.plans.ledger import Ledger
-from priorveil.plans.values import codes_of
+from priorveil.plans.values import codes_of, is_missing
 from priorveil.priors import Budget, Label, NumberLabels
 from priorveil.priors.labels import read_labels
 
@@ -181,7 +181,8 @@ class Client:
 
 def _check_answer(value: object, labels: Sequence[Label]) -> None:
     """Refuse a value that is not one of the answers; the message never shows it."""
-    if not isinstance(labels, NumberLabels) and not isinstance(value, str | int | np.integer):
+    plain = isinstance(value, str | int | float | tuple | np.number) and not is_missing(value)
+    if not plain and not isinstance(labels, NumberLabels):
         advice = f"type {type(value).__name__}; give one of the campaign's answers, or its code"
         raise InvalidInput("value", NOT_SHOWN, advice)
     codes_of([value], labels, "refuse")

@@ -1,7 +1,7 @@
 // The respondent's page: learn who asks and why, choose, see what will be sent, send. Nothing is sent before the last step.
 
 import { Client, PriorveilError, ReportRefused, Undelivered } from "/static/priorveil.js";
-import { el, factor, moment, number, percent } from "/static/dom.js";
+import { el, factor, labelText, moment, number, percent } from "/static/dom.js";
 
 const MANY = 20; // answers beyond which a list to pick from is easier than buttons
 const LONGEST_CODE = 32; // characters; the fold-out has all of them
@@ -136,7 +136,7 @@ function buttons(labels, code) {
       "label",
       { class: "choice" },
       el("input", { type: "radio", name: "answer", value: i, required: true, checked: i === code }),
-      el("bdi", {}, String(label)),
+      el("bdi", {}, labelText(label)),
     ),
   );
   return el("fieldset", { "aria-labelledby": "question" }, ...choices);
@@ -144,7 +144,7 @@ function buttons(labels, code) {
 
 function picker(name, title, labels, code, hint) {
   const options = labels.map((label, i) =>
-    el("option", { value: i, selected: i === code, dir: "auto" }, String(label)),
+    el("option", { value: i, selected: i === code, dir: "auto" }, labelText(label)),
   );
   const described = hint && `${name}-hint`;
   return [
@@ -180,7 +180,7 @@ function nearestCode(plan, value) {
 }
 
 /** The name of an answer. */
-const nameOf = ({ labels, numbers }, code) => `${numbers?.kind === "grid" ? "near " : ""}${labels[code]}`;
+const nameOf = ({ labels, numbers }, code) => `${numbers?.kind === "grid" ? "near " : ""}${labelText(labels[code])}`;
 
 // -- seeing what leaves ------------------------------------------------------------------------------------------------
 
@@ -197,7 +197,7 @@ function showReview(campaign, plan, report, chosen) {
     el(
       "dl",
       { class: "leaving" },
-      line("You chose", el("bdi", {}, String(chosen.value))),
+      line("You chose", el("bdi", {}, labelText(chosen.value))),
       line(
         "What is sent",
         el("code", { class: "report" }, shortened(String(report.report))),

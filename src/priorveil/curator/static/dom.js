@@ -38,3 +38,6 @@ export function percent(share, places = 1) {
 export function moment(date) {
   return date.toLocaleString(undefined, { dateStyle: "long", timeStyle: "short" });
 }
+
+/** A label as people read it: the levels of several attributes with commas. */
+export const labelText = (label) => (Array.isArray(label) ? label.join(", ") : String(label));

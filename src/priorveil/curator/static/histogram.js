@@ -1,6 +1,6 @@
 // Estimates as a table that is also a picture: a bar for each answer, its interval, and the prior next to it.
 
-import { el, number, percent } from "/static/dom.js";
+import { el, labelText, number, percent } from "/static/dom.js";
 
 const MOST = 200; // rows on the page; the largest ones, and it says so
 
@@ -38,7 +38,7 @@ function shares({ labels, values, lower, upper, prior, reports }, level) {
     el(
       "tr",
       { role: "row" },
-      el("th", { scope: "row", role: "rowheader" }, el("bdi", {}, String(row.label))),
+      el("th", { scope: "row", role: "rowheader" }, el("bdi", {}, labelText(row.label))),
       el("td", { class: "picture", role: "cell" }, bar(row, scale)),
       figure(
         "Estimate",
@@ -78,7 +78,7 @@ function amounts({ labels, values, lower, upper, prior, reports }, level, statis
   };
   const interval = `${number(100 * level)} % interval`;
   const named = (label, name) =>
-    statistic === "statistic" ? `${label}, ${name}` : name[0].toUpperCase() + name.slice(1);
+    statistic === "statistic" ? `${labelText(label)}, ${name}` : name[0].toUpperCase() + name.slice(1);
   const rows = labels.flatMap((label, i) => [
     row(named(label, "average per person"), i, 1),
     row(named(label, `total of ${number(reports)} people`), i, reports),
