@@ -21,7 +21,6 @@ from priorveil.mechanisms.estimators import (
     Evidence,
     mle_moments,
     posterior_moments,
-    unbiased_moments,
 )
 from priorveil.mechanisms.randomness import BytesSource, GeneratorSource
 from priorveil.queries import variance, variance_bound
@@ -375,13 +374,13 @@ def test_a_channel_too_large_to_write_out_is_read_in_blocks(monkeypatch: pytest.
     with pytest.raises(TooLarge, match="entries"):
         _ = m.matrix
     flat = np.full(12, 1 / 12)
-    for found, right in (
-        (m.answer("mle", tally, P, None, True), mle_moments(whole, P, None, True)),
-        (m.answer("score", tally, flat, None, False), unbiased_moments(whole, flat, None, False)),
-        (m.answer("mmse", tally, flat, None, False), posterior_moments(whole, flat)),
-    ):
-        assert found.mean == pytest.approx(right.mean, rel=1e-6)
-        assert found.variance == pytest.approx(right.variance, rel=1e-6)
+    found, right = m.answer("mmse", tally, flat, None, False), posterior_moments(whole, flat)
+    assert found.mean == pytest.approx(right.mean, rel=1e-6)
+    assert found.variance == pytest.approx(right.variance, rel=1e-6)
     monkeypatch.setattr("priorveil.mechanisms.arc._MOST_WORK", 1)
     with pytest.raises(TooLarge, match="unbiased"):
-        m.answer("mle", tally, P, None, True)
+        m.answer("mmse", tally, flat, None, False)
+    monkeypatch.setattr("priorveil.mechanisms.estimators._WRITTEN_OUT", 0)
+    likely, linear = (m.answer(method, tally, P, None, True) for method in ("mle", "unbiased"))
+    assert likely.mean == pytest.approx(mle_moments(whole, P, None, True).mean, rel=1e-3)
+    assert likely.center == pytest.approx(linear.mean) and likely.variance == pytest.approx(linear.variance)

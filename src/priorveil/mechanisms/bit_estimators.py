@@ -17,16 +17,14 @@ Written as a sum of exponentials of `m`, such a mean is a sum over independent b
   `E[r] = J p` whatever the distribution `p` is. It is the best unbiased estimate near the prior, and for subsets up
   to a third better if the prior is far from uniform. It needs a matrix of `d` by `d` numbers.
 * **mle** maximises the likelihood of the bits as if they were reported by different people (a composite likelihood:
-  consistent, and a distribution, where unbiased may be negative). To first order the mle of unary encoding is the
-  unbiased estimate, with the excess over the number of reports subtracted in proportion to `s (1 - s)`
-  (`balanced_moments`); for subsets there is no excess.
+  consistent, and a distribution, where unbiased may be negative). To first order it is the unbiased estimate of the
+  ones, projected onto the distributions in the metric `1 / (s (1 - s))`, which is the inverse of the bits' variances.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -35,6 +33,7 @@ import numpy.typing as npt
 
 from priorveil.mechanisms import estimators
 from priorveil.mechanisms.estimators import Moments, Rows, apply_rows, squared_rows
+from priorveil.mechanisms.simplex import Minimum
 from priorveil.priors import Array
 
 Weights = npt.NDArray[Any]  # real or complex numbers
@@ -44,9 +43,9 @@ _BITWISE = (
     "the prior is right: the tally was scored under the plan's prior, so under this one posteriors are given each "
     "value's own bit, not the whole report; the spread is that of such posteriors"
 )
-_COMPOSITE = (
-    "nothing about the prior, many reports: the likelihood is a composite one, of the bits as if each came from "
-    "another person; the spread is the sampling noise of the reports"
+COMPOSITE = (
+    "nothing about the prior: the likelihood is a composite one, of the bits as if each came from another person; the "
+    "intervals are those of method unbiased, within what shares can be"
 )
 
 
@@ -438,8 +437,8 @@ def _unbiased_spread(per_person: Array, rows: Rows, shares: Array, N: float, pop
 def balanced_moments(law: UnaryLaw, counts: BitCounts, P: Array, rows: Rows, population: bool) -> Moments:
     """The unbiased answer made to add up to the reports: to first order at `P`, the most likely answer.
 
-    With `w` in proportion to `s (1 - s)` at `P`, adding up to one, it is `n - w (sum of n - N)`; the noise of
-    the bits of a report is independent, so its variances are those of weighted sums.
+    With `w` in proportion to `s (1 - s)` at `P`, adding up to one, it is `n - w (sum of n - N)`, which is unbiased
+    too; the noise of the bits of a report is independent, so its variances are those of weighted sums.
     """
     N = counts.reports
     n = (counts.ones - N * law.q) / law.contrast
@@ -456,19 +455,29 @@ def balanced_moments(law: UnaryLaw, counts: BitCounts, P: Array, rows: Rows, pop
     return Moments(apply_rows(rows, balanced), np.maximum(spread, 0.0))
 
 
-def most_likely_ones(
-    law: BitLaw, counts: BitCounts, start: Array, rows: Rows, variance: Callable[[Array], Array]
-) -> Moments:
-    """The distribution that makes the counts of ones most likely, in people; `variance` takes its shares.
+def most_likely_ones(law: BitLaw, counts: BitCounts) -> Minimum:
+    """The distribution that makes the counts of ones most likely, as if every bit came from another person.
 
-    Every bit counts as a report of its own, with the cells "bit k is set" and then "bit k is clear".
+    With a share `n` of ones the log-likelihood of a bit has the slope `n / s - (1 - n) / (1 - s)` in its chance `s`. At
+    the maximum all slopes are one number `t`, or below it for values that nobody has. Shares fall as `t` grows, so
+    bisection finds the `t` at which they add up to one.
     """
-    d = len(start)
-    chances = np.full((d, d), law.q) + law.contrast * np.eye(d)
-    cells = np.concatenate([counts.ones, counts.reports - counts.ones])
-    evidence = estimators.Evidence(cells, estimators.DenseChannel(np.hstack([chances, 1 - chances]) / d))
-    shares, rounds, converged = estimators.most_likely(evidence, start)
-    mean = counts.reports * apply_rows(rows, shares)
-    return Moments(
-        mean, variance(shares), rounds, converged, estimators.shortfall(evidence, shares), _COMPOSITE
-    )
+    n = counts.ones / (counts.reports or 1.0) if counts.reports else np.full(len(counts.ones), 0.5)
+
+    def shares(t: float) -> Array:
+        # The root of `t s**2 - (t + 1) s + n` between zero and one, without cancellation.
+        root = np.sqrt(np.maximum((t + 1) ** 2 - 4 * t * n, 0.0))
+        chances = 2 * n / (t + 1 + root) if t > -1 else (t + 1 - root) / (2 * t)
+        return np.maximum((chances - law.q) / law.contrast, 0.0)
+
+    low, high, rounds = -2.0, 2.0, 0
+    while shares(low).sum() < 1:
+        low *= 2
+    while shares(high).sum() > 1:
+        high *= 2
+    while low < (middle := (low + high) / 2) < high:
+        low, high, rounds = *((middle, high) if shares(middle).sum() > 1 else (low, middle)), rounds + 1
+    p = shares(high) / shares(high).sum()
+    chances = set_chances(law, p)
+    slopes = law.contrast / len(p) * (n / chances - (1 - n) / (1 - chances))
+    return Minimum(p, rounds, float(slopes.max() - p @ slopes))

@@ -22,7 +22,15 @@ from priorveil.certify import TOTAL, Certificate
 from priorveil.errors import NOT_SHOWN, ForeignReport, InvalidInput, TooLarge
 from priorveil.mechanisms import bit_estimators, kernels
 from priorveil.mechanisms.bit_estimators import BitCounts, BitLaw, ones_variance, posterior_error, set_chances
-from priorveil.mechanisms.estimators import Counts, Moments, PriorCheck, Rows, bits_check, not_identifiable
+from priorveil.mechanisms.estimators import (
+    Counts,
+    Moments,
+    PriorCheck,
+    Rows,
+    bits_check,
+    constrained_moments,
+    not_identifiable,
+)
 from priorveil.mechanisms.interface import MEASURE_WITHOUT, Mechanism
 from priorveil.mechanisms.kernels import Words32
 from priorveil.mechanisms.randomness import WORD, Words
@@ -142,19 +150,20 @@ class BitReports(Mechanism):
             return bit_estimators.bitwise_posteriors(law, parts, prior, rows)
         if not self.identifies():
             raise not_identifiable()
-        if method != "mle":
-            return self.linear_answer(method, parts, prior, rows, population)
+        if method == "unbiased":
+            return self.unbiased_answer(parts, rows, population)
+        linear = self.balanced_answer(parts, prior, rows, population)
+        found = bit_estimators.most_likely_ones(law, parts)
+        moments = constrained_moments(linear, found, parts.reports, rows)
+        return replace(moments, assumes=bit_estimators.COMPOSITE)
 
-        def variance(shares: Array) -> Array:
-            return self.linear_answer("score", parts, shares, rows, population).variance
+    def unbiased_answer(self, counts: BitCounts, rows: Rows, population: bool) -> Moments:
+        """The answer that inverts the noise of each bit."""
+        return bit_estimators.ones_moments(self.law, counts, rows, population)
 
-        return bit_estimators.most_likely_ones(law, parts, prior, rows, variance)
-
-    @abstractmethod
-    def linear_answer(
-        self, method: str, counts: BitCounts, prior: Array, rows: Rows, population: bool
-    ) -> Moments:
-        """The answers that are linear in the counts: `unbiased`, and `score`, which mle approaches near the prior."""
+    def balanced_answer(self, counts: BitCounts, prior: Array, rows: Rows, population: bool) -> Moments:
+        """The best unbiased answer whose histogram adds up to the reports."""
+        return self.unbiased_answer(counts, rows, population)
 
     def prior_check(self, counts: Ints, prior: Array) -> PriorCheck | None:
         """The check of the counts of ones against the prior."""

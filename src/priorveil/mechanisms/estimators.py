@@ -23,8 +23,8 @@ large one says that the prior is not wrong by more than the test would notice: `
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import NormalDist
 from typing import Any, NamedTuple, Protocol
@@ -34,6 +34,7 @@ import numpy.typing as npt
 from flint import arb
 
 from priorveil.errors import Hint, InvalidInput, NotIdentifiable
+from priorveil.mechanisms.simplex import Minimum, minimum
 from priorveil.priors import Array, Ints
 from priorveil.queries import Distribution, information
 
@@ -42,10 +43,7 @@ Rows = Array | None  # a matrix of statistics with a column per value; None stan
 
 _RANK = 1e-10  # eigenvalues of the information below this are not identified
 _ESTIMABLE = 1e-6  # the part of a statistic that may lie in other directions, by rounding
-_TOLERANCE = 1e-9  # mle: how far from the best mean log-likelihood it may stop
-_ROUNDS = 5_000
-_PATIENCE = 10  # mle: rounds between attempts of Newton's method
-_NEWTON = 1 << 28  # mle: multiplications that one of its steps may take
+_WRITTEN_OUT = 1 << 30  # mle: multiplications that a matrix of second derivatives may take
 
 DOUBTFUL = 0.01  # a p-value below this makes the prior doubtful
 _POWER = -1.2815515655446004  # the normal quantile of 10 %: a noticeable change is noticed in 90 % of surveys
@@ -63,7 +61,7 @@ class CellChannel(Protocol):
     """A channel `Q` from values to cells, as two products; it may be too large to write out."""
 
     def law(self, p: Array) -> Array:
-        """`p @ Q`: the law of the cells when the values follow `p`."""
+        """`p @ Q`: the law of the cells when the values follow `p`; linear for all numbers, negative ones too."""
 
     def mean(self, weights: Array) -> Array:
         """`Q @ weights`: for every value the mean of the cells' weights."""
@@ -112,15 +110,24 @@ class Evidence:
 class Moments:
     """Mean and variance of each answer; `rounds` and `shortfall` if a search found them.
 
-    `assumes` says what they rest on, where that differs from what the method assumes elsewhere (`ASSUMES`).
+    `assumes` says what they rest on, where that differs from what the method assumes elsewhere (`ASSUMES`). If the
+    variance is that of another answer, the unbiased one, this is `center`, and `limits` are the least and the most that
+    any distribution can answer.
     """
 
     mean: Array
     variance: Array
+    center: Array | None = None
+    limits: tuple[Array, Array] | None = None
     rounds: int | None = None
     converged: bool = True
     shortfall: float | None = None
     assumes: str | None = None
+
+    @property
+    def linear(self) -> Array:
+        """The answer that the variance belongs to: it is linear in the counts of reports."""
+        return self.mean if self.center is None else self.center
 
 
 def apply_rows(rows: Rows, values: Array) -> Array:
@@ -147,10 +154,10 @@ def diagonal_of(rows: Rows, covariance: Array) -> Array:
 
 
 def reports_moments(method: str, evidence: Evidence, prior: Array, rows: Rows, population: bool) -> Moments:
-    """The answer of a method; near its `prior` the unbiased one is also what mle approaches (`score`)."""
+    """The answer of a method."""
     if method == "mmse":
         return posterior_moments(evidence, prior, rows)
-    if method in ("unbiased", "score"):
+    if method == "unbiased":
         return unbiased_moments(evidence, prior, rows, population)
     return mle_moments(evidence, prior, rows, population)
 
@@ -181,7 +188,7 @@ def unbiased_moments(evidence: Evidence, prior: Array, rows: Rows, population: b
     variance of sampling is added. A rare report may carry much information and be missing by chance, so for the
     variance counts near zero are shrunk towards their expectation under the prior (`_shrink`).
     """
-    inverse = _inverse_information(evidence, prior, _RANK, rows)
+    inverse = invert_information(_scaled_information(evidence, prior), prior, rows)
     N = float(evidence.counts.sum())
     total, shrunk_total = np.zeros((2, len(prior)))
     square = np.zeros(len(prior) if rows is None else len(rows))
@@ -218,21 +225,18 @@ def _shrink(counts: Array, expected: Array) -> Array:
     return np.asarray(expected * (counts + 1) / (expected + 1))
 
 
-def _inverse_information(evidence: Evidence, p: Array, least: float, rows: Rows = None) -> Array:
-    """`J**-1` at `p`; see `invert_information`."""
-    scaled = np.zeros((len(p), len(p)))
-    for _, Q in evidence.channel.blocks():
-        scaled += information(Q, p)
-    return invert_information(scaled, p, least, rows)
+def _scaled_information(evidence: Evidence, p: Array) -> Array:
+    """`sqrt(p) J sqrt(p)`, with `J` the Fisher information at `p`."""
+    return np.asarray(sum(information(Q, p) for _, Q in evidence.channel.blocks()))
 
 
-def invert_information(scaled: Array, p: Array, least: float = _RANK, rows: Rows = None) -> Array:
-    """`J**-1` from `sqrt(p) J sqrt(p)`, on the directions whose eigenvalues are larger than `least`.
+def invert_information(scaled: Array, p: Array, rows: Rows = None) -> Array:
+    """`J**-1` from `sqrt(p) J sqrt(p)`, on the directions whose eigenvalues are larger than zero.
 
     That is enough for `rows` without a part in the other directions; any other row is refused.
     """
     size, vectors = np.linalg.eigh(scaled)
-    half, known = np.sqrt(p)[:, None] * vectors, size > least
+    half, known = np.sqrt(p)[:, None] * vectors, size > _RANK
     if not known.all():
         if rows is None:
             raise not_identifiable()
@@ -255,16 +259,26 @@ def not_identifiable(statistics: Sequence[object] = ()) -> NotIdentifiable:
 
 
 def mle_moments(evidence: Evidence, prior: Array, rows: Rows, population: bool) -> Moments:
-    """The maximum likelihood answer, with the variance that the Fisher information gives at it."""
-    p, rounds, converged = most_likely(evidence, prior)
-    N = float(evidence.counts.sum())
-    # At least half a person each: on the boundary there is no information to invert.
-    inside = np.maximum(p, 0.5 / max(N, 1.0))
-    covariance = _inverse_information(evidence, inside / inside.sum(), _RANK * 1e-3) - np.outer(p, p)
-    if not population:
-        covariance = covariance - (np.diag(p) - np.outer(p, p))
-    spread = N * np.maximum(diagonal_of(rows, covariance), 0.0)
-    return Moments(N * apply_rows(rows, p), spread, rounds, converged, shortfall(evidence, p))
+    """The maximum likelihood answer, with the intervals of the unbiased one."""
+    linear = unbiased_moments(evidence, prior, rows, population)
+    return constrained_moments(linear, most_likely(evidence, prior), float(evidence.counts.sum()), rows)
+
+
+def constrained_moments(linear: Moments, found: Minimum, total: float, rows: Rows) -> Moments:
+    """The answer of a distribution that was found among all of them, next to the unbiased answer `linear`.
+
+    Variances and intervals stay those of `linear`, and the limits are what any distribution can answer.
+    """
+    least, most = (0.0, 1.0) if rows is None else (rows.min(axis=1), rows.max(axis=1))
+    return replace(
+        linear,
+        mean=total * apply_rows(rows, found.shares),
+        center=linear.mean,
+        limits=(total * least + 0 * linear.mean, total * most + 0 * linear.mean),
+        rounds=found.rounds,
+        converged=found.converged,
+        shortfall=max(0.0, found.gap),
+    )
 
 
 def normal_width(level: float, argument: str) -> float:
@@ -277,119 +291,68 @@ def normal_width(level: float, argument: str) -> float:
 # -- the distribution under which the reports are most likely ------------------------------------------------
 
 
-def most_likely(evidence: Evidence, start: Array) -> tuple[Array, int, bool]:
-    """The distribution that makes the counts most likely; how many rounds it took, and whether it converged.
+class _UnlikelyReports:
+    """Minus the mean log-likelihood, plus the sum of the shares: at its minimum they add up to one.
 
-    Expectation maximisation `p <- p * Q (n / (p Q)) / N`, extrapolated (SQUAREM); where it takes long and the
-    channel is not too large, with steps of Newton's method between. The log-likelihood is concave, so the largest
-    entry of its gradient less one bounds what is missing: the stopping rule is a proof.
+    For along `t p` it is `t - log t` and a constant, if `p` adds up to one.
+    """
+
+    def __init__(self, evidence: Evidence) -> None:
+        self.counts, self.channel = evidence.shares, evidence.channel
+        self._last: tuple[Array, Array] | None = None
+
+    def _law(self, p: Array) -> Array:
+        """The law of the cells; the last one is kept."""
+        if self._last is None or self._last[0] is not p:
+            self._last = p, self.channel.law(p)
+        return self._last[1]
+
+    def value(self, p: Array) -> float:
+        """The loss."""
+        observed = self.counts > 0
+        with np.errstate(divide="ignore"):
+            return float(p.sum() - self.counts[observed] @ np.log(self._law(p)[observed]))
+
+    def gradient(self, p: Array) -> Array:
+        """`1 - Q (n / (p Q))`."""
+        return np.asarray(1 - self.channel.mean(self._weights(p, 1)))
+
+    def curvature(self, p: Array, scale: Array) -> Array | Callable[[Array], Array]:
+        """`Q diag(n / (p Q)**2) Q'`, scaled; written out if that is quick."""
+        weights, channel = self._weights(p, 2), self.channel
+        if not self.written_out(len(p)):
+            return lambda v: scale * channel.mean(weights * channel.law(scale * v))
+        matrix = np.zeros((len(p), len(p)))
+        for cells, Q in channel.blocks():
+            observed = weights[cells] > 0
+            scaled = scale[:, None] * Q[:, observed] * np.sqrt(weights[cells][observed])
+            matrix += scaled @ scaled.T
+        return matrix
+
+    def written_out(self, size: int) -> bool:
+        """Whether the matrix of second derivatives is quick to compute, for so many values."""
+        return bool(size**2 * np.count_nonzero(self.counts) <= _WRITTEN_OUT)
+
+    def _weights(self, p: Array, power: int) -> Array:
+        law = self._law(p)
+        return np.divide(self.counts, law**power, out=np.zeros_like(law), where=self.counts > 0)
+
+
+def most_likely(evidence: Evidence, start: Array, likely_information: Array | None = None) -> Minimum:
+    """The distribution that makes the counts most likely, and by how much its mean log-likelihood may be too low.
+
+    `likely_information` is the Fisher information of a report at a distribution that may be near, if it is known.
 
     >>> evidence = Evidence(np.array([30.0, 10.0]), DenseChannel(np.eye(2)))
-    >>> p, rounds, converged = most_likely(evidence, np.array([0.5, 0.5]))
-    >>> p.round(6).tolist(), converged
+    >>> found = most_likely(evidence, np.array([0.5, 0.5]))
+    >>> found.shares.round(6).tolist(), found.converged
     ([0.75, 0.25], True)
     """
-    p, n = np.array(start, dtype=np.float64), evidence.shares
-    for count in range(1, _ROUNDS + 1):
-        gradient = _gradient(evidence, n, p)
-        if gradient.max() - 1 <= _TOLERANCE:
-            return p, count, True
-        once = p * gradient
-        twice = once * _gradient(evidence, n, once)
-        p = _extrapolate(evidence, n, p, once, twice)
-        if count % _PATIENCE == 0 and len(p) ** 2 * len(n) <= _NEWTON:
-            p = _newton_steps(evidence, n, p)
-    return p, _ROUNDS, False
-
-
-def shortfall(evidence: Evidence, p: Array) -> float:
-    """What `p` may lack of the best mean log-likelihood: `max_x sum_y n_y Q[x, y] / (p Q)_y - 1`, `n` shares.
-
-    For any `q`, `log (q Q)_y - log (p Q)_y <= (q Q)_y / (p Q)_y - 1`; the mean over the reports is linear in
-    `q`.
-
-    >>> shortfall(Evidence(np.array([30.0, 10.0]), DenseChannel(np.eye(2))), np.array([0.75, 0.25]))
-    0.0
-    """
-    return max(0.0, float(_gradient(evidence, evidence.shares, p).max()) - 1)
-
-
-def _gradient(evidence: Evidence, n: Array, p: Array) -> Array:
-    law = evidence.channel.law(p)
-    return evidence.channel.mean(np.divide(n, law, out=np.zeros_like(law), where=n > 0))
-
-
-def _extrapolate(evidence: Evidence, n: Array, p: Array, once: Array, twice: Array) -> Array:
-    """A step along the path of the last two rounds, as long as the likelihood does not suffer."""
-    step, bend = once - p, twice - 2 * once + p
-    size = float(np.linalg.norm(bend))
-    length = max(1.0, float(np.linalg.norm(step)) / size) if size > 0 else 1.0
-    floor = _log_likelihood(evidence, n, twice)
-    while length > 1.0:
-        far = p + 2 * length * step + length**2 * bend
-        if far.min() > 0:
-            far /= far.sum()
-            if _log_likelihood(evidence, n, far) >= floor:
-                return far
-        length = (length + 1) / 2 if length > 1.1 else 1.0
-    return twice
-
-
-def _newton_steps(evidence: Evidence, n: Array, p: Array) -> Array:
-    """Newton's steps from `p`, at most ten, as long as each makes the counts likelier.
-
-    What a step would make negative stays at a thousandth of what it was; a step that does not help is halved.
-    """
-    best = _log_likelihood(evidence, n, p)
-    for _ in range(10):
-        try:
-            step = _newton_step(evidence, n, p)
-        except np.linalg.LinAlgError:  # flat to the last bit: expectation maximisation goes on alone
-            return p
-        for length in 0.5 ** np.arange(8):
-            far: Array = np.maximum(p + length * step, 1e-3 * p)
-            far /= far.sum()
-            reached = _log_likelihood(evidence, n, far)
-            if reached > best:
-                break
-        else:
-            return p
-        p, best = far, reached
-    return p
-
-
-def _newton_step(evidence: Evidence, n: Array, p: Array) -> Array:
-    """To the top of the parabola that fits the log-likelihood at `p`; what would be negative there goes to zero.
-
-    In coordinates scaled by `sqrt(p)`, so that what is nearly zero moves little; one equation keeps the sum.
-    """
-    law, root = evidence.channel.law(p), np.sqrt(p)
-    pull = np.divide(n, law, out=np.zeros_like(law), where=n > 0)
-    bend = np.sqrt(np.divide(pull, law, out=np.zeros_like(law), where=n > 0))
-    curve = 1e-12 * np.eye(len(p))
-    for cells, Q in evidence.channel.blocks():
-        scaled = root[:, None] * Q * bend[cells]
-        curve += scaled @ scaled.T
-    gradient = evidence.channel.mean(pull)
-    inside = (p > 1e-4 / len(p)) | (gradient > 1)
-    step = -p
-    for _ in range(20):
-        # What is outside gives its mass to the others: their sum grows by as much.
-        root_in, lost = root[inside], float(p[~inside].sum())
-        slope = root_in * (gradient[inside] - 1) + curve[np.ix_(inside, ~inside)] @ root[~inside]
-        free, held = np.linalg.solve(curve[np.ix_(inside, inside)], np.stack([slope, root_in], axis=1)).T
-        step = -p
-        step[inside] = root_in * (free - held * (float(root_in @ free) - lost) / float(root_in @ held))
-        if not (p + step < 0).any():
-            break
-        inside &= p + step >= 0
-    return step
-
-
-def _log_likelihood(evidence: Evidence, n: Array, p: Array) -> float:
-    observed = n > 0
-    with np.errstate(divide="ignore"):
-        return float(n[observed] @ np.log(evidence.channel.law(p)[observed]))
+    loss = _UnlikelyReports(evidence)
+    if likely_information is None and not loss.written_out(len(start)):
+        root = np.sqrt(start)
+        likely_information = _scaled_information(evidence, start) / np.outer(root, root)
+    return minimum(loss, start, likely_information)
 
 
 # -- the check of the prior ----------------------------------------------------------------------------------

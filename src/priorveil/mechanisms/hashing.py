@@ -26,7 +26,15 @@ import numpy.typing as npt
 from priorveil.certify import TOTAL, Certifiable, Lifts, lifts
 from priorveil.errors import NOT_SHOWN, InvalidInput
 from priorveil.mechanisms import kernels
-from priorveil.mechanisms.estimators import Counts, DenseChannel, Evidence, Moments, Rows, not_identifiable
+from priorveil.mechanisms.estimators import (
+    Counts,
+    DenseChannel,
+    Evidence,
+    Moments,
+    Rows,
+    mle_moments,
+    not_identifiable,
+)
 from priorveil.mechanisms.interface import (
     MEASURED,
     MOST_ENTRIES,
@@ -221,6 +229,9 @@ class PooledHash(NumberedReports):
         """The statistics `rows @ histogram`, or the histogram for None."""
         if method != "mmse" and self._large:
             raise not_identifiable()
+        if method == "mle":  # a search takes many products: the channel is written out
+            evidence = Evidence(counts.astype(np.float64), DenseChannel(self.matrix))
+            return mle_moments(evidence, prior, rows, population)
         return super().answer(method, counts, prior, rows, population)
 
     def evidence(self, counts: Counts) -> Evidence:

@@ -169,8 +169,7 @@ class Mechanism(ABC):
     def answer(self, method: str, counts: Counts, prior: Array, rows: Rows, population: bool) -> Moments:
         """The statistics `rows @ histogram`, or the histogram for None, by `mmse`, `unbiased` or `mle`.
 
-        `counts` are those of `accumulate` or of `weigh`; for the latter, see `weighted_moments`. A fourth method,
-        `score`, is the linear answer that mle approaches near the distribution `prior`.
+        `counts` are those of `accumulate` or of `weigh`; for the latter, see `weighted_moments`.
         """
 
     @abstractmethod

@@ -36,7 +36,6 @@ from priorveil.mechanisms import kernels
 from priorveil.mechanisms.bit_estimators import (
     BitCounts,
     SubsetLaw,
-    ones_moments,
     scored_moments,
     subset_information,
 )
@@ -122,13 +121,11 @@ class Subset(BitReports):
         """Whether there are few enough values to compute the expected error of posteriors."""
         return self.size <= MOST_SCORED
 
-    def linear_answer(
-        self, method: str, counts: BitCounts, prior: Array, rows: Rows, population: bool
-    ) -> Moments:
-        """The scores or the counts of ones, which are what mle approaches: they always add up to the reports."""
-        if method == "unbiased" and self.scored:
+    def unbiased_answer(self, counts: BitCounts, rows: Rows, population: bool) -> Moments:
+        """The answer from the scores, or from the counts of ones."""
+        if self.scored:
             return scored_moments(self.law, counts, self.scoring_prior, self._inverse, rows, population)
-        return ones_moments(self.law, counts, rows, population)
+        return super().unbiased_answer(counts, rows, population)
 
     def learning_error(self, P: Array) -> float:
         """N times the variance of the unbiased distribution, summed over the values."""

@@ -28,7 +28,7 @@ import numpy.typing as npt
 from priorveil.certify import TOTAL, Certifiable, Lifts
 from priorveil.errors import Hint, Infeasible, InvalidInput
 from priorveil.mechanisms import kernels
-from priorveil.mechanisms.bit_estimators import BitCounts, UnaryLaw, balanced_moments, ones_moments
+from priorveil.mechanisms.bit_estimators import BitCounts, UnaryLaw, balanced_moments
 from priorveil.mechanisms.bits import BitReports
 from priorveil.mechanisms.estimators import Moments, Rows
 from priorveil.mechanisms.randomness import Words
@@ -88,13 +88,9 @@ class Unary(BitReports):
         coins = self.noise, self.noise_bits, np.uint64(TOTAL - self.drop), np.uint64(self._tail)
         kernels.flip_bits(codes, words, *coins, reports, work=total * self.draws_per_report)
 
-    def linear_answer(
-        self, method: str, counts: BitCounts, prior: Array, rows: Rows, population: bool
-    ) -> Moments:
-        """The counts of ones, for `score` made to add up to the reports."""
-        if method == "score":
-            return balanced_moments(self.law, counts, prior, rows, population)
-        return ones_moments(self.law, counts, rows, population)
+    def balanced_answer(self, counts: BitCounts, prior: Array, rows: Rows, population: bool) -> Moments:
+        """The counts of ones, less their excess over the reports."""
+        return balanced_moments(self.law, counts, prior, rows, population)
 
     def lifts(self, prior: Known, secret: Secrets, notion: Certifiable) -> Lifts:
         """The exact extremes, for one prior or a set of them, and the value itself."""

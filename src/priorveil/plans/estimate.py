@@ -3,10 +3,11 @@
 * **mmse** adds up posteriors. It is best when the prior is right, and leans towards it when it is not.
 * **unbiased** inverts the channel: right on average whatever the truth is. Counts may come out negative; `project`
   is a separate step that removes that.
-* **mle** finds the distribution under which the reports are most likely (expectation maximisation).
+* **mle** finds the distribution under which the reports are most likely. Its intervals are those of unbiased, within
+  what shares can be: so they hold for every value, also for one that nobody has.
 * **auto** is `unbiased` for an unbiased query, and `mmse` for all others.
 
-`unbiased` needs a channel that determines the statistics asked for, and `mle` one that identifies the distribution.
+`unbiased` and `mle` need a channel that determines the statistics asked for.
 """
 
 from __future__ import annotations
@@ -26,7 +27,6 @@ from priorveil.mechanisms.estimators import (
     DOUBTFUL,
     Moments,
     Rows,
-    apply_rows,
     normal_width,
     not_identifiable,
 )
@@ -48,7 +48,7 @@ AVERAGE = "average per person"
 ASSUMES = {
     "mmse": "the prior is right: the spread is that of the posterior",
     "unbiased": "nothing about the prior: the spread is the sampling noise of the reports",
-    "mle": "nothing about the prior, many reports: the spread follows from the Fisher information",
+    "mle": "nothing about the prior: the intervals are those of method unbiased, within what shares can be",
 }
 
 SKIPPED_CHANGES = (
@@ -59,8 +59,8 @@ SKIPPED_CHANGES = (
 
 WEIGHTED = {
     "mmse": "the prior is right, and right for people of every weight: the spread is that of the posterior",
-    "mle": "nothing about the prior, many reports: weights multiply the log-likelihood, and the spread is the "
-    "sampling noise of the reports",
+    "mle": "nothing about the prior: weights multiply the log-likelihood, and the intervals are those of method "
+    "unbiased, within what shares can be",
 }
 
 
@@ -123,8 +123,9 @@ class Estimate:
 
     A histogram or distribution has one value per label, in people; other queries have one for each statistic, and
     `histogram` is False. A search (mle) reports its `rounds`, whether it `converged`, and its `shortfall`: a proven
-    bound on the mean log-likelihood that it may still lack. Where people have weights, a histogram adds these up, and
-    `total` is their sum.
+    bound on the mean log-likelihood that it may still lack. `std_error` and intervals are then those of the unbiased
+    answer, `center`, within the `limits` that hold for every distribution. Where people have weights, a histogram adds
+    these up, and `total` is their sum.
 
     `prior_check` is the p-value of the reports under the prior. If the share `noticeable_change` of the people moved
     from one value to another, it would be below 0.01 in 90 % of surveys. `unseen_changes` says in a sentence which
@@ -150,6 +151,8 @@ class Estimate:
     total: float | None = None
     histogram: bool = True
     readings: tuple[Reading, ...] = field(default=(), repr=False)
+    center: Array | None = None
+    limits: tuple[Array, Array] | None = None
 
     @property
     def proportions(self) -> Array:
@@ -165,9 +168,20 @@ class Estimate:
         return whole
 
     def interval(self, level: float = 0.95) -> tuple[Array, Array]:
-        """The ends of normal intervals, each of which holds its true value with this probability."""
+        """The ends of normal intervals, each of which holds its true value with this probability.
+
+        Those of mle are around the unbiased answer, cut off at what is possible, and reach to the value itself.
+        """
         width = normal_width(level, "level") * self.std_error
-        return self.values - width, self.values + width
+        low, high = self._center - width, self._center + width
+        if self.limits is not None:
+            low, high = np.clip(low, *self.limits), np.clip(high, *self.limits)
+        return np.minimum(low, self.values), np.maximum(high, self.values)
+
+    @property
+    def _center(self) -> Array:
+        """The middle of the intervals, before they are cut off."""
+        return self.values if self.center is None else self.center
 
     # -- further statistics ----------------------------------------------------------------------------------
 
@@ -532,6 +546,7 @@ def combine_estimates(estimates: Sequence[Estimate]) -> Estimate:
     changes = [e.noticeable_change for e in estimates if e.prior_check is not None]
     differences = [e.unbiased_difference for e in estimates if e.method not in _FREE]
     unweighted = all(e.total is None for e in estimates)
+    limits = [(e.limits[0][order], e.limits[1][order]) for e, order in pairs if e.limits is not None]
     return replace(
         first,
         values=np.sum([e.values[order] for e, order in pairs], axis=0),
@@ -544,6 +559,8 @@ def combine_estimates(estimates: Sequence[Estimate]) -> Estimate:
         unseen_changes=next((e.unseen_changes for e in estimates if e.unseen_changes is not None), None),
         unbiased_difference=_largest_known(differences),
         converged=all(e.converged for e in estimates),
+        center=np.sum([e._center[order] for e, order in pairs], axis=0),
+        limits=tuple(np.sum(limits, axis=0)) if len(limits) == len(pairs) else None,
         total=None if unweighted else sum(e.reports if e.total is None else e.total for e in estimates),
         readings=tuple(r for e in estimates for r in e.readings)
         if all(e.readings for e in estimates)
@@ -575,31 +592,15 @@ def weighted_moments(
     m)**2`, and counts with squares give it around their own mean.
 
     For mle weights multiply the log-likelihood (a pseudo-likelihood: it has the right mean even if weights go with
-    values). To first order it adds up the scores `psi` that are unbiased at the most likely distribution, which
-    give its variance.
+    values), and intervals are those of the unbiased answer.
     """
-    each = weighted.power / max(reports, 1) or 1.0
-    if method == "mle":
-        likely = _most_likely_weighted(mechanism, weighted, prior)
-        p = likely.mean / likely.mean.sum()
-        mean = weighted.total * apply_rows(rows, p)
-        inside = np.maximum(p, 0.5 * weighted.power / weighted.total**2)
-        squared = mechanism.answer("score", weighted.squares / each, inside / inside.sum(), rows, population)
-        moments = replace(likely, mean=mean, assumes=likely.assumes or WEIGHTED["mle"])
-    else:
-        moments = mechanism.answer(method, weighted.weights, prior, rows, population)
-        moments = replace(moments, assumes=moments.assumes or WEIGHTED.get(method))
-        squared = mechanism.answer(method, weighted.squares / each, prior, rows, population)
-    variance = each * squared.variance
-    if population and method != "mmse" and weighted.least >= 0 < weighted.total:
-        variance += each * reports * (squared.mean / reports - moments.mean / weighted.total) ** 2
-    return replace(moments, variance=variance)
-
-
-def _most_likely_weighted(mechanism: Mechanism, weighted: Weighted, prior: Array) -> Moments:
-    """The weighted maximum likelihood histogram, scaled to the effective sample size."""
-    if weighted.least < 0 or weighted.total <= 0:
+    if method == "mle" and (weighted.least < 0 or weighted.total <= 0):
         advice = "weights below zero, or all zero, have no likelihood: use 'mmse' or 'unbiased'"
         raise InvalidInput("method", "mle", advice)
-    people = weighted.total**2 / weighted.power
-    return mechanism.answer("mle", weighted.weights * (people / weighted.total), prior, None, False)
+    each = weighted.power / max(reports, 1) or 1.0
+    moments = mechanism.answer(method, weighted.weights, prior, rows, population)
+    squared = mechanism.answer(method, weighted.squares / each, prior, rows, population)
+    variance = each * squared.variance
+    if population and method != "mmse" and weighted.least >= 0 < weighted.total:
+        variance += each * reports * (squared.linear / reports - moments.linear / weighted.total) ** 2
+    return replace(moments, variance=variance, assumes=moments.assumes or WEIGHTED.get(method))

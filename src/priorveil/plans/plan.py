@@ -223,8 +223,9 @@ class Plan:
         except NotIdentifiable as error:
             raise not_identifiable([labels[row] for row in error.statistics]) from None
         check = self.mechanism.prior_check(tally.counts, aligned.probabilities)
+        offset = weighted.offset if weighted else 0.0
         return Estimate(
-            values=moments.mean + (weighted.offset if weighted else 0.0),
+            values=moments.mean + offset,
             std_error=np.sqrt(np.maximum(moments.variance, 0.0)),
             method=method,
             assumes=moments.assumes or ASSUMES[method],
@@ -240,6 +241,8 @@ class Plan:
             total=weighted.total if weighted else None,
             histogram=rows is None,
             readings=(reading,),
+            center=None if moments.center is None else moments.center + offset,
+            limits=moments.limits and (moments.limits[0] + offset, moments.limits[1] + offset),
         )
 
     def std_error(self, people: int = 10_000) -> Array:

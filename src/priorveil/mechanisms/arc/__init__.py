@@ -269,8 +269,13 @@ class Arc(Mechanism):
         if method == "mmse" and self.fits(prior):
             sums = prior * self.cells.lift_sums(counts)
             return Moments(apply_rows(rows, sums), self.cells.posterior_variances(counts, prior, rows))
-        if method == "unbiased" and len(self.lines) > 1:
-            return self._unbiased(counts, rows, population)
+        if method != "mmse" and len(self.lines) > 1:
+            linear = self._unbiased(counts, rows, population)
+            if method == "unbiased":
+                return linear
+            evidence = self.evidence(counts)
+            found = estimators.most_likely(evidence, prior, self.information)
+            return estimators.constrained_moments(linear, found, float(evidence.counts.sum()), rows)
         if method != "mmse" and len(self.lines) == 1 and self._large:
             raise estimators.not_identifiable()
         columns = len(self.cells.base)

@@ -182,7 +182,8 @@ class ArcCells:
         start, slope = self.window_masses(p)
         used = np.empty((*p.shape[:-1], len(self.base)))
         used[..., self.owned] = (p[..., m.owners] * m.own_sizes / m.lengths[m.owners])[..., None, :]
-        used[..., self.shared] = np.maximum(w * start + slope * w * (w - 1) / 2, 0.0) / max(m.window, 1)
+        least = 0.0 if p.min() >= 0 else -np.inf  # for shares rounding must not go below zero
+        used[..., self.shared] = np.maximum(w * start + slope * w * (w - 1) / 2, least) / max(m.window, 1)
         fresh = (1 - k) * p.sum(axis=-1, keepdims=True) * self.sizes / m.places
         return np.asarray((fresh + k * used) / self.orders)
 

@@ -1,0 +1,115 @@
+"""The distribution with the smallest convex loss, by an interior-point method, with a proof of how good it is.
+
+Shares are not negative and add up to one. For a convex loss with gradient `g` at a distribution `p`, any distribution
+`q` has `loss(q) >= loss(p) + g . (q - p)`, so no loss is below that of `p` by more than the gap `p . g - min(g)`. The
+search stops by this gap: its stopping rule is a proof.
+
+A barrier `-b sum(log p)` keeps all shares positive, and `b` falls round by round. Each round is one primal-dual Newton
+step, in coordinates scaled by `sqrt(p)`. In these the curvature of a likelihood lies between zero and one whatever the
+shares are, so conjugate gradients are fast where the matrix is too large to be written out. The loss has to bring the
+sum of the shares to one by itself, as `sum(p) - mean of log-likelihood` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from priorveil.priors import Array
+
+_TOLERANCE = 1e-9  # the gap that ends the search
+_ROUNDS = 200
+_REACH = 0.99  # how much of the way to the boundary a step may go
+_PRODUCTS = 1_000  # at most so many in a run of conjugate gradients
+_RESIDUAL = 1e-3  # at which such a run ends, relative to the right-hand side
+
+
+class Loss(Protocol):
+    """A convex function of shares with two derivatives."""
+
+    def value(self, p: Array) -> float:
+        """The loss at `p`, whose sum may differ from one."""
+
+    def gradient(self, p: Array) -> Array:
+        """The first derivatives."""
+
+    def curvature(self, p: Array, scale: Array) -> Array | Callable[[Array], Array]:
+        """The second derivatives, rows and columns times `scale`: a matrix, or its product with a vector."""
+
+
+class Minimum(NamedTuple):
+    """A distribution, how many rounds it took, and by how much a smaller loss there may be."""
+
+    shares: Array
+    rounds: int
+    gap: float
+
+    @property
+    def converged(self) -> bool:
+        """Whether the gap is as small as was asked for."""
+        return self.gap <= _TOLERANCE
+
+
+def minimum(loss: Loss, start: Array, likely_curvature: Array | None = None) -> Minimum:
+    """The distribution with the smallest loss; all shares of `start` have to be positive.
+
+    `likely_curvature` is about what the second derivatives are: it makes conjugate gradients converge faster.
+    """
+    p, dual, lowered = np.array(start, dtype=np.float64), np.ones(len(start)), 0.2
+    for count in range(1, _ROUNDS + 1):
+        value, gradient, shares = loss.value(p), loss.gradient(p), p / p.sum()
+        # No distribution has a loss below `value + min(gradient) - p . gradient`.
+        gap = loss.value(shares) - value + float(p @ gradient - gradient.min())
+        found = Minimum(shares, count, gap)
+        if found.converged or count == _ROUNDS:
+            break
+        barrier = lowered * float(p @ dual) / len(p)
+        root = np.sqrt(p)
+        likely = None if likely_curvature is None else root[:, None] * likely_curvature * root
+        target = barrier / root - root * gradient
+        step = root * _newton_step(loss.curvature(p, root), target, dual, likely)
+        dual_step = (barrier - dual * step) / p - dual
+        length, dual_length = _longest(p, step), _longest(dual, dual_step)
+        most = value - barrier * float(np.log(p).sum()) + 1e-13 * abs(value)
+        moved = p + length * step
+        while length > 1e-9 and loss.value(moved) - barrier * float(np.log(moved).sum()) > most:
+            length /= 2
+            moved = p + length * step
+        p, dual = moved, dual + dual_length * dual_step
+        # After full steps the barrier may fall fast; after short ones the shares are better centred first.
+        lowered = 0.02 if min(length, dual_length) > 0.9 else 0.2 if min(length, dual_length) > 0.3 else 0.5
+    return found
+
+
+def _newton_step(
+    curvature: Array | Callable[[Array], Array], target: Array, dual: Array, likely: Array | None
+) -> Array:
+    """The solution of `(curvature + diag(dual)) step = target`; `likely` is about what the curvature is."""
+    if callable(curvature):
+        inverse = None if likely is None else np.asarray(np.linalg.inv(likely + np.diag(dual)), np.float64)
+        return _conjugate_gradients(lambda v: curvature(v) + dual * v, target, inverse)
+    return np.asarray(np.linalg.solve(curvature + np.diag(dual), target), np.float64)
+
+
+def _conjugate_gradients(product: Callable[[Array], Array], target: Array, inverse: Array | None) -> Array:
+    """The solution of `product(x) = target`; `inverse` is about the inverse of the matrix."""
+    solution, direction = np.zeros((2, len(target)))
+    residual, size, enough = target, 1.0, 0.0
+    for _ in range(_PRODUCTS):
+        conditioned = residual if inverse is None else inverse @ residual
+        previous, size = size, float(residual @ conditioned)
+        enough = enough or _RESIDUAL**2 * size
+        if size <= enough:
+            break
+        direction = conditioned + size / previous * direction
+        image = product(direction)
+        length = size / float(direction @ image)
+        solution, residual = solution + length * direction, residual - length * image
+    return solution
+
+
+def _longest(x: Array, step: Array) -> float:
+    """How much of a step keeps positive numbers positive."""
+    return float(min(1.0, _REACH / max(1e-300, float((-step / x).max()))))
