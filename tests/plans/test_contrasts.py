@@ -345,3 +345,10 @@ def test_intervals_of_further_statistics_cover(kind: str, method: str) -> None:
         inside.append([low <= truth <= high for (low, high), truth in ((s.interval(), t) for s, t in pairs)])
     covered = np.mean(inside, axis=0)
     assert (covered[:4] > 0.914).all() and (covered[:4] < 0.986).all() and covered[4] > 0.914, covered
+
+
+def test_a_prior_without_names_keeps_the_numbers_of_the_plan() -> None:
+    prior = pv.Prior.grid([0, 10, 30], [0.3, 0.4, 0.3])
+    plan = pv.design(prior, 1.0, pv.Sum(prior.labels, unbiased=True))
+    tally = plan.tally(plan.privatize(np.full(500, 12.5), np.random.default_rng(2)))
+    assert plan.estimate(tally, prior=[0.3, 0.4, 0.3]).mean() == plan.estimate(tally).mean()

@@ -217,6 +217,8 @@ class Plan:
             raise InvalidInput("prior", NOT_SHOWN, advice)
         rows, labels = self.query.rows(self.reference), self.query.statistic_labels(self.labels)
         aligned, weighted = known.align_to(self.labels), tally.weighted
+        if aligned.labels != self.labels:  # it came without names
+            aligned = Prior.from_counts(aligned.weights, self.labels)
         reading = Reading(self.mechanism, method, tally, aligned, self.query.unbiased, rows, labels)
         try:
             moments = reading.moments(rows)
