@@ -310,6 +310,12 @@ def test_bad_intervals_are_refused(lower, upper, says):
         PriorSet.interval(lower, upper)
 
 
+def test_corners_of_a_wide_ball_are_found_without_trying_all_subsets():
+    # All but one of the other values lose everything: 2**17 subsets are tried for each value if none is ruled out.
+    corners = PriorSet.ball(Prior.uniform(18), 0.93).vertices()
+    assert len(corners) == 18 * 17 and ((corners > 0).sum(axis=1) == 2).all()
+
+
 def test_bad_sets_are_refused():
     with pytest.raises(InvalidInput, match="at least one prior"):
         PriorSet([])

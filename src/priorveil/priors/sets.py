@@ -270,12 +270,18 @@ class PriorBall(PriorSet):
                 yield from self._drain(self.middle.fractions, target, self.radius, 0)
 
     def _drain(self, p: Fractions, target: int, left: Fraction, first: int) -> Iterator[Fractions]:
-        """Move the mass `left` to the target: from one value, or after all of another one, `first` or later."""
+        """Move the mass `left` to the target: empty some values, from `first` on, and take the rest from any one."""
+        largest = Fraction(0)  # of the values before x
+        later = sum(p[first:], Fraction(0)) - (p[target] if target >= first else 0)  # the mass after x
         for x, mass in enumerate(p):
-            if x != target and mass >= left:
+            if x == target:
+                continue
+            later -= mass if x >= first else 0
+            if mass >= left:
                 yield _move(p, x, target, left)
-            elif x != target and x >= first:
+            elif x >= first and largest + later >= left - mass:  # a search without this check is exponential
                 yield from self._drain(_move(p, x, target, mass), target, left - mass, x + 1)
+            largest = max(largest, mass)
 
 
 def _mean(p: Sequence[Fraction], column: Sequence[Fraction | int]) -> Fraction:
