@@ -187,9 +187,8 @@ def _count_people(
     rows = files.read_people(path, column, *([] if secret_column is None else [secret_column]))
     public, listed = values == "public", _allowed_values(values)
     words = listed or sorted({cells[0] for _, cells in rows})
-    labels = files.labels_of(
-        [*words, *([] if merge_rare is None else [merge_rare])]
-    )  # all are numbers, or none
+    merged = [] if merge_rare is None else [merge_rare]
+    labels = files.labels_of([*words, *merged])  # together, because labels are all numbers or all texts
     domain = labels[: len(words)]
     people = files.match_labels(rows, domain, path, "--values")
     with files.reading(path):

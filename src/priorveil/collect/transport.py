@@ -33,7 +33,7 @@ _ID = re.compile("[0-9a-f]{64}")
 _HEADERS = {
     "user-agent": "priorveil",
     "accept-encoding": "identity",
-    "connection": "close",  # requests are rare
+    "connection": "close",  # a client sends so few requests that a connection is not worth keeping
 }
 
 
@@ -109,7 +109,7 @@ class HttpClient:
         raise NotSent(f"the curator at {url} could not be reached ({why}): try again later")
 
     def _once(self, url: str, limit: int, document: object) -> HttpResponse:
-        """One attempt, in a thread that is left alone when its time is over.
+        """One attempt, in a thread that nobody waits for once its time is over.
 
         Socket timeouts are not enough, because every received byte restarts them.
         """
@@ -133,10 +133,7 @@ class HttpClient:
         with self._http.stream(method, url, json=document) as response:
             status, headers = response.status_code, response.headers
             packing = headers.get("content-encoding", "").strip().lower()
-            if status == 200 and packing not in (
-                "",
-                "identity",
-            ):  # a few bytes could unpack to more than fits
+            if status == 200 and packing not in ("", "identity"):  # it could unpack to more than the limit
                 problem = f"it is compressed ({short_repr(packing)})"
                 raise UnreadableResponse(f"{problem}, although the request did not allow compression")
             for part in response.iter_bytes() if status == 200 else ():

@@ -48,10 +48,8 @@ class RunningCurator:
 
     def client(self) -> httpx.Client:
         """A client for its campaign: straight to this machine, without a proxy or certificates."""
-        url, headers = (
-            f"{self.url}/v1/campaigns/{self.campaign.id}/",
-            {"authorization": f"Bearer {self.token}"},
-        )
+        url = f"{self.url}/v1/campaigns/{self.campaign.id}/"
+        headers = {"authorization": f"Bearer {self.token}"}
         return httpx.Client(base_url=url, headers=headers, timeout=30, verify=False, trust_env=False)
 
 

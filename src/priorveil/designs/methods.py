@@ -43,9 +43,9 @@ _ARC_TOLERANCE = 5e-3  # beyond, arcs are preferred to a table that could win at
 _ENGINE = 1_500  # values up to which `auto` relies on the engine alone
 _LDP_ENGINE = 30  # the same under LDP
 _LDP_LEARNING = 12  # the same for learning a distribution under LDP
+_LEARNING = 300  # the same for learning a distribution under LIP, whose channels have many reports
 _PROVEN = 0.999  # efficiency from which no better bound is searched for
 _OPTIMAL = 1 - 1e-9  # efficiency of a table from which no other method is tried
-_LEARNING = 300  # the same for learning a distribution, whose channels have many reports
 _GROUPED = 200_000  # values up to which `auto` still tries the engine, with values in groups
 _HASHED = 5_000  # values up to which `auto` tries hash functions
 _SUBSETS = 100_000  # values up to which `auto` tries subset selection for learning a distribution
@@ -182,7 +182,7 @@ def _box(problem: Problem) -> Box:
 
 
 def _best_channel(problem: Problem, limits: Limits) -> tuple[Solution, str]:
-    """The best channel for one prior, and how it was solution."""
+    """The best channel for one prior, and how it was found."""
     solver = _SOLVERS.get(problem.query.kind) if problem.box else None
     listed = _MAX_VALUES_TO_LIST if solver and problem.query.kind != "linear" else _LISTED_GENERAL
     if not problem.box or len(problem.prior) <= listed:
