@@ -149,6 +149,16 @@ def test_numbers(spark: Any) -> None:
     assert np.all(np.abs(found.values - [300, 100 + 1_200 / 9, 800 - 1_200 / 9]) < 5 * found.std_error)
 
 
+def test_several_attributes(spark: Any) -> None:
+    prior = pv.Prior.joint({("a", 1): 0.2, ("a", 2): 0.3, ("b", 2): 0.5}, ("x", "y"), impossible="leave out")
+    plan = pv.design(prior, 1.0, pv.Distribution())
+    values = pa.table({"y": [2, 2, 1] * 400, "x": ["a", "b", "b"] * 400})
+    made = on_spark.privatize(spark.createDataFrame(values), plan, ["x", "y"]).toArrow()
+    assert made["refused"].to_pylist() == [None, None, "outside the domain"] * 400
+    found = on_spark.estimate(spark.createDataFrame(made.filter(made["report"].is_valid())), plan).everybody
+    assert np.all(np.abs(found.values - [0, 400, 400]) < 5 * found.std_error)
+
+
 def test_cohorts(spark: Any, plans: dict[str, pv.Plan]) -> None:
     several = {"1": plans["columns"], "2": plans["arc"]}
     values = pa.table({"answer": ["a"] * 6, "group": [1, 2, 1, 2, 3, None]})

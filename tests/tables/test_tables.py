@@ -254,6 +254,59 @@ def test_other_values_are_labels_as_they_are_written() -> None:
     assert value_codes([" yes", "no ", " "], ["yes", "no"]).tolist() == [0, 1, -2]
 
 
+CELLS = {("young", 1): 0.2, ("young", 2): 0.3, ("old", 2): 0.5}
+TWO = pv.design(pv.Prior.joint(CELLS, ("age", "dose"), impossible="leave out"), 1.0, pv.Histogram())
+
+
+@pytest.mark.parametrize("kind", ["csv", "arrow", "pandas", "polars"])
+@pytest.mark.parametrize("column", [["age", "dose"], ["dose", "age"]])
+def test_several_columns_are_one_value(kind: str, column: list[str]) -> None:
+    rows = [("old", 2), ("young", 1), ("old", 1), ("Old", 2), (None, 2), ("young", 3), ("young", 2)]
+    table = {"dose": [row[1] for row in rows], "age": [row[0] for row in rows]}
+    text = "age,dose\n" + "".join(f"{age or ''},{dose}\n" for age, dose in rows)
+    data: Any = {
+        "csv": lambda: io.BytesIO(text.encode()),
+        "arrow": lambda: pa.table(table),
+        "pandas": lambda: pytest.importorskip("pandas").DataFrame(table),
+        "polars": lambda: pytest.importorskip("polars").DataFrame(table),
+    }[kind]()
+    near: list[Any] = []
+    done = privatize_table(
+        data,
+        TWO,
+        column,
+        rng=np.random.default_rng(5),
+        on_near_miss=lambda *miss, rows: near.append((*miss, rows)),
+    )
+    outside = [(row, "outside the domain") for row in (2, 3, 5)]
+    assert list(done.refused.rows) == sorted([*outside, (4, "missing")])
+    own = [("old", 2), ("young", 1), ("young", 2)]
+    assert done.table["report"].to_pylist() == TWO.privatize(own, np.random.default_rng(5)).tolist()
+    assert near == [("outside the domain", "Old", "old", 1)]
+    assert "age" not in done.table.column_names and "dose" not in done.table.column_names
+
+
+def test_columns_of_attributes_go_by_name_or_by_order() -> None:
+    table = {"a": ["young"] * 3, "b": [1, 2, 2]}
+    assert privatize_table(table, TWO, ["a", "b"]).reports == 3
+    with pytest.raises(NothingWritten):
+        privatize_table(table, TWO, ["b", "a"], io.BytesIO())
+    for column in ("a", ["a"], ["a", "b", "a"]):
+        with pytest.raises(InvalidInput, match="the plan is for age, dose"):
+            privatize_table(table, TWO, column)
+    with pytest.raises(InvalidInput, match="the plan is for one attribute"):
+        privatize_table(table, pv.design(pv.Prior.uniform(2), 1.0, pv.Histogram()), ["a", "b"])
+    with pytest.raises(InvalidInput, match="this column is private"):
+        privatize_table(table, TWO, ["a", "b"], keep=["b"])
+    swapped = pv.Prior.joint(
+        {cell[::-1]: p for cell, p in CELLS.items()}, ("dose", "age"), impossible="leave out"
+    )
+    total = pv.Sum([1, 2, 3])
+    plans = {1: pv.design(TWO.reference, 1.0, total), 2: pv.design(swapped, 1.0, total)}
+    with pytest.raises(InvalidInput, match="another order"):
+        privatize_table(table, plans, ["a", "b"], cohort="b")
+
+
 def test_an_empty_line_of_one_column_is_a_missing_value() -> None:
     made = privatize_table(io.BytesIO(b"x\na\n\nb\n\n"), COLUMNS, "x")
     assert made.refused.rows == ((1, "missing"), (3, "missing"))

@@ -21,7 +21,7 @@ from priorveil.mechanisms import Mechanism
 from priorveil.mechanisms.randomness import WORD, Source, as_source
 from priorveil.plans import Plan
 from priorveil.plans.values import Codes
-from priorveil.priors import Label, NumberLabels
+from priorveil.priors import AttributeLabels, Label, NumberLabels
 
 Column = list[str | None] | Any  # of a CSV, or an Arrow array
 Indices = npt.NDArray[np.int64]  # of rows in a batch, counted from 0
@@ -178,6 +178,31 @@ def value_codes(column: Column, labels: Sequence[Label], source: Source | None =
     inside = numbers.view(np.uint64) < len(labels)  # negative numbers become huge
     codes = numbers if inside.all() else np.where(inside, numbers, OUTSIDE_DOMAIN)
     return codes if not column.null_count else np.where(_present_rows(column), codes, ABSENT)
+
+
+def cell_codes(parts: Sequence[Column], labels: Sequence[Label], source: Source | None = None) -> Codes:
+    """The codes of values in several columns, one for each attribute; of a single column, its `value_codes`.
+
+    A value is missing if one of its levels is, and outside the domain if its cell was left out.
+
+    >>> labels = AttributeLabels.of([("old", 1), ("old", 2), ("young", 2)], ("age", "dose"))
+    >>> cell_codes([["young", "old", "young", None], ["2", "1", "1", "1"]], labels).tolist()
+    [2, 0, -2, -1]
+    """
+    if not isinstance(labels, AttributeLabels):
+        return value_codes(parts[0], labels, source)
+    levels = list(labels.levels.values())
+    given = np.stack([value_codes(part, level) for part, level in zip(parts, levels, strict=True)])
+    sizes = [len(level) for level in levels]
+    own = np.ravel_multi_index(
+        [[level.index(cell[i]) for cell in labels] for i, level in enumerate(levels)], sizes
+    )
+    order = np.argsort(own)
+    cells = np.ravel_multi_index(np.maximum(given, 0), sizes)
+    codes = order[np.minimum(np.searchsorted(own[order], cells), len(own) - 1)]
+    inside = (own[codes] == cells) & (given >= 0).all(axis=0)
+    found = np.where(inside, codes, OUTSIDE_DOMAIN)
+    return np.where((given == ABSENT).any(axis=0), ABSENT, found).astype(np.int64)
 
 
 def _number_codes(column: Column, labels: NumberLabels, source: Source) -> Codes:

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.errors import InvalidInput
+from priorveil.errors import NOT_SHOWN, InvalidInput
 from priorveil.mechanisms.randomness import GeneratorSource, Source, as_source
 from priorveil.plans import Plan
 from priorveil.plans.values import Codes
+from priorveil.priors import AttributeLabels
 from priorveil.tables import columns, write
 from priorveil.tables.columns import PLAN, REPORT, REPORT_ID, Batch, Column, Indices, Plans, take
 from priorveil.tables.read import Progress, in_threads, open_table
@@ -35,7 +36,7 @@ class Privatized:
 def privatize_table(
     data: Any,
     plan: Plans,
-    column: str,
+    column: str | Sequence[str],
     out: str | Path | Any | None = None,
     *,
     keep: Sequence[str] = (),
@@ -49,10 +50,11 @@ def privatize_table(
     on_refused: columns.OnRefused | None = None,
     on_near_miss: Callable[..., object] | None = None,
 ) -> Privatized:
-    """Perturb one column of a table of any size: every row gets a report, with an id of its own and the plan's id.
+    """Perturb a column of a table of any size: every row gets a report, with an id of its own and the plan's id.
 
     `data` is a path (a file, a folder, a pattern), an open file, a pyarrow, pandas or polars table, a DuckDB
-    relation, or a mapping of columns. `out` is a path or an open file; without it the reports are returned as an Arrow
+    relation, or a mapping of columns. For a plan on several attributes `column` is a list with a column for each, in
+    their order or with their names. `out` is a path or an open file; without it the reports are returned as an Arrow
     table. A file appears when all of it is written. Other columns are left out, except those in `keep` and the public
     column `cohort`, whose values choose among several plans, `{value: plan}`. A row whose value is missing or
     outside the domain is refused: it is counted and listed by number, and `on_refused(row, reason)` is called.
@@ -72,15 +74,16 @@ def privatize_table(
     """
     plans = columns.plans_by_cohort(plan, cohort)
     columns.require_same_statistics(plans)
-    kept = kept_columns(keep, column, cohort)
+    private = private_columns(column, plans)
+    kept = kept_columns(keep, private, cohort)
     target = Path(out) if isinstance(out, str | os.PathLike) else out
     kind = format or (write.format_of(target) if isinstance(target, Path) else "csv")
-    table = open_table(data, [*kept, column], columns.batch_rows(plans))
+    table = open_table(data, [*kept, *private], columns.batch_rows(plans))
     source, log, count = as_source(rng), columns.RefusalLog(on_refused), 0
     as_text = target is not None and kind == "csv"
 
     def perturb(batch: Batch) -> tuple[Batch, Reports, write.Columns]:
-        made = make_reports(batch, column, cohort, plans, source)
+        made = make_reports(batch, private, cohort, plans, source)
         id_column = {REPORT_ID: random_ids(len(made.indices), source)} if ids else {}
         public = {name: batch.columns[name] for name in kept}
         if len(made.indices) < batch.rows:
@@ -94,7 +97,7 @@ def privatize_table(
         for batch, made, parts in in_threads(perturb, table.batches, 1):
             log.add(batch.refused(made.refused))
             if on_near_miss is not None:
-                for near, rows in _near_misses(batch, made, column, cohort, plans):
+                for near, rows in _near_misses(batch, made, private, cohort, plans):
                     on_near_miss(*near, rows=rows)
             count += len(made.indices)
             if len(made.indices):
@@ -119,11 +122,25 @@ def privatize_table(
     return Privatized(count, log.result(), in_memory)
 
 
-def kept_columns(keep: Sequence[str], column: str, cohort: str | None) -> list[str]:
-    """The columns that are kept next to the reports. The private column never is."""
+def private_columns(column: str | Sequence[str], plans: Mapping[Any, Plan]) -> list[str]:
+    """The private columns, one for each attribute of the plans: by name if they have its names, or in its order."""
+    given = [column] if isinstance(column, str) else list(column)
+    attributes = {plan.reference.names for plan in plans.values()}
+    names = attributes.pop()
+    if attributes:
+        advice = "the plans have other attributes, or have them in another order: use the same for all"
+        raise InvalidInput("plan", NOT_SHOWN, advice)
+    if len(given) != (1 if names is None else len(names)):
+        wanted = "one attribute" if names is None else ", ".join(names)
+        raise InvalidInput("column", given, f"the plan is for {wanted}: give a column for each")
+    return list(names) if names is not None and set(names) == set(given) else given
+
+
+def kept_columns(keep: Sequence[str], private: Sequence[str], cohort: str | None) -> list[str]:
+    """The columns that are kept next to the reports. A private column never is."""
     names = list(dict.fromkeys([*keep, *([] if cohort is None else [cohort])]))
     for name in names:
-        if name == column:
+        if name in private:
             raise InvalidInput("keep", name, "this column is private: only its report leaves")
         if name in (REPORT, REPORT_ID, PLAN):
             raise InvalidInput("keep", name, "this name is used for the reports: rename the column")
@@ -147,15 +164,15 @@ class Reports:
 
 
 def make_reports(
-    batch: Batch, column: str, cohort: str | None, plans: Mapping[Any, Plan], source: Source
+    batch: Batch, private: Sequence[str], cohort: str | None, plans: Mapping[Any, Plan], source: Source
 ) -> Reports:
-    """The reports of a column of values. The column `cohort` chooses the plan of each row."""
-    values, plan_codes = batch.columns[column], columns.cohort_codes(batch, cohort, plans)
+    """The reports of the values in one or several columns. The column `cohort` chooses the plan of each row."""
+    values, plan_codes = [batch.columns[name] for name in private], columns.cohort_codes(batch, cohort, plans)
     missing, outside, indices, reports = [], [], [], []
     for number, plan in enumerate(plans.values()):
         own = np.flatnonzero(plan_codes == number)
-        part = values if len(own) == len(values) else take(values, own)
-        codes = columns.value_codes(part, plan.labels, source)
+        parts = values if len(own) == batch.rows else [take(column, own) for column in values]
+        codes = columns.cell_codes(parts, plan.labels, source)
         missing.append(own[codes == columns.ABSENT])
         outside.append(own[codes == columns.OUTSIDE_DOMAIN])
         indices.append(own[codes >= 0])
@@ -171,15 +188,19 @@ def make_reports(
 
 
 def _near_misses(
-    batch: Batch, made: Reports, column: str, cohort: str | None, plans: Mapping[Any, Plan]
+    batch: Batch, made: Reports, private: Sequence[str], cohort: str | None, plans: Mapping[Any, Plan]
 ) -> Iterator[tuple[tuple[str, str, str], int]]:
     """The refused values and cohorts that are known ones in another spelling: `(reason, value, name)`, rows."""
-    labels = {label for plan in plans.values() for label in plan.labels}
-    for reason, name, names in ((columns.OUTSIDE, column, labels), (columns.NO_PLAN, cohort, plans)):
-        if name is not None:
-            entries = take(batch.columns[name], made.refused[reason])
-            for (value, near), rows in spelling_variants(entries, names).items():
-                yield (reason, value, near), rows
+    all_labels = [plan.labels for plan in plans.values()]
+    several = isinstance(all_labels[0], AttributeLabels)
+    labels = [label if several else (label,) for own in all_labels for label in own]
+    known = [(columns.OUTSIDE, *each) for each in zip(private, zip(*labels, strict=True), strict=True)]
+    if cohort is not None:
+        known.append((columns.NO_PLAN, cohort, tuple(plans)))
+    for reason, name, names in known:
+        entries = take(batch.columns[name], made.refused[reason])
+        for (value, near), rows in spelling_variants(entries, names).items():
+            yield (reason, value, near), rows
 
 
 def spelling_variants(column: Column, names: Iterable[object]) -> Counter[tuple[str, str]]:
@@ -197,8 +218,9 @@ def spelling_variants(column: Column, names: Iterable[object]) -> Counter[tuple[
     words, indices = columns.distinct(column)
     for word, rows in zip(words, np.bincount(indices[indices >= 0], minlength=len(words)), strict=True):
         near = named.get(_letters(str(word)), [])
-        if len(near) == 1 and any(map(str.isalpha, near[0])):
-            found[str(word).strip(), near[0]] += int(rows)
+        text = str(word).strip()
+        if len(near) == 1 and any(map(str.isalpha, near[0])) and near[0] != text:
+            found[text, near[0]] += int(rows)
     return found
 
 

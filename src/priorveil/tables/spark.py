@@ -23,7 +23,7 @@ from priorveil.priors import Prior
 from priorveil.tables import columns
 from priorveil.tables.columns import FOREIGN, MISSING, NO_PLAN, OTHER_PLAN, PLAN, REPORT, REPORT_ID, Plans
 from priorveil.tables.estimate import BatchCounter, TableEstimate, Tallies, no_plan_column
-from priorveil.tables.privatize import kept_columns, make_reports, random_ids
+from priorveil.tables.privatize import kept_columns, make_reports, private_columns, random_ids
 from priorveil.tables.write import plan_column
 
 pa = columns.pyarrow()
@@ -50,7 +50,7 @@ _NO_TALLY = {_MISSING: MISSING, _NO_PLAN: NO_PLAN, _OTHER_PLAN: OTHER_PLAN}
 def privatize(
     df: DataFrame,
     plan: Plans,
-    column: str,
+    column: str | Sequence[str],
     *,
     keep: Sequence[str] = (),
     cohort: str | None = None,
@@ -58,10 +58,13 @@ def privatize(
 ) -> DataFrame:
     """Perturb a column: a data frame of report ids, the columns in `keep`, the ids of the plans, and reports.
 
-    A refused row stays, with an empty report and the reason in the column `refused`. Spark is lazy: every action on
-    the result makes *new* reports and spends the budget again, so write it to a table once and read that.
+    For several attributes `column` is a list with a column for each. A refused row stays, with an empty report and the
+    reason in the column `refused`. Spark is lazy: every action on the result makes *new* reports and spends the budget
+    again, so write it to a table once and read that.
     """
-    plans, kept = columns.plans_by_cohort(plan, cohort), kept_columns(keep, column, cohort)
+    plans = columns.plans_by_cohort(plan, cohort)
+    private = private_columns(column, plans)
+    kept = kept_columns(keep, private, cohort)
     columns.require_same_statistics(plans)
     _cohort_column(df, cohort)  # refuses what `tally` would refuse
     width = next(iter(plans.values())).mechanism.width
@@ -74,7 +77,7 @@ def privatize(
     def run(batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
         source = SystemSource()
         for batch in batches:
-            made = make_reports(_as_batch(batch), column, cohort, plans, source)
+            made = make_reports(_as_batch(batch), private, cohort, plans, source)
             order = np.full(batch.num_rows, -1, dtype=np.int64)
             order[made.indices] = np.arange(len(made.indices))
             parts = {REPORT_ID: _binary_or_long(random_ids(batch.num_rows, source))} if ids else {}
@@ -86,7 +89,7 @@ def privatize(
             parts[REFUSED] = _reasons(batch.num_rows, made.refused)
             yield pa.RecordBatch.from_pydict(parts)
 
-    return df.select(*kept, column).mapInArrow(run, T.StructType(fields))
+    return df.select(*kept, *private).mapInArrow(run, T.StructType(fields))
 
 
 def _as_batch(batch: RecordBatch) -> columns.Batch:
