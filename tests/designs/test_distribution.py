@@ -226,6 +226,23 @@ class TestStatistics:
         assert found.value == pytest.approx(law * (1 - law) * ((e + 1) / (e - 1)) ** 2, rel=1e-6)
         assert len(found.weights) == 2
 
+    @pytest.mark.parametrize("shape", ["margins", "cumulative"])
+    def test_more_values_than_can_be_listed(self, shape: str) -> None:
+        """At most 60 % of the variance of a channel for the whole distribution is left."""
+        cells, (lo, hi) = np.array(list(itertools.product(range(4), range(3), range(2)))), box(1.0)
+        levels = [cells[:, [i]] == np.arange(n) for i, n in enumerate((4, 3, 2))]
+        W = np.hstack(levels).T + 0.0 if shape == "margins" else np.tri(24)
+        P = np.full(24, 1 / 24)
+        seen: list[int] = []
+        limits = Limits(1e-3, progress=lambda n, *_: seen.append(n), should_stop=lambda: len(seen) > 4)
+        found = best_learning(Box(P, lo, hi), limits, W)
+        whole = best_learning(Box(P, lo, hi), Limits(1e-2))
+        assert np.allclose(found.weights @ found.columns, 1, atol=1e-11)
+        assert lo * (1 - 1e-12) <= found.columns.min() <= found.columns.max() <= hi * (1 + 1e-12)
+        assert found.value == pytest.approx(variance(channel_of(found.columns, found.weights), P, W))
+        assert found.gap <= 0.1
+        assert found.value <= 0.6 * variance(channel_of(whole.columns, whole.weights), P, W)
+
     def test_ranges_of_twelve_values(self) -> None:
         d = 12
         W = np.array([[float(i <= x <= j) for x in range(d)] for i in range(d) for j in range(i, d)])

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -34,7 +34,7 @@ import scipy.linalg
 import scipy.optimize
 
 from priorveil.designs.box_pricing import Box
-from priorveil.designs.engine import Labels, Limits, Solution, Stop, basic_weights, never
+from priorveil.designs.engine import Labels, Limits, Solution, Stop, basic_weights, distinct, never
 from priorveil.designs.relaxation import unbiased_bound
 from priorveil.errors import Infeasible, NotIdentifiable
 from priorveil.priors import Array
@@ -44,6 +44,9 @@ from priorveil.queries import gain_share, lift_variance, tangent, variance_bound
 _LEAST_WEIGHT = 0.03  # of a direction in the coordinates, relative to the largest
 _ESTIMABLE = 1e-6  # how far outside the span of the columns a statistic may lie by rounding
 _RIDGE = 0.2  # of directions that no target needs: what keeps `S` regular until the gap is closed
+_MOST_GROUPS = 12  # groups of values for which a part of the statistics is designed alone
+_EVEN_ROUNDS, _EVEN_STARTS = 24, 60
+_SHRUNK = 1e-3  # what is added to `S`, relative to its mean, to look for columns
 _RANK = 1e-12  # singular values below this, relative to the largest, are zero
 _EXACT = 20_000  # vertices of the box that are still listed
 _POOL = 20  # columns per value that column generation may hold
@@ -64,24 +67,31 @@ class Statistics:
     rows: Array | None = None
 
     @cached_property
-    def _scales(self) -> tuple[Array, Array, Array]:
-        """The eigenvectors of `B`, the roots of its eigenvalues, and those that scale the basis."""
+    def _eigen(self) -> tuple[Array, Array]:
+        """The roots of the eigenvalues of `B`, relative to the largest, and the eigenvectors divided by that one."""
         T = np.eye(self.size - 1) if self.rows is None else self.rows @ tangent(self.size)
         _, roots, vectors = np.linalg.svd(T)
-        roots = np.concatenate([roots, np.zeros(self.size)])[: self.size - 1]
-        return vectors, roots, np.maximum(roots, _LEAST_WEIGHT * roots.max())
+        return np.concatenate([roots, np.zeros(self.size)])[: self.size - 1] / roots[0], vectors.T / roots[0]
+
+    @property
+    def roots(self) -> Array:
+        """The roots of the eigenvalues of `B`, relative to the largest."""
+        return self._eigen[0]
+
+    @cached_property
+    def _scale(self) -> Array:
+        return np.maximum(self.roots, _LEAST_WEIGHT)
 
     @cached_property
     def basis(self) -> Array:
         """The coordinates (d, d - 1)."""
-        vectors, _, scale = self._scales
-        return np.asarray(tangent(self.size) @ vectors.T / scale)
+        return np.asarray(tangent(self.size) @ self._eigen[1] / self._scale)
 
     @cached_property
     def targets(self) -> Array | None:
         """The statistics in these coordinates, rotated (k, d - 1); None is the identity."""
-        _, roots, scale = self._scales
-        return None if (roots == scale).all() else np.diag(roots / scale)[roots > _RANK * roots.max()]
+        part = self.roots / self._scale
+        return None if (part == 1).all() else np.diag(part)[self.roots > _RANK]
 
     def directions(self, lifts: Array) -> Array:
         """The coordinates of lifts (K, d)."""
@@ -341,14 +351,61 @@ class _Generation:
         return min(_POOL * len(self.box.prior), 2500)
 
     def _seeds(self, rng: np.random.Generator) -> Array:
-        """Random columns, each value's own, and randomised response (within the budget, as all of LDP is)."""
+        """Random columns, each value's own, and randomised response (within the budget, as all of LDP is).
+
+        For other statistics than the distribution: random columns, and those of `_block_columns` and `_even_columns`.
+        """
         d = len(self.box.prior)
+        if self.statistics.rows is not None:
+            chance = self._chance(2 * d if self.statistics.targets is not None else self._most() // 2, rng)
+            return np.vstack([chance, *self._block_columns(), *self._even_columns(chance, rng)])
         chance = rng.random((max(self._most() // 2, 2 * d), d))
         own = np.eye(d) + 1e-3 * rng.random((d, d))
         level = min(self.box.hi, 1 / self.box.lo)
         response = 1.0 + (level - 1.0) * np.eye(d)
         vertices = self.box.columns(self.box.fill(np.vstack([own, chance])))
         return np.vstack([vertices, response / (response @ self.box.prior)[:, None]])
+
+    def _chance(self, count: int, rng: np.random.Generator) -> Array:
+        return self.box.columns(self.box.fill(rng.random((count, len(self.box.prior)))))
+
+    def _block_columns(self) -> Iterator[Array]:
+        """The best columns for a part of the statistics: a single row, or rows that add up to a constant (a margin).
+
+        A part that has the same numbers for several values is designed for groups of these.
+        """
+        rows = self.statistics.rows
+        assert rows is not None
+        ends = np.flatnonzero(np.ptp(np.cumsum(rows, axis=0), axis=1) < 1e-9) + 1
+        for block in [*np.split(rows, ends), *np.split(rows, len(rows))]:
+            _, first, groups = np.unique(block, axis=1, return_index=True, return_inverse=True)
+            if 1 < len(first) <= min(_MOST_GROUPS, len(self.box.prior) - 1):
+                merged = self.box.merge(groups.ravel())
+                yield best_learning(merged, Limits(1e-4), block[:, first]).columns[:, groups.ravel()]
+
+    def _even_columns(self, start: Array, rng: np.random.Generator) -> Iterator[Array]:
+        """Columns that are best where `S` is a multiple of one on each eigenspace of `B`.
+
+        For equal values and margins the best `S` is like that, since it is unchanged when levels are renamed. Then only
+        the mean of `|z|^2` on each eigenspace matters, and small steps towards the best columns find it (Frank-Wolfe).
+        """
+        statistics = self.statistics
+        space = np.unique(statistics.roots.round(9), return_inverse=True)[1]
+
+        def spread(columns: Array) -> Array:
+            squares = (statistics.directions(columns) ** 2).mean(axis=0)
+            return np.asarray((np.bincount(space, squares) / np.bincount(space))[space])
+
+        T, level, nothing = statistics.targets, spread(start), np.zeros(start.shape[1])
+        weights = np.ones(len(level)) if T is None else T.sum(axis=0)
+        for count in range(_EVEN_ROUNDS):
+            half = statistics.basis * (weights / level)
+            M = half @ half.T
+            found = self.box.climb(self._chance(_EVEN_STARTS, rng), M, nothing)
+            worth = ((found @ M) * found).sum(1)
+            level = level + (spread(found[worth >= 0.999 * worth.max()]) - level) * 2 / (count + 3)
+            if 3 * count >= _EVEN_ROUNDS:
+                yield distinct(found)
 
     def _weigh(self, pool: Array, bound: float, rounds: int, fine: float) -> tuple[_State, Solution]:
         """The best weights for the pool, solved as finely as asked."""
@@ -368,15 +425,17 @@ class _Generation:
     def _price(self, pool: Array, state: _State, rng: np.random.Generator) -> Array:
         """Columns that tell more, the best first: `r' M r - m . r > t`, `M = V S^-1 T' T S^-1 V'`, `m = V nu`."""
         V, Z, T = self.statistics.basis, self.statistics.directions(pool), self.statistics.targets
-        inverse = np.linalg.inv(Z.T @ (Z * state.weights[:, None]))
+        S = Z.T @ (Z * state.weights[:, None])
+        # where no statistic needs a direction, `S` may be singular
+        inverse = np.linalg.inv(S if T is None else S + _SHRUNK * float(np.diag(S).mean()) * np.eye(len(S)))
         half = V @ (inverse if T is None else inverse @ T.T)
         M = half @ half.T
         q = ((pool @ M) * pool).sum(1)
         C = np.hstack([Z, np.ones((len(Z), 1))]) * np.sqrt(state.weights)[:, None]
         nu = np.linalg.lstsq(C, q * np.sqrt(state.weights), rcond=None)[0]
         m = V @ nu[:-1]
-        chance = self.box.columns(self.box.fill(rng.random((600, len(m)))))
-        found = self.box.climb(np.vstack([chance, pool[state.weights > 1e-2 / len(pool)]]), M, m)
+        starts = np.vstack([self._chance(600, rng), pool[state.weights > 1e-2 / len(pool)]])
+        found = self.box.climb(starts, M, m)
         worth = ((found @ M - m) * found).sum(1) + m.sum() - nu[-1]
         order = np.argsort(-worth)
         _, first = np.unique(np.round(found[order], 9), axis=0, return_index=True)
