@@ -12,7 +12,7 @@ from priorveil.designs.arcs import ArcLayout
 from priorveil.designs.closed import binary
 from priorveil.mechanisms import Arc, Mechanism
 from priorveil.mechanisms.arc.counting import ArcCells
-from priorveil.mechanisms.bits import BitReports
+from priorveil.mechanisms.bit_reports import BitReports
 
 Array = npt.NDArray[np.float64]
 

@@ -16,8 +16,7 @@ from priorveil import LIP, Histogram
 from priorveil.certify import TOTAL, within
 from priorveil.designs.encodings import best_unary, largest_odds, unary_on_curve
 from priorveil.errors import ForeignReport, Infeasible, InvalidInput, TooLarge
-from priorveil.mechanisms import bits as bits_module
-from priorveil.mechanisms import kernels
+from priorveil.mechanisms import bit_reports, kernels
 from priorveil.mechanisms.bit_estimators import UnaryLaw, guess_gain, inverse_rule, posterior_error
 from priorveil.mechanisms.randomness import BytesSource, GeneratorSource, SystemSource
 from priorveil.mechanisms.unary import Unary, smallest_mass, unary_lifts
@@ -115,10 +114,10 @@ def test_counts_and_scores_are_those_of_the_definition(
     reports = unary.sample(rng.integers(0, size, 1000), GeneratorSource(rng))
     bits = unary.bits(reports).astype(np.int64)
     slope = float((unary.odds - 1) / int(unary.masses.sum()))
-    scores = np.rint(bits_module.SCORE / (1 + slope * (bits @ unary.masses))).astype(np.int64)
+    scores = np.rint(bit_reports.SCORE / (1 + slope * (bits @ unary.masses))).astype(np.int64)
     monkeypatch.setattr(kernels, "ENOUGH_WORK", 0)
-    monkeypatch.setattr(bits_module, "_BLOCK_WORDS", 100)
-    monkeypatch.setattr(bits_module, "_MOST_SHARED", 333)
+    monkeypatch.setattr(bit_reports, "_BLOCK_WORDS", 100)
+    monkeypatch.setattr(bit_reports, "_MOST_SHARED", 333)
     expected = [1000, scores.sum(), *bits.sum(axis=0), *(scores @ bits)]
     np.testing.assert_array_equal(unary.accumulate(reports), expected)
 

@@ -12,7 +12,7 @@ import pytest
 
 import priorveil as pv
 from priorveil.errors import TooLarge
-from priorveil.mechanisms import bits, hashing
+from priorveil.mechanisms import bit_reports, hashing
 from priorveil.notions import leakage_bounds
 from sample_plans import NAMES, named_plan
 
@@ -47,7 +47,7 @@ def test_bounds_are_reached_by_lifts_at_both_ends() -> None:
 def test_levels_of_bits_need_no_list_of_reports(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = named_plan(name)
     measured = pv.leakage(plan.channel, plan.prior)
-    monkeypatch.setattr(bits, "MOST_LISTED", 2)
+    monkeypatch.setattr(bit_reports, "MOST_LISTED", 2)
     found = plan.mechanism.levels(plan.prior, None, plan.certificate)
     exact = [level for level in LEVELS if level != "mip"]
     assert [getattr(found, n) for n in exact] == pytest.approx(

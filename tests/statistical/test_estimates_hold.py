@@ -21,7 +21,7 @@ import priorveil as pv
 from priorveil import queries
 from priorveil.errors import NotIdentifiable
 from priorveil.mechanisms import MECHANISMS
-from priorveil.mechanisms.bits import BitReports
+from priorveil.mechanisms.bit_reports import BitReports
 from priorveil.plans.estimate import Estimate
 from priorveil.plans.tally import Tally
 from references import likelihood as likelihood_of

@@ -17,7 +17,7 @@ from scipy.stats import chi2
 import priorveil as pv
 from priorveil.certify import TOTAL
 from priorveil.mechanisms import MECHANISMS, Arc, Grouped, Mechanism, PooledHash, Subset, Table, Unary
-from priorveil.mechanisms.bits import BitReports
+from priorveil.mechanisms.bit_reports import BitReports
 from priorveil.mechanisms.randomness import GeneratorSource, as_source
 
 pytestmark = pytest.mark.statistical

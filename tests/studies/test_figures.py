@@ -17,14 +17,14 @@ from priorveil.cli.reproduce import _FIGURES, reproduce
 from priorveil.errors import DataNotFound, InvalidInput
 from priorveil.studies import curves, published
 from priorveil.studies.figures import Outcome, Settings, examples
-from priorveil.studies.figures.notions import correlated_secret
-from priorveil.studies.figures.report import (
+from priorveil.studies.figures.catalogue import (
     FIGURES,
     FigureResult,
     figures_named,
     write_html,
     write_markdown,
 )
+from priorveil.studies.figures.notions import correlated_secret
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install 'priorveil[plot]'")
 

@@ -48,7 +48,7 @@ def reproduce(figures: tuple[str, ...], quick: bool, out: Path, seed: int, markd
     CSV; and report.html, one page with all of them, with captions and the claims that survive.
     """
     from priorveil.studies.figures import Settings
-    from priorveil.studies.figures.report import figures_named, make_figure, write_html, write_markdown
+    from priorveil.studies.figures.catalogue import figures_named, make_figure, write_html, write_markdown
 
     chosen = figures_named(figures)
     options.require_plots()

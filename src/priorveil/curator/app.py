@@ -145,7 +145,9 @@ class Curator:
             if kind not in _READERS:
                 raise HTTPException(415, f"send reports as {JSON} or {PACKED}")
             body = await self._body(request, self.limits.body)
-            return json_response(await self.service.take(_READERS[kind], body, live), headers=_ANY_ORIGIN)
+            return json_response(
+                await self.service.store_upload(_READERS[kind], body, live), headers=_ANY_ORIGIN
+            )
         except Exception as error:
             response = problem_for(error)
             response.headers.update(_ANY_ORIGIN)

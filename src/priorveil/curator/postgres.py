@@ -28,7 +28,7 @@ from priorveil.plans.tally import Tally
 
 T = TypeVar("T")
 
-_MORE_SCHEMA = """
+_POSTGRES_SCHEMA = """
     ALTER TABLE tallies SET (fillfactor = 50); -- cells change all the time, and a new version stays on its page
     CREATE TABLE schema_version (version integer NOT NULL);
 """
@@ -105,7 +105,7 @@ class PostgresStore(Store):
         if self._create:
             await _check_writable(db)
         if not version:
-            await db.execute(self._schema + _MORE_SCHEMA)
+            await db.execute(self._schema + _POSTGRES_SCHEMA)
             await db.execute("INSERT INTO schema_version VALUES ($1)", SCHEMA_VERSION)
 
     async def close(self) -> None:

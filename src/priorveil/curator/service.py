@@ -92,7 +92,7 @@ class Service:
 
     # -- reports ---------------------------------------------------------------------------------------------
 
-    async def take(self, read: Reader, body: bytes, live: StoredCampaign) -> Receipt:
+    async def store_upload(self, read: Reader, body: bytes, live: StoredCampaign) -> Receipt:
         """Store the reports in a body. Returns when they are durable; the receipt lists those that were refused."""
         state, campaign = live.state(), live.campaign
         plans, reason = (campaign.plans, UNKNOWN_PLAN) if state == "open" else ({}, state)

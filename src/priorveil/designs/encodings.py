@@ -31,7 +31,7 @@ from priorveil.designs.engine import Stop, never
 from priorveil.designs.problem import Problem
 from priorveil.errors import Hint, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms.bit_estimators import SubsetLaw, ones_variance
-from priorveil.mechanisms.bits import scoring_masses
+from priorveil.mechanisms.bit_reports import scoring_masses
 from priorveil.mechanisms.hashing import PooledHash, bin_masses
 from priorveil.mechanisms.subset import Subset
 from priorveil.mechanisms.unary import Unary, smallest_mass

@@ -201,9 +201,10 @@ class NumberedReports(Mechanism):
     def accumulate(self, reports: npt.ArrayLike) -> Ints:
         """How often each report came."""
         column = self.check_reports(reports)
+        if "numba" not in sys.modules:  # the compiled count saves too little to load it
+            return np.bincount(column, minlength=self.outputs)
         counts = np.zeros(self.outputs, np.int64)
-        # The compiled count saves too little to load numba for it.
-        kernels.count_numbers(column, counts, work=column.size if "numba" in sys.modules else 0)
+        kernels.count_numbers(column, counts, work=column.size)
         return counts
 
     def weigh(self, reports: npt.NDArray[Any], weights: Array) -> Array:

@@ -39,7 +39,7 @@ from priorveil.mechanisms.bit_estimators import (
     scored_moments,
     subset_information,
 )
-from priorveil.mechanisms.bits import BitReports
+from priorveil.mechanisms.bit_reports import BitReports
 from priorveil.mechanisms.estimators import Moments, Rows
 from priorveil.mechanisms.randomness import WORD, Words
 from priorveil.notions import Known, Secrets

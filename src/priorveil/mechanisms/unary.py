@@ -29,7 +29,7 @@ from priorveil.certify import TOTAL, Certifiable, Lifts
 from priorveil.errors import Hint, Infeasible, InvalidInput
 from priorveil.mechanisms import kernels
 from priorveil.mechanisms.bit_estimators import BitCounts, UnaryLaw, balanced_moments
-from priorveil.mechanisms.bits import BitReports
+from priorveil.mechanisms.bit_reports import BitReports
 from priorveil.mechanisms.estimators import Moments, Rows
 from priorveil.mechanisms.randomness import Words
 from priorveil.notions import Known, Secrets

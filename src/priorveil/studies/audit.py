@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from priorveil.errors import InvalidInput
 from priorveil.mechanisms import Mechanism
-from priorveil.mechanisms.bits import BitReports
+from priorveil.mechanisms.bit_reports import BitReports
 from priorveil.mechanisms.interface import NumberedReports
 from priorveil.mechanisms.randomness import as_source
 from priorveil.plans import Plan

@@ -1,4 +1,4 @@
-"""The list of the figures, and how they are written: pictures, numbers, and a report as HTML or Markdown."""
+"""The catalogue of the figures, and how it is written: pictures, numbers, and a page in HTML or Markdown."""
 
 from __future__ import annotations
 
