@@ -15,6 +15,8 @@ distribution it is `bound / variance`.
 from __future__ import annotations
 
 import argparse
+import csv
+import gzip
 import itertools
 import math
 import os
@@ -33,6 +35,7 @@ import numpy as np
 import priorveil as pv
 from priorveil.designs import closed
 from priorveil.queries import variance
+from priorveil.studies.datasets import find
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [
@@ -273,10 +276,74 @@ def compared(quick: bool) -> Iterator[Line]:
             )
 
 
+def numbers(quick: bool) -> Iterator[Line]:
+    """Numbers: mean and median of incomes (ACS 2018), from reports alone"""
+    with gzip.open(find("acs"), "rt", encoding="utf-8") as lines:
+        incomes = np.array([float(row["income_dollars"]) for row in csv.DictReader(lines)])
+    rng = np.random.default_rng(1)
+    rng.shuffle(incomes)
+    public, population = incomes[:20_000], incomes[20_000:]
+    runs, margin = (400, 0.03) if quick else (4_000, 0.01)
+    wide = [-10_000, 0, 10_000, 20_000, 40_000, 80_000, 160_000, 320_000, 1_000_000]
+    for points, eps in itertools.product((wide, np.linspace(0, 150_000, 7)), (1.0, 2.0)):
+        prior = pv.Prior.grid(points, sample=public, outside="ends")
+        plan, seconds = timed(prior, eps, pv.Sum(points, unbiased=True))
+        people = population.clip(points[0], points[-1])
+        found = simulated(plan, people, lambda estimate: estimate.mean(), runs, rng)
+        bias = np.mean([f.value for f in found]) - people.mean()
+        noise = np.std([f.value for f in found]) / math.sqrt(runs)
+        share = coverage(found, float(people.mean()))
+        spread, others = math.sqrt(plan.expected_mse), ldp_spreads(people, points[0], points[-1], eps)
+        same = math.sqrt(pv.design(prior, eps, pv.Sum(points, unbiased=True), notion=pv.LDP()).expected_mse)
+        figures = (
+            f"spread per person **${spread:,.0f}** at LIP {eps:g}, which is LDP {plan.certificate.ldp:.2g}; "
+            f"at LDP {eps:g} {same:,.0f} (Duchi {others[0]:,.0f}, piecewise {others[1]:,.0f})"
+        )
+        case = f"mean from {points[0]:,.0f} to {points[-1]:,.0f}, eps = {eps:g}"
+        met = abs(share - 0.95) <= margin and abs(bias) < 4 * noise and max(spread, same) < min(others)
+        yield Line(
+            case, f"{figures}, bias {bias:,.0f} ± {noise:,.0f}, coverage {share:.1%}", seconds,
+            f"unbiased, 95 ± {100 * margin:.0f} %, below both", met,
+        )  # fmt: skip
+    for eps in (1.0, 2.0):
+        cells = pv.Prior.cells(np.linspace(0, 150_000, 16), sample=public, outside="ends")
+        plan, seconds = timed(cells, eps, pv.Linear.cumulative(cells, unbiased=True))
+        found = simulated(plan, population, lambda estimate: estimate.quantile(0.5), runs // 4, rng)
+        share = coverage(found, float(np.median(population)))
+        width = np.median([np.subtract(*f.interval()[::-1]) for f in found])
+        figures = f"interval of ${width:,.0f} in the middle, coverage {share:.1%}"
+        yield Line(
+            f"median, 15 cells, eps = {eps:g}, 1,000 people", figures, seconds, "at least 94 %", share >= 0.94
+        )
+
+
+def simulated(
+    plan: pv.Plan, people: np.ndarray, read: Callable[[Any], Any], runs: int, rng: np.random.Generator
+) -> list[Any]:
+    """What so many surveys of 1,000 people each read."""
+    reports = plan.privatize(rng.choice(people, (runs, 1_000)).ravel(), rng).reshape(runs, -1)
+    return [read(plan.estimate(plan.tally(row))) for row in reports]
+
+
+def coverage(found: list[Any], truth: float) -> float:
+    """The share of 95 % intervals that hold the truth."""
+    return float(np.mean([low <= truth <= high for low, high in (f.interval(0.95) for f in found)]))
+
+
+def ldp_spreads(people: np.ndarray, low: float, high: float, eps: float) -> tuple[float, float]:
+    """The standard deviation of one report of Duchi's and of the piecewise mechanism, both unbiased under LDP."""
+    half, e, root = (high - low) / 2, math.exp(eps), math.exp(eps / 2)
+    t = (people - low) / half - 1
+    duchi = ((e + 1) / (e - 1)) ** 2 - t.mean() ** 2
+    piecewise = (t**2).mean() / (root - 1) + (root + 3) / (3 * (root - 1) ** 2) + t.var()
+    return half * math.sqrt(duchi), half * math.sqrt(piecewise)
+
+
 PARTS = {
     "exact": exact, "histogram": histogram, "sum": sums, "distribution": learning, "ldp": ldp,
     "latent": latent,
     "compared": compared,
+    "numbers": numbers,
 }  # fmt: skip
 
 
