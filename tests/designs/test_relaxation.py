@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,12 +15,17 @@ from hypothesis import strategies as st
 import priorveil as pv
 from priorveil.designs import relaxation
 from priorveil.designs.box_pricing import Box
+from priorveil.designs.cone_pricing import staircase_rays
 from priorveil.designs.distribution import best_weights
 from priorveil.designs.engine import best_mixture
-from priorveil.designs.relaxation import SecondMoments, leaning_bound, unbiased_bound
-from priorveil.queries import Triangle, lift_variance
+from priorveil.designs.ldp_bound import identity_bound
+from priorveil.designs.relaxation import SecondMoments, ldp_bound, leaning_bound, unbiased_bound
+from priorveil.errors import NotIdentifiable
+from priorveil.queries import Identity, Margins, Matrix, Triangle
 
 seeds = st.integers(0, 10**6)
+BITS = (np.arange(32)[:, None] >> np.arange(5)) & 1
+TWO_WAY = tuple(tuple((2 * BITS[:, i] + BITS[:, j]).tolist()) for i, j in itertools.combinations(range(5), 2))
 
 
 def case(seed: int) -> tuple[Box, np.ndarray, np.random.Generator]:
@@ -37,49 +45,78 @@ def least_error(box: Box, W: np.ndarray, vertices: np.ndarray) -> float:
     return query.ceiling(prior) - best_mixture(vertices, lambda columns: query.utility(columns, prior)).value
 
 
+def least_variance(box: Box, W: np.ndarray, columns: np.ndarray) -> float:
+    """The least variance of all mixtures of the columns; infinite if they do not determine the statistics."""
+    try:
+        return best_weights(box.prior, columns, rows=W).value if np.ptp(W, axis=1).any() else 0.0
+    except NotIdentifiable:
+        return math.inf
+
+
+@given(seeds)
+@settings(max_examples=80, deadline=None)
+def test_no_channel_beats_them(seed: int) -> None:
+    box, W, _ = case(seed)
+    vertices, moments = box.vertices(), SecondMoments.of_box(box)
+    assert leaning_bound(moments, W) <= least_error(box, W, vertices) + 1e-12 * (W**2).max()
+    assert unbiased_bound(moments, W) <= least_variance(box, W, vertices) * (1 + 1e-9)
+
+
+@given(seeds, st.sampled_from([0.1, 0.5, 1.0, 2.0, 4.0]))
+@settings(max_examples=50, deadline=None)
+def test_no_channel_of_ldp_beats_them(seed: int, epsilon: float) -> None:
+    box, W, rng = case(seed)
+    rays = staircase_rays(box.prior, epsilon)
+    rays = rays / (rays @ box.prior)[:, None]
+    weights = box.prior if rng.random() < 0.5 else rng.dirichlet(np.full(len(box.prior), 0.5)) + 1e-3
+    moments = SecondMoments.of_ldp(box.prior, math.exp(epsilon), weights)
+    assert leaning_bound(moments, W) <= least_error(box, W, rays) + 1e-12 * (W**2).max()
+    assert unbiased_bound(moments, W) <= least_variance(box, W, rays) * (1 + 1e-9)
+
+
 @given(seeds)
 @settings(max_examples=100, deadline=None)
-def test_no_channel_beats_them(seed: int) -> None:
-    box, W, rng = case(seed)
-    vertices = box.vertices()
-    least = least_error(box, W, vertices)
-    bound = leaning_bound(box, W)
-    assert bound <= least + 1e-12 * (W**2).max()
-    variance = unbiased_bound(box, W)
-    weights = best_weights(box.prior, vertices)
-    for share in (0.0, 0.5, 0.9):  # the best channel for the distribution, mixed with others
-        Q = rng.dirichlet(np.full(2 * len(box.prior), 0.3), size=len(box.prior))
-        law = box.prior @ Q
-        lifts = Q[:, law > 0].T / law[law > 0, None] - 1
-        fits = min(1.0, (box.hi - 1) / lifts.max(), (1 - box.lo) / -lifts.min())
-        columns = np.vstack([weights.columns, 1 + fits * lifts])
-        mixed = np.concatenate([(1 - share) * weights.weights, share * law[law > 0]])
-        assert variance <= lift_variance(columns, mixed, W) * (1 + 1e-9)
+def test_the_moments_of_channels_are_in_the_set(seed: int) -> None:
+    """Each inequality, for single columns mixed at random: it is what the bounds rest on."""
+    box, _, rng = case(seed)
+    factor = math.exp(float(rng.choice([0.1, 1.0, 3.0])))
+    rays = staircase_rays(box.prior, math.log(factor))
+    weights = rng.dirichlet(np.ones(len(box.prior)))
+    for moments, columns in (
+        (SecondMoments.of_box(box), box.vertices()),
+        (SecondMoments.of_ldp(box.prior, factor, weights), rays / (rays @ box.prior)[:, None]),
+    ):
+        mixture = best_mixture(columns, lambda r: r @ rng.normal(size=r.shape[1]) + rng.random(len(r)))
+        scaled = (mixture.columns - 1) / moments.unit
+        Y = scaled.T @ (scaled * mixture.weights[:, None])
+        assert (moments.low - 1e-9 <= Y).all() and (moments.high + 1e-9 >= Y).all()
+        assert (moments.cut * Y).sum() <= moments.total + 1e-9
+        assert Y @ moments.null == pytest.approx(0, abs=1e-8)
 
 
 @given(seeds, st.floats(1e-12, 1e3), st.booleans())
 @settings(max_examples=100, deadline=None)
 def test_wrong_duals_prove_weaker_bounds(seed: int, size: float, scale: bool) -> None:
     box, W, rng = case(seed)
-    vertices, search = box.vertices(), SecondMoments.duals
+    vertices, search, moments = box.vertices(), SecondMoments.duals, SecondMoments.of_box(box)
+
+    def corrupt(self: SecondMoments, *arguments: Any) -> Iterator[tuple[np.ndarray, float]]:
+        for dual, price in search(self, *arguments):
+            noise = size * rng.normal(size=dual.shape)
+            yield (dual * noise if scale else dual + noise), price + size * rng.normal()
+
     with pytest.MonkeyPatch.context() as patch:
-
-        def corrupt(self: SecondMoments, *arguments: object) -> object:
-            for dual in search(self, *arguments):  # type: ignore[arg-type]
-                noise = size * rng.normal(size=dual.shape)
-                yield dual * noise if scale else dual + noise
-
         patch.setattr(SecondMoments, "duals", corrupt)
         patch.setattr(relaxation, "_ROUNDS", 40)
-        assert leaning_bound(box, W) <= least_error(box, W, vertices) + 1e-12 * (W**2).max()
-        best = best_weights(box.prior, vertices)
-        assert unbiased_bound(box, W) <= lift_variance(best.columns, best.weights, W) * (1 + 1e-9)
+        assert leaning_bound(moments, W) <= least_error(box, W, vertices) + 1e-12 * (W**2).max()
+        assert unbiased_bound(moments, W) <= least_variance(box, W, vertices) * (1 + 1e-9)
 
 
 def test_a_dual_that_is_no_number_proves_nothing() -> None:
-    moments, nothing = SecondMoments(Box(np.full(3, 1 / 3), 0.5, 2.0)), np.full((3, 3), np.nan)
-    assert moments.largest(np.eye(3), nothing) == math.inf
-    assert moments.least_variance(np.eye(3) - 1 / 3, nothing, np.eye(3)) == 0.0
+    moments, nothing = SecondMoments.of_box(Box(np.full(3, 1 / 3), 0.5, 2.0)), np.full((3, 3), np.nan)
+    assert moments.largest(np.eye(3), nothing, 0.0) == math.inf
+    assert moments.largest(np.eye(3), np.eye(3), -1.0) == math.inf
+    assert moments.least_variance(np.eye(3) - 1 / 3, nothing, np.eye(3), 0.0) == 0.0
 
 
 @given(seeds)
@@ -96,28 +133,45 @@ def test_they_are_close(seed: int) -> None:
     """The variance of the whole distribution within a fifth, the gain of a histogram as well."""
     P = np.random.default_rng(seed).dirichlet(np.ones(8)) * 0.99 + 0.01 / 8
     box, rows = Box(P, math.exp(-1), math.e), np.eye(8)
-    assert unbiased_bound(box, rows) >= 0.8 * best_weights(P, box.vertices()).value
-    ceiling = float(P @ (1 - P))
-    assert ceiling - leaning_bound(box, rows) <= (ceiling - least_error(box, rows, box.vertices())) / 0.8
+    moments, ceiling = SecondMoments.of_box(box), float(P @ (1 - P))
+    assert unbiased_bound(moments, rows) >= 0.8 * best_weights(P, box.vertices()).value
+    assert ceiling - leaning_bound(moments, rows) <= (ceiling - least_error(box, rows, box.vertices())) / 0.8
 
 
 def test_constant_rows_need_no_report() -> None:
-    box = Box(np.full(4, 0.25), 0.5, 2.0)
-    assert leaning_bound(box, np.ones((2, 4))) <= 0 == unbiased_bound(box, np.ones((2, 4)))
+    moments = SecondMoments.of_box(Box(np.full(4, 0.25), 0.5, 2.0))
+    assert leaning_bound(moments, np.ones((2, 4))) <= 0 == unbiased_bound(moments, np.ones((2, 4)))
 
 
 @pytest.mark.parametrize(("epsilon", "reached"), [(1.0, 58.3), (2.0, 12.3)])
 def test_cumulative_shares_of_32_values(epsilon: float, reached: float) -> None:
     box = Box(np.full(32, 1 / 32), math.exp(-epsilon), math.exp(epsilon))
-    assert 0.999 * reached <= unbiased_bound(box, Triangle().array(32)) <= reached * 1.001  # rounded
+    bound = unbiased_bound(SecondMoments.of_box(box), Triangle().array(32))
+    assert 0.999 * reached <= bound <= reached * 1.001  # it is rounded
+
+
+@pytest.mark.parametrize(
+    ("matrix", "epsilon", "reached", "share"),
+    [
+        (Identity(), 1.0, identity_bound(np.full(32, 1 / 32), 1.0) - 31 / 32, 0.99),  # the optimum
+        (Triangle(), 1.0, 218.5, 0.965),
+        (Triangle(), 2.0, 40.9, 0.92),
+        (Margins(TWO_WAY), 1.0, 401.5, 0.9),
+    ],
+)
+def test_ldp_on_32_values(matrix: Matrix, epsilon: float, reached: float, share: float) -> None:
+    """Against the least variances known for a fixed population, to which the variance of the people is added."""
+    P = np.full(32, 1 / 32)
+    reached += float((matrix.centred_array(P) ** 2).sum(axis=0) @ P)
+    assert share * reached <= ldp_bound(P, math.exp(epsilon), matrix.array(32), unbiased=True) <= reached
 
 
 def test_it_ends_when_asked() -> None:
-    box, rounds = Box(pv.Prior.zipf(30).probabilities, 0.5, 2.0), []
+    moments, rounds = SecondMoments.of_box(Box(pv.Prior.zipf(30).probabilities, 0.5, 2.0)), []
 
     def stop() -> bool:
         rounds.append(1)
         return len(rounds) >= 3
 
-    assert 0 < unbiased_bound(box, np.eye(30), stop) <= unbiased_bound(box, np.eye(30))
+    assert 0 < unbiased_bound(moments, np.eye(30), stop) <= unbiased_bound(moments, np.eye(30))
     assert len(rounds) == 3

@@ -35,7 +35,7 @@ import scipy.optimize
 
 from priorveil.designs.box_pricing import Box
 from priorveil.designs.engine import Labels, Limits, Solution, Stop, basic_weights, distinct, never
-from priorveil.designs.relaxation import unbiased_bound
+from priorveil.designs.relaxation import SecondMoments, unbiased_bound
 from priorveil.errors import Infeasible, NotIdentifiable
 from priorveil.priors import Array
 from priorveil.priors.budget import window_mass
@@ -344,8 +344,9 @@ class _Generation:
 
     def _bound(self, stop: Stop) -> float:
         """What no channel of the box goes below."""
-        rows = self.statistics.rows
-        return information_bound(self.box, stop) if rows is None else unbiased_bound(self.box, rows, stop)
+        if self.statistics.rows is None:
+            return information_bound(self.box, stop)
+        return unbiased_bound(SecondMoments.of_box(self.box), self.statistics.rows, stop)
 
     def _most(self) -> int:
         return min(_POOL * len(self.box.prior), 2500)
@@ -458,7 +459,8 @@ def information_bound(box: Box, should_stop: Stop = never) -> float:
         return uniform_variance(len(prior), lo, hi)
     if len(prior) > _RELAXED:
         return variance_bound(prior, lo, hi)
-    return max(unbiased_bound(box, np.eye(len(prior)), should_stop), variance_bound(prior, lo, hi))
+    relaxed = unbiased_bound(SecondMoments.of_box(box), np.eye(len(prior)), should_stop)
+    return max(relaxed, variance_bound(prior, lo, hi))
 
 
 def uniform_variance(dimension: int, lo: float, hi: float) -> float:

@@ -74,7 +74,7 @@ def ldp_variance_bound(P: Array, epsilon: float, stop: Stop = never) -> float:
     simple, searched = identity_bound(P, epsilon), 4 <= len(P) <= _MOST_VALUES and epsilon <= _MOST_LEVEL
     if not searched or np.ptp(P) == 0 or stop():
         return simple
-    columns = LdpColumns(np.sort(P)[::-1], _exp_above(epsilon))
+    columns = LdpColumns(np.sort(P)[::-1], factor_above(epsilon))
     return max(simple, columns.bound(columns.search(stop), stop))
 
 
@@ -87,7 +87,7 @@ def identity_bound(P: Array, epsilon: float) -> float:
     >>> round(identity_bound(np.full(83, 1 / 83), 1.0), 3)
     298.372
     """
-    d, c, k = len(P), _exp_above(epsilon) - 1, np.arange(1, len(P))
+    d, c, k = len(P), factor_above(epsilon) - 1, np.arange(1, len(P))
     rising = np.sort(P)
     rarest, commonest = np.cumsum(rising)[:-1], np.cumsum(rising[::-1])[:-1]
     ends = [
@@ -98,7 +98,7 @@ def identity_bound(P: Array, epsilon: float) -> float:
     return (d - 1) ** 2 / largest * (1 - 8 * _rounding(d))
 
 
-def _exp_above(epsilon: float) -> float:
+def factor_above(epsilon: float) -> float:
     """A float that is at least `e^epsilon`, or infinity."""
     return math.inf if epsilon > 700 else math.nextafter(float(exp_above(epsilon)), math.inf)
 

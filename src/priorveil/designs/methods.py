@@ -21,9 +21,9 @@ from priorveil.designs.box_pricing import Box, SumPricing
 from priorveil.designs.closed import closed_plan
 from priorveil.designs.encodings import hashing_plan, subset_plan, unary_plan
 from priorveil.designs.engine import Limits, Pricing, Progress, Solution, Stop, best_mixture, never, solve
-from priorveil.designs.ldp_bound import ldp_variance_bound
+from priorveil.designs.ldp_bound import factor_above, ldp_variance_bound
 from priorveil.designs.problem import SLACK, Problem
-from priorveil.designs.relaxation import best_linear
+from priorveil.designs.relaxation import best_linear, ldp_bound
 from priorveil.errors import Hint, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms import Grouped, Table
 from priorveil.notions import Known, Secrets
@@ -45,6 +45,7 @@ _LDP_ENGINE = 30  # the same under LDP
 _LDP_LEARNING = 12  # the same for learning a distribution under LDP
 _LEARNING = 300  # the same for learning a distribution under LIP, whose channels have many reports
 _PROVEN = 0.999  # efficiency from which no better bound is searched for
+_PATIENCE = 2.0  # seconds that the search for a bound has at least
 _OPTIMAL = 1 - 1e-9  # efficiency of a table from which no other method is tried
 _GROUPED = 200_000  # values up to which `auto` still tries the engine, with values in groups
 _HASHED = 5_000  # values up to which `auto` tries hash functions
@@ -275,15 +276,26 @@ def _learning_plan(problem: Problem, limits: Limits) -> Plan:
 
 
 def _with_ldp_bound(problem: Problem, plan: Plan, limits: Limits) -> Plan:
-    """The plan with a better lower bound, if it learns a distribution under LDP and too little is proven."""
-    applies = plan.query.kind == "distribution" and plan.notion.name == "LDP" and plan.secret is None
+    """The plan with a better lower bound, if it is for linear statistics under LDP and too little is proven.
+
+    The search for a bound has at least `_PATIENCE` seconds: the engine may have used all the time.
+    """
+    query, P = plan.query, problem.P
+    applies = plan.notion.name == "LDP" and plan.secret is None and (query.unbiased or query.kind == "linear")
     if not applies or not isinstance(plan.prior, Prior) or plan.efficiency > _PROVEN:
         return plan
+    patient = replace(limits, deadline=max(limits.deadline, time.monotonic() + _PATIENCE))
     try:
-        bound = ldp_variance_bound(problem.P, problem.level, limits.over) * (1 - SLACK)
+        if query.kind == "distribution":
+            bound = ldp_variance_bound(P, problem.level, limits.over)
+        elif len(P) <= _MAX_TABLE_VALUES:
+            rows = problem.centred_rows
+            bound = ldp_bound(P, factor_above(problem.level), rows, query.unbiased, patient.over)
+        else:
+            return plan
     except KeyboardInterrupt:
         return plan  # it is certified, and only its bound is weaker
-    return replace(plan, lower_bound=min(max(plan.lower_bound, bound), plan.expected_mse))
+    return replace(plan, lower_bound=min(max(plan.lower_bound, bound * (1 - SLACK)), plan.expected_mse))
 
 
 # Large domains: values that the best channel treats alike share a row, and only the groups are written out. A column

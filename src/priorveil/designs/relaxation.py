@@ -20,7 +20,8 @@ where `t` is the largest eigenvalue of `M M' - L` on the vectors orthogonal to `
 a bound**, and the search for good ones needs no trust. It alternates between two projections (ADMM): clip
 the matrix to its bounds, then project it onto the positive semidefinite ones; the dual collects what the projections
 remove. For an unbiased query the matrix is `[[Y, W'], [W, T]]`, and then the trace of `T` is at least the variance.
-All lengths are in units in which each `Y_xx` is at most one.
+Under LDP the bounds `a` and `b` differ, and so does the last inequality (`SecondMoments.of_ldp`). All lengths are in
+units in which each `Y_xx` is at most one.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ import time
 from collections.abc import Iterator
 
 import numpy as np
+import scipy.optimize
 
 from priorveil.designs.box_pricing import Box, SquaresPricing
 from priorveil.designs.box_solvers import seeds, weighted_histogram
@@ -52,40 +54,42 @@ def best_linear(box: Box, rows: Array, limits: Limits = UNLIMITED) -> Solution:
     """
     ceiling = float((rows**2).sum(axis=0) @ box.prior)
     try:
-        bound = ceiling - leaning_bound(box, rows, limits.within(1 / 3).over)
+        bound = ceiling - leaning_bound(SecondMoments.of_box(box), rows, limits.within(1 / 3).over)
     except KeyboardInterrupt:
         bound, limits = ceiling, limits.without_time()
     pricing = SquaresPricing(box, rows * box.prior)
     return solve(pricing, seeds(box), limits, bound=bound)
 
 
-def leaning_bound(box: Box, W: Array, stop: Stop = never) -> float:
-    """A mean square error, summed over the rows of `W`, that no channel of a box goes below.
+def leaning_bound(moments: SecondMoments, W: Array, stop: Stop = never) -> float:
+    """A mean square error, summed over the rows of `W`, that no channel with these moments goes below.
 
     >>> P = np.array([0.5, 0.3, 0.2])
+    >>> moments = SecondMoments.of_box(Box(P, np.exp(-2.0), np.exp(2.0)))
     >>> exact = (1 - P @ P) * (1 - (1 - np.exp(-2.0)) ** 2)      # every value is heavy: Theorem 3 is the optimum
-    >>> bool(0 <= 1 - leaning_bound(Box(P, np.exp(-2.0), np.exp(2.0)), np.eye(3)) / exact < 1e-4)
+    >>> bool(0 <= 1 - leaning_bound(moments, np.eye(3)) / exact < 1e-4)
     True
     """
-    moments, P = SecondMoments(box), box.prior
+    P = moments.prior
     centred = W - (W @ P)[:, None]
     M = (moments.unit * P)[:, None] * centred.T
     A = M @ M.T
     size = float(np.linalg.norm(A, 2)) or 1.0
     duals = moments.duals(-A / size, np.zeros((0, len(P))), stop)
-    gain = min(moments.largest(M, A + size * dual) for dual in duals)
+    gain = min(moments.largest(M, A + size * dual, size * price) for dual, price in duals)
     return float((centred**2).sum(axis=0) @ P) * (1 - W.size * _ROUNDOFF) - gain
 
 
-def unbiased_bound(box: Box, W: Array, stop: Stop = never) -> float:
-    """`N` times a variance, summed over the rows of `W`, that no unbiased estimator from a channel of a box goes below.
+def unbiased_bound(moments: SecondMoments, W: Array, stop: Stop = never) -> float:
+    """`N` times a variance, summed over the rows of `W`, that no channel with these moments goes below.
 
     >>> P = np.array([0.5, 0.3, 0.2])
+    >>> moments = SecondMoments.of_box(Box(P, np.exp(-2.0), np.exp(2.0)))
     >>> exact = (1 - P @ P) / (1 - np.exp(-2.0)) ** 2
-    >>> bool(0 <= 1 - unbiased_bound(Box(P, np.exp(-2.0), np.exp(2.0)), np.eye(3)) / exact < 1e-4)
+    >>> bool(0 <= 1 - unbiased_bound(moments, np.eye(3)) / exact < 1e-4)
     True
     """
-    moments, P = SecondMoments(box), box.prior
+    P = moments.prior
     centred = W - (W @ P)[:, None]
     left, sizes, right = np.linalg.svd(centred / moments.unit, full_matrices=False)
     kept = sizes > 1e-9 * sizes[0]
@@ -93,54 +97,83 @@ def unbiased_bound(box: Box, W: Array, stop: Stop = never) -> float:
         return 0.0
     rows = right[kept] * (sizes[kept] * math.sqrt(len(P) * kept.sum()) / sizes[kept].sum())[:, None]
     bound = 0.0
-    for dual in moments.duals(np.zeros((len(P), len(P))), rows, stop):
+    for dual, price in moments.duals(np.zeros((len(P), len(P))), rows, stop):
         values, U = np.linalg.eigh(rows @ dual @ rows.T)
         roots = np.sqrt(np.maximum(values, 1e-12 * abs(values[-1]) + 1e-300))
         M = dual @ rows.T @ (U / roots) @ U.T @ left[:, kept].T  # the best M with M M' <= dual
-        bound = max(bound, moments.least_variance(centred, M, dual))
+        bound = max(bound, moments.least_variance(centred, M, dual, price))
     return bound
 
 
-class SecondMoments:
-    """The set `K` of a box, in units in which each `Y_xx` is at most one."""
+def ldp_bound(P: Array, factor: float, W: Array, unbiased: bool, stop: Stop = never) -> float:
+    """The better of the bounds above under LDP: an error that no channel with `r_x <= factor * r_z` goes below."""
+    if not unbiased:
+        return leaning_bound(SecondMoments.of_ldp(P, factor, P), W, stop)
+    cuts = [P, P + 3 / len(P), np.ones(len(P))] if np.ptp(P) > 1e-15 else [P]
+    return max(unbiased_bound(SecondMoments.of_ldp(P, factor, cut), W, stop) for cut in cuts)
 
-    def __init__(self, box: Box) -> None:
-        P, lo, hi = box.prior, box.lo, box.hi
-        above = np.minimum(hi - 1, (1 - P) * (1 - lo) / P)
-        below = np.minimum(1 - lo, (1 - P) * (hi - 1) / P)
+
+class SecondMoments:
+    """The set `K`, in units in which each `Y_xx` is at most one.
+
+    `low` and `high` bound the entries of `Y`, and `<cut, Y> <= total`.
+    """
+
+    def __init__(self, P: Array, above: Array, below: Array) -> None:
         self.prior, self.unit = P, np.sqrt(above * below)
         a, b = above / self.unit, below / self.unit
         room = 1 + 32 * _ROUNDOFF
         self.low = -room * np.minimum(np.outer(a, a), np.outer(b, b))
         self.high = room * np.minimum(np.outer(a, b), np.outer(b, a))
-        self.weights, self.total = np.ones(len(P)), self._largest_trace(box)
+        self.cut, self.total = np.eye(len(P)), room * len(P)
         null = P * self.unit  # Y times this is zero
         self.null = null / np.linalg.norm(null)
 
-    def _largest_trace(self, box: Box) -> float:
-        """At least the largest trace of `Y`. It is below `d`: some value of a column is in between its bounds."""
-        squares = 1 / self.unit**2
-        weights = squares / box.prior**2
+    @classmethod
+    def of_box(cls, box: Box) -> SecondMoments:
+        """For the columns of a box; the cut is the largest trace that the engine proves."""
+        P, lo, hi = box.prior, box.lo, box.hi
+        above = np.minimum(hi - 1, (1 - P) * (1 - lo) / P)
+        moments = cls(P, above, np.minimum(1 - lo, (1 - P) * (hi - 1) / P))
+        squares = 1 / moments.unit**2
+        weights = squares / P**2
         limits = Limits(_CUT[0], time.monotonic() + _CUT[1])
-        loose = np.zeros(len(weights), dtype=bool)
-        found = weighted_histogram(box, weights / weights.max(), loose, limits)
+        found = weighted_histogram(box, weights / weights.max(), np.zeros(len(P), dtype=bool), limits)
         if found.interrupted:
             raise KeyboardInterrupt
-        return float(found.bound * weights.max() - squares.sum() * (1 - 1e-13))
+        moments.total = float(found.bound * weights.max() - squares.sum() * (1 - 1e-13))
+        return moments
 
-    def duals(self, cost: Array, rows: Array, stop: Stop) -> Iterator[Array]:
-        """Better and better duals of `min <cost, Y> + tr T` with `[[Y, rows'], [rows, T]]` positive semidefinite."""
+    @classmethod
+    def of_ldp(cls, P: Array, factor: float, weights: Array) -> SecondMoments:
+        """For the columns with `r_x <= factor * r_z`; any positive weights (d,) make a valid cut.
+
+        With `w` the least entry of a column and weights that add up to one, `sum_x h_x (r_x - w)(factor w - r_x) >= 0`,
+        so `sum_x h_x r_x^2 <= g (h . r)^2` with `g = (1 + factor)^2 / (4 factor)`, the largest over `w`.
+        """
+        c, rest = factor - 1, 1 - P
+        moments = cls(P, c * rest / (factor * P + rest), c * rest / (P + factor * rest))
+        h, g = weights / weights.sum(), (1 + factor) ** 2 / (4 * factor)
+        cut = (np.diag(h) - g * np.outer(h, h)) * np.outer(moments.unit, moments.unit)
+        room = 32 * _ROUNDOFF * (1 + g) * float(moments.unit.max()) ** 2
+        scale = float(np.abs(cut).max())
+        moments.cut, moments.total = cut / scale, (c**2 / (4 * factor) * (1 + 32 * _ROUNDOFF) + room) / scale
+        return moments
+
+    def duals(self, cost: Array, rows: Array, stop: Stop) -> Iterator[tuple[Array, float]]:
+        """Better and better duals of `min <cost, Y> + tr T` with `[[Y, rows'], [rows, T]]` positive semidefinite.
+
+        Each is the matrix `L` and the price of the cut that is part of it.
+        """
         d, n = len(cost), len(cost) + len(rows)
-        low, high, costs = np.full((n, n), -np.inf), np.full((n, n), np.inf), np.eye(n)
-        low[:d, :d], high[:d, :d], costs[:d, :d] = self.low, self.high, cost
-        low[d:, :d] = high[d:, :d] = rows
-        low[:d, d:] = high[:d, d:] = rows.T
-        null, penalty, diagonal = np.append(self.null, np.zeros(n - d)), 0.3, np.diag_indices(d)
+        costs, bounded = np.eye(n), np.zeros((n, n))
+        costs[:d, :d], bounded[d:, :d], bounded[:d, d:] = cost, rows, rows.T
+        null, penalty = np.append(self.null, np.zeros(n - d)), 0.3
         inside, dual = np.zeros((n, n)), costs
         for turn in range(1, _ROUNDS + 1):
             free = inside - (costs - dual) / penalty
-            bounded = np.clip(free, low, high)
-            bounded[diagonal] = self._nearest_diagonal(free[diagonal])
+            bounded[d:, d:] = free[d:, d:]
+            bounded[:d, :d], shift = self._nearest(free[:d, :d])
             target = bounded - dual / penalty
             values, U = np.linalg.eigh(_without(target, null))
             positive = U[:, values > 0]
@@ -149,55 +182,50 @@ class SecondMoments:
             moved, apart = penalty * np.linalg.norm(inside - before), np.linalg.norm(bounded - inside)
             done = max(moved, apart) <= _CLOSE * np.linalg.norm(inside) or turn == _ROUNDS or stop()
             if done or turn % _EVERY == 0:
-                yield dual[:d, :d]
+                yield dual[:d, :d], penalty * shift
             if done:
                 return
             if turn % 10 == 0 and turn < _ROUNDS // 2:
                 penalty *= 1.5 if apart > 3 * moved else 1 / 1.5 if moved > 3 * apart else 1.0
 
-    def _nearest_diagonal(self, values: Array) -> Array:
-        """The nearest `Y_xx`, each at most one, with the largest sum that is allowed."""
-        top, c = np.diag(self.high), self.weights
-        above = c * (values - top)
-        order = np.argsort(above / c**2)
-        shift = (c @ top - self.total + np.cumsum(above[order])) / np.cumsum(c[order] ** 2)
-        return np.asarray(np.minimum(values - max(float(shift.min()), 0.0) * c, top))
+    def _nearest(self, matrix: Array) -> tuple[Array, float]:
+        """The nearest matrix within the bounds and the cut, and the multiple of the cut that was subtracted."""
+
+        def excess(shift: float) -> float:
+            return (
+                float((self.cut * np.clip(matrix - shift * self.cut, self.low, self.high)).sum()) - self.total
+            )
+
+        shift = 0.0
+        if excess(shift) > 0:
+            most = 1.0
+            while excess(most) > 0:
+                most *= 2
+            shift = float(scipy.optimize.brentq(excess, 0.0, most, xtol=1e-12, rtol=1e-12))
+        return np.clip(matrix - shift * self.cut, self.low, self.high), shift
 
     # -- the proof: arithmetic with room for its rounding, whatever the search returned ------------------------
 
-    def largest(self, M: Array, dual: Array) -> float:
+    def largest(self, M: Array, dual: Array, price: float) -> float:
         """At least the largest `<M M', Y>` in the set; entries of `M` may be wrong by a few roundings."""
         d, k = M.shape
-        if not (np.isfinite(M).all() and np.isfinite(dual).all()):
+        if not (np.isfinite(M).all() and np.isfinite(dual).all() and 0 <= price < math.inf):
             return math.inf
-        dual, price = self._charge_trace((dual + dual.T) / 2)
-        excess = M @ M.T - dual - price * np.diag(self.weights)
-        size = (
-            np.abs(M) @ np.abs(M).T
-            + np.abs(dual)
-            + price * self.weights
-            + d * np.abs(excess).max() * self.null
-        )
+        own = (dual + dual.T) / 2 - price * self.cut
+        excess = M @ M.T - own - price * self.cut
+        size = np.abs(M) @ np.abs(M).T + np.abs(own) + price * np.abs(self.cut)
+        size += d * np.abs(excess).max() * self.null
         rest = _largest_eigenvalue(_without(excess, self.null)) + (k + d + 8) * _ROUNDOFF * np.linalg.norm(
             size
         )
-        paid = np.append(np.maximum(dual * self.low, dual * self.high), price * self.total)
+        paid = np.append(np.maximum(own * self.low, own * self.high), price * self.total)
         return float(
             paid.sum() + (d**2 + 8) * _ROUNDOFF * np.abs(paid).sum() + max(rest, 0.0) * d * (1 + 1e-12)
         )
 
-    def _charge_trace(self, dual: Array) -> tuple[Array, float]:
-        """The dual less the best multiple of the weights of the trace on its diagonal, and that multiple."""
-        own, low, high = np.diag(dual), np.diag(self.low), np.diag(self.high)
-        prices = np.append(np.maximum(own / self.weights, 0.0), 0.0)
-        rest = own - prices[:, None] * self.weights
-        paid = np.maximum(rest * low, rest * high).sum(axis=1) + prices * self.total
-        price = float(prices[np.argmin(paid)])
-        return dual - price * np.diag(self.weights), price
-
-    def least_variance(self, centred: Array, M: Array, dual: Array) -> float:
+    def least_variance(self, centred: Array, M: Array, dual: Array, price: float) -> float:
         """At most the least variance of the centred rows: `(tr W M)^2` over the largest `<M M', Y>`."""
-        largest, room = self.largest(M, dual), (M.size + 8) * _ROUNDOFF
+        largest, room = self.largest(M, dual, price), (M.size + 8) * _ROUNDOFF
         off_centre = np.abs(centred @ self.prior) + room * (np.abs(centred) @ self.prior)
         wrong = (room * np.abs(centred) + off_centre[:, None]) / self.unit
         trace = float((centred / self.unit * M.T).sum() - (wrong * np.abs(M.T)).sum() * (1 + room))
