@@ -685,3 +685,75 @@ def test_the_command_offers_every_design_method() -> None:
     """The command names the methods itself, since importing them would slow its help down."""
     offered = next(option.type.choices for option in design.params if option.name == "method")
     assert tuple(offered) == ("auto", *METHODS) == ("auto", *DOCUMENT_METHODS)
+
+
+# Several attributes
+
+CROSS = "age,smokes,share\nyoung,yes,0.2\nyoung,no,0.3\nold,yes,0.1\nold,no,0.4\n"
+
+
+@pytest.mark.parametrize("query", ["cumulative", "ranges", "margins"])
+def test_a_prior_of_several_attributes_from_a_file(files: Path, query: str) -> None:
+    (files / "cross.csv").write_text(CROSS)
+    assert run("design", "cross.csv", "--epsilon", 1, "--query", query, "-o", "plan.json")[0] == 0
+    plan = pv.Plan.load("plan.json")
+    assert plan.reference.names == ("age", "smokes")
+    cells = {("young", "yes"): 0.2, ("young", "no"): 0.3, ("old", "yes"): 0.1, ("old", "no"): 0.4}
+    assert plan.reference == pv.Prior.joint(cells, ("age", "smokes"))
+    prior = plan.reference
+    wanted = {
+        "cumulative": pv.Linear.cumulative(prior),
+        "ranges": pv.Linear.ranges(prior),
+        "margins": pv.Linear.margins(prior, ["age", "smokes"]),
+    }
+    assert plan.query == wanted[query]
+
+
+def test_cells_of_zero_in_a_file_need_a_decision(files: Path) -> None:
+    (files / "cross.csv").write_text("age,smokes,people\nyoung,yes,20\nyoung,no,30\nold,no,50\n")
+    task = ("design", "cross.csv", "--counts", "--epsilon", 1, "-o", "plan.json", "--force")
+    status, _, err = run(*task)
+    assert status != 0 and "--smoothing NUMBER" in err and "--leave-out" in err
+    for choice, size in ((("--leave-out",), 3), (("--smoothing", 1), 4)):
+        assert run(*task, *choice)[0] == 0
+        assert len(pv.Plan.load("plan.json").labels) == size
+
+
+def test_several_columns_of_people_are_designed_for_and_privatized(files: Path) -> None:
+    both = ("--column", "work", "--column", "income")
+    task = (
+        "design",
+        "people.csv",
+        *both,
+        "--query",
+        "margins",
+        "--margin",
+        "work",
+        "--margin",
+        "income,work",
+    )
+    found = read(*task, "--unbiased", "--epsilon", 1, "-o", "plan.json")
+    assert "4 values of 'work, income'" in str(found["published"]) and "a, low 0.43" in str(
+        found["published"]
+    )
+    plan = pv.Plan.load("plan.json")
+    assert plan.query.unbiased and plan.reference.names == ("work", "income")
+    assert plan.query.statistic_labels(plan.labels)[:3] == ("work=a", "work=b", "income=high, work=a")
+    assert run("privatize", "plan.json", "people.csv", *both, "-o", "reports.csv")[0] == 0
+    status, out, _ = run("estimate", "plan.json", "reports.csv", "--csv")
+    assert status == 0 and '"income=high, work=a",' in out
+    for wrong in (("--merge-rare", "other"), ("--values", "a,b")):
+        assert "are for one --column" in run("design", "people.csv", *both, "--epsilon", 1, *wrong)[2]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--query", "guess", "--unbiased"), "--unbiased is not for --query guess"),
+        (("--margin", "age"), "--margin is for --query margins"),
+        (("--query", "margins"), "no names of attributes"),
+    ],
+)
+def test_options_of_queries_go_together(files: Path, options: tuple[str, ...], says: str) -> None:
+    status, _, err = run("design", "prior.csv", "--epsilon", 1, *options)
+    assert status != 0 and says in err

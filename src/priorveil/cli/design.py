@@ -2,7 +2,8 @@
 
 Files
   PRIOR    What is known about one person's value. CSV: lines of label,probability
-           (or numbers alone). JSON: {"label": probability, ..} or a list.
+           (or numbers alone); with a header also level,level,..,probability for
+           several attributes. JSON: {"label": probability, ..} or a list.
            With --counts the numbers are counts, which must be public already;
            with --column it is data, a line for each person (CSV with a header, also
            .csv.gz; Parquet).
@@ -12,6 +13,9 @@ Queries
   histogram     how many people have each value; estimates lean on the prior
   distribution  the same, learned from reports alone: the prior never biases it
   sum           the sum of a number that each value stands for (--amounts)
+  cumulative    how many people have each value or one before it
+  ranges        how many people have a value from one to another, for all pairs
+  margins       how many people have each combination of levels of some attributes (--margin)
   guess         which value a person has
 
 Examples
@@ -27,6 +31,8 @@ Examples
       the same with noise: differentially private, and the list of values is public
   priorveil design people.csv --column work --secret-column income --epsilon 1 -o plan.json
       report the work, protect the income behind it
+  priorveil design people.csv --column age --column smokes --query margins --epsilon 1 -o plan.json
+      two attributes at once, for the shares of each of them
   priorveil design prior.csv --epsilon 1 --radius 0.05 -o plan.json
       the prior is known up to 0.05 in total variation
 
@@ -69,7 +75,10 @@ _FULL_BAR = 1e-4  # the gap at which the progress bar is full, without --gap
 @options.prior_format_options
 @click.option(
     "--column",
-    help="PRIOR is a table with a row for each person; the prior is the share of each value in this column.",
+    "columns",
+    multiple=True,
+    help="PRIOR is a table with a row for each person; the prior is the share of each value in this column. Repeat it "
+    "for several attributes.",
 )
 @click.option(
     "--values",
@@ -106,7 +115,7 @@ _FULL_BAR = 1e-4  # the gap at which the progress bar is full, without --gap
 def design(
     prior: Path,
     prior_format: files.PriorFormat,
-    column: str | None,
+    columns: tuple[str, ...],
     secret: Path | None,
     secret_column: str | None,
     mix: bool,
@@ -137,7 +146,7 @@ def design(
     files.require_new(force, output)
     files.require_distinct({"PRIOR": prior, "--secret": secret}, {"-o": output, "--plot": plot})
     published = latent = None
-    if column is None:
+    if not columns:
         if secret_column is not None or any(rules.values()):
             names = ", ".join(f"--{name.replace('_', '-')}" for name in ("secret_column", *rules))
             raise click.UsageError(f"{names} are for priors from data: name the --column")
@@ -147,8 +156,10 @@ def design(
             raise click.UsageError("--column counts people itself: leave --counts and --normalise out")
         if secret is not None and secret_column is not None:
             raise click.UsageError("--secret-column takes the secret from the data: leave --secret out")
-        known, latent = _count_people(prior, column, secret_column, prior_format.smoothing, **rules)
-        published = _publication(known, latent, column, rules["merge_rare"], rules["prior_epsilon"])
+        known, latent = _count_people(prior, columns, secret_column, prior_format, **rules)
+        published = _publication(
+            known, latent, ", ".join(columns), rules["merge_rare"], rules["prior_epsilon"]
+        )
     if latent is None:
         latent, known = files.read_secret(secret, known, prior_format.normalise, mix)
     if published is not None and not as_json:
@@ -171,42 +182,61 @@ def design(
 
 def _count_people(
     path: Path,
-    column: str,
+    columns: tuple[str, ...],
     secret_column: str | None,
-    smoothing: float | None,
+    prior_format: files.PriorFormat,
     values: str | None,
     merge_rare: str | None,
     allow_rare: bool,
     prior_epsilon: float | None,
 ) -> tuple[Prior, Secret | None]:
-    """Return the prior of a column with a row for each person, and the secret of another column, if any."""
+    """Return the prior of columns with a row for each person, and the secret of another column, if any."""
     from priorveil.priors import Prior, Secret
 
     if secret_column is not None and prior_epsilon is not None:
         raise click.UsageError("--prior-epsilon adds no noise to --secret-column: give a public --secret")
-    rows = files.read_people(path, column, *([] if secret_column is None else [secret_column]))
+    rows = files.read_people(path, *columns, *([] if secret_column is None else [secret_column]))
     public, listed = values == "public", _allowed_values(values)
-    words = listed or sorted({cells[0] for _, cells in rows})
-    merged = [] if merge_rare is None else [merge_rare]
-    labels = files.labels_of([*words, *merged])  # together, because labels are all numbers or all texts
-    domain = labels[: len(words)]
-    people = files.match_labels(rows, domain, path, "--values")
+    people, domain, merged = _people_labels(rows, len(columns), listed, merge_rare, path)
     with files.reading(path):
         prior = Prior.from_values(
             people,
             None if listed is None else domain,
-            smoothing,
+            prior_format.smoothing,
             public=public,
-            merge_rare=None if merge_rare is None else labels[-1],
+            merge_rare=merged,
             allow_rare=allow_rare,
             prior_epsilon=prior_epsilon,
+            names=columns if len(columns) > 1 else None,
+            impossible=prior_format.impossible,
         )
         if secret_column is None:
             return prior, None
-        reported = [label if label in prior.labels else labels[-1] for label in people]
-        behind = files.labels_of([cells[1] for _, cells in rows])
+        reported = [label if merged is None or label in prior.labels else merged for label in people]
+        behind = files.labels_of([cells[-1] for _, cells in rows])
         secret = Secret.from_columns(behind, reported, prior.labels, public=public, allow_rare=allow_rare)
         return secret.nearest(prior), secret  # the rows are rounded, so the prior has to move a little
+
+
+def _people_labels(
+    rows: list[tuple[int, tuple[str, ...]]],
+    width: int,
+    listed: list[str] | None,
+    merge_rare: str | None,
+    path: Path,
+) -> tuple[list[Any], list[Any], Any]:
+    """Return the values of people in the first columns of numbered rows, all values, and that of merged ones."""
+    if width > 1:
+        if listed is not None or merge_rare is not None:
+            raise click.UsageError("--values (but public) and --merge-rare are for one --column")
+        columns = zip(*(cells[:width] for _, cells in rows), strict=True)
+        return list(zip(*map(files.labels_of, columns), strict=True)), [], None
+    words = listed or sorted({cells[0] for _, cells in rows})
+    # All are numbers, or none.
+    labels = files.labels_of([*words, *([] if merge_rare is None else [merge_rare])])
+    domain = labels[: len(words)]
+    people = files.match_labels(rows, domain, path, "--values")
+    return people, domain, None if merge_rare is None else labels[-1]
 
 
 def _allowed_values(values: str | None) -> list[str] | None:
@@ -222,8 +252,10 @@ def _publication(
     prior: Prior, secret: Secret | None, column: str, merged: str | None, prior_epsilon: float | None
 ) -> str:
     """Return what a plan with this prior will publish about the people."""
+    from priorveil.priors.labels import label_text
+
     pairs = list(zip(prior.labels, prior.probabilities, strict=True))
-    shown = ", ".join(f"{label} {share:.2g}" for label, share in pairs[: files.SHOWN_VALUES])
+    shown = ", ".join(f"{label_text(label)} {share:.2g}" for label, share in pairs[: files.SHOWN_VALUES])
     if len(pairs) > files.SHOWN_VALUES:
         shown += f" and {len(pairs) - files.SHOWN_VALUES:,} more"
     text = f"The plan will publish {plural(len(prior), 'value')} of {column!r} and their shares: {shown}."

@@ -113,8 +113,10 @@ def _check_reports(found: TableEstimate, source: str) -> None:
 
 def _rows(estimate: Estimate, level: float) -> list[tuple[Any, ...]]:
     """Return the label, estimate, standard error and interval of each value."""
+    from priorveil.priors.labels import label_text
+
     numbers = (estimate.values, estimate.std_error, *estimate.interval(level))
-    return list(zip(estimate.labels, *(column.tolist() for column in numbers), strict=True))
+    return list(zip(map(label_text, estimate.labels), *(column.tolist() for column in numbers), strict=True))
 
 
 def _print_json(found: TableEstimate, by: str | None, level: float) -> None:
@@ -165,7 +167,7 @@ def _print_table(console: Console, estimate: Estimate, level: float, title: str)
     console.print(f"{title}reports: {estimate.reports:,}", style="italic")
     listed, shown = _rows(estimate, level), estimate.largest()
     rows = [
-        (str(label), f"{number:,.1f}", f"{low:,.1f}", f"{high:,.1f}")
+        (label, f"{number:,.1f}", f"{low:,.1f}", f"{high:,.1f}")
         for label, number, _, low, high in (listed[i] for i in shown)
     ]
     screen.print_figures(console, ("value", "estimate", f"{100 * level:.4g} % low", "high"), rows)

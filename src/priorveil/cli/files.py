@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from priorveil.channels import Channel
     from priorveil.plans import Plan
     from priorveil.priors import Label, Prior, Secret
+    from priorveil.priors.labels import Impossible
     from priorveil.tables import RefusedRows
 
 SHOWN_VALUES = 10  # of a plan, that are shown to people
@@ -208,16 +209,33 @@ class PriorFormat:
     counts: bool
     smoothing: float | None
     normalise: bool
+    leave_out: bool = False
+
+    @property
+    def impossible(self) -> Impossible:
+        """What happens to cells of probability zero, of several attributes."""
+        return "leave out" if self.leave_out else "refuse"
 
     def read(self, path: Path) -> Prior:
-        """Read a prior from CSV lines `label,number` or `number`, or from a JSON mapping or list."""
-        from priorveil.priors import Prior
+        """Read a prior from CSV lines `label,number` or `number`, or from a JSON mapping or list.
+
+        With a header, lines may begin with the levels of several attributes.
+        """
+        from priorveil.priors import AttributeLabels, Prior
 
         if self.smoothing is not None and not self.counts:
             raise click.UsageError("--smoothing is added to counts: give --counts too")
         with reading(path):
             is_json = path.suffix.lower() == ".json"
             labels, numbers = _json_numbers(path) if is_json else _csv_numbers(_csv_rows(path))
+            if isinstance(labels, AttributeLabels):
+                cells = dict(zip(labels, numbers, strict=True))
+                if self.counts:
+                    return Prior.from_counts(cells, None, self.smoothing, labels.names, self.impossible)
+                mass = math.fsum(numbers) if self.normalise else 1.0
+                return Prior.joint(
+                    {c: n / mass for c, n in cells.items()}, labels.names, None, self.impossible
+                )
             if self.counts:
                 return Prior.from_counts(numbers, labels, self.smoothing)
             mass = math.fsum(numbers) if self.normalise else 1.0
@@ -232,15 +250,23 @@ def _json_numbers(path: Path) -> tuple[list[Label] | None, list[Any]]:
     return labels_of(list(document)) if isinstance(document, dict) else None, numbers
 
 
-def _csv_numbers(rows: list[Line]) -> tuple[list[Label] | None, list[Any]]:
+def _csv_numbers(rows: list[Line]) -> tuple[Sequence[Label] | None, list[Any]]:
+    from priorveil.priors import AttributeLabels
+
     if len(rows) == 1 and len(rows[0][1]) > 2:
         rows = [(1, [cell]) for cell in rows[0][1]]  # all numbers on one line
-    rows = rows[1:] if len(rows) > 1 and _is_head(rows[0][1][-1]) else rows
+    head = rows[0][1] if len(rows) > 1 and _is_head(rows[0][1][-1]) else None
+    rows = rows if head is None else rows[1:]
     widths = {len(row) for _, row in rows}
-    if widths not in ({1}, {2}):
+    numeric = all(is_number(row[-1]) for _, row in rows)  # otherwise a row is a person
+    several = head is not None and len(head) > 2 and widths == {len(head)} and numeric
+    if widths not in ({1}, {2}) and not several:
         raise ValueError(f"give lines of label,number, or a number on each line; {_DATA}")
     numbers = [_line_number(line, row[-1], f"{_NUMBERS}; {_DATA}") for line, row in rows]
-    return labels_of([row[0] for _, row in rows]) if widths == {2} else None, numbers
+    columns = [labels_of(column) for column in zip(*(row[:-1] for _, row in rows), strict=True)]
+    if head is not None and several:
+        return AttributeLabels.of(zip(*columns, strict=True), head[:-1]), numbers
+    return columns[0] if columns else None, numbers
 
 
 def _is_head(cell: str) -> bool:

@@ -103,48 +103,80 @@ def epilog(module_doc: str | None, *paragraphs: str) -> str:
 
 
 def prior_format_options(command: Command) -> Command:
-    """Add --counts, --smoothing and --normalise; the command gets them as one `prior_format`."""
+    """Add the options that say what the numbers of a prior are; the command gets them as one `prior_format`."""
 
     @click.option("--counts", is_flag=True, help="PRIOR holds whole counts.")
     @click.option("--smoothing", type=float, help="Add this to every count (1: Laplace, 0.5: Jeffreys).")
     @click.option("--normalise", is_flag=True, help="Scale rounded figures so that they add up to one.")
+    @click.option(
+        "--leave-out",
+        is_flag=True,
+        help="Several attributes: cells of probability zero are impossible, not values.",
+    )
     @functools.wraps(command)
-    def wrapper(counts: bool, smoothing: float | None, normalise: bool, **others: Any) -> Any:
-        return command(prior_format=PriorFormat(counts, smoothing, normalise), **others)
+    def wrapper(
+        counts: bool, smoothing: float | None, normalise: bool, leave_out: bool, **others: Any
+    ) -> Any:
+        return command(prior_format=PriorFormat(counts, smoothing, normalise, leave_out), **others)
 
     return wrapper
 
 
 def query_options(command: Command) -> Command:
-    """Add --query and --amounts; the command gets a function `query` from the prior to the query."""
-    from priorveil.queries import QUERIES
+    """Add the options of the query; the command gets a function `query` from the prior to the query."""
+    from priorveil.queries import QUERIES, Histogram, Linear, Sum
 
-    kinds = {name.lower(): query for name, query in QUERIES.items() if name != "Linear"}  # it needs a matrix
+    simple = [name.lower() for name in QUERIES if name not in ("Linear", "Sum")]
 
-    def make(kind: str, amounts: str | None, prior: Prior) -> Query:
-        query: Callable[..., Query] = kinds[kind]
-        if kind != "sum":
-            if amounts is not None:
-                raise click.UsageError(f"--amounts are for --query sum, not for {kind}")
-            return query()
-        numbers = list(map(str, prior.labels)) if amounts is None else amounts.split(",")
-        if not all(map(is_number, numbers)):
-            raise click.UsageError(
-                "a sum needs a number for each value of PRIOR: give --amounts, such as 0,1,2"
-            )
-        return query([float(number) for number in numbers])
+    def make(kind: str, amounts: str | None, margins: tuple[str, ...], unbiased: bool, prior: Prior) -> Query:
+        if amounts is not None and kind != "sum":
+            raise click.UsageError(f"--amounts are for --query sum, not for {kind}")
+        if margins and kind != "margins":
+            raise click.UsageError(f"--margin is for --query margins, not for {kind}")
+        if kind == "sum":
+            return Sum(_amounts(amounts, prior), unbiased)
+        if kind == "margins":
+            kept = [margin.split(",") for margin in margins]
+            return Linear.margins(prior, kept or prior.names or (), unbiased)
+        if kind not in simple:
+            return (Linear.cumulative if kind == "cumulative" else Linear.ranges)(prior, unbiased)
+        if unbiased and kind != "histogram":
+            raise click.UsageError(f"--unbiased is not for --query {kind}")
+        return Histogram(unbiased=True) if unbiased else QUERIES[kind.capitalize()]()
 
-    @click.option("--query", type=click.Choice(list(kinds)), default="histogram", help="The query.")
+    kinds = [*simple, "sum", "cumulative", "ranges", "margins"]
+
+    @click.option("--query", type=click.Choice(kinds), default="histogram", help="The query.")
     @click.option(
         "--amounts",
         metavar="0,1,2",
         help="For a sum: the number that each value of PRIOR stands for, in its order.  [default: its label]",
     )
+    @click.option(
+        "--margin",
+        "margins",
+        multiple=True,
+        metavar="NAMES",
+        help="For margins: the attributes of one, such as age,smokes; repeatable.  [default: each attribute alone]",
+    )
+    @click.option(
+        "--unbiased", is_flag=True, help="The reports alone decide; the prior never biases the answer."
+    )
     @functools.wraps(command)
-    def wrapper(query: str, amounts: str | None, **others: Any) -> Any:
-        return command(query=functools.partial(make, query, amounts), **others)
+    def wrapper(
+        query: str, amounts: str | None, margins: tuple[str, ...], unbiased: bool, **others: Any
+    ) -> Any:
+        return command(query=functools.partial(make, query, amounts, margins, unbiased), **others)
 
     return wrapper
+
+
+def _amounts(amounts: str | None, prior: Prior) -> list[float]:
+    """Return the number that each value stands for: by default its label."""
+    numbers = list(map(str, prior.labels)) if amounts is None else amounts.split(",")
+    if not all(map(is_number, numbers)):
+        raise click.UsageError("a sum needs a number for each value of PRIOR: give --amounts, such as 0,1,2")
+    return [float(number) for number in numbers]
 
 
 def budget_options(command: Command) -> Command:

@@ -3,6 +3,8 @@
 Examples
   priorveil privatize plan.json people.csv --column answer -o reports.parquet
       a report for every row, with an id of its own; all other columns stay behind
+  priorveil privatize plan.json people.csv --column age --column smokes -o reports.parquet
+      a plan on two attributes
   priorveil privatize plan.json 'day-*.parquet' --column answer --keep town -o reports.parquet
       keep the public column town, to estimate by it later
   priorveil privatize plans/ people.csv --column answer --cohort country -o reports.parquet
@@ -39,7 +41,9 @@ if TYPE_CHECKING:
 @click.command(epilog=options.epilog(__doc__, options.TABLES_HELP))
 @click.argument("plan", type=click.Path(exists=True, path_type=Path))
 @click.argument("data")
-@click.option("--column", required=True, help="The private column.")
+@click.option(
+    "--column", required=True, multiple=True, help="The private column; repeat it for several attributes."
+)
 @click.option(
     "-o",
     "--output",
@@ -63,7 +67,7 @@ if TYPE_CHECKING:
 def privatize(
     plan: Path,
     data: str,
-    column: str,
+    column: tuple[str, ...],
     out: Path,
     cohort: str | None,
     no_ids: bool,
@@ -102,6 +106,8 @@ def privatize(
 
 def _domain(plans: Plan | Mapping[str, Plan]) -> str:
     """Return the first few values of the plans' domain, which is public."""
+    from priorveil.priors.labels import label_text
+
     labels = next(iter(plans.values())).labels if isinstance(plans, Mapping) else plans.labels
-    shown = ", ".join(map(str, labels[: files.SHOWN_VALUES]))
+    shown = ", ".join(map(label_text, labels[: files.SHOWN_VALUES]))
     return shown + (", ..." if len(labels) > files.SHOWN_VALUES else "")

@@ -34,6 +34,9 @@ Advance = Callable[[float | None, str], None]  # takes the share that is done an
 FUNCTION_OPTIONS = {
     "Prior.from_counts": "--counts, or --normalise if they are rounded figures",
     "Prior.from_counts(smoothing=1)": "--counts --smoothing 1",
+    "Prior.joint": "--column for each, or a file with a column for each",
+    "smoothing=...": "--smoothing NUMBER",
+    "impossible='leave out'": "--leave-out",
     "domain=[...]": "--values FILE, with one on each line",
     "public=True": "--values public",
     "merge_rare='other'": "--merge-rare other",

@@ -18,7 +18,7 @@ Label = Level | tuple[Level, ...]
 Impossible = Literal["refuse", "leave out"]
 
 _MOST_CELLS = 1_000_000  # combinations of levels
-_LEAVE_OUT = Hint("impossible", "leave out", purpose="to declare that they cannot happen")
+_LEAVE_OUT = Hint("impossible='leave out'", purpose="to declare that they cannot happen")
 _SMOOTH = Hint("smoothing=...", purpose="to add a number to every cell")
 
 

@@ -21,7 +21,8 @@ from priorveil.files import atomic_write
 from priorveil.mechanisms.estimators import apply_rows
 from priorveil.plans import Plan
 from priorveil.plans.estimate import Estimate
-from priorveil.priors import Array, Prior
+from priorveil.priors import Array, Label, Prior
+from priorveil.priors.labels import label_text
 from priorveil.studies import curves
 from priorveil.studies.curves import COLOURS
 
@@ -62,13 +63,13 @@ def save(figure: Figure, path: Path, replace: bool = True) -> bool:
     return not any("missing from font" in str(warning.message) for warning in caught)
 
 
-def short_name(label: object) -> str:
+def short_name(label: Label) -> str:
     """A name that has room next to an axis: the middle of a long one is left out.
 
     >>> short_name("a"), short_name("professional, scientific and technical services")
     ('a', 'professional, sc…ical services')
     """
-    word = " ".join(str(label).split())
+    word = " ".join(label_text(label).split())
     word = word if len(word) <= _LONGEST_NAME else f"{word[: _LONGEST_NAME - 14]}…{word[-13:]}"
     return word.replace("$", r"\$")  # matplotlib would read a formula
 
