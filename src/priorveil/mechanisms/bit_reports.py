@@ -153,6 +153,8 @@ class BitReports(Mechanism):
         if method == "unbiased":
             return self.unbiased_answer(parts, rows, population)
         linear = self.balanced_answer(parts, prior, rows, population)
+        if method != "mle":
+            return linear
         found = bit_estimators.most_likely_ones(law, parts)
         moments = constrained_moments(linear, found, parts.reports, rows)
         return replace(moments, assumes=bit_estimators.COMPOSITE)

@@ -157,9 +157,8 @@ def reports_moments(method: str, evidence: Evidence, prior: Array, rows: Rows, p
     """The answer of a method."""
     if method == "mmse":
         return posterior_moments(evidence, prior, rows)
-    if method == "unbiased":
-        return unbiased_moments(evidence, prior, rows, population)
-    return mle_moments(evidence, prior, rows, population)
+    read = mle_moments if method == "mle" else unbiased_moments
+    return read(evidence, prior, rows, population)
 
 
 def posterior_moments(evidence: Evidence, prior: Array, rows: Rows = None) -> Moments:

@@ -169,7 +169,8 @@ class Mechanism(ABC):
     def answer(self, method: str, counts: Counts, prior: Array, rows: Rows, population: bool) -> Moments:
         """The statistics `rows @ histogram`, or the histogram for None, by `mmse`, `unbiased` or `mle`.
 
-        `counts` are those of `accumulate` or of `weigh`; for the latter, see `weighted_moments`.
+        `counts` are those of `accumulate` or of `weigh`; for the latter, see `weighted_moments`. A fourth method,
+        `balanced`, is the unbiased answer on which the intervals of mle rest: its histogram adds up to the reports.
         """
 
     @abstractmethod

@@ -13,6 +13,7 @@ sum of the shares to one by itself, as `sum(p) - mean of log-likelihood` does.
 from __future__ import annotations
 
 from collections.abc import Callable
+from statistics import NormalDist
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -24,6 +25,7 @@ _ROUNDS = 200
 _REACH = 0.99  # how much of the way to the boundary a step may go
 _PRODUCTS = 1_000  # at most so many in a run of conjugate gradients
 _RESIDUAL = 1e-3  # at which such a run ends, relative to the right-hand side
+_NODES = 32  # quantiles that stand for a normal distribution
 
 
 class Loss(Protocol):
@@ -113,3 +115,31 @@ def _conjugate_gradients(product: Callable[[Array], Array], target: Array, inver
 def _longest(x: Array, step: Array) -> float:
     """How much of a step keeps positive numbers positive."""
     return float(min(1.0, _REACH / max(1e-300, float((-step / x).max()))))
+
+
+def expected_gain(shares: Array, std_error: Array) -> float:
+    """How many times larger the squared error of an unbiased estimate is than that of the nearest distribution.
+
+    As if the errors of the shares were normal and independent: the nearest distribution is then `max(0, estimate - t
+    std_error**2)`, with the `t` at which it adds up to one.
+
+    >>> round(expected_gain(np.full(4, 0.25), np.full(4, 0.01)), 6)
+    1.0
+    >>> expected_gain(np.full(99, 1 / 99), np.full(99, 0.1)) > 5
+    True
+    """
+    variance, normal = std_error[:, None] ** 2, NormalDist()
+    nodes = np.array([normal.inv_cdf((i + 0.5) / _NODES) for i in range(_NODES)])
+    noisy = shares[:, None] + std_error[:, None] * nodes / nodes.std()
+
+    def nearest(t: float) -> Array:
+        return np.asarray(np.maximum(noisy - t * variance, 0.0))
+
+    low, high = 0.0, 1.0
+    while nearest(high).sum() > _NODES:
+        high *= 2
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if nearest(middle).sum() > _NODES else (low, middle)
+    error = float(((nearest(high) - shares[:, None]) ** 2).mean(axis=1).sum())
+    return float(variance.sum()) / error

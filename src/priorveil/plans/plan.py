@@ -24,6 +24,7 @@ from priorveil.files import atomic_write
 from priorveil.mechanisms import Mechanism
 from priorveil.mechanisms.estimators import Moments, normal_width, not_identifiable
 from priorveil.mechanisms.randomness import Source, as_source
+from priorveil.mechanisms.simplex import expected_gain
 from priorveil.notions import Known, Leakage, Secrets
 from priorveil.plans.document import content_id, parse, plan_document, prove, read_fields
 from priorveil.plans.estimate import (
@@ -44,6 +45,7 @@ from priorveil.queries import Query, gain_share
 # Laws of reports that differ in later digits only were equal before they were rounded to integers.
 _LAW_DIGITS = 9
 _QUICK = 512  # values up to which the unbiased answer is computed next to the one that leans on the prior
+_MOST_COMPARED = 10_000  # values up to which the errors of unbiased and mle are compared
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,6 +244,7 @@ class Plan:
             shortfall=moments.shortfall,
             total=weighted.total if weighted else None,
             histogram=rows is None,
+            mle_gain=_mle_gain(reading, moments),
             readings=(reading,),
             center=None if moments.center is None else moments.center + offset,
             limits=moments.limits and (moments.limits[0] + offset, moments.limits[1] + offset),
@@ -402,3 +405,13 @@ def _unbiased_difference(reading: Reading, prior_based: Moments) -> float | None
     known = unbiased.variance > 0
     differences = np.abs(unbiased.mean - prior_based.mean)[known] / np.sqrt(unbiased.variance[known])
     return float(differences.max(initial=0.0))
+
+
+def _mle_gain(reading: Reading, moments: Moments) -> float | None:
+    """How many times smaller the squared error of mle is expected to be than that of the unbiased histogram."""
+    tally, free = reading.tally, reading.method in ("unbiased", "mle")
+    if not free or reading.rows is not None or tally.weighted is not None or not moments.variance.any():
+        return None
+    if len(reading.prior) > _MOST_COMPARED:
+        return None
+    return expected_gain(reading.prior.probabilities, np.sqrt(moments.variance) / tally.reports)

@@ -39,10 +39,21 @@ class Statistic:
 
     def interval(self, level: float = 0.95) -> Ends:
         """The ends of an interval that holds the true number with this probability."""
-        width = normal_width(level, "level")
+        return self._ends_at(normal_width(level, "level"))
+
+    def _ends_at(self, width: float) -> Ends:
         if self.ends is not None:
             return self.ends(width)
         return self.value - self.excess - width * self.std_error, self.value + width * self.std_error
+
+    def with_interval_of(self, other: Statistic) -> Statistic:
+        """This value with the standard error and the interval of another one, which is made to reach to the value."""
+
+        def ends(width: float) -> Ends:
+            low, high = other._ends_at(width)
+            return min(low, self.value), max(high, self.value)
+
+        return Statistic(self.value, other.std_error, ends)
 
 
 def ratio_of(means: Array, covariance: Array) -> Statistic:

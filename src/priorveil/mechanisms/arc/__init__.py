@@ -271,7 +271,7 @@ class Arc(Mechanism):
             return Moments(apply_rows(rows, sums), self.cells.posterior_variances(counts, prior, rows))
         if method != "mmse" and len(self.lines) > 1:
             linear = self._unbiased(counts, rows, population)
-            if method == "unbiased":
+            if method != "mle":
                 return linear
             evidence = self.evidence(counts)
             found = estimators.most_likely(evidence, prior, self.information)
