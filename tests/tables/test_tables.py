@@ -560,6 +560,16 @@ def test_an_interrupted_run_leaves_nothing(failure: type[BaseException], suffix:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("kind", ["csv", "arrow", "parquet"])
+def test_strict_writes_nothing_to_a_stream(kind: Any) -> None:
+    stream = io.BytesIO()
+    with pytest.raises(NothingWritten):
+        privatize_table({"x": ["a", "z"]}, COLUMNS, "x", stream, format=kind, strict=True)
+    assert stream.getvalue() == b""
+    privatize_table({"x": ["a", "b"]}, COLUMNS, "x", stream, format=kind, strict=True)
+    assert tally_table(io.BytesIO(stream.getvalue()), COLUMNS).by[None, None].reports == 2
+
+
 def test_strict_writes_nothing(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="row 1"):
         privatize_table({"x": ["a", "z"]}, COLUMNS, "x", tmp_path / "r.csv", strict=True)

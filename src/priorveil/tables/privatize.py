@@ -85,9 +85,7 @@ def privatize_table(
     def perturb(batch: Batch) -> tuple[Batch, Reports, write.Columns]:
         made = make_reports(batch, private, cohort, plans, source)
         id_column = {REPORT_ID: random_ids(len(made.indices), source)} if ids else {}
-        public = {name: batch.columns[name] for name in kept}
-        if len(made.indices) < batch.rows:
-            public = {name: take(values, made.indices) for name, values in public.items()}
+        public = _public_columns(batch, kept, made.indices)
         made_by = write.plan_column(made.plans, plans.values(), as_text)
         return batch, made, {**id_column, **public, PLAN: made_by, REPORT: made.reports}
 
@@ -108,18 +106,27 @@ def privatize_table(
         if refused.total and (strict or (not count and target is not None)):
             raise columns.NothingWritten(refused)
 
-    in_memory = None
-    if as_text:
-        write.write_csv([*([REPORT_ID] if ids else []), *kept, PLAN, REPORT], batches(), target, replace)
-    else:
-        schema = write.report_schema({name: table.types[name] for name in kept}, ids, plans.values())
-        if target is None:
-            in_memory = columns.pyarrow().Table.from_batches(
-                (write.to_arrow(parts, schema) for parts in batches()), schema
-            )
+    types = {name: table.types[name] for name in kept}
+    schema = None if as_text else write.report_schema(types, ids, plans.values())
+    if target is None:
+        in_memory = columns.pyarrow().Table.from_batches(
+            (write.to_arrow(b, schema) for b in batches()), schema
+        )
+        return Privatized(count, log.result(), in_memory)
+    with write.open_sink(target, whole=strict) as sink:
+        if as_text:
+            write.write_csv([*([REPORT_ID] if ids else []), *kept, PLAN, REPORT], batches(), sink, replace)
         else:
-            write.write_arrow(schema, batches(), target, kind, replace, _random_columns(plans))
-    return Privatized(count, log.result(), in_memory)
+            write.write_arrow(schema, batches(), sink, kind, replace, _random_columns(plans))
+    return Privatized(count, log.result())
+
+
+def _public_columns(batch: Batch, kept: Sequence[str], indices: Indices) -> dict[str, Column]:
+    """The columns in `kept`, of the rows that have a report."""
+    public = {name: batch.columns[name] for name in kept}
+    if len(indices) == batch.rows:
+        return public
+    return {name: take(values, indices) for name, values in public.items()}
 
 
 def private_columns(column: str | Sequence[str], plans: Mapping[Any, Plan]) -> list[str]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+import shutil
+import tempfile
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -81,6 +83,18 @@ def arrow_column(column: Column | npt.NDArray[Any], field: Any) -> Any:
     except pa.ArrowException:  # its message shows an entry
         kinds = f"of {getattr(column, 'type', 'text')} here and of {field.type} in the first file"
         raise InvalidInput("keep", field.name, f"this column is {kinds}: give it one type") from None
+
+
+@contextmanager
+def open_sink(out: Path | Any, whole: bool) -> Iterator[Any]:
+    """Where to write: `out`; if it is a stream that must get all or nothing, a temporary file that is copied to it."""
+    if isinstance(out, Path) or not whole:
+        yield out
+        return
+    with tempfile.TemporaryFile() as draft:
+        yield draft
+        draft.seek(0)
+        shutil.copyfileobj(draft, out)
 
 
 def _open_for_writing(out: Path | Any, replace: bool) -> AbstractContextManager[Any]:
