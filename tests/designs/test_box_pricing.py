@@ -17,6 +17,7 @@ from priorveil.designs.box_pricing import (
     Box,
     GuessPricing,
     HistogramPricing,
+    LdpCone,
     SumPricing,
     branch_and_bound,
     bundle,
@@ -280,3 +281,16 @@ def test_branch_and_bound_agrees_with_brute_force(d: int, seed: int) -> None:
     members = bundles.shares(found.totals)
     np.testing.assert_allclose(members.sum(1), 1.0)
     np.testing.assert_allclose(((q * members - c) * members).sum(1), bundles.value(found.totals), atol=1e-12)
+
+
+@given(st.integers(0, 10**6), st.integers(2, 7))
+@settings(max_examples=40, deadline=None)
+def test_the_best_column_of_ldp_is_the_best_of_all_vertices(seed: int, d: int) -> None:
+    rng = np.random.default_rng(seed)
+    cone = LdpCone(rng.dirichlet(np.ones(d)), float(rng.uniform(1.1, 20)))
+    scores, vertices = rng.normal(size=(5, d)), cone.vertices()
+    found = cone.best(scores)
+    assert found @ cone.prior == pytest.approx(np.ones(5))
+    assert (found.max(1) <= cone.ratio * found.min(1) * (1 + 1e-12)).all()
+    best = np.maximum((scores @ vertices.T).max(axis=1), scores.sum(axis=1))  # or the constant column
+    assert (found * scores).sum(axis=1) == pytest.approx(best)

@@ -23,10 +23,11 @@ straight from `l` to the next multiple of `g`, along the line, and straight to `
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -42,8 +43,100 @@ _BATCH = 128  # parts cut at once
 _EDGE = 1e-12
 
 
+class ColumnSpace(ABC):
+    """Allowed columns `r` with `P . r = 1`, over which linear functions are maximised at once."""
+
+    prior: Array
+    listed: ClassVar[int]  # values up to which `vertices` lists all
+
+    @property
+    def box(self) -> Box | None:
+        """The columns as a box, if they are one."""
+        return None
+
+    @abstractmethod
+    def best(self, scores: Array) -> Array:
+        """For each row of `scores` the column with the largest `scores . r`."""
+
+    @abstractmethod
+    def ends(self, columns: Array) -> Array:
+        """The sum of the two entries that each value of a vertex can have, next to these columns."""
+
+    @abstractmethod
+    def vertices(self) -> Array:
+        """All extreme columns (K, d)."""
+
+    @abstractmethod
+    def merge(self, labels: Labels) -> ColumnSpace:
+        """The columns that are constant on blocks of values."""
+
+    def chance(self, count: int, rng: np.random.Generator) -> Array:
+        """Random vertices."""
+        return self.best(rng.random((count, len(self.prior))) * self.prior)
+
+    def climb(self, columns: Array, M: Array, m: Array) -> Array:
+        """Local search for the largest `r' M r - m . r`, all columns (K, d) at once.
+
+        Linearise and take the best vertex; `blend = 1` replaces the squares by their chords between the two
+        ends, which is exact for columns at the ends and sees exchanges that a tangent cannot.
+        """
+        own, height = np.diag(M), ((columns @ M - m) * columns).sum(1)
+        for _ in range(30):
+            pull, ends = columns @ M, self.ends(columns)
+            before = height.sum()
+            for blend in (0.0, 0.5, 1.0):
+                other = self.best(2 * (pull - blend * own * columns) + blend * own * ends - m)
+                reach = ((other @ M - m) * other).sum(1)
+                better = reach > height
+                columns, height = np.where(better[:, None], other, columns), np.maximum(reach, height)
+            if height.sum() - before <= 1e-9 * np.abs(height).sum():
+                break
+        return np.asarray(columns)
+
+
 @dataclass(frozen=True)
-class Box:
+class LdpCone(ColumnSpace):
+    """The columns that LDP allows: no entry is more than `ratio` times another one.
+
+    >>> cone = LdpCone(np.array([0.5, 0.25, 0.25]), ratio=3.0)
+    >>> cone.best(np.array([[0.0, 1.0, 0.0]]))
+    array([[0.66666667, 2.        , 0.66666667]])
+    """
+
+    prior: Array
+    ratio: float
+    listed: ClassVar[int] = 12
+
+    def best(self, scores: Array) -> Array:
+        """For each row of `scores` the column with the largest `scores . r`.
+
+        Its entries are large on a set of values. `scores . r` is a ratio of two sums over that set, so the set has the
+        values with the largest `scores / P`, and all sizes are compared.
+        """
+        order, more = np.argsort(-scores / self.prior, axis=1, kind="stable"), self.ratio - 1
+        total = scores.sum(1, keepdims=True) + more * np.cumsum(np.take_along_axis(scores, order, 1), axis=1)
+        size = np.argmax(total / (1 + more * np.cumsum(self.prior[order], axis=1)), axis=1)
+        large = np.argsort(order, axis=1) <= size[:, None]
+        return self._scaled(np.where(large, self.ratio, 1.0))
+
+    def ends(self, columns: Array) -> Array:
+        """The sum of the two entries of a vertex near each column."""
+        return np.asarray((1 + self.ratio) * columns.min(axis=1, keepdims=True))
+
+    def vertices(self) -> Array:
+        """All extreme columns (K, d)."""
+        return self._scaled(np.where(subsets(len(self.prior))[1:-1], self.ratio, 1.0))
+
+    def merge(self, labels: Labels) -> LdpCone:
+        """The columns that are constant on blocks of values."""
+        return LdpCone(np.bincount(labels, self.prior).astype(np.float64), self.ratio)
+
+    def _scaled(self, columns: Array) -> Array:
+        return np.asarray(columns / (columns @ self.prior)[:, None])
+
+
+@dataclass(frozen=True)
+class Box(ColumnSpace):
     """The columns `lo <= r <= hi` with `P . r = 1`; `hi` may be infinite and `lo` zero, `lo < 1 < hi`.
 
     >>> box = Box(np.array([0.5, 0.25, 0.25]), lo=0.5, hi=2.0)
@@ -56,6 +149,17 @@ class Box:
     prior: Array
     lo: float
     hi: float
+    listed: ClassVar[int] = 14
+
+    @property
+    def box(self) -> Box:
+        """The box itself."""
+        return self
+
+    @property
+    def ratio(self) -> float:
+        """Columns of LDP with this ratio are in the box."""
+        return min(self.hi, 1 / self.lo)
 
     @cached_property
     def caps(self) -> Array:
@@ -115,28 +219,13 @@ class Box:
             found.append(shares)
         return np.clip(self.columns(distinct(np.vstack(found))), self.lo, self.hi)
 
-    def climb(self, columns: Array, M: Array, m: Array) -> Array:
-        """Local search for the largest `r' M r - m . r`, all columns (K, d) at once.
+    def best(self, scores: Array) -> Array:
+        """For each row of `scores` the column with the largest `scores . r`."""
+        return self.columns(self.fill(scores * (1 - self.lo) / self.prior))
 
-        Linearise and fill by a sort; `blend = 1` replaces the squares by their chords between the two
-        ends, which is exact for columns at the ends and sees exchanges that a tangent cannot.
-        """
-        slope = (1 - self.lo) / self.prior
-        ends = 2 * self.lo + self.caps * slope
-        own = np.diag(M)
-        height = ((columns @ M - m) * columns).sum(1)
-        for _ in range(30):
-            pull = columns @ M
-            before = height.sum()
-            for blend in (0.0, 0.5, 1.0):
-                scores = 2 * (pull - blend * own * columns) + blend * own * ends - m
-                other = self.columns(self.fill(scores * slope))
-                reach = ((other @ M - m) * other).sum(1)
-                better = reach > height
-                columns, height = np.where(better[:, None], other, columns), np.maximum(reach, height)
-            if height.sum() - before <= 1e-9 * np.abs(height).sum():
-                break
-        return np.asarray(columns)
+    def ends(self, columns: Array) -> Array:
+        """The sum of the least and the largest entry that each value can have."""
+        return np.asarray(2 * self.lo + self.caps * (1 - self.lo) / self.prior)
 
 
 def subsets(d: int) -> Labels:

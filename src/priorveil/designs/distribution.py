@@ -33,7 +33,7 @@ import numpy as np
 import scipy.linalg
 import scipy.optimize
 
-from priorveil.designs.box_pricing import Box
+from priorveil.designs.box_pricing import Box, ColumnSpace
 from priorveil.designs.engine import Labels, Limits, Solution, Stop, basic_weights, distinct, never
 from priorveil.designs.relaxation import SecondMoments, unbiased_bound
 from priorveil.errors import Infeasible, NotIdentifiable
@@ -287,13 +287,24 @@ def best_learning(box: Box, limits: Limits | None = None, rows: Array | None = N
         columns = box.columns(np.eye(len(prior)))
         best = statistics.variance(columns, prior)
         return _solution(columns, prior, best, best, 0, 1.0)
-    if len(prior) <= 14:
-        vertices = box.vertices()
-        if len(vertices) <= _EXACT:
-            return best_weights(prior, vertices, limits, rows)
-    if rows is None and np.ptp(prior) <= 1e-15:
+    if rows is None and len(prior) > box.listed and np.ptp(prior) <= 1e-15:
         return _rotations(box, limits.target)
-    return _Generation(box, limits, statistics).run()
+    return best_channel(box, limits, rows)
+
+
+def best_channel(space: ColumnSpace, limits: Limits, rows: Array | None = None) -> Solution:
+    """The channel of allowed columns from which `rows @ shares` are learnt best: exact, or by column generation.
+
+    >>> from priorveil.designs.box_pricing import LdpCone
+    >>> cone = LdpCone(np.full(6, 1 / 6), ratio=np.e)
+    >>> round(best_channel(cone, Limits(1e-5)).value, 3)
+    15.709
+    """
+    if len(space.prior) <= space.listed:
+        vertices = space.vertices()
+        if len(vertices) <= _EXACT:
+            return best_weights(space.prior, vertices, limits, rows)
+    return _Generation(space, limits, Statistics(len(space.prior), rows)).run()
 
 
 def _rotations(box: Box, target: float) -> Solution:
@@ -308,9 +319,9 @@ def _rotations(box: Box, target: float) -> Solution:
 
 @dataclass
 class _Generation:
-    """Column generation for the box: solve for the weights, look for columns that tell more, repeat."""
+    """Column generation: solve for the weights, look for columns that tell more, repeat."""
 
-    box: Box
+    space: ColumnSpace
     limits: Limits
     statistics: Statistics
 
@@ -343,32 +354,34 @@ class _Generation:
         return best
 
     def _bound(self, stop: Stop) -> float:
-        """What no channel of the box goes below."""
-        if self.statistics.rows is None:
-            return information_bound(self.box, stop)
-        return unbiased_bound(SecondMoments.of_box(self.box), self.statistics.rows, stop)
+        """What no channel of a box goes below; zero for other columns, whose bound is searched for later."""
+        box, rows = self.space.box, self.statistics.rows
+        if box is None:
+            return 0.0
+        return (
+            information_bound(box, stop)
+            if rows is None
+            else unbiased_bound(SecondMoments.of_box(box), rows, stop)
+        )
 
     def _most(self) -> int:
-        return min(_POOL * len(self.box.prior), 2500)
+        return min(_POOL * len(self.space.prior), 2500)
 
     def _seeds(self, rng: np.random.Generator) -> Array:
         """Random columns, each value's own, and randomised response (within the budget, as all of LDP is).
 
         For other statistics than the distribution: random columns, and those of `_block_columns` and `_even_columns`.
         """
-        d = len(self.box.prior)
+        space, d = self.space, len(self.space.prior)
         if self.statistics.rows is not None:
-            chance = self._chance(2 * d if self.statistics.targets is not None else self._most() // 2, rng)
+            chance = space.chance(2 * d if self.statistics.targets is not None else self._most() // 2, rng)
             return np.vstack([chance, *self._block_columns(), *self._even_columns(chance, rng)])
-        chance = rng.random((max(self._most() // 2, 2 * d), d))
-        own = np.eye(d) + 1e-3 * rng.random((d, d))
-        level = min(self.box.hi, 1 / self.box.lo)
-        response = 1.0 + (level - 1.0) * np.eye(d)
-        vertices = self.box.columns(self.box.fill(np.vstack([own, chance])))
-        return np.vstack([vertices, response / (response @ self.box.prior)[:, None]])
-
-    def _chance(self, count: int, rng: np.random.Generator) -> Array:
-        return self.box.columns(self.box.fill(rng.random((count, len(self.box.prior)))))
+        chance = space.chance(max(self._most() // 2, 2 * d), rng)
+        own = space.best((np.eye(d) + 1e-3 * rng.random((d, d))) * space.prior)
+        if space.box is None:
+            return np.vstack([own, chance])
+        response = 1.0 + (space.box.ratio - 1.0) * np.eye(d)
+        return np.vstack([own, chance, response / (response @ space.prior)[:, None]])
 
     def _block_columns(self) -> Iterator[Array]:
         """The best columns for a part of the statistics: a single row, or rows that add up to a constant (a margin).
@@ -380,9 +393,9 @@ class _Generation:
         ends = np.flatnonzero(np.ptp(np.cumsum(rows, axis=0), axis=1) < 1e-9) + 1
         for block in [*np.split(rows, ends), *np.split(rows, len(rows))]:
             _, first, groups = np.unique(block, axis=1, return_index=True, return_inverse=True)
-            if 1 < len(first) <= min(_MOST_GROUPS, len(self.box.prior) - 1):
-                merged = self.box.merge(groups.ravel())
-                yield best_learning(merged, Limits(1e-4), block[:, first]).columns[:, groups.ravel()]
+            if 1 < len(first) <= min(_MOST_GROUPS, len(self.space.prior) - 1):
+                merged = self.space.merge(groups.ravel())
+                yield best_channel(merged, Limits(1e-4), block[:, first]).columns[:, groups.ravel()]
 
     def _even_columns(self, start: Array, rng: np.random.Generator) -> Iterator[Array]:
         """Columns that are best where `S` is a multiple of one on each eigenspace of `B`.
@@ -402,7 +415,7 @@ class _Generation:
         for count in range(_EVEN_ROUNDS):
             half = statistics.basis * (weights / level)
             M = half @ half.T
-            found = self.box.climb(self._chance(_EVEN_STARTS, rng), M, nothing)
+            found = self.space.climb(self.space.chance(_EVEN_STARTS, rng), M, nothing)
             worth = ((found @ M) * found).sum(1)
             level = level + (spread(found[worth >= 0.999 * worth.max()]) - level) * 2 / (count + 3)
             if 3 * count >= _EVEN_ROUNDS:
@@ -435,8 +448,8 @@ class _Generation:
         C = np.hstack([Z, np.ones((len(Z), 1))]) * np.sqrt(state.weights)[:, None]
         nu = np.linalg.lstsq(C, q * np.sqrt(state.weights), rcond=None)[0]
         m = V @ nu[:-1]
-        starts = np.vstack([self._chance(600, rng), pool[state.weights > 1e-2 / len(pool)]])
-        found = self.box.climb(starts, M, m)
+        starts = np.vstack([self.space.chance(600, rng), pool[state.weights > 1e-2 / len(pool)]])
+        found = self.space.climb(starts, M, m)
         worth = ((found @ M - m) * found).sum(1) + m.sum() - nu[-1]
         order = np.argsort(-worth)
         _, first = np.unique(np.round(found[order], 9), axis=0, return_index=True)

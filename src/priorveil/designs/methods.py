@@ -7,6 +7,7 @@ channel out as a table: `_SOLVERS` maps the kind of a query to its solver for th
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -17,7 +18,7 @@ import numpy as np
 from priorveil.certify import Certifiable, certified_table
 from priorveil.designs import box_solvers, cone_pricing, distribution, robust
 from priorveil.designs.arcs import ARC_KINDS, arc_plan
-from priorveil.designs.box_pricing import Box, SumPricing
+from priorveil.designs.box_pricing import Box, LdpCone, SumPricing
 from priorveil.designs.closed import closed_plan
 from priorveil.designs.encodings import hashing_plan, subset_plan, unary_plan
 from priorveil.designs.engine import Limits, Pricing, Progress, Solution, Stop, best_mixture, never, solve
@@ -109,8 +110,9 @@ def best_plan(problem: Problem, limits: Limits) -> Plan:
             )
     if ldp:
         # The engine may be stopped early, so simple mechanisms compete with it. They are for the value itself.
-        simple = problem.secret is None and isinstance(problem.prior, Prior)
-        engine = d <= (_LDP_LEARNING if learns else _LDP_ENGINE)
+        simple = _pairwise(problem)
+        statistics = learns and kind != "distribution" and simple
+        engine = d <= (_LEARNING if statistics else _LDP_LEARNING if learns else _LDP_ENGINE)
         reach, names = 0, ["columns"] if engine else []
         names += ["unary", "subset"] if simple or not engine else []
         # Where subset selection knows its error, writing it out as a table gains nothing.
@@ -180,6 +182,11 @@ _SOLVERS: dict[str, Callable[[Problem, Limits], Solution]] = {
 def _box(problem: Problem) -> Box:
     """The columns `lo <= r <= hi`, of a problem that allows just those."""
     return Box(problem.P, problem.budget.lo, problem.budget.hi)
+
+
+def _pairwise(problem: Problem) -> bool:
+    """Whether the problem is LDP of the value itself, under one prior."""
+    return problem.notion.name == "LDP" and problem.secret is None and isinstance(problem.prior, Prior)
 
 
 def _best_channel(problem: Problem, limits: Limits) -> tuple[Solution, str]:
@@ -261,6 +268,8 @@ def _learning_plan(problem: Problem, limits: Limits) -> Plan:
     try:
         if problem.box:
             solution = distribution.best_learning(_box(problem), within, rows)
+        elif _pairwise(problem) and rows is not None:
+            solution = distribution.best_channel(LdpCone(problem.P, math.exp(problem.level)), within, rows)
         else:
             solution = distribution.best_weights(problem.P, _extreme_columns(problem, within), within, rows)
     except (TooLarge, KeyboardInterrupt) as cause:
