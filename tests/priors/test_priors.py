@@ -166,6 +166,24 @@ def test_a_cell_of_probability_zero_needs_a_decision(zero):
         Prior.joint(cells, ("letter", "digit"), impossible="drop")
 
 
+@given(generators)
+def test_what_holds_for_the_tuple_holds_for_every_attribute(rng):
+    """Also where cells are left out, which makes the attributes dependent."""
+    cells = [(a, b) for a in range(3) for b in range(4) if rng.random() < 0.7] or [(0, 0), (1, 1)]
+    P = rng.dirichlet(np.ones(len(cells)))
+    prior = Prior.joint(dict(zip(cells, P, strict=True)), ("a", "b"), impossible="leave out")
+    channel = Channel(rng.dirichlet(np.full(4, 0.5), len(cells)))
+    whole = leakage(channel, prior)
+    for name in prior.names:
+        levels, groups = prior.labels.margin([name])
+        rows = np.equal.outer(range(len(levels)), groups) * P
+        part = leakage(channel, prior, Secret(rows / rows.sum(axis=1, keepdims=True)))
+        assert part.lip_lower <= whole.lip_lower * (1 + 1e-9) and part.lip_upper <= whole.lip_upper * (
+            1 + 1e-9
+        )
+        assert part.pufferfish <= whole.ldp * (1 + 1e-9)
+
+
 @pytest.mark.parametrize("names", [("age",), ("age", "age"), "ab", ("age", 3)])
 def test_bad_names_of_attributes_are_refused(names):
     with pytest.raises(InvalidInput, match="names"):
