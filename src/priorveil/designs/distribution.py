@@ -52,7 +52,7 @@ _EXACT = 20_000  # vertices of the box that are still listed
 _POOL = 20  # columns per value that column generation may hold
 _FINE = Limits(1e-6)
 _SECONDS = 45.0  # the default time limit
-_RELAXED = 250  # values up to which the relaxation is solved; its bound costs d^3 a step
+_RELAXED = 500  # values up to which the relaxation is solved; its bound costs d^3 a step
 
 
 @dataclass(frozen=True, eq=False)
