@@ -757,3 +757,66 @@ def test_several_columns_of_people_are_designed_for_and_privatized(files: Path) 
 def test_options_of_queries_go_together(files: Path, options: tuple[str, ...], says: str) -> None:
     status, _, err = run("design", "prior.csv", "--epsilon", 1, *options)
     assert status != 0 and says in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "labels", "asked"),
+    [
+        (["--numbers", "0:100", "--query", "mean"], (0.0, 50.0, 100.0), "sum of 3 values"),
+        (["--numbers", "0:8:5", "--query", "mean"], (0.0, 2.0, 4.0, 6.0, 8.0), "sum of 5 values"),
+        (["--numbers", "0:4:3", "--query", "quantiles"], ("[0, 2)", "[2, 4]"), "linear of 2 values"),
+    ],
+)
+def test_a_range_of_numbers_is_a_prior(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    labels: tuple[object, ...],
+    asked: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    status, out, err = run("design", *arguments, "--epsilon", "1", "-o", "plan.json")
+    assert status == 0 and asked in out, err
+    plan = pv.Plan.load("plan.json")
+    assert tuple(plan.labels) == labels
+    assert plan.query.unbiased
+
+
+def test_a_public_sample_of_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("sample.csv").write_text("age\n" + "10\n" * 3 + "30\n")
+    arguments = [
+        "sample.csv",
+        "--column",
+        "age",
+        "--numbers",
+        "0:40:3",
+        "--query",
+        "quantiles",
+        "--epsilon",
+        "1",
+    ]
+    status, _, err = run("design", *arguments)
+    assert status == 2 and "--values public" in err
+    status, _, err = run("design", *arguments, "--values", "public", "-o", "plan.json")
+    assert status == 0, err
+    assert pv.Plan.load("plan.json").prior.probabilities.tolist() == [0.75, 0.25]
+
+
+def test_the_matrix_of_a_linear_query(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("prior.csv").write_text("a,0.5\nb,0.3\nc,0.2\n")
+    Path("matrix.csv").write_text("statistic,c,b,a\nfirst,1,2,3\nsecond,0,0,1\n")
+    arguments = ["prior.csv", "--query", "linear", "--matrix", "matrix.csv", "--epsilon", "1", "--unbiased"]
+    status, _, err = run("design", *arguments, "-o", "plan.json")
+    assert status == 0, err
+    query = pv.Plan.load("plan.json").query
+    assert query == pv.Linear([[3, 2, 1], [1, 0, 0]], ("first", "second"), unbiased=True)
+    for wrong in (
+        ["--query", "linear"],
+        ["--query", "mean"],
+        ["--query", "guess", "--unbiased"],
+        ["--margin", "a"],
+    ):
+        status, _, err = run("design", "prior.csv", "--epsilon", "1", *wrong)
+        assert status == 2 and err.startswith("error: "), err

@@ -13,6 +13,9 @@ Queries
   histogram     how many people have each value; estimates lean on the prior
   distribution  the same, learned from reports alone: the prior never biases it
   sum           the sum of a number that each value stands for (--amounts)
+  mean          the mean of a number (--numbers)
+  quantiles     the quantiles of a number, and the share up to each edge (--numbers)
+  linear        any weighted sums of the counts: the rows of --matrix
   cumulative    how many people have each value or one before it
   ranges        how many people have a value from one to another, for all pairs
   margins       how many people have each combination of levels of some attributes (--margin)
@@ -35,6 +38,17 @@ Examples
       two attributes at once, for the shares of each of them
   priorveil design prior.csv --epsilon 1 --radius 0.05 -o plan.json
       the prior is known up to 0.05 in total variation
+  priorveil design --numbers 0:100 --query mean --epsilon 1 -o plan.json
+      the mean of a number from 0 to 100; the grid is chosen by expected error
+  priorveil design sample.csv --column age --values public --numbers 0:100:21 --query quantiles --epsilon 1 -o plan.json
+      quantiles of an age, in 20 cells; a public sample says how common ages are
+
+Numbers
+  --numbers LOW:HIGH:POINTS puts this many points on the range. For mean and sum each
+  number is rounded to one of the two points next to it at random, so that its mean is
+  kept. For other queries the points are the edges of cells. Without PRIOR all numbers
+  of the range are taken for equally common; PRIOR gives a probability for each point
+  or cell, one on each line, or with --column a public sample.
 
 A prior from data
   A plan is public, and it holds the values of --column and their shares. So more
@@ -56,22 +70,36 @@ import click
 
 from priorveil.cli import files, options, screen
 from priorveil.errors import plural
+from priorveil.files import is_number
 from priorveil.notions import CONES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from priorveil.plans import Plan
     from priorveil.priors import Budget, Prior, Secret
+    from priorveil.priors.numbers import Outside
     from priorveil.queries import Query
 
 _NOTIONS = {name.lower(): notion for name, notion in CONES.items()}
 _METHODS = ("auto", "closed", "arc", "columns", "unary", "subset", "hashing")
+_POINTS, _EDGES = 11, 21  # of a grid and of cells, if --numbers does not say how many
 _FULL_BAR = 1e-4  # the gap at which the progress bar is full, without --gap
 
 
+class _NumberRange(click.ParamType[Any]):
+    """A range of numbers, and how many points to put on it (None: choose)."""
+
+    name = "LOW:HIGH[:POINTS]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the ends and the number of points."""
+        low, high, *points = (*value.split(":"), "") if value.count(":") == 1 else value.split(":", 2)
+        if is_number(low) and is_number(high) and (points == [""] or points[0].isdigit()):
+            return float(low), float(high), int(points[0]) if points[0] else None
+        self.fail(f"{value!r}: give two numbers and perhaps how many points, such as 0:100:21", param, ctx)
+
+
 @click.command(epilog=options.epilog(__doc__))
-@click.argument("prior", type=options.INPUT_FILE)
+@click.argument("prior", type=options.INPUT_FILE, required=False)
 @options.prior_format_options
 @click.option(
     "--column",
@@ -93,6 +121,15 @@ _FULL_BAR = 1e-4  # the gap at which the progress bar is full, without --gap
     help="Add noise to the counts of --column, which makes the prior differentially private at this level "
     "(one person added or removed). Needs --values.",
 )
+@click.option(
+    "--numbers", type=_NumberRange(), help="The values are numbers: their range, and how many points to use."
+)
+@click.option(
+    "--outside",
+    type=click.Choice(["refuse", "ends"]),
+    default="refuse",
+    help="With --numbers: whether a number outside the range is refused, or counted at the nearest end.",
+)
 @options.budget_options
 @options.query_options
 @options.SECRET
@@ -113,14 +150,16 @@ _FULL_BAR = 1e-4  # the gap at which the progress bar is full, without --gap
 @options.PLOT
 @options.JSON
 def design(
-    prior: Path,
+    prior: Path | None,
     prior_format: files.PriorFormat,
     columns: tuple[str, ...],
+    numbers: tuple[float, float, int | None] | None,
+    outside: Outside,
     secret: Path | None,
     secret_column: str | None,
     mix: bool,
     budget: Budget | None,
-    query: Callable[[Prior], Query],
+    query: options.QueryChoice,
     radius: float | None,
     notion: str,
     method: str,
@@ -145,27 +184,23 @@ def design(
         raise click.UsageError("--json and -o - would both be standard output: save the plan to a file")
     files.require_new(force, output)
     files.require_distinct({"PRIOR": prior, "--secret": secret}, {"-o": output, "--plot": plot})
-    published = latent = None
-    if not columns:
-        if secret_column is not None or any(rules.values()):
-            names = ", ".join(f"--{name.replace('_', '-')}" for name in ("secret_column", *rules))
-            raise click.UsageError(f"{names} are for priors from data: name the --column")
-        known = prior_format.read(prior)
+    latent = published = None
+    if numbers is not None:
+        if secret_column is not None or any(rule for name, rule in rules.items() if name != "values"):
+            raise click.UsageError("--numbers takes a public sample: of these options it needs --values only")
+        sample = _read_sample(prior, columns, rules["values"])
+        shares = None if prior is None or columns else prior_format.read(prior).probabilities
+        known = _number_prior(numbers, outside, query, shares, sample, budget)
     else:
-        if prior_format.counts or prior_format.normalise:
-            raise click.UsageError("--column counts people itself: leave --counts and --normalise out")
         if secret is not None and secret_column is not None:
             raise click.UsageError("--secret-column takes the secret from the data: leave --secret out")
-        known, latent = _count_people(prior, columns, secret_column, prior_format, **rules)
-        published = _publication(
-            known, latent, ", ".join(columns), rules["merge_rare"], rules["prior_epsilon"]
-        )
+        known, latent, published = _read_values(prior, prior_format, columns, secret_column, rules)
     if latent is None:
         latent, known = files.read_secret(secret, known, prior_format.normalise, mix)
     if published is not None and not as_json:
         screen.open_console(stderr=piped).print(published, style="yellow")
     search = {"method": method, "time_limit": time_limit, "gap": gap}
-    plan, interrupted = _run(known, radius, budget, query(known), latent, notion, **search)
+    plan, interrupted = _run(known, radius, budget, query.of(known), latent, notion, **search)
     if piped:
         click.echo(plan.to_json().encode(), nl=False)
     elif output is not None:
@@ -178,6 +213,68 @@ def design(
         screen.print_json({**screen.plan_record(plan), **outcome})
     else:
         _print(plan, interrupted, output, piped)
+
+
+def _read_values(
+    path: Path | None,
+    form: files.PriorFormat,
+    columns: tuple[str, ...],
+    secret_column: str | None,
+    rules: dict[str, Any],
+) -> tuple[Prior, Secret | None, str | None]:
+    """Return the prior of a file, or of the people in it with their secret and what the plan publishes of them."""
+    if path is None:
+        raise click.UsageError("give PRIOR, what is known about the values; or --numbers LOW:HIGH")
+    if not columns:
+        if secret_column is not None or any(rules.values()):
+            names = ", ".join(f"--{name.replace('_', '-')}" for name in ("secret_column", *rules))
+            raise click.UsageError(f"{names} are for priors from data: name the --column")
+        return form.read(path), None, None
+    if form.counts or form.normalise:
+        raise click.UsageError("--column counts people itself: leave --counts and --normalise out")
+    known, latent = _count_people(path, columns, secret_column, form, **rules)
+    published = _publication(known, latent, ", ".join(columns), rules["merge_rare"], rules["prior_epsilon"])
+    return known, latent, published
+
+
+def _read_sample(path: Path | None, columns: tuple[str, ...], values: str | None) -> list[float] | None:
+    """Return the numbers in a column of a public sample; None without a column."""
+    if not columns:
+        return None
+    if path is None or len(columns) > 1 or values != "public":
+        advice = "a plan publishes how common its numbers are: say --values public if that is so"
+        raise click.UsageError(f"--numbers with --column needs one column of a public sample. {advice}")
+    rows = files.read_people(path, *columns)
+    for row, (word,) in rows:
+        if not is_number(word):
+            raise click.ClickException(f"{path}: row {row}: {columns[0]} is not a number")
+    return [float(word) for _, (word,) in rows]
+
+
+def _number_prior(
+    numbers: tuple[float, float, int | None],
+    outside: Outside,
+    query: options.QueryChoice,
+    probabilities: Any,
+    sample: list[float] | None,
+    budget: Budget,
+) -> Prior:
+    """Return the prior of a grid for means and sums, of cells for other queries."""
+    import numpy as np
+
+    from priorveil import designs
+    from priorveil.priors import Prior
+
+    low, high, points = numbers
+    shape = probabilities if sample is not None or probabilities is not None else lambda number: 1.0
+    known: dict[str, Any] = {"sample": sample, "outside": outside}
+    if query.kind == "mean" and points is None and probabilities is None:
+        plan = designs.design_mean(low, high, budget, shape, **known)
+        return plan.prior.centre
+    make, usual = (Prior.grid, _POINTS) if query.kind in ("mean", "sum") else (Prior.cells, _EDGES)
+    if points is None and probabilities is not None:
+        usual = len(probabilities) + (make == Prior.cells)
+    return make(np.linspace(low, high, points or usual), shape, **known)
 
 
 def _count_people(

@@ -118,15 +118,15 @@ def read_channel(path: Path, normalise: bool) -> Channel:
 
     with reading(path):
         if path.suffix.lower() != ".json":
-            return _csv_channel(_csv_rows(path), Channel.from_weights if normalise else Channel)
+            return (Channel.from_weights if normalise else Channel)(*_csv_matrix(_csv_rows(path)))
         document = json.loads(path.read_text(encoding="utf-8-sig"))
         if isinstance(document, dict) and "format" in document:
             return read_plan(path).leakage_channel
         return Channel.load(path, normalise)
 
 
-def _csv_channel(rows: list[Line], make: Callable[..., Channel]) -> Channel:
-    """Return the channel of a matrix with labels on both sides, or of numbers alone."""
+def _csv_matrix(rows: list[Line]) -> tuple[Any, ...]:
+    """Return the numbers of a matrix, and if it has them, the labels of its rows and of its columns."""
     first, head = rows[0]
     labelled = not is_number(head[0])
     for line, row in rows:
@@ -137,7 +137,25 @@ def _csv_channel(rows: list[Line], make: Callable[..., Channel]) -> Channel:
     below = rows[labelled:]
     matrix = [[_line_number(line, cell) for cell in row[labelled:]] for line, row in below]
     labels = (labels_of([row[0] for _, row in below]), labels_of(head[1:])) if labelled else ()
-    return make(matrix, *labels)
+    return matrix, *labels
+
+
+def read_matrix(path: Path | None, prior: Prior) -> tuple[list[list[float]], list[Label] | None]:
+    """Read the matrix of a linear query, with or without labels on both sides, and the names of its rows."""
+    if path is None:
+        raise click.UsageError("--query linear needs its numbers: give --matrix FILE")
+    from priorveil.priors.labels import label_positions
+
+    with reading(path):
+        matrix, *labels = _csv_matrix(_csv_rows(path))
+        if not labels:
+            return matrix, None
+        names, values = labels
+        try:
+            order = list(label_positions(values, prior.labels, str))
+        except KeyError as missing:
+            raise ValueError(f"the prior's value {missing.args[0]!r} is missing") from None
+        return [[row[place] for place in order] for row in matrix], names
 
 
 def read_secret(path: Path | None, prior: Prior, normalise: bool, mix: bool) -> tuple[Secret | None, Prior]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from priorveil.errors import MissingExtra
 from priorveil.files import is_number, write_problem
 
 if TYPE_CHECKING:
-    from priorveil.priors import Budget, Prior
+    from priorveil.priors import Array, Budget, Prior
     from priorveil.queries import Query
 
 Command = Callable[..., Any]
@@ -122,31 +123,91 @@ def prior_format_options(command: Command) -> Command:
     return wrapper
 
 
+QUERIES = (
+    "histogram",
+    "distribution",
+    "cumulative",
+    "ranges",
+    "margins",
+    "sum",
+    "mean",
+    "quantiles",
+    "linear",
+    "guess",
+)
+_FOR_QUERY = {"amounts": "sum", "margin": "margins", "matrix": "linear"}  # options of one query each
+
+
+@dataclass(frozen=True)
+class QueryChoice:
+    """The query of a command, before its prior is known. Means and quantiles are always unbiased."""
+
+    kind: str
+    unbiased: bool
+    amounts: str | None
+    margin: tuple[str, ...]
+    matrix: Path | None
+
+    def __post_init__(self) -> None:
+        for name, kind in _FOR_QUERY.items():
+            if getattr(self, name) and self.kind != kind:
+                raise click.UsageError(f"--{name} is for --query {kind}, not for {self.kind}")
+        if self.unbiased and self.kind == "guess":
+            raise click.UsageError("--unbiased is not for --query guess")
+
+    def of(self, prior: Prior) -> Query:
+        """Return the query about the values of a prior."""
+        from priorveil.cli.files import read_matrix
+        from priorveil.queries import Distribution, Guess, Histogram, Linear, Sum
+
+        make: dict[str, Callable[[], Query]] = {
+            "histogram": lambda: Histogram(self.unbiased),
+            "distribution": Distribution,
+            "cumulative": lambda: Linear.cumulative(prior, self.unbiased),
+            "ranges": lambda: Linear.ranges(prior, self.unbiased),
+            "margins": lambda: Linear.margins(prior, self._margins(prior), self.unbiased),
+            "sum": lambda: Sum(self._amounts(prior), self.unbiased),
+            "mean": lambda: Sum(_require_numbers(prior.points), unbiased=True),
+            "quantiles": lambda: self._quantiles(prior),
+            "linear": lambda: Linear(*read_matrix(self.matrix, prior), self.unbiased),
+            "guess": Guess,
+        }
+        return make[self.kind]()
+
+    def _quantiles(self, prior: Prior) -> Query:
+        """Return the shares up to each edge of a prior of numbers."""
+        from priorveil.queries import Linear
+
+        _require_numbers(prior.edges)
+        return Linear.cumulative(prior, unbiased=True)
+
+    def _margins(self, prior: Prior) -> list[list[str]]:
+        """Return the attributes of each margin: by default each attribute alone."""
+        return [margin.split(",") for margin in self.margin or prior.names or ()]
+
+    def _amounts(self, prior: Prior) -> list[float]:
+        """Return the number that each value stands for: by default its label."""
+        numbers = list(map(str, prior.labels)) if self.amounts is None else self.amounts.split(",")
+        if not all(map(is_number, numbers)):
+            advice = "give --amounts, such as 0,1,2"
+            raise click.UsageError(f"a sum needs a number for each value of PRIOR: {advice}")
+        return [float(number) for number in numbers]
+
+
+def _require_numbers(bounds: Array | None) -> Array:
+    """Return the points or edges of a prior of numbers."""
+    if bounds is None:
+        raise click.UsageError("means and quantiles are those of numbers: give --numbers LOW:HIGH")
+    return bounds
+
+
 def query_options(command: Command) -> Command:
-    """Add the options of the query; the command gets a function `query` from the prior to the query."""
-    from priorveil.queries import QUERIES, Histogram, Linear, Sum
+    """Add the options of the query; the command gets a `QueryChoice`."""
 
-    simple = [name.lower() for name in QUERIES if name not in ("Linear", "Sum")]
-
-    def make(kind: str, amounts: str | None, margins: tuple[str, ...], unbiased: bool, prior: Prior) -> Query:
-        if amounts is not None and kind != "sum":
-            raise click.UsageError(f"--amounts are for --query sum, not for {kind}")
-        if margins and kind != "margins":
-            raise click.UsageError(f"--margin is for --query margins, not for {kind}")
-        if kind == "sum":
-            return Sum(_amounts(amounts, prior), unbiased)
-        if kind == "margins":
-            kept = [margin.split(",") for margin in margins]
-            return Linear.margins(prior, kept or prior.names or (), unbiased)
-        if kind not in simple:
-            return (Linear.cumulative if kind == "cumulative" else Linear.ranges)(prior, unbiased)
-        if unbiased and kind != "histogram":
-            raise click.UsageError(f"--unbiased is not for --query {kind}")
-        return Histogram(unbiased=True) if unbiased else QUERIES[kind.capitalize()]()
-
-    kinds = [*simple, "sum", "cumulative", "ranges", "margins"]
-
-    @click.option("--query", type=click.Choice(kinds), default="histogram", help="The query.")
+    @click.option("--query", type=click.Choice(QUERIES), default="histogram", help="The query.")
+    @click.option(
+        "--unbiased", is_flag=True, help="The reports alone decide; the prior never biases the answer."
+    )
     @click.option(
         "--amounts",
         metavar="0,1,2",
@@ -154,29 +215,20 @@ def query_options(command: Command) -> Command:
     )
     @click.option(
         "--margin",
-        "margins",
         multiple=True,
         metavar="NAMES",
         help="For margins: the attributes of one, such as age,smokes; repeatable.  [default: each attribute alone]",
     )
     @click.option(
-        "--unbiased", is_flag=True, help="The reports alone decide; the prior never biases the answer."
+        "--matrix",
+        type=INPUT_FILE,
+        help="For linear: a CSV with a row of numbers for each statistic, a column for each value of PRIOR.",
     )
     @functools.wraps(command)
-    def wrapper(
-        query: str, amounts: str | None, margins: tuple[str, ...], unbiased: bool, **others: Any
-    ) -> Any:
-        return command(query=functools.partial(make, query, amounts, margins, unbiased), **others)
+    def wrapper(query: str, unbiased: bool, amounts: Any, margin: Any, matrix: Any, **others: Any) -> Any:
+        return command(query=QueryChoice(query, unbiased, amounts, margin, matrix), **others)
 
     return wrapper
-
-
-def _amounts(amounts: str | None, prior: Prior) -> list[float]:
-    """Return the number that each value stands for: by default its label."""
-    numbers = list(map(str, prior.labels)) if amounts is None else amounts.split(",")
-    if not all(map(is_number, numbers)):
-        raise click.UsageError("a sum needs a number for each value of PRIOR: give --amounts, such as 0,1,2")
-    return [float(number) for number in numbers]
 
 
 def budget_options(command: Command) -> Command:

@@ -35,10 +35,6 @@ import click
 from priorveil.cli import files, options, screen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from priorveil.priors import Prior
-    from priorveil.queries import Query
     from priorveil.studies.simulate import Study
 
 
@@ -75,7 +71,7 @@ if TYPE_CHECKING:
 def simulate(
     prior: Path,
     epsilons: tuple[float, ...],
-    query: Callable[[Prior], Query],
+    query: options.QueryChoice,
     methods: tuple[str, ...],
     secret: Path | None,
     mix: bool,
@@ -98,7 +94,7 @@ def simulate(
             "--data is a table, and --column names its column with the people's values: give both"
         )
     known = prior_format.read(prior)
-    question = query(known)
+    question = query.of(known)
     latent, known = files.read_secret(secret, known, prior_format.normalise, mix)
     people = None
     if data is not None and column is not None:
