@@ -203,6 +203,29 @@ def unbiased_moments(evidence: Evidence, prior: Array, rows: Rows, population: b
     return Moments(apply_rows(rows, total), np.maximum(square - known, 0.0))
 
 
+def reports_covariance(method: str, evidence: Evidence, prior: Array, rows: Rows, population: bool) -> Array:
+    """The covariance of the statistics; its diagonal is the variance of `reports_moments`."""
+    N = float(evidence.counts.sum())
+    W = np.eye(len(prior)) if rows is None else rows
+    inverse = None
+    if method != "mmse":
+        inverse = invert_information(_scaled_information(evidence, prior), prior, rows)
+    weights = W * prior if inverse is None else W @ inverse
+    found, total = np.zeros((len(W), len(W))), np.zeros(len(prior))
+    for cells, Q in evidence.channel.blocks():
+        law = prior @ Q
+        lifts = np.divide(Q, law, out=np.zeros_like(Q), where=law > 0)
+        n = evidence.counts[cells] if inverse is None else _shrink(evidence.counts[cells], N * law)
+        scores = weights @ lifts
+        found += (scores * n) @ scores.T
+        total += lifts @ n
+    if inverse is None:
+        return np.asarray((W * prior * total) @ W.T - found)
+    if population:
+        return np.asarray(found - np.outer(weights @ total, weights @ total) / (float(prior @ total) or 1.0))
+    return np.asarray(found - (W * (inverse @ total)) @ W.T)
+
+
 def known_part(rows: Rows, histogram: Array, N: float, population: bool) -> Array:
     """What is subtracted from the sum of squares over reports to give a variance.
 

@@ -22,6 +22,7 @@ from priorveil.mechanisms.estimators import (
     PriorCheck,
     Rows,
     cells_check,
+    reports_covariance,
     reports_moments,
     split_prior,
 )
@@ -169,9 +170,22 @@ class Mechanism(ABC):
     def answer(self, method: str, counts: Counts, prior: Array, rows: Rows, population: bool) -> Moments:
         """The statistics `rows @ histogram`, or the histogram for None, by `mmse`, `unbiased` or `mle`.
 
-        `counts` are those of `accumulate` or of `weigh`; for the latter, see `weighted_moments`. A fourth method,
+        `counts` are those of `accumulate` or of `weigh`; for the latter, see `Reading.moments`. A fourth method,
         `balanced`, is the unbiased answer on which the intervals of mle rest: its histogram adds up to the reports.
         """
+
+    def covariance(self, method: str, counts: Counts, prior: Array, rows: Rows, population: bool) -> Array:
+        """The covariance of the statistics that `answer` gives.
+
+        Variances are quadratic in the rows, so those of the sums of two rows give it.
+        """
+        W = np.eye(len(prior)) if rows is None else rows
+        own = self.answer(method, counts, prior, W, population).variance
+        found, pairs = np.diag(own), np.stack(np.triu_indices(len(W), 1))
+        for part in np.array_split(pairs, 1 + pairs.shape[1] * len(prior) // _QUICK, axis=1):
+            both = self.answer(method, counts, prior, W[part].sum(axis=0), population).variance
+            found[*part] = found[*part[::-1]] = (both - own[part].sum(axis=0)) / 2
+        return found
 
     @abstractmethod
     def error(self, query: Query, prior: Prior) -> float | None:
@@ -239,6 +253,10 @@ class NumberedReports(Mechanism):
     def answer(self, method: str, counts: Counts, prior: Array, rows: Rows, population: bool) -> Moments:
         """The statistics `rows @ histogram`, or the histogram for None."""
         return reports_moments(method, self.evidence(counts), prior, rows, population)
+
+    def covariance(self, method: str, counts: Counts, prior: Array, rows: Rows, population: bool) -> Array:
+        """The covariance of the statistics, from the scores of the reports."""
+        return reports_covariance(method, self.evidence(counts), prior, rows, population)
 
     def error(self, query: Query, prior: Prior) -> float | None:
         """The expected error per person of the channel, unless the channel is large."""

@@ -12,11 +12,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property, wraps
+from functools import cached_property
 from numbers import Real
-from typing import Any, Concatenate, Literal, ParamSpec
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -31,8 +31,8 @@ from priorveil.mechanisms.estimators import (
     not_identifiable,
 )
 from priorveil.plans.statistic import Statistic, quantile_of, ratio_of
-from priorveil.plans.tally import Tally, Weighted
-from priorveil.priors import Array, Label, Prior
+from priorveil.plans.tally import Tally
+from priorveil.priors import Array, AttributeLabels, Label, Prior
 from priorveil.priors.labels import aligned_texts, as_label, label_positions
 
 Method = Literal["auto", "mmse", "unbiased", "mle"]
@@ -43,7 +43,6 @@ _FREE = ("unbiased", "unbiased, projected", "mle", "mle, projected")  # methods 
 _NOTABLE = 1.2  # a gain of mle that is worth a sentence
 _MOST_SHOWN = 50  # values that are printed
 _MOST_PAIRED = 2_000  # statistics whose covariance is written out
-_BLOCK = 1 << 22  # weights that are read at a time
 AVERAGE = "average per person"
 
 ASSUMES = {
@@ -82,13 +81,68 @@ class Reading:
     labels: tuple[Label, ...]
 
     def moments(self, rows: Rows) -> Moments:
-        """The statistics `rows @ histogram`, or the histogram for None, with their variances."""
-        tally, P = self.tally, self.prior.probabilities
-        if tally.weighted is None:
-            return self.mechanism.answer(self.method, tally.counts, P, rows, self.population)
-        return weighted_moments(
-            self.mechanism, self.method, tally.weighted, tally.reports, P, rows, self.population
-        )
+        """The statistics `rows @ histogram`, or the histogram for None, with their variances.
+
+        For people of weight `c_i` it is `sum_i c_i rows[:, x_i]`. What a report adds to an mmse or unbiased answer is
+        multiplied by its weight, and what it adds to the variance by the square: so the mean is that of the counts with
+        weights, the variance that of the counts with squares. For mle weights multiply the log-likelihood (a
+        pseudo-likelihood: it has the right mean even if weights go with values), and intervals are those of the
+        unbiased answer.
+        """
+        weighted = self.tally.weighted
+        if weighted is None:
+            return self._answer(self.tally.counts, rows)
+        if self.method == "mle" and (weighted.least < 0 or weighted.total <= 0):
+            advice = "weights below zero, or all zero, have no likelihood: use 'mmse' or 'unbiased'"
+            raise InvalidInput("method", "mle", advice)
+        found, squared = self._answer(weighted.weights, rows), self._answer(self._squares, rows)
+        variance = squared.variance + self.tally.reports * self._shift(found, squared) ** 2
+        assumes = found.assumes or WEIGHTED.get(self.method)
+        return replace(found, variance=self._power * variance, assumes=assumes)
+
+    def covariance(self) -> Array:
+        """The covariance of the statistics of the query; that of mle is that of the answer behind its intervals."""
+        if self.method == "mle":
+            return replace(self, method="balanced").covariance()
+        weighted, P = self.tally.weighted, self.prior.probabilities
+        counts = self.tally.counts if weighted is None else self._squares
+        found = self.mechanism.covariance(self.method, counts, P, self.rows, self.population)
+        if weighted is None:
+            return found
+        answers = (self._answer(each, self.rows) for each in (weighted.weights, counts))
+        shift = self._shift(*answers)
+        return self._power * (found + self.tally.reports * np.outer(shift, shift))
+
+    def _answer(self, counts: npt.NDArray[Any], rows: Rows) -> Moments:
+        return self.mechanism.answer(self.method, counts, self.prior.probabilities, rows, self.population)
+
+    @property
+    def _power(self) -> float:
+        """The mean square of the weights."""
+        weighted = self.tally.weighted
+        return (weighted.power / max(self.tally.reports, 1) or 1.0) if weighted else 1.0
+
+    @property
+    def _squares(self) -> Array:
+        """The counts with squares of weights, for weights of mean square one."""
+        weighted = self.tally.weighted
+        return (self.tally.counts if weighted is None else weighted.squares) / self._power
+
+    def _shift(self, found: Moments, squared: Moments) -> Array:
+        """How far the shares of the counts with squares are from those that are estimated.
+
+        If people are a sample, the variance is `sum_i c_i**2 (psi_i - m)**2` with `m` the estimated shares; counts with
+        squares give it around their own mean.
+        """
+        weighted = self.tally.weighted
+        if (
+            not weighted
+            or not self.population
+            or self.method == "mmse"
+            or not weighted.least >= 0 < weighted.total
+        ):
+            return np.zeros_like(found.mean)
+        return np.asarray(squared.linear / self.tally.reports - found.linear / weighted.total)
 
     def sums(self, weights: Array, labels: tuple[Label, ...], of_values: bool) -> Moments:
         """Weighted sums of the counts of values, or of the query's statistics: a row of weights for each.
@@ -115,24 +169,7 @@ class Reading:
         """
         if self.population or self.prior.points is None:
             return 0.0
-        return 0.25 * (self.tally.weighted.power if self.tally.weighted else self.tally.reports)
-
-
-_Given = ParamSpec("_Given")
-_Statistic = Callable[Concatenate["Estimate", _Given], Statistic]
-
-
-def _linear_ends(statistic: _Statistic[_Given]) -> _Statistic[_Given]:
-    """A statistic of an estimate, which by mle has the interval of the unbiased one."""
-
-    @wraps(statistic)
-    def read(estimate: Estimate, /, *given: _Given.args, **named: _Given.kwargs) -> Statistic:
-        found = statistic(estimate, *given, **named)
-        if estimate.center is None:
-            return found
-        return found.with_interval_of(statistic(estimate._linear, *given, **named))
-
-    return read
+        return 0.25 * self._power * self.tally.reports
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,12 +241,6 @@ class Estimate:
         """The middle of the intervals, before they are cut off."""
         return self.values if self.center is None else self.center
 
-    @property
-    def _linear(self) -> Estimate:
-        """The unbiased answer to the same reports, on which intervals rest."""
-        readings = tuple(replace(r, method="balanced") if r.method == "mle" else r for r in self.readings)
-        return replace(self, values=self._center, center=None, limits=None, readings=readings)
-
     # -- further statistics ----------------------------------------------------------------------------------
 
     @cached_property
@@ -219,86 +250,73 @@ class Estimate:
         if size > _MOST_PAIRED:
             message = f"the covariance of {size:,} statistics has too many entries to write out"
             raise TooLarge(message, Hint("estimate.contrast(weights)", purpose="to compute single entries"))
-        found, own = np.diag(self.std_error**2), self.std_error**2
-        first, second = np.triu_indices(size, 1)
-        step = max(1, _BLOCK // size)
-        for start in range(0, len(first), step):  # variances are quadratic in the weights
-            i, j = first[start : start + step], second[start : start + step]
-            both = (np.arange(size) == i[:, None]) | (np.arange(size) == j[:, None])
-            _, variances = self._sums(both.astype(np.float64), of_values=False)
-            found[i, j] = found[j, i] = (variances - own[i] - own[j]) / 2
+        found = np.zeros((size, size))
+        for reading in self._read:
+            order = list(label_positions(reading.labels, self.labels))
+            found += reading.covariance()[np.ix_(order, order)]
         return found
 
-    @_linear_ends
     def contrast(self, weights: Weights) -> Statistic:
         """A weighted sum of `values`, such as a difference of two: `weights` has a number for each label.
 
         A list of labels, or a mapping from labels to weights, does as well; what it leaves out has the weight zero.
         """
-        sums, variances = self._sums(_weights_of("weights", weights, self.labels)[None], of_values=False)
-        return Statistic(float(sums[0]), float(variances[0]) ** 0.5)
+        return _single(self._sums(_weights_of("weights", weights, self.labels)[None], of_values=False))
 
-    def margin(self, names: str | Sequence[str]) -> Estimate:
+    def margin(self, attributes: str | Sequence[str]) -> Estimate:
         """The counts of the levels of an attribute, or of the combinations of several, summed over the others."""
-        attributes = self._read[0].prior.names or ()
-        wanted = (names,) if isinstance(names, str) else tuple(names)
-        if not wanted or not set(wanted) <= set(attributes):
-            raise InvalidInput("names", names, f"choose among the attributes of the prior: {attributes}")
+        wanted = (attributes,) if isinstance(attributes, str) else tuple(attributes)
 
-        def level(cell: Any) -> Any:
-            levels = tuple(cell[attributes.index(name)] for name in wanted)
-            return levels if len(levels) > 1 else levels[0]
+        def read(reading: Reading) -> Reading:
+            labels = reading.prior.labels
+            if not isinstance(labels, AttributeLabels):
+                raise InvalidInput(
+                    "attributes", attributes, "the prior has no names of attributes; use Prior.joint"
+                )
+            cells, group = labels.margin(wanted)
+            rows = np.equal.outer(np.arange(len(cells)), group).astype(np.float64)
+            return replace(reading, rows=rows, labels=tuple(c[0] if len(c) == 1 else c for c in cells))
 
-        def rows(cells: Sequence[Label]) -> Array:
-            return np.array([[level(cell) == label for cell in cells] for label in labels], np.float64)
-
-        labels = tuple(dict.fromkeys(map(level, self._domain)))
-        values, variances = self._sums(rows(self._domain))
-        center = limits = None
-        if self.center is not None:
-            center, variances = self._linear._sums(rows(self._domain))
-            limits = np.zeros_like(values), np.full_like(values, self._whole)
-        readings = tuple(replace(r, rows=rows(r.prior.labels), labels=labels) for r in self._read)
+        readings = tuple(map(read, self._read))
+        sums = self._sums(np.asarray(readings[0].rows))
         return replace(
-            self, values=values, std_error=np.sqrt(variances), labels=labels, histogram=True, readings=readings,
-            unbiased_difference=None, center=center, limits=limits, mle_gain=None,
+            self, values=sums.mean, std_error=np.sqrt(sums.variance), center=sums.center, limits=sums.limits,
+            labels=readings[0].labels, histogram=True, readings=readings, unbiased_difference=None,
+            mle_gain=None,
         )  # fmt: skip
 
-    @_linear_ends
     def ratio(self, top: Weights, bottom: Weights) -> Statistic:
         """The people in `top` as a share of those in `bottom`: each a list of values, or a weight for each value.
 
         The interval is Fieller's. It is unbounded where the reports do not tell the denominator from zero.
         """
-        given = (("top", top), ("bottom", bottom))
-        return ratio_of(*self._pair(*(_weights_of(name, each, self._domain) for name, each in given)))
+        rows = [_weights_of(name, w, self._domain) for name, w in (("top", top), ("bottom", bottom))]
+        return ratio_of(*self._pair(*rows))
 
-    @_linear_ends
     def mean(self, numbers: Sequence[float] | None = None) -> Statistic:
         """The mean per person of a number for each value: by default the labels, if they are numbers.
 
         Where numbers were rounded to a grid, this is the mean of the numbers themselves.
         """
         points, centre = self._numbers(numbers)
-        total, variance = self._sums((points - centre)[None])
-        variance += self._rounding(points)
-        return Statistic(centre + float(total[0]) / self._whole, float(variance[0]) ** 0.5 / self._whole)
+        sums = self._sums((points - centre)[None])
+        rounded = replace(sums, variance=sums.variance + self._rounding(points))
+        return _single(rounded, centre, self._whole)
 
-    @_linear_ends
     def variance(self, numbers: Sequence[float] | None = None) -> Statistic:
         """The variance between people of a number for each value; its standard error by the delta method.
 
         Rounding to a grid adds at most a quarter of the squared step, and the interval allows for all of it.
         """
         points, centre = self._numbers(numbers)
-        means, covariance = self._pair((points - centre) ** 2, points - centre)
-        (square, mean), slope = means / self._whole, np.array([1.0, -2 * means[1] / self._whole])
+        sums, covariance = self._pair((points - centre) ** 2, points - centre)
+        (value, found), mean = (x[0] - x[1] ** 2 for x in sums / self._whole), sums[1, 1] / self._whole
+        slope = np.array([1.0, -2 * mean])
         error = float(slope @ covariance @ slope) + self._rounding((points - centre - mean) ** 2)
         steps = np.diff(points) if self._read[0].prior.points is not None else np.zeros(1)
         excess = float((steps**2).max(initial=0.0)) / 4
-        return Statistic(float(square - mean**2), max(error, 0.0) ** 0.5 / self._whole, excess=excess)
+        return Statistic(float(value), max(error, 0.0) ** 0.5 / self._whole, float(found), excess=excess)
 
-    @_linear_ends
     def quantile(self, q: float, numbers: Sequence[float] | None = None) -> Statistic:
         """The number that the share `q` of people does not exceed; `quantile(0.5)` is the median.
 
@@ -313,9 +331,10 @@ class Estimate:
         order = np.argsort(low, kind="stable")
         up_to = np.empty((len(low) - 1, len(low)))
         up_to[:, order] = np.tri(*up_to.shape)
-        sums, variances = self._sums(up_to)
-        shares, errors = np.append(sums / self._whole, 1.0), np.append(variances**0.5 / self._whole, 0.0)
-        return quantile_of(q, low[order], high[order], shares, errors)
+        sums = self._sums(up_to)
+        shares, linear = (np.append(x / self._whole, 1.0) for x in (sums.mean, sums.linear))
+        errors = np.append(sums.variance**0.5 / self._whole, 0.0)
+        return quantile_of(q, low[order], high[order], shares, linear, errors)
 
     @property
     def _read(self) -> tuple[Reading, ...]:
@@ -345,20 +364,31 @@ class Estimate:
         """The largest variance that rounding adds to the sum of these numbers, one for each point of a grid."""
         return float((np.diff(row) ** 2).max(initial=0.0)) * sum(r.rounding for r in self._read)
 
-    def _sums(self, rows: Array, of_values: bool = True) -> tuple[Array, Array]:
-        """Weighted sums of the counts of all values, or of `values`, and their variances: a row of weights for each."""
+    def _sums(self, rows: Array, of_values: bool = True) -> Moments:
+        """Weighted sums of the counts of all values, or of `values`: a row of weights for each."""
         labels = self._domain if of_values else self.labels
         parts = [reading.sums(rows, labels, of_values) for reading in self._read]
-        variances = np.maximum(np.sum([part.variance for part in parts], axis=0), 0.0)
-        if not of_values or (self.histogram and self.labels == labels):  # it may have been projected
-            return rows @ self.values, variances
-        return np.sum([part.mean for part in parts], axis=0), variances
+        mean, linear = (
+            np.sum([part.mean for part in parts], axis=0),
+            np.sum([p.linear for p in parts], axis=0),
+        )
+        limits = [part.limits for part in parts if part.limits is not None]
+        ends = np.sum(limits, axis=0) if len(limits) == len(parts) else None
+        if not of_values or (self.histogram and self.labels == labels):  # projected, or with offsets
+            moved = rows @ self._center - linear
+            mean, linear, ends = rows @ self.values, linear + moved, None if ends is None else ends + moved
+        variance = np.maximum(np.sum([part.variance for part in parts], axis=0), 0.0)
+        return Moments(mean, variance, linear, None if ends is None else (ends[0], ends[1]))
 
     def _pair(self, first: Array, second: Array) -> tuple[Array, Array]:
-        """Two weighted sums of the counts, and their covariance: variances are quadratic in the weights."""
-        sums, (one, two, both) = self._sums(np.stack([first, second, first + second]))
+        """Two weighted sums of the counts, and the linear ones; their covariance.
+
+        Variances are quadratic in the weights.
+        """
+        sums = self._sums(np.stack([first, second, first + second]))
+        one, two, both = sums.variance
         shared = (both - one - two) / 2
-        return sums[:2], np.array([[one, shared], [shared, two]])
+        return np.stack([sums.mean[:2], sums.linear[:2]]), np.array([[one, shared], [shared, two]])
 
     # -- output ----------------------------------------------------------------------------------------------
 
@@ -471,6 +501,16 @@ class Estimate:
         if len(self.labels) <= most:
             return list(range(len(self.labels)))
         return [int(i) for i in np.argsort(-self.values, kind="stable")[:most]]
+
+
+def _single(sums: Moments, shift: float = 0.0, whole: float = 1.0) -> Statistic:
+    """The only sum as a statistic: divided by `whole`, and then moved by `shift`."""
+    value, center = (shift + float(x[0]) / whole for x in (sums.mean, sums.linear))
+    limits = sums.limits and (
+        shift + float(sums.limits[0][0]) / whole,
+        shift + float(sums.limits[1][0]) / whole,
+    )
+    return Statistic(value, float(sums.variance[0]) ** 0.5 / whole, center, limits)
 
 
 def _weights_of(argument: str, given: Weights, labels: tuple[Label, ...]) -> Array:
@@ -618,35 +658,3 @@ def _largest_known(numbers: list[float | None]) -> float | None:
     """The largest of the numbers; None where one is unknown, or there are none."""
     known = [number for number in numbers if number is not None]
     return max(known) if known and len(known) == len(numbers) else None
-
-
-def weighted_moments(
-    mechanism: Mechanism,
-    method: str,
-    weighted: Weighted,
-    reports: int,
-    prior: Array,
-    rows: Array | None,
-    population: bool,
-) -> Moments:
-    """`sum_i c_i 1{x_i = x}`, or with `rows` the statistics `sum_i c_i rows[:, x_i]`, for people of weight `c_i`.
-
-    What a report adds to an mmse or unbiased answer is multiplied by its weight, and what it adds to the variance by
-    the square: so the mean is that of the counts with weights, the variance that of the counts with squares.
-
-    With `population`, `m` the share that is estimated, people are a sample: the variance is `sum_i c_i**2 (psi_i -
-    m)**2`, and counts with squares give it around their own mean.
-
-    For mle weights multiply the log-likelihood (a pseudo-likelihood: it has the right mean even if weights go with
-    values), and intervals are those of the unbiased answer.
-    """
-    if method == "mle" and (weighted.least < 0 or weighted.total <= 0):
-        advice = "weights below zero, or all zero, have no likelihood: use 'mmse' or 'unbiased'"
-        raise InvalidInput("method", "mle", advice)
-    each = weighted.power / max(reports, 1) or 1.0
-    moments = mechanism.answer(method, weighted.weights, prior, rows, population)
-    squared = mechanism.answer(method, weighted.squares / each, prior, rows, population)
-    variance = each * squared.variance
-    if population and method != "mmse" and weighted.least >= 0 < weighted.total:
-        variance += each * reports * (squared.linear / reports - moments.linear / weighted.total) ** 2
-    return replace(moments, variance=variance, assumes=moments.assumes or WEIGHTED.get(method))

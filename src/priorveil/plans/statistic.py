@@ -25,8 +25,9 @@ Ends = tuple[float, float]
 class Statistic:
     """A number: its `value`, its `std_error` and its `interval`.
 
-    `ends` maps the width of a normal interval, in standard errors on each side, to the ends of this one. None stands
-    for a normal interval around the value, and `excess` is then by how much the value may be too large.
+    The interval is normal, around the `center` (by default the value), within the `limits`, and lower by the `excess`
+    that the value may have. Where `ends` is given, it maps the width of a normal interval, in standard errors on each
+    side, to the ends of this one. An interval always reaches to the value.
 
     >>> Statistic(3.0, 0.5).interval(0.95)[1].__round__(2)
     3.98
@@ -34,41 +35,38 @@ class Statistic:
 
     value: float
     std_error: float
+    center: float | None = field(default=None, repr=False)
+    limits: Ends | None = field(default=None, repr=False)
+    excess: float = field(default=0.0, repr=False)
     ends: Callable[[float], Ends] | None = field(default=None, repr=False)
-    excess: float = 0.0
 
     def interval(self, level: float = 0.95) -> Ends:
         """The ends of an interval that holds the true number with this probability."""
-        return self._ends_at(normal_width(level, "level"))
-
-    def _ends_at(self, width: float) -> Ends:
-        if self.ends is not None:
-            return self.ends(width)
-        return self.value - self.excess - width * self.std_error, self.value + width * self.std_error
-
-    def with_interval_of(self, other: Statistic) -> Statistic:
-        """This value with the standard error and the interval of another one, which is made to reach to the value."""
-
-        def ends(width: float) -> Ends:
-            low, high = other._ends_at(width)
-            return min(low, self.value), max(high, self.value)
-
-        return Statistic(self.value, other.std_error, ends)
+        width = normal_width(level, "level")
+        if self.ends is None:
+            center = self.value if self.center is None else self.center
+            low, high = center - self.excess - width * self.std_error, center + width * self.std_error
+        else:
+            low, high = self.ends(width)
+        least, most = self.limits or (-math.inf, math.inf)
+        return min(max(low, least), self.value), max(min(high, most), self.value)
 
 
-def ratio_of(means: Array, covariance: Array) -> Statistic:
-    """The ratio of two numbers, given their covariance; its standard error by the delta method.
+def ratio_of(sums: Array, covariance: Array) -> Statistic:
+    """The ratio of the two numbers in the first row; its standard error by the delta method.
 
-    >>> found = ratio_of(np.array([30.0, 60.0]), np.diag([4.0, 4.0]))
+    The covariance belongs to the numbers in the second row, which may be the same.
+
+    >>> found = ratio_of(np.array([[30.0, 60.0], [30.0, 60.0]]), np.diag([4.0, 4.0]))
     >>> found.value, round(found.std_error, 4), [round(end, 3) for end in found.interval()]
     (0.5, 0.0373, [0.429, 0.575])
     """
-    top, bottom = (float(mean) for mean in means)
+    top, bottom = (float(each) for each in sums[0])
     if bottom == 0:
         raise InvalidInput("bottom", bottom, "the estimate is zero; a ratio needs another denominator")
     slope = np.array([1.0, -top / bottom])
     error = math.sqrt(max(float(slope @ covariance @ slope), 0.0)) / abs(bottom)
-    return Statistic(top / bottom, error, partial(_fieller_ends, means, covariance))
+    return Statistic(top / bottom, error, ends=partial(_fieller_ends, sums[1], covariance))
 
 
 def _fieller_ends(means: Array, covariance: Array, width: float) -> Ends:
@@ -82,15 +80,16 @@ def _fieller_ends(means: Array, covariance: Array, width: float) -> Ends:
     return (product - root) / square, (product + root) / square
 
 
-def quantile_of(q: float, low: Array, high: Array, shares: Array, errors: Array) -> Statistic:
+def quantile_of(q: float, low: Array, high: Array, shares: Array, linear: Array, errors: Array) -> Statistic:
     """The number that the share `q` of people does not exceed.
 
     `shares` are the cumulative ones, up to each cell from `low` to `high`; a cell may be a single number. Noise may
-    make them fall: they are sorted first. Within its cell the quantile is interpolated; its interval has whole cells,
-    and the standard error is that of a normal interval of the same length.
+    make them fall: they are sorted first. The errors belong to the shares `linear`, which may be the same. Within its
+    cell the quantile is interpolated; its interval has whole cells, and the standard error is that of a normal
+    interval of the same length.
 
-    >>> points = np.array([1.0, 2.0, 5.0])
-    >>> found = quantile_of(0.5, points, points, np.array([0.3, 0.52, 1.0]), np.array([0.02, 0.02, 0.0]))
+    >>> points, shares = np.array([1.0, 2.0, 5.0]), np.array([0.3, 0.52, 1.0])
+    >>> found = quantile_of(0.5, points, points, shares, shares, np.array([0.02, 0.02, 0.0]))
     >>> found.value, found.interval()
     (2.0, (2.0, 5.0))
     """
@@ -100,9 +99,9 @@ def quantile_of(q: float, low: Array, high: Array, shares: Array, errors: Array)
     at = int(np.searchsorted(ordered, q))
     before = max(float(ordered[at - 1]), 0.0) if at else 0.0
     value = float(low[at] + (high[at] - low[at]) * (q - before) / (ordered[at] - before))
-    ends, width = partial(_quantile_ends, q, low, high, shares, errors), normal_width(0.95, "level")
+    ends, width = partial(_quantile_ends, q, low, high, linear, errors), normal_width(0.95, "level")
     least, most = ends(width)
-    return Statistic(value, (most - least) / (2 * width), ends)
+    return Statistic(value, (most - least) / (2 * width), ends=ends)
 
 
 def _quantile_ends(q: float, low: Array, high: Array, shares: Array, errors: Array, width: float) -> Ends:
