@@ -277,6 +277,15 @@ def test_most_likely_and_unbiased_agree() -> None:
     assert abs(likely.mean - N * truth).max() < 4.5 * np.sqrt(likely.variance).max()
 
 
+def test_the_channel_of_a_pool_is_not_written_out_for_mle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Writing out the channels of 512 orders in every round took a minute."""
+    m, P = pool(12, 2.5), pv.Prior.zipf(12).probabilities
+    _, tally = told(m, P, 2_000, 3)
+    monkeypatch.setattr("priorveil.mechanisms.arc.SMALL", 0)
+    monkeypatch.setattr(ArcCells, "blocks", lambda cells: pytest.fail("written out"))
+    assert m.answer("mle", tally, P, None, True).converged
+
+
 def test_posteriors_are_those_of_the_arcs_together() -> None:
     m, P = pool(12, 2.5), pv.Prior.zipf(12).probabilities
     _, tally = told(m, P, 5000, 1)

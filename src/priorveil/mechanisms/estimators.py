@@ -319,8 +319,8 @@ class _UnlikelyReports:
     For along `t p` it is `t - log t` and a constant, if `p` adds up to one.
     """
 
-    def __init__(self, evidence: Evidence) -> None:
-        self.counts, self.channel = evidence.shares, evidence.channel
+    def __init__(self, evidence: Evidence, written_out: bool) -> None:
+        self.counts, self.channel, self.written_out = evidence.shares, evidence.channel, written_out
         self._last: tuple[Array, Array] | None = None
 
     def _law(self, p: Array) -> Array:
@@ -340,9 +340,9 @@ class _UnlikelyReports:
         return np.asarray(1 - self.channel.mean(self._weights(p, 1)))
 
     def curvature(self, p: Array, scale: Array) -> Array | Callable[[Array], Array]:
-        """`Q diag(n / (p Q)**2) Q'`, scaled; written out if that is quick."""
+        """`Q diag(n / (p Q)**2) Q'`, scaled."""
         weights, channel = self._weights(p, 2), self.channel
-        if not self.written_out(len(p)):
+        if not self.written_out:
             return lambda v: scale * channel.mean(weights * channel.law(scale * v))
         matrix = np.zeros((len(p), len(p)))
         for cells, Q in channel.blocks():
@@ -350,10 +350,6 @@ class _UnlikelyReports:
             scaled = scale[:, None] * Q[:, observed] * np.sqrt(weights[cells][observed])
             matrix += scaled @ scaled.T
         return matrix
-
-    def written_out(self, size: int) -> bool:
-        """Whether the matrix of second derivatives is quick to compute, for so many values."""
-        return bool(size**2 * np.count_nonzero(self.counts) <= _WRITTEN_OUT)
 
     def _weights(self, p: Array, power: int) -> Array:
         law = self._law(p)
@@ -363,18 +359,20 @@ class _UnlikelyReports:
 def most_likely(evidence: Evidence, start: Array, likely_information: Array | None = None) -> Minimum:
     """The distribution that makes the counts most likely, and by how much its mean log-likelihood may be too low.
 
-    `likely_information` is the Fisher information of a report at a distribution that may be near, if it is known.
+    `likely_information` is the Fisher information of a report at a distribution that may be near, if it is known. Then
+    no matrix of second derivatives is written out.
 
     >>> evidence = Evidence(np.array([30.0, 10.0]), DenseChannel(np.eye(2)))
     >>> found = most_likely(evidence, np.array([0.5, 0.5]))
     >>> found.shares.round(6).tolist(), found.converged
     ([0.75, 0.25], True)
     """
-    loss = _UnlikelyReports(evidence)
-    if likely_information is None and not loss.written_out(len(start)):
+    known = likely_information is not None
+    written_out = not known and len(start) ** 2 * int(np.count_nonzero(evidence.counts)) <= _WRITTEN_OUT
+    if not known and not written_out:
         root = np.sqrt(start)
         likely_information = _scaled_information(evidence, start) / np.outer(root, root)
-    return minimum(loss, start, likely_information)
+    return minimum(_UnlikelyReports(evidence, written_out), start, likely_information)
 
 
 # -- the check of the prior ----------------------------------------------------------------------------------
