@@ -197,6 +197,13 @@ def learning(quick: bool) -> Iterator[Line]:
         yield efficient(f"d = {d:,}, Zipf, eps = 1", 0.0, 60.0, pv.Prior.zipf(d), 1.0, pv.Distribution())
 
 
+def leaning(quick: bool) -> Iterator[Line]:
+    """Running totals that lean on the prior: proven efficiency"""
+    for name, eps in itertools.product(SHAPES, (1.0,) if quick else (1.0, 2.0)):
+        prior, case = SHAPES[name](32), f"d = 32, {name}, eps = {eps:g}"
+        yield efficient(case, 0.75, 60.0, prior, eps, pv.Linear.cumulative(prior))
+
+
 def ldp(quick: bool) -> Iterator[Line]:
     """Learning a distribution under LDP: N times the variance"""
     for d, name in itertools.product((20, 83), SHAPES):
@@ -385,6 +392,7 @@ def constrained(quick: bool) -> Iterator[Line]:
 
 PARTS = {
     "exact": exact, "histogram": histogram, "sum": sums, "distribution": learning, "ldp": ldp,
+    "leaning": leaning,
     "latent": latent,
     "compared": compared, "constrained": constrained,
     "numbers": numbers,
