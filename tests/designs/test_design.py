@@ -767,6 +767,13 @@ class TestLinear:
         assert robust.lower_bound == pytest.approx(robust.expected_mse, rel=1e-6)
         assert all(robust.expected_mse >= pv.design(p, 1.0, query).lower_bound for p in members)
 
+    def test_ldp_on_32_values_beats_simple_mechanisms(self) -> None:
+        prior, query = pv.Prior.uniform(32), pv.Linear(Triangle())
+        plan = pv.design(prior, 1.0, query, notion=pv.LDP(), time_limit=4.0)
+        simple = pv.design(prior, 1.0, query, notion=pv.LDP(), method="subset")
+        assert plan.certificate.ldp <= 1.0
+        assert plan.no_report - plan.expected_mse > 5 * (plan.no_report - simple.expected_mse)
+
     def test_more_values_than_can_be_listed(self) -> None:
         plan = pv.design(pv.Prior.uniform(16), 1.0, pv.Linear(Triangle()), time_limit=3.0)
         assert plan.certificate.lip <= 1.0

@@ -43,6 +43,7 @@ _MAX_TABLE_VALUES = 300  # beyond, values that are treated alike share a row of 
 _ARC_TOLERANCE = 5e-3  # beyond, arcs are preferred to a table that could win at most this share of the gain
 _ENGINE = 1_500  # values up to which `auto` relies on the engine alone
 _LDP_ENGINE = 30  # the same under LDP
+_LDP_STATISTICS = 64  # the same for several statistics: simple mechanisms spend the budget on single values
 _LDP_LEARNING = 12  # the same for learning a distribution under LDP
 _LEARNING = 300  # the same for learning a distribution under LIP, whose channels have many reports
 _PROVEN = 0.999  # efficiency from which no better bound is searched for
@@ -112,7 +113,8 @@ def best_plan(problem: Problem, limits: Limits) -> Plan:
         # The engine may be stopped early, so simple mechanisms compete with it. They are for the value itself.
         simple = _pairwise(problem)
         statistics = learns and kind != "distribution" and simple
-        engine = d <= (_LEARNING if statistics else _LDP_LEARNING if learns else _LDP_ENGINE)
+        known = _LDP_STATISTICS if kind == "linear" else _LDP_ENGINE
+        engine = d <= (_LEARNING if statistics else _LDP_LEARNING if learns else known)
         reach, names = 0, ["columns"] if engine else []
         names += ["unary", "subset"] if simple or not engine else []
         # Where subset selection knows its error, writing it out as a table gains nothing.
