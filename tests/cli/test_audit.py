@@ -200,7 +200,7 @@ def test_rounded_figures_need_normalise(tmp_path: Path) -> None:
         ("0.5,0.5\n0.5,0.5\n", "yes,None\nno,0.5\nmaybe,0.5\n", (), "line 1: 'None' is not a number"),
         ("0.5,0.5\n0.5,0.5\n", "yes,\nno,0.5\nmaybe,0.5\n", (), "line 1: '' is not a number"),
         ("0.5,0.5\n0.5,0.5\n", "yes,?\nno,0.5\nmaybe,0.5\n", (), "line 1: '?' is not a number"),
-        ("0.5,0.5\n0.5,0.5\n", "v,p\n\nyes,0.5\nno,x\n", (), "line 4: 'x' is not a number"),
+        ("0.5,0.5\n0.5,0.5\n", "v,p\n\nyes,0.5\nno,x\n", (), "line 4: a word is not a number"),
         (
             "0.5,0.5\n0.5,0.5\n",
             "yes,69%\nno,31%\n",

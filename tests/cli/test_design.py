@@ -820,3 +820,9 @@ def test_the_matrix_of_a_linear_query(tmp_path: Path, monkeypatch: pytest.Monkey
     ):
         status, _, err = run("design", "prior.csv", "--epsilon", "1", *wrong)
         assert status == 2 and err.startswith("error: "), err
+
+
+def test_people_in_place_of_a_prior_are_not_shown(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("name,illness\nAnn,asthma\nBob,gout\n")
+    shown = refused("design", str(tmp_path / "people.csv"), "--epsilon", "1")
+    assert "line 2: a word is not a number" in shown and "--column" in shown and "asthma" not in shown

@@ -105,7 +105,11 @@ def _csv_rows(path: Path) -> list[Line]:
 
 def _line_number(line: int, cell: str, advice: str = _NUMBERS) -> float:
     if not (is_number(cell) and math.isfinite(float(cell))):
-        raise ValueError(f"line {line}: {cell!r} is not a number: {advice}")
+        # A word may be a person's value, if people were given instead of a prior.
+        is_word = any(map(str.isalpha, cell)) and not any(map(str.isdigit, cell))
+        known = cell.lower().strip("+-") in (*_MISSING, "nan", "inf")
+        shown = "a word" if is_word and not known else repr(cell)
+        raise ValueError(f"line {line}: {shown} is not a number: {advice}")
     return float(cell)
 
 
