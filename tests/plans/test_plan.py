@@ -188,7 +188,7 @@ def tell_more(read: dict[str, Any]) -> None:
         ("labels", assign("labels", value=["no", "no", "yes"])),
         ("labels", assign("labels", value=[])),
         ("labels", assign("labels", value=["no", None, "yes"])),
-        ("labels", assign("labels", value=["no", ["a", "b"], "yes"])),
+        ("labels", assign("labels", value=["no", ["a", ["b"]], "yes"])),
         ("prior", assign("prior", "kind", value="guessed")),
         ("prior", assign("prior", "weights", 0, value="many")),
         ("prior", assign("prior", "weights", 0, value="0")),
