@@ -381,8 +381,8 @@ def leakage_bounds(lip_lower: float, lip_upper: float, ldp: float, prior: Known)
     0.4621
     """
     di = None
-    with suppress(TooLarge):
-        di = ldp + max(math.log(p.max() / p.min()) for p in prior.vertices())
+    with suppress(TooLarge), np.errstate(divide="ignore"):
+        di = ldp + max(float(np.log(p.max() / p.min())) for p in prior.vertices())
     lo, rise = math.exp(-lip_lower), math.expm1(lip_upper)
     # How often a lift is `hi`, if it is never in between.
     high = (1 - lo) / (1 - lo + rise) if rise > 0 else 0.0

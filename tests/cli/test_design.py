@@ -385,7 +385,7 @@ def test_a_file_of_excel(files: Path) -> None:
     run("design", "excel.csv", "--epsilon", 1, "-o", "plan.json")
     assert pv.Plan.load("plan.json").labels == ("Ja", "Nein")
     (files / "odd.csv").write_text("sep=;\nJa;0.6\nNein;many\n")
-    assert "line 3: 'many'" in refused("design", "odd.csv", "--epsilon", 1)
+    assert "line 3: a word is not a number" in refused("design", "odd.csv", "--epsilon", 1)
 
 
 def test_a_column_that_is_not_there_because_of_the_separator(files: Path) -> None:

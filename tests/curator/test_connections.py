@@ -137,11 +137,11 @@ def test_an_unexpected_error_is_answered_and_not_shown(
         raise RuntimeError("unforeseen")
 
     async def work(there: Place) -> None:
-        for name, request in (("take", there.request(report(campaign))), ("find", HEALTH)):
+        for name, request in (("store_upload", there.request(report(campaign))), ("find", HEALTH)):
             with monkeypatch.context() as patch:
                 patch.setattr(there.app.service, name, fail)
                 path = f"GET /v1/campaigns/{'0' * 64} HTTP/1.1\r\nhost: x\r\n\r\n".encode()
-                ((status, content),) = await there.send(request if name == "take" else path)
+                ((status, content),) = await there.send(request if name == "store_upload" else path)
                 assert status == b"500" and b"unforeseen" not in content
         assert await there.send(there.request(report(campaign))) == [OK]
 
