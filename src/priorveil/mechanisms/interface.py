@@ -213,6 +213,13 @@ class NumberedReports(Mechanism):
         """Which reports this mechanism can have made."""
         return in_range(reports, self.outputs)
 
+    def check_reports(self, reports: npt.ArrayLike) -> npt.NDArray[Any]:
+        """The reports as an array. If all are in range, two fast passes show it without further memory."""
+        column = self.report_array(reports)
+        if column.size == 0 or (column.min() >= 0 and column.max() < self.outputs):
+            return column
+        return super().check_reports(reports)
+
     def accumulate(self, reports: npt.ArrayLike) -> Ints:
         """How often each report came."""
         column = self.check_reports(reports)
