@@ -242,7 +242,7 @@ class BitReports(Mechanism):
 
     def accepts(self, reports: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """Which reports this mechanism can have made: those with no bit beyond the last value."""
-        return np.asarray(self.report_array(reports)[:, -1] & ~np.uint64(self._tail) == 0)
+        return np.asarray(self.report_array(reports)[:, -1] <= np.uint64(self._tail))
 
     @cached_property
     def scoring_prior(self) -> Array:
