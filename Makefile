@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 READY  := $(VENV)/.ready
 DEMO   := $(VENV)/.demo
-JOBS   ?= 4
+JOBS   ?= 3
 NAME   ?= --all
 
 export OMP_NUM_THREADS ?= 1
