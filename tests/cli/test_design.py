@@ -826,3 +826,11 @@ def test_people_in_place_of_a_prior_are_not_shown(tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text("name,illness\nAnn,asthma\nBob,gout\n")
     shown = refused("design", str(tmp_path / "people.csv"), "--epsilon", "1")
     assert "line 2: a word is not a number" in shown and "--column" in shown and "asthma" not in shown
+
+
+@pytest.mark.parametrize(
+    "wrong", ["5", "0:", "a:b", "0:100:x", "0:100:0", "0:100:1", "100:0", "0:1:2:3", "nan:1"]
+)
+def test_a_wrong_range_of_numbers_is_one_line(wrong: str) -> None:
+    status, _, err = run("design", "--numbers", wrong, "--query", "quantiles", "--epsilon", "1")
+    assert status == 2 and err.startswith("error: ") and err.count("\n") == 1, err

@@ -81,6 +81,7 @@ if TYPE_CHECKING:
 
 _NOTIONS = {name.lower(): notion for name, notion in CONES.items()}
 _METHODS = ("auto", "closed", "arc", "columns", "unary", "subset", "hashing")
+_GRID_QUERIES = ("mean", "sum")  # numbers are rounded for these, and put into cells for others
 _POINTS, _EDGES = 11, 21  # of a grid and of cells, if --numbers does not say how many
 _FULL_BAR = 1e-4  # the gap at which the progress bar is full, without --gap
 
@@ -92,9 +93,14 @@ class _NumberRange(click.ParamType[Any]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the ends and the number of points."""
-        low, high, *points = (*value.split(":"), "") if value.count(":") == 1 else value.split(":", 2)
-        if is_number(low) and is_number(high) and (points == [""] or points[0].isdigit()):
-            return float(low), float(high), int(points[0]) if points[0] else None
+        ends, points = value.split(":")[:2], value.split(":")[2:]
+        if (
+            len(ends) == 2
+            and all(map(is_number, ends))
+            and len(points) <= 1
+            and all(map(str.isdigit, points))
+        ):
+            return float(ends[0]), float(ends[1]), int(points[0]) if points else None
         self.fail(f"{value!r}: give two numbers and perhaps how many points, such as 0:100:21", param, ctx)
 
 
@@ -251,6 +257,11 @@ def _read_sample(path: Path | None, columns: tuple[str, ...], values: str | None
     return [float(word) for _, (word,) in rows]
 
 
+def _equally_common(number: float) -> float:
+    """The density of numbers of which nothing is known but their range."""
+    return 1.0
+
+
 def _number_prior(
     numbers: tuple[float, float, int | None],
     outside: Outside,
@@ -266,15 +277,18 @@ def _number_prior(
     from priorveil.priors import Prior
 
     low, high, points = numbers
-    shape = probabilities if sample is not None or probabilities is not None else lambda number: 1.0
     known: dict[str, Any] = {"sample": sample, "outside": outside}
-    if query.kind == "mean" and points is None and probabilities is None:
-        plan = designs.design_mean(low, high, budget, shape, **known)
-        return plan.prior.centre
-    make, usual = (Prior.grid, _POINTS) if query.kind in ("mean", "sum") else (Prior.cells, _EDGES)
-    if points is None and probabilities is not None:
-        usual = len(probabilities) + (make == Prior.cells)
-    return make(np.linspace(low, high, points or usual), shape, **known)
+    if probabilities is None and sample is None:
+        probabilities = _equally_common
+    elif probabilities is not None and points is None:
+        points = len(probabilities) + (query.kind not in _GRID_QUERIES)
+    if query.kind == "mean" and points is None:
+        return designs.design_mean(low, high, budget, probabilities, **known).prior.centre
+    if query.kind in _GRID_QUERIES:
+        return Prior.grid(
+            np.linspace(low, high, _POINTS if points is None else points), probabilities, **known
+        )
+    return Prior.cells(np.linspace(low, high, _EDGES if points is None else points), probabilities, **known)
 
 
 def _count_people(
