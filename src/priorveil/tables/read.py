@@ -13,8 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from itertools import islice
+from functools import partial
+from itertools import chain, islice
 from pathlib import Path
+from threading import local
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
@@ -31,6 +33,7 @@ _PARQUET, _ARROW_FILE, _ARROW_STREAM = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
 _CSV_ROWS = 1 << 16  # in a batch, at most
 _LAZY_ROWS = 1 << 16  # of a lazy table in one step
 _BUFFER = 1 << 20  # bytes of a Parquet column read at a time
+_LARGEST_GROUP = 128 << 20  # bytes of a row group, all columns, that is decoded in one step
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 _MOST_THREADS = 4  # one thread decodes, and cannot feed more than these
 
@@ -181,7 +184,7 @@ def _open_file(source: Path | Any, columns: Sequence[str], batch_rows: int) -> O
         failed.enter_context(closing)
         start = file.peek(8)[:8]
         if start.startswith(_PARQUET):
-            table = _open_parquet(file, columns, batch_rows)
+            table = _open_parquet(file, path, columns, batch_rows)
         elif start.startswith((_ARROW_FILE, _ARROW_STREAM)):
             table = _open_ipc(file, start, columns, batch_rows)
         else:
@@ -246,15 +249,26 @@ def _open_ipc(file: Any, start: bytes, columns: Sequence[str], batch_rows: int) 
     return _open_arrow(reader.schema, batches, _select(reader.schema.names, columns), batch_rows)
 
 
-def _open_parquet(file: Any, columns: Sequence[str], batch_rows: int) -> OpenTable:
+def _open_parquet(file: Any, path: str | None, columns: Sequence[str], batch_rows: int) -> OpenTable:
+    """Open a Parquet file; row groups of a file with a path are decoded in several threads, unless one is large."""
     if not file.seekable():
         advice = "this is Parquet; a pipe takes Arrow or CSV: give the path of the file"
         raise InvalidInput("data", NOT_SHOWN, advice)
     # Without these options Arrow would hold the whole column of the file in memory.
-    whole = pyarrow().parquet.ParquetFile(file, pre_buffer=False, buffer_size=_BUFFER)
-    names = _select(whole.schema_arrow.names, columns)
+    open_again = partial(pyarrow().parquet.ParquetFile, pre_buffer=False, buffer_size=_BUFFER)
+    whole, own = open_again(file), local()  # every thread opens the file for itself
+    metadata, names = whole.metadata, _select(whole.schema_arrow.names, columns)
+
+    def decode(group: int) -> list[Any]:
+        if not hasattr(own, "file"):
+            own.file = open_again(pyarrow().OSFile(path), metadata=metadata)
+        return list(own.file.iter_batches(batch_rows, [group], names, use_threads=False))
+
+    groups = range(metadata.num_row_groups)
     batches = whole.iter_batches(batch_rows, columns=names)
-    return _open_arrow(whole.schema_arrow, batches, names, batch_rows, whole.metadata.num_rows)
+    if path and all(metadata.row_group(group).total_byte_size <= _LARGEST_GROUP for group in groups):
+        batches = chain.from_iterable(in_threads(decode, groups, thread_count()))
+    return _open_arrow(whole.schema_arrow, batches, names, batch_rows, metadata.num_rows)
 
 
 # -- several files -----------------------------------------------------------------------------------------
