@@ -1,4 +1,4 @@
-"""Learning a distribution: the channel whose reports tell most about it, whatever the truth is.
+"""Unbiased designs: the channel whose reports alone tell most about a distribution, or about linear statistics of it.
 
 At `p = P` one report carries the Fisher information `J = sum_y lam_y r_y r_y'` about `p`.
 Probabilities add up to one, so only directions `V` of the simplex (vectors that sum to zero) are to be
@@ -17,6 +17,7 @@ convex in `lam`. Since `tr S^-1 >= 2 s tr N - s^2 tr N^2 S` for any symmetric `N
 
 which is the proven bound (equality at the optimum, where `N = S^-1`). The maximum runs over the vertices
 of the allowed columns: exact when they can be listed. Otherwise `information_bound` uses the `relaxation`.
+For statistics `W @ shares` the variance is `tr(W V S^-1 V' W')`, which `Statistics` writes in other coordinates.
 """
 
 from __future__ import annotations
