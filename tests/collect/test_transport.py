@@ -150,6 +150,34 @@ def test_an_answer_byte_by_byte_ends_with_its_time(
     assert len(talks) <= 1, "the next attempt would take as long"
 
 
+def test_closing_leaves_the_socket_of_an_abandoned_attempt_alone(campaign: Campaign) -> None:
+    """Its number would go to the next socket of the process while a thread still reads from it."""
+    closed: list[bool] = []
+
+    class Recorder(httpx.HTTPTransport):
+        def close(self) -> None:
+            closed.append(True)
+            super().close()
+
+    def silent(line: socket.socket, asked: bytes) -> None:
+        time.sleep(1)
+
+    quick = dataclasses.replace(NO_WAIT, longest=0.2)
+    with stranger(silent) as base:
+        with (
+            Client(base + campaign.id, Recorder(), Memory(), retry=quick) as client,
+            pytest.raises(NotSent, match="within"),
+        ):
+            client.answer("Private")
+        assert not closed
+    with (
+        stranger(lambda line, asked: None) as base,
+        Client(base + campaign.id, Recorder(), Memory()) as client,
+    ):
+        pass
+    assert closed
+
+
 @pytest.mark.parametrize(
     "told", ["²", "\u0661", "-5", "1_0", "1e9", "9" * 500, "Fri, 31 Dec 2030 23:59:59 GMT"]
 )

@@ -922,7 +922,7 @@ def test_progress_is_that_of_the_rows_and_not_of_what_is_read_ahead(packed: bool
 
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     reports = np.random.default_rng(1).integers(0, 2, 10_000_000)
-    options = {"row_group_size": 1 << 18, "use_dictionary": ["plan"], "compression": "none"}
+    options = {"row_group_size": 1 << 17, "use_dictionary": ["plan"], "compression": "none"}
     made_by = pa.DictionaryArray.from_arrays(np.zeros(reports.size, dtype=np.int32), [COLUMNS.id])
     pq.write_table(pa.table({"report": reports, "plan": made_by}), tmp_path / "r.parquet", **options)
     before, held = pa.total_allocated_bytes(), []

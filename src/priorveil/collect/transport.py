@@ -83,10 +83,15 @@ class HttpClient:
         self._http = httpx.Client(
             transport=transport, timeout=_LONGEST_SILENCE, headers=_HEADERS, cookies=no_cookies
         )
+        self._abandoned: list[threading.Thread] = []
 
     def close(self) -> None:
-        """Close connections."""
-        self._http.close()
+        """Close connections, unless an abandoned attempt still reads from one: it closes its own when it ends.
+
+        A thread that reads from a closed socket may read from whichever socket gets the same number next.
+        """
+        if not any(attempt.is_alive() for attempt in self._abandoned):
+            self._http.close()
 
     def request(self, url: str, limit: int, document: object = None) -> HttpResponse:
         """The final answer to a request, after at most as many attempts as the policy allows.
@@ -121,10 +126,12 @@ class HttpClient:
             except BaseException as error:
                 attempt.set_exception(error)
 
-        threading.Thread(target=run, daemon=True).start()
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
         try:
             return attempt.result(longest)
         except TimeoutError:  # another attempt would take as long
+            self._abandoned.append(thread)
             problem = f"the curator at {url} did not answer within {longest:g} seconds"
             raise NotSent(f"{problem}: try again later") from None
 
