@@ -19,7 +19,7 @@ from urllib.parse import unquote
 import click
 
 from priorveil.cli.screen import error_text, rows_bar, waiting
-from priorveil.errors import PriorveilError, plural, short_repr
+from priorveil.errors import PriorveilError, plural
 from priorveil.files import atomic_write, is_number
 
 if TYPE_CHECKING:
@@ -33,13 +33,11 @@ if TYPE_CHECKING:
 
 SHOWN_VALUES = 10  # of a plan, that are shown to people
 _FIRST_ROWS = 5  # refused for one reason, that are shown
-_FIRST_SPELLINGS = 3  # of refused values, that are shown
 
 _MISSING = ("na", "n/a", "null", "none")  # never the head of a column of numbers
 _NUMBERS = "write numbers as 0.25 or 1200, without %, decimal commas or thousands separators"
 _DATA = "if a row is a person, `priorveil design` counts them with --column NAME"
 
-NearMiss = tuple[str, str, str]  # the reason of a refusal, the refused value, and its usual spelling
 Line = tuple[int, list[str]]  # a row of a CSV file: its line number and its cells
 
 
@@ -346,13 +344,12 @@ def run_on_table(
     words: str,
     refused_file: Path | None,
     force: bool,
-    near_misses: Mapping[NearMiss, int] | None = None,
     **settings: object,
 ) -> Any:
     """Run `estimate_table` or `privatize_table` with a progress bar, and print which rows were refused.
 
     With `force` the file that lists them all may exist. It is also written if they are the reason that nothing else is:
-    the result is then a `NothingWritten`. `near_misses` are counted while the task runs.
+    the result is then a `NothingWritten`.
     """
     from priorveil.tables import NothingWritten
 
@@ -362,7 +359,7 @@ def run_on_table(
             done = task(table, *arguments, progress=progress, on_refused=on_refused, **settings)
         except NothingWritten as error:
             done = error
-    _print_refused(done.refused, refused_file, near_misses or {})
+    _print_refused(done.refused, refused_file)
     return done
 
 
@@ -377,7 +374,7 @@ def _refused_rows_file(path: Path | None, replace: bool) -> Iterator[Callable[[i
         yield lambda row, reason: file.write(f"{row + 1},{reason}\n".encode())
 
 
-def _print_refused(refused: RefusedRows, listed: Path | None, near_misses: Mapping[NearMiss, int]) -> None:
+def _print_refused(refused: RefusedRows, listed: Path | None) -> None:
     """Print on standard error why rows were refused: a line for each reason, with the first rows."""
     if not refused.total:
         return
@@ -385,25 +382,12 @@ def _print_refused(refused: RefusedRows, listed: Path | None, near_misses: Mappi
     for reason, count in sorted(refused.counts.items(), key=lambda entry: -entry[1]):
         rows = [f"{row + 1:,}" for row, why in refused.rows if why == reason][:_FIRST_ROWS]
         rows += ["..."] if count > _FIRST_ROWS else []
-        near = {(value, name): n for (why, value, name), n in near_misses.items() if why == reason}
         noun = "row" if count == 1 else "rows"
-        click.echo(f"  {count:,} {reason}: {noun} {', '.join(rows)}{_near_text(near)}", err=True)
+        click.echo(f"  {count:,} {reason}: {noun} {', '.join(rows)}", err=True)
     if listed is not None:
         click.echo(f"  all are in {listed}", err=True)
     elif max(refused.counts.values()) > _FIRST_ROWS:
         click.echo("  list all with --refused FILE", err=True)
-
-
-def _near_text(near_misses: Mapping[tuple[str, str], int]) -> str:
-    """Return how many refused values differ in spelling only. They are private: shown on a terminal, never in a log."""
-    if not near_misses:
-        return ""
-    total, pairs = sum(near_misses.values()), sorted(near_misses, key=lambda pair: -near_misses[pair])
-    text = f"; {total:,} in another spelling than the plan's"
-    if not sys.stderr.isatty():
-        return text
-    shown = [f"{short_repr(value)} for {short_repr(name)}" for value, name in pairs[:_FIRST_SPELLINGS]]
-    return f"{text}: {', '.join(shown)}"
 
 
 def refusal_status(refused: RefusedRows, reports: int) -> int:

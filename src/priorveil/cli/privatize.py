@@ -14,8 +14,8 @@ Examples
   priorveil privatize plan.json people.csv --column answer -o reports.csv --refused refused.csv --json
       every refused row in a file, and a summary for a program to read
 
-A row whose value is missing or outside the plan's domain is refused: counted, and listed by its number. Its value
-is shown only on a terminal, and only if it is a value of the plan in another spelling. Exit status 1 if most rows are
+A row whose value is missing or outside the plan's domain is refused: counted, and listed by its number and reason.
+One reason is another spelling of a value: other capitals, spaces or punctuation. Exit status 1 if most rows are
 refused; nothing is written if all are, or with --strict if any is. The first row of data is row 1, also in JSON and
 in the file of --refused; row numbers continue from one file to the next. OUT is written whole or not at all. Every
 run makes new reports and spends the budget again: run it once, and keep the reports.
@@ -24,7 +24,6 @@ run makes new reports and spends the budget again: run it once, and keep the rep
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -86,11 +85,7 @@ def privatize(
     target = sys.stdout.buffer if piped else out
     settings |= {"refused_file": refused_file, "force": force, "replace": force}
     settings |= {"words": "privatizing", "cohort": cohort, "ids": not no_ids}
-    near_misses: Counter[files.NearMiss] = Counter()
-    settings["on_near_miss"] = lambda *near_miss, rows: near_misses.update({near_miss: rows})
-    done = files.run_on_table(
-        privatize_table, data, plans, column, target, near_misses=near_misses, **settings
-    )
+    done = files.run_on_table(privatize_table, data, plans, column, target, **settings)
     if as_json:
         screen.print_json({"reports": done.reports, **files.refused_record(done.refused)}, err=piped)
     if done.refused.total and not done.reports:

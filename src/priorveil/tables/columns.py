@@ -22,6 +22,7 @@ from priorveil.mechanisms.randomness import WORD, Source, as_source
 from priorveil.plans import Plan
 from priorveil.plans.values import Codes
 from priorveil.priors import AttributeLabels, Label, NumberLabels
+from priorveil.priors.labels import label_parts
 
 Column = list[str | None] | Any  # of a CSV, or an Arrow array
 Indices = npt.NDArray[np.int64]  # of rows in a batch, counted from 0
@@ -37,6 +38,7 @@ ID_BYTES = 16
 MISSING = "missing"
 FOREIGN = "foreign"
 OUTSIDE = "outside the domain"
+SPELLING = "another spelling of a value"
 NO_PLAN = "no plan for the cohort"
 OTHER_PLAN = "another plan"
 BROKEN = "wrong number of columns"
@@ -254,6 +256,28 @@ def _entry_codes(labels: Sequence[Label]) -> Callable[[Any], int]:
 def _number(text: str) -> Decimal | None:
     """The number that a text is, if it is one."""
     return Decimal(text) if _NUMBER.fullmatch(text) else None
+
+
+def other_spellings(parts: Sequence[Column], labels: Sequence[Label]) -> npt.NDArray[np.bool_]:
+    """Which values outside the domain are a label with other capitals, spaces or punctuation.
+
+    Numbers have one spelling: -5 is not +5.
+
+    >>> other_spellings([["Yes", "YES!", "maybe", "-5"]], ["yes", "+5"]).tolist()
+    [True, True, False, False]
+    """
+    known = {tuple(_letters(str(level)) for level in label_parts(label)) for label in labels}
+    letters = []
+    for part in parts:
+        words, rows = distinct(part)
+        letters.append([_letters(str(words[row])) for row in rows.tolist()])
+    return np.fromiter((cell in known for cell in zip(*letters, strict=True)), dtype=bool)
+
+
+def _letters(text: str) -> str:
+    """The letters and digits of a text, without capitals; a text without letters as it is."""
+    has_letters = any(map(str.isalpha, text))
+    return "".join(filter(str.isalnum, text.casefold())) if has_letters else text
 
 
 # -- reports -----------------------------------------------------------------------------------------------

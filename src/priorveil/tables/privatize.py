@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from priorveil.errors import NOT_SHOWN, InvalidInput
 from priorveil.mechanisms.randomness import GeneratorSource, Source, as_source
 from priorveil.plans import Plan
 from priorveil.plans.values import Codes
-from priorveil.priors import AttributeLabels
 from priorveil.tables import columns, write
 from priorveil.tables.columns import PLAN, REPORT, REPORT_ID, Batch, Column, Indices, Plans, take
 from priorveil.tables.read import Progress, in_threads, open_table
@@ -48,7 +46,6 @@ def privatize_table(
     strict: bool = False,
     progress: Progress | None = None,
     on_refused: columns.OnRefused | None = None,
-    on_near_miss: Callable[..., object] | None = None,
 ) -> Privatized:
     """Perturb a column of a table of any size: every row gets a report, with an id of its own and the plan's id.
 
@@ -58,9 +55,8 @@ def privatize_table(
     table. A file appears when all of it is written. Other columns are left out, except those in `keep` and the public
     column `cohort`, whose values choose among several plans, `{value: plan}`. A row whose value is missing or
     outside the domain is refused: it is counted and listed by number, and `on_refused(row, reason)` is called.
-    If every row is refused, or with `strict` any row, nothing is written: `NothingWritten`. `on_near_miss(reason,
-    value, name, rows=n)` is called for refused values that are a label or a cohort in another spelling; show these
-    private values to their owner only. `progress(rows, of, share)` is called after each batch.
+    If every row is refused, or with `strict` any row, nothing is written: `NothingWritten`.
+    `progress(rows, of, share)` is called after each batch.
 
     CSV files need no further library; everything else needs the extra `tables`.
 
@@ -94,9 +90,6 @@ def privatize_table(
         # One thread draws, in the order of the rows, so that a seed gives the same reports and ids.
         for batch, made, parts in in_threads(perturb, table.batches, 1):
             log.add(batch.refused(made.refused))
-            if on_near_miss is not None:
-                for near, rows in _near_misses(batch, made, private, cohort, plans):
-                    on_near_miss(*near, rows=rows)
             count += len(made.indices)
             if len(made.indices):
                 yield parts
@@ -175,13 +168,16 @@ def make_reports(
 ) -> Reports:
     """The reports of the values in one or several columns. The column `cohort` chooses the plan of each row."""
     values, plan_codes = [batch.columns[name] for name in private], columns.cohort_codes(batch, cohort, plans)
-    missing, outside, indices, reports = [], [], [], []
+    missing, spelling, outside, indices, reports = [], [], [], [], []
     for number, plan in enumerate(plans.values()):
         own = np.flatnonzero(plan_codes == number)
         parts = values if len(own) == batch.rows else [take(column, own) for column in values]
         codes = columns.cell_codes(parts, plan.labels, source)
         missing.append(own[codes == columns.ABSENT])
-        outside.append(own[codes == columns.OUTSIDE_DOMAIN])
+        unknown = own[codes == columns.OUTSIDE_DOMAIN]
+        known = columns.other_spellings([take(column, unknown) for column in values], plan.labels)
+        spelling.append(unknown[known])
+        outside.append(unknown[~known])
         indices.append(own[codes >= 0])
         reports.append(plan.mechanism.sample(codes[codes >= 0], source))
     order = np.argsort(np.concatenate(indices), kind="stable") if len(indices) > 1 else slice(None)
@@ -189,51 +185,10 @@ def make_reports(
     refused = {
         columns.NO_PLAN: np.flatnonzero(plan_codes == columns.OUTSIDE_DOMAIN),
         columns.MISSING: np.concatenate(missing),
+        columns.SPELLING: np.concatenate(spelling),
         columns.OUTSIDE: np.concatenate(outside),
     }
     return Reports(np.concatenate(reports)[order], kept, plan_codes[kept], refused)
-
-
-def _near_misses(
-    batch: Batch, made: Reports, private: Sequence[str], cohort: str | None, plans: Mapping[Any, Plan]
-) -> Iterator[tuple[tuple[str, str, str], int]]:
-    """The refused values and cohorts that are known ones in another spelling: `(reason, value, name)`, rows."""
-    all_labels = [plan.labels for plan in plans.values()]
-    several = isinstance(all_labels[0], AttributeLabels)
-    labels = [label if several else (label,) for own in all_labels for label in own]
-    known = [(columns.OUTSIDE, *each) for each in zip(private, zip(*labels, strict=True), strict=True)]
-    if cohort is not None:
-        known.append((columns.NO_PLAN, cohort, tuple(plans)))
-    for reason, name, names in known:
-        entries = take(batch.columns[name], made.refused[reason])
-        for (value, near), rows in spelling_variants(entries, names).items():
-            yield (reason, value, near), rows
-
-
-def spelling_variants(column: Column, names: Iterable[object]) -> Counter[tuple[str, str]]:
-    """How many entries of a column are a name in another spelling, by entry and name. Entries may be private.
-
-    Spellings differ in capitals, spaces and punctuation only. Numbers have one spelling: -5 is not +5.
-
-    >>> spelling_variants(["Yes", "YES!", "Yes ", "maybe", None], ["yes", "no"])
-    Counter({('Yes', 'yes'): 2, ('YES!', 'yes'): 1})
-    """
-    named: dict[str, list[str]] = {}
-    for name in dict.fromkeys(map(str, names)):
-        named.setdefault(_letters(name), []).append(name)
-    found: Counter[tuple[str, str]] = Counter()
-    words, indices = columns.distinct(column)
-    for word, rows in zip(words, np.bincount(indices[indices >= 0], minlength=len(words)), strict=True):
-        near = named.get(_letters(str(word)), [])
-        text = str(word).strip()
-        if len(near) == 1 and any(map(str.isalpha, near[0])) and near[0] != text:
-            found[text, near[0]] += int(rows)
-    return found
-
-
-def _letters(text: str) -> str:
-    """The letters and digits of a text, without capitals."""
-    return "".join(filter(str.isalnum, text.casefold()))
 
 
 def random_ids(count: int, source: Source) -> npt.NDArray[np.uint8]:
