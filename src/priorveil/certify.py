@@ -19,7 +19,7 @@ from flint import arb, ctx, fmpq
 
 from priorveil.channels import Channel
 from priorveil.errors import CertificateError, InvalidChannel
-from priorveil.notions import LIP, Cone, Exact, Known, Secrets, as_known, scenarios
+from priorveil.notions import LIP, Cone, Exact, Known, Secrets, as_known, secret_means
 from priorveil.priors import Budget, Prior
 from priorveil.priors.prior import exact_product
 
@@ -168,7 +168,7 @@ def lifts(
     lowest, highest = _secret_extremes(W, least, most, secret)
     ratio = None
     if notion is not None and not notion.bounds_lifts:
-        ratio = _largest_ratio(notion.compared_rows(W, prior, secret))
+        ratio = _largest_ratio([rows for rows, _ in notion.compared_rows(W, prior.labels, prior, secret)])
     return Lifts(lowest, highest, _largest_ratio([W]), ratio)
 
 
@@ -242,7 +242,7 @@ def _secret_extremes(
     W: IntegerTable, least: Sequence[Fraction], most: Sequence[Fraction], secret: Secrets
 ) -> tuple[Fraction, Fraction]:
     """The smallest and largest lift of any secret, over all columns and priors."""
-    means: Exact = W if secret is None else np.vstack([s.exact_means(W) for s in scenarios(secret)])
+    means: Exact = np.vstack([rows for rows, _ in secret_means(secret, W, range(len(W)))])
     bottoms, tops = means.min(axis=0).tolist(), means.max(axis=0).tolist()
     if 0 in least:
         raise CertificateError(

@@ -11,7 +11,6 @@ count. Levels are natural logarithms, in floating point; `priorveil.certify` giv
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ import numpy.typing as npt
 
 from priorveil.channels import Channel
 from priorveil.errors import Infeasible, InvalidInput, TooLarge, level_text
-from priorveil.priors import Array, Budget, Ints, Label, Prior, PriorSet, Secret
+from priorveil.priors import Array, Budget, Label, Prior, PriorSet, Secret
 
 Known = Prior | PriorSet
 Secrets = Secret | Sequence[Secret] | None
@@ -45,7 +44,9 @@ class Breach:
 
 
 Breaches = tuple[Breach, ...]
-Exact = npt.NDArray[Any]  # an array of integers or fractions
+Exact = npt.NDArray[Any]  # an array of integers, fractions or floats
+Names = Sequence[Label]
+NamedRows = list[tuple[Exact, Names]]
 
 
 class Notion:
@@ -76,16 +77,35 @@ class Notion:
         return (Breach(None, None, None, self.epsilon(channel, prior, secret)),)
 
 
-class Cone(Notion, ABC):
-    """A notion whose condition on a channel is linear in each of its columns: what can be designed for."""
+class Cone(Notion):
+    """A notion whose condition on a channel is linear in each of its columns: what can be designed for.
 
-    @abstractmethod
+    It bounds the ratios within the columns of `compared_rows`; LIP, which bounds lifts, has its own inequalities.
+    """
+
+    def compared_rows(self, columns: Exact, names: Names, prior: Known | None, secret: Secrets) -> NamedRows:
+        """The arrays of numbers to compare, made from the columns of a channel, and the names of their rows.
+
+        Columns of integers give exact numbers. By default it is the columns themselves.
+        """
+        return [(columns, names)]
+
+    def worst(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> Breaches:
+        """The two secrets and the report with the largest ratio."""
+        live = _live(channel)
+        groups = self.compared_rows(live.matrix, live.inputs, prior, secret)
+        pairs = [_worst_pair(rows, names, live.outputs) for rows, names in groups]
+        return (max(pairs, key=lambda pair: pair.level, default=Breach(None, None, None, 0.0)),)
+
     def inequalities(self, budget: Budget, prior: Known, secret: Secrets = None) -> Array:
-        """The rows `A` of `A @ column >= 0`; a column is allowed if it meets all and is not negative."""
+        """The rows `A` of `A @ column >= 0`; a column is allowed if it meets all and is not negative.
 
-    @abstractmethod
-    def compared_rows(self, table: Ints, prior: Known, secret: Secrets = None) -> list[Exact]:
-        """Arrays of exact numbers, made from a table of integers; the notion bounds ratios within their columns."""
+        They are `e**eps row' - row` for all ordered pairs of compared rows.
+        """
+        prior, bound = as_known(prior), math.exp(min(budget.lower, budget.upper))
+        groups = self.compared_rows(np.eye(len(prior)), prior.labels, prior, secret)
+        pairs = [pair for rows, _ in groups for pair in permutations(rows, 2)]
+        return np.array([bound * second - first for first, second in pairs]).reshape(-1, len(prior))
 
     def require_feasible(self, budget: Budget, prior: Known) -> None:
         """Raise an error if no channel can have this budget."""
@@ -119,7 +139,7 @@ class LIP(Cone):
     def worst(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> Breaches:
         """The secrets and reports at which the lift is smallest and largest."""
         channel, prior = _channel_and_prior(channel, prior, "LIP")
-        scenes = _secret_means(secret, channel.matrix, channel.inputs)
+        scenes = secret_means(secret, channel.matrix, channel.inputs)
         means = np.vstack([rows for rows, _ in scenes])
         names = [label for _, labels in scenes for label in labels]
         lowest, highest = prior.extremes(channel.matrix)
@@ -134,15 +154,11 @@ class LIP(Cone):
     def inequalities(self, budget: Budget, prior: Known, secret: Secrets = None) -> Array:
         """`T r >= lo (p r)` and `T r <= hi (p r)`, for every secret and every corner of the prior set."""
         prior = as_known(prior)
-        scenes = _secret_means(secret, np.eye(len(prior)), prior.labels)
+        scenes = secret_means(secret, np.eye(len(prior)), prior.labels)
         pairs = [(row, p) for p in prior.vertices() for rows, _ in scenes for row in rows]
         down = [row - budget.lo * p for row, p in pairs if math.isfinite(budget.lower)]
         up = [budget.hi * p - row for row, p in pairs if math.isfinite(budget.hi)]
         return np.array(down + up).reshape(-1, len(prior))
-
-    def compared_rows(self, table: Ints, prior: Known, secret: Secrets = None) -> list[Exact]:
-        """None: it bounds lifts."""
-        return []
 
 
 @dataclass(frozen=True)
@@ -156,19 +172,6 @@ class LDP(Cone):
     """
 
     implies_lip = True
-
-    def worst(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> Breaches:
-        """The two values and the report with the largest ratio."""
-        live = _live(channel)
-        return (_worst_pair(live.matrix, live.inputs, live.outputs),)
-
-    def inequalities(self, budget: Budget, prior: Known, secret: Secrets = None) -> Array:
-        """`e**eps r[x'] - r[x] >= 0` for every ordered pair of values."""
-        return _pairwise(np.eye(len(prior)), permutations(range(len(prior)), 2), budget)
-
-    def compared_rows(self, table: Ints, prior: Known, secret: Secrets = None) -> list[Exact]:
-        """The table itself."""
-        return [table]
 
 
 @dataclass(frozen=True)
@@ -190,27 +193,13 @@ class Pufferfish(Cone):
         whole = None if pairs is None else tuple((int(g), int(h)) for g, h in pairs)
         object.__setattr__(self, "pairs", whole)
 
-    def worst(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> Breaches:
-        """The two secrets of a pair, and the report, with the largest ratio."""
-        live = _live(channel)
-        breaches = [
-            _worst_pair(means[group], [names[g] for g in group], live.outputs)
-            for means, names in _secret_means(secret, live.matrix, live.inputs)
+    def compared_rows(self, columns: Exact, names: Names, prior: Known | None, secret: Secrets) -> NamedRows:
+        """The means of the columns given the secrets of each pair, in every scenario."""
+        return [
+            (means[group], [labels[g] for g in group])
+            for means, labels in secret_means(secret, columns, names)
             for group in self._groups(len(means))
         ]
-        return (max(breaches, key=lambda pair: pair.level, default=Breach(None, None, None, 0.0)),)
-
-    def inequalities(self, budget: Budget, prior: Known, secret: Secrets = None) -> Array:
-        """`e**eps (T r)[g'] - (T r)[g] >= 0` both ways for every pair, in every scenario."""
-        scenes = _secret_means(secret, np.eye(len(prior)), as_known(prior).labels)
-        groups = [(rows, group) for rows, _ in scenes for group in self._groups(len(rows))]
-        blocks = [_pairwise(rows, permutations(group, 2), budget) for rows, group in groups]
-        return np.vstack([np.empty((0, len(prior))), *blocks])
-
-    def compared_rows(self, table: Ints, prior: Known, secret: Secrets = None) -> list[Exact]:
-        """The means given the secrets of each pair, in every scenario."""
-        scenes = [table] if secret is None else [s.exact_means(table) for s in scenarios(secret)]
-        return [rows[group] for rows in scenes for group in self._groups(len(rows))]
 
     def document(self) -> dict[str, Any]:
         """The notion as JSON."""
@@ -268,10 +257,7 @@ class DI(Cone):
 
     def worst(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> Breaches:
         """The two values and the report with the largest ratio."""
-        live, prior = _channel_and_prior(channel, prior, "DI")
-        joints = (p[:, None] * live.matrix for p in prior.vertices())
-        pairs = [_worst_pair(joint, live.inputs, live.outputs) for joint in joints]
-        return (max(pairs, key=lambda pair: pair.level),)
+        return super().worst(*_channel_and_prior(channel, prior, "DI"))
 
     def require_feasible(self, budget: Budget, prior: Known) -> None:
         """Posteriors are compared, so the prior alone must keep the level."""
@@ -280,16 +266,14 @@ class DI(Cone):
         if own > min(budget.lower, budget.upper):
             raise Infeasible(f"the prior alone has a DI level of {own:.4g}: ask for more, or for LIP")
 
-    def inequalities(self, budget: Budget, prior: Known, secret: Secrets = None) -> Array:
-        """`e**eps p[x'] r[x'] - p[x] r[x] >= 0` for every pair and every corner of the prior set."""
-        corners, pairs = as_known(prior).vertices(), list(permutations(range(len(prior)), 2))
-        return np.vstack([_pairwise(np.diag(p), pairs, budget) for p in corners])
-
-    def compared_rows(self, table: Ints, prior: Known, secret: Secrets = None) -> list[Exact]:
-        """The joint probabilities of values and reports."""
+    def compared_rows(self, columns: Exact, names: Names, prior: Known | None, secret: Secrets) -> NamedRows:
+        """The joint probabilities of values and reports, at every corner of a prior set."""
+        assert prior is not None
+        if columns.dtype.kind == "f":
+            return [(p[:, None] * columns, names) for p in prior.vertices()]
         if not isinstance(prior, Prior):
             raise InvalidInput("prior", prior, "differential identifiability is certified for one prior")
-        return [np.array(prior.weights, dtype=object)[:, None] * table]
+        return [(np.array(prior.weights, dtype=object)[:, None] * columns, names)]
 
 
 @dataclass(frozen=True)
@@ -448,28 +432,27 @@ def _channel_and_prior(channel: Channel, prior: Known | None, notion: str) -> tu
     return live, _align(as_known(prior), live)
 
 
-def _secret_means(
-    secret: Secrets, columns: Array, labels: Sequence[Label]
-) -> list[tuple[Array, Sequence[Label]]]:
+def secret_means(secret: Secrets, columns: Exact, names: Names) -> NamedRows:
     """For each scenario, the means of the columns given each secret (`Pr(y | g)`), and the secrets' names.
 
-    Without a secret the value itself is the secret, and the columns are the means.
+    Without a secret the value itself is the secret, and the columns are the means. Those of integers are exact.
     """
     if secret is None:
-        return [(columns, labels)]
+        return [(columns, names)]
     for s in scenarios(secret):
         if s.rows.shape[1] != len(columns):
             advice = f"its rows need {len(columns)} numbers, one for each value"
             raise InvalidInput("secret", s.rows.shape, advice)
-    return [(s.rows @ columns, s.labels) for s in scenarios(secret)]
+    exact = columns.dtype.kind == "i"
+    return [(s.exact_means(columns) if exact else s.rows @ columns, s.labels) for s in scenarios(secret)]
 
 
-def _breach(side: str, levels: Array, names: Sequence[Label], outputs: Sequence[Label]) -> Breach:
+def _breach(side: str, levels: Array, names: Names, outputs: Names) -> Breach:
     g, y = divmod(int(np.argmax(levels)), len(outputs))
     return Breach(side, names[g], outputs[y], max(0.0, float(levels[g, y])))
 
 
-def _worst_pair(columns: Array, names: Sequence[Label], outputs: Sequence[Label]) -> Breach:
+def _worst_pair(columns: Array, names: Names, outputs: Names) -> Breach:
     """The largest ratio within a column; columns that are all zero do not count."""
     largest, smallest = columns.max(axis=0), columns.min(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -477,12 +460,6 @@ def _worst_pair(columns: Array, names: Sequence[Label], outputs: Sequence[Label]
     y = int(levels.argmax())
     top, bottom = names[int(columns[:, y].argmax())], names[int(columns[:, y].argmin())]
     return Breach(None, top, outputs[y], float(levels[y]), bottom)
-
-
-def _pairwise(rows: Array, pairs: Iterable[tuple[int, int]], budget: Budget) -> Array:
-    """`e**eps rows[h] - rows[g]` for the pairs, under the smaller side of the budget."""
-    bound = math.exp(min(budget.lower, budget.upper))
-    return np.array([bound * rows[h] - rows[g] for g, h in pairs]).reshape(-1, rows.shape[1])
 
 
 def _information(channel: Channel, prior: Prior) -> float:
