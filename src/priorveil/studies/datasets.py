@@ -1,8 +1,8 @@
 """Loaders for the public data sets of the evaluation.
 
-A loader reads the file that it is given. Without one it looks in the folder of the environment variable
-`PRIORVEIL_DATA`, in `shared/data` next to the checkout, and in the user's cache. If the file is missing,
-`DataNotFound` says where to get it. These data are already public.
+A loader looks for its file in the folder of the environment variable `PRIORVEIL_DATA`, in `shared/data` next to the
+checkout, and in the user's cache. If the file is missing, `DataNotFound` says where to get it. These data are already
+public.
 """
 
 from __future__ import annotations
@@ -106,24 +106,24 @@ _CLASS_OF = {name: work for work, names in _MERGED.items() for name in names}
 _BRACKETS = ("<20K", "20-30K", "30-40K", "40-50K", "50-60K", "60-70K", "70-80K", ">=80K")
 
 
-def adult(path: str | Path | None = None) -> Census:
+def adult() -> Census:
     """UCI Adult: work class (merged to four) and income in two levels. Unknown work classes are left out."""
-    rows = [row for row in _adult_rows(find("adult", path=path)) if row[1] in _CLASS_OF]
+    rows = [row for row in _adult_rows(find("adult")) if row[1] in _CLASS_OF]
     work, income = [_CLASS_OF[row[1]] for row in rows], [row[14].rstrip(".") for row in rows]
     return Census(tuple(work), tuple(income), ("<=50K", ">50K"))
 
 
-def acs(path: str | Path | None = None) -> Census:
+def acs() -> Census:
     """American Community Survey 2018: people in work, their class (merged to four) and eight income brackets."""
-    with gzip.open(find("acs", path=path), "rt", encoding="utf-8") as lines:
+    with gzip.open(find("acs"), "rt", encoding="utf-8") as lines:
         rows = [row for row in csv.DictReader(lines) if row["workclass"] in _CLASS_OF]
     work, income = [_CLASS_OF[row["workclass"]] for row in rows], [row["income_bracket"] for row in rows]
     return Census(tuple(work), tuple(income), _BRACKETS)
 
 
-def gowalla(path: str | Path | None = None) -> CheckIns:
+def gowalla() -> CheckIns:
     """Gowalla check-ins in SNAP's layout: the full file if it is there, else those of New York City."""
-    file = find("gowalla", "gowalla-nyc", path=path)
+    file = find("gowalla", "gowalla-nyc")
     columns = [("user", "i8"), ("time", "U20"), ("latitude", "f8"), ("longitude", "f8")]
     rows = np.loadtxt(file, columns, comments=None, delimiter="\t", usecols=range(4), ndmin=1)
     ordered = rows[np.lexsort((rows["time"], rows["user"]))]
@@ -132,20 +132,16 @@ def gowalla(path: str | Path | None = None) -> CheckIns:
     return CheckIns(user, ordered["latitude"], ordered["longitude"], latest, whole)
 
 
-def find(*names: str, path: str | Path | None = None) -> Path:
+def find(*names: str) -> Path:
     """The file of the first of these data sets that is there; if none is, the error names the last one's home page.
 
-    A file that is given is used as it is. One that is found is checked against its SHA-256.
+    It is checked against its SHA-256.
     """
     last = DATA_FILES[names[-1]]
     where = (
         f"{last.about} is at {last.home}: put the file {last.file} into a folder and name the folder in "
         "the environment variable PRIORVEIL_DATA"
     )
-    if path is not None and not Path(path).is_file():
-        raise DataNotFound(f"{path}: there is no such file; {where}")
-    if path is not None:
-        return Path(path)
     for source in map(DATA_FILES.__getitem__, names):
         for file in (folder / source.file for folder in folders()):
             if file.is_file():
