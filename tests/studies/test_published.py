@@ -255,7 +255,8 @@ def test_proposition_2_for_one_prior_is_theorem_3(p, eps):
 
 @given(priors(), levels, st.integers(1, 5), st.integers(0, 99))
 def test_proposition_3_holds_if_and_only_if_every_bin_has_mass_tau(prior, eps, bins, seed):
-    form = published.lh_lip(prior, eps, bins=bins, seed=seed)
+    hashed_to = np.random.default_rng(seed).integers(bins, size=len(prior))
+    form = published.lh_lip(prior, eps, hashed_to)
     hashed = [int(np.flatnonzero(row == row.max())[0]) for row in form.channel.matrix]
     masses = np.bincount(hashed, weights=prior.probabilities, minlength=form.channel.shape[1])
     tau = 1 / (1 + math.exp(eps))
@@ -268,7 +269,7 @@ def test_the_bin_counts_of_the_paper_break_lip(bins):
     """At eps = 1 no hash that uses four bins or more is valid, for the paper's prior or a uniform one."""
     rising = np.arange(1, 21) / 210
     for prior, seed in product((Prior.uniform(20), Prior(rising)), range(20)):
-        form = published.lh_lip(prior, 1.0, bins=bins, seed=seed)
+        form = published.lh_lip(prior, 1.0, np.random.default_rng(seed).integers(bins, size=20))
         used = form.channel.shape[1]
         assert used <= 3 or form.excess > 0.05
 
@@ -423,7 +424,7 @@ def test_olh_counts_are_unbiased_over_all_hashes():
     own = np.zeros(d)
     hashes = list(product(range(bins), repeat=d))
     for assignment in hashes:
-        form = published.olh(d, eps, bins=bins, assignment=assignment)
+        form = published.olh(d, eps, assignment, bins)
         held = np.array([[assignment[v] == y for v in range(d)] for y in range(bins)])
         own += form.channel.matrix[0] @ held / len(hashes)
     assert own == pytest.approx([form.support.own, form.support.other, form.support.other])
@@ -497,8 +498,8 @@ def test_other_bad_arguments_are_refused():
         published.binary_bounded(0.6, 0.4, 1.0)
     with pytest.raises(InvalidInput, match="assignment"):
         published.lh_lip([0.5, 0.5], 1.0, assignment=[0])
-    with pytest.raises(InvalidInput, match="bins"):
-        published.olh(5, 1.0, bins=0)
+    with pytest.raises(InvalidInput, match="assignment"):
+        published.olh(2, 1.0, assignment=[-1, 0])
 
 
 def test_at_epsilon_zero_nothing_is_said():

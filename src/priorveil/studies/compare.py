@@ -30,8 +30,8 @@ from priorveil.queries import Histogram, Query, information
 from priorveil.studies import published
 from priorveil.studies.published import Published, UnaryEncoding
 
-Kind = Literal["published", "certified", "best", "ldp", "baseline"]
 Survey = Callable[[Counts, np.random.Generator], float]
+Form = Callable[[Prior, float], Published]
 
 _HASHES = 20  # public hash functions that people draw from, where a form does not give a number
 _ROOM = 1e-9  # share of the budget that is left for rounding
@@ -60,7 +60,6 @@ class ComparedMethod:
     squared error of the answer per person (for a guess, the share of wrong ones).
     """
 
-    kind: Kind
     expected: float
     lip: float
     ldp: float
@@ -68,7 +67,7 @@ class ComparedMethod:
     bound: float = math.nan
 
 
-def from_plan(kind: Kind, plan: Plan, scenario: Scenario) -> ComparedMethod:
+def from_plan(plan: Plan, scenario: Scenario) -> ComparedMethod:
     """A plan, with its own sampler and estimator: the same code as in a real collection."""
 
     def estimate(truth: Counts, rng: np.random.Generator) -> Array:
@@ -82,10 +81,10 @@ def from_plan(kind: Kind, plan: Plan, scenario: Scenario) -> ComparedMethod:
     else:  # the tally of an arc keeps the cell of a report, a guess needs its exact place
         survey = _unknown_error
     proof = plan.certificate
-    return ComparedMethod(kind, plan.expected_mse, proof.lip, proof.ldp, survey, plan.lower_bound)
+    return ComparedMethod(plan.expected_mse, proof.lip, proof.ldp, survey, plan.lower_bound)
 
 
-def from_channel(kind: Kind, channel: Channel, scenario: Scenario) -> ComparedMethod:
+def from_channel(channel: Channel, scenario: Scenario) -> ComparedMethod:
     """A channel of floats, read with the posterior, or without the prior if the query is unbiased.
 
     Its levels are measured.
@@ -93,17 +92,17 @@ def from_channel(kind: Kind, channel: Channel, scenario: Scenario) -> ComparedMe
     prior, query, live = scenario.prior, scenario.query, channel.drop_unused()
     levels, error = leakage(channel, prior, scenario.secret), query.error(channel, prior)
     if query.kind == "guess":
-        return ComparedMethod(kind, error, levels.lip, levels.ldp, _wrong_share(channel, prior))
+        return ComparedMethod(error, levels.lip, levels.ldp, _wrong_share(channel, prior))
     try:
         histograms = _unbiased_histograms(live, scenario) if query.unbiased else live.posterior(prior)
     except NotIdentifiable:
-        return ComparedMethod(kind, error, levels.lip, levels.ldp, _unknown_error)
+        return ComparedMethod(error, levels.lip, levels.ldp, _unknown_error)
 
     def estimate(truth: Counts, rng: np.random.Generator) -> Array:
         histogram = histograms @ rng.multinomial(truth, live.matrix).sum(axis=0)
         return apply_rows(query.rows(prior), histogram)
 
-    return ComparedMethod(kind, error, levels.lip, levels.ldp, _squared_error(estimate, scenario))
+    return ComparedMethod(error, levels.lip, levels.ldp, _squared_error(estimate, scenario))
 
 
 def _unbiased_histograms(channel: Channel, scenario: Scenario) -> Array:
@@ -170,36 +169,33 @@ def certified_mixture(
 
 
 def _design_method(
-    kind: Kind, method: Literal["auto", "arc", "unary", "hashing"], scenario: Scenario
+    method: Literal["auto", "arc", "unary", "hashing"], scenario: Scenario, ldp: bool = False
 ) -> ComparedMethod:
-    protected = {"notion": LDP()} if kind == "ldp" else {"secret": scenario.secret}
+    protected = {"notion": LDP()} if ldp else {"secret": scenario.secret}
     asked = scenario.prior, scenario.epsilon, scenario.query
     plan = design(*asked, **protected, method=method, time_limit=scenario.time_limit)
-    return from_plan(kind, plan, scenario)
+    return from_plan(plan, scenario)
 
 
 def _certified_rr_method(scenario: Scenario) -> ComparedMethod:
     form, budget = published.rr_lip(scenario.prior, scenario.epsilon), Budget(scenario.epsilon)
     channel, proof = certified_mixture(form.channel, scenario.prior, budget, scenario.secret)
-    return replace(from_channel("certified", channel, scenario), lip=proof.lip, ldp=proof.ldp)
+    return replace(from_channel(channel, scenario), lip=proof.lip, ldp=proof.ldp)
 
 
-def _channel_method(
-    kind: Kind, form: Callable[[Prior, float], Published], scenario: Scenario
-) -> ComparedMethod:
-    return from_channel(kind, form(scenario.prior, scenario.epsilon).channel, scenario)
+def _channel_method(form: Form, scenario: Scenario) -> ComparedMethod:
+    return from_channel(form(scenario.prior, scenario.epsilon).channel, scenario)
 
 
-def _hashing_method(kind: Kind, form: Callable[..., Published], scenario: Scenario) -> ComparedMethod:
+def _hashing_method(form: Callable[..., Published], scenario: Scenario) -> ComparedMethod:
     """A hashing form with public hash functions: each person draws one, and the report names it."""
-    prior = scenario.prior
-    forms = [form(prior, scenario.epsilon, seed=seed).channel.matrix for seed in range(_HASHES)]
-    return from_channel(kind, Channel(np.hstack(forms) / _HASHES, prior.labels), scenario)
+    prior, epsilon = scenario.prior, scenario.epsilon
+    hashes = [published.random_assignment(len(prior), epsilon, seed) for seed in range(_HASHES)]
+    forms = [form(prior, epsilon, assignment).channel.matrix for assignment in hashes]
+    return from_channel(Channel(np.hstack(forms) / _HASHES, prior.labels), scenario)
 
 
-def _unary_method(
-    kind: Kind, form: Callable[[Prior, float], Published], scenario: Scenario
-) -> ComparedMethod:
+def _unary_method(form: Form, scenario: Scenario) -> ComparedMethod:
     """Unary encoding, each bit read on its own, as printed."""
     if scenario.query.kind not in ("histogram", "distribution") or scenario.secret is not None:
         raise Infeasible("the printed unary encoding is for a histogram of the value itself")
@@ -217,7 +213,7 @@ def _unary_method(
 
     expected = _context_free_error(support, scenario) if scenario.query.unbiased else found.mse
     levels = found.leakage
-    return ComparedMethod(kind, expected, levels.lip, levels.ldp, _squared_error(estimate, scenario))
+    return ComparedMethod(expected, levels.lip, levels.ldp, _squared_error(estimate, scenario))
 
 
 def _context_free_method(scenario: Scenario) -> ComparedMethod:
@@ -231,7 +227,7 @@ def _context_free_method(scenario: Scenario) -> ComparedMethod:
         return support.counts(rng.multinomial(truth, Q).sum(axis=0), int(truth.sum()))
 
     expected, levels = _context_free_error(support, scenario), form.leakage
-    return ComparedMethod("ldp", expected, levels.lip, levels.ldp, _squared_error(estimate, scenario))
+    return ComparedMethod(expected, levels.lip, levels.ldp, _squared_error(estimate, scenario))
 
 
 def _context_free_error(support: published.Support, scenario: Scenario) -> float:
@@ -243,22 +239,22 @@ def _context_free_error(support: published.Support, scenario: Scenario) -> float
 
 def _no_report_method(scenario: Scenario) -> ComparedMethod:
     silent = Channel(np.ones((len(scenario.prior), 1)), scenario.prior.labels)
-    return replace(from_channel("baseline", silent, scenario), lip=0.0, ldp=0.0)
+    return replace(from_channel(silent, scenario), lip=0.0, ldp=0.0)
 
 
 METHODS: dict[str, Callable[[Scenario], ComparedMethod]] = {
-    "best": partial(_design_method, "best", "auto"),
+    "best": partial(_design_method, "auto"),
     "rr": _certified_rr_method,
-    "arc": partial(_design_method, "certified", "arc"),
-    "unary": partial(_design_method, "certified", "unary"),
-    "hashing": partial(_design_method, "certified", "hashing"),
-    "published-rr": partial(_channel_method, "published", published.rr_lip),
-    "published-unary": partial(_unary_method, "published", published.ue_lip),
-    "published-hashing": partial(_hashing_method, "published", published.lh_lip),
-    "ldp-best": partial(_design_method, "ldp", "auto"),
-    "ldp-rr": partial(_channel_method, "ldp", published.k_rr),
-    "ldp-unary": partial(_unary_method, "ldp", published.oue),
-    "ldp-hashing": partial(_hashing_method, "ldp", published.olh),
+    "arc": partial(_design_method, "arc"),
+    "unary": partial(_design_method, "unary"),
+    "hashing": partial(_design_method, "hashing"),
+    "published-rr": partial(_channel_method, published.rr_lip),
+    "published-unary": partial(_unary_method, published.ue_lip),
+    "published-hashing": partial(_hashing_method, published.lh_lip),
+    "ldp-best": partial(_design_method, "auto", ldp=True),
+    "ldp-rr": partial(_channel_method, published.k_rr),
+    "ldp-unary": partial(_unary_method, published.oue),
+    "ldp-hashing": partial(_hashing_method, published.olh),
     "context-free": _context_free_method,
     "none": _no_report_method,
 }

@@ -184,23 +184,18 @@ def rr_lip_of(prior: Prior, function: Callable[[Label], Label], epsilon: float) 
 
 
 def lh_lip(
-    prior: Prior | Sequence[float],
-    epsilon: float,
-    bins: int | None = None,
-    seed: int = 0,
-    assignment: Sequence[int] | None = None,
+    prior: Prior | Sequence[float], epsilon: float, assignment: Sequence[int] | None = None
 ) -> Published:
     """LH-LIP (Proposition 3): hash the value into a bin, then RR-LIP on the prior of the bins.
 
-    It is valid only where every bin has mass `tau` or more. Give the hash as an `assignment` of values to
-    bins, or a number of `bins` and a `seed` to draw it. The default number of bins is that of OLH,
-    `e**eps + 1`.
+    It is valid only where every bin has mass `tau` or more. The hash is an `assignment` of values to bins, by default
+    the first of `random_assignment`.
 
     >>> lh_lip(Prior.uniform(8), 1.0, assignment=[0, 0, 0, 0, 1, 1, 1, 1]).excess < 1e-12
     True
     """
     P, eps = Prior.of(prior), _epsilon(epsilon)
-    bin_of = _assignment(len(P), eps, bins, seed, assignment)
+    bin_of = _bin_of(len(P), eps, assignment)
     binned = P.push(dict(zip(P.labels, bin_of, strict=True)).__getitem__)
     rows = closed.rr_lip_matrix(binned.probabilities, math.exp(-eps))
     channel = Channel(rows[[binned.labels.index(b) for b in bin_of]], P.labels, binned.labels)
@@ -327,38 +322,33 @@ def oue(values: int | Prior, epsilon: float) -> Published:
 
 
 def olh(
-    values: int | Prior,
-    epsilon: float,
-    bins: int | None = None,
-    seed: int = 0,
-    assignment: Sequence[int] | None = None,
+    values: int | Prior, epsilon: float, assignment: Sequence[int] | None = None, bins: int = 0
 ) -> Published:
     """LDP's optimised local hashing, for one public hash: k-RR on the bin of the value.
 
-    The default number of bins is `e**eps + 1`, rounded.
+    The hash is an `assignment` of values to bins, by default the first of `random_assignment`. If the last of them
+    are empty, say how many `bins` there are.
 
-    >>> olh(20, 1.0, seed=3).channel.shape
+    >>> olh(20, 1.0, random_assignment(20, 1.0, seed=3)).channel.shape
     (20, 4)
     """
     prior, eps = _prior_or_all(values), _epsilon(epsilon)
-    bin_of = _assignment(len(prior), eps, bins, seed, assignment)
-    size = bins or max(bin_of) + 1
+    bin_of = _bin_of(len(prior), eps, assignment)
+    size = max(bins, max(bin_of) + 1)
     Q = closed.k_rr_matrix(size, eps)
     channel, support = Channel(Q[list(bin_of)], prior.labels), Support(float(Q[0, 0]), 1 / size)
     return Published(eps, channel, prior, None, support, "LDP")
 
 
-def _assignment(
-    size: int, eps: float, bins: int | None, seed: int, assignment: Sequence[int] | None
-) -> tuple[int, ...]:
-    """The bin of each value, as given or drawn at random."""
-    if assignment is None:
-        count = round(math.exp(eps)) + 1 if bins is None else bins
-        if count < 1:
-            raise InvalidInput("bins", bins, "give at least one bin")
-        return tuple(np.random.default_rng(seed).integers(count, size=size).tolist())
-    bin_of = tuple(int(y) for y in assignment)
-    if len(bin_of) != size or min(bin_of) < 0 or (bins is not None and max(bin_of) >= bins):
+def random_assignment(size: int, epsilon: float, seed: int = 0) -> list[int]:
+    """A random bin for each of `size` values, out of `e**eps + 1` (rounded), the number of bins of OLH."""
+    bins = np.random.default_rng(seed).integers(round(math.exp(epsilon)) + 1, size=size)
+    return [int(y) for y in bins]
+
+
+def _bin_of(size: int, eps: float, assignment: Sequence[int] | None) -> Sequence[int]:
+    bin_of = random_assignment(size, eps) if assignment is None else assignment
+    if len(bin_of) != size or min(bin_of) < 0:
         raise InvalidInput("assignment", assignment, f"give the bin of each of the {size} values, from 0 on")
     return bin_of
 

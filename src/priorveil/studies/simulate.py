@@ -24,6 +24,7 @@ from priorveil.plans.values import codes_of
 from priorveil.priors import Budget, Prior, Secret
 from priorveil.queries import Histogram, Query
 from priorveil.studies.compare import METHODS, Scenario, Survey
+from priorveil.studies.curves import METHOD_STYLES
 
 _LEVEL = 0.99  # of the intervals of a simulation
 _ERRORS = ("expected", "bound", "measured", "low", "high")  # the columns of a study that hold errors
@@ -171,7 +172,7 @@ def _row(
         return StudyRow(scenario.epsilon, name, "", people=count, note=str(error))
     found = simulated_error(method.survey, scenario.prior, count, runs, rng, truth)
     return StudyRow(
-        scenario.epsilon, name, method.kind, method.expected, method.bound, *found,
+        scenario.epsilon, name, METHOD_STYLES[name][0], method.expected, method.bound, *found,
         method.lip, method.ldp, count, runs,
     )  # fmt: skip
 

@@ -273,7 +273,7 @@ def _census_rows(
     for method, channel in channels.items():
         (mse, lip, ldp), income = channel_row(channel, prior).values(), leakage(channel, prior, secret).lip
         rows[method] = {"mse": mse, "income_lip": income, "work_lip": lip, "work_ldp": ldp}
-    best = from_plan("best", plans["best"], Scenario(prior, epsilon, secret=secret))
+    best = from_plan(plans["best"], Scenario(prior, epsilon, secret=secret))
     rng = np.random.default_rng([settings.seed, 12, len(survey), round(1e4 * epsilon)])
     found = simulated_error(best.survey, prior, 5_000, 40 if settings.quick else 400, rng)
     rows["best"] |= {"bound": best.bound, "measured": found.mean, "low": found.low, "high": found.high}

@@ -248,7 +248,7 @@ def hashing(settings: Settings) -> Outcome:
 
 
 def _hash_row(prior: Prior, size: int, assignment: list[int]) -> dict[str, Any]:
-    form = published.lh_lip(prior, _EPSILON, bins=size, assignment=assignment)
+    form = published.lh_lip(prior, _EPSILON, assignment)
     channel, proof = certified_mixture(form.channel, prior, Budget(_EPSILON))
     level = form.leakage.lip
     row = {"method": "LH-LIP, published", "bins": size, "mse": form.mse, "lip": level}
