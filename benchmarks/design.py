@@ -165,7 +165,7 @@ def sums(quick: bool) -> Iterator[Line]:
 
 def learning(quick: bool) -> Iterator[Line]:
     """Learning a distribution: N times the variance"""
-    import test_distribution as reference
+    import test_unbiased as reference
 
     from priorveil.designs.box_pricing import Box
 

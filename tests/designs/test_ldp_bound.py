@@ -12,9 +12,9 @@ from flint import arb, ctx
 
 import priorveil as pv
 from priorveil.designs.cone_pricing import staircase_rays
-from priorveil.designs.distribution import best_weights
 from priorveil.designs.engine import Limits
 from priorveil.designs.ldp_bound import LdpColumns, Weights, identity_bound, ldp_variance_bound
+from priorveil.designs.unbiased import best_weights
 from priorveil.mechanisms.bit_estimators import SubsetLaw, ones_variance
 from priorveil.queries import lift_variance
 

@@ -16,10 +16,10 @@ import priorveil as pv
 from priorveil.designs import relaxation
 from priorveil.designs.box_pricing import Box
 from priorveil.designs.cone_pricing import staircase_rays
-from priorveil.designs.distribution import best_weights
 from priorveil.designs.engine import best_mixture
 from priorveil.designs.ldp_bound import identity_bound
 from priorveil.designs.relaxation import SecondMoments, ldp_bound, leaning_bound, unbiased_bound
+from priorveil.designs.unbiased import best_weights
 from priorveil.errors import NotIdentifiable
 from priorveil.queries import Identity, Margins, Matrix, Triangle
 

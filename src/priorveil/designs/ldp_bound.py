@@ -32,10 +32,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import OptimizeResult, minimize
 from scipy.special import expit, logsumexp, softmax
 
 from priorveil.certify import exp_above
-from priorveil.designs.distribution import quasi_newton
 from priorveil.designs.engine import Stop, never
 from priorveil.mechanisms.bit_estimators import SubsetLaw, influence_squares, subset_information
 from priorveil.priors import Array
@@ -147,8 +147,15 @@ class LdpColumns:
         units[d : 2 * d] /= d
         x = np.concatenate([*start, *self._multipliers(*at, start)]) / units
         steps = max(50, _STEPS * 100 // max(d, 100))
+        options = {"maxiter": steps, "maxfun": 2 * steps, "maxcor": 30, "ftol": 1e-10, "gtol": 1e-10}
+
+        def check(intermediate_result: OptimizeResult) -> None:
+            if stop():
+                raise StopIteration
+
         for heat in _TEMPERATURES:
-            x = quasi_newton(self._smooth, x, steps, stop, (units, *at, heat))
+            arguments = (units, *at, heat)
+            x = minimize(self._smooth, x, arguments, "L-BFGS-B", jac=True, callback=check, options=options).x
         return Weights(*np.split((x * units)[: 3 * d], 3))
 
     def _places(self) -> tuple[Array, Array]:

@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 
 from priorveil.certify import Certifiable, certified_table
-from priorveil.designs import box_solvers, cone_pricing, distribution, robust
+from priorveil.designs import box_solvers, cone_pricing, robust, unbiased
 from priorveil.designs.arcs import ARC_KINDS, arc_plan
 from priorveil.designs.box_pricing import Box, LdpCone, SumPricing
 from priorveil.designs.closed import closed_plan
@@ -269,16 +269,16 @@ def _learning_plan(problem: Problem, limits: Limits) -> Plan:
         return problem.table_plan(np.ones((len(problem.P), 1)), 0.0, "columns", why)
     try:
         if problem.box:
-            solution = distribution.best_learning(_box(problem), within, rows)
+            solution = unbiased.best_learning(_box(problem), within, rows)
         elif _pairwise(problem) and rows is not None:
-            solution = distribution.best_channel(LdpCone(problem.P, math.exp(problem.level)), within, rows)
+            solution = unbiased.best_channel(LdpCone(problem.P, math.exp(problem.level)), within, rows)
         else:
-            solution = distribution.best_weights(problem.P, _extreme_columns(problem, within), within, rows)
+            solution = unbiased.best_weights(problem.P, _extreme_columns(problem, within), within, rows)
     except (TooLarge, KeyboardInterrupt) as cause:
         if isinstance(cause, TooLarge) and not limits.over():
             raise
         nearby = cone_pricing.nearby_columns(problem.cone, problem.P)
-        solution = distribution.best_weights(problem.P, nearby, Limits().without_time(), rows)
+        solution = unbiased.best_weights(problem.P, nearby, Limits().without_time(), rows)
         solution = replace(solution, bound=0.0, gap=1.0)  # what is proven holds for these columns alone
     size = f"{len(solution.weights):,} reports"
     least = "A-optimal for learning the distribution" if rows is None else "L-optimal for the statistics"

@@ -12,8 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from priorveil.designs.box_pricing import Box
-from priorveil.designs.distribution import best_learning, best_weights, information_bound, uniform_variance
 from priorveil.designs.engine import Limits
+from priorveil.designs.unbiased import best_learning, best_weights, information_bound, uniform_variance
 from priorveil.errors import Infeasible, NotIdentifiable
 from priorveil.queries import lift_variance, variance, variance_bound
 from references import subset_selection_matrix

@@ -28,11 +28,9 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import scipy.linalg
-import scipy.optimize
 
 from priorveil.designs.box_pricing import Box, ColumnSpace
 from priorveil.designs.engine import Labels, Limits, Solution, Stop, basic_weights, distinct, never
@@ -495,33 +493,6 @@ def uniform_variance(dimension: int, lo: float, hi: float) -> float:
     part = full - whole
     energy = (hi - lo) ** 2 * (whole + part**2 - full**2 / dimension)
     return (dimension - 1) ** 2 / energy
-
-
-def quasi_newton(
-    function: Callable[..., tuple[float, Array]],
-    start: Array,
-    rounds: int,
-    should_stop: Stop,
-    arguments: tuple[Any, ...] = (),
-    below: Array | float = -np.inf,
-) -> Array:
-    """Where the minimisation of a `function`, which returns its value and slope, ends: after `rounds` at the latest."""
-
-    def enough(intermediate_result: scipy.optimize.OptimizeResult) -> None:
-        if should_stop():
-            raise StopIteration
-
-    found = scipy.optimize.minimize(
-        function,
-        start,
-        arguments,
-        "L-BFGS-B",
-        jac=True,
-        bounds=scipy.optimize.Bounds(below, np.inf),
-        callback=enough,
-        options={"maxiter": rounds, "maxfun": 2 * rounds, "maxcor": 30, "ftol": 1e-10, "gtol": 1e-10},
-    )
-    return np.asarray(found.x)
 
 
 def cyclic_columns(dimension: int, lo: float, hi: float, *, blocks: int = 8, rounds: int = 4000) -> Array:
