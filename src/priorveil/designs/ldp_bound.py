@@ -147,15 +147,21 @@ class LdpColumns:
         units[d : 2 * d] /= d
         x = np.concatenate([*start, *self._multipliers(*at, start)]) / units
         steps = max(50, _STEPS * 100 // max(d, 100))
-        options = {"maxiter": steps, "maxfun": 2 * steps, "maxcor": 30, "ftol": 1e-10, "gtol": 1e-10}
 
         def check(intermediate_result: OptimizeResult) -> None:
             if stop():
                 raise StopIteration
 
         for heat in _TEMPERATURES:
-            arguments = (units, *at, heat)
-            x = minimize(self._smooth, x, arguments, "L-BFGS-B", jac=True, callback=check, options=options).x
+            x = minimize(
+                self._smooth,
+                x,
+                (units, *at, heat),
+                "L-BFGS-B",
+                jac=True,
+                callback=check,
+                options={"maxiter": steps, "maxfun": 2 * steps, "maxcor": 30, "ftol": 1e-10, "gtol": 1e-10},
+            ).x
         return Weights(*np.split((x * units)[: 3 * d], 3))
 
     def _places(self) -> tuple[Array, Array]:

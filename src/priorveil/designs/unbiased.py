@@ -27,7 +27,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 import scipy.linalg
@@ -45,6 +44,7 @@ _ESTIMABLE = 1e-6  # how far outside the span of the columns a statistic may lie
 _RIDGE = 0.2  # of directions that no target needs: what keeps `S` regular until the gap is closed
 _MOST_GROUPS = 12  # groups of values for which a part of the statistics is designed alone
 _EVEN_ROUNDS, _EVEN_STARTS = 24, 60
+_EXCHANGES = 4_000  # rounds of exchanges within the blocks of equal values
 _SHRUNK = 1e-3  # what is added to `S`, relative to its mean, to look for columns
 _RANK = 1e-12  # singular values below this, relative to the largest, are zero
 _EXACT = 20_000  # vertices of the box that are still listed
@@ -54,43 +54,22 @@ _SECONDS = 45.0  # the default time limit
 _RELAXED = 500  # values up to which the relaxation is solved; its bound costs d^3 a step
 
 
-@dataclass(frozen=True, eq=False)
 class Statistics:
     """The statistics `W @ shares` of `size` values, in the coordinates of the design; `rows` is `W`, None the identity.
 
     The coordinates of a lift are `z = basis' (r - 1)`, those of the statistics `targets` (k, d - 1): their variance is
     `tr(T S^-1 T')`. The basis makes `T` the identity, which is written None, where `B = V' W' W V` is well-conditioned.
+    `roots` are those of the eigenvalues of `B`, relative to the largest.
     """
 
-    size: int
-    rows: Array | None = None
-
-    @cached_property
-    def _eigen(self) -> tuple[Array, Array]:
-        """The roots of the eigenvalues of `B`, relative to the largest, and the eigenvectors divided by that one."""
-        T = np.eye(self.size - 1) if self.rows is None else self.rows @ tangent(self.size)
-        _, roots, vectors = np.linalg.svd(T)
-        return np.concatenate([roots, np.zeros(self.size)])[: self.size - 1] / roots[0], vectors.T / roots[0]
-
-    @property
-    def roots(self) -> Array:
-        """The roots of the eigenvalues of `B`, relative to the largest."""
-        return self._eigen[0]
-
-    @cached_property
-    def _scale(self) -> Array:
-        return np.maximum(self.roots, _LEAST_WEIGHT)
-
-    @cached_property
-    def basis(self) -> Array:
-        """The coordinates (d, d - 1)."""
-        return np.asarray(tangent(self.size) @ self._eigen[1] / self._scale)
-
-    @cached_property
-    def targets(self) -> Array | None:
-        """The statistics in these coordinates, rotated (k, d - 1); None is the identity."""
-        part = self.roots / self._scale
-        return None if (part == 1).all() else np.diag(part)[self.roots > _RANK]
+    def __init__(self, size: int, rows: Array | None = None) -> None:
+        self.rows = rows
+        _, roots, vectors = np.linalg.svd(np.eye(size - 1) if rows is None else rows @ tangent(size))
+        self.roots: Array = np.concatenate([roots, np.zeros(size)])[: size - 1] / roots[0]
+        scale = np.maximum(self.roots, _LEAST_WEIGHT)
+        self.basis: Array = tangent(size) @ (vectors.T / roots[0]) / scale
+        targets = np.diag(self.roots / scale)[self.roots > _RANK]
+        self.targets: Array | None = None if (self.roots == scale).all() else targets
 
     def directions(self, lifts: Array) -> Array:
         """The coordinates of lifts (K, d)."""
@@ -307,13 +286,47 @@ def best_channel(space: ColumnSpace, limits: Limits, rows: Array | None = None) 
 
 
 def _rotations(box: Box, target: float) -> Solution:
-    """Equal values: all rotations of a few blocks, against the optimum in closed form."""
-    d = len(box.prior)
-    columns = cyclic_columns(d, box.lo, box.hi, blocks=min(max(1600 // d, 2), 16))
+    """For equal values: all rotations of a few blocks, with equal weights, against the optimum in closed form.
+
+    Place the values on a ring. A block has `floor(tau d)` values at `hi`, one in between and the rest at `lo`.
+    Rotations make the information matrix circulant, so its eigenvalues are the power spectrum of the blocks, and the
+    variance is
+
+        sum_j  m d / ( (hi - lo)^2 sum_blocks |F_j|^2 ),    j = 1 .. d - 1,
+
+    with `m` blocks and `F` the Fourier transform of `(r - lo) / (hi - lo)`. The sum of the spectrum is the same for all
+    blocks: the flatter, the better, and flat is the optimum of `uniform_variance`. Exchanges of two values of a block
+    make it flat.
+    """
+    d, rng = len(box.prior), np.random.default_rng(0)
+    part, whole = math.modf(d * box.tau)
+    block = np.where(np.arange(d) < whole, 1.0, np.where(np.arange(d) == whole, part, 0.0))
+    blocks = rng.permuted(np.tile(block, (min(max(1600 // d, 2), 16), 1)), axis=1)
+    _flatten(blocks, rng)
+    turns = (np.arange(d) + np.arange(d)[:, None]) % d
+    columns = box.lo + (box.hi - box.lo) * blocks[:, turns].reshape(-1, d)
     weights = np.full(len(columns), 1 / len(columns))
     spread = lift_variance(columns, weights)
-    bound = min(information_bound(box), spread)
-    return _solution(columns, weights, spread, bound, 0, target)
+    return _solution(columns, weights, spread, min(information_bound(box), spread), 0, target)
+
+
+def _flatten(blocks: Array, rng: np.random.Generator) -> None:
+    """Exchange values within blocks, in place, while the sum of the inverse spectrum falls."""
+    m, d = blocks.shape
+    waves = np.exp(-2j * np.pi * np.outer(np.arange(d), np.arange(1, d // 2 + 1)) / d)
+    twice = np.where(2 * np.arange(1, d // 2 + 1) == d, 1.0, 2.0)
+    spectra = blocks @ waves
+    for turn in range(_EXCHANGES):
+        block, spectrum = blocks[turn % m], spectra[turn % m]
+        power = (np.abs(spectra) ** 2).sum(0)
+        i, j = rng.integers(d, size=(2, 200))
+        moved = spectrum + (block[j] - block[i])[:, None] * (waves[i] - waves[j])
+        trial = power - np.abs(spectrum) ** 2 + np.abs(moved) ** 2
+        cost = (twice / np.maximum(trial, 1e-300)).sum(1)
+        best = int(np.argmin(cost))
+        if cost[best] < (twice / power).sum() * (1 - 1e-12):
+            block[[i[best], j[best]]] = block[[j[best], i[best]]]
+            spectrum[:] = moved[best]
 
 
 @dataclass
@@ -335,7 +348,9 @@ class _Generation:
                 pause = 2.5 * (time.monotonic() - begin)
                 if best is None:
                     best = found  # in case ctrl-C ends the search for a bound
-                    bound = self._bound(half.over)
+                    bound = 0.0  # of other columns than a box it is searched for later
+                    if self.space.box is not None:
+                        bound = information_bound(self.space.box, half.over, self.statistics.rows)
                     proven = min(bound, found.value)
                     found = _solution(found.columns, found.weights, found.value, proven, rounds, target)
                 best = found if found.value <= best.value else best
@@ -351,17 +366,6 @@ class _Generation:
             if best is None:
                 raise
         return best
-
-    def _bound(self, stop: Stop) -> float:
-        """What no channel of a box goes below; zero for other columns, whose bound is searched for later."""
-        box, rows = self.space.box, self.statistics.rows
-        if box is None:
-            return 0.0
-        return (
-            information_bound(box, stop)
-            if rows is None
-            else unbiased_bound(SecondMoments.of_box(box), rows, stop)
-        )
 
     def _most(self) -> int:
         return min(_POOL * len(self.space.prior), 2500)
@@ -456,8 +460,8 @@ class _Generation:
         return np.asarray(found[order[worth[order] > 1e-4 * state.value][: 3 * len(m)]])
 
 
-def information_bound(box: Box, should_stop: Stop = never) -> float:
-    """A variance that no channel of a box beats, per user and summed over the values.
+def information_bound(box: Box, should_stop: Stop = never, rows: Array | None = None) -> float:
+    """A variance of `rows @ shares` that no channel of a box beats, per user and summed over the statistics.
 
     Proven wherever the search for it ends, also when `should_stop()` is true.
 
@@ -466,6 +470,8 @@ def information_bound(box: Box, should_stop: Stop = never) -> float:
     >>> bool(abs(information_bound(Box(P, np.exp(-2.0), np.exp(2.0))) / exact - 1) < 1e-6)
     True
     """
+    if rows is not None:
+        return unbiased_bound(SecondMoments.of_box(box), rows, should_stop)
     prior, lo, hi = box.prior, box.lo, box.hi
     if np.ptp(prior) <= 1e-15:
         return uniform_variance(len(prior), lo, hi)
@@ -486,60 +492,5 @@ def uniform_variance(dimension: int, lo: float, hi: float) -> float:
     4.801
     """
     full = dimension * float(window_mass(lo, hi))
-    if full <= 1.0:
-        energy = (1 - lo) ** 2 * dimension * (dimension - 1.0)
-        return (dimension - 1) ** 2 / energy
-    whole = math.floor(full)
-    part = full - whole
-    energy = (hi - lo) ** 2 * (whole + part**2 - full**2 / dimension)
-    return (dimension - 1) ** 2 / energy
-
-
-def cyclic_columns(dimension: int, lo: float, hi: float, *, blocks: int = 8, rounds: int = 4000) -> Array:
-    """For equal values: all rotations of a few blocks (`blocks * d`, d); equal weights make them a channel.
-
-    Place the values on a ring. A block has `floor(tau d)` values at `hi`, one in between and the rest at `lo`.
-    Rotations make the information matrix circulant, so its eigenvalues are the power spectrum of the blocks, and the
-    variance is
-
-        sum_j  m d / ( (hi - lo)^2 sum_blocks |F_j|^2 ),    j = 1 .. d - 1,
-
-    with `m` blocks and `F` the Fourier transform of `(r - lo) / (hi - lo)`. The sum of the spectrum is the same for all
-    blocks: the flatter, the better, and flat is the optimum of `uniform_variance`. Exchanges of two values of a block
-    make it flat.
-
-    >>> columns = cyclic_columns(20, 0.5, 2.0, blocks=2)
-    >>> columns.shape, bool(np.allclose(columns.mean(0), 1.0))
-    ((40, 20), True)
-    """
-    full = dimension * float(window_mass(lo, hi))
-    whole = int(full)
-    start = np.zeros(dimension)
-    start[:whole] = 1.0
-    start[whole] = full - whole
-    rng = np.random.default_rng(0)
-    found = _flatten(rng.permuted(np.tile(start, (blocks, 1)), axis=1), rounds, rng)
-    turns = (np.arange(dimension) + np.arange(dimension)[:, None]) % dimension
-    return np.asarray(lo + (hi - lo) * found[:, turns].reshape(-1, dimension))
-
-
-def _flatten(blocks: Array, rounds: int, rng: np.random.Generator) -> Array:
-    """Exchange values within blocks while the sum of the inverse spectrum falls."""
-    m, d = blocks.shape
-    waves = np.exp(-2j * np.pi * np.outer(np.arange(d), np.arange(1, d // 2 + 1)) / d)
-    twice = np.where(2 * np.arange(1, d // 2 + 1) == d, 1.0, 2.0)
-    spectra = blocks @ waves
-    power = (np.abs(spectra) ** 2).sum(0)
-    least = float((twice / power).sum())
-    for turn in range(rounds):
-        index = turn % m
-        block = blocks[index]
-        i, j = rng.integers(d, size=(2, 200))
-        moved = spectra[index] + (block[j] - block[i])[:, None] * (waves[i] - waves[j])
-        trial = power - np.abs(spectra[index]) ** 2 + np.abs(moved) ** 2
-        cost = (twice / np.maximum(trial, 1e-300)).sum(1)
-        best = int(np.argmin(cost))
-        if cost[best] < least * (1 - 1e-12):
-            block[[i[best], j[best]]] = block[[j[best], i[best]]]
-            spectra[index], power, least = moved[best], trial[best], float(cost[best])
-    return blocks
+    part, whole = math.modf(full)
+    return (dimension - 1) ** 2 / ((hi - lo) ** 2 * (whole + part**2 - full**2 / dimension))
