@@ -7,6 +7,7 @@ reports (4 bytes), all ids (16 bytes each), all reports (64-bit words). Whole nu
 
 from __future__ import annotations
 
+import binascii
 import secrets
 import struct
 from dataclasses import dataclass
@@ -69,17 +70,23 @@ def report_to_json(mechanism: Mechanism, report: Any) -> int | str:
 
 def pack_report(mechanism: Mechanism, report: object) -> bytes | None:
     """The 64-bit words of a report in JSON, or None if this mechanism's reports do not look like it."""
-    if mechanism.width:
-        if not isinstance(report, str) or len(report) != 2 * WORD_BYTES * mechanism.width:
-            return None
-        try:
-            words = bytes.fromhex(report)
-        except ValueError:
-            return None
-        return words if len(words) == WORD_BYTES * mechanism.width else None  # fromhex skips spaces
+    if width := mechanism.width:
+        return hex_bytes(report, WORD_BYTES * width)
     if type(report) is not int or not 0 <= report < LARGEST_REPORT:
         return None
     return report.to_bytes(WORD_BYTES, "little")
+
+
+def hex_bytes(text: object, size: int) -> bytes | None:
+    r"""The bytes that `2 * size` hexadecimal digits stand for; None for anything else.
+
+    >>> hex_bytes("00ff", 2), hex_bytes("00 ff", 2), hex_bytes(None, 2)
+    (b'\x00\xff', None, None)
+    """
+    try:
+        return binascii.unhexlify(text) if isinstance(text, str) and len(text) == 2 * size else None
+    except ValueError:
+        return None
 
 
 def unpack_reports(mechanism: Mechanism, words: bytes) -> npt.NDArray[Any]:

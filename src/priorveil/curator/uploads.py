@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import binascii
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -13,6 +12,8 @@ from starlette.exceptions import HTTPException
 from priorveil.collect import wire
 from priorveil.curator.store import Group
 from priorveil.plans import Plan
+
+T = TypeVar("T")
 
 LARGEST_BATCH = 10_000
 MALFORMED = "malformed"
@@ -31,10 +32,10 @@ class ReportBody(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     report: int | str
 
 
-class BatchBody(msgspec.Struct, forbid_unknown_fields=True):
-    """A batch of reports, each decoded on its own, so that a malformed one does not harm the others."""
+class BatchBody(msgspec.Struct, Generic[T], forbid_unknown_fields=True):
+    """A batch of reports, decoded or not."""
 
-    reports: list[msgspec.Raw]
+    reports: list[T]
 
 
 class Refusal(msgspec.Struct):
@@ -73,7 +74,8 @@ class Upload(NamedTuple):
 Reader = Callable[[bytes, str, Mapping[str, Plan], str], Upload]
 
 _one = msgspec.json.Decoder(ReportBody)
-_many = msgspec.json.Decoder(BatchBody)
+_many = msgspec.json.Decoder(BatchBody[ReportBody])
+_undecoded = msgspec.json.Decoder(BatchBody[msgspec.Raw])
 
 
 def read_json(body: bytes, campaign: str, plans: Mapping[str, Plan], reason: str = UNKNOWN_PLAN) -> Upload:
@@ -81,7 +83,7 @@ def read_json(body: bytes, campaign: str, plans: Mapping[str, Plan], reason: str
     upload = Upload([], [])
     rows: dict[str, list[tuple[bytes, bytes, int]]] = {}
     for i, report in enumerate(_decode(body)):
-        if report is None or (id := _id_bytes(report.id)) is None:
+        if report is None or (id := wire.hex_bytes(report.id, wire.ID_BYTES)) is None:
             upload.refused.append(Refusal(i, None, MALFORMED))
         elif (plan := plans.get(report.plan)) is None:
             upload.refused.append(Refusal(i, report.id, reason))
@@ -130,24 +132,20 @@ def _decode(body: bytes) -> list[ReportBody | None]:
     try:
         if b'"reports"' not in body.lstrip()[:64]:
             return [_one.decode(body)]
-        pieces = _many.decode(body).reports
+        try:
+            reports: list[ReportBody | None] = [*_many.decode(body).reports]
+        except msgspec.ValidationError:  # a malformed report must not harm the others
+            reports = [_decode_piece(piece) for piece in _undecoded.decode(body).reports]
     except _UNREADABLE as error:
         deep = isinstance(error, RecursionError)
         problem = f"not a body of reports: {str(error)[:_LONGEST_QUOTE]}"  # it may quote the body
         raise HTTPException(400, "the body is nested too deeply" if deep else problem) from error
-    _check_batch(len(pieces))
-    return [_decode_piece(piece) for piece in pieces]
+    _check_batch(len(reports))
+    return reports
 
 
 def _decode_piece(piece: msgspec.Raw) -> ReportBody | None:
     try:
         return _one.decode(piece)
     except _UNREADABLE:
-        return None
-
-
-def _id_bytes(text: str) -> bytes | None:
-    try:
-        return binascii.unhexlify(text) if len(text) == 2 * wire.ID_BYTES else None
-    except ValueError:
         return None
