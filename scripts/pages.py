@@ -37,7 +37,7 @@ TEXTS = {
 def dashboard(browser: Any, curator: RunningCurator) -> Any:
     """The curator's page, with the estimates of everybody's reports."""
     browser.size(960, 870, scale=1.5)
-    browser.open(curator.dashboard)
+    browser.open(f"{curator.url}/dashboard#{curator.campaign.id}")
     browser.see("input[type=password]").send_keys(curator.token)
     browser.click("button", "Sign in")
     browser.see("table", "Private")
@@ -47,7 +47,7 @@ def dashboard(browser: Any, curator: RunningCurator) -> Any:
 def answer(browser: Any, curator: RunningCurator) -> Any:
     """A respondent's page, on a phone, before anything is sent."""
     browser.size(400, 870, scale=1.5, mobile=True)
-    browser.open(curator.answer_page)
+    browser.open(f"{curator.url}/answer/{curator.campaign.id}")
     choose(browser, "Self-employed")
     return browser.driver
 

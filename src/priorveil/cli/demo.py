@@ -207,14 +207,16 @@ def _keep_open(console: Console, curator: RunningCurator, stay: bool) -> None:
     if not stay:
         console.print("\nThe curator stops here. To leave its dashboard open: priorveil demo --browser")
         return
-    places = {"dashboard": curator.dashboard, "its token": curator.token, "answer too": curator.answer_page}
+    dashboard = f"{curator.url}/dashboard#{curator.campaign.id}"
+    answer_page = f"{curator.url}/answer/{curator.campaign.id}"
+    places = {"dashboard": dashboard, "its token": curator.token, "answer too": answer_page}
     for name, place in places.items():
         console.print(f"\n{name}:", style="bold")
         console.print(place, soft_wrap=True)
     console.print("\nctrl-C ends it")
     try:
         if _can_open_browser():
-            webbrowser.open(curator.dashboard)
+            webbrowser.open(dashboard)
         threading.Event().wait()
     except KeyboardInterrupt:
         console.print("\nThe curator has stopped.")
