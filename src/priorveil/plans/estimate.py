@@ -273,8 +273,7 @@ class Estimate:
                 raise InvalidInput(
                     "attributes", attributes, "the prior has no names of attributes; use Prior.joint"
                 )
-            cells, group = labels.margin(wanted)
-            rows = np.equal.outer(np.arange(len(cells)), group).astype(np.float64)
+            cells, rows = labels.margin(wanted)
             return replace(reading, rows=rows, labels=tuple(c[0] if len(c) == 1 else c for c in cells))
 
         readings = tuple(map(read, self._read))

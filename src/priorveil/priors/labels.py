@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, InvalidPrior, TooLarge, plural
-from priorveil.priors.numbers import NumberLabels
+from priorveil.priors.numbers import Array, NumberLabels
 
 Level = str | int | float
 Label = Level | tuple[Level, ...]
@@ -148,18 +148,21 @@ class AttributeLabels(tuple[Any, ...]):
         columns = (tuple(dict.fromkeys(column)) for column in zip(*self, strict=True))
         return dict(zip(self.names, columns, strict=True))
 
-    def margin(self, attributes: Sequence[str]) -> tuple[list[tuple[Level, ...]], list[int]]:
-        """The combinations of the levels of some attributes, and for each value the index of its own.
+    def margin(self, attributes: Sequence[str]) -> tuple[list[tuple[Level, ...]], Array]:
+        """The combinations of the levels of some attributes, and a row for each: one where a value has it.
 
         >>> AttributeLabels.of([("young", 1), ("old", 1), ("old", 2)], ["age", "dose"]).margin(["dose"])
-        ([(1,), (2,)], [0, 0, 1])
+        ([(1,), (2,)], array([[1., 1., 0.],
+               [0., 0., 1.]]))
         """
         if not attributes or len(set(attributes)) < len(attributes) or not set(attributes) <= set(self.names):
             raise InvalidInput("attributes", attributes, f"choose different ones of {', '.join(self.names)}")
         places = [self.names.index(name) for name in attributes]
         own = [tuple(label[place] for place in places) for label in self]
         index = {cell: i for i, cell in enumerate(dict.fromkeys(own))}
-        return list(index), [index[cell] for cell in own]
+        rows = np.zeros((len(index), len(own)))
+        rows[[index[cell] for cell in own], range(len(own))] = 1.0
+        return list(index), rows
 
 
 def all_cells(cells: Sequence[Label]) -> list[Any]:
