@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import re
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,9 @@ from priorveil.studies import curves, published
 from priorveil.studies.figures import Outcome, Settings, examples
 from priorveil.studies.figures.catalogue import (
     FIGURES,
-    FigureResult,
-    figures_named,
+    Section,
+    describe,
+    figure_names,
     write_html,
     write_markdown,
 )
@@ -28,14 +30,14 @@ from priorveil.studies.figures.notions import correlated_secret
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install 'priorveil[plot]'")
 
-NAMES = [figure.name for figure in FIGURES]
+NAMES = list(FIGURES)
 Row = dict[str, Any]
 
 
 @cache
 def _run(name: str) -> Outcome | DataNotFound:
     try:
-        return figures_named((name,))[0].run(Settings(quick=True, seed=1))
+        return FIGURES[name](Settings(quick=True, seed=1))
     except DataNotFound as error:
         return error
 
@@ -45,6 +47,10 @@ def outcome(name: str) -> Outcome:
     if isinstance(found, DataNotFound):
         pytest.skip(str(found))
     return found
+
+
+def section(name: str) -> Section:
+    return describe(name, outcome(name))
 
 
 def rows(name: str, **where: object) -> list[Row]:
@@ -63,20 +69,23 @@ def falling(numbers: np.ndarray, slack: float = 1e-9) -> bool:
 
 
 def test_twelve_figures_have_numbers_and_names() -> None:
-    assert [figure.number for figure in FIGURES] == list(range(1, 13))
+    assert [Section(name, "", ()).number for name in NAMES] == list(range(1, 13))
     assert tuple(NAMES) == _FIGURES
-    assert figures_named(()) == FIGURES
-    assert [figure.number for figure in figures_named(("hamming", "2"))] == [2, 10]
+    assert figure_names(()) == NAMES
+    assert figure_names(("hamming", "2")) == ["notions", "hamming"]
     with pytest.raises(InvalidInput, match="12 census"):
-        figures_named(("13",))
+        figure_names(("13",))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_says_what_to_see(name: str) -> None:
-    found, (figure,) = outcome(name), figures_named((name,))
-    assert len(found.rows) >= 3 and len(figure.caption) > 80 and len(found.remarks) >= 2 and found.claims
-    text = " ".join([figure.caption, found.note, *found.remarks, *(why for _, why in found.claims.values())])
-    assert not re.search(r"\bnan\b|\binf\b|None", text), text
+    found, text = outcome(name), section(name)
+    assert len(found.rows) >= 3 and len(text.caption) > 80 and len(text.remarks) >= 2 and text.claims
+    words = " ".join([text.title, text.caption, *text.remarks, *(why for _, _, why in text.claims)])
+    assert not re.search(
+        r"\bnan\b|\binf\b|None|[{}|]", words.replace("{0, ..., 4}", "").replace("Pr(report | value)", "")
+    )
+    assert text.title.startswith(f"Figure {text.number}. ") and len(text.claims) == len(found.verdicts)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -171,9 +180,7 @@ REFUTED = {
 
 @pytest.mark.parametrize("name", NAMES)
 def test_which_claims_survive(name: str) -> None:
-    assert [text for text, (survives, _) in outcome(name).claims.items() if not survives] == REFUTED.get(
-        name, []
-    )
+    assert [text for text, survives, _ in section(name).claims if not survives] == REFUTED.get(name, [])
 
 
 # -- figure by figure --------------------------------------------------------------------------------------
@@ -288,15 +295,15 @@ def test_7_stricter_notions_cost_more() -> None:
 
 
 def test_8_larger_domains_cost_more_and_the_best_is_best() -> None:
-    best = column("domain", "mse", method="best")
+    best = column("domain", "expected", method="best")
     for method in ("rr", "hashing", "unary", "ldp-rr", "ldp-unary", "ldp-hashing"):
-        assert (column("domain", "mse", method=method) >= best - 1e-9).all()
-        assert (np.diff(column("domain", "mse", method=method)) > 0).all()
+        assert (column("domain", "expected", method=method) >= best - 1e-9).all()
+        assert (np.diff(column("domain", "expected", method=method)) > 0).all()
     assert (column("domain", "lip", method="published-unary") <= 1 + 1e-9).all()
     for row in rows("domain", method="published-rr"):
         least = 1 / (row["values"] * (row["values"] + 1) / 2)
         assert row["lip"] == pytest.approx(math.log(math.exp(-1) + (1 - math.exp(-1)) / least))
-        assert row["mse"] < next(r["bound"] for r in rows("domain", method="best", values=row["values"]))
+        assert row["expected"] < next(r["bound"] for r in rows("domain", method="best", values=row["values"]))
 
 
 def test_9_only_heavy_bins_keep_the_budget() -> None:
@@ -334,8 +341,8 @@ def test_11_on_real_districts_trust_in_the_prior_is_dear() -> None:
         assert by["distribution, real districts"]["measured"] < by["best, real districts"]["measured"]
         assert by["published-rr"]["lip"] > epsilon
     assert falling(column("gowalla", "expected", method="best"))
-    result = FigureResult(FIGURES[10], outcome("gowalla"))
-    assert "New York" in result.caption or "whole" in result.caption
+    caption = section("gowalla").caption
+    assert "New York" in caption or "whole" in caption
 
 
 def test_12_income_is_cheaper_to_protect_than_work() -> None:
@@ -350,7 +357,7 @@ def test_12_income_is_cheaper_to_protect_than_work() -> None:
         # below this, errors come from a handful of people in the rare class, and no interval is to be trusted
         found = [r for r in rows("census", survey=survey, method="best") if r["mse"] > 0.01]
         assert sum(not r["low"] <= r["mse"] <= r["high"] for r in found) <= 1
-    assert "two income levels" in FIGURES[11].caption
+    assert "two income levels" in section("census").caption
 
 
 # -- the report and the commands ---------------------------------------------------------------------------
@@ -358,9 +365,9 @@ def test_12_income_is_cheaper_to_protect_than_work() -> None:
 
 def test_the_report_needs_no_other_file(tmp_path: Path) -> None:
     results = [
-        FigureResult(FIGURES[0], outcome("introduction"), b"one"),
-        FigureResult(FIGURES[2], outcome("regions"), b"two"),
-        FigureResult(FIGURES[10], None, missing="no <data>"),
+        replace(section("introduction"), picture=b"one"),
+        replace(section("regions"), picture=b"two"),
+        Section("gowalla", "", ("Not made: no <data>",), missing="no <data>"),
     ]
     page = write_html(results, tmp_path, "quick run").read_text(encoding="utf-8")
     assert page.count("<img ") == page.count('src="data:image/png;base64,') == 2

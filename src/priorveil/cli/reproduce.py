@@ -11,7 +11,6 @@ Gowalla and census need data: see PRIORVEIL_DATA in the documentation.
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 import click
@@ -47,29 +46,24 @@ def reproduce(figures: tuple[str, ...], quick: bool, out: Path, seed: int, markd
     FIGURE is a number or a name; all of them if none is given. For each, a PNG, an SVG and the numbers as
     CSV; and report.html, one page with all of them, with captions and the claims that survive.
     """
-    from priorveil.studies.figures import Settings
-    from priorveil.studies.figures.catalogue import figures_named, make_figure, write_html, write_markdown
+    from priorveil.studies.figures import Settings, catalogue
 
-    chosen = figures_named(figures)
+    chosen = catalogue.figure_names(figures)
     options.require_plots()
     files.require_distinct({}, {"the report": out / "report.html", "--markdown": markdown})
     out.mkdir(parents=True, exist_ok=True)
+    sections: list[catalogue.Section] = []
     with screen.interruptible(), screen.progress_bar("drawing") as advance:
-
-        def show(place: int, share: float) -> None:
-            advance((place + share) / len(chosen), f"{chosen[place].number} {chosen[place].name}")
-
-        results = [
-            make_figure(figure, Settings(quick, seed, partial(show, place)), out)
-            for place, figure in enumerate(chosen)
-        ]
+        for name in chosen:
+            advance(len(sections) / len(chosen), name)
+            sections.append(catalogue.make_figure(name, Settings(quick, seed), out))
     run = f"{'quick' if quick else 'full'} run, seed {seed}"
-    page = write_html(results, out, run)
+    page = catalogue.write_html(sections, out, run)
     if markdown is not None:
-        write_markdown(results, markdown, run)
-    for result in results:
-        if result.missing:
-            click.echo(f"figure {result.figure.number} was not made: {result.missing}", err=True)
-    done = sum(result.outcome is not None for result in results)
+        catalogue.write_markdown(sections, markdown, run)
+    missing = [section for section in sections if section.missing]
+    for section in missing:
+        click.echo(f"figure {section.number} was not made: {section.missing}", err=True)
+    done = len(sections) - len(missing)
     click.echo(f"wrote {plural(done, 'figure')} and {page}")
     return 0 if done else 1

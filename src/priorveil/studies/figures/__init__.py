@@ -1,13 +1,14 @@
-"""What every figure of the paper shares: settings, outcome, claims, measured rows, and panels of curves.
+"""What every figure of the paper shares: settings, outcome, measured rows, and panels of curves.
 
-`report` lists the figures and writes them to files.
+A figure is a function from `Settings` to an `Outcome`. The words around it are in `text.md`; `catalogue` lists the
+figures and writes them to files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from priorveil.channels import Channel
 from priorveil.notions import Known, Secrets, leakage
@@ -17,78 +18,59 @@ from priorveil.queries import Histogram
 from priorveil.studies import curves
 from priorveil.studies.curves import Rows, Style
 
-T = TypeVar("T")
-# Claims of the paper: whether each survives when the budget is kept, and why where that is not plain.
-Claims = Mapping[str, tuple[bool, str]]
-
-
-def _silent(share: float) -> None:
-    """Report no progress."""
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How to run a figure: `quick` (fewer points and people), the `seed`, and what to call with progress, 0 to 1."""
+    """How to run a figure: `quick` (fewer points and people), and the `seed`."""
 
     quick: bool = False
     seed: int = 0
-    progress: Callable[[float], None] = _silent
-
-    def track(self, items: Sequence[T]) -> Iterator[T]:
-        """The items, with progress after each."""
-        for i, item in enumerate(items, 1):
-            yield item
-            self.progress(i / len(items))
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a figure: numbers, a function that draws them, remarks, claims, and a note on this run's data."""
+    """The result of a figure: rows of numbers, and a function that draws them.
+
+    `verdicts` says which claims of the paper survive when the budget is kept, by their names in `text.md`; `words` are
+    the numbers and words that the text has room for.
+    """
 
     rows: Rows
     draw: Callable[[], curves.Figure]
-    remarks: tuple[str, ...]
-    claims: Claims
-    note: str = ""
+    verdicts: Mapping[str, bool]
+    words: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Figure:
-    """One of the paper's results: its number here, a short name, a title, and the function that runs it.
-
-    The docstring of the function is the caption. `partial(Figure, number, name, title)` is a decorator.
-    """
-
-    number: int
-    name: str
-    title: str
-    run: Callable[[Settings], Outcome]
-
-    @property
-    def caption(self) -> str:
-        """What the picture shows."""
-        return " ".join((self.run.__doc__ or "").split())
-
-
-def channel_row(
-    channel: Channel, prior: Prior, known: Known | None = None, secret: Secrets = None
-) -> dict[str, Any]:
+def channel_row(channel: Channel, prior: Prior, known: Known | None = None, secret: Secrets = None) -> Row:
     """The histogram error of a channel under the prior, and its levels (under `known`, if that is given)."""
     levels = leakage(channel, known or prior, secret)
     return {"mse": Histogram().error(channel, prior), "lip": levels.lip, "ldp": levels.ldp}
 
 
-def plan_row(plan: Plan) -> dict[str, Any]:
+def plan_row(plan: Plan) -> Row:
     """The expected error of a plan, its proven bound, and its certified levels."""
     proof = plan.certificate
     return {"mse": plan.expected_mse, "bound": plan.lower_bound, "lip": proof.lip, "ldp": proof.ldp}
 
 
-def label_rows(
-    found: Mapping[str, Mapping[str, Any]], styles: Mapping[str, Style], **shared: object
-) -> list[dict[str, Any]]:
-    """A row for each method: the `shared` columns, its name, its kind (from its style) and its own numbers."""
-    return [{**shared, "method": m, "kind": styles[m][0], **row} for m, row in found.items()]
+def sweep(
+    epsilons: Iterable[float],
+    cases: Mapping[str, Callable[[float], Mapping[str, Row]]],
+    styles: Mapping[str, Style],
+    case: str = "case",
+) -> list[Row]:
+    """A row for each epsilon, case and method: a case is a function from epsilon to the numbers of each method.
+
+    The kind of a method comes from its style; the column with the name of the case is called `case`.
+    """
+    return [
+        {case: name, "epsilon": epsilon, "method": method, "kind": styles[method][0], **row}
+        for epsilon in epsilons
+        for name, measure in cases.items()
+        for method, row in measure(epsilon).items()
+    ]
 
 
 def draw_pairs(
@@ -99,7 +81,6 @@ def draw_pairs(
     case: str = "case",
     y: str = "mse",
     level: str = "lip",
-    height: float = 2.3,
     top: float | None = None,
     log: bool = False,
 ) -> curves.Figure:
@@ -110,7 +91,7 @@ def draw_pairs(
     """
     wide, guesses = len(titles) < 3, y == "wrong"
     width, xlabel = (curves.COLUMN, curves.BUDGET) if wide else (2.4, "budget ε (nats)")
-    figure, axes = curves.canvas(2, len(titles), width, height, sharex=True)
+    figure, axes = curves.canvas(2, len(titles), width, 2.3, sharex=True)
     shown = {method: styles[method] for method in leaking}
     for (name, title), errors, levels in zip(titles.items(), *axes, strict=True):
         curves.lines(curves.method_curves(rows, styles, y, root=not guesses, **{case: name}), errors)

@@ -1,35 +1,42 @@
-"""The catalogue of the figures, and how it is written: pictures, numbers, and a page in HTML or Markdown."""
+"""The catalogue of the figures, and how it is written: pictures, numbers, and a page in HTML or Markdown.
+
+`text.md` has a section for each figure: its name and title, the caption, remarks, and claims of the paper (name, claim,
+why). The words of an `Outcome` are filled in.
+"""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
+from typing import Any
 
 from priorveil import __version__
 from priorveil.errors import DataNotFound, InvalidInput
 from priorveil.studies import curves, plots
 from priorveil.studies.datasets import DATA_FILES
-from priorveil.studies.figures import Figure, Outcome, Settings, examples, notions, surveys, sweeps
+from priorveil.studies.figures import Outcome, Settings, examples, notions, surveys, sweeps
 from priorveil.studies.simulate import csv_text
 
-FIGURES: tuple[Figure, ...] = (
-    examples.introduction,
-    notions.order,
-    examples.regions,
-    examples.parameters,
-    sweeps.priors,
-    notions.correlation,
-    notions.bounded_priors,
-    sweeps.domain,
-    sweeps.hashing,
-    sweeps.guesses,
-    surveys.gowalla,
-    surveys.census,
-)
-_TITLE = "The paper, as printed and as it should be"
+FIGURES: dict[str, Callable[[Settings], Outcome]] = {
+    "introduction": examples.introduction,
+    "notions": notions.order,
+    "regions": examples.regions,
+    "parameters": examples.parameters,
+    "priors": sweeps.priors,
+    "correlation": notions.correlation,
+    "bounded": notions.bounded_priors,
+    "domain": sweeps.domain,
+    "hashing": sweeps.hashing,
+    "hamming": sweeps.guesses,
+    "gowalla": surveys.gowalla,
+    "census": surveys.census,
+}
+_HEAD, *_SECTIONS = Path(__file__).with_name("text.md").read_text(encoding="utf-8").split("\n## ")
+_TITLE, _INTRODUCTION, _DATA = _HEAD.strip("# \n").split("\n\n")
+_VERDICTS = {True: "Claims of the paper that survive", False: "Claims of the paper that do not"}
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 52rem; margin: 2rem auto; padding: 0 1rem; }
 body { color: #222; background: #fff; }
@@ -37,136 +44,162 @@ img { max-width: 100%; height: auto; }
 figcaption, table { color: #444; font-size: .92rem; }
 td, th { text-align: left; vertical-align: top; padding: .35rem .5rem; border-bottom: 1px solid #ddd; }
 """
-_INTRODUCTION = (
-    "Each result of “Local Information Privacy and Its Application to Privacy-Preserving Data Aggregation” "
-    "(Jiang, Li and Tandon), as printed and with its guarantee kept. Dashed curves are the published closed "
-    "forms, drawn with the leakage that they really have. Solid ones are certified to keep the budget. The "
-    "thick one is the best design; everything below its proven bound is shaded. Dotted ones are local "
-    "differential privacy, read with the same prior. Errors are √(MSE / N), as in the paper."
+_PAGE = (
+    '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+    f"<title>{_TITLE}</title><style>{_STYLE}</style>"
 )
-_DATA = (
-    "Data are looked for in the folder named by the environment variable `PRIORVEIL_DATA`, in `shared/data` "
-    "next to the checkout, and in the user's cache. They are checked against their SHA-256, except the full "
-    "Gowalla file, whose checksum is not known here. They are at these addresses, or made "
-    "from files that are there:"
-)
-
-
-def figures_named(names: tuple[str, ...]) -> tuple[Figure, ...]:
-    """The figures with these numbers or names, in their own order; all of them if none is named.
-
-    >>> [figure.name for figure in figures_named(("4", "regions"))]
-    ['regions', 'parameters']
-    """
-    for name in names:
-        if not any(name in (str(figure.number), figure.name) for figure in FIGURES):
-            choices = ", ".join(f"{figure.number} {figure.name}" for figure in FIGURES)
-            raise InvalidInput("figure", name, f"choose by number or name: {choices}")
-    return tuple(f for f in FIGURES if not names or str(f.number) in names or f.name in names)
 
 
 @dataclass(frozen=True)
-class FigureResult:
-    """A figure with its outcome and its PNG, or with the reason why there is none."""
+class Section:
+    """A figure on the page: what to see in it and its PNG, or the reason why there is none.
 
-    figure: Figure
-    outcome: Outcome | None
+    A claim of the paper has a text, a verdict and a reason.
+    """
+
+    name: str
+    caption: str
+    remarks: tuple[str, ...]
+    claims: tuple[tuple[str, bool, str], ...] = ()
     picture: bytes = b""
     missing: str = ""
 
     @property
-    def stem(self) -> str:
-        """The common part of the names of its files."""
-        return f"{self.figure.number:02d}-{self.figure.name}"
+    def number(self) -> int:
+        """Its number, from 1."""
+        return list(FIGURES).index(self.name) + 1
 
     @property
     def title(self) -> str:
         """Number and title."""
-        return f"Figure {self.figure.number}. {self.figure.title}"
+        heading, _ = _SECTIONS[self.number - 1].split("\n", 1)
+        return f"Figure {self.number}. {heading.removeprefix(f'{self.name}: ')}"
 
     @property
-    def remarks(self) -> tuple[str, ...]:
-        """What to see, or why there is nothing."""
-        return self.outcome.remarks if self.outcome else (f"Not made: {self.missing}",)
-
-    @property
-    def caption(self) -> str:
-        """The caption of the figure, with the note on this run."""
-        return f"{self.figure.caption} {self.outcome.note if self.outcome else ''}".strip()
+    def stem(self) -> str:
+        """The common part of the names of its files."""
+        return f"{self.number:02d}-{self.name}"
 
 
-def make_figure(figure: Figure, settings: Settings, folder: Path) -> FigureResult:
-    """Run and draw a figure, and write its PNG, SVG and CSV. If its data are missing, the result says so."""
-    settings.progress(0.0)
+def figure_names(chosen: Sequence[str]) -> list[str]:
+    """The names of the figures with these numbers or names, in their own order; all of them if none is given.
+
+    >>> figure_names(["4", "regions"])
+    ['regions', 'parameters']
+    """
+    numbers = {str(number): name for number, name in enumerate(FIGURES, 1)}
+    names = {numbers.get(figure, figure) for figure in chosen}
+    for unknown in names - FIGURES.keys():
+        choices = ", ".join(f"{number} {name}" for number, name in numbers.items())
+        raise InvalidInput("figure", unknown, f"choose by number or name: {choices}")
+    return [name for name in FIGURES if not names or name in names]
+
+
+def describe(name: str, outcome: Outcome) -> Section:
+    """The section of a figure, without its picture: its text, with the words of the outcome filled in."""
+    (text,) = (section for section in _SECTIONS if section.startswith(f"{name}: "))
+    _, caption, remarks, claims = text.format(**outcome.words).strip().split("\n\n")
+    cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in claims.splitlines()]
+    return Section(
+        name,
+        caption,
+        tuple(line.removeprefix("- ") for line in remarks.splitlines()),
+        tuple((claim, outcome.verdicts[key], why) for key, claim, why in cells),
+    )
+
+
+def make_figure(name: str, settings: Settings, folder: Path) -> Section:
+    """Run and draw a figure, and write its PNG, SVG and CSV. If its data are missing, the section says so."""
     try:
-        outcome = figure.run(settings)
+        outcome = FIGURES[name](settings)
     except DataNotFound as error:
-        return FigureResult(figure, None, missing=str(error))
+        return Section(name, "", (f"Not made: {error}",), missing=str(error))
     with curves.house_style():
         drawn = outcome.draw()
-    result = FigureResult(figure, outcome)
-    png, svg, numbers = (folder / f"{result.stem}.{suffix}" for suffix in ("png", "svg", "csv"))
+    section = describe(name, outcome)
+    png, svg, numbers = (folder / f"{section.stem}.{suffix}" for suffix in ("png", "svg", "csv"))
     plots.save(drawn, png)
     plots.save(drawn, svg)
     numbers.write_text(csv_text(outcome.rows), encoding="utf-8")
-    return replace(result, picture=png.read_bytes())
+    return replace(section, picture=png.read_bytes())
 
 
-def write_html(results: Sequence[FigureResult], folder: Path, run: str) -> Path:
+# -- pages -------------------------------------------------------------------------------------------------
+
+
+def _blocks(
+    sections: Sequence[Section], run: str, address: Callable[[Section], str]
+) -> Iterator[tuple[str, Any]]:
+    """The parts of the page, each with its kind; `address` is where the PNG of a section is."""
+    yield "title", _TITLE
+    yield "text", _INTRODUCTION
+    yield "text", f"Made by priorveil {__version__}: {run}."
+    for section in sections:
+        yield "heading", section.title
+        if section.picture:
+            yield "picture", (section.title, address(section), section.caption)
+        yield "list", section.remarks
+    for verdict, heading in _VERDICTS.items():
+        claims = [
+            (str(s.number), claim, why) for s in sections for claim, kept, why in s.claims if kept is verdict
+        ]
+        if claims:
+            yield "heading", heading
+            yield "table", [("figure", "claim", "why"), *claims]
+
+
+def _html_table(rows: Sequence[Sequence[str]]) -> str:
+    lines = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
+    return f"<table><tr>{'</tr><tr>'.join(lines)}</tr></table>"
+
+
+def _markdown_table(rows: Sequence[Sequence[str]]) -> str:
+    head, *rest = ([cell.replace("|", "\\|") for cell in row] for row in rows)
+    return "\n".join(f"| {' | '.join(line)} |" for line in (head, ["---"] * len(head), *rest))
+
+
+_HTML: dict[str, Callable[[Any], str]] = {
+    "title": lambda text: f"<h1>{escape(text)}</h1>",
+    "text": lambda text: f"<p>{escape(text)}</p>",
+    "heading": lambda text: f"<h2>{escape(text)}</h2>",
+    "picture": lambda picture: '<figure><img alt="{}" src="{}"><figcaption>{}</figcaption></figure>'.format(
+        *map(escape, picture)
+    ),
+    "list": lambda lines: "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>",
+    "table": _html_table,
+}
+_MARKDOWN: dict[str, Callable[[Any], str]] = {
+    "title": "# {}".format,
+    "text": str,
+    "heading": "## {}".format,
+    "picture": lambda picture: "![{}]({})\n\n*{}*".format(*picture),
+    "list": lambda lines: "\n".join(f"- {line}" for line in lines),
+    "table": _markdown_table,
+}
+
+
+def write_html(sections: Sequence[Section], folder: Path, run: str) -> Path:
     """Write `report.html`, one page that needs no other file."""
-    parts = [
-        f'<!doctype html><html lang="en"><meta charset="utf-8">'
-        f'<meta name="viewport" content="width=device-width"><title>{_TITLE}</title><style>{_STYLE}</style>'
-        f"<h1>{_TITLE}</h1><p>{escape(_INTRODUCTION)}</p>"
-        f"<p>priorveil {__version__}, {escape(run)}.</p>"
-    ]
-    for r in results:
-        data = base64.b64encode(r.picture).decode("ascii")
-        picture = (
-            f'<figure><img alt="{escape(r.title)}" src="data:image/png;base64,{data}">'
-            f"<figcaption>{escape(r.caption)} Numbers: {r.stem}.csv.</figcaption></figure><h3>What to see</h3>"
-        )
-        remarks = "".join(f"<li>{escape(line)}</li>" for line in r.remarks)
-        parts.append(f"<h2>{escape(r.title)}</h2>{picture if r.picture else ''}<ul>{remarks}</ul>")
-    for heading, claims in _verdicts(results).items():
-        cells = ("".join(f"<td>{escape(cell)}</td>" for cell in claim) for claim in claims)
-        head = "<tr><th>figure</th><th>claim</th><th>why</th></tr>"
-        parts.append(f"<h2>{heading}</h2><table>{head}<tr>{'</tr><tr>'.join(cells)}</tr></table>")
+
+    def address(section: Section) -> str:
+        return "data:image/png;base64," + base64.b64encode(section.picture).decode("ascii")
+
+    parts = [_HTML[kind](content) for kind, content in _blocks(sections, run, address)]
     target = folder / "report.html"
-    target.write_text("".join([*parts, "</html>\n"]), encoding="utf-8")
+    target.write_text("".join([_PAGE, *parts, "</html>\n"]), encoding="utf-8")
     return target
 
 
-def write_markdown(results: Sequence[FigureResult], page: Path, run: str) -> None:
+def write_markdown(sections: Sequence[Section], page: Path, run: str) -> None:
     """Write the same as a page of Markdown, with the PNGs in a folder `figures` next to it."""
     folder = page.parent / "figures"
     folder.mkdir(parents=True, exist_ok=True)
-    parts = [f"# {_TITLE}", _INTRODUCTION, f"Made by `priorveil reproduce`: {run}."]
-    for r in results:
-        parts.append(f"## {r.title}")
-        if r.picture:
-            (folder / f"{r.stem}.png").write_bytes(r.picture)
-            parts += [f"![{r.title}]({folder.name}/{r.stem}.png)", f"*{r.caption}*"]
-        parts.append("\n".join(f"- {line}" for line in r.remarks))
-    for heading, claims in _verdicts(results).items():
-        parts += [f"## {heading}", _markdown_table(("figure", "claim", "why"), claims)]
+    for section in sections:
+        if section.picture:
+            (folder / f"{section.stem}.png").write_bytes(section.picture)
     files = [(f"`{source.file}`", source.about, f"<{source.home}>") for source in DATA_FILES.values()]
-    parts += ["## Data", _DATA, _markdown_table(("file", "what", "home"), files)]
-    page.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
-
-
-def _markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _verdicts(results: Sequence[FigureResult]) -> dict[str, list[tuple[str, str, str]]]:
-    """The claims (figure, text, why) under a heading for each verdict that occurs."""
-    found: dict[str, list[tuple[str, str, str]]] = {}
-    headings = {True: "Claims of the paper that survive", False: "Claims of the paper that do not"}
-    for survives, heading in headings.items():
-        for r in results:
-            for text, (kept, why) in (r.outcome.claims if r.outcome else {}).items():
-                if kept is survives:
-                    found.setdefault(heading, []).append((str(r.figure.number), text, why))
-    return found
+    data = ("heading", "Data"), ("text", _DATA), ("table", [("file", "what", "home"), *files])
+    blocks = [*_blocks(sections, run, lambda section: f"figures/{section.stem}.png"), *data]
+    page.write_text(
+        "\n\n".join(_MARKDOWN[kind](content) for kind, content in blocks) + "\n", encoding="utf-8"
+    )

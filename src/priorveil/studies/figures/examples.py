@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from priorveil.queries import Histogram
 from priorveil.studies import curves, published
 from priorveil.studies.compare import certified_mixture
 from priorveil.studies.curves import COLOURS, Rows, column
-from priorveil.studies.figures import Figure, Outcome, Settings, channel_row
+from priorveil.studies.figures import Outcome, Settings, channel_row
 
 # -- figure 1: a binary value with prior (.2, .8) at epsilon 0.6 -------------------------------------------
 
@@ -24,13 +23,8 @@ _BINARY, _EPSILON = Prior([0.2, 0.8]), 0.6
 _PRINTED = Channel([[0.45, 0.55], [0.10, 0.90]])
 
 
-@partial(Figure, 1, "introduction", "The introductory example")
 def introduction(settings: Settings) -> Outcome:
-    """The introductory example: prior (0.2, 0.8), ε = 0.6.
-
-    Pr(report | value) of four mechanisms. Below each: the LIP level that it really has (red above the budget) and its
-    error per person.
-    """
+    """Figure 1: Pr(report | value) of four mechanisms, for the prior (0.2, 0.8) at epsilon 0.6."""
     channels = {
         "LDP": ("ldp", published.k_rr(_BINARY, _EPSILON).channel),
         "LIP, numbers in\nthe introduction": ("published", _PRINTED),
@@ -45,24 +39,12 @@ def introduction(settings: Settings) -> Outcome:
         shown = {"mechanism": " ".join(name.split()), "kind": kind, **flips}
         rows.append({**shown, **found, "error": math.sqrt(found["mse"])})
     ldp, printed, theorem, best = rows
+    no_report = math.sqrt(Histogram().no_report(_BINARY))
     return Outcome(
-        rows=rows,
-        draw=lambda: _draw_channels(_BINARY, {(name, _EPSILON): channels[name][1] for name in channels}),
-        remarks=(
-            f"The published channels leak {theorem['lip']:.3f} and {printed['lip']:.3f}, not 0.6: the rare value is "
-            "given away.",
-            f"The best channel that keeps the budget has a root error of {best['error']:.3f}, the published one "
-            f"{theorem['error']:.3f}, no report {math.sqrt(Histogram().no_report(_BINARY)):.3f}.",
-            "The introduction's numbers (0.55 and 0.1) are not those of Theorem 3 (0.44 and 0.11) either.",
-        ),
-        claims={
-            "LIP flips less often than LDP (0.19 against 0.35) at the same ε.": (
-                best["flips"] < ldp["flips"],
-                f"With the budget kept {best['flips']:.2f} against {ldp['flips']:.2f}; the printed channel leaks "
-                f"{printed['lip']:.2f}.",
-            ),
-            "LIP has a smaller error than LDP at the same ε.": (best["error"] <= ldp["error"], ""),
-        },
+        rows,
+        lambda: _draw_channels(_BINARY, {(name, _EPSILON): channels[name][1] for name in channels}),
+        {"fewer flips": best["flips"] < ldp["flips"], "smaller error": best["error"] <= ldp["error"]},
+        {"ldp": ldp, "printed": printed, "theorem": theorem, "best": best, "no_report": no_report},
     )
 
 
@@ -105,13 +87,8 @@ _MARKS: dict[str, tuple[str, str, int, str]] = {  # marker, colour, size, label
 }
 
 
-@partial(Figure, 3, "regions", "The feasible region of binary LIP")
 def regions(settings: Settings) -> Outcome:
-    """Binary LIP: flip probabilities that keep the budget (shaded), contours of Var(estimate), and three mechanisms.
-
-    More variance of the estimate is better. The dotted outline is the LDP region. Left: prior (0.4, 0.6), ε = 1.
-    Right: prior (0.2, 0.8), ε = 0.6.
-    """
+    """Figure 3: flip probabilities that keep the budget, contours of Var(estimate), and three mechanisms."""
     rows = []
     for P, epsilon in _CASES:
         prior = Prior(P)
@@ -128,24 +105,11 @@ def regions(settings: Settings) -> Outcome:
             found = {**_off_diagonal(Q), "variance": variance, **channel_row(channel, prior)}
             rows.append({**shared, **found, "tight": int(tight.sum())})
     leaks, budgets = (column(rows, key, kind="published") for key in ("lip", "epsilon"))
-    return Outcome(
-        rows=rows,
-        draw=lambda: _draw_regions(rows),
-        remarks=(
-            "Left: both values are likelier than τ = 1/(1+e^ε), and the published point is the optimum.",
-            f"Right: the rare value is not, and the published point lies outside the region; it leaks {leaks[1]:.3f}.",
-        ),
-        claims={
-            "The optimum lies on the boundary of the feasible region, where two constraints meet.": (
-                bool((column(rows, "tight", kind="best") >= 2).all()),
-                "The utility is convex in each column, so it is greatest at corners; both certified optima are.",
-            ),
-            "That corner is Theorem 3's, for every prior and ε.": (
-                bool((leaks <= budgets + 1e-9).all()),
-                "Only where every probability is at least 1/(1+e^ε); elsewhere the upper constraint cuts that corner.",
-            ),
-        },
-    )
+    verdicts = {
+        "corner": bool((column(rows, "tight", kind="best") >= 2).all()),
+        "theorem 3": bool((leaks <= budgets + 1e-9).all()),
+    }
+    return Outcome(rows, lambda: _draw_regions(rows), verdicts, {"leaks": leaks})
 
 
 def align_reports(Q: Array) -> Array:
@@ -211,13 +175,8 @@ _TITLES = {
 }
 
 
-@partial(Figure, 4, "parameters", "Perturbation parameters at two budgets")
 def parameters(settings: Settings) -> Outcome:
-    """Pr(report | value) for the prior (0.1, 0.2, 0.7) at ε = 1 (top) and ε = 3 (bottom).
-
-    As published, certified (mixed with its own output law until it keeps the budget), the best LIP channel, and LDP's
-    randomised response. Below each: the LIP level that it really has and its error per person.
-    """
+    """Figure 4: Pr(report | value) for the prior (0.1, 0.2, 0.7) at two epsilons."""
     channels = {
         (kind, eps): channel for eps in (1.0, 3.0) for kind, channel in _ternary_channels(eps).items()
     }
@@ -229,24 +188,15 @@ def parameters(settings: Settings) -> Outcome:
     ]
     truth = {key: np.diag(channel.matrix) for key, channel in channels.items() if key[0] != "best"}
     leak = found["published", 1.0]["lip"]
-    more_truth = all((truth[kind, 3.0] > truth[kind, 1.0]).all() for kind in ("certified", "ldp"))
+    shown = {(_TITLES[kind], eps): channel for (kind, eps), channel in channels.items()}
+    verdicts = {
+        "more truth": all((truth[kind, 3.0] > truth[kind, 1.0]).all() for kind in ("certified", "ldp")),
+        "rare as likely": bool(
+            (channels["certified", 1.0].matrix[:2, 2] > truth["certified", 1.0][:2]).all()
+        ),
+    }
     return Outcome(
-        rows=rows,
-        draw=lambda: _draw_channels(
-            _TERNARY, {(_TITLES[kind], eps): channels[kind, eps] for kind, eps in channels}
-        ),
-        remarks=(
-            f"At ε = 1 the published channel leaks {leak:.3f}: value 1 becomes {math.exp(leak):.1f} times as likely.",
-            "At ε = 3 every probability is at least 1/(1+e³) = 0.047: Theorem 3 holds, and LIP channels are the same.",
-            "The best channel at ε = 1 has reports that are not values: it says 'one of these', not 'this one'.",
-        ),
-        claims={
-            "As ε grows, each value is more likely to be reported as it is.": (more_truth, ""),
-            "When ε is small an unlikely value is mostly reported as the likely one.": (
-                bool((channels["certified", 1.0].matrix[:2, 2] > truth["certified", 1.0][:2]).all()),
-                "With the budget kept already at ε = 1; as printed, value 1 does so only below ε = log 1.6 = 0.47.",
-            ),
-        },
+        rows, lambda: _draw_channels(_TERNARY, shown), verdicts, {"leak": leak, "factor": math.exp(leak)}
     )
 
 

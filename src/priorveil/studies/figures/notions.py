@@ -1,11 +1,9 @@
-# ruff: noqa: RUF001 (captions use the symbols of the paper)
 """Figures 2, 6 and 7: the order of privacy notions, latent secrets, and sets of priors and correlations."""
 
 from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +14,7 @@ from priorveil.priors import Array, Prior, PriorSet, Secret
 from priorveil.queries import Histogram
 from priorveil.studies import curves, published
 from priorveil.studies.curves import COLOURS, Rows, Style, below, column
-from priorveil.studies.figures import Figure, Outcome, Settings, channel_row, draw_pairs, label_rows, plan_row
+from priorveil.studies.figures import Outcome, Row, Settings, channel_row, draw_pairs, plan_row, sweep
 
 # -- figure 2: random channels -----------------------------------------------------------------------------
 
@@ -33,35 +31,24 @@ _PANELS: tuple[tuple[str, str, str, str, str, float | None, float], ...] = (
 )
 
 
-@partial(Figure, 2, "notions", "The order of privacy notions")
 def order(settings: Settings) -> Outcome:
-    """The order of privacy notions: random channels with 2 to 6 values, random priors and random latent secrets.
-
-    Lines are the stated implications; a point outside the shaded part would refute one. No mechanism is designed here,
-    so there are no published or certified curves. D is the largest log ratio of two prior probabilities.
-    """
+    """Figure 2: the levels of random channels, priors and secrets under several notions."""
     rng = np.random.default_rng(settings.seed)
     count = 300 if settings.quick else 2000
-    rows = [_random_levels(rng) for _ in settings.track(range(count))]
+    rows = [_random_levels(rng) for _ in range(count)]
     ratios = column(rows, "ldp") / column(rows, "lip")
-    broken = {text: _violations(rows, up, across, low, high) for up, _, across, _, text, low, high in _PANELS}
-    return Outcome(
-        rows=rows,
-        draw=lambda: _draw_order(rows),
-        remarks=(
-            f"No channel refutes an implication ({sum(broken.values())} of {count * len(_PANELS):,} checks fail).",
-            f"LDP is {ratios.min():.2f} to {ratios.max():.2f} times LIP: both ends of the stated range, 1 and 2, are "
-            "nearly reached.",
-            "Mutual information lies far below LIP: an average hides the worst case.",
-        ),
-        claims={
-            f"{text}.": (number == 0, f"{number} of {count:,} random channels break it.")
-            for text, number in broken.items()
-        },
-    )
+    broken = {up: _violations(rows, up, across, low, high) for up, _, across, _, _, low, high in _PANELS}
+    words = {
+        "failures": sum(broken.values()),
+        "checks": count * len(_PANELS),
+        "broken": broken,
+        "count": count,
+    }
+    words |= {"least_ratio": ratios.min(), "most_ratio": ratios.max()}
+    return Outcome(rows, lambda: _draw_order(rows), {up: not number for up, number in broken.items()}, words)
 
 
-def _random_levels(rng: np.random.Generator) -> dict[str, Any]:
+def _random_levels(rng: np.random.Generator) -> Row:
     """The levels of one random channel, sharp or flat, with a random prior and secret."""
     d, k, secrets = (int(rng.integers(2, 7)) for _ in range(3))
     draw = rng.dirichlet(np.full(d, 2.0))
@@ -124,18 +111,13 @@ def correlated_secret(prior: Prior, rho: float) -> Secret:
     return Secret(rho * np.eye(d) + (1 - rho) * np.tile(prior.probabilities, (d, 1)))
 
 
-@partial(Figure, 6, "correlation", "Correlation with a latent secret")
 def correlation(settings: Settings) -> Outcome:
-    """Histogram error when a latent secret with correlation ρ to the value is protected.
-
-    Left: five values, uniform; the paper has a closed form only for ρ = 1 (Theorem 3), and solves the others
-    numerically. Right: two values, prior (0.3, 0.7), Theorem 2. Bottom: the LIP level of the secret.
-    """
+    """Figure 6: the histogram error when a latent secret is protected, for three correlations with the value."""
     epsilons = np.linspace(0.25, 3.5, 9 if settings.quick else 27).tolist()
-    cases = [(size, rho) for size in CORRELATED_PRIORS for rho in _RHOS]
     rows = [
         {"values": size, "rho": rho, "epsilon": epsilon, **row}
-        for size, rho in settings.track(cases)
+        for size in CORRELATED_PRIORS
+        for rho in _RHOS
         for epsilon in epsilons
         for row in _correlation_rows(size, rho, epsilon)
     ]
@@ -147,30 +129,17 @@ def correlation(settings: Settings) -> Outcome:
         """The smallest epsilon at which five values can be released as they are."""
         return float(np.array(epsilons)[error(5, rho) < 1e-6].min(initial=math.inf))
 
-    ratio = error(2, 1.0, "published") / np.maximum(error(2, 1.0), 1e-12)
-    rising = below(error(5, 0.7), error(5, 1.0)) and below(error(5, 0.3), error(5, 0.7))
-    optimal = [below(error(2, rho, "published"), error(2, rho) * (1 + 1e-6)) for rho in _RHOS]
-    return Outcome(
-        rows=rows,
-        draw=lambda: _draw_correlation(rows),
-        remarks=(
-            f"Five values are released as they are from ε = {first_released(0.3):.2f} on with ρ = 0.3, and from "
-            f"{first_released(0.7):.2f} on with ρ = 0.7.",
-            f"Theorem 2 keeps its budget, but with ρ = 1 its MSE is up to {ratio.max():.1f} times the optimum.",
-            "With a latent secret nothing is promised about the value itself: at zero error it is in the open.",
-        ),
-        claims={
-            "A stronger correlation with the secret means a larger error.": (rising, ""),
-            "With ρ = 0.3 the error is zero for every ε ≥ 2; with ρ = 1 it never is.": (
-                first_released(0.3) <= 2 and bool((error(5, 1.0) > 0).all()),
-                f"With this secret zero error starts at ε = {first_released(0.3):.2f}.",
-            ),
-            "Theorem 2 is optimal for two values.": (all(optimal), "It is private, but not optimal."),
-        },
-    )
+    weak, ratio = first_released(0.3), error(2, 1.0, "published") / np.maximum(error(2, 1.0), 1e-12)
+    verdicts = {
+        "rising": below(error(5, 0.7), error(5, 1.0)) and below(error(5, 0.3), error(5, 0.7)),
+        "zero error": weak <= 2 and bool((error(5, 1.0) > 0).all()),
+        "theorem 2": all(below(error(2, rho, "published"), error(2, rho) * (1 + 1e-6)) for rho in _RHOS),
+    }
+    words = {"weak": weak, "medium": first_released(0.7), "most_ratio": ratio.max()}
+    return Outcome(rows, lambda: _draw_correlation(rows), verdicts, words)
 
 
-def _correlation_rows(size: int, rho: float, epsilon: float) -> list[dict[str, Any]]:
+def _correlation_rows(size: int, rho: float, epsilon: float) -> list[Row]:
     """The best design, and the published form if there is one for this case."""
     prior, secret = CORRELATED_PRIORS[size], correlated_secret(CORRELATED_PRIORS[size], rho)
     rows = [{"kind": "best", **plan_row(design(prior, epsilon, Histogram(), secret, time_limit=10))}]
@@ -181,7 +150,7 @@ def _correlation_rows(size: int, rho: float, epsilon: float) -> list[dict[str, A
 
 
 def _draw_correlation(rows: Rows) -> curves.Figure:
-    shown = [{**row, "method": f"{row['kind']}, ρ = {row['rho']:g}"} for row in rows]
+    shown = [{**row, "method": f"{row['kind']}, ρ = {row['rho']:g}"} for row in rows]  # noqa: RUF001
     styles = {row["method"]: (row["kind"], _RHOS[row["rho"]], row["method"]) for row in shown}
     titles = {5: "five values, uniform", 2: "two values, (0.3, 0.7)"}
     return draw_pairs(shown, titles, styles, list(styles), "values")
@@ -201,54 +170,30 @@ _STYLES: dict[str, Style] = {
 _CASES = {"latent": "latent secret, a set of correlations", "binary": "two values, prior in a set"}
 
 
-@partial(Figure, 7, "bounded", "Notions under sets of priors and correlations")
 def bounded_priors(settings: Settings) -> Outcome:
-    """Left: five values, a known prior, and a latent secret whose correlation lies in a set of three.
-
-    Every mechanism there is the best for its notion. Right: two values with Pr(X = 1) only known to lie in
-    [0.15, 0.45] (0.3 in truth), where the paper has a closed form, Proposition 2. Top: error; bottom: the LIP level,
-    at worst over the set.
-    """
+    """Figure 7: a latent secret in a set of three, and two values with a prior in an interval."""
     epsilons = np.linspace(0.25, 3.0, 6 if settings.quick else 12).tolist()
     rng = np.random.default_rng([settings.seed, 7])
     copy = correlated_secret(_FIVE, 0.8).rows.T
     mixed = [0.6 * rng.dirichlet(np.ones(5), size=5) + 0.4 * copy for _ in range(3)]
     secrets = [_random_secret(_FIVE, given / given.sum(axis=1, keepdims=True)) for given in mixed]
-    rows: list[dict[str, Any]] = []
-    for epsilon in settings.track(epsilons):
-        for case, found in (("latent", _latent_rows(epsilon, secrets)), ("binary", _binary_rows(epsilon))):
-            rows += label_rows(found, _STYLES, case=case, epsilon=epsilon)
+    rows = sweep(epsilons, {"latent": partial(_latent_rows, secrets), "binary": _binary_rows}, _STYLES)
     lip, pufferfish, ldp, half = (
         column(rows, "mse", case="latent", method=m) for m in ("bp-lip", "pufferfish", "ldp", "bp-lip-half")
     )
     budgets, leaks = (column(rows, key, case="binary", method="published") for key in ("epsilon", "lip"))
     broken = budgets[leaks > budgets + 1e-9]
-    return Outcome(
-        rows=rows,
-        draw=lambda: draw_pairs(rows, _CASES, _STYLES, [m for m in _STYLES if m != "none"]),
-        remarks=(
-            "All curves start from the same point: with no budget nothing is learnt beyond the prior.",
-            f"Proposition 2 leaks too much at {len(broken)} of {len(budgets)} budgets, up to ε = "
-            f"{broken.max(initial=0):.2f}.",
-        ),
-        claims={
-            "LIP allows more utility than Pufferfish, and Pufferfish more than LDP.": (
-                below(lip, pufferfish, 1e-7) and below(pufferfish, ldp, 1e-7),
-                "Each feasible region contains the next, and the optima follow.",
-            ),
-            "With a latent secret LDP's error is not always between those of LIP at ε and ε/2.": (
-                not (below(lip, ldp) and below(ldp, half)),
-                "LDP protects the value itself: it can be worse than LIP at ε/2, which protects only the secret.",
-            ),
-            "Proposition 2 is optimal for a binary prior in [a, b].": (
-                not len(broken),
-                "Only where e^-ε ≤ a/(1-b) ≤ e^ε; elsewhere it leaks more than ε for some prior of the set.",
-            ),
-        },
-    )
+    verdicts = {
+        "order": below(lip, pufferfish, 1e-7) and below(pufferfish, ldp, 1e-7),
+        "not between": not (below(lip, ldp) and below(ldp, half)),
+        "proposition 2": not len(broken),
+    }
+    words = {"too_much": len(broken), "budgets": len(budgets), "last": broken.max(initial=0)}
+    leaking = [method for method in _STYLES if method != "none"]
+    return Outcome(rows, lambda: draw_pairs(rows, _CASES, _STYLES, leaking), verdicts, words)
 
 
-def _latent_rows(epsilon: float, secrets: list[Secret]) -> dict[str, dict[str, Any]]:
+def _latent_rows(secrets: list[Secret], epsilon: float) -> dict[str, Row]:
     """The best mechanism for each notion, for all the secrets at once."""
     plans = {
         "bp-lip": design(_FIVE, epsilon, Histogram(), secrets, time_limit=10),
@@ -261,7 +206,7 @@ def _latent_rows(epsilon: float, secrets: list[Secret]) -> dict[str, dict[str, A
     return {**rows, "none": {"mse": Histogram().no_report(_FIVE), "lip": 0.0}}
 
 
-def _binary_rows(epsilon: float) -> dict[str, dict[str, Any]]:
+def _binary_rows(epsilon: float) -> dict[str, Row]:
     """Two values, the prior in an interval; the error is under the true prior, which the curator knows."""
     low, high, truth = 0.15, 0.45, Prior([0.7, 0.3])  # of Pr(X = 1)
     known = PriorSet.interval([1 - high, low], [1 - low, high])

@@ -1,4 +1,3 @@
-# ruff: noqa: RUF001 (captions use the symbols of the paper)
 """Figures 11 and 12: real data. Districts of Gowalla check-ins, and work class and income in two surveys."""
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from priorveil.queries import Distribution, Histogram
 from priorveil.studies import curves, datasets, published
 from priorveil.studies.compare import Scenario, from_plan
 from priorveil.studies.curves import COLOURS, METHOD_STYLES, Curve, Rows, Style, below, column, method_curves
-from priorveil.studies.figures import Claims, Figure, Outcome, Settings, channel_row, draw_pairs, label_rows
+from priorveil.studies.figures import Outcome, Row, Settings, channel_row, draw_pairs, sweep
 from priorveil.studies.figures.notions import CORRELATED_PRIORS, correlated_secret
 from priorveil.studies.simulate import Study, simulate, simulated_error
 
@@ -57,41 +56,38 @@ def district_counts(checkins: datasets.CheckIns) -> tuple[Prior, Counts]:
     return Prior.from_counts(earlier.tolist(), labels, smoothing=1), latest
 
 
-@partial(Figure, 11, "gowalla", "Gowalla check-ins")
 def gowalla(settings: Settings) -> Outcome:
-    """Districts of the latest check-in of each user, on a grid of 36 × 36 districts over the area.
-
-    The 82 most visited ones and 'elsewhere' are 83 values, as in the paper. The prior comes from everybody's earlier
-    check-ins. Top and middle left: as in the paper, users are drawn from that prior (lines: theory; dots: simulation).
-    Middle right and bottom: surveys of the users' real districts, which that prior describes badly; bottom at ε = 3.
-    """
+    """Figure 11: the district of each user's latest check-in; the prior comes from everybody's earlier ones."""
     checkins = datasets.gowalla()
     prior, truth = district_counts(checkins)
     epsilons = [1.0, 3.0, 5.0] if settings.quick else np.arange(0.5, 6.01, 0.5).tolist()
     limit, runs = (1.0, 20) if settings.quick else (8.0, 200)
-    study = simulate(
-        prior, epsilons, None, [*_PUBLISHED, *_LDP, *_CERTIFIED, "none"], people=int(truth.sum()), runs=runs,
-        seed=settings.seed, time_limit=limit, progress=lambda share, _: settings.progress(0.7 * share),
-    )  # fmt: skip
+    methods = [*_PUBLISHED, *_LDP, *_CERTIFIED, "none"]
+    people, seed = int(truth.sum()), settings.seed
+    study = simulate(prior, epsilons, None, methods, people=people, runs=runs, seed=seed, time_limit=limit)
     real, estimates = [], {}
     for epsilon in epsilons:
         rows, estimates[epsilon] = _real_surveys(prior, truth, epsilon, limit, settings)
         real += rows
-    distance = 0.5 * float(np.abs(truth / truth.sum() - prior.probabilities).sum())
     part = "the Gowalla check-ins within New York City (the full file is not on this machine)"
-    data = "the whole Gowalla data set" if checkins.whole else part
+    words = {
+        "data": "the whole Gowalla data set" if checkins.whole else part,
+        "checkins": len(checkins.user),
+        "users": people,
+        "distance": 0.5 * float(np.abs(truth / people - prior.probabilities).sum()),
+    }
+    verdicts, numbers = _gowalla_verdicts(study, prior)
     return Outcome(
-        rows=[*study.table(), *real],
-        draw=lambda: _draw_gowalla(study, prior, truth, real, estimates[SHOWN]),
-        remarks=_gowalla_remarks(study, real, distance),
-        claims=_gowalla_claims(study, prior),
-        note=f"Data: {data}, {len(checkins.user):,} check-ins of {truth.sum():,} users.",
+        [*study.table(), *real],
+        lambda: _draw_gowalla(study, prior, truth, real, estimates[SHOWN]),
+        verdicts,
+        words | _real_words(real) | numbers,
     )
 
 
 def _real_surveys(
     prior: Prior, truth: Counts, epsilon: float, limit: float, settings: Settings
-) -> tuple[list[dict[str, Any]], dict[str, Array]]:
+) -> tuple[list[Row], dict[str, Array]]:
     """One survey of the users' real districts for each method: rows of the table, and the estimates."""
     rng = np.random.default_rng([settings.seed, 11, round(100 * epsilon)])
     codes, people = np.repeat(np.arange(len(prior)), truth), int(truth.sum())
@@ -104,7 +100,7 @@ def _real_surveys(
     free = cast(published.Support, form.support).counts(supporting, people)
     answers = prior.probabilities * people, first.values, second.values, free
     estimates = dict(zip(_REAL, answers, strict=True))
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     for method, values in estimates.items():
         error = float(((values - truth) ** 2).sum() / people)
         row = {"epsilon": epsilon, "method": method, "measured": error, "people": people, "runs": 1}
@@ -112,53 +108,37 @@ def _real_surveys(
     return rows, estimates
 
 
-def _gowalla_remarks(study: Study, real: Rows, distance: float) -> tuple[str, ...]:
-    expected = {row.method: row.expected for row in study.rows if row.epsilon == SHOWN}
+def _real_words(real: Rows) -> Row:
+    """The errors of the surveys of real districts, by method, and the check of the prior."""
     at = {row["method"].split(",")[0]: row for row in real if row["epsilon"] == SHOWN}
     check = at["best"]["prior_check"]
-    return (
-        f"If the prior were right, the best design at ε = {SHOWN:g} would have MSE {expected['best']:.3f} per "
-        f"person; the best of LDP {min(expected[method] for method in _LDP):.3f}, no report {expected['none']:.3f}.",
-        f"It is not: {distance:.0%} of the users are elsewhere than it says. That costs a bias, which grows with the "
-        f"number of people: the real MSE is {at['best']['measured']:.0f}, against {at['context-free']['measured']:.0f} "
-        f"for LDP without a prior. The prior check says so ({'p < 0.0001' if check < 1e-4 else f'p = {check}'}).",
-        "Learning the distribution, where the prior shapes the noise only, has a real MSE of "
-        f"{at['distribution']['measured']:.1f}.",
-    )
+    words = "p < 0.0001" if check < 1e-4 else f"p = {check}"
+    return {"real": {method: row["measured"] for method, row in at.items()}, "check": words}
 
 
-def _gowalla_claims(study: Study, prior: Prior) -> Claims:
-    expected = {(row.method, row.epsilon): row.expected for row in study.rows}
-    epsilons = sorted({row.epsilon for row in study.rows})
-    low, high = ({m: expected[m, e] for m in _CERTIFIED} for e in (epsilons[0], epsilons[-1]))
-    valid = math.log(1 / float(prior.probabilities.min()) - 1)
-    five, none = design(Prior.uniform(5), SHOWN, Histogram()), expected["none", SHOWN]
-    left, small = expected["best", SHOWN] / none, five.expected_mse / five.no_report
-    gaps = [expected["ldp-unary", e] - expected["published-unary", e] for e in epsilons]
-
-    def error_list(errors: dict[str, float]) -> str:
-        return ", ".join(f"{method} {errors[method]:.3f}" for method in ("rr", "hashing", "unary"))
-
-    return {
-        "For small ε, RR-LIP is worse than LH-LIP and UE-LIP.": (
-            low["rr"] > max(low["hashing"], low["unary"]),
-            f"With the budget kept, at ε = {epsilons[0]:g}: MSE of {error_list(low)}.",
-        ),
-        "For large ε, RR-LIP overtakes both.": (
-            high["rr"] < min(high["hashing"], high["unary"]),
-            f"At ε = {epsilons[-1]:g}: MSE of {error_list(high)}. Only from ε = {valid:.2f} on is every district heavy "
-            "enough for Theorem 3, which then is the optimum.",
-        ),
-        "UE-LIP beats OUE-LDP.": (
-            min(gaps) >= -1e-12,
-            f"True as printed; but the rarest district decides, and the gap in MSE is at most {max(gaps):.4f}.",
-        ),
-        "Increasing ε helps less here than on a small domain, since each district's probability is small.": (
-            left > small,
-            f"At ε = {SHOWN:g} the best design leaves {left:.0%} of the error of no report; on five uniform values "
-            f"{small:.0%}.",
-        ),
+def _gowalla_verdicts(study: Study, prior: Prior) -> tuple[dict[str, bool], Row]:
+    """The verdicts, and the numbers behind them."""
+    errors: dict[float, dict[str, float]] = {}
+    for row in study.rows:
+        errors.setdefault(row.epsilon, {"epsilon": row.epsilon})[row.method] = row.expected
+    low, high, expected = errors[min(errors)], errors[max(errors)], errors[SHOWN]
+    gaps = [at["ldp-unary"] - at["published-unary"] for at in errors.values()]
+    five = design(Prior.uniform(5), SHOWN, Histogram())
+    left, small = expected["best"] / expected["none"], five.expected_mse / five.no_report
+    verdicts = {
+        "small budgets": low["rr"] > max(low["hashing"], low["unary"]),
+        "large budgets": high["rr"] < min(high["hashing"], high["unary"]),
+        "unary": min(gaps) >= -1e-12,
+        "helps less": left > small,
     }
+    numbers = {
+        "expected": expected,
+        "best_ldp": min(expected[method] for method in _LDP),
+        "low": low,
+        "high": high,
+    }
+    numbers |= {"valid": math.log(1 / float(prior.probabilities.min()) - 1), "most_gap": max(gaps)}
+    return verdicts, numbers | {"left": left, "small": small}
 
 
 def _draw_gowalla(
@@ -216,15 +196,8 @@ def income_and_work(census: datasets.Census) -> Array:
     return np.array([[float(counts[i, work]) for work in datasets.WORK_CLASSES] for i in census.brackets])
 
 
-@partial(Figure, 12, "census", "Work class and income")
 def census(settings: Settings) -> Outcome:
-    """Work class (private, self-employed, government, no pay) collected while income is protected.
-
-    Left: American Community Survey 2018, ages 19 to 34, people in work, the paper's eight income brackets. Right: UCI
-    Adult, which knows only two income levels (the paper's eight cannot be made from it). Dots: simulated surveys of
-    5,000 people, 99 % intervals. Bottom: the LIP level for income; in pink, that of the work class itself under
-    Theorem 3, which is what the theorem claims to bound by ε.
-    """
+    """Figure 12: the work class, collected while income is protected, in two surveys."""
     data = {"acs": datasets.acs(), "adult": datasets.adult()}
     tables = {survey: income_and_work(people) for survey, people in data.items()}
     known = {}
@@ -232,30 +205,34 @@ def census(settings: Settings) -> Outcome:
         prior = Prior.from_counts(table.sum(axis=0).astype(int).tolist(), datasets.WORK_CLASSES)
         known[survey] = prior, Secret.from_joint(table, data[survey].brackets)
     epsilons = np.geomspace(0.05, 3.0, 7 if settings.quick else 19).tolist()
-    rows: list[dict[str, Any]] = []
-    for epsilon in settings.track(epsilons):
-        for survey, (prior, secret) in known.items():
-            found = _census_rows(survey, prior, secret, epsilon, settings)
-            rows += label_rows(found, _STYLES, survey=survey, epsilon=epsilon)
-    truth = {s: leakage(Channel.identity(p.labels), p, secret).lip for s, (p, secret) in known.items()}
-    ties = {survey: association(table.astype(int)) for survey, table in tables.items()}
-    work = {survey: column(rows, "work_lip", survey=survey, method="published")[0] for survey in _SURVEYS}
-    return Outcome(
-        rows=rows,
-        draw=lambda: _draw_census(rows),
-        remarks=(
-            f"The work class as it is keeps ε = {truth['acs']:.2f} (ACS) and ε = {truth['adult']:.2f} (Adult).",
-            "Theorem 3 claims to protect the work class; at the smallest ε it leaks "
-            f"{work['acs']:.1f} (ACS) and {work['adult']:.1f} (Adult) about the rare class 'no pay'.",
-            "The best mechanism for income promises nothing about the work class.",
-        ),
-        claims=_census_claims(rows, truth, ties),
-    )
+    cases = {survey: partial(_census_rows, settings, survey, *known[survey]) for survey in known}
+    rows = sweep(epsilons, cases, _STYLES, "survey")
+
+    def best_beats(method: str) -> bool:
+        errors = ([column(rows, "mse", survey=s, method=m) for m in ("best", method)] for s in _SURVEYS)
+        return all(below(best, other) for best, other in errors)
+
+    five = CORRELATED_PRIORS[5]
+    words: dict[str, Any] = {
+        "truth": {s: leakage(Channel.identity(p.labels), p, secret).lip for s, (p, secret) in known.items()},
+        "ties": {survey: association(table.astype(int)) for survey, table in tables.items()},
+        "work": {
+            survey: column(rows, "work_lip", survey=survey, method="published")[0] for survey in _SURVEYS
+        },
+        "synthetic": LIP().epsilon(Channel.identity(5), five, correlated_secret(five, 0.7)),
+    }
+    verdicts = {
+        "beats ldp": best_beats("ldp-best"),
+        "secret helps": best_beats("value"),
+        "larger budget": min(words["truth"].values()) > words["synthetic"],
+        "correlated": min(words["ties"].values()) > 0.5,
+    }
+    return Outcome(rows, lambda: _draw_census(rows), verdicts, words)
 
 
 def _census_rows(
-    survey: str, prior: Prior, secret: Secret, epsilon: float, settings: Settings
-) -> dict[str, dict[str, Any]]:
+    settings: Settings, survey: str, prior: Prior, secret: Secret, epsilon: float
+) -> dict[str, Row]:
     """The error and the levels of each method in one survey; those of the best design are simulated too."""
     plans = {
         "best": design(prior, epsilon, Histogram(), secret, time_limit=10),
@@ -280,29 +257,6 @@ def _census_rows(
     return rows
 
 
-def _census_claims(rows: Rows, truth: dict[str, float], ties: dict[str, float]) -> Claims:
-    def best_beats(method: str) -> bool:
-        errors = ([column(rows, "mse", survey=s, method=m) for m in ("best", method)] for s in _SURVEYS)
-        return all(below(best, other) for best, other in errors)
-
-    five = CORRELATED_PRIORS[5]
-    synthetic = LIP().epsilon(Channel.identity(5), five, correlated_secret(five, 0.7))
-    return {
-        "LIP gives a smaller error than LDP at the same ε.": (best_beats("ldp-best"), ""),
-        "The model with a latent secret does better than the one without.": (best_beats("value"), ""),
-        "Reaching zero error needs a larger ε than with synthetic data.": (
-            min(truth.values()) > synthetic,
-            f"Zero error starts at ε = {truth['acs']:.2f} (ACS) and {truth['adult']:.2f} (Adult); in figure 6, with "
-            f"ρ = 0.7, at {synthetic:.2f}.",
-        ),
-        "The reason is that income and work class are highly correlated.": (
-            min(ties.values()) > 0.5,
-            f"They are not: Cramér's V is {ties['acs']:.2f} (ACS) and {ties['adult']:.2f} (Adult). But one rare class, "
-            "no pay, tells much about income.",
-        ),
-    }
-
-
 def _draw_census(rows: Rows) -> curves.Figure:
     work = [
         {**row, "method": "work", "mse": math.nan, "income_lip": row["work_lip"]}
@@ -311,9 +265,7 @@ def _draw_census(rows: Rows) -> curves.Figure:
     ]
     styles = {**_STYLES, "work": ("published", "pink", "published: level of work class")}
     leaking = ("published", "value", "pufferfish", "best", "ldp", "work")
-    figure = draw_pairs(
-        [*rows, *work], _SURVEYS, styles, leaking, "survey", level="income_lip", height=2.4, top=30.0
-    )
+    figure = draw_pairs([*rows, *work], _SURVEYS, styles, leaking, "survey", level="income_lip", top=30.0)
     ticks = [0.05, 0.1, 0.3, 1, 3]
     for panel in figure.axes[2:]:
         panel.set(xscale="log", yscale="log", ylim=(0.01, 30.0))
