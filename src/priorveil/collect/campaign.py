@@ -229,14 +229,9 @@ def _from_document(read: dict[str, Any]) -> Campaign:
     cohorts = {name: Plan.from_json(json.dumps(plan)) for name, plan in read["cohorts"].items()}
     names = (field.name for field in fields(Campaign) if field.name != "cohorts")
     campaign = Campaign(cohorts=cohorts, **{name: read[name] for name in names})
-    unknown = set(read) - {"id", *campaign.document()}
-    if unknown:
-        raise PlanError(min(unknown), "a campaign has no such field")
-    if labels_document(campaign.labels) != read.get("labels"):
-        raise PlanError("labels", "they are not those of the plans")
-    content_id = doc.content_id(read)
-    if read.get("id", content_id) != content_id:
-        raise PlanError("id", "the id does not match the content: the campaign was changed")
-    if content_id != campaign.id:
-        raise PlanError("campaign", "it is not in its canonical form (times as 2026-01-31T12:00:00Z)")
+    given, expected = {"id": campaign.id, **read}, {"id": campaign.id, **campaign.document()}
+    if doc.canonical(given) != doc.canonical(expected):
+        wrong = [name for name in sorted(given) if given[name] != expected.get(name, ...)]
+        advice = "it is not what `campaign.to_json()` writes: the campaign was changed, or made by hand"
+        raise PlanError(wrong[0] if wrong else "campaign", advice)
     return campaign
