@@ -15,6 +15,7 @@ from priorveil.collect.campaign import stamp
 from priorveil.curator.store import Damaged, Store, StoredCampaign, StoreFull, Unavailable, token_digest
 from priorveil.curator.uploads import UNKNOWN_PLAN, Reader, Receipt
 from priorveil.curator.writer import Writer
+from priorveil.errors import PriorveilError
 
 _REFRESH = 1.0  # seconds within which a change by another process is noticed
 _ID = re.compile("[0-9a-f]{64}")
@@ -32,7 +33,7 @@ class Service:
     statuses: Counter[int] = field(default_factory=Counter)
     _unsaved: Counter[tuple[str, str]] = field(default_factory=Counter)
     _saving: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _loading: dict[str, asyncio.Task[StoredCampaign | None]] = field(default_factory=dict)
+    _loading: asyncio.Lock = field(default_factory=asyncio.Lock)
     _damaged: dict[str, Damaged] = field(default_factory=dict)
     _digests: list[bytes] = field(default_factory=list)
     _refresher: asyncio.Task[None] | None = None
@@ -57,27 +58,21 @@ class Service:
     # -- campaigns -------------------------------------------------------------------------------------------
 
     async def find(self, campaign: str) -> StoredCampaign | None:
-        """A campaign by its id, from memory or from the store. Concurrent requests share one read."""
+        """A campaign by its id, from memory or from the store."""
         if campaign in self.live or not _ID.fullmatch(campaign):  # other texts never reach the database
             return self.live.get(campaign)
-        if campaign in self._damaged:  # checking certificates on every request would be expensive
-            raise self._damaged[campaign].with_traceback(None)
-        if campaign not in self._loading:
-            self._loading[campaign] = asyncio.create_task(self._load(campaign))
-        return await asyncio.shield(self._loading[campaign])
-
-    async def _load(self, campaign: str) -> StoredCampaign | None:
-        try:
-            stored = await self.store.campaign(campaign)
-        except Damaged as error:
-            self._damaged[campaign] = error
-            _log.error("%s", error)
-            raise
-        finally:
-            del self._loading[campaign]
-        if stored is not None:
-            self.live[campaign] = stored
-        return stored
+        async with self._loading:  # checking certificates is expensive: once, however many requests come
+            if campaign in self._damaged:
+                raise self._damaged[campaign].with_traceback(None)
+            try:
+                stored = self.live.get(campaign) or await self.store.campaign(campaign)
+            except Damaged as error:
+                self._damaged[campaign] = error
+                _log.error("%s", error)
+                raise
+            if stored is not None:
+                self.live[campaign] = stored
+            return stored
 
     async def close(self, live: StoredCampaign) -> None:
         """Accept no more reports for a campaign."""
@@ -148,7 +143,6 @@ class Service:
             await asyncio.sleep(_REFRESH)
             try:
                 await self.refresh()
-            except (StoreFull, Unavailable) as error:
-                _log.warning("%s", error)
             except Exception as error:  # whatever it was, the next closing must be noticed
-                _log.error("%s", type(error).__name__)
+                known = isinstance(error, PriorveilError)
+                _log.warning("%s", error if known else type(error).__name__)
