@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from functools import cache
+from collections.abc import Mapping
+from functools import cache, partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -22,7 +22,6 @@ from priorveil.curator.store import Damaged, StoreFull, Unavailable
 from priorveil.curator.writer import Busy
 from priorveil.errors import MissingExtra
 from priorveil.mechanisms.estimators import apply_rows
-from priorveil.plans import Plan
 from priorveil.plans import schema as plan_schema
 from priorveil.plans.estimate import Estimate, Method, combine_estimates
 from priorveil.plans.tally import Tally
@@ -96,7 +95,7 @@ def campaign_estimates(
         {
             "cohort": name,
             "plan": plan.id,
-            "prior": _prior_statistics(plan),
+            "prior": apply_rows(plan.query.rows(plan.reference), plan.reference.probabilities).tolist(),
             "identifiable": plan.identifiable,
             "precision": plan.precision.document(),
             "privacy": {bound: getattr(plan.certificate, bound) for bound in _PRIVACY},
@@ -116,11 +115,6 @@ def campaign_estimates(
         "cohorts": cohorts,
         "total": _total(list(estimates.values()), level) if len(estimates) == len(cohorts) else None,
     }
-
-
-def _prior_statistics(plan: Plan) -> list[float]:
-    """Every statistic per person, under the prior."""
-    return list(apply_rows(plan.query.rows(plan.reference), plan.reference.probabilities).tolist())
 
 
 def _total(estimates: list[Estimate], level: float) -> dict[str, Any] | None:
@@ -161,21 +155,14 @@ def openapi() -> dict[str, Any]:
 def page_routes() -> list[Route]:
     """`/` and `/dashboard` for the curator, `/answer/{id}` for respondents, `/static/` for what they load."""
     pages = {"/": "index.html", "/dashboard": "dashboard.html", "/answer/{id}": "answer.html"}
-    routes = [Route(path, _page(name), methods=["GET"]) for path, name in pages.items()]
-    return [*routes, Route("/static/{name}", _asset, methods=["GET"])]
+    routes = [Route(path, partial(_file, name=name), methods=["GET"]) for path, name in pages.items()]
+    return [*routes, Route("/static/{name}", _file, methods=["GET"])]
 
 
-def _page(name: str) -> Callable[[Request], Awaitable[Response]]:
-    async def page(request: Request) -> Response:
-        return FileResponse(_STATIC / name, headers=_PAGE_HEADERS)
-
-    return page
-
-
-async def _asset(request: Request) -> Response:
-    """One file, by its plain name."""
+async def _file(request: Request, name: str | None = None) -> Response:
+    """One file by its plain name, which may come from the address."""
     files = {path.name: path for path in (_CLIENT, *_STATIC.iterdir()) if path.is_file()}
-    path = files.get(request.path_params["name"])
+    path = files.get(name or request.path_params["name"])
     if path is None:
         raise HTTPException(404, "there is no such file")
     return FileResponse(path, headers=_PAGE_HEADERS)
