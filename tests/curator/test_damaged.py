@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import sqlite3
+from pathlib import Path
 
 import asyncpg
 import httpx
@@ -15,7 +16,7 @@ from click.testing import CliRunner
 from curator.test_api import on, path, reports
 from priorveil.cli import commands
 from priorveil.collect.campaign import Campaign
-from priorveil.curator.store import Damaged, load_campaign, open_store
+from priorveil.curator.store import Damaged, open_store
 
 
 def stored(url: str, *campaigns: Campaign) -> None:
@@ -63,11 +64,21 @@ def another(campaign: Campaign) -> str:
 
 
 @pytest.mark.parametrize("tampered", [reworded, weakened, another, lambda _: "Croesus {"])
-def test_a_tampered_document_is_not_believed(campaign: Campaign, tampered) -> None:
+def test_a_tampered_document_is_not_believed(tmp_path: Path, campaign: Campaign, tampered) -> None:
+    url = str(tmp_path / "reports.db")
+
+    async def load() -> Campaign:
+        async with open_store(url) as store:
+            found = await store.campaign(campaign.id)
+            assert found is not None
+            return found.campaign
+
+    stored(url, campaign)
+    assert asyncio.run(load()) == campaign
+    overwritten(url, campaign, tampered(campaign))
     with pytest.raises(Damaged, match=campaign.id[:12]) as found:
-        load_campaign(campaign.id, tampered(campaign), None)
+        asyncio.run(load())
     assert "Croesus" not in str(found.value) and found.value.campaign == campaign.id
-    assert load_campaign(campaign.id, campaign.to_json(), None).campaign.id == campaign.id
 
 
 def test_a_damaged_campaign_is_said_and_harms_no_other(

@@ -7,8 +7,8 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from typing import Any
 
-import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -20,7 +20,7 @@ from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import JSON, PACKED
 from priorveil.curator import responses
 from priorveil.curator.export import PARQUET, Export, parquet_pieces
-from priorveil.curator.responses import HEADERS, json_response, problem_for
+from priorveil.curator.responses import HEADERS, campaign_estimates, json_response, problem_for
 from priorveil.curator.service import Service
 from priorveil.curator.store import Damaged, Store, StoredCampaign
 from priorveil.curator.uploads import Reader, read_json, read_packed
@@ -42,8 +42,8 @@ class RequestLimits:
     """Limits on requests.
 
     `body` and `campaign` are bytes of an upload and of a campaign, `seconds` is the time for all of a body,
-    `send_seconds` the time in which a reader must take the next piece of a response, `waiting` the bytes that
-    wait to be stored, and `estimates` the number of estimates computed at once.
+    `send_seconds` the time in which a reader must take the next piece of a response, and `waiting` the bytes that
+    wait to be stored.
     """
 
     body: int = 4 << 20
@@ -51,7 +51,6 @@ class RequestLimits:
     seconds: float = 10.0
     send_seconds: float = 30.0
     waiting: int = CAPACITY
-    estimates: int = 2
 
 
 def create_app(store: Store, limits: RequestLimits | None = None) -> Curator:
@@ -65,7 +64,6 @@ class Curator:
     def __init__(self, store: Store, limits: RequestLimits) -> None:
         self.service = Service(store, Writer(store, limits.waiting))
         self.limits = limits
-        self._estimating = asyncio.Semaphore(limits.estimates)
         self.routes = self._routes()
         self._others = Starlette(
             routes=self.routes,
@@ -223,18 +221,18 @@ class Curator:
         entries = [await self._index_entry(*row) for row in await self.service.store.campaign_ids()]
         return json_response({"campaigns": entries})
 
-    async def _index_entry(self, campaign: str, closed: str | None) -> _Summary:
+    async def _index_entry(self, id: str, closed: str | None) -> dict[str, Any]:
         """One campaign of the index; a campaign that does not load must not hide the others."""
         try:
-            return _summary(await self._live(campaign))
+            return (await self._live(id)).summary()
         except Damaged as error:
-            return _Summary(campaign, str(error), [], "damaged", closed)
+            return {"id": id, "question": str(error), "cohorts": [], "state": "damaged", "closed": closed}
 
     async def close(self, request: Request) -> Response:
         """Take no more reports."""
         live = await self._live(request.path_params["id"])
         await self.service.close(live)
-        return json_response(_summary(live))
+        return json_response(live.summary())
 
     async def estimates(self, request: Request) -> Response:
         """What the reports say so far."""
@@ -243,12 +241,11 @@ class Curator:
         level = _level(request.query_params.get("level", "0.95"))
         if method not in responses.METHODS:
             raise HTTPException(400, f"method: choose one of {', '.join(responses.METHODS)}")
-        async with self._estimating:
-            asked = live.campaign, await self.service.store.tallies(live.campaign), method, level
-            try:
-                estimates = await asyncio.to_thread(responses.campaign_estimates, *asked)
-            except PriorveilError as error:
-                raise HTTPException(409, str(error)) from error
+        tallies = await self.service.store.tallies(live.campaign)
+        try:
+            estimates = await asyncio.to_thread(campaign_estimates, live.campaign, tallies, method, level)
+        except PriorveilError as error:
+            raise HTTPException(409, str(error)) from error
         return json_response({**estimates, "state": live.state()})
 
     async def counters(self, request: Request) -> Response:
@@ -284,21 +281,6 @@ class Curator:
     async def openapi(self, request: Request) -> Response:
         """This API as an OpenAPI document."""
         return json_response(responses.openapi(), headers=_ANY_ORIGIN)
-
-
-class _Summary(msgspec.Struct):
-    """A campaign in the index."""
-
-    id: str
-    question: str
-    cohorts: list[str]
-    state: str
-    closed: str | None
-
-
-def _summary(live: StoredCampaign) -> _Summary:
-    campaign = live.campaign
-    return _Summary(campaign.id, campaign.question, list(campaign.cohorts), live.state(), live.closed)
 
 
 def _level(text: str) -> float:

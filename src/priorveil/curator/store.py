@@ -31,7 +31,6 @@ from priorveil.collect.campaign import Campaign, State
 from priorveil.collect.wire import ID_BYTES, WORD_BYTES, unpack_reports, words_per_report
 from priorveil.errors import InvalidInput, PriorveilError
 from priorveil.mechanisms import Mechanism
-from priorveil.plans import Plan
 from priorveil.plans.tally import Tally
 
 SCHEMA_VERSION = 3
@@ -141,6 +140,11 @@ class StoredCampaign:
         """Whether it takes reports now."""
         return "closed" if self.closed is not None else self.campaign.state(datetime.now(UTC))
 
+    def summary(self) -> dict[str, Any]:
+        """The campaign in a list of campaigns."""
+        campaign, now = self.campaign, {"state": self.state(), "closed": self.closed}
+        return {"id": campaign.id, "question": campaign.question, "cohorts": list(campaign.cohorts), **now}
+
 
 class StoredReport(NamedTuple):
     """One row of an export: the id, the plan's id, and the packed report."""
@@ -148,17 +152,6 @@ class StoredReport(NamedTuple):
     id: bytes
     plan: str
     words: bytes
-
-
-def load_campaign(campaign: str, document: str, closed: str | None) -> StoredCampaign:
-    """Read a campaign from its row and prove its certificates again; raises `Damaged`."""
-    try:
-        stored = Campaign.from_json(document)
-    except PriorveilError as error:
-        raise Damaged(campaign, type(error).__name__) from error
-    if stored.id != campaign:
-        raise Damaged(campaign, "its content has another id")
-    return StoredCampaign(stored, closed)
 
 
 class Store(ABC):
@@ -238,9 +231,17 @@ class Store(ABC):
         return [tuple(row) for row in await self._fetch("SELECT id, closed FROM campaigns ORDER BY number")]
 
     async def campaign(self, campaign: str) -> StoredCampaign | None:
-        """A campaign by its id."""
+        """A campaign by its id, with its certificates proven again; raises `Damaged`."""
         rows = await self._fetch("SELECT document, closed FROM campaigns WHERE id = $1", campaign)
-        return await asyncio.to_thread(load_campaign, campaign, *rows[0]) if rows else None
+        if not rows:
+            return None
+        try:
+            stored = StoredCampaign(await asyncio.to_thread(Campaign.from_json, rows[0][0]), rows[0][1])
+        except PriorveilError as error:
+            raise Damaged(campaign, type(error).__name__) from error
+        if stored.campaign.id != campaign:
+            raise Damaged(campaign, "its content has another id")
+        return stored
 
     # -- reports and tallies ---------------------------------------------------------------------------------
 
@@ -253,10 +254,11 @@ class Store(ABC):
 
     async def tallies(self, campaign: Campaign) -> dict[str, Tally]:
         """The stored tally of each plan."""
-        cells: dict[str, dict[int, int]] = {plan: {} for plan in campaign.plans}
-        for plan, cell, count in await self._fetch(_TALLIES, campaign.id):
-            cells[plan][cell] = count
-        return {id: tally_from_cells(plan, cells[id]) for id, plan in campaign.plans.items()}
+        empty = {id: plan.mechanism.empty_counts() for id, plan in campaign.plans.items()}
+        cells = {id: np.zeros(1 + counts.size, np.int64) for id, counts in empty.items()}
+        for id, cell, count in await self._fetch(_TALLIES, campaign.id):
+            cells[id][cell] = count
+        return {id: Tally(id, row[1:].reshape(empty[id].shape), int(row[0])) for id, row in cells.items()}
 
     async def recount(self, campaign: Campaign) -> dict[str, Tally]:
         """The tally of each plan, counted again from the stored reports."""
@@ -348,14 +350,6 @@ def cells_as_json(counts: npt.NDArray[np.int64], reports: int) -> str:
     cells = np.concatenate([[reports], counts.ravel()])
     places = np.flatnonzero(cells)
     return json.dumps(dict(zip(places.tolist(), cells[places].tolist(), strict=True)))
-
-
-def tally_from_cells(plan: Plan, cells: Mapping[int, int]) -> Tally:
-    """The tally that some cells stand for; a cell that is missing is zero."""
-    counts = plan.mechanism.empty_counts()
-    row = np.zeros(1 + counts.size, dtype=np.int64)
-    row[list(cells)] = list(cells.values())
-    return Tally(plan.id, row[1:].reshape(counts.shape), int(row[0]))
 
 
 # -- what the commands ask of a store that is given by its address ----------------------------------------
