@@ -19,8 +19,7 @@ from starlette.types import Message, Receive, Scope, Send
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import JSON, PACKED
 from priorveil.curator import responses
-from priorveil.curator.export import PARQUET, Export, parquet_pieces
-from priorveil.curator.responses import HEADERS, campaign_estimates, json_response, problem_for
+from priorveil.curator.responses import HEADERS, json_response, parquet_pieces, problem_for
 from priorveil.curator.service import Service
 from priorveil.curator.store import Damaged, Store, StoredCampaign
 from priorveil.curator.uploads import Reader, read_json, read_packed
@@ -242,8 +241,9 @@ class Curator:
         if method not in responses.METHODS:
             raise HTTPException(400, f"method: choose one of {', '.join(responses.METHODS)}")
         tallies = await self.service.store.tallies(live.campaign)
+        asked = live.campaign, tallies, method, level
         try:
-            estimates = await asyncio.to_thread(campaign_estimates, live.campaign, tallies, method, level)
+            estimates = await asyncio.to_thread(responses.campaign_estimates, *asked)
         except PriorveilError as error:
             raise HTTPException(409, str(error)) from error
         return json_response({**estimates, "state": live.state()})
@@ -261,7 +261,7 @@ class Curator:
         live = await self._live(request.path_params["id"])
         name = f'attachment; filename="{live.campaign.id[:12]}.parquet"'
         pieces = parquet_pieces(live.campaign, self.service.store.reports(live.campaign))
-        return Export(pieces, 200, {**HEADERS, "content-disposition": name}, PARQUET)
+        return responses.Export(pieces, 200, {**HEADERS, "content-disposition": name}, responses.PARQUET)
 
     # -- operations ------------------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ except ImportError as missing:  # pragma: no cover
     raise MissingExtra("asyncpg", "postgres") from missing
 
 from priorveil.collect.campaign import Campaign
-from priorveil.curator.store import SCHEMA_VERSION, Group, Store, StoreFull, Unavailable, count_words
+from priorveil.curator.store import NUMBERS, SCHEMA_VERSION, Group, Store, StoreFull, Unavailable, count_words
 from priorveil.errors import PriorveilError
 from priorveil.plans.tally import Tally
 
@@ -54,10 +54,6 @@ _LOST = (
     asyncpg.LockNotAvailableError,  # the database has a limit on waiting for locks
 )
 
-_NUMBERS = """
-    SELECT campaigns.id, plans.id, campaigns.number, plans.number
-    FROM plans JOIN campaigns ON campaigns.number = plans.campaign WHERE campaigns.id = ANY($1::text[])
-"""
 _INSERT = """
     INSERT INTO submissions (campaign, id, words, plan)
     SELECT * FROM unnest($1::integer[], $2::bytea[], $3::bytea[], $4::integer[])
@@ -151,9 +147,10 @@ class PostgresStore(Store):
 
     async def _insert(self, db: Any, groups: Sequence[Group]) -> int:
         """Insert the reports that are new, and count exactly those."""
-        rows = await db.fetch(_NUMBERS, list({group.campaign for group in groups}))
-        numbers = {(campaign, plan): pair for campaign, plan, *pair in rows}
+        numbers: dict[tuple[str, str], list[int]] = {}
         mechanisms, rows = {}, []
+        for id in {group.campaign for group in groups}:
+            numbers |= {(id, plan): pair for plan, *pair in await db.fetch(NUMBERS, id)}
         for group in groups:
             if (group.campaign, group.plan) not in numbers:
                 raise Unavailable("this database does not have the campaign")

@@ -1,32 +1,40 @@
-"""What the API sends: JSON, problem documents (RFC 9457), estimates, metrics, its OpenAPI document, and the pages."""
+"""What the API sends: JSON, problem documents (RFC 9457), estimates, metrics, its OpenAPI document, pages, exports."""
 
 from __future__ import annotations
 
+import asyncio
+import io
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from functools import cache, partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, cast, get_args
 
 import msgspec
+import numpy as np
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import Message, Receive, Scope, Send
 
 from priorveil.collect.campaign import Campaign
+from priorveil.collect.wire import ID_BYTES
 from priorveil.curator.service import Service
-from priorveil.curator.store import Damaged, StoreFull, Unavailable
+from priorveil.curator.store import Damaged, StoredReport, StoreFull, Unavailable
 from priorveil.curator.writer import Busy
 from priorveil.errors import MissingExtra
 from priorveil.mechanisms.estimators import apply_rows
 from priorveil.plans import schema as plan_schema
 from priorveil.plans.estimate import Estimate, Method, combine_estimates
 from priorveil.plans.tally import Tally
+from priorveil.tables.columns import pyarrow
+from priorveil.tables.write import plan_field
 
 PROBLEM = "application/problem+json"
+PARQUET = "application/vnd.apache.parquet"
 HEADERS = {
     "cache-control": "no-store",
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
@@ -45,6 +53,7 @@ _CLIENT = Path(__file__).parents[3] / "clients/js/priorveil.js"  # in a checkout
 _log = logging.getLogger(__name__)
 
 _PRIVACY = ("lip", "lip_lower", "lip_upper", "ldp")
+_ROWS = 100_000  # in a row group of an export
 METHODS: tuple[Method, ...] = get_args(Method)
 
 
@@ -166,3 +175,78 @@ async def _file(request: Request, name: str | None = None) -> Response:
     if path is None:
         raise HTTPException(404, "there is no such file")
     return FileResponse(path, headers=_PAGE_HEADERS)
+
+
+def parquet_pieces(campaign: Campaign, pages: AsyncIterator[list[StoredReport]]) -> AsyncIterator[bytes]:
+    """The pieces of a Parquet file: id, cohort, plan, and the report as a number (a row of bits: as bytes).
+
+    The file is made while it is sent, so memory stays flat. Raises `MissingExtra` at once, not while it is sent.
+    """
+    pa = pyarrow()
+    numbers = all(plan.mechanism.width == 0 for plan in campaign.plans.values())
+    kind = pa.int64() if numbers else pa.binary()
+    schema = pa.schema({"id": pa.binary(ID_BYTES), "cohort": pa.string(), "report": kind}).insert(
+        2, plan_field()
+    )
+
+    def table(rows: list[StoredReport]) -> Any:
+        words = [row.words for row in rows]
+        columns = {
+            "id": [row.id for row in rows],
+            "cohort": [campaign.cohort_of[row.plan] for row in rows],
+            "plan": [row.plan for row in rows],
+            "report": np.frombuffer(b"".join(words), "<i8") if numbers else words,
+        }
+        return pa.table(columns, schema=schema)
+
+    async def pieces() -> AsyncIterator[bytes]:
+        sink, waiting = _Sink(), list[StoredReport]()
+        with pa.parquet.ParquetWriter(sink, schema) as writer:
+            async for page in pages:
+                waiting += page
+                if len(waiting) >= _ROWS:
+                    writer.write_table(table(waiting))
+                    waiting = []
+                    yield sink.take_written()
+            writer.write_table(table(waiting))
+        yield sink.take_written()
+
+    return pieces()
+
+
+class _Sink(io.BytesIO):
+    """A buffer that is emptied when its content is sent; its position counts everything that was written."""
+
+    _sent = 0
+
+    def tell(self) -> int:
+        return self._sent + super().tell()
+
+    def take_written(self) -> bytes:
+        """Everything since the last call."""
+        written = self.getvalue()
+        self._sent += len(written)
+        self.seek(0)
+        self.truncate()
+        return written
+
+
+class Export(StreamingResponse):
+    """A long response that ends when its reader disconnects.
+
+    Starlette's StreamingResponse also waits for its disconnect listener, which a stalled reader can block.
+    """
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send all pieces."""
+        gone = asyncio.create_task(self.listen_for_disconnect(receive))
+
+        async def send_unless_gone(message: Message) -> None:
+            if gone.done():
+                raise ClientDisconnect
+            await send(message)
+
+        try:
+            await self.stream_response(send_unless_gone)
+        finally:
+            gone.cancel()

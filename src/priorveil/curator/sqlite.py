@@ -14,7 +14,7 @@ from typing import IO, Any, TypeVar
 
 import numpy as np
 
-from priorveil.curator.store import SCHEMA_VERSION, Group, Store, StoreFull, Unavailable, count_words
+from priorveil.curator.store import NUMBERS, SCHEMA_VERSION, Group, Store, StoreFull, Unavailable, count_words
 
 T = TypeVar("T")
 
@@ -41,10 +41,6 @@ _KNOWN = f"""{_PLACES}
 _INSERT = f"""{_PLACES}
     INSERT INTO submissions (campaign, id, plan, words)
     SELECT :campaign, substr(:ids, 16 * place + 1, 16), :plan, substr(:words, :size * place + 1, :size) FROM places
-"""
-_NUMBERS = """
-    SELECT campaigns.number, plans.number FROM plans JOIN campaigns ON campaigns.number = plans.campaign
-    WHERE campaigns.id = ? AND plans.id = ?
 """
 
 
@@ -137,17 +133,18 @@ class SqliteStore(Store):
 
     def _add(self, db: sqlite3.Connection, group: Group) -> int:
         """Store and count the new reports of one group. It is the only writer, so this check cannot race."""
-        numbers = db.execute(_NUMBERS, (group.campaign, group.plan)).fetchone()
-        if numbers is None:
+        numbers = _execute(db, f"{NUMBERS} AND id = $2", group.campaign, group.plan)
+        if not numbers:
             raise Unavailable("this store does not have the campaign")
+        _, campaign, plan = numbers[0]
         group = group.select(np.unique(group.rows()[0], return_index=True)[1])  # sorted, each id once
-        arguments = {"campaign": numbers[0], "ids": group.ids, "reports": group.size}
+        arguments = {"campaign": campaign, "ids": group.ids, "reports": group.size}
         known = json.loads(db.execute(_KNOWN, arguments).fetchone()[0])
         new = group.select(np.delete(np.arange(group.size), known)) if known else group
         if new.size:
-            arguments = {"campaign": numbers[0], "ids": new.ids, "reports": new.size, "plan": numbers[1]}
+            arguments = {"campaign": campaign, "ids": new.ids, "reports": new.size, "plan": plan}
             db.execute(_INSERT, {**arguments, "words": new.words, "size": len(new.words) // new.size})
-            _execute(db, self._add_cells, numbers[1], count_words(new.mechanism, new.words))
+            _execute(db, self._add_cells, plan, count_words(new.mechanism, new.words))
         return new.size
 
     # -- the file --------------------------------------------------------------------------------------------

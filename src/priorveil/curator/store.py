@@ -64,6 +64,7 @@ _ADD_CELLS = """
 
 _PAGE = 10_000  # rows that an export reads at once
 _OF_CAMPAIGN = "(SELECT number FROM campaigns WHERE id = $1)"
+NUMBERS = f"SELECT id, campaign, number FROM plans WHERE campaign = {_OF_CAMPAIGN}"
 _ADD_PLAN = f"INSERT INTO plans (campaign, id) VALUES ({_OF_CAMPAIGN}, $2) ON CONFLICT DO NOTHING"
 _TALLIES = """
     SELECT plans.id, cell, count FROM tallies JOIN plans ON plans.number = plan
@@ -271,8 +272,7 @@ class Store(ABC):
 
     async def replace_tallies(self, campaign: Campaign, tallies: Mapping[str, Tally]) -> None:
         """Overwrite stored tallies with recounted ones. Nobody may write in the meantime."""
-        query = f"SELECT id, number FROM plans WHERE campaign = {_OF_CAMPAIGN}"
-        numbers = {plan: number for plan, number in await self._fetch(query, campaign.id)}
+        numbers = {plan: number for plan, _, number in await self._fetch(NUMBERS, campaign.id)}
         changes: list[tuple[Any, ...]] = []
         for plan, tally in tallies.items():
             changes.append(("DELETE FROM tallies WHERE plan = $1", numbers[plan]))
