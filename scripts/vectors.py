@@ -21,7 +21,7 @@ import numpy as np
 import priorveil as pv
 from priorveil.certify import TOTAL, certificate
 from priorveil.collect.wire import pack_report, report_to_json, unpack_reports
-from priorveil.mechanisms import Arc, Grouped, Mechanism, PooledHash, Subset, Table, Unary
+from priorveil.mechanisms import Arc, Grouped, Mechanism, Orders, PooledHash, Subset, Table, Unary
 from priorveil.mechanisms.randomness import BytesSource
 from priorveil.plans import Plan
 from priorveil.priors import Label, NumberLabels
@@ -55,8 +55,8 @@ def plans() -> Iterator[tuple[str, Plan]]:
     yield "unary-two-words", pv.design(even, 2.0, histogram, method="unary")
     yield "grouped", grouped(pv.design(pv.Prior([0.3, 0.3, 0.4]), 1.0, histogram, method="closed"))
     yield "hashing", pv.design(zipf, 1.0, histogram, method="hashing")
-    yield "arc-pool", pv.design(pv.Prior.zipf(30), 1.0, pv.Distribution(), method="arc")
-    yield "arc-pool-owners", pv.design(pv.Prior.zipf(12), 2.5, pv.Distribution(), method="arc")
+    yield "orders", pv.design(pv.Prior.zipf(30), 1.0, pv.Distribution(), method="arc")
+    yield "orders-owners", pv.design(pv.Prior.zipf(12), 2.5, pv.Distribution(), method="arc")
     yield "subset-one-word", pv.design(zipf, 1.0, pv.Distribution(), notion=pv.LDP())
     yield "subset-two-words", pv.design(even, 1.0, histogram, method="subset")
     hours = pv.Prior.grid([-2.5, 0.1, 40, 1e6], [0.3, 0.3, 0.2, 0.2], outside="ends")
@@ -95,8 +95,8 @@ def likelihoods(plan: Plan, sent: str | int) -> list[float]:
 
 def edges(mechanism: Mechanism) -> list[bytes]:
     """Draws for the first value that fall on a threshold of the sampler, and one below."""
-    if isinstance(mechanism, Arc):
-        first = [7] if len(mechanism.lines) > 1 else []
+    if isinstance(mechanism, Arc | Orders):
+        first = [7] if isinstance(mechanism, Orders) else []
         keep = mechanism.line.keep
         return [packed(*first, coin, 1 << 63, 1 << 62) for coin in (keep, keep - 1)]
     if isinstance(mechanism, Unary):

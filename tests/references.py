@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy.typing as npt
 
 from priorveil.designs.arcs import ArcLayout
 from priorveil.designs.closed import binary
-from priorveil.mechanisms import Arc, Mechanism
+from priorveil.mechanisms import Arc, Mechanism, Orders
 from priorveil.mechanisms.arc.counting import ArcCells
 from priorveil.mechanisms.bit_reports import BitReports
 
@@ -107,10 +108,13 @@ def likelihood(mechanism: Mechanism, report: Any) -> Array:
     if isinstance(mechanism, BitReports):
         bits = mechanism.bits(np.reshape(report, (1, -1)))[0]
         return np.where(bits, float(mechanism.odds), 1.0)
-    if not isinstance(mechanism, Arc):
+    if not isinstance(mechanism, Arc | Orders):
         return np.asarray(mechanism.matrix[:, report])
     order, y = divmod(int(report), mechanism.line.places)
-    m, orders = mechanism.lines[order], len(mechanism.lines)
+    m, orders = mechanism.line, 1
+    if isinstance(mechanism, Orders):
+        orders = mechanism.count
+        m = replace(m, order=np.append(m.owners, mechanism.circles(np.array([order]))[0]))
     begins, ends = m.starts, m.starts + m.lengths
     if y < m.heavy:
         size = min(int(m.edges[y + 1]), m.start) - int(m.edges[y])
@@ -122,3 +126,11 @@ def likelihood(mechanism: Mechanism, report: Any) -> Array:
             used += np.maximum(high - low, 0) / (m.lengths * float(m.window))
     k = m.keep / 2.0**m.word
     return np.asarray(((1 - k) * size / m.places + k * used) / orders)
+
+
+def count_cells(mechanism: Orders, reports: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """How many reports fell into each column of the written-out channel."""
+    line = mechanism.line
+    parts = [reports[reports >> line.bits == i] & (line.places - 1) for i in range(mechanism.count)]
+    counts = [cells.tally(part)[0] for cells, part in zip(mechanism.cells, parts, strict=True)]
+    return np.concatenate(counts)

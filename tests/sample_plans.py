@@ -32,6 +32,8 @@ MISSING = {
         for q in ("Sum", "Guess")
     },
     ("subset", "Guess"): "how often a guess from a subset is right is not computed",
+    ("arc", "Distribution"): "arcs learn a distribution in many orders",
+    **{("orders", q): "many orders are for learning a distribution" for q in ("Histogram", "Sum", "Guess")},
     ("grouped", "Distribution"): "values of a group are reported alike",
 }
 
@@ -61,7 +63,7 @@ def pair_plan(kind: str, query: str) -> pv.Plan:
     """The plan with a mechanism of this kind for this query."""
     if kind == "grouped":
         return _grouped_plan(QUERIES[query])
-    method = "columns" if kind == "table" else kind  # arcs learn a distribution as a pool of orders
+    method = {"table": "columns", "orders": "arc"}.get(kind, kind)
     # Seeds tell all values apart only where none is too likely to share a bin.
     prior = pv.Prior.uniform(5) if (kind, query) == ("hashing", "Distribution") else PRIOR
     plan = pv.design(prior, 1.5, QUERIES[query], method=method)  # type: ignore[arg-type]

@@ -63,7 +63,7 @@ export interface Plan {
   readonly labels: readonly Label[];
   /** How a number becomes a value; null where values are labels. */
   readonly numbers: Numbers | null;
-  readonly kind: "table" | "grouped" | "arc" | "unary" | "subset" | "hashing";
+  readonly kind: "table" | "grouped" | "arc" | "orders" | "unary" | "subset" | "hashing";
   /** Random words that a report takes, whatever the value (for rounded numbers, one more with probability `2**-64`). */
   readonly draws: number;
   readonly levels: Levels;

@@ -446,8 +446,9 @@ class ArcLine {
     return Number(inside) / (Number(length) * Number(this.window));
   }
 
-  lifts([prior]) {
-    const { boost, low, high } = this.#terms(prior);
+  /** In the order of this line, or in every order of the values on its circle. */
+  lifts([prior], everyOrder = false) {
+    const { boost, low, high } = this.#terms(prior, everyOrder);
     const [used, fresh] = [this.keep, WORD - this.keep];
     const one = 1n << ARC_PLACES;
     const ceilings = boost.map((top, i) => ceil((fresh * one + used * top) << ARC_PLACES, fresh * one + used * low[i]));
@@ -456,11 +457,11 @@ class ArcLine {
   }
 
   /** Bounds of the largest and of the mean chance of each owned output and of the circle, in units of its size. */
-  #terms(prior) {
+  #terms(prior, everyOrder) {
     const n = this.order.map((x) => prior[x]);
     const [total, M] = [sum(n), this.places];
     const owned = this.order.slice(0, this.heavy).map((_, rank) => this.#ownTerms(rank, n[rank], total));
-    const terms = this.circumference === 0n ? owned : [...owned, this.#circleTerms(n, total, M)];
+    const terms = this.circumference === 0n ? owned : [...owned, this.#circleTerms(n, total, M, everyOrder)];
     return { boost: terms.map((t) => t.boost), low: terms.map((t) => t.low), high: terms.map((t) => t.high) };
   }
 
@@ -472,7 +473,7 @@ class ArcLine {
     return { boost: ceil(top, size * WORD), low: mean / scale, high: ceil(mean, scale) };
   }
 
-  #circleTerms(n, total, M) {
+  #circleTerms(n, total, M, everyOrder) {
     const first = this.heavy - (this.start < this.edges[this.heavy] ? 1 : 0);
     const before = [0n];
     for (const weight of n) before.push(before.at(-1) + weight);
@@ -480,7 +481,9 @@ class ArcLine {
     // All over M * total * WORD: the window's share, and how far the mass of any window can be from it.
     const scale = M * total * WORD;
     const share = this.window * total * WORD;
-    const slack = 2n * ((largest(drift) - smallest(drift)) * WORD + M * total);
+    const steps = drift.slice(1).map((d, i) => largest([d - drift[i], drift[i] - d]));
+    const moved = everyOrder ? sum(steps) : largest(drift) - smallest(drift);
+    const slack = 2n * (moved * WORD + M * total);
     const [down, up] = [largest([share - slack, 0n]), smallest([share + slack, scale])];
     const [floor, roof] = [(WORD / this.window) * M, ceil(WORD, this.window) * M];
     return {
@@ -498,72 +501,76 @@ function overlap(from, to, first, last) {
   return inside > 0n ? inside : 0n;
 }
 
-/**
- * Arcs of a circle, in one public order or in several. With one, `circle` has its values in order. With several, a report
- * takes one more word, the first, which picks the order; see the Python modules `priorveil.mechanisms.arc` and `arc.line`,
- * which say how orders are made of seeds and multipliers.
- */
-class Arc {
+/** Arcs of a circle in one public order. */
+class Arc extends ArcLine {
   static ofValue = true;
   static onePrior = true;
-
-  static fieldsOf(parameters) {
-    const orders = "circle" in parameters ? ["circle"] : ["seeds", "multipliers"];
-    return ["bits", "lengths", "owners", ...orders, "start", "window", "keep"];
-  }
+  static fields = ["bits", "lengths", "owners", "circle", "start", "window", "keep"];
 
   constructor(parameters) {
-    const { lengths, owners, circle } = parameters;
-    this.parameters = parameters;
-    need(Array.isArray(lengths), "mechanism.lengths", "should be a list of whole numbers");
-    this.size = lengths.length;
-    const codes = Array.isArray(owners) && owners.every((x) => Number.isInteger(x) && x >= 0 && x < this.size);
-    need(codes && new Set(owners).size === owners.length, "mechanism.owners", "should be codes of values, each once");
-    if (circle === undefined) this.#checkOrders(parameters);
-    else need(Array.isArray(circle), "mechanism.circle", "should be a list of codes");
-    this.count = circle === undefined ? parameters.seeds.length : 1;
-    this.draws = this.count > 1 ? 4 : 3;
-    this.span = 2 ** index(parameters.bits, "mechanism.bits");
-    need(this.count * this.span <= Number(LARGEST_REPORT), "mechanism.bits", "reports must stay below 2**53");
-    const first = this.#line(0); // checks the segments, the window and the coin
-    this.outputs = (this.count - 1) * this.span + first.outputs;
+    checkSegments(parameters);
+    need(Array.isArray(parameters.circle), "mechanism.circle", "should be a list of codes");
+    super(parameters, parameters.circle);
+    this.draws = 3;
   }
+}
 
-  #checkOrders({ seeds, multipliers, owners }) {
+function checkSegments({ lengths, owners }) {
+  need(Array.isArray(lengths), "mechanism.lengths", "should be a list of whole numbers");
+  const codes = Array.isArray(owners) && owners.every((x) => Number.isInteger(x) && x >= 0 && x < lengths.length);
+  need(codes && new Set(owners).size === owners.length, "mechanism.owners", "should be codes of values, each once");
+}
+
+/**
+ * Arcs of a circle in many public orders. A report takes one more word, the first, which picks the order; see the Python
+ * modules `priorveil.mechanisms.orders`, and `arc.line`, which says how orders are made of seeds and multipliers.
+ */
+class Orders {
+  static ofValue = true;
+  static onePrior = true;
+  static fields = ["bits", "lengths", "owners", "count", "window", "keep"];
+  draws = 4;
+
+  constructor(parameters) {
+    checkSegments(parameters);
+    const { lengths, owners, count } = parameters;
+    this.size = lengths.length;
     const own = new Set(owners);
     this.light = Array.from({ length: this.size }, (_, x) => x).filter((x) => !own.has(x));
     need(this.light.length > 0, "mechanism.owners", "should leave some values for the circle");
-    this.prime = primeAbove(this.light.length);
-    const naturals = (list) => Array.isArray(list) && list.every((n) => Number.isSafeInteger(n) && n >= 0);
-    const count = naturals(seeds) ? seeds.length : 0;
-    need(count > 0 && (count & (count - 1)) === 0, "mechanism.seeds", "should be a power of two of them");
-    const good = naturals(multipliers) && multipliers.length === count;
     need(
-      good && multipliers.every((a) => a >= 1 && a < this.prime),
-      "mechanism.multipliers",
-      "should be below the prime",
+      Number.isInteger(count) && count >= 1 && count <= MOST_ORDERS && (count & (count - 1)) === 0,
+      "mechanism.count",
+      "should be a power of two",
     );
+    this.count = count;
+    this.prime = primeAbove(this.light.length);
+    this.span = 2 ** index(parameters.bits, "mechanism.bits");
+    need(count * this.span <= Number(LARGEST_REPORT), "mechanism.bits", "reports must stay below 2**53");
+    const start = sum(owners.map((x) => whole(lengths[x], "mechanism.lengths")));
+    this.parameters = { ...parameters, start: String(start) };
+    this.base = new ArcLine(this.parameters, this.light); // checks the segments, the window and the coin
+    this.outputs = (count - 1) * this.span + this.base.outputs;
   }
 
-  /** The values of the circle: as listed, or shuffled by the seed and then sorted by multiples of their ranks. */
-  #circle(i) {
-    const { circle, seeds, multipliers } = this.parameters;
-    if (circle !== undefined) return circle;
-    const keys = new Map(this.light.map((x) => [x, shuffleKey(seeds[i], x)]));
+  /** The line with its circle in order `i`: shuffled by a seed, then sorted by multiples of the ranks. */
+  #line(i) {
+    const half = Math.max(1, Math.floor(this.prime / 2));
+    const [seed, at] = [Math.floor(i / half), i % half];
+    const left = Math.min(half, this.count - seed * half);
+    const multiplier = 1 + Math.floor(((2 * at + 1) * half) / (2 * left));
+    const keys = new Map(this.light.map((x) => [x, shuffleKey(seed, x)]));
     const shuffled = [...this.light].sort((x, y) =>
       keys.get(x) < keys.get(y) ? -1 : keys.get(x) > keys.get(y) ? 1 : x - y,
     );
-    const place = shuffled.map((x, rank) => [(multipliers[i] * (rank + 1)) % this.prime, x]);
-    return place.sort((a, b) => a[0] - b[0]).map(([, x]) => x);
-  }
-
-  #line(i) {
-    return new ArcLine(this.parameters, this.#circle(i));
+    const place = shuffled.map((x, rank) => [(multiplier * (rank + 1)) % this.prime, x]);
+    const circle = place.sort((a, b) => a[0] - b[0]).map(([, x]) => x);
+    return new ArcLine(this.parameters, circle);
   }
 
   sample(code, words) {
-    const i = this.count > 1 ? Number(words[0] & BigInt(this.count - 1)) : 0;
-    return i * this.span + this.#line(i).sample(code, words.slice(-3));
+    const i = Number(words[0] & BigInt(this.count - 1));
+    return i * this.span + this.#line(i).sample(code, words.slice(1));
   }
 
   likelihoods(report) {
@@ -572,16 +579,13 @@ class Arc {
       .map((chance) => chance / this.count);
   }
 
-  /** The order is public and drawn without looking at the value, so each is a channel of its own. */
+  /** The order is public and drawn without looking at the value, and the bounds hold for every order. */
   lifts(priors) {
-    const found = Array.from({ length: this.count }, (_, i) => this.#line(i).lifts(priors));
-    return {
-      lowest: least(found.map((f) => f.lowest)),
-      highest: most(found.map((f) => f.highest)),
-      ldp: most(found.map((f) => f.ldp)),
-    };
+    return this.base.lifts(priors, true);
   }
 }
+
+const MOST_ORDERS = 1 << 16;
 
 function primeAbove(n) {
   const divided = (p) => {
@@ -831,6 +835,7 @@ const MECHANISMS = {
   table: Table,
   grouped: Grouped,
   arc: Arc,
+  orders: Orders,
   unary: Unary,
   subset: Subset,
   hashing: PooledHash,
@@ -1023,7 +1028,7 @@ function readMechanism({ mechanism: parameters, prior, secret, notion }, size) {
   const kind = parameters?.kind;
   need(names(MECHANISMS, kind), "mechanism", "of an unknown kind");
   const made = MECHANISMS[kind];
-  checkFields(parameters, ["kind", ...(made.fieldsOf?.(parameters) ?? made.fields)], "mechanism");
+  checkFields(parameters, ["kind", ...made.fields], "mechanism");
   const mechanism = new made(parameters);
   need(mechanism.size === size, "mechanism", "for another number of values than the plan has");
   const plain = secret === null && PROVEN.includes(notion?.name);

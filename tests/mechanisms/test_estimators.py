@@ -105,15 +105,3 @@ def test_bits_are_checked_with_the_covariance_of_all_bits() -> None:
     expected = chi2.sf(u @ np.linalg.solve(A.T @ inverse @ A, u) / N, 5)
     found = bits_check(excess, shift, variance, factor, P, N)
     assert found is not None and found.p_value == pytest.approx(expected, rel=1e-9)
-
-
-def test_a_pool_of_arcs_is_checked_alike_from_its_information_and_from_its_cells() -> None:
-    prior = pv.Prior.zipf(30)
-    plan = pv.design(prior, 1.0, pv.Distribution(), method="arc")
-    m, P, rng = plan.mechanism, prior.probabilities, np.random.default_rng(3)
-    counts = plan.tally(plan.privatize(rng.choice(30, 5000, p=P), rng)).counts
-    joint = np.stack([m.cells.law(row) for row in np.diag(P)])
-    quick, dense = m.prior_check(counts, P), cells_check(counts[0].astype(float), joint)
-    assert quick is not None and dense is not None
-    assert quick.noticeable_change == pytest.approx(dense.noticeable_change, rel=0.1)
-    assert abs(quick.p_value - dense.p_value) < 0.3

@@ -148,7 +148,7 @@ def test_sampling_intervals_hold_when_the_prior_is_wrong(kind: str, query: str, 
     assert_covers(list(estimates), [PEOPLE * TRUTH if query == "Distribution" else truth for truth in truths])
 
 
-WEIGHED = [("table", "Sum"), ("arc", "Sum"), ("unary", "Sum"), ("subset", "Sum"), ("arc", "Distribution")]
+WEIGHED = [("table", "Sum"), ("arc", "Sum"), ("unary", "Sum"), ("subset", "Sum"), ("orders", "Distribution")]
 
 
 @pytest.mark.parametrize("method", ["mmse", "unbiased", "mle"])

@@ -352,7 +352,7 @@ test("mechanisms are proven for what they are certified for, and for nothing els
   const secret = (p) => {
     p.secret = [{ labels: [0], rows: [p.labels.map((_, x) => (x === 0 ? "1.0" : "0.0"))] }];
   };
-  for (const name of ["arc-some-heavy", "arc-pool", "hashing", "grouped"]) {
+  for (const name of ["arc-some-heavy", "orders", "hashing", "grouped"]) {
     for (const change of [sets, ball, secret]) {
       await assert.rejects(
         forged(name, change).then((p) => readPlan(p)),

@@ -10,7 +10,7 @@ const vectors = readdirSync(folder).filter((name) => name.endsWith(".json"));
 
 test("there are vectors for every mechanism", () => {
   const kinds = new Set(vectors.map((name) => name.split("-")[0].replace(".json", "")));
-  assert.deepEqual([...kinds].sort(), ["arc", "grouped", "hashing", "subset", "table", "unary"]);
+  assert.deepEqual([...kinds].sort(), ["arc", "grouped", "hashing", "orders", "subset", "table", "unary"]);
 });
 
 for (const name of vectors) {

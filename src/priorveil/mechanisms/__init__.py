@@ -5,10 +5,13 @@ from __future__ import annotations
 from priorveil.mechanisms.arc import Arc
 from priorveil.mechanisms.hashing import PooledHash
 from priorveil.mechanisms.interface import Mechanism
+from priorveil.mechanisms.orders import Orders
 from priorveil.mechanisms.subset import Subset
 from priorveil.mechanisms.table import Grouped, Table
 from priorveil.mechanisms.unary import Unary
 
-__all__ = ["MECHANISMS", "Arc", "Grouped", "Mechanism", "PooledHash", "Subset", "Table", "Unary"]
+__all__ = ["MECHANISMS", "Arc", "Grouped", "Mechanism", "Orders", "PooledHash", "Subset", "Table", "Unary"]
 
-MECHANISMS: dict[str, type[Mechanism]] = {m.kind: m for m in (Table, Grouped, Arc, Unary, Subset, PooledHash)}
+MECHANISMS: dict[str, type[Mechanism]] = {
+    m.kind: m for m in (Table, Grouped, Arc, Orders, Unary, Subset, PooledHash)
+}

@@ -21,6 +21,7 @@ from priorveil.priors import Array, Ints
 Loop = Callable[..., None]
 Word = np.uint64
 Words32 = npt.NDArray[np.uint32]
+Numbers = npt.NDArray[Any]
 
 # Reports times inner steps below which loading a compiled loop costs more than it saves.
 ENOUGH_WORK = 200_000
@@ -344,29 +345,24 @@ LIMB = 21
 LOW = (1 << LIMB) - 1
 
 
-def _count_cells(reports: Ints, base: Ints, guide: Ints, shift: int, local: int, tally: Ints) -> None:
-    # Sorted in blocks that stay in the cache, and short enough for their sum to stay within 64 bits.
-    step = min(1 << 17, 1 << (62 - local.bit_length()))
-    for first in range(0, len(reports), step):
-        ordered = np.sort(reports[first : first + step])
+def _count_cells(reports: Ints, base: Ints, guide: Ints, shift: int, tally: Ints) -> None:
+    # Sorted in blocks that stay in the cache.
+    for first in range(0, len(reports), 1 << 17):
+        ordered = np.sort(reports[first : first + (1 << 17)])
         until = np.searchsorted(ordered, base, side="left")
         counts = np.diff(until, append=len(ordered))
         filled = np.flatnonzero(counts)
-        np.bitwise_and(ordered, local, out=ordered)
-        whole = np.add.reduceat(ordered, until[filled])
-        np.bitwise_and(ordered, LOW, out=ordered)
-        low = np.add.reduceat(ordered, until[filled])
         tally[:, 0] += counts
-        tally[filled, 1] += low
-        tally[filled, 2] += (whole - low) >> LIMB
+        tally[filled, 1] += np.add.reduceat(ordered & LOW, until[filled])
+        tally[filled, 2] += np.add.reduceat(ordered >> LIMB, until[filled])
 
 
 @with_twin(_count_cells)
-def count_cells(reports: Ints, base: Ints, guide: Ints, shift: int, local: int, tally: Ints) -> None:
+def count_cells(reports: Ints, base: Ints, guide: Ints, shift: int, tally: Ints) -> None:
     """Add to row `c` of `tally` the reports of column `c`, and the sums of their low and of their high bits.
 
     Column `c` begins at report `base[c]`. The guide gives the range of columns of a report's leading bits, and a
-    search finds the one. `local` masks the bits of a report that are its place.
+    search finds the one.
     """
     for i in range(reports.size):
         y = reports[i]
@@ -378,47 +374,123 @@ def count_cells(reports: Ints, base: Ints, guide: Ints, shift: int, local: int, 
                 low = middle
             else:
                 high = middle - 1
-        y &= local
         tally[low, 0] += 1
         tally[low, 1] += y & LOW
         tally[low, 2] += y >> LIMB
 
 
-def _add_overlaps(orders: Ints, lengths: Array, window: float, sums: Array) -> None:
-    for order in orders:
-        ends = np.concatenate([[0.0], np.cumsum(lengths[order])])
-        apart = np.abs(ends[:, None] - ends)
-        cubes = np.maximum(window - apart, 0.0) ** 3 + np.maximum(apart - (ends[-1] - window), 0.0) ** 3
-        bends = -np.diff(np.diff(cubes, axis=0), axis=1) / 6
-        bends[np.diag_indices(len(order))] += window**2 * lengths[order]
-        sums[np.ix_(order, order)] += bends
+# -- arcs in many orders -----------------------------------------------------------------------------------
+
+# An order is a walk: it visits the ranks `step, 2 step, ...` modulo a prime, but not those above the number of arcs.
+# Lengths, densities and sums have a row for each seed, along which arcs lie in the order of their ranks.
 
 
-@with_twin(_add_overlaps)
-def add_overlaps(orders: Ints, lengths: Array, window: float, sums: Array) -> None:
-    """Add to `sums[x, y]`, for every order, the integral of `overlap_x overlap_y` over the places of a window.
+def walk_ranks(steps: Ints, prime: int, arcs: int) -> Ints:
+    """The ranks of walks, from zero; a row each.
 
-    This is the integral over both arcs of `max(0, window - distance)`, hence a second difference of cubes. Only the
-    lower half of the result counts; the loop leaves the upper half alone.
+    >>> walk_ranks(np.array([1, 3]), 7, 5).tolist()
+    [[0, 1, 2, 3, 4], [2, 1, 4, 0, 3]]
     """
-    n = lengths.size
-    ends = np.zeros(n + 1)
-    below, above = np.zeros(n + 1), np.zeros(n + 1)
-    for s in range(orders.shape[0]):
-        for i in range(n):
-            ends[i + 1] = ends[i] + lengths[orders[s, i]]
-        beyond = ends[n] - window
-        for j in range(n + 1):
-            below[j] = max(window - ends[j], 0.0) ** 3 + max(ends[j] - beyond, 0.0) ** 3
-        for i in range(n):
-            x = orders[s, i]
-            for j in range(n + 1):
-                apart = abs(ends[i + 1] - ends[j])
-                near, far = max(window - apart, 0.0), max(apart - beyond, 0.0)
-                above[j] = near * near * near + far * far * far
-            for j in range(i + 1):
-                y = orders[s, j]
-                bend = (above[j] - above[j + 1] + below[j + 1] - below[j]) / 6
-                sums[max(x, y), min(x, y)] += bend
-            sums[x, x] += window * window * lengths[x]
-            below, above = above, below
+    ranks = steps[:, None] * np.arange(1, prime) % prime
+    return np.asarray(ranks[ranks <= arcs].reshape(-1, arcs) - 1)
+
+
+def _add_segments(
+    keys: Ints, seeds: Ints, multipliers: Ints, prime: int, lengths: Ints, begins: Ints
+) -> None:
+    ranks = np.arange(1, lengths.shape[1] + 1)
+    step = max(1, (1 << 20) // ranks.size)
+    for first in range(0, keys.size, step):
+        part = slice(first, first + step)
+        before = multipliers[part, None] * ranks % prime < keys[part, None]
+        begins[part] = (lengths[seeds[part]] * before).sum(axis=1)
+
+
+@with_twin(_add_segments)
+def add_segments(keys: Ints, seeds: Ints, multipliers: Ints, prime: int, lengths: Ints, begins: Ints) -> None:
+    """`begins[i]` = the sum of the lengths whose rank times `multipliers[i]` modulo the prime is below `keys[i]`."""
+    for i in range(keys.size):
+        key, multiplier, seed, at, total = keys[i], multipliers[i], seeds[i], 0, 0
+        for rank in range(lengths.shape[1]):
+            at += multiplier
+            at -= prime if at >= prime else 0
+            total += lengths[seed, rank] if at < key else 0
+        begins[i] = total
+
+
+def _add_smoothed(
+    steps: Ints, seeds: Ints, prime: int, lengths: Array, density: Array, window: float, sums: Array
+) -> None:
+    for i in range(steps.size):
+        ranks = walk_ranks(steps[i : i + 1], prime, lengths.shape[1])[0]
+        h, c = lengths[seeds[i], ranks], density[seeds[i], ranks]
+        ends, once, twice, thrice = np.zeros((4, h.size + 1))
+        ends[1:], once[1:] = np.cumsum(h), np.cumsum(h * c)
+        twice[1:] = np.cumsum(h * (once[:-1] + h * c / 2))
+        thrice[1:] = np.cumsum(h * (twice[:-1] + h * (once[:-1] / 2 + h * c / 6)))
+        around = ends[-1]
+        # Without their means, the integrals go round the circle too.
+        a = twice[-1] / around
+        b = thrice[-1] / around - a * around / 2
+        thrice -= ends * (a * ends / 2 + b)
+        twice -= a * ends + b
+        once -= a
+        smooth = -2 * thrice
+        for moved in ((ends + window) % around, (ends - window) % around):
+            at = np.clip(np.searchsorted(ends, moved, side="right") - 1, 0, h.size - 1)
+            t = moved - ends[at]
+            smooth += thrice[at] + t * (twice[at] + t * (once[at] / 2 + t * c[at] / 6))
+        sums[seeds[i], ranks] += np.diff(smooth)
+
+
+@with_twin(_add_smoothed)
+def add_smoothed(
+    steps: Ints, seeds: Ints, prime: int, lengths: Array, density: Array, window: float, sums: Array
+) -> None:
+    """Add to `sums`, for every order, the integral over each arc of a density convolved with `max(0, window - |t|)`.
+
+    The density is constant on an arc, with integral zero around the circle. The twin takes second differences of its
+    third integral, at distance `window`. The loop moves a window around the circle instead: its mass is linear between
+    the places where it loses or gains an arc, and `twice` is the second integral of that.
+    """
+    n = lengths.shape[1]
+    ends, lost, gained = np.zeros(n + 2), np.zeros(n + 1), np.zeros(n + 1)
+    height, at_rank = np.zeros(n + 1), np.zeros(n, np.int64)
+    for i in range(steps.size):
+        seed, step, rank, count = seeds[i], steps[i], 0, 0
+        for _ in range(prime - 1):
+            rank += step
+            rank -= prime if rank >= prime else 0
+            if rank <= n:
+                at_rank[count], height[count] = rank - 1, density[seed, rank - 1]
+                ends[count + 1] = ends[count] + lengths[seed, rank - 1]
+                count += 1
+        around = float(ends[n])
+        ends[n + 1] = 2 * around
+        first, last, mass = 0, 0, 0.0
+        while last < n - 1 and ends[last + 1] <= window:
+            mass += height[last] * (ends[last + 1] - ends[last])
+            last += 1
+        mass += height[last] * (window - ends[last])
+        begun, reach, place, once, twice = last, window, 0.0, 0.0, 0.0
+        for _ in range(2 * n):
+            loses = ends[first + 1] <= ends[last + 1] - reach
+            there = ends[first + 1] if loses else ends[last + 1] - reach
+            t, slope = there - place, height[last] - height[first]
+            twice += t * (once + t * (mass / 2 + t * slope / 6))
+            once += t * (mass + t * slope / 2)
+            mass += t * slope
+            place = there
+            if loses:
+                first += 1
+                lost[first] = twice
+            else:
+                last += 1
+                gained[last] = twice
+            if last == n:
+                last, reach = 0, reach - around
+        gained[0] = gained[n]
+        for j in range(begun + 1):  # these were gained a turn later
+            gained[j] -= twice
+        for j in range(n):
+            sums[seed, at_rank[j]] += lost[j + 1] - lost[j] - gained[j + 1] + gained[j]

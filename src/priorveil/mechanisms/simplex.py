@@ -91,18 +91,28 @@ def _newton_step(
     """The solution of `(curvature + diag(dual)) step = target`; `likely` is about what the curvature is."""
     if callable(curvature):
         inverse = None if likely is None else np.asarray(np.linalg.inv(likely + np.diag(dual)), np.float64)
-        return _conjugate_gradients(lambda v: curvature(v) + dual * v, target, inverse)
+
+        def condition(v: Array) -> Array:
+            return v if inverse is None else np.asarray(inverse @ v)
+
+        enough = _RESIDUAL**2 * float(target @ condition(target))
+        return conjugate_gradients(lambda v: curvature(v) + dual * v, target, condition, enough)
     return np.asarray(np.linalg.solve(curvature + np.diag(dual), target), np.float64)
 
 
-def _conjugate_gradients(product: Callable[[Array], Array], target: Array, inverse: Array | None) -> Array:
-    """The solution of `product(x) = target`; `inverse` is about the inverse of the matrix."""
+def conjugate_gradients(
+    product: Callable[[Array], Array], target: Array, condition: Callable[[Array], Array], enough: float
+) -> Array:
+    """The solution `x` of `product(x) = target`, from zero on.
+
+    `condition` is a product with about the inverse of the matrix: the search ends when it measures a residual `r` as
+    `r . condition(r) <= enough`.
+    """
     solution, direction = np.zeros((2, len(target)))
-    residual, size, enough = target, 1.0, 0.0
+    residual, size = target, 1.0
     for _ in range(_PRODUCTS):
-        conditioned = residual if inverse is None else inverse @ residual
+        conditioned = condition(residual)
         previous, size = size, float(residual @ conditioned)
-        enough = enough or _RESIDUAL**2 * size
         if size <= enough:
             break
         direction = conditioned + size / previous * direction

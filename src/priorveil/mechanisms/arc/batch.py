@@ -82,7 +82,7 @@ class ArcBatch(NamedTuple):
         lengths = np.empty(len(order), dtype=np.int64)
         lengths[order] = np.diff(self.edges[row])
         heavy, start, window, keep = (int(column[row]) for column in self[2:])
-        return Arc((ArcLine(lengths, order, heavy, start, window, keep, BITS),))
+        return Arc(ArcLine(lengths, order, heavy, start, window, keep, BITS))
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,8 +6,10 @@ Everything here is in integers and fractions, and every rounding is to the safe 
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,12 +19,13 @@ from priorveil.mechanisms.arc.line import ArcLine
 from priorveil.priors import Ints
 
 BigInts = npt.NDArray[np.object_]
+Weights = Sequence[int] | npt.NDArray[Any]
 
 # Bounds are compared in fixed point with this many binary places, each rounded to the safe side.
 _PLACES = 128
 
 
-def arc_lifts(line: ArcLine, weights: npt.ArrayLike) -> Lifts:
+def arc_lifts(line: ArcLine, weights: Weights, every_order: bool = False) -> Lifts:
     """Bounds on the lifts of the sampled law under the prior `weights / sum(weights)` (integers).
 
     Let `k = keep / 2**word`, `M = 2**bits` and `T[x, y]` the law of the report given that the value is
@@ -32,14 +35,15 @@ def arc_lifts(line: ArcLine, weights: npt.ArrayLike) -> Lifts:
 
         `(1 - k) / (1 - k + k mean) <= lift <= (1 - k + k boost) / (1 - k + k mean)`,
 
-    and the ratio of two rows is at most `1 + k boost / (1 - k)`. `_terms` bounds boost and mean.
+    and the ratio of two rows is at most `1 + k boost / (1 - k)`. `_terms` bounds boost and mean, in the order of the
+    line or in every order of the values on its circle.
 
     >>> toy = ArcLine(lengths=[8, 4, 4], order=[0, 1, 2], heavy=1, start=8, window=4, keep=2**63, bits=4)
     >>> found = arc_lifts(toy, [2, 1, 1])
     >>> round(float(found.lowest), 6), round(float(found.highest), 6)
     (0.5, 2.5)
     """
-    boost, low, high = _terms(line, weights)
+    boost, low, high = _terms(line, weights, every_order)
     used, fresh = line.keep, (1 << line.word) - line.keep
     one = 1 << _PLACES
     top = fresh * one + used * boost
@@ -49,7 +53,7 @@ def arc_lifts(line: ArcLine, weights: npt.ArrayLike) -> Lifts:
     return Lifts(lowest, Fraction(int(ceilings.max()), one), ratio, ratio)
 
 
-def _terms(m: ArcLine, weights: npt.ArrayLike) -> tuple[BigInts, BigInts, BigInts]:
+def _terms(m: ArcLine, weights: Weights, every_order: bool) -> tuple[BigInts, BigInts, BigInts]:
     """Upper bounds of boost, lower and upper bounds of mean, per owned output and one for the circle.
 
     An owned output: its owner alone reports it, with probability `own = ceil(size 2**word / length)` over
@@ -65,6 +69,9 @@ def _terms(m: ArcLine, weights: npt.ArrayLike) -> tuple[BigInts, BigInts, BigInt
     `e` the least and `e'` the largest `E` at the ends of its segments, plus `2**-word`. A window
     that does not wrap has `V = window / M + E(u + window) - E(u)`; one that does has two such differences.
     Hence `|V - window / M| <= 2 (e' - e)`.
+
+    In another order of the circle the segments keep their lengths, and `E` at the end of one is `E` at the start of
+    the circle plus a sum of some of the steps `P_x - length_x / M`. So `e' - e` is at most the sum of their sizes.
     """
     n = big_integers(weights)[m.order]
     total, M, W, words = int(n.sum()), m.places, m.window, 1 << m.word
@@ -78,7 +85,8 @@ def _terms(m: ArcLine, weights: npt.ArrayLike) -> tuple[BigInts, BigInts, BigInt
     first = m.heavy - int(m.start < m.edges[m.heavy])
     before = np.concatenate([np.zeros(1, dtype=object), np.cumsum(n)])[first:]
     drift = before * M - m.edges[first:].astype(object) * total
-    slack = 2 * (Fraction(int(drift.max() - drift.min()), M * total) + Fraction(1, words))
+    moved = np.abs(np.diff(drift)).sum() if every_order else drift.max() - drift.min()
+    slack = 2 * (Fraction(int(moved), M * total) + Fraction(1, words))
     least, most = max(Fraction(W, M) - slack, Fraction(0)), min(Fraction(W, M) + slack, Fraction(1))
     floor, ceil = Fraction(words // W * M, words), Fraction(-(-words // W) * M, words)
     return (
@@ -94,13 +102,13 @@ def _fixed(number: Fraction, up: bool) -> int:
     return -(-scaled // number.denominator) if up else scaled // number.denominator
 
 
-def big_integers(weights: npt.ArrayLike) -> BigInts:
+def big_integers(weights: Weights) -> BigInts:
     """Integer weights as Python integers, which never overflow.
 
     >>> big_integers([3, 2**70]).tolist()
     [3, 1180591620717411303424]
     """
-    return np.array([operator.index(weight) for weight in np.asarray(weights)], dtype=object)
+    return np.array([operator.index(weight) for weight in weights], dtype=object)
 
 
 def line_edges(weights: BigInts, size: int) -> Ints:
@@ -142,13 +150,14 @@ def lay_circles(edges: Ints, heavy: Ints, window: Ints) -> tuple[Ints, Ints]:
 
 
 def fit_line(
-    weights: npt.ArrayLike,
+    weights: Weights,
     order: npt.ArrayLike,
     heavy: int,
     lo_upper: Fraction,
     hi_lower: Fraction | None,
     bits: int | None = None,
     word: int = 64,
+    every_order: bool = False,
 ) -> ArcLine:
     """The mechanism with the largest `keep` whose certificate proves `lo_upper <= lift <= hi_lower`.
 
@@ -169,7 +178,7 @@ def fit_line(
     wanted = max(1, -(-(tau.numerator << bits) // tau.denominator))
     start, window = lay_circles(edges[None], np.array([heavy]), np.array([wanted]))
     draft = ArcLine(lengths, places, heavy, int(start[0]), int(window[0]), 0, bits, word)
-    return replace(draft, keep=largest_keep(draft, weights, lo_upper, hi_lower))
+    return replace(draft, keep=largest_keep(draft, weights, lo_upper, hi_lower, every_order))
 
 
 def line_bits(lo: Fraction, hi: Fraction | None) -> int:
@@ -184,7 +193,9 @@ def line_bits(lo: Fraction, hi: Fraction | None) -> int:
     return 32 + min(max(narrow, 8), 16)
 
 
-def largest_keep(line: ArcLine, weights: npt.ArrayLike, lo: Fraction, hi: Fraction | None) -> int:
+def largest_keep(
+    line: ArcLine, weights: Weights, lo: Fraction, hi: Fraction | None, every_order: bool = False
+) -> int:
     """The largest `keep` with which this line proves `lo <= lift <= hi`; see `fit_line`.
 
     With the odds `q = k / (1 - k)` both bounds are linear: `q lo mean <= 1 - lo` and `q (boost - hi mean) <= hi - 1`.
@@ -193,7 +204,7 @@ def largest_keep(line: ArcLine, weights: npt.ArrayLike, lo: Fraction, hi: Fracti
     >>> largest_keep(m, [5, 2, 2, 1], Fraction(37, 100), Fraction(271, 100)) == m.keep
     True
     """
-    boost, low, high = _terms(line, weights)
+    boost, low, high = _terms(line, weights, every_order)
     one, odds = 1 << _PLACES, []
     if lo > 0:
         odds.append((1 - lo) * one / (lo * int(high.max())))

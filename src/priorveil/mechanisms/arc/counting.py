@@ -3,10 +3,10 @@
 As `u` goes round a circle, the window `[u, u + window)` gains or loses an arc at no more than two
 places per value. Between two such places (a **cell**) every overlap with an arc is linear in `u`. So the
 number of reports in each cell and the sum of their offsets from its start are all that the sum of posteriors
-needs, exactly. The tally is three rows of 64-bit integers, for every order one column per owned output and per
-cell: the counts, and the sums of the low 21 bits and of the remaining high bits of the reports (two sums, so that
-none overflows before `2**31` reports in a column; `ArcCells.most` is the exact number, and a tally beyond it is
-refused when read). Tallies add up entry by entry.
+needs, exactly. The tally is three rows of 64-bit integers, with one column per owned output and per cell: the counts,
+and the sums of the low 21 bits and of the remaining high bits of the reports (two sums, so that none overflows before
+`2**31` reports in a column; `ArcCells.most` is the exact number, and a tally beyond it is refused when read). Tallies
+add up entry by entry.
 
 In floats, and up to the rounding that the certificate accounts for (about 1e-7 relative at most), the law of
 the reports under the prior is uniform on the line, and the lift of `x` is `1 - k + k (M / length_x)
@@ -16,9 +16,8 @@ whole window.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
@@ -31,72 +30,33 @@ from priorveil.mechanisms.kernels import LIMB, LOW
 from priorveil.priors import Array, Ints
 
 
-class _Circle(NamedTuple):
-    """The cells of one circle: first places and widths; the arcs where the window begins and ends; the overlaps.
-
-    An end on the second turn is counted on from the first. `lost` and `gained` are, at the first place of a cell, the
-    overlaps of the window with the arc where it begins and with the one where it ends.
-    """
-
-    first: Ints
-    width: Ints
-    begins: Ints
-    ends: Ints
-    lost: Ints
-    gained: Ints
-
-    @classmethod
-    def of(cls, line: ArcLine) -> _Circle:
-        rim, n = line.rim, len(line.members)
-        if n == 0:
-            return cls(*np.zeros((6, 0), dtype=np.int64))
-        cuts = np.unique(np.concatenate([rim, (rim - line.window) % rim[-1]]))
-        first = cuts[:-1]
-        begins = np.searchsorted(rim, first, side="right") - 1
-        wraps = first + line.window >= rim[-1]
-        end = first + line.window - wraps * rim[-1]
-        last = np.searchsorted(rim, end, side="right") - 1
-        return cls(first, np.diff(cuts), begins, last + wraps * n, rim[begins + 1] - first, end - rim[last])
-
-
 class ArcCells:
-    """The columns of a tally: for each order its owned outputs, then the cells of its circle.
+    """The columns of a tally: the owned outputs, then the cells of the circle.
 
-    `base` is the first report of every column and `sizes` how many places it stands for; `owned` (orders, heavy) and
-    `shared` say which columns are owned outputs and cells, and `ends` where the columns of the orders begin and end.
+    `base` is the first report of every column and `sizes` how many places it stands for. The other arrays have an entry
+    for each cell: its `width`, and at its first place the overlaps of the window with the arc where it begins (`lost`)
+    and with the one where it ends (`gained`). An arc on the second turn is counted on from the first.
 
     >>> toy = ArcLine(lengths=[8, 4, 4], order=[0, 1, 2], heavy=1, start=8, window=3, keep=2**63, bits=4)
-    >>> ArcCells([toy]).base.tolist()
+    >>> ArcCells(toy).base.tolist()
     [0, 1, 2, 5, 6]
     """
 
-    def __init__(self, lines: Sequence[ArcLine]) -> None:
-        line, circles = lines[0], [_Circle.of(one) for one in lines]
-        self.lines, self.line, self.orders = lines, line, len(lines)
-        self.members = np.stack([one.members for one in lines])
-        self.arcs = np.stack([np.diff(one.rim) for one in lines])
-        n = max(1, self.members.shape[1])
-        counts = np.array([len(circle.first) for circle in circles])
-        order = np.repeat(np.arange(self.orders), counts)
-        first, width, self._begins, self._ends, lost, gained = (
-            np.concatenate(part) for part in zip(*circles, strict=True)
+    def __init__(self, line: ArcLine) -> None:
+        self.line, self.members, self.arcs = line, line.members, np.diff(line.rim)
+        rim, n = line.rim, len(line.members)
+        cuts = np.unique(np.concatenate([rim, (rim - line.window) % rim[-1]])) if n else np.zeros(1, np.int64)
+        first, width = cuts[:-1], np.diff(cuts)
+        self._begins = np.searchsorted(rim, first, side="right") - 1
+        wraps = first + line.window >= rim[-1]
+        end = first + line.window - wraps * rim[-1]
+        last = np.searchsorted(rim, end, side="right") - 1
+        self._ends = last + wraps * n
+        self.width, self.lost, self.gained = (
+            part.astype(np.float64) for part in (width, rim[self._begins + 1] - first, end - rim[last])
         )
-        self.width, self.lost, self.gained = (part.astype(np.float64) for part in (width, lost, gained))
-        self.ends = np.concatenate([[0], np.cumsum(line.heavy + counts)])
-        self.owned = self.ends[:-1, None] + np.arange(line.heavy)
-        self.shared = np.arange(len(first)) + line.heavy * (order + 1)
-        self._place = np.empty(self.ends[-1], dtype=np.int64)
-        self._place[self.owned] = np.arange(line.heavy)
-        self._place[self.shared] = line.heavy + first
-        self.base = self._place + (np.repeat(np.arange(self.orders), line.heavy + counts) << line.bits)
-        self.sizes = np.empty(self.ends[-1], dtype=np.int64)
-        self.sizes[self.owned] = line.own_sizes
-        self.sizes[self.shared] = width
-        # Where a cell finds its arcs, and its running sums over two turns, in arrays of all orders.
-        self._first_arc, self._last_arc = order * n + self._begins, order * n + self._ends % n
-        self._sum_begin, self._sum_end = (
-            order * (2 * self.members.shape[1] + 1) + end for end in (self._begins + 1, self._ends)
-        )
+        self.base = np.concatenate([np.arange(line.heavy), line.heavy + first])
+        self.sizes = np.concatenate([line.own_sizes, width])
 
     # -- counting ------------------------------------------------------------------------------------------
 
@@ -108,7 +68,7 @@ class ArcCells:
     @cached_property
     def _guide(self) -> tuple[int, Ints]:
         """A shift, and for every value of `report >> shift` the column of the first such report."""
-        last = ((self.orders - 1) << self.line.bits) + self.line.outputs
+        last = self.line.outputs
         shift = max(0, last.bit_length() - (8 * len(self.base)).bit_length())
         firsts = np.arange((last >> shift) + 2, dtype=np.int64) << shift
         return shift, np.searchsorted(self.base, firsts, side="right") - 1
@@ -117,13 +77,13 @@ class ArcCells:
         """Count valid reports: rows are counts, low sums, high sums. Tallies of parts add up to that of the whole.
 
         >>> toy = ArcLine(lengths=[8, 4, 4], order=[0, 1, 2], heavy=1, start=8, window=3, keep=2**63, bits=4)
-        >>> ArcCells([toy]).tally(np.array([0, 0, 3, 4, 8])).tolist()
+        >>> ArcCells(toy).tally(np.array([0, 0, 3, 4, 8])).tolist()
         [[2, 0, 2, 0, 1], [0, 0, 7, 0, 8], [0, 0, 0, 0, 0]]
         """
         tally = np.zeros((len(self.base), 3), dtype=np.int64)
         work = len(reports) if compiled and len(reports) >= len(self.base) else 0
         shift, guide = self._guide if work >= kernels.ENOUGH_WORK else (0, self.base[:0])
-        kernels.count_cells(reports, self.base, guide, shift, self.line.places - 1, tally, work=work)
+        kernels.count_cells(reports, self.base, guide, shift, tally, work=work)
         return np.ascontiguousarray(tally.T)
 
     def weigh(self, reports: Ints, weights: Array) -> Array:
@@ -131,18 +91,17 @@ class ArcCells:
 
         >>> toy = ArcLine(lengths=[8, 4, 4], order=[0, 1, 2], heavy=1, start=8, window=3, keep=2**63, bits=4)
         >>> weights = np.array([1.0, 1.0, 0.5, 2.0, 1.0])
-        >>> ArcCells([toy]).weigh(np.array([0, 0, 3, 4, 8]), weights)[:2].tolist()
+        >>> ArcCells(toy).weigh(np.array([0, 0, 3, 4, 8]), weights)[:2].tolist()
         [[2.0, 0.0, 2.5, 0.0, 1.0], [0.0, 0.0, 9.5, 0.0, 8.0]]
         """
-        column, y = np.searchsorted(self.base, reports, side="right") - 1, reports & (self.line.places - 1)
-        parts = (weights, weights * (y & LOW), weights * (y >> LIMB))
+        column = np.searchsorted(self.base, reports, side="right") - 1
+        parts = (weights, weights * (reports & LOW), weights * (reports >> LIMB))
         return np.stack([np.bincount(column, part, len(self.base)) for part in parts])
 
     def expected_tally(self, counts: Array) -> Array:
         """A tally with these counts, as read from reports that are uniform within their cells."""
-        offsets = np.zeros(len(self.base))
-        offsets[self.shared] = (self.width - 1) / 2
-        return np.stack([counts, counts * (offsets + (self._place & LOW)), counts * (self._place >> LIMB)])
+        offsets = np.append(np.zeros(self.line.heavy), (self.width - 1) / 2)
+        return np.stack([counts, counts * (offsets + (self.base & LOW)), counts * (self.base >> LIMB)])
 
     def _offsets(self, tally: Counts) -> Array:
         """Sums of the offsets from the first place of each column; exact for integers until the last step."""
@@ -151,8 +110,8 @@ class ArcCells:
                 f"{int(tally[0].max())} reports in one cell of the tally: beyond {self.most} its sums do not fit "
                 "64 bits; read tallies of fewer reports one by one and combine the estimates"
             )
-        low = tally[1] - tally[0] * (self._place & LOW)
-        high = tally[2] - tally[0] * (self._place >> LIMB)
+        low = tally[1] - tally[0] * (self.base & LOW)
+        high = tally[2] - tally[0] * (self.base >> LIMB)
         return np.asarray(low + np.ldexp(high.astype(np.float64), LIMB), dtype=np.float64)
 
     # -- the channel from values to columns ----------------------------------------------------------------
@@ -166,50 +125,46 @@ class ArcCells:
         mass = density * self.arcs
         none = np.zeros((*mass.shape[:-1], 1))
         sums = np.cumsum(np.concatenate([none, mass, mass], axis=-1), axis=-1)
-        flat, density = (part.reshape(*masses.shape[:-1], -1) for part in (sums, density))
-        first, last = density[..., self._first_arc], density[..., self._last_arc]
-        held = flat[..., self._sum_end] - flat[..., self._sum_begin]
+        first, last = density[..., self._begins], density[..., self._last_arcs]
+        held = sums[..., self._ends] - sums[..., self._begins + 1]
         return held + first * self.lost + last * self.gained, last - first
 
     def law(self, p: Array) -> Array:
         """The law of the columns when the values follow `p`, or each row of it: `p @ matrix`, in O(d + columns).
 
         >>> toy = ArcLine(lengths=[8, 4, 4], order=[0, 1, 2], heavy=1, start=8, window=4, keep=2**63, bits=4)
-        >>> ArcCells([toy]).law(np.array([0.5, 0.25, 0.25])).tolist()
+        >>> ArcCells(toy).law(np.array([0.5, 0.25, 0.25])).tolist()
         [0.5, 0.25, 0.25]
         """
         m, w, k = self.line, self.width, self.line.keep_chance
         start, slope = self.window_masses(p)
-        used = np.empty((*p.shape[:-1], len(self.base)))
-        used[..., self.owned] = (p[..., m.owners] * m.own_sizes / m.lengths[m.owners])[..., None, :]
         least = 0.0 if p.min() >= 0 else -np.inf  # for shares rounding must not go below zero
-        used[..., self.shared] = np.maximum(w * start + slope * w * (w - 1) / 2, least) / max(m.window, 1)
+        shared = np.maximum(w * start + slope * w * (w - 1) / 2, least) / max(m.window, 1)
+        used = np.concatenate([p[..., m.owners] * m.own_sizes / m.lengths[m.owners], shared], axis=-1)
         fresh = (1 - k) * p.sum(axis=-1, keepdims=True) * self.sizes / m.places
-        return np.asarray((fresh + k * used) / self.orders)
+        return np.asarray(fresh + k * used)
 
     def mean(self, weights: Array) -> Array:
         """`matrix @ weights`: for every value the mean of `weights` (one per column), in O(d + columns)."""
         m, sizes, k = self.line, self.sizes.astype(np.float64), self.line.keep_chance
         cover = self.coverage(weights * sizes, weights * sizes * (sizes - 1) / 2)
         fresh = (1 - k) * float(np.dot(weights, sizes)) / m.places
-        return np.asarray((fresh + k * cover / m.lengths) / self.orders)
+        return np.asarray(fresh + k * cover / m.lengths)
 
     def blocks(self) -> Iterator[tuple[slice, Array]]:
-        """The channel, the columns of one order at a time."""
-        for i, line in enumerate(self.lines):
-            columns = slice(int(self.ends[i]), int(self.ends[i + 1]))
-            yield columns, ArcCells([line]).law(np.eye(line.size)) / self.orders
+        """The channel, all at once."""
+        yield slice(None), self.matrix
 
     @cached_property
     def matrix(self) -> Array:
         """The channel from values to columns in floats; raises `TooLarge` when huge.
 
         >>> toy = ArcLine(lengths=[8, 4, 4], order=[0, 1, 2], heavy=1, start=8, window=4, keep=2**63, bits=4)
-        >>> ArcCells([toy]).matrix.tolist()
+        >>> ArcCells(toy).matrix.tolist()
         [[0.75, 0.125, 0.125], [0.25, 0.4375, 0.3125], [0.25, 0.3125, 0.4375]]
         """
         require_writable(self.line.size, len(self.base))
-        return np.hstack([block for _, block in self.blocks()])
+        return self.law(np.eye(self.line.size))
 
     @cached_property
     def leakage_matrix(self) -> tuple[Array, tuple[int, ...]]:
@@ -224,37 +179,43 @@ class ArcCells:
         prior and secret. MIL and MIP, which are averages, are bounds from above.
 
         >>> toy = ArcLine(lengths=[8, 4, 4], order=[0, 1, 2], heavy=1, start=8, window=4, keep=2**63, bits=4)
-        >>> matrix, reports = ArcCells([toy]).leakage_matrix
+        >>> matrix, reports = ArcCells(toy).leakage_matrix
         >>> matrix[1].tolist(), reports
         ([0.25, 0.3125, 0.125, 0.0625, 0.25], (0, 1, 4, 5, 8))
         """
-        m, k, owned, units = self.line, self.line.keep_chance, self.owned.reshape(-1), np.eye(self.line.size)
-        long, first = self.width > 1, self.base[self.shared]
-        reports = np.concatenate([self.base[owned], first, (first + self.sizes[self.shared] - 1)[long]])
+        m, k, units = self.line, self.line.keep_chance, np.eye(self.line.size)
+        long = self.width > 1
+        reports = np.concatenate([self.base, (self.base + self.sizes - 1)[m.heavy :][long]])
         require_writable(m.size, len(reports), MEASURED)
         start, slope = self.window_masses(units)
         masses = np.stack([start, start + slope * (self.width - 1)])
         ends = (1 - k) / m.places + k * np.maximum(masses, 0.0) / max(m.window, 1)
-        halves = ends * np.where(long, self.width / 2, 1.0) / self.orders
-        matrix = np.hstack([self.law(units)[:, owned], halves[0], halves[1][:, long]])
+        halves = ends * np.where(long, self.width / 2, 1.0)
+        matrix = np.hstack([self.law(units)[:, : m.heavy], halves[0], halves[1][:, long]])
         ascending = np.argsort(reports)
         return matrix[:, ascending], tuple(reports[ascending].tolist())
 
     # -- posteriors and lifts ------------------------------------------------------------------------------
 
-    def _held_whole(self, counts: Array) -> Array:
-        """How many windows hold each arc as a whole, (orders, arcs): a difference array over two turns."""
-        S, n = self.members.shape
-        length = S * (2 * n + 1)
-        steps = np.bincount(self._sum_begin, counts, length) - np.bincount(self._sum_end, counts, length)
-        held = np.cumsum(steps.reshape(S, -1)[:, : 2 * n], axis=1)
-        return np.asarray(held.reshape(S, 2, n).sum(axis=1))
+    @property
+    def _last_arcs(self) -> Ints:
+        """The arcs where the windows end."""
+        return np.asarray(self._ends % max(1, len(self.members)))
 
-    def _sum_by_value(self, held: Array, lost: Array, gained: Array) -> Array:
-        """Sums over the arcs of each value: `held` (orders, arcs), and what cells lose and gain."""
-        parts = np.bincount(self._first_arc, lost, held.size) + np.bincount(self._last_arc, gained, held.size)
-        sums = np.bincount(self.members.reshape(-1), held.reshape(-1) + parts, self.line.size)
-        return sums.astype(np.float64)
+    def _held_whole(self, counts: Array) -> Array:
+        """How many windows hold each arc as a whole: a difference array over two turns."""
+        n = len(self.members)
+        steps = np.bincount(self._begins + 1, counts, 2 * n + 1) - np.bincount(self._ends, counts, 2 * n + 1)
+        return np.asarray(np.cumsum(steps[: 2 * n]).reshape(2, n).sum(axis=0))
+
+    def _sum_by_value(self, held: Array, lost: Array, gained: Array, owned: Array) -> Array:
+        """Sums over the arcs and the owned output of each value: `held` by arc, and what cells lose and gain."""
+        sums, n = np.zeros(self.line.size), len(self.members)
+        sums[self.members] = (
+            held + np.bincount(self._begins, lost, n) + np.bincount(self._last_arcs, gained, n)
+        )
+        sums[self.line.owners] += owned
+        return sums
 
     def coverage(self, counts: Array, sums: Array) -> Array:
         """`sum over reports of overlap / window`, per value: an owned output counts as one. O(d + columns).
@@ -263,26 +224,26 @@ class ArcCells:
         window lies within one arc, "held whole" comes out as minus one, which makes its overlap the window,
         as it should.
         """
-        c, s = counts[self.shared], sums[self.shared]
+        heavy, window = self.line.heavy, max(self.line.window, 1)
+        c, s = counts[heavy:], sums[heavy:]
         held = self._held_whole(c) * self.arcs
-        cover = self._sum_by_value(held, c * self.lost - s, c * self.gained + s) / max(self.line.window, 1)
-        cover[self.line.owners] += counts[self.owned].sum(axis=0)
-        return cover
+        return (
+            self._sum_by_value(held, c * self.lost - s, c * self.gained + s, window * counts[:heavy]) / window
+        )
 
     def _squared_coverage(self, counts: Array) -> Array:
         """`sum over reports of (overlap / window)**2` per value, for reports uniform within their cells."""
-        c, w, n = counts[self.shared], self.width, max(1, self.members.shape[1])
+        heavy, square = self.line.heavy, max(self.line.window, 1) ** 2
+        c, w, n = counts[heavy:], self.width, max(1, len(self.members))
         same = (self._ends - self._begins) % n == 0
         one, two = (w - 1) / 2, (w - 1) * (2 * w - 1) / 6
         apart = np.where(same, 0.0, c)
         lost = apart * (self.lost**2 - 2 * self.lost * one + two)
         gained = apart * (self.gained**2 + 2 * self.gained * one + two)
         held = self._held_whole(np.where(self._ends > self._begins, c, 0.0)) * self.arcs.astype(float) ** 2
-        whole = np.where(self._ends == self._begins, self.arcs.reshape(-1)[self._first_arc], 0.0)
+        whole = np.where(self._ends == self._begins, self.arcs[self._begins], 0.0)
         alone = np.where(same, c * (self.lost + self.gained - whole) ** 2, 0.0)
-        square = self._sum_by_value(held, lost + alone, gained) / max(self.line.window, 1) ** 2
-        square[self.line.owners] += counts[self.owned].sum(axis=0)
-        return square
+        return self._sum_by_value(held, lost + alone, gained, square * counts[:heavy]) / square
 
     def lift_sums(self, tally: Counts) -> Array:
         """`sum over reports of r`, `r` the lift of a value at the report, from the offsets of the reports.
@@ -327,8 +288,7 @@ class ArcCells:
         m, w = self.line, self.width
         a = row - row @ prior
         start, slope = self.window_masses(a * prior)
-        mean = np.empty(len(counts))
-        mean[self.owned] = ((a * prior / m.lengths)[m.owners] * m.places) ** 2
-        mean[self.shared] = start**2 + start * slope * (w - 1) + slope**2 * (w - 1) * (2 * w - 1) / 6
-        mean[self.shared] *= (m.places / max(m.window, 1)) ** 2
+        owned = (a * prior / m.lengths)[m.owners] ** 2
+        shared = start**2 + start * slope * (w - 1) + slope**2 * (w - 1) * (2 * w - 1) / 6
+        mean = m.places**2 * np.append(owned, shared / max(m.window, 1) ** 2)
         return float(a * a * prior @ lifts - m.keep_chance**2 * (counts @ mean))

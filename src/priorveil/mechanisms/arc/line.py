@@ -20,17 +20,11 @@ step touches does depend on the value).
 **The law.** `floor(r n / 2**64)` of a uniform word falls on each of `n` places for `floor(2**64 / n)`
 or `ceil(2**64 / n)` of the words, and on the first `i` places for exactly `ceil(i 2**64 / n)` of them.
 The certificate (`priorveil.mechanisms.arc.certificate`) counts with these numbers, never with their limit.
-
-**Many orders.** The order of a circle can be named by two integers, a `seed` and a `multiplier`. The `n` values of
-the circle are shuffled: they are sorted by `kernels.splitmix64(seed + (x + 1) * STEP mod 2**64)`, ties by code,
-which gives them ranks `1 .. n`. Then they are sorted by `multiplier * rank mod p`, `p` the least prime
-above `n`. Under one order a report estimates the slow waves around the circle well and the fast ones badly;
-multiplying ranks turns fast waves into slow ones, and the multipliers `1 .. (p - 1) / 2` treat all alike.
-So a pool of about as many orders as values does what takes several times as many random ones.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -39,7 +33,6 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.errors import InvalidInput
-from priorveil.mechanisms.kernels import STEP, splitmix64
 from priorveil.mechanisms.randomness import Words
 from priorveil.priors import Ints
 
@@ -74,6 +67,25 @@ class ArcLine:
                 raise InvalidInput(name, getattr(self, name), "give a list of integers")
             object.__setattr__(self, name, np.ascontiguousarray(array, dtype=np.int64))
         _check_line(self)
+
+    @classmethod
+    def read(cls, parameters: Mapping[str, Any]) -> ArcLine:
+        """Read a line from the parameters in the JSON document of a mechanism, which name its `circle`."""
+        lengths = np.array([int(n) for n in parameters["lengths"]], dtype=np.int64)
+        owners = np.array(parameters["owners"], dtype=np.int64)
+        order = np.concatenate([owners, np.array(parameters["circle"], dtype=np.int64)])
+        start, window, keep, bits = (int(parameters[name]) for name in ("start", "window", "keep", "bits"))
+        return cls(lengths, order, owners.size, start, window, keep, bits)
+
+    def parameters(self) -> dict[str, Any]:
+        """The line as JSON, without its circle."""
+        return {
+            "bits": self.bits,
+            "lengths": [str(n) for n in self.lengths.tolist()],
+            "owners": self.owners.tolist(),
+            "window": str(self.window),
+            "keep": str(self.keep),
+        }
 
     @property
     def size(self) -> int:
@@ -189,42 +201,3 @@ def draw_places(
     t = np.where(coin < np.asarray(keep, dtype=np.uint64), own, fresh)
     moved = t - np.asarray(start) - scale_words(shift, window, word)
     return t, moved + np.where(moved < 0, (1 << bits) - np.asarray(start), 0)
-
-
-def prime_above(n: int) -> int:
-    """The least prime above `n`.
-
-    >>> [prime_above(n) for n in (1, 2, 7, 400)]
-    [2, 3, 11, 401]
-    """
-    p = max(2, n + 1)
-    while any(p % q == 0 for q in range(2, int(p**0.5) + 1)):
-        p += 1
-    return p
-
-
-def spread_orders(values: int, count: int) -> tuple[Ints, Ints]:
-    """Seeds and multipliers of `count` orders: a new seed whenever the multipliers are used up.
-
-    If the last seed has fewer orders than there are multipliers, it takes them evenly.
-
-    >>> [part.tolist() for part in spread_orders(6, 4)]
-    [[0, 0, 0, 1], [1, 2, 3, 2]]
-    """
-    half = max(1, prime_above(values) // 2)
-    index = np.arange(count)
-    seeds, at = index // half, index % half
-    left = np.minimum(half, count - seeds * half)
-    return seeds, 1 + (2 * at + 1) * half // (2 * left)
-
-
-def circle_order(values: Ints, seed: int, multiplier: int) -> Ints:
-    """The values in the order of this name.
-
-    >>> circle_order(np.array([0, 1, 2, 3, 4, 5]), 0, 1).tolist(), circle_order(np.arange(6), 0, 3).tolist()
-    ([2, 4, 5, 1, 0, 3], [0, 5, 2, 3, 1, 4])
-    """
-    words = values.astype(np.uint64) + np.uint64(1)
-    shuffled = values[np.argsort(splitmix64(words * np.uint64(STEP) + np.uint64(seed)), kind="stable")]
-    ranks = np.arange(1, len(values) + 1)
-    return shuffled[np.argsort(ranks * multiplier % prime_above(len(values)))]

@@ -1,0 +1,529 @@
+"""Arcs on a circle in thousands of public orders: the mechanism that learns a distribution on many values.
+
+Under one order a report tells neighbours on the circle badly apart. Here the order of a report is drawn from a public
+pool, without looking at the value.
+
+**The orders** are never written out. An order is named by a `seed` and a `multiplier`. The `n` values of the circle are
+sorted by `kernels.splitmix64(seed + (x + 1) * STEP mod 2**64)`, ties by code, which gives them ranks `1 .. n`. Then
+they are sorted by `multiplier * rank mod p`, `p` the least prime above `n`. So a walk around the circle visits the
+ranks `step, 2 step, ...` modulo `p`, `step` the inverse of the multiplier. Under one order a report estimates the slow
+waves around the circle well and the fast ones badly; multiplying ranks turns fast waves into slow ones, and the
+multipliers `1 .. (p - 1) / 2` treat all alike. So they do what takes several times as many random orders.
+
+**The sampler.** A report takes four words, whatever the value is. The lowest bits of the first are the index of the
+order (their number is a power of two); the others are the three words of `arc.line`. The report is `index * 2**bits +
+y` with the line's report `y`, in all below `2**53`. A device adds up the segments before its own, in `O(d)` steps.
+
+**The tally** is the number of reports, then for every value the sum of the overlaps of the windows with its arc, in
+places, or the number of reports that it owns. These `d + 1` integers give the sum of the lifts, which is all that an
+unbiased answer needs. The curator walks around the circle of every order that came, `O(d)` steps each.
+
+**Reading.** The answer is `J**-1` times the sum of the lifts, `J` the information of this very pool, so it is unbiased
+for every pool. `J v` takes `O(d)` steps for each order (`kernels.add_smoothed`). Conjugate gradients solve the system
+in few steps, because `J` is close to a matrix that is simple to invert (`Orders._near`). For few values `J` is written
+out and inverted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from priorveil.certify import Certifiable, Lifts
+from priorveil.errors import Hint, Infeasible, InvalidInput, NotIdentifiable, TooLarge
+from priorveil.mechanisms import estimators, kernels
+from priorveil.mechanisms.arc import ArcMechanism
+from priorveil.mechanisms.arc.certificate import Weights, arc_lifts, fit_line
+from priorveil.mechanisms.arc.counting import ArcCells
+from priorveil.mechanisms.arc.line import DRAWS, ArcLine
+from priorveil.mechanisms.estimators import Counts, Moments, PriorCheck, Rows, apply_rows, diagonal_of
+from priorveil.mechanisms.interface import in_range, require_writable, single_prior
+from priorveil.mechanisms.kernels import STEP, splitmix64
+from priorveil.mechanisms.randomness import Words
+from priorveil.mechanisms.simplex import Minimum, conjugate_gradients
+from priorveil.notions import Known, Secrets
+from priorveil.priors import Array, Ints, Mask, Prior
+from priorveil.queries import Query
+
+_WRITTEN_OUT = 128  # values up to which the information is written out
+_LIKELY = 0.1  # share from which the variance of one of many values is computed exactly
+_SIGNS = 2_048  # random signs that measure a trace
+_BITS = 36  # of the line: with 2**14 orders a report has 50, and sums of overlaps fit 64 for 2**27 reports
+_MOST_ORDERS = 1 << 16
+_ARCS = 1 << 18  # arcs that are laid on a line at a time
+_TOLERANCE = 1e-3  # of conjugate gradients, relative to the noise of the reports
+_ROUGH = 1e-2  # the same for a variance, whose error is the square of it
+_NEAREST = (
+    "nothing about the prior: the answer is the distribution nearest to that of method unbiased, in the metric of its "
+    "precision; the intervals are those of method unbiased, within what shares can be"
+)
+
+
+class _Walks(NamedTuple):
+    """The orders: seeds, multipliers and the steps of their walks; for each seed the values in order of their ranks."""
+
+    seeds: Ints
+    multipliers: Ints
+    steps: Ints
+    shuffled: Ints
+    prime: int
+
+
+class _LowRank(NamedTuple):
+    """The matrix `diag(diagonal) + U' S U`."""
+
+    diagonal: Array
+    U: Array
+    S: Array
+
+    def times(self, v: Array) -> Array:
+        """The product with a vector."""
+        return np.asarray(self.diagonal * v + self.U.T @ (self.S @ (self.U @ v)))
+
+    def inverse(self) -> _LowRank:
+        """The inverse, by Woodbury's formula."""
+        scaled = self.U / self.diagonal
+        inner = np.linalg.inv(np.linalg.inv(self.S) + scaled @ self.U.T)
+        return _LowRank(1 / self.diagonal, scaled, np.asarray(-inner, dtype=np.float64))
+
+    def entries(self) -> Array:
+        """The entries on its diagonal."""
+        return np.asarray(self.diagonal + (self.U * (self.S @ self.U)).sum(axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class Orders(ArcMechanism):
+    """Arcs in `count` public orders; in `line` the values on the circle are in the order of their codes.
+
+    >>> pool = Orders.fit([5, 2, 2, 1], [0], 4, Fraction(37, 100), Fraction(271, 100))
+    >>> pool.circles(np.arange(4)).tolist()
+    [[2, 1, 3], [3, 2, 1], [3, 1, 2], [2, 3, 1]]
+    """
+
+    count: int
+
+    kind: ClassVar[str] = "orders"
+
+    def __post_init__(self) -> None:
+        count, m = self.count, self.line
+        if not 1 <= count <= _MOST_ORDERS or count & (count - 1) or count << m.bits > 1 << 53:
+            raise InvalidInput("count", count, "give a power of two, with count * 2**bits at most 2**53")
+        if m.heavy == m.size or m.start != m.edges[m.heavy] or np.any(np.diff(self._light) < 0):
+            raise InvalidInput("owners", m.owners, "leave some values for the circle, which lends nothing")
+
+    @classmethod
+    def fit(cls, weights: Weights, owners: npt.ArrayLike, count: int, lo: Fraction, hi: Fraction) -> Orders:
+        """The least noisy mechanism that proves `lo <= lift <= hi` for every order."""
+        first = np.array(owners, dtype=np.int64).reshape(-1)
+        light = np.setdiff1d(np.arange(len(weights)), first)
+        line = fit_line(weights, np.append(first, light), len(first), lo, hi, _BITS, every_order=True)
+        if line.start < line.edges[line.heavy]:
+            raise Infeasible(
+                "the unlikely values together are too rare for arcs at this budget", Hint("method", "columns")
+            )
+        return cls(line, count)
+
+    @property
+    def draws_per_report(self) -> int:
+        """Random words a report takes, whatever the value."""
+        return DRAWS + 1
+
+    # -- the orders ----------------------------------------------------------------------------------------
+
+    @property
+    def _light(self) -> Ints:
+        """The values on the circle."""
+        return self.line.order[self.line.heavy :]
+
+    @cached_property
+    def _walks(self) -> _Walks:
+        light = self._light
+        prime = prime_above(light.size)
+        seeds, multipliers = order_names(prime, self.count)
+        words = (light.astype(np.uint64) + np.uint64(1)) * np.uint64(STEP)
+        tries = np.arange(seeds[-1] + 1, dtype=np.uint64)[:, None]
+        shuffled = light[np.argsort(splitmix64(words + tries), axis=1, kind="stable")]
+        steps = np.array([pow(int(multiplier), -1, prime) for multiplier in multipliers])
+        return _Walks(seeds, multipliers, steps, shuffled, prime)
+
+    @cached_property
+    def _lengths(self) -> Ints:
+        """The lengths of the arcs, for each seed in the order of its ranks."""
+        return self.line.lengths[self._walks.shuffled]
+
+    @cached_property
+    def _ranks(self) -> Ints:
+        """The rank of every value for each seed, from one; zero for owners."""
+        ranks = np.zeros((len(self._walks.shuffled), self.size), dtype=np.int64)
+        np.put_along_axis(ranks, self._walks.shuffled, np.arange(1, self._light.size + 1)[None], axis=1)
+        return ranks
+
+    def circles(self, index: Ints) -> Ints:
+        """The values on the circle in some of the orders, a row each."""
+        walks = self._walks
+        ranks = kernels.walk_ranks(walks.steps[index], walks.prime, self._light.size)
+        return walks.shuffled[walks.seeds[index, None], ranks]
+
+    @property
+    def cells(self) -> list[ArcCells]:
+        """The cells of each order; of small mechanisms only."""
+        require_writable(self.size, 2 * self.count * self.size)
+        circles = self.circles(np.arange(self.count))
+        return [ArcCells(replace(self.line, order=np.append(self.line.owners, c))) for c in circles]
+
+    @property
+    def matrix(self) -> Array:
+        """The channel from values to the cells of all orders; raises `TooLarge` when huge."""
+        return np.hstack([cells.matrix for cells in self.cells]) / self.count
+
+    @property
+    def leakage_matrix(self) -> tuple[Array, tuple[int, ...]]:
+        """A channel that leaks no less than the reports do, and the reports of its columns."""
+        parts = [cells.leakage_matrix for cells in self.cells]
+        reports = [(i << self.line.bits) + y for i, (_, own) in enumerate(parts) for y in own]
+        return np.hstack([matrix for matrix, _ in parts]) / self.count, tuple(reports)
+
+    def lifts(self, prior: Known, secret: Secrets, notion: Certifiable) -> Lifts:
+        """Proven bounds on the lifts in every order, for LIP or LDP of the value itself."""
+        weights = single_prior(prior, secret, notion, self.kind).weights
+        return arc_lifts(self.line, weights, every_order=True)
+
+    # -- reports -------------------------------------------------------------------------------------------
+
+    def draw(self, codes: Ints, words: Words, reports: Ints, total: int) -> None:
+        """Fill `reports` for valid codes; the first word draws the order."""
+        m, walks = self.line, self._walks
+        index = (words[:, 0] & np.uint64(self.count - 1)).astype(np.int64)
+        seeds, multipliers = walks.seeds[index], walks.multipliers[index]
+        keys, begins = self._ranks[seeds, codes] * multipliers % walks.prime, np.empty_like(codes)
+        work = total * self._light.size
+        kernels.add_segments(keys, seeds, multipliers, walks.prime, self._lengths, begins, work=work)
+        begins = np.where(keys > 0, m.start + begins, m.starts[codes])
+        reports[:] = (index << m.bits) + self.line_reports(words, begins, codes)
+
+    def accepts(self, reports: npt.NDArray[Any]) -> Mask:
+        """Which reports this mechanism can have made."""
+        inside = in_range(reports, self.count << self.line.bits)
+        return inside & in_range(reports & (self.line.places - 1), self.line.outputs)
+
+    def accumulate(self, reports: npt.ArrayLike) -> Ints:
+        """The number of reports, then the sums of the overlaps with each value."""
+        column = self.check_reports(reports)
+        return self._sum_overlaps(column, np.ones_like(column))
+
+    def weigh(self, reports: npt.NDArray[Any], weights: Array) -> Array:
+        """The same in floats, with every report counted as often as its weight says."""
+        return self._sum_overlaps(self.check_reports(reports), weights)
+
+    def _sum_overlaps(self, reports: Ints, weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        m, sums = self.line, np.zeros(1 + self.size, dtype=weights.dtype)
+        sums[0] = weights.sum()
+        place = reports & (m.places - 1)
+        own = place < m.heavy
+        np.add.at(sums, 1 + m.owners[place[own]], weights[own])
+        place, weights = place[~own] - m.heavy, weights[~own]
+        orders, row = np.unique(reports[~own] >> m.bits, return_inverse=True)
+        ascending, step = np.argsort(row, kind="stable"), max(1, _ARCS // self._light.size)
+        for first in range(0, orders.size, step):
+            windows = ascending[slice(*np.searchsorted(row, [first, first + step], sorter=ascending))]
+            circles = self.circles(orders[first : first + step])
+            ends = np.pad(np.cumsum(m.lengths[circles], axis=1), ((0, 0), (1, 0)))
+            found = _overlaps(ends, row[windows] - first, place[windows], weights[windows], m.window)
+            np.add.at(sums, 1 + circles, found)
+        return sums
+
+    def reports_in(self, counts: Counts) -> int:
+        """The first entry."""
+        return int(counts[0])
+
+    def expected_counts(self, prior: Array, people: int) -> Array:
+        """What `accumulate` gives on average for so many people who follow the prior."""
+        k = self.line.keep_chance
+        lifts = np.ones(self.size) if self.fits(prior) else self.information_times(prior)
+        return people * np.append(1.0, (lifts - (1 - k)) / (k * self._scale))
+
+    # -- lifts and their information -----------------------------------------------------------------------
+
+    @cached_property
+    def _scale(self) -> Array:
+        """How much one place of overlap, or one owned report, adds to a lift, without the coin."""
+        scale = 1 / self.shares
+        scale[self._light] /= self.line.window
+        return scale
+
+    def _moved(self, counts: Counts) -> Array:
+        """The sums over reports of `r - 1`, `r` the lift of each value."""
+        most = ((1 << 63) - 1) // int(self.line.lengths.max())
+        if counts.dtype.kind == "i" and int(counts[0]) > most:
+            raise TooLarge(
+                f"{int(counts[0]):,} reports: beyond {most:,} the sums of a tally do not fit 64 bits; read tallies of "
+                "fewer reports one by one and combine the estimates"
+            )
+        return np.asarray(self.line.keep_chance * (counts[1:] * self._scale - counts[0]))
+
+    @cached_property
+    def spread(self) -> Array:
+        """The variance of the lift of every value, `J_xx - 1`: the same in every order.
+
+        The integral of a squared overlap over the circle is `W**2 p + (c(p) - c(0)) / 3` with `c(a) = max(0, W - a)**3
+        + max(0, a + W - L)**3`.
+        """
+        m, light, p = self.line, self._light, self.shares[self._light]
+        W, L = m.window / m.places, m.circumference / m.places
+        cubes = np.maximum(W - p, 0.0) ** 3 + np.maximum(p + W - L, 0.0) ** 3 - W**3
+        squares = 1 / self.shares
+        squares[light] = (W**2 * p + cubes / 3) / (p * W) ** 2
+        return np.asarray(m.keep_chance**2 * (squares - 1))
+
+    def information_times(self, v: Array) -> Array:
+        """`J v` for the information `J = E[r r']` of a report at the prior of the layout."""
+        m, k, walks, light = self.line, self.line.keep_chance, self._walks, self._light
+        window, lengths = m.window / m.places, self._lengths / m.places
+        mean = float(v[light].sum()) / (m.circumference / m.places)
+        density, smooth = v[walks.shuffled] / lengths - mean, np.zeros(lengths.shape)
+        work = 16 * self.count * light.size  # a product is never asked for alone
+        kernels.add_smoothed(
+            walks.steps, walks.seeds, walks.prime, lengths, density, window, smooth, work=work
+        )
+        used = v / self.shares
+        used[light] = mean
+        for values, sums, sizes in zip(walks.shuffled, smooth, lengths, strict=True):
+            used[values] += sums / (self.count * window**2 * sizes)
+        return np.asarray((1 - k**2) * v.sum() + k**2 * used)
+
+    @cached_property
+    def _near(self) -> _LowRank:
+        """A matrix close to `J`.
+
+        Beside the diagonal random orders have `J_xy - 1` near `s - q_x - q_y`, with `q = P diag(J - 1)` and `s =
+        P . q`: this is what `J P = 1` asks for, up to squares of `P`.
+        """
+        q = self.spread * self.shares
+        s = float(q @ self.shares)
+        U, S = np.stack([np.ones(self.size), q]), np.array([[1 + s, -1.0], [-1.0, 0.0]])
+        return _LowRank(self.spread + 2 * q - s, U, S)
+
+    @cached_property
+    def _near_inverse(self) -> _LowRank:
+        return self._near.inverse()
+
+    @cached_property
+    def inverse(self) -> Array | None:
+        """The inverse of the information, if there are few values; refused where reports do not identify them."""
+        if self.size > _WRITTEN_OUT:
+            return None
+        root = np.sqrt(self.shares)
+        information = np.array([self.information_times(unit) for unit in np.eye(self.size)])
+        return estimators.invert_information(root[:, None] * information * root, self.shares)
+
+    def solve(self, b: Array, error: float) -> Array:
+        """`J**-1 b`, if there are many values up to an error of this size, as `J` measures it."""
+        if self.inverse is not None:
+            return np.asarray(self.inverse @ b)
+        return conjugate_gradients(self.information_times, b, self._near_inverse.times, error**2)
+
+    def quadratic_forms(self, rows: Array) -> Array:
+        """`a' J**-1 a` for every row `a`."""
+        if self.inverse is not None:
+            return diagonal_of(rows, self.inverse)
+        sizes = np.sqrt([a @ self._near_inverse.times(a) for a in rows])
+        return np.array([a @ self.solve(a, _ROUGH * size) for a, size in zip(rows, sizes, strict=True)])
+
+    @cached_property
+    def _trace(self) -> float:
+        """The trace of `J**-1`; for many values an estimate that is right on average, with an error of about 0.2 %.
+
+        It is the trace of the inverse nearby, plus the mean of `z' (difference) z` for rows `z` of random signs. So its
+        error comes from the entries of the difference beside the diagonal alone.
+        """
+        if self.inverse is not None:
+            return float(np.trace(self.inverse))
+        near = self._near_inverse
+        signs = np.random.default_rng(0).choice([-1.0, 1.0], (-(-_SIGNS // self.size), self.size))
+        more = self.quadratic_forms(signs) - [z @ near.times(z) for z in signs]
+        return float(near.entries().sum() + more.mean())
+
+    @cached_property
+    def inverse_diagonal(self) -> Array:
+        """The diagonal of `J**-1`; for many values exact for likely ones, otherwise near, with the right sum."""
+        if self.inverse is not None:
+            return np.diag(self.inverse)
+        near, likely = self._near_inverse.entries(), np.flatnonzero(self.shares >= _LIKELY)
+        exact = self.quadratic_forms((np.arange(self.size) == likely[:, None]).astype(np.float64))
+        near *= (self._trace - exact.sum()) / np.delete(near, likely).sum()
+        near[likely] = exact
+        return near
+
+    def variance(self) -> float:
+        """N times the variance of the distribution learnt from N reports, summed over the values."""
+        return self._trace - float(self.shares @ self.shares)
+
+    def identifies(self) -> bool:
+        """Whether reports alone determine the distribution: always for many values, which have many orders."""
+        try:
+            return self.inverse is None or bool(np.isfinite(self.inverse).all())
+        except NotIdentifiable:
+            return False
+
+    # -- answers -------------------------------------------------------------------------------------------
+
+    def answer(self, method: str, counts: Counts, prior: Array, rows: Rows, population: bool) -> Moments:
+        """The statistics `rows @ histogram`, or the histogram for None."""
+        if method == "mmse":
+            return self._posterior(counts, prior, rows)
+        linear, histogram = self._unbiased(counts, rows, population)
+        if method != "mle":
+            return linear
+        N = float(counts[0])
+        shares = nearest_shares(histogram / N, 1 / self.spread) if N > 0 else self.shares
+        found = estimators.constrained_moments(linear, Minimum(shares, 1, 0.0), N, rows)
+        return replace(found, assumes=_NEAREST)
+
+    def _posterior(self, counts: Counts, prior: Array, rows: Rows) -> Moments:
+        """Sums over reports of posterior means, and of posterior variances as the prior expects them."""
+        if not self.fits(prior):
+            raise TooLarge(
+                "a tally of many orders holds the posteriors under the plan's own prior only",
+                Hint("prior", None),
+                Hint("method", "unbiased", purpose="to lean on no prior"),
+            )
+        N, mean = float(counts[0]), prior * (counts[0] + self._moved(counts))
+        scaled = np.sqrt(self._noise(counts)) * prior
+        if rows is None:
+            # The same as for the rows of the identity, in closed form.
+            along = self.information_times(scaled) - scaled.sum()
+            known = scaled**2 * self.spread - 2 * prior * scaled * along + prior**2 * (scaled @ along)
+            return Moments(mean, np.maximum((1 - 2 * prior) * mean + N * prior**2 - N * known, 0.0))
+        centred = rows - (rows @ prior)[:, None]
+        moved = centred * scaled
+        known = np.array([v @ self.information_times(v) - v.sum() ** 2 for v in moved])
+        return Moments(rows @ mean, np.maximum(centred**2 @ mean - N * known, 0.0))
+
+    def _noise(self, counts: Counts) -> Array:
+        """How large the squares `(r - 1)**2` of the reports are, relative to those that the prior expects.
+
+        Their sum is linear in the overlaps where a window is anywhere around its arcs.
+        """
+        k, N = self.line.keep_chance, float(counts[0])
+        more = self._moved(counts) * (self.spread - k**2) / (k * self.spread)
+        return np.maximum(1 + more / N, 0.0) if N > 0 else np.ones(self.size)
+
+    def _unbiased(self, counts: Counts, rows: Rows, population: bool) -> tuple[Moments, Array]:
+        """`J**-1` times the sum of the lifts: the statistics, and the histogram.
+
+        Its covariance is `N J**-1` where the prior is right. Where it is wrong, every value is scaled by its noise.
+        """
+        N, noise = float(counts[0]), self._noise(counts)
+        mean = N * self.shares + self.solve(
+            self._moved(counts), _TOLERANCE * (max(N, 0.0) * self.size) ** 0.5
+        )
+        known = estimators.known_part(rows, mean, N, population)
+        scaled = None if rows is None else np.sqrt(noise) * rows
+        squares = noise * self.inverse_diagonal if scaled is None else self.quadratic_forms(scaled)
+        return Moments(apply_rows(rows, mean), np.maximum(N * squares - known, 0.0)), mean
+
+    def prior_check(self, counts: Ints, prior: Array) -> PriorCheck | None:
+        """The check of the counts against the prior of the layout."""
+        if not self.fits(prior):
+            return None
+        m, parts, N = self.line, estimators.split_prior(prior), float(counts[0])
+        masses = parts.sum(axis=1)
+        covariance = np.array([self._near.times(part) for part in parts]) @ parts.T - np.outer(masses, masses)
+        free = np.eye(len(parts)) - masses[:, None]  # the lifts of a report add up to one under the prior
+        length = m.lengths.astype(np.float64)
+        length[self._light] = np.maximum(length[self._light], m.window)
+        largest = m.keep_chance * np.maximum(m.places / length - 1, 1.0)
+        spread = (parts > 0) @ (self.spread / largest**2)
+        return estimators.score_check(
+            parts @ self._moved(counts), free @ covariance @ free.T, masses, spread, N
+        )
+
+    def error(self, query: Query, prior: Prior) -> float | None:
+        """The expected error per person at the prior of the layout."""
+        learns = query.kind == "distribution" and self.size <= _WRITTEN_OUT and self.fits(prior.probabilities)
+        return self.variance() if learns else None
+
+    def parameters(self) -> dict[str, Any]:
+        """The line and the number of orders, as JSON."""
+        return {**self.line.parameters(), "count": self.count}
+
+    @classmethod
+    def read(cls, parameters: Mapping[str, Any]) -> Orders:
+        """Read a mechanism from the parameters in its JSON document."""
+        lengths, owners = parameters["lengths"], parameters["owners"]
+        if not set(owners) <= set(range(len(lengths))):
+            raise InvalidInput("owners", owners, f"give codes from 0 to {len(lengths) - 1}")
+        start = sum(int(lengths[x]) for x in owners)
+        circle = np.setdiff1d(np.arange(len(lengths)), owners)
+        return cls(ArcLine.read({**parameters, "circle": circle, "start": start}), parameters["count"])
+
+
+def prime_above(n: int) -> int:
+    """The least prime above `n`.
+
+    >>> [prime_above(n) for n in (1, 2, 7, 400)]
+    [2, 3, 11, 401]
+    """
+    p = max(2, n + 1)
+    while any(p % q == 0 for q in range(2, int(p**0.5) + 1)):
+        p += 1
+    return p
+
+
+def order_names(prime: int, count: int) -> tuple[Ints, Ints]:
+    """Seeds and multipliers of `count` orders: a new seed whenever the multipliers are used up.
+
+    If the last seed has fewer orders than there are multipliers, it takes them evenly.
+
+    >>> [part.tolist() for part in order_names(7, 4)]
+    [[0, 0, 0, 1], [1, 2, 3, 2]]
+    """
+    half = max(1, prime // 2)
+    seeds, at = np.divmod(np.arange(count), half)
+    left = np.minimum(half, count - seeds * half)
+    return seeds, 1 + (2 * at + 1) * half // (2 * left)
+
+
+def _overlaps(
+    ends: Ints, rows: Ints, begins: Ints, weights: npt.NDArray[Any], window: int
+) -> npt.NDArray[Any]:
+    """For each arc of several circles the sum of its overlaps with windows, times the weights of these.
+
+    `ends` (circles, arcs + 1) are the ends of the arcs; a window begins on circle `rows` at `begins`. The circles are
+    laid on one line. A window and its copy a turn before are two intervals: up to a place, an interval holds how far
+    the place is beyond its begin, less how far it is beyond its end.
+
+    >>> ends = np.array([[0, 4, 10], [0, 6, 10]])
+    >>> _overlaps(ends, np.array([0, 1]), np.array([8, 3]), np.array([1, 1]), 4).tolist()
+    [[2, 2], [3, 1]]
+    """
+    around = int(ends[0, -1])
+    apart = 4 * around * np.arange(len(ends))
+    starts = np.concatenate([begins + apart[rows], begins + apart[rows] - around])
+    places, signs = np.append(starts, starts + window), np.tile(weights, 4)
+    signs[len(starts) :] *= -1
+    ascending = np.argsort(places)
+    sums, moments = (np.append(0, np.cumsum(part[ascending])) for part in (signs, signs * places))
+    ends = ends + apart[:, None]
+    before = np.searchsorted(places, ends, sorter=ascending)
+    return np.diff(ends * sums[before] - moments[before], axis=1)
+
+
+def nearest_shares(estimate: Array, weights: Array) -> Array:
+    """The distribution that is nearest to an estimate, squares divided by `weights`.
+
+    It is `max(0, estimate - t weights)`: a value is zero from `t = estimate / weights` on.
+
+    >>> nearest_shares(np.array([0.75, 0.5, -0.25]), np.ones(3)).tolist()
+    [0.625, 0.375, 0.0]
+    """
+    falling = np.argsort(-estimate / weights)
+    levels = (np.cumsum(estimate[falling]) - 1) / np.cumsum(weights[falling])
+    kept = np.flatnonzero(estimate[falling] / weights[falling] > levels)
+    return np.asarray(np.maximum(estimate - levels[kept[-1]] * weights, 0.0))
