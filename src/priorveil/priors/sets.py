@@ -104,7 +104,7 @@ class PriorSet:
 
     def best(self, direction: Array) -> Array:
         """The member or corner with the largest `p @ direction`."""
-        return np.array([float(p) for p in self._minimiser([Fraction(-float(g)) for g in direction])])
+        return np.array(self._minimiser((-direction).tolist()), dtype=np.float64)
 
     def document(self) -> dict[str, Any]:
         """The set as JSON, without its labels."""
@@ -146,13 +146,15 @@ class PriorSet:
         columns = zip(*(p.fractions for p in self.members), strict=True)
         return [sum(column, Fraction(0)) / len(self.members) for column in columns]
 
-    def _minimiser(self, column: Sequence[Fraction | int]) -> Sequence[Fraction]:
+    def _minimiser(self, column: Sequence[Any]) -> Sequence[Fraction]:
         """The prior of the set with the smallest mean of the column."""
         return min((p.fractions for p in self.members), key=lambda p: _mean(p, column))
 
     def _lowest(self, columns: Array) -> Array:
         """The smallest mean of every column, in floats."""
-        return np.asarray((self.vertices() @ columns).min(axis=0))
+        if self.members:
+            return np.asarray((self.vertices() @ columns).min(axis=0))
+        return np.array([self.best(-column) @ column for column in columns.T])
 
     def _corners(self) -> Iterator[Sequence[Fraction]]:
         """The corners of the set, perhaps repeated."""
@@ -181,11 +183,10 @@ class PriorInterval(PriorSet):
             advice = "no prior lies between lower and upper: they must enclose mass one"
             raise InvalidInput("lower", lower, advice)
         self.labels = as_labels(labels, len(low))
-        self._low, self._high = (np.array(ends, dtype=np.float64) for ends in (self.lower, self.upper))
 
     def document(self) -> dict[str, Any]:
         """The set as JSON, without its labels."""
-        lower, upper = ([repr(v) for v in ends.tolist()] for ends in (self._low, self._high))
+        lower, upper = ([repr(float(v)) for v in ends] for ends in (self.lower, self.upper))
         return {"kind": self.kind, "lower": lower, "upper": upper}
 
     def _middle(self) -> Sequence[Fraction]:
@@ -193,7 +194,7 @@ class PriorInterval(PriorSet):
         share = Fraction(1 - sum(self.lower), room) if room else Fraction(0)
         return [a + (b - a) * share for a, b in zip(self.lower, self.upper, strict=True)]
 
-    def _minimiser(self, column: Sequence[Fraction | int]) -> Sequence[Fraction]:
+    def _minimiser(self, column: Sequence[Any]) -> Sequence[Fraction]:
         p = list(self.lower)
         left = 1 - sum(p)
         for x in sorted(range(len(p)), key=lambda i: column[i]):
@@ -201,15 +202,6 @@ class PriorInterval(PriorSet):
             p[x] += step
             left -= step
         return p
-
-    def _lowest(self, columns: Array) -> Array:
-        order = np.argsort(columns, axis=0)
-        room = (self._high - self._low)[order]
-        before = np.cumsum(room, axis=0) - room
-        step = np.clip(1 - self._low.sum() - before, 0, room)
-        return np.asarray(
-            self._low @ columns + (step * np.take_along_axis(columns, order, axis=0)).sum(axis=0)
-        )
 
     def _corners(self) -> Iterator[Sequence[Fraction]]:
         """At a corner all values but one are at an end of their interval."""
@@ -243,7 +235,7 @@ class PriorBall(PriorSet):
     def _middle(self) -> Sequence[Fraction]:
         return self.middle.fractions
 
-    def _minimiser(self, column: Sequence[Fraction | int]) -> Sequence[Fraction]:
+    def _minimiser(self, column: Sequence[Any]) -> Sequence[Fraction]:
         p = list(self.middle.fractions)
         order, left = sorted(range(len(p)), key=lambda i: column[i]), self.radius
         for x in reversed(order[1:]):
@@ -252,14 +244,6 @@ class PriorBall(PriorSet):
             p[order[0]] += step
             left -= step
         return p
-
-    def _lowest(self, columns: Array) -> Array:
-        P = self.middle.probabilities
-        order = np.argsort(-columns, axis=0)
-        mass = P[order]
-        taken = np.clip(float(self.radius) - (np.cumsum(mass, axis=0) - mass), 0, mass)
-        worst = np.take_along_axis(columns, order, axis=0)
-        return np.asarray(P @ columns - (taken * (worst - columns.min(axis=0))).sum(axis=0))
 
     def _corners(self) -> Iterator[Sequence[Fraction]]:
         """At a corner one value gains the radius: some others lose all they have, and one loses a part."""
@@ -284,7 +268,7 @@ class PriorBall(PriorSet):
             largest = max(largest, mass)
 
 
-def _mean(p: Sequence[Fraction], column: Sequence[Fraction | int]) -> Fraction:
+def _mean(p: Sequence[Fraction], column: Sequence[Any]) -> Any:
     return sum((a * c for a, c in zip(p, column, strict=True)), Fraction(0))
 
 
