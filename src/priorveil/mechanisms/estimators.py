@@ -111,14 +111,14 @@ class Moments:
     """Mean and variance of each answer; `rounds` and `shortfall` if a search found them.
 
     `assumes` says what they rest on, where that differs from what the method assumes elsewhere (`ASSUMES`). If the
-    variance is that of another answer, the unbiased one, this is `center`, and `limits` are the least and the most that
-    any distribution can answer.
+    variance is that of another answer, the unbiased one, this is `center`, and `limits` has two rows: the
+    least and the most that any distribution can answer.
     """
 
     mean: Array
     variance: Array
     center: Array | None = None
-    limits: tuple[Array, Array] | None = None
+    limits: Array | None = None
     rounds: int | None = None
     converged: bool = True
     shortfall: float | None = None
@@ -296,7 +296,7 @@ def constrained_moments(linear: Moments, found: Minimum, total: float, rows: Row
         linear,
         mean=total * apply_rows(rows, found.shares),
         center=linear.mean,
-        limits=(total * least + 0 * linear.mean, total * most + 0 * linear.mean),
+        limits=np.stack([total * least + 0 * linear.mean, total * most + 0 * linear.mean]),
         rounds=found.rounds,
         converged=found.converged,
         shortfall=max(0.0, found.gap),

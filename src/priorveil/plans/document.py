@@ -159,7 +159,6 @@ def _read_secret(document: Json) -> Secrets:
 def prove(plan: Plan, document: Mapping[str, Json]) -> None:
     """Raise a `PlanError` that names the field if the document states anything about the plan that is not true."""
     read_field("query", lambda: plan.query.require_fits(plan.reference))
-    read_field("query", lambda: plan.query.rows(plan.reference))
     if plan.method not in METHODS:
         raise PlanError("method", f"it should be one of {', '.join(METHODS)}")
     if plan.mechanism.size != len(plan.labels):

@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -23,15 +24,9 @@ import numpy.typing as npt
 
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, NotIdentifiable, TooLarge
 from priorveil.mechanisms import Mechanism
-from priorveil.mechanisms.estimators import (
-    DOUBTFUL,
-    Moments,
-    Rows,
-    normal_width,
-    not_identifiable,
-)
+from priorveil.mechanisms.estimators import DOUBTFUL, Moments, Rows, normal_width, not_identifiable
 from priorveil.plans.statistic import Statistic, quantile_of, ratio_of
-from priorveil.plans.tally import Tally
+from priorveil.plans.tally import Tally, Weighted
 from priorveil.priors import Array, AttributeLabels, Label, Prior
 from priorveil.priors.labels import aligned_texts, as_label, label_positions
 
@@ -43,6 +38,7 @@ _FREE = ("unbiased", "unbiased, projected", "mle", "mle, projected")  # methods 
 _NOTABLE = 1.2  # a gain of mle that is worth a sentence
 _MOST_SHOWN = 50  # values that are printed
 _MOST_PAIRED = 2_000  # statistics whose covariance is written out
+_RECORDED = "reports method assumes converged prior_check noticeable_change unseen_changes unbiased_difference warning"
 AVERAGE = "average per person"
 
 ASSUMES = {
@@ -50,12 +46,6 @@ ASSUMES = {
     "unbiased": "nothing about the prior: the spread is the sampling noise of the reports",
     "mle": "nothing about the prior: the intervals are those of method unbiased, within what shares can be",
 }
-
-SKIPPED_CHANGES = (
-    "The prior check does not look at all values one by one: a change among rare or neighbouring ones can pass, "
-    "however large."
-)
-
 
 WEIGHTED = {
     "mmse": "the prior is right, and right for people of every weight: the spread is that of the posterior",
@@ -95,59 +85,45 @@ class Reading:
         if self.method == "mle" and (weighted.least < 0 or weighted.total <= 0):
             advice = "weights below zero, or all zero, have no likelihood: use 'mmse' or 'unbiased'"
             raise InvalidInput("method", "mle", advice)
-        found, squared = self._answer(weighted.weights, rows), self._answer(self._squares, rows)
-        variance = squared.variance + self.tally.reports * self._shift(found, squared) ** 2
-        assumes = found.assumes or WEIGHTED.get(self.method)
-        return replace(found, variance=self._power * variance, assumes=assumes)
+        squares, scale = self._squares(weighted)
+        found, squared = self._answer(weighted.weights, rows), self._answer(squares, rows)
+        variance = squared.variance + self.tally.reports * self._shift(weighted, found, squared) ** 2
+        return replace(found, variance=scale * variance, assumes=found.assumes or WEIGHTED.get(self.method))
 
     def covariance(self) -> Array:
         """The covariance of the statistics of the query; that of mle is that of the answer behind its intervals."""
         if self.method == "mle":
             return replace(self, method="balanced").covariance()
         weighted, P = self.tally.weighted, self.prior.probabilities
-        counts = self.tally.counts if weighted is None else self._squares
+        counts, scale = (self.tally.counts, 1.0) if weighted is None else self._squares(weighted)
         found = self.mechanism.covariance(self.method, counts, P, self.rows, self.population)
         if weighted is None:
             return found
-        answers = (self._answer(each, self.rows) for each in (weighted.weights, counts))
-        shift = self._shift(*answers)
-        return self._power * (found + self.tally.reports * np.outer(shift, shift))
+        shift = self._shift(weighted, *(self._answer(n, self.rows) for n in (weighted.weights, counts)))
+        return scale * (found + self.tally.reports * np.outer(shift, shift))
 
     def _answer(self, counts: npt.NDArray[Any], rows: Rows) -> Moments:
         return self.mechanism.answer(self.method, counts, self.prior.probabilities, rows, self.population)
 
-    @property
-    def _power(self) -> float:
-        """The mean square of the weights."""
-        weighted = self.tally.weighted
-        return (weighted.power / max(self.tally.reports, 1) or 1.0) if weighted else 1.0
+    def _squares(self, weighted: Weighted) -> tuple[Array, float]:
+        """The counts with squares of weights, divided by the mean square; and the mean square."""
+        scale = weighted.power / max(self.tally.reports, 1) or 1.0
+        return weighted.squares / scale, scale
 
-    @property
-    def _squares(self) -> Array:
-        """The counts with squares of weights, for weights of mean square one."""
-        weighted = self.tally.weighted
-        return (self.tally.counts if weighted is None else weighted.squares) / self._power
-
-    def _shift(self, found: Moments, squared: Moments) -> Array:
+    def _shift(self, weighted: Weighted, found: Moments, squared: Moments) -> Array:
         """How far the shares of the counts with squares are from those that are estimated.
 
         If people are a sample, the variance is `sum_i c_i**2 (psi_i - m)**2` with `m` the estimated shares; counts with
         squares give it around their own mean.
         """
-        weighted = self.tally.weighted
-        if (
-            not weighted
-            or not self.population
-            or self.method == "mmse"
-            or not weighted.least >= 0 < weighted.total
-        ):
+        if not self.population or self.method == "mmse" or not weighted.least >= 0 < weighted.total:
             return np.zeros_like(found.mean)
         return np.asarray(squared.linear / self.tally.reports - found.linear / weighted.total)
 
-    def sums(self, weights: Array, labels: tuple[Label, ...], of_values: bool) -> Moments:
-        """Weighted sums of the counts of values, or of the query's statistics: a row of weights for each.
+    def align(self, weights: Array, labels: tuple[Label, ...], of_values: bool = True) -> Array:
+        """The weights, a row for each sum, with columns for the counts of this reading's values.
 
-        The columns of `weights` are in the order of `labels`, which may be another cohort's.
+        Their columns are in the order of `labels`: the values, perhaps of another cohort, or the query's statistics.
         """
         own = np.empty_like(weights)
         try:
@@ -155,21 +131,7 @@ class Reading:
         except (KeyError, IndexError) as error:
             advice = "they are about different values: ask each of them"
             raise InvalidInput("estimates", NOT_SHOWN, advice) from error
-        try:
-            return self.moments(own if of_values or self.rows is None else own @ self.rows)
-        except NotIdentifiable:
-            raise not_identifiable(["asked for"]) from None
-
-    @property
-    def rounding(self) -> float:
-        """What rounding to a grid adds at most to the variance of a sum about these people, for steps of size one.
-
-        A number between two points has at most a quarter of the squared step. The reports of a sample of people vary
-        with it already.
-        """
-        if self.population or self.prior.points is None:
-            return 0.0
-        return 0.25 * self._power * self.tally.reports
+        return own if of_values or self.rows is None else own @ self.rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,7 +171,7 @@ class Estimate:
     histogram: bool = True
     readings: tuple[Reading, ...] = field(default=(), repr=False)
     center: Array | None = None
-    limits: tuple[Array, Array] | None = None
+    limits: Array | None = None
     mle_gain: float | None = None
 
     @property
@@ -241,6 +203,12 @@ class Estimate:
         """The middle of the intervals, before they are cut off."""
         return self.values if self.center is None else self.center
 
+    def _in_order(self, labels: tuple[Label, ...]) -> Moments:
+        order = list(label_positions(self.labels, labels))
+        center = None if self.center is None else self.center[order]
+        limits = None if self.limits is None else self.limits[:, order]
+        return Moments(self.values[order], self.std_error[order] ** 2, center, limits)
+
     # -- further statistics ----------------------------------------------------------------------------------
 
     @cached_property
@@ -265,23 +233,16 @@ class Estimate:
 
     def margin(self, attributes: str | Sequence[str]) -> Estimate:
         """The counts of the levels of an attribute, or of the combinations of several, summed over the others."""
-        wanted = (attributes,) if isinstance(attributes, str) else tuple(attributes)
-
-        def read(reading: Reading) -> Reading:
-            labels = reading.prior.labels
-            if not isinstance(labels, AttributeLabels):
-                raise InvalidInput(
-                    "attributes", attributes, "the prior has no names of attributes; use Prior.joint"
-                )
-            cells, rows = labels.margin(wanted)
-            return replace(reading, rows=rows, labels=tuple(c[0] if len(c) == 1 else c for c in cells))
-
-        readings = tuple(map(read, self._read))
-        sums = self._sums(np.asarray(readings[0].rows))
+        domain = self._domain
+        if not isinstance(domain, AttributeLabels):
+            advice = "the prior has no names of attributes; use Prior.joint"
+            raise InvalidInput("attributes", attributes, advice)
+        cells, rows = domain.margin((attributes,) if isinstance(attributes, str) else tuple(attributes))
+        labels, sums = tuple(c[0] if len(c) == 1 else c for c in cells), self._sums(rows)
         return replace(
             self, values=sums.mean, std_error=np.sqrt(sums.variance), center=sums.center, limits=sums.limits,
-            labels=readings[0].labels, histogram=True, readings=readings, unbiased_difference=None,
-            mle_gain=None,
+            labels=labels, readings=tuple(replace(r, rows=r.align(rows, domain), labels=labels) for r in self._read),
+            histogram=True, unbiased_difference=None, mle_gain=None,
         )  # fmt: skip
 
     def ratio(self, top: Weights, bottom: Weights) -> Statistic:
@@ -360,24 +321,27 @@ class Estimate:
         return points, float(self._read[0].prior.probabilities @ points)
 
     def _rounding(self, row: Array) -> float:
-        """The largest variance that rounding adds to the sum of these numbers, one for each point of a grid."""
-        return float((np.diff(row) ** 2).max(initial=0.0)) * sum(r.rounding for r in self._read)
+        """The largest variance that rounding adds to the sum of these numbers, one for each point of a grid.
+
+        A number between two points has at most a quarter of the squared step. The reports of a sample of people vary
+        with it already.
+        """
+        rounded = [r.tally for r in self._read if not r.population and r.prior.points is not None]
+        people = sum(t.weighted.power if t.weighted else t.reports for t in rounded)
+        return float((np.diff(row) ** 2).max(initial=0.0)) / 4 * people
 
     def _sums(self, rows: Array, of_values: bool = True) -> Moments:
         """Weighted sums of the counts of all values, or of `values`: a row of weights for each."""
         labels = self._domain if of_values else self.labels
-        parts = [reading.sums(rows, labels, of_values) for reading in self._read]
-        mean, linear = (
-            np.sum([part.mean for part in parts], axis=0),
-            np.sum([p.linear for p in parts], axis=0),
-        )
-        limits = [part.limits for part in parts if part.limits is not None]
-        ends = np.sum(limits, axis=0) if len(limits) == len(parts) else None
-        if not of_values or (self.histogram and self.labels == labels):  # projected, or with offsets
-            moved = rows @ self._center - linear
-            mean, linear, ends = rows @ self.values, linear + moved, None if ends is None else ends + moved
-        variance = np.maximum(np.sum([part.variance for part in parts], axis=0), 0.0)
-        return Moments(mean, variance, linear, None if ends is None else (ends[0], ends[1]))
+        try:
+            sums = _add_moments([r.moments(r.align(rows, labels, of_values)) for r in self._read])
+        except NotIdentifiable:
+            raise not_identifiable(["asked for"]) from None
+        if of_values and (not self.histogram or self.labels != labels):
+            return sums
+        center = rows @ self._center  # projected, or with offsets
+        limits = None if sums.limits is None else sums.limits + center - sums.linear
+        return replace(sums, mean=rows @ self.values, center=center, limits=limits)
 
     def _pair(self, first: Array, second: Array) -> tuple[Array, Array]:
         """Two weighted sums of the counts, and the linear ones; their covariance.
@@ -394,22 +358,12 @@ class Estimate:
     def record(self, level: float = 0.95) -> dict[str, Any]:
         """The estimate as JSON, with the ends of its intervals."""
         low, high = self.interval(level)
+        columns = {"values": self.values, "std_error": self.std_error, "lower": low, "upper": high}
         return {
-            "reports": self.reports,
-            "method": self.method,
-            "assumes": self.assumes,
+            **{name: getattr(self, name) for name in _RECORDED.split()},
             "labels": list(self.labels),
-            "values": self.values.tolist(),
-            "std_error": self.std_error.tolist(),
-            "lower": low.tolist(),
-            "upper": high.tolist(),
-            "prior_check": self.prior_check,
-            "noticeable_change": self.noticeable_change,
-            "unseen_changes": self.unseen_changes,
-            "unbiased_difference": self.unbiased_difference,
-            "warning": self.warning,
             "notes": list(self.notes),
-            "converged": self.converged,
+            **{name: column.tolist() for name, column in columns.items()},
         }
 
     def project(self) -> Estimate:
@@ -505,11 +459,8 @@ class Estimate:
 def _single(sums: Moments, shift: float = 0.0, whole: float = 1.0) -> Statistic:
     """The only sum as a statistic: divided by `whole`, and then moved by `shift`."""
     value, center = (shift + float(x[0]) / whole for x in (sums.mean, sums.linear))
-    limits = sums.limits and (
-        shift + float(sums.limits[0][0]) / whole,
-        shift + float(sums.limits[1][0]) / whole,
-    )
-    return Statistic(value, float(sums.variance[0]) ** 0.5 / whole, center, limits)
+    least, most = (-math.inf, math.inf) if sums.limits is None else shift + sums.limits[:, 0] / whole
+    return Statistic(value, float(sums.variance[0]) ** 0.5 / whole, center, (float(least), float(most)))
 
 
 def _weights_of(argument: str, given: Weights, labels: tuple[Label, ...]) -> Array:
@@ -623,18 +574,17 @@ def combine_estimates(estimates: Sequence[Estimate]) -> Estimate:
             raise InvalidInput("estimates", NOT_SHOWN, advice)
         if estimate.histogram != first.histogram:
             raise InvalidInput("estimates", NOT_SHOWN, "some are histograms and some are not; use one query")
-    orders = [list(label_positions(e.labels, first.labels)) for e in estimates]
-    pairs = list(zip(estimates, orders, strict=True))
+    sums = _add_moments([e._in_order(first.labels) for e in estimates])
     checks = [e.prior_check for e in estimates if e.prior_check is not None]
     changes = [e.noticeable_change for e in estimates if e.prior_check is not None]
     differences = [e.unbiased_difference for e in estimates if e.method not in _FREE]
     unweighted = all(e.total is None for e in estimates)
-    centered = any(e.center is not None for e in estimates)
-    limits = [(e.limits[0][order], e.limits[1][order]) for e, order in pairs if e.limits is not None]
     return replace(
         first,
-        values=np.sum([e.values[order] for e, order in pairs], axis=0),
-        std_error=np.sqrt(np.sum([e.std_error[order] ** 2 for e, order in pairs], axis=0)),
+        values=sums.mean,
+        std_error=np.sqrt(sums.variance),
+        center=sums.center,
+        limits=sums.limits,
         method=first.method if len({e.method for e in estimates}) == 1 else "mixed",
         assumes="; ".join(dict.fromkeys(e.assumes for e in estimates)),
         reports=sum(e.reports for e in estimates),
@@ -644,13 +594,20 @@ def combine_estimates(estimates: Sequence[Estimate]) -> Estimate:
         unbiased_difference=_largest_known(differences),
         mle_gain=None,
         converged=all(e.converged for e in estimates),
-        center=np.sum([e._center[order] for e, order in pairs], axis=0) if centered else None,
-        limits=tuple(np.sum(limits, axis=0)) if len(limits) == len(pairs) else None,
         total=None if unweighted else sum(e.reports if e.total is None else e.total for e in estimates),
-        readings=tuple(r for e in estimates for r in e.readings)
-        if all(e.readings for e in estimates)
-        else (),
+        readings=sum((e.readings for e in estimates), ()) if all(e.readings for e in estimates) else (),
     )
+
+
+def _add_moments(parts: Sequence[Moments]) -> Moments:
+    """The sums of independent answers."""
+    mean, variance, linear = (
+        np.sum([getattr(part, name) for part in parts], axis=0) for name in ("mean", "variance", "linear")
+    )
+    limits = [part.limits for part in parts if part.limits is not None]
+    center = linear if any(part.center is not None for part in parts) else None
+    ends = np.sum(limits, axis=0) if len(limits) == len(parts) else None
+    return Moments(mean, np.maximum(variance, 0.0), center, ends)
 
 
 def _largest_known(numbers: list[float | None]) -> float | None:

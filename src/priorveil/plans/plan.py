@@ -27,16 +27,7 @@ from priorveil.mechanisms.randomness import Source, as_source
 from priorveil.mechanisms.simplex import expected_gain
 from priorveil.notions import Known, Leakage, Secrets
 from priorveil.plans.document import content_id, parse, plan_document, prove, read_fields
-from priorveil.plans.estimate import (
-    ASSUMES,
-    AVERAGE,
-    SKIPPED_CHANGES,
-    Estimate,
-    Method,
-    Precision,
-    Reading,
-    percent,
-)
+from priorveil.plans.estimate import ASSUMES, AVERAGE, Estimate, Method, Precision, Reading, percent
 from priorveil.plans.tally import Tally, Weighted, numbers_per_report, select_reports
 from priorveil.plans.values import Column, codes_of, is_single
 from priorveil.priors import Array, Budget, Label, Prior
@@ -155,13 +146,12 @@ class Plan:
         only. A missing value is an error; with `missing="pass"` it stays missing: None for a single value, a masked
         array for a column.
         """
-        source = as_source(rng)
-        if is_single(values, self.labels):
-            value = values.tolist() if isinstance(values, np.ndarray) else values  # without dimensions
-            codes, absent = codes_of([value], self.labels, missing, source)
+        source, single = as_source(rng), is_single(values, self.labels)
+        column = [values.tolist() if isinstance(values, np.ndarray) else values] if single else values
+        codes, absent = codes_of(column, self.labels, missing, source)
+        if single:
             gap = absent is not None and absent[0]
             return None if gap else self.mechanism.sample_one(int(codes[0]), source)
-        codes, absent = codes_of(values, self.labels, missing, source)
         reports = self.mechanism.sample(codes, source)
         if absent is None:
             return reports
@@ -247,7 +237,7 @@ class Plan:
             mle_gain=_mle_gain(reading, moments),
             readings=(reading,),
             center=None if moments.center is None else moments.center + offset,
-            limits=moments.limits and (moments.limits[0] + offset, moments.limits[1] + offset),
+            limits=None if moments.limits is None else moments.limits + offset,
         )
 
     def std_error(self, people: int = 10_000) -> Array:
@@ -293,8 +283,13 @@ class Plan:
 
     def _unseen_changes(self, directions: int) -> str | None:
         """Which changes a prior check in so many directions does not notice, in a sentence."""
+        if self.identifiable and directions >= len(self.labels) - 1:
+            return None
         if self.identifiable:
-            return None if directions >= len(self.labels) - 1 else SKIPPED_CHANGES
+            return (
+                "The prior check does not look at all values one by one: a change among rare or neighbouring ones can "
+                "pass, however large."
+            )
         example = "" if self._same_law is None else ", for instance {} and {}".format(*self._same_law)
         return (
             f"The reports do not tell all values apart{example}: the prior check never notices a change among those, "
@@ -306,16 +301,17 @@ class Plan:
         """Two values whose reports follow the same law, the likeliest; None beyond 512 values, or if there are none."""
         if len(self.labels) > _QUICK:
             return None
+        order = np.argsort(-self.reference.probabilities, kind="stable")
         try:
-            _, laws = np.unique(self.channel.matrix.round(_LAW_DIGITS), axis=0, return_inverse=True)
+            rounded = self.channel.matrix[order].round(_LAW_DIGITS)
         except TooLarge:
             return None
-        first: dict[int, int] = {}
-        for x in np.argsort(-self.reference.probabilities, kind="stable").tolist():
-            other = first.setdefault(int(laws.ravel()[x]), x)
-            if other != x:
-                return self.labels[other], self.labels[x]
-        return None
+        _, first, laws = np.unique(rounded, axis=0, return_index=True, return_inverse=True)
+        repeated = np.flatnonzero(first[laws.ravel()] < np.arange(len(laws)))
+        if not repeated.size:
+            return None
+        x = repeated[0]
+        return self.labels[order[first[laws.ravel()[x]]]], self.labels[order[x]]
 
     # -- files ---------------------------------------------------------------------------------------------
 

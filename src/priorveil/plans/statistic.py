@@ -36,7 +36,7 @@ class Statistic:
     value: float
     std_error: float
     center: float | None = field(default=None, repr=False)
-    limits: Ends | None = field(default=None, repr=False)
+    limits: Ends = field(default=(-math.inf, math.inf), repr=False)
     excess: float = field(default=0.0, repr=False)
     ends: Callable[[float], Ends] | None = field(default=None, repr=False)
 
@@ -48,8 +48,7 @@ class Statistic:
             low, high = center - self.excess - width * self.std_error, center + width * self.std_error
         else:
             low, high = self.ends(width)
-        least, most = self.limits or (-math.inf, math.inf)
-        return min(max(low, least), self.value), max(min(high, most), self.value)
+        return min(max(low, self.limits[0]), self.value), max(min(high, self.limits[1]), self.value)
 
 
 def ratio_of(sums: Array, covariance: Array) -> Statistic:

@@ -52,14 +52,8 @@ class Weighted:
         )
 
     def __add__(self, other: Weighted) -> Weighted:
-        return Weighted(
-            self.weights + other.weights,
-            self.squares + other.squares,
-            self.total + other.total,
-            self.power + other.power,
-            min(self.least, other.least),
-            self.offset + other.offset,
-        )
+        sums = {name: part + getattr(other, name) for name, part in vars(self).items()}
+        return Weighted(**{**sums, "least": min(self.least, other.least)})
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,6 @@ No message here ever shows a value: it is private until it is perturbed.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from decimal import Decimal
@@ -20,6 +19,8 @@ from priorveil.mechanisms.randomness import Source, as_source
 from priorveil.priors import Array, AttributeLabels, Label, Mask, NumberLabels
 from priorveil.priors.labels import label_text
 from priorveil.priors.numbers import MISSING, OUTSIDE
+
+_HUGE = 1e300  # beyond every range of numbers; a larger whole number may not fit into a float
 
 Codes = npt.NDArray[np.int64]
 Column = Sequence[Any] | npt.NDArray[Any] | Any  # also what pyarrow, pandas and polars call a column
@@ -130,14 +131,7 @@ def _as_floats(values: list[Any]) -> Array:
         if not number and not is_missing(value):
             advice = f"type {type(value).__name__}; give a number"
             raise InvalidInput(f"values[{row}]", NOT_SHOWN, advice)
-    return np.array([np.nan if is_missing(value) else _as_float(value) for value in values])
-
-
-def _as_float(number: Any) -> float:
-    try:
-        return float(number)
-    except OverflowError:  # a whole number beyond all floats
-        return math.inf if number > 0 else -math.inf
+    return np.array([np.nan if is_missing(v) else float(min(max(v, -_HUGE), _HUGE)) for v in values])
 
 
 def _encode_objects(values: list[Any], labels: Sequence[Label]) -> Codes:
@@ -166,7 +160,7 @@ def is_missing(value: Any) -> bool:
         return True
     if isinstance(value, tuple):
         return any(map(is_missing, value))
-    return isinstance(value, float) and value != value
+    return isinstance(value, float | Decimal) and value != value
 
 
 def _has_numbers(labels: Sequence[Label]) -> bool:
