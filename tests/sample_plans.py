@@ -28,8 +28,7 @@ QUERIES = {
 
 MISSING = {
     **{
-        ("hashing", q): "pools of seeds are designed for histograms and distributions"
-        for q in ("Sum", "Guess")
+        ("hashing", q): "pools of seeds are designed for histograms" for q in ("Sum", "Guess", "Distribution")
     },
     ("subset", "Guess"): "how often a guess from a subset is right is not computed",
     ("arc", "Distribution"): "arcs learn a distribution in many orders",
@@ -64,9 +63,7 @@ def pair_plan(kind: str, query: str) -> pv.Plan:
     if kind == "grouped":
         return _grouped_plan(QUERIES[query])
     method = {"table": "columns", "orders": "arc"}.get(kind, kind)
-    # Seeds tell all values apart only where none is too likely to share a bin.
-    prior = pv.Prior.uniform(5) if (kind, query) == ("hashing", "Distribution") else PRIOR
-    plan = pv.design(prior, 1.5, QUERIES[query], method=method)  # type: ignore[arg-type]
+    plan = pv.design(PRIOR, 1.5, QUERIES[query], method=method)  # type: ignore[arg-type]
     assert plan.mechanism.kind == kind
     return plan
 

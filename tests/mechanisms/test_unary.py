@@ -293,8 +293,6 @@ def test_odds_never_exceed_the_limit_and_come_close() -> None:
         unary = unary_on_curve(np.ones(5, dtype=np.int64), 3, 4, odds)
         assert odds * (1 - Fraction(1, 2**40)) < unary.odds <= odds
     assert best_unary(Prior.uniform(50), Fraction(20), Histogram()).odds <= 20
-    with pytest.raises(InvalidInput):
-        unary_on_curve(np.ones(5, dtype=np.int64), 1, 2, Fraction(1, 2))
 
 
 # -- estimates --------------------------------------------------------------------------------------------

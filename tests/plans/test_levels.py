@@ -57,7 +57,7 @@ def test_levels_of_bits_need_no_list_of_reports(name: str, monkeypatch: pytest.M
 
 
 def test_hashing_in_blocks_is_hashing(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = pv.design(pv.Prior.uniform(30), 1.0, pv.Distribution(), method="hashing")
+    plan = pv.design(pv.Prior.uniform(30), 1.0, pv.Histogram(), method="hashing")
     tally = plan.tally(plan.privatize(np.arange(30).repeat(20), np.random.default_rng(3)))
     whole = [plan.estimate(tally, method) for method in ("mmse", "unbiased")]
     monkeypatch.setattr(hashing, "_BLOCK", 1)

@@ -16,28 +16,28 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import minimize_scalar
 from scipy.special import expit
 
 from priorveil.certify import TOTAL, exp_above, exp_below
 from priorveil.designs.engine import Stop, never
 from priorveil.designs.problem import Problem
-from priorveil.errors import Hint, Infeasible, InvalidInput, TooLarge
+from priorveil.errors import Hint, Infeasible
 from priorveil.mechanisms.bit_estimators import SubsetLaw, ones_variance
 from priorveil.mechanisms.bit_reports import scoring_masses
 from priorveil.mechanisms.hashing import PooledHash, bin_masses
+from priorveil.mechanisms.randomness import Words
 from priorveil.mechanisms.subset import Subset
 from priorveil.mechanisms.unary import Unary, smallest_mass
 from priorveil.plans import Plan
 from priorveil.priors import Array, Budget, Ints, Prior
-from priorveil.queries import Query, gain_share, variance
+from priorveil.queries import Query, gain_share
 
 _MOST_ODDS = Fraction(1 << 40)  # odds beyond which a report might as well be the value
 # The share of the gain that a coarse noise probability may cost; each level of resolution costs a word.
@@ -53,10 +53,6 @@ _MOST_HASHES = 1 << 22
 # Room for rounding: a bin must be this much heavier than tau, and draws this much more often fresh.
 _MARGIN = 1e-9
 _SLACK = 1 << 20
-# To learn a distribution: reports of a pool for each value, seeds and values at most.
-_REPORTS = 12
-_MOST_SEEDS = 4096
-_INVERTED = 1_000
 
 
 def largest_odds(budget: Budget, lightest: Fraction, heaviest: Fraction) -> Fraction:
@@ -148,8 +144,6 @@ def unary_on_curve(masses: Ints, noise: int, noise_bits: int, odds: Fraction) ->
     >>> unary_on_curve(np.array([1, 1]), 1, 2, Fraction(3)).flips
     (Fraction(1, 4), Fraction(1, 2))
     """
-    if odds < 1:
-        raise InvalidInput("odds", odds, "give at least 1")
     q01 = Fraction(noise, 1 << noise_bits)
     q10 = (1 - q01) / (1 + (odds - 1) * q01)
     return Unary(masses, noise, noise_bits, math.ceil(q10 * TOTAL))
@@ -215,47 +209,20 @@ def _best_size(error: Callable[[int], float], starts: set[int], values: int, sto
 
 def hashing_plan(problem: Problem) -> Plan:
     """Hashing into a few bins, with seeds whose bins are all heavy enough."""
-    prior, learning = problem.one_prior("hashing"), problem.query.kind == "distribution"
-    if not problem.box or problem.query.kind not in ("histogram", "distribution"):
-        raise Infeasible(
-            "the method hashing is for Histogram or Distribution and LIP of the value itself",
-            Hint("method", "columns"),
-        )
-    pool, gain = best_pool(
-        prior, problem.budget, _seed_count(len(prior), problem.budget) if learning else 256
-    )
-    expected = variance(pool.matrix, problem.P) if learning else 1 - gain
-    if math.isinf(expected):
-        raise Infeasible(
-            "the pool of seeds does not identify the distribution", Hint("method", "unary", "columns")
-        )
+    prior = problem.one_prior("hashing")
+    if not problem.box or problem.query.kind != "histogram":
+        message = "the method hashing is for Histogram and LIP of the value itself"
+        raise Infeasible(message, Hint("method", "columns"))
+    pool, gain = best_pool(prior, problem.budget)
     why = f"hashing into {pool.bins} bins, {pool.seeds.size} seeds whose bins are all heavy enough"
-    return problem.certified_plan(pool, expected, "hashing", why)
+    return problem.certified_plan(pool, 1 - gain, "hashing", why)
 
 
-def _seed_count(size: int, budget: Budget) -> int:
-    """Seeds enough to tell `size` values apart: a seed with `g` groups tells `g - 1` numbers."""
-    if size > _INVERTED:
-        raise TooLarge(
-            f"{size:,} values are too many to learn a distribution by hashing", Hint("method", "unary")
-        )
-    numbers = max(1.0, 1 / budget.tau - 1) if budget.tau > 0 else size
-    return min(_MOST_SEEDS, 1 << math.ceil(math.log2(max(2.0, _REPORTS * size / numbers))))
-
-
-class Grouping(NamedTuple):
-    """The group of every bin, the number of groups, and the gain `sum_g (squares of g) / (mass of g)`."""
-
-    groups: list[int]
-    size: int
-    gain: float
-
-
-class _Seeds(NamedTuple):
+class _Pool(NamedTuple):
     """Seeds, the group of each of their bins, and the mean gain."""
 
-    seeds: npt.NDArray[np.uint64]
-    groups: npt.NDArray[np.int64]
+    seeds: Words
+    groups: Ints
     gain: float
 
 
@@ -287,29 +254,30 @@ def best_pool(prior: Prior, budget: Budget, seeds: int = 256) -> tuple[PooledHas
     return mechanism, float(P @ P * (1 - move) + move * best.gain)
 
 
-def _pools(P: Array, budget: Budget, wanted: int, bins: int) -> list[_Seeds]:
+def _pools(P: Array, budget: Budget, wanted: int, bins: int) -> Iterator[_Pool]:
     """For every number of groups that seeds with this many bins reach, the seeds that tell most."""
     tries = np.arange(max(wanted, min(_TRIES * wanted, _MOST_HASHES // P.size)), dtype=np.uint64)
     rows = zip(bin_masses(tries, P, bins).tolist(), bin_masses(tries, P**2, bins).tolist(), strict=True)
     found = [group_bins(masses, squares, budget.tau * (1 + _MARGIN)) for masses, squares in rows]
-    pools = []
-    for count in {grouping.size for grouping in found} - {1}:
-        same = [seed for seed, grouping in enumerate(found) if grouping.size == count]
+    groups, gains = np.array([each for each, _ in found]), np.array([gain for _, gain in found])
+    sizes = groups.max(axis=1) + 1
+    for count in set(sizes.tolist()) - {1}:
+        same = np.flatnonzero(sizes == count)
         size = 1 << (min(wanted, len(same)).bit_length() - 1)
-        kept = sorted(sorted(same, key=lambda seed: -found[seed].gain)[:size])
-        gain = math.fsum(found[seed].gain for seed in kept) / size
-        pools.append(_Seeds(tries[kept], np.array([found[seed].groups for seed in kept]), gain))
-    return pools
+        kept = np.sort(same[np.argsort(-gains[same], kind="stable")[:size]])
+        yield _Pool(tries[kept], groups[kept], float(gains[kept].mean()))
 
 
-def group_bins(masses: Sequence[float], squares: Sequence[float], least: float) -> Grouping:
-    """Bins put together into groups of mass at least `least`, each as little above it as a greedy fill can.
+def group_bins(masses: Sequence[float], squares: Sequence[float], least: float) -> tuple[list[int], float]:
+    """The group of every bin, and the gain `sum_g (squares of g) / (mass of g)`.
 
-    A bin that is heavy enough is a group. Otherwise the heaviest bin left opens a group, and the lightest bin
-    that completes it does so (or, if none does, the heaviest goes in). What cannot be completed joins the
-    group that loses least by it. `squares` are the sums of squared priors of the bins.
+    Every group has a mass of at least `least`, and as little more as a greedy fill can reach.
 
-    >>> group_bins([0.4, 0.25, 0.2, 0.1, 0.05], [0.16, 0.0625, 0.04, 0.01, 0.0025], 0.3).groups
+    A bin that is heavy enough is a group of its own. Otherwise the heaviest bin left opens a group, and the
+    lightest bin that completes it does so (or, if none does, the heaviest goes in). What cannot be completed
+    joins the group that loses least by it. `squares` are the sums of squared priors of the bins.
+
+    >>> group_bins([0.4, 0.25, 0.2, 0.1, 0.05], [0.16, 0.0625, 0.04, 0.01, 0.0025], 0.3)[0]
     [0, 1, 2, 2, 1]
     """
     light = sorted((mass, bin_) for bin_, mass in enumerate(masses) if 0 < mass < least)
@@ -337,4 +305,4 @@ def group_bins(masses: Sequence[float], squares: Sequence[float], least: float) 
     for number, group in enumerate(made):
         for bin_ in group:
             groups[bin_] = number
-    return Grouping(groups, len(made), math.fsum(map(gain, made)))
+    return groups, math.fsum(map(gain, made))

@@ -50,7 +50,6 @@ _PROVEN = 0.999  # efficiency from which no better bound is searched for
 _PATIENCE = 2.0  # seconds that the search for a bound has at least
 _OPTIMAL = 1 - 1e-9  # efficiency of a table from which no other method is tried
 _GROUPED = 200_000  # values up to which `auto` still tries the engine, with values in groups
-_HASHED = 5_000  # values up to which `auto` tries hash functions
 _SUBSETS = 100_000  # values up to which `auto` tries subset selection for learning a distribution
 _MAX_VALUES_TO_LEARN = 1_000  # values up to which the engine weighs columns for learning a distribution
 _LEARNING_GAP = 1e-6  # the finest gap for learning a distribution
@@ -120,7 +119,7 @@ def best_plan(problem: Problem, limits: Limits) -> Plan:
         # Where subset selection knows its error, writing it out as a table gains nothing.
         names += ["closed"] if not engine and (not simple or kind == "convex") else []
     elif learns:
-        reach, names = _LEARNING if problem.box else _ENGINE, ["arc", "hashing", "unary"]
+        reach, names = _LEARNING if problem.box else _ENGINE, ["arc", "unary"]
         names += ["subset"] if d <= _SUBSETS and problem.box else []
         names = names if kind == "distribution" else ["columns", "unary"]
     elif not problem.box:
@@ -128,7 +127,6 @@ def best_plan(problem: Problem, limits: Limits) -> Plan:
     else:
         reach, names = _ENGINE, ["arc"]
         names += ["columns"] if d <= _GROUPED and kind != "convex" else []
-        names += ["hashing"] if d <= _HASHED and kind == "histogram" else []
     return columns_plan(problem, limits) if d <= reach else _best_of(problem, names, limits)
 
 
