@@ -243,6 +243,13 @@ class TestStatistics:
         assert found.gap <= 0.1
         assert found.value <= 0.6 * variance(channel_of(whole.columns, whole.weights), P, W)
 
+    def test_a_sum_over_many_values_starts_from_a_channel(self) -> None:
+        """Random columns alone need not mix to a channel: those of this prior did not."""
+        P = np.random.default_rng(0).dirichlet(np.full(18, 2.0)) * 0.9 + 0.1 / 18
+        found = best_learning(Box(P, *box(1.0)), Limits(0.05), np.arange(18.0)[None])
+        assert np.allclose(found.weights @ found.columns, 1, atol=1e-11)
+        assert found.gap <= 0.05
+
     def test_ranges_of_twelve_values(self) -> None:
         d = 12
         W = np.array([[float(i <= x <= j) for x in range(d)] for i in range(d) for j in range(i, d)])

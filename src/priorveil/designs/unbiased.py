@@ -31,7 +31,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.linalg
 
-from priorveil.designs.box_pricing import Box, ColumnSpace
+from priorveil.designs.box_pricing import Box, LdpCone
 from priorveil.designs.engine import Labels, Limits, Solution, Stop, basic_weights, distinct, never
 from priorveil.designs.relaxation import SecondMoments, unbiased_bound
 from priorveil.errors import Infeasible, NotIdentifiable
@@ -163,10 +163,10 @@ def _interior_point(
         ridge = min(ridge, _RIDGE * math.sqrt(float(lam @ slack) / float((1 / values).sum())))
         try:
             inverse = _newton_inverse(Y, X, values, lam / slack, T is None)
+            AC, Ag = inverse(C), inverse((mu / lam - C @ nu + q)[:, None])[:, 0]
+            d_nu = np.linalg.lstsq(C.T @ AC, C.T @ Ag - missing, rcond=None)[0]
         except np.linalg.LinAlgError:
             break
-        AC, Ag = inverse(C), inverse((mu / lam - C @ nu + q)[:, None])[:, 0]
-        d_nu = np.linalg.lstsq(C.T @ AC, C.T @ Ag - missing, rcond=None)[0]
         d_lam = Ag - AC @ d_nu
         d_slack = mu / lam - slack - d_lam * slack / lam
         step = min(1.0, 0.95 / max(float((-d_lam / lam).max()), float((-d_slack / slack).max()), 1e-300))
@@ -270,7 +270,7 @@ def best_learning(box: Box, limits: Limits | None = None, rows: Array | None = N
     return best_channel(box, limits, rows)
 
 
-def best_channel(space: ColumnSpace, limits: Limits, rows: Array | None = None) -> Solution:
+def best_channel(space: Box | LdpCone, limits: Limits, rows: Array | None = None) -> Solution:
     """The channel of allowed columns from which `rows @ shares` are learnt best: exact, or by column generation.
 
     >>> from priorveil.designs.box_pricing import LdpCone
@@ -333,7 +333,7 @@ def _flatten(blocks: Array, rng: np.random.Generator) -> None:
 class _Generation:
     """Column generation: solve for the weights, look for columns that tell more, repeat."""
 
-    space: ColumnSpace
+    space: Box | LdpCone
     limits: Limits
     statistics: Statistics
 
@@ -371,20 +371,19 @@ class _Generation:
         return min(_POOL * len(self.space.prior), 2500)
 
     def _seeds(self, rng: np.random.Generator) -> Array:
-        """Random columns, each value's own, and randomised response (within the budget, as all of LDP is).
+        """Randomised response, which makes a channel within any budget, random columns, and each value's own.
 
-        For other statistics than the distribution: random columns, and those of `_block_columns` and `_even_columns`.
+        For other statistics than the distribution: those of `_block_columns` and `_even_columns` instead of the own.
         """
         space, d = self.space, len(self.space.prior)
+        response = 1.0 + (space.ratio - 1.0) * np.eye(d)
+        response /= (response @ space.prior)[:, None]
         if self.statistics.rows is not None:
             chance = space.chance(2 * d if self.statistics.targets is not None else self._most() // 2, rng)
-            return np.vstack([chance, *self._block_columns(), *self._even_columns(chance, rng)])
+            return np.vstack([response, chance, *self._block_columns(), *self._even_columns(chance, rng)])
         chance = space.chance(max(self._most() // 2, 2 * d), rng)
         own = space.best((np.eye(d) + 1e-3 * rng.random((d, d))) * space.prior)
-        if space.box is None:
-            return np.vstack([own, chance])
-        response = 1.0 + (space.box.ratio - 1.0) * np.eye(d)
-        return np.vstack([own, chance, response / (response @ space.prior)[:, None]])
+        return np.vstack([own, chance, response])
 
     def _block_columns(self) -> Iterator[Array]:
         """The best columns for a part of the statistics: a single row, or rows that add up to a constant (a margin).
