@@ -49,7 +49,7 @@ SCORE = 1 << 30
 _SHIFT = 46
 _MOST_SHARED = (1 << 16) - 1
 # Reports are read twice, to score and to add: as many at a time as stay in the processor's cache. If a report is wider
-# than a cache line, its half words are transposed first, into rows of a length that is no power of two.
+# than a cache line, its words are transposed first, into rows of a length that is no power of two.
 _BLOCK_WORDS = 1 << 15
 _MOST_IN_BLOCK = 1 << 13
 _CACHE_LINE = 8  # words
@@ -100,19 +100,25 @@ class BitReports(Mechanism):
         Ones serve the bit-by-bit and the unbiased estimators, scores the posterior given the whole report.
         """
         words = self.check_reports(reports)
-        sums = sum_by_byte(self._scoring, words)
-        return np.concatenate([[len(words), sums[1][:256].sum()], *(sum_by_bit(s, self.size) for s in sums)])
+        ones, scores = np.zeros((2, 2048 * self.width), dtype=np.int64)
+        step, work = max(1, min(_MOST_IN_BLOCK, _BLOCK_WORDS // self.width)), len(words) * self.size
+        for start in range(0, len(words), _MOST_SHARED):
+            many, both = words[start : start + _MOST_SHARED], np.zeros_like(ones)
+            for first in range(0, len(many), step):
+                halves, score = self._score(many[first : first + step], work)
+                kernels.add_by_byte(halves, 1 << _SHIFT, score, both, work=work)
+            ones += both >> _SHIFT
+            scores += both & ((1 << _SHIFT) - 1)
+        by_bit = [sum_by_bit(sums, self.size) for sums in (ones, scores)]
+        return np.concatenate([[len(words), scores[:256].sum()], *by_bit])
 
     def weigh(self, reports: npt.ArrayLike, weights: Array) -> Array:
         """The same in floats, with every report counted as often as its weight says."""
         words = self.check_reports(reports)
-        score, work = np.empty(len(words), dtype=np.int64), len(words) * self.size
-        self._scoring.score(words, self._scoring.columns(words, work), score, work)
-        columns = words.view(np.uint8).T
-        sums = [
-            sum_by_bit(np.concatenate([np.bincount(column, w, 256) for column in columns]), self.size)
-            for w in (weights, weights * score)
-        ]
+        score = self._score(words, len(words) * self.size)[1]
+        bytes_, both = words.view(np.uint8).T, (weights, weights * score)
+        by_byte = [np.concatenate([np.bincount(column, w, 256) for column in bytes_]) for w in both]
+        sums = [sum_by_bit(sums, self.size) for sums in by_byte]
         return np.concatenate([[weights.sum(), (weights * score).sum()], *sums])
 
     def reports_in(self, counts: Counts) -> int:
@@ -250,8 +256,38 @@ class BitReports(Mechanism):
         return np.asarray(self.masses / float(self.masses.sum()))
 
     @cached_property
-    def _scoring(self) -> Scoring:
-        return Scoring.of(self.masses, self.odds)
+    def _byte_masses(self) -> tuple[Ints, float]:
+        """The mass of the set bits of every byte at every place, `[256 * place + byte]`; `R - 1` per unit of mass."""
+        padded = np.zeros((8 * self.width, 8), dtype=np.int64)
+        padded.reshape(-1)[: self.size] = self.masses
+        bits = np.arange(256)[:, None] >> np.arange(8) & 1
+        return np.asarray(padded @ bits.T).reshape(-1), float((self.odds - 1) / int(self.masses.sum()))
+
+    @cached_property
+    def _scores_by_ones(self) -> Ints | None:
+        """The score of every number of set bits, where all values have the same mass: the number is counted faster."""
+        mass = np.arange(self.size + 1) * self.masses[0]
+        scores = np.rint(SCORE / (1.0 + self._byte_masses[1] * mass)).astype(np.int64)
+        return None if np.ptp(self.masses) else scores
+
+    def _score(self, words: Words, work: int) -> tuple[Words32, Ints]:
+        """The half words of the reports (reports last), and the scores of the reports in units of `2**-30`.
+
+        Reports are read byte by byte: a table has the mass of every value of every byte, another one collects counts
+        and scores by value of a byte, and only at the end are bytes resolved into bits. So a report costs two steps
+        for every eight values.
+        """
+        halves = words.view(np.uint32)[:, : -(-self.size // 32)].T[:, None]
+        if self._scores_by_ones is not None:
+            ones = np.bitwise_count(words) @ np.ones(self.width)  # in floats, which multiply fastest
+            return halves, self._scores_by_ones.take(ones.astype(np.int64), mode="clip")
+        if self.width >= _CACHE_LINE:
+            columns = np.empty((self.width, len(words) + _PADDING), dtype=WORD)[:, : len(words)]
+            kernels.transpose(words, columns, work=work)
+            halves = columns.view(np.uint32).reshape(*columns.shape, 2).transpose(0, 2, 1)
+        scores = np.empty(len(words), dtype=np.int64)
+        kernels.score_reports(halves, *self._byte_masses, float(SCORE), scores, work=work)
+        return halves, scores
 
     def bits(self, reports: npt.ArrayLike) -> npt.NDArray[np.uint8]:
         """Reports as a 0/1 matrix, a row for each report and a column for each value; for few reports."""
@@ -293,86 +329,6 @@ def _check_masses(masses: npt.ArrayLike) -> Ints:
     owned = np.array(array, dtype=np.int64)
     owned.flags.writeable = False
     return owned
-
-
-# -- counting ----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Scoring:
-    """How reports of `size` bits are scored: with `1 / (1 + (R - 1) m(y))`, `m(y)` the mass of the set bits.
-
-    Reports are read byte by byte: a table has the mass of every value of every byte, another one collects counts
-    and scores by value of a byte, and only at the end are bytes resolved into bits. So a report costs two steps for
-    every eight values. Under a uniform prior the score depends on the number of set bits alone.
-
-    `masses[256 * place + byte]` is the prior mass of the set bits of a byte, `slope` is `R - 1` for each unit
-    of mass, and `by_ones`, where all values have the same mass, the score of every number of set bits.
-    """
-
-    size: int
-    masses: Ints
-    slope: float
-    by_ones: Ints | None
-
-    @classmethod
-    def of(cls, masses: Ints, odds: Fraction) -> Scoring:
-        """The tables for a prior in integers and odds `R`.
-
-        >>> table = Scoring.of(np.array([1, 1, 2]), Fraction(3))
-        >>> table.masses[:8].tolist(), table.slope
-        ([0, 1, 1, 2, 2, 3, 3, 4], 0.5)
-        """
-        padded = np.zeros(32 * -(-masses.size // 32), dtype=np.int64)
-        padded[: masses.size] = masses
-        slope = float((odds - 1) / int(masses.sum()))
-        by_ones = None
-        if (masses == masses[0]).all():
-            by_ones = kernels.round_scores(np.arange(masses.size + 1) * masses[0], slope, float(SCORE))
-        bits = np.arange(256)[:, None] >> np.arange(8) & 1
-        return cls(masses.size, (padded.reshape(-1, 8) @ bits.T).reshape(-1), slope, by_ones)
-
-    def score(self, words: Words, columns: Words32, scores: Ints, work: int) -> None:
-        """Put the score of every report, in units of `2**-30`, into `scores`.
-
-        >>> table, scores = Scoring.of(np.array([1, 1, 2]), Fraction(3)), np.empty(2, dtype=np.int64)
-        >>> words = np.array([[0b000], [0b111]], dtype=np.uint64)
-        >>> table.score(words, table.columns(words, work=2), scores, work=2)
-        >>> (scores / SCORE).round(6).tolist()
-        [1.0, 0.333333]
-        """
-        if self.by_ones is not None:
-            ones = np.bitwise_count(words) @ np.ones(words.shape[1])  # in floats, which multiply fastest
-            self.by_ones.take(ones.astype(np.int64), out=scores, mode="clip")
-        else:
-            kernels.score_reports(columns, self.masses, self.slope, float(SCORE), scores, work=work)
-
-    def columns(self, words: Words, work: int) -> Words32:
-        """The half words of the reports that hold bits of values, a row for each place."""
-        halves = words.view(np.uint32)
-        used = self.masses.size // 1024
-        if self.by_ones is not None or words.shape[1] < _CACHE_LINE:
-            return halves[:, :used].T
-        columns = np.empty((used, len(words) + _PADDING), dtype=np.uint32)[:, : len(words)]
-        kernels.transpose(halves, columns, work=work)
-        return columns
-
-
-def sum_by_byte(table: Scoring, words: Words) -> tuple[Ints, Ints]:
-    """For every place and value of a byte, the number of reports that have it, and the sum of their scores."""
-    ones, sums = np.zeros((2, table.masses.size), dtype=np.int64)
-    step, work = max(1, min(_MOST_IN_BLOCK, _BLOCK_WORDS // words.shape[1])), len(words) * table.size
-    for start in range(0, len(words), _MOST_SHARED):
-        many = words[start : start + _MOST_SHARED]
-        both = np.zeros(table.masses.size, dtype=np.int64)
-        for first in range(0, len(many), step):
-            part = many[first : first + step]
-            columns, scores = table.columns(part, work), np.empty(len(part), dtype=np.int64)
-            table.score(part, columns, scores, work)
-            kernels.add_by_byte(columns, 1 << _SHIFT, scores, both, work=work)
-        ones += both >> _SHIFT
-        sums += both & ((1 << _SHIFT) - 1)
-    return ones, sums
 
 
 def sum_by_bit(by_byte: npt.NDArray[Number], size: int) -> npt.NDArray[Number]:

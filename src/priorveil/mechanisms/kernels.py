@@ -230,74 +230,74 @@ def draw_subsets(codes: Ints, words: Words, keep: Word, bounds: Words, last: Wor
                 reports[i, first >> 6] |= one << np.uint64(first & 63)
 
 
-def round_scores(mass: Ints, slope: float, scale: float) -> Ints:
-    """`scale / (1 + slope * mass)`, rounded."""
-    return np.rint(scale / (1.0 + slope * mass.astype(np.float64))).astype(np.int64)
-
-
-def _transpose(halves: Words32, columns: Words32) -> None:
-    columns[:] = halves[:, : len(columns)].T
+def _transpose(words: Words, columns: Words) -> None:
+    columns[:] = words.T
 
 
 @with_twin(_transpose)
-def transpose(halves: Words32, columns: Words32) -> None:
-    """Put the first columns of `halves`, which has a row for each report, into the rows of `columns`."""
-    for i in range(halves.shape[0]):
-        for column in range(columns.shape[0]):
-            columns[column, i] = halves[i, column]
+def transpose(words: Words, columns: Words) -> None:
+    """Put the columns of `words`, which has a row for each report, into the rows of `columns`."""
+    for i in range(words.shape[0]):
+        for column in range(words.shape[1]):
+            columns[column, i] = words[i, column]
 
 
-def _bytes_of(columns: Words32) -> Iterator[Words32]:
+def _bytes_of(halves: Words32) -> Iterator[Words32]:
+    columns = halves.reshape(-1, halves.shape[2])
     return (column >> np.uint32(8 * k) & np.uint32(255) for column in columns for k in range(4))
 
 
-def _score_reports(columns: Words32, masses: Ints, slope: float, scale: float, scores: Ints) -> None:
-    mass = np.zeros(scores.size, dtype=np.int64)
-    for byte, by_byte in zip(_bytes_of(columns), masses.reshape(-1, 256), strict=True):
-        mass += by_byte[byte]
-    scores[:] = round_scores(mass, slope, scale)
+def _score_reports(halves: Words32, masses: Ints, slope: float, scale: float, scores: Ints) -> None:
+    scores[:] = 0
+    for byte, by_byte in zip(_bytes_of(halves), masses.reshape(-1, 256), strict=False):
+        scores += by_byte[byte]
+    scores[:] = np.rint(scale / (1.0 + slope * scores))
 
 
 @with_twin(_score_reports)
-def score_reports(columns: Words32, masses: Ints, slope: float, scale: float, scores: Ints) -> None:
+def score_reports(halves: Words32, masses: Ints, slope: float, scale: float, scores: Ints) -> None:
     """`scores[i]` = `scale / (1 + slope * m)`, rounded, `m` the mass of the set bits of report `i`.
 
-    `columns[:, i]` are the half words of report `i`; `masses[256 * place + byte]` is the mass of the bits of a byte.
+    `halves[:, :, i]` are the half words of report `i`; `masses[256 * place + byte]` is the mass of the bits of a byte.
     Going through one half word of all reports before the next keeps the part of the table that is in use close to
     the processor.
     """
-    low, byte, step = np.uint64(255), np.uint64(8), np.uint64(256)
+    low, byte, step, first = np.uint64(255), np.uint64(8), np.uint64(256), np.uint64(0)
     scores[:] = 0
-    for column in range(columns.shape[0]):
-        for i in range(scores.size):
-            half, place, mass = np.uint64(columns[column, i]), np.uint64(1024 * column), np.int64(0)
-            for _ in range(4):
-                mass += masses[place + (half & low)]
-                half >>= byte
-                place += step
-            scores[i] += mass
+    for word in range(halves.shape[0]):
+        for side in range(halves.shape[1]):
+            for i in range(scores.size):
+                half, place, mass = np.uint64(halves[word, side, i]), first, np.int64(0)
+                for _ in range(4):
+                    mass += masses[place + (half & low)]
+                    half >>= byte
+                    place += step
+                scores[i] += mass
+            first += np.uint64(1024)
     for i in range(scores.size):
         scores[i] = np.int64(np.rint(scale / (1.0 + slope * np.float64(scores[i]))))
 
 
-def _add_by_byte(columns: Words32, one: int, scores: Ints, sums: Ints) -> None:
+def _add_by_byte(halves: Words32, one: int, scores: Ints, sums: Ints) -> None:
     # bincount adds scores in floats, which is exact for as few reports as share a 64-bit sum.
-    for byte, by_byte in zip(_bytes_of(columns), sums.reshape(-1, 256), strict=True):
+    for byte, by_byte in zip(_bytes_of(halves), sums.reshape(-1, 256), strict=False):
         by_byte += one * np.bincount(byte, minlength=256)
         by_byte += np.bincount(byte, scores, 256).astype(np.int64)
 
 
 @with_twin(_add_by_byte)
-def add_by_byte(columns: Words32, one: int, scores: Ints, sums: Ints) -> None:
+def add_by_byte(halves: Words32, one: int, scores: Ints, sums: Ints) -> None:
     """Add `one + scores[i]` to `sums[256 * place + byte]` for each byte of report `i`; see `score_reports`."""
-    low, byte, step = np.uint64(255), np.uint64(8), np.uint64(256)
-    for column in range(columns.shape[0]):
-        for i in range(scores.size):
-            half, place, more = np.uint64(columns[column, i]), np.uint64(1024 * column), one + scores[i]
-            for _ in range(4):
-                sums[place + (half & low)] += more
-                half >>= byte
-                place += step
+    low, byte, step, first = np.uint64(255), np.uint64(8), np.uint64(256), np.uint64(0)
+    for word in range(halves.shape[0]):
+        for side in range(halves.shape[1]):
+            for i in range(scores.size):
+                half, place, more = np.uint64(halves[word, side, i]), first, one + scores[i]
+                for _ in range(4):
+                    sums[place + (half & low)] += more
+                    half >>= byte
+                    place += step
+            first += np.uint64(1024)
 
 
 # -- hashing -----------------------------------------------------------------------------------------------
