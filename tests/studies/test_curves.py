@@ -22,7 +22,7 @@ matplotlib = pytest.importorskip(
 def test_errors_are_drawn_as_they_are() -> None:
     study = simulate([0.2, 0.3, 0.5], [1.0, 2.0], None, ["best", "published-rr", "none"], runs=5, people=100)
     axes: curves.Axes = curves.canvas()[1][0, 0]
-    curves.lines(curves.method_curves(study.table(), curves.METHOD_STYLES, "expected", root=True), axes)
+    curves.method_lines(axes, study.table(), curves.METHOD_STYLES, "expected", root=True)
     drawn = {line.get_label(): line for line in axes.get_lines() if not str(line.get_label()).startswith("_")}
     assert set(drawn) == {"best LIP design", "RR-LIP, published", "no report"}
     expected = [math.sqrt(row.expected) for row in study.of("best")]
@@ -69,7 +69,7 @@ def test_every_method_has_a_colour_and_a_style() -> None:
         for kind, colour, _ in curves.METHOD_STYLES.values()
     )
     with pytest.raises(KeyError, match="no such kind"):
-        curves.lines([curves.Curve("x", "no such kind", "black", [0], [0])], curves.canvas()[1][0, 0])
+        curves.line(curves.canvas()[1][0, 0], ("no such kind", "black", "x"), [0], [0])
 
 
 def test_colours_differ_in_lightness_for_those_who_see_few() -> None:

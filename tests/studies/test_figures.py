@@ -17,7 +17,7 @@ import priorveil as pv
 from priorveil.cli.reproduce import _FIGURES, reproduce
 from priorveil.errors import DataNotFound, InvalidInput
 from priorveil.studies import curves, published
-from priorveil.studies.figures import Outcome, Settings, examples
+from priorveil.studies.figures import Outcome, Settings, theory
 from priorveil.studies.figures.catalogue import (
     FIGURES,
     Section,
@@ -26,7 +26,7 @@ from priorveil.studies.figures.catalogue import (
     write_html,
     write_markdown,
 )
-from priorveil.studies.figures.notions import correlated_secret
+from priorveil.studies.figures.theory import correlated_secret
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install 'priorveil[plot]'")
 
@@ -207,11 +207,11 @@ def test_3_the_best_point_is_best_in_the_region() -> None:
     q0, q1 = np.meshgrid(grid, grid)
     for P, epsilon in (([0.4, 0.6], 1.0), ([0.2, 0.8], 0.6)):
         prior = pv.Prior(P)
-        inside = examples.binary_levels(prior, q0, q1)[0] <= epsilon + 1e-12
+        inside = theory.binary_levels(prior, q0, q1)[0] <= epsilon + 1e-12
         (best,) = rows("regions", kind="best", epsilon=epsilon)
         (printed,) = rows("regions", kind="published", epsilon=epsilon)
-        assert best["variance"] >= examples.estimate_variance(prior, q0, q1)[inside].max() - 1e-9
-        level, _ = examples.binary_levels(prior, np.array(printed["q01"]), np.array(printed["q10"]))
+        assert best["variance"] >= theory.estimate_variance(prior, q0, q1)[inside].max() - 1e-9
+        level, _ = theory.binary_levels(prior, np.array(printed["q01"]), np.array(printed["q10"]))
         assert bool(level <= epsilon + 1e-12) == (epsilon == 1.0)
 
 
@@ -412,7 +412,7 @@ def test_reproduce_goes_on_without_data(
 
 def test_a_channel_is_a_map_with_its_numbers() -> None:
     axes = curves.canvas()[1][0, 0]
-    examples.draw_channel(axes, pv.Channel([[0.75, 0.25], [0.1, 0.9]]), "mine")
+    theory.draw_channel(axes, pv.Channel([[0.75, 0.25], [0.1, 0.9]]), "mine")
     assert [text.get_text() for text in axes.texts] == ["0.75", "0.25", "0.10", "0.90"]
     assert axes.get_title() == "mine"
 
@@ -421,7 +421,7 @@ def test_the_region_is_lip_and_holds_the_optimum() -> None:
     prior, epsilon = pv.Prior([0.2, 0.8]), 0.6
     grid = np.linspace(0.02, 0.98, 25)
     q0, q1 = np.meshgrid(grid, grid)
-    lip, ldp = examples.binary_levels(prior, q0, q1)
+    lip, ldp = theory.binary_levels(prior, q0, q1)
     inside = lip <= epsilon + 1e-12
     for (i, j), value in np.ndenumerate(inside):
         channel = pv.Channel([[1 - q0[i, j], q0[i, j]], [q1[i, j], 1 - q1[i, j]]])
@@ -429,7 +429,7 @@ def test_the_region_is_lip_and_holds_the_optimum() -> None:
         assert lip[i, j] == pytest.approx(pv.LIP().epsilon(channel, prior))
         assert ldp[i, j] == pytest.approx(pv.LDP().epsilon(channel))
         error = pv.Histogram().error(channel, prior)
-        variance = examples.estimate_variance(prior, q0[i, j], q1[i, j])
+        variance = theory.estimate_variance(prior, q0[i, j], q1[i, j])
         assert error == pytest.approx(2 * (0.2 * 0.8 - variance), abs=1e-12)
     best = pv.design(prior, epsilon, pv.Histogram()).expected_mse
-    assert (2 * (0.16 - examples.estimate_variance(prior, q0, q1)))[inside].min() >= best - 1e-9
+    assert (2 * (0.16 - theory.estimate_variance(prior, q0, q1)))[inside].min() >= best - 1e-9

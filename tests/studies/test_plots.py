@@ -140,7 +140,7 @@ def test_reports_are_in_the_order_of_the_value_they_raise_most() -> None:
 def test_files_are_the_same_each_time(tmp_path: Path) -> None:
     def files(name: str) -> list[bytes]:
         figure, axes = curves.canvas()
-        curves.lines([curves.Curve("x", "best", "black", [0, 1], [1, 0], bound=[0.9, 0])], axes[0, 0])
+        curves.line(axes[0, 0], ("best", "black", "x"), [0, 1], [1, 0], bound=[0.9, 0])
         curves.legend(figure)
         paths = [tmp_path / f"{name}.{suffix}" for suffix in ("svg", "png", "pdf")]
         assert all(plots.save(figure, path) for path in paths)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -81,23 +80,6 @@ _SETTINGS: dict[Any, object] = {
 }
 
 
-@dataclass(frozen=True)
-class Curve:
-    """A curve: its label, kind (a key of `STYLES`), colour (a key of `COLOURS`) and points.
-
-    `bound` is a proven lower bound, shaded up to the curve; `dots` are measured, with the ends of their intervals.
-    """
-
-    label: str
-    kind: str
-    colour: str
-    x: npt.ArrayLike
-    y: npt.ArrayLike
-    bound: npt.ArrayLike | None = None
-    dots: tuple[Array, Array, Array] | None = None
-    marker: str = ""
-
-
 @contextmanager
 def house_style() -> Iterator[None]:
     """Use the style of the figures inside this block: small print, thin grid."""
@@ -143,58 +125,60 @@ def below(lower: npt.ArrayLike, upper: npt.ArrayLike, slack: float = 1e-9) -> bo
     return bool((np.asarray(lower) <= np.asarray(upper) + slack).all())
 
 
-def curve(rows: Rows, style: Style, y: str, x: str = "epsilon", root: bool = False, **where: object) -> Curve:
-    """Column `y` against column `x`, from the rows that fit; with `root` the square roots of errors.
-
-    An error of a best design has its bound (column `bound`), one that is simulated has dots and intervals
-    (columns `measured`, `low` and `high`).
-    """
+def line(axes: Axes, style: Style, x: Array, y: Array, bound: Array | None = None, marker: str = "") -> None:
+    """Draw a curve in its style. A proven lower bound is shaded, up to the curve and below."""
     kind, colour, label = style
-
-    def numbers(key: str) -> Array:
-        found = column(rows, key, **where)
-        return np.sqrt(np.maximum(found, 0)) if root else found
-
-    line = Curve(label, kind, colour, column(rows, x, **where), numbers(y))
-    if y.endswith("lip"):
-        return line
-    bound, dots = numbers("bound"), (numbers("measured"), numbers("low"), numbers("high"))
-    return replace(
-        line,
-        bound=bound if kind == "best" and not np.isnan(bound).any() else None,
-        dots=None if np.isnan(dots[0]).all() else dots,
-    )
+    ink = COLOURS[colour]
+    axes.plot(x, y, color=ink, label=label, marker=marker or None, **{"markersize": 3.5, **STYLES[kind]})
+    if bound is not None:
+        axes.fill_between(x, bound, y, color=ink, alpha=0.25, linewidth=0)
+        axes.fill_between(x, 0, bound, color=ink, alpha=0.06, linewidth=0)
 
 
-def method_curves(
-    rows: Rows, styles: Mapping[str, Style], y: str, x: str = "epsilon", root: bool = False, **where: object
-) -> list[Curve]:
-    """A `curve` for every method that has numbers in column `y`, in the rows that fit."""
-    present = [m for m in styles if not np.isnan(column(rows, y, method=m, **where)).all()]
-    return [curve(rows, styles[m], y, x, root, method=m, **where) for m in present]
-
-
-def level_lines(drawn: Sequence[Curve], axes: Axes, xlabel: str = BUDGET, top: float | None = None) -> None:
-    """Draw real LIP levels against the budget, with the part of the plane above the budget shaded."""
-    lines(drawn, axes)
-    budgets = np.unique(np.concatenate([np.asarray(line.x, dtype=float) for line in drawn]))
-    shade_violations(axes, budgets, budgets, top)
-    axes.set(xlabel=xlabel, ylabel=LEVEL)
-
-
-def shade_violations(
-    axes: Axes,
-    x: npt.ArrayLike,
-    budget: npt.ArrayLike,
-    top: float | None = None,
-    text: str = "breaks the budget",
+def method_lines(
+    axes: Axes, rows: Rows, styles: Mapping[str, Style], y: str, x: str = "epsilon", root: bool = False
 ) -> None:
+    """Draw column `y` against column `x` for every method that has numbers in it.
+
+    With `root` they are the square roots of errors. An error of a best design has its bound (column `bound`), one that
+    is simulated has dots with intervals (columns `measured`, `low` and `high`).
+    """
+    for method, style in styles.items():
+        across = column(rows, x, method=method)
+        keys = (y, "bound", "measured", "low", "high")
+        found = [column(rows, key, method=method) for key in keys]
+        errors, bound, dots, low, high = (np.sqrt(np.maximum(f, 0)) for f in found) if root else found
+        if np.isnan(errors).all():
+            continue
+        is_level = y.endswith("lip")
+        bounded = style[0] == "best" and not is_level and not np.isnan(bound).any()
+        line(axes, style, across, errors, bound if bounded else None)
+        if not is_level and not np.isnan(dots).all():
+            ink = COLOURS[style[1]]
+            axes.errorbar(
+                across, dots, (dots - low, high - dots), fmt="o", color=ink, markersize=3, elinewidth=0.8, zorder=5,
+                markerfacecolor="white" if style[0] == "published" else ink,
+            )  # fmt: skip
+
+
+def level_lines(
+    axes: Axes, rows: Rows, styles: Mapping[str, Style], y: str = "lip", top: float | None = None
+) -> None:
+    """Draw real LIP levels against the budget, with the part of the plane above the budget shaded."""
+    method_lines(axes, rows, styles, y)
+    budgets = np.unique(column(rows, "epsilon"))
+    shade_violations(axes, budgets, budgets, top)
+    axes.set(xlabel=BUDGET, ylabel=LEVEL)
+
+
+def shade_violations(axes: Axes, x: npt.ArrayLike, budget: npt.ArrayLike, top: float | None = None) -> None:
     """Shade the part above the budget, up to `top` or a little above everything drawn."""
     top = max(axes.get_ylim()[1] * 1.06, float(np.max(budget)) * 1.12) if top is None else top
     axes.fill_between(x, budget, top, color=COLOURS["red"], alpha=0.10, linewidth=0)
     axes.plot(x, budget, color=COLOURS["grey"], linewidth=0.8, zorder=1)
     axes.set_ylim(0, top)
-    axes.text(0.02, 0.97, text, transform=axes.transAxes, fontsize=7, color=COLOURS["red"], va="top")
+    text = axes.text(0.02, 0.97, "breaks the budget", fontsize=7, color=COLOURS["red"], va="top")
+    text.set_transform(axes.transAxes)
 
 
 def log_scale(axes: Axes, name: Literal["x", "y"] = "y") -> None:
@@ -206,24 +190,6 @@ def log_scale(axes: Axes, name: Literal["x", "y"] = "y") -> None:
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axis.set_major_formatter("{x:g}")
     axis.set_minor_formatter(NullFormatter())
-
-
-def lines(drawn: Sequence[Curve], axes: Axes) -> None:
-    """Draw curves in their styles. A bound is shaded, measurements are dots with intervals."""
-    for line in drawn:
-        colour = COLOURS[line.colour]
-        style = {"markersize": 3.5, **STYLES[line.kind]}
-        axes.plot(line.x, line.y, color=colour, label=line.label, marker=line.marker or None, **style)
-        if line.bound is not None:
-            axes.fill_between(line.x, line.bound, line.y, color=colour, alpha=0.25, linewidth=0)
-            axes.fill_between(line.x, 0, line.bound, color=colour, alpha=0.06, linewidth=0)
-        if line.dots is not None:
-            dots, low, high = line.dots
-            face = "white" if line.kind == "published" else colour
-            axes.errorbar(
-                line.x, dots, (dots - low, high - dots), fmt="o", color=colour, markerfacecolor=face, markersize=3,
-                elinewidth=0.8, zorder=5,
-            )  # fmt: skip
 
 
 def legend(figure: Figure, *panels: Axes, columns: int = 2) -> None:

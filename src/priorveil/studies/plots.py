@@ -9,7 +9,7 @@ import math
 import textwrap
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -136,16 +136,17 @@ def _belief_map(axes: Axes, plan: Plan, lift: Array) -> None:
 def _error_panel(axes: Axes, curve: curves.Rows, none: float, here: float) -> None:
     """Error against epsilon: the best design with its bound, LDP, and no report."""
     ldp = [row for row in curve if not math.isnan(row["ldp"])]
-    best = curves.curve(curve, ("best", "blue", "best design, its bound shaded"), "mse")
-    curves.lines([replace(best, marker="o")], axes)
-    rival = curves.curve(ldp, ("ldp", "red", "LDP at the same epsilon"), "ldp")
-    curves.lines([replace(rival, marker="s")] if ldp else [], axes)
-    least, most = float(curves.column(curve, "bound").min()), float(curves.column(curve, "mse").max())
+    epsilons, errors, bounds = (curves.column(curve, key) for key in ("epsilon", "mse", "bound"))
+    curves.line(axes, ("best", "blue", "best design, its bound shaded"), epsilons, errors, bounds, "o")
+    if ldp:
+        across, above = (curves.column(ldp, key) for key in ("epsilon", "ldp"))
+        curves.line(axes, ("ldp", "red", "LDP at the same epsilon"), across, above, marker="s")
+    least, most = float(bounds.min()), float(errors.max())
     if math.isinf(none):
         curves.log_scale(axes)
         axes.set_ylim(least / 1.3, 1.3 * max([most, *(row["ldp"] for row in ldp)]))
     else:
-        curves.lines([curves.Curve("no report", "baseline", "grey", best.x, [none] * len(curve))], axes)
+        curves.line(axes, ("baseline", "grey", "no report"), epsilons, np.full(len(curve), none))
         low = 0.0 if least < 0.6 * none else least - 0.1 * (none - least)
         axes.set_ylim(low, none + 0.05 * (none - low))
     axes.axvline(here, color="black", linewidth=0.8, alpha=0.5)
@@ -165,12 +166,12 @@ def study_plot(study: Study) -> Figure:
         return _study_bars(study, rows)
     figure, axes = curves.canvas(2, 1, width=4.6, height=2.6, sharex=True)
     styles = {method: curves.METHOD_STYLES[method] for method in study.methods()}
-    curves.lines(curves.method_curves(rows, styles, "expected"), axes[0, 0])
+    curves.method_lines(axes[0, 0], rows, styles, "expected")
     axes[0, 0].set(title=_survey_title(study), ylabel=study.unit)
     if study.query.unbiased:
         curves.log_scale(axes[0, 0])
     styles.pop("none", None)
-    curves.level_lines(curves.method_curves(study.table(), styles, "lip"), axes[1, 0])
+    curves.level_lines(axes[1, 0], study.table(), styles)
     curves.legend(figure, axes[0, 0], columns=3)
     return figure
 

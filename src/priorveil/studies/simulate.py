@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,14 +33,6 @@ _UNITS = {
     "sum": "typical error of the average per person",
     "linear": "typical error of a statistic, per 100 people",
 }
-
-
-class SimulatedError(NamedTuple):
-    """The mean error of simulated surveys, with the ends of its 99 % interval."""
-
-    mean: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -184,20 +176,20 @@ def simulated_error(
     runs: int,
     rng: np.random.Generator,
     truth: Counts | None = None,
-) -> SimulatedError:
-    """The mean error over simulated surveys; nan for fewer than two of them.
+) -> tuple[float, float, float]:
+    """The mean error over simulated surveys, with the ends of its 99 % interval; nan for fewer than two surveys.
 
     Squared errors are skewed, so the interval is normal on the scale of logarithms.
     """
     if runs < 2:
-        return SimulatedError(math.nan, math.nan, math.nan)
+        return math.nan, math.nan, math.nan
     P = prior.probabilities
     errors = np.array(
         [survey(rng.multinomial(people, P) if truth is None else truth, rng) for _ in range(runs)]
     )
     mean, spread = float(errors.mean()), float(errors.std(ddof=1)) / math.sqrt(runs)
     ratio = math.exp(NormalDist().inv_cdf((1 + _LEVEL) / 2) * spread / mean) if mean > 0 else 1.0
-    return SimulatedError(mean, mean / ratio, mean * ratio)
+    return mean, mean / ratio, mean * ratio
 
 
 def csv_text(rows: Sequence[Mapping[str, object]]) -> str:

@@ -90,19 +90,21 @@ def draw_pairs(
     are the roots of the column `y`, unless that is a share of wrong guesses; with `log` their axis is logarithmic.
     """
     wide, guesses = len(titles) < 3, y == "wrong"
-    width, xlabel = (curves.COLUMN, curves.BUDGET) if wide else (2.4, "budget ε (nats)")
-    figure, axes = curves.canvas(2, len(titles), width, 2.3, sharex=True)
+    figure, axes = curves.canvas(2, len(titles), curves.COLUMN if wide else 2.4, sharex=True)
     shown = {method: styles[method] for method in leaking}
     for (name, title), errors, levels in zip(titles.items(), *axes, strict=True):
-        curves.lines(curves.method_curves(rows, styles, y, root=not guesses, **{case: name}), errors)
+        own = [row for row in rows if row[case] == name]
+        curves.method_lines(errors, own, styles, y, root=not guesses)
         errors.set(title=title, ylabel=curves.WRONG_SHARE if guesses else curves.ROOT_ERROR)
         if log:
             curves.log_scale(errors)
         else:
             errors.set_ylim(0, None)
-        curves.level_lines(curves.method_curves(rows, shown, level, **{case: name}), levels, xlabel, top)
-    if not wide:  # narrow panels have room for the names of the first axes only
+        curves.level_lines(levels, own, shown, level, top)
+    if not wide:  # narrow panels have room for short names, and for those of the first axes only
         for panel in axes[:, 1:].flat:
             panel.set_ylabel("")
+        for panel in axes[1]:
+            panel.set_xlabel("budget ε (nats)")
     curves.legend(figure, columns=3)
     return figure

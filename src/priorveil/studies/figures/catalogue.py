@@ -17,17 +17,17 @@ from priorveil import __version__
 from priorveil.errors import DataNotFound, InvalidInput
 from priorveil.studies import curves, plots
 from priorveil.studies.datasets import DATA_FILES
-from priorveil.studies.figures import Outcome, Settings, examples, notions, surveys, sweeps
+from priorveil.studies.figures import Outcome, Settings, surveys, sweeps, theory
 from priorveil.studies.simulate import csv_text
 
 FIGURES: dict[str, Callable[[Settings], Outcome]] = {
-    "introduction": examples.introduction,
-    "notions": notions.order,
-    "regions": examples.regions,
-    "parameters": examples.parameters,
+    "introduction": theory.introduction,
+    "notions": theory.order,
+    "regions": theory.regions,
+    "parameters": theory.parameters,
     "priors": sweeps.priors,
-    "correlation": notions.correlation,
-    "bounded": notions.bounded_priors,
+    "correlation": theory.correlation,
+    "bounded": theory.bounded_priors,
     "domain": sweeps.domain,
     "hashing": sweeps.hashing,
     "hamming": sweeps.guesses,

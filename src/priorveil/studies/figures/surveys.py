@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
@@ -19,9 +18,9 @@ from priorveil.priors import Array, Prior, Secret
 from priorveil.queries import Distribution, Histogram
 from priorveil.studies import curves, datasets, published
 from priorveil.studies.compare import Scenario, from_plan
-from priorveil.studies.curves import COLOURS, METHOD_STYLES, Curve, Rows, Style, below, column, method_curves
+from priorveil.studies.curves import COLOURS, METHOD_STYLES, Rows, Style, below, column
 from priorveil.studies.figures import Outcome, Row, Settings, channel_row, draw_pairs, sweep
-from priorveil.studies.figures.notions import CORRELATED_PRIORS, correlated_secret
+from priorveil.studies.figures.theory import CORRELATED_PRIORS, correlated_secret
 from priorveil.studies.simulate import Study, simulate, simulated_error
 
 # -- figure 11: the district of each user's latest check-in; the prior comes from the earlier ones -----------
@@ -146,27 +145,28 @@ def _draw_gowalla(
 ) -> curves.Figure:
     figure, axes = curves.canvas(3, 2, height=2.3)
     rows = [row for row in study.table() if not math.isnan(row["expected"])]
+    for row in rows:
+        if row["method"] not in _CERTIFIED:
+            row["measured"] = math.nan  # no dots, for there is no room
     shown = {"as published": _PUBLISHED, "with the budget kept": _CERTIFIED}
     for panel, (title, methods) in zip(axes[0], shown.items(), strict=True):
         styles = {m: METHOD_STYLES[m] for m in ("none", *_LDP, *methods)}
-        drawn = method_curves(rows, styles, "expected", root=True)
-        kept = {METHOD_STYLES[m][2] for m in _CERTIFIED}  # the others have no dots, for there is no room
-        curves.lines([line if line.label in kept else replace(line, dots=None) for line in drawn], panel)
+        curves.method_lines(panel, rows, styles, "expected", root=True)
         panel.set(title=title, ylabel=curves.ROOT_ERROR, xlabel=curves.BUDGET, ylim=(0, None))
     leaking = {m: METHOD_STYLES[m] for m in (*_PUBLISHED, "ldp-rr", "hashing")}
-    curves.level_lines(method_curves(rows, leaking, "lip"), axes[1, 0])
-    for method, (kind, colour, label) in _REAL.items():
+    curves.level_lines(axes[1, 0], rows, leaking)
+    for method, style in _REAL.items():
         x, y = (column(real, key, method=method) for key in ("epsilon", "measured"))
-        curves.lines([Curve(label, kind, colour, x, np.sqrt(y), marker="o")], axes[1, 1])
+        curves.line(axes[1, 1], style, x, np.sqrt(y), marker="o")
     curves.log_scale(axes[1, 1])
     axes[1, 1].set(title="real districts, prior not right", xlabel=curves.BUDGET, ylabel=curves.ROOT_ERROR)
     titles = {"best": "best for the histogram, prior trusted", "distribution": "learning the distribution"}
     ends = [3.0, 1.3 * float(truth.max())]
     for panel, (method, title) in zip(axes[2], titles.items(), strict=True):
-        expected, style = prior.probabilities * truth.sum(), {"linestyle": "", "markersize": 3}
-        panel.plot(truth, expected, marker="s", color=COLOURS["grey"], alpha=0.6, label="prior", **style)
+        expected, small = prior.probabilities * truth.sum(), {"linestyle": "", "markersize": 3}
+        panel.plot(truth, expected, marker="s", color=COLOURS["grey"], alpha=0.6, label="prior", **small)
         estimate = found[f"{method}, real districts"]
-        panel.plot(truth, estimate, marker="o", color=COLOURS["blue"], label="estimate", **style)
+        panel.plot(truth, estimate, marker="o", color=COLOURS["blue"], label="estimate", **small)
         panel.plot(ends, ends, color="black", linewidth=0.8)
         panel.set(xscale="log", yscale="log", xlim=ends, ylim=ends, title=f"{title}, ε = {SHOWN:g}")
         panel.set_xlabel("users in the district, truth")
@@ -252,8 +252,8 @@ def _census_rows(
         rows[method] = {"mse": mse, "income_lip": income, "work_lip": lip, "work_ldp": ldp}
     best = from_plan(plans["best"], Scenario(prior, epsilon, secret=secret))
     rng = np.random.default_rng([settings.seed, 12, len(survey), round(1e4 * epsilon)])
-    found = simulated_error(best.survey, prior, 5_000, 40 if settings.quick else 400, rng)
-    rows["best"] |= {"bound": best.bound, "measured": found.mean, "low": found.low, "high": found.high}
+    mean, low, high = simulated_error(best.survey, prior, 5_000, 40 if settings.quick else 400, rng)
+    rows["best"] |= {"bound": best.bound, "measured": mean, "low": low, "high": high}
     return rows
 
 

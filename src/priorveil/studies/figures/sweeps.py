@@ -15,9 +15,9 @@ from priorveil.priors import Array, Budget, Prior, PriorSet
 from priorveil.queries import Guess, Histogram
 from priorveil.studies import curves, published
 from priorveil.studies.compare import certified_mixture
-from priorveil.studies.curves import COLOURS, METHOD_STYLES, Curve, Rows, Style, below, column, method_curves
+from priorveil.studies.curves import COLOURS, METHOD_STYLES, Rows, Style, below, column, line
 from priorveil.studies.figures import Outcome, Row, Settings, draw_pairs, plan_row, sweep
-from priorveil.studies.figures.examples import align_reports
+from priorveil.studies.figures.theory import align_reports
 from priorveil.studies.simulate import simulate
 
 _PRIORS = {"uniform": Prior.uniform(5), "skewed": Prior([0.025] * 4 + [0.9])}
@@ -119,15 +119,15 @@ def _draw_domain(rows: Rows) -> curves.Figure:
     titles = {"as published": (*_FORMS, "best"), "with the budget kept": as_printed}
     for panel, (title, hidden) in zip(axes[0], titles.items(), strict=True):
         shown = {method: style for method, style in _DOMAIN_STYLES.items() if method not in hidden}
-        curves.lines(method_curves(rows, shown, "expected", "values", root=True), panel)
+        curves.method_lines(panel, rows, shown, "expected", "values", root=True)
         panel.set(ylabel=curves.ROOT_ERROR, title=title, ylim=(0.98 * least, 1.005))
     leaking = {m: _DOMAIN_STYLES[m] for m in (*_LDP, *_PUBLISHED, *_FORMS)}
-    curves.lines(method_curves(rows, leaking, "lip", "values"), axes[1, 0])
+    curves.method_lines(axes[1, 0], rows, leaking, "lip", "values")
     sizes = column(rows, "values", method="best")
     curves.shade_violations(axes[1, 0], sizes, np.full(len(sizes), _EPSILON))
     axes[1, 0].set(xlabel="number of values d", ylabel=curves.LEVEL)
-    shares = (*_LDP, *_FORMS, "best")
-    curves.lines([Curve("_", *_DOMAIN_STYLES[m][:2], sizes, _gain(rows, m)) for m in shares], axes[1, 1])
+    for method in (*_LDP, *_FORMS, "best"):
+        line(axes[1, 1], (*_DOMAIN_STYLES[method][:2], "_"), sizes, _gain(rows, method))
     axes[1, 1].set(xlabel="number of values d", ylabel="achievable gain (%)", ylim=(0, 105))
     curves.legend(figure, columns=4)
     return figure
@@ -183,10 +183,10 @@ def _draw_hashing(rows: Rows, certified: dict[int, Array], heavy: Row, best: Row
         top.plot(bins, np.sqrt(column(rows, "mse", valid=valid)), "o", **style)
         bottom.plot(bins, column(rows, "lip", valid=valid), "o", **style)
     means = np.sqrt([errors.mean() for errors in certified.values()])
-    sizes, floor = list(certified), 0.99 * math.sqrt(column(rows, "mse").min())
-    flat = [Curve(_HEAVY, "certified", "green", sizes, [math.sqrt(heavy["mse"])] * _VALUES)]
-    flat += [Curve(_BEST, "best", "black", sizes, [math.sqrt(best["mse"])] * _VALUES)]
-    curves.lines([Curve("mixed to keep ε, mean", "certified", "blue", sizes, means), *flat], top)
+    sizes, floor = np.array(list(certified)), 0.99 * math.sqrt(column(rows, "mse").min())
+    line(top, ("certified", "blue", "mixed to keep ε, mean"), sizes, means)
+    line(top, ("certified", "green", _HEAVY), sizes, np.full(_VALUES, math.sqrt(heavy["mse"])))
+    line(top, ("best", "black", _BEST), sizes, np.full(_VALUES, math.sqrt(best["mse"])))
     top.axhspan(floor, math.sqrt(best["bound"]), color="black", alpha=0.06, linewidth=0)
     top.set(ylabel=curves.ROOT_ERROR, ylim=(floor, None))
     curves.shade_violations(bottom, [0.5, _VALUES + 0.5], [_EPSILON, _EPSILON])
