@@ -25,7 +25,8 @@ Raw private values never appear in a message.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 NOT_SHOWN = object()  # in place of a value that cannot or must not be shown: the advice describes it
@@ -203,3 +204,18 @@ class MissingExtra(PriorveilError):
         super().__init__(f"{library} is not installed: pip install 'priorveil[{extra}]'")
         self.library = library
         self.extra = extra
+
+
+@contextmanager
+def needs_extra(extra: str) -> Iterator[None]:
+    """Import libraries of an extra in this context: `MissingExtra` names the one that is not installed.
+
+    >>> with needs_extra("plot"):
+    ...     import no_such_library.part
+    Traceback (most recent call last):
+    priorveil.errors.MissingExtra: no_such_library is not installed: pip install 'priorveil[plot]'
+    """
+    try:
+        yield
+    except ModuleNotFoundError as missing:
+        raise MissingExtra((missing.name or extra).partition(".")[0], extra) from missing

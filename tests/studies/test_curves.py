@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import builtins
 import math
-from typing import Any
+import sys
 
 import numpy as np
 import pytest
@@ -82,19 +81,10 @@ def test_colours_differ_in_lightness_for_those_who_see_few() -> None:
 
 def test_no_window_is_opened() -> None:
     curves.canvas()
-    import sys
-
     assert "matplotlib.pyplot" not in sys.modules or matplotlib.get_backend().lower() == "agg"
 
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
-
-    def without(name: str, *rest: Any, **options: Any) -> Any:
-        if name.split(".")[0] == "matplotlib":
-            raise ImportError(name)
-        return real(name, *rest, **options)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingExtra, match=r"priorveil\[plot\]"):
         curves.canvas()

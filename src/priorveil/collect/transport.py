@@ -15,14 +15,10 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 
-try:
+from priorveil.errors import InvalidInput, PriorveilError, needs_extra, short_repr
+
+with needs_extra("serve"):
     import httpx
-except ImportError as missing:  # pragma: no cover
-    from priorveil.errors import MissingExtra
-
-    raise MissingExtra("httpx", "serve") from missing
-
-from priorveil.errors import InvalidInput, PriorveilError, short_repr
 
 Transport = httpx.BaseTransport
 

@@ -14,17 +14,13 @@ from operator import itemgetter
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
-try:
-    import asyncpg
-except ImportError as missing:  # pragma: no cover
-    from priorveil.errors import MissingExtra
-
-    raise MissingExtra("asyncpg", "postgres") from missing
-
 from priorveil.collect.campaign import Campaign
 from priorveil.curator.store import NUMBERS, SCHEMA_VERSION, Group, Store, StoreFull, Unavailable, count_words
-from priorveil.errors import PriorveilError
+from priorveil.errors import PriorveilError, needs_extra
 from priorveil.plans.tally import Tally
+
+with needs_extra("postgres"):
+    import asyncpg
 
 T = TypeVar("T")
 

@@ -19,17 +19,13 @@ from typing import Any
 from starlette.types import ASGIApp
 
 from priorveil.curator.app import Curator
-from priorveil.errors import InvalidInput
+from priorveil.errors import InvalidInput, needs_extra
 
-try:
+with needs_extra("serve"):
     import uvloop
     from granian.constants import HTTPModes, Interfaces
     from granian.http import HTTP1Settings
     from granian.server.embed import Server
-except ModuleNotFoundError as missing:  # pragma: no cover
-    from priorveil.errors import MissingExtra
-
-    raise MissingExtra((missing.name or "granian").partition(".")[0], "serve") from missing
 
 _SWITCH_SECONDS = 0.0005  # the longest wait of the store's thread for the interpreter
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.errors import MissingExtra
+from priorveil.errors import needs_extra
 from priorveil.priors import Array
 
 if TYPE_CHECKING:
@@ -83,10 +83,8 @@ _SETTINGS: dict[Any, object] = {
 @contextmanager
 def house_style() -> Iterator[None]:
     """Use the style of the figures inside this block: small print, thin grid."""
-    try:
+    with needs_extra("plot"):
         import matplotlib
-    except ImportError as error:
-        raise MissingExtra("matplotlib", "plot") from error
     with matplotlib.rc_context(_SETTINGS):
         yield
 

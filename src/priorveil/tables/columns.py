@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, MissingExtra, plural
+from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, needs_extra, plural
 from priorveil.mechanisms import Mechanism
 from priorveil.mechanisms.randomness import WORD, Source, as_source
 from priorveil.plans import Plan
@@ -56,10 +56,8 @@ _EXACT = 2.0**53  # up to here every whole number is a float
 
 def pyarrow() -> Any:
     """The Arrow library, which everything but CSV needs."""
-    try:
+    with needs_extra("tables"):
         import pyarrow.parquet
-    except ImportError as error:
-        raise MissingExtra("pyarrow", "tables") from error
     return pyarrow
 
 

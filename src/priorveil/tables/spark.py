@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from priorveil.errors import NOT_SHOWN, ForeignReport, InvalidInput, MissingExtra, plural
+from priorveil.errors import NOT_SHOWN, ForeignReport, InvalidInput, needs_extra, plural
 from priorveil.mechanisms.randomness import SystemSource
 from priorveil.plans import Plan
 from priorveil.plans.estimate import Method
@@ -25,11 +25,9 @@ from priorveil.tables.privatize import kept_columns, make_reports, private_colum
 from priorveil.tables.write import plan_column
 
 pa = columns.pyarrow()
-try:
+with needs_extra("spark"):
     from pyspark.sql import functions as F
     from pyspark.sql import types as T
-except ImportError as error:
-    raise MissingExtra("pyspark", "spark") from error
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
