@@ -223,7 +223,7 @@ def test_a_port_that_is_taken_is_said_before_anything_is_made(tmp_path: Path) ->
         status, output, complaint = ended("serve", "--store", str(tmp_path / "a.db"), "--port", port)
     assert (status, output) == (2, "")
     assert complaint == (
-        f"error: port = {port}: another program listens there on 127.0.0.1: choose another port\n"
+        f"error: port = {port}: cannot listen there on 127.0.0.1 (Address already in use): choose another port\n"
     )
     assert list(tmp_path.iterdir()) == []
 

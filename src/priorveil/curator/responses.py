@@ -185,9 +185,8 @@ def parquet_pieces(campaign: Campaign, pages: AsyncIterator[list[StoredReport]])
     pa = pyarrow()
     numbers = all(plan.mechanism.width == 0 for plan in campaign.plans.values())
     kind = pa.int64() if numbers else pa.binary()
-    schema = pa.schema({"id": pa.binary(ID_BYTES), "cohort": pa.string(), "report": kind}).insert(
-        2, plan_field()
-    )
+    first = [pa.field("id", pa.binary(ID_BYTES)), pa.field("cohort", pa.string())]
+    schema = pa.schema([*first, plan_field(), pa.field("report", kind)])
 
     def table(rows: list[StoredReport]) -> Any:
         words = [row.words for row in rows]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import signal
 import socket
 import sys
@@ -60,9 +61,7 @@ def find_address(host: str, port: int) -> Address:
     except (OSError, UnicodeError) as error:
         if isinstance(error, socket.gaierror | UnicodeError) or error.errno == errno.EADDRNOTAVAIL:
             raise InvalidInput("host", host, "this machine has no such address") from error
-        used = error.errno == errno.EADDRINUSE
-        problem = f"another program listens there on {host}: choose another port"
-        advice = problem if used else f"cannot listen there on {host}: {error.strerror}"
+        advice = f"cannot listen there on {host} ({os.strerror(error.errno or 0)}): choose another port"
         raise InvalidInput("port", port, advice) from error
 
 

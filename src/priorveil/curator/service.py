@@ -48,7 +48,8 @@ class Service:
     async def stop(self) -> None:
         """Store what was accepted, and close the store."""
         if self._refresher is not None:
-            self._refresher.cancel()
+            async with self._saving:  # counts that were sent to the store must not be sent again
+                self._refresher.cancel()
             await asyncio.wait([self._refresher])
         await self.writer.stop()
         with contextlib.suppress(StoreFull, Unavailable):
@@ -102,19 +103,16 @@ class Service:
 
     async def refusal_counts(self, campaign: str) -> dict[str, int]:
         """How many reports were refused, by reason, including those not yet saved."""
-        async with self._saving:  # counts that are being saved are in neither place
+        async with self._saving:  # counts that are being saved may be in both places
             saved = Counter(await self.store.refusals(campaign))
         return dict(saved + Counter({why: n for (name, why), n in self._unsaved.items() if name == campaign}))
 
     async def _save_refusals(self) -> None:
         async with self._saving:
-            saving, self._unsaved = self._unsaved, Counter()
-            try:
-                if saving:
-                    await self.store.refuse(saving)
-            except (StoreFull, Unavailable):
-                self._unsaved += saving
-                raise
+            saving = Counter(self._unsaved)
+            if saving:
+                await self.store.refuse(saving)
+            self._unsaved -= saving
 
     # -- tokens, and changes by other processes --------------------------------------------------------------
 
