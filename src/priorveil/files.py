@@ -83,7 +83,7 @@ def _remove_abandoned_drafts(path: Path) -> None:
     """Remove drafts of a file that no process is writing; without locks, leave them."""
     for draft in path.parent.glob(f".{glob.escape(path.name)}.{'[0-9a-f]' * 8}.part"):
         with suppress(OSError), open(draft, "rb") as file:
-            _lock(file, wait=False)
+            lock_file(file, wait=False)
             draft.unlink()
 
 
@@ -93,13 +93,13 @@ def _new_draft(path: Path, mode: int) -> tuple[BinaryIO, Path]:
         draft = path.with_name(f".{path.name}.{os.urandom(4).hex()}.part")
         file = open(draft, "xb", opener=partial(os.open, mode=mode))  # noqa: SIM115  the caller closes it
         with suppress(OSError):  # without locks nobody removes drafts
-            _lock(file, wait=True)
+            lock_file(file, wait=True)
         if draft.exists():  # before it was locked, another process may have removed it as abandoned
             return file, draft
         file.close()
 
 
-def _lock(file: BinaryIO, wait: bool) -> None:
+def lock_file(file: BinaryIO, wait: bool) -> None:
     """Lock a file; `OSError` if the system has no locks, or if another process has this one and we do not `wait`."""
     if sys.platform == "win32" or not _LOCKS:
         raise OSError("this system has no file locks")

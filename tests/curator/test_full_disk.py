@@ -79,7 +79,7 @@ def stored_ids(url: str, campaign: Campaign) -> list[bytes]:
     async def read() -> list[bytes]:
         store = open_store(url)
         await store.open()
-        ids = [report.id async for page in store.reports(campaign) for report in page]
+        ids = [report[0] async for page in store.reports(campaign) for report in page]
         await store.close()
         return ids
 

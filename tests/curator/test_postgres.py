@@ -481,7 +481,7 @@ def test_the_table_is_sorted_and_partitioned_as_documented(
             assert [await other.commit(groups) for groups in before] == [0] * 4
             counts = await asyncio.gather(store.commit(before[0]), other.commit([some(cohorts, 50, "arc")]))
             assert counts == [0, 50] and await right(other, cohorts, 290)
-            ids = [report.id async for rows in store.reports(cohorts) for report in rows]
+            ids = [report[0] async for rows in store.reports(cohorts) for report in rows]
             assert ids == sorted(ids) and len(ids) == 290
 
     asyncio.run(run())

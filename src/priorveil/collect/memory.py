@@ -18,7 +18,7 @@ from typing import Any
 from priorveil.collect.transport import parse_campaign_url
 from priorveil.collect.wire import Report
 from priorveil.errors import InvalidInput, PriorveilError
-from priorveil.files import atomic_write
+from priorveil.files import atomic_write, lock_file
 from priorveil.plans.document import content_id
 from priorveil.priors.labels import read_labels
 
@@ -77,11 +77,9 @@ class Memory:
         """Lock the memory, so that what is spent does not change between the look-up and the answer."""
         with self._lock, ExitStack() as held:
             if self.folder is not None and sys.platform != "win32":
-                import fcntl
-
                 with self._writing():
-                    lock = held.enter_context((self.folder / ".lock").open("w"))
-                    fcntl.flock(lock, fcntl.LOCK_EX)  # let go when the file is closed, or the process dies
+                    file = held.enter_context((self.folder / ".lock").open("wb"))
+                    lock_file(file, wait=True)  # let go when the file is closed, or the process dies
             yield
 
     @contextmanager

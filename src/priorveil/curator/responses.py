@@ -189,11 +189,11 @@ def parquet_pieces(campaign: Campaign, pages: AsyncIterator[list[StoredReport]])
     schema = pa.schema([*first, plan_field(), pa.field("report", kind)])
 
     def table(rows: list[StoredReport]) -> Any:
-        words = [row.words for row in rows]
+        words = [words for _, _, words in rows]
         columns = {
-            "id": [row.id for row in rows],
-            "cohort": [campaign.cohort_of[row.plan] for row in rows],
-            "plan": [row.plan for row in rows],
+            "id": [id for id, _, _ in rows],
+            "cohort": [campaign.cohort_of[plan] for _, plan, _ in rows],
+            "plan": [plan for _, plan, _ in rows],
             "report": np.frombuffer(b"".join(words), "<i8") if numbers else words,
         }
         return pa.table(columns, schema=schema)

@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 
 from priorveil.curator.store import NUMBERS, SCHEMA_VERSION, Group, Store, StoreFull, Unavailable, count_words
+from priorveil.files import lock_file
 
 T = TypeVar("T")
 
@@ -53,7 +54,7 @@ class SqliteStore(Store):
         super().__init__(str(Path(path)), create, number="integer", **dialect)
         self.path = Path(path).resolve()  # a file under two names has one lock
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="priorveil-writer")
-        self._lock: IO[str] | None = None
+        self._lock: BinaryIO | None = None
         self._connection: sqlite3.Connection | None = None
         self._files: list[tuple[int, int]] = []
 
@@ -71,7 +72,7 @@ class SqliteStore(Store):
     def _open(self) -> None:
         self._check_path()
         try:
-            self._lock = _lock_file(self._sibling(".lock"))
+            self._lock = _open_lock(self._sibling(".lock"))
         except OSError as error:
             problem = f"no file can be created in {self.path.parent} ({error.strerror})"
             raise self._invalid(f"{problem}: choose another folder") from error
@@ -99,12 +100,7 @@ class SqliteStore(Store):
 
     def _schema_version(self, db: sqlite3.Connection) -> int:
         """The schema that the file has, 0 for none; refuses one that we cannot use."""
-        try:
-            version = int(db.execute("PRAGMA user_version").fetchone()[0])
-        except sqlite3.DatabaseError as error:
-            if error.sqlite_errorcode == sqlite3.SQLITE_NOTADB:
-                raise self._invalid("this is not an SQLite database: give another file") from error
-            raise
+        version = int(db.execute("PRAGMA user_version").fetchone()[0])
         self._check_schema(version)
         return version
 
@@ -151,7 +147,7 @@ class SqliteStore(Store):
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         """Run something in the one thread that writes."""
-        with _sqlite_errors(self.path):
+        with self._own_errors():
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     async def _change(self, *statements: tuple[Any, ...]) -> list[list[Any]]:
@@ -169,8 +165,21 @@ class SqliteStore(Store):
             with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as db:
                 return _execute(db, statement, *arguments)
 
-        with _sqlite_errors(self.path):
+        with self._own_errors():
             return await asyncio.to_thread(fetch)
+
+    @contextmanager
+    def _own_errors(self) -> Iterator[None]:
+        """Raise SQLite's errors as ours."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            match getattr(error, "sqlite_errorcode", None):
+                case sqlite3.SQLITE_FULL:
+                    raise StoreFull("the disk is full") from error
+                case sqlite3.SQLITE_NOTADB:
+                    raise self._invalid("this is not an SQLite database: give another file") from error
+            raise Unavailable(f"SQLite: {error}: {self.path}") from error
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -201,28 +210,13 @@ def _execute(db: sqlite3.Connection, statement: str, *arguments: object) -> list
     return db.execute(statement, {str(n): value for n, value in enumerate(arguments, start=1)}).fetchall()
 
 
-def _lock_file(path: Path) -> IO[str]:
+def _open_lock(path: Path) -> BinaryIO:
     """The lock file, held by this process until it ends."""
+    file = path.open("wb")
     try:
-        import fcntl
-    except ImportError:  # pragma: no cover: Windows
-        raise Unavailable("this system cannot lock a file: give --store a PostgreSQL URL") from None
-    file = path.open("w")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock_file(file, wait=False)
     except OSError as error:
         file.close()
-        problem = f"{path.with_suffix('')} is in use by another process"
+        problem = f"{path.with_suffix('')} is in use by another process, or cannot be locked on this system"
         raise Unavailable(f"{problem}: stop it, or use PostgreSQL") from error
     return file
-
-
-@contextmanager
-def _sqlite_errors(path: Path) -> Iterator[None]:
-    """Raise SQLite's errors as ours."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
-            raise StoreFull("the disk is full") from error
-        raise Unavailable(f"SQLite: {error}: {path}") from error

@@ -80,6 +80,9 @@ _REFUSE = """
 """
 
 
+StoredReport = tuple[bytes, str, bytes]  # the id, the plan's id, and the packed report
+
+
 class StoreFull(PriorveilError):
     """The disk is full. Nothing of the transaction was kept; the next one may succeed."""
 
@@ -145,14 +148,6 @@ class StoredCampaign:
         """The campaign in a list of campaigns."""
         campaign, now = self.campaign, {"state": self.state(), "closed": self.closed}
         return {"id": campaign.id, "question": campaign.question, "cohorts": list(campaign.cohorts), **now}
-
-
-class StoredReport(NamedTuple):
-    """One row of an export: the id, the plan's id, and the packed report."""
-
-    id: bytes
-    plan: str
-    words: bytes
 
 
 class Store(ABC):
@@ -250,7 +245,7 @@ class Store(ABC):
         """All reports of a campaign, sorted by id, some thousand at a time."""
         last = b""
         while rows := await self._fetch(_REPORTS, campaign.id, last, _PAGE):
-            yield [StoredReport(*row) for row in rows]
+            yield [tuple(row) for row in rows]
             last = rows[-1][0]
 
     async def tallies(self, campaign: Campaign) -> dict[str, Tally]:
@@ -266,7 +261,7 @@ class Store(ABC):
         tallies = {id: plan.tally([]) for id, plan in campaign.plans.items()}
         async for rows in self.reports(campaign):
             for id, plan in campaign.plans.items():
-                words = b"".join(row.words for row in rows if row.plan == id)
+                words = b"".join(words for _, its_plan, words in rows if its_plan == id)
                 tallies[id] += plan.tally(unpack_reports(plan.mechanism, words))
         return tallies
 
