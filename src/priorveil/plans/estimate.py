@@ -418,23 +418,19 @@ class Estimate:
     def _check_note(self) -> str:
         if self.prior_check is None:
             return "Prior check: none. There are too few reports, or they say too little."
-        doubtful, free = self.prior_check < DOUBTFUL, self.method in _FREE
-        parts = [] if self.unseen_changes is None else [self.unseen_changes]
-        parts.append(f"Prior check: {_p_text(self.prior_check)}.")
+        doubtful, unseen = self.prior_check < DOUBTFUL, self.unseen_changes
+        note = f"{unseen + ' ' if unseen else ''}Prior check: {_p_text(self.prior_check)}."
         if doubtful:
-            parts.append("The prior is wrong or somebody manipulates the reports.")
-        if doubtful and free:
-            parts.append("This method does not rest on the prior.")
+            note += " The prior is wrong or somebody manipulates the reports."
+        if doubtful and self.method in _FREE:
+            note += " This method does not rest on the prior."
         if self.noticeable_change is not None:
-            share, smaller = 100 * self.noticeable_change, "" if doubtful else "; smaller changes can pass"
-            of_others = "" if self.unseen_changes is None else " other changes"
-            parts.append(
-                f"The check notices{of_others}, nine times in ten, if {share:.2g} % of the people have moved from one "
-                f"value to another{smaller}."
+            return (
+                f"{note} The check notices{' other changes' if unseen else ''}, nine times in ten, if "
+                f"{100 * self.noticeable_change:.2g} % of the people have moved from one value to another"
+                f"{'' if doubtful else '; smaller changes can pass'}."
             )
-        elif not doubtful:
-            parts.append("There may be too few reports to notice even a large change.")
-        return " ".join(parts)
+        return note if doubtful else f"{note} There may be too few reports to notice even a large change."
 
     def __str__(self) -> str:
         low, high = self.interval()

@@ -123,9 +123,7 @@ class Plan:
 
     def __eq__(self, other: object) -> bool:
         """Whether the content is the same; a gain is code and not part of the id, so it is compared too."""
-        if not isinstance(other, Plan):
-            return NotImplemented
-        return self.id == other.id and self.query == other.query
+        return isinstance(other, Plan) and self.id == other.id and self.query == other.query
 
     def __hash__(self) -> int:
         return hash(self.id)

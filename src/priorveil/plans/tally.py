@@ -42,14 +42,8 @@ class Weighted:
     @classmethod
     def of(cls, mechanism: Mechanism, reports: npt.NDArray[Any], c: Array, b: Array) -> Weighted:
         """The weighted counts of reports with the weights `c` and the offsets `b`."""
-        return cls(
-            mechanism.weigh(reports, c),
-            mechanism.weigh(reports, c**2),
-            total=float(c.sum()),
-            power=float(c @ c),
-            least=float(c.min(initial=0.0)),
-            offset=float(b.sum()),
-        )
+        counts = mechanism.weigh(reports, c), mechanism.weigh(reports, c**2)
+        return cls(*counts, float(c.sum()), float(c @ c), float(c.min(initial=0.0)), float(b.sum()))
 
     def __add__(self, other: Weighted) -> Weighted:
         sums = {name: part + getattr(other, name) for name, part in vars(self).items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import product, zip_longest
 from typing import Any, Literal
 
@@ -129,11 +130,8 @@ class AttributeLabels(tuple[Any, ...]):
     def of(cls, cells: Iterable[Hashable], names: Iterable[str]) -> AttributeLabels:
         """The cells with the names of their attributes; an error if they do not fit."""
         checked = () if isinstance(names, str) else tuple(names)
-        if (
-            not checked
-            or not all(isinstance(name, str) for name in checked)
-            or len(set(checked)) < len(checked)
-        ):
+        different = {name for name in checked if isinstance(name, str)}
+        if not checked or len(different) < len(checked):
             raise InvalidInput("names", names, "give different names, one for each attribute")
         listed = list(cells)
         labels = cls(as_labels(listed, max(1, len(listed))))
@@ -211,17 +209,12 @@ def people_labels(argument: str, column: Any) -> list[Label]:
         advice = f"type {type(values).__name__}; give a column with a value for each person"
         raise InvalidInput(argument, NOT_SHOWN, advice)
     labels = []
+    advice = "a value is a string or a whole number: group decimals in ranges, leave missing values out"
     for row, value in enumerate(values):
-        try:
+        with suppress(InvalidInput):
             labels.append(as_label(value))
-            if any(isinstance(level, float) for level in label_parts(labels[-1])):
-                raise InvalidInput("labels", NOT_SHOWN, "people's own decimals are no labels")
-        except InvalidInput:
-            advice = (
-                "a value is a string or a whole number: group decimals in ranges, leave missing values out"
-            )
-            kind = type(value).__name__
-            raise InvalidInput(f"{argument}[{row}]", NOT_SHOWN, f"type {kind}; {advice}") from None
+        if len(labels) == row or any(isinstance(level, float) for level in label_parts(labels[row])):
+            raise InvalidInput(f"{argument}[{row}]", NOT_SHOWN, f"type {type(value).__name__}; {advice}")
     return labels
 
 

@@ -18,6 +18,8 @@ import numpy.typing as npt
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput
 
 Array = npt.NDArray[np.float64]
+Numbers = Sequence[float] | Array
+Density = Callable[[float], float]
 Codes = npt.NDArray[np.int64]
 Outside = Literal["refuse", "ends"]
 DrawWords = Callable[[int], npt.NDArray[np.uint64]]
@@ -46,26 +48,19 @@ class NumberLabels(tuple[Any, ...]):
     outside: Outside
 
     @classmethod
-    def of(
-        cls, kind: Literal["grid", "cells"], bounds: Sequence[float] | Array, outside: Outside = "refuse"
-    ) -> NumberLabels:
+    def of(cls, kind: Literal["grid", "cells"], bounds: Numbers, outside: Outside = "refuse") -> NumberLabels:
         """The labels of a grid of points, or of the cells between edges."""
         name, advice = _FIELDS[kind], "give two or more increasing numbers, none beyond 1e100"
         try:
             ends = np.array(bounds, dtype=np.float64) + 0.0  # no negative zero
         except (TypeError, ValueError) as error:
             raise InvalidInput(name, bounds, advice) from error
-        if (
-            ends.ndim != 1
-            or len(ends) < 2
-            or not (np.abs(ends) <= _LARGEST).all()
-            or (np.diff(ends) <= 0).any()
-        ):
+        if ends.ndim != 1 or len(ends) < 2 or not (np.diff(ends) > 0).all() or np.abs(ends).max() > _LARGEST:
             raise InvalidInput(name, bounds, advice)
         if outside not in ("refuse", "ends"):
             raise InvalidInput("outside", outside, "choose 'refuse' or 'ends'")
         points = ends.tolist()
-        labels = cls(points if kind == "grid" else _intervals([number_text(v) for v in points]))
+        labels = cls(points if kind == "grid" else _intervals(points))
         labels.kind, labels.bounds, labels.outside = kind, tuple(points), outside
         return labels
 
@@ -94,7 +89,7 @@ class NumberLabels(tuple[Any, ...]):
         down = np.bincount(lower, weights * (1 - up), minlength=len(bounds))
         return np.asarray((down + np.bincount(lower + 1, weights * up, minlength=len(bounds)))[: len(self)])
 
-    def density_masses(self, density: Callable[[float], float]) -> Array:
+    def density_masses(self, density: Density) -> Array:
         """The mass of every label under a density, up to a factor; by a Gauss-Legendre rule in each cell."""
         bounds = np.array(self.bounds)
         nodes, weights = np.polynomial.legendre.leggauss(_NODES)
@@ -139,15 +134,10 @@ class NumberLabels(tuple[Any, ...]):
         return np.clip(np.searchsorted(self.bounds, numbers, side="right") - 1, 0, len(self.bounds) - 2)
 
 
-def number_text(number: float) -> str:
-    """A number as people write it: 10 rather than 10.0."""
-    return repr(number).removesuffix(".0")
-
-
-def _intervals(edges: list[str]) -> list[str]:
-    last = len(edges) - 2
-    pairs = enumerate(pairwise(edges))
-    return [f"[{a}, {b}{']' if i == last else ')'}" for i, (a, b) in pairs]
+def _intervals(edges: Sequence[float]) -> list[str]:
+    """The cells between edges; a number is written 10 rather than 10.0."""
+    texts = [f"[{a}, {b})" for a, b in pairwise(repr(edge).removesuffix(".0") for edge in edges)]
+    return [*texts[:-1], texts[-1].replace(")", "]")]
 
 
 def _round_up(x: Array, low: Array, high: Array, words: DrawWords) -> npt.NDArray[np.bool_]:

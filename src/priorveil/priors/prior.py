@@ -14,15 +14,7 @@ import numpy.typing as npt
 from flint import fmpz_mat
 
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, InvalidPrior
-from priorveil.priors.disclosure import (
-    merge_rare_values,
-    noisy_counts,
-    require_few_values,
-    require_no_rare,
-    require_public,
-    require_two_values,
-    round_weights,
-)
+from priorveil.priors import disclosure
 from priorveil.priors.labels import (
     AttributeLabels,
     Impossible,
@@ -37,11 +29,11 @@ from priorveil.priors.labels import (
     people_labels,
     possible_cells,
 )
-from priorveil.priors.numbers import NumberLabels, Outside
+from priorveil.priors.numbers import Array, Density, NumberLabels, Numbers, Outside
 
-Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+Probabilities = Mapping[Label, float] | Numbers
 
 NEVER_HAPPENS = "a value of probability zero cannot be protected: leave it out"
 NORMALISED = 64 * np.finfo(float).eps  # how far from one the mass may be: the rounding of a division
@@ -63,11 +55,7 @@ class Prior:
 for counts, use Prior.from_counts
     """
 
-    def __init__(
-        self,
-        probabilities: Mapping[Label, float] | Sequence[float] | Array,
-        labels: Iterable[Hashable] | None = None,
-    ) -> None:
+    def __init__(self, probabilities: Probabilities, labels: Iterable[Hashable] | None = None) -> None:
         if isinstance(probabilities, Mapping):
             if labels is not None:
                 raise InvalidInput("labels", labels, "a mapping brings its own labels")
@@ -85,7 +73,15 @@ for counts, use Prior.from_counts
         return prior
 
     @classmethod
-    def of(cls, known: Prior | Mapping[Label, float] | Sequence[float] | Array) -> Prior:
+    def _smooth(cls, mass: Sequence[float], labels: Iterable[Hashable] | None, smoothing: float) -> Self:
+        """A prior proportional to the masses, to each of which the same number is added."""
+        if not (math.isfinite(smoothing) and smoothing > 0):
+            advice = "give a positive number, or leave it out to refuse zeros"
+            raise InvalidInput("smoothing", smoothing, advice)
+        return cls._exact(whole_numbers([Fraction(m) + Fraction(smoothing) for m in mass]), labels)
+
+    @classmethod
+    def of(cls, known: Prior | Probabilities) -> Prior:
         """The prior itself, or one made from what `Prior` accepts."""
         return known if isinstance(known, Prior) else cls(known)
 
@@ -121,11 +117,7 @@ for counts, use Prior.from_counts
         """
         as_distribution("probabilities", list(probabilities.values()), zero=True)
         labels, mass = joint_cells(probabilities, names, impossible, smoothing)
-        if smoothing is None:
-            return cls(mass, labels)
-        exact = [Fraction(p) + _smoothing(smoothing) for p in mass]
-        common = math.lcm(*(p.denominator for p in exact))
-        return cls._exact([int(p * common) for p in exact], labels)
+        return cls(mass, labels) if smoothing is None else cls._smooth(mass, labels, smoothing)
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -180,8 +172,7 @@ for counts, use Prior.from_counts
                 hint = Hint("smoothing", 1, 0.5, purpose="for the rules of Laplace and Jeffreys")
                 raise InvalidPrior(f"counts[{whole.index(0)}]", 0, advice, hint)
             return cls._exact(whole, labels)
-        added = _smoothing(smoothing)
-        return cls._exact([c * added.denominator + added.numerator for c in whole], labels)
+        return cls._smooth(whole, labels, smoothing)
 
     @classmethod
     def from_values(
@@ -219,19 +210,20 @@ for counts, use Prior.from_counts
             labels = all_cells(labels)
         counts = {label: observed[label] for label in labels}
         if prior_epsilon is not None:
-            require_public(prior_epsilon, public or domain is not None)
+            disclosure.require_public(prior_epsilon, public or domain is not None)
             least = 1 if smoothing is None else 0  # a prior has no value of probability zero
-            counts = {label: max(n, least) for label, n in noisy_counts(counts, prior_epsilon).items()}
+            noisy = disclosure.noisy_counts(counts, prior_epsilon)
+            counts = {label: max(n, least) for label, n in noisy.items()}
         if names is not None:
             counts = possible_cells(counts, impossible, smoothing)
         if merge_rare is not None:
-            counts = merge_rare_values(counts, as_label(merge_rare))
-        require_two_values(len(counts), merged=len(counts) < len(labels))
+            counts = disclosure.merge_rare_values(counts, as_label(merge_rare))
+        disclosure.require_two_values(len(counts), merged=len(counts) < len(labels))
         if domain is None and not public:
-            require_few_values(len(counts))
+            disclosure.require_few_values(len(counts))
         if not public and not allow_rare and prior_epsilon is None:
-            require_no_rare(list(counts.values()), merged=merge_rare is not None)
-        rounded = round_weights(cls.from_counts(counts, smoothing=smoothing).weights)
+            disclosure.require_no_rare(list(counts.values()), merged=merge_rare is not None)
+        rounded = disclosure.round_weights(cls.from_counts(counts, smoothing=smoothing).weights)
         return cls._exact(rounded, counts if names is None else AttributeLabels.of(counts, names))
 
     @classmethod
@@ -257,8 +249,8 @@ for counts, use Prior.from_counts
     @classmethod
     def grid(
         cls,
-        points: Sequence[float] | Array,
-        probabilities: Sequence[float] | Array | Callable[[float], float] | None = None,
+        points: Numbers,
+        probabilities: Numbers | Density | None = None,
         *,
         sample: Iterable[float] | None = None,
         outside: Outside = "refuse",
@@ -279,8 +271,8 @@ for counts, use Prior.from_counts
     @classmethod
     def cells(
         cls,
-        edges: Sequence[float] | Array,
-        probabilities: Sequence[float] | Array | Callable[[float], float] | None = None,
+        edges: Numbers,
+        probabilities: Numbers | Density | None = None,
         *,
         sample: Iterable[float] | None = None,
         outside: Outside = "refuse",
@@ -406,9 +398,7 @@ for counts, use Prior.from_counts
         return len(self.probabilities)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Prior):
-            return NotImplemented
-        return self.labels == other.labels and self.weights == other.weights
+        return isinstance(other, Prior) and self.labels == other.labels and self.weights == other.weights
 
     def __hash__(self) -> int:
         return hash((self.labels, self.weights))
@@ -428,12 +418,6 @@ def _bounds(labels: Sequence[Label], kind: str) -> Array | None:
 def _require_size(size: int) -> None:
     if not isinstance(size, int | np.integer) or size < 1:
         raise InvalidPrior("size", size, "a prior needs a whole number of values, at least one")
-
-
-def _smoothing(smoothing: float) -> Fraction:
-    if not (math.isfinite(smoothing) and smoothing > 0):
-        raise InvalidInput("smoothing", smoothing, "give a positive number, or leave it out to refuse zeros")
-    return Fraction(smoothing)
 
 
 def _count(count: object) -> int:
@@ -479,6 +463,16 @@ def integer_weights(probabilities: Array) -> tuple[int, ...]:
     numbers = [m << s for m, s in zip(whole.tolist(), shift.tolist(), strict=True)]
     divisor = math.gcd(*numbers) or 1
     return tuple(n // divisor for n in numbers)
+
+
+def whole_numbers(fractions: Sequence[Fraction]) -> list[int]:
+    """The fractions times their least common denominator.
+
+    >>> whole_numbers([Fraction(1, 2), Fraction(2, 3)])
+    [3, 4]
+    """
+    common = math.lcm(*(fraction.denominator for fraction in fractions))
+    return [int(fraction * common) for fraction in fractions]
 
 
 def exact_product(rows: Sequence[Sequence[int]], table: Ints) -> list[list[int]]:

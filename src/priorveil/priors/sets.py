@@ -6,7 +6,6 @@ certificate ask for little: where a linear function is smallest (in floats and i
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
@@ -17,7 +16,8 @@ import numpy as np
 
 from priorveil.errors import InvalidInput, TooLarge
 from priorveil.priors.labels import Label, as_labels
-from priorveil.priors.prior import NEVER_HAPPENS, NORMALISED, Array, Prior
+from priorveil.priors.numbers import Array, Numbers
+from priorveil.priors.prior import NEVER_HAPPENS, NORMALISED, Prior, Probabilities, whole_numbers
 
 _MOST_CORNERS = 200_000  # a set with more corners is not enumerated
 
@@ -37,7 +37,7 @@ class PriorSet:
     members: tuple[Prior, ...] = ()  # empty where the set is not finite
     labels: tuple[Label, ...]
 
-    def __init__(self, priors: Iterable[Prior | Sequence[float] | Mapping[Label, float]]) -> None:
+    def __init__(self, priors: Iterable[Prior | Probabilities]) -> None:
         self.members = tuple(Prior.of(p) for p in priors)
         if not self.members:
             raise InvalidInput("priors", [], "give at least one prior")
@@ -48,9 +48,7 @@ class PriorSet:
 
     @staticmethod
     def interval(
-        lower: Mapping[Label, float] | Sequence[float],
-        upper: Mapping[Label, float] | Sequence[float],
-        labels: Iterable[Label] | None = None,
+        lower: Probabilities, upper: Probabilities, labels: Iterable[Label] | None = None
     ) -> PriorSet:
         """All priors with `lower[x] <= P[x] <= upper[x]`.
 
@@ -64,7 +62,7 @@ class PriorSet:
         return PriorInterval(lower, upper, labels)
 
     @staticmethod
-    def ball(prior: Prior | Sequence[float] | Mapping[Label, float], radius: float) -> PriorSet:
+    def ball(prior: Prior | Probabilities, radius: float) -> PriorSet:
         """All priors within `radius` of `prior` in total variation (half the sum of absolute differences).
 
         >>> PriorSet.ball(Prior([0.2, 0.8]), 0.1).extremes(np.array([[1.0], [0.0]]))[1].round(12)
@@ -81,9 +79,7 @@ class PriorSet:
     @cached_property
     def centre(self) -> Prior:
         """One prior in the middle of the set, with full support, for where a single one is needed."""
-        weights = self._middle()
-        common = math.lcm(*(w.denominator for w in weights))
-        return Prior._exact([int(w * common) for w in weights], self.labels)
+        return Prior._exact(whole_numbers(self._middle()), self.labels)
 
     def extremes(self, columns: Array) -> tuple[Array, Array]:
         """The smallest and the largest `p @ column` over the set, for every column of a (d, K) array."""
@@ -127,9 +123,10 @@ class PriorSet:
         return len(self.labels)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, PriorSet):
-            return NotImplemented
-        return self.labels == other.labels and self.document() == other.document()
+        return isinstance(other, PriorSet) and (self.labels, self.document()) == (
+            other.labels,
+            other.document(),
+        )
 
     def __hash__(self) -> int:
         return hash((self.labels, str(self.document())))
@@ -166,9 +163,7 @@ class PriorInterval(PriorSet):
 
     kind = "interval"
 
-    def __init__(
-        self, lower: Sequence[float], upper: Sequence[float], labels: Iterable[Label] | None
-    ) -> None:
+    def __init__(self, lower: Numbers, upper: Numbers, labels: Iterable[Label] | None) -> None:
         low, high = (tuple(_fraction(n, v) for v in side) for n, side in (("lower", lower), ("upper", upper)))
         if len(low) != len(high) or not low:
             raise InvalidInput("upper", upper, "lower and upper need one number for each value")
