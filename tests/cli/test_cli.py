@@ -167,27 +167,6 @@ def test_ctrl_c_while_libraries_load_is_quiet(moment: str, arguments: list[str],
     assert (done.returncode, done.stdout, done.stderr.strip()) == (130, "", "stopped")
 
 
-def test_a_ctrl_c_that_gets_lost_comes_again() -> None:
-    code = """
-import os, signal, sys, time
-from priorveil import cli
-class Lost:
-    def __del__(self):
-        os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(0.1)
-def run():
-    Lost()
-    time.sleep(30)
-cli.main = run
-from priorveil.__main__ import main
-main()
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=25
-    )
-    assert (done.returncode, done.stderr.strip()) == (130, "stopped")
-
-
 def test_a_ctrl_c_that_is_to_be_ignored_is_ignored() -> None:
     code = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n" + PRESSED
     command = [sys.executable, "-c", code, "click", "--version"]
