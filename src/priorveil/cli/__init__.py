@@ -21,8 +21,6 @@ from priorveil import __version__
 from priorveil.cli.screen import error_text
 from priorveil.errors import PriorveilError
 
-_SIMILAR = 0.7  # how much of a mistyped name has to be right
-
 # The commands in the order of the work; each is the function of its name in the module of its name.
 COMMANDS = {
     "demo": "Go from prior to estimate in a minute.",
@@ -48,23 +46,13 @@ class LazyGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Load a command."""
+        """Load a command; a mistyped name is an error that suggests the nearest one."""
         if cmd_name not in COMMANDS:
-            return None
+            near = get_close_matches(cmd_name.lower(), [*COMMANDS, "--help", "--version"], 1)
+            advice = f"did you mean {near[0]}?" if near else "priorveil --help lists them"
+            raise click.UsageError(f"there is no command {cmd_name!r}: {advice}", ctx)
         command: click.Command = getattr(import_module(f"priorveil.cli.{cmd_name}"), cmd_name)
         return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that is named; a mistyped name is an error that suggests the nearest one."""
-        typed = args[0]
-        if typed.startswith("-") or typed in COMMANDS:
-            return super().resolve_command(ctx, args)
-        begins = [name for name in COMMANDS if name.startswith(typed.lower())]
-        near = begins or get_close_matches(typed.lower(), [*COMMANDS, "--help", "--version"], 1, _SIMILAR)
-        advice = f"did you mean {near[0]}?" if near else "priorveil --help lists them"
-        raise click.UsageError(f"there is no command {typed!r}: {advice}", ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Describe the commands from the table, without loading them."""
