@@ -58,6 +58,8 @@ def read_people(path: Path, *columns: str) -> list[tuple[int, tuple[str, ...]]]:
     from priorveil.tables.read import text_columns
 
     rows = list(enumerate(zip(*text_columns(path, *columns), strict=True), 1))
+    if not rows:
+        raise click.ClickException(f"{path}: it has no rows")
     complete = [(row, cells) for row, cells in rows if "" not in cells]
     if len(complete) < len(rows):
         without = plural(len(rows) - len(complete), "row")
@@ -73,8 +75,6 @@ def match_labels(
     Any other value is refused by its row; it is private and not shown.
     """
     names = {str(label): label for label in labels}
-    if not rows:
-        raise click.ClickException(f"{path}: it has no rows")
     for row, (word, *_) in rows:
         if word not in names:
             raise click.ClickException(f"{path}: row {row}: {owner} has no such value: correct one of them")
@@ -146,18 +146,25 @@ def read_matrix(path: Path | None, prior: Prior) -> tuple[list[list[float]], lis
     """Read the matrix of a linear query, with or without labels on both sides, and the names of its rows."""
     if path is None:
         raise click.UsageError("--query linear needs its numbers: give --matrix FILE")
-    from priorveil.priors.labels import label_positions
-
     with reading(path):
         matrix, *labels = _csv_matrix(_csv_rows(path))
         if not labels:
             return matrix, None
         names, values = labels
-        try:
-            order = list(label_positions(values, prior.labels, str))
-        except KeyError as missing:
-            raise ValueError(f"the prior's value {missing.args[0]!r} is missing") from None
+        order = _value_order(values, prior)
         return [[row[place] for place in order] for row in matrix], names
+
+
+def _value_order(values: Sequence[Label], prior: Prior) -> list[int]:
+    """Return the position of each value of the prior among those of a file."""
+    from priorveil.priors.labels import label_positions
+
+    if len(values) != len(prior):
+        raise ValueError(f"the prior has {plural(len(prior), 'value')}, this file has {len(values)}")
+    try:
+        return list(label_positions(values, prior.labels, str))
+    except KeyError as missing:
+        raise ValueError(f"the prior's value {missing.args[0]!r} is missing") from None
 
 
 def read_secret(path: Path | None, prior: Prior, normalise: bool, mix: bool) -> tuple[Secret | None, Prior]:
@@ -166,7 +173,6 @@ def read_secret(path: Path | None, prior: Prior, normalise: bool, mix: bool) -> 
     The prior has to be a mixture of the secret's rows; with `mix` it becomes the nearest one.
     """
     from priorveil.priors import Secret
-    from priorveil.priors.labels import label_positions
 
     if path is None:
         if mix:
@@ -174,15 +180,7 @@ def read_secret(path: Path | None, prior: Prior, normalise: bool, mix: bool) -> 
         return None, prior
     given = read_channel(path, normalise)
     with reading(path):
-        if len(given.outputs) != len(prior):
-            raise ValueError(
-                f"the prior has {plural(len(prior), 'value')}, this file has {len(given.outputs)}"
-            )
-        try:
-            order = list(label_positions(given.outputs, prior.labels, str))
-        except KeyError as missing:
-            raise ValueError(f"the prior's value {missing.args[0]!r} is missing") from None
-        secret = Secret(given.matrix[:, order], given.inputs)
+        secret = Secret(given.matrix[:, _value_order(given.outputs, prior)], given.inputs)
         if mix:
             near = secret.nearest(prior)
             distance = abs(near.probabilities - prior.probabilities).sum() / 2
@@ -241,52 +239,47 @@ class PriorFormat:
 
         With a header, lines may begin with the levels of several attributes.
         """
-        from priorveil.priors import AttributeLabels, Prior
+        from priorveil.priors import Prior
 
         if self.smoothing is not None and not self.counts:
             raise click.UsageError("--smoothing is added to counts: give --counts too")
         with reading(path):
             is_json = path.suffix.lower() == ".json"
-            labels, numbers = _json_numbers(path) if is_json else _csv_numbers(_csv_rows(path))
-            if isinstance(labels, AttributeLabels):
-                cells = dict(zip(labels, numbers, strict=True))
-                if self.counts:
-                    return Prior.from_counts(cells, None, self.smoothing, labels.names, self.impossible)
-                mass = math.fsum(numbers) if self.normalise else 1.0
-                return Prior.joint(
-                    {c: n / mass for c, n in cells.items()}, labels.names, None, self.impossible
-                )
+            cells, names = _json_cells(path) if is_json else _csv_cells(_csv_rows(path))
             if self.counts:
-                return Prior.from_counts(numbers, labels, self.smoothing)
-            mass = math.fsum(numbers) if self.normalise else 1.0
-            return Prior([number / mass for number in numbers] if mass > 0 else numbers, labels)
+                return Prior.from_counts(cells, None, self.smoothing, names, self.impossible)
+            mass = math.fsum(cells.values()) if self.normalise else 1.0
+            shares = {value: number / mass for value, number in cells.items()} if mass > 0 else cells
+            return Prior(shares) if names is None else Prior.joint(shares, names, None, self.impossible)
 
 
-def _json_numbers(path: Path) -> tuple[list[Label] | None, list[Any]]:
+def _json_cells(path: Path) -> tuple[dict[Any, float], None]:
+    """Return the number of each value in a JSON file. Values without names are 0, 1, 2, ..."""
     document = json.loads(path.read_text(encoding="utf-8-sig"), parse_int=float)
     numbers = list(document.values()) if isinstance(document, dict) else document
     if not isinstance(numbers, list) or not all(isinstance(number, float) for number in numbers):
         raise ValueError('give {"label": probability, ...} or a list of probabilities')
-    return labels_of(list(document)) if isinstance(document, dict) else None, numbers
+    values = labels_of(list(document)) if isinstance(document, dict) else range(len(numbers))
+    return dict(zip(values, numbers, strict=True)), None
 
 
-def _csv_numbers(rows: list[Line]) -> tuple[Sequence[Label] | None, list[Any]]:
-    from priorveil.priors import AttributeLabels
-
+def _csv_cells(rows: list[Line]) -> tuple[dict[Any, float], list[str] | None]:
+    """Return the number of each value in a CSV file, and the names of the attributes if there are several."""
     if len(rows) == 1 and len(rows[0][1]) > 2:
         rows = [(1, [cell]) for cell in rows[0][1]]  # all numbers on one line
     head = rows[0][1] if len(rows) > 1 and _is_head(rows[0][1][-1]) else None
     rows = rows if head is None else rows[1:]
     widths = {len(row) for _, row in rows}
     numeric = all(is_number(row[-1]) for _, row in rows)  # otherwise a row is a person
-    several = head is not None and len(head) > 2 and widths == {len(head)} and numeric
-    if widths not in ({1}, {2}) and not several:
+    names = head[:-1] if head is not None and len(head) > 2 and widths == {len(head)} and numeric else None
+    if widths not in ({1}, {2}) and names is None:
         raise ValueError(f"give lines of label,number, or a number on each line; {_DATA}")
     numbers = [_line_number(line, row[-1], f"{_NUMBERS}; {_DATA}") for line, row in rows]
     columns = [labels_of(column) for column in zip(*(row[:-1] for _, row in rows), strict=True)]
-    if head is not None and several:
-        return AttributeLabels.of(zip(*columns, strict=True), head[:-1]), numbers
-    return columns[0] if columns else None, numbers
+    values = list(zip(*columns, strict=True)) if names else columns[0] if columns else range(len(numbers))
+    if len(set(values)) < len(values):
+        raise ValueError("two lines have the same value: keep one of them")
+    return dict(zip(values, numbers, strict=True)), names
 
 
 def _is_head(cell: str) -> bool:
