@@ -13,15 +13,16 @@ import shlex
 import signal
 import subprocess
 import sys
-from contextlib import redirect_stderr
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import priorveil as pv
+from priorveil.cli import screen
 from priorveil.cli.design import design
-from priorveil.cli.screen import DesignProgress
 from priorveil.designs import METHODS
 from priorveil.plans.document import METHODS as DOCUMENT_METHODS
 from priorveil.plans.estimate import percent
@@ -550,23 +551,22 @@ def test_the_gap_that_is_shown() -> None:
 
 def test_the_first_interrupt_asks_and_the_second_leaves(capsys: pytest.CaptureFixture[str]) -> None:
     before = signal.getsignal(signal.SIGINT)
-    with pytest.raises(KeyboardInterrupt), DesignProgress(1.0, 1e-6) as progress:
+    with pytest.raises(KeyboardInterrupt), screen.design_bar(1.0, 1e-6) as (_, interrupted):
         signal.raise_signal(signal.SIGINT)
-        assert progress.should_stop()
+        assert interrupted.is_set()
         signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is before
     assert "best plan so far" in capsys.readouterr().err
 
 
 def test_ctrl_c_saves_the_best_plan_so_far(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    update = DesignProgress.update
+    advances = iter([lambda: signal.raise_signal(signal.SIGINT)])
 
-    def press(progress: DesignProgress, rounds: int, error: float, bound: float) -> None:
-        update(progress, rounds, error, bound)
-        if not progress.interrupted:
-            signal.raise_signal(signal.SIGINT)
+    @contextmanager
+    def press(words: str) -> Iterator[Callable[[float, str], None]]:
+        yield lambda share, state: next(advances, lambda: None)()
 
-    monkeypatch.setattr(DesignProgress, "update", press)
+    monkeypatch.setattr(screen, "progress_bar", press)
     (files / "zipf.csv").write_text("\n".join(repr(1 / k) for k in range(1, 61)))
     status, out, err = run("design", "zipf.csv", "--normalise", "--epsilon", 4, "--gap", 0, "-o", "plan.json")
     assert status == 0
@@ -660,9 +660,9 @@ def test_a_plan_on_standard_output(files: Path) -> None:
 def test_a_long_design_shows_its_gap(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     shown = io.StringIO()
-    with redirect_stderr(shown), DesignProgress(1.0, 1e-6) as progress:
-        progress.update(1, 0.9, 0.5)
-        progress.update(2, 0.6, 0.5)
+    with redirect_stderr(shown), screen.design_bar(1.0, 1e-6) as (update, _):
+        update(1, 0.9, 0.5)
+        update(2, 0.6, 0.5)
     assert "gap 0.2, round 2" in shown.getvalue()
 
 

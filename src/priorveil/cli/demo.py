@@ -141,7 +141,8 @@ def _estimate(
         (str(label), f"{t:,.0f}", f"{m:,.0f}", f"{u:,.0f}", f"{a:,.0f} to {b:,.0f}")
         for label, t, m, u, a, b in columns
     ]
-    screen.print_figures(console, ("people", "truth", "prior-based", "unbiased", "95 % interval"), rows)
+    heads = ("people", "truth", "prior-based", "unbiased", "95 % interval")
+    screen.print_table(console, heads, rows, "lrrrr")
     console.print("The curator knows how often each report should come if the old census were right.")
     if prior_based.warning is not None:
         console.print(f"About the prior-based column: {prior_based.warning}", style="bold red")
@@ -191,7 +192,7 @@ def _serve(console: Console, plan: Plan, people: npt.NDArray[np.intp], devices: 
         cohort, truth = curator.estimates()["cohorts"][0], np.bincount(codes, minlength=len(plan.labels))
         columns = zip(plan.labels, truth, cohort["values"], cohort["lower"], cohort["upper"], strict=True)
         rows = [(str(v), f"{t:,}", f"{e:,.0f}", f"{a:,.0f} to {b:,.0f}") for v, t, e, a, b in columns]
-        screen.print_figures(console, ("people", "truth", "estimate", "95 % interval"), rows)
+        screen.print_table(console, ("people", "truth", "estimate", "95 % interval"), rows, "lrrr")
         _keep_open(console, curator, stay)
 
 

@@ -86,22 +86,17 @@ _POINTS, _EDGES = 11, 21  # of a grid and of cells, if --numbers does not say ho
 _FULL_BAR = 1e-4  # the gap at which the progress bar is full, without --gap
 
 
-class _NumberRange(click.ParamType[Any]):
-    """A range of numbers, and how many points to put on it (None: choose)."""
-
-    name = "LOW:HIGH[:POINTS]"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the ends and the number of points."""
-        ends, points = value.split(":")[:2], value.split(":")[2:]
-        if (
-            len(ends) == 2
-            and all(map(is_number, ends))
-            and len(points) <= 1
-            and all(map(str.isdigit, points))
-        ):
-            return float(ends[0]), float(ends[1]), int(points[0]) if points else None
-        self.fail(f"{value!r}: give two numbers and perhaps how many points, such as 0:100:21", param, ctx)
+def _number_range(
+    context: click.Context, parameter: click.Parameter, text: str | None
+) -> tuple[float, float, int | None] | None:
+    """Return the ends of a range of numbers, and how many points to put on it (None: choose)."""
+    if text is None:
+        return None
+    low, _, rest = text.partition(":")
+    high, _, points = rest.partition(":")
+    if is_number(low) and is_number(high) and (points.isdigit() or not points):
+        return float(low), float(high), int(points) if points else None
+    raise click.BadParameter(f"{text!r}: give two numbers and perhaps how many points, such as 0:100:21")
 
 
 @click.command(epilog=options.epilog(__doc__))
@@ -128,7 +123,10 @@ class _NumberRange(click.ParamType[Any]):
     "(one person added or removed). Needs --values.",
 )
 @click.option(
-    "--numbers", type=_NumberRange(), help="The values are numbers: their range, and how many points to use."
+    "--numbers",
+    metavar="LOW:HIGH[:POINTS]",
+    callback=_number_range,
+    help="The values are numbers: their range, and how many points to use.",
 )
 @click.option(
     "--outside",
@@ -257,11 +255,6 @@ def _read_sample(path: Path | None, columns: tuple[str, ...], values: str | None
     return [float(word) for _, (word,) in rows]
 
 
-def _equally_common(number: float) -> float:
-    """The density of numbers of which nothing is known but their range."""
-    return 1.0
-
-
 def _number_prior(
     numbers: tuple[float, float, int | None],
     outside: Outside,
@@ -277,18 +270,15 @@ def _number_prior(
     from priorveil.priors import Prior
 
     low, high, points = numbers
+    make, usual = (Prior.grid, _POINTS) if query.kind in _GRID_QUERIES else (Prior.cells, _EDGES)
     known: dict[str, Any] = {"sample": sample, "outside": outside}
     if probabilities is None and sample is None:
-        probabilities = _equally_common
+        probabilities = lambda number: 1.0  # noqa: E731  all numbers are equally common
     elif probabilities is not None and points is None:
-        points = len(probabilities) + (query.kind not in _GRID_QUERIES)
+        points = len(probabilities) + (make == Prior.cells)
     if query.kind == "mean" and points is None:
         return designs.design_mean(low, high, budget, probabilities, **known).prior.centre
-    if query.kind in _GRID_QUERIES:
-        return Prior.grid(
-            np.linspace(low, high, _POINTS if points is None else points), probabilities, **known
-        )
-    return Prior.cells(np.linspace(low, high, _EDGES if points is None else points), probabilities, **known)
+    return make(np.linspace(low, high, usual if points is None else points), probabilities, **known)
 
 
 def _count_people(
@@ -306,54 +296,36 @@ def _count_people(
 
     if secret_column is not None and prior_epsilon is not None:
         raise click.UsageError("--prior-epsilon adds no noise to --secret-column: give a public --secret")
+    if len(columns) > 1 and (values not in (None, "public") or merge_rare is not None):
+        raise click.UsageError("--values (but public) and --merge-rare are for one --column")
     rows = files.read_people(path, *columns, *([] if secret_column is None else [secret_column]))
-    public, listed = values == "public", _allowed_values(values)
-    people, domain, merged = _people_labels(rows, len(columns), listed, merge_rare, path)
+    parts = [files.labels_of(column) for column in zip(*(cells for _, cells in rows), strict=True)]
+    people = parts[0] if len(columns) == 1 else list(zip(*parts[: len(columns)], strict=True))
+    domain = None
+    if values is not None and values != "public":
+        domain = files.labels_of(_allowed_values(values))
+        people = files.match_labels(rows, domain, path, "--values")
+    rules: dict[str, Any] = {"public": values == "public", "allow_rare": allow_rare}
     with files.reading(path):
         prior = Prior.from_values(
             people,
-            None if listed is None else domain,
+            domain,
             prior_format.smoothing,
-            public=public,
-            merge_rare=merged,
-            allow_rare=allow_rare,
+            merge_rare=merge_rare,
             prior_epsilon=prior_epsilon,
             names=columns if len(columns) > 1 else None,
             impossible=prior_format.impossible,
+            **rules,
         )
         if secret_column is None:
             return prior, None
-        reported = [label if merged is None or label in prior.labels else merged for label in people]
-        behind = files.labels_of([cells[-1] for _, cells in rows])
-        secret = Secret.from_columns(behind, reported, prior.labels, public=public, allow_rare=allow_rare)
+        reported = [merge_rare if label not in prior.labels else label for label in people]
+        secret = Secret.from_columns(parts[-1], reported, prior.labels, **rules)
         return secret.nearest(prior), secret  # the rows are rounded, so the prior has to move a little
 
 
-def _people_labels(
-    rows: list[tuple[int, tuple[str, ...]]],
-    width: int,
-    listed: list[str] | None,
-    merge_rare: str | None,
-    path: Path,
-) -> tuple[list[Any], list[Any], Any]:
-    """Return the values of people in the first columns of numbered rows, all values, and that of merged ones."""
-    if width > 1:
-        if listed is not None or merge_rare is not None:
-            raise click.UsageError("--values (but public) and --merge-rare are for one --column")
-        columns = zip(*(cells[:width] for _, cells in rows), strict=True)
-        return list(zip(*map(files.labels_of, columns), strict=True)), [], None
-    words = listed or sorted({cells[0] for _, cells in rows})
-    # All are numbers, or none.
-    labels = files.labels_of([*words, *([] if merge_rare is None else [merge_rare])])
-    domain = labels[: len(words)]
-    people = files.match_labels(rows, domain, path, "--values")
-    return people, domain, None if merge_rare is None else labels[-1]
-
-
-def _allowed_values(values: str | None) -> list[str] | None:
-    """Return the values of --values, from a list or a file; None if it has none."""
-    if values is None or values == "public":
-        return None
+def _allowed_values(values: str) -> list[str]:
+    """Return the values of --values, from a list or a file."""
     file = Path(values)
     words = file.read_text(encoding="utf-8-sig").splitlines() if file.is_file() else values.split(",")
     return [word.strip() for word in words]
@@ -396,18 +368,10 @@ def _run(
     from priorveil.priors import PriorSet
 
     known = prior if radius is None else PriorSet.ball(prior, radius)
-    with screen.DesignProgress(query.no_report(prior), search["gap"] or _FULL_BAR) as progress:
-        plan = designs.design(
-            known,
-            budget,
-            query,
-            secret,
-            _NOTIONS[notion],
-            progress=progress.update,
-            should_stop=progress.should_stop,
-            **search,
-        )
-    return plan, progress.interrupted
+    with screen.design_bar(query.no_report(prior), search["gap"] or _FULL_BAR) as (progress, interrupted):
+        search |= {"progress": progress, "should_stop": interrupted.is_set}
+        plan = designs.design(known, budget, query, secret, _NOTIONS[notion], **search)
+    return plan, interrupted.is_set()
 
 
 def _print(plan: Plan, interrupted: bool, output: Path | None, piped: bool) -> None:

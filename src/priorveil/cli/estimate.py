@@ -170,6 +170,6 @@ def _print_table(console: Console, estimate: Estimate, level: float, title: str)
         (label, f"{number:,.1f}", f"{low:,.1f}", f"{high:,.1f}")
         for label, number, _, low, high in (listed[i] for i in shown)
     ]
-    screen.print_figures(console, ("value", "estimate", f"{100 * level:.4g} % low", "high"), rows)
+    screen.print_table(console, ("value", "estimate", f"{100 * level:.4g} % low", "high"), rows, "lrrr")
     if len(shown) < len(listed):
         console.print(f"and {len(listed) - len(shown):,} more with smaller estimates; --csv lists all")

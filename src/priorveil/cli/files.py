@@ -253,7 +253,7 @@ class PriorFormat:
             return Prior(shares) if names is None else Prior.joint(shares, names, None, self.impossible)
 
 
-def _json_cells(path: Path) -> tuple[dict[Any, float], None]:
+def _json_cells(path: Path) -> tuple[dict[Any, Any], None]:
     """Return the number of each value in a JSON file. Values without names are 0, 1, 2, ..."""
     document = json.loads(path.read_text(encoding="utf-8-sig"), parse_int=float)
     numbers = list(document.values()) if isinstance(document, dict) else document
@@ -263,7 +263,7 @@ def _json_cells(path: Path) -> tuple[dict[Any, float], None]:
     return dict(zip(values, numbers, strict=True)), None
 
 
-def _csv_cells(rows: list[Line]) -> tuple[dict[Any, float], list[str] | None]:
+def _csv_cells(rows: list[Line]) -> tuple[dict[Any, Any], list[str] | None]:
     """Return the number of each value in a CSV file, and the names of the attributes if there are several."""
     if len(rows) == 1 and len(rows[0][1]) > 2:
         rows = [(1, [cell]) for cell in rows[0][1]]  # all numbers on one line

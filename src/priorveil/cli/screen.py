@@ -10,10 +10,11 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
+from threading import Event
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from priorveil.plans import Plan
 
 _WIDTH = 100  # of tables that are not shown on a terminal
+_WIDEST = 10_000
 Advance = Callable[[float | None, str], None]  # takes the share that is done and a few words
 
 # -- errors ------------------------------------------------------------------------------------------------
@@ -83,33 +85,22 @@ def open_console(stderr: bool = False) -> Console:
 def print_table(
     console: Console, heads: Sequence[str], rows: Iterable[Sequence[str]], align: str = ""
 ) -> None:
-    """Print a table without lines; an `r` in `align` sets its column to the right."""
+    """Print a table without lines; an `r` in `align` sets its column to the right.
+
+    Such a column holds numbers, which are never cut or wrapped: on a narrow terminal the table is wider than that.
+    """
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, show_header=any(heads))
     for head, side in zip(heads, align.ljust(len(heads)), strict=False):
-        table.add_column(head, justify="right" if side == "r" else "left", overflow="fold")
+        is_number = side == "r"
+        table.add_column(head, justify="right" if is_number else "left", overflow="fold", no_wrap=is_number)
     for row in rows:
         table.add_row(*map(Text, row))
-    console.print(table)
-
-
-def print_figures(console: Console, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print names with figures: as a table, or as a block for each name where a table would not fit.
-
-    No figure is cut or wrapped. Names may be folded, but not to fewer than eight letters.
-    """
-    from rich.text import Text
-
-    widths = [max(map(len, column)) + 2 for column in zip(heads, *rows, strict=True)]
-    if sum(widths[1:]) + min(widths[0] - 2, 8) <= console.width:
-        print_table(console, heads, rows, "l" + "r" * (len(heads) - 1))
-        return
-    for name, *figures in rows:
-        console.print(Text(name), overflow="fold")
-        for head, figure in zip(heads[1:], figures, strict=True):
-            console.print(Text(f"  {head} {figure}"), overflow="fold")
+    needs = console.measure(table, options=console.options.update(max_width=_WIDEST))
+    table.width = needs.maximum if needs.minimum > console.width and "r" in align else None
+    console.print(table, crop=False)
 
 
 def print_json(record: Mapping[str, object], err: bool = False) -> None:
@@ -235,42 +226,30 @@ def rows_bar(words: str) -> Iterator[Callable[[int, int | None, float | None], N
         yield on_rows
 
 
-class DesignProgress:
-    """The progress of a design: a bar with the gap, and a ctrl-C that keeps the best plan so far.
+@contextmanager
+def design_bar(
+    no_report: float, target: float
+) -> Iterator[tuple[Callable[[int, float, float], None], Event]]:
+    """Show a progress bar with the gap of a design, which is full at `target`; ctrl-C keeps the best plan so far.
 
-    `update` and `should_stop` are what `design` takes as `progress` and `should_stop`. The first ctrl-C asks the design
-    to stop, the second one gives up. `target` is the gap at which the bar is full.
+    Gives what `design` takes as `progress`, and an event that the first ctrl-C sets. The second ctrl-C gives up.
     """
+    from priorveil.queries import gain_share
 
-    def __init__(self, no_report: float, target: float) -> None:
-        self.interrupted = False
-        self._no_report = no_report
-        self._target = max(target, 1e-12)
-        self._gap = 1.0
+    target, gap, interrupted = min(max(target, 1e-12), 0.5), 1.0, Event()
 
-    def __enter__(self) -> Self:
-        self._cleanup = ExitStack()
-        self._cleanup.enter_context(_on_interrupt(self._interrupt))
-        self._bar = self._cleanup.enter_context(progress_bar("designing"))
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._cleanup.close()
-
-    def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        if self.interrupted:
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        if interrupted.is_set():
             raise KeyboardInterrupt
-        self.interrupted = True
+        interrupted.set()
         click.echo("stopping at the best plan so far; ctrl-C again to give up", err=True)
 
-    def should_stop(self) -> bool:
-        """Return whether ctrl-C was pressed."""
-        return self.interrupted
+    with _on_interrupt(interrupt), progress_bar("designing") as advance:
 
-    def update(self, rounds: int, error: float, bound: float) -> None:
-        """Show the gap between error and bound."""
-        from priorveil.queries import gain_share
+        def update(rounds: int, error: float, bound: float) -> None:
+            nonlocal gap
+            gap = min(gap, 1 - gain_share(error, bound, no_report))
+            done = math.log(max(gap, target)) / math.log(target)
+            advance(done, f"gap {max(gap, 0.0):.2g}, round {rounds}")
 
-        self._gap = min(self._gap, 1 - gain_share(error, bound, self._no_report))
-        done = math.log(max(self._gap, self._target)) / math.log(self._target)
-        self._bar(done, f"gap {max(self._gap, 0.0):.2g}, round {rounds}")
+        yield update, interrupted

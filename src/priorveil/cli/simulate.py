@@ -133,7 +133,7 @@ def _print(study: Study) -> None:
             errors = (row["expected"], row["measured"], (row["high"] - row["low"]) / 2)
             levels = ("-" if math.isnan(row[name]) else f"{row[name]:.3f}" for name in ("lip", "ldp"))
             lines.append((row["method"], *map(figure, errors), *levels))
-        screen.print_figures(console, heads, lines)
+        screen.print_table(console, heads, lines, "lrrrrr")
         console.print()
     console.print(f"expected: {study.unit}, in a survey of {study.rows[0].people:,} people")
     console.print(
