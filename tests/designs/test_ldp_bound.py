@@ -15,7 +15,7 @@ from priorveil.designs.cone_pricing import staircase_rays
 from priorveil.designs.engine import Limits
 from priorveil.designs.ldp_bound import LdpColumns, Weights, identity_bound, ldp_variance_bound
 from priorveil.designs.unbiased import best_weights
-from priorveil.mechanisms.bit_estimators import SubsetLaw, ones_variance
+from priorveil.mechanisms.bit_estimators import ones_variance, subset_law
 from priorveil.queries import lift_variance
 
 LDP = pv.LDP()
@@ -31,7 +31,7 @@ def random_prior(seed: int, d: int) -> np.ndarray:
 def test_equal_values_are_learnt_best_by_subsets(epsilon: float) -> None:
     e = math.exp(epsilon)
     for d in [*range(2, 30), 83, 1000]:
-        laws = [SubsetLaw(e, d, k) for k in range(1, d)]
+        laws = [subset_law(e, d, k) for k in range(1, d)]
         subsets = min(ones_variance(law, np.full(d, 1 / d)) for law in laws)
         assert identity_bound(np.full(d, 1 / d), epsilon) == pytest.approx(subsets, rel=1e-9)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import priorveil as pv
 from priorveil.mechanisms import estimators
-from priorveil.mechanisms.bit_estimators import BitCounts, SubsetLaw, UnaryLaw, most_likely_ones
+from priorveil.mechanisms.bit_estimators import BitCounts, BitLaw, most_likely_ones, subset_law, unary_law
 from priorveil.mechanisms.estimators import DenseChannel, Evidence, most_likely
 from priorveil.plans.tally import Tally
 from strategies import generators
@@ -31,9 +31,9 @@ def test_matrices_and_products_find_the_same_distribution(size: int, people: int
     assert dense.shares.min() >= 0 and dense.shares.sum() == pytest.approx(1)
 
 
-@pytest.mark.parametrize("law", [UnaryLaw(3.0, 0.3), UnaryLaw(8.0, 0.1), SubsetLaw(3.0, 12, 4)])
+@pytest.mark.parametrize("law", [unary_law(3.0, 0.3), unary_law(8.0, 0.1), subset_law(3.0, 12, 4)])
 @given(generators)
-def test_ones_are_fitted_as_by_the_general_search(law: UnaryLaw | SubsetLaw, rng) -> None:
+def test_ones_are_fitted_as_by_the_general_search(law: BitLaw, rng) -> None:
     """Every bit is a report of its own, with the cells "bit k is set" and then "bit k is clear"."""
     d, N = 12, 300
     ones = rng.binomial(N, law.q + law.contrast * rng.dirichlet(np.full(d, 0.3))).astype(float)

@@ -15,7 +15,7 @@ from kernels_here import needs_numba
 from priorveil.certify import TOTAL
 from priorveil.errors import ForeignReport, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms import Subset, kernels
-from priorveil.mechanisms.bit_estimators import SubsetLaw, influence_squares, subset_information
+from priorveil.mechanisms.bit_estimators import influence_squares, subset_information, subset_law
 from priorveil.mechanisms.estimators import DenseChannel, Evidence, reports_moments
 from priorveil.mechanisms.randomness import BytesSource, GeneratorSource
 from priorveil.queries import variance
@@ -101,7 +101,7 @@ def test_the_loop_and_its_twin_agree_bit_for_bit(size: int, members: int) -> Non
 )
 def test_information_is_that_of_all_subsets(size: int, members: int, epsilon: float) -> None:
     P, odds = pv.Prior.zipf(size).probabilities, math.exp(epsilon)
-    law = SubsetLaw(odds, size, members)
+    law = subset_law(odds, size, members)
     Q = subset_selection_matrix(size, epsilon, members)
     lifts = Q / (P @ Q)
     J = subset_information(law, P)

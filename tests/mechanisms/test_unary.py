@@ -17,7 +17,7 @@ from priorveil.certify import TOTAL, within
 from priorveil.designs.encodings import best_unary, largest_odds, unary_on_curve
 from priorveil.errors import ForeignReport, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms import bit_reports, kernels
-from priorveil.mechanisms.bit_estimators import UnaryLaw, guess_gain, inverse_rule, posterior_error
+from priorveil.mechanisms.bit_estimators import exponential_sum, guess_gain, posterior_error, unary_law
 from priorveil.mechanisms.randomness import BytesSource, GeneratorSource, SystemSource
 from priorveil.mechanisms.unary import Unary, smallest_mass, unary_lifts
 from priorveil.priors import Budget, Prior, PriorSet
@@ -227,7 +227,7 @@ def test_the_integral_is_the_sum_over_all_reports(size: int, q01: float, log_odd
     P /= P.sum()
     values = rng.normal(size=size)
     histogram, total, guess = listed(P, q01, R, values)
-    law = UnaryLaw(R, q01)
+    law = unary_law(R, q01)
     assert 1 - posterior_error(law, P, None).sum() == pytest.approx(histogram, rel=1e-11)
     assert values**2 @ P - posterior_error(law, P, values[None])[0] == pytest.approx(
         total, rel=1e-10, abs=1e-13
@@ -236,12 +236,11 @@ def test_the_integral_is_the_sum_over_all_reports(size: int, q01: float, log_odd
     assert bitwise_gain(P, q01, R) <= histogram + 1e-12
 
 
-@given(st.floats(0.0, 14.0), st.floats(0.0, 1.0))
-def test_the_rule_keeps_its_promise(log_top: float, share: float) -> None:
-    top = float(np.exp(log_top))
-    rule, D = inverse_rule(top), float(np.exp(log_top * share))
-    assert abs(D * float(rule.weights @ np.exp(-rule.nodes * D)) - 1) <= rule.error + 4e-15
-    assert rule.error < 1e-14
+@given(st.floats(0.0, 28.0), st.floats(0.0, 1.0), st.sampled_from([1, 2]))
+def test_powers_are_sums_of_exponentials(log_most: float, share: float, power: int) -> None:
+    D = float(np.exp(log_most * share))
+    nodes, weights = exponential_sum(1.0, float(np.exp(log_most)), power)
+    assert D**power * float(weights @ np.exp(-nodes * D)) == pytest.approx(1, abs=3e-14 * 30 ** (power - 1))
 
 
 def best_within(prior: Prior | PriorSet, budget: Budget) -> Unary:
@@ -271,7 +270,9 @@ def test_designs_keep_and_use_their_budget(size: int, lower: float, upper: float
     P, R = prior.probabilities, float(design.odds)
     nothing, error = 1 - float(P @ P), posterior_error(design.law, P, None).sum()
     for q01 in np.linspace(0.01, 0.99, 25):
-        assert nothing - posterior_error(UnaryLaw(R, q01), P, None).sum() <= (nothing - error) * 1.002 + 1e-12
+        assert (
+            nothing - posterior_error(unary_law(R, q01), P, None).sum() <= (nothing - error) * 1.002 + 1e-12
+        )
 
 
 def random_prior(size: int, seed: int) -> Prior:

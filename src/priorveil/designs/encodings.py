@@ -29,7 +29,7 @@ from priorveil.certify import TOTAL, exp_above, exp_below
 from priorveil.designs.engine import Stop, never
 from priorveil.designs.problem import Problem
 from priorveil.errors import Hint, Infeasible
-from priorveil.mechanisms.bit_estimators import SubsetLaw, ones_variance
+from priorveil.mechanisms.bit_estimators import ones_variance, subset_law
 from priorveil.mechanisms.bit_reports import scoring_masses
 from priorveil.mechanisms.hashing import PooledHash, bin_masses
 from priorveil.mechanisms.randomness import Words
@@ -186,7 +186,7 @@ def _odds_of_sizes(problem: Problem, prior: Prior) -> list[Fraction]:
 def _best_for_ones(prior: Prior, odds: list[Fraction]) -> int:
     """The size that is best if only the ones are read, in closed form."""
     P = prior.probabilities
-    errors = [ones_variance(SubsetLaw(float(R), len(P), k), P) for k, R in enumerate(odds, start=1)]
+    errors = [ones_variance(subset_law(float(R), len(P), k), P) for k, R in enumerate(odds, start=1)]
     return int(np.argmin(errors)) + 1
 
 

@@ -37,7 +37,7 @@ from scipy.special import expit, logsumexp, softmax
 
 from priorveil.certify import exp_above
 from priorveil.designs.engine import Stop, never
-from priorveil.mechanisms.bit_estimators import SubsetLaw, influence_squares, subset_information
+from priorveil.mechanisms.bit_estimators import BitLaw, influence_squares, subset_information, subset_law
 from priorveil.priors import Array
 
 _MOST_LEVEL = 12.0  # levels up to which it is searched for: beyond, reports are nearly the truth
@@ -142,7 +142,7 @@ class LdpColumns:
     def search(self, stop: Stop = never) -> Weights:
         """Good weights: from the information of a good subset selection, then improved."""
         d, k = len(self.P), max(1, round(len(self.P) / (1 + self.e)))
-        at, start = self._places(), self._start(SubsetLaw(self.e, d, k))
+        at, start = self._places(), self._start(subset_law(self.e, d, k))
         units = np.repeat(_UNITS, [d, d, d, len(at[0]), len(at[0])])
         units[d : 2 * d] /= d
         x = np.concatenate([*start, *self._multipliers(*at, start)]) / units
@@ -171,18 +171,18 @@ class LdpColumns:
         sizes = np.unique(np.clip(near, 1, len(self.P) - 1))
         return np.tile(sizes, _POINTS)[:, None], self._edges(sizes, sizes, _POINTS).reshape(-1, 1)
 
-    def _start(self, law: SubsetLaw) -> Weights:
+    def _start(self, law: BitLaw) -> Weights:
         """The best `A` against one channel, row by row, and the `nu` that makes its columns most alike.
 
         Scaled so that the mean of `|A z|^2` is one.
         """
         J = subset_information(law, self.P) - 1
-        forms = np.full((law.d, 2, 2), J.sum())
+        forms = np.full((law.values, 2, 2), J.sum())
         forms[:, 0, 0], forms[:, 0, 1], forms[:, 1, 0] = np.diag(J), J.sum(axis=0), J.sum(axis=0)
-        wanted = np.stack([1 - self.P, 1 - law.d * self.P], axis=1)
+        wanted = np.stack([1 - self.P, 1 - law.values * self.P], axis=1)
         rows = (np.linalg.pinv(forms, rcond=1e-10, hermitian=True) @ wanted[:, :, None])[:, :, 0]
         m, a = rows.T / math.sqrt(float((rows * wanted).sum()))
-        A, shift = np.diag(m) + a[:, None], m + law.d * a
+        A, shift = np.diag(m) + a[:, None], m + law.values * a
         # E[|A z|^2 z], from E[(a . r)^2 | x] of the rows a of A
         squares = influence_squares(law, self.P, A) - 2 * shift[:, None] * (A @ (J + 1)) + shift[:, None] ** 2
         skew = squares.sum(axis=0)

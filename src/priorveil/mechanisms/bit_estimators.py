@@ -24,7 +24,6 @@ Written as a sum of exponentials of `m`, such a mean is a sum over independent b
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -53,41 +52,20 @@ COMPOSITE = (
 
 
 @dataclass(frozen=True)
-class BitLaw(ABC):
-    """The law of the bits of a report, in floats; `odds` is `R`."""
+class BitLaw:
+    """The law of the bits of a report, in floats: of unary encoding, or of subsets of `members` of `values` values.
+
+    `odds` is `R`, `share` how often a bit is set under `B`, `q` the chance that the bit of a value other than the true
+    one is set. The bits of two values `x` and `z` are both set with the chance `t + u (P_x + P_z)`.
+    """
 
     odds: float
-
-    @property
-    @abstractmethod
-    def share(self) -> float:
-        """How often a bit is set under `B`."""
-
-    @property
-    @abstractmethod
-    def q(self) -> float:
-        """The chance that the bit of a value other than the true one is set."""
-
-    @property
-    @abstractmethod
-    def pair_chances(self) -> tuple[float, float]:
-        """`(t, u)`: the bits of two values `x` and `z` are both set with the chance `t + u (P_x + P_z)`."""
-
-    @abstractmethod
-    def covariance_factors(self, P: Array) -> Array:
-        """`F` with the covariance of the bits of a report `diag(s - t - 2 u P) - F F'`, s the chances of the bits."""
-
-    @abstractmethod
-    def first_chances(self, size: int) -> Array:
-        """How often the first, second, ... of all values is the first whose bit is set, under `B`."""
-
-    @abstractmethod
-    def tilted_bits(self, P: Array) -> tuple[Weights, Weights]:
-        """Weights `w` and chances `h` (nodes, d) of independent bits.
-
-        For a function `g` that is linear in every bit, the mean of `g(y) / (1 + c m(y))` under `B` is the real part of
-        `sum_i w_i E_i[g]`, where under `E_i` bit `x` is set with the "chance" `h[i, x]`.
-        """
+    share: float
+    q: float
+    t: float
+    u: float
+    values: int = 0
+    members: int = 0
 
     @property
     def scale(self) -> float:
@@ -104,149 +82,103 @@ class BitLaw(ABC):
         """`p - q`: how much likelier a bit is set for its own value."""
         return self.p - self.q
 
-
-@dataclass(frozen=True)
-class UnaryLaw(BitLaw):
-    """The law of unary encoding: a clear bit is set with the chance `q01`."""
-
-    q01: float
-
-    @property
-    def share(self) -> float:
-        """How often a bit is set under `B`."""
-        return self.q01
-
-    @property
-    def q(self) -> float:
-        """The chance that the bit of a value other than the true one is set."""
-        return self.q01
-
-    @property
-    def pair_chances(self) -> tuple[float, float]:
-        """Given the value, bits are independent."""
-        return self.q01**2, self.q01 * self.contrast
-
     def covariance_factors(self, P: Array) -> Array:
-        """Two bits have the covariance `-contrast^2 P_x P_z`."""
-        return self.contrast * P[:, None]
+        """`F` with the covariance of the bits of a report `diag(s - t - 2 u P) - F F'`, s the chances of the bits.
 
-    def first_chances(self, size: int) -> Array:
-        """Bits are independent under `B`."""
-        return np.asarray(self.q01 * (1 - self.q01) ** np.arange(size))
-
-    def tilted_bits(self, P: Array) -> tuple[Weights, Weights]:
-        """Real numbers, with the proven error of `inverse_rule`. Equal probabilities are computed once."""
-        rule = inverse_rule(self.odds)
-        values, place, copies = np.unique(P, return_inverse=True, return_counts=True)
-        decay = np.exp(-np.outer(rule.nodes * (self.odds - 1), values))
-        product = np.log1p(self.q01 * (decay - 1)) @ copies
-        chances = self.q01 * decay / (1 + self.q01 * (decay - 1))
-        return rule.weights * np.exp(product - rule.nodes), chances[:, place]
-
-
-@dataclass(frozen=True)
-class SubsetLaw(BitLaw):
-    """The law of subset selection: sets of `k` of `d` values."""
-
-    d: int
-    k: int
-
-    @property
-    def share(self) -> float:
-        """How often a bit is set under `B`."""
-        return self.k / self.d
-
-    @property
-    def q(self) -> float:
-        """The chance that the bit of a value other than the true one is set."""
-        return (self.k - self.p) / (self.d - 1)
-
-    @property
-    def pair_chances(self) -> tuple[float, float]:
-        """The other members of a set are a uniformly random subset of the other values."""
-        k, p, n = self.k, self.p, self.d - 1
-        t = (k - 1) * (k - 2 * p) / (n * (n - 1)) if n > 1 else 0.0
-        return t, p * (k - 1) / n - t
-
-    def covariance_factors(self, P: Array) -> Array:
-        """Two factors, which give the covariance but for a multiple of the matrix of ones.
-
-        Such a multiple may be added at will: the ones always add up to `k`, so all that is tested adds up to zero.
-        Without one the covariance is singular.
+        For subsets it is the covariance but for a multiple of the matrix of ones. Such a multiple may be added at will:
+        the ones always add up to the same number, so all that is tested adds up to zero. Without one the covariance is
+        singular.
         """
-        _, u = self.pair_chances
-        factor = self.contrast * P + self.q - u / self.contrast
-        return np.stack([factor, np.full(self.d, self.q)], axis=1)
+        if not self.members:
+            return self.contrast * P[:, None]
+        factor = self.contrast * P + self.q - self.u / self.contrast
+        return np.stack([factor, np.full(len(P), self.q)], axis=1)
 
     def first_chances(self, size: int) -> Array:
-        """The first of `d - k + 1` values at the latest is in the set."""
-        passed = np.arange(self.d - self.k)
-        falling = np.cumprod((self.d - self.k - passed) / (self.d - 1 - passed))
+        """How often the first, second, ... of all values is the first whose bit is set, under `B`."""
+        if not self.members:
+            return np.asarray(self.share * (1 - self.share) ** np.arange(size))
+        passed = np.arange(self.values - self.members)
+        falling = np.cumprod((self.values - self.members - passed) / (self.values - 1 - passed))
         return self.share * np.concatenate([[1.0], falling])
 
     def tilted_bits(self, P: Array, power: int = 1) -> tuple[Weights, Weights]:
-        """The same for means of `g(y) / (1 + c m(y))**power`, in complex numbers.
+        """Weights `w` and chances `h` (nodes, d) of independent bits.
 
-        `D**-power` is a sum of exponentials of `D = 1 + c m`, and the size of a set is fixed by a Fourier sum. Tests
-        compare it with sums over all subsets.
+        For a function `g` that is linear in every bit, the mean of `g(y) / (1 + c m(y))**power` under `B` is the real
+        part of `sum_i w_i E_i[g]`, where under `E_i` bit `x` is set with the "chance" `h[i, x]`.
+
+        `D**-power` is a sum of exponentials of `D = 1 + c m`, and the size of a set is fixed by a Fourier sum. Equal
+        probabilities are computed once. Tests compare it with sums over all reports.
         """
-        d, k, c = self.d, self.k, self.odds - 1
-        share, ordered = self.share, np.sort(P)
-        edges = 1 + c * float(ordered[:k].sum()), 1 + c * float(ordered[-k:].sum())
-        nodes, heights = _exponential_sum(edges[0] * (1 - 1e-9), edges[1] * (1 + 1e-9), power)
-        # Of d bits, each set with this share, k are set. Counts that differ by `length` cannot be told apart, but are
-        # many standard deviations away. Large angles weigh nothing: the bits cancel out.
+        c, share, ordered = self.odds - 1, self.share, np.sort(P)
+        least, most, phases, log_weights = 1.0, self.odds, np.ones(1), np.zeros(1)
+        if self.members:
+            least = (1 + c * float(ordered[: self.members].sum())) * (1 - 1e-9)
+            most = (1 + c * float(ordered[-self.members :].sum())) * (1 + 1e-9)
+            phases, log_weights = self._fourier_sum()
+        nodes, heights = exponential_sum(least, most, power)
+        values, place, copies = np.unique(P, return_inverse=True, return_counts=True)
+        tilts = share * phases[:, None, None] * np.exp(-c * np.outer(nodes, values))
+        logs = np.log(1 - share + tilts) @ copies - nodes + log_weights[:, None]
+        weights = (np.exp(logs) * heights).reshape(-1)
+        kept = np.abs(weights) > 1e-17 * float(np.abs(weights).max())
+        chances = (tilts / (1 - share + tilts)).reshape(-1, len(values))
+        return weights[kept], chances[kept][:, place]
+
+    def _fourier_sum(self) -> tuple[Weights, Weights]:
+        """Phases, and logarithms of weights, which together pick the reports with as many set bits as a subset has.
+
+        Of `d` bits, each set with this share, `k` are set. Counts that differ by `length` cannot be told apart, but are
+        many standard deviations away. Large angles weigh nothing: the bits cancel out.
+        """
+        d, k, share = self.values, self.members, self.share
         length = min(d + 1, math.ceil(13 * math.sqrt(d * share * (1 - share))) + 12) | 1
         angles = 2 * math.pi / length * np.arange(length // 2 + 1)
         size = d / 2 * np.log1p(-2 * share * (1 - share) * (1 - np.cos(angles)))
         angles = angles[size > -_NEGLIGIBLE]
-        tilts = share * np.exp(1j * angles[:, None, None] - c * np.outer(nodes, P))
-        factors = 1 - share + tilts
         log_chance = math.lgamma(d + 1) - math.lgamma(k + 1) - math.lgamma(d - k + 1)
         log_chance += k * math.log(share) + (d - k) * math.log1p(-share)
-        logs = np.log(factors).sum(axis=2) - nodes - 1j * k * angles[:, None] - log_chance
-        twice = np.where(np.arange(len(angles)) == 0, 1.0, 2.0) / length
-        weights = (np.exp(logs) * heights * twice[:, None]).reshape(-1)
-        kept = np.abs(weights) > 1e-17 * float(np.abs(weights).max())
-        return weights[kept], (tilts / factors).reshape(-1, d)[kept]
+        twice = np.where(angles == 0, 1.0, 2.0) / length
+        return np.exp(1j * angles), np.log(twice) - 1j * k * angles - log_chance
 
 
-class InverseRule(NamedTuple):
-    """Nodes and weights with `|D sum_i w_i exp(-t_i D) - 1| <= error` for every `1 <= D <= top`."""
+def unary_law(odds: float, q01: float) -> BitLaw:
+    """The law of unary encoding, where a clear bit is set with the chance `q01`: given the value, bits are independent.
 
-    nodes: Array
-    weights: Array
-    error: float
-
-
-def inverse_rule(top: float) -> InverseRule:
-    """An exponential sum for `1/D`, with its proven relative error (rounding of floats comes on top).
-
-    The trapezoidal rule with step `h` in `s = log t`. By Poisson summation its relative error is at most
-    `2 sum_k |Gamma(1 + 2 pi i k / h)|`, with `|Gamma(1 + i y)|^2 = pi y / sinh(pi y)`; truncating the ends
-    adds at most `top e^s` on the left and `exp(-e^s)` on the right, each times `1 + h`.
-
-    >>> rule = inverse_rule(100.0)
-    >>> rule.error < 1e-13, abs(float(rule.weights @ np.exp(-7 * rule.nodes)) - 1 / 7) < 1e-14
-    (True, True)
+    >>> unary_law(3.0, 0.25).p
+    0.5
     """
-    h, left, right = 0.24, math.log(1e-15 / top), math.log(38.0)
-    s = left + h * np.arange(math.ceil((right - left) / h) + 1)
-    nodes = np.exp(s)
-    waves = 2 * math.pi / h * np.arange(1, 4)
-    # sqrt(pi y / sinh(pi y)) < sqrt(2 pi y) exp(-pi y / 2) (1 + tiny); later terms are below 1e-30.
-    aliasing = float(2 * np.sum(1.01 * np.sqrt(2 * math.pi * waves) * np.exp(-math.pi * waves / 2)))
-    truncation = (1 + h) * (top * math.exp(left) + math.exp(-math.exp(s[-1])))
-    return InverseRule(nodes, h * nodes, aliasing + truncation)
+    p = odds * q01 / (1 + (odds - 1) * q01)
+    return BitLaw(odds, q01, q01, q01**2, q01 * (p - q01))
 
 
-def _exponential_sum(least: float, most: float, power: int) -> tuple[Array, Array]:
-    """Fewer nodes and weights, with `sum_i w_i exp(-t_i D)` near `D**-power` for `D` from `least` to `most`."""
-    count = min(64, 28 + math.ceil(5 * math.log(most / least)))
-    nodes = np.geomspace(0.01 / most, 36 / least, count)
-    points = np.geomspace(least, most, 8 * count)
-    fits = np.exp(-np.outer(points, nodes)) * points[:, None] ** power
-    return nodes, np.asarray(np.linalg.lstsq(fits, np.ones(len(points)), rcond=1e-14)[0], dtype=np.float64)
+def subset_law(odds: float, values: int, members: int) -> BitLaw:
+    """The law of subset selection: the other members of a set are a uniformly random subset of the other values.
+
+    >>> subset_law(2.0, 3, 1).p
+    0.5
+    """
+    share, k, n = members / values, members, values - 1
+    p = odds * share / (1 + (odds - 1) * share)
+    t = (k - 1) * (k - 2 * p) / (n * (n - 1)) if n > 1 else 0.0
+    return BitLaw(odds, share, (k - p) / n, t, p * (k - 1) / n - t, values, members)
+
+
+def exponential_sum(least: float, most: float, power: int) -> tuple[Array, Array]:
+    """Nodes and weights with `sum_i w_i exp(-t_i D)` near `D**-power` for every `D` from `least` to `most`.
+
+    Least squares of the relative error, with columns `(t D)**power exp(-t D)` that are all of the same size.
+
+    >>> nodes, weights = exponential_sum(1.0, 100.0, 1)
+    >>> abs(float(weights @ np.exp(-7 * nodes)) - 1 / 7) < 1e-14
+    True
+    """
+    count = 28 + math.ceil(5 * math.log(most / least))
+    nodes, points = np.geomspace(0.01 / most, 36 / least, count), np.geomspace(least, most, 8 * count)
+    products = np.outer(points, nodes)
+    found = np.linalg.lstsq(np.exp(-products) * products**power, np.ones(len(points)), rcond=1e-14)[0]
+    return nodes, np.asarray(found * nodes**power, dtype=np.float64)
 
 
 # -- expected errors ---------------------------------------------------------------------------------------
@@ -264,10 +196,10 @@ def posterior_error(law: BitLaw, P: Array, rows: Rows) -> Array:
     `E_B[(c sum_x a_x P_x y_x)^2 / (1 + c m)] / (1 + c share)`. Under the tilted law the bits are independent, so the
     square has a mean and a variance.
 
-    >>> law, P = SubsetLaw(2.0, 3, 1), np.array([0.5, 0.3, 0.2])
+    >>> law, P = subset_law(2.0, 3, 1), np.array([0.5, 0.3, 0.2])
     >>> bool(np.allclose(posterior_error(law, P, None), P - P**2 * np.diag(subset_information(law, P))))
     True
-    >>> posterior_error(UnaryLaw(1.0, 0.5), np.array([0.5, 0.5]), np.array([[0.0, 1.0]])).round(12).tolist()
+    >>> posterior_error(unary_law(1.0, 0.5), np.array([0.5, 0.5]), np.array([[0.0, 1.0]])).round(12).tolist()
     [0.25]
     """
     c, (w, h) = law.odds - 1, law.tilted_bits(P)
@@ -286,9 +218,9 @@ def guess_gain(law: BitLaw, P: Array) -> float:
     `E_B[max_x P_x (1 + c y_x)] / (1 + c share)`: a guess looks for the commonest value whose bit is set. That value or
     the commonest of all is the guess, whichever is likelier.
 
-    >>> round(guess_gain(SubsetLaw(2.0, 3, 1), np.array([0.4, 0.3, 0.3])), 12)
+    >>> round(guess_gain(subset_law(2.0, 3, 1), np.array([0.4, 0.3, 0.3])), 12)
     0.5
-    >>> round(guess_gain(UnaryLaw(1.0, 0.5), np.array([0.25, 0.75])), 12)
+    >>> round(guess_gain(unary_law(1.0, 0.5), np.array([0.25, 0.75])), 12)
     0.75
     """
     ordered, first = np.sort(P)[::-1], law.first_chances(len(P))
@@ -301,10 +233,10 @@ def ones_variance(law: BitLaw, P: Array) -> float:
 
     With the noise of optimised unary encoding it is about `4 d e**eps / (e**eps - 1)**2`:
 
-    >>> law, P = UnaryLaw(math.e, 1 / (math.e + 1)), np.full(1000, 1e-3)
+    >>> law, P = unary_law(math.e, 1 / (math.e + 1)), np.full(1000, 1e-3)
     >>> round(ones_variance(law, P) - 4000 * math.e / (math.e - 1) ** 2)
     2
-    >>> round(ones_variance(SubsetLaw(math.e, 20, 5), np.full(20, 0.05)), 4)
+    >>> round(ones_variance(subset_law(math.e, 20, 5), np.full(20, 0.05)), 4)
     66.6344
     """
     q, contrast = law.q, law.contrast
@@ -313,10 +245,10 @@ def ones_variance(law: BitLaw, P: Array) -> float:
     return (len(P) * q * (1 - q) + contrast * (1 - 2 * q)) / contrast**2 - float(P @ P)
 
 
-def subset_information(law: SubsetLaw, P: Array) -> Array:
+def subset_information(law: BitLaw, P: Array) -> Array:
     """The Fisher information `J = E[r r']` of a report at the distribution `P`.
 
-    >>> law, P = SubsetLaw(2.0, 3, 1), np.array([0.5, 0.3, 0.2])
+    >>> law, P = subset_law(2.0, 3, 1), np.array([0.5, 0.3, 0.2])
     >>> Q = np.full((3, 3), 0.25) + 0.25 * np.eye(3)
     >>> bool(np.allclose(subset_information(law, P), Q / (P @ Q) @ Q.T))
     True
@@ -326,11 +258,11 @@ def subset_information(law: SubsetLaw, P: Array) -> Array:
     J = float(w.sum().real) + c * (single[:, None] + single)
     scaled = c * np.sqrt(w)[:, None] * h
     J += scaled.real.T @ scaled.real - scaled.imag.T @ scaled.imag
-    J[np.diag_indices(law.d)] = float(w.sum().real) + (c**2 + 2 * c) * single
+    J[np.diag_indices(law.values)] = float(w.sum().real) + (c**2 + 2 * c) * single
     return np.asarray(J / law.scale)
 
 
-def influence_squares(law: SubsetLaw, P: Array, influence: Array) -> Array:
+def influence_squares(law: BitLaw, P: Array, influence: Array) -> Array:
     """`E[(a . r)^2 | x]` for every row `a` of `influence` and every value `x`: rows times values.
 
     Given the bit of `x`, the sum over the other bits has a mean and a variance.
@@ -369,7 +301,7 @@ def _second_moments(law: BitLaw, shares: Array, rows: Rows) -> Array:
 
     `E[y y']` has the chances of bits on the diagonal, and those of pairs elsewhere.
     """
-    chances, (t, u) = set_chances(law, shares), law.pair_chances
+    chances, t, u = set_chances(law, shares), law.t, law.u
     if rows is None:
         return chances
     total = rows.sum(axis=1)
@@ -408,7 +340,7 @@ def bitwise_posteriors(law: BitLaw, counts: BitCounts, P: Array, rows: Rows) -> 
 
 
 def scored_moments(
-    law: SubsetLaw, counts: BitCounts, P: Array, inverse: Array, rows: Rows, population: bool
+    law: BitLaw, counts: BitCounts, P: Array, inverse: Array, rows: Rows, population: bool
 ) -> Moments:
     """The sum of `J^-1 r` over the reports; `inverse` is `J^-1` at the prior `P` of the scores."""
     N, influence = counts.reports, apply_rows(rows, inverse)
@@ -434,7 +366,7 @@ def _unbiased_spread(per_person: Array, rows: Rows, shares: Array, N: float, pop
     return np.asarray(N * np.maximum(per_person - estimators.known_part(rows, shares, 1.0, population), 0.0))
 
 
-def balanced_moments(law: UnaryLaw, counts: BitCounts, P: Array, rows: Rows, population: bool) -> Moments:
+def balanced_moments(law: BitLaw, counts: BitCounts, P: Array, rows: Rows, population: bool) -> Moments:
     """The unbiased answer made to add up to the reports: to first order at `P`, the most likely answer.
 
     With `w` in proportion to `s (1 - s)` at `P`, adding up to one, it is `n - w (sum of n - N)`, which is unbiased

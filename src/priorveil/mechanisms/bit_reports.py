@@ -175,9 +175,9 @@ class BitReports(Mechanism):
 
     def prior_check(self, counts: Ints, prior: Array) -> PriorCheck | None:
         """The check of the counts of ones against the prior."""
-        law, parts, (t, u) = self.law, self._counts(counts), self.law.pair_chances
+        law, parts = self.law, self._counts(counts)
         chances = set_chances(law, prior)
-        excess, variance = parts.ones - parts.reports * chances, chances - t - 2 * u * prior
+        excess, variance = parts.ones - parts.reports * chances, chances - law.t - 2 * law.u * prior
         factors = law.covariance_factors(prior)
         return bits_check(excess, law.contrast, variance, factors, prior, parts.reports)
 

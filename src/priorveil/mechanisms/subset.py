@@ -35,9 +35,10 @@ from priorveil.errors import Hint, Infeasible, InvalidInput
 from priorveil.mechanisms import kernels
 from priorveil.mechanisms.bit_estimators import (
     BitCounts,
-    SubsetLaw,
+    BitLaw,
     scored_moments,
     subset_information,
+    subset_law,
 )
 from priorveil.mechanisms.bit_reports import BitReports
 from priorveil.mechanisms.estimators import Moments, Rows
@@ -82,9 +83,9 @@ class Subset(BitReports):
         return Fraction(self.keep * (self.size - self.subset_size), (TOTAL - self.keep) * self.subset_size)
 
     @cached_property
-    def law(self) -> SubsetLaw:
+    def law(self) -> BitLaw:
         """The law of a report in floats."""
-        return SubsetLaw(float(self.odds), self.size, self.subset_size)
+        return subset_law(float(self.odds), self.size, self.subset_size)
 
     @cached_property
     def _draw_bounds(self) -> tuple[Words, Words]:

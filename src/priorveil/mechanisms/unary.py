@@ -28,7 +28,7 @@ import numpy.typing as npt
 from priorveil.certify import TOTAL, Certifiable, Lifts
 from priorveil.errors import Hint, Infeasible, InvalidInput
 from priorveil.mechanisms import kernels
-from priorveil.mechanisms.bit_estimators import BitCounts, UnaryLaw, balanced_moments
+from priorveil.mechanisms.bit_estimators import BitCounts, BitLaw, balanced_moments, unary_law
 from priorveil.mechanisms.bit_reports import BitReports
 from priorveil.mechanisms.estimators import Moments, Rows
 from priorveil.mechanisms.randomness import Words
@@ -79,9 +79,9 @@ class Unary(BitReports):
         return (1 - q01) * (1 - q10) / (q01 * q10)
 
     @cached_property
-    def law(self) -> UnaryLaw:
+    def law(self) -> BitLaw:
         """The law of a report in floats."""
-        return UnaryLaw(float(self.odds), float(self.flips[0]))
+        return unary_law(float(self.odds), float(self.flips[0]))
 
     def draw(self, codes: Ints, words: Words, reports: Words, total: int) -> None:
         """Fill `reports` for valid codes."""
@@ -107,7 +107,7 @@ class Unary(BitReports):
 
     def list_reports(self) -> tuple[npt.NDArray[Any], Array]:
         """All reports as rows of bits, and their chances under `B`, which flips independent bits."""
-        bits, q01 = np.arange(1 << self.size)[:, None] >> np.arange(self.size) & 1, self.law.q01
+        bits, q01 = np.arange(1 << self.size)[:, None] >> np.arange(self.size) & 1, self.law.q
         return bits, np.prod(np.where(bits, q01, 1 - q01), axis=1)
 
     def parameters(self) -> dict[str, Any]:
