@@ -10,17 +10,17 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 
-from priorveil.designs import engine
-from priorveil.designs.box_pricing import Box
+from priorveil.designs import cone_pricing, engine
+from priorveil.designs.box_pricing import Box, LdpCone
 from priorveil.designs.cone_pricing import (
     ConeGuessPricing,
+    ConePricing,
     ConeSquaresPricing,
-    ConvexPricing,
     Program,
     extreme_rays,
-    staircase_rays,
 )
-from priorveil.designs.engine import Limits, Utility, best_mixture, mix
+from priorveil.designs.engine import Limits, Utility, best_mixture, mix, never
+from priorveil.designs.robust import GuessTask, SquaredErrorTask
 from priorveil.errors import Infeasible, TooLarge
 from references import lip_rows, subset_selection_matrix
 from strategies import seeds
@@ -75,6 +75,22 @@ def histogram(P: Array) -> Utility:
     return lambda r: ((P * r) ** 2).sum(axis=1)
 
 
+def squares(A: Array, P: Array, V: Array) -> ConeSquaresPricing:
+    """Pricing of linear statistics for one prior."""
+    nothing = np.zeros((1, len(P)))
+    return ConeSquaresPricing(A, P, lambda r: ((r @ (V * P).T) ** 2).sum(axis=1), V, P[None], never, nothing)
+
+
+def guess(A: Array, P: Array) -> ConeGuessPricing:
+    """Pricing of the best guess for one prior."""
+    return ConeGuessPricing(A, P, lambda r: (r * P).max(axis=1), P[None], never, np.zeros((1, len(P))))
+
+
+def convex(A: Array, P: Array, utility: Utility) -> ConePricing:
+    """Pricing of any convex utility for one prior."""
+    return ConePricing(A, P, utility, never, np.zeros((1, len(P))))
+
+
 @given(seeds)
 @settings(max_examples=40, deadline=None)
 def test_rays_are_the_vertices_found_by_brute_force(seed: int) -> None:
@@ -108,7 +124,7 @@ def test_the_box_and_the_staircase_are_listed_directly(seed: int) -> None:
     eps = rng.uniform(0.01, 3)
     for direct, A in (
         (Box(P, np.exp(-eps), np.exp(eps)).vertices(), lip_rows(P, np.exp(-eps), np.exp(eps))),
-        (staircase_rays(P, eps), ldp(d, eps).reshape(-1, d)),
+        (LdpCone(P, np.exp(eps)).vertices(), ldp(d, eps).reshape(-1, d)),
     ):
         listed = extreme_rays(A, P)
         assert len(listed) == len(direct)
@@ -173,9 +189,9 @@ def test_column_generation_agrees_with_enumeration(seed: int) -> None:
     a = rng.normal(size=d)
     rays = extreme_rays(A, P)
     for pricing in (
-        ConeSquaresPricing(A, P, (a * P)[None], P[None]),
-        ConeSquaresPricing(A, P, np.diag(P), np.tile(P, (d, 1)), nodes=1000),
-        ConeGuessPricing(A, P, P[None]),
+        squares(A, P, a[None]),
+        squares(A, P, np.eye(d)),
+        guess(A, P),
     ):
         exact = best_mixture(rays, pricing.utility)
         found = engine.solve(pricing, np.ones((1, d)), Limits(deadline=time.monotonic() + 5))
@@ -194,18 +210,20 @@ def test_priced_bounds_hold_for_every_ray(seed: int) -> None:
     a, duals = rng.normal(size=d), rng.normal(size=d) * P
     rays = extreme_rays(A, P)
     for pricing in (
-        ConeSquaresPricing(A, P, (a * P)[None], P[None], nodes=15),
-        ConeSquaresPricing(A, P, np.diag(P), np.tile(P, (d, 1)), nodes=15),
-        ConeGuessPricing(A, P, P[None]),
-        ConvexPricing(A, P, lambda r: np.abs(r - 1) @ P),
+        squares(A, P, a[None]),
+        squares(A, P, np.eye(d)),
+        guess(A, P),
+        convex(A, P, lambda r: np.abs(r - 1) @ P),
     ):
         best = np.max(pricing.utility(rays) - rays @ duals)
         for exact in (False, True):
-            priced = pricing.price(duals, exact)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(cone_pricing, "_NODES", 15)
+                priced = pricing.price(duals, exact)
             assert priced.bound >= best - 1e-10
             assert np.max(priced.utilities - priced.columns @ duals) <= best + 1e-9
             np.testing.assert_allclose(priced.columns @ P, 1.0, atol=1e-9)
-    one_term = ConeSquaresPricing(A, P, (a * P)[None], P[None]).price(duals, True)
+    one_term = squares(A, P, a[None]).price(duals, True)
     assert one_term.bound == pytest.approx(np.max((rays @ (a * P)) ** 2 - rays @ duals), abs=1e-8)
 
 
@@ -222,11 +240,15 @@ def test_chords_over_estimate_on_every_box(seed: int) -> None:
     P, A = random_cone(rng)
     d = len(P)
     other = 0.5 * P + 0.5 * rng.dirichlet(np.ones(d))
-    pricing = ConeSquaresPricing(
-        A, P, np.vstack([np.diag(P), np.diag(other)]), np.repeat([P, other], d, axis=0), nodes=1
+    priors, shares = np.array([P, other]), rng.dirichlet(np.ones(2))
+    task = SquaredErrorTask(np.eye(d))
+    pricing = task.pricing(
+        A, P, lambda r: -np.column_stack([task.risks(p, r) @ p for p in priors]), priors, never
     )
+    assert isinstance(pricing, ConeSquaresPricing)
     columns, duals = inside(rng, extreme_rays(A, P)), rng.normal(size=d) * P
-    worth = pricing.utility(columns) - columns @ duals
+    worth = pricing.utility(columns) @ shares - columns @ duals
+    costs = duals + shares @ pricing.linear
     z = (columns @ pricing.C.T) / (columns @ pricing.D.T)
     least, most = pricing.root
     assert (z >= least - 1e-9).all()
@@ -236,10 +258,10 @@ def test_chords_over_estimate_on_every_box(seed: int) -> None:
         narrow = rng.random(len(pricing.C)) < 0.3
         low, high = np.where(narrow, ends[0], least), np.where(narrow, ends[1], most)
         within = ((z >= low) & (z <= high)).all(axis=1)
-        box = pricing.relax(duals, (low, high))
+        box = pricing.relax(costs, shares, (low, high))
         if within.any():
             assert box is not None
-            assert box.bound >= worth[within].max() - 1e-9
+            assert box[1] >= worth[within].max() - 1e-9
 
 
 @given(seeds)
@@ -248,15 +270,20 @@ def test_open_guesses_are_over_estimated(seed: int) -> None:
     rng = np.random.default_rng(seed)
     P, A = random_cone(rng)
     d = len(P)
-    pricing = ConeGuessPricing(A, P, np.array([P, 0.5 * P + 0.5 * rng.dirichlet(np.ones(d))]))
+    priors, shares = np.array([P, 0.5 * P + 0.5 * rng.dirichlet(np.ones(d))]), rng.dirichlet(np.ones(2))
+    task = GuessTask()
+    pricing = task.pricing(
+        A, P, lambda r: -np.column_stack([task.risks(p, r) @ p for p in priors]), priors, never
+    )
+    assert isinstance(pricing, ConeGuessPricing)
     columns, duals = inside(rng, extreme_rays(A, P)), rng.normal(size=d) * P
-    worth = pricing.utility(columns) - columns @ duals
-    first = (columns * pricing.M[0]).argmax(axis=1)
+    worth = pricing.utility(columns) @ shares - columns @ duals
+    first = (columns * P).argmax(axis=1)
     for x in range(d):
-        answer = pricing.relax(duals, (x,))
+        answer = pricing.relax(duals + shares @ pricing.linear, shares, (x,))
         if (first == x).any():
             assert answer is not None
-            assert answer.bound >= worth[first == x].max() - 1e-9
+            assert answer[1] >= worth[first == x].max() - 1e-9
 
 
 @given(seeds)
@@ -264,12 +291,12 @@ def test_open_guesses_are_over_estimated(seed: int) -> None:
 def test_the_linear_function_through_the_corners_over_estimates(seed: int) -> None:
     rng = np.random.default_rng(seed)
     P, A = random_cone(rng)
-    pricing = ConvexPricing(A, P, lambda r: ((r - 1) ** 2) @ P)
+    pricing = convex(A, P, lambda r: ((r - 1) ** 2) @ P)
     columns, duals = inside(rng, extreme_rays(A, P)), rng.normal(size=len(P)) * P
-    found = pricing.relax(duals, pricing.root)
+    found = pricing.relax(duals, np.ones(1), pricing.root)
     assert found is not None
-    noise = 1e-7 * np.abs(pricing.utility(pricing.root)).max()
-    assert found.bound >= (pricing.utility(columns) - columns @ duals).max() - noise
+    noise = 1e-7 * np.abs(pricing.utility(np.diag(1 / P))).max()
+    assert found[1] >= (pricing.utility(columns) - columns @ duals).max() - noise
 
 
 def test_a_utility_of_your_own_is_designed_for() -> None:
@@ -282,7 +309,7 @@ def test_a_utility_of_your_own_is_designed_for() -> None:
         return (w * np.log(w / P)).sum(axis=1)
 
     exact = best_mixture(extreme_rays(A, P), information)
-    found = engine.solve(ConvexPricing(A, P, information), np.ones((1, 4)), Limits(1e-4))
+    found = engine.solve(convex(A, P, information), np.ones((1, 4)), Limits(1e-4))
     assert found.value == pytest.approx(exact.value, abs=1e-9)
     assert found.bound >= exact.value - 1e-12
 
@@ -301,7 +328,7 @@ def test_bounds_do_not_need_the_solver_to_be_right() -> None:
 def test_ldp_histogram_for_a_uniform_prior_is_subset_selection() -> None:
     for d, eps in ((3, 0.5), (5, 1.0), (6, 2.0), (8, 1.0)):
         P = np.full(d, 1 / d)
-        best = best_mixture(staircase_rays(P, eps), histogram(P))
+        best = best_mixture(LdpCone(P, np.exp(eps)).vertices(), histogram(P))
         subsets = [subset_selection_matrix(d, eps, k) for k in range(1, d)]
         gains = [float((P @ Q) @ histogram(P)((Q / (P @ Q)).T)) for Q in subsets]
         assert best.value == pytest.approx(max(gains), abs=1e-9)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import priorveil as pv
 from priorveil.certify import within
 from priorveil.designs import METHODS, box_solvers, cone_pricing, methods
-from priorveil.designs.box_pricing import Box
+from priorveil.designs.box_pricing import Box, LdpCone
 from priorveil.designs.engine import Solution
 from priorveil.errors import CertificateError, DataNotFound, Infeasible, InvalidInput, InvalidSecret, TooLarge
 from priorveil.mechanisms import Table
@@ -758,7 +758,7 @@ class TestLinear:
         assert lip.expected_mse == pytest.approx(best, rel=1e-9)
         assert lip.lower_bound == pytest.approx(best, rel=1e-9)
         ldp = pv.design(prior, 1.0, query, notion=pv.LDP())
-        best = self.least(prior, query, cone_pricing.staircase_rays(P, 1.0))
+        best = self.least(prior, query, LdpCone(P, math.e).vertices())
         assert ldp.certificate.ldp <= 1.0
         assert ldp.expected_mse == pytest.approx(best, rel=1e-9)
 

@@ -11,7 +11,7 @@ import pytest
 from flint import arb, ctx
 
 import priorveil as pv
-from priorveil.designs.cone_pricing import staircase_rays
+from priorveil.designs.box_pricing import LdpCone
 from priorveil.designs.engine import Limits
 from priorveil.designs.ldp_bound import LdpColumns, Weights, identity_bound, ldp_variance_bound
 from priorveil.designs.unbiased import best_weights
@@ -60,7 +60,7 @@ def test_it_is_below_the_best_channel_and_near_it(seed: int) -> None:
     rng = np.random.default_rng(seed)
     d, epsilon = int(rng.integers(4, 9)), float(rng.choice([0.3, 1.0, 2.0]))
     P = random_prior(seed, d)
-    best = best_weights(P, staircase_rays(P, epsilon), Limits(1e-6)).value
+    best = best_weights(P, LdpCone(P, math.exp(epsilon)).vertices(), Limits(1e-6)).value
     bound = ldp_variance_bound(P, epsilon)
     assert 0.7 * best < bound <= best
 

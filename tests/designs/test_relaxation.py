@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 import priorveil as pv
 from priorveil.designs import relaxation
-from priorveil.designs.box_pricing import Box
-from priorveil.designs.cone_pricing import staircase_rays
+from priorveil.designs.box_pricing import Box, LdpCone
 from priorveil.designs.engine import best_mixture
 from priorveil.designs.ldp_bound import identity_bound
 from priorveil.designs.relaxation import SecondMoments, ldp_bound, leaning_bound, unbiased_bound
@@ -67,8 +66,7 @@ def test_no_channel_beats_them(seed: int) -> None:
 @settings(max_examples=50, deadline=None)
 def test_no_channel_of_ldp_beats_them(seed: int, epsilon: float) -> None:
     box, W, rng = case(seed)
-    rays = staircase_rays(box.prior, epsilon)
-    rays = rays / (rays @ box.prior)[:, None]
+    rays = LdpCone(box.prior, math.exp(epsilon)).vertices()
     weights = box.prior if rng.random() < 0.5 else rng.dirichlet(np.full(len(box.prior), 0.5)) + 1e-3
     moments = SecondMoments.of_ldp(box.prior, math.exp(epsilon), weights)
     assert leaning_bound(moments, W) <= least_error(box, W, rays) + 1e-12 * (W**2).max()
@@ -81,11 +79,11 @@ def test_the_moments_of_channels_are_in_the_set(seed: int) -> None:
     """Each inequality, for single columns mixed at random: it is what the bounds rest on."""
     box, _, rng = case(seed)
     factor = math.exp(float(rng.choice([0.1, 1.0, 3.0])))
-    rays = staircase_rays(box.prior, math.log(factor))
+    rays = LdpCone(box.prior, factor).vertices()
     weights = rng.dirichlet(np.ones(len(box.prior)))
     for moments, columns in (
         (SecondMoments.of_box(box), box.vertices()),
-        (SecondMoments.of_ldp(box.prior, factor, weights), rays / (rays @ box.prior)[:, None]),
+        (SecondMoments.of_ldp(box.prior, factor, weights), rays),
     ):
         mixture = best_mixture(columns, lambda r: r @ rng.normal(size=r.shape[1]) + rng.random(len(r)))
         scaled = (mixture.columns - 1) / moments.unit

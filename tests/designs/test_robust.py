@@ -29,7 +29,7 @@ Array = npt.NDArray[np.float64]
 
 def mse(task: Task, p: Array, Q: Array) -> float:
     """The error of channel Q under prior p, by the definition."""
-    return task.idle(p) - float(task.gains(p, Q.T).sum())
+    return float((task.risks(p, Q.T) @ p).sum())
 
 
 def tasks(rng: np.random.Generator, d: int) -> list[Task]:

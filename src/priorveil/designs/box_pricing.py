@@ -124,8 +124,14 @@ class LdpCone(ColumnSpace):
         return np.asarray((1 + self.ratio) * columns.min(axis=1, keepdims=True))
 
     def vertices(self) -> Array:
-        """All extreme columns (K, d)."""
-        return self._scaled(np.where(subsets(len(self.prior))[1:-1], self.ratio, 1.0))
+        """All extreme columns (K, d), for up to 14 values: two entries, or one if there is one value.
+
+        >>> LdpCone(np.array([0.5, 0.5]), ratio=3.0).vertices()
+        array([[1.5, 0.5],
+               [0.5, 1.5]])
+        """
+        sets = subsets(len(self.prior))
+        return self._scaled(np.where(sets[1 : max(2, len(sets) - 1)], self.ratio, 1.0))
 
     def merge(self, labels: Labels) -> LdpCone:
         """The columns that are constant on blocks of values."""

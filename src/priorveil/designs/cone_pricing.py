@@ -13,17 +13,15 @@ the solver's tolerance.
 from __future__ import annotations
 
 import heapq
-from abc import ABC, abstractmethod
-from copy import copy
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any
 
 import highspy
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.designs.box_pricing import subsets
-from priorveil.designs.engine import Priced, Stop, Utility, never, new_model, run_model
+from priorveil.designs import engine
+from priorveil.designs.engine import Priced, Stop, Utility, never
 from priorveil.errors import Infeasible, PriorveilError, TooLarge
 from priorveil.priors import Array, Mask
 
@@ -34,7 +32,8 @@ LISTING = 2 / 3  # the share of the time that listing extreme rays may take, whe
 _ZERO = 1e-11  # a ray on a hyperplane, both scaled to largest entry one
 _PAIRS = 4_000_000  # entries of one block of comparisons
 _CLIMBS = (6, 60)  # starts of a quick and of an exact call
-_QUICK = 20  # splits for a quick bound
+_QUICK, _NODES = 20, 4000  # splits for a quick bound, and for an exact one
+_RETURNED = 150  # columns of a call
 _PATIENCE = 400  # splits before a better column ends the search
 _IMPROVES = 1e-7  # worth stopping for
 _SAME = 1e-10  # a bound this close to the best value found is that value
@@ -144,18 +143,6 @@ def nearby_columns(A: Array, P: Array) -> Array:
     return np.asarray(columns / (columns @ P)[:, None])
 
 
-def staircase_rays(P: Array, epsilon: float) -> Array:
-    """All vertices of the LDP cone: entries 1 and `e^eps` only, scaled to `P @ r = 1`, for up to 14 values.
-
-    >>> staircase_rays(np.array([0.5, 0.5]), np.log(3.0))
-    array([[1.5, 0.5],
-           [0.5, 1.5]])
-    """
-    d = len(P)
-    rays = np.where(subsets(d)[1:-1] == 1, np.exp(epsilon), 1.0) if d > 1 else np.ones((1, 1))
-    return np.asarray(rays / (rays @ P)[:, None])
-
-
 class Program:
     """`max g @ r` over `{r >= 0, A r >= 0, P @ r = 1}` in a live HiGHS model; only the cost changes.
 
@@ -166,7 +153,7 @@ class Program:
         self.P = P
         self._rows = _scale_rows(A / P)
         d = len(P)
-        self._model = new_model(1e-10, presolve="off", solver="simplex")
+        self._model = engine.new_model(1e-10, presolve="off", solver="simplex")
         nothing = np.empty(0, np.int32)
         self._model.addCols(d, np.zeros(d), np.zeros(d), np.ones(d), 0, nothing, nothing, np.empty(0))
         self._add(np.ones((1, d)), 1.0, 1.0)
@@ -195,7 +182,7 @@ class Program:
         fresh = len(rows) - len(self._rows)
         if fresh:
             self._add(rows[-fresh:], 0.0, highspy.kHighsInf)
-        status, solution = run_model(self._model), self._model.getSolution()
+        status, solution = engine.run_model(self._model), self._model.getSolution()
         if fresh:
             first = 1 + len(self._rows)
             self._model.deleteRows(fresh, np.arange(first, first + fresh, dtype=np.int32))
@@ -208,56 +195,58 @@ class Program:
         return w / w.sum() / self.P, float(np.max(cost + y @ rows))
 
 
-class Relaxed(NamedTuple):
-    """A proven bound on a part of the polytope, the column where it is taken, and the part."""
+class ConePricing:
+    """Pricing of any convex utility over the cone `A`, by climbing from vertex to vertex and by branch and bound.
 
-    bound: float
-    column: Array
-    node: Node
+    `utility` maps columns (n, d) to numbers (n,), or to one for each prior (n, k); `phi` is then their sum with the
+    shares that the duals hold. When `stop()` says so, every search ends at its first answer.
 
+    It climbs along a difference quotient that stays on `P @ r = 1`. The bound is that of the linear function through
+    the corners `e_x / P_x`, which a convex function never exceeds: valid if `phi` is finite there, but far from tight.
+    Where the extreme rays can be listed, list them. A subclass knows the utility better: its `slope`, the number of its
+    `terms` for each prior, and nodes with tight bounds (`root` holds every column, `split` makes parts of a node).
+    Its terms leave out a `linear` part (k, d) of the utilities: these are the terms less `linear @ r`.
 
-class ConePricing(ABC):
-    """Pricing over a cone by climbing from vertex to vertex, and by branch and bound over linear programmes.
-
-    A subclass gives the utility and its gradient, the number of its `terms`, the `root` of the branching (the node that
-    holds every column), `relax` (a bound on a node) and `split` (the halves of a node, or None if its bound is exact).
-    When `stop()` says so, every search ends at its first answer.
+    >>> A, P = np.array([[-1.0, 3.0], [3.0, -1.0]]), np.array([0.5, 0.5])
+    >>> pricing = ConePricing(A, P, lambda r: np.abs(r - 1) @ P, never, linear=np.zeros((1, 2)))
+    >>> round(pricing.price(np.zeros(2), exact=True).utilities[0], 9)
+    np.float64(0.5)
     """
 
-    root: Node
-    terms: int
+    root: Node = ()
+    terms: int = 1
 
-    def __init__(self, A: Array, P: Array, nodes: int, stop: Stop) -> None:
-        self.A, self.P, self.nodes, self.stop = A, P, nodes, stop
+    def __init__(self, A: Array, P: Array, utility: Utility, stop: Stop, linear: Array) -> None:
+        self.P, self.utility, self.stop, self.linear = P, utility, stop, linear
         self.program = Program(A, P)
         self._starts: dict[bytes, Array] = {}
         self._add_vertices(np.vstack([np.eye(len(P)), -np.eye(len(P))]))
 
-    @abstractmethod
-    def utility(self, columns: Array) -> Array:
-        """`phi` of each row of `columns`."""
+    def slope(self, costs: Array, shares: Array, r: Array) -> Array:
+        """The gradient of `phi(r) - costs . r`, up to a multiple of `P`."""
+        step = 1e-6
+        towards = (1 - step) * r + step * np.diag(1 / self.P)
+        return np.asarray(self.P * (self.utility(towards) - self.utility(r[None])) / step - costs)
 
-    @abstractmethod
-    def gradient(self, r: Array) -> Array:
-        """The slope of `phi` at `r`, up to a multiple of `P`."""
+    def relax(self, costs: Array, shares: Array, node: Node) -> tuple[Array, float] | None:
+        """A bound on `phi(r) - costs . r` in a node, after the column where it is taken; None if the node is empty."""
+        return self.program.maximise(self.P * self.utility(np.diag(1 / self.P)) - costs)
 
-    @abstractmethod
-    def relax(self, duals: Array, node: Node) -> Relaxed | None:
-        """A bound on `phi(r) - duals . r` in a node; None if the node is empty."""
-
-    @abstractmethod
-    def split(self, found: Relaxed) -> list[Node] | None:
-        """The parts of a node, or None if its bound is exact."""
+    def split(self, shares: Array, node: Node, column: Array) -> list[Node]:
+        """The parts of a node, given the column of its bound; none if the bound is exact or stays as it is."""
+        return []
 
     def price(self, duals: Array, exact: bool) -> Priced:
         """Climb from good starts, then prove a bound by branch and bound (a short one unless `exact`)."""
-        pool = _Pool(self.utility, duals)
+        pool, d = _Pool(self, duals), len(self.P)
         if exact:  # look in new directions (fixed seed)
-            d = len(duals)
             self._add_vertices(np.random.default_rng(len(self._starts)).normal(size=(4 * d, d)))
-        self._climb(pool, list(self._starts.values()), _CLIMBS[exact])
-        bound = self._branch(pool, self.nodes if exact or self.terms == 1 else _QUICK)
-        return pool.best_columns(bound)
+        self._climb(pool, _CLIMBS[exact])
+        one_term = self.terms * np.count_nonzero(pool.shares) == 1
+        bound = self._branch(pool, _NODES if exact or one_term else _QUICK)
+        columns = np.unique(np.array(pool.columns), axis=0)
+        columns = columns[np.argsort(-pool.worth(columns), kind="stable")[:_RETURNED]]
+        return Priced(columns, self.utility(columns), bound)
 
     def _branch(self, pool: _Pool, limit: int) -> float:
         """An upper bound on every column, after at most `limit` splits.
@@ -265,27 +254,28 @@ class ConePricing(ABC):
         It ends early once it finds a better column than the climbs did: the master moves on then, and a tight bound at
         these duals is not needed. Open nodes keep their bounds.
         """
-        root = self.relax(pool.duals, self.root)
-        if root is None:
+        ticket, heap = count(), list[tuple[float, int, Node, Array]]()
+
+        def bound_parts(nodes: list[Node], above: float) -> None:
+            answers = [(node, self.relax(pool.costs, pool.shares, node)) for node in nodes]
+            found = [(node, *answer) for node, answer in answers if answer is not None]
+            pool.add([column for _, column, _ in found])
+            for node, column, bound in found:
+                heapq.heappush(heap, (-min(bound, above), next(ticket), node, column))
+
+        bound_parts([self.root], np.inf)
+        if not heap:
             raise Infeasible(_EMPTY)
-        pool.add([root.column])
-        ticket = count()
-        heap = [(-root.bound, next(ticket), root)]
         exact, climbed = -np.inf, pool.best
         for spent in range(limit):
             if (spent >= _PATIENCE and pool.best > climbed + _IMPROVES) or (spent and self.stop()):
                 break
             if not heap or -heap[0][0] <= pool.best + _SAME * max(1.0, abs(pool.best)):
                 break
-            above, _, found = heapq.heappop(heap)
-            nodes = self.split(found)
-            if nodes is None:
-                exact = max(exact, -above)
-                continue
-            children = [child for node in nodes if (child := self.relax(pool.duals, node)) is not None]
-            pool.add([child.column for child in children])
-            for child in children:
-                heapq.heappush(heap, (-min(child.bound, -above), next(ticket), child))
+            below, _, node, column = heapq.heappop(heap)
+            parts = self.split(pool.shares, node, column)
+            exact = exact if parts else max(exact, -below)
+            bound_parts(parts, -below)
         return max(exact, -heap[0][0] if heap else -np.inf, pool.best)
 
     def _add_vertices(self, directions: Array) -> None:
@@ -300,18 +290,18 @@ class ConePricing(ABC):
         if len(self._starts) > _STARTS:
             del self._starts[next(iter(self._starts))]
 
-    def _climb(self, pool: _Pool, columns: list[Array], most: int) -> None:
-        """From the `most` best columns: linearise, go to the best vertex, and repeat."""
-        table = np.array(columns)
-        for index in np.argsort(-pool.worth(table), kind="stable")[:most]:
+    def _climb(self, pool: _Pool, most: int) -> None:
+        """From the `most` best starts: linearise, go to the best vertex, and repeat."""
+        table = np.array(list(self._starts.values()))
+        worths = pool.worth(table)
+        for index in np.argsort(-worths, kind="stable")[:most]:
             if pool.columns and self.stop():
                 break
-            here = table[index]
-            worth = float(pool.worth(here[None])[0])
+            here, worth = table[index], float(worths[index])
             for _ in range(60):
                 if self.stop():
                     break
-                vertex, _ = self.program.maximise(self.gradient(here) - pool.duals)
+                vertex, _ = self.program.maximise(self.slope(pool.costs, pool.shares, here))
                 there = float(pool.worth(vertex[None])[0])
                 if there <= worth + 1e-15 * max(1.0, abs(worth)):
                     break
@@ -321,180 +311,123 @@ class ConePricing(ABC):
 
 
 class _Pool:
-    """The columns that one pricing call has met, and the best of them."""
+    """The columns that one pricing call has met, and the largest `phi(r) - duals @ r` of them."""
 
-    def __init__(self, utility: Utility, duals: Array) -> None:
-        self.utility, self.duals = utility, duals
+    def __init__(self, pricing: ConePricing, duals: Array) -> None:
+        self.utility, self.duals = pricing.utility, duals
+        slopes, self.shares = engine.split_duals(duals, len(pricing.P))
+        self.costs = slopes + self.shares @ pricing.linear
         self.columns: list[Array] = []
         self.best = -np.inf
 
     def worth(self, columns: Array) -> Array:
         """`phi(r) - duals @ r` of each row."""
-        return np.asarray(self.utility(columns) - columns @ self.duals)
+        return engine.reduced_costs(columns, self.utility(columns), self.duals)
 
     def add(self, columns: list[Array]) -> None:
         """Add columns."""
         if columns:
-            self.best = max(self.best, float(np.max(self.worth(np.array(columns)))))
+            self.best = max(self.best, float(self.worth(np.array(columns)).max()))
             self.columns.extend(columns)
-
-    def best_columns(self, bound: float, most: int = 150) -> Priced:
-        """The best different columns, best first."""
-        columns = np.unique(np.array(self.columns), axis=0)
-        columns = columns[np.argsort(-self.worth(columns), kind="stable")[:most]]
-        return Priced(columns, self.utility(columns), bound)
 
 
 class ConeSquaresPricing(ConePricing):
-    """Pricing for `phi(r) = sum_j (C_j @ r)^2 / (D_j @ r)` over the cone `A`: linear statistics, mixtures of priors.
+    """Pricing of `phi(r) = sum_j (C_j @ r)^2 / (D_j @ r)`: linear statistics, for one prior or several.
 
-    For one prior: the sum of values `a` is `C = (a P)[None]`, the histogram `C = diag(P)`, both with rows of `D` equal
-    to `P`. With `z_j = (C_j @ r)/(D_j @ r)` in `[l_j, u_j]` each term is at most its chord,
-    `(l_j + u_j) C_j @ r - l_j u_j D_j @ r`, and the interval is two more linear rows: a linear programme bounds the
-    utility over a box of intervals. Boxes are split where the chord is furthest off until the bound meets the best
-    column, or `nodes` splits are made. With one term, splitting at the programme's own `z` ends exactly.
+    Of prior `p` the rows of `C` are those of `V * p`, with `V` the statistics, and the rows of `D` are `p`. With
+    `z_j = (C_j @ r)/(D_j @ r)` in `[l_j, u_j]` each term is at most its chord, `(l_j + u_j) C_j @ r - l_j u_j D_j @ r`,
+    and the interval is two more linear rows: a linear programme bounds the utility over a box of intervals. Boxes are
+    split where the chord is furthest off until the bound meets the best column. With one term, splitting at the
+    programme's own `z` ends exactly.
 
     >>> A, P = np.array([[-1.0, 3.0], [3.0, -1.0]]), np.array([0.5, 0.5])
-    >>> round(ConeSquaresPricing(A, P, np.diag(P), np.array([P, P])).price(np.zeros(2), exact=True).bound, 9)
+    >>> pricing = ConeSquaresPricing(A, P, lambda r: r**2 @ P**2, np.eye(2), P[None], never, np.zeros((1, 2)))
+    >>> round(pricing.price(np.zeros(2), exact=True).bound, 9)
     0.625
     """
 
-    def __init__(self, A: Array, P: Array, C: Array, D: Array, nodes: int = 4000, stop: Stop = never) -> None:
-        super().__init__(A, P, nodes, stop)
-        self.C, self.D, self.root, self.terms = C, D, np.empty((2, len(C))), len(C)
-        low, high = self.root
-        for scale in np.unique(D, axis=0):
-            fixed = self.program if np.array_equal(scale, P) else Program(A, scale)
-            for j in np.flatnonzero((scale == D).all(axis=1)):
-                if stop():  # no programme: what holds for any r >= 0 (where D is zero, so is C)
-                    ratios = C[j][D[j] > 0] / D[j][D[j] > 0]
-                    low[j], high[j] = ratios.min(), ratios.max()
+    def __init__(
+        self, A: Array, P: Array, utility: Utility, V: Array, priors: Array, stop: Stop, linear: Array
+    ) -> None:
+        super().__init__(A, P, utility, stop, linear)
+        self.C, self.D = np.concatenate([V * p for p in priors]), np.repeat(priors, len(V), axis=0)
+        self.terms, ends = len(V), []
+        for p in priors:
+            program = self.program if np.array_equal(p, P) else Program(A, p)
+            for row in V:
+                if stop():  # no programme: what holds for any r >= 0
+                    ends.append((row.min(), row.max()))
                 else:
-                    low[j], high[j] = -fixed.maximise(-C[j])[1], fixed.maximise(C[j])[1]
+                    ends.append((-program.maximise(-row * p)[1], program.maximise(row * p)[1]))
+        self.root = np.array(ends).T
 
-    def utility(self, columns: Array) -> Array:
-        """`phi` of each row of `columns`."""
-        return np.asarray(((columns @ self.C.T) ** 2 / (columns @ self.D.T)).sum(axis=1))
+    def slope(self, costs: Array, shares: Array, r: Array) -> Array:
+        """The gradient of `phi(r) - costs . r`."""
+        weights, z = np.repeat(shares, self.terms), (self.C @ r) / (self.D @ r)
+        return np.asarray((2 * weights * z) @ self.C - (weights * z**2) @ self.D - costs)
 
-    def gradient(self, r: Array) -> Array:
-        """The slope of `phi` at `r`."""
-        z = (self.C @ r) / (self.D @ r)
-        return np.asarray(2 * z @ self.C - z**2 @ self.D)
-
-    def with_weights(self, weights: Array) -> ConeSquaresPricing:
-        """The same terms, each of several equal groups counted `weights[k]` times."""
-        weights = np.repeat(weights, len(self.C) // len(weights))
-        on = weights > 0
-        other, W = copy(self), weights[on, None]
-        other.C, other.D, other.root, other.terms = W * self.C[on], W * self.D[on], self.root[:, on], len(W)
-        return other
-
-    def relax(self, duals: Array, node: tuple[Array, Array]) -> Relaxed | None:
+    def relax(self, costs: Array, shares: Array, node: tuple[Array, Array]) -> tuple[Array, float] | None:
         """Chords in place of squares; a node has the lowest and the highest value of each ratio."""
-        low, high = node
-        g = (low + high) @ self.C - (low * high) @ self.D - duals
+        weights, (low, high) = np.repeat(shares, self.terms), node
+        g = (weights * (low + high)) @ self.C - (weights * low * high) @ self.D - costs
         up, down = low > self.root[0], high < self.root[1]
         rows = [self.C[up] - low[up, None] * self.D[up], high[down, None] * self.D[down] - self.C[down]]
-        answer = self.program.maximise_within(g, np.vstack(rows))
-        return None if answer is None else Relaxed(answer[1], answer[0], node)
+        return self.program.maximise_within(g, np.vstack(rows))
 
-    def split(self, found: Relaxed) -> list[tuple[Array, Array]] | None:
+    def split(self, shares: Array, node: tuple[Array, Array], column: Array) -> list[Node]:
         """Two intervals for the ratio whose chord is furthest off."""
-        (low, high), r = found.node, found.column
-        z = np.clip((self.C @ r) / (self.D @ r), low, high)
-        off = (high - z) * (z - low) * (self.D @ r)
+        (low, high), weights = node, np.repeat(shares, self.terms)
+        z = np.clip((self.C @ column) / (self.D @ column), low, high)
+        off = weights * (high - z) * (z - low) * (self.D @ column)
         j = int(np.argmax(off))
         if off[j] <= 1e-14:
-            return None
-        margin = 0.0 if len(z) == 1 else 0.1 * (high[j] - low[j])
+            return []
+        margin = 0.0 if np.count_nonzero(weights) == 1 else 0.1 * (high[j] - low[j])
         below, above = high.copy(), low.copy()
         below[j] = above[j] = np.clip(z[j], low[j] + margin, high[j] - margin)
         return [(low, below), (above, high)]
 
 
 class ConeGuessPricing(ConePricing):
-    """Pricing for `phi(r) = sum_k max_x M[k, x] r_x` over the cone `A`: the best guess, for one prior or several.
+    """Pricing of `phi(r) = sum_k max_x p_k[x] r_x`: the best guess, for one prior or several.
 
     One linear programme for each choice of guesses `x_1 .. x_k`, exact; a choice is grown prior by prior, and what is
-    still open is bounded by `max_x M[k, x] r_x <= top_k M[k] @ r`. For one prior: `M = P[None]`, `d` programmes.
+    still open is bounded by `max_x p_k[x] r_x <= top_k p_k @ r`. For one prior these are `d` programmes.
 
     >>> A, P = np.array([[-1.0, 3.0], [3.0, -1.0]]), np.array([0.5, 0.5])
-    >>> round(ConeGuessPricing(A, P, P[None]).price(np.zeros(2), exact=True).bound, 9)
+    >>> pricing = ConeGuessPricing(A, P, lambda r: (r * P).max(axis=1), P[None], never, np.zeros((1, 2)))
+    >>> round(pricing.price(np.zeros(2), exact=True).bound, 9)
     0.75
     """
 
-    def __init__(self, A: Array, P: Array, M: Array, nodes: int = 4000, stop: Stop = never) -> None:
-        super().__init__(A, P, nodes, stop)
-        self.M, self.root, self.terms, highest = M, (), len(M), []
-        for row in M:
-            scaled = Program(A, row)  # without time: no share of the largest term is above one
-            tops = (1.0 if stop() else scaled.maximise(row * unit)[1] for unit in np.eye(len(P)))
+    def __init__(
+        self, A: Array, P: Array, utility: Utility, priors: Array, stop: Stop, linear: Array
+    ) -> None:
+        super().__init__(A, P, utility, stop, linear)
+        self.priors, highest = priors, []
+        for p in priors:
+            program = Program(A, p)  # without time: no share of the largest term is above one
+            tops = (1.0 if stop() else program.maximise(p * unit)[1] for unit in np.eye(len(P)))
             highest.append(max(tops))
         self.highest = np.array(highest)
 
-    def utility(self, columns: Array) -> Array:
-        """`phi` of each row of `columns`."""
-        return np.asarray((columns[:, None, :] * self.M).max(axis=2).sum(axis=1))
+    def slope(self, costs: Array, shares: Array, r: Array) -> Array:
+        """The gradient of `phi(r) - costs . r`."""
+        guesses = np.argmax(self.priors * r, axis=1)
+        return np.asarray(shares @ (np.eye(len(r))[guesses] * self.priors) - costs)
 
-    def with_weights(self, weights: Array) -> ConeGuessPricing:
-        """The same priors, prior `k` counted `weights[k]` times."""
-        on = weights > 0
-        other = copy(self)
-        other.M, other.highest, other.terms = weights[on, None] * self.M[on], self.highest[on], int(on.sum())
-        return other
-
-    def gradient(self, r: Array) -> Array:
-        """The slope of `phi` at `r`."""
-        guesses = np.argmax(self.M * r, axis=1)
-        return np.asarray((np.eye(len(r))[guesses] * self.M).sum(axis=0))
-
-    def relax(self, duals: Array, node: tuple[int, ...]) -> Relaxed | None:
+    def relax(self, costs: Array, shares: Array, node: tuple[int, ...]) -> tuple[Array, float] | None:
         """The guesses chosen so far are the best ones; the others are bounded."""
-        done = len(node)
-        g = self.highest[done:] @ self.M[done:] - duals
+        on = shares > 0
+        M, done = shares[on, None] * self.priors[on], len(node)
+        g = self.highest[on][done:] @ M[done:] - costs
         for k, x in enumerate(node):
-            g[x] += self.M[k, x]
-        chosen = enumerate(node if len(self.M) > 1 else ())
-        rows = [self.M[k, x] * np.eye(len(g))[x] - np.diag(self.M[k]) for k, x in chosen]
-        answer = self.program.maximise_within(g, np.vstack(rows) if rows else np.empty((0, len(g))))
-        return None if answer is None else Relaxed(answer[1], answer[0], node)
+            g[x] += M[k, x]
+        chosen = enumerate(node if len(M) > 1 else ())
+        rows = [M[k, x] * np.eye(len(g))[x] - np.diag(M[k]) for k, x in chosen]
+        return self.program.maximise_within(g, np.vstack(rows) if rows else np.empty((0, len(g))))
 
-    def split(self, found: Relaxed) -> list[tuple[int, ...]] | None:
+    def split(self, shares: Array, node: tuple[int, ...], column: Array) -> list[Node]:
         """Every guess for the next prior."""
-        node = found.node
-        return None if len(node) == len(self.M) else [(*node, x) for x in range(self.M.shape[1])]
-
-
-class ConvexPricing(ConePricing):
-    """Pricing for any convex `phi` given as a function on columns (rows of an array), over the cone `A`.
-
-    It climbs along a difference quotient that stays on `P @ r = 1`. The bound is that of the linear function through
-    the corners `e_x / P_x`, which a convex function never exceeds: valid if `phi` is finite there, but far from tight.
-    Where the extreme rays can be listed, list them.
-
-    >>> A, P = np.array([[-1.0, 3.0], [3.0, -1.0]]), np.array([0.5, 0.5])
-    >>> round(ConvexPricing(A, P, lambda r: np.abs(r - 1) @ P).price(np.zeros(2), exact=True).utilities[0], 9)
-    np.float64(0.5)
-    """
-
-    def __init__(self, A: Array, P: Array, phi: Utility, stop: Stop = never) -> None:
-        super().__init__(A, P, 1, stop)
-        self.phi, self.root, self.terms = phi, np.diag(1 / P), 1
-
-    def utility(self, columns: Array) -> Array:
-        """`phi` of each row of `columns`."""
-        return np.asarray(self.phi(columns), dtype=float)
-
-    def gradient(self, r: Array) -> Array:
-        """The slope of `phi` at `r`, up to a multiple of `P`."""
-        step = 1e-6
-        towards = (1 - step) * r + step * self.root
-        return np.asarray(self.P * (self.utility(towards) - self.utility(r[None])) / step)
-
-    def relax(self, duals: Array, node: Array) -> Relaxed | None:
-        """The linear function through the corners."""
-        column, bound = self.program.maximise(self.P * self.utility(node) - duals)
-        return Relaxed(bound, column, node)
-
-    def split(self, found: Relaxed) -> None:
-        """The corners are not split: that tightens the bound too slowly to be of use."""
+        done = len(node) == np.count_nonzero(shares)
+        return [] if done else [(*node, x) for x in range(len(column))]

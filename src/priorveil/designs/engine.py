@@ -125,8 +125,9 @@ class Pricing(Protocol):
     tight as can be had. With several utilities the duals are followed by the share of each (see `split_duals`).
     """
 
-    def utility(self, columns: Array) -> Array:
-        """`phi` of each row of `columns` (K, d)."""
+    @property
+    def utility(self) -> Utility:
+        """`phi` of each row of columns (K, d)."""
         ...
 
     def price(self, duals: Array, exact: bool) -> Priced:
@@ -276,15 +277,11 @@ class Listing:
     """Pricing over columns that are all listed."""
 
     rays: Array
-    phi: Utility
+    utility: Utility
 
     @cached_property
     def _utilities(self) -> Array:
-        return self.phi(self.rays)
-
-    def utility(self, columns: Array) -> Array:
-        """`phi` of each row of `columns`."""
-        return self.phi(columns)
+        return self.utility(self.rays)
 
     def price(self, duals: Array, exact: bool) -> Priced:
         """The best columns of the list."""

@@ -38,7 +38,6 @@ Method = Literal["auto"] | DesignMethod
 _SMALL, _SMALL_GAP, _GAP = 20, 1e-10, 1e-4  # the default gap for up to so many values, and for more
 _MAX_VALUES_TO_LIST = 6  # values up to which all extreme columns of a box are listed, whatever the query
 _LISTED_GENERAL = 14  # the same for queries without an exact solver of their own
-_LDP_LISTED = 12
 _MAX_TABLE_VALUES = 300  # beyond, values that are treated alike share a row of the table
 _ARC_TOLERANCE = 5e-3  # beyond, arcs are preferred to a table that could win at most this share of the gain
 _ENGINE = 1_500  # values up to which `auto` relies on the engine alone
@@ -218,24 +217,27 @@ def _extreme_columns(problem: Problem, limits: Limits) -> Array:
     if problem.box:
         return _box(problem).vertices()
     if problem.notion.name == "LDP":
-        if len(problem.prior) > _LDP_LISTED:
+        if len(problem.prior) > LdpCone.listed:
             raise TooLarge(f"LDP on {len(problem.prior)} values has too many extreme columns to list")
-        return cone_pricing.staircase_rays(problem.P, problem.level)
+        return LdpCone(problem.P, math.exp(problem.level)).vertices()
     return cone_pricing.extreme_rays(problem.cone, problem.P, stop=limits.over)
 
 
 def _cone_pricing(problem: Problem, stop: Stop) -> Pricing:
     """Pricing of the query over any cone."""
     A, P, query, prior = problem.cone, problem.P, problem.query, problem.reference
+    nothing = np.zeros((1, len(P)))
+
+    def utility(columns: Array) -> Array:
+        return query.utility(columns, prior)
+
     if query.kind == "guess":
-        return cone_pricing.ConeGuessPricing(A, P, P[None], stop=stop)
+        return cone_pricing.ConeGuessPricing(A, P, utility, P[None], stop, nothing)
     if not isinstance(query, Linear):
-        return cone_pricing.ConvexPricing(A, P, lambda columns: query.utility(columns, prior), stop=stop)
+        return cone_pricing.ConePricing(A, P, utility, stop, nothing)
     rows = query.centred_rows(prior)
     scores = np.eye(len(P)) if rows is None else rows
-    return cone_pricing.ConeSquaresPricing(
-        A, P, scores * P, np.repeat(P[None], len(scores), axis=0), stop=stop
-    )
+    return cone_pricing.ConeSquaresPricing(A, P, utility, scores, P[None], stop, nothing)
 
 
 def _robust_plan(problem: Problem, limits: Limits) -> Plan:

@@ -20,18 +20,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
 from priorveil.designs import cone_pricing, engine
-from priorveil.designs.engine import Limits, Stop
+from priorveil.designs.engine import Limits, Pricing, Stop, Utility
 from priorveil.errors import TooLarge
 from priorveil.priors import Array
 
 Oracle = Callable[[Array], Array]
-
-_NODES = 1000  # splits of one exact pricing: several priors make many terms, and each split is cheap
 
 
 @dataclass(frozen=True)
@@ -62,53 +59,35 @@ class Robust:
 class SquaredErrorTask:
     """Mean squared error of the posterior mean of `V[:, x]`: rows of `V` (J, d) are the statistics.
 
-    `V = values[None]` is the sum, the identity the histogram;
-    `phi_p(q) = sum_j (sum_x V_jx p_x q_x)^2 / (p @ q)`. Columns are rows of an array (n, d).
+    `V = values[None]` is the sum, the identity the histogram. Columns are rows of an array (n, d).
     """
 
     V: Array
 
-    def idle(self, p: Array) -> float:
-        """The error with utility zero."""
-        return float((self.V**2).sum(axis=0) @ p)
-
-    def gains(self, p: Array, columns: Array) -> Array:
-        """`phi_p` of each column."""
-        return np.asarray(((columns @ (self.V * p).T) ** 2).sum(axis=1) / (columns @ p))
-
-    def risk(self, p: Array, columns: Array) -> Array:
-        """Error at each value of the decoder made for `p`: the gradient of `MSE_p` in `p`."""
+    def risks(self, p: Array, columns: Array) -> Array:
+        """What each column adds to the error at each value (n, d), for the decoder made for `p`."""
         mean = (columns @ (self.V * p).T) / (columns @ p)[:, None]
-        off = (self.V.T[None, :, :] - mean[:, None, :]) ** 2
-        return np.asarray((columns * off.sum(axis=2)).sum(axis=0))
+        squares = (self.V**2).sum(axis=0) - 2 * mean @ self.V + (mean**2).sum(axis=1)[:, None]
+        return np.asarray(columns * squares)
 
-    def pricing(self, A: Array, P: Array, priors: Array, stop: Stop) -> cone_pricing.ConeSquaresPricing:
-        """Pricing of `sum_k phi_k` over the cone."""
-        C = np.concatenate([self.V * p for p in priors])
-        return cone_pricing.ConeSquaresPricing(A, P, C, np.repeat(priors, len(self.V), axis=0), _NODES, stop)
+    def pricing(self, A: Array, P: Array, utility: Utility, priors: Array, stop: Stop) -> Pricing:
+        """Pricing of minus the errors over the cone."""
+        linear = priors * (self.V**2).sum(axis=0)
+        return cone_pricing.ConeSquaresPricing(A, P, utility, self.V, priors, stop, linear)
 
 
 @dataclass(frozen=True)
 class GuessTask:
-    """Probability of a wrong guess: `phi_p(q) = max_x p_x q_x`."""
+    """Probability of a wrong guess."""
 
-    def idle(self, p: Array) -> float:
-        """The error with utility zero."""
-        return float(p.sum())
+    def risks(self, p: Array, columns: Array) -> Array:
+        """What each column adds to the error at each value (n, d), for the best guess under `p`."""
+        guesses = np.argmax(columns * p, axis=1)
+        return np.where(np.arange(len(p)) == guesses[:, None], 0.0, columns)
 
-    def gains(self, p: Array, columns: Array) -> Array:
-        """`phi_p` of each column."""
-        return np.asarray((columns * p).max(axis=1))
-
-    def risk(self, p: Array, columns: Array) -> Array:
-        """Error at each value of the best guess under `p`."""
-        guess = np.argmax(columns * p, axis=1)
-        right = np.eye(len(p))[guess] * columns
-        return np.asarray((columns - right).sum(axis=0))
-
-    def pricing(self, A: Array, P: Array, priors: Array, stop: Stop) -> cone_pricing.ConeGuessPricing:
-        """Pricing of `sum_k phi_k` over the cone."""
-        return cone_pricing.ConeGuessPricing(A, P, priors, _NODES, stop)
+    def pricing(self, A: Array, P: Array, utility: Utility, priors: Array, stop: Stop) -> Pricing:
+        """Pricing of minus the errors over the cone."""
+        return cone_pricing.ConeGuessPricing(A, P, utility, priors, stop, linear=priors)
 
 
 Task = SquaredErrorTask | GuessTask
@@ -120,49 +99,16 @@ def worst_of_polytope(task: Task, columns: Array, oracle: Oracle, start: Array, 
     One side mixes vertices of the polytope, the other decoders, each made for one prior. Every decoder's risk is linear
     in the true prior, so the risk of a mixture of them bounds the error of every prior.
     """
-    vertices, risks, bound = start[None], task.risk(start, columns)[None], math.inf
+    vertices, risks, bound = start[None], task.risks(start, columns).sum(axis=0)[None], math.inf
     for _ in range(500):
         game = engine.mix(np.ones((len(vertices), 1)), vertices @ risks.T)
         prior, risk = game.weights / game.weights.sum() @ vertices, game.shares @ risks
-        own, vertex = task.risk(prior, columns), oracle(risk)
+        own, vertex = task.risks(prior, columns).sum(axis=0), oracle(risk)
         bound = min(bound, float(risk @ vertex))
         if bound - float(own @ prior) <= tolerance:
             break
         vertices, risks = np.vstack([vertices, vertex]), np.vstack([risks, own])
     return Worst(prior, float(own @ prior), bound)
-
-
-@dataclass(frozen=True, eq=False)
-class _ErrorPricing:
-    """Pricing for several priors: the utilities of a column are minus what it adds to each prior's error."""
-
-    A: Array
-    P: Array
-    task: Task
-    priors: Array
-    stop: Stop
-
-    def utility(self, columns: Array) -> Array:
-        """One utility for each prior (n, k), given that the weights of columns add up to one."""
-        return np.column_stack([self.task.gains(p, columns) - self.task.idle(p) for p in self.priors])
-
-    @cached_property
-    def _weighted(self) -> cone_pricing.ConeSquaresPricing | cone_pricing.ConeGuessPricing:
-        return self.task.pricing(self.A, self.P, self.priors, self.stop)
-
-    def price(self, duals: Array, exact: bool) -> engine.Priced:
-        """Columns that are good for the shares of the priors that the duals hold."""
-        slopes, shares = engine.split_duals(duals, self.priors.shape[1])
-        columns, _, bound = self._weighted.with_weights(shares).price(slopes, exact)
-        idle = float(shares @ [self.task.idle(p) for p in self.priors])
-        return engine.Priced(columns, self.utility(columns), bound - idle)
-
-
-def _worst_listed(task: Task, priors: Array, columns: Array) -> Worst:
-    """The worst of finitely many priors for the channel with these (weighted) columns."""
-    errors = np.array([task.idle(p) - task.gains(p, columns).sum() for p in priors])
-    at = int(np.argmax(errors))
-    return Worst(priors[at], float(errors[at]), float(errors[at]))
 
 
 def robust_design(
@@ -201,36 +147,36 @@ def robust_design(
     seeds = nearby = cone_pricing.nearby_columns(A, P)
     best, columns, bound, converged = Worst(P, math.inf, math.inf), nearby, math.inf, False
 
+    def utility(columns: Array) -> Array:
+        return -np.column_stack([task.risks(p, columns) @ p for p in priors])
+
     def worst_prior(channel: Array, start: Array) -> Worst:
-        if oracle is None:
-            return _worst_listed(task, priors, channel)
-        return worst_of_polytope(task, channel, oracle, start, least / 4)
+        if oracle is not None:
+            return worst_of_polytope(task, channel, oracle, start, least / 4)
+        errors = -utility(channel).sum(axis=0)
+        return Worst(priors[np.argmax(errors)], float(errors.max()), float(errors.max()))
 
     try:
         rays = _list_rays(A, P, most, limits)
         for done in range(1, rounds + 1):
-            pricing = _ErrorPricing(A, P, task, priors, limits.over)
-            found = (
-                engine.best_mixture(rays, pricing.utility)
-                if len(rays)
-                else engine.solve(pricing, seeds, inner)
-            )
+            if len(rays):
+                found = engine.best_mixture(rays, utility)
+            else:
+                found = engine.solve(task.pricing(A, P, utility, priors, limits.over), seeds, inner)
             seeds, bound = found.pool, min(bound, found.bound)
             worst = worst_prior(found.channel.T, priors[-1])
             if worst.bound < best.bound:
                 best, columns = worst, found.channel.T
             if oracle is not None or len(rays):
                 limits.report(done, -best.bound, max(bound, -best.bound))
-            idle = float(pricing.utility(np.ones((1, len(P)))).min())
+            idle = float(utility(np.ones((1, len(P)))).min())
             converged = limits.reached(-best.bound, bound, idle)
             if oracle is None or converged or found.interrupted or limits.over():
                 break
             priors = np.vstack([priors, worst.prior])
     except KeyboardInterrupt:
         if math.isinf(best.bound):  # no design yet
-            columns = engine.best_mixture(
-                nearby, _ErrorPricing(A, P, task, priors, engine.never).utility
-            ).channel.T
+            columns = engine.best_mixture(nearby, utility).channel.T
             best = worst_prior(columns, P)
     return Robust(
         channel=columns.T,
