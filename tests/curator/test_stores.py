@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import priorveil as pv
 from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import words_per_report
 from priorveil.curator.sqlite import SqliteStore
@@ -72,6 +73,24 @@ def test_every_mechanism_is_counted_and_recounted(store_url: str, cohorts: Campa
             )
             assert tallies[g.plan] == expected
         assert await store.recount(cohorts) == tallies
+
+    on(store_url, work)
+
+
+def test_sums_of_many_orders_are_counted_and_recounted(store_url: str) -> None:
+    """Nearly every report changes every number of such a tally."""
+    plan = pv.design(pv.Prior.zipf(40), 1.0, pv.Distribution(), method="arc")
+    campaign = Campaign("Which of these?", {"all": plan}, smallest_count=1)
+    groups = [group(campaign, count, "all") for count in (1, 30, 200)]
+
+    async def work(store: Store) -> None:
+        await store.add_campaign(campaign)
+        for each in groups:
+            await store.commit([each])
+        tallies = await store.tallies(campaign)
+        reports = np.frombuffer(b"".join(each.words for each in groups), "<i8")
+        assert tallies == {plan.id: plan.tally(reports)}
+        assert await store.recount(campaign) == tallies
 
     on(store_url, work)
 

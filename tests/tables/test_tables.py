@@ -43,9 +43,10 @@ from priorveil.tables.read import open_table  # noqa: E402
 from priorveil.tables.write import arrow_column, report_schema  # noqa: E402
 
 LABELS = ["a", "b", "c", "d", "e", "f"]
-METHODS = ["columns", "arc", "unary", "subset", "hashing"]
+METHODS = ["columns", "arc", "unary", "subset", "hashing", "orders"]
 PRIOR = pv.Prior([0.35, 0.25, 0.15, 0.1, 0.1, 0.05], labels=LABELS)
-PLANS = {m: pv.design(PRIOR, 1.0, pv.Histogram(), method=m, time_limit=5) for m in METHODS}
+PLANS = {m: pv.design(PRIOR, 1.0, pv.Histogram(), method=m, time_limit=5) for m in METHODS[:-1]}
+PLANS["orders"] = pv.design(PRIOR, 1.0, pv.Distribution(), method="arc")
 WIDE = [pv.design(pv.Prior.uniform(size), 1.0, pv.Histogram(), method="unary") for size in (70, 150)]
 COLUMNS = PLANS["columns"]
 NUMBERED = pv.design(pv.Prior(PRIOR.probabilities), 1.0, pv.Histogram())  # its labels are 0 to 5

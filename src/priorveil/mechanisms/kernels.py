@@ -391,7 +391,8 @@ def walk_ranks(steps: Ints, prime: int, arcs: int) -> Ints:
     >>> walk_ranks(np.array([1, 3]), 7, 5).tolist()
     [[0, 1, 2, 3, 4], [2, 1, 4, 0, 3]]
     """
-    ranks = steps[:, None] * np.arange(1, prime) % prime
+    kind = np.min_scalar_type(prime**2)  # small numbers are divided several times as fast
+    ranks = steps[:, None].astype(kind) * np.arange(1, prime, dtype=kind) % prime
     return np.asarray(ranks[ranks <= arcs].reshape(-1, arcs) - 1)
 
 

@@ -235,7 +235,8 @@ class Orders(ArcMechanism):
             circles = self.circles(orders[first : first + step])
             ends = np.pad(np.cumsum(m.lengths[circles], axis=1), ((0, 0), (1, 0)))
             found = _overlaps(ends, row[windows] - first, place[windows], weights[windows], m.window)
-            np.add.at(sums, 1 + circles, found)
+            for values, overlaps in zip(circles, found, strict=True):
+                sums[1 + values] += overlaps
         return sums
 
     def reports_in(self, counts: Counts) -> int:
@@ -393,17 +394,14 @@ class Orders(ArcMechanism):
                 Hint("prior", None),
                 Hint("method", "unbiased", purpose="to lean on no prior"),
             )
-        N, mean = float(counts[0]), prior * (counts[0] + self._moved(counts))
-        scaled = np.sqrt(self._noise(counts)) * prior
+        mean = prior * (counts[0] + self._moved(counts))
         if rows is None:
-            # The same as for the rows of the identity, in closed form.
-            along = self.information_times(scaled) - scaled.sum()
-            known = scaled**2 * self.spread - 2 * prior * scaled * along + prior**2 * (scaled @ along)
-            return Moments(mean, np.maximum((1 - 2 * prior) * mean + N * prior**2 - N * known, 0.0))
-        centred = rows - (rows @ prior)[:, None]
-        moved = centred * scaled
-        known = np.array([v @ self.information_times(v) - v.sum() ** 2 for v in moved])
-        return Moments(rows @ mean, np.maximum(centred**2 @ mean - N * known, 0.0))
+            total, known = prior * (1 - prior), prior**2 * self.spread
+        else:
+            centred = rows - (rows @ prior)[:, None]
+            total = centred**2 @ prior
+            known = np.array([v @ self.information_times(v) for v in centred * prior])
+        return Moments(apply_rows(rows, mean), float(counts[0]) * np.maximum(total - known, 0.0))
 
     def _noise(self, counts: Counts) -> Array:
         """How large the squares `(r - 1)**2` of the reports are, relative to those that the prior expects.
