@@ -789,6 +789,20 @@ def test_the_plan_survives_other_libraries(kind: str, tmp_path: Path) -> None:
         tally_table(tmp_path, PLANS["arc"])
 
 
+@pytest.mark.parametrize("statistics", [True, False])
+def test_a_plan_in_one_row_group_of_parquet(statistics: bool, tmp_path: Path) -> None:
+    other = PLANS["arc"].id
+    for odd, rows in ((other, None), (None, ((3, "missing"),)), (COLUMNS.id, ())):
+        names = pa.array([COLUMNS.id] * 3 + [odd], pa.string()).dictionary_encode()
+        table = pa.table({"report": [0, 1, 0, 1], "plan": names})
+        pq.write_table(table, tmp_path / "r.parquet", row_group_size=2, write_statistics=statistics)
+        if rows is None:
+            with pytest.raises(ForeignReport, match=f"of plan {other[:12]}"):
+                tally_table(tmp_path, COLUMNS)
+        else:
+            assert tally_table(tmp_path, COLUMNS).refused.rows == rows
+
+
 def test_a_row_without_its_plan_is_missing() -> None:
     names = [COLUMNS.id, None, COLUMNS.id, None]
     table = {"report": [0, 1, None, None], "plan": names, "g": [1, 1, 2, 2]}

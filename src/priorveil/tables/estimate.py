@@ -21,7 +21,7 @@ from priorveil.plans.values import Codes
 from priorveil.priors import Prior
 from priorveil.tables import columns
 from priorveil.tables.columns import ABSENT, OUTSIDE_DOMAIN, PLAN, REPORT, Batch, Indices, Plans, RefusedRows
-from priorveil.tables.read import Progress, in_threads, open_table, thread_count
+from priorveil.tables.read import Progress, in_threads, only_text, open_table, thread_count
 
 _Part = tuple[int, int, Indices | None]  # cohort, group (both by number), rows of a batch (None: all)
 
@@ -157,7 +157,9 @@ def tally_table(
 ) -> Tallies:
     """Add up a table of reports by cohort and group. Memory grows with the tallies, not with the rows."""
     plans = columns.plans_by_cohort(plan, cohort)
-    made_by = None if assume_plan else PLAN
+    ids = {plan.id for plan in plans.values()}
+    # The plans of reports take as long to read as the reports, so the statistics of a Parquet file may do.
+    made_by = None if assume_plan or ids == {only_text(data, PLAN)} else PLAN
     wanted = [name for name in (column, by, cohort, made_by) if name is not None]
     try:
         table = open_table(data, wanted, columns.batch_rows(plans))

@@ -312,7 +312,9 @@ def _open_files(files: Sequence[tuple[Path, Path]], columns: Sequence[str], batc
         within = current.share()
         return None if within is None else min(1.0, (done + within * size) / max(sum(sizes), 1))
 
-    return replace(first, batches=batches(), rows=_count_rows(path for path, _ in files), share=share)
+    footers = _parquet_footers(path for path, _ in files)
+    rows = None if footers is None else sum(footer.num_rows for footer in footers)
+    return replace(first, batches=batches(), rows=rows, share=share)
 
 
 def _open_with_folders(path: Path, name: Path, columns: Sequence[str], batch_rows: int) -> OpenTable:
@@ -329,15 +331,32 @@ def _open_with_folders(path: Path, name: Path, columns: Sequence[str], batch_row
     return replace(table, types={**table.types, **dict.fromkeys(extra)}, batches=map(extend, table.batches))
 
 
-def _count_rows(paths: Iterable[Path]) -> int | None:
-    """The rows of Parquet files, from their footers; None for other files."""
-    total = 0
+def _parquet_footers(paths: Iterable[Path]) -> list[Any] | None:
+    """The metadata of Parquet files; None if one is another kind of file."""
+    found = []
     for path in paths:
         with open(path, "rb") as file, _errors_name(str(path)):
             if file.read(4) != _PARQUET:
                 return None
-            total += pyarrow().parquet.read_metadata(file).num_rows
-    return total
+            found.append(pyarrow().parquet.read_metadata(file))
+    return found
+
+
+def only_text(data: Any, column: str) -> str | None:
+    """The only text in a column of Parquet files, by their statistics; None where there may be another."""
+    is_path = isinstance(data, str | os.PathLike)
+    footers = _parquet_footers(path for path, _ in table_files(Path(data))) if is_path else None
+    texts: set[Any] = set()
+    for footer in footers or []:
+        if column not in footer.schema.names:
+            return None
+        index = footer.schema.names.index(column)
+        for group in range(footer.num_row_groups):
+            found = footer.row_group(group).column(index).statistics
+            if found is None or not (found.has_min_max and found.has_null_count) or found.null_count:
+                return None
+            texts |= {found.min, found.max}
+    return texts.pop() if len(texts) == 1 else None
 
 
 # -- threads -----------------------------------------------------------------------------------------------
