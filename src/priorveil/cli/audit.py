@@ -39,11 +39,11 @@ from typing import TYPE_CHECKING
 import click
 
 from priorveil import notions
+from priorveil.channels import Channel
 from priorveil.cli import files, options, screen
 from priorveil.errors import level_text, plural
 
 if TYPE_CHECKING:
-    from priorveil.channels import Channel
     from priorveil.notions import Breach
     from priorveil.priors import Budget, Prior, Secret
     from priorveil.studies.audit import SampledLeakage
@@ -104,22 +104,14 @@ def audit(
         if secret is not None or notion != "lip" or (observed and samples is not None):
             advice = "leave out --secret and --notion, and give only one of --observed and --samples"
             raise click.UsageError(f"samples measure LIP of the value itself: {advice}")
-        if samples is None:
-            return _report_samples(_observed_leakage(channel, known, confidence), budget, as_json)
-        return _report_samples(_sampler_leakage(channel, known, samples, confidence), budget, as_json)
-    given, known = _align(files.read_channel(channel, prior_format.normalise), known)
+        return _report_samples(_sampled_leakage(channel, known, samples, confidence), budget, as_json)
+    given = files.read_channel(channel, prior_format.normalise)
+    known = given.align(known)
+    named = Channel(
+        given.matrix, known.labels, given.outputs
+    )  # the prior may have names where it has numbers
     latent, known = files.read_secret(secret, known, prior_format.normalise, mix)
-    return _report(given, known, latent, notion, budget, as_json)
-
-
-def _align(channel: Channel, prior: Prior) -> tuple[Channel, Prior]:
-    """Give both the same labels in the same order: the channel's, unless only the prior has names."""
-    from priorveil.channels import Channel
-
-    aligned = channel.align(prior)
-    if channel.inputs == tuple(range(len(prior))):
-        channel = Channel(channel.matrix, aligned.labels, channel.outputs)
-    return channel, aligned
+    return _report(named, known, latent, notion, budget, as_json)
 
 
 def _report(
@@ -175,24 +167,18 @@ def _sentence(notion: str, kind: str, breach: Breach, allowed: float) -> str:
 # -- levels from samples -----------------------------------------------------------------------------------
 
 
-def _observed_leakage(path: Path, prior: Prior, confidence: float) -> SampledLeakage:
-    """Measure a table with the columns `value` and `report`, a row for each report."""
-    from priorveil.studies.audit import observed_leakage
+def _sampled_leakage(path: Path, prior: Prior, samples: int | None, confidence: float) -> SampledLeakage:
+    """Measure a table with the columns `value` and `report`; or, with a number of samples, the sampler of a plan."""
+    from priorveil.studies.audit import audit_plan, observed_leakage
 
-    rows = files.read_people(path, "value", "report")
-    values = files.match_labels(rows, prior.labels, path, "the prior")
-    with files.reading(path):
-        return observed_leakage(values, [report for _, (_, report) in rows], prior, confidence)
-
-
-def _sampler_leakage(path: Path, prior: Prior, samples: int, confidence: float) -> SampledLeakage:
-    """Measure the sampler of a plan."""
-    from priorveil.studies.audit import audit_plan
-
+    if samples is None:
+        rows = files.read_people(path, "value", "report")
+        values = files.match_labels(rows, prior.labels, path, "the prior")
+        with files.reading(path):
+            return observed_leakage(values, [report for _, (_, report) in rows], prior, confidence)
     plan = files.read_plan(path)
-    known = prior.align_to(plan.labels)
-    with screen.waiting(f"drawing {samples * len(known):,} reports"):
-        return audit_plan(plan, samples, confidence, known)
+    with screen.waiting(f"drawing {samples * len(prior):,} reports"):
+        return audit_plan(plan, samples, confidence, prior.align_to(plan.labels))
 
 
 def _report_samples(leakage: SampledLeakage, budget: Budget | None, as_json: bool) -> int:
