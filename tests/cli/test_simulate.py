@@ -85,6 +85,19 @@ def test_a_sum_of_other_numbers() -> None:
     assert "--query sum" in refused("simulate", "prior.csv", "--amounts", "0,1,4")
 
 
+def test_people_with_several_attributes(folder: Path) -> None:
+    (folder / "joint.csv").write_text("age,smokes,p\nold,1,0.4\nold,0,0.2\nyoung,1,0.2\nyoung,0,0.2\n")
+    people = ["1,old"] * 4 + ["0,old"] * 2 + ["1,young"] * 2 + ["0,young"] * 2
+    (folder / "table.csv").write_text("smokes,age\n" + "\n".join(people) + "\n")
+    task = ("joint.csv", "--eps", 1, "--method", "none", "--runs", 2, "--data", "table.csv")
+    (row,) = rows(*task, "--column", "age", "--column", "smokes")
+    assert row["people"] == "10" and float(row["measured"]) == pytest.approx(0, abs=1e-12)
+    assert "the prior is of age, smokes" in refused("simulate", *task, "--column", "age")
+    assert "row 1: the prior has no such value" in refused(
+        "simulate", *task, "--column", "smokes", "--column", "age"
+    )
+
+
 def test_ones_own_people(folder: Path) -> None:
     people = ["a"] * 5 + ["b"] * 3 + ["c"] * 2
     (folder / "table.csv").write_text("town,work\n" + "".join(f"x,{value}\n" for value in people))

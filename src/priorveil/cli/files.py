@@ -70,15 +70,18 @@ def read_people(path: Path, *columns: str) -> list[tuple[int, tuple[str, ...]]]:
 def match_labels(
     rows: list[tuple[int, tuple[str, ...]]], labels: Sequence[Label], path: Path, owner: str
 ) -> list[Label]:
-    """Return the labels of `owner` that are written as the first cells of numbered rows.
+    """Return the labels of `owner` that are written as the first cells of numbered rows: a cell for each attribute.
 
     Any other value is refused by its row; it is private and not shown.
     """
-    names = {str(label): label for label in labels}
-    for row, (word, *_) in rows:
-        if word not in names:
+    from priorveil.priors.labels import label_parts
+
+    written = {tuple(map(str, label_parts(label))): label for label in labels}
+    width = len(next(iter(written)))
+    for row, cells in rows:
+        if cells[:width] not in written:
             raise click.ClickException(f"{path}: row {row}: {owner} has no such value: correct one of them")
-    return [names[cells[0]] for _, cells in rows]
+    return [written[cells[:width]] for _, cells in rows]
 
 
 def labels_of(words: Sequence[str]) -> list[Label]:

@@ -2,11 +2,12 @@
 
 Files
   PRIOR    What is known about one person's value. CSV: lines of label,probability
-           (or numbers alone). JSON: {"label": probability, ..} or a list.
+           (or numbers alone); with a header also level,level,..,probability for
+           several attributes. JSON: {"label": probability, ..} or a list.
            With --counts the numbers are counts.
   --data   A table with the people's true values, labels of PRIOR, in --column (CSV
-           with a header, also .csv.gz; Parquet). Without it people are drawn from
-           the prior.
+           with a header, also .csv.gz; Parquet); one --column for each attribute.
+           Without it people are drawn from the prior.
   --secret Pr(value | secret). CSV: first line the values, first column the secrets.
 
 Examples
@@ -54,7 +55,12 @@ if TYPE_CHECKING:
 @options.SECRET
 @options.MIX
 @click.option("--data", type=options.INPUT_FILE, help="A table with the people's true values.")
-@click.option("--column", help="The column of --data that has them.")
+@click.option(
+    "--column",
+    "columns",
+    multiple=True,
+    help="The column of --data that has them; repeat it for several attributes.",
+)
 @click.option("--people", type=click.IntRange(min=1), default=5_000, help="How many to draw, without --data.")
 @click.option(
     "--runs",
@@ -76,7 +82,7 @@ def simulate(
     secret: Path | None,
     mix: bool,
     data: Path | None,
-    column: str | None,
+    columns: tuple[str, ...],
     prior_format: files.PriorFormat,
     as_csv: bool,
     plot: Path | None,
@@ -89,7 +95,7 @@ def simulate(
     """
     from priorveil.studies import simulate as simulation
 
-    if (column is None) != (data is None):
+    if (data is None) != (not columns):
         raise click.UsageError(
             "--data is a table, and --column names its column with the people's values: give both"
         )
@@ -97,8 +103,13 @@ def simulate(
     question = query.of(known)
     latent, known = files.read_secret(secret, known, prior_format.normalise, mix)
     people = None
-    if data is not None and column is not None:
-        people = files.match_labels(files.read_people(data, column), known.labels, data, "the prior")
+    if data is not None:
+        wanted = known.names or ("value",)
+        if len(columns) != len(wanted):
+            raise click.UsageError(
+                f"the prior is of {', '.join(wanted)}: give a --column for each, in this order"
+            )
+        people = files.match_labels(files.read_people(data, *columns), known.labels, data, "the prior")
     names = methods or ("best", "published-rr", "rr", "ldp-rr", "none")
     files.require_distinct({"PRIOR": prior, "--secret": secret, "--data": data}, {"--plot": plot})
     with screen.interruptible(), screen.progress_bar("simulating") as advance:

@@ -140,7 +140,7 @@ def simulate(
     truth = None
     if values is not None:
         rounding = as_source(np.random.default_rng(seed))  # of numbers
-        codes, _ = codes_of(np.asarray(values), known.labels, "refuse", rounding)
+        codes, _ = codes_of(values, known.labels, "refuse", rounding)
         truth = np.bincount(codes, minlength=len(known))
     rows: list[StudyRow] = []
     for i, budget in enumerate([Budget.of(epsilon) for epsilon in epsilons]):
