@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -22,6 +23,7 @@ import priorveil as pv
 pa = pytest.importorskip("pyarrow")
 
 from priorveil import cli  # noqa: E402
+from priorveil.designs import design_mean  # noqa: E402
 from priorveil.tables import estimate_table  # noqa: E402
 
 LABELS = ["yes", "no", "maybe"]
@@ -197,6 +199,52 @@ def test_one_line_for_each_reason(folder: Path, capsys: pytest.CaptureFixture[st
     assert not {"Yes", "NO", "zzz"} & set(
         "".join(p.read_text() for p in folder.glob("*.csv") if p.name != "bad.csv").split(",")
     )
+
+
+def answers(plan: pv.Plan, values: Any, capsys: pytest.CaptureFixture[str]) -> tuple[str, Any, list[Any]]:
+    """What estimate prints of the reports of these values: for people, as JSON, and the lines of the CSV."""
+    plan.save("numbers.json")
+    reports = plan.privatize(values, np.random.default_rng(3))
+    write_reports("numbers.csv", plan, reports.tolist())
+    shown = []
+    for form in ((), ("--json",), ("--csv",)):
+        assert run("estimate", "numbers.json", "numbers.csv", "--level", "0.99", *form) == 0
+        shown.append(capsys.readouterr().out)
+    return shown[0], json.loads(shown[1]), list(csv.DictReader(io.StringIO(shown[2])))
+
+
+def test_the_mean_of_numbers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = design_mean(0, 100, 1.0, lambda number: 1.0)
+    text, record, lines = answers(plan, np.linspace(0, 90, 5000), capsys)
+    (mean,) = record["statistics"]
+    assert mean["name"] == "mean" and mean["lower"] < 45 < mean["upper"] < mean["lower"] + 15
+    assert mean["value"] == pytest.approx(record["values"][0] / 5000)
+    assert lines[-1]["value"] == "mean" and float(lines[-1]["low"]) == pytest.approx(mean["lower"])
+    assert re.search(
+        rf"^mean +{mean['value']:.5g} +{mean['lower']:.5g} +{mean['upper']:.5g}$", text, re.MULTILINE
+    )
+
+
+def test_the_quantiles_of_numbers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    prior = pv.Prior.cells(np.linspace(0, 100, 11), lambda number: 1.0)
+    plan = pv.design(prior, 2.0, pv.Linear.cumulative(prior, unbiased=True))
+    text, record, lines = answers(plan, np.linspace(0, 60, 5000), capsys)
+    median = next(one for one in record["statistics"] if one["name"] == "quantile 0.5")
+    assert median["lower"] <= 30 <= median["upper"] < 60
+    assert [line["value"] for line in lines[-5:]] == [one["name"] for one in record["statistics"]]
+    assert re.search(rf"^quantile 0\.5 +{median['value']:.5g} ", text, re.MULTILINE)
+
+
+def test_margins_are_tables(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cells = {("old", "a, b"): 0.2, ("old", "c"): 0.3, ("young", "a, b"): 0.4, ("young", "c"): 0.1}
+    prior = pv.Prior.joint(cells, ("age", "kind"))
+    margins = pv.Linear.margins(prior, ["age", ("age", "kind")])
+    text, record, lines = answers(pv.design(prior, 2.0, margins), [("old", "c")] * 500, capsys)
+    assert record["statistics"] == [] and len(lines) == 6
+    assert re.search(r"^age +estimate +99 % low +high\nold +[\d.]+ .*\nyoung +[-\d.]+ ", text, re.MULTILINE)
+    assert re.search(r"^age +kind +estimate +99 % low +high\n(old|young) +c ", text, re.MULTILINE)
+    text, _, _ = answers(pv.design(prior, 2.0, pv.Histogram()), [("old", "c")] * 500, capsys)
+    assert re.search(r"^age +kind +estimate +99 % low +high\nold +a, b ", text, re.MULTILINE)
 
 
 def test_most_rows_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,7 @@
 
 Examples
   priorveil estimate plan.json reports.parquet
-      the histogram or the sum, with 95 % intervals
+      the histogram or the sum, with 95 % intervals; of numbers also the mean or quantiles
   priorveil estimate plan.json reports/ --by town --csv > towns.csv
       an estimate for every town, each with its own interval
   priorveil estimate plan.json reports.csv --method unbiased --json
@@ -23,20 +23,25 @@ from __future__ import annotations
 
 import csv
 import sys
+from contextlib import suppress
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from priorveil.cli import files, options, screen
-from priorveil.errors import InvalidInput
+from priorveil.errors import InvalidInput, NotIdentifiable
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from priorveil.plans.estimate import Estimate
+    from priorveil.plans.statistic import Statistic
+    from priorveil.priors import Label
     from priorveil.tables import TableEstimate
 
+_QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 _MANY_FOREIGN = 0.1  # a larger share of foreign reports is not an accident
 
 
@@ -119,12 +124,33 @@ def _rows(estimate: Estimate, level: float) -> list[tuple[Any, ...]]:
     return list(zip(map(label_text, estimate.labels), *(column.tolist() for column in numbers), strict=True))
 
 
+def _further_rows(estimate: Estimate, level: float) -> list[tuple[Any, ...]]:
+    """Return the rows of the mean of numbers on a grid, or of the quantiles of numbers in cells; otherwise none."""
+    prior = estimate.readings[0].prior
+    found: dict[str, Statistic] = {}
+    with suppress(
+        NotIdentifiable, InvalidInput
+    ):  # reports may not determine it, or cohorts have other numbers
+        if prior.points is not None:
+            found = {"mean": estimate.mean()}
+        elif prior.edges is not None and estimate.reports:
+            found = {f"quantile {share:g}": estimate.quantile(share) for share in _QUANTILES}
+    return [(name, one.value, one.std_error, *one.interval(level)) for name, one in found.items()]
+
+
+def _record(estimate: Estimate, level: float) -> dict[str, Any]:
+    """Return an estimate for a program, with the mean or the quantiles of numbers under `statistics`."""
+    names = ("name", "value", "std_error", "lower", "upper")
+    further = [dict(zip(names, row, strict=True)) for row in _further_rows(estimate, level)]
+    return {**estimate.record(level), "statistics": further}
+
+
 def _print_json(found: TableEstimate, by: str | None, level: float) -> None:
     """Print an object with everybody, the groups and the refused rows."""
-    record = {"level": level, **found.everybody.record(level)}
+    record = {"level": level, **_record(found.everybody, level)}
     if by is not None:
         record["by"] = by
-        record["groups"] = [{"group": group, **each.record(level)} for group, each in found.groups.items()]
+        record["groups"] = [{"group": group, **_record(each, level)} for group, each in found.groups.items()]
     screen.print_json({**record, **files.refused_record(found.refused)})
 
 
@@ -143,7 +169,8 @@ def _print_csv(found: TableEstimate, by: str | None, level: float) -> None:
     lines = csv.writer(sys.stdout, lineterminator="\n")
     lines.writerow([*([] if by is None else [by]), "value", "estimate", "std_error", "low", "high"])
     for group, estimate in [(None, found.everybody)] if by is None else found.groups.items():
-        lines.writerows([*([] if by is None else [group]), *row] for row in _rows(estimate, level))
+        rows = [*_rows(estimate, level), *_further_rows(estimate, level)]
+        lines.writerows([*([] if by is None else [group]), *row] for row in rows)
     for note in found.everybody.notes:
         console.print(note)
 
@@ -165,11 +192,34 @@ def _print_warning(console: Console, estimate: Estimate, title: str) -> None:
 def _print_table(console: Console, estimate: Estimate, level: float, title: str) -> None:
     _print_warning(console, estimate, title)
     console.print(f"{title}reports: {estimate.reports:,}", style="italic")
-    listed, shown = _rows(estimate, level), estimate.largest()
-    rows = [
-        (label, f"{number:,.1f}", f"{low:,.1f}", f"{high:,.1f}")
-        for label, number, _, low, high in (listed[i] for i in shown)
-    ]
-    screen.print_table(console, ("value", "estimate", f"{100 * level:.4g} % low", "high"), rows, "lrrr")
-    if len(shown) < len(listed):
-        console.print(f"and {len(listed) - len(shown):,} more with smaller estimates; --csv lists all")
+    names, shown, rows = estimate.readings[0].prior.names, estimate.largest(), _rows(estimate, level)
+    cells = [_cells(label, names) for label in estimate.labels]
+    ends = ("estimate", f"{100 * level:.4g} % low", "high")
+    margins = list(dict.fromkeys(map(tuple, cells)))
+    margin_of = [margins.index(tuple(cell)) for cell in cells]
+    for margin, indices in groupby(sorted(shown, key=margin_of.__getitem__), key=margin_of.__getitem__):
+        heads = margins[margin]
+        lines = [(*cells[i].values(), *_figures(rows[i], ",.1f")) for i in indices]
+        screen.print_table(console, (*heads, *ends), lines, "l" * len(heads) + "rrr")
+    if len(shown) < len(rows):
+        console.print(f"and {len(rows) - len(shown):,} more with smaller estimates; --csv lists all")
+    if further := _further_rows(estimate, level):
+        lines = [(row[0], *_figures(row, ",.5g")) for row in further]
+        screen.print_table(console, ("numbers", *ends), lines, "lrrr")
+
+
+def _figures(row: tuple[Any, ...], form: str) -> list[str]:
+    """Return the estimate and both ends of its interval as text."""
+    return [format(number, form) for number in (row[1], *row[3:])]
+
+
+def _cells(label: Label, names: tuple[str, ...] | None) -> dict[str, str]:
+    """Return the level of each attribute that a label names; of other labels the text, under `value`."""
+    from priorveil.priors.labels import label_text
+
+    pairs = [part.partition("=")[::2] for part in str(label).split(", ")]
+    if names is not None and isinstance(label, tuple):
+        return dict(zip(names, map(str, label), strict=True))
+    if names is not None and all(name in names for name, _ in pairs):
+        return dict(pairs)
+    return {"value": label_text(label)}
