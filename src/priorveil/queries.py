@@ -31,15 +31,11 @@ from priorveil.priors.prior import as_matrix
 class Query(ABC):
     """What every query answers. The defaults are those of a prior-based query about all the values.
 
-    `unbiased` says whether the reports alone decide the answer.
+    `unbiased` says whether the reports alone decide the answer, `error_unit` what the error is, in a few words.
     """
 
     unbiased: bool = False
-
-    @property
-    def error_unit(self) -> str:
-        """What the error is, in a few words."""
-        return "mean square error per person"
+    error_unit: str = "mean square error per person"
 
     @property
     def kind(self) -> str:
@@ -123,15 +119,16 @@ class Linear(Query):
     ) -> None:
         self.names, self.unbiased = None if names is None else tuple(names), bool(unbiased)
         self.matrix: Array | None = None  # the identity, which is never written out
-        if isinstance(matrix, str) and matrix == "identity":
-            return
-        W = as_matrix("matrix", matrix, InvalidInput, "statistic and a column for each value")
-        if not np.isfinite(W).all():
-            raise InvalidInput("matrix", NOT_SHOWN, "give finite numbers")
-        if self.names is not None and len(self.names) != len(W):
-            raise InvalidInput("names", self.names, "give one name for each row of the matrix")
-        if len(W) == 1 or not np.array_equal(W, np.eye(len(W))):
-            self.matrix = W
+        if not (isinstance(matrix, str) and matrix == "identity"):
+            W = as_matrix("matrix", matrix, InvalidInput, "statistic and a column for each value")
+            if not np.isfinite(W).all():
+                raise InvalidInput("matrix", NOT_SHOWN, "give finite numbers")
+            if self.names is not None and len(self.names) != len(W):
+                raise InvalidInput("names", self.names, "give one name for each row of the matrix")
+            self.matrix = None if len(W) > 1 and np.array_equal(W, np.eye(len(W))) else W
+        if unbiased:
+            of = "values" if self.matrix is None else "statistics"
+            self.error_unit = f"variance per person, summed over the {of}"
 
     @classmethod
     def cumulative(cls, prior: Prior, unbiased: bool = False) -> Linear:
@@ -189,12 +186,6 @@ class Linear(Query):
             return "distribution" if self.unbiased else "histogram"
         return "sum" if len(self.matrix) == 1 else "linear"
 
-    @property
-    def error_unit(self) -> str:
-        """The mean square error, or the variance of an unbiased query."""
-        of = "values" if self.kind == "distribution" else "statistics"
-        return f"variance per person, summed over the {of}" if self.unbiased else super().error_unit
-
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Linear) and self.document() == other.document()
 
@@ -212,8 +203,8 @@ class Linear(Query):
 
     def centred_rows(self, prior: Prior) -> Array | None:
         """The rows less their means under the prior."""
-        P = self._fit(prior)
-        return None if self.matrix is None else self.matrix - (P @ self.matrix.T)[:, None]
+        self.require_fits(prior)
+        return None if self.matrix is None else self.matrix - (prior.probabilities @ self.matrix.T)[:, None]
 
     def statistic_labels(self, labels: Sequence[Label]) -> tuple[Label, ...]:
         """The names; by default the labels of the values, `sum` for a single row, or the numbers of the rows."""
@@ -285,7 +276,8 @@ class Linear(Query):
         >>> Histogram().error(Channel([[1.0], [1.0]]), Prior([1 - 1e-11, 1e-11]))
         1.99999999998e-11
         """
-        P = self._fit(channel.align(prior))
+        self.require_fits(prior)
+        P = channel.align(prior).probabilities
         if self.unbiased:
             return variance(channel.matrix, P, self.matrix)
         if self.matrix is not None:
@@ -319,11 +311,6 @@ class Linear(Query):
             return variance_bound(P, lo, budget.hi)
         own = P * _others(P)
         return float(np.maximum(own * lo * (2 - lo), own - P**2 * (1 - lo) * _rise(budget)).sum())
-
-    def _fit(self, prior: Prior) -> Array:
-        """The probabilities of a prior, which has to have as many values as the matrix."""
-        self.require_fits(prior)
-        return prior.probabilities
 
 
 class Histogram(Linear):
@@ -386,10 +373,7 @@ class Guess(Query):
     0.2
     """
 
-    @property
-    def error_unit(self) -> str:
-        """A probability."""
-        return "chance of a wrong guess"
+    error_unit = "chance of a wrong guess"
 
     def utility(self, columns: Array, prior: Prior) -> Array:
         """`max_x P[x] r[x]`."""
@@ -430,11 +414,7 @@ class Convex(Query):
     """
 
     gain: Callable[[Array], Array]
-
-    @property
-    def error_unit(self) -> str:
-        """The unit of the gain."""
-        return "loss of gain per person"
+    error_unit = "loss of gain per person"
 
     def ceiling(self, prior: Prior) -> float:
         """The gain when the value itself is known."""

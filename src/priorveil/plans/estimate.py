@@ -314,9 +314,8 @@ class Estimate:
         Numbers are centred before they are added up: some estimates do not add up to the number of reports.
         """
         if numbers is None and not all(isinstance(label, int | float) for label in self._domain):
-            raise InvalidInput(
-                "numbers", numbers, "the values are not numbers: give one number for each value"
-            )
+            advice = "the values are not numbers: give one number for each value"
+            raise InvalidInput("numbers", numbers, advice)
         points = _weights_of("numbers", self._domain if numbers is None else numbers, self._domain)
         return points, float(self._read[0].prior.probabilities @ points)
 
@@ -410,9 +409,8 @@ class Estimate:
                 else f"Method mle uses that shares are not negative and add up to one: it has {which}."
             )
         if not self.converged:
-            notes.append(
-                f"The search stopped early: the mean log-likelihood may lack {self.shortfall or 0:.1g}."
-            )
+            lacking = f"the mean log-likelihood may lack {self.shortfall or 0:.1g}"
+            notes.append(f"The search stopped early: {lacking}.")
         return tuple(notes)
 
     def _check_note(self) -> str:

@@ -11,15 +11,5 @@ from priorveil.priors.prior import Ints, Mask, Prior
 from priorveil.priors.secret import Secret
 from priorveil.priors.sets import PriorSet
 
-__all__ = [
-    "Array",
-    "AttributeLabels",
-    "Budget",
-    "Ints",
-    "Label",
-    "Mask",
-    "NumberLabels",
-    "Prior",
-    "PriorSet",
-    "Secret",
-]
+__all__ = ["Budget", "Prior", "PriorSet", "Secret"]
+__all__ += ["Array", "AttributeLabels", "Ints", "Label", "Mask", "NumberLabels"]

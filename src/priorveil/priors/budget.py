@@ -53,9 +53,8 @@ class Budget:
                 advice = f"{_POSITIVE}: at zero no report may depend on the value"
                 raise InvalidInput(argument, getattr(self, side), advice)
         if self.lo >= 1 or self.hi <= 1:
-            raise InvalidInput(
-                "epsilon", self.lower, "rounds to zero in floating point; use a larger epsilon"
-            )
+            advice = "rounds to zero in floating point; use a larger epsilon"
+            raise InvalidInput("epsilon", self.lower, advice)
 
     def __str__(self) -> str:
         both = f"lower {self.lower:.6g}, upper {self.upper:.6g}"

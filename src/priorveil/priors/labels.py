@@ -218,7 +218,7 @@ def people_labels(argument: str, column: Any) -> list[Label]:
     return labels
 
 
-def complete_domain(observed: Iterable[Label], domain: Iterable[Label] | None) -> list[Label]:
+def complete_domain(observed: Iterable[Label], domain: Iterable[Hashable] | None) -> list[Label]:
     """The `domain`, which has to hold all observed labels; by default those, numbers before words.
 
     >>> complete_domain(["b", 2, "a"], None)

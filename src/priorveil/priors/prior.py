@@ -422,11 +422,9 @@ def _require_size(size: int) -> None:
 
 def _count(count: object) -> int:
     value = count.item() if isinstance(count, np.generic) else count
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0 or value % 1:
         raise InvalidPrior("counts", count, "a count is a whole number, zero or more")
-    return value
+    return int(value)
 
 
 # -- labels, matrices and weights, also of secrets, sets and channels ------------------------------------------
@@ -457,10 +455,9 @@ def integer_weights(probabilities: Array) -> tuple[int, ...]:
     >>> integer_weights(np.array([0.25, 0.75]))
     (1, 3)
     """
-    mantissa, exponent = np.frexp(probabilities)
-    whole = (mantissa * 2.0**53).astype(np.int64)
-    shift = (exponent - exponent.min()).astype(np.int64)
-    numbers = [m << s for m, s in zip(whole.tolist(), shift.tolist(), strict=True)]
+    ratios = [p.as_integer_ratio() for p in probabilities.tolist()]
+    common = max(denominator for _, denominator in ratios)
+    numbers = [numerator * (common // denominator) for numerator, denominator in ratios]
     divisor = math.gcd(*numbers) or 1
     return tuple(n // divisor for n in numbers)
 

@@ -13,14 +13,7 @@ import numpy.typing as npt
 
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, InvalidPrior, InvalidSecret, plural
 from priorveil.priors.disclosure import require_few_values, require_no_rare, round_weights
-from priorveil.priors.labels import (
-    Label,
-    as_labels,
-    complete_domain,
-    labels_document,
-    people_labels,
-    read_labels,
-)
+from priorveil.priors.labels import as_labels, complete_domain, labels_document, people_labels, read_labels
 from priorveil.priors.numbers import Array
 from priorveil.priors.prior import Ints, Prior, as_distribution, as_matrix, exact_product, integer_weights
 
@@ -67,7 +60,7 @@ class Secret:
         cls,
         secrets: Iterable[Hashable],
         values: Iterable[Hashable],
-        domain: Iterable[Label] | None = None,
+        domain: Iterable[Hashable] | None = None,
         *,
         public: bool = False,
         allow_rare: bool = False,

@@ -109,27 +109,24 @@ class PriorSet:
     @staticmethod
     def read(document: Mapping[str, Any], labels: Sequence[Label]) -> PriorSet:
         """Read a set of priors from its JSON document."""
-        kind = document["kind"]
-        if kind == "finite":
-            return PriorSet([Prior.read({"weights": weights}, labels) for weights in document["members"]])
-        if kind == "interval":
+        if document["kind"] == "interval":
             lower, upper = ([float(v) for v in document[side]] for side in ("lower", "upper"))
             return PriorSet.interval(lower, upper, labels)
-        if kind == "ball":
+        if document["kind"] == "ball":
             return PriorSet.ball(Prior.read(document, labels), float(document["radius"]))
-        raise ValueError(f"unknown kind {kind!r}")
+        return PriorSet([Prior.read({"weights": weights}, labels) for weights in document["members"]])
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, PriorSet) and (self.labels, self.document()) == (
-            other.labels,
-            other.document(),
-        )
+        return isinstance(other, PriorSet) and self._content() == other._content()
 
     def __hash__(self) -> int:
-        return hash((self.labels, str(self.document())))
+        return hash(self._content())
+
+    def _content(self) -> tuple[tuple[Label, ...], str]:
+        return self.labels, str(self.document())
 
     def __repr__(self) -> str:
         if self.members:
