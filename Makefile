@@ -10,6 +10,8 @@ JOBS   ?= 3
 NAME   ?= --all
 
 export OMP_NUM_THREADS ?= 1
+# Containers often tell Python not to keep compiled modules. Every process would compile numpy and scipy again.
+export PYTHONDONTWRITEBYTECODE :=
 export NO_MKDOCS_2_WARNING := 1
 
 .DEFAULT_GOAL := help
