@@ -14,7 +14,7 @@ from scipy.optimize import linprog
 from checks import close
 from priorveil import DI, LIP, Channel, Histogram, Plan, design, leakage
 from priorveil.errors import InvalidInput, InvalidPrior, InvalidSecret, TooLarge
-from priorveil.priors import Budget, Prior, PriorSet, Secret
+from priorveil.priors import Budget, Prior, PriorSet, Secret, sets
 from priorveil.priors.prior import integer_weights
 from priorveil.priors.sets import PriorBall, PriorInterval
 from strategies import budgets, generators, levels, prior_sets, priors, secrets, sizes
@@ -333,7 +333,8 @@ def test_corners_of_a_wide_ball_are_found_without_trying_all_subsets():
     assert len(corners) == 18 * 17 and ((corners > 0).sum(axis=1) == 2).all()
 
 
-def test_bad_sets_are_refused():
+def test_bad_sets_are_refused(monkeypatch):
+    monkeypatch.setattr(sets, "_MOST_CORNERS", 2000)  # the real limit takes seconds to reach
     with pytest.raises(InvalidInput, match="at least one prior"):
         PriorSet([])
     with pytest.raises(InvalidInput, match="same labels"):
