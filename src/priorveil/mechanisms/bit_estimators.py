@@ -395,12 +395,13 @@ def most_likely_ones(law: BitLaw, counts: BitCounts) -> Minimum:
     bisection finds the `t` at which they add up to one.
     """
     n = counts.ones / (counts.reports or 1.0) if counts.reports else np.full(len(counts.ones), 0.5)
+    q, contrast = law.q, law.contrast
 
     def shares(t: float) -> Array:
         # The root of `t s**2 - (t + 1) s + n` between zero and one, without cancellation.
         root = np.sqrt(np.maximum((t + 1) ** 2 - 4 * t * n, 0.0))
         chances = 2 * n / (t + 1 + root) if t > -1 else (t + 1 - root) / (2 * t)
-        return np.maximum((chances - law.q) / law.contrast, 0.0)
+        return np.maximum((chances - q) / contrast, 0.0)
 
     low, high, rounds = -2.0, 2.0, 0
     while shares(low).sum() < 1:
@@ -411,5 +412,5 @@ def most_likely_ones(law: BitLaw, counts: BitCounts) -> Minimum:
         low, high, rounds = *((middle, high) if shares(middle).sum() > 1 else (low, middle)), rounds + 1
     p = shares(high) / shares(high).sum()
     chances = set_chances(law, p)
-    slopes = law.contrast / len(p) * (n / chances - (1 - n) / (1 - chances))
+    slopes = contrast / len(p) * (n / chances - (1 - n) / (1 - chances))
     return Minimum(p, rounds, float(slopes.max() - p @ slopes))
