@@ -27,9 +27,8 @@ def found(d: int, groups: int = 0, query: pv.Histogram | pv.Sum | None = None) -
 
 def drawn(what: TableEstimate, by: str | None = None) -> object:
     """The figure, without writing it."""
-    made = list(plots.estimate_panels(what, by))
-    single = what.everybody.labels == ("sum",)
-    return plots.sum_figure(made, 0.95) if single else plots.histogram_figure(made, 0.95)
+    panels = list(plots.estimate_panels(what, by, 0.95))
+    return plots.statistics_figure(panels, what.tallies.plans[None], "estimate, 95 % interval")
 
 
 @pytest.mark.parametrize("d", [2, 20, 83, 1_200])
@@ -53,8 +52,8 @@ def test_what_priors_expect_is_added_up_label_by_label() -> None:
     }
     table = {"report": [0] * 30, "town": ["A"] * 10 + ["B"] * 20}
     what = estimate_table(table, plans, cohort="town", assume_plan=True)
-    (panel,) = plots.estimate_panels(what, None)
-    assert panel.expected == pytest.approx([5 + 4, 3 + 14, 2 + 2])
+    (panel,) = plots.estimate_panels(what, None, 0.95)
+    assert panel.numbers[3] == pytest.approx([5 + 4, 3 + 14, 2 + 2])
 
 
 @pytest.mark.parametrize(("d", "groups"), [(4, 3), (4, 30), (83, 3)])
@@ -90,7 +89,7 @@ def test_the_prior_expects_the_sum_that_is_estimated() -> None:
     everybody = np.repeat(np.arange(4), [400, 300, 200, 100])
     reports = plan.privatize(everybody, np.random.default_rng(1))
     what = estimate_table({"report": reports}, plan, assume_plan=True)
-    expected = next(iter(plots.estimate_panels(what, None))).expected
+    expected = next(iter(plots.estimate_panels(what, None, 0.95))).numbers[3]
     assert expected == pytest.approx([1000 * 7.0])
     low, high = what.everybody.interval(0.9999)
     assert low[0] < expected[0] < high[0]
@@ -110,9 +109,9 @@ def test_an_estimate_is_shown_with_the_truth_and_the_prior() -> None:
     truth = np.array([200, 300, 500])
     values = np.repeat(np.arange(3), truth)
     estimate = plan.estimate(plan.tally(plan.privatize(values, np.random.default_rng(0))))
-    alone = plots.truth_plot([("one", estimate)], truth, prior).axes[0]
+    alone = plots.truth_plot([("one", estimate)], truth, plan).axes[0]
     assert alone.patches[0].get_data().values == pytest.approx(truth)
-    twice = plots.truth_plot([("one", estimate), ("two", estimate)], truth, prior)
+    twice = plots.truth_plot([("one", estimate), ("two", estimate)], truth, plan)
     for axes, unit in ((alone, 1), *((axes, 10) for axes in twice.axes)):
         drawn = {line.get_label(): line for line in axes.get_lines()}
         assert drawn["truth"].get_xdata() == pytest.approx(truth / unit)
@@ -157,10 +156,13 @@ def test_files_are_the_same_each_time(tmp_path: Path) -> None:
 def test_a_plan_is_drawn_with_its_values_and_its_error(d: int, names: int) -> None:
     plan = pv.design(pv.Prior.zipf(d), 1.0, pv.Guess(), method="columns", time_limit=2)
     row = {"epsilon": 1.0, "mse": plan.expected_mse, "bound": plan.lower_bound, "ldp": float("nan")}
-    beliefs, errors, _ = plots.plan_plot(plan, [row, {**row, "epsilon": 2.0}]).axes
+    beliefs, errors, precision, _ = plots.plan_plot(plan, [row, {**row, "epsilon": 2.0}]).axes
     assert beliefs.images[0].get_size() == plan.channel.drop_unused().shape
     assert len(beliefs.get_yticklabels()) == names
     assert errors.get_lines()[0].get_ydata().tolist() == [plan.expected_mse] * 2
+    assert "10,000 people" in precision.get_title()
+    ends = np.array([line[:, 0] for line in precision.containers[0].lines[2][0].get_segments()])
+    assert np.ptp(ends, axis=1) == pytest.approx(2 * 1.959964 * 100 * plan.std_error(10_000), rel=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -172,3 +174,82 @@ def test_a_picture_warns_first_of_a_contradicted_prior(people: list[int], warns:
     what = estimate_table({"report": reports}, plan, assume_plan=True)
     lines = list(plots.title_lines(what, None, 80))
     assert lines[0].startswith("Warning: The reports contradict the prior") == warns
+
+
+# -- the picture that fits the query -----------------------------------------------------------------------
+
+
+def estimated(prior: pv.Prior, query: pv.Linear, values: object) -> TableEstimate:
+    plan = pv.design(prior, 2.0, query)
+    reports = plan.privatize(values, np.random.default_rng(0))
+    return estimate_table({"report": reports}, plan, assume_plan=True)
+
+
+JOINT = pv.Prior.joint(
+    {("young", "yes"): 0.1, ("young", "no"): 0.3, ("old", "yes"): 0.4, ("old", "no"): 0.2},
+    names=("age", "smokes"),
+)
+
+
+def test_a_table_of_two_attributes_is_a_map_with_shares_and_half_widths() -> None:
+    found = estimated(JOINT, pv.Distribution(), np.arange(2_000) % 4)
+    axes = drawn(found).axes[0]
+    shares, (low, high) = 100 * found.everybody.proportions, found.everybody.interval()
+    assert np.asarray(axes.images[0].get_array()).ravel() == pytest.approx(shares)
+    assert [text.get_text() for text in axes.texts] == [
+        f"{share:.1f} ± {width:.1f}" for share, width in zip(shares, (high - low) / 40, strict=True)
+    ]
+    assert axes.get_ylabel() == "age" and axes.get_xlabel().startswith("smokes")
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["young", "old"]
+
+
+def test_a_cell_that_cannot_happen_is_empty() -> None:
+    prior = pv.Prior.joint(
+        {("child", "no"): 0.5, ("adult", "yes"): 0.2, ("adult", "no"): 0.3},
+        names=("age", "smokes"),
+        impossible="leave out",
+    )
+    axes = drawn(estimated(prior, pv.Distribution(), np.arange(999) % 3)).axes[0]
+    assert sorted(text.get_text() == "" for text in axes.texts) == [False, False, False, True]
+
+
+def test_margins_are_rows_with_a_line_between_them() -> None:
+    query = pv.Linear.margins(JOINT, ["age", "smokes"], unbiased=True)
+    axes = drawn(estimated(JOINT, query, np.arange(2_000) % 4)).axes[0]
+    names = [tick.get_text() for tick in axes.get_yticklabels()]
+    assert names == ["age=young", "age=old", "smokes=yes", "smokes=no"]
+    assert [line.get_ydata()[0] for line in axes.get_lines() if len(set(line.get_ydata())) == 1][-1] == 1.5
+
+
+@pytest.mark.parametrize("numbers", [True, False])
+def test_cumulative_shares_are_a_curve_with_a_band(numbers: bool) -> None:
+    shares = [0.4, 0.3, 0.2, 0.1]
+    prior = pv.Prior.cells([0, 10, 20, 50, 100], shares) if numbers else pv.Prior(shares, labels=list("abcd"))
+    values = np.repeat([5, 15, 30, 70] if numbers else list("abcd"), [400, 300, 200, 100])
+    found = estimated(prior, pv.Linear.cumulative(prior, unbiased=True), values)
+    axes = drawn(found).axes[0]
+    curve = next(line for line in axes.get_lines() if line.get_label() == "estimate, 95 % interval")
+    assert curve.get_xdata().tolist() == ([0, 10, 20, 50, 100] if numbers else [-1, 0, 1, 2, 3])
+    assert curve.get_ydata() == pytest.approx([0, *(100 * found.everybody.proportions)])
+    band = axes.collections[0].get_paths()[0].vertices
+    for x, low, high in zip(curve.get_xdata()[1:], *found.everybody.interval(), strict=True):
+        heights = band[band[:, 0] == x, 1]
+        assert heights.min() == pytest.approx(low / 10) and heights.max() == pytest.approx(high / 10)
+    if not numbers:
+        assert [tick.get_text() for tick in axes.get_xticklabels()] == list("abcd")
+        return
+    (dots,) = axes.containers
+    assert dots.lines[0].get_ydata().tolist() == [25, 50, 75]
+    median = found.everybody.quantile(0.5)
+    assert dots.lines[0].get_xdata()[1] == median.value
+    assert dots.lines[2][0].get_segments()[1][:, 0].tolist() == list(median.interval())
+
+
+def test_the_mean_of_a_number_is_a_point_with_its_interval() -> None:
+    prior = pv.Prior.grid([0, 50, 100], [0.2, 0.5, 0.3])
+    found = estimated(prior, pv.Sum([0, 50, 100], unbiased=True), np.linspace(0, 100, 1_000))
+    axes = drawn(found).axes[0]
+    assert axes.get_xlabel() == "mean per person"
+    (segment,) = axes.containers[0].lines[2][0].get_segments()
+    low, high = found.everybody.interval()
+    assert segment[:, 0] == pytest.approx([low[0] / 1_000, high[0] / 1_000])

@@ -150,7 +150,7 @@ def _estimate(
         console.print(note)
     try:
         panels = (("prior-based, with an old prior", prior_based), ("unbiased", unbiased))
-        files.save_plot(plots.truth_plot(panels, truth, plan.reference), picture)
+        files.save_plot(plots.truth_plot(panels, truth, plan), picture)
     except MissingExtra as error:
         console.print(f"  no picture: {error}", style="yellow")
 

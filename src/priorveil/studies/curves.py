@@ -20,6 +20,7 @@ from priorveil.priors import Array
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes
     from matplotlib.figure import Figure as Figure
+    from matplotlib.image import AxesImage
 
 Rows = Sequence[Mapping[str, Any]]
 Style = tuple[str, str, str]  # kind (a key of `STYLES`), colour (a key of `COLOURS`), label
@@ -29,6 +30,7 @@ ROOT_ERROR = "error per person, √(MSE / N)"
 WRONG_SHARE = "share of wrong guesses"
 BUDGET = "privacy budget ε (nats)"
 LEVEL = "real LIP level (nats)"
+_MOST_TEXTS = 64  # cells of a map that hold their texts
 COLOURS = {
     "black": "#000000",
     "orange": "#E69F00",
@@ -188,6 +190,18 @@ def log_scale(axes: Axes, name: Literal["x", "y"] = "y") -> None:
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axis.set_major_formatter("{x:g}")
     axis.set_minor_formatter(NullFormatter())
+
+
+def heat_map(
+    axes: Axes, shades: Array, texts: npt.NDArray[Any], most: float, cmap: str = "Blues", least: float = 0.0
+) -> AxesImage:
+    """A map of numbers from `least` to `most`, with a text in each cell unless there are too many."""
+    image = axes.imshow(shades, cmap=cmap, vmin=least, vmax=most, aspect="auto", interpolation="nearest")
+    axes.grid(False)
+    for (x, y), text in np.ndenumerate(texts) if texts.size <= _MOST_TEXTS else ():
+        colour = "white" if abs(shades[x, y]) > 0.6 * most else "black"
+        axes.text(y, x, text, ha="center", va="center", fontsize=7, color=colour)
+    return image
 
 
 def legend(figure: Figure, *panels: Axes, columns: int = 2) -> None:

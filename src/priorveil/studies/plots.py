@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 import textwrap
 import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +18,11 @@ import numpy.typing as npt
 
 from priorveil.errors import TooLarge, plural
 from priorveil.files import atomic_write
-from priorveil.mechanisms.estimators import apply_rows
+from priorveil.mechanisms.estimators import apply_rows, normal_width
 from priorveil.plans import Plan
 from priorveil.plans.estimate import Estimate
-from priorveil.priors import Array, Label, Prior
-from priorveil.priors.labels import label_text
+from priorveil.priors import Array, Label
+from priorveil.priors.labels import label_parts, label_text
 from priorveil.studies import curves
 from priorveil.studies.curves import COLOURS
 
@@ -35,10 +35,10 @@ _MOST_PANELS = 24
 _MOST_NAMES = 100  # values that have their names in a histogram
 _MOST_NAMES_EACH = 30  # the same where there are several panels
 _MOST_ACROSS = 4  # panels in a row
+_MOST_TICKS = 12  # names below a curve
 _LONGEST_NAME = 30  # letters
 _MOST_ROWS = 40  # names of values in a map
 _MOST_REPORTS = 20  # reports that have their numbers below a map
-_MOST_NUMBERS = 64  # cells of a map that hold their numbers
 _COMPARED = 4  # values that decide the order of reports
 _DOTS = 150  # to the inch
 # Without dates, the same plot is the same file.
@@ -48,6 +48,7 @@ _METADATA: dict[str, dict[str, str | None]] = {
     ".pdf": {"Creator": "priorveil", "CreationDate": None},
 }
 _PRIOR = "what the prior expects"
+_AXES = {"people": "{x:,.0f}", "percent": "{x:g} %"}  # the numbers on an axis of counts or shares
 
 
 def save(figure: Figure, path: Path, replace: bool = True) -> bool:
@@ -86,13 +87,15 @@ def plan_plot(plan: Plan, curve: curves.Rows) -> Figure:
         lift = None
     step = math.ceil(len(plan.labels) / _MOST_ROWS)
     height = 3.4 if lift is None else max(3.4, 0.8 + 0.115 * math.ceil(len(plan.labels) / step))
-    figure, axes = curves.canvas(1, 1 if lift is None else 2, width=4.6, height=height)
+    figure, axes = curves.canvas(1, 1 if lift is None else 3, width=4.6, height=height)
     if lift is not None:
         _belief_map(axes[0, 0], plan, lift)
         names = [short_name(label) for label in plan.labels[::step]]
         axes[0, 0].set_yticks(range(0, len(plan.labels), step), names)
-    _error_panel(axes[0, -1], curve, plan.no_report, min(plan.budget.lower, plan.budget.upper))
-    axes[0, -1].set_ylabel(plan.query.error_unit)
+        _precision_panel(axes[0, 2], plan)
+    errors = axes[0, min(1, axes.size - 1)]
+    _error_panel(errors, curve, plan.no_report, min(plan.budget.lower, plan.budget.upper))
+    errors.set_ylabel(plan.query.error_unit)
     return figure
 
 
@@ -118,19 +121,22 @@ def _belief_map(axes: Axes, plan: Plan, lift: Array) -> None:
     allowed = max(side for side in (plan.budget.lower, plan.budget.upper) if math.isfinite(side))
     largest = float(np.abs(logs).max())  # above the budget if a side is free or the secret is latent
     top = min(max(largest, allowed), 3 * allowed)
-    shown = np.clip(logs, -top, top)
-    image = axes.imshow(shown, cmap="RdBu_r", vmin=-top, vmax=top, aspect="auto", interpolation="nearest")
-    axes.grid(False)
+    texts = np.char.mod("\N{MULTIPLICATION SIGN}%.2f", lift)
+    image = curves.heat_map(axes, np.clip(logs, -top, top), texts, top, "RdBu_r", -top)
     few = len(order) <= _MOST_REPORTS
     axes.set_xticks(range(len(order)) if few else [], [str(y) for y in order] if few else [])
     axes.set_xlabel(f"{'' if few else f'{len(order):,} '}reports, by the value that they raise most")
-    for (x, y), factor in np.ndenumerate(lift if lift.size <= _MOST_NUMBERS else np.empty((0, 0))):
-        colour = "white" if abs(shown[x, y]) > 0.6 * top else "black"
-        text = f"\N{MULTIPLICATION SIGN}{factor:.2f}"
-        axes.text(y, x, text, ha="center", va="center", fontsize=7, color=colour)
     axes.set_title("belief in a value after a report (log lift)")
     beyond = "both" if largest > top * (1 + 1e-9) else "neither"
     axes.figure.colorbar(image, ax=axes, extend=beyond, label="less likely  ←  0  →  more likely")
+
+
+def _precision_panel(axes: Axes, plan: Plan) -> None:
+    """What a plan is expected to learn, in the picture that fits its query."""
+    panel, draw = plan_panel(plan), drawing(plan)
+    panel = _sums_panel([panel], plan) if plan.query.kind == "sum" else panel.per_person("percent")
+    draw(axes, panel, plan, "95 % interval")
+    axes.set_title(f"to expect from {panel.people:,} people, with 95 % intervals")
 
 
 def _error_panel(axes: Axes, curve: curves.Rows, none: float, here: float) -> None:
@@ -200,23 +206,53 @@ def _survey_title(study: Study) -> str:
     return f"surveys of {study.rows[0].people:,} people{simulated}"
 
 
-# -- estimates ---------------------------------------------------------------------------------------------
+# -- statistics --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Panel:
-    """An estimate under a title, and what the prior expects instead."""
+    """Statistics under a title, in a `unit`: rows of values, both ends of intervals, and what the prior expects.
+
+    Quantiles are points on a cumulative curve: their share in percent, the number, and the ends of its interval.
+    """
 
     title: str
-    estimate: Estimate
-    expected: Array
+    labels: Sequence[Label]
+    numbers: Array
+    people: int
+    unit: str = "people"
+    quantiles: tuple[tuple[float, ...], ...] = ()
+
+    def per_person(self, unit: str) -> Panel:
+        """The same for one person, or in percent."""
+        scale = (100 if unit == "percent" else 1) / max(self.people, 1)
+        return replace(self, numbers=scale * self.numbers, unit=unit)
+
+
+def estimate_panel(title: str, estimate: Estimate, expected: Array, level: float) -> Panel:
+    """An estimate with its intervals, and the quartiles of cells of numbers. An infinite end is left out."""
+    numbers = np.array([estimate.values, *estimate.interval(level), expected])
+    panel = Panel(title, estimate.labels, np.where(np.isfinite(numbers), numbers, np.nan), estimate.reports)
+    if not estimate.reports or estimate.readings[0].prior.edges is None:
+        return panel
+    found = {100 * q: estimate.quantile(q) for q in (0.25, 0.5, 0.75)}
+    return replace(panel, quantiles=tuple((q, x.value, *x.interval(level)) for q, x in found.items()))
+
+
+def plan_panel(plan: Plan, people: int = 10_000) -> Panel:
+    """What a plan is expected to learn from so many people who follow its prior, with 95 % intervals."""
+    expected = apply_rows(plan.query.rows(plan.reference), people * plan.reference.probabilities)
+    width = people * normal_width(0.95, "level") * plan.std_error(people)
+    numbers = np.array([expected, expected - width, expected + width, expected])
+    return Panel("", plan.query.statistic_labels(plan.labels), numbers, people)
 
 
 @curves.house_style()
 def estimate_plot(found: TableEstimate, by: str | None, level: float) -> Figure:
     """The estimates of a table. If there are more groups than panels, the largest ones, and the title says so."""
-    draw = sum_figure if found.everybody.labels == ("sum",) else histogram_figure
-    figure = draw(list(estimate_panels(found, by)), level)
+    plan = next(iter(found.tallies.plans.values()))
+    words = f"estimate, {100 * level:.4g} % interval"
+    figure = statistics_figure(list(estimate_panels(found, by, level)), plan, words)
     title = list(title_lines(found, by, int(figure.get_figwidth() * 15)))
     figure.set_figheight(figure.get_figheight() + 0.16 * max(0, len(title) - 2))  # room for a warning
     figure.suptitle("\n".join(title), fontsize=9)
@@ -226,25 +262,27 @@ def estimate_plot(found: TableEstimate, by: str | None, level: float) -> Figure:
 
 
 @curves.house_style()
-def truth_plot(estimates: Sequence[tuple[str, Estimate]], truth: Array, prior: Prior) -> Figure:
+def truth_plot(estimates: Sequence[tuple[str, Estimate]], truth: Array, plan: Plan) -> Figure:
     """Estimates of histograms under their titles, each with the truth and the prior."""
-    panels = [Panel(title, found, prior.probabilities * found.reports) for title, found in estimates]
-    figure, at = histogram_figure(panels, 0.95), np.arange(len(truth))
-    for place, (_, found) in zip(figure.axes, estimates, strict=True):
-        shown = np.asarray(truth) * (100 / found.reports if len(panels) > 1 else 1)
+    P = plan.reference.probabilities
+    panels = [estimate_panel(title, found, P * found.reports, 0.95) for title, found in estimates]
+    figure, at = statistics_figure(panels, plan, "estimate, 95 % interval"), np.arange(len(truth))
+    for place, panel in zip(figure.axes, panels, strict=True):
+        shown = np.asarray(truth) * (100 / panel.people if len(panels) > 1 else 1)
         place.plot(shown, at, "|", label="truth", color=COLOURS["red"], markersize=12, markeredgewidth=2)
     curves.legend(figure, figure.axes[0], columns=3)
     return figure
 
 
-def estimate_panels(found: TableEstimate, by: str | None) -> Iterator[Panel]:
+def estimate_panels(found: TableEstimate, by: str | None, level: float) -> Iterator[Panel]:
     """Everybody, and the largest groups in the order of their names."""
-    yield Panel("everybody", found.everybody, _expected_statistics(found, found.tallies.groups))
+    expected = _expected_statistics(found, found.tallies.groups)
+    yield estimate_panel("everybody", found.everybody, expected, level)
     largest = sorted(found.groups, key=lambda group: -found.groups[group].reports)[: _MOST_PANELS - 1]
     for group, estimate in found.groups.items():
         if group in largest:
             name = "(missing)" if group is None else short_name(group)
-            yield Panel(f"{by} = {name}", estimate, _expected_statistics(found, [group]))
+            yield estimate_panel(f"{by} = {name}", estimate, _expected_statistics(found, [group]), level)
 
 
 def _expected_statistics(found: TableEstimate, groups: Sequence[Any]) -> Array:
@@ -267,6 +305,7 @@ def title_lines(found: TableEstimate, by: str | None, width: int) -> Iterator[st
     levels = sorted({f"{p.certificate.notion} at {p.budget}" for p in plans})
     level = levels[0] if len(levels) == 1 else f"{levels[0]} to {levels[-1]}"
     query, reports = plans[0].query.kind.capitalize(), plural(everybody.reports, "report")
+    query = "Statistics" if query == "Linear" else query
     yield from textwrap.wrap(f"Warning: {everybody.warning}" if everybody.warning else "", width)
     yield from textwrap.wrap(f"{query} by {everybody.method} from {reports}, {level}", width)
     if len(found.groups) >= _MOST_PANELS:
@@ -274,71 +313,131 @@ def title_lines(found: TableEstimate, by: str | None, width: int) -> Iterator[st
     yield from textwrap.wrap(f"intervals assume {everybody.assumes}", width)
 
 
-def histogram_figure(panels: Sequence[Panel], level: float) -> Figure:
-    """Histograms with a row for each value, from the top; of too many values only some have their names."""
-    several, labels = len(panels) > 1, panels[0].estimate.labels
-    at = np.arange(len(labels))
-    step = math.ceil(len(labels) / (_MOST_NAMES_EACH if several else _MOST_NAMES))
-    names = [short_name(label) for label in labels[::step]]
-    pitch = 0.2 if len(names) <= _MOST_NAMES_EACH else 0.15
-    size = (2.6 if several else 5.4, 0.75 + pitch * len(names))
-    figure, axes = _grid(len(panels), _MOST_ACROSS, size, sharey=True, sharex=several)
-    for place, panel in zip(axes, panels, strict=True):
-        values, low, high, expected = _numbers(panel, level, several)
-        bars = place.stairs(expected, np.arange(len(labels) + 1) - 0.5, orientation="horizontal", fill=True)
-        bars.set(color=COLOURS["grey"], alpha=0.3, label=_PRIOR, zorder=3)
-        _dots(place, values, low, high, level)
-        place.set_yticks(at[::step], names)
-        place.xaxis.set_major_formatter("{x:g} %" if several else "{x:,.0f}")
-        place.set_xlabel("" if several else "people")
-        place.set_title(f"{panel.title}: {plural(panel.estimate.reports, 'report')}" if several else "")
-        place.axvline(0, color="black", linewidth=0.6, zorder=1)  # estimates may be below zero
-        place.tick_params(labelbottom=True)
-    figure.set_figwidth(figure.get_figwidth() + 0.06 * max(map(len, names)))
-    return figure
+# -- the picture that fits a query -------------------------------------------------------------------------
 
 
-def _grid(count: int, across: int, size: tuple[float, float], **shared: bool) -> tuple[Figure, list[Axes]]:
-    """A figure with `count` panels, at most `across` in a row, and room for a title and a legend."""
-    across = min(count, across)
-    figure, axes = curves.canvas(math.ceil(count / across), across, width=size[0], height=size[1], **shared)
+def statistics_figure(panels: Sequence[Panel], plan: Plan, words: str) -> Figure:
+    """The statistics of a plan's query, a panel for each group; `words` are the legend of numbers and intervals.
+
+    Sums of groups are the rows of one panel, per person, so that groups of any size compare.
+    """
+    draw = drawing(plan)
+    if plan.query.kind == "sum":
+        panels = [_sums_panel(panels, plan)]
+    elif len(panels) > 1 or draw is not draw_rows:
+        panels = [panel.per_person("percent") for panel in panels]
+    count, across = len(panels), min(len(panels), _MOST_ACROSS)
+    down = math.ceil(count / across)
+    figure, axes = curves.canvas(down, across, sharex=True, sharey=True)
     for spare in axes.flat[count:]:
         spare.remove()
-    figure.set_figheight(figure.get_figheight() + 0.8)
-    return figure, list(axes.flat[:count])
-
-
-def _numbers(panel: Panel, level: float, shares: bool) -> tuple[Array, Array, Array, Array]:
-    """Estimates, both ends of their intervals, and the prior's numbers; in people, or in percent of the panel."""
-    unit = 100 / max(panel.estimate.reports, 1) if shares else 1.0
-    low, high = (np.where(np.isfinite(end), end * unit, np.nan) for end in panel.estimate.interval(level))
-    return panel.estimate.values * unit, low, high, panel.expected * unit
-
-
-def sum_figure(panels: Sequence[Panel], level: float) -> Figure:
-    """One sum; or a row for each group, per person so that groups of any size compare."""
-    several = len(panels) > 1
-    rows = [[float(numbers[0]) for numbers in _numbers(panel, level, several)] for panel in panels]
-    values, low, high, expected = np.array(rows).T / (100 if several else 1)
-    figure, axes = curves.canvas(width=5.4, height=1.3 + 0.22 * len(panels))
-    place, at = axes[0, 0], np.arange(len(panels))
-    place.plot(expected, at, "|", label=_PRIOR, color=COLOURS["grey"], markersize=10, markeredgewidth=2)
-    _dots(place, values, low, high, level)
-    names = [f"{p.title} ({plural(p.estimate.reports, 'report')})" for p in panels] if several else [""]
-    place.set_yticks(at, names)
-    place.set_xlabel("mean per person" if several else "sum")
-    if not several:
-        place.xaxis.set_major_formatter("{x:,.6g}")
-    figure.set_figwidth(figure.get_figwidth() + 0.06 * max(map(len, names)))
+    for place, panel in zip(axes.flat, panels, strict=False):
+        draw(place, panel, plan, words)
+        place.set_title(f"{panel.title}: {plural(panel.people, 'report')}" if count > 1 else "")
+        place.tick_params(labelbottom=True)
+    for place in axes[:, 1:].flat:
+        place.set_ylabel("")
+    names = [tick.get_text() for tick in axes[0, 0].get_yticklabels()]
+    lines = 10 if draw is draw_curve else len(names)
+    height, width = 0.75 + (0.2 if lines <= _MOST_NAMES_EACH else 0.15) * lines, 2.6 if count > 1 else 5.4
+    figure.set_size_inches(width * across + 0.06 * max(map(len, names)), height * down + 0.8)
     return figure
 
 
-def _dots(axes: Axes, values: Array, low: Array, high: Array, level: float) -> None:
-    """A row for each number, from the top: a dot with its interval."""
-    axes.errorbar(
-        values, np.arange(len(values)), xerr=np.vstack([values - low, high - values]), fmt="o",
-        color=COLOURS["blue"], ecolor=COLOURS["sky"], markersize=3, elinewidth=1.2, capsize=2,
-        label=f"estimate, {100 * level:.4g} % interval",
-    )  # fmt: skip
-    axes.set_ylim(len(values) - 0.4, -0.6)
+def _levels(plan: Plan) -> dict[str, tuple[Label, ...]]:
+    """The levels of each attribute of a table; empty where values have no attributes."""
+    return getattr(plan.labels, "levels", {})
+
+
+def drawing(plan: Plan) -> Callable[[Axes, Panel, Plan, str], None]:
+    """How the statistics of a plan are drawn: a map for two attributes, a curve for cumulative counts, else rows."""
+    rows = plan.query.rows(plan.reference)
+    if rows is None:
+        return draw_map if len(_levels(plan)) == 2 else draw_rows
+    return draw_curve if len(rows) > 1 and np.array_equal(rows, np.tri(*rows.shape)) else draw_rows
+
+
+def _sums_panel(panels: Sequence[Panel], plan: Plan) -> Panel:
+    """A sum, or the mean of a number; or a row for the mean of each group."""
+    several = len(panels) > 1
+    unit = "mean per person" if several or plan.reference.points is not None else "sum"
+    if unit != "sum":
+        panels = [panel.per_person(unit) for panel in panels]
+    names = [f"{p.title} ({plural(p.people, 'report')})" for p in panels] if several else [unit.split()[0]]
+    return Panel("", names, np.hstack([panel.numbers for panel in panels]), panels[0].people, unit)
+
+
+def _shown_names(panel: Panel) -> list[str]:
+    """The names of the statistics; of too many only some."""
+    most = _MOST_NAMES_EACH if panel.unit == "percent" else _MOST_NAMES
+    return [short_name(label) for label in panel.labels[:: math.ceil(len(panel.labels) / most)]]
+
+
+def draw_rows(axes: Axes, panel: Panel, plan: Plan, words: str) -> None:
+    """A row for each statistic, from the top: a dot with its interval, and what the prior expects.
+
+    Margins of several attributes are apart from each other.
+    """
+    at, names, shares = np.arange(len(panel.labels)), _shown_names(panel), panel.unit in _AXES
+    values, low, high, expected = panel.numbers
+    if shares:  # other numbers may lie far from zero
+        bars = axes.stairs(expected, np.arange(len(at) + 1) - 0.5, orientation="horizontal", fill=True)
+        bars.set(color=COLOURS["grey"], alpha=0.3, label=_PRIOR, zorder=3)
+        axes.axvline(0, color="black", linewidth=0.6, zorder=1)  # estimates may be below zero
+    else:
+        axes.plot(expected, at, "|", label=_PRIOR, color=COLOURS["grey"], markersize=10, markeredgewidth=2)
+    _dots(axes, values, at, words, low, high)
+    axes.set_ylim(len(at) - 0.4, -0.6)
     axes.grid(False, axis="y")
+    axes.set_yticks(at[:: math.ceil(len(at) / len(names))], names)
+    axes.set_xlabel("" if panel.unit == "percent" else panel.unit)
+    axes.xaxis.set_major_formatter(_AXES.get(panel.unit, "{x:,.6g}"))
+    rows = plan.query.rows(plan.reference)
+    if shares and rows is not None:
+        full = np.flatnonzero(
+            np.ptp(np.cumsum(rows, axis=0), axis=1) == 0
+        )  # all values are in the rows so far
+        for row in full[:-1]:
+            axes.axhline(row + 0.5, color="black", linewidth=0.6)
+
+
+def _dots(axes: Axes, x: Array, y: npt.ArrayLike, words: str, low: Array, high: Array) -> None:
+    axes.errorbar(
+        x, y, xerr=[x - low, high - x], fmt="o", color=COLOURS["blue"], ecolor=COLOURS["sky"], markersize=3,
+        elinewidth=1.2, capsize=2, label=words,
+    )  # fmt: skip
+
+
+def draw_curve(axes: Axes, panel: Panel, plan: Plan, words: str) -> None:
+    """Cumulative shares as a curve with a band, the prior's as a thin line, and quartiles as points with intervals."""
+    edges, count = plan.reference.edges, len(panel.labels)
+    x = np.arange(-1, count) if edges is None else edges[: count + 1]
+    values, low, high, expected = np.insert(panel.numbers, 0, 0.0, axis=1)
+    axes.fill_between(x, low, high, color=COLOURS["sky"], alpha=0.4, linewidth=0)
+    axes.plot(x, values, color=COLOURS["blue"], label=words)
+    axes.plot(x, expected, color=COLOURS["grey"], linewidth=0.9, label=_PRIOR)
+    if panel.quantiles:
+        shares, numbers, least, most = np.array(panel.quantiles).T
+        _dots(axes, numbers, shares, "quartiles", least, most)
+    axes.set(xlabel="value", ylabel="people up to this value", ylim=(0, None))
+    axes.yaxis.set_major_formatter("{x:g} %")
+    axes.xaxis.set_major_formatter("{x:,.6g}")
+    axes.locator_params(axis="x", nbins=5)
+    if edges is None:
+        step = math.ceil(count / _MOST_TICKS)
+        names = [short_name(label) for label in plan.labels[:count:step]]
+        axes.set_xticks(range(0, count, step), names, rotation=30, ha="right")
+
+
+def draw_map(axes: Axes, panel: Panel, plan: Plan, words: str) -> None:
+    """A cell for each pair of levels of two attributes: the share of people, with half the width of its interval."""
+    (vertical, down), (horizontal, across) = _levels(plan).items()
+    cells = [(down.index(one), across.index(other)) for one, other in map(label_parts, panel.labels)]
+    shares, widths = np.full((2, len(down), len(across)), np.nan)
+    for cell, share, low, high in zip(cells, *panel.numbers[:3], strict=True):
+        shares[cell], widths[cell] = share, (high - low) / 2
+    texts = np.char.add(np.char.mod("%.1f", shares), np.char.mod(" ± %.1f", widths))
+    curves.heat_map(axes, shares, np.where(np.isnan(shares), "", texts), float(np.nanmax(shares)))
+    axes.set_yticks(range(len(down)), map(short_name, down))
+    axes.set_xticks(range(len(across)), map(short_name, across))
+    axes.set(ylabel=vertical, xlabel=f"{horizontal}\npercent of people; {words}")

@@ -56,11 +56,7 @@ def _off_diagonal(Q: Array) -> dict[str, float]:
 
 def draw_channel(axes: curves.Axes, channel: Channel, title: str) -> None:
     """A small channel as a map: a row for each value, a column for each report, darker is likelier."""
-    axes.imshow(channel.matrix, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-    axes.grid(False)
-    for (x, y), q in np.ndenumerate(channel.matrix):
-        colour = "white" if q > 0.55 else "black"
-        axes.text(y, x, f"{q:.2f}", ha="center", va="center", fontsize=7, color=colour)
+    curves.heat_map(axes, channel.matrix, np.char.mod("%.2f", channel.matrix), most=1.0)
     axes.set_xticks(range(len(channel.outputs)), [str(label) for label in channel.outputs])
     axes.set_yticks(range(len(channel.inputs)), [str(label) for label in channel.inputs])
     axes.set(xlabel="report", ylabel="value", title=title)
