@@ -378,10 +378,8 @@ def test_the_tally_gives_exactly_what_the_reports_give(weights, tenths, bits, ra
     each = [likelihood(Arc(m), y) for y in range(m.outputs)]
     assert np.stack(each, axis=1) == pytest.approx(Q)
     merged = np.add.reduceat(Q, cells.base, axis=1)
-    weight = np.cos(np.arange(len(cells.base)))
     assert cells.matrix == pytest.approx(merged)
     assert cells.law(P) == pytest.approx(P @ merged)
-    assert cells.mean(weight) == pytest.approx(merged @ weight)
 
     once = cells.tally(np.arange(m.outputs))
     a = np.sin(np.outer([1, 2], np.arange(len(P))))

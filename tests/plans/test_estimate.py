@@ -12,16 +12,14 @@ from hypothesis import strategies as st
 import priorveil as pv
 from priorveil.errors import InvalidInput, NotIdentifiable
 from priorveil.mechanisms.estimators import (
-    DenseChannel,
-    Evidence,
     PriorCheck,
     cells_check,
-    mle_moments,
-    most_likely,
     posterior_moments,
+    reports_moments,
     split_prior,
     unbiased_moments,
 )
+from priorveil.mechanisms.simplex import most_likely
 from priorveil.mechanisms.table import TOTAL, Table
 from priorveil.plans.estimate import Estimate, combine_estimates
 from references import likelihood as likelihood_of
@@ -36,10 +34,6 @@ def channel_check(counts: np.ndarray, channel: np.ndarray, prior: np.ndarray) ->
     return cells_check(counts, split_prior(prior, len(counts)) @ channel)
 
 
-def evidence_of(counts: np.ndarray, matrix: np.ndarray) -> Evidence:
-    return Evidence(counts, DenseChannel(matrix))
-
-
 def answer(values: list[float], labels: tuple[str, ...] | None = None) -> Estimate:
     names = tuple(range(len(values))) if labels is None else labels
     return Estimate(np.array(values), np.ones(len(values)), "unbiased", "", 10, names)
@@ -49,11 +43,11 @@ def answer(values: list[float], labels: tuple[str, ...] | None = None) -> Estima
 def test_mmse_adds_up_posteriors(prior: pv.Prior, channel: pv.Channel, rng) -> None:
     counts = rng.integers(0, 50, channel.shape[1]).astype(float)
     P, posterior = prior.probabilities, channel.posterior(prior)
-    found = posterior_moments(evidence_of(counts, channel.matrix), P)
+    found = posterior_moments(counts, channel.matrix, P)
     assert found.mean == pytest.approx(posterior @ counts)
     assert found.mean.sum() == pytest.approx(counts.sum())
     scores = rng.normal(size=4)
-    summed = posterior_moments(evidence_of(counts, channel.matrix), P, scores[None])
+    summed = posterior_moments(counts, channel.matrix, P, scores[None])
     assert summed.mean[0] == pytest.approx(scores @ found.mean, abs=1e-9)
     assert (summed.variance >= 0).all() and (found.variance >= -1e-12).all()
 
@@ -63,7 +57,7 @@ def test_unbiased_inverts_the_channel(rng) -> None:
     """Fed with the mean of the counts it returns the people, whatever the prior it was told."""
     Q = 0.5 * np.eye(4) + 0.5 * rng.dirichlet(np.ones(4), 4)
     people, P = 1e9 * rng.integers(1, 1000, 4), rng.dirichlet(np.full(4, 5.0))
-    found = unbiased_moments(evidence_of(people @ Q, Q), P, None, False)
+    found = unbiased_moments(people @ Q, Q, P, None, False)
     assert found.mean == pytest.approx(people, abs=1e-6 * people.sum())
     noise = sum(n * (np.diag(q) - np.outer(q, q)) for n, q in zip(people, Q, strict=True))
     inverse = np.linalg.inv(Q)
@@ -83,7 +77,7 @@ def test_a_rare_report_that_tells_much_is_not_forgotten_where_it_is_missing() ->
     inside, missing = [], 0
     for truth in people:
         counts = sum(rng.multinomial(n, row) for n, row in zip(truth, Q, strict=True))
-        found = unbiased_moments(evidence_of(counts.astype(float), Q), P, None, False)
+        found = unbiased_moments(counts.astype(float), Q, P, None, False)
         inside.append(np.abs(found.mean - truth) <= 1.96 * np.sqrt(found.variance))
         missing += counts[2] == 0
     assert missing > 0.7 * len(people)
@@ -93,25 +87,24 @@ def test_a_rare_report_that_tells_much_is_not_forgotten_where_it_is_missing() ->
 @given(priors(4), channels(4, positive=True), generators)
 def test_mle_stops_with_a_proof(prior: pv.Prior, channel: pv.Channel, rng) -> None:
     """No other distribution is more likely by more than the shortfall."""
-    cells = evidence_of(rng.integers(0, 500, channel.shape[1]).astype(float) + 1, channel.matrix)
-    found = most_likely(cells, prior.probabilities)
+    counts = rng.integers(0, 500, channel.shape[1]).astype(float) + 1
+    found = most_likely(counts, channel.matrix, prior.probabilities)
     p, lacking = found.shares, found.gap
     assert found.converged and found.rounds >= 1 and lacking <= 1e-9
     assert p.sum() == pytest.approx(1) and (p >= 0).all()
-    n = cells.counts / cells.counts.sum()
+    n = counts / counts.sum()
     others = np.vstack([np.eye(4), rng.dirichlet(np.ones(4), 200), prior.probabilities])
     likelihood = np.log(np.vstack([others, p]) @ channel.matrix) @ n
     assert (likelihood[:-1] <= likelihood[-1] + lacking + 1e-12).all()
 
 
 def test_the_gap_is_large_away_from_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
-    cells = evidence_of(np.array([30.0, 10.0]), np.array([[0.8, 0.2], [0.2, 0.8]]))
+    counts, Q = np.array([30.0, 10.0]), np.array([[0.8, 0.2], [0.2, 0.8]])
     p = np.array([0.1, 0.9])
-    best = most_likely(cells, p).shares
-    n = cells.counts / 40
-    truly = n @ np.log(cells.channel.law(best)) - n @ np.log(cells.channel.law(p))
+    best = most_likely(counts, Q, p).shares
+    truly = counts / 40 @ np.log(best @ Q) - counts / 40 @ np.log(p @ Q)
     monkeypatch.setattr("priorveil.mechanisms.simplex._ROUNDS", 1)
-    stopped = most_likely(cells, p)
+    stopped = most_likely(counts, Q, p)
     assert stopped.shares == pytest.approx(p) and not stopped.converged
     assert 0.1 < truly <= stopped.gap
 
@@ -127,25 +120,20 @@ def test_mle_says_how_it_went(name: str) -> None:
 
 
 @pytest.mark.parametrize("people", [300, 20_000])
-def test_a_flat_likelihood_takes_few_rounds(people: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arcs tell neighbours apart badly, and some values are best left out; also where no matrix is written out."""
+def test_a_flat_likelihood_takes_few_rounds(people: int) -> None:
+    """Arcs tell neighbours apart badly, and some values are best left out."""
     chosen, rng = pv.design(pv.Prior.zipf(80), 2.0, pv.Histogram(), method="arc"), np.random.default_rng(7)
     reports = chosen.privatize(rng.choice(80, people, p=chosen.reference.probabilities), rng)
     found = chosen.estimate(chosen.tally(reports), "mle")
     assert found.converged and found.rounds is not None and found.rounds < 100
     assert found.shortfall is not None and found.shortfall <= 1e-9
     assert found.values.min() >= 0 and found.values.sum() == pytest.approx(people)
-    monkeypatch.setattr("priorveil.mechanisms.estimators._WRITTEN_OUT", 0)
-    other = chosen.estimate(chosen.tally(reports), "mle")
-    assert other.converged and other.rounds is not None and other.rounds < 100
-    law = chosen.mechanism.matrix
-    assert other.proportions @ law == pytest.approx(found.proportions @ law, abs=1e-4)
 
 
 def test_a_search_that_is_cut_short_admits_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("priorveil.mechanisms.simplex._ROUNDS", 1)
     Q = np.array([[0.6, 0.4], [0.4, 0.6]])
-    found = mle_moments(evidence_of(np.array([55.0, 45.0]), Q), np.array([0.1, 0.9]), None, False)
+    found = reports_moments("mle", np.array([55.0, 45.0]), Q, np.array([0.1, 0.9]), None, False)
     assert not found.converged and found.rounds == 1
     assert found.shortfall is not None and found.shortfall > 1e-9
     chosen = PLANS["distribution"]
@@ -165,12 +153,8 @@ def test_what_reports_cannot_tell_is_refused_with_advice(name: str, method) -> N
 
 def test_methods_agree_when_reports_say_it_all() -> None:
     Q, P = np.eye(3), np.array([0.5, 0.3, 0.2])
-    cells = evidence_of(np.array([5.0, 3.0, 2.0]), Q)
-    for moments in (
-        posterior_moments(cells, P),
-        unbiased_moments(cells, P, None, False),
-        mle_moments(cells, P, None, False),
-    ):
+    for method in ("mmse", "unbiased", "mle"):
+        moments = reports_moments(method, np.array([5.0, 3.0, 2.0]), Q, P, None, False)
         assert moments.mean == pytest.approx([5, 3, 2]) and moments.variance == pytest.approx(
             [0, 0, 0], abs=1e-6
         )

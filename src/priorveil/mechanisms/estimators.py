@@ -2,7 +2,7 @@
 
 * `posterior_moments` (mmse) adds up posteriors. It is best when the prior is right, and leans towards it when not.
 * `unbiased_moments` inverts the channel: it is right on average, whatever the truth is.
-* `mle_moments` finds the distribution under which the reports are most likely.
+* `most_likely` (mle) finds the distribution under which the reports are most likely.
 
 An answer is `rows @ histogram` for a matrix `rows` with a column per value; None stands for the identity.
 
@@ -23,18 +23,18 @@ large one says that the prior is not wrong by more than the test would notice: `
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import NormalDist
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from flint import arb
 
 from priorveil.errors import Hint, InvalidInput, NotIdentifiable
-from priorveil.mechanisms.simplex import Minimum, minimum
+from priorveil.mechanisms.simplex import Minimum, most_likely
 from priorveil.priors import Array, Ints
 from priorveil.queries import Distribution, information
 
@@ -43,7 +43,6 @@ Rows = Array | None  # a matrix of statistics with a column per value; None stan
 
 _RANK = 1e-10  # eigenvalues of the information below this are not identified
 _ESTIMABLE = 1e-6  # the part of a statistic that may lie in other directions, by rounding
-_WRITTEN_OUT = 1 << 30  # mle: multiplications that a matrix of second derivatives may take
 
 DOUBTFUL = 0.01  # a p-value below this makes the prior doubtful
 _POWER = -1.2815515655446004  # the normal quantile of 10 %: a noticeable change is noticed in 90 % of surveys
@@ -55,55 +54,6 @@ _LEAST_VARIATION = (
     1e-9  # directions in which reports vary less than this, relative to the largest, are rounding
 )
 _SILENT = 1e-14  # and if they vary less than this in all directions, they tell nothing
-
-
-class CellChannel(Protocol):
-    """A channel `Q` from values to cells, as two products; it may be too large to write out."""
-
-    def law(self, p: Array) -> Array:
-        """`p @ Q`: the law of the cells when the values follow `p`; linear for all numbers, negative ones too."""
-
-    def mean(self, weights: Array) -> Array:
-        """`Q @ weights`: for every value the mean of the cells' weights."""
-
-    def blocks(self) -> Iterator[tuple[slice, Array]]:
-        """`Q` itself, some cells at a time: which ones, and their columns."""
-
-
-@dataclass(frozen=True, eq=False)
-class DenseChannel:
-    """A channel that is written out.
-
-    >>> DenseChannel(np.eye(2)).law(np.array([0.5, 0.5])).tolist()
-    [0.5, 0.5]
-    """
-
-    matrix: Array
-
-    def law(self, p: Array) -> Array:
-        """`p @ Q`."""
-        return np.asarray(p @ self.matrix)
-
-    def mean(self, weights: Array) -> Array:
-        """`Q @ weights`."""
-        return np.asarray(self.matrix @ weights)
-
-    def blocks(self) -> Iterator[tuple[slice, Array]]:
-        """`Q`, all at once."""
-        yield slice(None), self.matrix
-
-
-@dataclass(frozen=True, eq=False)
-class Evidence:
-    """How many reports fell into each cell, and the channel from values to cells."""
-
-    counts: Array
-    channel: CellChannel
-
-    @property
-    def shares(self) -> Array:
-        """The counts as shares of all reports."""
-        return self.counts / (float(self.counts.sum()) or 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,77 +103,74 @@ def diagonal_of(rows: Rows, covariance: Array) -> Array:
     return np.diag(covariance) if rows is None else np.asarray(((rows @ covariance) * rows).sum(axis=1))
 
 
-def reports_moments(method: str, evidence: Evidence, prior: Array, rows: Rows, population: bool) -> Moments:
-    """The answer of a method."""
+def reports_moments(
+    method: str, counts: Array, Q: Array, prior: Array, rows: Rows, population: bool
+) -> Moments:
+    """The answer of a method to the counts of reports that came through the channel `Q`."""
     if method == "mmse":
-        return posterior_moments(evidence, prior, rows)
-    read = mle_moments if method == "mle" else unbiased_moments
-    return read(evidence, prior, rows, population)
+        return posterior_moments(counts, Q, prior, rows)
+    linear = unbiased_moments(counts, Q, prior, rows, population)
+    if method != "mle":
+        return linear
+    return constrained_moments(linear, most_likely(counts, Q, prior), float(counts.sum()), rows)
 
 
-def posterior_moments(evidence: Evidence, prior: Array, rows: Rows = None) -> Moments:
+def posterior_moments(counts: Array, Q: Array, prior: Array, rows: Rows = None) -> Moments:
     """The mmse answer: sums over reports of posterior means and variances.
 
-    >>> evidence = Evidence(np.array([2.0, 0.0]), DenseChannel(np.eye(2)))
-    >>> posterior_moments(evidence, np.array([0.5, 0.5])).mean.tolist()
+    >>> posterior_moments(np.array([2.0, 0.0]), np.eye(2), np.array([0.5, 0.5])).mean.tolist()
     [2.0, 0.0]
     """
-    total, spread = np.zeros((2, len(prior) if rows is None else len(rows)))
-    for cells, Q in evidence.channel.blocks():
-        joint = prior[:, None] * Q
-        law = joint.sum(axis=0)
-        possible = law > 0
-        posterior, n = joint[:, possible] / law[possible], evidence.counts[cells][possible]
-        mean, square = apply_rows(rows, posterior), apply_rows(squared_rows(rows), posterior)
-        total += mean @ n
-        spread += np.maximum(square - mean**2, 0.0) @ n
-    return Moments(total, spread)
+    joint = prior[:, None] * Q
+    law = joint.sum(axis=0)
+    possible = law > 0
+    posterior, n = joint[:, possible] / law[possible], counts[possible]
+    mean, square = apply_rows(rows, posterior), apply_rows(squared_rows(rows), posterior)
+    return Moments(mean @ n, np.maximum(square - mean**2, 0.0) @ n)
 
 
-def unbiased_moments(evidence: Evidence, prior: Array, rows: Rows, population: bool) -> Moments:
+def unbiased_moments(counts: Array, Q: Array, prior: Array, rows: Rows, population: bool) -> Moments:
     """The best linear unbiased answer at the prior: the sum of `J**-1 r_y` over the reports.
 
     Its variance is the noise of the reports given the people; with `population`, the people are a sample, and the
     variance of sampling is added. A rare report may carry much information and be missing by chance, so for the
     variance counts near zero are shrunk towards their expectation under the prior (`_shrink`).
     """
-    inverse = invert_information(_scaled_information(evidence, prior), prior, rows)
-    N = float(evidence.counts.sum())
-    total, shrunk_total = np.zeros((2, len(prior)))
-    square = np.zeros(len(prior) if rows is None else len(rows))
-    for cells, Q in evidence.channel.blocks():
-        law = prior @ Q
-        n, shrunk = evidence.counts[cells], _shrink(evidence.counts[cells], N * law)
-        influence = inverse @ np.divide(Q, law, out=np.zeros_like(Q), where=law > 0)
-        total += influence @ n
-        shrunk_total += influence @ shrunk
-        square += apply_rows(rows, influence) ** 2 @ shrunk
+    influence, shrunk = _influence(counts, Q, prior, rows)
+    histogram = influence @ shrunk
     # Everybody is counted without error: the shrunk counts are measured by their own sum.
-    known = known_part(rows, shrunk_total, float(shrunk_total.sum()), population)
-    return Moments(apply_rows(rows, total), np.maximum(square - known, 0.0))
+    known = known_part(rows, histogram, float(histogram.sum()), population)
+    variance = apply_rows(rows, influence) ** 2 @ shrunk - known
+    return Moments(apply_rows(rows, influence @ counts), np.maximum(variance, 0.0))
 
 
-def reports_covariance(method: str, evidence: Evidence, prior: Array, rows: Rows, population: bool) -> Array:
+def reports_covariance(
+    method: str, counts: Array, Q: Array, prior: Array, rows: Rows, population: bool
+) -> Array:
     """The covariance of the statistics; its diagonal is the variance of `reports_moments`."""
-    N = float(evidence.counts.sum())
     W = np.eye(len(prior)) if rows is None else rows
-    inverse = None
-    if method != "mmse":
-        inverse = invert_information(_scaled_information(evidence, prior), prior, rows)
-    weights = W * prior if inverse is None else W @ inverse
-    found, total = np.zeros((len(W), len(W))), np.zeros(len(prior))
-    for cells, Q in evidence.channel.blocks():
-        law = prior @ Q
-        lifts = np.divide(Q, law, out=np.zeros_like(Q), where=law > 0)
-        n = evidence.counts[cells] if inverse is None else _shrink(evidence.counts[cells], N * law)
-        scores = weights @ lifts
-        found += (scores * n) @ scores.T
-        total += lifts @ n
-    if inverse is None:
-        return np.asarray((W * prior * total) @ W.T - found)
+    if method == "mmse":
+        posterior = prior[:, None] * _lifts(Q, prior)
+        means = W @ posterior
+        return np.asarray((W * (posterior @ counts)) @ W.T - (means * counts) @ means.T)
+    influence, shrunk = _influence(counts, Q, prior, rows)
+    scores, histogram = W @ influence, influence @ shrunk
+    known = (W * histogram) @ W.T
     if population:
-        return np.asarray(found - np.outer(weights @ total, weights @ total) / (float(prior @ total) or 1.0))
-    return np.asarray(found - (W * (inverse @ total)) @ W.T)
+        known = np.outer(W @ histogram, W @ histogram) / (float(histogram.sum()) or 1.0)
+    return np.asarray((scores * shrunk) @ scores.T - known)
+
+
+def _lifts(Q: Array, prior: Array) -> Array:
+    """`r_y`, the columns of the channel over the law of the reports; zero for reports that never happen."""
+    law = prior @ Q
+    return np.divide(Q, law, out=np.zeros_like(Q), where=law > 0)
+
+
+def _influence(counts: Array, Q: Array, prior: Array, rows: Rows) -> tuple[Array, Array]:
+    """`J**-1 r_y` for every report, and the shrunk counts."""
+    inverse = invert_information(information(Q, prior), prior, rows)
+    return inverse @ _lifts(Q, prior), _shrink(counts, float(counts.sum()) * (prior @ Q))
 
 
 def known_part(rows: Rows, histogram: Array, N: float, population: bool) -> Array:
@@ -245,11 +192,6 @@ def _shrink(counts: Array, expected: Array) -> Array:
     [0.23, 0.46, 999.89]
     """
     return np.asarray(expected * (counts + 1) / (expected + 1))
-
-
-def _scaled_information(evidence: Evidence, p: Array) -> Array:
-    """`sqrt(p) J sqrt(p)`, with `J` the Fisher information at `p`."""
-    return np.asarray(sum(information(Q, p) for _, Q in evidence.channel.blocks()))
 
 
 def invert_information(scaled: Array, p: Array, rows: Rows = None) -> Array:
@@ -280,12 +222,6 @@ def not_identifiable(statistics: Sequence[object] = ()) -> NotIdentifiable:
     return error
 
 
-def mle_moments(evidence: Evidence, prior: Array, rows: Rows, population: bool) -> Moments:
-    """The maximum likelihood answer, with the intervals of the unbiased one."""
-    linear = unbiased_moments(evidence, prior, rows, population)
-    return constrained_moments(linear, most_likely(evidence, prior), float(evidence.counts.sum()), rows)
-
-
 def constrained_moments(linear: Moments, found: Minimum, total: float, rows: Rows) -> Moments:
     """The answer of a distribution that was found among all of them, next to the unbiased answer `linear`.
 
@@ -308,71 +244,6 @@ def normal_width(level: float, argument: str) -> float:
     if not 0 < level < 1:
         raise InvalidInput(argument, level, "give a probability, such as 0.95")
     return -NormalDist().inv_cdf((1 - level) / 2)  # 1 + level could round to 2
-
-
-# -- the distribution under which the reports are most likely ------------------------------------------------
-
-
-class _UnlikelyReports:
-    """Minus the mean log-likelihood, plus the sum of the shares: at its minimum they add up to one.
-
-    For along `t p` it is `t - log t` and a constant, if `p` adds up to one.
-    """
-
-    def __init__(self, evidence: Evidence, written_out: bool) -> None:
-        self.counts, self.channel, self.written_out = evidence.shares, evidence.channel, written_out
-        self._last: tuple[Array, Array] | None = None
-
-    def _law(self, p: Array) -> Array:
-        """The law of the cells; the last one is kept."""
-        if self._last is None or self._last[0] is not p:
-            self._last = p, self.channel.law(p)
-        return self._last[1]
-
-    def value(self, p: Array) -> float:
-        """The loss."""
-        observed = self.counts > 0
-        with np.errstate(divide="ignore"):
-            return float(p.sum() - self.counts[observed] @ np.log(self._law(p)[observed]))
-
-    def gradient(self, p: Array) -> Array:
-        """`1 - Q (n / (p Q))`."""
-        return np.asarray(1 - self.channel.mean(self._weights(p, 1)))
-
-    def curvature(self, p: Array, scale: Array) -> Array | Callable[[Array], Array]:
-        """`Q diag(n / (p Q)**2) Q'`, scaled."""
-        weights, channel = self._weights(p, 2), self.channel
-        if not self.written_out:
-            return lambda v: scale * channel.mean(weights * channel.law(scale * v))
-        matrix = np.zeros((len(p), len(p)))
-        for cells, Q in channel.blocks():
-            observed = weights[cells] > 0
-            scaled = scale[:, None] * Q[:, observed] * np.sqrt(weights[cells][observed])
-            matrix += scaled @ scaled.T
-        return matrix
-
-    def _weights(self, p: Array, power: int) -> Array:
-        law = self._law(p)
-        return np.divide(self.counts, law**power, out=np.zeros_like(law), where=self.counts > 0)
-
-
-def most_likely(evidence: Evidence, start: Array, likely_information: Array | None = None) -> Minimum:
-    """The distribution that makes the counts most likely, and by how much its mean log-likelihood may be too low.
-
-    `likely_information` is the Fisher information of a report at a distribution that may be near, if it is known. Then
-    no matrix of second derivatives is written out.
-
-    >>> evidence = Evidence(np.array([30.0, 10.0]), DenseChannel(np.eye(2)))
-    >>> found = most_likely(evidence, np.array([0.5, 0.5]))
-    >>> found.shares.round(6).tolist(), found.converged
-    ([0.75, 0.25], True)
-    """
-    known = likely_information is not None
-    written_out = not known and len(start) ** 2 * int(np.count_nonzero(evidence.counts)) <= _WRITTEN_OUT
-    if not known and not written_out:
-        root = np.sqrt(start)
-        likely_information = _scaled_information(evidence, start) / np.outer(root, root)
-    return minimum(_UnlikelyReports(evidence, written_out), start, likely_information)
 
 
 # -- the check of the prior ----------------------------------------------------------------------------------

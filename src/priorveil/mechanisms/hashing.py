@@ -15,7 +15,7 @@ bits of the first (the size of the pool is a power of two), the second goes to t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -26,15 +26,7 @@ import numpy.typing as npt
 from priorveil.certify import TOTAL, Certifiable, Lifts, lifts
 from priorveil.errors import NOT_SHOWN, InvalidInput
 from priorveil.mechanisms import kernels
-from priorveil.mechanisms.estimators import (
-    Counts,
-    DenseChannel,
-    Evidence,
-    Moments,
-    Rows,
-    mle_moments,
-    not_identifiable,
-)
+from priorveil.mechanisms.estimators import not_identifiable
 from priorveil.mechanisms.interface import (
     MEASURED,
     MOST_ENTRIES,
@@ -191,7 +183,7 @@ class PooledHash(NumberedReports):
     def matrix(self) -> Array:
         """The channel `Q[x, report]` in floats: values times reports; raises `TooLarge` when huge."""
         require_writable(self.size, self.outputs)
-        return np.hstack([block for _, block in self.blocks()])
+        return np.hstack([block for _, block in self._parts()])
 
     @property
     def leakage_matrix(self) -> tuple[Array, None]:
@@ -199,8 +191,15 @@ class PooledHash(NumberedReports):
         require_writable(self.size, self.outputs, MEASURED)
         return self.matrix, None
 
-    def blocks(self) -> Iterator[tuple[slice, Array]]:
-        """The channel, the reports of some seeds at a time."""
+    def blocks(self, method: str) -> Iterable[tuple[slice, Array]]:
+        """The channel: for posteriors the reports of some seeds at a time, for what inverts it all of it."""
+        if method == "mmse":
+            return self._parts()
+        if self._large:
+            raise not_identifiable()
+        return super().blocks(method)
+
+    def _parts(self) -> Iterator[tuple[slice, Array]]:
         step = max(1, _BLOCK // (self.size * self.groups_per_seed))
         for first in range(0, self.seeds.size, step):
             part = slice(first, min(first + step, self.seeds.size))
@@ -210,11 +209,7 @@ class PooledHash(NumberedReports):
 
     def law(self, p: Array) -> Array:
         """`p @ matrix`."""
-        return np.concatenate([p @ block for _, block in self.blocks()], axis=-1)
-
-    def mean(self, weights: Array) -> Array:
-        """`matrix @ weights`."""
-        return np.asarray(sum(block @ weights[reports] for reports, block in self.blocks()))
+        return np.concatenate([p @ block for _, block in self._parts()], axis=-1)
 
     def identifies(self) -> bool:
         """Whether the rows of the channel are independent; not if there are too many values to invert it."""
@@ -224,20 +219,6 @@ class PooledHash(NumberedReports):
     def _large(self) -> bool:
         """Whether there are fewer reports than values, or more entries than are written out."""
         return self.outputs < self.size or self.size * self.outputs > MOST_ENTRIES
-
-    def answer(self, method: str, counts: Counts, prior: Array, rows: Rows, population: bool) -> Moments:
-        """The statistics `rows @ histogram`, or the histogram for None."""
-        if method != "mmse" and self._large:
-            raise not_identifiable()
-        if method == "mle":  # a search takes many products: the channel is written out
-            evidence = Evidence(counts.astype(np.float64), DenseChannel(self.matrix))
-            return mle_moments(evidence, prior, rows, population)
-        return super().answer(method, counts, prior, rows, population)
-
-    def evidence(self, counts: Counts) -> Evidence:
-        """The counts of the reports with the channel: written out if it is small, else in blocks."""
-        small = self.size * self.outputs <= _BLOCK
-        return Evidence(counts.astype(np.float64), DenseChannel(self.matrix) if small else self)
 
     def lifts(self, prior: Known, secret: Secrets, notion: Certifiable) -> Lifts:
         """The exact extremes over all seeds: the seed is public, so each seed is a channel of its own."""

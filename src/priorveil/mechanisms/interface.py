@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,8 +17,6 @@ from priorveil.errors import NOT_SHOWN, ForeignReport, Hint, Infeasible, Invalid
 from priorveil.mechanisms import kernels
 from priorveil.mechanisms.estimators import (
     Counts,
-    DenseChannel,
-    Evidence,
     Moments,
     PriorCheck,
     Rows,
@@ -31,7 +30,6 @@ from priorveil.notions import Known, Leakage, Secrets, leakage, leakage_bounds
 from priorveil.priors import Array, Ints, Mask, Prior
 from priorveil.queries import Query, identifiable
 
-SMALL = 1 << 16  # up to this many entries a dense channel is faster
 MOST_ENTRIES = 1 << 24  # of an implicit channel that is written out
 MEASURED = 1 << 22  # entries of one whose levels are measured: that takes five times its memory
 MEASURE_WITHOUT = Hint("plan.levels", purpose="to measure it")
@@ -245,9 +243,9 @@ class NumberedReports(Mechanism):
         """`p @ matrix`: the law of the reports when the values follow `p`, or each row of it."""
         return np.asarray(p @ self.matrix)
 
-    def evidence(self, counts: Counts) -> Evidence:
-        """The counts of the reports, with the channel."""
-        return Evidence(counts.astype(np.float64), DenseChannel(self.matrix))
+    def blocks(self, method: str) -> Iterable[tuple[slice, Array]]:
+        """The channel in parts whose reports are read one after the other: which reports, and their columns."""
+        return [(slice(None), self.matrix)]
 
     def identifies(self) -> bool:
         """Whether the rows of the channel are independent."""
@@ -259,11 +257,16 @@ class NumberedReports(Mechanism):
 
     def answer(self, method: str, counts: Counts, prior: Array, rows: Rows, population: bool) -> Moments:
         """The statistics `rows @ histogram`, or the histogram for None."""
-        return reports_moments(method, self.evidence(counts), prior, rows, population)
+        n, others = counts.astype(np.float64), (prior, rows, population)
+        parts = [reports_moments(method, n[part], Q, *others) for part, Q in self.blocks(method)]
+        mean, variance = np.sum([(part.mean, part.variance) for part in parts], axis=0)
+        return replace(parts[0], mean=mean, variance=variance)
 
     def covariance(self, method: str, counts: Counts, prior: Array, rows: Rows, population: bool) -> Array:
         """The covariance of the statistics, from the scores of the reports."""
-        return reports_covariance(method, self.evidence(counts), prior, rows, population)
+        n, others = counts.astype(np.float64), (prior, rows, population)
+        parts = [reports_covariance(method, n[part], Q, *others) for part, Q in self.blocks(method)]
+        return np.asarray(np.sum(parts, axis=0))
 
     def error(self, query: Query, prior: Prior) -> float | None:
         """The expected error per person of the channel, unless the channel is large."""

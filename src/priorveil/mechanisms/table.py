@@ -14,7 +14,7 @@ posterior is in proportion to the prior, and reports never identify the distribu
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -255,28 +255,23 @@ class Grouped(NumberedReports):
         return self.table.prior_check(counts, np.bincount(self.rows, prior).astype(np.float64))
 
     def answer(self, method: str, counts: Counts, prior: Array, rows: Rows, population: bool) -> Moments:
-        """The histogram, or the statistics `rows @ histogram`.
+        """The statistics `rows @ histogram`, or the histogram for None.
 
-        Posteriors are those of the groups, divided within a group as the prior is. Other methods need statistics that
-        do not tell the values of a group apart.
+        Other methods than posteriors need statistics that do not tell the values of a group apart.
         """
-        mass = np.bincount(self.rows, prior).astype(np.float64)
+        if method == "mmse":
+            return super().answer(method, counts, prior, rows, population)
+        mass, (_, first) = np.bincount(self.rows, prior), np.unique(self.rows, return_index=True)
+        if rows is None or not np.array_equal(rows, rows[:, first][:, self.rows]):
+            raise not_identifiable()
+        return self.table.answer(method, counts, mass.astype(np.float64), rows[:, first], population)
+
+    def blocks(self, method: str) -> Iterable[tuple[slice, Array]]:
+        """The channel: for posteriors its columns one at a time, since there are many values and few reports."""
         if method != "mmse":
-            _, first = np.unique(self.rows, return_index=True)
-            if rows is None or not np.array_equal(rows, rows[:, first][:, self.rows]):
-                raise not_identifiable()
-            return self.table.answer(method, counts, mass, rows[:, first], population)
-        joint = mass[:, None] * self.table.matrix
-        posterior, n, share = joint / joint.sum(axis=0), counts.astype(np.float64), prior / mass[self.rows]
-        if rows is not None:
-            first, second = (
-                np.stack([np.bincount(self.rows, share * row) for row in each]) for each in (rows, rows**2)
-            )
-            mean = first @ posterior
-            spread = second @ posterior - mean**2
-            return Moments(mean @ n, np.maximum(spread, 0.0) @ n)
-        first, second = (posterior @ n)[self.rows], (posterior**2 @ n)[self.rows]
-        return Moments(share * first, share * first - share**2 * second)
+            return super().blocks(method)
+        Q = self.table.matrix
+        return ((slice(y, y + 1), Q[self.rows, y : y + 1]) for y in range(self.outputs))
 
     def parameters(self) -> dict[str, Any]:
         """The row of each value, and the table."""

@@ -22,10 +22,9 @@ from priorveil.mechanisms import estimators
 from priorveil.mechanisms.arc.certificate import Weights, arc_lifts, fit_line
 from priorveil.mechanisms.arc.counting import ArcCells
 from priorveil.mechanisms.arc.line import DRAWS, ArcLine, draw_places
-from priorveil.mechanisms.estimators import Counts, Evidence, Moments, PriorCheck, Rows, apply_rows
+from priorveil.mechanisms.estimators import Counts, Moments, PriorCheck, Rows, apply_rows
 from priorveil.mechanisms.interface import (
     MEASURED,
-    SMALL,
     Mechanism,
     in_range,
     require_writable,
@@ -168,12 +167,6 @@ class Arc(ArcMechanism):
         """Whether the channel of one order has too many entries to be inverted within a second or two."""
         return self.size * len(self.cells.base) > _INVERTED
 
-    def evidence(self, counts: Counts) -> Evidence:
-        """The counts of the columns with the channel: written out if it is small, else as two products."""
-        seen = counts[0].astype(np.float64)
-        small = self.size * seen.size <= SMALL
-        return Evidence(seen, estimators.DenseChannel(self.matrix) if small else self.cells)
-
     def prior_check(self, counts: Ints, prior: Array) -> PriorCheck | None:
         """The check of the counts against the prior."""
         parts = estimators.split_prior(prior, len(self.cells.base))
@@ -192,7 +185,8 @@ class Arc(ArcMechanism):
                 f"the channel has {self.size:,} by {columns:,} entries: read reports with "
                 "'mmse' under the plan's own prior"
             )
-        return estimators.reports_moments(method, self.evidence(counts), prior, rows, population)
+        n = counts[0].astype(np.float64)
+        return estimators.reports_moments(method, n, self.matrix, prior, rows, population)
 
     def error(self, query: Query, prior: Prior) -> float | None:
         """The expected error per person at the prior of the layout: the posterior variance of expected reports.

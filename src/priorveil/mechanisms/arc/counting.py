@@ -16,7 +16,6 @@ whole window.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
@@ -143,17 +142,6 @@ class ArcCells:
         used = np.concatenate([p[..., m.owners] * m.own_sizes / m.lengths[m.owners], shared], axis=-1)
         fresh = (1 - k) * p.sum(axis=-1, keepdims=True) * self.sizes / m.places
         return np.asarray(fresh + k * used)
-
-    def mean(self, weights: Array) -> Array:
-        """`matrix @ weights`: for every value the mean of `weights` (one per column), in O(d + columns)."""
-        m, sizes, k = self.line, self.sizes.astype(np.float64), self.line.keep_chance
-        cover = self.coverage(weights * sizes, weights * sizes * (sizes - 1) / 2)
-        fresh = (1 - k) * float(np.dot(weights, sizes)) / m.places
-        return np.asarray(fresh + k * cover / m.lengths)
-
-    def blocks(self) -> Iterator[tuple[slice, Array]]:
-        """The channel, all at once."""
-        yield slice(None), self.matrix
 
     @cached_property
     def matrix(self) -> Array:
