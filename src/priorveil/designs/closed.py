@@ -40,40 +40,28 @@ def rr_lip_matrix(prior: Array, lo: float, hi: float = np.inf) -> Array:
     return np.asarray((1 - lo) * np.eye(len(prior)) + lo * prior[None, :])
 
 
-def interval(A: Array, p: float = 0.5) -> tuple[float, float]:
-    """The posteriors of `x = 1` that a cone of binary columns allows, when the prior of `x = 1` is `p`.
-
-    A column with posterior `t` is `q = ((1-t)/(1-p), t/p)`; each row of `A` is one linear inequality
-    in `t`. The interval holds `p` because a constant column says nothing.
-
-    >>> interval(np.array([[-1.0, 3.0], [3.0, -1.0]]))
-    (0.25, 0.75)
-    """
-    at_zero, slope = A[:, 0] / (1 - p), A[:, 1] / p - A[:, 0] / (1 - p)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        root = -at_zero / slope
-    s = np.max(root[slope > 0], initial=0.0)
-    t = np.min(root[slope < 0], initial=1.0)
-    return float(min(s, p)), float(max(t, p))
-
-
 def binary(A: Array) -> Array:
     """The best channel for two values under any cone: one output at each end of the allowed interval.
 
     The columns of a binary channel are mixtures of the two extreme rays of the cone, and every utility that
     is convex in the column gains by splitting into them. So this one channel is optimal for every convex
     utility *and every prior at once*; for a set of priors, put the inequalities of all of them into `A`.
+    For equal priors a column with the posterior `t` of `x = 1` is `(1 - t, t)`, and each row of `A` is one linear
+    inequality in `t`. The interval holds 1/2 because a constant column says nothing.
     Output 1 is the one that speaks for `x = 1`. If nothing but the constant column is allowed, K = 1.
 
     >>> binary(np.array([[-1.0, 3.0], [3.0, -1.0]]))
     array([[0.75, 0.25],
            [0.25, 0.75]])
     """
-    s, t = interval(A)
+    slope = A[:, 1] - A[:, 0]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        root = -A[:, 0] / slope
+    s = min(np.max(root[slope > 0], initial=0.0), 0.5)
+    t = max(np.min(root[slope < 0], initial=1.0), 0.5)
     if t - s < _CLOSE:
         return np.ones((2, 1))
-    high = (0.5 - s) / (t - s)
-    given_0, given_1 = high * (1 - t) / 0.5, high * t / 0.5
+    given_0, given_1 = np.array([1 - t, t]) * (1 - 2 * s) / (t - s)
     return np.array([[1 - given_0, given_0], [1 - given_1, given_1]])
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from priorveil.certify import Certifiable, certified_table
 from priorveil.designs import box_solvers, cone_pricing, robust, unbiased
-from priorveil.designs.arcs import ARC_KINDS, arc_plan
+from priorveil.designs.arcs import arc_plan
 from priorveil.designs.box_pricing import Box, LdpCone, SumPricing
 from priorveil.designs.closed import closed_plan
 from priorveil.designs.encodings import hashing_plan, subset_plan, unary_plan
@@ -38,17 +38,15 @@ Method = Literal["auto"] | DesignMethod
 _SMALL, _SMALL_GAP, _GAP = 20, 1e-10, 1e-4  # the default gap for up to so many values, and for more
 _MAX_VALUES_TO_LIST = 6  # values up to which all extreme columns of a box are listed, whatever the query
 _LISTED_GENERAL = 14  # the same for queries without an exact solver of their own
-_MAX_TABLE_VALUES = 300  # beyond, values that are treated alike share a row of the table
-_ARC_TOLERANCE = 5e-3  # beyond, arcs are preferred to a table that could win at most this share of the gain
-_ENGINE = 1_500  # values up to which `auto` relies on the engine alone
-_LDP_ENGINE = 30  # the same under LDP
+_MAX_TABLE_VALUES = 300  # beyond, `auto` prefers arcs, and values that are treated alike share a row
+_OPTIMAL = 1 - 1e-9  # efficiency of a plan that nothing can improve on
+_LDP_ENGINE = 30  # values up to which `auto` tries the engine under LDP
 _LDP_STATISTICS = 64  # the same for several statistics: simple mechanisms spend the budget on single values
 _LDP_LEARNING = 12  # the same for learning a distribution under LDP
-_LEARNING = 300  # the same for learning a distribution under LIP, whose channels have many reports
 _PROVEN = 0.999  # efficiency from which no better bound is searched for
 _PATIENCE = 2.0  # seconds that the search for a bound has at least
-_OPTIMAL = 1 - 1e-9  # efficiency of a table from which no other method is tried
-_GROUPED = 200_000  # values up to which `auto` still tries the engine, with values in groups
+_GROUPED = 200_000  # values up to which `auto` tries the engine under LIP, with values in groups
+_ENGINE = 1_500  # values up to which it relies on the engine alone for sets, secrets and convex functions
 _SUBSETS = 100_000  # values up to which `auto` tries subset selection for learning a distribution
 _MAX_VALUES_TO_LEARN = 1_000  # values up to which the engine weighs columns for learning a distribution
 _LEARNING_GAP = 1e-6  # the finest gap for learning a distribution
@@ -96,46 +94,14 @@ def design(
 
 
 def best_plan(problem: Problem, limits: Limits) -> Plan:
-    """What `auto` means: a closed form that is optimal, else the engine, else what suits large domains."""
-    d, kind = len(problem.prior), problem.query.kind
-    if d <= 2 or problem.all_heavy:
+    """What `auto` means: a closed form that is optimal, else the method with the least expected error."""
+    if len(problem.prior) <= 2 or problem.all_heavy:
         return closed_plan(problem)
-    learns, ldp = problem.query.unbiased, problem.notion.name == "LDP"
-    if d > _MAX_TABLE_VALUES and problem.box and kind in ARC_KINDS and not learns:
-        small = arc_plan(problem)
-        if small.expected_mse - small.lower_bound <= _ARC_TOLERANCE * (problem.no_report - small.lower_bound):
-            return replace(
-                small, why=f"{small.why}; a table could win less than {_ARC_TOLERANCE:.1%} of the gain"
-            )
-    if ldp:
-        # The engine may be stopped early, so simple mechanisms compete with it. They are for the value itself.
-        simple = _pairwise(problem)
-        statistics = learns and kind != "distribution" and simple
-        known = _LDP_STATISTICS if kind == "linear" else _LDP_ENGINE
-        engine = d <= (_LEARNING if statistics else _LDP_LEARNING if learns else known)
-        reach, names = 0, ["columns"] if engine else []
-        names += ["unary", "subset"] if simple or not engine else []
-        # Where subset selection knows its error, writing it out as a table gains nothing.
-        names += ["closed"] if not engine and (not simple or kind == "convex") else []
-    elif learns:
-        reach, names = _LEARNING if problem.box else _ENGINE, ["arc", "unary"]
-        names += ["subset"] if d <= _SUBSETS and problem.box else []
-        names = names if kind == "distribution" else ["columns", "unary"]
-    elif not problem.box:
-        reach, names = _ENGINE, ["columns", "unary"]
-    else:
-        reach, names = _ENGINE, ["arc"]
-        names += ["columns"] if d <= _GROUPED and kind != "convex" else []
-    return columns_plan(problem, limits) if d <= reach else _best_of(problem, names, limits)
-
-
-def _best_of(problem: Problem, names: Sequence[str], limits: Limits) -> Plan:
-    """The method with the least expected error among those that can do it."""
     plans, refusals = [], []
-    for name in names:
+    for name, enough in _candidates(problem).items():
         try:
             plans.append(METHODS[name](problem, limits))
-            if name == "columns" and plans[-1].efficiency > _OPTIMAL:
+            if plans[-1].efficiency >= enough:
                 break
         except (Infeasible, TooLarge) as error:
             refusals.append(f"{name}: {error}")
@@ -147,6 +113,28 @@ def _best_of(problem: Problem, names: Sequence[str], limits: Limits) -> Plan:
     bound = min(best.expected_mse, max(plan.lower_bound for plan in plans))
     compared = ", ".join(f"{plan.method} {plan.expected_mse:.6g}" for plan in plans)
     return replace(best, lower_bound=bound, why=f"{best.why} (the least expected error of: {compared})")
+
+
+def _candidates(problem: Problem) -> dict[str, float]:
+    """The methods that `auto` compares, and for each the efficiency from which no other is tried."""
+    d, kind, learns = len(problem.prior), problem.query.kind, problem.query.unbiased
+    if problem.notion.name == "LDP":
+        # The engine may be stopped early, so simple mechanisms compete with it. They are for the value itself.
+        simple = _pairwise(problem)
+        known = _LDP_STATISTICS if kind == "linear" else _LDP_ENGINE
+        if learns:
+            known = _MAX_TABLE_VALUES if simple and kind != "distribution" else _LDP_LEARNING
+        names = ["columns", "unary", "subset"] if d <= known else ["unary", "subset"]
+        # Where subset selection knows its error, writing it out as a table gains nothing.
+        names += ["closed"] if d > known and (kind == "convex" or not simple) else []
+        return dict.fromkeys(names, _OPTIMAL)
+    if d <= (_MAX_TABLE_VALUES if problem.box and kind != "convex" else _ENGINE):
+        return {"columns": _OPTIMAL}
+    if not problem.box or (learns and kind != "distribution"):
+        return {"columns": _OPTIMAL, "unary": _OPTIMAL}
+    if learns:
+        return {"arc": 0.9, "unary": _OPTIMAL} | ({"subset": _OPTIMAL} if d <= _SUBSETS else {})
+    return {"arc": 0.995} | ({"columns": _OPTIMAL} if d <= _GROUPED and kind != "convex" else {})
 
 
 def columns_plan(problem: Problem, limits: Limits) -> Plan:
@@ -163,10 +151,9 @@ def columns_plan(problem: Problem, limits: Limits) -> Plan:
     solution, how = _best_channel(problem, limits)
     bound = ceiling - solution.bound
     if many and kind in ("histogram", "guess"):
-        groups = _groups_of(solution.columns)
-        if int(groups.max()) + 1 < len(groups):
-            first = np.unique(groups, return_index=True)[1]
-            return _grouped_plan(problem, solution.channel[first], groups, bound, how)
+        _, first, groups = np.unique(solution.columns, axis=1, return_index=True, return_inverse=True)
+        if len(first) < len(problem.prior):
+            return _grouped_plan(problem, solution.channel[first], groups.ravel(), bound, how)
     return problem.table_plan(solution.channel, bound, "columns", how)
 
 
@@ -270,7 +257,7 @@ def _learning_plan(problem: Problem, limits: Limits) -> Plan:
     try:
         if problem.box:
             solution = unbiased.best_learning(_box(problem), within, rows)
-        elif _pairwise(problem) and rows is not None:
+        elif _pairwise(problem):
             solution = unbiased.best_channel(LdpCone(problem.P, math.exp(problem.level)), within, rows)
         else:
             solution = unbiased.best_weights(problem.P, _extreme_columns(problem, within), within, rows)
@@ -312,17 +299,6 @@ def _with_ldp_bound(problem: Problem, plan: Plan, limits: Limits) -> Plan:
 # Large domains: values that the best channel treats alike share a row, and only the groups are written out. A column
 # that is constant within a group keeps `lo <= r <= hi` for the values if it does for the group, so a channel on the
 # groups is as private as it looks.
-
-
-def _groups_of(columns: Array) -> Ints:
-    """The group of each value: values with equal entries in every column belong together.
-
-    >>> _groups_of(np.array([[1.0, 2.0, 1.0], [0.5, 1.5, 0.5]])).tolist()
-    [0, 1, 0]
-    """
-    label_of: dict[bytes, int] = {}
-    rows = np.ascontiguousarray(columns.T)
-    return np.array([label_of.setdefault(row.tobytes(), len(label_of)) for row in rows], dtype=np.int64)
 
 
 def _grouped_plan(problem: Problem, Q: Array, groups: Ints, bound: float, why: str) -> Plan:
