@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +29,7 @@ from priorveil.plans.estimate import ASSUMES, WEIGHTED, Estimate
 from priorveil.plans.tally import numbers_per_report
 from priorveil.plans.values import Column, codes_of
 from priorveil.priors import Array, Budget, Ints, Label, Prior
-from priorveil.priors.prior import read_only
+from priorveil.priors.prior import as_matrix
 from priorveil.queries import Histogram, Query
 
 _ROUNDING = 2.0**-44  # more than floats change a posterior or its variance, as a share of the prior
@@ -160,29 +159,32 @@ class Cohorts:
         check asks whether posteriors are, on average, the priors. Parts can be read one by one and put together
         by `priorveil.plans.estimate.combine_estimates`.
         """
-        column = np.atleast_1d(reports)
+        column = _integers("reports", reports)
         mine = self._row_of(rows, len(column))
-        self._require_own(column, mine)
-        everyone = np.ones(len(column), dtype=bool)
+        foreign = np.flatnonzero((column < 0) | (column >= self.lines.outputs[mine]))
+        if foreign.size:
+            at = int(foreign[0])
+            most = int(self.lines.outputs[mine[at]]) - 1
+            raise ForeignReport(f"reports[{at}]", int(column[at]), f"row {mine[at]} reports 0 to {most}")
         if offsets is not None and self.query.kind != "sum":
             raise InvalidInput("offsets", self.query.kind, "offsets belong to a Sum")
+        everyone = np.ones(len(column), dtype=bool)
         c = numbers_per_report("weights", 1.0 if weights is None else weights, everyone)
         b = numbers_per_report("offsets", 0.0 if offsets is None else offsets, everyone)
-        a = self._scores
-        total, spread, moved = np.zeros((3, len(self.labels)))
+        a, moved = self._scores, np.zeros(len(self.labels))
+        values, variance = np.zeros((2, len(moved) if a is None else 1))
         for part in arcs.parts(len(column), len(self.labels)):
             posterior, w = posteriors(self.lines, self.priors, mine[part], column[part]), c[part]
             moved += (posterior - self.priors[mine[part]]).sum(axis=0)
-            total += w @ posterior
-            if a is None:
-                spread += w**2 @ (posterior * (1 - posterior))
-            else:
-                spread[0] += w**2 @ np.maximum(posterior @ a**2 - (posterior @ a) ** 2, 0.0)
-        values, variance = (total, spread) if a is None else (np.array([a @ total]), spread[:1])
+            means, squares = (
+                (posterior, posterior) if a is None else posterior @ np.stack([a, a**2])[:, :, None]
+            )
+            values += w @ means
+            variance += w**2 @ np.maximum(squares - means**2, 0.0)
         check = self._mean_check(moved, mine)
         return Estimate(
             values=values + float(b.sum()),
-            std_error=np.sqrt(np.maximum(variance, 0.0)),
+            std_error=np.sqrt(variance),
             method="mmse",
             assumes=ASSUMES["mmse"] if weights is None else WEIGHTED["mmse"],
             reports=len(column),
@@ -213,38 +215,27 @@ class Cohorts:
         return mean_check(beyond, variance, rise, fall, masses / max(len(mine), 1))
 
     def _row_of(self, rows: npt.ArrayLike | None, people: int) -> Ints:
-        if rows is None:
-            if people != len(self):
-                advice = f"give {len(self)}, one for each row, or say with rows= who belongs to which"
-                raise InvalidInput("values", NOT_SHOWN, f"{people} entries; {advice}")
-            return np.arange(people)
-        mine = np.asarray(rows)
-        if mine.shape != (people,) or mine.dtype.kind not in "iu":
-            raise InvalidInput("rows", NOT_SHOWN, f"{mine.dtype} {mine.shape}; give {people} whole numbers")
-        if people and not (int(mine.min()) >= 0 and int(mine.max()) < len(self)):
+        mine = np.arange(len(self)) if rows is None else _integers("rows", rows)
+        if len(mine) != people:
+            advice = "say with rows= to which row each belongs"
+            raise InvalidInput("rows", NOT_SHOWN, f"{len(mine)} entries for {people} people; {advice}")
+        if people and not (mine.min() >= 0 and mine.max() < len(self)):
             raise InvalidInput("rows", (int(mine.min()), int(mine.max())), f"rows are 0 to {len(self) - 1}")
-        return mine.astype(np.int64, copy=False)
+        return mine
 
-    def _require_own(self, reports: npt.NDArray[Any], rows: Ints) -> None:
-        if reports.ndim != 1 or (reports.size and reports.dtype.kind not in "iu"):
-            advice = f"{reports.dtype} {reports.shape}; give a column of whole numbers"
-            raise InvalidInput("reports", NOT_SHOWN, advice)
-        foreign = np.flatnonzero((reports < 0) | (reports >= self.lines.outputs[rows]))
-        if foreign.size:
-            at = int(foreign[0])
-            most = int(self.lines.outputs[rows[at]]) - 1
-            raise ForeignReport(f"reports[{at}]", int(reports[at]), f"row {rows[at]} reports 0 to {most}")
+
+def _integers(argument: str, numbers: npt.ArrayLike) -> Ints:
+    """A column of whole numbers."""
+    column = np.atleast_1d(numbers)
+    if column.ndim != 1 or (column.size and column.dtype.kind not in "iu"):
+        advice = f"{column.dtype} {column.shape}; give a column of whole numbers"
+        raise InvalidInput(argument, NOT_SHOWN, advice)
+    return column.astype(np.int64)
 
 
 def _valid_priors(priors: npt.ArrayLike) -> Array:
     """The priors as a read-only matrix; an error names the first row that is not a distribution."""
-    advice = "give a matrix of probabilities, a row for each cohort"
-    try:
-        P = read_only(priors)
-    except (TypeError, ValueError) as error:
-        raise InvalidPrior("priors", priors, advice) from error
-    if P.ndim != 2 or 0 in P.shape:
-        raise InvalidPrior("priors", NOT_SHOWN, f"shape {P.shape}; {advice}")
+    P = as_matrix("priors", priors, InvalidPrior, "cohort and a column for each value")
     wrong = ~(np.isfinite(P) & (P > 0)).all(axis=1)
     wrong |= np.abs(P.sum(axis=1) - 1) > (64 + P.shape[1]) * np.finfo(float).eps
     if wrong.any():
@@ -259,13 +250,10 @@ def _sides(epsilon: float | Budget | npt.ArrayLike, rows: int) -> tuple[Array, A
     if isinstance(epsilon, Budget):
         return np.full(rows, epsilon.lower), np.full(rows, epsilon.upper)
     try:
-        levels = read_only(epsilon)
+        levels = np.broadcast_to(np.array(epsilon, dtype=np.float64), (rows,))
     except (TypeError, ValueError) as error:
-        advice = "give a number, a Budget, or one number for each row"
+        advice = f"give a number, a Budget, or {rows} numbers, one for each row"
         raise InvalidInput("epsilon", epsilon, advice) from error
-    if levels.shape not in ((), (rows,)):
-        raise InvalidInput("epsilon", NOT_SHOWN, f"shape {levels.shape}; give one number, or {rows} of them")
     if not (np.isfinite(levels) & (levels >= 0)).all():
         raise InvalidInput("epsilon", epsilon, "give finite numbers, zero or more")
-    each = np.broadcast_to(levels, (rows,))
-    return each, each
+    return levels, levels

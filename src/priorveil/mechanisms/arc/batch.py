@@ -15,7 +15,6 @@ from ends already moved apart.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -58,7 +57,7 @@ class ArcBatch(NamedTuple):
     @property
     def odds(self) -> Array:
         """`k / (1 - k)`: how much likelier the value is used than a fresh draw is made."""
-        return self.keep.astype(np.float64) / _fresh(self.keep)
+        return self.keep.astype(np.float64) / ((~self.keep).astype(np.float64) + 1)
 
     @property
     def keep_chance(self) -> Array:
@@ -85,8 +84,7 @@ class ArcBatch(NamedTuple):
         return Arc(ArcLine(lengths, order, heavy, start, window, keep, BITS))
 
 
-@dataclass(frozen=True, eq=False)
-class RowLeakage:
+class RowLeakage(NamedTuple):
     """What is proven of each row, in natural logarithms, rounded up: as `Certificate`, an entry for each."""
 
     lip_lower: Array
@@ -102,12 +100,6 @@ class RowLeakage:
 def _slack(size: int) -> float:
     """More than all roundings together can change a number, as a share of it."""
     return (size + 256) * 2.0**-50
-
-
-def _fresh(keep: Words) -> Array:
-    """`2**64 - keep`, with an exact subtraction."""
-    zero = np.uint64(0)
-    return np.where(keep == zero, _WORDS, (zero - keep).astype(np.float64))
 
 
 def row_windows(lower: Array, upper: Array) -> Array:
@@ -148,41 +140,29 @@ def _bounds(m: ArcBatch, priors: Array) -> tuple[Array, Array, Array]:
 
     An owned output is reported by its owner alone, with probability at most `size / length + 2**-64` where it
     lends and one where it does not: boost is `(1 + length / (size 2**64)) M / length` at most, and mean is
-    that times `P`.
+    that times `P`. On the circle, with `o = W / 2**64` for the rounding of the shift and `s` for that of the
+    layout (the drift of `arc.certificate`, with the rounding of the running sum added), boost is at most `(1 + o)
+    M / W`, and mean within `(1 +- o)(1 +- s M / W)`.
     """
-    d, tiny = priors.shape[1], _slack(priors.shape[1])
+    rows, d, tiny = np.arange(len(priors)), priors.shape[1], _slack(priors.shape[1])
     P = np.take_along_axis(priors, m.order, axis=1)
     P = P / P.sum(axis=1, keepdims=True)
-    owned = np.arange(d) < m.heavy[:, None]
     length = np.diff(m.edges, axis=1).astype(np.float64)
     size = np.maximum(np.minimum(m.edges[:, 1:], m.start[:, None]) - m.edges[:, :-1], 1)
-    boost = np.where(owned, PLACES / length * (1 + length / (size * _WORDS)), 0.0)
-    shared, wobble = _shared(m, P)
-    circle = m.circumference > 0
-    return (
-        np.column_stack([boost, np.where(circle, shared, 0.0)]) * (1 + tiny),
-        np.column_stack([boost * P, np.where(circle, np.maximum(1 - wobble, 0.0), 0.0)]) * (1 - tiny),
-        np.column_stack([boost * P, np.where(circle, 1 + wobble, 0.0)]) * (1 + tiny),
-    )
+    boost = PLACES / length * (1 + length / (size * _WORDS))
+    owned = np.where(np.arange(d) < m.heavy[:, None], boost, 0.0)
 
-
-def _shared(m: ArcBatch, P: Array) -> tuple[Array, Array]:
-    """Of the circle: the largest boost, and how far mean can be from one.
-
-    With `o = W / 2**64` for the rounding of the shift and `s` for that of the layout (the drift of
-    `arc.certificate`, with the rounding of the running sum added), boost is at most `(1 + o) M / W`, and mean
-    within `(1 +- o)(1 +- s M / W)`.
-    """
-    d = P.shape[1]
-    window = np.maximum(m.window, 1).astype(np.float64)
-    first = m.heavy - (m.start < m.edges[np.arange(len(P)), m.heavy])
-    running = np.concatenate([np.zeros((len(P), 1)), np.cumsum(P, axis=1)], axis=1)
-    drift = running - m.edges / PLACES
+    first = m.heavy - (m.start < m.edges[rows, m.heavy])
+    drift = np.pad(np.cumsum(P, axis=1), ((0, 0), (1, 0))) - m.edges / PLACES
     there = np.arange(d + 1) >= first[:, None]
     spread = np.where(there, drift, -np.inf).max(axis=1) - np.where(there, drift, np.inf).min(axis=1)
-    s = 2 * (np.maximum(spread, 0.0) + 2 * _slack(d) + 1 / _WORDS) * PLACES / window
-    o = window / _WORDS
-    return (1 + o) * PLACES / window, o + s + o * s
+    window = np.maximum(m.window, 1).astype(np.float64)
+    o, scale = window / _WORDS, PLACES / window
+    s = 2 * (spread + 2 * _slack(d) + 1 / _WORDS) * scale
+    shared = np.stack([(1 + o) * scale, np.maximum(1 - (o + s + o * s), 0.0), 1 + (o + s + o * s)])
+    shared = np.where(m.circumference > 0, shared, 0.0)
+    boost, low, high = np.concatenate([np.stack([owned, owned * P, owned * P]), shared[:, :, None]], axis=2)
+    return boost * (1 + tiny), low * (1 - tiny), high * (1 + tiny)
 
 
 def _largest_odds(draft: ArcBatch, priors: Array, lower: Array, upper: Array) -> Array:
