@@ -108,21 +108,15 @@ def estimate_table(
     data: Any,
     plan: Plans,
     *,
-    column: str = REPORT,
     by: str | None = None,
-    cohort: str | None = None,
     method: Method = "auto",
     prior: Prior | Sequence[float] | None = None,
-    assume_plan: bool = False,
-    progress: Progress | None = None,
-    on_refused: columns.OnRefused | None = None,
+    **options: Any,
 ) -> TableEstimate:
-    """Estimate from a table of reports of any size; see `privatize_table` for the kinds of `data`.
+    """Estimate from a table of reports of any size; `options` are those of `tally_table`, which counts them.
 
     `by` names a public column: each of its values gets an estimate with its own intervals. With plans by `cohort`,
-    the estimate for everybody adds up those of the cohorts. Foreign and missing reports are not counted; they are
-    listed by row. The column `plan` names the plan of every report; a table with reports of another plan is an error.
-    `assume_plan` is for reports without that column: all are taken for reports of this plan.
+    the estimate for everybody adds up those of the cohorts.
 
     >>> import priorveil as pv
     >>> plan = pv.design(pv.Prior({"yes": 0.5, "no": 0.5}), 1.0, pv.Histogram())
@@ -131,17 +125,7 @@ def estimate_table(
     >>> found.everybody.reports, {town: e.reports for town, e in found.groups.items()}, found.refused.rows
     (3, {'A': 2, 'B': 1}, ((3, 'foreign'),))
     """
-    tallies = tally_table(
-        data,
-        plan,
-        column=column,
-        by=by,
-        cohort=cohort,
-        assume_plan=assume_plan,
-        progress=progress,
-        on_refused=on_refused,
-    )
-    return TableEstimate.of(tallies, by, method, prior)
+    return TableEstimate.of(tally_table(data, plan, by=by, **options), by, method, prior)
 
 
 def tally_table(
@@ -155,7 +139,12 @@ def tally_table(
     progress: Progress | None = None,
     on_refused: columns.OnRefused | None = None,
 ) -> Tallies:
-    """Add up a table of reports by cohort and group. Memory grows with the tallies, not with the rows."""
+    """Add up the reports in a `column` of a table by cohort and group; see `privatize_table` for the kinds of `data`.
+
+    Memory grows with the tallies, not with the rows. Foreign and missing reports are not counted; they are listed by
+    row. The column `plan` names the plan of every report; a table with reports of another plan is an error.
+    `assume_plan` is for reports without that column: all are taken for reports of this plan.
+    """
     plans = columns.plans_by_cohort(plan, cohort)
     ids = {plan.id for plan in plans.values()}
     # The plans of reports take as long to read as the reports, so the statistics of a Parquet file may do.

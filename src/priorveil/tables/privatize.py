@@ -106,11 +106,11 @@ def privatize_table(
             (write.to_arrow(b, schema) for b in batches()), schema
         )
         return Privatized(count, log.result(), in_memory)
-    with write.open_sink(target, whole=strict) as sink:
+    with write.open_output(target, kind, replace, whole=strict) as file:
         if as_text:
-            write.write_csv([*([REPORT_ID] if ids else []), *kept, PLAN, REPORT], batches(), sink, replace)
+            write.write_csv([*([REPORT_ID] if ids else []), *kept, PLAN, REPORT], batches(), file)
         else:
-            write.write_arrow(schema, batches(), sink, kind, replace, _random_columns(plans))
+            write.write_arrow(schema, batches(), file, kind, _random_columns(plans))
     return Privatized(count, log.result())
 
 

@@ -107,16 +107,13 @@ def estimate(
     df: DataFrame,
     plan: Plans,
     *,
-    column: str = REPORT,
     by: str | None = None,
-    cohort: str | None = None,
     method: Method = "auto",
     prior: Prior | Sequence[float] | None = None,
-    assume_plan: bool = False,
+    **options: Any,
 ) -> TableEstimate:
-    """Estimate from a data frame of reports, as `priorveil.tables.estimate_table` does from a table."""
-    tallies = tally(df, plan, column=column, by=by, cohort=cohort, assume_plan=assume_plan)
-    return TableEstimate.of(tallies, by, method, prior)
+    """Estimate from a data frame of reports, as `priorveil.tables.estimate_table` does; `options` as for `tally`."""
+    return TableEstimate.of(tally(df, plan, by=by, **options), by, method, prior)
 
 
 def tally(

@@ -6,7 +6,7 @@ import gzip
 import shutil
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -86,34 +86,35 @@ def arrow_column(column: Column | npt.NDArray[Any], field: Any) -> Any:
 
 
 @contextmanager
-def open_sink(out: Path | Any, whole: bool) -> Iterator[Any]:
-    """Where to write: `out`; if it is a stream that must get all or nothing, a temporary file that is copied to it."""
-    if isinstance(out, Path) or not whole:
+def open_output(out: Path | Any, kind: Format, replace: bool, whole: bool) -> Iterator[Any]:
+    """Open the file to write, which appears when all of it is written (a CSV in gzip if its name ends in .gz).
+
+    An `out` that is a stream is written to; with `whole` it gets all or nothing.
+    """
+    if isinstance(out, Path):
+        packed = kind == "csv" and out.suffix.lower() == ".gz"
+        with (
+            atomic_write(out, replace) as plain,
+            gzip.GzipFile(fileobj=plain, mode="wb", mtime=0) if packed else nullcontext(plain) as file,
+        ):
+            yield file
+    elif whole:
+        with tempfile.TemporaryFile() as draft:
+            yield draft
+            draft.seek(0)
+            shutil.copyfileobj(draft, out)
+    else:
         yield out
-        return
-    with tempfile.TemporaryFile() as draft:
-        yield draft
-        draft.seek(0)
-        shutil.copyfileobj(draft, out)
 
 
-def _open_for_writing(out: Path | Any, replace: bool) -> AbstractContextManager[Any]:
-    return atomic_write(out, replace) if isinstance(out, Path) else nullcontext(out)
-
-
-def write_csv(names: Sequence[str], batches: Iterable[Columns], out: Path | Any, replace: bool) -> None:
-    """Write a CSV file, in gzip if its name ends in .gz; or write to an open binary stream."""
-    packed = isinstance(out, Path) and out.suffix.lower() == ".gz"
-    with (
-        _open_for_writing(out, replace) as plain,
-        gzip.GzipFile(fileobj=plain, mode="wb", mtime=0) if packed else nullcontext(plain) as file,
-    ):
-        unwritten = ",".join(map(_cell, names)) + "\n"  # until it is clear that there is a report
-        for columns in batches:
-            rows = zip(*(_cells(name, column) for name, column in columns.items()), strict=True)
-            file.write("".join([unwritten, *(",".join(row) + "\n" for row in rows)]).encode())
-            unwritten = ""
-        file.write(unwritten.encode())
+def write_csv(names: Sequence[str], batches: Iterable[Columns], file: Any) -> None:
+    """Write a CSV to an open binary file."""
+    unwritten = ",".join(map(_cell, names)) + "\n"  # until it is clear that there is a report
+    for columns in batches:
+        rows = zip(*(_cells(name, column) for name, column in columns.items()), strict=True)
+        file.write("".join([unwritten, *(",".join(row) + "\n" for row in rows)]).encode())
+        unwritten = ""
+    file.write(unwritten.encode())
 
 
 def _cells(name: str, column: Column | npt.NDArray[Any]) -> list[str]:
@@ -143,23 +144,17 @@ def _cell(entry: Any) -> str:
 
 
 def write_arrow(
-    schema: Any,
-    batches: Iterable[Columns],
-    out: Path | Any,
-    kind: Format,
-    replace: bool,
-    random: Sequence[str],
+    schema: Any, batches: Iterable[Columns], file: Any, kind: Format, random: Sequence[str]
 ) -> None:
-    """Write a Parquet file or an Arrow stream. The columns in `random` are not worth compressing."""
+    """Write Parquet or an Arrow stream to an open binary file. The columns in `random` are not worth compressing."""
     pa = pyarrow()
     others = [name for name in schema.names if name not in random]
     codecs = {name: "zstd" if name in others else "none" for name in schema.names}
-    with _open_for_writing(out, replace) as file:
-        stream = pa.PythonFile(file, "w")
-        with (
-            pa.ipc.new_stream(stream, schema)
-            if kind == "arrow"
-            else pa.parquet.ParquetWriter(stream, schema, compression=codecs, use_dictionary=others)
-        ) as writer:
-            for columns in batches:
-                writer.write_batch(to_arrow(columns, schema))
+    stream = pa.PythonFile(file, "w")
+    with (
+        pa.ipc.new_stream(stream, schema)
+        if kind == "arrow"
+        else pa.parquet.ParquetWriter(stream, schema, compression=codecs, use_dictionary=others)
+    ) as writer:
+        for columns in batches:
+            writer.write_batch(to_arrow(columns, schema))
