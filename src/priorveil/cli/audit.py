@@ -61,22 +61,11 @@ _OF_SECRETS = ("lip", "pufferfish")  # the notions that a secret changes
 @options.budget_options
 @click.option("--notion", type=click.Choice(list(_NOTIONS)), default="lip", help="The privacy notion.")
 @options.prior_format_options
+@click.option("--observed", is_flag=True, help="CHANNEL is a table with the columns `value` and `report`.")
 @click.option(
-    "--observed",
-    is_flag=True,
-    help="CHANNEL is a table of observed pairs, not a matrix: columns `value` and `report`.",
+    "--samples", type=click.IntRange(1), help="CHANNEL is a plan: run its sampler so often for each value."
 )
-@click.option(
-    "--samples",
-    type=click.IntRange(1),
-    help="CHANNEL is a plan: run its sampler this many times for each value.",
-)
-@click.option(
-    "--confidence",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.99,
-    help="Confidence of levels from samples.",
-)
+@click.option("--confidence", type=options.SHARE, default=0.99, help="Confidence of levels from samples.")
 @options.JSON
 def audit(
     channel: Path,

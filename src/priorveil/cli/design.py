@@ -106,33 +106,26 @@ def _number_range(
     "--column",
     "columns",
     multiple=True,
-    help="PRIOR is a table with a row for each person; the prior is the share of each value in this column. Repeat it "
-    "for several attributes.",
+    help="PRIOR has a row for each person: count this column; repeatable.",
 )
 @click.option(
     "--values",
-    help="With --column: the values that may be published, as yes,no or a file with one on each line; or the word "
-    "public, if all values found there and their shares may be.",
+    help="The values of --column to publish: yes,no or a file with one on each line; or public, for all.",
 )
 @click.option("--merge-rare", metavar="LABEL", help="Merge values of fewer than 10 people into this one.")
 @click.option("--allow-rare", is_flag=True, help="Publish values of fewer than 10 people.")
-@click.option(
-    "--prior-epsilon",
-    type=click.FloatRange(min=0, min_open=True),
-    help="Add noise to the counts of --column, which makes the prior differentially private at this level "
-    "(one person added or removed). Needs --values.",
-)
+@click.option("--prior-epsilon", type=options.POSITIVE, help="Add noise: a differentially private prior.")
 @click.option(
     "--numbers",
     metavar="LOW:HIGH[:POINTS]",
     callback=_number_range,
-    help="The values are numbers: their range, and how many points to use.",
+    help="The values are numbers in this range.",
 )
 @click.option(
     "--outside",
     type=click.Choice(["refuse", "ends"]),
     default="refuse",
-    help="With --numbers: whether a number outside the range is refused, or counted at the nearest end.",
+    help="Refuse other numbers, or use the ends.",
 )
 @options.budget_options
 @options.query_options

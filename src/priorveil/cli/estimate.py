@@ -58,15 +58,8 @@ _MANY_FOREIGN = 0.1  # a larger share of foreign reports is not an accident
     help="mmse leans on the prior; unbiased and mle do not. auto: unbiased for a plan of an unbiased query "
     "such as distribution, mmse for others.",
 )
-@click.option(
-    "--level",
-    type=click.FloatRange(0, 1, True, True),
-    default=0.95,
-    help="Confidence level of the intervals.",
-)
-@click.option(
-    "--assume-plan", is_flag=True, help="REPORTS have no column `plan`: take all for reports of PLAN."
-)
+@click.option("--level", type=options.SHARE, default=0.95, help="Confidence level of the intervals.")
+@click.option("--assume-plan", is_flag=True, help="All are reports of PLAN: there is no column `plan`.")
 @options.JSON
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV; warnings and notes go to standard error.")
 @options.PLOT

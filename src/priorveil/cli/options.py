@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 Command = Callable[..., Any]
 
 INPUT_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
+POSITIVE = click.FloatRange(min=0, min_open=True)
 
 
 class OutputFile(click.Path):
@@ -67,24 +69,12 @@ def require_plots() -> None:
 
 
 PLOT = click.option("--plot", type=PictureFile(), help="Save a plot to this file (.png, .svg, .pdf).")
-JSON = click.option(
-    "--json", "as_json", is_flag=True, help='Print JSON; an infinite number is the string "inf".'
-)
+JSON = click.option("--json", "as_json", is_flag=True, help='Print JSON; infinity is the text "inf".')
 SEED = click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the random generator.")
-SECRET = click.option(
-    "--secret",
-    type=INPUT_FILE,
-    help="Protect a secret that the value depends on: a file with Pr(value | secret).",
-)
-MIX = click.option(
-    "--mix",
-    is_flag=True,
-    help="Use the nearest mixture of the secret's rows as the prior (for rounded figures).",
-)
+SECRET = click.option("--secret", type=INPUT_FILE, help="Protect what is behind it: Pr(value | secret).")
+MIX = click.option("--mix", is_flag=True, help="Use the nearest mixture of the secret's rows as prior.")
 COHORT = click.option("--cohort", metavar="COLUMN", help="The public column that chooses the plan.")
-REFUSED = click.option(
-    "--refused", "refused_file", type=OutputFile(), help="List all refused rows in this CSV file."
-)
+REFUSED = click.option("--refused", "refused_file", type=OutputFile(), help="List refused rows in this CSV.")
 
 TABLES_HELP = """Tables
   Parquet, Arrow or CSV (also in gzip), recognised by their content: a file, a
@@ -109,11 +99,7 @@ def prior_format_options(command: Command) -> Command:
     @click.option("--counts", is_flag=True, help="PRIOR holds whole counts.")
     @click.option("--smoothing", type=float, help="Add this to every count (1: Laplace, 0.5: Jeffreys).")
     @click.option("--normalise", is_flag=True, help="Scale rounded figures so that they add up to one.")
-    @click.option(
-        "--leave-out",
-        is_flag=True,
-        help="Several attributes: cells of probability zero are impossible, not values.",
-    )
+    @click.option("--leave-out", is_flag=True, help="Cells of probability zero are impossible, not values.")
     @functools.wraps(command)
     def wrapper(
         counts: bool, smoothing: float | None, normalise: bool, leave_out: bool, **others: Any
@@ -205,24 +191,20 @@ def query_options(command: Command) -> Command:
     """Add the options of the query; the command gets a `QueryChoice`."""
 
     @click.option("--query", type=click.Choice(QUERIES), default="histogram", help="The query.")
+    @click.option("--unbiased", is_flag=True, help="The prior never biases the answer: the reports decide.")
     @click.option(
-        "--unbiased", is_flag=True, help="The reports alone decide; the prior never biases the answer."
-    )
-    @click.option(
-        "--amounts",
-        metavar="0,1,2",
-        help="For a sum: the number that each value of PRIOR stands for, in its order.  [default: its label]",
+        "--amounts", metavar="0,1,2", help="For sum: a number for each value of PRIOR.  [default: its label]"
     )
     @click.option(
         "--margin",
         multiple=True,
         metavar="NAMES",
-        help="For margins: the attributes of one, such as age,smokes; repeatable.  [default: each attribute alone]",
+        help="For margins: one, as age,smokes.  [default: each alone]",
     )
     @click.option(
         "--matrix",
         type=INPUT_FILE,
-        help="For linear: a CSV with a row of numbers for each statistic, a column for each value of PRIOR.",
+        help="For linear: a CSV, a row for each statistic, a column for each value.",
     )
     @functools.wraps(command)
     def wrapper(query: str, unbiased: bool, amounts: Any, margin: Any, matrix: Any, **others: Any) -> Any:
@@ -234,9 +216,7 @@ def query_options(command: Command) -> Command:
 def budget_options(command: Command) -> Command:
     """Add --epsilon, --lower and --upper; the command gets them as one `budget`, None if none is given."""
 
-    @click.option(
-        "--epsilon", "--eps", type=float, help="How far a belief may move: by a factor e^epsilon, both ways."
-    )
+    @click.option("--epsilon", "--eps", type=float, help="A belief moves by at most a factor e^epsilon.")
     @click.option("--lower", type=float, help="How far downwards (LIP only).")
     @click.option("--upper", type=float, help="How far upwards (LIP only).")
     @functools.wraps(command)

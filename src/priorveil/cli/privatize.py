@@ -44,19 +44,14 @@ if TYPE_CHECKING:
     "--column", required=True, multiple=True, help="The private column; repeat it for several attributes."
 )
 @click.option(
-    "-o",
-    "--output",
-    "out",
-    required=True,
-    type=options.OutputFile(stdout=True),
-    help="Output file: .parquet, .csv, .csv.gz, .arrow, or -.",
+    "-o", "--output", "out", required=True, type=options.OutputFile(stdout=True), help="A new file, or -."
 )
 @click.option("--keep", multiple=True, metavar="COLUMN", help="A public column to keep; repeatable.")
 @options.COHORT
 @click.option(
     "--format",
     type=click.Choice(["parquet", "csv", "arrow"]),
-    help="Output format; default: from the file name.",
+    help="Output format; default: by the name of OUT.",
 )
 @click.option("--no-ids", is_flag=True, help="Leave the report ids out.")
 @options.REFUSED

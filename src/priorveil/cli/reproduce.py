@@ -36,9 +36,7 @@ _FIGURES_HELP = "\n".join(["Figures", *(f"  {i:>2}  {name}" for i, name in enume
 )
 @options.SEED
 @click.option(
-    "--markdown",
-    type=options.OutputFile(),
-    help="Write a page of Markdown too, with its pictures in a folder next to it.",
+    "--markdown", type=options.OutputFile(), help="Write a page of Markdown too, with its pictures."
 )
 def reproduce(figures: tuple[str, ...], quick: bool, out: Path, seed: int, markdown: Path | None) -> int:
     """Make the figures of the paper again, as printed and with the guarantee kept.

@@ -38,6 +38,8 @@ from priorveil.cli import files, options, screen
 if TYPE_CHECKING:
     from priorveil.studies.simulate import Study
 
+_EPSILONS = (0.5, 1.0, 2.0, 3.0, 4.0)
+
 
 @click.command(epilog=options.epilog(__doc__))
 @click.argument("prior", type=options.INPUT_FILE)
@@ -45,10 +47,10 @@ if TYPE_CHECKING:
     "--epsilon",
     "--eps",
     "epsilons",
-    type=click.FloatRange(min=0, min_open=True),
+    type=options.POSITIVE,
     multiple=True,
-    default=(0.5, 1.0, 2.0, 3.0, 4.0),
-    help="A budget; repeatable.",
+    default=_EPSILONS,
+    help="Repeatable.",
 )
 @options.query_options
 @click.option("--method", "methods", multiple=True, help="A method to compare, named above; repeatable.")
@@ -62,17 +64,10 @@ if TYPE_CHECKING:
     help="The column of --data that has them; repeat it for several attributes.",
 )
 @click.option("--people", type=click.IntRange(min=1), default=5_000, help="How many to draw, without --data.")
-@click.option(
-    "--runs",
-    type=click.IntRange(min=0),
-    default=100,
-    help="Simulated surveys of each, at least 2; 0: theory only.",
-)
+@click.option("--runs", default=100, help="Simulated surveys of each, at least 2; 0: theory only.")
 @options.SEED
 @options.prior_format_options
-@click.option(
-    "--csv", "as_csv", is_flag=True, help="Print CSV on a terminal too, not only to a pipe or file."
-)
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV on a terminal too.")
 @options.PLOT
 def simulate(
     prior: Path,
