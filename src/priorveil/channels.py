@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-import re
 from collections.abc import Hashable, Iterable
-from pathlib import Path
 from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
 from priorveil.errors import Hint, InvalidChannel, TooLarge, plural
-from priorveil.files import csv_delimiter, delimiter_hint, is_number
 from priorveil.priors import Array, Label, Prior
 from priorveil.priors.labels import as_labels, label_positions
 from priorveil.priors.prior import as_matrix
 
 _ROWS_ADD_UP = 1e-9  # how far from one a row may be before it is refused
-_WHOLE = re.compile(r"0|-?[1-9][0-9]*")  # a label that is a number; 007 is a text
 _JOINT_ENTRIES = 50_000_000  # a joint channel larger than this is refused
 
 
@@ -167,7 +161,9 @@ class Channel:
 
     @classmethod
     def from_json(cls, text: str, normalise: bool = False) -> Self:
-        """Read the text of `to_json`, or a plain list of rows. `normalise` as in `from_csv`.
+        """Read the text of `to_json`, or a plain list of rows.
+
+        With `normalise`, rows are scaled to add up to one (for figures that were rounded in print).
 
         >>> Channel.from_json("[[1, 0], [0, 1]]").shape
         (2, 2)
@@ -181,47 +177,6 @@ class Channel:
             raise InvalidChannel("text", text, 'give {"matrix": [[...], ...]} or a list of rows')
         make = cls.from_weights if normalise else cls
         return make(fields["matrix"], fields.get("inputs"), fields.get("outputs"))
-
-    def to_csv(self) -> str:
-        """The channel as CSV: a header with the reports, then a line for each value, starting with its label."""
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(["", *self._outputs])
-        writer.writerows([x, *row] for x, row in zip(self._inputs, self._matrix.tolist(), strict=True))
-        return out.getvalue()
-
-    @classmethod
-    def from_csv(cls, text: str, normalise: bool = False) -> Self:
-        r"""Read CSV: with labels as `to_csv` writes them, or numbers alone.
-
-        With `normalise`, rows are scaled to add up to one (for figures that were rounded in print).
-
-        >>> Channel.from_csv("0.9,0.1\n0.2,0.8\n").shape
-        (2, 2)
-        """
-        rows = csv.reader(io.StringIO(text), delimiter=csv_delimiter(text), skipinitialspace=True)
-        lines = [row for row in rows if row][delimiter_hint(text) is not None :]
-        if not lines:
-            raise InvalidChannel("text", text, "the file is empty")
-        inputs = outputs = None
-        if not is_number(lines[0][0]):
-            outputs = [_as_label(cell) for cell in lines[0][1:]]
-            inputs = [_as_label(row[0]) for row in lines[1:]]
-            lines = [row[1:] for row in lines[1:]]
-        if len({len(row) for row in lines}) != 1:
-            raise InvalidChannel("text", text, "every line needs the same number of columns")
-        try:
-            numbers = [[float(cell) for cell in row] for row in lines]
-        except ValueError as error:
-            raise InvalidChannel("text", text, f"not a number: {error}") from error
-        return cls.from_weights(numbers, inputs, outputs) if normalise else cls(numbers, inputs, outputs)
-
-    @classmethod
-    def load(cls, path: str | Path, normalise: bool = False) -> Self:
-        """Read a channel from a `.json` or `.csv` file."""
-        text = Path(path).read_text(encoding="utf-8-sig")
-        parse = cls.from_json if Path(path).suffix.lower() == ".json" else cls.from_csv
-        return parse(text, normalise)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Channel):
@@ -265,7 +220,3 @@ def _rows_to_one(Q: Array) -> Array:
     """The rows scaled to add up to one."""
     scaled: Array = Q / Q.sum(axis=1, keepdims=True)
     return scaled
-
-
-def _as_label(text: str) -> Label:
-    return int(text) if _WHOLE.fullmatch(text) else text

@@ -22,7 +22,11 @@ RARE = {"a": 0.025, "b": 0.025, "c": 0.025, "d": 0.025, "e": 0.9}
 def files(tmp_path: Path) -> Path:
     """The paper's closed form for one common value and four rare ones, and its prior."""
     form = pv.published.rr_lip(pv.Prior(RARE), 1.0)
-    (tmp_path / "channel.csv").write_text(form.channel.to_csv())
+    rows = [
+        ("", *form.channel.outputs),
+        *zip(form.channel.inputs, *form.channel.matrix.T.tolist(), strict=True),
+    ]
+    (tmp_path / "channel.csv").write_text("".join(",".join(map(str, row)) + "\n" for row in rows))
     (tmp_path / "channel.json").write_text(form.channel.to_json())
     (tmp_path / "prior.csv").write_text(
         "answer,probability\n" + "".join(f"{k},{v}\n" for k, v in RARE.items())

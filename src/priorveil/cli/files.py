@@ -124,10 +124,11 @@ def read_channel(path: Path, normalise: bool) -> Channel:
     with reading(path):
         if path.suffix.lower() != ".json":
             return (Channel.from_weights if normalise else Channel)(*_csv_matrix(_csv_rows(path)))
-        document = json.loads(path.read_text(encoding="utf-8-sig"))
+        text = path.read_text(encoding="utf-8-sig")
+        document = json.loads(text)
         if isinstance(document, dict) and "format" in document:
             return read_plan(path).leakage_channel
-        return Channel.load(path, normalise)
+        return Channel.from_json(text, normalise)
 
 
 def _csv_matrix(rows: list[Line]) -> tuple[Any, ...]:
