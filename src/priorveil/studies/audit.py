@@ -196,9 +196,9 @@ def observed_leakage(
     >>> observed_leakage(["a", "b"] * 500, [0, 1] * 500, Prior({"a": 0.5, "b": 0.5})).lip.low > 0.5
     True
     """
-    rows = {label: row for row, label in enumerate(prior.labels)}
-    columns = {report: column for column, report in enumerate(dict.fromkeys(reports))}
+    rows, columns = (
+        {label: i for i, label in enumerate(found)} for found in (prior.labels, dict.fromkeys(reports))
+    )
     counts = np.zeros((len(rows), len(columns)), dtype=np.int64)
-    for value, report in zip(values, reports, strict=True):
-        counts[rows[value], columns[report]] += 1
+    np.add.at(counts, ([rows[value] for value in values], [columns[report] for report in reports]), 1)
     return sampled_leakage(counts, prior, confidence)

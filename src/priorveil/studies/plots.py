@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ from priorveil.mechanisms.estimators import apply_rows, normal_width
 from priorveil.plans import Plan
 from priorveil.plans.estimate import Estimate
 from priorveil.priors import Array, Label
-from priorveil.priors.labels import label_parts, label_text
+from priorveil.priors.labels import label_parts, label_positions, label_text
 from priorveil.studies import curves
 from priorveil.studies.curves import COLOURS
 
@@ -229,9 +229,9 @@ class Panel:
         return replace(self, numbers=scale * self.numbers, unit=unit)
 
 
-def estimate_panel(title: str, estimate: Estimate, expected: Array, level: float) -> Panel:
+def estimate_panel(title: str, estimate: Estimate, level: float) -> Panel:
     """An estimate with its intervals, and the quartiles of cells of numbers. An infinite end is left out."""
-    numbers = np.array([estimate.values, *estimate.interval(level), expected])
+    numbers = np.array([estimate.values, *estimate.interval(level), _expected_statistics(estimate)])
     panel = Panel(title, estimate.labels, np.where(np.isfinite(numbers), numbers, np.nan), estimate.reports)
     if not estimate.reports or estimate.readings[0].prior.edges is None:
         return panel
@@ -264,8 +264,7 @@ def estimate_plot(found: TableEstimate, by: str | None, level: float) -> Figure:
 @curves.house_style()
 def truth_plot(estimates: Sequence[tuple[str, Estimate]], truth: Array, plan: Plan) -> Figure:
     """Estimates of histograms under their titles, each with the truth and the prior."""
-    P = plan.reference.probabilities
-    panels = [estimate_panel(title, found, P * found.reports, 0.95) for title, found in estimates]
+    panels = [estimate_panel(title, found, 0.95) for title, found in estimates]
     figure, at = statistics_figure(panels, plan, "estimate, 95 % interval"), np.arange(len(truth))
     for place, panel in zip(figure.axes, panels, strict=True):
         shown = np.asarray(truth) * (100 / panel.people if len(panels) > 1 else 1)
@@ -276,26 +275,20 @@ def truth_plot(estimates: Sequence[tuple[str, Estimate]], truth: Array, plan: Pl
 
 def estimate_panels(found: TableEstimate, by: str | None, level: float) -> Iterator[Panel]:
     """Everybody, and the largest groups in the order of their names."""
-    expected = _expected_statistics(found, found.tallies.groups)
-    yield estimate_panel("everybody", found.everybody, expected, level)
+    yield estimate_panel("everybody", found.everybody, level)
     largest = sorted(found.groups, key=lambda group: -found.groups[group].reports)[: _MOST_PANELS - 1]
     for group, estimate in found.groups.items():
         if group in largest:
             name = "(missing)" if group is None else short_name(group)
-            yield estimate_panel(f"{by} = {name}", estimate, _expected_statistics(found, [group]), level)
+            yield estimate_panel(f"{by} = {name}", estimate, level)
 
 
-def _expected_statistics(found: TableEstimate, groups: Sequence[Any]) -> Array:
+def _expected_statistics(estimate: Estimate) -> Array:
     """What the prior of each plan expects of the people who reported by it."""
-    labels = found.everybody.labels
-    total: Array = np.zeros(len(labels))
-    for (cohort, group), tally in found.tallies.by.items():
-        if group in groups:
-            plan = found.tallies.plans[cohort]
-            people = plan.reference.align_to(plan.labels).probabilities * tally.reports
-            expected = apply_rows(plan.query.rows(plan.reference), people)
-            share = dict(zip(plan.query.statistic_labels(plan.labels), expected, strict=True))
-            total += [share[label] for label in labels]
+    total: Array = np.zeros(len(estimate.labels))
+    for reading in estimate.readings:
+        expected = apply_rows(reading.rows, reading.prior.probabilities * reading.tally.reports)
+        total += expected[list(label_positions(reading.labels, estimate.labels))]
     return total
 
 
