@@ -133,6 +133,26 @@ class Reading:
             raise InvalidInput("estimates", NOT_SHOWN, advice) from error
         return own if of_values or self.rows is None else own @ self.rows
 
+    def rounding(self, row: Array) -> float:
+        """The most that rounding to a grid adds to the variance of a sum over these people of a number for each point.
+
+        The rounding error has a standard deviation of at most half a step. It does not depend on the noise of unbiased
+        reports, and those of a sample of people vary with it already. For posterior means `m` the error of the numbers
+        themselves is `E[v] - Var(e) + 2 Cov(m, e)`, with `v` the posterior variance and `e` the rounding error: at most
+        `E[v] + s (2 sd(m) - s)` with `s` the smaller of `sd(m)` and half a step, and `Var(m)` is the variance of the
+        prior less `E[v]`.
+        """
+        if self.population or self.prior.points is None or not self.tally.reports:
+            return 0.0
+        weighted, P = self.tally.weighted, self.prior.probabilities
+        people = weighted.power if weighted else self.tally.reports
+        step = float(np.abs(np.diff(row)).max()) / 2
+        if self.method != "mmse":
+            return people * step**2
+        explained = float(P @ (row - P @ row) ** 2 - self.moments(row[None]).variance[0] / (people or 1.0))
+        spread = math.sqrt(max(explained, 0.0))
+        return people * min(step, spread) * (2 * spread - min(step, spread))
+
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
@@ -260,8 +280,8 @@ class Estimate:
         """
         points, centre = self._numbers(numbers)
         sums = self._sums((points - centre)[None])
-        rounded = replace(sums, variance=sums.variance + self._rounding(points))
-        return _single(rounded, centre, self._whole)
+        rounding = sum(reading.rounding(points - centre) for reading in self._read)
+        return _single(replace(sums, variance=sums.variance + rounding), centre, self._whole)
 
     def variance(self, numbers: Sequence[float] | None = None) -> Statistic:
         """The variance between people of a number for each value; its standard error by the delta method.
@@ -272,7 +292,8 @@ class Estimate:
         sums, covariance = self._pair((points - centre) ** 2, points - centre)
         (value, found), mean = (x[0] - x[1] ** 2 for x in sums / self._whole), sums[1, 1] / self._whole
         slope = np.array([1.0, -2 * mean])
-        error = float(slope @ covariance @ slope) + self._rounding((points - centre - mean) ** 2)
+        rounding = sum(reading.rounding((points - centre - mean) ** 2) for reading in self._read)
+        error = float(slope @ covariance @ slope) + rounding
         steps = np.diff(points) if self._read[0].prior.points is not None else np.zeros(1)
         excess = float((steps**2).max(initial=0.0)) / 4
         return Statistic(float(value), max(error, 0.0) ** 0.5 / self._whole, float(found), excess=excess)
@@ -318,16 +339,6 @@ class Estimate:
             raise InvalidInput("numbers", numbers, advice)
         points = _weights_of("numbers", self._domain if numbers is None else numbers, self._domain)
         return points, float(self._read[0].prior.probabilities @ points)
-
-    def _rounding(self, row: Array) -> float:
-        """The largest variance that rounding adds to the sum of these numbers, one for each point of a grid.
-
-        A number between two points has at most a quarter of the squared step. The reports of a sample of people vary
-        with it already.
-        """
-        rounded = [r.tally for r in self._read if not r.population and r.prior.points is not None]
-        people = sum(t.weighted.power if t.weighted else t.reports for t in rounded)
-        return float((np.diff(row) ** 2).max(initial=0.0)) / 4 * people
 
     def _sums(self, rows: Array, of_values: bool = True) -> Moments:
         """Weighted sums of the counts of all values, or of `values`: a row of weights for each."""
