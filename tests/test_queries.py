@@ -277,6 +277,7 @@ def test_cumulative_counts_and_ranges_are_named_after_their_ends():
     names = ("low", "low to middle", "low to high", "middle", "middle to high", "high")
     assert ranges.statistic_labels(prior.labels) == names
     assert not cumulative.unbiased and ranges.unbiased
+    assert Linear.cumulative(Prior.cells([-1, 0.5, 10], [0.5, 0.5])).names == ("below 0.5", "up to 10")
 
 
 def test_margins_follow_the_labels_even_where_cells_are_left_out():

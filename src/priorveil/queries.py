@@ -25,6 +25,7 @@ from priorveil.errors import NOT_SHOWN, Hint, InvalidInput
 from priorveil.priors import Array, Budget, Label, Prior
 from priorveil.priors.budget import window_mass
 from priorveil.priors.labels import AttributeLabels, label_from_json, label_text, label_to_json
+from priorveil.priors.numbers import number_text
 from priorveil.priors.prior import as_matrix
 
 
@@ -136,8 +137,14 @@ class Linear(Query):
 
         >>> Linear.cumulative(Prior.uniform(["a", "b"])).names
         ('up to a', 'up to b')
+        >>> Linear.cumulative(Prior.cells([0, 18, 65], [0.2, 0.8])).names
+        ('below 18', 'up to 65')
         """
-        return Linear(np.tri(len(prior)), [f"up to {label_text(x)}" for x in prior.labels], unbiased)
+        names, edges = [f"up to {label_text(label)}" for label in prior.labels], prior.edges
+        if edges is not None:  # only the last cell holds its upper edge
+            texts = list(map(number_text, edges[1:].tolist()))
+            names = [*(f"below {text}" for text in texts[:-1]), f"up to {texts[-1]}"]
+        return Linear(np.tri(len(prior)), names, unbiased)
 
     @classmethod
     def ranges(cls, prior: Prior, unbiased: bool = False) -> Linear:

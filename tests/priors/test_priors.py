@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 from fractions import Fraction
 
 import numpy as np
@@ -501,3 +503,18 @@ def test_numbers_as_names_are_names() -> None:
         prior.align_to(["a", "b", "c"])
     channel = Channel([[0.6, 0.4], [0.5, 0.5], [0.3, 0.7]])
     assert leakage(channel, prior) == leakage(channel, Prior([0.1, 0.2, 0.7]))
+
+
+@pytest.mark.parametrize(
+    ("thing", "name"),
+    [
+        (Prior([0.5, 0.5]), "probabilities"),
+        (Prior.uniform(2), "labels"),
+        (Secret([[0.5, 0.5]]), "rows"),
+        (PriorSet([[0.5, 0.5]]), "members"),
+    ],
+)
+def test_what_is_known_cannot_be_assigned_again(thing, name) -> None:
+    with pytest.raises(AttributeError, match=f"{name} is read-only"):
+        setattr(thing, name, None)
+    assert copy.deepcopy(thing) == pickle.loads(pickle.dumps(thing)) == thing

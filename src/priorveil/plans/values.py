@@ -16,13 +16,13 @@ import numpy.typing as npt
 
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, OutsideDomain
 from priorveil.mechanisms.randomness import Source, as_source
-from priorveil.priors import Array, AttributeLabels, Label, Mask, NumberLabels
+from priorveil.priors import Array, AttributeLabels, Ints, Label, Mask, NumberLabels
 from priorveil.priors.labels import label_text
 from priorveil.priors.numbers import MISSING, OUTSIDE
 
 _HUGE = 1e300  # beyond every range of numbers; a larger whole number may not fit into a float
 
-Codes = npt.NDArray[np.int64]
+Codes = Ints
 Column = Sequence[Any] | npt.NDArray[Any] | Any  # also what pyarrow, pandas and polars call a column
 
 

@@ -6,8 +6,8 @@ certificate can be checked in integer arithmetic against the very prior that was
 
 from priorveil.priors.budget import Budget
 from priorveil.priors.labels import AttributeLabels, Label
-from priorveil.priors.numbers import Array, NumberLabels
-from priorveil.priors.prior import Ints, Mask, Prior
+from priorveil.priors.numbers import Array, Ints, NumberLabels
+from priorveil.priors.prior import Mask, Prior
 from priorveil.priors.secret import Secret
 from priorveil.priors.sets import PriorSet
 

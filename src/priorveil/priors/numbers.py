@@ -20,7 +20,7 @@ from priorveil.errors import NOT_SHOWN, Hint, InvalidInput
 Array = npt.NDArray[np.float64]
 Numbers = Sequence[float] | Array
 Density = Callable[[float], float]
-Codes = npt.NDArray[np.int64]
+Ints = npt.NDArray[np.int64]
 Outside = Literal["refuse", "ends"]
 DrawWords = Callable[[int], npt.NDArray[np.uint64]]
 
@@ -69,7 +69,7 @@ class NumberLabels(tuple[Any, ...]):
         """Whether numbers are rounded at random."""
         return self.kind == "grid"
 
-    def codes(self, numbers: Array, words: DrawWords) -> Codes:
+    def codes(self, numbers: Array, words: DrawWords) -> Ints:
         """The codes of numbers: of a point next to each, drawn at random, or of its cell.
 
         NaN is missing. `words` gives random words: one for each number, whatever it is, and with probability
@@ -134,9 +134,13 @@ class NumberLabels(tuple[Any, ...]):
         return np.clip(np.searchsorted(self.bounds, numbers, side="right") - 1, 0, len(self.bounds) - 2)
 
 
+def number_text(number: float) -> str:
+    """A number as people write it: 10 rather than 10.0."""
+    return repr(number).removesuffix(".0")
+
+
 def _intervals(edges: Sequence[float]) -> list[str]:
-    """The cells between edges; a number is written 10 rather than 10.0."""
-    texts = [f"[{a}, {b})" for a, b in pairwise(repr(edge).removesuffix(".0") for edge in edges)]
+    texts = [f"[{a}, {b})" for a, b in pairwise(map(number_text, edges))]
     return [*texts[:-1], texts[-1].replace(")", "]")]
 
 

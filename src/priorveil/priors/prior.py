@@ -29,9 +29,8 @@ from priorveil.priors.labels import (
     people_labels,
     possible_cells,
 )
-from priorveil.priors.numbers import Array, Density, NumberLabels, Numbers, Outside
+from priorveil.priors.numbers import Array, Density, Ints, NumberLabels, Numbers, Outside
 
-Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 Probabilities = Mapping[Label, float] | Numbers
 
@@ -39,7 +38,16 @@ NEVER_HAPPENS = "a value of probability zero cannot be protected: leave it out"
 NORMALISED = 64 * np.finfo(float).eps  # how far from one the mass may be: the rounding of a division
 
 
-class Prior:
+class ReadOnly:
+    """An object whose attributes are set once."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name in vars(self):
+            raise AttributeError(f"{type(self).__name__}.{name} is read-only")
+        super().__setattr__(name, value)
+
+
+class Prior(ReadOnly):
     """What is publicly known about one person's value: `P[x] = Pr(X = x)`, every value possible.
 
     Arguments: `probabilities`, a mapping from labels to probabilities, or a sequence of them, positive

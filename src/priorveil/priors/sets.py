@@ -17,14 +17,14 @@ import numpy as np
 from priorveil.errors import InvalidInput, TooLarge
 from priorveil.priors.labels import Label, as_labels
 from priorveil.priors.numbers import Array, Numbers
-from priorveil.priors.prior import NEVER_HAPPENS, NORMALISED, Prior, Probabilities, whole_numbers
+from priorveil.priors.prior import NEVER_HAPPENS, NORMALISED, Prior, Probabilities, ReadOnly, whole_numbers
 
 _MOST_CORNERS = 200_000  # a set with more corners is not enumerated
 
 Fractions = tuple[Fraction, ...]
 
 
-class PriorSet:
+class PriorSet(ReadOnly):
     """Priors among which the true one lies: the paper's bounded prior.
 
     A list of priors over the same values, or one of `PriorSet.interval`, `PriorSet.ball`, `PriorSet.all`.
