@@ -27,7 +27,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
@@ -36,9 +36,11 @@ from priorveil.errors import Hint, TooLarge
 from priorveil.priors import Array, Mask
 from priorveil.priors.budget import window_mass
 
-_PUSHED = 256  # starts that push one value in
+_PUSHED, _NOISY = 256, 48  # starts that push one value in, and starts with noise
+_QUICK_PARTS, _PARTS = 512, 20_000  # of a quick branch and bound, and of an exact one
 _SLACK = 1e-14  # room for rounding in every bound, relative to the numbers that were added up
-_BATCH = 128  # parts cut at once
+_BATCH, _TOTALS = 128, 64  # parts cut at once, and totals that are kept
+_GRID = 24  # first points of a sum
 # a total this close below a multiple of the cap counts as the multiple; it can only raise estimates
 _EDGE = 1e-12
 
@@ -190,13 +192,9 @@ class Box(ColumnSpace):
         """For each row of `scores` the capped distribution that scores best: a fractional knapsack."""
         return fill(scores, np.broadcast_to(self.caps, scores.shape), np.ones(len(scores)))
 
-    def costs(self, duals: Array) -> tuple[Array, float]:
-        """`c` and `k` with `duals . r = c . f + k`."""
-        return (1.0 - self.lo) * duals / self.prior, self.lo * float(duals.sum())
-
-    def slack(self, costs: Array, rest: float) -> float:
-        """Room for rounding in `costs . f + rest`."""
-        size = np.abs(costs)
+    def slack(self, duals: Array, rest: float) -> float:
+        """Room for rounding in `duals . r + rest`, where `|duals| . r` is at most the largest mean of `|duals| / P`."""
+        size = np.abs(duals) / self.prior
         return _SLACK * (min(float(size.max()), float(size @ self.caps)) + rest)
 
     def duals(self, costs: Array) -> Array:
@@ -262,9 +260,6 @@ class HistogramPricing:
     box: Box
     weights: Array
     loose: Mask | None = None
-    starts: int = 48
-    quick: int = 512
-    parts: int = 20_000
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
 
     def utility(self, columns: Array) -> Array:
@@ -279,29 +274,27 @@ class HistogramPricing:
     def price(self, duals: Array, exact: bool) -> Priced:
         """Local maxima of `phi(r) - duals . r`, and a bound by branch and bound, longer if `exact`."""
         lo, prior = self.box.lo, self.box.prior
-        costs, rest = self.box.costs(duals)
         q = (1.0 - lo) ** 2 * self.weights
-        c = costs - 2.0 * lo * (1.0 - lo) * self.weights * prior
-        rest = lo * lo * float(self.weights @ prior**2) - rest
+        c = (1.0 - lo) * (duals / prior - 2.0 * lo * self.weights * prior)
+        rest = lo * (lo * float(self.weights @ prior**2) - float(duals.sum()))
         shares = _climb(self.box, q, c, self.box.fill(self._scores(q, c)))
         if self.loose is None:
             bundles, reached = bundle(q, c, self.box.caps), float(((q * shares - c) * shares).sum(1).max())
         else:
             chords = np.where(self.loose, c - q * self.box.caps, c)
             bundles, reached = bundle(np.where(self.loose, 0.0, q), chords, self.box.caps), -math.inf
-        slack = self.box.slack(c, abs(rest) + float(q.max()))
-        room = self.parts if exact else self.quick
-        found = branch_and_bound(bundles, reached=reached, tolerance=slack, parts=room)
-        more = _climb(self.box, q, c, bundles.shares(found.totals))
+        slack = self.box.slack(duals, abs(rest) + float(q.max()))
+        bound, totals = branch_and_bound(bundles, reached, slack, _PARTS if exact else _QUICK_PARTS)
+        more = _climb(self.box, q, c, bundles.shares(totals))
         columns = self.box.columns(distinct(np.vstack([shares, more])))
-        return Priced(columns, self.utility(columns), found.bound + rest + slack)
+        return Priced(columns, self.utility(columns), bound + rest + slack)
 
     def _scores(self, q: Array, c: Array) -> Array:
         """Starting directions: each value pushed in, and noise of every size on the densities `q g - c`."""
         density = q * self.box.caps - c
         spread = float(np.ptp(density)) or 1.0
-        size = spread * 10.0 ** self.rng.uniform(-2.5, 0.5, (self.starts, 1))
-        noisy = density + size * self.rng.standard_normal((self.starts, len(c)))
+        size = spread * 10.0 ** self.rng.uniform(-2.5, 0.5, (_NOISY, 1))
+        noisy = density + size * self.rng.standard_normal((_NOISY, len(c)))
         pushed = np.arange(len(c)) if len(c) <= _PUSHED else self.rng.choice(len(c), _PUSHED, replace=False)
         return np.vstack([density, density + spread * np.eye(len(c))[pushed], noisy])
 
@@ -320,14 +313,13 @@ def _climb(box: Box, q: Array, c: Array, shares: Array) -> Array:
 class SumPricing:
     """`phi(r) = (sum_x a_x P_x r_x)^2`: exact.
 
-    `v^2 = max_z 2 z v - z^2` turns the pricing into `max_z h(z) - q z^2`, with `h(z) = max_f (2 q z a - c)
-    . f` convex. So `h` is at most its chord between two known points, and a stretch whose chord reaches more than the
-    best value is cut where the chord does.
+    `v^2 = max_z 2 z v - z^2` turns the pricing into `max_z h(z) - z^2`, with `h(z) = max_r (2 z a P - duals) . r`
+    convex. So `h` is at most its chord between two known points, and a stretch whose chord reaches more than the best
+    value is cut where the chord does.
     """
 
     box: Box
     values: Array
-    grid: int = 24
 
     def utility(self, columns: Array) -> Array:
         """`phi` of each row of `columns` (K, d)."""
@@ -339,39 +331,27 @@ class SumPricing:
 
     def price(self, duals: Array, exact: bool) -> Priced:
         """Vertices around the maximum of `phi(r) - duals . r`, and the maximum."""
-        lo, values = self.box.lo, self.values
-        mean = float(values @ self.box.prior)
-        costs, rest = self.box.costs(duals)
-        q = (1.0 - lo) ** 2
-        c = costs - 2.0 * lo * (1.0 - lo) * mean * values
-        rest = lo * lo * mean * mean - rest
-        bound, shares = self._sweep(q, c)
-        columns = self.box.columns(distinct(shares))
-        slack = self.box.slack(c, abs(rest) + q * float(np.abs(values).max()) ** 2)
-        return Priced(columns, self.utility(columns), bound + rest + slack)
-
-    def _sweep(self, q: float, c: Array) -> tuple[float, Array]:
-        """The maximum of `q (a . f)^2 - c . f`, and the vertices met on the way to it."""
-        ends = self.box.fill(np.vstack([-self.values, self.values])) @ self.values
-        z = np.linspace(ends[0], ends[1], self.grid)
-        shares = self.box.fill(2.0 * q * z[:, None] * self.values - c)
-        tolerance = 1e-14 * (q * float(np.abs(ends).max()) ** 2 + float(np.abs(c) @ self.box.prior))
-        bound = math.inf
+        score = self.values * self.box.prior
+        ends = self.box.best(np.array([-score, score])) @ score
+        z, bound = np.linspace(ends[0], ends[1], _GRID), math.inf
+        columns = self.box.best(2.0 * z[:, None] * score - duals)
+        slack = self.box.slack(duals, float(np.abs(ends).max()) ** 2)
         for _ in range(60):
-            slope, base = 2.0 * q * (shares @ self.values), -(shares @ c)
-            best = float((slope**2 / (4.0 * q) + base).max())
+            slope, base = 2.0 * (columns @ score), -(columns @ duals)
+            best = float((slope**2 / 4.0 + base).max())
             height, width = slope * z + base, np.diff(z)
             rise = np.divide(np.diff(height), width, out=np.zeros_like(width), where=width > 0)
-            middle = np.clip(rise / (2.0 * q), z[:-1], z[1:])
-            top = height[:-1] + rise * (middle - z[:-1]) - q * middle**2
-            bound = min(bound, max(best, float(top.max())) + tolerance)
-            new_z = middle[top > best + tolerance]
+            middle = np.clip(rise / 2.0, z[:-1], z[1:])
+            top = height[:-1] + rise * (middle - z[:-1]) - middle**2
+            bound = min(bound, max(best, float(top.max())))
+            new_z = middle[top > best + slack]
             if not len(new_z):
                 break
-            new = self.box.fill(2.0 * q * new_z[:, None] * self.values - c)
+            new = self.box.best(2.0 * new_z[:, None] * score - duals)
             order = np.argsort(np.concatenate([z, new_z]), kind="stable")
-            z, shares = np.concatenate([z, new_z])[order], np.vstack([shares, new])[order]
-        return bound, shares
+            z, columns = np.concatenate([z, new_z])[order], np.vstack([columns, new])[order]
+        columns = distinct(columns)
+        return Priced(columns, self.utility(columns), bound + 2 * slack)
 
 
 @dataclass(frozen=True)
@@ -380,7 +360,6 @@ class SquaresPricing:
 
     box: Box
     factors: Array
-    starts: int = 200
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
 
     def utility(self, columns: Array) -> Array:
@@ -389,11 +368,9 @@ class SquaresPricing:
 
     def price(self, duals: Array, exact: bool) -> Priced:
         """Local maxima of `phi(r) - duals . r`, from starts at random and along the rows; more of them if `exact`."""
-        mixed = (
-            self.rng.standard_normal((self.starts * (5 if exact else 1), len(self.factors))) @ self.factors
-        )
-        chance = self.rng.standard_normal((self.starts, len(duals)))
-        starts = self.box.columns(self.box.fill(np.vstack([mixed / self.box.prior, chance])))
+        mixed = self.rng.standard_normal((1000 if exact else 200, len(self.factors))) @ self.factors
+        chance = self.rng.standard_normal((200, len(duals))) * self.box.prior
+        starts = self.box.best(np.vstack([mixed, chance]))
         columns = distinct(self.box.climb(starts, self.factors.T @ self.factors, duals))
         return Priced(columns, self.utility(columns), math.inf)
 
@@ -414,14 +391,11 @@ class GuessPricing:
 
     def price(self, duals: Array, exact: bool) -> Priced:
         """The best column for every guess, and the maximum."""
-        lo = self.box.lo
-        costs, rest = self.box.costs(duals)
-        scores = (1.0 - lo) * np.diag(self.peaks / self.box.prior) - costs
-        shares = self.box.fill(scores)
-        values = lo * self.peaks + (scores * shares).sum(1)
-        columns = self.box.columns(distinct(shares))
-        slack = self.box.slack(costs, abs(rest) + 1.0)
-        return Priced(columns, self.utility(columns), float(values.max()) - rest + slack)
+        scores = np.diag(self.peaks) - duals
+        columns = self.box.best(scores)
+        bound = float((scores * columns).sum(1).max()) + self.box.slack(duals, 1.0)
+        columns = distinct(columns)
+        return Priced(columns, self.utility(columns), bound)
 
 
 def closed_form_guess(box: Box, peaks: Array) -> tuple[float, Array]:
@@ -522,28 +496,16 @@ def bundle(q: Array, c: Array, caps: Array) -> Bundles:
     return Bundles(kinds[:, 1], kinds[:, 2], kinds[:, 0], sizes.astype(float), labels.ravel())
 
 
-class Maximum(NamedTuple):
-    """A proven `bound` on the maximum, the best `value` known, and good `totals` (K, m), best first."""
-
-    bound: float
-    value: float
-    totals: Array
-
-
 def branch_and_bound(
-    bundles: Bundles,
-    *,
-    reached: float = -math.inf,
-    tolerance: float = 0.0,
-    parts: int = 20_000,
-    points: int = 64,
-) -> Maximum:
-    """The maximum, proven to within `tolerance`, or as well as `parts` parts allow.
+    bundles: Bundles, reached: float = -math.inf, tolerance: float = 0.0, parts: int = _PARTS
+) -> tuple[float, Array]:
+    """A proven bound on the maximum, and good totals (K, m), best first.
 
-    `reached` is a value known to be reached; parts that cannot beat `reached + tolerance` are dropped.
+    It is within `tolerance`, or as good as `parts` parts allow. `reached` is a value known to be reached; parts that
+    cannot beat `reached + tolerance` are dropped.
 
-    >>> found = branch_and_bound(bundle(np.ones(3), np.zeros(3), np.array([0.6, 0.5, 0.5])))
-    >>> round(found.bound, 12)
+    >>> bound, _ = branch_and_bound(bundle(np.ones(3), np.zeros(3), np.array([0.6, 0.5, 0.5])))
+    >>> round(bound, 12)
     0.52
     """
     low = np.zeros((1, len(bundles.q)))
@@ -569,11 +531,11 @@ def branch_and_bound(
         halves = [each[fine] for each in (low, high, totals, np.minimum(estimate, np.tile(whole, 2)))]
         open_parts = [np.concatenate(pair) for pair in zip(open_parts, halves, strict=True)]
         best, values = np.vstack([best, halves[2]]), np.append(values, bundles.value(halves[2]))
-        order = np.argsort(-values, kind="stable")[:points]
+        order = np.argsort(-values, kind="stable")[:_TOTALS]
         best, values = best[order], values[order]
         value = max(value, float(values[0]))
     still_open = float(open_parts[-1].max(initial=-math.inf))
-    return Maximum(max(value, still_open, min(dropped, value + tolerance)), value, best)
+    return max(value, still_open, min(dropped, value + tolerance)), best
 
 
 def _halve_parts(bundles: Bundles, low: Array, high: Array, totals: Array) -> tuple[Array, Array]:
