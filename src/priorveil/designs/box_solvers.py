@@ -23,7 +23,7 @@ from priorveil.priors import Array, Mask
 
 _ROWS = 160  # rows the master is merged down to
 _SPREAD = 2000  # domains up to this size are spread over their symmetry
-_BLOCKS = 48  # sums over more values are first solved on this many blocks, or a quarter
+_BLOCKS = 48  # sums over more values are first solved on this many blocks, or on a quarter of the values
 _SHIFTS = 200  # starts of one kind
 
 
@@ -111,42 +111,27 @@ def _guess_columns(box: box_pricing.Box, peaks: Array) -> Array:
 
 
 def best_sum(box: box_pricing.Box, values: Array, limits: Limits = UNLIMITED) -> Solution:
-    """The best channel for the sum of `values`, `phi = (sum_x a_x P_x r_x)^2`.
+    """The best channel for the sum of `values` with mean zero, `phi = (sum_x a_x P_x r_x)^2`.
 
-    It works on values with mean zero and variance one: only the spread of the posterior means can be gained.
+    The solution on coarse blocks of many values starts the fine problem.
 
-    >>> best = best_sum(box_pricing.Box(np.array([0.5, 0.5]), lo=0.5, hi=2.0), np.array([0.0, 2.0]))
+    >>> best = best_sum(box_pricing.Box(np.array([0.5, 0.5]), lo=0.5, hi=2.0), np.array([-1.0, 1.0]))
     >>> round(best.value, 9)
-    1.25
+    0.25
     """
-    mean = float(box.prior @ values)
-    spread = float(np.sqrt(box.prior @ (values - mean) ** 2))
-    best = _unit_sum(box, (values - mean) / (spread or 1.0), limits)
-    # phi = spread^2 phi_unit + 2 mean (a P) . r - mean^2, and (a P) . r has expectation `mean`
-    value, bound = (mean**2 + spread**2 * x for x in (best.value, best.bound))
-    duals = spread**2 * best.duals + 2.0 * mean * values * box.prior
-    return replace(best, value=value, bound=bound, duals=duals, gap=relative_gap(value, bound, mean**2))
-
-
-def _unit_sum(box: box_pricing.Box, values: Array, limits: Limits) -> Solution:
-    """For values with mean zero and variance one; the solution on coarse blocks starts the fine problem."""
     pricing, prior = box_pricing.SumPricing(box, values), box.prior
-    if len(prior) <= _BLOCKS:
-        start = np.vstack([_windows(box, values), seeds(box)])
-        return solve(pricing, start, limits, duals=pricing.closed_form_duals())
-    labels = neighbour_groups(prior, values, max(_BLOCKS, len(prior) // 4))
-    merged = box.merge(labels)
-    centres = np.bincount(labels, prior * values) / merged.prior
-    coarse = _unit_sum(merged, centres, limits.within(1 / 3))
-    order = np.argsort(centres)
-    above = ((coarse.duals - box_pricing.SumPricing(merged, centres).closed_form_duals()) / merged.prior)[
-        order
-    ]
-    duals = pricing.closed_form_duals() + prior * np.interp(values, centres[order], above)
-    rest = limits.without_time() if coarse.interrupted else limits
-    return solve(
-        pricing, np.vstack([_windows(box, values), seeds(box), coarse.columns[:, labels]]), rest, duals=duals
-    )
+    duals, start = pricing.closed_form_duals(), [_windows(box, values), seeds(box)]
+    if len(prior) > _BLOCKS:
+        labels = neighbour_groups(prior, values, max(_BLOCKS, len(prior) // 4))
+        merged = box.merge(labels)
+        centres = np.bincount(labels, prior * values) / merged.prior
+        coarse = best_sum(merged, centres, limits.within(1 / 3))
+        above = coarse.duals - box_pricing.SumPricing(merged, centres).closed_form_duals()
+        order = np.argsort(centres)
+        duals = duals + prior * np.interp(values, centres[order], (above / merged.prior)[order])
+        start.append(coarse.columns[:, labels])
+        limits = limits.without_time() if coarse.interrupted else limits
+    return solve(pricing, np.vstack(start), limits, duals=duals)
 
 
 def neighbour_groups(prior: Array, values: Array, count: int) -> Labels:

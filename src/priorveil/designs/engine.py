@@ -167,7 +167,7 @@ def relative_gap(value: float, bound: float, idle: float) -> float:
     >>> relative_gap(value=3.0, bound=5.0, idle=1.0)
     0.5
     """
-    share = gain_share(-value, -bound, -idle, rounding=1e-13 * max(1.0, abs(bound)))
+    share = gain_share(-value, -bound, -idle, rounding=1e-13 * max(abs(bound), abs(idle)))
     return min(1.0, max(0.0, 1.0 - share))
 
 
