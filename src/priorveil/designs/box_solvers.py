@@ -11,7 +11,6 @@ by their chords prove the same bound for the large one.
 
 from __future__ import annotations
 
-import heapq
 import math
 from dataclasses import replace
 
@@ -37,7 +36,9 @@ def best_histogram(box: box_pricing.Box, limits: Limits = UNLIMITED, *, rows: in
     prior, weights = box.prior, np.ones(len(box.prior))
     if len(prior) <= _SPREAD and box_pricing.classes(prior).max() < 2 * rows:
         return weighted_histogram(box, weights, np.zeros(len(prior), dtype=bool), limits)
-    labels = merge_light_values(prior, box.tau, rows)
+    # Several values in one block have at most 2 / count together: such a block is no heavier than tau.
+    count = max(rows, math.ceil(2 / max(box.tau, 1e-15)))
+    labels = neighbour_groups(prior, _ranks(prior), count)
     merged = box.merge(labels)
     weight = np.bincount(labels, prior**2) / merged.prior**2
     small = weighted_histogram(merged, weight, np.bincount(labels) > 1, limits)
@@ -150,6 +151,11 @@ def neighbour_groups(prior: Array, values: Array, count: int) -> Labels:
     return labels
 
 
+def _ranks(numbers: Array) -> Array:
+    """The place of each number in rising order."""
+    return np.argsort(np.argsort(numbers, kind="stable")).astype(float)
+
+
 def seeds(box: box_pricing.Box) -> Array:
     """Columns to start from: the constant one, arcs in several orders, and values before the heaviest or lightest.
 
@@ -158,8 +164,7 @@ def seeds(box: box_pricing.Box) -> Array:
     d = len(box.prior)
     rng = np.random.default_rng(0)
     shifts = np.unique(np.linspace(0, d - 1, min(d, _SHIFTS)).astype(int))
-    rank = np.empty(d)
-    rank[np.argsort(box.prior, kind="stable")] = np.arange(d)
+    rank = _ranks(box.prior)
     orders = [np.arange(d), rank, rng.permutation(d)]
     arcs = [-((order - shift) % d) for order in orders for shift in shifts]
     alone = np.union1d(shifts, np.flatnonzero(box.caps >= 1.0))
@@ -171,32 +176,9 @@ def seeds(box: box_pricing.Box) -> Array:
 def _windows(box: box_pricing.Box, values: Array) -> Array:
     """Stretches of neighbouring values: right of, left of and around every value, and both far ends."""
     d = len(values)
-    rank = np.empty(d)
-    rank[np.argsort(values, kind="stable")] = np.arange(d)
-    scores = []
+    rank, scores = _ranks(values), []
     for centre in np.linspace(0, d - 1, min(d, _SHIFTS)):
         away = rank - centre
         scores += [-np.where(away >= 0, away, 2 * d - away), -np.where(away <= 0, -away, 2 * d + away)]
         scores += [-np.abs(away - 0.25), -np.abs(away + 0.25), np.abs(away), -(away % d)]
     return box.columns(box.fill(np.array(scores)))
-
-
-def merge_light_values(prior: Array, tau: float, rows: int) -> Labels:
-    """Merge the lightest values, two by two, down to `rows` blocks, none heavier than `tau / 2`.
-
-    >>> merge_light_values(np.array([0.1, 0.4, 0.1, 0.4]), tau=0.5, rows=3)
-    array([0, 1, 0, 2])
-    """
-    heap = [(float(mass), [value]) for value, mass in enumerate(prior)]
-    heapq.heapify(heap)
-    while len(heap) > rows:
-        light, few = heapq.heappop(heap)
-        mass, many = heap[0]
-        if light + mass > tau / 2:
-            heapq.heappush(heap, (light, few))
-            break
-        heapq.heapreplace(heap, (light + mass, many + few))
-    labels = np.empty(len(prior), np.intp)
-    for label, (_, members) in enumerate(sorted(heap, key=lambda block: min(block[1]))):
-        labels[members] = label
-    return labels
