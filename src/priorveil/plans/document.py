@@ -98,15 +98,15 @@ def parse(
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise PlanError("file", f"{advice} (not JSON: {error})") from error
-    if not isinstance(document, dict) or document.get("format") != format:
-        found = document.get("format") if isinstance(document, dict) else None
+    found = document.get("format") if isinstance(document, dict) else None
+    if found != format:
         raise PlanError("file", advice if found is None else f"{advice} (format {short_repr(found)})")
     read_field("file", lambda: canonical(document))  # NaN and half surrogates have no canonical text
     version = document.get("version")
     if type(version) is not int or version != known:
         unknown = f"version {short_repr(version)} is not supported; this release reads version {known}"
         raise UnknownVersion("version", f"{unknown}: update priorveil")
-    return document
+    return dict(document)
 
 
 def read_fields(document: Mapping[str, Json]) -> dict[str, Any]:
@@ -150,10 +150,8 @@ def read_field(field: str, read: Callable[[], Any]) -> Any:
 def _read_secret(document: Json) -> Secrets:
     if document is None:
         return None
-    if not isinstance(document, list) or not document:
-        raise ValueError("give a list of secrets, or null if the value itself is the secret")
-    secrets = [Secret.read(scenario) for scenario in document]
-    return secrets[0] if len(secrets) == 1 else secrets
+    first, *others = map(Secret.read, document)
+    return [first, *others] if others else first
 
 
 def prove(plan: Plan, document: Mapping[str, Json]) -> None:

@@ -454,11 +454,11 @@ class Estimate:
             lines.append(f"and {len(self.labels) - len(shown):,} more with smaller estimates")
         return "\n".join([*lines, *self.notes])
 
-    def largest(self, most: int = _MOST_SHOWN) -> list[int]:
-        """The indices of the values to print: all in their order, or of more than `most` the largest."""
-        if len(self.labels) <= most:
+    def largest(self) -> list[int]:
+        """The indices of the values to print: all in their order, or of more than 50 the largest."""
+        if len(self.labels) <= _MOST_SHOWN:
             return list(range(len(self.labels)))
-        return [int(i) for i in np.argsort(-self.values, kind="stable")[:most]]
+        return list(map(int, np.argsort(-self.values, kind="stable")[:_MOST_SHOWN]))
 
 
 def _single(sums: Moments, shift: float = 0.0, whole: float = 1.0) -> Statistic:

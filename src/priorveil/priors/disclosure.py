@@ -19,6 +19,8 @@ FEWEST_PEOPLE = 10  # a value of fewer people is rare
 _DIGITS = 2  # significant digits of a published share
 
 _LIST = Hint("domain=[...]", purpose="to list the allowed values")
+_MERGE = Hint("merge_rare='other'", purpose="to merge them")
+_PUBLISH = Hint("allow_rare=True", purpose="to publish them anyway")
 _DECLARE = Hint("public=True", purpose="if the values found and their shares may be published")
 
 L = TypeVar("L", bound=Hashable)
@@ -37,17 +39,12 @@ def require_no_rare(people: Sequence[int], merged: bool = False, what: str = "va
     rare = sum(count < FEWEST_PEOPLE for count in people)
     if not rare:
         return
-    hints = [Hint("allow_rare=True", purpose="to publish them anyway")]
+    few, verb = f"fewer than {FEWEST_PEOPLE} people", "has" if rare == 1 else "have"
+    advice = f"{rare:,} of {plural(len(people), what)} {verb} {few}"
     if merged:
-        advice = (
-            f"all rare values together have fewer than {FEWEST_PEOPLE} people: merge them into a frequent one"
-        )
-    else:
-        verb = "has" if rare == 1 else "have"
-        advice = f"{rare:,} of {plural(len(people), what)} {verb} fewer than {FEWEST_PEOPLE} people"
-        if what == "value":
-            hints.insert(0, Hint("merge_rare='other'", purpose="to merge them"))
-    raise InvalidInput("values", NOT_SHOWN, advice, *hints)
+        advice = f"all rare values together have {few}: merge them into a frequent one"
+    hints = [] if merged or what != "value" else [_MERGE]
+    raise InvalidInput("values", NOT_SHOWN, advice, *hints, _PUBLISH)
 
 
 def require_two_values(number: int, merged: bool = False) -> None:
