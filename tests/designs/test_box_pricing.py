@@ -12,6 +12,7 @@ import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import priorveil as pv
 from priorveil.designs import box_solvers, engine
 from priorveil.designs.box_pricing import (
     Box,
@@ -201,6 +202,12 @@ def test_guessing_in_a_large_domain() -> None:
     holds(best, prior, lo, hi)
     assert best.value == pytest.approx(best.weights @ (prior * best.columns).max(1))
     assert best.gap < 0.01
+
+
+def test_guessing_one_of_a_million_equal_values() -> None:
+    plan = pv.design(pv.Prior.uniform(1_000_000), 1.0, pv.Guess())
+    assert plan.efficiency > 0.99999
+    assert plan.expected_mse == pytest.approx(1 - math.e / 1_000_000, rel=1e-12)
 
 
 def test_heavy_priors_need_no_search() -> None:

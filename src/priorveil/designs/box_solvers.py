@@ -82,14 +82,18 @@ def best_guess(box: box_pricing.Box, limits: Limits = UNLIMITED, *, rows: int = 
 
 
 def _guess(box: box_pricing.Box, peaks: Array, limits: Limits) -> Solution:
-    duals = box_pricing.closed_form_guess(box, peaks)[1]
+    pricing, (bound, duals) = box_pricing.GuessPricing(box, peaks), box_pricing.closed_form_guess(box, peaks)
+    columns, weights = _guess_columns(box, peaks)
+    value = float(pricing.utility(columns) @ weights)
+    gap = relative_gap(value, bound, float(peaks.max()))
+    if gap <= limits.target and np.abs(weights @ columns - 1.0).max() < 1e-10:
+        return Solution(columns, weights, value, bound, gap, 0, True, duals)
     alike = box_pricing.classes(box.prior, peaks)
-    start = np.vstack([seeds(box), _guess_columns(box, peaks)])
-    return solve(box_pricing.GuessPricing(box, peaks), start, limits, duals=duals, classes=alike)
+    return solve(pricing, np.vstack([seeds(box), columns]), limits, duals=duals, classes=alike)
 
 
-def _guess_columns(box: box_pricing.Box, peaks: Array) -> Array:
-    """The channel that reaches the closed-form bound on guessing, where it exists.
+def _guess_columns(box: box_pricing.Box, peaks: Array) -> tuple[Array, Array]:
+    """The channel that reaches the closed-form bound on guessing, where it exists: columns and their weights.
 
     Each of the heaviest values has a column that holds it up to its cap and spreads the rest over values that
     are never guessed. The last of them is guessed only in part; the columns before share what is left of it.
@@ -108,7 +112,8 @@ def _guess_columns(box: box_pricing.Box, peaks: Array) -> Array:
     if len(tail):
         shares[:, tail] = np.outer((1.0 - caps) * (1.0 - part), box.prior[tail] / box.prior[tail].sum())
     fits = ((shares >= 0) & (shares <= box.caps + 1e-15)).all(1) & (np.abs(shares.sum(1) - 1.0) < 1e-12)
-    return box.columns(shares[fits])
+    weights = np.append(often[: count - 1], 1.0 - often[: count - 1].sum())
+    return box.columns(shares[fits]), weights[fits]
 
 
 def best_sum(box: box_pricing.Box, values: Array, limits: Limits = UNLIMITED) -> Solution:

@@ -128,12 +128,13 @@ def _candidates(problem: Problem) -> dict[str, float]:
         # Where subset selection knows its error, writing it out as a table gains nothing.
         names += ["closed"] if d > known and (kind == "convex" or not simple) else []
         return dict.fromkeys(names, _OPTIMAL)
-    if d <= (_MAX_TABLE_VALUES if problem.box and kind != "convex" else _ENGINE):
+    few = _MAX_TABLE_VALUES if problem.box and kind != "convex" else _ENGINE
+    if d <= few or (problem.box and kind == "guess"):
         return {"columns": _OPTIMAL}
     if not problem.box or (learns and kind != "distribution"):
         return {"columns": _OPTIMAL, "unary": _OPTIMAL}
     if learns:
-        return {"arc": 0.9, "unary": _OPTIMAL} | ({"subset": _OPTIMAL} if d <= _SUBSETS else {})
+        return dict.fromkeys(["arc", "unary", "subset"] if d <= _SUBSETS else ["arc", "unary"], _OPTIMAL)
     return {"arc": 0.995} | ({"columns": _OPTIMAL} if d <= _GROUPED and kind != "convex" else {})
 
 
