@@ -32,6 +32,7 @@ MISSING = {
     },
     ("subset", "Guess"): "how often a guess from a subset is right is not computed",
     ("arc", "Distribution"): "arcs learn a distribution in many orders",
+    ("arc", "Guess"): "columns are the better plan for a guess, whatever the size",
     **{("orders", q): "many orders are for learning a distribution" for q in ("Histogram", "Sum", "Guess")},
     ("grouped", "Distribution"): "values of a group are reported alike",
 }

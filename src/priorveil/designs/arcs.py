@@ -40,7 +40,7 @@ from priorveil.plans import Plan
 from priorveil.priors import Array, Budget, Ints
 from priorveil.priors.budget import window_mass
 
-ARC_KINDS = ("histogram", "sum", "guess")  # the queries that arcs in one order are for
+ARC_KINDS = ("histogram", "sum")  # the queries that arcs in one order are for
 _MOST_ORDERS = 1 << 14
 _CELLS = 1 << 17  # numbers held in memory at a time, for many priors
 _VALUES = 20_000  # up to this many: beyond, a pool that tells them apart takes too long to read
@@ -56,11 +56,11 @@ def _circle_plan(problem: Problem) -> Plan:
     prior, kind, budget = problem.one_prior("arc"), problem.query.kind, problem.budget
     if not problem.box or kind not in ARC_KINDS or problem.query.unbiased:
         raise Infeasible(
-            "the method arc is for LIP of the value itself and Histogram, Sum or Guess",
+            "the method arc is for LIP of the value itself and Histogram, Sum or Distribution",
             Hint("method", "columns"),
         )
     values = problem.scores if kind == "sum" else None
-    layout = arc_layout(problem.P, budget.lo, budget.hi, values=values, guess=kind == "guess")
+    layout = arc_layout(problem.P, budget.lo, budget.hi, values)
     weights = np.array(prior.weights, dtype=object)
     mechanism = Arc.fit(weights, layout.order, layout.heavy, *problem.lift_bounds)
     heavy = layout.heavy
@@ -74,9 +74,7 @@ def _arc_error(problem: Problem, mechanism: Arc) -> float:
     lo = 1 - line.keep_chance
     hi = lo + (1 - lo) * line.places / line.window if line.window else math.inf
     layout = ArcLayout(problem.P, lo, hi, line.order, line.heavy)
-    if kind == "sum":
-        return max(0.0, sum_error(layout, problem.scores))
-    return max(0.0, guess_error(layout) if kind == "guess" else histogram_error(layout))
+    return max(0.0, sum_error(layout, problem.scores) if kind == "sum" else histogram_error(layout))
 
 
 def _orders_plan(problem: Problem) -> Plan:
@@ -155,55 +153,41 @@ class ArcLayout:
         return segments(self.prior[None], self.order[None], np.array([self.heavy]), np.array([[self.tau]]))
 
 
-def arc_layout(
-    prior: npt.ArrayLike,
-    lo: float,
-    hi: float,
-    *,
-    values: npt.ArrayLike | None = None,
-    guess: bool = False,
-) -> ArcLayout:
-    """The layout for a histogram, for the sum of `values`, or for a `guess`.
+def arc_layout(prior: npt.ArrayLike, lo: float, hi: float, values: npt.ArrayLike | None = None) -> ArcLayout:
+    """The layout for a histogram, or for the sum of `values`.
 
     The error of the histogram does not depend on the order on the circle, so the values stay in the order of their
-    codes. A sum wants neighbours of like value, a guess wants the largest light values a window apart.
+    codes. A sum wants neighbours of like value.
 
     >>> arc_layout([0.3, 0.2, 0.3, 0.2], lo=0.5, hi=2.5).order.tolist()
     [0, 2, 1, 3]
     """
-    P, a = (
-        np.asarray(prior, dtype=np.float64),
-        None if values is None else np.asarray(values, dtype=np.float64),
-    )
+    P, a = np.asarray(prior, float), None if values is None else np.asarray(values, float)
     tau = float(window_mass(lo, hi))
-    count, gain = int((tau <= P).sum()), _guess_lending_gain(P, lo, hi)[None] if guess else None
-    order = line_orders(P[None], np.array([[tau]]), a, gain)[0]
-    if guess:
-        order[count:] = _separate_largest(P, order[count:], tau)
-    layout = ArcLayout(P, lo, hi, order, count)
+    count = int((tau <= P).sum())
+    layout = ArcLayout(P, lo, hi, line_orders(P[None], np.array([[tau]]), a)[0], count)
     if a is None:
         return layout
-    other = replace(layout, order=zigzag_orders(order[None], np.array([count]))[0])
+    other = replace(layout, order=zigzag_orders(layout.order[None], np.array([count]))[0])
     return min(layout, other, key=lambda one: sum_error(one, a))
 
 
-def line_orders(P: Array, tau: Array, values: Array | None, gain: Array | None = None) -> Ints:
+def line_orders(P: Array, tau: Array, values: Array | None) -> Ints:
     """The order of every row of priors (K, d): heavy values, then light ones, ascending by value for a sum.
 
     Where the light values weigh less than `tau` (K, 1) together, the heavy one with the largest `gain` comes last of
     its kind and lends the circle the end of its segment. For a histogram all lend equally well.
     """
-    heavy, rank = tau <= P, np.zeros(P.shape[1])
-    if values is not None:
-        rank = np.argsort(np.argsort(values, kind="stable")) / P.shape[1]
+    heavy, rank, gain = tau <= P, np.zeros(P.shape[1]), P
     light = np.where(heavy, 0.0, P)
     mass = light.sum(axis=1, keepdims=True)
-    if gain is None and values is not None:
+    if values is not None:
+        rank = np.argsort(np.argsort(values, kind="stable")) / P.shape[1]
         a, lent = centre_values(P, values), np.maximum(tau - mass, 0.0)
         shared = (light * a).sum(axis=1, keepdims=True) + lent * a
         gain = shared**2 / np.maximum(tau, 1e-300) - lent * a**2
     key = np.where(heavy, 0.0, 1.0 + rank)
-    lender = np.argmax(np.where(heavy, P if gain is None else gain, -np.inf), axis=1)
+    lender = np.argmax(np.where(heavy, gain, -np.inf), axis=1)
     lends = np.flatnonzero((mass > 0) & (mass < tau))
     key[lends, lender[lends]] = 0.5
     return np.argsort(key, axis=1, kind="stable")
@@ -219,26 +203,6 @@ def zigzag_orders(order: Ints, heavy: Ints) -> Ints:
     fold = np.where(rank % 2 == 0, rank // 2, light - 1 - rank // 2)
     key = np.where(rank < 0, rank, fold)
     return np.take_along_axis(order, np.argsort(key, axis=1, kind="stable"), axis=1)
-
-
-def _separate_largest(P: Array, light: Ints, tau: float) -> Ints:
-    """The largest light values a window apart, the others dealt out evenly between them."""
-    falling = light[np.argsort(-P[light], kind="stable")]
-    leaders = max(1, int(P[light].sum() / tau))
-    followers = falling[leaders:]
-    before = np.concatenate([[0.0], np.cumsum(P[followers])])
-    gap = np.floor(before[:-1] / max(before[-1], 1e-300) * leaders)
-    place = np.concatenate([np.arange(min(leaders, len(falling))) - 0.5, gap])
-    return falling[np.argsort(place, kind="stable")]
-
-
-def _guess_lending_gain(P: Array, lo: float, hi: float) -> Array:
-    """What a guess gains if a value lends the end of its segment to a circle that is shorter than its window."""
-    tau, base = float(window_mass(lo, hi)), lo * P.max()
-    light = np.where(tau <= P, 0.0, P)
-    lent = tau - float(light.sum())
-    shared = np.maximum(lo * P + (hi - lo) * lent, max(hi * light.max(), base)) if lent > 0 else P
-    return np.asarray(tau * shared - lent * np.maximum(lo * P + (1 - lo), base))
 
 
 def centre_values(P: Array, values: Array) -> Array:
@@ -347,64 +311,6 @@ def sum_error(layout: ArcLayout, values: npt.ArrayLike | None) -> float:
     a = a - np.dot(P, a)
     known = layout.segments().squared_means(a[layout.order][None])[0]
     return float(np.dot(P, a * a) - (1 - layout.lo) ** 2 * known)
-
-
-def guess_error(layout: ArcLayout) -> float:
-    """Probability that the best guess after one report is wrong: `1 - E[max_x P_x r_x]`, exactly.
-
-    Between two cuts the window holds some arcs whole, loses one and gains one. The posterior there is the
-    largest of a constant (the best value held whole, or none of them), a falling and a rising line; the
-    integral of such a maximum is exact once cut at the crossings. O(d log d) in all.
-
-    >>> round(guess_error(arc_layout([0.6, 0.4], lo=0.5, hi=2.5, guess=True)), 12)
-    0.24
-    """
-    along, lo, floor = layout.segments(), layout.lo, layout.lo * float(layout.prior.max())
-    owned = float(np.dot(along.own[0], np.maximum(lo * along.mass[0] + (1 - lo), floor)))
-    first = int(np.count_nonzero(along.rim[0, 1:] == 0))  # values before it are not on the circle
-    if first == len(layout.prior):
-        return 1 - owned
-    return 1 - owned - _integrate_maximum(layout, along.mass[0, first:], along.rim[0, first:], floor)
-
-
-def _integrate_maximum(layout: ArcLayout, P: Array, rim: Array, floor: float) -> float:
-    """The integral over the circle of the largest posterior; `P` and `rim` are of the values that lie on it."""
-    lo, scale, tau, n, L = layout.lo, (1 - layout.lo) / layout.tau, layout.tau, len(P), rim[-1]
-    cuts = np.sort(np.concatenate([rim, np.mod(rim[:-1] - tau, L)]))
-    left, width = cuts[:-1], np.diff(cuts)
-    keep = width > 0
-    left, width = left[keep], width[keep]
-    middle = left + width / 2
-    i = np.clip(np.searchsorted(rim, middle, "right") - 1, 0, n - 1)
-    turns = np.concatenate([rim, L + rim[1:]])
-    # No arc on the circle is as long as the window, so a window that ends where it began has gone round.
-    e = np.clip(np.searchsorted(turns, middle + tau, "right") - 1, i + 1, i + n)
-    whole = np.tile(lo * P + scale * np.diff(rim), 2)
-    level = np.maximum(_range_maximum(whole, i + 1, e), floor)
-    falling = lo * P[i] + scale * (turns[i + 1] - left)
-    rising = lo * P[e % n] + scale * (left + tau - turns[e])
-    alone = e == i + n
-    both_ends = lo * P[i] + scale * (np.diff(rim)[i] + tau - L)
-    level = np.where(alone, np.maximum(level, both_ends), level)
-    falling, rising = np.where(alone, floor, falling), np.where(alone, floor, rising)
-    down, up = np.where(alone, 0.0, -scale), np.where(alone, 0.0, scale)
-    crossings = [(falling - rising) / (2 * scale), (falling - level) / scale, (level - rising) / scale]
-    stops = [np.zeros_like(width), width, *(np.clip(c, 0, width) for c in crossings)]
-    points = np.sort(np.stack(stops), axis=0)
-    height = np.maximum(level, np.maximum(falling + down * points, rising + up * points))
-    return float(np.sum(np.diff(points, axis=0) * (height[1:] + height[:-1]) / 2))
-
-
-def _range_maximum(x: Array, begin: Ints, end: Ints) -> Array:
-    """`max(x[begin:end])` for many ranges at once (`-inf` if empty), one doubling level at a time."""
-    best = np.full(len(begin), -np.inf)
-    size = end - begin
-    table, span = x, 1
-    while span <= max(int(size.max(initial=0)), 0):
-        now = (size >= span) & (size < 2 * span)
-        best[now] = np.maximum(table[begin[now]], table[end[now] - span])
-        table, span = np.maximum(table[:-span], table[span:]) if len(table) > span else table, 2 * span
-    return best
 
 
 # -- many priors at once -----------------------------------------------------------------------------------
