@@ -97,7 +97,7 @@ def own_lifts(layout: ArcLayout) -> tuple[Array, Array]:
 def posterior_sums_under(cells: ArcCells, tally: npt.NDArray[np.int64], prior: Array) -> Array:
     """`sum over reports of Pr(x | column of the report)` under any prior; also one step of EM from it."""
     counts = tally[0].astype(np.float64)
-    return np.asarray(prior * cells.matrix @ (counts / cells.law(prior)))
+    return np.asarray(prior * (cells.matrix @ (counts / cells.law(prior))))
 
 
 # -- reports ------------------------------------------------------------------------------------------------
