@@ -31,7 +31,7 @@ from priorveil.curator.store import Group, StoreFull, Unavailable, open_store, t
 from priorveil.curator.uploads import LARGEST_BATCH, read_json, read_packed
 from priorveil.errors import ForeignReport
 from priorveil.mechanisms import Table
-from priorveil.tables import estimate_table
+from priorveil.tables import columns, estimate_table
 
 RNG = np.random.default_rng(3)
 
@@ -261,6 +261,7 @@ def test_an_export_that_cannot_be_made_is_said_before_it_begins(
     sqlite_url: str, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def work(http: httpx.AsyncClient) -> None:
+        columns.pyarrow.cache_clear()
         monkeypatch.setitem(sys.modules, "pyarrow", None)
         answer = await http.get(f"/v1/campaigns/{campaign.id}/reports")
         assert answer.status_code == 500 and answer.headers["content-type"] == PROBLEM

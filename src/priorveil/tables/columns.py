@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import cache
 from types import NoneType
 from typing import Any
 
@@ -54,6 +55,7 @@ _HEX = re.compile(r"[0-9a-fA-F]*")
 _EXACT = 2.0**53  # up to here every whole number is a float
 
 
+@cache
 def pyarrow() -> Any:
     """The Arrow library, which everything but CSV needs."""
     with needs_extra("tables"):
