@@ -11,7 +11,6 @@ Examples
 
 from __future__ import annotations
 
-import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -38,7 +37,8 @@ def bench(everything: bool, name: str | None, arguments: tuple[str, ...]) -> int
     if everything:
         return max((_run(script, ()) for script in scripts.values()), default=0)
     if name is None:
-        rows = [(name, _purpose(script)) for name, script in scripts.items()]
+        lines = {name: script.read_text(encoding="utf-8").splitlines() for name, script in scripts.items()}
+        rows = [(name, text[0].strip('"')) for name, text in lines.items()]
         screen.print_table(screen.open_console(), ("name", "what it measures"), rows)
         return 0
     if name not in scripts:
@@ -53,12 +53,6 @@ def _scripts() -> dict[str, Path]:
             found = sorted((root / "benchmarks").glob("*.py"))
             return {script.stem: script for script in found if not script.stem.startswith("_")}
     raise click.ClickException("no benchmarks here: they are part of a checkout of priorveil; run it there")
-
-
-def _purpose(script: Path) -> str:
-    """Return the first line of a script's docstring."""
-    text = ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))) or ""
-    return text.partition("\n")[0]
 
 
 def _run(script: Path, arguments: tuple[str, ...]) -> int:
