@@ -2,37 +2,57 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 from pathlib import Path
+from typing import Any
 
+import click
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import priorveil as pv
+from priorveil.cli.files import read_channel
 from references import likelihood
 from terminal import refused, run
 
 RARE = {"a": 0.025, "b": 0.025, "c": 0.025, "d": 0.025, "e": 0.9}
 
 
+def write_channel(path: Path, channel: pv.Channel) -> None:
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        rows = csv.writer(file)
+        rows.writerow(["", *channel.outputs])
+        rows.writerows([x, *row] for x, row in zip(channel.inputs, channel.matrix.tolist(), strict=True))
+
+
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
     """The paper's closed form for one common value and four rare ones, and its prior."""
     form = pv.published.rr_lip(pv.Prior(RARE), 1.0)
-    rows = [
-        ("", *form.channel.outputs),
-        *zip(form.channel.inputs, *form.channel.matrix.T.tolist(), strict=True),
-    ]
-    (tmp_path / "channel.csv").write_text("".join(",".join(map(str, row)) + "\n" for row in rows))
+    write_channel(tmp_path / "channel.csv", form.channel)
     (tmp_path / "channel.json").write_text(form.channel.to_json())
     (tmp_path / "prior.csv").write_text(
         "answer,probability\n" + "".join(f"{k},{v}\n" for k, v in RARE.items())
     )
     (tmp_path / "prior.json").write_text(json.dumps(RARE))
     return tmp_path
+
+
+@pytest.mark.parametrize("inputs", [["com,ma", 'quo"te', "é"], ["007", "²", "-3"], [-3, 0, 12]])
+def test_channels_in_csv(inputs: list[Any], tmp_path: Path) -> None:
+    channel = pv.Channel([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]], inputs, ["x", "y"])
+    write_channel(tmp_path / "q.csv", channel)
+    assert read_channel(tmp_path / "q.csv", normalise=False) == channel
+    (tmp_path / "rounded.csv").write_text("0.33,0.33,0.33\n0.5,0.25,0.25\n", encoding="utf-8")
+    assert read_channel(tmp_path / "rounded.csv", normalise=True).matrix[0] == pytest.approx(1 / 3)
+    for text in ("", "a,b\n", "0.5,0.5\n1\n", ",x\na,b\n", "0.5,half\n", "0.33,0.33\n"):
+        (tmp_path / "broken.csv").write_text(text)
+        with pytest.raises(click.ClickException, match=r"broken\.csv: "):
+            read_channel(tmp_path / "broken.csv", normalise=False)
 
 
 def test_audit_prints_every_level(files: Path) -> None:
