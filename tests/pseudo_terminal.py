@@ -15,12 +15,12 @@ _TIMEOUT = 120  # seconds
 class Terminal:
     """`priorveil arguments...` on a pseudo-terminal, in a process of its own.
 
-    `missing` is a module that cannot be imported there; `settings` are environment variables.
+    `settings` are environment variables.
     """
 
-    def __init__(self, *arguments: str, missing: str = "", **settings: str) -> None:
+    def __init__(self, *arguments: str, **settings: str) -> None:
         self.master, slave = pty.openpty()
-        code = f"import sys; sys.modules[{missing!r}] = None; from priorveil.__main__ import main; main()"
+        code = "from priorveil.__main__ import main; main()"
         self.process = subprocess.Popen(
             [sys.executable, "-c", code, *arguments],
             stdin=slave,

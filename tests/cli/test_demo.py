@@ -60,7 +60,7 @@ def test_it_can_do_without_pictures_and_without_a_curator(monkeypatch: pytest.Mo
         monkeypatch.delitem(sys.modules, name)
     status, out, _ = run("demo", *FEW)
     assert status == 0
-    assert "no picture: matplotlib is not installed: pip install 'priorveil[plot]'" in out
+    assert "pip install 'priorveil[plot]'" in refused("demo", "--plot", "picture.png")
     assert "no curator: the curator is not installed: pip install 'priorveil[serve]'" in out
     assert "priorveil design --help" in out
 
@@ -82,8 +82,8 @@ def test_too_few_devices_tell_nothing() -> None:
 
 
 def demo_terminal(*arguments: str, **settings: str) -> Terminal:
-    """`priorveil demo` on a terminal, without the picture, which takes seconds."""
-    return Terminal("demo", "--devices", "100", *arguments, missing="matplotlib", **settings)
+    """`priorveil demo` on a terminal."""
+    return Terminal("demo", "--devices", "100", *arguments, **settings)
 
 
 def address(terminal: Terminal) -> str:

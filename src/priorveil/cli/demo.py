@@ -43,22 +43,14 @@ _EPSILON = 1.0
 
 
 @click.command(epilog=options.epilog(__doc__))
-@click.option(
-    "--plot",
-    type=options.PictureFile(optional=True),
-    default=Path("priorveil-demo.png"),
-    help="Save the picture to this file.",
-)
-@click.option(
-    "--devices", type=click.IntRange(100, 200_000), default=5000, help="How many devices answer over HTTP."
-)
+@options.PLOT
+@click.option("--devices", type=click.IntRange(100, 200_000), default=5000, help="How many answer over HTTP.")
 @click.option(
     "--browser/--no-browser",
     default=None,
-    help="Leave the dashboard open until ctrl-C, or end when all reports are counted. Without either: left open "
-    "where this is a terminal on a desktop.",
+    help="Leave the dashboard open until ctrl-C; default: on a desktop.",
 )
-def demo(plot: Path, devices: int, browser: bool | None) -> None:
+def demo(plot: Path | None, devices: int, browser: bool | None) -> None:
     """Go from prior to estimate in a minute.
 
     A survey asks 219,721 people for whom they work. Nobody sends the true answer; the collector still
@@ -123,11 +115,9 @@ def _design(console: Console, prior: Prior) -> Plan:
 
 
 def _estimate(
-    console: Console, plan: Plan, people: npt.NDArray[np.intp], truth: Array, picture: Path
+    console: Console, plan: Plan, people: npt.NDArray[np.intp], truth: Array, picture: Path | None
 ) -> None:
-    """Let all people report, estimate in two ways, prior-based and unbiased, and draw both."""
-    from priorveil.studies import plots
-
+    """Let all people report, and estimate in two ways, prior-based and unbiased."""
     tally = plan.tally(plan.privatize(people))
     prior_based, unbiased = plan.estimate(tally, method="mmse"), plan.estimate(tally, method="unbiased")
     _chapter(
@@ -148,11 +138,11 @@ def _estimate(
         console.print(f"About the prior-based column: {prior_based.warning}", style="bold red")
     for note in (*prior_based.notes, *unbiased.notes):
         console.print(note)
-    try:
+    if picture is not None:
+        from priorveil.studies import plots
+
         panels = (("prior-based, with an old prior", prior_based), ("unbiased", unbiased))
         files.save_plot(plots.truth_plot(panels, truth, plan), picture)
-    except MissingExtra as error:
-        console.print(f"  no picture: {error}", style="yellow")
 
 
 def _serve(console: Console, plan: Plan, people: npt.NDArray[np.intp], devices: int, stay: bool) -> None:

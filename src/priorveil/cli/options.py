@@ -46,19 +46,14 @@ class OutputFile(click.Path):
 
 
 class PictureFile(OutputFile):
-    """The name of a picture to draw. Without matplotlib it is refused before the work, unless it is `optional`."""
-
-    def __init__(self, optional: bool = False) -> None:
-        super().__init__()
-        self.optional = optional
+    """The name of a picture to draw. Without matplotlib it is refused before the work."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the path, or fail with the reason why no picture can be drawn there."""
         path = super().convert(value, param, ctx)
         if path.suffix.lower() not in (".png", ".svg", ".pdf"):
             self.fail(f"{path.name}: give a name that ends in .png, .svg or .pdf", param, ctx)
-        if not self.optional:
-            require_plots()
+        require_plots()
         return path
 
 
@@ -110,17 +105,8 @@ def prior_format_options(command: Command) -> Command:
 
 
 QUERIES = (
-    "histogram",
-    "distribution",
-    "cumulative",
-    "ranges",
-    "margins",
-    "sum",
-    "mean",
-    "quantiles",
-    "linear",
-    "guess",
-)
+    "histogram", "distribution", "cumulative", "ranges", "margins", "sum", "mean", "quantiles", "linear", "guess",
+)  # fmt: skip
 _FOR_QUERY = {"amounts": "sum", "margin": "margins", "matrix": "linear"}  # options of one query each
 
 
