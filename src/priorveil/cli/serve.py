@@ -24,7 +24,7 @@ STORE = click.option(
     "--store",
     default="priorveil.db",
     envvar="PRIORVEIL_STORE",
-    help="An SQLite file, or postgresql://user@host/database.",
+    help="An SQLite file, or postgresql://user@host/name.",
 )
 
 _TOKEN = re.compile(rb"[!-~]{16,}")  # what a header can hold, and long enough not to be guessed
@@ -39,7 +39,7 @@ _TOKEN = re.compile(rb"[!-~]{16,}")  # what a header can hold, and long enough n
     "--token-file",
     type=options.INPUT_FILE,
     envvar="PRIORVEIL_TOKEN_FILE",
-    help="A file with the curator's token, instead of a printed one.",
+    help="A file with the curator's token.",
 )
 def serve(store: str, host: str, port: int, new_token: bool, token_file: Path | None) -> None:
     """Collect reports and estimate while they come in.
