@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -165,6 +166,7 @@ def subset_law(odds: float, values: int, members: int) -> BitLaw:
     return BitLaw(odds, share, (k - p) / n, t, p * (k - 1) / n - t, values, members)
 
 
+@lru_cache(maxsize=32)
 def exponential_sum(least: float, most: float, power: int) -> tuple[Array, Array]:
     """Nodes and weights with `sum_i w_i exp(-t_i D)` near `D**-power` for every `D` from `least` to `most`.
 
