@@ -367,7 +367,7 @@ def test_the_report_needs_no_other_file(tmp_path: Path) -> None:
     results = [
         replace(section("introduction"), picture=b"one"),
         replace(section("regions"), picture=b"two"),
-        Section("gowalla", "", ("Not made: no <data>",), missing="no <data>"),
+        Section("gowalla", "", ("Not made: no <data>",)),
     ]
     page = write_html(results, tmp_path, "quick run").read_text(encoding="utf-8")
     assert page.count("<img ") == page.count('src="data:image/png;base64,') == 2

@@ -142,7 +142,7 @@ def test_files_are_the_same_each_time(tmp_path: Path) -> None:
         curves.line(axes[0, 0], ("best", "black", "x"), [0, 1], [1, 0], bound=[0.9, 0])
         curves.legend(figure)
         paths = [tmp_path / f"{name}.{suffix}" for suffix in ("svg", "png", "pdf")]
-        assert all(plots.save(figure, path) for path in paths)
+        assert all(plots.save(figure, path) for path in [*paths, *paths]), "the second time over the first"
         return [path.read_bytes() for path in paths]
 
     first, second = files("first"), files("second")
@@ -253,3 +253,9 @@ def test_the_mean_of_a_number_is_a_point_with_its_interval() -> None:
     (segment,) = axes.containers[0].lines[2][0].get_segments()
     low, high = found.everybody.interval()
     assert segment[:, 0] == pytest.approx([low[0] / 1_000, high[0] / 1_000])
+
+
+def test_statistics_that_determine_no_quantiles_are_drawn_without_them() -> None:
+    prior = pv.Prior.cells([0, 1, 2, 3], [0.5, 0.3, 0.2])
+    found = estimated(prior, pv.Linear([[1, 0, 0], [0, 1, 1]], unbiased=True), [0.5] * 300 + [2.5] * 200)
+    assert len(drawn(found).axes[0].get_yticklabels()) == 2

@@ -59,9 +59,9 @@ def reproduce(figures: tuple[str, ...], quick: bool, out: Path, seed: int, markd
     page = catalogue.write_html(sections, out, run)
     if markdown is not None:
         catalogue.write_markdown(sections, markdown, run)
-    missing = [section for section in sections if section.missing]
+    missing = [section for section in sections if not section.picture]
     for section in missing:
-        click.echo(f"figure {section.number} was not made: {section.missing}", err=True)
+        click.echo(f"figure {section.number}: {section.remarks[0]}", err=True)
     done = len(sections) - len(missing)
     click.echo(f"wrote {plural(done, 'figure')} and {page}")
     return 0 if done else 1

@@ -9,6 +9,7 @@ import math
 import textwrap
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.errors import TooLarge, plural
+from priorveil.errors import NotIdentifiable, TooLarge, plural
 from priorveil.files import atomic_write
 from priorveil.mechanisms.estimators import apply_rows, normal_width
 from priorveil.plans import Plan
@@ -51,13 +52,13 @@ _PRIOR = "what the prior expects"
 _AXES = {"people": "{x:,.0f}", "percent": "{x:g} %"}  # the numbers on an axis of counts or shares
 
 
-def save(figure: Figure, path: Path, replace: bool = True) -> bool:
+def save(figure: Figure, path: Path) -> bool:
     """Write a plot as PNG, SVG or PDF, all of it or nothing. Returns whether its font has all the letters."""
     suffix = path.suffix.lower()
     with (
         curves.house_style(),
         warnings.catch_warnings(record=True) as caught,
-        atomic_write(path, replace) as file,
+        atomic_write(path, True) as file,
     ):
         warnings.simplefilter("always")
         figure.savefig(file, format=suffix[1:], dpi=_DOTS, metadata=_METADATA[suffix])
@@ -233,10 +234,12 @@ def estimate_panel(title: str, estimate: Estimate, level: float) -> Panel:
     """An estimate with its intervals, and the quartiles of cells of numbers. An infinite end is left out."""
     numbers = np.array([estimate.values, *estimate.interval(level), _expected_statistics(estimate)])
     panel = Panel(title, estimate.labels, np.where(np.isfinite(numbers), numbers, np.nan), estimate.reports)
-    if not estimate.reports or estimate.readings[0].prior.edges is None:
-        return panel
-    found = {100 * q: estimate.quantile(q) for q in (0.25, 0.5, 0.75)}
-    return replace(panel, quantiles=tuple((q, x.value, *x.interval(level)) for q, x in found.items()))
+    if estimate.reports and estimate.readings[0].prior.edges is not None:
+        with suppress(NotIdentifiable):  # some statistics of cells do not determine quantiles
+            found = {100 * q: estimate.quantile(q) for q in (0.25, 0.5, 0.75)}
+            points = tuple((q, x.value, *x.interval(level)) for q, x in found.items())
+            return replace(panel, quantiles=points)
+    return panel
 
 
 def plan_panel(plan: Plan, people: int = 10_000) -> Panel:
@@ -386,11 +389,9 @@ def draw_rows(axes: Axes, panel: Panel, plan: Plan, words: str) -> None:
     axes.set_xlabel("" if panel.unit == "percent" else panel.unit)
     axes.xaxis.set_major_formatter(_AXES.get(panel.unit, "{x:,.6g}"))
     rows = plan.query.rows(plan.reference)
-    if shares and rows is not None:
-        full = np.flatnonzero(
-            np.ptp(np.cumsum(rows, axis=0), axis=1) == 0
-        )  # all values are in the rows so far
-        for row in full[:-1]:
+    if shares and rows is not None:  # a margin ends where every value has been counted equally often
+        ends = np.flatnonzero(np.ptp(np.cumsum(rows, axis=0), axis=1) == 0)
+        for row in ends[:-1]:
             axes.axhline(row + 0.5, color="black", linewidth=0.6)
 
 

@@ -58,7 +58,6 @@ class Section:
     remarks: tuple[str, ...]
     claims: tuple[tuple[str, bool, str], ...] = ()
     picture: bytes = b""
-    missing: str = ""
 
     @property
     def number(self) -> int:
@@ -109,7 +108,7 @@ def make_figure(name: str, settings: Settings, folder: Path) -> Section:
     try:
         outcome = FIGURES[name](settings)
     except DataNotFound as error:
-        return Section(name, "", (f"Not made: {error}",), missing=str(error))
+        return Section(name, "", (f"Not made: {error}",))
     with curves.house_style():
         drawn = outcome.draw()
     section = describe(name, outcome)
