@@ -272,27 +272,18 @@ class Linear(Query):
         """The error of the prior alone; infinite for an unbiased query, which learns nothing without reports."""
         if self.unbiased:
             return math.inf
-        alone = Channel(np.ones((len(prior), 1)), prior.labels)
-        return self.error(alone, prior) if self.matrix is None else super().no_report(prior)
+        P = prior.probabilities
+        return _pairs_error(P[:, None]) if self.matrix is None else super().no_report(prior)
 
     def error(self, channel: Channel, prior: Prior) -> float:
-        """The error per person of a channel, at the prior.
-
-        That of a histogram is `sum_y Pr(x, y) Pr(x', y) / lam[y]` over all pairs of values: no subtraction from one.
-
-        >>> Histogram().error(Channel([[1.0], [1.0]]), Prior([1 - 1e-11, 1e-11]))
-        1.99999999998e-11
-        """
+        """The error per person of a channel, at the prior."""
         self.require_fits(prior)
         P = channel.align(prior).probabilities
         if self.unbiased:
             return variance(channel.matrix, P, self.matrix)
         if self.matrix is not None:
             return super().error(channel, prior)
-        joint = P[:, None] * channel.drop_unused().matrix
-        later = np.cumsum(joint[::-1], axis=0)[::-1]
-        pairs = (joint[:-1] * later[1:]).sum(axis=0)
-        return 2 * float(np.divide(pairs, later[0], out=np.zeros_like(pairs), where=later[0] > 0).sum())
+        return _pairs_error(P[:, None] * channel.drop_unused().matrix)
 
     def closed_form_bound(self, prior: Prior, budget: Budget) -> float:
         """The closed-form bound of each row, `Var (1 - (1 - lo)**2)`; for unbiased answers `Var / (1 - lo)**2`.
@@ -473,6 +464,17 @@ def _row_to_json(row: Array) -> Any:
     """
     digits = np.isin(row, (0.0, 1.0)).all()
     return "".join(map(str, row.astype(int))) if digits else [repr(v) for v in row.tolist()]
+
+
+def _pairs_error(joint: Array) -> float:
+    """The error of a histogram: `sum_y Pr(x, y) Pr(x', y) / lam[y]` over all pairs of values, not one less something.
+
+    >>> Histogram().error(Channel([[1.0], [1.0]]), Prior([1 - 1e-11, 1e-11]))
+    1.99999999998e-11
+    """
+    later = np.cumsum(joint[::-1], axis=0)[::-1]
+    pairs = (joint[:-1] * later[1:]).sum(axis=0)
+    return 2 * float(np.divide(pairs, later[0], out=np.zeros_like(pairs), where=later[0] > 0).sum())
 
 
 def _others(P: Array) -> Array:

@@ -305,11 +305,9 @@ class Plan:
         except TooLarge:
             return None
         _, first, laws = np.unique(rounded, axis=0, return_index=True, return_inverse=True)
-        repeated = np.flatnonzero(first[laws.ravel()] < np.arange(len(laws)))
-        if not repeated.size:
-            return None
-        x = repeated[0]
-        return self.labels[order[first[laws.ravel()[x]]]], self.labels[order[x]]
+        likelier = first[laws.ravel()]  # the first value of the same law
+        pairs = np.stack([likelier, np.arange(len(order))], axis=1)[likelier < np.arange(len(order))]
+        return (self.labels[order[pairs[0, 0]]], self.labels[order[pairs[0, 1]]]) if len(pairs) else None
 
     # -- files ---------------------------------------------------------------------------------------------
 

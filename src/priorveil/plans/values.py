@@ -6,7 +6,6 @@ No message here ever shows a value: it is private until it is perturbed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from contextlib import suppress
 from decimal import Decimal
 from numbers import Real
 from typing import Any, Literal
@@ -15,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, OutsideDomain
+from priorveil.files import is_number
 from priorveil.mechanisms.randomness import Source, as_source
 from priorveil.priors import Array, AttributeLabels, Ints, Label, Mask, NumberLabels
 from priorveil.priors.labels import label_text
@@ -173,12 +173,8 @@ def _are_tuples(labels: Sequence[Label]) -> bool:
 
 def _has_texts_of_numbers(labels: Sequence[Label]) -> bool:
     """Whether a label is the text of a number other than its own code."""
-    for code, label in enumerate(labels):
-        if isinstance(label, str):
-            with suppress(ValueError):
-                if float(label) != code:
-                    return True
-    return False
+    texts = ((code, label) for code, label in enumerate(labels) if isinstance(label, str))
+    return any(is_number(text) and float(text) != code for code, text in texts)
 
 
 def _are_positions(labels: Sequence[Label]) -> bool:
