@@ -35,19 +35,17 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.certify import Certifiable, Lifts
-from priorveil.errors import Hint, Infeasible, InvalidInput, NotIdentifiable, TooLarge
+from priorveil.errors import Hint, InvalidInput, NotIdentifiable, TooLarge
 from priorveil.mechanisms import estimators, kernels
 from priorveil.mechanisms.arc import ArcMechanism
-from priorveil.mechanisms.arc.certificate import Weights, arc_lifts, fit_line
+from priorveil.mechanisms.arc.certificate import Weights, fit_line
 from priorveil.mechanisms.arc.counting import ArcCells
 from priorveil.mechanisms.arc.line import DRAWS, ArcLine
 from priorveil.mechanisms.estimators import Counts, Moments, PriorCheck, Rows, apply_rows, diagonal_of
-from priorveil.mechanisms.interface import in_range, require_writable, single_prior
+from priorveil.mechanisms.interface import in_range, require_writable
 from priorveil.mechanisms.kernels import STEP, splitmix64
 from priorveil.mechanisms.randomness import Words
 from priorveil.mechanisms.simplex import Minimum, conjugate_gradients
-from priorveil.notions import Known, Secrets
 from priorveil.priors import Array, Ints, Mask, Prior
 from priorveil.queries import Query
 
@@ -109,6 +107,7 @@ class Orders(ArcMechanism):
     count: int
 
     kind: ClassVar[str] = "orders"
+    every_order: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         count, m = self.count, self.line
@@ -123,10 +122,6 @@ class Orders(ArcMechanism):
         first = np.array(owners, dtype=np.int64).reshape(-1)
         light = np.setdiff1d(np.arange(len(weights)), first)
         line = fit_line(weights, np.append(first, light), len(first), lo, hi, _BITS, every_order=True)
-        if line.start < line.edges[line.heavy]:
-            raise Infeasible(
-                "the unlikely values together are too rare for arcs at this budget", Hint("method", "columns")
-            )
         return cls(line, count)
 
     @property
@@ -188,11 +183,6 @@ class Orders(ArcMechanism):
         parts = [cells.leakage_matrix for cells in self.cells]
         reports = [(i << self.line.bits) + y for i, (_, own) in enumerate(parts) for y in own]
         return np.hstack([matrix for matrix, _ in parts]) / self.count, tuple(reports)
-
-    def lifts(self, prior: Known, secret: Secrets, notion: Certifiable) -> Lifts:
-        """Proven bounds on the lifts in every order, for LIP or LDP of the value itself."""
-        weights = single_prior(prior, secret, notion, self.kind).weights
-        return arc_lifts(self.line, weights, every_order=True)
 
     # -- reports -------------------------------------------------------------------------------------------
 
@@ -434,9 +424,8 @@ class Orders(ArcMechanism):
         masses = parts.sum(axis=1)
         covariance = np.array([self._near.times(part) for part in parts]) @ parts.T - np.outer(masses, masses)
         free = np.eye(len(parts)) - masses[:, None]  # the lifts of a report add up to one under the prior
-        length = m.lengths.astype(np.float64)
-        length[self._light] = np.maximum(length[self._light], m.window)
-        largest = m.keep_chance * np.maximum(m.places / length - 1, 1.0)
+        widths = np.maximum(m.lengths, np.where(np.isin(np.arange(self.size), m.owners), 0, m.window))
+        largest = m.keep_chance * np.maximum(m.places / widths - 1, 1.0)
         spread = (parts > 0) @ (self.spread / largest**2)
         return estimators.score_check(
             parts @ self._moved(counts), free @ covariance @ free.T, masses, spread, N
@@ -444,8 +433,8 @@ class Orders(ArcMechanism):
 
     def error(self, query: Query, prior: Prior) -> float | None:
         """The expected error per person at the prior of the layout."""
-        learns = query.kind == "distribution" and self.size <= _WRITTEN_OUT and self.fits(prior.probabilities)
-        return self.variance() if learns else None
+        quick = query.kind == "distribution" and self.inverse is not None and self.fits(prior.probabilities)
+        return self.variance() if quick else None
 
     def parameters(self) -> dict[str, Any]:
         """The line and the number of orders, as JSON."""

@@ -44,6 +44,7 @@ class ArcMechanism(Mechanism):
     """What a mechanism with one order and one with many orders share."""
 
     line: ArcLine
+    every_order: ClassVar[bool] = False  # whether the certificate has to hold for every order
 
     @property
     def size(self) -> int:
@@ -62,6 +63,11 @@ class ArcMechanism(Mechanism):
         """
         own, rounding = self.shares, 1e-9 + (self.size + 1) / self.line.places
         return prior.shape == own.shape and bool(np.all(np.abs(prior - own) <= rounding))
+
+    def lifts(self, prior: Known, secret: Secrets, notion: Certifiable) -> Lifts:
+        """Proven bounds on the lifts, for LIP or LDP of the value itself."""
+        weights = single_prior(prior, secret, notion, self.kind).weights
+        return arc_lifts(self.line, weights, self.every_order)
 
     def levels(self, prior: Known, secret: Secrets, proven: Certificate) -> Leakage:
         """The levels under every notion; the averages, MIL and MIP, are upper bounds."""
@@ -149,10 +155,6 @@ class Arc(ArcMechanism):
     def expected_counts(self, prior: Array, people: int) -> Array:
         """The averages of `accumulate`, for reports that are uniform within their cells."""
         return self.cells.expected_tally(people * self.cells.law(prior))
-
-    def lifts(self, prior: Known, secret: Secrets, notion: Certifiable) -> Lifts:
-        """Proven bounds on the lifts, for LIP or LDP of the value itself."""
-        return arc_lifts(self.line, single_prior(prior, secret, notion, self.kind).weights)
 
     def identifies(self) -> bool:
         """Whether reports alone determine the distribution.

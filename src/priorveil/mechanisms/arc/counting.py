@@ -199,9 +199,8 @@ class ArcCells:
     def _sum_by_value(self, held: Array, lost: Array, gained: Array, owned: Array) -> Array:
         """Sums over the arcs and the owned output of each value: `held` by arc, and what cells lose and gain."""
         sums, n = np.zeros(self.line.size), len(self.members)
-        sums[self.members] = (
-            held + np.bincount(self._begins, lost, n) + np.bincount(self._last_arcs, gained, n)
-        )
+        sums[self.members] = held + np.bincount(self._begins, lost, n)
+        sums[self.members] += np.bincount(self._last_arcs, gained, n)
         sums[self.line.owners] += owned
         return sums
 
@@ -213,11 +212,9 @@ class ArcCells:
         as it should.
         """
         heavy, window = self.line.heavy, max(self.line.window, 1)
-        c, s = counts[heavy:], sums[heavy:]
+        c, s, own = counts[heavy:], sums[heavy:], window * counts[:heavy]
         held = self._held_whole(c) * self.arcs
-        return (
-            self._sum_by_value(held, c * self.lost - s, c * self.gained + s, window * counts[:heavy]) / window
-        )
+        return self._sum_by_value(held, c * self.lost - s, c * self.gained + s, own) / window
 
     def _squared_coverage(self, counts: Array) -> Array:
         """`sum over reports of (overlap / window)**2` per value, for reports uniform within their cells."""
@@ -245,8 +242,9 @@ class ArcCells:
         m, k = self.line, self.line.keep_chance
         return np.asarray(counts.sum() * (1 - k) + k * m.places / m.lengths * cover)
 
-    def _uniform_coverage(self, counts: Array) -> Array:
-        return self.coverage(counts, counts * (self.sizes - 1) / 2)
+    def _uniform_lifts(self, counts: Array) -> Array:
+        """The same for reports uniform within their cells."""
+        return self._lift_sums(counts, self.coverage(counts, counts * (self.sizes - 1) / 2))
 
     def lift_moments(self, tally: Counts) -> tuple[Array, Array]:
         """`sum over reports of r` and of `r**2`, `r` the lift, per value, for reports uniform within their cells.
@@ -255,9 +253,11 @@ class ArcCells:
         first alone is known better, from the offsets of the reports that came (`lift_sums`).
         """
         m, k, counts = self.line, self.line.keep_chance, tally[0].astype(np.float64)
-        scale, mean = k * m.places / m.lengths, self._uniform_coverage(counts)
-        second = counts.sum() * (1 - k) ** 2 + 2 * (1 - k) * scale * mean
-        return self._lift_sums(counts, mean), second + scale**2 * self._squared_coverage(counts)
+        first, squares = (
+            self._uniform_lifts(counts),
+            (k * m.places / m.lengths) ** 2 * self._squared_coverage(counts),
+        )
+        return first, squares + (1 - k) * (2 * first - counts.sum() * (1 - k))
 
     def posterior_variances(self, tally: Counts, prior: Array, rows: Rows) -> Array:
         """`sum over reports of Var(a_X | report)` for every row `a`, or for the indicators of the values.
@@ -269,7 +269,7 @@ class ArcCells:
             first, second = self.lift_moments(tally)
             return np.asarray(prior * first - prior**2 * second)
         counts = tally[0].astype(np.float64)
-        lifts = self._lift_sums(counts, self._uniform_coverage(counts))
+        lifts = self._uniform_lifts(counts)
         return np.array([self._row_variance(counts, lifts, prior, row) for row in rows])
 
     def _row_variance(self, counts: Array, lifts: Array, prior: Array, row: Array) -> float:
