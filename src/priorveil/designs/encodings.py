@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
+from functools import cache
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -44,7 +45,6 @@ _MOST_ODDS = Fraction(1 << 40)  # odds beyond which a report might as well be th
 _COARSE_LOSS = 1e-3
 _MOST_NOISE_BITS = 24
 _MOST_TRIED = 30  # values up to which all sizes of sets are tried
-_MOST_STEPS = 50  # from the best size of a few, each way
 # Seeds tried for each one wanted; bins per 1/tau that are tried; bins, and values hashed, at most.
 _TRIES = 4
 _FINENESS = (1, 2, 4, 8)
@@ -159,15 +159,16 @@ def subset_plan(problem: Problem, stop: Stop = never) -> Plan:
         chance = odds[k - 1] * k / (odds[k - 1] * k + len(prior) - k)
         return Subset(masses, k, math.floor(chance * TOTAL))
 
+    @cache
     def error(k: int) -> float:
         return _error(make(k), problem.query, prior)
 
     starts = {_best_for_ones(prior, odds), 1}  # with sets of one value it is randomised response
     if problem.query.kind == "guess":  # any size may be best
         starts |= set(np.unique(np.geomspace(1, len(prior) - 1, 40).astype(int)).tolist())
-    size, expected = _best_size(error, starts, len(prior), stop)
+    size = _best_size(error, starts, len(prior), stop)
     why = f"subset selection: sets of {size} of {len(prior):,} values, odds {float(make(size).odds):.4g}"
-    return problem.certified_plan(make(size), expected, "subset", why)
+    return problem.certified_plan(make(size), error(size), "subset", why)
 
 
 def _odds_of_sizes(problem: Problem, prior: Prior) -> list[Fraction]:
@@ -190,21 +191,13 @@ def _best_for_ones(prior: Prior, odds: list[Fraction]) -> int:
     return int(np.argmin(errors)) + 1
 
 
-def _best_size(error: Callable[[int], float], starts: set[int], values: int, stop: Stop) -> tuple[int, float]:
-    """The size with the least error, and the error: of few values among all sizes, else near the best start."""
-    if values <= _MOST_TRIED:
-        starts = set(range(1, values))
-    errors = {k: error(k) for k in sorted(starts)}  # few, or fast: they do not look at the clock
-    start = min(errors, key=lambda k: errors[k])
+def _best_size(error: Callable[[int], float], starts: Iterable[int], values: int, stop: Stop) -> int:
+    """The size with the least error: of few values among all sizes, else uphill and downhill from the best start."""
+    best = min(range(1, values) if values <= _MOST_TRIED else sorted(starts), key=error)
     for step in (1, -1):
-        for k in range(start + step, start + step * (_MOST_STEPS + 1), step):
-            if k in errors or not 1 <= k < values or stop():
-                break
-            errors[k] = error(k)
-            if errors[k] >= errors[k - step]:
-                break
-    best = min(errors, key=lambda k: errors[k])
-    return best, errors[best]
+        while 1 <= best + step < values and not stop() and error(best + step) < error(best):
+            best += step
+    return best
 
 
 def hashing_plan(problem: Problem) -> Plan:

@@ -259,7 +259,7 @@ def _learning_plan(problem: Problem, limits: Limits) -> Plan:
         if problem.box:
             solution = unbiased.best_learning(_box(problem), within, rows)
         elif _pairwise(problem):
-            solution = unbiased.best_channel(LdpCone(problem.P, math.exp(problem.level)), within, rows)
+            solution = unbiased.best_learning(LdpCone(problem.P, math.exp(problem.level)), within, rows)
         else:
             solution = unbiased.best_weights(problem.P, _extreme_columns(problem, within), within, rows)
     except (TooLarge, KeyboardInterrupt) as cause:

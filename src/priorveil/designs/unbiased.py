@@ -249,8 +249,8 @@ def _reduce(directions: Array, state: _State, target: float, targets: Array | No
     return state
 
 
-def best_learning(box: Box, limits: Limits | None = None, rows: Array | None = None) -> Solution:
-    """The channel of a box from which `rows @ shares` are learnt best; by default the distribution.
+def best_learning(space: Box | LdpCone, limits: Limits | None = None, rows: Array | None = None) -> Solution:
+    """The channel of allowed columns from which `rows @ shares` are learnt best; by default the distribution.
 
     Exact for small domains (all vertices); rotations of a few blocks for equal values; column generation
     otherwise, until the `limits` (a gap of 1e-5 and 45 seconds) or ctrl-C (then the best so far).
@@ -258,31 +258,22 @@ def best_learning(box: Box, limits: Limits | None = None, rows: Array | None = N
     >>> P = np.array([0.025, 0.025, 0.025, 0.025, 0.9])
     >>> round(best_learning(Box(P, np.exp(-1.0), np.exp(1.0))).value, 3)
     5.783
+    >>> round(best_learning(LdpCone(np.full(6, 1 / 6), ratio=np.e)).value, 3)
+    15.709
     """
     limits = limits or Limits(1e-5, time.monotonic() + _SECONDS)
-    prior, statistics = box.prior, Statistics(len(box.prior), rows)
-    if box.caps.min() >= 1.0:  # every value is heavy: one output each, and no channel does better
+    prior, box, statistics = space.prior, space.box, Statistics(len(space.prior), rows)
+    if box and box.caps.min() >= 1.0:  # every value is heavy: one output each, and no channel does better
         columns = box.columns(np.eye(len(prior)))
         best = statistics.variance(columns, prior)
         return _solution(columns, prior, best, best, 0, 1.0)
-    if rows is None and len(prior) > box.listed and np.ptp(prior) <= 1e-15:
-        return _rotations(box, limits.target)
-    return best_channel(box, limits, rows)
-
-
-def best_channel(space: Box | LdpCone, limits: Limits, rows: Array | None = None) -> Solution:
-    """The channel of allowed columns from which `rows @ shares` are learnt best: exact, or by column generation.
-
-    >>> from priorveil.designs.box_pricing import LdpCone
-    >>> cone = LdpCone(np.full(6, 1 / 6), ratio=np.e)
-    >>> round(best_channel(cone, Limits(1e-5)).value, 3)
-    15.709
-    """
-    if len(space.prior) <= space.listed:
+    if len(prior) <= space.listed:
         vertices = space.vertices()
         if len(vertices) <= _EXACT:
-            return best_weights(space.prior, vertices, limits, rows)
-    return _Generation(space, limits, Statistics(len(space.prior), rows)).run()
+            return best_weights(prior, vertices, limits, rows)
+    if box and rows is None and len(prior) > box.listed and np.ptp(prior) <= 1e-15:
+        return _rotations(box, limits.target)
+    return _Generation(space, limits, statistics).run()
 
 
 def _rotations(box: Box, target: float) -> Solution:
@@ -397,7 +388,7 @@ class _Generation:
             _, first, groups = np.unique(block, axis=1, return_index=True, return_inverse=True)
             if 1 < len(first) <= min(_MOST_GROUPS, len(self.space.prior) - 1):
                 merged = self.space.merge(groups.ravel())
-                yield best_channel(merged, Limits(1e-4), block[:, first]).columns[:, groups.ravel()]
+                yield best_learning(merged, Limits(1e-4), block[:, first]).columns[:, groups.ravel()]
 
     def _even_columns(self, start: Array, rng: np.random.Generator) -> Iterator[Array]:
         """Columns that are best where `S` is a multiple of one on each eigenspace of `B`.
