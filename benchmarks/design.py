@@ -34,7 +34,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 
 import priorveil as pv
-from priorveil.designs import closed
+from priorveil.designs import closed, design_margins
 from priorveil.queries import variance
 from priorveil.studies.datasets import _adult_rows, find
 
@@ -368,6 +368,32 @@ def cross_table(quick: bool) -> Iterator[Line]:
         yield Line(f"plan for {what}", f"{figures}, **{shown(plan.efficiency)}**", seconds, "90 %, 60 s", met)
 
 
+def products(quick: bool) -> Iterator[Line]:
+    """All two-way margins, one drawn for each person: N times the summed variance, equal values, eps = 1"""
+    for shape, sizes in (("2^5", (2,) * 5), ("2 x 3 x 5 x 8", (2, 3, 5, 8)), ("2^12", (2,) * 12)):
+        names = tuple("abcdefghijkl"[: len(sizes)])
+        pairs = list(itertools.combinations(names, 2))
+        whole = pv.Prior.joint(
+            dict.fromkeys(itertools.product(*map(range, sizes)), 1 / math.prod(sizes)), names
+        )
+        priors = {}
+        for pair in pairs:
+            levels = [range(sizes[names.index(name)]) for name in pair]
+            cells = list(itertools.product(*levels))
+            priors[pair] = pv.Prior.joint(dict.fromkeys(cells, 1 / len(cells)), pair)
+        begin = time.process_time()
+        drawn = design_margins(priors, 1.0)
+        seconds = time.process_time() - begin
+        equal = len(pairs) * sum(plan.expected_mse for plan in drawn.plans.values())
+        query = pv.Linear.margins(whole, pairs, unbiased=True)
+        one = pv.design(whole, 1.0, query, time_limit=10.0)
+        figures = f"**{drawn.expected_mse:,.0f}**, with equal shares {equal:,.0f}; one plan for all cells "
+        figures += f"({one.method}) {one.expected_mse:,.0f}"
+        met = drawn.certificate.lip <= 1 and drawn.expected_mse <= equal * (1 + 1e-6) and seconds < 60
+        case = f"{shape}: {len(pairs)} margins, {len(whole):,} cells"
+        yield Line(case, figures, seconds, "not above equal shares, 60 s", met)
+
+
 def simulated(
     plan: pv.Plan, people: np.ndarray, read: Callable[[Any], Any], runs: int, rng: np.random.Generator
 ) -> list[Any]:
@@ -394,7 +420,7 @@ def constrained(quick: bool) -> Iterator[Line]:
     """Shares that are not negative: N times the squared error of mle and of unbiased, 50,000 people, Zipf, eps = 1"""
     N, rng = 50_000, np.random.default_rng(1)
     settings: list[tuple[str, dict[str, Any]]] = [
-        ("columns", {}), ("arc", {}), ("unary", {}), ("hashing", {}), ("subset", {"notion": pv.LDP()}),
+        ("columns", {}), ("arc", {}), ("unary", {}), ("subset", {"notion": pv.LDP()}),
     ]  # fmt: skip
     for d, (method, options) in itertools.product((83,) if quick else (83, 400), settings):
         if method == "columns" and (quick or d > 83):
@@ -483,6 +509,7 @@ PARTS = {
     "compared": compared, "constrained": constrained,
     "numbers": numbers,
     "cross-table": cross_table,
+    "products": products,
 }  # fmt: skip
 
 
