@@ -16,7 +16,6 @@ import os
 import sys
 import threading
 import webbrowser
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -171,13 +170,8 @@ def _serve(console: Console, plan: Plan, people: npt.NDArray[np.intp], devices: 
     with service.run_curator(campaign) as curator:
         codes = np.random.default_rng().choice(people, size=devices, replace=False)
         with screen.progress_bar("answering") as advance:
-            numbers = count(1)
-
-            def on_answer() -> None:
-                number = next(numbers)
+            for number in service.send_answers(curator, codes.tolist()):
                 advance(number / devices, f"{number:,} of {devices:,}")
-
-            service.send_answers(curator, codes.tolist(), on_answer)
         console.print(f"  answered {devices:,}")
         cohort, truth = curator.estimates()["cohorts"][0], np.bincount(codes, minlength=len(plan.labels))
         columns = zip(plan.labels, truth, cohort["values"], cohort["lower"], cohort["upper"], strict=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
@@ -60,8 +60,8 @@ async def _serve(path: str, campaign: Campaign, token: str, address: Address) ->
         yield
 
 
-def send_answers(curator: RunningCurator, codes: Sequence[int], done: Callable[[], object]) -> None:
-    """Every device perturbs its value and sends its report; `done` is called for each."""
+def send_answers(curator: RunningCurator, codes: Sequence[int]) -> Iterator[int]:
+    """Every device perturbs its value and sends its report; after each, yield how many have."""
     plan = curator.campaign.plan_for(None)
 
     def answer(code: int) -> None:
@@ -73,5 +73,5 @@ def send_answers(curator: RunningCurator, codes: Sequence[int], done: Callable[[
         ThreadPoolExecutor(_AT_ONCE) as pool,
         closing(pool.map(answer, codes)) as answers,  # type: ignore[type-var] # a generator
     ):
-        for _ in answers:
-            done()
+        for number, _ in enumerate(answers, 1):
+            yield number
