@@ -17,7 +17,7 @@ from priorveil import __version__
 from priorveil.errors import DataNotFound, InvalidInput
 from priorveil.studies import curves, plots
 from priorveil.studies.datasets import DATA_FILES
-from priorveil.studies.figures import Outcome, Settings, surveys, sweeps, theory
+from priorveil.studies.figures import Outcome, Settings, surveys, theory
 from priorveil.studies.simulate import csv_text
 
 FIGURES: dict[str, Callable[[Settings], Outcome]] = {
@@ -25,12 +25,12 @@ FIGURES: dict[str, Callable[[Settings], Outcome]] = {
     "notions": theory.order,
     "regions": theory.regions,
     "parameters": theory.parameters,
-    "priors": sweeps.priors,
+    "priors": surveys.priors,
     "correlation": theory.correlation,
     "bounded": theory.bounded_priors,
-    "domain": sweeps.domain,
-    "hashing": sweeps.hashing,
-    "hamming": sweeps.guesses,
+    "domain": surveys.domain,
+    "hashing": theory.hashing,
+    "hamming": theory.guesses,
     "gowalla": surveys.gowalla,
     "census": surveys.census,
 }

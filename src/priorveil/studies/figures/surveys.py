@@ -1,4 +1,4 @@
-"""Figures 11 and 12: real data. Districts of Gowalla check-ins, and work class and income in two surveys."""
+"""Figures 5, 8, 11 and 12: methods compared in surveys, of simulated people and of real data."""
 
 from __future__ import annotations
 
@@ -20,16 +20,122 @@ from priorveil.studies import curves, datasets, published
 from priorveil.studies.compare import Scenario, from_plan
 from priorveil.studies.curves import COLOURS, METHOD_STYLES, Rows, Style, below, column
 from priorveil.studies.figures import Outcome, Row, Settings, channel_row, draw_pairs, sweep
-from priorveil.studies.figures.theory import CORRELATED_PRIORS, correlated_secret
+from priorveil.studies.figures.theory import CORRELATED_PRIORS, FIVE_VALUES, correlated_secret, rising_prior
 from priorveil.studies.simulate import Study, simulate, simulated_error
+
+_FORMS = ("rr", "hashing", "unary")
+_LDP, _PUBLISHED = (tuple(f"{kind}-{form}" for form in _FORMS) for kind in ("ldp", "published"))
+
+# -- figure 5: histograms, theory and simulation -----------------------------------------------------------
+
+_METHODS = ("published-rr", "rr", "best", "ldp-rr", "context-free", "none")
+
+
+def priors(settings: Settings) -> Outcome:
+    """Figure 5: histograms of 5,000 people, for a uniform and a skewed prior, in theory and simulated."""
+    epsilons = np.arange(1.0, 5.01, 1.0 if settings.quick else 0.5).tolist()
+    rows: list[Row] = []
+    for i, (name, prior) in enumerate(FIVE_VALUES.items()):
+        runs, seed = 60 if settings.quick else 1000, settings.seed + i
+        study = simulate(prior, epsilons, None, _METHODS, people=5_000, runs=runs, seed=seed)
+        rows += [{"prior": name, **row} for row in study.table()]
+    errors = {
+        prior: {m: np.sqrt(column(rows, "expected", prior=prior, method=m)) for m in _METHODS}
+        for prior in FIVE_VALUES
+    }
+    ratios = {prior: error["ldp-rr"] / error["best"] for prior, error in errors.items()}
+    outputs = design(FIVE_VALUES["skewed"], 1.0, Histogram()).channel.shape[1]
+    verdicts = {
+        "prior helps": all((error["best"] < error["context-free"]).all() for error in errors.values()),
+        "skew helps": bool((errors["skewed"]["best"] < errors["uniform"]["best"]).all()),
+        "advantage grows": bool((ratios["skewed"] > ratios["uniform"]).all()),
+        "lemma 4": outputs >= 5,
+    }
+    leaks = [column(rows, "lip", prior=prior, method="published-rr")[0] for prior in FIVE_VALUES]
+    at_four = {prior: ratio[epsilons.index(4.0)] for prior, ratio in ratios.items()}
+    words = {**errors, "leaks": leaks, "ratios": ratios, "at_four": at_four, "outputs": outputs}
+    titles, styles = {name: f"{name} prior" for name in FIVE_VALUES}, {m: METHOD_STYLES[m] for m in _METHODS}
+    draw = partial(draw_pairs, rows, titles, styles, _METHODS[:-1], "prior", y="expected", log=True)
+    return Outcome(rows, draw, verdicts, words)
+
+
+# -- figure 8: from 10 to 50 values ------------------------------------------------------------------------
+
+_DOMAIN_STYLES: dict[str, Style] = {
+    **{method: METHOD_STYLES[method] for method in ("none", *_LDP)},
+    "published-rr-half": ("published", "sky", "RR-LIP at ε/2, published"),
+    **{method: METHOD_STYLES[method] for method in (*_PUBLISHED, *_FORMS, "best")},
+    "hashing": ("certified", "red", "LH, certified"),
+    "unary": ("certified", "green", "UE, certified"),
+}
+
+
+def domain(settings: Settings) -> Outcome:
+    """Figure 8: the histogram error against the number of values, for a prior that rises evenly."""
+    sizes = list(range(10, 51, 20 if settings.quick else 5))
+    methods = ["best", *_FORMS, *_PUBLISHED, *_LDP, "none"]
+    limit = 2.0 if settings.quick else 15.0
+    rows: list[Row] = []
+    for size in sizes:
+        full = simulate(rising_prior(size), [1.0], None, methods, runs=0, time_limit=limit).table()
+        half = simulate(rising_prior(size), [1.0 / 2], None, ["published-rr", "rr"], runs=0).table()
+        rows += [{"values": size, **row} for row in full]
+        rows += [{"values": size, **row, "method": f"{row['method']}-half"} for row in half]
+    error = {m: column(rows, "expected", method=m) for m in (*_DOMAIN_STYLES, "rr-half")}
+    gap, leaks = error["rr"] - error["unary"], column(rows, "lip", method="published-rr")
+    half_leak = column(rows, "lip", method="published-rr-half").max()
+    words: Row = {
+        "sizes": sizes[:: len(sizes) - 1],
+        "leaks": leaks[:: len(leaks) - 1],
+        "gaps": gap[:: len(gap) - 1],
+    }
+    words |= {"gain": {m: _gain(rows, m)[-1] for m in (*_FORMS, "ldp-unary")}}
+    words |= {"error": error, "half_leak": half_leak}
+    verdicts = {
+        "rr between": below(error["rr"], error["ldp-rr"], 1e-12)
+        and below(error["ldp-rr"], error["rr-half"], 1e-12),
+        "rr beats hashing": bool(error["rr"][0] <= error["hashing"][0]),
+        "unary beats rr": bool(gap[-1] > 0),
+        "gap widens": bool((np.diff(gap) > 0).all()),
+        "unary beats ldp": below(error["published-unary"], error["ldp-unary"], 1e-12),
+        "hashing beats ldp": below(error["hashing"], error["ldp-hashing"], 1e-12),
+        "growing": all((np.diff(error[method]) > 0).all() for method in ("best", *_FORMS, *_LDP)),
+    }
+    return Outcome(rows, lambda: _draw_domain(rows), verdicts, words)
+
+
+def _gain(rows: Rows, method: str) -> Array:
+    """The share of the achievable gain, in percent."""
+    none, bound = column(rows, "expected", method="none"), column(rows, "bound", method="best")
+    return 100 * (none - column(rows, "expected", method=method)) / (none - bound)
+
+
+def _draw_domain(rows: Rows) -> curves.Figure:
+    figure, axes = curves.canvas(2, 2, height=2.4, sharex=True)
+    as_printed = (*_PUBLISHED, "published-rr-half")
+    least = math.sqrt(column(rows, "expected", method="published-rr").min())
+    titles = {"as published": (*_FORMS, "best"), "with the budget kept": as_printed}
+    for panel, (title, hidden) in zip(axes[0], titles.items(), strict=True):
+        shown = {method: style for method, style in _DOMAIN_STYLES.items() if method not in hidden}
+        curves.method_lines(panel, rows, shown, "expected", "values", root=True)
+        panel.set(ylabel=curves.ROOT_ERROR, title=title, ylim=(0.98 * least, 1.005))
+    leaking = {m: _DOMAIN_STYLES[m] for m in (*_LDP, *_PUBLISHED, *_FORMS)}
+    curves.method_lines(axes[1, 0], rows, leaking, "lip", "values")
+    sizes = column(rows, "values", method="best")
+    curves.shade_violations(axes[1, 0], sizes, np.full(len(sizes), 1.0))
+    axes[1, 0].set(xlabel="number of values d", ylabel=curves.LEVEL)
+    for method in (*_LDP, *_FORMS, "best"):
+        curves.line(axes[1, 1], (*_DOMAIN_STYLES[method][:2], "_"), sizes, _gain(rows, method))
+    axes[1, 1].set(xlabel="number of values d", ylabel="achievable gain (%)", ylim=(0, 105))
+    curves.legend(figure, columns=4)
+    return figure
+
 
 # -- figure 11: the district of each user's latest check-in; the prior comes from the earlier ones -----------
 
 SIDE, DISTRICTS = 36, 82  # the paper's grid; with "elsewhere" its 83 values
 SHOWN = 3.0  # the budget at which estimated histograms are drawn
-_PUBLISHED = ("published-rr", "published-hashing", "published-unary")
-_LDP = ("ldp-rr", "ldp-hashing", "ldp-unary")
-_CERTIFIED = ("rr", "hashing", "unary", "best")
+_CERTIFIED = (*_FORMS, "best")
 # Surveys of the users' real districts, and their styles.
 _REAL: dict[str, Style] = {
     "none, real districts": ("baseline", "grey", "no report"),
@@ -130,13 +236,9 @@ def _gowalla_verdicts(study: Study, prior: Prior) -> tuple[dict[str, bool], Row]
         "unary": min(gaps) >= -1e-12,
         "helps less": left > small,
     }
-    numbers = {
-        "expected": expected,
-        "best_ldp": min(expected[method] for method in _LDP),
-        "low": low,
-        "high": high,
-    }
-    numbers |= {"valid": math.log(1 / float(prior.probabilities.min()) - 1), "most_gap": max(gaps)}
+    numbers: Row = {"expected": expected, "low": low, "high": high, "most_gap": max(gaps)}
+    numbers |= {"best_ldp": min(expected[method] for method in _LDP)}
+    numbers |= {"valid": math.log(1 / float(prior.probabilities.min()) - 1)}
     return verdicts, numbers | {"left": left, "small": small}
 
 
@@ -216,9 +318,7 @@ def census(settings: Settings) -> Outcome:
     words: dict[str, Any] = {
         "truth": {s: leakage(Channel.identity(p.labels), p, secret).lip for s, (p, secret) in known.items()},
         "ties": {survey: association(table.astype(int)) for survey, table in tables.items()},
-        "work": {
-            survey: column(rows, "work_lip", survey=survey, method="published")[0] for survey in _SURVEYS
-        },
+        "work": {s: column(rows, "work_lip", survey=s, method="published")[0] for s in _SURVEYS},
         "synthetic": LIP().epsilon(Channel.identity(5), five, correlated_secret(five, 0.7)),
     }
     verdicts = {

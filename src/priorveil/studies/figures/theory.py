@@ -1,4 +1,4 @@
-"""Figures 1 to 4, 6 and 7: small channels, the order of privacy notions, latent secrets, and sets of priors."""
+"""Figures 1 to 4, 6, 7, 9 and 10, which need no surveys: small channels, notions, secrets, hashing and guesses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from priorveil.channels import Channel
 from priorveil.designs import design
 from priorveil.notions import LDP, LIP, Pufferfish, leakage
 from priorveil.priors import Array, Budget, Prior, PriorSet, Secret
-from priorveil.queries import Histogram
+from priorveil.queries import Guess, Histogram
 from priorveil.studies import curves, published
 from priorveil.studies.compare import certified_mixture
 from priorveil.studies.curves import COLOURS, Rows, Style, below, column
@@ -96,13 +96,8 @@ def order(settings: Settings) -> Outcome:
     rows = [_random_levels(rng) for _ in range(count)]
     ratios = column(rows, "ldp") / column(rows, "lip")
     broken = {up: _violations(rows, up, across, low, high) for up, _, across, _, _, low, high in _PANELS}
-    words = {
-        "failures": sum(broken.values()),
-        "checks": count * len(_PANELS),
-        "broken": broken,
-        "count": count,
-    }
-    words |= {"least_ratio": ratios.min(), "most_ratio": ratios.max()}
+    words: Row = {"failures": sum(broken.values()), "checks": count * len(_PANELS), "count": count}
+    words |= {"broken": broken, "least_ratio": ratios.min(), "most_ratio": ratios.max()}
     return Outcome(rows, lambda: _draw_order(rows), {up: not number for up, number in broken.items()}, words)
 
 
@@ -412,3 +407,137 @@ def _binary_rows(epsilon: float) -> dict[str, Row]:
     }
     rows = {m: channel_row(channel, truth, known) for m, channel in channels.items()}
     return {**rows, "none": {"mse": Histogram().no_report(truth), "lip": 0.0}}
+
+
+# -- figure 9: hash functions on 20 values -----------------------------------------------------------------
+
+_VALUES, _HASH_EPSILON = 20, 1.0
+_HEAVY, _BEST = "hashing, certified", "best LIP design"
+
+
+def rising_prior(size: int) -> Prior:
+    """A prior that rises evenly: `P[x]` proportional to `x + 1`."""
+    return Prior.from_counts(list(range(1, size + 1)))
+
+
+def hashing(settings: Settings) -> Outcome:
+    """Figure 9: random hash functions on 20 values, for each number of bins."""
+    rng, prior = np.random.default_rng([settings.seed, 9]), rising_prior(_VALUES)
+    count = 12 if settings.quick else 100
+    rows = [
+        _hash_row(prior, size, rng.integers(size, size=_VALUES).tolist())
+        for size in range(1, _VALUES + 1)
+        for _ in range(count if size > 1 else 1)
+    ]
+    heavy = plan_row(design(prior, _HASH_EPSILON, Histogram(), method="hashing"))
+    best = plan_row(design(prior, _HASH_EPSILON, Histogram(), time_limit=10))
+    certified = {size: column(rows, "certified_mse", bins=size) for size in range(1, _VALUES + 1)}
+    best_size = min(certified, key=lambda size: float(certified[size].mean()))
+    spread = max(float(np.ptp(errors)) for errors in certified.values())
+    leaks = [row["lip"] for row in rows if 12 <= row["bins"] <= 16]
+    words = {"count": count, "best_size": best_size, "leaks": (min(leaks), max(leaks))}
+    words |= {"most": max(row["bins"] for row in rows if row["valid"])}
+    return Outcome(
+        [*rows, {"method": _HEAVY, **heavy}, {"method": _BEST, **best}],
+        lambda: _draw_hashing(rows, certified, heavy, best),
+        {"best size": 12 <= best_size <= 16, "differ": spread > 1e-4},
+        words | {"heavy": math.sqrt(heavy["mse"]), "best": math.sqrt(best["mse"])},
+    )
+
+
+def _hash_row(prior: Prior, size: int, assignment: list[int]) -> Row:
+    form = published.lh_lip(prior, _HASH_EPSILON, assignment)
+    channel, proof = certified_mixture(form.channel, prior, Budget(_HASH_EPSILON))
+    level = form.leakage.lip
+    row = {"method": "LH-LIP, published", "bins": size, "mse": form.mse, "lip": level}
+    kept = {"certified_mse": Histogram().error(channel, prior), "certified_lip": proof.lip}
+    return {**row, "valid": level <= _HASH_EPSILON + 1e-9, **kept}
+
+
+def _draw_hashing(rows: Rows, certified: dict[int, Array], heavy: Row, best: Row) -> curves.Figure:
+    figure, axes = curves.canvas(2, 1, width=4.6, height=2.6, sharex=True)
+    top, bottom = axes[:, 0]
+    for valid, colour, verb in ((False, COLOURS["orange"], "breaks"), (True, COLOURS["red"], "keeps")):
+        style: dict[str, Any] = {"color": colour, "markerfacecolor": colour if valid else "none"}
+        style |= {"label": f"published, {verb} ε", "markersize": 3, "markeredgewidth": 0.6}
+        bins = column(rows, "bins", valid=valid)
+        top.plot(bins, np.sqrt(column(rows, "mse", valid=valid)), "o", **style)
+        bottom.plot(bins, column(rows, "lip", valid=valid), "o", **style)
+    means = np.sqrt([errors.mean() for errors in certified.values()])
+    sizes, floor = np.array(list(certified)), 0.99 * math.sqrt(column(rows, "mse").min())
+    curves.line(top, ("certified", "blue", "mixed to keep ε, mean"), sizes, means)
+    curves.line(top, ("certified", "green", _HEAVY), sizes, np.full(_VALUES, math.sqrt(heavy["mse"])))
+    curves.line(top, ("best", "black", _BEST), sizes, np.full(_VALUES, math.sqrt(best["mse"])))
+    top.axhspan(floor, math.sqrt(best["bound"]), color="black", alpha=0.06, linewidth=0)
+    top.set(ylabel=curves.ROOT_ERROR, ylim=(floor, None))
+    curves.shade_violations(bottom, [0.5, _VALUES + 0.5], [_HASH_EPSILON, _HASH_EPSILON])
+    ticks = range(2, _VALUES + 1, 2)
+    bottom.set(xlabel="number of bins", ylabel=curves.LEVEL, xticks=ticks, xlim=(0.5, _VALUES + 0.5))
+    curves.legend(figure, top, columns=2)
+    return figure
+
+
+# -- figure 10: guesses, by Hamming distance ---------------------------------------------------------------
+
+FIVE_VALUES = {"uniform": Prior.uniform(5), "skewed": Prior([0.025] * 4 + [0.9])}
+_MOST = 0.3  # Pr(X = 1) is known not to exceed this
+_GUESS_STYLES: dict[str, Style] = {
+    "published": ("published", "orange", "published LIP, report as guess"),
+    "certified": ("certified", "blue", "certified RR, report as guess"),
+    "ldp": ("ldp", "blue", "RR-LDP, report as guess"),
+    "ldp-guess": ("ldp", "black", "RR-LDP, best guess"),
+    "best": ("best", "black", "best LIP, best guess"),
+    "none": ("baseline", "grey", "no report, best guess"),
+}
+
+
+def guesses(settings: Settings) -> Outcome:
+    """Figure 10: the share of people whose guess is wrong, for two values and for five."""
+    epsilons = np.linspace(0.5, 4.0, 8 if settings.quick else 15).tolist()
+    five = {name: partial(_guesses, prior) for name, prior in FIVE_VALUES.items()}
+    rows = sweep(epsilons, {"binary": _binary_guesses, **five}, _GUESS_STYLES)
+
+    def wrong(case: str, method: str) -> Array:
+        return column(rows, "wrong", case=case, method=method)
+
+    reported = {case: float((wrong(case, "ldp") - wrong(case, "certified")).max()) for case in FIVE_VALUES}
+    guessed = {case: float((wrong(case, "ldp-guess") - wrong(case, "best")).max()) for case in FIVE_VALUES}
+    verdicts = {
+        "binary": bool((wrong("binary", "certified") < wrong("binary", "ldp") - 1e-6).all()),
+        "five values": all(below(wrong(case, "certified"), wrong(case, "ldp")) for case in FIVE_VALUES),
+        "advantage grows": reported["skewed"] > reported["uniform"],
+    }
+    excess = (column(rows, "lip", case="binary", method="published") - epsilons).max()
+    titles = {"binary": "two values, Pr(1) ≤ 0.3"} | {name: f"five values, {name}" for name in FIVE_VALUES}
+    draw = partial(draw_pairs, rows, titles, _GUESS_STYLES, ("published", "ldp", "certified"), y="wrong")
+    return Outcome(rows, draw, verdicts, {"excess": excess, "reported": reported, "guessed": guessed})
+
+
+def _binary_guesses(epsilon: float) -> dict[str, Row]:
+    """Wrong guesses are linear in the prior, so their mean over the range is their value in its middle."""
+    known, middle = PriorSet.interval([1 - _MOST, 0.0], [1.0, _MOST]), Prior([1 - _MOST / 2, _MOST / 2])
+    best = Channel(align_reports(design(known, epsilon, Histogram()).channel.matrix))
+    form, ldp = published.binary_bounded(0.0, _MOST, epsilon), published.k_rr(middle, epsilon)
+    channels = {"published": form.channel, "certified": best, "ldp": ldp.channel}
+    rows = _guess_rows(channels, middle, {m: LIP().epsilon(channels[m], known) for m in channels})
+    return {**rows, "best": {"wrong": Guess().error(best, middle), "lip": rows["certified"]["lip"]}}
+
+
+def _guesses(prior: Prior, epsilon: float) -> dict[str, Row]:
+    form, ldp = published.rr_lip(prior, epsilon), published.k_rr(prior, epsilon)
+    certified, proof = certified_mixture(form.channel, prior, Budget(epsilon))
+    plan = design(prior, epsilon, Guess(), time_limit=10)
+    channels = {"published": form.channel, "certified": certified, "ldp": ldp.channel}
+    levels = {"published": form.leakage.lip, "certified": proof.lip, "ldp": ldp.leakage.lip}
+    best = {"wrong": plan.expected_mse, "bound": plan.lower_bound, "lip": plan.certificate.lip}
+    return {**_guess_rows(channels, prior, levels), "best": best}
+
+
+def _guess_rows(channels: dict[str, Channel], prior: Prior, levels: dict[str, float]) -> dict[str, Row]:
+    """The share of wrong guesses: the report is the guess, the best guess from LDP, and that from no report."""
+    rows = {
+        method: {"wrong": 1 - float(prior.probabilities @ np.diag(channel.matrix)), "lip": levels[method]}
+        for method, channel in channels.items()
+    }
+    rows["ldp-guess"] = {"wrong": Guess().error(channels["ldp"], prior), "lip": levels["ldp"]}
+    return {**rows, "none": {"wrong": Guess().no_report(prior), "lip": 0.0}}
