@@ -362,7 +362,7 @@ const widest = (ratio, top, bottom) => (ratio === null || bottom === 0n ? null :
 
 /**
  * One order of an arc mechanism: segments of a line, the last of them bent into a circle. Three words: the coin, the place
- * and the shift; see the Python module `priorveil.mechanisms.arc.line`, which describes the sampler, and `arc.bounds`,
+ * and the shift; see the Python module `priorveil.mechanisms.arc.line`, which describes the sampler, and `arc.certificate`,
  * which proves it.
  */
 class ArcLine {
