@@ -103,10 +103,16 @@ def posterior_sums_under(cells: ArcCells, tally: npt.NDArray[np.int64], prior: A
 # -- reports ------------------------------------------------------------------------------------------------
 
 
+def report_bits(mechanism: BitReports, reports: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint8]:
+    """Reports as a 0/1 matrix, a row for each report and a column for each value."""
+    as_bytes = mechanism.check_reports(reports).view(np.uint8)
+    return np.unpackbits(as_bytes, axis=1, count=mechanism.size, bitorder="little")
+
+
 def likelihood(mechanism: Mechanism, report: Any) -> Array:
     """`Pr(report | x)` for every value, from the definition; for reports of bits, up to a factor."""
     if isinstance(mechanism, BitReports):
-        bits = mechanism.bits(np.reshape(report, (1, -1)))[0]
+        bits = report_bits(mechanism, np.reshape(report, (1, -1)))[0]
         return np.where(bits, float(mechanism.odds), 1.0)
     if not isinstance(mechanism, Arc | Orders):
         return np.asarray(mechanism.matrix[:, report])

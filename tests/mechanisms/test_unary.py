@@ -13,15 +13,15 @@ from scipy.stats import chisquare, kstest
 
 from kernels_here import needs_numba
 from priorveil import LIP, Histogram
-from priorveil.certify import TOTAL, within
+from priorveil.certify import TOTAL, Lifts, within
 from priorveil.designs.encodings import best_unary, largest_odds, unary_on_curve
 from priorveil.errors import ForeignReport, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms import bit_reports, kernels
 from priorveil.mechanisms.bit_estimators import exponential_sum, guess_gain, posterior_error, unary_law
 from priorveil.mechanisms.randomness import BytesSource, GeneratorSource, SystemSource
-from priorveil.mechanisms.unary import Unary, smallest_mass, unary_lifts
+from priorveil.mechanisms.unary import Unary, smallest_mass
 from priorveil.priors import Budget, Prior, PriorSet
-from references import bitwise_gain, clearing
+from references import bitwise_gain, clearing, report_bits
 
 SMALL = Unary(np.array([5, 2, 9]), noise=3, noise_bits=3, drop=TOTAL // 5)
 SIZES = (2, 63, 64, 65, 83, 200)
@@ -112,7 +112,7 @@ def test_counts_and_scores_are_those_of_the_definition(
     """Written out bit by bit; the compiled loops where there are any, and blocks that end anywhere."""
     unary, rng = mechanism(size, even), np.random.default_rng(19)
     reports = unary.sample(rng.integers(0, size, 1000), GeneratorSource(rng))
-    bits = unary.bits(reports).astype(np.int64)
+    bits = report_bits(unary, reports).astype(np.int64)
     slope = float((unary.odds - 1) / int(unary.masses.sum()))
     scores = np.rint(bit_reports.SCORE / (1 + slope * (bits @ unary.masses))).astype(np.int64)
     monkeypatch.setattr(kernels, "ENOUGH_WORK", 0)
@@ -153,7 +153,7 @@ def sampled(size: int, people: int, seed: int) -> tuple[Unary, np.ndarray, np.nd
 def test_tallies_say_what_the_reports_say() -> None:
     unary, P, _, reports = sampled(83, 2000, 12)
     counts = unary.accumulate(reports)
-    bits = unary.bits(reports).astype(float)
+    bits = report_bits(unary, reports).astype(float)
     posterior = P * np.where(bits > 0, float(unary.odds), 1.0)
     posterior /= posterior.sum(axis=1, keepdims=True)
     np.testing.assert_array_equal(counts[2 : 2 + unary.size], bits.sum(axis=0))
@@ -263,7 +263,7 @@ def test_figures_of_the_published_mechanism() -> None:
 def test_designs_keep_and_use_their_budget(size: int, lower: float, upper: float, seed: int) -> None:
     prior, budget = random_prior(size, seed), Budget(lower, upper)
     design = best_within(prior, budget)
-    lifts = unary_lifts(design.odds, smallest_mass(prior))
+    lifts = design.lifts(prior, None, LIP())
     assert within(lifts, budget)
     tighter = Budget(lower * 0.999, upper * 0.999)
     assert not within(lifts, tighter)
@@ -283,7 +283,9 @@ def random_prior(size: int, seed: int) -> Prior:
 def test_a_set_of_priors_is_certified_for_its_rarest_value() -> None:
     members = PriorSet([Prior([0.3, 0.7]), Prior([0.9, 0.1])])
     design = best_within(members, Budget(1.0))
-    assert design.lifts(members, None, LIP()) == unary_lifts(design.odds, smallest_mass(members))
+    R, p = design.odds, smallest_mass(members)
+    lowest, highest = 1 / (R - (R - 1) * p), R / (1 + (R - 1) * p)
+    assert design.lifts(members, None, LIP()) == Lifts(lowest, highest, R, R)
     assert smallest_mass(members) == min(smallest_mass(Prior([0.3, 0.7])), smallest_mass(Prior([0.9, 0.1])))
     for prior in (Prior([0.3, 0.7]), Prior([0.9, 0.1])):
         assert within(design.lifts(prior, None, LIP()), Budget(1.0))

@@ -26,6 +26,7 @@ from priorveil.mechanisms.bit_reports import BitReports
 from priorveil.plans.estimate import Estimate, Method
 from priorveil.plans.tally import Tally
 from references import likelihood as likelihood_of
+from references import report_bits
 from sample_plans import MISSING, PAIRS, PRIOR, QUERIES, TRUTH, VALUES, pair_plan
 
 pytestmark = pytest.mark.statistical
@@ -119,7 +120,7 @@ def test_measured_wrong_guesses_are_the_expected_share(kind: str, query: str) ->
     people = rng.choice(len(PRIOR), 40_000, p=PRIOR.probabilities)
     reports = plan.privatize(people, rng)
     if isinstance(plan.mechanism, BitReports):
-        likelihood = np.where(plan.mechanism.bits(reports), float(plan.mechanism.odds), 1.0)
+        likelihood = np.where(report_bits(plan.mechanism, reports), float(plan.mechanism.odds), 1.0)
     elif kind == "arc":  # a place of the circle, and not only its cell
         seen, first = np.unique(reports[:6_000], return_inverse=True)
         likelihood = np.stack([likelihood_of(plan.mechanism, r) for r in seen])[first]

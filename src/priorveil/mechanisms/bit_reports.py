@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, TypeVar
+from itertools import combinations
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.certify import TOTAL, Certificate
-from priorveil.errors import NOT_SHOWN, ForeignReport, InvalidInput, TooLarge
+from priorveil.certify import TOTAL, Certifiable, Certificate, Lifts
+from priorveil.errors import NOT_SHOWN, ForeignReport, Hint, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms import bit_estimators, kernels
 from priorveil.mechanisms.bit_estimators import BitCounts, BitLaw, ones_variance, posterior_error, set_chances
 from priorveil.mechanisms.estimators import (
@@ -203,26 +204,44 @@ class BitReports(Mechanism):
         return ones_variance(self.law, P)
 
     @property
-    @abstractmethod
-    def distinct_reports(self) -> int:
-        """How many different reports there are."""
-
-    @abstractmethod
-    def list_reports(self) -> tuple[npt.NDArray[Any], Array]:
-        """All reports as rows of bits, in the order of their bits as a number, and their chances under `B`."""
-
-    @property
     def matrix(self) -> Array:
         """The channel in floats, reports in the order of their bits as a number; small domains only."""
-        if self.distinct_reports > MOST_LISTED:
+        d, law, sizes = self.size, self.law, [self.law.members] if self.law.members else range(self.size + 1)
+        if sum(math.comb(d, size) for size in sizes) > MOST_LISTED:
             message = f"there are more than {MOST_LISTED:,} different reports, too many to write out"
             raise TooLarge(message, MEASURE_WITHOUT)
-        bits, chances = self.list_reports()
-        return np.asarray((np.where(bits, self.law.odds, 1.0) * chances[:, None] / self.law.scale).T)
+        reports = [members for size in sizes for members in combinations(range(d), size)]
+        bits = np.array([[x in members for x in range(d)] for members in reports])
+        bits = bits[np.lexsort(bits.T)]
+        chances = np.prod(np.where(bits, law.share, 1 - law.share), axis=1)
+        chances /= chances.sum()  # of the reports with the right number of bits
+        return np.asarray((np.where(bits, law.odds, 1.0) * chances[:, None] / law.scale).T)
+
+    @abstractmethod
+    def extreme_masses(self, prior: Known) -> tuple[Fraction, Fraction]:
+        """The smallest and the largest prior mass of the set bits of a report that has bits set and bits clear."""
+
+    def lifts(self, prior: Known, secret: Secrets, notion: Certifiable) -> Lifts:
+        """The exact extremes: a set bit where the others are rarest, a clear bit where the set ones are commonest.
+
+        They are `R / (1 + (R - 1) m)` and `1 / (1 + (R - 1) m)` (Theorem 4 of the paper, for unary encoding).
+        """
+        if secret is not None or not notion.implies_lip:
+            message = f"{self.kind} is certified for LIP or LDP of the value itself"
+            raise Infeasible(message, Hint("method", "columns"))
+        lightest, heaviest = self.extreme_masses(prior)
+        odds, slope = self.odds, self.odds - 1
+        return Lifts(1 / (1 + slope * heaviest), odds / (1 + slope * lightest), odds, odds)
 
     def parameters(self) -> dict[str, Any]:
         """The masses as strings: JavaScript numbers could not hold them."""
         return {"masses": [str(mass) for mass in self.masses.tolist()]}
+
+    @classmethod
+    def read(cls, parameters: Mapping[str, Any]) -> Self:
+        """Read a mechanism from the parameters in its JSON document."""
+        masses = np.array([int(mass) for mass in parameters["masses"]], dtype=np.int64)
+        return cls(masses, *(int(parameters[field.name]) for field in fields(cls)[1:]))
 
     def levels(self, prior: Known, secret: Secrets, proven: Certificate) -> Leakage:
         """Exact for all notions but MIP, from the odds `R`; measured where all reports can be listed.
@@ -288,11 +307,6 @@ class BitReports(Mechanism):
         scores = np.empty(len(words), dtype=np.int64)
         kernels.score_reports(halves, *self._byte_masses, float(SCORE), scores, work=work)
         return halves, scores
-
-    def bits(self, reports: npt.ArrayLike) -> npt.NDArray[np.uint8]:
-        """Reports as a 0/1 matrix, a row for each report and a column for each value; for few reports."""
-        as_bytes = self.check_reports(reports).view(np.uint8)
-        return np.unpackbits(as_bytes, axis=1, count=self.size, bitorder="little")
 
     def report_array(self, reports: npt.ArrayLike) -> Words:
         """The reports as rows of words."""

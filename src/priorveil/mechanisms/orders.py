@@ -45,7 +45,7 @@ from priorveil.mechanisms.estimators import Counts, Moments, PriorCheck, Rows, a
 from priorveil.mechanisms.interface import in_range, require_writable
 from priorveil.mechanisms.kernels import STEP, splitmix64
 from priorveil.mechanisms.randomness import Words
-from priorveil.mechanisms.simplex import Minimum, conjugate_gradients
+from priorveil.mechanisms.simplex import Minimum, conjugate_gradients, nearest_shares
 from priorveil.priors import Array, Ints, Mask, Prior
 from priorveil.queries import Query
 
@@ -496,17 +496,3 @@ def _overlaps(
     ends = ends + apart[:, None]
     before = np.searchsorted(places, ends, sorter=ascending)
     return np.diff(ends * sums[before] - moments[before], axis=1)
-
-
-def nearest_shares(estimate: Array, weights: Array) -> Array:
-    """The distribution that is nearest to an estimate, squares divided by `weights`.
-
-    It is `max(0, estimate - t weights)`: a value is zero from `t = estimate / weights` on.
-
-    >>> nearest_shares(np.array([0.75, 0.5, -0.25]), np.ones(3)).tolist()
-    [0.625, 0.375, 0.0]
-    """
-    falling = np.argsort(-estimate / weights)
-    levels = (np.cumsum(estimate[falling]) - 1) / np.cumsum(weights[falling])
-    kept = np.flatnonzero(estimate[falling] / weights[falling] > levels)
-    return np.asarray(np.maximum(estimate - levels[kept[-1]] * weights, 0.0))

@@ -125,15 +125,21 @@ def expected_gain(shares: Array, std_error: Array) -> float:
     variance, normal = std_error[:, None] ** 2, NormalDist()
     nodes = np.array([normal.inv_cdf((i + 0.5) / _NODES) for i in range(_NODES)])
     noisy = shares[:, None] + std_error[:, None] * nodes / nodes.std()
-
-    def nearest(t: float) -> Array:
-        return np.asarray(np.maximum(noisy - t * variance, 0.0))
-
-    low, high = 0.0, 1.0
-    while nearest(high).sum() > _NODES:
-        high *= 2
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (middle, high) if nearest(middle).sum() > _NODES else (low, middle)
-    error = float(((nearest(high) - shares[:, None]) ** 2).mean(axis=1).sum())
+    weights = np.repeat(variance, _NODES)
+    nearest = _NODES * nearest_shares(noisy.reshape(-1) / _NODES, weights).reshape(noisy.shape)
+    error = float(((nearest - shares[:, None]) ** 2).mean(axis=1).sum())
     return float(variance.sum()) / error
+
+
+def nearest_shares(estimate: Array, weights: Array) -> Array:
+    """The distribution that is nearest to an estimate, squares divided by `weights`.
+
+    It is `max(0, estimate - t weights)`: a value is zero from `t = estimate / weights` on.
+
+    >>> nearest_shares(np.array([0.75, 0.5, -0.25]), np.ones(3)).tolist()
+    [0.625, 0.375, 0.0]
+    """
+    falling = np.argsort(-estimate / weights)
+    levels = (np.cumsum(estimate[falling]) - 1) / np.cumsum(weights[falling])
+    kept = np.flatnonzero(estimate[falling] / weights[falling] > levels)
+    return np.asarray(np.maximum(estimate - levels[kept[-1]] * weights, 0.0))

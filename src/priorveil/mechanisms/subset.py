@@ -19,18 +19,15 @@ mixed in with a probability below `k d / 2**64`, so it can only lower the levels
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.certify import TOTAL, Certifiable, Lifts
+from priorveil.certify import TOTAL
 from priorveil.errors import Hint, Infeasible, InvalidInput
 from priorveil.mechanisms import kernels
 from priorveil.mechanisms.bit_estimators import (
@@ -43,7 +40,7 @@ from priorveil.mechanisms.bit_estimators import (
 from priorveil.mechanisms.bit_reports import BitReports
 from priorveil.mechanisms.estimators import Moments, Rows
 from priorveil.mechanisms.randomness import WORD, Words
-from priorveil.notions import Known, Secrets
+from priorveil.notions import Known
 from priorveil.priors import Array, Ints
 
 MOST_SCORED = 1_000  # values up to which reports are read by their scores; the information is a dense matrix
@@ -135,35 +132,16 @@ class Subset(BitReports):
         inverse = self._inverse if self.fits(P) else np.linalg.inv(subset_information(self.law, P))
         return float(np.trace(inverse) - P @ P)
 
-    def lifts(self, prior: Known, secret: Secrets, notion: Certifiable) -> Lifts:
-        """The exact extremes, for one prior or a finite set of them, and the value itself."""
-        if secret is not None or not notion.implies_lip or not prior.members:
-            message = "subset is certified for LIP or LDP of the value itself, for one prior or a finite set of priors"
+    def extreme_masses(self, prior: Known) -> tuple[Fraction, Fraction]:
+        """Those of the rarest and of the commonest values, for one prior or a finite set of priors."""
+        if not prior.members:
+            message = "subset is certified for one prior or a finite set of priors"
             raise Infeasible(message, Hint("method", "columns"))
-        k, shift = self.subset_size, self.odds - 1
-        ordered = [(sorted(member.weights), member.total) for member in prior.members]
+        k, ordered = self.subset_size, [(sorted(member.weights), member.total) for member in prior.members]
         lightest = min(Fraction(sum(weights[:k]), total) for weights, total in ordered)
         heaviest = max(Fraction(sum(weights[-k:]), total) for weights, total in ordered)
-        return Lifts(1 / (1 + shift * heaviest), self.odds / (1 + shift * lightest), self.odds, self.odds)
-
-    @property
-    def distinct_reports(self) -> int:
-        """All sets of the right size."""
-        return math.comb(self.size, self.subset_size)
-
-    def list_reports(self) -> tuple[npt.NDArray[Any], Array]:
-        """All sets as rows of bits, and their chances under `B`, which are equal."""
-        members = np.array(list(combinations(range(self.size - 1, -1, -1), self.subset_size)))[::-1]
-        bits = np.zeros((len(members), self.size), dtype=bool)
-        bits[np.arange(len(members))[:, None], members] = True
-        return bits, np.full(len(members), 1 / len(members))
+        return lightest, heaviest
 
     def parameters(self) -> dict[str, Any]:
         """The three fields; long integers as strings."""
         return super().parameters() | {"subset_size": self.subset_size, "keep": str(self.keep)}
-
-    @classmethod
-    def read(cls, parameters: Mapping[str, Any]) -> Subset:
-        """Read a mechanism from the parameters in its JSON document."""
-        masses = np.array([int(mass) for mass in parameters["masses"]], dtype=np.int64)
-        return cls(masses, parameters["subset_size"], int(parameters["keep"]))

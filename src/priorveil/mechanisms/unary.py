@@ -16,23 +16,21 @@ word `w` decides the value's own bit: set iff `w >> 2 < 2**62 - drop`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from priorveil.certify import TOTAL, Certifiable, Lifts
-from priorveil.errors import Hint, Infeasible, InvalidInput
+from priorveil.certify import TOTAL
+from priorveil.errors import InvalidInput
 from priorveil.mechanisms import kernels
 from priorveil.mechanisms.bit_estimators import BitCounts, BitLaw, balanced_moments, unary_law
 from priorveil.mechanisms.bit_reports import BitReports
 from priorveil.mechanisms.estimators import Moments, Rows
 from priorveil.mechanisms.randomness import Words
-from priorveil.notions import Known, Secrets
+from priorveil.notions import Known
 from priorveil.priors import Array, Ints, Prior
 
 
@@ -92,48 +90,15 @@ class Unary(BitReports):
         """The counts of ones, less their excess over the reports."""
         return balanced_moments(self.law, counts, prior, rows, population)
 
-    def lifts(self, prior: Known, secret: Secrets, notion: Certifiable) -> Lifts:
-        """The exact extremes, for one prior or a set of them, and the value itself."""
-        if secret is not None or not notion.implies_lip:
-            raise Infeasible(
-                "unary is certified for LIP or LDP of the value itself", Hint("method", "columns")
-            )
-        return unary_lifts(self.odds, smallest_mass(prior))
-
-    @property
-    def distinct_reports(self) -> int:
-        """All rows of bits."""
-        return 1 << self.size
-
-    def list_reports(self) -> tuple[npt.NDArray[Any], Array]:
-        """All reports as rows of bits, and their chances under `B`, which flips independent bits."""
-        bits, q01 = np.arange(1 << self.size)[:, None] >> np.arange(self.size) & 1, self.law.q
-        return bits, np.prod(np.where(bits, q01, 1 - q01), axis=1)
+    def extreme_masses(self, prior: Known) -> tuple[Fraction, Fraction]:
+        """Those of the rarest value, and of all others; for a set of priors, of the rarest anywhere in the set."""
+        rarest = smallest_mass(prior)
+        return rarest, 1 - rarest
 
     def parameters(self) -> dict[str, Any]:
         """The four fields; long integers as strings."""
         coins = {"noise": self.noise, "noise_bits": self.noise_bits, "drop": str(self.drop)}
         return super().parameters() | coins
-
-    @classmethod
-    def read(cls, parameters: Mapping[str, Any]) -> Unary:
-        """Read a mechanism from the parameters in its JSON document."""
-        masses = np.array([int(mass) for mass in parameters["masses"]], dtype=np.int64)
-        return cls(masses, parameters["noise"], parameters["noise_bits"], int(parameters["drop"]))
-
-
-def unary_lifts(odds: Fraction, smallest: Fraction) -> Lifts:
-    """The exact extremes of the lift when the rarest value has prior `p`.
-
-    They are `1 / (R - (R - 1) p)` and `R / (1 + (R - 1) p)`: the second by the report that shows the
-    rarest value alone, the first by the one that shows all others (Theorem 4). For a set of priors `p` is
-    the smallest anywhere in the set.
-
-    >>> unary_lifts(Fraction(3), Fraction(1, 4))
-    Lifts(lowest=Fraction(2, 5), highest=Fraction(2, 1), ldp=Fraction(3, 1), ratio=Fraction(3, 1))
-    """
-    shift = (odds - 1) * smallest
-    return Lifts(1 / (odds - shift), odds / (1 + shift), odds, odds)
 
 
 def smallest_mass(prior: Known) -> Fraction:
