@@ -21,7 +21,8 @@ _JOINT_ENTRIES = 50_000_000  # a joint channel larger than this is refused
 class Channel:
     """`Q[x, y] = Pr(Y = y | X = x)`: a row for each value, a column for each report.
 
-    Arguments: `matrix`, rows that add up to one; `inputs` and `outputs`, their labels.
+    Arguments: `matrix`, rows that add up to one; `inputs` and `outputs`, the labels of values and reports. The
+    attributes of the same names are a read-only array and tuples.
 
     >>> q = Channel([[0.75, 0.25], [0.25, 0.75]])
     >>> q.output_law(Prior([0.25, 0.75])).tolist()
@@ -34,10 +35,9 @@ class Channel:
         inputs: Iterable[Hashable] | None = None,
         outputs: Iterable[Hashable] | None = None,
     ) -> None:
-        Q = self._matrix = as_matrix("matrix", matrix, InvalidChannel, "value and a column for each report")
+        Q = self.matrix = as_matrix("matrix", matrix, InvalidChannel, "value and a column for each report")
         _require_stochastic(Q)
-        self._inputs = as_labels(inputs, Q.shape[0])
-        self._outputs = as_labels(outputs, Q.shape[1])
+        self.inputs, self.outputs = as_labels(inputs, Q.shape[0]), as_labels(outputs, Q.shape[1])
 
     @classmethod
     def of(cls, channel: Channel | npt.ArrayLike) -> Channel:
@@ -68,28 +68,13 @@ class Channel:
         return cls(np.eye(len(prior)), prior.labels, prior.labels)
 
     @property
-    def matrix(self) -> Array:
-        """`Q`, read-only."""
-        return self._matrix
-
-    @property
-    def inputs(self) -> tuple[Label, ...]:
-        """The names of the values."""
-        return self._inputs
-
-    @property
-    def outputs(self) -> tuple[Label, ...]:
-        """The names of the reports."""
-        return self._outputs
-
-    @property
     def shape(self) -> tuple[int, int]:
         """The number of values and the number of reports."""
-        return self._matrix.shape[0], self._matrix.shape[1]
+        return self.matrix.shape[0], self.matrix.shape[1]
 
     def output_law(self, prior: Prior) -> Array:
         """`lam = P Q`, the law of the report."""
-        law: Array = self.align(prior).probabilities @ self._matrix
+        law: Array = self.align(prior).probabilities @ self.matrix
         return law
 
     def posterior(self, prior: Prior) -> Array:
@@ -104,16 +89,16 @@ class Channel:
         [[1.5, 0.5], [0.5, 1.5]]
         """
         with np.errstate(invalid="ignore", divide="ignore"):
-            lift: Array = self._matrix / self.output_law(prior)
+            lift: Array = self.matrix / self.output_law(prior)
         return lift
 
     def drop_unused(self) -> Channel:
         """The channel without the reports that no value ever sends."""
-        used = self._matrix.max(axis=0) > 0
+        used = self.matrix.max(axis=0) > 0
         if used.all():
             return self
-        outputs = [label for label, u in zip(self._outputs, used, strict=True) if u]
-        return Channel(self._matrix[:, used], self._inputs, outputs)
+        outputs = [label for label, u in zip(self.outputs, used, strict=True) if u]
+        return Channel(self.matrix[:, used], self.inputs, outputs)
 
     def __matmul__(self, after: Channel | npt.ArrayLike) -> Channel:
         """Post-processing: the channel that passes its report through a second one.
@@ -122,8 +107,8 @@ class Channel:
         [[0.5, 0.5], [0.0, 1.0]]
         """
         second = Channel.of(after)
-        rows = second._aligned_rows(self._outputs, "after", "one for each report")
-        return Channel(_rows_to_one(self._matrix @ rows), self._inputs, second.outputs)
+        rows = second._aligned_rows(self.outputs, "after", "one for each report")
+        return Channel(_rows_to_one(self.matrix @ rows), self.inputs, second.outputs)
 
     def joint_with(self, other: Channel | npt.ArrayLike) -> Channel:
         """The joint channel of two reports about the same value, made with independent noise.
@@ -134,29 +119,29 @@ class Channel:
         (2, 4)
         """
         second = Channel.of(other)
-        rows = second._aligned_rows(self._inputs, "other", "one for each value")
+        rows = second._aligned_rows(self.inputs, "other", "one for each value")
         d, reports = self.shape[0], self.shape[1] * second.shape[1]
         if d * reports > _JOINT_ENTRIES:
             raise TooLarge(
                 f"the joint channel would have {d} x {reports} entries; the limit is {_JOINT_ENTRIES}"
             )
-        joint = (self._matrix[:, :, None] * rows[:, None, :]).reshape(d, reports)
-        return Channel(_rows_to_one(joint), self._inputs)
+        joint = (self.matrix[:, :, None] * rows[:, None, :]).reshape(d, reports)
+        return Channel(_rows_to_one(joint), self.inputs)
 
     def _aligned_rows(self, labels: tuple[Label, ...], argument: str, each: str) -> Array:
         """The rows in the order of `labels`; as they are where one side has positions instead of names."""
         if len(labels) != self.shape[0]:
             raise InvalidChannel(argument, self.shape, f"it needs {plural(len(labels), 'row')}, {each}")
         try:
-            return self._matrix[label_positions(self._inputs, labels)]
+            return self.matrix[label_positions(self.inputs, labels)]
         except KeyError as missing:
             raise InvalidChannel(
-                argument, list(self._inputs)[:5], f"it has no row for {missing.args[0]!r}"
+                argument, list(self.inputs)[:5], f"it has no row for {missing.args[0]!r}"
             ) from None
 
     def to_json(self) -> str:
         """The channel as JSON: `{"inputs": [...], "outputs": [...], "matrix": [[...], ...]}`."""
-        fields = {"inputs": self._inputs, "outputs": self._outputs, "matrix": self._matrix.tolist()}
+        fields = {"inputs": self.inputs, "outputs": self.outputs, "matrix": self.matrix.tolist()}
         return json.dumps(fields)
 
     @classmethod
@@ -181,11 +166,11 @@ class Channel:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Channel):
             return NotImplemented
-        same = self._inputs == other._inputs and self._outputs == other._outputs
-        return same and np.array_equal(self._matrix, other._matrix)
+        same = self.inputs == other.inputs and self.outputs == other.outputs
+        return same and np.array_equal(self.matrix, other.matrix)
 
     def __hash__(self) -> int:
-        return hash((self._inputs, self._outputs, self._matrix.tobytes()))
+        return hash((self.inputs, self.outputs, self.matrix.tobytes()))
 
     def __repr__(self) -> str:
         return f"Channel({plural(self.shape[0], 'value')}, {plural(self.shape[1], 'report')})"
@@ -201,7 +186,7 @@ class Channel:
             raise InvalidChannel(
                 "prior", plural(len(known), "value"), f"the channel has {plural(self.shape[0], 'row')}"
             )
-        return known.align_to(self._inputs)
+        return known.align_to(self.inputs)
 
 
 def _require_stochastic(Q: Array) -> None:

@@ -142,7 +142,7 @@ def test_no_reports_and_no_values() -> None:
 
 @needs_numba
 def test_the_compiled_count_is_the_plain_one() -> None:
-    numbers = np.array([0, 3, 3, 2], dtype=np.int64)
+    numbers = np.array([0, 3, -1, 5, 3, 2], dtype=np.int64)
     plain, compiled = np.zeros(5, np.int64), np.zeros(5, np.int64)
     kernels.count_numbers.twin(numbers, plain)
     run = kernels.compiled(kernels.count_numbers.loop)

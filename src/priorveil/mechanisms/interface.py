@@ -211,20 +211,13 @@ class NumberedReports(Mechanism):
         """Which reports this mechanism can have made."""
         return in_range(reports, self.outputs)
 
-    def check_reports(self, reports: npt.ArrayLike) -> npt.NDArray[Any]:
-        """The reports as an array. If all are in range, two fast passes show it without further memory."""
-        column = self.report_array(reports)
-        if column.size == 0 or (column.min() >= 0 and column.max() < self.outputs):
-            return column
-        return super().check_reports(reports)
-
     def accumulate(self, reports: npt.ArrayLike) -> Ints:
         """How often each report came."""
-        column = self.check_reports(reports)
-        if "numba" not in sys.modules:  # the compiled count saves too little to load it
-            return np.bincount(column, minlength=self.outputs)
-        counts = np.zeros(self.outputs, np.int64)
-        kernels.count_numbers(column, counts, work=column.size)
+        column, counts = self.report_array(reports), np.zeros(self.outputs, np.int64)
+        # the compiled count saves too little to load it
+        kernels.count_numbers(column, counts, work=column.size if "numba" in sys.modules else 0)
+        if counts.sum() < column.size:
+            self.check_reports(reports)
         return counts
 
     def weigh(self, reports: npt.NDArray[Any], weights: Array) -> Array:

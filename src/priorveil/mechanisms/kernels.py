@@ -123,14 +123,16 @@ def scan_shared(
 
 
 def _count_numbers(numbers: Ints, counts: Ints) -> None:
-    counts += np.bincount(numbers, minlength=counts.size)
+    known = (numbers >= 0) & (numbers < counts.size)
+    counts += np.bincount(numbers if known.all() else numbers[known], minlength=counts.size)
 
 
 @with_twin(_count_numbers)
 def count_numbers(numbers: Ints, counts: Ints) -> None:
-    """Add to `counts[n]` how often the number n came."""
+    """Add to `counts[n]` how often the number n came; numbers without a count are passed over."""
     for i in range(numbers.size):
-        counts[numbers[i]] += 1
+        if 0 <= numbers[i] < counts.size:
+            counts[numbers[i]] += 1
 
 
 # -- unary encoding ----------------------------------------------------------------------------------------

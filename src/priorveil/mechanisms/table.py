@@ -87,7 +87,7 @@ class Table(NumberedReports):
         return make_guide(self._thresholds)
 
     @cached_property
-    def _shared(self) -> _Shared | None:
+    def _shared(self) -> tuple[np.uint64, Guide] | None:
         return _shared_rows(self.weights)
 
     def draw(self, codes: Ints, words: Words, reports: Ints, total: int) -> None:
@@ -99,7 +99,8 @@ class Table(NumberedReports):
         elif self._shared is None:
             kernels.scan_table(codes, column, *self._guide, reports, work=total)
         else:
-            kernels.scan_shared(codes, column, self._shared.own, *self._shared.guide, reports, work=total)
+            own, guide = self._shared
+            kernels.scan_shared(codes, column, own, *guide, reports, work=total)
 
     def lifts(self, prior: Known, secret: Secrets, notion: Certifiable) -> Lifts:
         """The exact extremes, under any prior, set of priors, secret and notion."""
@@ -117,13 +118,6 @@ class Table(NumberedReports):
                 "bits", parameters["bits"], f"must be {TOTAL_BITS}: every row adds up to 2**{TOTAL_BITS}"
             )
         return cls(np.array([[int(w) for w in row] for row in parameters["weights"]], dtype=np.int64))
-
-
-class _Shared(NamedTuple):
-    """Rows that are one common row plus `own` on the diagonal (k-RR, and truth or a draw from the prior)."""
-
-    own: np.uint64
-    guide: Guide
 
 
 def make_guide(thresholds: Words, span_bits: int = TOTAL_BITS) -> Guide:
@@ -144,8 +138,11 @@ def make_guide(thresholds: Words, span_bits: int = TOTAL_BITS) -> Guide:
     return Guide(thresholds, np.minimum(starts, outputs - 1).astype(np.uint32), np.uint64(shift))
 
 
-def _shared_rows(weights: Ints) -> _Shared | None:
-    """The common row, if the rows agree off the diagonal and none has less on it than the common row."""
+def _shared_rows(weights: Ints) -> tuple[np.uint64, Guide] | None:
+    """What is added on the diagonal to one common row, and its guide, if the rows are made so, as those of k-RR.
+
+    Truth or a draw from the prior is another example. None may have less on the diagonal than the common row.
+    """
     size = weights.shape[0]
     if size < 3 or weights.shape[1] != size:
         return None
@@ -156,7 +153,7 @@ def _shared_rows(weights: Ints) -> _Shared | None:
     # The first column is a zero: then row x of the table begins its own entry at thresholds[0, x].
     sums = np.concatenate(([0], np.cumsum(common))).astype(np.uint64)[None, :]
     guide = make_guide(sums[:, 1:], max(1, int(common.sum() - 1).bit_length()))
-    return _Shared(np.uint64(own), guide._replace(thresholds=sums))
+    return np.uint64(own), guide._replace(thresholds=sums)
 
 
 def _check_weights(weights: Ints) -> Ints:
