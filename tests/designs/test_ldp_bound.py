@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from itertools import product
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ from flint import arb, ctx
 import priorveil as pv
 from priorveil.designs.box_pricing import LdpCone
 from priorveil.designs.engine import Limits
-from priorveil.designs.ldp_bound import LdpColumns, Weights, identity_bound, ldp_variance_bound
+from priorveil.designs.relaxation import identity_bound, ldp_variance_bound
 from priorveil.designs.unbiased import best_weights
 from priorveil.mechanisms.bit_estimators import ones_variance, subset_law
 from priorveil.queries import lift_variance
@@ -62,7 +61,7 @@ def test_it_is_below_the_best_channel_and_near_it(seed: int) -> None:
     P = random_prior(seed, d)
     best = best_weights(P, LdpCone(P, math.exp(epsilon)).vertices(), Limits(1e-6)).value
     bound = ldp_variance_bound(P, epsilon)
-    assert 0.7 * best < bound <= best
+    assert 0.85 * best < bound <= best
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -76,60 +75,6 @@ def test_no_random_channel_goes_below_it(seed: int) -> None:
     found = best_weights(P, columns, Limits(1e-4))
     assert bound <= lift_variance(found.columns, found.weights)
     assert bound > 0.8 * pv.design(pv.Prior(P), epsilon, pv.Distribution(), notion=LDP).expected_mse
-
-
-def value(columns: LdpColumns, weights: Weights, held: np.ndarray) -> float:
-    """`|A z|^2 - nu . z` of the column of a set, from the definition."""
-    v = np.where(held, columns.e, 1.0)
-    z = v / float(columns.P @ v) - 1
-    A = np.diag(weights.m) + weights.a[:, None]
-    return float(((A @ z) ** 2).sum() - weights.nu @ z)
-
-
-def climb(columns: LdpColumns, weights: Weights, held: np.ndarray) -> float:
-    """The largest value that flips of single values reach."""
-    best = value(columns, weights, held)
-    while True:
-        flips = [held ^ (np.arange(len(held)) == x) for x in range(len(held))]
-        values = [value(columns, weights, flip) for flip in flips]
-        if max(values) <= best:
-            return best
-        best, held = max(values), flips[int(np.argmax(values))]
-
-
-@pytest.mark.parametrize(("d", "epsilon"), [(7, 1.0), (15, 2.0), (30, 0.5), (40, 3.0)])
-def test_no_column_exceeds_the_proven_maximum(d: int, epsilon: float) -> None:
-    """A local search finds none that does; it comes near, so the proof gives little away."""
-    rng = np.random.default_rng(d)
-    columns = LdpColumns(np.sort(random_prior(d, d))[::-1], math.exp(epsilon))
-    for noise in (0.0, 0.3):  # any weights prove a bound, also poor ones
-        weights = Weights(*(part * (1 + noise * rng.normal(size=d)) for part in columns.search(lambda: True)))
-        reached = max(climb(columns, weights, rng.random(d) < share) for share in rng.uniform(0.05, 0.6, 12))
-        A = np.diag(weights.m) + weights.a[:, None]
-        proven = float(np.trace(A) - columns.P @ A.sum(axis=1)) ** 2 / columns.bound(weights)
-        assert reached <= proven < 1.1 * reached
-
-
-@pytest.mark.parametrize("epsilon", [1e-6, 0.01, 1.0, 8.0])
-@pytest.mark.parametrize("rare", [1e-7, 1e-3, 0.1])
-def test_rounding_never_hides_a_column(epsilon: float, rare: float) -> None:
-    """All columns of six values, one of them common, in extended precision: none exceeds the proven maximum."""
-    exact = np.longdouble
-    P = np.array([1 - 5 * rare, *[rare] * 5])
-    columns = LdpColumns(P, math.exp(epsilon))
-    weights = columns.search(lambda: True)
-    v = np.where(np.array(list(product((0, 1), repeat=6))) > 0, np.exp(exact(epsilon)), exact(1))
-    z = v / (v @ (P / P.astype(exact).sum()))[:, None] - 1
-    A = np.diag(weights.m).astype(exact) + weights.a[:, None]
-    reached = float((((z @ A.T) ** 2).sum(axis=1) - z @ weights.nu).max())
-    assert reached <= columns.largest(weights)
-
-
-def test_numbers_that_overflow_prove_nothing() -> None:
-    columns = LdpColumns(np.array([0.4, 0.3, 0.2, 0.1]), math.e)
-    huge = columns.search(lambda: True)._replace(nu=np.array([1e308, -1e308, 1e308, -1e308]))
-    with np.errstate(all="ignore"):
-        assert columns.bound(huge) == 0.0
 
 
 def test_a_level_that_protects_nearly_nothing_is_designed_all_the_same() -> None:
@@ -147,11 +92,10 @@ def test_the_efficiency_under_a_zipf_prior_is_proven(d: int, least: float) -> No
     assert 0.1 * unary.expected_mse < unary.lower_bound < plan.expected_mse
 
 
-def test_a_proof_that_is_stopped_is_still_a_bound() -> None:
-    columns = LdpColumns(pv.Prior.zipf(20).probabilities, math.e)
-    weights = columns.search()
-    early = columns.bound(weights, lambda: True)
-    assert 0 < early < columns.bound(weights)
+def test_a_search_that_is_stopped_still_proves_a_bound() -> None:
+    P, calls = pv.Prior.zipf(20).probabilities, iter([False] * 6)
+    early = ldp_variance_bound(P, 1.0, lambda: next(calls, True))
+    assert identity_bound(P, 1.0) < early < ldp_variance_bound(P, 1.0)
 
 
 def test_a_thousand_values_keep_the_time_limit() -> None:

@@ -22,9 +22,8 @@ from priorveil.designs.box_pricing import Box, LdpCone, SumPricing
 from priorveil.designs.closed import closed_plan
 from priorveil.designs.encodings import hashing_plan, subset_plan, unary_plan
 from priorveil.designs.engine import Limits, Pricing, Progress, Solution, Stop, best_mixture, never, solve
-from priorveil.designs.ldp_bound import factor_above, ldp_variance_bound
 from priorveil.designs.problem import SLACK, Problem
-from priorveil.designs.relaxation import best_linear, ldp_bound
+from priorveil.designs.relaxation import best_linear, factor_above, ldp_bound, ldp_variance_bound
 from priorveil.errors import Hint, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms import Grouped, Table
 from priorveil.notions import Known, Secrets

@@ -21,20 +21,21 @@ a bound**, and the search for good ones needs no trust. It alternates between tw
 the matrix to its bounds, then project it onto the positive semidefinite ones; the dual collects what the projections
 remove. For an unbiased query the matrix is `[[Y, W'], [W, T]]`, and then the trace of `T` is at least the variance.
 Diagonal `L` alone are nearly as good for many values, and much cheaper.
-Under LDP the bounds `a` and `b` differ, and so does the last inequality (`SecondMoments.of_ldp`). All lengths are in
-units in which each `Y_xx` is at most one.
+Under LDP the bounds `a` and `b` differ, and so does the last inequality (`SecondMoments.of_ldp`), which holds for any
+weights of the values: the best ones are found with the dual (`ldp_duals`). All lengths are in units in which each
+`Y_xx` is at most one.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
-from itertools import chain
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import scipy.optimize
 
+from priorveil.certify import exp_above
 from priorveil.designs.box_pricing import Box, SquaresPricing
 from priorveil.designs.box_solvers import seeds, weighted_histogram
 from priorveil.designs.engine import UNLIMITED, Limits, Solution, Stop, never, solve
@@ -46,7 +47,11 @@ _CLOSE = 1e-6  # change in a round, relative to the matrix, at which the search 
 _CUT = 1e-3, 1.0  # the gap and the seconds for the largest sum of all `Y_xx`
 _DIAGONAL_ROUNDS = 8
 _MOST_VALUES = 300  # beyond, unbiased queries have diagonal duals and no cut
+_TANGENT = 1e-4  # eigenvalues below this share of their mean have the tangent for their root, under LDP
+_MOST_SEARCHED, _MOST_LEVEL = 1_000, 12.0  # values and levels for which a bound on learning is searched for
 _ROUNDOFF = 2.0**-52
+
+Search = Callable[[Array], Iterator[tuple[Array, float]]]
 
 
 def best_linear(box: Box, rows: Array, limits: Limits = UNLIMITED) -> Solution:
@@ -93,6 +98,18 @@ def unbiased_bound(moments: SecondMoments, W: Array, stop: Stop = never) -> floa
     >>> bool(0 <= 1 - unbiased_bound(moments, np.eye(3)) / exact < 1e-4)
     True
     """
+
+    def search(rows: Array) -> Iterator[tuple[Array, float]]:
+        d = rows.shape[1]
+        yield from moments.diagonal_duals(rows, stop)
+        if d <= _MOST_VALUES:
+            yield from moments.duals(np.zeros((d, d)), rows, stop)
+
+    return _largest_proven(moments, W, search)
+
+
+def _largest_proven(moments: SecondMoments, W: Array, search: Search) -> float:
+    """The largest bound on the variance that the duals of a search prove."""
     P = moments.prior
     centred = W - (W @ P)[:, None]
     left, sizes, right = np.linalg.svd(centred / moments.unit, full_matrices=False)
@@ -101,10 +118,7 @@ def unbiased_bound(moments: SecondMoments, W: Array, stop: Stop = never) -> floa
         return 0.0
     rows = right[kept] * (sizes[kept] * math.sqrt(len(P) * kept.sum()) / sizes[kept].sum())[:, None]
     bound = 0.0
-    searches = [moments.diagonal_duals(rows, stop)]
-    if len(P) <= _MOST_VALUES:
-        searches.append(moments.duals(np.zeros((len(P), len(P))), rows, stop))
-    for dual, price in chain.from_iterable(searches):
+    for dual, price in search(rows):
         values, U = np.linalg.eigh(rows @ dual @ rows.T)
         roots = np.sqrt(np.maximum(values, 1e-12 * abs(values[-1]) + 1e-300))
         M = dual @ rows.T @ (U / roots) @ U.T @ left[:, kept].T  # the best M with M M' <= dual
@@ -114,10 +128,49 @@ def unbiased_bound(moments: SecondMoments, W: Array, stop: Stop = never) -> floa
 
 def ldp_bound(P: Array, factor: float, W: Array, unbiased: bool, stop: Stop = never) -> float:
     """The better of the bounds above under LDP: an error that no channel with `r_x <= factor * r_z` goes below."""
+    moments = SecondMoments.of_ldp(P, factor, P)
     if not unbiased:
-        return leaning_bound(SecondMoments.of_ldp(P, factor, P), W, stop)
-    cuts = [P, P + 3 / len(P), np.ones(len(P))] if np.ptp(P) > 1e-15 else [P]
-    return max(unbiased_bound(SecondMoments.of_ldp(P, factor, cut), W, stop) for cut in cuts)
+        return leaning_bound(moments, W, stop)
+    return _largest_proven(moments, W, lambda rows: moments.ldp_duals(rows, factor, stop))
+
+
+def ldp_variance_bound(P: Array, epsilon: float, stop: Stop = never) -> float:
+    """A bound on N times the variance, summed over the values, of learning a distribution under LDP.
+
+    The search ends early when `stop` says so; what it has found is a bound all the same.
+
+    >>> round(ldp_variance_bound(np.full(20, 0.05), 1.0), 4)
+    66.6344
+    """
+    if len(P) < 2:
+        return 0.0
+    simple = identity_bound(P, epsilon)
+    if len(P) > _MOST_SEARCHED or epsilon > _MOST_LEVEL or np.ptp(P) == 0 or stop():
+        return simple
+    return max(simple, ldp_bound(P, factor_above(epsilon), np.eye(len(P)), True, stop))
+
+
+def identity_bound(P: Array, epsilon: float) -> float:
+    """The bound `(d - 1)^2 / max |r - 1|^2` under LDP. For equal values it is the least variance.
+
+    A column has `e^eps` on a set of `k` values, scaled. Of these `|r - 1|^2` is convex in the scale, so it is largest
+    for the `k` rarest or the `k` commonest. With `s` their mass it is `(k (1 - s)^2 + (d - k) s^2) / (1/c + s)^2`,
+    `c = e^eps - 1`, where nothing cancels.
+
+    >>> round(identity_bound(np.full(83, 1 / 83), 1.0), 3)
+    298.372
+    """
+    d, c, k = len(P), factor_above(epsilon) - 1, np.arange(1, len(P))
+    rarest, commonest = (np.cumsum(order)[:-1] for order in (np.sort(P), -np.sort(-P)))
+    ends = [(rarest, commonest[::-1]), (commonest, rarest[::-1])]  # the mass of a set, and of the others
+    largest = max(float(((k * rest**2 + (d - k) * s**2) / (1 / c + s) ** 2).max()) for s, rest in ends)
+    # Each term takes fewer than 200 roundings; probabilities count as 130 (`NORMALISED` in `Prior`).
+    return (d - 1) ** 2 / largest * (1 - 4 * (d + 400) * _ROUNDOFF)
+
+
+def factor_above(epsilon: float) -> float:
+    """A float that is at least `e^epsilon`, or infinity."""
+    return math.inf if epsilon > 700 else math.nextafter(float(exp_above(epsilon)), math.inf)
 
 
 class SecondMoments:
@@ -162,12 +215,59 @@ class SecondMoments:
         """
         c, rest = factor - 1, 1 - P
         moments = cls(P, c * rest / (factor * P + rest), c * rest / (P + factor * rest))
-        h, g = weights / weights.sum(), (1 + factor) ** 2 / (4 * factor)
-        cut = (np.diag(h) - g * np.outer(h, h)) * np.outer(moments.unit, moments.unit)
-        room = 32 * _ROUNDOFF * (1 + g) * float(moments.unit.max()) ** 2
-        scale = float(np.abs(cut).max())
-        moments.cut, moments.total = cut / scale, (c**2 / (4 * factor) * (1 + 32 * _ROUNDOFF) + room) / scale
+        moments.set_ldp_cut(factor, weights)
         return moments
+
+    def set_ldp_cut(self, factor: float, weights: Array) -> None:
+        """Take the cut with these weights."""
+        h, g = weights / weights.sum(), (1 + factor) ** 2 / (4 * factor)
+        cut = (np.diag(h) - g * np.outer(h, h)) * np.outer(self.unit, self.unit)
+        room = 32 * _ROUNDOFF * (1 + g) * float(self.unit.max()) ** 2
+        scale = float(np.abs(cut).max())
+        self.cut, self.total = cut / scale, ((g - 1) * (1 + 32 * _ROUNDOFF) + room) / scale
+
+    def ldp_duals(self, rows: Array, factor: float, stop: Stop) -> Iterator[tuple[Array, float]]:
+        """The best dual for the least `tr T` that is diagonal but for its cut; it takes the cut of the best weights.
+
+        With the price times the weights, `u`, it is `L = diag(l) + D (diag(u) - g u u' / sum(u)) D`, `D` the units. It
+        pays `sum(l) + (g - 1) sum(u)`, and the root of `rows L rows'` has a trace. The payments less twice the trace
+        are convex in `l` and `u`. The root of a small eigenvalue is replaced by its tangent, so that the search may
+        leave the positive semidefinite matrices on its way.
+        """
+        (k, d), g = rows.shape, (1 + factor) ** 2 / (4 * factor)
+        least, scaled = _TANGENT * float((rows**2).sum()) / d, rows * self.unit
+
+        def excess(x: Array) -> tuple[float, Array]:
+            diagonal, u, total = x[:d], x[d:], float(x[d:].sum())
+            along = scaled @ u
+            values, U = np.linalg.eigh(
+                (rows * diagonal) @ rows.T + (scaled * u) @ scaled.T - g / total * np.outer(along, along)
+            )
+            roots = np.sqrt(np.maximum(values, least))
+            trace = float((roots + np.minimum(values - least, 0.0) / (2 * roots)).sum())
+            turned, turned_scaled = ((U / np.sqrt(roots)).T @ matrix for matrix in (rows, scaled))
+            along = turned_scaled @ u / total
+            by_u = (turned_scaled**2).sum(axis=0) - g * (2 * along @ turned_scaled - along @ along)
+            slopes = np.concatenate([1 - (turned**2).sum(axis=0), g - 1 - by_u])
+            return float(diagonal.sum()) + (g - 1) * total - 2 * trace, slopes
+
+        def end_if_asked(intermediate_result: scipy.optimize.OptimizeResult) -> None:
+            if stop():
+                raise StopIteration
+
+        start = k / d * np.concatenate([np.ones(d), 0.3 / self.unit**2])
+        found = scipy.optimize.minimize(
+            excess,
+            start,
+            method="L-BFGS-B",
+            jac=True,
+            bounds=scipy.optimize.Bounds(1e-9 * start.max(), np.inf),
+            callback=end_if_asked,
+            options={"maxiter": _ROUNDS, "maxcor": 30, "ftol": 1e-11, "gtol": 1e-10},
+        )
+        self.set_ldp_cut(factor, found.x[d:])
+        price = (g - 1) * float(found.x[d:].sum()) / self.total
+        yield np.diag(found.x[:d]) + price * self.cut, price
 
     def diagonal_duals(self, rows: Array, stop: Stop) -> Iterator[tuple[Array, float]]:
         """Better and better diagonal duals for the least `tr T`: they use the bounds of `Y_xx` alone.
