@@ -96,8 +96,11 @@ def best_plan(problem: Problem, limits: Limits) -> Plan:
     """What `auto` means: a closed form that is optimal, else the method with the least expected error."""
     if len(problem.prior) <= 2 or problem.all_heavy:
         return closed_plan(problem)
+    candidates = _candidates(problem)
+    if len(candidates) == 1:
+        return METHODS[min(candidates)](problem, limits)
     plans, refusals = [], []
-    for name, enough in _candidates(problem).items():
+    for name, enough in candidates.items():
         try:
             plans.append(METHODS[name](problem, limits))
             if plans[-1].efficiency >= enough:
