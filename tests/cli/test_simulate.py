@@ -200,7 +200,7 @@ def test_a_method_that_does_not_apply_says_why(folder: Path) -> None:
         re.search(r"^ldp-unary +- +- +- +- +-$", text, re.MULTILINE)
         and "\nldp-unary does not apply: " in text
     )
-    assert "wrong guesses" in text and "100 simulated surveys" in text
+    assert "wrong guesses" in text and "100 surveys" in text
 
 
 @pytest.mark.parametrize("work", ["surveys", "a design"])

@@ -276,8 +276,7 @@ def test_strict_lists_the_refused_rows_all_the_same(folder: Path, capsys: pytest
     said = capsys.readouterr().err
     assert "refused: 3 rows\n  1 missing: row 6\n" in said and "  all are in refused.csv\n" in said
     assert (
-        said.splitlines()[-1]
-        == "nothing is written, because rows are refused; the plan's values are yes, no, maybe"
+        said.splitlines()[-1] == "nothing is written: rows are refused; the plan's values are yes, no, maybe"
     )
     rows = Path("refused.csv").read_text().splitlines()
     assert rows == ["row,reason", "6,missing", "8,outside the domain", "10,wrong number of columns"]
@@ -474,7 +473,7 @@ def test_what_is_wrong_with_a_plan_or_a_place_is_said_first(
         assert "/proc/sys cannot be written to" in told(*task, "answer", "-o", "/proc/sys/r.csv")
     assert run(*task, "town", "-o", "r.csv") == 1
     assert (
-        f"nothing is written, because rows are refused; the plan's values are {', '.join(LABELS)}"
+        f"nothing is written: rows are refused; the plan's values are {', '.join(LABELS)}"
         in capsys.readouterr().err
     )
     assert run(*task, "answer", "-o", "r.csv") == 0  # nothing was written before
@@ -561,12 +560,12 @@ def test_when_every_row_is_refused_that_is_said(folder: Path, capsys: pytest.Cap
     task = ("privatize", "plan.json", "strange.csv", "--column", "answer")
     assert run(*task, "-o", "r.csv") == 1
     told = capsys.readouterr().err
-    assert "nothing is written, because rows are refused" in told and "yes, no, maybe" in told
+    assert "nothing is written: rows are refused" in told and "yes, no, maybe" in told
     assert not Path("r.csv").exists()
     assert run(*task, "-o", "j.parquet", "--json") == 1
     assert json.loads(capsys.readouterr().out)["reports"] == 0
     assert run(*task, "-o", "-") == 1
-    assert "nothing is written, because rows are refused" in capsys.readouterr().err
+    assert "nothing is written: rows are refused" in capsys.readouterr().err
     assert names(folder) == {"strange.csv"}
     Path("nobody.csv").write_text("answer\n")
     assert run("privatize", "plan.json", "nobody.csv", "--column", "answer", "-o", "n.csv") == 0

@@ -96,20 +96,14 @@ def audit(
         return _report_samples(_sampled_leakage(channel, known, samples, confidence), budget, as_json)
     given = files.read_channel(channel, prior_format.normalise)
     known = given.align(known)
-    named = Channel(
-        given.matrix, known.labels, given.outputs
-    )  # the prior may have names where it has numbers
+    # Where the channel has numbers, the prior may have names.
+    named = Channel(given.matrix, known.labels, given.outputs)
     latent, known = files.read_secret(secret, known, prior_format.normalise, mix)
     return _report(named, known, latent, notion, budget, as_json)
 
 
 def _report(
-    channel: Channel,
-    prior: Prior,
-    secret: Secret | None,
-    notion: str,
-    budget: Budget | None,
-    as_json: bool,
+    channel: Channel, prior: Prior, secret: Secret | None, notion: str, budget: Budget | None, as_json: bool
 ) -> int:
     """Print the levels and the verdict; return the exit status."""
     levels = notions.leakage(channel, prior, secret)
@@ -119,13 +113,9 @@ def _report(
     if as_json:
         record: dict[str, object] = {"levels": screen.levels_record(levels)}
         if budget is not None:
-            record["verdict"] = {
-                "notion": notion,
-                "lower": budget.lower,
-                "upper": budget.upper,
-                "holds": not breaches,
-                "breaches": [{**asdict(breach), "allowed": allowed} for breach, allowed in breaches],
-            }
+            found = [{**asdict(breach), "allowed": allowed} for breach, allowed in breaches]
+            verdict = {"notion": notion, **asdict(budget), "holds": not breaches, "breaches": found}
+            record["verdict"] = verdict
         screen.print_json(record)
         return int(bool(breaches))
     console = screen.open_console()
@@ -147,10 +137,8 @@ def _sentence(notion: str, kind: str, breach: Breach, allowed: float) -> str:
         return f"{name} does not hold: {excess}."
     direction = {"lower": " downwards", "upper": " upwards"}.get(breach.side or "", "")
     against = "" if breach.against is None else f" against {kind} {breach.against!r}"
-    return (
-        f"{name} does not hold{direction} at {kind} {breach.secret!r}{against}, "
-        f"report {breach.report!r}: {excess}."
-    )
+    place = f"at {kind} {breach.secret!r}{against}, report {breach.report!r}"
+    return f"{name} does not hold{direction} {place}: {excess}."
 
 
 # -- levels from samples -----------------------------------------------------------------------------------
@@ -176,27 +164,21 @@ def _report_samples(leakage: SampledLeakage, budget: Budget | None, as_json: boo
     if as_json:
         record: dict[str, object] = {**asdict(leakage), "lip": asdict(leakage.lip)}
         if budget is not None:
-            record["verdict"] = {"lower": budget.lower, "upper": budget.upper, "refuted": refuted}
+            record["verdict"] = {**asdict(budget), "refuted": refuted}
         screen.print_json(record)
         return int(refuted)
-    levels = {
-        "LIP": leakage.lip,
-        "  downwards": leakage.lip_lower,
-        "  upwards": leakage.lip_upper,
-        "LDP": leakage.ldp,
-    }
-    rows = [(name, level_text(level.low), level_text(level.high)) for name, level in levels.items()]
+    levels = (leakage.lip, leakage.lip_lower, leakage.lip_upper, leakage.ldp)
+    names = ("LIP", "  downwards", "  upwards", "LDP")
+    rows = [(n, level_text(x.low), level_text(x.high)) for n, x in zip(names, levels, strict=True)]
     console = screen.open_console()
     screen.print_table(console, ("notion", "at least", "at most"), rows, "lrr")
-    console.print(
-        f"{plural(leakage.samples, 'report')}; all ranges hold with confidence {leakage.confidence:g}."
-    )
+    count = plural(leakage.samples, "report")
+    console.print(f"{count}; all ranges hold with confidence {leakage.confidence:g}.")
     if not leakage.has_upper_bounds:
         console.print("Different reports were counted together, so there are no upper bounds.")
     if refuted:
         console.print(f"LIP does not hold at {budget}: the samples refute it.", style="red")
     elif budget is not None:
-        console.print(
-            f"The samples do not refute LIP at {budget}; only a certificate proves it.", style="green"
-        )
+        verdict = f"The samples do not refute LIP at {budget}; only a certificate proves it."
+        console.print(verdict, style="green")
     return int(refuted)

@@ -106,9 +106,7 @@ def _design(console: Console, prior: Prior) -> Plan:
     )
     screen.print_table(console, ("", ""), plan.summary())
     if rival := best_ldp(plan):
-        console.print(
-            f"The best mechanism without a prior (LDP) has an expected error of {rival.expected_mse:.6g}."
-        )
+        console.print(f"The best mechanism without a prior (LDP): expected error {rival.expected_mse:.6g}.")
     console.print("For a prior and a question of your own: priorveil design --help")
     return plan
 

@@ -137,9 +137,7 @@ def _csv_matrix(rows: list[Line]) -> tuple[Any, ...]:
     labelled = not is_number(head[0])
     for line, row in rows:
         if len(row) != len(head):
-            raise ValueError(
-                f"line {line} has {plural(len(row), 'cell')}, where line {first} has {len(head)}"
-            )
+            raise ValueError(f"line {line} has {plural(len(row), 'cell')}, line {first} has {len(head)}")
     below = rows[labelled:]
     matrix = [[_line_number(line, cell) for cell in row[labelled:]] for line, row in below]
     labels = (labels_of([row[0] for _, row in below]), labels_of(head[1:])) if labelled else ()
@@ -211,13 +209,9 @@ def read_plans(path: Path, cohort: str | None) -> Plan | dict[str, Plan]:
     found = sorted(path.glob("*.json"))
     plans = {unquote(file.stem): read_plan(file) for file in found}
     if len(plans) < len(found):
-        raise click.UsageError(
-            f"the names of two plans in {path} stand for the same value: remove one of them"
-        )
+        raise click.UsageError(f"two plans in {path} stand for the same value: remove one of them")
     if not plans:
-        raise click.UsageError(
-            f"with --cohort, PLAN is a folder with a plan VALUE.json for each value, not {path}"
-        )
+        raise click.UsageError(f"with --cohort, PLAN is a folder of plans VALUE.json, not {path}")
     return plans
 
 

@@ -66,10 +66,8 @@ def _print(plan: Plan, rival: Plan | None) -> None:
         smaller = min(plan.budget.lower, plan.budget.upper)
         kind = "the best LDP" if _is_best(rival) else "LDP"
         share = max(0.0, gain_share(rival.expected_mse, plan.lower_bound, plan.no_report))
-        error = (
-            f"expected error {rival.expected_mse:.6g}, {percent(share)} of the possible gain ({rival.method})"
-        )
-        facts.append((f"{kind} at epsilon {smaller:.4g}", error))
+        gain = f"{percent(share)} of the possible gain ({rival.method})"
+        facts.append((f"{kind} at epsilon {smaller:.4g}", f"expected error {rival.expected_mse:.6g}, {gain}"))
     console = screen.open_console()
     console.print("This plan was proven again.", style="bold")
     screen.print_table(console, ("", ""), facts)

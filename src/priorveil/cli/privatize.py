@@ -84,9 +84,7 @@ def privatize(
     if as_json:
         screen.print_json({"reports": done.reports, **files.refused_record(done.refused)}, err=piped)
     if done.refused.total and not done.reports:
-        click.echo(
-            f"nothing is written, because rows are refused; the plan's values are {_domain(plans)}", err=True
-        )
+        click.echo(f"nothing is written: rows are refused; the plan's values are {_domain(plans)}", err=True)
         return 1
     if not as_json:
         place = "standard output" if piped else str(out)

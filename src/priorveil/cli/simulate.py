@@ -91,9 +91,7 @@ def simulate(
     from priorveil.studies import simulate as simulation
 
     if (data is None) != (not columns):
-        raise click.UsageError(
-            "--data is a table, and --column names its column with the people's values: give both"
-        )
+        raise click.UsageError("--data is a table, and --column its column of people's values: give both")
     known = prior_format.read(prior)
     question = query.of(known)
     latent, known = files.read_secret(secret, known, prior_format.normalise, mix)
@@ -101,9 +99,7 @@ def simulate(
     if data is not None:
         wanted = known.names or ("value",)
         if len(columns) != len(wanted):
-            raise click.UsageError(
-                f"the prior is of {', '.join(wanted)}: give a --column for each, in this order"
-            )
+            raise click.UsageError(f"the prior is of {', '.join(wanted)}: give a --column for each, in order")
         people = files.match_labels(files.read_people(data, *columns), known.labels, data, "the prior")
     names = methods or ("best", "published-rr", "rr", "ldp-rr", "none")
     files.require_distinct({"PRIOR": prior, "--secret": secret, "--data": data}, {"--plot": plot})
@@ -142,9 +138,7 @@ def _print(study: Study) -> None:
         screen.print_table(console, heads, lines, "lrrrrr")
         console.print()
     console.print(f"expected: {study.unit}, in a survey of {study.rows[0].people:,} people")
-    console.print(
-        f"simulated: the same in {study.runs:,} simulated surveys; ±: half the width of its 99 % interval"
-    )
+    console.print(f"simulated: the same in {study.runs:,} surveys; ±: half the width of its 99 % interval")
     console.print("LIP, LDP: the levels that reports really have")
     for method, note in dict.fromkeys((row.method, row.note) for row in study.rows if row.note):
         console.print(f"{method} does not apply: {note}", style="yellow")
