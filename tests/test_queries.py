@@ -15,7 +15,7 @@ from checks import QUERIES, at_most, close, make_query
 from priorveil.certify import exp_above, exp_below
 from priorveil.channels import Channel
 from priorveil.designs import design
-from priorveil.errors import InvalidInput, InvalidPrior
+from priorveil.errors import InvalidInput, InvalidPrior, TooLarge
 from priorveil.notions import LIP
 from priorveil.priors import Budget, Prior
 from priorveil.queries import (
@@ -250,12 +250,37 @@ def test_an_unbiased_query_needs_only_its_own_statistics():
     assert Sum([0, 1, 2], unbiased=True).error(merged, prior) == math.inf
 
 
-@pytest.mark.parametrize("matrix", ["identity", np.tri(6), [[1.0, 5.0, 2.0, 0.0, 1.0, 1.0]], -np.eye(6)])
-def test_a_document_holds_the_whole_query(matrix):
-    query, channel = Linear(matrix), Channel(np.random.default_rng(0).dirichlet(np.ones(4), 6))
+_ATTRIBUTES = Prior.joint({(a, b): 1 / 6 for a in "xy" for b in "uvw"}, names=("a", "b"))
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        Linear(np.eye(6)),
+        Linear(np.tri(6)),
+        Linear([[1.0, 5.0, 2.0, 0.0, 1.0, 1.0]]),
+        Linear(-np.eye(6)),
+        Linear.cumulative(Prior.uniform(6)),
+        Linear.ranges(Prior.uniform(6)),
+        Linear.margins(_ATTRIBUTES, ["a", ("b",)]),
+    ],
+    ids=lambda query: query.structure["kind"],
+)
+def test_a_document_holds_the_whole_query(query):
+    channel = Channel(np.random.default_rng(0).dirichlet(np.ones(4), 6))
     again = read_query(json.loads(json.dumps(query.document())))
     assert again == query and hash(again) == hash(query)
     assert again.error(channel, Prior.zipf(6)) == query.error(channel, Prior.zipf(6))
+
+
+def test_a_structured_matrix_is_written_out_only_by_its_users():
+    query = Linear.cumulative(Prior.uniform(1000))
+    assert len(json.dumps(query.document()["matrix"])) < 50
+    for many in ({"kind": "cumulative", "values": 10**6}, {"kind": "margins", "groups": [[10**9, 0]]}):
+        with pytest.raises(TooLarge, match="too many to write out"):
+            Linear(many).matrix  # noqa: B018
+    with pytest.raises(InvalidInput, match="finite"):
+        Linear({"kind": "dense", "rows": [["nan", "1.0"]]}).matrix  # noqa: B018
 
 
 @given(st.data())

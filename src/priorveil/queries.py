@@ -15,18 +15,21 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from priorveil.channels import Channel
-from priorveil.errors import NOT_SHOWN, Hint, InvalidInput
+from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, TooLarge
 from priorveil.priors import Array, Budget, Label, Prior
 from priorveil.priors.budget import window_mass
 from priorveil.priors.labels import AttributeLabels, label_from_json, label_text, label_to_json
 from priorveil.priors.numbers import number_text
 from priorveil.priors.prior import as_matrix
+
+_MOST_ENTRIES = 1 << 26  # of a matrix that is written out
 
 
 class Query(ABC):
@@ -104,8 +107,11 @@ class Query(ABC):
 class Linear(Query):
     """The statistics `W @ counts`. The error is summed over the statistics.
 
-    Arguments: `matrix`, an array with one row for each statistic and one column for each value, or "identity" for any
-    number of values; `names`, what the statistics are called; `unbiased`, whether the reports alone decide the answer.
+    Arguments: `matrix`, an array with one row for each statistic and one column for each value, or the `kind` of a
+    matrix in `MATRICES` with its arguments; `names`, what the statistics are called; `unbiased`, whether the reports
+    alone decide the answer. A query and a plan file hold the kind of a matrix; its rows are written out when a solver
+    or an estimate needs them, and those of the identity never.
+
     The error of a prior-based query is the mean square error, with `phi(r) = |W D r|**2` and `D = diag(P)`. The error
     of an unbiased one is `N` times the variance of the best unbiased estimator from `N` reports,
     `tr(W V S**-1 V' W')` with `S` the Fisher information in the directions `V` that sum to zero; it is infinite where
@@ -116,20 +122,25 @@ class Linear(Query):
     """
 
     def __init__(
-        self, matrix: npt.ArrayLike, names: Iterable[Label] | None = None, unbiased: bool = False
+        self,
+        matrix: npt.ArrayLike | Mapping[str, Any],
+        names: Iterable[Label] | None = None,
+        unbiased: bool = False,
     ) -> None:
         self.names, self.unbiased = None if names is None else tuple(names), bool(unbiased)
-        self.matrix: Array | None = None  # the identity, which is never written out
-        if not (isinstance(matrix, str) and matrix == "identity"):
-            W = as_matrix("matrix", matrix, InvalidInput, "statistic and a column for each value")
-            if not np.isfinite(W).all():
-                raise InvalidInput("matrix", NOT_SHOWN, "give finite numbers")
-            if self.names is not None and len(self.names) != len(W):
-                raise InvalidInput("names", self.names, "give one name for each row of the matrix")
-            self.matrix = None if len(W) > 1 and np.array_equal(W, np.eye(len(W))) else W
+        self.structure = matrix if isinstance(matrix, Mapping) else _structure(matrix)
+        if self.names is not None and self.matrix is not None and len(self.names) != len(self.matrix):
+            raise InvalidInput("names", self.names, "give one name for each row of the matrix")
         if unbiased:
             of = "values" if self.matrix is None else "statistics"
             self.error_unit = f"variance per person, summed over the {of}"
+
+    @cached_property
+    def matrix(self) -> Array | None:
+        """The rows `W`, written out; None for the identity."""
+        arguments = dict(self.structure)
+        rows = MATRICES[arguments.pop("kind")](**arguments)
+        return None if rows is None else np.asarray(rows, dtype=np.float64)
 
     @classmethod
     def cumulative(cls, prior: Prior, unbiased: bool = False) -> Linear:
@@ -144,7 +155,7 @@ class Linear(Query):
         if edges is not None:  # only the last cell holds its upper edge
             texts = list(map(number_text, edges[1:].tolist()))
             names = [*(f"below {text}" for text in texts[:-1]), f"up to {texts[-1]}"]
-        return Linear(np.tri(len(prior)), names, unbiased)
+        return Linear({"kind": "cumulative", "values": len(prior)}, names, unbiased)
 
     @classmethod
     def ranges(cls, prior: Prior, unbiased: bool = False) -> Linear:
@@ -153,12 +164,10 @@ class Linear(Query):
         >>> Linear.ranges(Prior.uniform(["a", "b"])).names
         ('a', 'a to b', 'b')
         """
-        texts, x = [label_text(label) for label in prior.labels], np.arange(len(prior))
-        first, last = np.triu_indices(len(prior))
-        names = [
-            texts[a] if a == b else f"{texts[a]} to {texts[b]}" for a, b in zip(first, last, strict=True)
-        ]
-        return Linear((first[:, None] <= x) & (x <= last[:, None]), names, unbiased)
+        texts = [label_text(label) for label in prior.labels]
+        pairs = zip(*np.triu_indices(len(prior)), strict=True)
+        names = [texts[a] if a == b else f"{texts[a]} to {texts[b]}" for a, b in pairs]
+        return Linear({"kind": "ranges", "values": len(prior)}, names, unbiased)
 
     @classmethod
     def margins(
@@ -176,15 +185,15 @@ class Linear(Query):
             hint = Hint("Prior.joint", purpose="for several attributes")
             raise InvalidInput("prior", prior, "it has no names of attributes", hint)
         names: list[str] = []
-        blocks = []
+        groups: list[list[int]] = []
         for margin in [attributes] if isinstance(attributes, str) else attributes:
             kept = (margin,) if isinstance(margin, str) else tuple(margin)
             cells, rows = prior.labels.margin(kept)
             names += [", ".join(map("{}={}".format, kept, cell)) for cell in cells]
-            blocks.append(rows)
-        if not blocks or len(set(names)) < len(names):
+            groups.append(rows.argmax(axis=0).tolist())
+        if not groups or len(set(names)) < len(names):
             raise InvalidInput("attributes", attributes, "give at least one margin, and each only once")
-        return Linear(np.concatenate(blocks), names, unbiased)
+        return Linear({"kind": "margins", "groups": groups}, names, unbiased)
 
     @property
     def kind(self) -> str:
@@ -202,7 +211,7 @@ class Linear(Query):
     def __repr__(self) -> str:
         if self.matrix is None:
             return f"{self.kind.capitalize()}()"
-        return f"Linear({self.matrix.tolist()}, names={self.names}, unbiased={self.unbiased})"
+        return f"Linear({self.structure}, names={self.names}, unbiased={self.unbiased})"
 
     def rows(self, prior: Prior) -> Array | None:
         """The matrix (m, d), or None for the identity."""
@@ -227,10 +236,14 @@ class Linear(Query):
             raise InvalidInput(argument, NOT_SHOWN, advice)
 
     def document(self) -> dict[str, Any]:
-        """The query as JSON. A row of zeros and ones is a text of digits, any other a list of numbers as texts."""
+        """The query as JSON."""
         names = None if self.names is None else [label_to_json(name) for name in self.names]
-        matrix = "identity" if self.matrix is None else [_row_to_json(row) for row in self.matrix]
-        return {"name": "Linear", "matrix": matrix, "names": names, "unbiased": self.unbiased}
+        return {
+            "name": "Linear",
+            "matrix": dict(self.structure),
+            "names": names,
+            "unbiased": self.unbiased,
+        }
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> Linear:
@@ -239,11 +252,8 @@ class Linear(Query):
         >>> Linear.read(Linear([[0, 1], [2, 3]]).document()).matrix.tolist()
         [[0.0, 1.0], [2.0, 3.0]]
         """
-        matrix = document["matrix"]
-        if matrix != "identity":
-            matrix = [[float(entry) for entry in row] for row in matrix]
         names = None if document["names"] is None else map(label_from_json, document["names"])
-        return Linear(matrix, names, bool(document["unbiased"]))
+        return Linear(document["matrix"], names, bool(document["unbiased"]))
 
     def unit(self, prior: Prior) -> float:
         """A scale for errors: one for a histogram.
@@ -321,7 +331,7 @@ class Histogram(Linear):
     """
 
     def __init__(self, unbiased: bool = False) -> None:
-        super().__init__("identity", unbiased=unbiased)
+        super().__init__({"kind": "identity"}, unbiased=unbiased)
 
 
 class Distribution(Histogram):
@@ -456,14 +466,57 @@ QUERIES: dict[str, type[Any]] = {
 }
 
 
-def _row_to_json(row: Array) -> Any:
-    """A row of a matrix: the digits of zeros and ones, or the shortest texts that read back to the same floats.
+def _structure(matrix: npt.ArrayLike) -> dict[str, Any]:
+    """A matrix of numbers by its kind: the identity, or its rows as the shortest texts that read back to them.
 
-    >>> _row_to_json(np.array([0.0, 1.0])), _row_to_json(np.array([0.5, 1.0]))
-    ('01', ['0.5', '1.0'])
+    >>> _structure([[1, 0], [0, 1]]), _structure([[0.5, 1]])
+    ({'kind': 'identity'}, {'kind': 'dense', 'rows': [['0.5', '1.0']]})
     """
-    digits = np.isin(row, (0.0, 1.0)).all()
-    return "".join(map(str, row.astype(int))) if digits else [repr(v) for v in row.tolist()]
+    W = _dense_rows(matrix)
+    if len(W) > 1 and np.array_equal(W, np.eye(len(W))):
+        return {"kind": "identity"}
+    return {"kind": "dense", "rows": [[repr(entry) for entry in row] for row in W.tolist()]}
+
+
+def _dense_rows(rows: npt.ArrayLike) -> Array:
+    W = as_matrix("matrix", rows, InvalidInput, "statistic and a column for each value")
+    if not np.isfinite(W).all():
+        raise InvalidInput("matrix", NOT_SHOWN, "give finite numbers")
+    return W
+
+
+def _cumulative_rows(values: int) -> Array:
+    return np.tri(_require_writable(values, values))
+
+
+def _range_rows(values: int) -> Array:
+    x = np.arange(_require_writable(values, values * (values + 1) // 2))
+    first, last = np.triu_indices(values)
+    return np.asarray((first[:, None] <= x) & (x <= last[:, None]))
+
+
+def _margin_rows(groups: Sequence[Sequence[int]]) -> Array:
+    """A row for each cell of each margin, of which the groups give the cell of every value."""
+    _require_writable(len(groups[0]), sum(map(max, groups)) + len(groups))
+    return np.concatenate([np.equal.outer(np.arange(max(group) + 1), group) for group in groups])
+
+
+def _require_writable(values: int, statistics: int) -> int:
+    if values * statistics > _MOST_ENTRIES:
+        raise TooLarge(
+            f"{statistics:,} statistics of {values:,} values are too many to write out: ask for fewer"
+        )
+    return values
+
+
+# How the rows of a matrix are written out, by its kind; those of the identity never are.
+MATRICES: dict[str, Callable[..., Any]] = {
+    "identity": lambda: None,
+    "cumulative": _cumulative_rows,
+    "ranges": _range_rows,
+    "margins": _margin_rows,
+    "dense": _dense_rows,
+}
 
 
 def _pairs_error(joint: Array) -> float:
