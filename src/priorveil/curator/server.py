@@ -30,6 +30,7 @@ with needs_extra("serve"):
 
 _SWITCH_SECONDS = 0.0005  # the longest wait of the store's thread for the interpreter
 
+_HEADER_BYTES = 64 << 10
 _ATTEMPTS = 1000  # hundredths of a second in which the server must listen
 
 Address = tuple[str, int]
@@ -37,13 +38,12 @@ Address = tuple[str, int]
 
 @dataclass(frozen=True)
 class ConnectionLimits:
-    """Limits on connections: time and bytes for headers, how many at once, and time to finish at the end.
+    """Limits on connections: time for headers, how many at once, and time to finish at the end.
 
     A new or idle connection also has `header_seconds` to send the headers of its next request.
     """
 
     header_seconds: float = 10.0
-    header_bytes: int = 64 << 10
     connections: int = 4096
     stop_seconds: float = 30.0
 
@@ -71,15 +71,13 @@ async def serving(
 ) -> AsyncIterator[None]:
     """Answer requests until the block ends; then finish those that have begun."""
     bounds = limits or ConnectionLimits()
-    http1 = HTTP1Settings(
-        header_read_timeout=int(1000 * bounds.header_seconds), max_buffer_size=bounds.header_bytes
-    )
+    header_time = int(1000 * bounds.header_seconds)
     server = Server(
         app,
         *address,
         interface=Interfaces.ASGINL,  # `run` starts and stops the app
         http=HTTPModes.http1,
-        http1_settings=http1,
+        http1_settings=HTTP1Settings(header_read_timeout=header_time, max_buffer_size=_HEADER_BYTES),
         websockets=False,
         backlog=2048,
         backpressure=bounds.connections,
