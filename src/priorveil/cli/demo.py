@@ -47,7 +47,7 @@ _EPSILON = 1.0
 @click.option(
     "--browser/--no-browser",
     default=None,
-    help="Leave the dashboard open until ctrl-C; default: on a desktop.",
+    help="Leave the dashboard open until ctrl-C, or end when all is counted; default: open on a desktop.",
 )
 def demo(plot: Path | None, devices: int, browser: bool | None) -> None:
     """Go from prior to estimate in a minute.

@@ -106,7 +106,7 @@ def _number_range(
     "--column",
     "columns",
     multiple=True,
-    help="PRIOR has a row for each person: count this column; repeatable.",
+    help="PRIOR has a row for each person: count the values of this column; repeat it for several attributes.",
 )
 @click.option(
     "--values",
@@ -114,18 +114,18 @@ def _number_range(
 )
 @click.option("--merge-rare", metavar="LABEL", help="Merge values of fewer than 10 people into this one.")
 @click.option("--allow-rare", is_flag=True, help="Publish values of fewer than 10 people.")
-@click.option("--prior-epsilon", type=options.POSITIVE, help="Add noise: a differentially private prior.")
+@click.option("--prior-epsilon", type=options.POSITIVE, help="Add noise: differential privacy at this level.")
 @click.option(
     "--numbers",
     metavar="LOW:HIGH[:POINTS]",
     callback=_number_range,
-    help="The values are numbers in this range.",
+    help="The values are numbers: their range, and how many points to use.",
 )
 @click.option(
     "--outside",
     type=click.Choice(["refuse", "ends"]),
     default="refuse",
-    help="Refuse other numbers, or use the ends.",
+    help="With --numbers: refuse a number outside the range, or count it at the nearest end.",
 )
 @options.budget_options
 @options.query_options

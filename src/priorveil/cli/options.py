@@ -66,7 +66,7 @@ def require_plots() -> None:
 PLOT = click.option("--plot", type=PictureFile(), help="Save a plot to this file (.png, .svg, .pdf).")
 JSON = click.option("--json", "as_json", is_flag=True, help='Print JSON; infinity is the text "inf".')
 SEED = click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the random generator.")
-SECRET = click.option("--secret", type=INPUT_FILE, help="Protect what is behind it: Pr(value | secret).")
+SECRET = click.option("--secret", type=INPUT_FILE, help="Protect a secret: a file with Pr(value | secret).")
 MIX = click.option("--mix", is_flag=True, help="Use the nearest mixture of the secret's rows as prior.")
 COHORT = click.option("--cohort", metavar="COLUMN", help="The public column that chooses the plan.")
 REFUSED = click.option("--refused", "refused_file", type=OutputFile(), help="List refused rows in this CSV.")
@@ -185,12 +185,12 @@ def query_options(command: Command) -> Command:
         "--margin",
         multiple=True,
         metavar="NAMES",
-        help="For margins: one, as age,smokes.  [default: each alone]",
+        help="For margins: the attributes of one, such as age,smokes; repeatable.  [default: each alone]",
     )
     @click.option(
         "--matrix",
         type=INPUT_FILE,
-        help="For linear: a CSV, a row for each statistic, a column for each value.",
+        help="For linear: a CSV with a row of numbers for each statistic, a column for each value of PRIOR.",
     )
     @functools.wraps(command)
     def wrapper(query: str, unbiased: bool, amounts: Any, margin: Any, matrix: Any, **others: Any) -> Any:

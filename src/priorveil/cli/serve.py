@@ -24,7 +24,7 @@ STORE = click.option(
     "--store",
     default="priorveil.db",
     envvar="PRIORVEIL_STORE",
-    help="An SQLite file, or postgresql://user@host/name.",
+    help="An SQLite file, or postgresql://user@host/database.",
 )
 
 _TOKEN = re.compile(rb"[!-~]{16,}")  # what a header can hold, and long enough not to be guessed
