@@ -213,9 +213,10 @@ class NumberedReports(Mechanism):
 
     def accumulate(self, reports: npt.ArrayLike) -> Ints:
         """How often each report came."""
+        if "numba" not in sys.modules:  # the compiled count saves too little to load it
+            return np.bincount(self.check_reports(reports), minlength=self.outputs)
         column, counts = self.report_array(reports), np.zeros(self.outputs, np.int64)
-        # the compiled count saves too little to load it
-        kernels.count_numbers(column, counts, work=column.size if "numba" in sys.modules else 0)
+        kernels.count_numbers(column, counts, work=column.size)
         if counts.sum() < column.size:
             self.check_reports(reports)
         return counts
