@@ -316,7 +316,7 @@ class TestMethods:
     @pytest.mark.parametrize("query", [pv.Histogram(), pv.Sum(np.arange(40)), pv.Guess()])
     def test_expected_error_is_that_of_the_channel(self, query: pv.Histogram) -> None:
         prior = pv.Prior.zipf(40)
-        for method in ("arc", "columns"):
+        for method in ("columns",) if query.kind == "guess" else ("arc", "columns"):
             plan = pv.design(prior, 1.5, query, method=method)
             told = query.error(plan.channel, prior)
             assert plan.expected_mse <= told * (
