@@ -533,7 +533,7 @@ def test_the_shell_and_python_make_the_same_plan(files: Path) -> None:
 def test_ldp_beside_a_plan_of_many_values() -> None:
     prior = pv.Prior.zipf(60)
     for query in (pv.Histogram(), pv.Guess(), pv.Sum(np.arange(60.0))):
-        plan = pv.design(prior, 1.0, query, method="arc")
+        plan = pv.design(prior, 1.0, query, method="columns" if query.kind == "guess" else "arc")
         rival = best_ldp(plan)
         assert rival is not None and rival.efficiency < 0.999
         assert plan.lower_bound <= rival.expected_mse <= plan.no_report
