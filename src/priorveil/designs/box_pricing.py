@@ -259,7 +259,7 @@ class HistogramPricing:
 
     box: Box
     weights: Array
-    loose: Mask | None = None
+    loose: Mask | bool = False
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
 
     def utility(self, columns: Array) -> Array:
@@ -278,11 +278,8 @@ class HistogramPricing:
         c = (1.0 - lo) * (duals / prior - 2.0 * lo * self.weights * prior)
         rest = lo * (lo * float(self.weights @ prior**2) - float(duals.sum()))
         shares = _climb(self.box, q, c, self.box.fill(self._scores(q, c)))
-        if self.loose is None:
-            bundles, reached = bundle(q, c, self.box.caps), float(((q * shares - c) * shares).sum(1).max())
-        else:
-            chords = np.where(self.loose, c - q * self.box.caps, c)
-            bundles, reached = bundle(np.where(self.loose, 0.0, q), chords, self.box.caps), -math.inf
+        caps, reached = self.box.caps, float(((q * shares - c) * shares).sum(1).max())
+        bundles = bundle(np.where(self.loose, 0.0, q), np.where(self.loose, c - q * caps, c), caps)
         slack = self.box.slack(duals, abs(rest) + float(q.max()))
         bound, totals = branch_and_bound(bundles, reached, slack, _PARTS if exact else _QUICK_PARTS)
         more = _climb(self.box, q, c, bundles.shares(totals))

@@ -50,7 +50,7 @@ def best_histogram(box: box_pricing.Box, limits: Limits = UNLIMITED, *, rows: in
 
 def weighted_histogram(box: box_pricing.Box, weights: Array, loose: Mask, limits: Limits) -> Solution:
     """The best channel for `phi = sum_x w_x (P_x r_x)^2`; `loose` marks blocks of values that share a lift."""
-    pricing = box_pricing.HistogramPricing(box, weights, loose if loose.any() else None)
+    pricing = box_pricing.HistogramPricing(box, weights, loose)
     alike = box_pricing.classes(box.prior, weights, loose.astype(float))
     return solve(pricing, seeds(box), limits, duals=pricing.closed_form_duals(), classes=alike)
 
@@ -181,9 +181,7 @@ def seeds(box: box_pricing.Box) -> Array:
 def _windows(box: box_pricing.Box, values: Array) -> Array:
     """Stretches of neighbouring values: right of, left of and around every value, and both far ends."""
     d = len(values)
-    rank, scores = _ranks(values), []
-    for centre in np.linspace(0, d - 1, min(d, _SHIFTS)):
-        away = rank - centre
-        scores += [-np.where(away >= 0, away, 2 * d - away), -np.where(away <= 0, -away, 2 * d + away)]
-        scores += [-np.abs(away - 0.25), -np.abs(away + 0.25), np.abs(away), -(away % d)]
-    return box.columns(box.fill(np.array(scores)))
+    away = _ranks(values) - np.linspace(0, d - 1, min(d, _SHIFTS))[:, None]
+    right, left = np.where(away >= 0, -away, away - 2 * d), np.where(away <= 0, away, -away - 2 * d)
+    around = [-np.abs(away - 0.25), -np.abs(away + 0.25), np.abs(away), -(away % d)]
+    return box.columns(box.fill(np.vstack([right, left, *around])))

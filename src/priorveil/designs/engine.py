@@ -391,7 +391,7 @@ class _Run:
             self.iterations += 1
             trial = self._trial(duals, empty_rounds)
             priced = self.pricing.price(trial, exact)
-            at_newest = trial is duals or bool(np.allclose(trial, duals, rtol=1e-13, atol=1e-15))
+            at_newest = bool(np.abs(trial - duals).max() <= 1e-13 * np.abs(duals).max())
             self._prove(trial, priced)
             worth = reduced_costs(priced.columns, priced.utilities, duals)
             known = float(np.max(reduced_costs(self.columns, self.utilities, duals)))

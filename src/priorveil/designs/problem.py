@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from priorveil import certify
+from priorveil.certify import Certificate
 from priorveil.channels import Channel
 from priorveil.designs import robust
 from priorveil.errors import CertificateError, Hint, Infeasible, InvalidInput, TooLarge
@@ -172,13 +173,7 @@ class Problem:
         return self.plan(table, proof, self.error(Channel(table.matrix)), bound, method, why)
 
     def plan(
-        self,
-        mechanism: Mechanism,
-        proof: certify.Certificate,
-        expected: float,
-        bound: float,
-        method: str,
-        why: str,
+        self, mechanism: Mechanism, proof: Certificate, expected: float, bound: float, method: str, why: str
     ) -> Plan:
         """The plan of a certified mechanism, with the better of two bounds: this one and the closed-form one."""
         return Plan(

@@ -319,9 +319,8 @@ class SecondMoments:
         """The nearest matrix within the bounds and the cut, and the multiple of the cut that was subtracted."""
 
         def excess(shift: float) -> float:
-            return (
-                float((self.cut * np.clip(matrix - shift * self.cut, self.low, self.high)).sum()) - self.total
-            )
+            clipped = np.clip(matrix - shift * self.cut, self.low, self.high)
+            return float((self.cut * clipped).sum()) - self.total
 
         shift = 0.0
         if excess(shift) > 0:
@@ -343,13 +342,10 @@ class SecondMoments:
         excess = M @ M.T - own - price * self.cut
         size = np.abs(M) @ np.abs(M).T + np.abs(own) + price * np.abs(self.cut)
         size += d * np.abs(excess).max() * self.null
-        rest = _largest_eigenvalue(_without(excess, self.null)) + (k + d + 8) * _ROUNDOFF * np.linalg.norm(
-            size
-        )
+        room = (k + d + 8) * _ROUNDOFF * float(np.linalg.norm(size))
+        rest = max(_largest_eigenvalue(_without(excess, self.null)) + room, 0.0) * d * (1 + 1e-12)
         paid = self._payments(dual, price)
-        return float(
-            paid.sum() + (d**2 + 8) * _ROUNDOFF * np.abs(paid).sum() + max(rest, 0.0) * d * (1 + 1e-12)
-        )
+        return float(paid.sum() + (d**2 + 8) * _ROUNDOFF * np.abs(paid).sum() + rest)
 
     def _payments(self, dual: Array, price: float) -> Array:
         """What the dual pays for the bound of each entry, and for the cut: their sum is at least `<dual, Y>`."""

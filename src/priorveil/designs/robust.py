@@ -30,6 +30,8 @@ from priorveil.priors import Array
 
 Oracle = Callable[[Array], Array]
 
+_ROUNDS = 200  # of adding the worst prior of a polytope
+
 
 @dataclass(frozen=True)
 class Worst:
@@ -40,7 +42,7 @@ class Worst:
     bound: float
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False)
 class Robust:
     """A channel `Q` (d, K), what it guarantees, and how much better any other could be.
 
@@ -120,7 +122,6 @@ def robust_design(
     oracle: Oracle | None = None,
     most: int = 8_000,
     least: float = 1e-9,
-    rounds: int = 200,
 ) -> Robust:
     """The channel of the cone `A` with the least error under the worst prior of a set.
 
@@ -158,7 +159,7 @@ def robust_design(
 
     try:
         rays = _list_rays(A, P, most, limits)
-        for done in range(1, rounds + 1):
+        for done in range(1, _ROUNDS + 1):
             if len(rays):
                 found = engine.best_mixture(rays, utility)
             else:
@@ -178,13 +179,7 @@ def robust_design(
         if math.isinf(best.bound):  # no design yet
             columns = engine.best_mixture(nearby, utility).channel.T
             best = worst_prior(columns, P)
-    return Robust(
-        channel=columns.T,
-        worst_mse=best.bound,
-        lower_bound=min(-bound, best.bound),
-        worst_prior=best.prior,
-        converged=converged,
-    )
+    return Robust(columns.T, best.bound, min(-bound, best.bound), best.prior, converged)
 
 
 def _list_rays(A: Array, P: Array, most: int, limits: Limits) -> Array:
