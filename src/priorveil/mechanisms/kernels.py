@@ -245,7 +245,7 @@ def transpose(words: Words, columns: Words) -> None:
 
 
 def _bytes_of(halves: Words32) -> Iterator[Words32]:
-    columns = halves.reshape(-1, halves.shape[2])
+    columns = halves.reshape(halves.shape[0] * halves.shape[1], halves.shape[2])  # there may be no reports
     return (column >> np.uint32(8 * k) & np.uint32(255) for column in columns for k in range(4))
 
 
