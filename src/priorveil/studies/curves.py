@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -65,21 +66,6 @@ METHOD_STYLES: dict[str, Style] = {
     "context-free": ("ldp", "orange", "LDP, context-free"),
     "none": ("baseline", "grey", "no report"),
 }
-_SETTINGS: dict[Any, object] = {
-    "font.size": 8,
-    "axes.titlesize": 8.5,
-    "axes.labelsize": 8,
-    "xtick.labelsize": 7.5,
-    "ytick.labelsize": 7.5,
-    "legend.fontsize": 7,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.color": "#dddddd",
-    "grid.linewidth": 0.5,
-    "svg.hashsalt": "priorveil",  # the same picture is the same file
-    "svg.fonttype": "path",
-}
 
 
 @contextmanager
@@ -87,7 +73,7 @@ def house_style() -> Iterator[None]:
     """Use the style of the figures inside this block: small print, thin grid."""
     with needs_extra("plot"):
         import matplotlib
-    with matplotlib.rc_context(_SETTINGS):
+    with matplotlib.rc_context(fname=Path(__file__).with_name("house.mplstyle")):
         yield
 
 
