@@ -240,12 +240,12 @@ class SecondMoments:
         def excess(x: Array) -> tuple[float, Array]:
             diagonal, u, total = x[:d], x[d:], float(x[d:].sum())
             along = scaled @ u
-            values, U = np.linalg.eigh(
-                (rows * diagonal) @ rows.T + (scaled * u) @ scaled.T - g / total * np.outer(along, along)
-            )
+            matrix = (rows * diagonal) @ rows.T + (scaled * u) @ scaled.T - g / total * np.outer(along, along)
+            values, U = np.linalg.eigh(matrix)
             roots = np.sqrt(np.maximum(values, least))
             trace = float((roots + np.minimum(values - least, 0.0) / (2 * roots)).sum())
-            turned, turned_scaled = ((U / np.sqrt(roots)).T @ matrix for matrix in (rows, scaled))
+            turned = (U / np.sqrt(roots)).T @ rows
+            turned_scaled = turned * self.unit
             along = turned_scaled @ u / total
             by_u = (turned_scaled**2).sum(axis=0) - g * (2 * along @ turned_scaled - along @ along)
             slopes = np.concatenate([1 - (turned**2).sum(axis=0), g - 1 - by_u])
