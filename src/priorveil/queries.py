@@ -238,12 +238,7 @@ class Linear(Query):
     def document(self) -> dict[str, Any]:
         """The query as JSON."""
         names = None if self.names is None else [label_to_json(name) for name in self.names]
-        return {
-            "name": "Linear",
-            "matrix": dict(self.structure),
-            "names": names,
-            "unbiased": self.unbiased,
-        }
+        return {"name": "Linear", "matrix": dict(self.structure), "names": names, "unbiased": self.unbiased}
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> Linear:

@@ -21,17 +21,9 @@ import numpy.typing as npt
 
 from priorveil.certify import TOTAL, Certifiable, Certificate, Lifts
 from priorveil.errors import NOT_SHOWN, ForeignReport, Hint, Infeasible, InvalidInput, TooLarge
-from priorveil.mechanisms import bit_estimators, kernels
+from priorveil.mechanisms import bit_estimators, estimators, kernels
 from priorveil.mechanisms.bit_estimators import BitCounts, BitLaw, ones_variance, posterior_error, set_chances
-from priorveil.mechanisms.estimators import (
-    Counts,
-    Moments,
-    PriorCheck,
-    Rows,
-    bits_check,
-    constrained_moments,
-    not_identifiable,
-)
+from priorveil.mechanisms.estimators import Counts, Moments, PriorCheck, Rows
 from priorveil.mechanisms.interface import MEASURE_WITHOUT, Mechanism
 from priorveil.mechanisms.kernels import Words32
 from priorveil.mechanisms.randomness import WORD, Words
@@ -156,14 +148,14 @@ class BitReports(Mechanism):
                 return bit_estimators.scored_posteriors(law, parts, prior, rows)
             return bit_estimators.bitwise_posteriors(law, parts, prior, rows)
         if not self.identifies():
-            raise not_identifiable()
+            raise estimators.not_identifiable()
         if method == "unbiased":
             return self.unbiased_answer(parts, rows, population)
         linear = self.balanced_answer(parts, prior, rows, population)
         if method != "mle":
             return linear
         found = bit_estimators.most_likely_ones(law, parts)
-        moments = constrained_moments(linear, found, parts.reports, rows)
+        moments = estimators.constrained_moments(linear, found, parts.reports, rows)
         return replace(moments, assumes=bit_estimators.COMPOSITE)
 
     def unbiased_answer(self, counts: BitCounts, rows: Rows, population: bool) -> Moments:
@@ -180,7 +172,7 @@ class BitReports(Mechanism):
         chances = set_chances(law, prior)
         excess, variance = parts.ones - parts.reports * chances, chances - law.t - 2 * law.u * prior
         factors = law.covariance_factors(prior)
-        return bits_check(excess, law.contrast, variance, factors, prior, parts.reports)
+        return estimators.bits_check(excess, law.contrast, variance, factors, prior, parts.reports)
 
     def error(self, query: Query, prior: Prior) -> float | None:
         """The expected error per person, of the reading that `answer` uses."""

@@ -14,17 +14,8 @@ import numpy.typing as npt
 from priorveil.certify import Certifiable, Certificate, Lifts
 from priorveil.channels import Channel
 from priorveil.errors import NOT_SHOWN, ForeignReport, Hint, Infeasible, InvalidInput, OutsideDomain, TooLarge
-from priorveil.mechanisms import kernels
-from priorveil.mechanisms.estimators import (
-    Counts,
-    Moments,
-    PriorCheck,
-    Rows,
-    cells_check,
-    reports_covariance,
-    reports_moments,
-    split_prior,
-)
+from priorveil.mechanisms import estimators, kernels
+from priorveil.mechanisms.estimators import Counts, Moments, PriorCheck, Rows
 from priorveil.mechanisms.randomness import WORD, Source, Words, blocks
 from priorveil.notions import Known, Leakage, Secrets, leakage, leakage_bounds
 from priorveil.priors import Array, Ints, Mask, Prior
@@ -247,19 +238,23 @@ class NumberedReports(Mechanism):
 
     def prior_check(self, counts: Ints, prior: Array) -> PriorCheck | None:
         """The check of the counts against the prior."""
-        return cells_check(counts.astype(np.float64), self.law(split_prior(prior, len(counts))))
+        return estimators.cells_check(
+            counts.astype(np.float64), self.law(estimators.split_prior(prior, len(counts)))
+        )
 
     def answer(self, method: str, counts: Counts, prior: Array, rows: Rows, population: bool) -> Moments:
         """The statistics `rows @ histogram`, or the histogram for None."""
         n, others = counts.astype(np.float64), (prior, rows, population)
-        parts = [reports_moments(method, n[part], Q, *others) for part, Q in self.blocks(method)]
+        parts = [estimators.reports_moments(method, n[part], Q, *others) for part, Q in self.blocks(method)]
         mean, variance = np.sum([(part.mean, part.variance) for part in parts], axis=0)
         return replace(parts[0], mean=mean, variance=variance)
 
     def covariance(self, method: str, counts: Counts, prior: Array, rows: Rows, population: bool) -> Array:
         """The covariance of the statistics, from the scores of the reports."""
         n, others = counts.astype(np.float64), (prior, rows, population)
-        parts = [reports_covariance(method, n[part], Q, *others) for part, Q in self.blocks(method)]
+        parts = [
+            estimators.reports_covariance(method, n[part], Q, *others) for part, Q in self.blocks(method)
+        ]
         return np.asarray(np.sum(parts, axis=0))
 
     def error(self, query: Query, prior: Prior) -> float | None:

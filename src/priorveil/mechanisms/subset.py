@@ -29,14 +29,8 @@ import numpy.typing as npt
 
 from priorveil.certify import TOTAL
 from priorveil.errors import Hint, Infeasible, InvalidInput
-from priorveil.mechanisms import kernels
-from priorveil.mechanisms.bit_estimators import (
-    BitCounts,
-    BitLaw,
-    scored_moments,
-    subset_information,
-    subset_law,
-)
+from priorveil.mechanisms import bit_estimators, kernels
+from priorveil.mechanisms.bit_estimators import BitCounts, BitLaw
 from priorveil.mechanisms.bit_reports import BitReports
 from priorveil.mechanisms.estimators import Moments, Rows
 from priorveil.mechanisms.randomness import WORD, Words
@@ -82,7 +76,7 @@ class Subset(BitReports):
     @cached_property
     def law(self) -> BitLaw:
         """The law of a report in floats."""
-        return subset_law(float(self.odds), self.size, self.subset_size)
+        return bit_estimators.subset_law(float(self.odds), self.size, self.subset_size)
 
     @cached_property
     def _draw_bounds(self) -> tuple[Words, Words]:
@@ -112,7 +106,9 @@ class Subset(BitReports):
 
     @cached_property
     def _inverse(self) -> Array:
-        return np.asarray(np.linalg.inv(subset_information(self.law, self.scoring_prior)), dtype=np.float64)
+        return np.asarray(
+            np.linalg.inv(bit_estimators.subset_information(self.law, self.scoring_prior)), dtype=np.float64
+        )
 
     @property
     def reads_whole_reports(self) -> bool:
@@ -122,14 +118,18 @@ class Subset(BitReports):
     def unbiased_answer(self, counts: BitCounts, rows: Rows, population: bool) -> Moments:
         """The answer from the scores, or from the counts of ones."""
         if self.scored:
-            return scored_moments(self.law, counts, self.scoring_prior, self._inverse, rows, population)
+            return bit_estimators.scored_moments(
+                self.law, counts, self.scoring_prior, self._inverse, rows, population
+            )
         return super().unbiased_answer(counts, rows, population)
 
     def learning_error(self, P: Array) -> float:
         """N times the variance of the unbiased distribution, summed over the values."""
         if not self.scored:
             return super().learning_error(P)
-        inverse = self._inverse if self.fits(P) else np.linalg.inv(subset_information(self.law, P))
+        inverse = (
+            self._inverse if self.fits(P) else np.linalg.inv(bit_estimators.subset_information(self.law, P))
+        )
         return float(np.trace(inverse) - P @ P)
 
     def extreme_masses(self, prior: Known) -> tuple[Fraction, Fraction]:

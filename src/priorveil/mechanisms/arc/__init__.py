@@ -23,13 +23,7 @@ from priorveil.mechanisms.arc.certificate import Weights, arc_lifts, fit_line
 from priorveil.mechanisms.arc.counting import ArcCells
 from priorveil.mechanisms.arc.line import DRAWS, ArcLine, draw_places
 from priorveil.mechanisms.estimators import Counts, Moments, PriorCheck, Rows, apply_rows
-from priorveil.mechanisms.interface import (
-    MEASURED,
-    Mechanism,
-    in_range,
-    require_writable,
-    single_prior,
-)
+from priorveil.mechanisms.interface import MEASURED, Mechanism, in_range, require_writable, single_prior
 from priorveil.mechanisms.randomness import Words
 from priorveil.notions import Known, Leakage, Secrets
 from priorveil.priors import Array, Ints, Prior
