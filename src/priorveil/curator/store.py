@@ -1,6 +1,6 @@
 """Stores of campaigns, reports and tallies: the interface, and the SQL that SQLite and PostgreSQL share.
 
-Everything is in six tables:
+Everything is in six tables (`schema.sql`):
 
 * `campaigns` and `plans` give each campaign and each of its plans a short number;
 * `submissions` has one row for each submission, with the unique key (campaign, id). It has no serial number and no
@@ -22,6 +22,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -34,26 +35,7 @@ from priorveil.mechanisms import Mechanism
 from priorveil.plans.tally import Tally
 
 SCHEMA_VERSION = 3
-_SCHEMA = """
-    CREATE TABLE campaigns (
-        number {number} PRIMARY KEY, id text NOT NULL UNIQUE, document text NOT NULL, closed text
-    );
-    CREATE TABLE plans (
-        number {number} PRIMARY KEY, campaign integer NOT NULL REFERENCES campaigns, id text NOT NULL,
-        UNIQUE (campaign, id)
-    );
-    CREATE TABLE submissions (
-        campaign integer NOT NULL, id {bytes} NOT NULL, plan integer NOT NULL, words {bytes} NOT NULL,
-        PRIMARY KEY (campaign, id)
-    ) {options};
-    CREATE TABLE tallies (
-        plan integer NOT NULL, cell integer NOT NULL, count bigint NOT NULL, PRIMARY KEY (plan, cell)
-    ) {options};
-    CREATE TABLE refusals (
-        campaign text NOT NULL, reason text NOT NULL, count bigint NOT NULL, PRIMARY KEY (campaign, reason)
-    ) {options};
-    CREATE TABLE tokens (digest {bytes} PRIMARY KEY) {options};
-"""
+_SCHEMA = Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
 
 # Cells are locked in the same order in all writers, to avoid deadlocks.
 _ADD_CELLS = """
