@@ -12,6 +12,7 @@ import gzip
 import hashlib
 import io
 import os
+import tomllib
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -33,36 +34,12 @@ class DataFile:
 
     file: str
     home: str
-    sha256: str | None
     about: str
+    sha256: str | None = None
 
 
-DATA_FILES = {
-    "adult": DataFile(
-        "adult.zip",
-        "https://archive.ics.uci.edu/dataset/2/adult",
-        "7537312dd56c2b98035880805ce99e68183a30ee468aa5329d6df0fbb3cc21bb",
-        "UCI Adult (Becker and Kohavi 1996), CC BY 4.0",
-    ),
-    "gowalla": DataFile(
-        "loc-gowalla_totalCheckins.txt.gz",
-        "https://snap.stanford.edu/data/loc-Gowalla.html",
-        None,
-        "all Gowalla check-ins (Cho, Myers and Leskovec 2011)",
-    ),
-    "gowalla-nyc": DataFile(
-        "gowalla_nyc_checkins.txt.gz",
-        "https://snap.stanford.edu/data/loc-Gowalla.html",
-        "2a5062fb27708ca37bb8b25b01546ad1535a29ec9d5481a0c62f01c98c276581",
-        "Gowalla check-ins within New York City",
-    ),
-    "acs": DataFile(
-        "acs2018_workclass_income.csv.gz",
-        "https://www.census.gov/programs-surveys/acs/microdata.html",
-        "bff396ee0ce40bbd625f0c2f1e2b04ca121ba345767612d2eb45606003962796",
-        "American Community Survey 2018, work class and income, ages 19 to 34",
-    ),
-}
+_LIST = Path(__file__).with_name("datasets.toml").read_text(encoding="utf-8")
+DATA_FILES = {name: DataFile(**fields) for name, fields in tomllib.loads(_LIST).items()}
 
 
 @dataclass(frozen=True)
