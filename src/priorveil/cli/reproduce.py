@@ -7,6 +7,20 @@ Examples
       two of them, in full
 
 Gowalla and census need data: see PRIORVEIL_DATA in the documentation.
+
+Figures
+   1  introduction
+   2  notions
+   3  regions
+   4  parameters
+   5  priors
+   6  correlation
+   7  bounded
+   8  domain
+   9  hashing
+  10  hamming
+  11  gowalla
+  12  census
 """
 
 from __future__ import annotations
@@ -18,14 +32,8 @@ import click
 from priorveil.cli import files, options, screen
 from priorveil.errors import plural
 
-_FIGURES = (
-    "introduction", "notions", "regions", "parameters", "priors", "correlation", "bounded", "domain",
-    "hashing", "hamming", "gowalla", "census",
-)  # fmt: skip
-_FIGURES_HELP = "\n".join(["Figures", *(f"  {i:>2}  {name}" for i, name in enumerate(_FIGURES, 1))])
 
-
-@click.command(epilog=options.epilog(__doc__, _FIGURES_HELP))
+@click.command(epilog=options.epilog(__doc__))
 @click.argument("figures", nargs=-1, metavar="[FIGURE]...")
 @click.option("--quick", is_flag=True, help="Fewer points, people and runs.")
 @click.option(

@@ -25,16 +25,9 @@ import numpy.typing as npt
 
 from priorveil.certify import TOTAL, Certifiable, Lifts, lifts
 from priorveil.errors import NOT_SHOWN, InvalidInput
-from priorveil.mechanisms import kernels
+from priorveil.mechanisms import interface, kernels
 from priorveil.mechanisms.estimators import not_identifiable
-from priorveil.mechanisms.interface import (
-    MEASURED,
-    MOST_ENTRIES,
-    NumberedReports,
-    require_writable,
-    single_prior,
-    worst_lifts,
-)
+from priorveil.mechanisms.interface import MEASURED, MOST_ENTRIES, NumberedReports
 from priorveil.mechanisms.randomness import WORD, Words
 from priorveil.mechanisms.table import Table
 from priorveil.notions import LDP, Known, Secrets
@@ -182,13 +175,13 @@ class PooledHash(NumberedReports):
     @property
     def matrix(self) -> Array:
         """The channel `Q[x, report]` in floats: values times reports; raises `TooLarge` when huge."""
-        require_writable(self.size, self.outputs)
+        interface.require_writable(self.size, self.outputs)
         return np.hstack([block for _, block in self._parts()])
 
     @property
     def leakage_matrix(self) -> tuple[Array, None]:
         """`matrix`, if it is small enough to be measured."""
-        require_writable(self.size, self.outputs, MEASURED)
+        interface.require_writable(self.size, self.outputs, MEASURED)
         return self.matrix, None
 
     def blocks(self, method: str) -> Iterable[tuple[slice, Array]]:
@@ -222,9 +215,9 @@ class PooledHash(NumberedReports):
 
     def lifts(self, prior: Known, secret: Secrets, notion: Certifiable) -> Lifts:
         """The exact extremes over all seeds: the seed is public, so each seed is a channel of its own."""
-        known = single_prior(prior, secret, notion, self.kind)
+        known = interface.single_prior(prior, secret, notion, self.kind)
         masses = exact_group_masses(self.seeds, self.groups, known.weights)
-        return worst_lifts([_seed_lifts(*each) for each in zip(self.tables, masses, strict=True)])
+        return interface.worst_lifts([_seed_lifts(*each) for each in zip(self.tables, masses, strict=True)])
 
     def parameters(self) -> dict[str, Any]:
         """The four fields; long integers as strings."""

@@ -37,13 +37,7 @@ FIGURES: dict[str, Callable[[Settings], Outcome]] = {
 _HEAD, *_SECTIONS = Path(__file__).with_name("text.md").read_text(encoding="utf-8").split("\n## ")
 _TITLE, _INTRODUCTION, _DATA = _HEAD.strip("# \n").split("\n\n")
 _VERDICTS = {True: "Claims of the paper that survive", False: "Claims of the paper that do not"}
-_PAGE = f"""<!doctype html><html lang="en"><meta charset="utf-8">
-<meta name="viewport" content="width=device-width"><title>{_TITLE}</title><style>
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 52rem; margin: 2rem auto; padding: 0 1rem; }}
-img {{ max-width: 100%; height: auto; }}
-figcaption, table {{ color: #444; font-size: .92rem; }}
-td {{ vertical-align: top; padding: .35rem .5rem; border-bottom: 1px solid #ddd; }}
-</style>"""
+_PAGE = Path(__file__).with_name("page.html").read_text(encoding="utf-8").replace("TITLE", _TITLE)
 
 
 @dataclass(frozen=True)
