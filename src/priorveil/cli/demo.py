@@ -64,13 +64,7 @@ def demo(plot: Path | None, devices: int, browser: bool | None) -> None:
     truth = np.array(list(_ASKED.values()))
     people = np.repeat(np.arange(len(truth)), truth)
     prior = Prior.from_counts(_KNOWN)
-    _chapter(
-        console,
-        "1. What everyone knows",
-        f"We ask {len(people):,} people for whom they work (the American Community Survey of 2018, ages 19 to 34, "
-        "from its totals). Nobody should have to trust us, so every device perturbs its answer before it "
-        "leaves. How much noise that needs depends on what is already public: here, an old census (1994).",
-    )
+    _chapter(console, 1, people=len(people))
     rows = [(str(v), f"{p:.2%}") for v, p in zip(prior.labels, prior.probabilities, strict=True)]
     screen.print_table(console, ("the prior", ""), rows, "lr")
     plan = _design(console, prior)
@@ -86,24 +80,12 @@ def _design(console: Console, prior: Prior) -> Plan:
     from priorveil.studies.compare import best_ldp
 
     leak = published.rr_lip(prior, _EPSILON)
-    _chapter(
-        console,
-        "2. A published mechanism that leaks",
-        f"We promise epsilon {_EPSILON:g}: no report moves the belief in anyone's answer by more than a "
-        f"factor {math.exp(_EPSILON):.2f}, up or down. The closed form in the literature (tell the truth, "
-        "or else draw an answer from the prior) claims that. Measured:",
-    )
+    _chapter(console, 2, epsilon=_EPSILON, factor=math.exp(_EPSILON))
     console.print(f"  claimed {leak.claimed:.3f}, real {leak.leakage.lip:.3f}", style="red")
     times = math.exp(leak.leakage.lip_upper)
     console.print(f"Who reports the rarest answer is {times:,.0f} times as likely to have it as before.")
     plan = design(prior, _EPSILON, Distribution())
-    _chapter(
-        console,
-        "3. A mechanism that keeps its promise",
-        "priorveil searches all mechanisms that keep the promise for the one that learns the totals with the "
-        "least noise, and proves how near it came. In exact arithmetic, on the integers that devices draw "
-        "from, it also proves that the promise is kept.",
-    )
+    _chapter(console, 3)
     screen.print_table(console, ("", ""), plan.summary())
     if rival := best_ldp(plan):
         console.print(f"The best mechanism without a prior (LDP): expected error {rival.expected_mse:.6g}.")
@@ -117,12 +99,7 @@ def _estimate(
     """Let all people report, and estimate in two ways, prior-based and unbiased."""
     tally = plan.tally(plan.privatize(people))
     prior_based, unbiased = plan.estimate(tally, method="mmse"), plan.estimate(tally, method="unbiased")
-    _chapter(
-        console,
-        "4. People report, the curator estimates",
-        f"Each device draws one of {plan.channel.shape[1]} possible reports, with the operating system's "
-        f"randomness. The curator only ever sees the {tally.reports:,} reports.",
-    )
+    _chapter(console, 4, reports=plan.channel.shape[1], received=tally.reports)
     columns = zip(plan.labels, truth, prior_based.values, unbiased.values, *unbiased.interval(), strict=True)
     rows = [
         (str(label), f"{t:,.0f}", f"{m:,.0f}", f"{u:,.0f}", f"{a:,.0f} to {b:,.0f}")
@@ -148,16 +125,12 @@ def _serve(console: Console, plan: Plan, people: npt.NDArray[np.intp], devices: 
 
     from priorveil.collect.campaign import Campaign
 
-    _chapter(console, "5. The same as a service")
     try:
         from priorveil.curator import demo as service
     except (ImportError, MissingExtra):
         console.print(f"  no curator: {MissingExtra('the curator', 'serve')}", style="yellow")
         return
-    console.print(
-        f"A curator starts on this machine. {devices:,} of these people answer, each on a device of its own, over "
-        "HTTP; the curator stores the reports in SQLite and estimates while they come in."
-    )
+    _chapter(console, 5, devices=devices)
     campaign = Campaign(
         "For whom do you work?",
         {"everyone": plan},
@@ -205,7 +178,9 @@ def _keep_open(console: Console, curator: RunningCurator, stay: bool) -> None:
         console.print("\nThe curator has stopped.")
 
 
-def _chapter(console: Console, title: str, text: str = "") -> None:
+def _chapter(console: Console, number: int, **words: float) -> None:
+    """Print the title and the text of a chapter, which are in `demo.txt`."""
+    chapters = Path(__file__).with_name("demo.txt").read_text(encoding="utf-8").strip().split("\n\n")
+    title, text = chapters[number - 1].format(**words).split("\n", 1)
     console.print(f"\n{title}", style="bold")
-    if text:
-        console.print(text)
+    console.print(" ".join(text.split()))
