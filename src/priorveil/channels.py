@@ -12,13 +12,13 @@ import numpy.typing as npt
 from priorveil.errors import Hint, InvalidChannel, TooLarge, plural
 from priorveil.priors import Array, Label, Prior
 from priorveil.priors.labels import as_labels, label_positions
-from priorveil.priors.prior import as_matrix
+from priorveil.priors.prior import ReadOnly, as_matrix
 
 _ROWS_ADD_UP = 1e-9  # how far from one a row may be before it is refused
 _JOINT_ENTRIES = 50_000_000  # a joint channel larger than this is refused
 
 
-class Channel:
+class Channel(ReadOnly):
     """`Q[x, y] = Pr(Y = y | X = x)`: a row for each value, a column for each report.
 
     Arguments: `matrix`, rows that add up to one; `inputs` and `outputs`, the labels of values and reports. The

@@ -15,20 +15,8 @@ from flint import fmpz_mat
 
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, InvalidPrior
 from priorveil.priors import disclosure
-from priorveil.priors.labels import (
-    AttributeLabels,
-    Impossible,
-    Label,
-    Level,
-    all_cells,
-    as_label,
-    as_labels,
-    complete_domain,
-    joint_cells,
-    label_positions,
-    people_labels,
-    possible_cells,
-)
+from priorveil.priors import labels as domains
+from priorveil.priors.labels import AttributeLabels, Impossible, Label, Level, as_label, as_labels
 from priorveil.priors.numbers import Array, Density, Ints, NumberLabels, Numbers, Outside
 
 Mask = npt.NDArray[np.bool_]
@@ -124,7 +112,7 @@ for counts, use Prior.from_counts
         (3, {'age': ('young', 'old'), 'smokes': ('yes', 'no')})
         """
         as_distribution("probabilities", list(probabilities.values()), zero=True)
-        labels, mass = joint_cells(probabilities, names, impossible, smoothing)
+        labels, mass = domains.joint_cells(probabilities, names, impossible, smoothing)
         return cls(mass, labels) if smoothing is None else cls._smooth(mass, labels, smoothing)
 
     @property
@@ -169,7 +157,7 @@ for counts, use Prior.from_counts
         Prior({'a': 0.8, 'b': 0.2})
         """
         if isinstance(counts, Mapping) and names is not None:
-            labels, counts = joint_cells(counts, names, impossible, smoothing)
+            labels, counts = domains.joint_cells(counts, names, impossible, smoothing)
         elif isinstance(counts, Mapping):
             labels, counts = list(counts), list(counts.values())
         whole = [_count(c) for c in counts]
@@ -212,10 +200,10 @@ for counts, use Prior.from_counts
         >>> Prior.from_values(["b"] * 20 + ["a"] * 12 + ["c"] * 7 + ["d"] * 8, merge_rare="other")
         Prior({'a': 0.257426, 'b': 0.425743, 'other': 0.316832})
         """
-        people = people_labels("values", values)
-        labels, observed = complete_domain(people, domain), Counter(people)
+        people = domains.people_labels("values", values)
+        labels, observed = domains.complete_domain(people, domain), Counter(people)
         if names is not None and domain is None and impossible == "refuse":
-            labels = all_cells(labels)
+            labels = domains.all_cells(labels)
         counts = {label: observed[label] for label in labels}
         if prior_epsilon is not None:
             disclosure.require_public(prior_epsilon, public or domain is not None)
@@ -223,7 +211,7 @@ for counts, use Prior.from_counts
             noisy = disclosure.noisy_counts(counts, prior_epsilon)
             counts = {label: max(n, least) for label, n in noisy.items()}
         if names is not None:
-            counts = possible_cells(counts, impossible, smoothing)
+            counts = domains.possible_cells(counts, impossible, smoothing)
         if merge_rare is not None:
             counts = disclosure.merge_rare_values(counts, as_label(merge_rare))
         disclosure.require_two_values(len(counts), merged=len(counts) < len(labels))
@@ -249,7 +237,7 @@ for counts, use Prior.from_counts
         for name in names:
             if name not in present:
                 raise InvalidInput("columns", name, f"the table has {', '.join(map(str, present))}")
-        parts = [people_labels(name, table[name]) for name in names]
+        parts = [domains.people_labels(name, table[name]) for name in names]
         if len(parts) == 1:
             return cls.from_values(parts[0], **rules)
         return cls.from_values(list(zip(*parts, strict=True)), names=names, **rules)
@@ -351,7 +339,7 @@ for counts, use Prior.from_counts
         if len(labels) != len(self):
             return self
         try:
-            order = label_positions(self.labels, labels)
+            order = domains.label_positions(self.labels, labels)
         except KeyError as missing:
             advice = f"it has no value {missing.args[0]!r}"
             raise InvalidPrior("prior", list(self.labels)[:5], advice) from None
