@@ -198,10 +198,11 @@ class BitReports(Mechanism):
     @property
     def matrix(self) -> Array:
         """The channel in floats, reports in the order of their bits as a number; small domains only."""
-        d, law, sizes = self.size, self.law, [self.law.members] if self.law.members else range(self.size + 1)
-        if sum(math.comb(d, size) for size in sizes) > MOST_LISTED:
+        d, law = self.size, self.law
+        if (math.comb(d, law.members) if law.members else 1 << d) > MOST_LISTED:
             message = f"there are more than {MOST_LISTED:,} different reports, too many to write out"
             raise TooLarge(message, MEASURE_WITHOUT)
+        sizes = [law.members] if law.members else range(d + 1)
         reports = [members for size in sizes for members in combinations(range(d), size)]
         bits = np.array([[x in members for x in range(d)] for members in reports])
         bits = bits[np.lexsort(bits.T)]
