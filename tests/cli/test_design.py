@@ -346,7 +346,7 @@ def test_a_secret_in_any_kind_of_csv(files: Path, mark: str) -> None:
     ("text", "said"),
     [
         (";a;b\nlow;0,75;0,25\nhigh;0,3;0,7\n", "line 2: '0,75' is not a number: write numbers as 0.25"),
-        (",a,b\nlow,0.75,0.25\nhigh,0.3\n", "line 3 has 2 cells, where line 1 has 3"),
+        (",a,b\nlow,0.75,0.25\nhigh,0.3\n", "line 3 has 2 cells, line 1 has 3"),
         (",a,b\nlow,0.75,0.26\nhigh,0.3,0.7\n", "--normalise"),
         (",a,b\n", "a row for each value"),
         (",a,b\nlow,0.75,0.25\nhigh,0.3,0.7\n", "the prior has 4 values, this file has 2"),
