@@ -834,3 +834,13 @@ def test_people_in_place_of_a_prior_are_not_shown(tmp_path: Path) -> None:
 def test_a_wrong_range_of_numbers_is_one_line(wrong: str) -> None:
     status, _, err = run("design", "--numbers", wrong, "--query", "quantiles", "--epsilon", "1")
     assert status == 2 and err.startswith("error: ") and err.count("\n") == 1, err
+
+
+@pytest.mark.parametrize("numbers", ["10:1", "5:5", "0:10:1", "7", "0:x"])
+def test_a_range_of_numbers_needs_two_ends_and_two_points(numbers: str) -> None:
+    told = refused("design", "--numbers", numbers, "--query", "mean", "--epsilon", 1)
+    assert "--numbers" in told and "such as 0:100:21" in told
+
+
+def test_outside_belongs_to_numbers(files: Path) -> None:
+    assert "--numbers" in refused("design", "prior.csv", "--epsilon", 1, "--outside", "ends")

@@ -302,7 +302,7 @@ def test_cells_have_quantiles_and_grids_have_means() -> None:
     estimate = on_grid.estimate(on_grid.tally(on_grid.privatize(numbers, rng)))
     with pytest.raises(InvalidInput, match="rounded at random"):
         estimate.quantile(0.5)
-    with pytest.raises(InvalidInput, match="not numbers"):
+    with pytest.raises(InvalidInput, match="are cells"):
         in_cells.estimate(in_cells.tally([0])).mean()
     spread = estimate.variance()
     assert spread.interval()[0] < numbers.var() < spread.interval()[1]

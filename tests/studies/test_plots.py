@@ -191,13 +191,14 @@ JOINT = pv.Prior.joint(
 )
 
 
-def test_a_table_of_two_attributes_is_a_map_with_shares_and_half_widths() -> None:
+def test_a_table_of_two_attributes_is_a_map_with_shares_and_intervals() -> None:
     found = estimated(JOINT, pv.Distribution(), np.arange(2_000) % 4)
     axes = drawn(found).axes[0]
     shares, (low, high) = 100 * found.everybody.proportions, found.everybody.interval()
     assert np.asarray(axes.images[0].get_array()).ravel() == pytest.approx(shares)
     assert [text.get_text() for text in axes.texts] == [
-        f"{share:.1f} ± {width:.1f}" for share, width in zip(shares, (high - low) / 40, strict=True)
+        f"{share:.1f} ({least:.1f} to {most:.1f})"
+        for share, least, most in zip(shares, low / 20, high / 20, strict=True)
     ]
     assert axes.get_ylabel() == "age" and axes.get_xlabel().startswith("smokes")
     assert [tick.get_text() for tick in axes.get_yticklabels()] == ["young", "old"]

@@ -94,9 +94,11 @@ def _number_range(
         return None
     low, _, rest = text.partition(":")
     high, _, points = rest.partition(":")
-    if is_number(low) and is_number(high) and (points.isdigit() or not points):
+    readable = is_number(low) and is_number(high) and (points.isdigit() or not points)
+    if readable and float(low) < float(high) and int(points or 2) > 1:
         return float(low), float(high), int(points) if points else None
-    raise click.BadParameter(f"{text!r}: give two numbers and perhaps how many points, such as 0:100:21")
+    advice = "give a lower and a higher number, and perhaps how many points (2 or more), such as 0:100:21"
+    raise click.BadParameter(f"{text!r}: {advice}")
 
 
 @click.command(epilog=options.epilog(__doc__))
@@ -181,13 +183,14 @@ def design(
         raise click.UsageError("--json and -o - would both be standard output: save the plan to a file")
     files.require_new(force, output)
     files.require_distinct({"PRIOR": prior, "--secret": secret}, {"-o": output, "--plot": plot})
-    latent = published = None
+    if numbers is None and outside != "refuse":
+        raise click.UsageError("--outside is for the range of --numbers: give both")
     if numbers is not None:
         if secret_column is not None or any(rule for name, rule in rules.items() if name != "values"):
             raise click.UsageError("--numbers takes a public sample: of these options it needs --values only")
         sample = _read_sample(prior, columns, rules["values"])
         shares = None if prior is None or columns else prior_format.read(prior).probabilities
-        known = _number_prior(numbers, outside, query, shares, sample, budget)
+        known, latent, published = _number_prior(numbers, outside, query, shares, sample, budget), None, None
     else:
         if secret is not None and secret_column is not None:
             raise click.UsageError("--secret-column takes the secret from the data: leave --secret out")

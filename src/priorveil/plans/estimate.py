@@ -335,7 +335,8 @@ class Estimate:
         Numbers are centred before they are added up: some estimates do not add up to the number of reports.
         """
         if numbers is None and not all(isinstance(label, int | float) for label in self._domain):
-            advice = "the values are not numbers: give one number for each value"
+            kind = "not numbers" if self._read[0].prior.edges is None else "cells"
+            advice = f"the values are {kind}: give one number for each value"
             raise InvalidInput("numbers", numbers, advice)
         points = _weights_of("numbers", self._domain if numbers is None else numbers, self._domain)
         return points, float(self._read[0].prior.probabilities @ points)

@@ -92,8 +92,8 @@ def quantile_of(q: float, low: Array, high: Array, shares: Array, linear: Array,
     >>> found.value, found.interval()
     (2.0, (2.0, 5.0))
     """
-    if not 0 < q < 1:
-        raise InvalidInput("q", q, "give a share between 0 and 1, such as 0.5 for the median")
+    if not isinstance(q, int | float) or not 0 < q < 1:
+        raise InvalidInput("q", q, "give one share between 0 and 1, such as 0.5 for the median")
     ordered = np.sort(shares)
     at = int(np.searchsorted(ordered, q))
     before = max(float(ordered[at - 1]), 0.0) if at else 0.0

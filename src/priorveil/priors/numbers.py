@@ -135,8 +135,8 @@ class NumberLabels(tuple[Any, ...]):
 
 
 def number_text(number: float) -> str:
-    """A number as people write it: 10 rather than 10.0."""
-    return repr(number).removesuffix(".0")
+    """A number as people write it: 10 rather than 10.0, and 0.6 rather than 0.6000000000000001."""
+    return f"{number:.12g}"
 
 
 def _intervals(edges: Sequence[float]) -> list[str]:

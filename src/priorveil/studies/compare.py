@@ -293,7 +293,7 @@ def error_curve(plan: Plan, seconds: float = 2.0) -> list[dict[str, float]]:
         budget = Budget(plan.budget.lower * step, plan.budget.upper * step)
         asked = plan.prior, budget, plan.query, plan.secret, plan.notion, method
         found = plan if step == 1 else design(*asked, gap=1e-3, time_limit=seconds)
-        rival = best_ldp(replace(plan, budget=budget), 0.0) if quick else None
+        rival = best_ldp(replace(plan, budget=budget), seconds) if quick else None
         row = {"epsilon": min(budget.lower, budget.upper), "mse": found.expected_mse}
         rows.append({**row, "bound": found.lower_bound, "ldp": rival.expected_mse if rival else math.nan})
     return rows

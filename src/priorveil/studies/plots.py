@@ -424,14 +424,14 @@ def draw_curve(axes: Axes, panel: Panel, plan: Plan, words: str) -> None:
 
 
 def draw_map(axes: Axes, panel: Panel, plan: Plan, words: str) -> None:
-    """A cell for each pair of levels of two attributes: the share of people, with half the width of its interval."""
+    """A cell for each pair of levels of two attributes: the share of people, with its interval."""
     (vertical, down), (horizontal, across) = _levels(plan).items()
     cells = [(down.index(one), across.index(other)) for one, other in map(label_parts, panel.labels)]
-    shares, widths = np.full((2, len(down), len(across)), np.nan)
+    shares = np.full((len(down), len(across)), np.nan)
+    texts = np.full(shares.shape, "", dtype=object)
     for cell, share, low, high in zip(cells, *panel.numbers[:3], strict=True):
-        shares[cell], widths[cell] = share, (high - low) / 2
-    texts = np.char.add(np.char.mod("%.1f", shares), np.char.mod(" ± %.1f", widths))
-    curves.heat_map(axes, shares, np.where(np.isnan(shares), "", texts), float(np.nanmax(shares)))
+        shares[cell], texts[cell] = share, f"{share:.1f} ({low:.1f} to {high:.1f})"
+    curves.heat_map(axes, shares, texts, float(np.nanmax(shares)))
     axes.set_yticks(range(len(down)), map(short_name, down))
     axes.set_xticks(range(len(across)), map(short_name, across))
     axes.set(ylabel=vertical, xlabel=f"{horizontal}\npercent of people; {words}")
