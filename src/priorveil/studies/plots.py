@@ -407,9 +407,12 @@ def draw_curve(axes: Axes, panel: Panel, plan: Plan, words: str) -> None:
     edges, count = plan.reference.edges, len(panel.labels)
     x = np.arange(-1, count) if edges is None else edges[: count + 1]
     values, low, high, expected = np.insert(panel.numbers, 0, 0.0, axis=1)
-    axes.fill_between(x, low, high, color=COLOURS["sky"], alpha=0.4, linewidth=0)
-    axes.plot(x, values, color=COLOURS["blue"], label=words)
-    axes.plot(x, expected, color=COLOURS["grey"], linewidth=0.9, label=_PRIOR)
+    style = "default" if edges is not None else "steps-post"  # nothing lies between words
+    axes.fill_between(
+        x, low, high, step=None if edges is not None else "post", color=COLOURS["sky"], alpha=0.4, linewidth=0
+    )
+    axes.plot(x, values, color=COLOURS["blue"], drawstyle=style, label=words)
+    axes.plot(x, expected, color=COLOURS["grey"], linewidth=0.9, drawstyle=style, label=_PRIOR)
     if panel.quantiles:
         shares, numbers, least, most = np.array(panel.quantiles).T
         _dots(axes, numbers, shares, "quartiles", least, most)
