@@ -45,6 +45,7 @@ _RIDGE = 0.2  # of directions that no target needs: what keeps `S` regular until
 _MOST_GROUPS = 12  # groups of values for which a part of the statistics is designed alone
 _EVEN_ROUNDS, _EVEN_STARTS = 24, 60
 _EXCHANGES = 4_000  # rounds of exchanges within the blocks of equal values
+_HELD = 1e-7  # size of a direction, relative to the largest, from which weights are corrected along it
 _SHRUNK = 1e-3  # what is added to `S`, relative to its mean, to look for columns
 _RANK = 1e-12  # singular values below this, relative to the largest, are zero
 _EXACT = 20_000  # vertices of the box that are still listed
@@ -216,9 +217,15 @@ def _newton_inverse(
 
 
 def _feasible(C: Array, lam: Array, side: Array) -> Array:
-    """Remove the rounding left in `C' lam = side`, in proportion to the weights."""
+    """Remove the rounding left in `C' lam = side`, in proportion to the weights.
+
+    Directions in which the weights hardly differ from zero stay as they are: a step along them could be large.
+    """
     for _ in range(2):
-        lam = lam + lam * (C @ np.linalg.lstsq(C.T @ (C * lam[:, None]), side - C.T @ lam, rcond=None)[0])
+        sizes, vectors = np.linalg.eigh(C.T @ (C * lam[:, None]))
+        large = sizes > _HELD * sizes[-1]
+        held = vectors[:, large]
+        lam = lam + lam * (C @ (held / sizes[large] @ (held.T @ (side - C.T @ lam))))
     return np.asarray(np.maximum(lam, 0.0))
 
 
