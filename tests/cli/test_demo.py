@@ -48,9 +48,8 @@ def test_it_tells_the_whole_story_and_ends_where_nobody_watches(tmp_path: Path) 
 def test_no_number_is_cut_on_a_narrow_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     _, out, _ = run("demo", *FEW)
-    assert "…" not in out and re.search(
-        r"^Private +182,242 +[\d,]+ +[\d,]+ +[\d,]+ to [\d,]+$", out, re.MULTILINE
-    )
+    assert "…" not in out and max(map(len, out.splitlines())) <= 40
+    assert re.search(r"truth +182,242\n", out)
 
 
 def test_it_can_do_without_pictures_and_without_a_curator(monkeypatch: pytest.MonkeyPatch) -> None:

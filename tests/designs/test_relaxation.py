@@ -81,7 +81,7 @@ def test_no_channel_of_ldp_beats_them(seed: int, epsilon: float) -> None:
 
 
 @given(seeds)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_the_moments_of_channels_are_in_the_set(seed: int) -> None:
     """Each inequality, for single columns mixed at random: it is what the bounds rest on."""
     box, _, rng = case(seed)
@@ -101,7 +101,7 @@ def test_the_moments_of_channels_are_in_the_set(seed: int) -> None:
 
 
 @given(seeds, st.floats(1e-12, 1e3), st.booleans())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_wrong_duals_prove_weaker_bounds(seed: int, size: float, scale: bool) -> None:
     box, W, rng = case(seed)
     vertices, search, moments = box.vertices(), SecondMoments.duals, SecondMoments.of_box(box)

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from priorveil.plans import Plan
 
 _WIDTH = 100  # of tables that are not shown on a terminal
-_WIDEST = 10_000
 Advance = Callable[[float | None, str], None]  # takes the share that is done and a few words
 
 # -- errors ------------------------------------------------------------------------------------------------
@@ -87,20 +86,27 @@ def print_table(
 ) -> None:
     """Print a table without lines; an `r` in `align` sets its column to the right.
 
-    Such a column holds numbers, which are never cut or wrapped: on a narrow terminal the table is wider than that.
+    Such a column holds numbers, which are never cut or wrapped: on a terminal that is too narrow for them, each row is
+    a block, with a line for every number.
     """
     from rich.table import Table
     from rich.text import Text
 
+    listed, sides = list(rows), align.ljust(len(heads))
+    lengths = [max(map(len, column)) + 2 for column in zip(heads, *listed, strict=True)]
+    needed = sum(n if side == "r" else min(n, 10) for n, side in zip(lengths, sides, strict=True)) - 2
+    if needed > console.width:
+        for name, *cells in listed:
+            lines = [name, *(f"  {head} {cell}" for head, cell in zip(heads[1:], cells, strict=True))]
+            console.print(Text("\n".join(lines)), overflow="fold")
+        return
     table = Table(box=None, pad_edge=False, show_header=any(heads))
-    for head, side in zip(heads, align.ljust(len(heads)), strict=False):
-        is_number = side == "r"
-        table.add_column(head, justify="right" if is_number else "left", overflow="fold", no_wrap=is_number)
-    for row in rows:
+    for head, side in zip(heads, sides, strict=True):
+        number = side == "r"
+        table.add_column(head, justify="right" if number else "left", overflow="fold", no_wrap=number)
+    for row in listed:
         table.add_row(*map(Text, row))
-    needs = console.measure(table, options=console.options.update(max_width=_WIDEST))
-    table.width = needs.maximum if needs.minimum > console.width and "r" in align else None
-    console.print(table, crop=False)
+    console.print(table)
 
 
 def print_json(record: Mapping[str, object], err: bool = False) -> None:
