@@ -1,6 +1,6 @@
 """Keep Python and JavaScript together: write the test vectors that they share.
 
-    python scripts/vectors.py
+    PYTHONPATH=tests python scripts/vectors.py
 
 A vector is a plan, random bytes and a value, and the report they make: one file for each plan in
 clients/js/vectors. Both sides read the files; only this script writes them.
@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 import priorveil as pv
+from byte_source import BytesSource
 from priorveil.certify import TOTAL, certificate
 from priorveil.collect.wire import pack_report, report_to_json, unpack_reports
 from priorveil.mechanisms import Arc, Grouped, Mechanism, Orders, PooledHash, Subset, Table, Unary
-from priorveil.mechanisms.randomness import BytesSource
 from priorveil.plans import Plan
 from priorveil.priors import Label, NumberLabels
 

@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 
 import priorveil as pv
+from byte_source import BytesSource
 from forged_documents import forged_documents
 from priorveil.collect.campaign import Campaign, ask, read_time
 from priorveil.collect.wire import report_to_json
 from priorveil.errors import Infeasible, PlanError, PriorveilError, TooLarge
-from priorveil.mechanisms.randomness import BytesSource
 from priorveil.plans import Plan
 
 ROOT = Path(__file__).resolve().parent.parent.parent

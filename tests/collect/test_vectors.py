@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from byte_source import BytesSource
 from priorveil.collect.wire import pack_report, report_to_json, unpack_reports
 from priorveil.mechanisms import MECHANISMS
-from priorveil.mechanisms.randomness import BytesSource
 from priorveil.plans import Plan
 from priorveil.priors import NumberLabels
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from byte_source import BytesSource
 from kernels_here import needs_numba
 from priorveil.certify import Lifts
 from priorveil.channels import Channel
@@ -22,7 +23,7 @@ from priorveil.mechanisms.arc.certificate import arc_lifts, fit_line, line_edges
 from priorveil.mechanisms.arc.counting import ArcCells
 from priorveil.mechanisms.arc.line import ArcLine
 from priorveil.mechanisms.kernels import LIMB
-from priorveil.mechanisms.randomness import BytesSource, GeneratorSource
+from priorveil.mechanisms.randomness import GeneratorSource
 from priorveil.notions import leakage
 from priorveil.priors import Prior, Secret
 from references import circle_lifts, circumference, likelihood, own_lifts, posterior_sums_under

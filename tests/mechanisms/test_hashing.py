@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 import priorveil as pv
+from byte_source import BytesSource
 from kernels_here import needs_numba
 from priorveil import LIP
 from priorveil.certify import TOTAL, lifts, within
@@ -25,7 +26,7 @@ from priorveil.mechanisms.hashing import (
     bins_of,
     exact_group_masses,
 )
-from priorveil.mechanisms.randomness import BytesSource, GeneratorSource
+from priorveil.mechanisms.randomness import GeneratorSource
 from priorveil.priors import Budget, Prior, PriorSet
 from priorveil.queries import Histogram
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import priorveil as pv
+from byte_source import BytesSource
 from priorveil.certify import exp_above, exp_below
 from priorveil.errors import Infeasible, InvalidInput, PriorveilError, TooLarge
 from priorveil.mechanisms import Arc, Orders, kernels, orders
@@ -18,7 +19,7 @@ from priorveil.mechanisms.arc.certificate import arc_lifts
 from priorveil.mechanisms.arc.line import ArcLine
 from priorveil.mechanisms.estimators import score_check
 from priorveil.mechanisms.orders import order_names, prime_above
-from priorveil.mechanisms.randomness import BytesSource, GeneratorSource
+from priorveil.mechanisms.randomness import GeneratorSource
 from priorveil.queries import variance, variance_bound
 from references import count_cells, likelihood
 

@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 
 import priorveil as pv
+from byte_source import BytesSource
 from kernels_here import needs_numba
 from priorveil.certify import TOTAL
 from priorveil.errors import ForeignReport, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms import Subset, kernels
 from priorveil.mechanisms.bit_estimators import influence_squares, subset_information, subset_law
 from priorveil.mechanisms.estimators import reports_moments
-from priorveil.mechanisms.randomness import BytesSource, GeneratorSource
+from priorveil.mechanisms.randomness import GeneratorSource
 from priorveil.queries import variance
 from references import subset_selection_matrix
 

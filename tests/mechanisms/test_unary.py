@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare, kstest
 
+from byte_source import BytesSource
 from kernels_here import needs_numba
 from priorveil import LIP, Histogram
 from priorveil.certify import TOTAL, Lifts, within
@@ -18,7 +19,7 @@ from priorveil.designs.encodings import best_unary, largest_odds, unary_on_curve
 from priorveil.errors import ForeignReport, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms import bit_reports, kernels
 from priorveil.mechanisms.bit_estimators import exponential_sum, guess_gain, posterior_error, unary_law
-from priorveil.mechanisms.randomness import BytesSource, GeneratorSource, SystemSource
+from priorveil.mechanisms.randomness import GeneratorSource, SystemSource
 from priorveil.mechanisms.unary import Unary, smallest_mass
 from priorveil.priors import Budget, Prior, PriorSet
 from references import bitwise_gain, clearing, report_bits

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 
 import priorveil as pv
+from byte_source import BytesSource
 from priorveil.errors import InvalidInput, OutsideDomain
 from priorveil.mechanisms import MECHANISMS
-from priorveil.mechanisms.randomness import BytesSource
 from sample_plans import LABELS, NAMES, named_plan
 
 PLANS = {name: named_plan(name) for name in NAMES}

@@ -13,8 +13,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import priorveil as pv
+from byte_source import BytesSource
 from priorveil.errors import InvalidInput, InvalidPrior, OutsideDomain, PlanError
-from priorveil.mechanisms.randomness import BytesSource, GeneratorSource
+from priorveil.mechanisms.randomness import GeneratorSource
 from priorveil.plans.values import codes_of
 from priorveil.priors.numbers import MISSING, OUTSIDE, NumberLabels
 from strategies import channels, generators

@@ -50,9 +50,10 @@ class Guide(NamedTuple):
 class Table(NumberedReports):
     """Report `y` for value `x` with probability `weights[x, y] / 2**62`, exactly.
 
-    >>> from priorveil.mechanisms.randomness import BytesSource
     >>> coin = Table(np.array([[TOTAL // 4, 3 * TOTAL // 4], [TOTAL // 2, TOTAL // 2]]))
-    >>> [coin.sample_one(0, BytesSource(bytes(7) + bytes([top]))) for top in (0x3F, 0x40)]
+    >>> words, reports = np.array([[0x3F << 56], [0x40 << 56]], dtype=np.uint64), coin.new_reports(2)
+    >>> coin.draw(np.zeros(2, dtype=np.int64), words, reports, total=2)
+    >>> reports.tolist()
     [0, 1]
     """
 
