@@ -50,7 +50,7 @@ class ArcCells:
         wraps = first + line.window >= rim[-1]
         end = first + line.window - wraps * rim[-1]
         last = np.searchsorted(rim, end, side="right") - 1
-        self._ends = last + wraps * n
+        self._ends, self._last_arcs = last + wraps * n, last  # counted on from the first turn, and as arcs
         self.width, self.lost, self.gained = (
             part.astype(np.float64) for part in (width, rim[self._begins + 1] - first, end - rim[last])
         )
@@ -185,11 +185,6 @@ class ArcCells:
 
     # -- posteriors and lifts ------------------------------------------------------------------------------
 
-    @property
-    def _last_arcs(self) -> Ints:
-        """The arcs where the windows end."""
-        return np.asarray(self._ends % max(1, len(self.members)))
-
     def _held_whole(self, counts: Array) -> Array:
         """How many windows hold each arc as a whole: a difference array over two turns."""
         n = len(self.members)
@@ -231,46 +226,29 @@ class ArcCells:
         return self._sum_by_value(held, lost + alone, gained, square * counts[:heavy]) / square
 
     def lift_sums(self, tally: Counts) -> Array:
-        """`sum over reports of r`, `r` the lift of a value at the report, from the offsets of the reports.
+        """`sum over reports of r`, `r` the lift of a value at the report, from the offsets of the reports."""
+        return self._lift_sums(tally[0].astype(np.float64), self._offsets(tally))
 
-        With `N` reports this is `N (1 - k) + k (M / length_x) coverage_x`.
-        """
-        counts = tally[0].astype(np.float64)
-        return self._lift_sums(counts, self.coverage(counts, self._offsets(tally)))
-
-    def _lift_sums(self, counts: Array, cover: Array) -> Array:
+    def _lift_sums(self, counts: Array, offsets: Array) -> Array:
+        """With `N` reports this is `N (1 - k) + k (M / length_x) coverage_x`."""
         m, k = self.line, self.line.keep_chance
+        cover = self.coverage(counts, offsets)
         return np.asarray(counts.sum() * (1 - k) + k * m.places / m.lengths * cover)
-
-    def _uniform_lifts(self, counts: Array) -> Array:
-        """The same for reports uniform within their cells."""
-        return self._lift_sums(counts, self.coverage(counts, counts * (self.sizes - 1) / 2))
-
-    def lift_moments(self, tally: Counts) -> tuple[Array, Array]:
-        """`sum over reports of r` and of `r**2`, `r` the lift, per value, for reports uniform within their cells.
-
-        Both are of the same reports, so that `sum (r - 1)**2` follows from them and is never below zero; the
-        first alone is known better, from the offsets of the reports that came (`lift_sums`).
-        """
-        m, k, counts = self.line, self.line.keep_chance, tally[0].astype(np.float64)
-        first, squares = (
-            self._uniform_lifts(counts),
-            (k * m.places / m.lengths) ** 2 * self._squared_coverage(counts),
-        )
-        return first, squares + (1 - k) * (2 * first - counts.sum() * (1 - k))
 
     def posterior_variances(self, tally: Counts, prior: Array, rows: Rows) -> Array:
         """`sum over reports of Var(a_X | report)` for every row `a`, or for the indicators of the values.
 
         The squares of the offsets are not in the tally: if the prior is right, reports are uniform within their cells,
-        which is what a posterior variance assumes anyway, and their second moments are computed so.
+        which is what a posterior variance assumes anyway. So the lifts and their squares are summed for such reports;
+        both are of the same reports, so that no variance is below zero.
         """
-        if rows is None:
-            first, second = self.lift_moments(tally)
-            return np.asarray(prior * first - prior**2 * second)
-        counts = tally[0].astype(np.float64)
-        lifts = self._uniform_lifts(counts)
-        return np.array([self._row_variance(counts, lifts, prior, row) for row in rows])
+        m, k, counts = self.line, self.line.keep_chance, tally[0].astype(np.float64)
+        lifts = self._lift_sums(counts, counts * (self.sizes - 1) / 2)
+        if rows is not None:
+            return np.array([self._row_variance(counts, lifts, prior, row) for row in rows])
+        squares = (k * m.places / m.lengths) ** 2 * self._squared_coverage(counts)
+        squares += (1 - k) * (2 * lifts - counts.sum() * (1 - k))
+        return np.asarray(prior * lifts - prior**2 * squares)
 
     def _row_variance(self, counts: Array, lifts: Array, prior: Array, row: Array) -> float:
         m, w = self.line, self.width
