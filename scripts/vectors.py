@@ -108,7 +108,7 @@ def edges(mechanism: Mechanism) -> list[bytes]:
         last = mechanism.keep << 2
         return [packed(last, *rest), packed(last - 1, *rest)]
     if isinstance(mechanism, PooledHash):
-        row = mechanism.tables[0, mechanism.assignments[0, 0]].tolist()
+        row = mechanism.tables[0, mechanism.assignments()[0, 0]].tolist()
         return [packed(0, word) for word in thresholds(row)]
     table = mechanism.table if isinstance(mechanism, Grouped) else mechanism
     assert isinstance(table, Table)

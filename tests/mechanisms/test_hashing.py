@@ -78,7 +78,7 @@ def test_the_law_is_exact_at_every_threshold() -> None:
     pool = tiny_pool()
     for index in range(2):
         for code in range(5):
-            row = pool.tables[index, pool.assignments[index, code]].tolist()
+            row = pool.tables[index, pool.assignments()[index, code]].tolist()
             sums = np.cumsum([0, *row]).tolist()
             draws = sorted({e for s in sums for e in (s - 1, s) if 0 <= e < TOTAL})
             data = b"".join(
@@ -103,7 +103,7 @@ def test_tables_are_truth_or_a_fresh_draw() -> None:
 def test_extremes_are_those_of_the_channels_on_values() -> None:
     """Every seed as an integer table on all values, certified by the general code."""
     prior = Prior.zipf(30)
-    rows = POOL.tables[np.arange(16)[:, None], POOL.assignments]
+    rows = POOL.tables[np.arange(16)[:, None], POOL.assignments()]
     expected = [lifts(table, prior) for table in rows]
     found = POOL.lifts(prior, None, LIP())
     assert found.lowest == min(e.lowest for e in expected)

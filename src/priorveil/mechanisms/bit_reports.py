@@ -114,10 +114,6 @@ class BitReports(Mechanism):
         sums = [sum_by_bit(sums, self.size) for sums in by_byte]
         return np.concatenate([[weights.sum(), (weights * score).sum()], *sums])
 
-    def reports_in(self, counts: Counts) -> int:
-        """The first entry."""
-        return int(counts[0])
-
     def expected_counts(self, prior: Array, people: int) -> Array:
         """What `accumulate` gives on average, where scores have the mean that they have under their own prior.
 

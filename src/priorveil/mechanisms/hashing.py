@@ -86,7 +86,7 @@ class PooledHash(NumberedReports):
     through `fresh_draw_table` for the masses that the prior `weights` gives to the groups of `s`.
 
     >>> pool = PooledHash((1, 1, 1, 1), np.array([11, 8]), np.array([[0, 1], [0, 1]]), TOTAL // 2)
-    >>> pool.outputs, pool.draws_per_report, pool.assignments
+    >>> pool.outputs, pool.draws_per_report, pool.assignments()
     (4, 2, array([[0, 1, 1, 0],
            [1, 0, 1, 0]]))
     >>> from priorveil import LIP, Prior
@@ -100,6 +100,7 @@ class PooledHash(NumberedReports):
     fresh: int
 
     kind: ClassVar[str] = "hashing"
+    draws_per_report = 2  # one for the seed, one for the table
 
     def __post_init__(self) -> None:
         seeds, groups = np.array(self.seeds, dtype=WORD).reshape(-1), np.array(self.groups)
@@ -129,11 +130,6 @@ class PooledHash(NumberedReports):
         return Table(self.tables.reshape(-1, self.groups_per_seed))
 
     @property
-    def draws_per_report(self) -> int:
-        """Two random words: one for the seed, one for the table."""
-        return 2
-
-    @property
     def size(self) -> int:
         """How many values there are."""
         return len(self.weights)
@@ -153,13 +149,8 @@ class PooledHash(NumberedReports):
         """How many different reports there are."""
         return int(self.seeds.size) * self.groups_per_seed
 
-    @property
-    def assignments(self) -> Ints:
-        """The group of every value under every seed, (seeds, values)."""
-        return self._assign(slice(None))
-
-    def _assign(self, part: slice) -> Ints:
-        """The group of every value under some of the seeds."""
+    def assignments(self, part: slice = slice(None)) -> Ints:
+        """The group of every value under every seed, (seeds, values), or under some of the seeds."""
         bins = bins_of(self.seeds[part, None], np.arange(self.size), self.bins)
         return np.take_along_axis(self.groups[part], bins, axis=1)
 
@@ -196,7 +187,7 @@ class PooledHash(NumberedReports):
         step = max(1, _BLOCK // (self.size * self.groups_per_seed))
         for first in range(0, self.seeds.size, step):
             part = slice(first, min(first + step, self.seeds.size))
-            chosen = self.tables[np.arange(self.seeds.size)[part, None], self._assign(part)]
+            chosen = self.tables[np.arange(self.seeds.size)[part, None], self.assignments(part)]
             Q = chosen.transpose(1, 0, 2).reshape(self.size, -1) / (float(TOTAL) * self.seeds.size)
             yield slice(part.start * self.groups_per_seed, part.stop * self.groups_per_seed), Q
 

@@ -119,9 +119,9 @@ class Mechanism(ABC):
     def weigh(self, reports: npt.NDArray[Any], weights: Array) -> Array:
         """The same in floats, with every report counted as often as its weight says."""
 
-    @abstractmethod
     def reports_in(self, counts: Counts) -> int:
-        """How many reports an array of `accumulate` counts."""
+        """How many reports an array of `accumulate` counts: its first entry, if not stated otherwise."""
+        return int(counts[0])
 
     def new_reports(self, count: int = 0) -> npt.NDArray[Any]:
         """An array for so many reports."""

@@ -113,6 +113,7 @@ class Orders(ArcMechanism):
     count: int
 
     kind: ClassVar[str] = "orders"
+    draws_per_report = DRAWS + 1  # the first one draws the order
     every_order: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -129,11 +130,6 @@ class Orders(ArcMechanism):
         light = np.setdiff1d(np.arange(len(weights)), first)
         line = fit_line(weights, np.append(first, light), len(first), lo, hi, _BITS, every_order=True)
         return cls(line, count)
-
-    @property
-    def draws_per_report(self) -> int:
-        """Random words a report takes, whatever the value."""
-        return DRAWS + 1
 
     # -- the orders ----------------------------------------------------------------------------------------
 
@@ -224,10 +220,6 @@ class Orders(ArcMechanism):
             for values, overlaps in zip(circles, found, strict=True):
                 sums[1 + values] += overlaps
         return sums
-
-    def reports_in(self, counts: Counts) -> int:
-        """The first entry."""
-        return int(counts[0])
 
     def expected_counts(self, prior: Array, people: int) -> Array:
         """What `accumulate` gives on average for so many people who follow the prior."""

@@ -88,6 +88,7 @@ class Arc(ArcMechanism):
     """
 
     kind: ClassVar[str] = "arc"
+    draws_per_report = DRAWS
 
     @classmethod
     def fit(
@@ -100,11 +101,6 @@ class Arc(ArcMechanism):
     def outputs(self) -> int:
         """How many reports there are."""
         return self.line.outputs
-
-    @property
-    def draws_per_report(self) -> int:
-        """Random words a report takes, whatever the value."""
-        return DRAWS
 
     @cached_property
     def cells(self) -> ArcCells:
