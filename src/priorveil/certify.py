@@ -285,7 +285,9 @@ def certified_table(
     """
     P = prior.centre.probabilities
     _require_channel(Q, len(P))
-    clean = _remove_dust(Q, P)
+    positive = np.maximum(Q, 0.0)  # a solver may leave negative entries, and reports that hardly ever happen
+    kept = positive[:, P @ positive > _NEVER]
+    clean = kept / kept.sum(axis=1, keepdims=True)
     law = P @ clean
     for t in _LADDER:
         table = round_rows((1 - t) * clean + t * law)
@@ -320,11 +322,3 @@ def _require_channel(Q: npt.NDArray[np.float64], size: int) -> None:
     off = float(np.abs(np.maximum(Q, 0.0).sum(axis=1) - 1).max())
     if off > _NEARLY:
         raise CertificateError(f"the solver did not return a channel: a row sums to one only up to {off:.2g}")
-
-
-def _remove_dust(Q: npt.NDArray[np.float64], P: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """The channel without negative entries and without reports that hardly ever happen, rows scaled to one."""
-    positive = np.maximum(Q, 0.0)
-    kept = positive[:, P @ positive > _NEVER]
-    clean: npt.NDArray[np.float64] = kept / kept.sum(axis=1, keepdims=True)
-    return clean

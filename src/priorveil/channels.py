@@ -74,13 +74,11 @@ class Channel(ReadOnly):
 
     def output_law(self, prior: Prior) -> Array:
         """`lam = P Q`, the law of the report."""
-        law: Array = self.align(prior).probabilities @ self.matrix
-        return law
+        return np.asarray(self.align(prior).probabilities @ self.matrix)
 
     def posterior(self, prior: Prior) -> Array:
         """`Pr(X = x | Y = y)`, shaped as the channel; nan under a report that never happens."""
-        posterior: Array = self.align(prior).probabilities[:, None] * self.lift(prior)
-        return posterior
+        return np.asarray(self.align(prior).probabilities[:, None] * self.lift(prior))
 
     def lift(self, prior: Prior) -> Array:
         """`Q[x, y] / lam[y] = Pr(x | y) / Pr(x)`; nan under a report that never happens.
@@ -89,8 +87,7 @@ class Channel(ReadOnly):
         [[1.5, 0.5], [0.5, 1.5]]
         """
         with np.errstate(invalid="ignore", divide="ignore"):
-            lift: Array = self.matrix / self.output_law(prior)
-        return lift
+            return np.asarray(self.matrix / self.output_law(prior))
 
     def drop_unused(self) -> Channel:
         """The channel without the reports that no value ever sends."""
@@ -203,5 +200,4 @@ def _require_stochastic(Q: Array) -> None:
 
 def _rows_to_one(Q: Array) -> Array:
     """The rows scaled to add up to one."""
-    scaled: Array = Q / Q.sum(axis=1, keepdims=True)
-    return scaled
+    return np.asarray(Q / Q.sum(axis=1, keepdims=True))
