@@ -48,10 +48,7 @@ _PAGE = 10_000  # rows that an export reads at once
 _OF_CAMPAIGN = "(SELECT number FROM campaigns WHERE id = $1)"
 NUMBERS = f"SELECT id, campaign, number FROM plans WHERE campaign = {_OF_CAMPAIGN}"
 _ADD_PLAN = f"INSERT INTO plans (campaign, id) VALUES ({_OF_CAMPAIGN}, $2) ON CONFLICT DO NOTHING"
-_TALLIES = """
-    SELECT plans.id, cell, count FROM tallies JOIN plans ON plans.number = plan
-    JOIN campaigns ON campaigns.number = plans.campaign WHERE campaigns.id = $1
-"""
+_TALLIES = f"SELECT id, cell, count FROM tallies JOIN plans ON number = plan WHERE campaign = {_OF_CAMPAIGN}"
 _REPORTS = f"""
     SELECT submissions.id, plans.id, words FROM submissions JOIN plans ON plans.number = plan
     WHERE submissions.campaign = {_OF_CAMPAIGN} AND submissions.id > $2 ORDER BY submissions.id LIMIT $3

@@ -292,10 +292,10 @@ _STYLES: dict[str, Style] = {
 _SURVEYS = {"acs": "ACS 2018, eight brackets", "adult": "UCI Adult, two levels"}
 
 
-def income_and_work(census: datasets.Census) -> Array:
+def income_and_work(census: datasets.Census) -> Counts:
     """How many people have each income bracket (rows) and work class (columns)."""
     counts = Counter(zip(census.income, census.work, strict=True))
-    return np.array([[float(counts[i, work]) for work in datasets.WORK_CLASSES] for i in census.brackets])
+    return np.array([[counts[i, work] for work in datasets.WORK_CLASSES] for i in census.brackets])
 
 
 def census(settings: Settings) -> Outcome:
@@ -304,7 +304,7 @@ def census(settings: Settings) -> Outcome:
     tables = {survey: income_and_work(people) for survey, people in data.items()}
     known = {}
     for survey, table in tables.items():
-        prior = Prior.from_counts(table.sum(axis=0).astype(int).tolist(), datasets.WORK_CLASSES)
+        prior = Prior.from_counts(table.sum(axis=0).tolist(), datasets.WORK_CLASSES)
         known[survey] = prior, Secret.from_joint(table, data[survey].brackets)
     epsilons = np.geomspace(0.05, 3.0, 7 if settings.quick else 19).tolist()
     cases = {survey: partial(_census_rows, settings, survey, *known[survey]) for survey in known}
@@ -317,7 +317,7 @@ def census(settings: Settings) -> Outcome:
     five = CORRELATED_PRIORS[5]
     words: dict[str, Any] = {
         "truth": {s: leakage(Channel.identity(p.labels), p, secret).lip for s, (p, secret) in known.items()},
-        "ties": {survey: association(table.astype(int)) for survey, table in tables.items()},
+        "ties": {survey: association(table) for survey, table in tables.items()},
         "work": {s: column(rows, "work_lip", survey=s, method="published")[0] for s in _SURVEYS},
         "synthetic": LIP().epsilon(Channel.identity(5), five, correlated_secret(five, 0.7)),
     }
