@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from priorveil.certify import Certifiable, Certificate, Lifts
 from priorveil.channels import Channel
-from priorveil.errors import NOT_SHOWN, ForeignReport, Hint, Infeasible, InvalidInput, OutsideDomain, TooLarge
+from priorveil.errors import ForeignReport, Hint, Infeasible, InvalidInput, OutsideDomain, TooLarge
 from priorveil.mechanisms import estimators, kernels
 from priorveil.mechanisms.estimators import Counts, Moments, PriorCheck, Rows
 from priorveil.mechanisms.randomness import WORD, Source, Words, blocks
@@ -317,12 +317,8 @@ def in_range(reports: npt.NDArray[Any], outputs: int) -> Mask:
     >>> in_range(np.array([0, 5, -1]), 3).tolist()
     [True, False, False]
     """
-    if reports.dtype.kind not in "iu":
-        raise InvalidInput(
-            "reports", NOT_SHOWN, f"{reports.dtype} array; reports of this plan are whole numbers"
-        )
     # Read without their sign, negative numbers are the largest: one comparison does for both ends.
-    return np.asarray(reports.astype(np.int64, copy=False).view(np.uint64) < outputs)
+    return np.asarray(_integer_column("reports", reports).view(np.uint64) < outputs)
 
 
 def _integer_column(argument: str, values: npt.ArrayLike) -> Ints:

@@ -18,8 +18,6 @@ import numpy.typing as npt
 
 from priorveil.errors import InvalidInput
 from priorveil.mechanisms import Mechanism
-from priorveil.mechanisms.bit_reports import BitReports
-from priorveil.mechanisms.interface import NumberedReports
 from priorveil.mechanisms.randomness import as_source
 from priorveil.plans import Plan
 from priorveil.plans.values import Codes
@@ -138,13 +136,11 @@ def _classifier(mechanism: Mechanism, sample: Sampler) -> tuple[Classifier, int,
     A class is a report, the first bits of a report, or an interval between quantiles of a pilot sample.
     """
     most = max(2, min(_CLASSES, _MOST_COUNTS // mechanism.size))
-    if isinstance(mechanism, BitReports):
+    if mechanism.width:
         bits = min(mechanism.size, most.bit_length() - 1)
         mask = np.uint64((1 << bits) - 1)
         return lambda reports: (reports[:, 0] & mask).astype(np.int64), 1 << bits, bits == mechanism.size
-    if isinstance(mechanism, NumberedReports) and mechanism.outputs <= min(
-        _MOST_REPORTS, _MOST_COUNTS // mechanism.size
-    ):
+    if mechanism.outputs and mechanism.outputs <= min(_MOST_REPORTS, _MOST_COUNTS // mechanism.size):
         return lambda reports: reports.astype(np.int64), mechanism.outputs, True
     pilot = np.sort(sample(np.arange(_BATCH) % mechanism.size))
     edges = np.unique(pilot[:: _BATCH // most][1:])
