@@ -7,6 +7,7 @@ colour-blind people can tell apart. Needs matplotlib: `pip install 'priorveil[pl
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,24 +25,16 @@ if TYPE_CHECKING:
     from matplotlib.image import AxesImage
 
 Rows = Sequence[Mapping[str, Any]]
-Style = tuple[str, str, str]  # kind (a key of `STYLES`), colour (a key of `COLOURS`), label
+Style = Sequence[str]  # kind (a key of `STYLES`), colour (a key of `COLOURS`), label
 
 COLUMN = 3.5  # inches: the width of a column of print
 ROOT_ERROR = "error per person, √(MSE / N)"
 WRONG_SHARE = "share of wrong guesses"
 BUDGET = "privacy budget ε (nats)"
 LEVEL = "real LIP level (nats)"
+_FILE = tomllib.loads(Path(__file__).with_name("styles.toml").read_text(encoding="utf-8"))
 _MOST_TEXTS = 64  # cells of a map that hold their texts
-COLOURS = {
-    "black": "#000000",
-    "orange": "#E69F00",
-    "sky": "#56B4E9",
-    "green": "#009E73",
-    "blue": "#0072B2",
-    "red": "#D55E00",
-    "pink": "#CC79A7",
-    "grey": "#777777",
-}
+COLOURS: dict[str, str] = _FILE["colours"]
 STYLES: dict[str, dict[str, Any]] = {
     "published": {"linestyle": (0, (4, 2)), "linewidth": 1.3, "markerfacecolor": "white"},
     "certified": {"linestyle": "-", "linewidth": 1.3},
@@ -49,23 +42,9 @@ STYLES: dict[str, dict[str, Any]] = {
     "ldp": {"linestyle": (0, (1, 1.4)), "linewidth": 1.6},
     "baseline": {"linestyle": "-", "linewidth": 0.9},
 }
-# The styles of the methods of `priorveil.studies.compare`.
-METHOD_STYLES: dict[str, Style] = {
-    "best": ("best", "black", "best LIP design"),
-    "rr": ("certified", "blue", "RR-LIP, certified"),
-    "arc": ("certified", "pink", "arc mechanism"),
-    "unary": ("certified", "green", "unary, certified"),
-    "hashing": ("certified", "red", "hashing, certified"),
-    "published-rr": ("published", "blue", "RR-LIP, published"),
-    "published-unary": ("published", "green", "UE-LIP, published"),
-    "published-hashing": ("published", "red", "LH-LIP, published"),
-    "ldp-best": ("ldp", "black", "best LDP design"),
-    "ldp-rr": ("ldp", "blue", "RR-LDP"),
-    "ldp-unary": ("ldp", "green", "OUE-LDP"),
-    "ldp-hashing": ("ldp", "red", "OLH-LDP"),
-    "context-free": ("ldp", "orange", "LDP, context-free"),
-    "none": ("baseline", "grey", "no report"),
-}
+# The styles of the methods of `priorveil.studies.compare`, and those of figures that have their own.
+METHOD_STYLES: dict[str, Style] = _FILE["methods"]
+FIGURE_STYLES: dict[str, dict[str, Style]] = _FILE["figures"]
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from priorveil.priors import Array, Prior, Secret
 from priorveil.queries import Distribution, Histogram
 from priorveil.studies import curves, datasets, published
 from priorveil.studies.compare import Scenario, from_plan
-from priorveil.studies.curves import COLOURS, METHOD_STYLES, Rows, Style, below, column
+from priorveil.studies.curves import COLOURS, FIGURE_STYLES, METHOD_STYLES, Rows, Style, below, column
 from priorveil.studies.figures import Outcome, Row, Settings, channel_row, draw_pairs, sweep
 from priorveil.studies.figures.theory import CORRELATED_PRIORS, FIVE_VALUES, correlated_secret, rising_prior
 from priorveil.studies.simulate import Study, simulate, simulated_error
@@ -137,12 +137,7 @@ SIDE, DISTRICTS = 36, 82  # the paper's grid; with "elsewhere" its 83 values
 SHOWN = 3.0  # the budget at which estimated histograms are drawn
 _CERTIFIED = (*_FORMS, "best")
 # Surveys of the users' real districts, and their styles.
-_REAL: dict[str, Style] = {
-    "none, real districts": ("baseline", "grey", "no report"),
-    "best, real districts": ("best", "black", "best LIP design"),
-    "distribution, real districts": ("certified", "pink", "LIP, distribution design"),
-    "context-free, real districts": ("ldp", "orange", "LDP, context-free"),
-}
+_REAL = FIGURE_STYLES["gowalla"]
 
 
 def district_counts(checkins: datasets.CheckIns) -> tuple[Prior, Counts]:
@@ -280,15 +275,7 @@ def _draw_gowalla(
 
 # -- figure 12: work classes collected while income is protected -------------------------------------------
 
-_STYLES: dict[str, Style] = {
-    "published": ("published", "orange", "published (Theorem 3 on work class)"),
-    "value": ("certified", "sky", "LIP of work class itself"),
-    "pufferfish": ("certified", "red", "Pufferfish of income"),
-    "best": ("best", "black", "LIP of income (best)"),
-    "ldp": ("ldp", "blue", "RR-LDP"),
-    "ldp-best": ("ldp", "black", "best LDP"),
-    "none": ("baseline", "grey", "no report"),
-}
+_STYLES = FIGURE_STYLES["census"]
 _SURVEYS = {"acs": "ACS 2018, eight brackets", "adult": "UCI Adult, two levels"}
 
 

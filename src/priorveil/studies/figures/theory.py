@@ -15,7 +15,7 @@ from priorveil.priors import Array, Budget, Prior, PriorSet, Secret
 from priorveil.queries import Guess, Histogram
 from priorveil.studies import curves, published
 from priorveil.studies.compare import certified_mixture
-from priorveil.studies.curves import COLOURS, Rows, Style, below, column
+from priorveil.studies.curves import COLOURS, FIGURE_STYLES, Rows, below, column
 from priorveil.studies.figures import Outcome, Row, Settings, channel_row, draw_pairs, plan_row, sweep
 
 # -- figure 1: a binary value with prior (.2, .8) at epsilon 0.6 -------------------------------------------
@@ -348,14 +348,7 @@ def _draw_correlation(rows: Rows) -> curves.Figure:
 # -- figure 7: sets of priors and of correlations ----------------------------------------------------------
 
 _FIVE = Prior([0.1, 0.15, 0.2, 0.25, 0.3])
-_STYLES: dict[str, Style] = {
-    "bp-lip": ("best", "black", "BP-LIP at ε (best)"),
-    "bp-lip-half": ("certified", "sky", "BP-LIP at ε/2"),
-    "pufferfish": ("certified", "red", "Pufferfish at ε"),
-    "ldp": ("ldp", "blue", "LDP at ε"),
-    "none": ("baseline", "grey", "no report"),
-    "published": ("published", "orange", "published (Proposition 2)"),
-}
+_STYLES = FIGURE_STYLES["bounded"]
 _CASES = {"latent": "latent secret, a set of correlations", "binary": "two values, prior in a set"}
 
 
@@ -481,14 +474,7 @@ def _draw_hashing(rows: Rows, certified: dict[int, Array], heavy: Row, best: Row
 
 FIVE_VALUES = {"uniform": Prior.uniform(5), "skewed": Prior([0.025] * 4 + [0.9])}
 _MOST = 0.3  # Pr(X = 1) is known not to exceed this
-_GUESS_STYLES: dict[str, Style] = {
-    "published": ("published", "orange", "published LIP, report as guess"),
-    "certified": ("certified", "blue", "certified RR, report as guess"),
-    "ldp": ("ldp", "blue", "RR-LDP, report as guess"),
-    "ldp-guess": ("ldp", "black", "RR-LDP, best guess"),
-    "best": ("best", "black", "best LIP, best guess"),
-    "none": ("baseline", "grey", "no report, best guess"),
-}
+_GUESS_STYLES = FIGURE_STYLES["hamming"]
 
 
 def guesses(settings: Settings) -> Outcome:
