@@ -84,13 +84,9 @@ def domain(settings: Settings) -> Outcome:
     error = {m: column(rows, "expected", method=m) for m in (*_DOMAIN_STYLES, "rr-half")}
     gap, leaks = error["rr"] - error["unary"], column(rows, "lip", method="published-rr")
     half_leak = column(rows, "lip", method="published-rr-half").max()
-    words: Row = {
-        "sizes": sizes[:: len(sizes) - 1],
-        "leaks": leaks[:: len(leaks) - 1],
-        "gaps": gap[:: len(gap) - 1],
-    }
-    words |= {"gain": {m: _gain(rows, m)[-1] for m in (*_FORMS, "ldp-unary")}}
-    words |= {"error": error, "half_leak": half_leak}
+    ends = slice(None, None, len(sizes) - 1)
+    words: Row = {"sizes": sizes[ends], "leaks": leaks[ends], "gaps": gap[ends], "error": error}
+    words |= {"half_leak": half_leak, "gain": {m: _gain(rows, m)[-1] for m in (*_FORMS, "ldp-unary")}}
     verdicts = {
         "rr between": below(error["rr"], error["ldp-rr"], 1e-12)
         and below(error["ldp-rr"], error["rr-half"], 1e-12),
