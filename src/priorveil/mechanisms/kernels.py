@@ -21,7 +21,6 @@ from priorveil.priors import Array, Ints
 Loop = Callable[..., None]
 Word = np.uint64
 Words32 = npt.NDArray[np.uint32]
-Numbers = npt.NDArray[Any]
 
 # Reports times inner steps below which loading a compiled loop costs more than it saves.
 ENOUGH_WORK = 200_000
