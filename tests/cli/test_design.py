@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import inspect
 import io
+import itertools
 import json
 import math
 import os
@@ -160,9 +161,9 @@ def test_what_a_prior_from_data_publishes(private: Path) -> None:
     plan, out = private_plan("--column", "spend", "--values", "public", "--query", "sum")
     assert len(plan.labels) == 150 and "and 140 more" in out
     found = read("design", "private.csv", "--column", "work", "--allow-rare", "--epsilon", 1)
-    assert "will publish 4 values" in str(found["published"])
+    assert "will publish 4 values" in str(found["notice"])
     (private / "prior.csv").write_text("a,0.5\nb,0.5\n")
-    assert read("design", "prior.csv", "--epsilon", 1)["published"] is None
+    assert read("design", "prior.csv", "--epsilon", 1)["notice"] is None
 
 
 @pytest.mark.parametrize("allowed", ["allowed.txt", "Queen, b,a,Pope,nobody"])
@@ -733,9 +734,7 @@ def test_several_columns_of_people_are_designed_for_and_privatized(files: Path) 
         "income,work",
     )
     found = read(*task, "--unbiased", "--epsilon", 1, "-o", "plan.json")
-    assert "4 values of 'work, income'" in str(found["published"]) and "a, low 0.43" in str(
-        found["published"]
-    )
+    assert "4 values of 'work, income'" in str(found["notice"]) and "a, low 0.43" in str(found["notice"])
     plan = pv.Plan.load("plan.json")
     assert plan.query.unbiased and plan.reference.names == ("work", "income")
     assert plan.query.statistic_labels(plan.labels)[:3] == ("work=a", "work=b", "income=high, work=a")
@@ -844,3 +843,85 @@ def test_a_range_of_numbers_needs_two_ends_and_two_points(numbers: str) -> None:
 
 def test_outside_belongs_to_numbers(files: Path) -> None:
     assert "--numbers" in refused("design", "prior.csv", "--epsilon", 1, "--outside", "ends")
+
+
+# Numbers without a prior, and files that do not fit
+
+
+def test_without_a_prior_the_command_says_what_it_assumes(files: Path) -> None:
+    task = ("design", "--numbers", "0:100", "--query", "mean", "--epsilon", 1)
+    shown = " ".join(run(*task)[1].split())
+    assert "assumes that all numbers of the range are equally common" in shown
+    assert "only the LDP level holds" in shown and "--notion ldp" in shown and "public sample" in shown
+    assert "equally common" in str(read(*task)["notice"])
+    assert read(*task, "--notion", "ldp")["notice"] is None  # LDP holds whatever is true
+    (files / "sample.csv").write_text("age\n10\n60\n90\n")
+    sample = ("design", "sample.csv", "--column", "age", "--values", "public", "--numbers", "0:100:3")
+    assert read(*sample, "--epsilon", 1)["notice"] is None
+
+
+def test_the_grid_of_a_mean_is_chosen_for_its_notion(files: Path) -> None:
+    task = ("design", "--numbers", "0:100", "--query", "mean", "--epsilon", 1, "--notion", "ldp")
+    read(*task, "-o", "plan.json")
+    best = pv.designs.design_mean(0, 100, 1.0, lambda number: 1.0, notion=pv.LDP())
+    assert pv.Plan.load("plan.json").labels == best.labels
+
+
+def test_labels_of_a_prior_of_numbers_are_those_of_the_range(files: Path) -> None:
+    (files / "grades.csv").write_text("A,0.1\nB,0.2\nC,0.4\nD,0.2\nE,0.1\n")
+    for query, first in (
+        ("mean", "'0' is missing: give one for each of 0, 25, 50, 75, 100"),
+        ("quantiles", "[0, 20)"),
+    ):
+        told = refused("design", "grades.csv", "--numbers", "0:100", "--query", query, "--epsilon", 1)
+        assert told.startswith("error: grades.csv: ") and first in told and "numbers alone" in told
+    told = refused("design", "grades.csv", "--numbers", "0:100:3", "--query", "mean", "--epsilon", 1)
+    assert "the prior has 3 values, this file has 5: give one for each of 0, 50, 100" in told
+    (files / "points.csv").write_text("100,0.1\n50,0.2\n0,0.7\n")
+    (files / "cells.csv").write_text('"[50, 100]",0.3\n"[0, 50)",0.7\n')
+    (files / "alone.csv").write_text("0.7\n0.2\n0.1\n")
+    wanted = {("points.csv", "mean"): [0.7, 0.2, 0.1], ("alone.csv", "mean"): [0.7, 0.2, 0.1]}
+    wanted |= {("cells.csv", "quantiles"): [0.7, 0.3]}
+    for (name, query), shares in wanted.items():
+        task = ("design", name, "--numbers", "0:100", "--query", query, "--epsilon", 1)
+        read(*task, "-o", "plan.json", "--force")
+        assert pv.Plan.load("plan.json").reference.probabilities.tolist() == shares
+
+
+@pytest.mark.parametrize("query", ["mean", "quantiles"])
+def test_means_and_quantiles_ask_for_a_range(private: Path, query: str) -> None:
+    told = refused("design", "private.csv", "--column", "spend", "--epsilon", 1, "--query", query)
+    assert f"--query {query} is about numbers" in told and "--numbers LOW:HIGH" in told
+
+
+def test_a_matrix_of_the_wrong_width_is_named(files: Path) -> None:
+    (files / "matrix.csv").write_text("1,0,1\n0,1,1\n")
+    told = refused("design", "prior.csv", "--query", "linear", "--matrix", "matrix.csv", "--epsilon", 1)
+    assert (
+        "matrix.csv: the prior has 4 values, this file has 3" in told and "Private, Self, Gov, None" in told
+    )
+
+
+def test_the_columns_of_a_matrix_name_the_levels_of_several_attributes(files: Path) -> None:
+    (files / "cross.csv").write_text(CROSS)
+    (files / "matrix.csv").write_text('rows,"old, no","old, yes","young, no","young, yes"\nx,1,2,3,4\n')
+    task = ("design", "cross.csv", "--query", "linear", "--matrix", "matrix.csv", "--epsilon", 1)
+    read(*task, "-o", "plan.json")
+    plan = pv.Plan.load("plan.json")
+    assert plan.labels[0] == ("young", "yes") and plan.query.matrix.tolist() == [[4, 3, 2, 1]]
+    (files / "cross.csv").write_text('x,y,share\n"a, b",c,0.5\na,"b, c",0.5\n')
+    (files / "matrix.csv").write_text('rows,"a, b, c",other\nx,1,2\n')
+    assert "written the same way" in refused(*task, "--leave-out")
+
+
+def test_many_attributes_are_pointed_to_drawn_margins(files: Path) -> None:
+    rng = np.random.default_rng(1)
+    rows = ["a,b,c,d", *(",".join(map(str, row)) for row in rng.integers(0, 4, (500, 4)))]
+    (files / "many.csv").write_text("\n".join(rows) + "\n")
+    task = ("design", "many.csv", "--query", "margins", "--epsilon", 1)
+    columns = [("--column", name) for name in "abcd"]
+    advice = "design_margins({"
+    assert advice in refused(*task, *itertools.chain(*columns)) and "docs/choosing.md" in refused(
+        *task, *itertools.chain(*columns)
+    )
+    assert advice not in refused(*task, *columns[0], "--column", "nothing")

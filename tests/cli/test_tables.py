@@ -192,10 +192,11 @@ def test_one_line_for_each_reason(folder: Path, capsys: pytest.CaptureFixture[st
         "  1 wrong number of columns: row 24",
     ]
     assert run(*task, "r.csv") == 0
-    end = ["  list all with --refused FILE", "38 reports written to r.csv"]
+    domain = "  the plan's values are yes, no, maybe"
+    end = ["  list all with --refused FILE", domain, "38 reports written to r.csv"]
     assert capsys.readouterr().err.splitlines() == [*reasons, *end]
     assert run(*task, "s.csv", "--strict", "--refused", "all.csv") == 1
-    assert capsys.readouterr().err.splitlines()[:-1] == [*reasons, "  all are in all.csv"]
+    assert capsys.readouterr().err.splitlines()[:-1] == [*reasons, "  all are in all.csv", domain]
     assert not {"Yes", "NO", "zzz"} & set(
         "".join(p.read_text() for p in folder.glob("*.csv") if p.name != "bad.csv").split(",")
     )
@@ -233,6 +234,31 @@ def test_the_quantiles_of_numbers(folder: Path, capsys: pytest.CaptureFixture[st
     assert median["lower"] <= 30 <= median["upper"] < 60
     assert [line["value"] for line in lines[-5:]] == [one["name"] for one in record["statistics"]]
     assert re.search(rf"^quantile 0\.5 +{median['value']:.5g} ", text, re.MULTILINE)
+
+
+def test_notes_on_numbers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flat = design_mean(0, 1_000, 1.0, lambda number: 1.0, outside="ends")
+    text, record, _ = answers(flat, np.full(5000, 100.0), capsys)
+    told = " ".join(text.split())
+    assert "Numbers below 0 were counted as 0, numbers above 1,000 as 1,000." in told
+    assert "all numbers from 0 to 1,000 are equally common." in told
+    assert f"LDP at {flat.certificate.ldp:.4g} for everybody" in told and "public sample" in told
+    assert all(note in told for note in record["notes"]) and len(record["notes"]) == 4
+    known = pv.Prior.grid([0, 500, 1_000], [0.8, 0.1, 0.1])  # the check fails too, but this prior was given
+    plan = pv.design(known, 1.0, pv.Sum([0, 500, 1_000], unbiased=True))
+    text, record, _ = answers(plan, np.full(5000, 900.0), capsys)
+    assert record["prior_check"] < 0.01 and "equally common" not in text and "counted as" not in text
+
+
+def test_a_number_outside_the_range_is_refused_with_the_range(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    design_mean(0, 100_000, 1.0, lambda number: 1.0).save("numbers.json")
+    Path("incomes.csv").write_text("income\n50000\n123456\n-7\nmuch\n")
+    assert run("privatize", "numbers.json", "incomes.csv", "--column", "income", "-o", "r.csv") == 1
+    said = capsys.readouterr().err
+    assert "3 outside the domain" in said and "the plan's values are numbers from 0 to 100,000" in said
+    assert not any(private in said for private in ("123456", "123,456", "-7", "much"))
 
 
 def test_margins_are_tables(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -275,9 +301,8 @@ def test_strict_lists_the_refused_rows_all_the_same(folder: Path, capsys: pytest
     assert run(*task, "--refused", "refused.csv") == 1
     said = capsys.readouterr().err
     assert "refused: 3 rows\n  1 missing: row 6\n" in said and "  all are in refused.csv\n" in said
-    assert (
-        said.splitlines()[-1] == "nothing is written: rows are refused; the plan's values are yes, no, maybe"
-    )
+    domain = "  the plan's values are yes, no, maybe"
+    assert said.splitlines()[-2:] == [domain, "nothing is written: rows are refused"]
     rows = Path("refused.csv").read_text().splitlines()
     assert rows == ["row,reason", "6,missing", "8,outside the domain", "10,wrong number of columns"]
     assert names(folder) == {"refused.csv"}
@@ -472,10 +497,8 @@ def test_what_is_wrong_with_a_plan_or_a_place_is_said_first(
     if not os.access("/proc/sys", os.W_OK):  # also where root runs the tests
         assert "/proc/sys cannot be written to" in told(*task, "answer", "-o", "/proc/sys/r.csv")
     assert run(*task, "town", "-o", "r.csv") == 1
-    assert (
-        f"nothing is written: rows are refused; the plan's values are {', '.join(LABELS)}"
-        in capsys.readouterr().err
-    )
+    domain = f"  the plan's values are {', '.join(LABELS)}"
+    assert f"{domain}\nnothing is written: rows are refused\n" in capsys.readouterr().err
     assert run(*task, "answer", "-o", "r.csv") == 0  # nothing was written before
     assert "r.csv exists: choose another name, or --force" in told(*task, "answer", "-o", "r.csv")
 

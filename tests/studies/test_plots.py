@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
 from pathlib import Path
 
@@ -202,6 +203,20 @@ def test_a_table_of_two_attributes_is_a_map_with_shares_and_intervals() -> None:
     ]
     assert axes.get_ylabel() == "age" and axes.get_xlabel().startswith("smokes")
     assert [tick.get_text() for tick in axes.get_yticklabels()] == ["young", "old"]
+
+
+@pytest.mark.parametrize("towns", [2, 20])
+def test_pictures_of_three_attributes_name_them(towns: int) -> None:
+    """A small table is a map with the last attribute across, a large one has a row for each cell."""
+    cells = list(itertools.product([f"t{town}" for town in range(towns)], ["young", "old"], ["yes", "no"]))
+    prior = pv.Prior.joint(dict.fromkeys(cells, 1 / len(cells)), names=("town", "age", "smokes"))
+    axes = drawn(estimated(prior, pv.Distribution(), np.arange(2_000) % len(cells))).axes[0]
+    names = [tick.get_text() for tick in axes.get_yticklabels()]
+    if towns == 2:
+        assert axes.get_ylabel() == "town, age" and axes.get_xlabel().startswith("smokes")
+        assert names == ["t0, young", "t0, old", "t1, young", "t1, old"] and len(axes.texts) == 8
+    else:
+        assert axes.get_ylabel() == "town, age, smokes" and names[0] == "t0, young, yes"
 
 
 def test_a_cell_that_cannot_happen_is_empty() -> None:

@@ -46,9 +46,15 @@ Examples
 Numbers
   --numbers LOW:HIGH:POINTS puts this many points on the range. For mean and sum each
   number is rounded to one of the two points next to it at random, so that its mean is
-  kept. For other queries the points are the edges of cells. Without PRIOR all numbers
-  of the range are taken for equally common; PRIOR gives a probability for each point
-  or cell, one on each line, or with --column a public sample.
+  kept. For other queries the points are the edges of cells. The range is public.
+  PRIOR gives a probability for each point or cell, one on each line, or with --column
+  a public sample. Without PRIOR all numbers of the range are assumed to be equally
+  common.
+
+LIP and the prior
+  LIP limits how far a report moves the belief of somebody who believes PRIOR. For
+  everybody else the LDP level holds, which every plan states too. If nothing is known,
+  promise LDP: --notion ldp. If there is a public sample, use it as PRIOR.
 
 A prior from data
   A plan is public, and it holds the values of --column and their shares. So more
@@ -84,6 +90,17 @@ _METHODS = ("auto", "closed", "arc", "columns", "unary", "subset", "hashing")
 _GRID_QUERIES = ("mean", "sum")  # numbers are rounded for these, and put into cells for others
 _POINTS, _EDGES = 11, 21  # of a grid and of cells, if --numbers does not say how many
 _FULL_BAR = 1e-4  # the gap at which the progress bar is full, without --gap
+_MANY_CELLS = 300  # beyond this, margins that are drawn for each person have a smaller error
+_FLAT = (
+    "No prior is given, so the plan assumes that all numbers of the range are equally common. Its LIP level holds for "
+    "somebody who believes this; for everybody else only the LDP level holds. Estimates lean on it too, unless the "
+    "query is unbiased. If nothing is known, promise LDP: --notion ldp. If something is, give a PRIOR, or a public "
+    "sample with --column NAME --values public."
+)
+_DRAW_MARGINS = (
+    "If tables of a few of these attributes are enough, ask each person about one of them, drawn at random: "
+    'design_margins({("age", "smokes"): prior, ...}, epsilon) in Python, see "Many attributes" in docs/choosing.md'
+)
 
 
 def _number_range(
@@ -183,22 +200,20 @@ def design(
         raise click.UsageError("--json and -o - would both be standard output: save the plan to a file")
     files.require_new(force, output)
     files.require_distinct({"PRIOR": prior, "--secret": secret}, {"-o": output, "--plot": plot})
-    if numbers is None and outside != "refuse":
-        raise click.UsageError("--outside is for the range of --numbers: give both")
     if numbers is not None:
         if secret_column is not None or any(rule for name, rule in rules.items() if name != "values"):
             raise click.UsageError("--numbers takes a public sample: of these options it needs --values only")
-        sample = _read_sample(prior, columns, rules["values"])
-        shares = None if prior is None or columns else prior_format.read(prior).probabilities
-        known, latent, published = _number_prior(numbers, outside, query, shares, sample, budget), None, None
+        latent, form = None, (prior_format, columns, rules["values"])
+        known, notice = _read_numbers(numbers, outside, prior, *form, query, budget, notion)
     else:
+        _refuse_without_numbers(query.kind, outside)
         if secret is not None and secret_column is not None:
             raise click.UsageError("--secret-column takes the secret from the data: leave --secret out")
-        known, latent, published = _read_values(prior, prior_format, columns, secret_column, rules)
+        known, latent, notice = _read_values(prior, prior_format, columns, secret_column, rules)
     if latent is None:
         latent, known = files.read_secret(secret, known, prior_format.normalise, mix)
-    if published is not None and not as_json:
-        screen.open_console(stderr=piped).print(published, style="yellow")
+    if notice is not None and not as_json:
+        screen.open_console(stderr=piped).print(notice, style="yellow")
     search = {"method": method, "time_limit": time_limit, "gap": gap}
     plan, interrupted = _run(known, radius, budget, query.of(known), latent, notion, **search)
     if piped:
@@ -209,10 +224,20 @@ def design(
         files.draw_plan(plan, plot)
     if as_json:
         saved = None if output is None else str(output)
-        outcome = {"published": published, "interrupted": interrupted, "saved": saved}
+        outcome = {"notice": notice, "interrupted": interrupted, "saved": saved}
         screen.print_json({**screen.plan_record(plan), **outcome})
     else:
         _print(plan, interrupted, output, piped)
+
+
+def _refuse_without_numbers(kind: str, outside: Outside) -> None:
+    """Refuse queries and options that need the range of --numbers."""
+    if outside != "refuse":
+        raise click.UsageError("--outside is for the range of --numbers: give both")
+    if kind in options.NUMBER_QUERIES:
+        raise click.UsageError(
+            f"--query {kind} is about numbers: give their public range, --numbers LOW:HIGH"
+        )
 
 
 def _read_values(
@@ -234,7 +259,8 @@ def _read_values(
         raise click.UsageError("--column counts people itself: leave --counts and --normalise out")
     known, latent = _count_people(path, columns, secret_column, form, **rules)
     published = _publication(known, latent, ", ".join(columns), rules["merge_rare"], rules["prior_epsilon"])
-    return known, latent, published
+    many = len(columns) > 2 and len(known) > _MANY_CELLS
+    return known, latent, f"{published} {_DRAW_MARGINS}" if many else published
 
 
 def _read_sample(path: Path | None, columns: tuple[str, ...], values: str | None) -> list[float] | None:
@@ -251,15 +277,18 @@ def _read_sample(path: Path | None, columns: tuple[str, ...], values: str | None
     return [float(word) for _, (word,) in rows]
 
 
-def _number_prior(
+def _read_numbers(
     numbers: tuple[float, float, int | None],
     outside: Outside,
+    path: Path | None,
+    form: files.PriorFormat,
+    columns: tuple[str, ...],
+    values: str | None,
     query: options.QueryChoice,
-    probabilities: Any,
-    sample: list[float] | None,
     budget: Budget,
-) -> Prior:
-    """Return the prior of a grid for means and sums, of cells for other queries."""
+    notion: str,
+) -> tuple[Prior, str | None]:
+    """Return the prior of a grid for means and sums, of cells for other queries; and a notice if it is assumed."""
     import numpy as np
 
     from priorveil import designs
@@ -267,14 +296,19 @@ def _number_prior(
 
     low, high, points = numbers
     make, usual = (Prior.grid, _POINTS) if query.kind in _GRID_QUERIES else (Prior.cells, _EDGES)
-    known: dict[str, Any] = {"sample": sample, "outside": outside}
-    if probabilities is None and sample is None:
-        probabilities = lambda number: 1.0  # noqa: E731  all numbers are equally common
-    elif probabilities is not None and points is None:
-        points = len(probabilities) + (make == Prior.cells)
+    known: dict[str, Any] = {"sample": _read_sample(path, columns, values), "outside": outside}
+    if path is not None and not columns:
+        given = form.read(path)
+        bounds = np.linspace(low, high, points or len(given) + (make == Prior.cells))
+        with files.reading(path):
+            order = files.value_order(given.labels, make(bounds, lambda number: 1.0).labels)
+        return make(bounds, given.probabilities[order], **known), None
+    density = None if columns else lambda number: 1.0  # all numbers are equally common
     if query.kind == "mean" and points is None:
-        return designs.design_mean(low, high, budget, probabilities, **known).prior.centre
-    return make(np.linspace(low, high, usual if points is None else points), probabilities, **known)
+        prior = designs.design_mean(low, high, budget, density, notion=_NOTIONS[notion], **known).prior.centre
+    else:
+        prior = make(np.linspace(low, high, points or usual), density, **known)
+    return prior, _FLAT if path is None and notion != "ldp" else None
 
 
 def _count_people(
@@ -302,7 +336,7 @@ def _count_people(
         domain = files.labels_of(_allowed_values(values))
         people = files.match_labels(rows, domain, path, "--values")
     rules: dict[str, Any] = {"public": values == "public", "allow_rare": allow_rare}
-    with files.reading(path):
+    with files.reading(path, _DRAW_MARGINS if len(columns) > 2 else ""):
         prior = Prior.from_values(
             people,
             domain,

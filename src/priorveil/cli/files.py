@@ -42,12 +42,12 @@ Line = tuple[int, list[str]]  # a row of a CSV file: its line number and its cel
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Put the file's name before what is wrong with it."""
+def reading(path: Path, advice: str = "") -> Iterator[None]:
+    """Put the file's name before what is wrong with it, and advice after it."""
     try:
         yield
     except (PriorveilError, ValueError, TypeError) as error:
-        raise click.ClickException(f"{path}: {error_text(error)}") from error
+        raise click.ClickException(f"{path}: {error_text(error)}{advice and f'. {advice}'}") from error
 
 
 def read_people(path: Path, *columns: str) -> list[tuple[int, tuple[str, ...]]]:
@@ -151,22 +151,41 @@ def read_matrix(path: Path | None, prior: Prior) -> tuple[list[list[float]], lis
     with reading(path):
         matrix, *labels = _csv_matrix(_csv_rows(path))
         if not labels:
+            _require_width(len(matrix[0]), prior.labels)
             return matrix, None
         names, values = labels
-        order = _value_order(values, prior)
+        order = value_order(values, prior.labels)
         return [[row[place] for place in order] for row in matrix], names
 
 
-def _value_order(values: Sequence[Label], prior: Prior) -> list[int]:
-    """Return the position of each value of the prior among those of a file."""
-    from priorveil.priors.labels import label_positions
+def _require_width(count: int, labels: Sequence[Label]) -> None:
+    """Refuse a file that does not have one entry for each label of the prior."""
+    if count != len(labels):
+        sizes = f"the prior has {plural(len(labels), 'value')}, this file has {count}"
+        raise ValueError(f"{sizes}: give one for each of {first_labels(labels)}")
 
-    if len(values) != len(prior):
-        raise ValueError(f"the prior has {plural(len(prior), 'value')}, this file has {len(values)}")
+
+def first_labels(labels: Sequence[Label]) -> str:
+    """Return the first few labels of a prior or a plan, which are public, in one line."""
+    from priorveil.priors.labels import label_text
+
+    shown = ", ".join(map(label_text, labels[:SHOWN_VALUES]))
+    return shown + (", ..." if len(labels) > SHOWN_VALUES else "")
+
+
+def value_order(values: Sequence[Label], labels: Sequence[Label]) -> list[int]:
+    """Return the position of each label of a prior among the values of a file, where 0 may be written for 0.0."""
+    from priorveil.priors.labels import label_positions, label_text
+
+    _require_width(len(values), labels)
     try:
-        return list(label_positions(values, prior.labels, str))
+        order = list(label_positions(values, labels, label_text))
     except KeyError as missing:
-        raise ValueError(f"the prior's value {missing.args[0]!r} is missing") from None
+        advice = f"give one for each of {first_labels(labels)}, or numbers alone in this order"
+        raise ValueError(f"the value {missing.args[0]!r} is missing: {advice}") from None
+    if len(set(order)) < len(order):
+        raise ValueError("two values are written the same way: give numbers alone, in the order of the prior")
+    return order
 
 
 def read_secret(path: Path | None, prior: Prior, normalise: bool, mix: bool) -> tuple[Secret | None, Prior]:
@@ -182,7 +201,7 @@ def read_secret(path: Path | None, prior: Prior, normalise: bool, mix: bool) -> 
         return None, prior
     given = read_channel(path, normalise)
     with reading(path):
-        secret = Secret(given.matrix[:, _value_order(given.outputs, prior)], given.inputs)
+        secret = Secret(given.matrix[:, value_order(given.outputs, prior.labels)], given.inputs)
         if mix:
             near = secret.nearest(prior)
             distance = abs(near.probabilities - prior.probabilities).sum() / 2

@@ -17,7 +17,7 @@ from priorveil.errors import MissingExtra
 from priorveil.files import is_number, write_problem
 
 if TYPE_CHECKING:
-    from priorveil.priors import Array, Budget, Prior
+    from priorveil.priors import Budget, Prior
     from priorveil.queries import Query
 
 Command = Callable[..., Any]
@@ -107,6 +107,7 @@ def prior_format_options(command: Command) -> Command:
 QUERIES = (
     "histogram", "distribution", "cumulative", "ranges", "margins", "sum", "mean", "quantiles", "linear", "guess",
 )  # fmt: skip
+NUMBER_QUERIES = ("mean", "quantiles")  # these need --numbers
 _FOR_QUERY = {"amounts": "sum", "margin": "margins", "matrix": "linear"}  # options of one query each
 
 
@@ -139,19 +140,12 @@ class QueryChoice:
             "ranges": lambda: Linear.ranges(prior, self.unbiased),
             "margins": lambda: Linear.margins(prior, self._margins(prior), self.unbiased),
             "sum": lambda: Sum(self._amounts(prior), self.unbiased),
-            "mean": lambda: Sum(_require_numbers(prior.points), unbiased=True),
-            "quantiles": lambda: self._quantiles(prior),
+            "mean": lambda: Sum(self._amounts(prior), unbiased=True),
+            "quantiles": lambda: Linear.cumulative(prior, unbiased=True),
             "linear": lambda: Linear(*read_matrix(self.matrix, prior), self.unbiased),
             "guess": Guess,
         }
         return make[self.kind]()
-
-    def _quantiles(self, prior: Prior) -> Query:
-        """Return the shares up to each edge of a prior of numbers."""
-        from priorveil.queries import Linear
-
-        _require_numbers(prior.edges)
-        return Linear.cumulative(prior, unbiased=True)
 
     def _margins(self, prior: Prior) -> list[list[str]]:
         """Return the attributes of each margin: by default each attribute alone."""
@@ -164,13 +158,6 @@ class QueryChoice:
             advice = "give --amounts, such as 0,1,2"
             raise click.UsageError(f"a sum needs a number for each value of PRIOR: {advice}")
         return [float(number) for number in numbers]
-
-
-def _require_numbers(bounds: Array | None) -> Array:
-    """Return the points or edges of a prior of numbers."""
-    if bounds is None:
-        raise click.UsageError("means and quantiles are those of numbers: give --numbers LOW:HIGH")
-    return bounds
 
 
 def query_options(command: Command) -> Command:

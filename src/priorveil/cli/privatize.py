@@ -72,6 +72,7 @@ def privatize(
 ) -> int:
     """Turn a private column of a table into reports, by a PLAN."""
     from priorveil.tables import privatize_table
+    from priorveil.tables.columns import OUTSIDE, SPELLING
 
     piped = str(out) == "-"
     files.require_new(force, out, refused_file)
@@ -81,10 +82,12 @@ def privatize(
     settings |= {"refused_file": refused_file, "force": force, "replace": force}
     settings |= {"words": "privatizing", "cohort": cohort, "ids": not no_ids}
     done = files.run_on_table(privatize_table, data, plans, column, target, **settings)
+    if done.refused.counts.keys() & {OUTSIDE, SPELLING}:
+        click.echo(f"  the plan's values are {_domain(plans)}", err=True)
     if as_json:
         screen.print_json({"reports": done.reports, **files.refused_record(done.refused)}, err=piped)
     if done.refused.total and not done.reports:
-        click.echo(f"nothing is written: rows are refused; the plan's values are {_domain(plans)}", err=True)
+        click.echo("nothing is written: rows are refused", err=True)
         return 1
     if not as_json:
         place = "standard output" if piped else str(out)
@@ -93,9 +96,10 @@ def privatize(
 
 
 def _domain(plans: Plan | Mapping[str, Plan]) -> str:
-    """Return the first few values of the plans' domain, which is public."""
-    from priorveil.priors.labels import label_text
+    """Return the range of numbers or the first few values of the plans' domain, which is public."""
+    from priorveil.priors import NumberLabels
 
     labels = next(iter(plans.values())).labels if isinstance(plans, Mapping) else plans.labels
-    shown = ", ".join(map(label_text, labels[: files.SHOWN_VALUES]))
-    return shown + (", ..." if len(labels) > files.SHOWN_VALUES else "")
+    if isinstance(labels, NumberLabels):
+        return f"numbers from {labels.bounds[0]:,.12g} to {labels.bounds[-1]:,.12g}"
+    return files.first_labels(labels)

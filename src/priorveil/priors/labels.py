@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, InvalidPrior, TooLarge, plural
-from priorveil.priors.numbers import Array, NumberLabels
+from priorveil.priors.numbers import Array, NumberLabels, number_text
 
 Level = str | int | float
 Label = Level | tuple[Level, ...]
@@ -59,10 +59,10 @@ def label_parts(label: Label) -> tuple[Level, ...]:
 def label_text(label: Label) -> str:
     """The label as people read it.
 
-    >>> label_text(("18-24", "yes")), label_text(7)
-    ('18-24, yes', '7')
+    >>> label_text(("18-24", "yes")), label_text(7), label_text(50.0)
+    ('18-24, yes', '7', '50')
     """
-    return ", ".join(map(str, label_parts(label)))
+    return ", ".join(number_text(p) if isinstance(p, float) else str(p) for p in label_parts(label))
 
 
 def aligned_texts(labels: Sequence[Label]) -> list[str]:

@@ -33,7 +33,7 @@ WRONG_SHARE = "share of wrong guesses"
 BUDGET = "privacy budget ε (nats)"
 LEVEL = "real LIP level (nats)"
 _FILE = tomllib.loads(Path(__file__).with_name("styles.toml").read_text(encoding="utf-8"))
-_MOST_TEXTS = 64  # cells of a map that hold their texts
+MOST_TEXTS = 64  # cells of a map that hold their texts
 COLOURS: dict[str, str] = _FILE["colours"]
 STYLES: dict[str, dict[str, Any]] = {
     "published": {"linestyle": (0, (4, 2)), "linewidth": 1.3, "markerfacecolor": "white"},
@@ -163,7 +163,7 @@ def heat_map(
     """A map of numbers from `least` to `most`, with a text in each cell unless there are too many."""
     image = axes.imshow(shades, cmap=cmap, vmin=least, vmax=most, aspect="auto", interpolation="nearest")
     axes.grid(False)
-    for (x, y), text in np.ndenumerate(texts) if texts.size <= _MOST_TEXTS else ():
+    for (x, y), text in np.ndenumerate(texts) if texts.size <= MOST_TEXTS else ():
         colour = "white" if abs(shades[x, y]) > 0.6 * most else "black"
         axes.text(y, x, text, ha="center", va="center", fontsize=7, color=colour)
     return image

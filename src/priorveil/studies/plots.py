@@ -93,6 +93,7 @@ def plan_plot(plan: Plan, curve: curves.Rows) -> Figure:
         _belief_map(axes[0, 0], plan, lift)
         names = [short_name(label) for label in plan.labels[::step]]
         axes[0, 0].set_yticks(range(0, len(plan.labels), step), names)
+        axes[0, 0].set_ylabel(", ".join(plan.reference.names or ()))
         _precision_panel(axes[0, 2], plan)
     errors = axes[0, min(1, axes.size - 1)]
     _error_panel(errors, curve, plan.no_report, min(plan.budget.lower, plan.budget.upper))
@@ -340,16 +341,16 @@ def statistics_figure(panels: Sequence[Panel], plan: Plan, words: str) -> Figure
     return figure
 
 
-def _levels(plan: Plan) -> dict[str, tuple[Label, ...]]:
-    """The levels of each attribute of a table; empty where values have no attributes."""
-    return getattr(plan.labels, "levels", {})
-
-
 def drawing(plan: Plan) -> Callable[[Axes, Panel, Plan, str], None]:
-    """How the statistics of a plan are drawn: a map for two attributes, a curve for cumulative counts, else rows."""
+    """How the statistics of a plan are drawn: a map for a table, a curve for cumulative counts, else rows.
+
+    A table of more than two attributes is a map only where all cells have room for their intervals.
+    """
     rows = plan.query.rows(plan.reference)
     if rows is None:
-        return draw_map if len(_levels(plan)) == 2 else draw_rows
+        names = plan.reference.names or ()
+        few = len(names) > 2 and len(plan.labels) <= curves.MOST_TEXTS
+        return draw_map if len(names) == 2 or few else draw_rows
     return draw_curve if len(rows) > 1 and np.array_equal(rows, np.tri(*rows.shape)) else draw_rows
 
 
@@ -389,7 +390,9 @@ def draw_rows(axes: Axes, panel: Panel, plan: Plan, words: str) -> None:
     axes.set_xlabel("" if panel.unit == "percent" else panel.unit)
     axes.xaxis.set_major_formatter(_AXES.get(panel.unit, "{x:,.6g}"))
     rows = plan.query.rows(plan.reference)
-    if shares and rows is not None:  # a margin ends where every value has been counted equally often
+    if rows is None:
+        axes.set_ylabel(", ".join(plan.reference.names or ()))
+    elif shares:  # a margin ends where every value has been counted equally often
         ends = np.flatnonzero(np.ptp(np.cumsum(rows, axis=0), axis=1) == 0)
         for row in ends[:-1]:
             axes.axhline(row + 0.5, color="black", linewidth=0.6)
@@ -427,14 +430,16 @@ def draw_curve(axes: Axes, panel: Panel, plan: Plan, words: str) -> None:
 
 
 def draw_map(axes: Axes, panel: Panel, plan: Plan, words: str) -> None:
-    """A cell for each pair of levels of two attributes: the share of people, with its interval."""
-    (vertical, down), (horizontal, across) = _levels(plan).items()
-    cells = [(down.index(one), across.index(other)) for one, other in map(label_parts, panel.labels)]
+    """A cell for each combination of levels: the share of people, with its interval. The last attribute is across."""
+    *vertical, horizontal = plan.reference.names or ()
+    parts = [label_parts(label) for label in panel.labels]
+    down, across = list(dict.fromkeys(part[:-1] for part in parts)), list(dict.fromkeys(p[-1] for p in parts))
     shares = np.full((len(down), len(across)), np.nan)
     texts = np.full(shares.shape, "", dtype=object)
-    for cell, share, low, high in zip(cells, *panel.numbers[:3], strict=True):
+    for part, share, low, high in zip(parts, *panel.numbers[:3], strict=True):
+        cell = down.index(part[:-1]), across.index(part[-1])
         shares[cell], texts[cell] = share, f"{share:.1f} ({low:.1f} to {high:.1f})"
     curves.heat_map(axes, shares, texts, float(np.nanmax(shares)))
     axes.set_yticks(range(len(down)), map(short_name, down))
     axes.set_xticks(range(len(across)), map(short_name, across))
-    axes.set(ylabel=vertical, xlabel=f"{horizontal}\npercent of people; {words}")
+    axes.set(ylabel=", ".join(vertical), xlabel=f"{horizontal}\npercent of people; {words}")
