@@ -14,12 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import priorveil as pv
-from priorveil.certify import within
+from enumeration import certified, random_budget, random_prior, random_secret, rays
 from priorveil.designs import METHODS, box_solvers, cone_pricing, methods
 from priorveil.designs.box_pricing import Box, LdpCone
 from priorveil.designs.engine import Solution
 from priorveil.errors import CertificateError, DataNotFound, Infeasible, InvalidInput, InvalidSecret, TooLarge
-from priorveil.mechanisms import Table
 from priorveil.queries import Query, variance
 from priorveil.studies import datasets
 
@@ -32,24 +31,9 @@ def entropy(posteriors: Array) -> Array:
     return (posteriors * np.log(np.maximum(posteriors, 1e-300))).sum(axis=1)
 
 
-def random_prior(rng: np.random.Generator, d: int) -> pv.Prior:
-    p = rng.dirichlet(np.full(d, rng.choice([0.4, 1.0, 5.0]))) + 1e-3
-    return pv.Prior(p / p.sum())
-
-
-def random_budget(rng: np.random.Generator) -> pv.Budget:
-    a, b = rng.choice([0.2, 0.7, 1.0, 2.0, 3.5], 2)
-    return [pv.Budget(a), pv.Budget(a, b), pv.Budget(a, INF), pv.Budget(INF, b)][rng.integers(4)]
-
-
 def random_query(rng: np.random.Generator, d: int) -> pv.Histogram | pv.Sum | pv.Guess | pv.Convex:
     sums = pv.Sum(2.0 * rng.normal(size=d) * 10.0 ** rng.integers(-3, 4) + 5.0)
     return [pv.Histogram(), sums, pv.Guess(), pv.Convex(entropy)][rng.integers(4)]
-
-
-def random_secret(rng: np.random.Generator, prior: pv.Prior, count: int = 3) -> pv.Secret:
-    onward = rng.dirichlet(np.full(count, 0.7), size=len(prior))
-    return pv.Secret.from_joint((prior.probabilities[:, None] * onward).T)
 
 
 @pytest.mark.parametrize("budget", [pv.Budget(1.0, 2.0), pv.Budget(1.0, INF), pv.Budget(3.0)])
@@ -59,21 +43,6 @@ def test_arcs_without_a_circle_have_the_error_of_their_channel(budget: pv.Budget
     prior = pv.Prior([0.5, 0.3, 0.2])
     plan = pv.design(prior, budget, query, method="arc")
     assert plan.expected_mse == pytest.approx(query.error(plan.channel, prior), rel=1e-9)
-
-
-def rays(A: Array, P: Array) -> Array:
-    """All vertices of `{r >= 0, A r >= 0, P r = 1}`: every choice of tight rows, kept if it is allowed."""
-    d = len(P)
-    rows = np.vstack([A, np.eye(d)])
-    rows = rows[np.abs(rows).max(axis=1) > 0]
-    rows = np.unique(np.round(rows / np.abs(rows).max(axis=1, keepdims=True), 13), axis=0)
-    chosen = np.array(list(itertools.combinations(range(len(rows)), d - 1)), dtype=int).reshape(-1, d - 1)
-    systems = np.concatenate([rows[chosen], np.broadcast_to(P, (len(chosen), 1, d))], axis=1)
-    solvable = np.abs(np.linalg.det(systems)) > 1e-12
-    side = np.broadcast_to(np.eye(d)[-1][:, None], (int(solvable.sum()), d, 1))
-    found = np.linalg.solve(systems[solvable], side)[:, :, 0]
-    kept = found[(found @ rows.T >= -1e-9).all(axis=1)]
-    return kept[np.unique(np.round(kept, 10), axis=0, return_index=True)[1]]
 
 
 def best_error(plan: pv.Plan, columns: Array) -> float:
@@ -86,20 +55,6 @@ def best_error(plan: pv.Plan, columns: Array) -> float:
     )
     assert solved.status == 0
     return query.ceiling(P) - float(utility.min() - scale * solved.fun)
-
-
-def certified(plan: pv.Plan) -> None:
-    """Everything a plan says of itself holds, checked again from its integers."""
-    found = plan.mechanism.lifts(plan.prior, plan.secret, plan.notion)
-    assert within(found, plan.budget, plan.notion)
-    assert plan.lower_bound <= plan.expected_mse
-    assert plan.expected_mse <= plan.no_report * (1 + 1e-9)
-    assert plan.efficiency <= 1
-    if isinstance(plan.mechanism, Table):
-        again = pv.certify_table(
-            plan.mechanism.weights, plan.prior, plan.budget, secret=plan.secret, notion=plan.notion
-        )
-        assert again == plan.certificate
 
 
 def exact(plan: pv.Plan, best: float) -> None:

@@ -11,6 +11,7 @@ import scipy.optimize
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from priorveil.designs import unbiased
 from priorveil.designs.box_pricing import Box
 from priorveil.designs.engine import Limits
 from priorveil.designs.unbiased import best_learning, best_weights, information_bound, uniform_variance
@@ -186,6 +187,14 @@ class TestSolve:
     def test_refuses_columns_that_make_no_channel(self) -> None:
         with pytest.raises(Infeasible):
             best_weights(np.full(3, 1 / 3), np.array([[2.0, 1, 1], [2, 1.5, 1], [1.5, 1.4, 1], [3, 1, 0.5]]))
+
+    def test_rounding_is_not_removed_along_columns_of_hardly_any_weight(self) -> None:
+        """Two heavy columns miss zero by 1e-9 in a direction that only columns of weight 1e-12 measure."""
+        C = np.array([[1.0, 1e-9, 1], [-1, 1e-9, 1], [0.3, 1, 1], [-0.3, -1, 1]])
+        weights, side = np.array([0.5 + 1e-13, 0.5, 1e-12, 1e-12]), np.array([0.0, 0, 1])
+        found = unbiased._feasible(C, weights, side)
+        assert found == pytest.approx(weights, rel=1e-9)
+        assert np.abs((C.T @ found - side)[[0, 2]]).max() < 1e-15
 
 
 class TestStatistics:
