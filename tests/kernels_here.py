@@ -7,5 +7,5 @@ import pytest
 from priorveil.mechanisms import kernels
 
 needs_numba = pytest.mark.skipif(
-    kernels.compiled(kernels.scan_table.loop) is None, reason="the compiled loops need numba"
+    kernels.compile_loop(kernels.scan_table.loop) is None, reason="the compiled loops need numba"
 )

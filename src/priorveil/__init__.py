@@ -33,8 +33,8 @@ __all__ += ["DI", "LDP", "LIP", "MIL", "MIP", "Channel", "Leakage", "Pufferfish"
 __all__ += ["Certificate", "Cohorts", "Ledger", "Plan", "certify_table", "design"]
 __all__ += ["PriorveilError", "errors", "published"]
 
-# Where the names are. All are loaded when first used: `import priorveil` is light, and the command line heeds
-# ctrl-C before anything that takes long to load.
+# The module of each name. Names are loaded when first used: `import priorveil` is light, and the command line reacts
+# to ctrl-C while slow libraries are loading.
 _PLACES = {
     "certify": ("Certificate", "certify_table"),
     "channels": ("Channel",),

@@ -1,7 +1,7 @@
 """Exact verification: compares the integers that a device samples from with a budget, without rounding.
 
 A *table* is a matrix of integers whose rows add up to the same total, so that `W[x][y] / total` is the
-probability of a report and nothing else is. Its law under an integer prior is a fraction; comparing a
+exact probability of a report. Its law under an integer prior is a fraction; comparing a
 lift with `e**eps` is then a comparison of integers with a rigorous enclosure of `e**eps` (ball
 arithmetic of FLINT). Levels are reported as floats, rounded up.
 """
@@ -28,8 +28,8 @@ TOTAL = 2**62  # what every row of a table adds up to: fits a signed 64-bit inte
 IntegerTable = npt.NDArray[np.int64]
 Certifiable = Cone  # a notion that can be designed for and certified
 
-_LADDER: tuple[float, ...] = (0.0, *(10.0**-k for k in np.arange(15.0, 3.75, -0.25)))
-_NEARLY = 1e-6  # rows of a solver's channel add up to one but for this
+_MIXING_SHARES: tuple[float, ...] = (0.0, *(10.0**-k for k in np.arange(15.0, 3.75, -0.25)))
+_ROW_TOLERANCE = 1e-6  # how far from one the sum of a row of a solver's channel may be
 _NEVER = 1e-13  # a report this unlikely is dropped before rounding
 _BITS = 256  # working precision of the enclosures
 _SCALE = 2**200  # the denominator of a rational enclosure
@@ -275,8 +275,8 @@ def certified_table(
     """An integer table as near to `Q` as the budget allows, and its certificate.
 
     A solver's channel overshoots its budget by about 1e-13. Mixing it with its own output law,
-    `Q <- (1 - t) Q + t 1 lam'`, keeps the law and pulls every lift towards one, in every notion here: the smallest `t`
-    of a ladder is taken at which the rounded integers pass the exact check.
+    `Q <- (1 - t) Q + t 1 lam'`, keeps the law and pulls every lift towards one, in every notion here. The result has
+    the smallest `t` of a fixed list (up to 2e-4) at which the rounded integers pass the exact check.
 
     >>> Q = np.array([[0.731, 0.269], [0.269, 0.731]])
     >>> table, proof = certified_table(Q, Prior([0.5, 0.5]), Budget(1.0))
@@ -289,7 +289,7 @@ def certified_table(
     kept = positive[:, P @ positive > _NEVER]
     clean = kept / kept.sum(axis=1, keepdims=True)
     law = P @ clean
-    for t in _LADDER:
+    for t in _MIXING_SHARES:
         table = round_rows((1 - t) * clean + t * law)
         extremes = lifts(table, prior, secret, notion)
         if within(extremes, budget, notion):
@@ -320,5 +320,5 @@ def _require_channel(Q: npt.NDArray[np.float64], size: int) -> None:
             f"the solver did not return a channel, but an array {Q.shape} for {size} values"
         )
     off = float(np.abs(np.maximum(Q, 0.0).sum(axis=1) - 1).max())
-    if off > _NEARLY:
+    if off > _ROW_TOLERANCE:
         raise CertificateError(f"the solver did not return a channel: a row sums to one only up to {off:.2g}")

@@ -78,7 +78,7 @@ class Notion:
 
 
 class Cone(Notion):
-    """A notion whose condition on a channel is linear in each of its columns: what can be designed for.
+    """A notion whose condition on a channel is linear in each of its columns. Plans can be designed for it.
 
     It bounds the ratios within the columns of `compared_rows`; LIP, which bounds lifts, has its own inequalities.
     """
@@ -92,9 +92,9 @@ class Cone(Notion):
 
     def worst(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> Breaches:
         """The two secrets and the report with the largest ratio."""
-        live = _live(channel)
-        groups = self.compared_rows(live.matrix, live.inputs, prior, secret)
-        pairs = [_worst_pair(rows, names, live.outputs) for rows, names in groups]
+        used = Channel.of(channel).drop_unused()
+        groups = self.compared_rows(used.matrix, used.inputs, prior, secret)
+        pairs = [_worst_pair(rows, names, used.outputs) for rows, names in groups]
         return (max(pairs, key=lambda pair: pair.level, default=Breach(None, None, None, 0.0)),)
 
     def inequalities(self, budget: Budget, prior: Known, secret: Secrets = None) -> Array:
@@ -225,7 +225,7 @@ class MIL(Notion):
 
     def epsilon(self, channel: Channel, prior: Known | None = None, secret: Secrets = None) -> float:
         """The logarithm of how much more often the best guess is right, at worst."""
-        return max(0.0, math.log(_live(channel).matrix.max(axis=0).sum()))
+        return max(0.0, math.log(Channel.of(channel).drop_unused().matrix.max(axis=0).sum()))
 
 
 @dataclass(frozen=True)
@@ -260,7 +260,7 @@ class DI(Cone):
         return super().worst(*_channel_and_prior(channel, prior, "DI"))
 
     def require_feasible(self, budget: Budget, prior: Known) -> None:
-        """Posteriors are compared, so the prior alone must keep the level."""
+        """Raise an error if the prior alone breaks the level: posteriors are compared."""
         super().require_feasible(budget, prior)
         own = self.epsilon(Channel(np.ones((len(prior), 1))), prior)
         if own > min(budget.lower, budget.upper):
@@ -337,20 +337,20 @@ def leakage(
     MIL             0.4055  best guess, averaged over reports, any prior
     MIP             0.1308  mutual information, in nats
     """
-    live = _live(channel)
-    prior = _align(as_known(prior), live)
-    lower, upper = LIP().sides(live, prior, secret)
+    used = Channel.of(channel).drop_unused()
+    prior = _align(as_known(prior), used)
+    lower, upper = LIP().sides(used, prior, secret)
     di = None
     with suppress(TooLarge):
-        di = DI().epsilon(live, prior)
+        di = DI().epsilon(used, prior)
     return Leakage(
         lip_lower=lower,
         lip_upper=upper,
-        ldp=LDP().epsilon(live),
-        mil=MIL().epsilon(live),
-        mip=MIP().epsilon(live, prior) if prior.members else None,
+        ldp=LDP().epsilon(used),
+        mil=MIL().epsilon(used),
+        mip=MIP().epsilon(used, prior) if prior.members else None,
         di=di,
-        pufferfish=Pufferfish().epsilon(live, prior, secret),
+        pufferfish=Pufferfish().epsilon(used, prior, secret),
     )
 
 
@@ -411,12 +411,8 @@ def scenarios(secret: Secret | Sequence[Secret]) -> tuple[Secret, ...]:
     return secrets
 
 
-def _live(channel: Channel | npt.ArrayLike) -> Channel:
-    return Channel.of(channel).drop_unused()
-
-
 def _align(prior: Known, channel: Channel) -> Known:
-    """What is known, its values in the channel's order; a set of priors must have that order already."""
+    """The prior with its values in the channel's order; a set of priors must have that order already."""
     if isinstance(prior, Prior):
         return channel.align(prior)
     if channel.align(prior.centre).labels != prior.labels:
@@ -425,11 +421,11 @@ def _align(prior: Known, channel: Channel) -> Known:
 
 
 def _channel_and_prior(channel: Channel, prior: Known | None, notion: str) -> tuple[Channel, Known]:
-    """The channel without unused reports, and what is known, in its order; an error without a prior."""
+    """The channel without unused reports, and the prior in its order; an error without a prior."""
     if prior is None:
         raise InvalidInput("prior", None, f"{notion} is measured against a prior: give one, or a PriorSet")
-    live = _live(channel)
-    return live, _align(as_known(prior), live)
+    used = Channel.of(channel).drop_unused()
+    return used, _align(as_known(prior), used)
 
 
 def secret_means(secret: Secrets, columns: Exact, names: Names) -> NamedRows:

@@ -312,8 +312,8 @@ class Linear(Query):
             return self.ceiling(prior) * (1 / kept if self.unbiased else 1 - kept)
         if self.unbiased:
             return variance_bound(P, lo, budget.hi)
-        own = P * _others(P)
-        return float(np.maximum(own * lo * (2 - lo), own - P**2 * (1 - lo) * _rise(budget)).sum())
+        own = P * _complement(P)
+        return float(np.maximum(own * lo * (2 - lo), own - P**2 * (1 - lo) * _hi_minus_one(budget)).sum())
 
 
 class Histogram(Linear):
@@ -383,7 +383,7 @@ class Guess(Query):
         return np.asarray((columns * prior.probabilities).max(axis=1))
 
     def error(self, channel: Channel, prior: Prior) -> float:
-        """The mass of all values but the likeliest of each report: no subtraction from one.
+        """The mass of all values except the likeliest of each report, added up: nothing is subtracted from one.
 
         >>> Guess().error(Channel([[1.0], [1.0]]), Prior([1 - 1e-11, 1e-11]))
         1e-11
@@ -395,12 +395,12 @@ class Guess(Query):
 
     def no_report(self, prior: Prior) -> float:
         """The probability that the value is not the likeliest one."""
-        return float(_others(prior.probabilities).min())
+        return float(_complement(prior.probabilities).min())
 
     def closed_form_bound(self, prior: Prior, budget: Budget) -> float:
         """One less the largest posterior, `max_x P[x] lo + min(P[x] (hi - lo), 1 - lo)`."""
         left = self.no_report(prior)
-        return max(budget.lo * left, left - float(prior.probabilities.max()) * _rise(budget))
+        return max(budget.lo * left, left - float(prior.probabilities.max()) * _hi_minus_one(budget))
 
 
 @dataclass(frozen=True)
@@ -515,7 +515,7 @@ MATRICES: dict[str, Callable[..., Any]] = {
 
 
 def _pairs_error(joint: Array) -> float:
-    """The error of a histogram: `sum_y Pr(x, y) Pr(x', y) / lam[y]` over all pairs of values, not one less something.
+    """The error of a histogram as `sum_y Pr(x, y) Pr(x', y) / lam[y]` over all pairs of values: nothing cancels.
 
     >>> Histogram().error(Channel([[1.0], [1.0]]), Prior([1 - 1e-11, 1e-11]))
     1.99999999998e-11
@@ -525,10 +525,10 @@ def _pairs_error(joint: Array) -> float:
     return 2 * float(np.divide(pairs, later[0], out=np.zeros_like(pairs), where=later[0] > 0).sum())
 
 
-def _others(P: Array) -> Array:
-    """`1 - P`, for the likeliest value as the sum of the others: a value may be all but certain.
+def _complement(P: Array) -> Array:
+    """`1 - P` without cancellation: for the likeliest value, which may be nearly certain, the sum of the others.
 
-    >>> _others(np.array([1 - 1e-11, 1e-11]))[0]
+    >>> _complement(np.array([1 - 1e-11, 1e-11]))[0]
     np.float64(1e-11)
     """
     others: Array = 1 - P
@@ -537,7 +537,7 @@ def _others(P: Array) -> Array:
     return others
 
 
-def _rise(budget: Budget) -> float:
+def _hi_minus_one(budget: Budget) -> float:
     """`hi - 1`, exact for small levels."""
     return math.expm1(budget.upper) if math.isfinite(budget.hi) else math.inf
 

@@ -306,7 +306,7 @@ def test_both_loops_count_by_the_definition(weights, tenths, bits, seed):
     reports = places[places < cells.line.outputs]
     tally = np.zeros((len(cells.base), 3), dtype=np.int64)
     shift, guide = cells._guide
-    kernels.compiled(kernels.count_cells.loop)(reports, cells.base, guide, shift, tally)
+    kernels.compile_loop(kernels.count_cells.loop)(reports, cells.base, guide, shift, tally)
     expected = counted_one_by_one(cells, reports)
     assert (expected == tally.T).all()
     assert (cells.tally(reports, compiled=False) == expected).all()
@@ -483,11 +483,11 @@ def test_a_pool_of_circles_is_measured_at_its_points_too():
 def test_tallies_whose_sums_may_have_overflowed_are_refused():
     wide = ArcLine([1 << 51, 1 << 51], [0, 1], 0, 0, 1 << 50, 2**63, 52)
     cells = ArcCells(wide)
-    assert cells.most >= 1 << 31
+    assert cells.most_reports >= 1 << 31
     tally = cells.tally(np.array([wide.outputs - 1]))
-    large = tally * cells.most
-    assert int(large[2, -1]) == cells.most * ((wide.outputs - 1) >> LIMB) > 0
-    assert cells.lift_sums(large) == pytest.approx(cells.most * cells.lift_sums(tally))
+    large = tally * cells.most_reports
+    assert int(large[2, -1]) == cells.most_reports * ((wide.outputs - 1) >> LIMB) > 0
+    assert cells.lift_sums(large) == pytest.approx(cells.most_reports * cells.lift_sums(tally))
     with pytest.raises(TooLarge, match="64 bits"):
         cells.lift_sums(large + tally)
 

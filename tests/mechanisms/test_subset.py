@@ -89,7 +89,7 @@ def test_the_loop_and_its_twin_agree_bit_for_bit(size: int, members: int) -> Non
     last = np.array([2**64 - 1 - 2**64 % int(bound) for bound in bounds], dtype=np.uint64)
     both = np.zeros((2, 300, subset.width), dtype=np.uint64)
     kernel = kernels.draw_subsets
-    compiled = kernels.compiled(kernel.loop)
+    compiled = kernels.compile_loop(kernel.loop)
     assert compiled is not None
     compiled(codes, drawn, np.uint64(subset.keep), bounds, last, both[0])
     kernel.twin(codes, drawn, np.uint64(subset.keep), bounds, last, both[1])

@@ -145,7 +145,7 @@ def test_the_compiled_count_is_the_plain_one() -> None:
     numbers = np.array([0, 3, -1, 5, 3, 2], dtype=np.int64)
     plain, compiled = np.zeros(5, np.int64), np.zeros(5, np.int64)
     kernels.count_numbers.twin(numbers, plain)
-    run = kernels.compiled(kernels.count_numbers.loop)
+    run = kernels.compile_loop(kernels.count_numbers.loop)
     assert run is not None
     run(numbers, compiled)
     assert plain.tolist() == compiled.tolist() == [1, 0, 1, 2, 0]
@@ -225,8 +225,8 @@ def test_without_the_cipher_package_words_come_from_the_system(monkeypatch: pyte
 
 def test_without_numba_numpy_does_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "numba", None)
-    kernels.compiled.cache_clear()
+    kernels.compile_loop.cache_clear()
     try:
-        assert kernels.compiled(kernels.scan_table.loop) is None
+        assert kernels.compile_loop(kernels.scan_table.loop) is None
     finally:
-        kernels.compiled.cache_clear()
+        kernels.compile_loop.cache_clear()

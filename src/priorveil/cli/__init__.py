@@ -97,7 +97,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except click.Abort as error:
         raise KeyboardInterrupt from error
-    except BrokenPipeError:  # whoever read our output has stopped
+    except BrokenPipeError:  # the program that read our output has ended
         _discard_output()
         return 1
     except Exception as error:

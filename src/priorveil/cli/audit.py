@@ -63,7 +63,7 @@ _OF_SECRETS = ("lip", "pufferfish")  # the notions that a secret changes
 @options.prior_format_options
 @click.option("--observed", is_flag=True, help="CHANNEL is a table with the columns `value` and `report`.")
 @click.option(
-    "--samples", type=click.IntRange(1), help="CHANNEL is a plan: run its sampler so often for each value."
+    "--samples", type=click.IntRange(1), help="CHANNEL is a plan: run its sampler this many times for each value."
 )
 @click.option("--confidence", type=options.SHARE, default=0.99, help="Confidence of levels from samples.")
 @options.JSON

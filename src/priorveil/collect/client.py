@@ -37,9 +37,9 @@ _EARLY = "not yet open"  # by the curator's clock, where ours is ahead: the same
 
 
 class ReportRefused(PriorveilError):
-    """The curator does not take the report, or the campaign cannot be answered; `reason` says why.
+    """The curator does not accept the report, or the campaign cannot be answered; `reason` says why.
 
-    `final` is false where the same report may be taken later.
+    `final` is false where the same report may be accepted later.
     """
 
     def __init__(self, reason: str, final: bool = True) -> None:

@@ -74,12 +74,12 @@ class Memory:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Lock the memory, so that what is spent does not change between the look-up and the answer."""
+        """Lock the memory, so that no other process adds an answer between the look-up and ours."""
         with self._lock, ExitStack() as held:
             if self.folder is not None and sys.platform != "win32":
                 with self._writing():
                     file = held.enter_context((self.folder / ".lock").open("wb"))
-                    lock_file(file, wait=True)  # let go when the file is closed, or the process dies
+                    lock_file(file, wait=True)  # released when the file is closed, or the process dies
             yield
 
     @contextmanager
@@ -148,7 +148,7 @@ def _parse_answer(read: Any, campaign: str) -> StoredAnswer:
 
 
 def _cause(error: Exception) -> str:
-    """What went wrong, in the words of the operating system where it has any."""
+    """What went wrong, in the words of the operating system if there are any."""
     cause = error.__cause__ or error
     words = cause.strerror if isinstance(cause, OSError) else getattr(error, "advice", None)
     return words or type(error).__name__

@@ -22,9 +22,9 @@ with needs_extra("serve"):
 
 Transport = httpx.BaseTransport
 
-_AGAIN = {408, 425, 429, 500, 502, 503, 504, 507}
+_RETRY_STATUSES = {408, 425, 429, 500, 502, 503, 504, 507}
 _LONGEST_PAUSE = 60.0
-_LONGEST_SILENCE = 30.0
+_SOCKET_TIMEOUT = 30.0
 _ID = re.compile("[0-9a-f]{64}")
 _HEADERS = {
     "user-agent": "priorveil",
@@ -38,7 +38,7 @@ class NotSent(PriorveilError):
 
 
 class UnreadableResponse(PriorveilError):
-    """A response that is not read: too long, or compressed."""
+    """A response that cannot be read: too long, compressed, or not what a curator sends."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class HttpClient:
         self._retry = retry
         no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
         self._http = httpx.Client(
-            transport=transport, timeout=_LONGEST_SILENCE, headers=_HEADERS, cookies=no_cookies
+            transport=transport, timeout=_SOCKET_TIMEOUT, headers=_HEADERS, cookies=no_cookies
         )
         self._abandoned: list[threading.Thread] = []
 
@@ -93,14 +93,14 @@ class HttpClient:
         """The final answer to a request, after at most as many attempts as the policy allows.
 
         A document is posted; without one the address is fetched. Raises `NotSent` where nobody answers, or not in
-        time, and `UnreadableResponse` where the answer is longer than `limit` bytes, or packed.
+        time, and `UnreadableResponse` where the answer is longer than `limit` bytes, or compressed.
         """
         why = "no attempt was made"
         for attempt in range(self._retry.attempts):
             retry_after = None
             try:
                 answer = self._once(url, limit, document)
-                if answer.status not in _AGAIN:
+                if answer.status not in _RETRY_STATUSES:
                     return answer
                 why, retry_after = f"it answered {answer.status}", answer.retry_after
             except httpx.RequestError as error:

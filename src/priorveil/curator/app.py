@@ -98,7 +98,7 @@ class Curator:
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
-        """From opening the store to closing it."""
+        """Open the store, and close it at the end."""
         await self.service.start()
         try:
             yield
@@ -181,7 +181,7 @@ class Curator:
     # -- everybody -------------------------------------------------------------------------------------------
 
     async def campaign(self, request: Request) -> Response:
-        """The campaign: public, and the same for ever."""
+        """The campaign, which is public and never changes."""
         live = await self._live(request.path_params["id"])
         return Response(live.document, 200, {**HEADERS, **_ANY_ORIGIN, **_IMMUTABLE}, "application/json")
 
@@ -234,7 +234,7 @@ class Curator:
         return json_response(live.summary())
 
     async def estimates(self, request: Request) -> Response:
-        """What the reports say so far."""
+        """The estimates from the reports so far."""
         live = await self._live(request.path_params["id"])
         method = request.query_params.get("method", "auto")
         level = _level(request.query_params.get("level", "0.95"))
@@ -266,11 +266,11 @@ class Curator:
     # -- operations ------------------------------------------------------------------------------------------
 
     async def health(self, request: Request) -> Response:
-        """The process answers."""
+        """Answer that the process is running."""
         return json_response({"status": "ok"})
 
     async def ready(self, request: Request) -> Response:
-        """The store can be written to."""
+        """Answer that the store can be written to."""
         await self.service.store.ready()
         return json_response({"status": "ready"})
 
@@ -291,7 +291,7 @@ def _level(text: str) -> float:
 
 
 async def _preflight(request: Request) -> Response:
-    """Any page may send reports."""
+    """Allow every web page to send reports."""
     allowed = {"access-control-allow-methods": "POST", "access-control-allow-headers": "content-type"}
     return Response(None, 204, {**HEADERS, **_ANY_ORIGIN, **allowed, "access-control-max-age": "86400"})
 

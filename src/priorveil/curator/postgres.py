@@ -32,7 +32,7 @@ _SCHEMA_LOCK, _WRITER_LOCK = 0x70760001, 0x70760002  # advisory locks of ours
 
 _SETTINGS = {
     "default_transaction_isolation": "read committed",  # a change waits for a concurrent one, it does not fail
-    "idle_in_transaction_session_timeout": "5s",  # of a vanished host; less than our patience
+    "idle_in_transaction_session_timeout": "5s",  # frees locks of a vanished host before our retries end
     "tcp_keepalives_idle": "30",
     "tcp_keepalives_interval": "10",
 }
@@ -188,7 +188,7 @@ class PostgresStore(Store):
         return await self._retry(change)
 
     async def _retry(self, work: Callable[[], Awaitable[T]], patience: float = _PATIENCE) -> T:
-        """Do something, and again after a lost connection, for some seconds."""
+        """Run `work`, and repeat it after a lost connection, for up to `patience` seconds."""
         deadline = time.monotonic() + patience
         pause = 0.05
         while True:
@@ -199,7 +199,7 @@ class PostgresStore(Store):
             except _LOST as error:
                 if time.monotonic() + pause > deadline:
                     raise Unavailable(f"PostgreSQL: {error}") from error
-            except asyncpg.PostgresError as error:  # whoever runs the database has to correct it
+            except asyncpg.PostgresError as error:  # only the administrator of the database can correct it
                 raise Unavailable(f"PostgreSQL: {error}") from error
             await asyncio.sleep(pause)
             pause = min(2 * pause, 1.0)

@@ -31,7 +31,7 @@ with needs_extra("serve"):
 _SWITCH_SECONDS = 0.0005  # the longest wait of the store's thread for the interpreter
 
 _HEADER_BYTES = 64 << 10
-_ATTEMPTS = 1000  # hundredths of a second in which the server must listen
+_ATTEMPTS = 1000  # to connect, one every hundredth of a second
 
 Address = tuple[str, int]
 

@@ -19,7 +19,7 @@ from priorveil.files import lock_file
 
 T = TypeVar("T")
 
-# Random ids touch a page each: small pages, and a checkpoint that is seldom, keep what is written small.
+# Random ids touch a page each: small pages and rare checkpoints keep the amount of written data small.
 _SETTINGS = (
     "page_size = 1024",
     "journal_mode = WAL",
@@ -28,7 +28,7 @@ _SETTINGS = (
     "cache_size = -65536",
 )
 
-# Each of these is one statement for a whole group: Python's lock is given back only once, not once for each report.
+# Each of these is one statement for a whole group: Python's lock is released once, not once for each report.
 _PLACES = """
     WITH RECURSIVE places (place) AS (
         SELECT 0 UNION ALL SELECT place + 1 FROM places WHERE place + 1 < :reports
@@ -65,7 +65,7 @@ class SqliteStore(Store):
         await self._in_thread(self._open)
 
     async def close(self) -> None:
-        """Close the file after what is under way."""
+        """Finish the work under way, then close the file."""
         await self._in_thread(self._close)
         self._thread.shutdown()
 
@@ -170,7 +170,7 @@ class SqliteStore(Store):
 
     @contextmanager
     def _own_errors(self) -> Iterator[None]:
-        """Raise SQLite's errors as ours."""
+        """Translate SQLite's errors into ours."""
         try:
             yield
         except sqlite3.Error as error:

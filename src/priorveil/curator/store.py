@@ -310,7 +310,7 @@ def token_digest(token: str) -> bytes:
 
 
 def count_words(mechanism: Mechanism, words: bytes) -> str:
-    """Packed reports, counted: the cells of their tally as a JSON object."""
+    """Count packed reports: the cells of their tally as a JSON object."""
     reports = unpack_reports(mechanism, words)
     return cells_as_json(mechanism.accumulate(reports), len(reports))
 
@@ -326,7 +326,7 @@ def cells_as_json(counts: npt.NDArray[np.int64], reports: int) -> str:
     return json.dumps(dict(zip(places.tolist(), cells[places].tolist(), strict=True)))
 
 
-# -- what the commands ask of a store that is given by its address ----------------------------------------
+# -- work of the commands on a store that is given by its address -----------------------------------------
 
 
 async def ensure_token(url: str, given: str | None, another: bool) -> str | None:

@@ -20,7 +20,7 @@ _OVERHEAD = 512  # bytes that an upload takes in addition to its reports
 
 
 class Busy(PriorveilError):
-    """The queue is full; the sender should come back in a moment."""
+    """The queue is full; the sender should try again soon."""
 
 
 @dataclass(slots=True)

@@ -12,8 +12,8 @@ circle is moved back by a uniform number in `[0, tau)`, and sent. The lift of `x
     `b_x(u) = |segment of x within [u, u + tau)| / P_x` on the circle,
 
 which lies between `lo` and `hi`. If the light values weigh less than `tau` together, the last heavy
-value lends the circle the end of its segment, so that the circle is exactly one window long: one output
-in all but name, holding every light value and a part of one heavy value. Any other way to fill that
+value lends the circle the end of its segment, so that the circle is exactly one window long. In effect
+this is one output, for every light value and a part of one heavy value. Any other way to fill that
 output is a mixture of these (the utilities are convex, the fills a simplex), so only the lender is chosen.
 
 Everything here is in floating point and chooses a layout; what a device runs, and what is certified, is the integer
@@ -157,7 +157,7 @@ def arc_layout(prior: npt.ArrayLike, lo: float, hi: float, values: npt.ArrayLike
     """The layout for a histogram, or for the sum of `values`.
 
     The error of the histogram does not depend on the order on the circle, so the values stay in the order of their
-    codes. A sum wants neighbours of like value.
+    codes. For a sum, neighbours should have similar values.
 
     >>> arc_layout([0.3, 0.2, 0.3, 0.2], lo=0.5, hi=2.5).order.tolist()
     [0, 2, 1, 3]
@@ -275,7 +275,7 @@ class Segments(NamedTuple):
 
 
 def segments(P: Array, order: Ints, heavy: Ints, tau: Array) -> Segments:
-    """The segments of lines in these orders (K, d), with so many heavy values each; `tau` is (K, 1).
+    """The segments of lines in these orders (K, d), with `heavy` heavy values each; `tau` is (K, 1).
 
     The circle begins where the heavy values end, or before that, if it would be shorter than one window.
     """
@@ -326,7 +326,7 @@ def design_batch(P: Array, lower: Array, upper: Array, values: Array | None) -> 
     tau = row_windows(lower, upper)[:, None]
     counts, order = (tau <= P).sum(axis=1), line_orders(P, tau, values)
     lines = fit_batch(P, lower, upper, order, counts)
-    many = np.flatnonzero(P.shape[1] - counts > 3)  # three values have but one order on a circle
+    many = np.flatnonzero(P.shape[1] - counts > 3)  # three values have only one order on a circle
     if values is None or many.size == 0:
         return lines
     zigzag = zigzag_orders(order[many], counts[many])

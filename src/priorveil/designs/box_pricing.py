@@ -119,7 +119,7 @@ class LdpCone(ColumnSpace):
         total = scores.sum(1, keepdims=True) + more * np.cumsum(np.take_along_axis(scores, order, 1), axis=1)
         size = np.argmax(total / (1 + more * np.cumsum(self.prior[order], axis=1)), axis=1)
         large = np.argsort(order, axis=1) <= size[:, None]
-        return self._scaled(np.where(large, self.ratio, 1.0))
+        return self._normalise(np.where(large, self.ratio, 1.0))
 
     def ends(self, columns: Array) -> Array:
         """The sum of the two entries of a vertex near each column."""
@@ -133,13 +133,13 @@ class LdpCone(ColumnSpace):
                [0.5, 1.5]])
         """
         sets = subsets(len(self.prior))
-        return self._scaled(np.where(sets[1 : max(2, len(sets) - 1)], self.ratio, 1.0))
+        return self._normalise(np.where(sets[1 : max(2, len(sets) - 1)], self.ratio, 1.0))
 
     def merge(self, labels: Labels) -> LdpCone:
         """The columns that are constant on blocks of values."""
         return LdpCone(np.bincount(labels, self.prior).astype(np.float64), self.ratio)
 
-    def _scaled(self, columns: Array) -> Array:
+    def _normalise(self, columns: Array) -> Array:
         return np.asarray(columns / (columns @ self.prior)[:, None])
 
 
@@ -376,7 +376,7 @@ class SquaresPricing:
 class GuessPricing:
     """`phi(r) = max_x m_x r_x`: exact, one linear problem for every guess.
 
-    `m = P`, but for a block of values that share a lift, where it is the prior of its heaviest member.
+    `m = P`, except for a block of values that share a lift, where it is the prior of its heaviest member.
     """
 
     box: Box
@@ -423,7 +423,7 @@ def closed_form_guess(box: Box, peaks: Array) -> tuple[float, Array]:
 
 @dataclass(frozen=True)
 class Bundles:
-    """Bundles of like values: `q`, `c`, `caps`, `sizes` (m,), and the bundle of each value, `labels` (d,)."""
+    """Bundles of equal values: `q`, `c`, `caps`, `sizes` (m,), and the bundle of each value, `labels` (d,)."""
 
     q: Array
     c: Array

@@ -102,7 +102,7 @@ def closed_plan(problem: Problem) -> Plan:
 
 
 def _optimal_plan(problem: Problem, Q: Array, why: str) -> Plan:
-    """A channel that no other can beat: its own error is the bound."""
+    """The plan of an optimal channel: its own error is the bound."""
     channel = Channel.from_weights(np.maximum(Q, 0.0))
     if problem.prior.members or problem.query.unbiased:
         best = problem.error(channel)

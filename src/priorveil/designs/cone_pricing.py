@@ -92,7 +92,7 @@ def _cut_cone(rays: Array, on: Mask, side: Array, stop: Stop) -> tuple[Array, Ma
     """Rays, and the hyperplanes they lie on, of the part of a cone where `side >= 0`."""
     keep = side >= 0
     above, below = np.flatnonzero(side > 0), np.flatnonzero(side < 0)
-    up, down = _adjacent(on, above, below, rays.shape[1], stop)
+    up, down = _adjacent_pairs(on, above, below, rays.shape[1], stop)
     fresh = side[up, None] * rays[down] - side[down, None] * rays[up]
     fresh = np.maximum(fresh / np.maximum(fresh.max(axis=1, keepdims=True), 1e-300), 0.0)
     touch = np.concatenate([side[keep] == 0, np.ones(len(fresh), dtype=bool)])
@@ -100,7 +100,7 @@ def _cut_cone(rays: Array, on: Mask, side: Array, stop: Stop) -> tuple[Array, Ma
     return np.vstack([rays[keep], fresh]), np.column_stack([table, touch])
 
 
-def _adjacent(on: Mask, above: Index, below: Index, d: int, stop: Stop) -> tuple[Index, Index]:
+def _adjacent_pairs(on: Mask, above: Index, below: Index, d: int, stop: Stop) -> tuple[Index, Index]:
     """Pairs across the cut that share a two-dimensional face: no third ray lies on all they have in common.
 
     A ray on exactly `d - 1` hyperplanes is simple: any `d - 2` of them define an edge, without a test.

@@ -40,7 +40,7 @@ from priorveil.plans import Plan
 from priorveil.priors import Array, Budget, Ints, Prior
 from priorveil.queries import Query, gain_share
 
-_MOST_ODDS = Fraction(1 << 40)  # odds beyond which a report might as well be the value
+_MOST_ODDS = Fraction(1 << 40)  # with larger odds a report is practically the value itself
 # The share of the gain that a coarse noise probability may cost; each level of resolution costs a word.
 _COARSE_LOSS = 1e-3
 _MOST_NOISE_BITS = 24

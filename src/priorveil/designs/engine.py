@@ -79,7 +79,7 @@ class Limits:
         """
         return time.monotonic() >= self.deadline or self.should_stop()
 
-    def reached(self, value: float, bound: float, idle: float) -> bool:
+    def target_reached(self, value: float, bound: float, idle: float) -> bool:
         """Whether little enough is unproven: the target share of the gain, or `least`."""
         return bound - value <= self.least or relative_gap(value, bound, idle) <= self.target
 
@@ -98,7 +98,7 @@ class Limits:
         return replace(self, deadline=-math.inf)
 
     def in_units(self, scale: float, offset: float = 0.0) -> Limits:
-        """The same limits for a solver that speaks of `(error - offset) / scale`: progress is in errors."""
+        """The same limits for a solver whose values are `(error - offset) / scale`; progress reports errors."""
         if self.progress is None:
             return self
         return replace(
@@ -386,7 +386,7 @@ class _Run:
         empty_rounds, exact = 0, False
         duals = self._mix()
         while not self.limits.over() or (self.iterations == 0 and math.isinf(self.bound)):
-            if self.limits.reached(self.value, self.bound, self.idle):
+            if self.limits.target_reached(self.value, self.bound, self.idle):
                 break
             self.iterations += 1
             trial = self._trial(duals, empty_rounds)
@@ -473,7 +473,7 @@ class _Run:
         columns, value = columns[kept], float(np.min(weights @ utilities[kept]))
         bound = max(self.bound, value)
         gap = relative_gap(value, bound, self.idle)
-        converged = self.limits.reached(value, bound, self.idle) and not self.interrupted
+        converged = self.limits.target_reached(value, bound, self.idle) and not self.interrupted
         proof = (value, bound, gap, self.iterations, converged, self.centre, self.interrupted)
         return Solution(columns, weights, *proof, pool=self.columns)
 

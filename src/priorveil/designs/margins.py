@@ -173,7 +173,7 @@ def _column(table: Any, name: str) -> np.ndarray[Any, np.dtype[np.object_]]:
 
 
 def _for_all(tally: Tally, people: int) -> Tally:
-    """The tally with every report counted as often as makes them stand for all people."""
+    """The tally with weights that make its reports stand for all people."""
     weight, counts = people / max(tally.reports, 1), tally.counts.astype(np.float64)
     sums = weight * counts, weight**2 * counts
     totals = weight * tally.reports, weight**2 * tally.reports

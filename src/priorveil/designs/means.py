@@ -48,7 +48,7 @@ def design_mean(
         except InvalidPrior:
             if not plans:
                 raise
-            break  # too fine: nobody is near some point
+            break  # too fine: some point has no numbers near it
         plan = design(prior, epsilon, Sum(points, unbiased=unbiased), **options)
         plans.append(plan)
         # The error of an unbiased query includes what rounding adds to the variance of the values.

@@ -34,7 +34,7 @@ from priorveil.queries import Linear, Query
 
 Method = Literal["auto"] | DesignMethod
 
-_SMALL, _SMALL_GAP, _GAP = 20, 1e-10, 1e-4  # the default gap for up to so many values, and for more
+_SMALL, _SMALL_GAP, _GAP = 20, 1e-10, 1e-4  # the default gap for up to 20 values, and for more
 _MAX_VALUES_TO_LIST = 6  # values up to which all extreme columns of a box are listed, whatever the query
 _LISTED_GENERAL = 14  # the same for queries without an exact solver of their own
 _MAX_TABLE_VALUES = 300  # beyond, `auto` prefers arcs, and values that are treated alike share a row
@@ -148,7 +148,7 @@ def columns_plan(problem: Problem, limits: Limits) -> Plan:
         return _robust_plan(problem, limits)
     kind, many = problem.query.kind, problem.box and len(problem.prior) > _MAX_TABLE_VALUES
     ceiling = problem.query.ceiling(problem.reference)
-    limits = limits.in_units(-1.0, ceiling)  # the engine speaks of utilities
+    limits = limits.in_units(-1.0, ceiling)  # the values of the engine are utilities
     if many and kind == "sum":
         return _merged_sum_plan(problem, limits)
     solution, how = _best_channel(problem, limits)
@@ -234,7 +234,7 @@ def _robust_plan(problem: Problem, limits: Limits) -> Plan:
     """The least error under the worst prior of a set."""
     sets, task, unit = problem.prior, problem.task(), problem.unit
     assert not isinstance(sets, Prior)
-    limits = limits.in_units(-unit)  # the engine speaks of utilities
+    limits = limits.in_units(-unit)  # the values of the engine are utilities
     if sets.members:
         priors = np.array([p.probabilities for p in sets.members])
         solution = robust.robust_design(problem.cone, priors, task, limits)

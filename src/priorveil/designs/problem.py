@@ -129,7 +129,7 @@ class Problem:
 
     @property
     def unit(self) -> float:
-        """The error that the robust design calls one."""
+        """The unit of errors in the robust design."""
         return self.query.unit(self.reference)
 
     @property
@@ -145,7 +145,7 @@ class Problem:
         return np.asarray(self.centred_rows[0])
 
     def task(self) -> robust.SquaredErrorTask | robust.GuessTask:
-        """The query as the robust design takes it."""
+        """The query in the form that the robust design needs."""
         if self.query.kind == "guess":
             return robust.GuessTask()
         if not isinstance(self.query, Linear) or self.query.unbiased:

@@ -227,7 +227,7 @@ class SecondMoments:
         self.cut, self.total = cut / scale, ((g - 1) * (1 + 32 * _ROUNDOFF) + room) / scale
 
     def ldp_duals(self, rows: Array, factor: float, stop: Stop) -> Iterator[tuple[Array, float]]:
-        """The best dual for the least `tr T` that is diagonal but for its cut; it takes the cut of the best weights.
+        """The best dual for the least `tr T` that is diagonal except for its cut; it uses the cut of the best weights.
 
         With the price times the weights, `u`, it is `L = diag(l) + D (diag(u) - g u u' / sum(u)) D`, `D` the units. It
         pays `sum(l) + (g - 1) sum(u)`, and the root of `rows L rows'` has a trace. The payments less twice the trace
@@ -302,7 +302,7 @@ class SecondMoments:
             bounded[d:, d:] = free[d:, d:]
             bounded[:d, :d], shift = self._nearest(free[:d, :d])
             target = bounded - dual / penalty
-            values, U = np.linalg.eigh(_without(target, null))
+            values, U = np.linalg.eigh(_project_out(target, null))
             positive = U[:, values > 0]
             before, inside = inside, (positive * values[values > 0]) @ positive.T
             dual = penalty * (inside - target)
@@ -343,7 +343,7 @@ class SecondMoments:
         size = np.abs(M) @ np.abs(M).T + np.abs(own) + price * np.abs(self.cut)
         size += d * np.abs(excess).max() * self.null
         room = (k + d + 8) * _ROUNDOFF * float(np.linalg.norm(size))
-        rest = max(_largest_eigenvalue(_without(excess, self.null)) + room, 0.0) * d * (1 + 1e-12)
+        rest = max(_largest_eigenvalue(_project_out(excess, self.null)) + room, 0.0) * d * (1 + 1e-12)
         paid = self._payments(dual, price)
         return float(paid.sum() + (d**2 + 8) * _ROUNDOFF * np.abs(paid).sum() + rest)
 
@@ -361,7 +361,7 @@ class SecondMoments:
         return trace**2 / largest * (1 - 8 * _ROUNDOFF) if trace > 0 and 0 < largest < math.inf else 0.0
 
 
-def _without(matrix: Array, unit: Array) -> Array:
+def _project_out(matrix: Array, unit: Array) -> Array:
     """A symmetric matrix restricted to the vectors orthogonal to a unit vector."""
     along = matrix @ unit
     along -= unit * (unit @ along) / 2

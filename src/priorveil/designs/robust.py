@@ -171,7 +171,7 @@ def robust_design(
             if oracle is not None or len(rays):
                 limits.report(done, -best.bound, max(bound, -best.bound))
             idle = float(utility(np.ones((1, len(P)))).min())
-            converged = limits.reached(-best.bound, bound, idle)
+            converged = limits.target_reached(-best.bound, bound, idle)
             if oracle is None or converged or found.interrupted or limits.over():
                 break
             priors = np.vstack([priors, worst.prior])

@@ -365,7 +365,8 @@ class _Generation:
                 raise
         return best
 
-    def _most(self) -> int:
+    def _limit(self) -> int:
+        """How many columns the pool may hold."""
         return min(_POOL * len(self.space.prior), 2500)
 
     def _seeds(self, rng: np.random.Generator) -> Array:
@@ -377,9 +378,9 @@ class _Generation:
         response = 1.0 + (space.ratio - 1.0) * np.eye(d)
         response /= (response @ space.prior)[:, None]
         if self.statistics.rows is not None:
-            chance = space.chance(2 * d if self.statistics.targets is not None else self._most() // 2, rng)
+            chance = space.chance(2 * d if self.statistics.targets is not None else self._limit() // 2, rng)
             return np.vstack([response, chance, *self._block_columns(), *self._even_columns(chance, rng)])
-        chance = space.chance(max(self._most() // 2, 2 * d), rng)
+        chance = space.chance(max(self._limit() // 2, 2 * d), rng)
         own = space.best((np.eye(d) + 1e-3 * rng.random((d, d))) * space.prior)
         return np.vstack([own, chance, response])
 
@@ -434,7 +435,7 @@ class _Generation:
         """The columns that carry weight, the heaviest first where there are too many."""
         order = np.argsort(-state.weights, kind="stable")
         carrying = int((state.weights > 1e-2 / len(pool)).sum())
-        return pool[np.sort(order[: min(carrying, max(self._most() - fresh, 4 * pool.shape[1]))])]
+        return pool[np.sort(order[: min(carrying, max(self._limit() - fresh, 4 * pool.shape[1]))])]
 
     def _price(self, pool: Array, state: _State, rng: np.random.Generator) -> Array:
         """Columns that tell more, the best first: `r' M r - m . r > t`, `M = V S^-1 T' T S^-1 V'`, `m = V nu`."""

@@ -38,9 +38,9 @@ from priorveil.priors import Array
 
 Weights = npt.NDArray[Any]  # real or complex numbers
 
-_NEGLIGIBLE = 80.0  # minus the logarithm of weights that are left out at once
+_NEGLIGIBLE = 80.0  # minus the logarithm of a weight that is small enough to be left out
 _BITWISE = (
-    "the prior is right: the tally was scored under the plan's prior, so under this one posteriors are given each "
+    "the prior is right: the tally was scored under the plan's prior, so under this one posteriors use only each "
     "value's own bit, not the whole report; the spread is that of such posteriors"
 )
 COMPOSITE = (
@@ -84,10 +84,10 @@ class BitLaw:
         return self.p - self.q
 
     def covariance_factors(self, P: Array) -> Array:
-        """`F` with the covariance of the bits of a report `diag(s - t - 2 u P) - F F'`, s the chances of the bits.
+        """`F` such that the bits of a report have the covariance `diag(s - t - 2 u P) - F F'`, `s` their chances.
 
-        For subsets it is the covariance but for a multiple of the matrix of ones. Such a multiple may be added at will:
-        the ones always add up to the same number, so all that is tested adds up to zero. Without one the covariance is
+        For subsets this is the covariance plus a multiple of the matrix of ones, which changes no test: the ones of a
+        report always add up to the same number, so every tested vector adds up to zero. The covariance alone would be
         singular.
         """
         if not self.members:
@@ -128,9 +128,9 @@ class BitLaw:
         return weights[kept], chances[kept][:, place]
 
     def _fourier_sum(self) -> tuple[Weights, Weights]:
-        """Phases, and logarithms of weights, which together pick the reports with as many set bits as a subset has.
+        """Phases and logarithms of weights of a Fourier sum over the reports that have as many set bits as a subset.
 
-        Of `d` bits, each set with this share, `k` are set. Counts that differ by `length` cannot be told apart, but are
+        Of `d` bits, each set with this share, `k` are set. Counts that differ by `length` are confused, but they are
         many standard deviations away. Large angles weigh nothing: the bits cancel out.
         """
         d, k, share = self.values, self.members, self.share
@@ -242,7 +242,7 @@ def ones_variance(law: BitLaw, P: Array) -> float:
     66.6344
     """
     q, contrast = law.q, law.contrast
-    if contrast <= 0:  # a bit tells nothing
+    if contrast <= 0:  # a bit carries no information
         return math.inf
     return (len(P) * q * (1 - q) + contrast * (1 - 2 * q)) / contrast**2 - float(P @ P)
 
@@ -280,7 +280,7 @@ def influence_squares(law: BitLaw, P: Array, influence: Array) -> Array:
 
 
 def bitwise_error(law: BitLaw, P: Array, rows: Rows) -> Array:
-    """The expected error of every statistic where posteriors are given each value's own bit."""
+    """The expected error of every statistic, for posteriors that use only each value's own bit."""
     chances = set_chances(law, P)
     if_set, if_clear = _single_bit_posteriors(law, P)
     if rows is None:

@@ -37,7 +37,7 @@ MOST_LISTED = 5_000  # reports up to which the channel is written out
 
 # Scores are kept as integers in units of 2**-30, so that sums of parts equal the sum of the whole.
 SCORE = 1 << 30
-# A count and a sum of scores share a 64-bit number, so that a byte touches the memory once: the count is shifted
+# A count and a sum of scores share a 64-bit number, so that one access to memory updates both: the count is shifted
 # by 46 bits. That holds for _MOST_SHARED reports: 2**16 * SCORE is 2**46, and 2**16 * 2**46 is 2**62.
 _SHIFT = 46
 _MOST_SHARED = (1 << 16) - 1
@@ -124,7 +124,7 @@ class BitReports(Mechanism):
         return people * each
 
     def identifies(self) -> bool:
-        """Whether reports alone determine the distribution: unless the noise is complete."""
+        """Whether reports alone determine the distribution: yes, unless they are pure noise."""
         return self.odds > 1
 
     def fits(self, prior: Array) -> bool:
@@ -133,7 +133,7 @@ class BitReports(Mechanism):
 
     @property
     def reads_whole_reports(self) -> bool:
-        """Whether posteriors under the prior of the scores are given whole reports; else each value's own bit."""
+        """Whether posteriors under the prior of the scores use whole reports, not only each value's own bit."""
         return True
 
     def answer(self, method: str, counts: Counts, prior: Array, rows: Rows, population: bool) -> Moments:
@@ -171,7 +171,7 @@ class BitReports(Mechanism):
         return estimators.bits_check(excess, law.contrast, variance, factors, prior, parts.reports)
 
     def error(self, query: Query, prior: Prior) -> float | None:
-        """The expected error per person, of the reading that `answer` uses."""
+        """The expected error per person of the estimate that `answer` gives."""
         P = prior.probabilities
         if query.kind == "guess":
             return max(0.0, query.ceiling(prior) - bit_estimators.guess_gain(self.law, P))

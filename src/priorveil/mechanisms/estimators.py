@@ -53,7 +53,7 @@ _MOST_ENTRIES = 1 << 21  # of the joint law of blocks and cells
 _LEAST_VARIATION = (
     1e-9  # directions in which reports vary less than this, relative to the largest, are rounding
 )
-_SILENT = 1e-14  # and if they vary less than this in all directions, they tell nothing
+_SILENT = 1e-14  # reports that vary less than this in all directions carry no information
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,7 +223,7 @@ def not_identifiable(statistics: Sequence[object] = ()) -> NotIdentifiable:
 
 
 def constrained_moments(linear: Moments, found: Minimum, total: float, rows: Rows) -> Moments:
-    """The answer of a distribution that was found among all of them, next to the unbiased answer `linear`.
+    """The answer of the distribution that a search has found, next to the unbiased answer `linear`.
 
     Variances and intervals stay those of `linear`, and the limits are what any distribution can answer.
     """
@@ -252,7 +252,7 @@ def normal_width(level: float, argument: str) -> float:
 class PriorCheck(NamedTuple):
     """The p-value of the reports under the prior, and the change that the test would notice.
 
-    `noticeable_change` is a share of people: if so many of them moved from one value to another one, both drawn from
+    `noticeable_change` is a share of people: if this share of them moved from one value to another one, both drawn from
     the prior, the p-value would be below `DOUBTFUL` in 90 % of surveys. Pairs of values differ: this is for their
     mean effect. None stands for more than everybody.
 
@@ -330,7 +330,7 @@ def score_check(
     `spread` is the variance of a score over its largest square: with many reports a block counts alone, with few it is
     merged with its neighbours until the sum of `N * spread` is five (as counts in a chi-square test need an expectation
     of five). With the `scores` of all cells, (blocks, cells), directions that hang on fewer reports are left out in the
-    same way. None where fewer than two blocks are left, or reports tell nothing.
+    same way. None where fewer than two blocks are left, or reports carry no information.
     """
     starts = _block_starts(reports * spread, _LEAST_EXPECTED)
     if len(starts) < 2 or reports < _LEAST_EXPECTED:
@@ -363,7 +363,7 @@ def mean_check(moved: Array, variance: Array, rise: Array, fall: Array, masses: 
     A sum of independent terms of mean zero, none above `m`, exceeds `t` with probability at most `exp(-E)`,
     `E = (V / m**2) h(t m / V)`, `h(u) = (1 + u) log(1 + u) - u` (Bennett's inequality), however rare the large terms
     are; the normal tail at `sqrt(2 E)` is what that comes to where they are common. The least over the values is
-    multiplied by their number. None where reports tell nothing.
+    multiplied by their number. None where reports carry no information.
 
     >>> even = np.full(2, 0.5)
     >>> mean_check(np.array([0.0, 0.0]), np.array([9.0, 9.0]), np.ones(2), np.ones(2), even).p_value
@@ -387,7 +387,7 @@ def mean_check(moved: Array, variance: Array, rise: Array, fall: Array, masses: 
 
 
 def chi_square_tail(statistic: float, degrees: int) -> float:
-    """The probability that a chi-square variable of so many degrees of freedom exceeds `statistic`.
+    """The probability that a chi-square variable with these degrees of freedom exceeds `statistic`.
 
     Uses python-flint, which is already loaded; importing scipy would take 0.25 s.
 

@@ -108,7 +108,7 @@ class Mechanism(ABC):
     def allowed_reports(self) -> str:
         """Which reports this mechanism makes, in words."""
         return (
-            f"this mechanism reports 0 to {self.outputs - 1}" if self.outputs else "no order of arcs makes it"
+            f"this mechanism reports 0 to {self.outputs - 1}" if self.outputs else "no order of arcs makes this report"
         )
 
     @abstractmethod
@@ -124,7 +124,7 @@ class Mechanism(ABC):
         return int(counts[0])
 
     def new_reports(self, count: int = 0) -> npt.NDArray[Any]:
-        """An array for so many reports."""
+        """An empty array for this many reports."""
         return np.empty((count, self.width), WORD) if self.width else np.empty(count, np.int64)
 
     def empty_counts(self) -> Ints:
@@ -133,7 +133,7 @@ class Mechanism(ABC):
 
     @abstractmethod
     def expected_counts(self, prior: Array, people: int) -> Array:
-        """What `accumulate` gives on average for so many people who follow the prior, as far as `answer` can tell."""
+        """What `accumulate` gives on average for this many people who follow the prior, as far as `answer` uses it."""
 
     @abstractmethod
     def lifts(self, prior: Known, secret: Secrets, notion: Certifiable) -> Lifts:
@@ -153,7 +153,7 @@ class Mechanism(ABC):
 
     @abstractmethod
     def prior_check(self, counts: Ints, prior: Array) -> PriorCheck | None:
-        """The check of the counts against the prior; None where there are too few reports, or they tell nothing."""
+        """The check of the counts against the prior; None if there are too few reports, or without information."""
 
     @abstractmethod
     def answer(self, method: str, counts: Counts, prior: Array, rows: Rows, population: bool) -> Moments:
@@ -317,7 +317,7 @@ def in_range(reports: npt.NDArray[Any], outputs: int) -> Mask:
     >>> in_range(np.array([0, 5, -1]), 3).tolist()
     [True, False, False]
     """
-    # Read without their sign, negative numbers are the largest: one comparison does for both ends.
+    # As unsigned integers, negative numbers are the largest: one comparison checks both ends.
     return np.asarray(_integer_column("reports", reports).view(np.uint64) < outputs)
 
 

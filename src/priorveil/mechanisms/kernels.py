@@ -35,7 +35,7 @@ class Kernel:
 
     def __call__(self, *arguments: Any, work: int) -> None:
         """Run the faster of the two; `work` is the number of steps in all, if these are a part."""
-        run = compiled(self.loop) if work >= ENOUGH_WORK else None
+        run = compile_loop(self.loop) if work >= ENOUGH_WORK else None
         (run or self.twin)(*arguments)
 
 
@@ -45,8 +45,8 @@ def with_twin(twin: Loop) -> Callable[[Loop], Kernel]:
 
 
 @functools.cache
-def compiled(loop: Loop) -> Loop | None:
-    """The loop compiled by numba (cached on disk where possible), or None without numba."""
+def compile_loop(loop: Loop) -> Loop | None:
+    """Compile a loop with numba (cached on disk where possible); None without numba."""
     try:
         numba: Any = importlib.import_module("numba")
     except ImportError:

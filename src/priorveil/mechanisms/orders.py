@@ -18,7 +18,7 @@ y` with the line's report `y`, in all below `2**53`. A device adds up the segmen
 places, or the number of reports that it owns. These `d + 1` integers give the sum of the lifts, which is all that an
 unbiased answer needs. The curator walks around the circle of every order that came, `O(d)` steps each.
 
-**Reading.** The answer is `J**-1` times the sum of the lifts, `J` the information of this very pool, so it is unbiased
+**Reading.** The answer is `J**-1` times the sum of the lifts, `J` the information of the pool in use, so it is unbiased
 for every pool. `J v` takes `O(d)` steps for each order (`kernels.add_smoothed`). Conjugate gradients solve the system
 in few steps, because `J` is close to a matrix that is simple to invert (`Orders._near`). For few values `J` is written
 out and inverted.
@@ -222,7 +222,7 @@ class Orders(ArcMechanism):
         return sums
 
     def expected_counts(self, prior: Array, people: int) -> Array:
-        """What `accumulate` gives on average for so many people who follow the prior."""
+        """What `accumulate` gives on average for this many people who follow the prior."""
         k = self.line.keep_chance
         lifts = np.ones(self.size) if self.fits(prior) else self.information_times(prior)
         return people * np.append(1.0, (lifts - (1 - k)) / (k * self._scale))
@@ -236,7 +236,7 @@ class Orders(ArcMechanism):
         scale[self._light] /= self.line.window
         return scale
 
-    def _moved(self, counts: Counts) -> Array:
+    def _lift_excess(self, counts: Counts) -> Array:
         """The sums over reports of `r - 1`, `r` the lift of each value."""
         most = ((1 << 63) - 1) // int(self.line.lengths.max())
         if counts.dtype.kind == "i" and int(counts[0]) > most:
@@ -266,7 +266,7 @@ class Orders(ArcMechanism):
         window, lengths = m.window / m.places, walks.lengths / m.places
         mean = float(v[light].sum()) / (m.circumference / m.places)
         density, smooth = v[walks.shuffled] / lengths - mean, np.zeros(lengths.shape)
-        work = 16 * self.count * light.size  # a product is never asked for alone
+        work = 16 * self.count * light.size  # products are computed many at a time
         kernels.add_smoothed(
             walks.steps, walks.seeds, walks.prime, lengths, density, window, smooth, work=work
         )
@@ -280,7 +280,7 @@ class Orders(ArcMechanism):
     def _near(self) -> _LowRank:
         """A matrix close to `J`.
 
-        Beside the diagonal random orders have `J_xy - 1` near `s - q_x - q_y`, with `q = P diag(J - 1)` and `s =
+        Off the diagonal random orders have `J_xy - 1` near `s - q_x - q_y`, with `q = P diag(J - 1)` and `s =
         P . q`: this is what `J P = 1` asks for, up to squares of `P`.
         """
         q = self.spread * self.shares
@@ -319,7 +319,7 @@ class Orders(ArcMechanism):
         """The trace of `J**-1`; for many values an estimate, right on average, with an error of 0.1 to 0.3 %.
 
         It is the trace of the inverse nearby, plus the mean of `z' (difference) z` for rows `z` of random signs. So its
-        error comes from the entries of the difference beside the diagonal alone.
+        error comes only from the entries of the difference that are off the diagonal.
         """
         if self.inverse is not None:
             return float(np.trace(self.inverse))
@@ -372,7 +372,7 @@ class Orders(ArcMechanism):
                 Hint("prior", None),
                 Hint("method", "unbiased", purpose="to lean on no prior"),
             )
-        mean = prior * (counts[0] + self._moved(counts))
+        mean = prior * (counts[0] + self._lift_excess(counts))
         if rows is None:
             total, known = prior * (1 - prior), prior**2 * self.spread
         else:
@@ -387,7 +387,7 @@ class Orders(ArcMechanism):
         Their sum is linear in the overlaps where a window is anywhere around its arcs.
         """
         k, N = self.line.keep_chance, float(counts[0])
-        more = self._moved(counts) * (self.spread - k**2) / (k * self.spread)
+        more = self._lift_excess(counts) * (self.spread - k**2) / (k * self.spread)
         return np.maximum(1 + more / N, 0.0) if N > 0 else np.ones(self.size)
 
     def _unbiased(self, counts: Counts, rows: Rows, population: bool) -> tuple[Moments, Array]:
@@ -397,7 +397,7 @@ class Orders(ArcMechanism):
         """
         N, noise = float(counts[0]), self._noise(counts)
         mean = N * self.shares + self.solve(
-            self._moved(counts), _TOLERANCE * (max(N, 0.0) * self.size) ** 0.5
+            self._lift_excess(counts), _TOLERANCE * (max(N, 0.0) * self.size) ** 0.5
         )
         known = estimators.known_part(rows, mean, N, population)
         scaled = None if rows is None else np.sqrt(noise) * rows
@@ -416,7 +416,7 @@ class Orders(ArcMechanism):
         largest = m.keep_chance * np.maximum(m.places / widths - 1, 1.0)
         spread = (parts > 0) @ (self.spread / largest**2)
         return estimators.score_check(
-            parts @ self._moved(counts), free @ covariance @ free.T, masses, spread, N
+            parts @ self._lift_excess(counts), free @ covariance @ free.T, masses, spread, N
         )
 
     def error(self, query: Query, prior: Prior) -> float | None:

@@ -82,7 +82,7 @@ class SystemSource(Source):
 
 @dataclass(frozen=True)
 class GeneratorSource(Source):
-    """A numpy generator: repeatable, hence **not private**. For simulations.
+    """A numpy generator for simulations. It is repeatable, and therefore **not private**.
 
     >>> first, second = (GeneratorSource(np.random.default_rng(1)) for _ in range(2))
     >>> bool((first.words(5) == second.words(5)).all())

@@ -23,7 +23,7 @@ from priorveil.priors import Array
 _TOLERANCE = 1e-9  # the gap that ends the search
 _ROUNDS = 200
 _REACH = 0.99  # how much of the way to the boundary a step may go
-_PRODUCTS = 1_000  # at most so many in a run of conjugate gradients
+_PRODUCTS = 1_000  # the most in a run of conjugate gradients
 _RESIDUAL = 1e-3  # at which such a run ends, relative to the right-hand side
 _NODES = 32  # quantiles that stand for a normal distribution
 

@@ -100,8 +100,8 @@ class Subset(BitReports):
         return f"exactly {self.subset_size} of the first {self.size} bits have to be set"
 
     @cached_property
-    def scored(self) -> bool:
-        """Whether reports are read by their scores: else by the ones, which then say the same, or nearly so."""
+    def uses_scores(self) -> bool:
+        """Whether estimates use the scores; otherwise they use the counts of ones, which then say nearly the same."""
         return 1 < self.subset_size < self.size - 1 and self.size <= MOST_SCORED and bool(np.ptp(self.masses))
 
     @cached_property
@@ -117,7 +117,7 @@ class Subset(BitReports):
 
     def unbiased_answer(self, counts: BitCounts, rows: Rows, population: bool) -> Moments:
         """The answer from the scores, or from the counts of ones."""
-        if self.scored:
+        if self.uses_scores:
             return bit_estimators.scored_moments(
                 self.law, counts, self.scoring_prior, self._inverse, rows, population
             )
@@ -125,7 +125,7 @@ class Subset(BitReports):
 
     def learning_error(self, P: Array) -> float:
         """N times the variance of the unbiased distribution, summed over the values."""
-        if not self.scored:
+        if not self.uses_scores:
             return super().learning_error(P)
         inverse = (
             self._inverse if self.fits(P) else np.linalg.inv(bit_estimators.subset_information(self.law, P))

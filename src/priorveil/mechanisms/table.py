@@ -88,7 +88,7 @@ class Table(NumberedReports):
         return make_guide(self._thresholds)
 
     @cached_property
-    def _shared(self) -> tuple[np.uint64, Guide] | None:
+    def _common_row(self) -> tuple[np.uint64, Guide] | None:
         return _shared_rows(self.weights)
 
     def draw(self, codes: Ints, words: Words, reports: Ints, total: int) -> None:
@@ -97,10 +97,10 @@ class Table(NumberedReports):
         if total == 1:
             draws = column >> np.uint64(64 - TOTAL_BITS)
             reports[:] = np.count_nonzero(self._thresholds[codes] <= draws[:, None], axis=1)
-        elif self._shared is None:
+        elif self._common_row is None:
             kernels.scan_table(codes, column, *self._guide, reports, work=total)
         else:
-            own, guide = self._shared
+            own, guide = self._common_row
             kernels.scan_shared(codes, column, own, *guide, reports, work=total)
 
     def lifts(self, prior: Known, secret: Secrets, notion: Certifiable) -> Lifts:

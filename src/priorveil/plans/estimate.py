@@ -506,7 +506,7 @@ def _project(values: Array) -> Array:
 
 @dataclass(frozen=True)
 class Precision:
-    """The largest half width among the statistics, expected from so many people under the prior; prints as a sentence.
+    """The largest half width among the statistics, expected from these people under the prior; prints as a sentence.
 
     `population` is for the population that the people are drawn from, read without the prior; None where reports
     alone do not determine it. `these_people` is for the people who reported, read with the prior, and holds if the

@@ -116,7 +116,7 @@ class Ledger:
     def _joint_with(self, plan: Plan) -> Channel | None:
         """The joint channel of all reports so far and one by this plan; None if it is too large to write out.
 
-        Numbers that are rounded afresh for each report have none: the grid's joint channel can leak less than they do.
+        Numbers are rounded again for each report, so they have none: the joint channel of the grid can leak less.
         """
         rounds = isinstance(plan.labels, NumberLabels) and plan.labels.rounds
         if self._joint is None or plan.mechanism.kind in _AVERAGED or rounds:
@@ -153,7 +153,7 @@ class Ledger:
         return plan.certificate.lip if certified else plan.certificate.ldp
 
     def _certified_for(self, plan: Plan) -> bool:
-        """Whether the plan was certified for this very prior and secret."""
+        """Whether the plan was certified for exactly this prior and secret."""
         if isinstance(plan.prior, Prior) and plan.secret is None:
             return plan.prior.align_to(self.prior.labels) == self.prior and self.secret is None
         own, theirs = (None if s is None else scenarios(s) for s in (self.secret, plan.secret))

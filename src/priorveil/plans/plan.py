@@ -239,9 +239,9 @@ class Plan:
         )
 
     def std_error(self, people: int = 10_000) -> Array:
-        """The standard errors to expect from so many people who follow the prior, one for each statistic, as shares.
+        """The standard errors to expect from this many people who follow the prior, one for each statistic, as shares.
 
-        They are those of `estimate`: for the population if the query is unbiased, otherwise for these very people, if
+        They are those of `estimate`: for the population if the query is unbiased, otherwise for these people only, if
         the prior is right. Those of a sum are of the average per person.
 
         >>> import priorveil as pv
@@ -251,7 +251,7 @@ class Plan:
         return self.expected_std_error(self.query.default_method, people, self.query.unbiased)
 
     def expected_std_error(self, method: Method, people: int, population: bool) -> Array:
-        """As `std_error`, for any method, and for the population or these very people."""
+        """As `std_error`, for any method, and for the population or these people only."""
         if type(people) is bool or not isinstance(people, int | np.integer) or people < 1:
             raise InvalidInput("people", people, "give the number of people, one or more")
         P = self.reference.probabilities
@@ -261,7 +261,7 @@ class Plan:
         return np.asarray(np.sqrt(np.maximum(variance, 0.0)) / people)
 
     def expected_precision(self, people: int = 10_000, confidence: float = 0.95) -> Precision:
-        """The precision to expect from so many people, who follow the prior (the middle of a set of priors).
+        """The precision to expect from this many people who follow the prior (or the middle of a set of priors).
 
         >>> import priorveil as pv
         >>> print(pv.design(pv.Prior([0.2, 0.8]), 1.0, pv.Distribution()).expected_precision())
@@ -280,7 +280,7 @@ class Plan:
         return Precision(people, confidence, population, leaning, statistic)
 
     def _unseen_changes(self, directions: int) -> str | None:
-        """Which changes a prior check in so many directions does not notice, in a sentence."""
+        """Which changes a prior check in this many directions does not notice, in a sentence."""
         if self.identifiable and directions >= len(self.labels) - 1:
             return None
         if self.identifiable:

@@ -1,7 +1,7 @@
 """What is known before anyone reports: priors, sets of priors, secrets, and budgets.
 
 A `Prior` is exact: the floats or counts it is made from are kept as integers over one total, so that a
-certificate can be checked in integer arithmetic against the very prior that was given.
+certificate can be checked in integer arithmetic against exactly the prior that was given.
 """
 
 from priorveil.priors.budget import Budget

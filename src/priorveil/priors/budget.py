@@ -91,7 +91,7 @@ class Budget:
 
 
 def window_mass(lo: npt.ArrayLike, hi: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """`tau = (1 - lo) / (hi - lo)`: zero without an upper bound, one where no report may say anything.
+    """`tau = (1 - lo) / (hi - lo)`: zero without an upper bound, one where no report may depend on the value.
 
     >>> float(window_mass(0.5, 2.5)), float(window_mass(0.5, math.inf)), float(window_mass(1.0, 1.0))
     (0.25, 0.0, 1.0)

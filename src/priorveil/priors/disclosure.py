@@ -57,7 +57,7 @@ def require_two_values(number: int, merged: bool = False) -> None:
 
 
 def require_public(prior_epsilon: float, public: bool) -> None:
-    """Refuse noise on the counts of values that are not public."""
+    """Refuse to add noise to the counts of values that are not public."""
     if not public:
         advice = "noise hides who has a value, not which values occur, so these must be public"
         raise InvalidInput("prior_epsilon", prior_epsilon, advice, _LIST, _DECLARE)

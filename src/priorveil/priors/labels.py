@@ -187,7 +187,7 @@ def joint_cells(
 
 
 def possible_cells(cells: dict[Label, Any], impossible: str, smoothing: float | None) -> dict[Label, Any]:
-    """The cells without those of mass zero, if these are left out; an error if nothing is decided about them."""
+    """The cells without those of mass zero, if `impossible` leaves them out; an error otherwise, unless smoothed."""
     if impossible not in ("refuse", "leave out"):
         raise InvalidInput("impossible", impossible, "choose 'refuse' or 'leave out'")
     if impossible == "leave out":

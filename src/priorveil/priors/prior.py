@@ -39,9 +39,8 @@ class Prior(ReadOnly):
     """What is publicly known about one person's value: `P[x] = Pr(X = x)`, every value possible.
 
     Arguments: `probabilities`, a mapping from labels to probabilities, or a sequence of them, positive
-    and adding up to one; `labels`, the names of the values (0, 1, 2, ... if not given): strings, numbers, or tuples of
-    them. The attribute `probabilities`
-    is a read-only array, `labels` a tuple.
+    and adding up to one; `labels`, the names of the values (0, 1, 2, ... if not given): strings, numbers, or tuples
+    of them. The attribute `probabilities` is a read-only array, `labels` a tuple.
 
     >>> Prior({"yes": 0.2, "no": 0.8})
     Prior({'yes': 0.2, 'no': 0.8})

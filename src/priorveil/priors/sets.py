@@ -78,7 +78,7 @@ class PriorSet(ReadOnly):
 
     @cached_property
     def centre(self) -> Prior:
-        """One prior in the middle of the set, with full support, for where a single one is needed."""
+        """One prior in the middle of the set, with full support, used where a single prior is needed."""
         return Prior._exact(whole_numbers(self._middle()), self.labels)
 
     def extremes(self, columns: Array) -> tuple[Array, Array]:
@@ -133,7 +133,7 @@ class PriorSet(ReadOnly):
             return f"PriorSet({len(self.members)} priors on {len(self)} values)"
         return f"PriorSet.{self.kind}({len(self)} values)"
 
-    # The geometry, which every kind of set has its own way to find.
+    # The geometry, which every kind of set computes in its own way.
 
     def _middle(self) -> Sequence[Fraction]:
         """A prior in the middle of the set."""

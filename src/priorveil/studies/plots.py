@@ -135,7 +135,7 @@ def _belief_map(axes: Axes, plan: Plan, lift: Array) -> None:
 
 def _precision_panel(axes: Axes, plan: Plan) -> None:
     """What a plan is expected to learn, in the picture that fits its query."""
-    panel, draw = plan_panel(plan), drawing(plan)
+    panel, draw = plan_panel(plan), draw_function(plan)
     panel = _sums_panel([panel], plan) if plan.query.kind == "sum" else panel.per_person("percent")
     draw(axes, panel, plan, "95 % interval")
     axes.set_title(f"to expect from {panel.people:,} people, with 95 % intervals")
@@ -244,7 +244,7 @@ def estimate_panel(title: str, estimate: Estimate, level: float) -> Panel:
 
 
 def plan_panel(plan: Plan, people: int = 10_000) -> Panel:
-    """What a plan is expected to learn from so many people who follow its prior, with 95 % intervals."""
+    """What a plan is expected to learn from this many people who follow its prior, with 95 % intervals."""
     expected = apply_rows(plan.query.rows(plan.reference), people * plan.reference.probabilities)
     width = people * normal_width(0.95, "level") * plan.std_error(people)
     numbers = np.array([expected, expected - width, expected + width, expected])
@@ -318,7 +318,7 @@ def statistics_figure(panels: Sequence[Panel], plan: Plan, words: str) -> Figure
 
     Sums of groups are the rows of one panel, per person, so that groups of any size compare.
     """
-    draw = drawing(plan)
+    draw = draw_function(plan)
     if plan.query.kind == "sum":
         panels = [_sums_panel(panels, plan)]
     elif len(panels) > 1 or draw is not draw_rows:
@@ -341,7 +341,7 @@ def statistics_figure(panels: Sequence[Panel], plan: Plan, words: str) -> Figure
     return figure
 
 
-def drawing(plan: Plan) -> Callable[[Axes, Panel, Plan, str], None]:
+def draw_function(plan: Plan) -> Callable[[Axes, Panel, Plan, str], None]:
     """How the statistics of a plan are drawn: a map for a table, a curve for cumulative counts, else rows.
 
     A table of more than two attributes is a map only where all cells have room for their intervals.

@@ -233,7 +233,7 @@ def release_symbol(
     """Release a symbol as it is (Proposition 1), if `e**-eps <= Pr(a | g) / P[a] <= e**eps` for all secrets.
 
     The proposition says nothing about the other symbols. Here they share a single report, "not this one":
-    any other treatment refines that report, and leaks at least as much. It can break the claim even so.
+    any other treatment refines that report, and leaks at least as much. Even this one can break the claim.
 
     >>> form = release_symbol([0.6, 0.4], Secret([[0.95, 0.05], [0.25, 0.75]]), 1.0, 0)
     >>> form.leakage.lip_lower.__round__(3)

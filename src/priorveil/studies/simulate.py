@@ -123,7 +123,7 @@ def simulate(
     `METHODS`; a latent `secret`; the people's true `values` (the same in every run), or else how many
     `people` to draw from the prior; `runs` (zero: theory only); the `seed`; the time in seconds that a design
     may take. `progress(share, words)` is called before every row, with the share of rows that are done.
-    An unbiased query is about the population: its people are drawn anew in every run, from the `values` if given.
+    An unbiased query is about the population: its people are drawn again in every run, from the `values` if given.
 
     >>> study = simulate([0.5, 0.3, 0.2], [1.0, 2.0], runs=0)
     >>> study.methods()[0], study.of("best")[0].lip <= 1.0

@@ -57,7 +57,7 @@ _EXACT = 2.0**53  # up to here every whole number is a float
 
 @cache
 def pyarrow() -> Any:
-    """The Arrow library, which everything but CSV needs."""
+    """The Arrow library, which everything except CSV needs."""
     with needs_extra("tables"):
         import pyarrow.parquet
     return pyarrow
@@ -123,7 +123,7 @@ def distinct(column: Column) -> tuple[list[Any], Indices]:
 
 
 def holds_only(column: Column, entry: str) -> bool:
-    """Whether every row is this text, for columns where that is quickly found out; False for others.
+    """Whether every row is this text, for columns where that is quick to check; False for others.
 
     >>> holds_only(["a", "a"], "a"), holds_only(["a", None], "a")
     (True, False)
@@ -218,7 +218,7 @@ def _number_codes(column: Column, labels: NumberLabels, source: Source) -> Codes
 
 
 def _entry_codes(labels: Sequence[Label]) -> Callable[[Any], int]:
-    """How an entry is read: as it is written, or else by its value if it is a number.
+    """A function from an entry to its code: by its text, or else by its value if it is a number.
 
     A text has the value of a number only where labels are integers: the label "007" is not 7.
 
@@ -254,7 +254,7 @@ def _entry_codes(labels: Sequence[Label]) -> Callable[[Any], int]:
 
 
 def _number(text: str) -> Decimal | None:
-    """The number that a text is, if it is one."""
+    """The number that a text stands for; None if it is not a number."""
     return Decimal(text) if _NUMBER.fullmatch(text) else None
 
 

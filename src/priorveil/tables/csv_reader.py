@@ -51,7 +51,7 @@ def read_rows(file: Any) -> Iterator[tuple[int, Cells]]:
         raise InvalidInput("data", NOT_SHOWN, advice) from None
     finally:
         with suppress(ValueError):  # already closed
-            text.detach()  # whoever opened the file closes it
+            text.detach()  # the caller, who opened the file, closes it
 
 
 def _parse(text: io.TextIOWrapper) -> Iterator[tuple[int, Cells]]:

@@ -287,7 +287,7 @@ class BatchCounter:
 
 
 def _accumulator(mechanism: Mechanism, rows: int | None) -> Callable[[Any], Counts]:
-    """The fastest way to add up reports that the mechanism accepts, of a table of so many rows."""
+    """The fastest function that adds up reports of the mechanism, for a table of this many rows."""
     if not isinstance(mechanism, Arc):
         return mechanism.accumulate
     return partial(mechanism.cells.tally, compiled=(rows or 0) >= _MANY_ROWS)

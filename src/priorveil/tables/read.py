@@ -113,7 +113,7 @@ def _open_arrow(
         first = 0
         for batch in batches:
             given = {name: batch.column(name) for name in types}
-            # Casting loads Arrow's functions, which takes longer than to count a million reports.
+            # Casting loads Arrow's functions, which takes longer than counting a million reports.
             columns = {name: c if c.type == types[name] else c.cast(types[name]) for name, c in given.items()}
             for start in range(0, batch.num_rows, most):
                 part = {name: column.slice(start, most) for name, column in columns.items()}
@@ -277,9 +277,9 @@ def _open_parquet(file: Any, path: str | None, columns: Sequence[str], batch_row
 
 
 def table_files(path: Path) -> list[tuple[Path, Path]]:
-    """The files that a path stands for: itself, all in a folder, or all that match a pattern; sorted by name.
+    """The files of a path: the file itself, all files in a folder, or all that match a pattern; sorted by name.
 
-    Each comes with its name from the folder, or from the first part of the pattern, on.
+    Each comes with its path relative to the folder, or to the fixed first part of the pattern.
     """
     if path.is_dir():
         inside = [(p, p.relative_to(path)) for p in sorted(path.rglob("*")) if p.is_file()]
@@ -374,7 +374,7 @@ def thread_count() -> int:
 
 
 def in_threads(task: Callable[[_In], _Out], items: Iterable[_In], threads: int) -> Iterator[_Out]:
-    """`task` of every item, in their order; one more than `threads` are unfinished or not yet taken.
+    """`task` of every item, in their order; at most `threads + 1` results are unfinished or not yet taken.
 
     Without threads, each is done when it is taken.
 

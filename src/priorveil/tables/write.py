@@ -26,7 +26,7 @@ _ENDINGS = {"parquet": (".parquet", ".pq"), "csv": (".csv", ".csv.gz"), "arrow":
 
 
 def format_of(path: Path) -> Format:
-    """The format that the name of a file asks for.
+    """The format that the ending of a file name stands for.
 
     >>> format_of(Path("reports.csv"))
     'csv'

@@ -90,13 +90,13 @@ def _terms(m: ArcLine, weights: Weights, every_order: bool) -> tuple[BigInts, Bi
     least, most = max(Fraction(W, M) - slack, Fraction(0)), min(Fraction(W, M) + slack, Fraction(1))
     floor, ceil = Fraction(words // W * M, words), Fraction(-(-words // W) * M, words)
     return (
-        np.append(boost, _fixed(ceil, up=True)),
-        np.append(low, _fixed(floor * least, up=False)),
-        np.append(high, _fixed(ceil * most, up=True)),
+        np.append(boost, _fixed_point(ceil, up=True)),
+        np.append(low, _fixed_point(floor * least, up=False)),
+        np.append(high, _fixed_point(ceil * most, up=True)),
     )
 
 
-def _fixed(number: Fraction, up: bool) -> int:
+def _fixed_point(number: Fraction, up: bool) -> int:
     """A fraction in fixed point, rounded up or down."""
     scaled = number.numerator << _PLACES
     return -(-scaled // number.denominator) if up else scaled // number.denominator

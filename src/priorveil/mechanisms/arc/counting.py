@@ -5,8 +5,8 @@ places per value. Between two such places (a **cell**) every overlap with an arc
 number of reports in each cell and the sum of their offsets from its start are all that the sum of posteriors
 needs, exactly. The tally is three rows of 64-bit integers, with one column per owned output and per cell: the counts,
 and the sums of the low 21 bits and of the remaining high bits of the reports (two sums, so that none overflows before
-`2**31` reports in a column; `ArcCells.most` is the exact number, and a tally beyond it is refused when read). Tallies
-add up entry by entry.
+`2**31` reports in a column; `ArcCells.most_reports` is the exact number, and a tally beyond it is refused when read).
+Tallies add up entry by entry.
 
 In floats, and up to the rounding that the certificate accounts for (about 1e-7 relative at most), the law of
 the reports under the prior is uniform on the line, and the lift of `x` is `1 - k + k (M / length_x)
@@ -60,7 +60,7 @@ class ArcCells:
     # -- counting ------------------------------------------------------------------------------------------
 
     @property
-    def most(self) -> int:
+    def most_reports(self) -> int:
         """How many reports a column of the tally can count before one of its sums may exceed 64 bits."""
         return ((1 << 63) - 1) // max(LOW, self.line.outputs >> LIMB)
 
@@ -104,10 +104,10 @@ class ArcCells:
 
     def _offsets(self, tally: Counts) -> Array:
         """Sums of the offsets from the first place of each column; exact for integers until the last step."""
-        if tally.dtype.kind == "i" and int(tally[0].max(initial=0)) > self.most:
+        if tally.dtype.kind == "i" and int(tally[0].max(initial=0)) > self.most_reports:
             raise TooLarge(
-                f"{int(tally[0].max())} reports in one cell of the tally: beyond {self.most} its sums do not fit "
-                "64 bits; read tallies of fewer reports one by one and combine the estimates"
+                f"{int(tally[0].max())} reports in one cell of the tally: beyond {self.most_reports} its sums do not "
+                "fit 64 bits; read tallies of fewer reports one by one and combine the estimates"
             )
         low = tally[1] - tally[0] * (self.base & LOW)
         high = tally[2] - tally[0] * (self.base >> LIMB)
