@@ -13,7 +13,7 @@ import numpy as np
 from priorveil.certify import TOTAL
 from priorveil.mechanisms import Table, kernels
 from priorveil.mechanisms.kernels import STEP, splitmix64, with_twin
-from priorveil.mechanisms.randomness import Source, Words, blocks
+from priorveil.mechanisms.randomness import Source, Words, word_blocks
 from priorveil.priors import Ints
 
 
@@ -35,7 +35,7 @@ class LocalHash:
     def sample(self, codes: np.ndarray, source: Source) -> Words:
         """The reports of many values, rows of seed and reported bin."""
         reports = np.empty((len(codes), 2), dtype=np.uint64)
-        for block, words in blocks(source, len(codes), 2):
+        for block, words in word_blocks(source, len(codes), 2):
             own, found = np.empty((2, len(words)), dtype=np.int64)
             kernels.hash_values(words[:, 0], codes[block], self.bins, own, work=len(codes))
             self.table.draw(own, words[:, 1:], found, len(codes))

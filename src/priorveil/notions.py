@@ -242,7 +242,7 @@ class MIP(Notion):
         if not prior.members:
             advice = "mutual information is measured under one prior, or a finite set of them"
             raise InvalidInput("prior", prior, advice)
-        return max(_information(channel, p) for p in prior.members)
+        return max(_mutual_information(channel, p) for p in prior.members)
 
 
 @dataclass(frozen=True)
@@ -458,7 +458,7 @@ def _worst_pair(columns: Array, names: Names, outputs: Names) -> Breach:
     return Breach(None, top, outputs[y], float(levels[y]), bottom)
 
 
-def _information(channel: Channel, prior: Prior) -> float:
+def _mutual_information(channel: Channel, prior: Prior) -> float:
     joint = prior.probabilities[:, None] * channel.matrix
     happens = joint > 0
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -26,7 +26,7 @@ from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, TooLarge
 from priorveil.priors import Array, Budget, Label, Prior
 from priorveil.priors.budget import window_mass
 from priorveil.priors.labels import AttributeLabels, label_from_json, label_text, label_to_json
-from priorveil.priors.numbers import number_text
+from priorveil.priors.number_labels import number_text
 from priorveil.priors.prior import as_matrix
 
 _MOST_ENTRIES = 1 << 26  # of a matrix that is written out

@@ -25,7 +25,7 @@ import priorveil as pv
 from priorveil.cli import screen
 from priorveil.cli.design import design
 from priorveil.designs import METHODS
-from priorveil.plans.document import METHODS as DOCUMENT_METHODS
+from priorveil.plans.document import DESIGN_METHODS
 from priorveil.plans.estimate import percent
 from priorveil.queries import gain_share
 from priorveil.studies.compare import best_ldp
@@ -685,7 +685,7 @@ def test_the_commands_of_a_page_run(files: Path, page: str) -> None:
 def test_the_command_offers_every_design_method() -> None:
     """The command names the methods itself, since importing them would slow its help down."""
     offered = next(option.type.choices for option in design.params if option.name == "method")
-    assert tuple(offered) == ("auto", *METHODS) == ("auto", *DOCUMENT_METHODS)
+    assert tuple(offered) == ("auto", *METHODS) == ("auto", *DESIGN_METHODS)
 
 
 # Several attributes

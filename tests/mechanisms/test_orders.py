@@ -18,7 +18,7 @@ from priorveil.mechanisms import Arc, Orders, kernels, orders
 from priorveil.mechanisms.arc.certificate import arc_lifts
 from priorveil.mechanisms.arc.line import ArcLine
 from priorveil.mechanisms.estimators import score_check
-from priorveil.mechanisms.orders import order_names, prime_above
+from priorveil.mechanisms.arc.orders import order_names, prime_above
 from priorveil.mechanisms.randomness import GeneratorSource
 from priorveil.queries import variance, variance_bound
 from references import count_cells, likelihood

@@ -64,7 +64,7 @@ def test_hashing_in_blocks_is_hashing(monkeypatch: pytest.MonkeyPatch) -> None:
     for one, method in zip(whole, ("mmse", "unbiased"), strict=True):
         found = plan.estimate(tally, method)
         assert found.values == pytest.approx(one.values) and found.std_error == pytest.approx(one.std_error)
-    monkeypatch.setattr(hashing, "MEASURED", 1)
+    monkeypatch.setattr(hashing, "MOST_MEASURED", 1)
     assert plan.mechanism.levels(plan.prior, None, plan.certificate).bounds == ("MIL", "MIP", "DI")
 
 

@@ -60,9 +60,9 @@ def test_a_method_that_does_not_apply_is_not_drawn(epsilons: list[float]) -> Non
 
 
 def test_every_method_has_a_colour_and_a_style() -> None:
-    from priorveil.studies.compare import METHODS
+    from priorveil.studies.compare import COMPARED_METHODS
 
-    assert set(curves.METHOD_STYLES) == set(METHODS)
+    assert set(curves.METHOD_STYLES) == set(COMPARED_METHODS)
     assert all(
         kind in curves.STYLES and colour in curves.COLOURS
         for kind, colour, _ in curves.METHOD_STYLES.values()

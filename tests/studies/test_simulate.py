@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import priorveil as pv
 from priorveil.errors import CertificateError, InvalidInput
 from priorveil.studies import published
-from priorveil.studies.compare import METHODS, Scenario, certified_mixture, from_channel
+from priorveil.studies.compare import COMPARED_METHODS, Scenario, certified_mixture, from_channel
 from priorveil.studies.simulate import Study, csv_text, simulate, simulated_error
 
 PRIORS = {"uniform": pv.Prior.uniform(5), "skewed": pv.Prior([0.025] * 4 + [0.9])}
@@ -26,7 +26,7 @@ CERTIFIED = ("best", "rr", "arc", "unary", "hashing")
 @pytest.fixture(scope="module")
 def studies() -> dict[str, Study]:
     return {
-        name: simulate(P, [1.0, 2.0], None, tuple(METHODS), people=2_000, runs=120, seed=3)
+        name: simulate(P, [1.0, 2.0], None, tuple(COMPARED_METHODS), people=2_000, runs=120, seed=3)
         for name, P in PRIORS.items()
     }
 
@@ -68,7 +68,7 @@ def test_published_leakage_is_what_the_channel_has(name: str, studies: dict[str,
 
 
 def test_errors_fall_as_the_budget_grows() -> None:
-    methods = [method for method in METHODS if method not in ("none", "hashing")]
+    methods = [method for method in COMPARED_METHODS if method not in ("none", "hashing")]
     study = simulate([0.1, 0.2, 0.3, 0.4], [0.5, 1.0, 2.0, 3.0], None, methods, runs=0)
     for method in methods:
         errors = [row.expected for row in study.of(method)]
@@ -97,7 +97,7 @@ def test_sums_and_guesses_are_simulated_too() -> None:
 @pytest.mark.parametrize(
     ("query", "methods"),
     [
-        (pv.Distribution(), tuple(name for name in METHODS if name != "hashing")),  # which is for histograms
+        (pv.Distribution(), tuple(name for name in COMPARED_METHODS if name != "hashing")),  # which is for histograms
         (pv.Sum([0, 1, 4], unbiased=True), CHANNELS),
         (pv.Linear(np.tri(3)[:2], unbiased=True), CHANNELS),
     ],

@@ -82,7 +82,7 @@ from priorveil.notions import CONES
 if TYPE_CHECKING:
     from priorveil.plans import Plan
     from priorveil.priors import Budget, Prior, Secret
-    from priorveil.priors.numbers import Outside
+    from priorveil.priors.number_labels import Outside
     from priorveil.queries import Query
 
 _NOTIONS = {name.lower(): notion for name, notion in CONES.items()}

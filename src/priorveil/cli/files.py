@@ -96,9 +96,9 @@ def labels_of(words: Sequence[str]) -> list[Label]:
 
 
 def _csv_rows(path: Path) -> list[Line]:
-    from priorveil.tables.csv_reader import rows
+    from priorveil.tables.csv_reader import small_csv_rows
 
-    found = rows(path)
+    found = small_csv_rows(path)
     if not found:
         raise ValueError("the file is empty")
     return found

@@ -104,7 +104,7 @@ def prior_format_options(command: Command) -> Command:
     return wrapper
 
 
-QUERIES = (
+QUERY_NAMES = (
     "histogram", "distribution", "cumulative", "ranges", "margins", "sum", "mean", "quantiles", "linear", "guess",
 )  # fmt: skip
 NUMBER_QUERIES = ("mean", "quantiles")  # these need --numbers
@@ -163,7 +163,7 @@ class QueryChoice:
 def query_options(command: Command) -> Command:
     """Add the options of the query; the command gets a `QueryChoice`."""
 
-    @click.option("--query", type=click.Choice(QUERIES), default="histogram", help="The query.")
+    @click.option("--query", type=click.Choice(QUERY_NAMES), default="histogram", help="The query.")
     @click.option("--unbiased", is_flag=True, help="The prior never biases the answer: the reports decide.")
     @click.option(
         "--amounts", metavar="0,1,2", help="For sum: a number for each value of PRIOR.  [default: its label]"

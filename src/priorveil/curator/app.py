@@ -238,8 +238,8 @@ class Curator:
         live = await self._live(request.path_params["id"])
         method = request.query_params.get("method", "auto")
         level = _level(request.query_params.get("level", "0.95"))
-        if method not in responses.METHODS:
-            raise HTTPException(400, f"method: choose one of {', '.join(responses.METHODS)}")
+        if method not in responses.ESTIMATE_METHODS:
+            raise HTTPException(400, f"method: choose one of {', '.join(responses.ESTIMATE_METHODS)}")
         tallies = await self.service.store.tallies(live.campaign)
         asked = live.campaign, tallies, method, level
         try:

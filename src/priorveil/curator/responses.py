@@ -54,7 +54,7 @@ _log = logging.getLogger(__name__)
 
 _PRIVACY = ("lip", "lip_lower", "lip_upper", "ldp")
 _ROWS = 100_000  # in a row group of an export
-METHODS: tuple[Method, ...] = get_args(Method)
+ESTIMATE_METHODS: tuple[Method, ...] = get_args(Method)
 
 
 def json_response(content: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

@@ -335,7 +335,7 @@ def design_batch(P: Array, lower: Array, upper: Array, values: Array | None) -> 
     return lines.replace_rows(many[better], other.rows(better))
 
 
-def parts(rows: int, width: int) -> Iterator[slice]:
+def row_slices(rows: int, width: int) -> Iterator[slice]:
     """All rows, some at a time, so that few numbers are in memory."""
     step = max(1, _CELLS // width)
     for first in range(0, rows, step):
@@ -348,7 +348,7 @@ def expected_errors(lines: ArcBatch, P: Array, values: Array | None) -> Array:
         known = P**2 + posterior_step_variances(lines, P)  # sum_x P_x^2 E[r_x^2]
         return np.asarray(np.maximum(0.0, 1 - known.sum(axis=1)))
     cuts = 2 * (P.shape[1] + 1)
-    return np.concatenate([_sum_errors(lines.rows(p), P[p], values) for p in parts(len(P), cuts)])
+    return np.concatenate([_sum_errors(lines.rows(p), P[p], values) for p in row_slices(len(P), cuts)])
 
 
 def _batch_segments(lines: ArcBatch, P: Array) -> Segments:

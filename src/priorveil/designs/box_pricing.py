@@ -31,7 +31,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from priorveil.designs.engine import Labels, Priced, distinct
+from priorveil.designs.engine import Labels, Priced, distinct_rows
 from priorveil.errors import Hint, TooLarge
 from priorveil.priors import Array, Mask
 from priorveil.priors.budget import window_mass
@@ -221,7 +221,7 @@ class Box(ColumnSpace):
             shares[:, others] = bits[fits] * self.caps[others]
             shares[:, loose] = np.clip(rest[fits], 0.0, self.caps[loose])
             found.append(shares)
-        return np.clip(self.columns(distinct(np.vstack(found))), self.lo, self.hi)
+        return np.clip(self.columns(distinct_rows(np.vstack(found))), self.lo, self.hi)
 
     def best(self, scores: Array) -> Array:
         """For each row of `scores` the column with the largest `scores . r`."""
@@ -283,7 +283,7 @@ class HistogramPricing:
         slack = self.box.slack(duals, abs(rest) + float(q.max()))
         bound, totals = branch_and_bound(bundles, reached, slack, _PARTS if exact else _QUICK_PARTS)
         more = _climb(self.box, q, c, bundles.shares(totals))
-        columns = self.box.columns(distinct(np.vstack([shares, more])))
+        columns = self.box.columns(distinct_rows(np.vstack([shares, more])))
         return Priced(columns, self.utility(columns), bound + rest + slack)
 
     def _scores(self, q: Array, c: Array) -> Array:
@@ -347,7 +347,7 @@ class SumPricing:
             new = self.box.best(2.0 * new_z[:, None] * score - duals)
             order = np.argsort(np.concatenate([z, new_z]), kind="stable")
             z, columns = np.concatenate([z, new_z])[order], np.vstack([columns, new])[order]
-        columns = distinct(columns)
+        columns = distinct_rows(columns)
         return Priced(columns, self.utility(columns), bound + 2 * slack)
 
 
@@ -368,7 +368,7 @@ class SquaresPricing:
         mixed = self.rng.standard_normal((1000 if exact else 200, len(self.factors))) @ self.factors
         chance = self.rng.standard_normal((200, len(duals))) * self.box.prior
         starts = self.box.best(np.vstack([mixed, chance]))
-        columns = distinct(self.box.climb(starts, self.factors.T @ self.factors, duals))
+        columns = distinct_rows(self.box.climb(starts, self.factors.T @ self.factors, duals))
         return Priced(columns, self.utility(columns), math.inf)
 
 
@@ -391,7 +391,7 @@ class GuessPricing:
         scores = np.diag(self.peaks) - duals
         columns = self.box.best(scores)
         bound = float((scores * columns).sum(1).max()) + self.box.slack(duals, 1.0)
-        columns = distinct(columns)
+        columns = distinct_rows(columns)
         return Priced(columns, self.utility(columns), bound)
 
 

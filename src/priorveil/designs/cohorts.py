@@ -22,7 +22,7 @@ from priorveil.errors import NOT_SHOWN, CertificateError, ForeignReport, Invalid
 from priorveil.mechanisms.arc.batch import posteriors, row_levels, sample_batch
 from priorveil.mechanisms.arc.line import DRAWS
 from priorveil.mechanisms.estimators import PriorCheck, mean_check
-from priorveil.mechanisms.randomness import Source, as_source, blocks
+from priorveil.mechanisms.randomness import Source, as_source, word_blocks
 from priorveil.notions import LIP
 from priorveil.plans import Plan
 from priorveil.plans.estimate import ASSUMES, WEIGHTED, Estimate
@@ -124,7 +124,7 @@ class Cohorts:
         codes, _ = codes_of(values, self.labels, source=source)
         mine = self._row_of(rows, len(codes))
         reports = np.empty(len(codes), dtype=np.int64)
-        for part, words in blocks(source, len(codes), DRAWS):
+        for part, words in word_blocks(source, len(codes), DRAWS):
             reports[part] = sample_batch(self.lines, mine[part], codes[part], words)
         return reports
 
@@ -173,7 +173,7 @@ class Cohorts:
         b = numbers_per_report("offsets", 0.0 if offsets is None else offsets, everyone)
         a, moved = self._scores, np.zeros(len(self.labels))
         values, variance = np.zeros((2, len(moved) if a is None else 1))
-        for part in arcs.parts(len(column), len(self.labels)):
+        for part in arcs.row_slices(len(column), len(self.labels)):
             posterior, w = posteriors(self.lines, self.priors, mine[part], column[part]), c[part]
             moved += (posterior - self.priors[mine[part]]).sum(axis=0)
             means, squares = (
@@ -204,7 +204,7 @@ class Cohorts:
         people = np.bincount(mine, minlength=len(self))
         used = np.flatnonzero(people)
         variance, rise, fall, masses = np.zeros((4, len(self.labels)))
-        for part in arcs.parts(len(used), len(self.labels)):
+        for part in arcs.row_slices(len(used), len(self.labels)):
             rows = used[part]
             lines, P, n = self.lines.rows(rows), self.priors[rows], people[rows]
             variance += n @ (np.maximum(arcs.posterior_step_variances(lines, P), 0.0) + _ROUNDING * P**2)

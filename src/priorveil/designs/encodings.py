@@ -211,7 +211,7 @@ def hashing_plan(problem: Problem) -> Plan:
     return problem.certified_plan(pool, 1 - gain, "hashing", why)
 
 
-class _Pool(NamedTuple):
+class _SeedPool(NamedTuple):
     """Seeds, the group of each of their bins, and the mean gain."""
 
     seeds: Words
@@ -247,7 +247,7 @@ def best_pool(prior: Prior, budget: Budget, seeds: int = 256) -> tuple[PooledHas
     return mechanism, float(P @ P * (1 - move) + move * best.gain)
 
 
-def _pools(P: Array, budget: Budget, wanted: int, bins: int) -> Iterator[_Pool]:
+def _pools(P: Array, budget: Budget, wanted: int, bins: int) -> Iterator[_SeedPool]:
     """For every number of groups that seeds with this many bins reach, the seeds that tell most."""
     tries = np.arange(max(wanted, min(_TRIES * wanted, _MOST_HASHES // P.size)), dtype=np.uint64)
     rows = zip(bin_masses(tries, P, bins).tolist(), bin_masses(tries, P**2, bins).tolist(), strict=True)
@@ -258,7 +258,7 @@ def _pools(P: Array, budget: Budget, wanted: int, bins: int) -> Iterator[_Pool]:
         same = np.flatnonzero(sizes == count)
         size = 1 << (min(wanted, len(same)).bit_length() - 1)
         kept = np.sort(same[np.argsort(-gains[same], kind="stable")[:size]])
-        yield _Pool(tries[kept], groups[kept], float(gains[kept].mean()))
+        yield _SeedPool(tries[kept], groups[kept], float(gains[kept].mean()))
 
 
 def group_bins(masses: Sequence[float], squares: Sequence[float], least: float) -> tuple[list[int], float]:

@@ -254,10 +254,10 @@ def run_model(model: highspy.Highs) -> highspy.HighsModelStatus:
     return model.getModelStatus()
 
 
-def distinct(table: Array) -> Array:
+def distinct_rows(table: Array) -> Array:
     """The rows that differ from all rows before them, up to rounding.
 
-    >>> distinct(np.array([[1.0, 2.0], [0.0, 1.0], [1.0, 2.0 + 1e-14]]))
+    >>> distinct_rows(np.array([[1.0, 2.0], [0.0, 1.0], [1.0, 2.0 + 1e-14]]))
     array([[1., 2.],
            [0., 1.]])
     """

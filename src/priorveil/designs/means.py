@@ -11,7 +11,7 @@ from priorveil.designs.methods import design
 from priorveil.errors import InvalidPrior
 from priorveil.plans import Plan
 from priorveil.priors import Budget, Prior
-from priorveil.priors.numbers import Outside
+from priorveil.priors.number_labels import Outside
 from priorveil.queries import Sum
 
 _STEPS = (1, 2, 4, 8, 16, 32)

@@ -32,7 +32,7 @@ import numpy as np
 import scipy.linalg
 
 from priorveil.designs.box_pricing import Box, LdpCone
-from priorveil.designs.engine import Labels, Limits, Solution, Stop, basic_weights, distinct, never
+from priorveil.designs.engine import Labels, Limits, Solution, Stop, basic_weights, distinct_rows, never
 from priorveil.designs.relaxation import SecondMoments, unbiased_bound
 from priorveil.errors import Infeasible, NotIdentifiable
 from priorveil.priors import Array
@@ -420,7 +420,7 @@ class _Generation:
             worth = ((found @ M) * found).sum(1)
             level = level + (spread(found[worth >= 0.999 * worth.max()]) - level) * 2 / (count + 3)
             if 3 * count >= _EVEN_ROUNDS:
-                yield distinct(found)
+                yield distinct_rows(found)
 
     def _weigh(self, pool: Array, bound: float, rounds: int, fine: float) -> tuple[_State, Solution]:
         """The best weights for the pool, solved as finely as asked."""

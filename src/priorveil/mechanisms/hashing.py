@@ -27,7 +27,7 @@ from priorveil.certify import TOTAL, Certifiable, Lifts, lifts
 from priorveil.errors import NOT_SHOWN, InvalidInput
 from priorveil.mechanisms import interface, kernels
 from priorveil.mechanisms.estimators import not_identifiable
-from priorveil.mechanisms.interface import MEASURED, MOST_ENTRIES, NumberedReports
+from priorveil.mechanisms.interface import MOST_MEASURED, MOST_ENTRIES, NumberedReports
 from priorveil.mechanisms.randomness import WORD, Words
 from priorveil.mechanisms.table import Table
 from priorveil.notions import LDP, Known, Secrets
@@ -172,7 +172,7 @@ class PooledHash(NumberedReports):
     @property
     def leakage_matrix(self) -> tuple[Array, None]:
         """`matrix`, if it is small enough to be measured."""
-        interface.require_writable(self.size, self.outputs, MEASURED)
+        interface.require_writable(self.size, self.outputs, MOST_MEASURED)
         return self.matrix, None
 
     def blocks(self, method: str) -> Iterable[tuple[slice, Array]]:

@@ -16,13 +16,13 @@ from priorveil.channels import Channel
 from priorveil.errors import ForeignReport, Hint, Infeasible, InvalidInput, OutsideDomain, TooLarge
 from priorveil.mechanisms import estimators, kernels
 from priorveil.mechanisms.estimators import Counts, Moments, PriorCheck, Rows
-from priorveil.mechanisms.randomness import WORD, Source, Words, blocks
+from priorveil.mechanisms.randomness import WORD, Source, Words, word_blocks
 from priorveil.notions import Known, Leakage, Secrets, leakage, leakage_bounds
 from priorveil.priors import Array, Ints, Mask, Prior
 from priorveil.queries import Query, identifiable
 
 MOST_ENTRIES = 1 << 24  # of an implicit channel that is written out
-MEASURED = 1 << 22  # entries of one whose levels are measured: that takes five times its memory
+MOST_MEASURED = 1 << 22  # entries of one whose levels are measured: that takes five times its memory
 MEASURE_WITHOUT = Hint("plan.levels", purpose="to measure it")
 _QUICK = 1 << 22  # entries of a channel whose error takes less than a second
 _QUICK_WORK = 1 << 28  # multiplications, where the error is that of learning a distribution
@@ -78,7 +78,7 @@ class Mechanism(ABC):
         """The reports of many values, a row each."""
         rows = check_codes(codes, self.size)
         reports = self.new_reports(rows.size)
-        for block, words in blocks(source, rows.size, self.draws_per_report):
+        for block, words in word_blocks(source, rows.size, self.draws_per_report):
             self.draw(rows[block], words, reports[block], rows.size)
         return reports
 

@@ -111,14 +111,14 @@ def as_source(rng: Source | np.random.Generator | None) -> Source:
     raise InvalidInput("rng", rng, "give None (the operating system), a numpy Generator or a Source")
 
 
-def blocks(source: Source, reports: int, draws: int) -> Iterator[tuple[slice, Words]]:
+def word_blocks(source: Source, reports: int, draws: int) -> Iterator[tuple[slice, Words]]:
     """The words for many reports, some reports at a time: `(which reports, their words (n, draws))`.
 
     A block is only good until the next one is taken. However the reports are cut into blocks, report
     `i` gets the words `i * draws .. (i + 1) * draws - 1` of the stream.
 
     >>> source = GeneratorSource(np.random.default_rng(1))
-    >>> [(rows, words.shape) for rows, words in blocks(source, 3, 2)]
+    >>> [(rows, words.shape) for rows, words in word_blocks(source, 3, 2)]
     [(slice(0, 3, None), (3, 2))]
     """
     step = max(1, BLOCK_WORDS // draws)

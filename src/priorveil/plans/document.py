@@ -35,7 +35,7 @@ VERSION = 1
 FORMAT = "priorveil-plan"
 
 DesignMethod = Literal["closed", "arc", "columns", "unary", "subset", "hashing"]
-METHODS: tuple[str, ...] = get_args(DesignMethod)
+DESIGN_METHODS: tuple[str, ...] = get_args(DesignMethod)
 
 Json = Any  # a value of the json module
 
@@ -157,8 +157,8 @@ def _read_secret(document: Json) -> Secrets:
 def prove(plan: Plan, document: Mapping[str, Json]) -> None:
     """Raise a `PlanError` that names the field if the document states anything about the plan that is not true."""
     read_field("query", lambda: plan.query.require_fits(plan.reference))
-    if plan.method not in METHODS:
-        raise PlanError("method", f"it should be one of {', '.join(METHODS)}")
+    if plan.method not in DESIGN_METHODS:
+        raise PlanError("method", f"it should be one of {', '.join(DESIGN_METHODS)}")
     if plan.mechanism.size != len(plan.labels):
         sizes = f"it is for {plan.mechanism.size} values, the plan has {len(plan.labels)}"
         raise PlanError("mechanism", sizes)

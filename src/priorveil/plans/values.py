@@ -18,7 +18,7 @@ from priorveil.files import is_number
 from priorveil.mechanisms.randomness import Source, as_source
 from priorveil.priors import Array, AttributeLabels, Ints, Label, Mask, NumberLabels
 from priorveil.priors.labels import label_text
-from priorveil.priors.numbers import MISSING, OUTSIDE
+from priorveil.priors.number_labels import MISSING, OUTSIDE
 
 _HUGE = 1e300  # beyond every range of numbers; a larger whole number may not fit into a float
 

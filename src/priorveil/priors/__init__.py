@@ -6,7 +6,7 @@ certificate can be checked in integer arithmetic against exactly the prior that 
 
 from priorveil.priors.budget import Budget
 from priorveil.priors.labels import AttributeLabels, Label
-from priorveil.priors.numbers import Array, Ints, NumberLabels
+from priorveil.priors.number_labels import Array, Ints, NumberLabels
 from priorveil.priors.prior import Mask, Prior
 from priorveil.priors.secret import Secret
 from priorveil.priors.sets import PriorSet

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, InvalidPrior, TooLarge, plural
-from priorveil.priors.numbers import Array, NumberLabels, number_text
+from priorveil.priors.number_labels import Array, NumberLabels, number_text
 
 Level = str | int | float
 Label = Level | tuple[Level, ...]

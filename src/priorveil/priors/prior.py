@@ -17,7 +17,7 @@ from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, InvalidPrior
 from priorveil.priors import disclosure
 from priorveil.priors import labels as domains
 from priorveil.priors.labels import AttributeLabels, Impossible, Label, Level, as_label, as_labels
-from priorveil.priors.numbers import Array, Density, Ints, NumberLabels, Numbers, Outside
+from priorveil.priors.number_labels import Array, Density, Ints, NumberLabels, Numbers, Outside
 
 Mask = npt.NDArray[np.bool_]
 Probabilities = Mapping[Label, float] | Numbers

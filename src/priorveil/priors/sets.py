@@ -16,7 +16,7 @@ import numpy as np
 
 from priorveil.errors import InvalidInput, TooLarge
 from priorveil.priors.labels import Label, as_labels
-from priorveil.priors.numbers import Array, Numbers
+from priorveil.priors.number_labels import Array, Numbers
 from priorveil.priors.prior import NEVER_HAPPENS, NORMALISED, Prior, Probabilities, ReadOnly, whole_numbers
 
 _MOST_CORNERS = 200_000  # a set with more corners is not enumerated

@@ -1,6 +1,6 @@
 """Methods of asking people, side by side: a mechanism with an estimator, its expected error and its leakage.
 
-`METHODS` lists them by name. Published forms appear as printed, with the leakage that they really have;
+`COMPARED_METHODS` lists them by name. Published forms appear as printed, with the leakage that they really have;
 certified ones keep the budget. `best_ldp` and `error_curve` compare one plan with the best of local
 differential privacy and with other budgets.
 """
@@ -242,7 +242,7 @@ def _no_report_method(scenario: Scenario) -> ComparedMethod:
     return replace(from_channel(silent, scenario), lip=0.0, ldp=0.0)
 
 
-METHODS: dict[str, Callable[[Scenario], ComparedMethod]] = {
+COMPARED_METHODS: dict[str, Callable[[Scenario], ComparedMethod]] = {
     "best": partial(_design_method, "auto"),
     "rr": _certified_rr_method,
     "arc": partial(_design_method, "arc"),

@@ -23,7 +23,7 @@ from priorveil.plans.tally import Counts
 from priorveil.plans.values import codes_of
 from priorveil.priors import Budget, Prior, Secret
 from priorveil.queries import Histogram, Query
-from priorveil.studies.compare import METHODS, Scenario, Survey
+from priorveil.studies.compare import COMPARED_METHODS, Scenario, Survey
 from priorveil.studies.curves import METHOD_STYLES
 
 _LEVEL = 0.99  # of the intervals of a simulation
@@ -120,7 +120,7 @@ def simulate(
     """Compare methods: theory, and `runs` simulated surveys of each at every epsilon.
 
     Arguments: the `prior`; the `epsilons`; the `query`, a histogram by default; `methods`, names from
-    `METHODS`; a latent `secret`; the people's true `values` (the same in every run), or else how many
+    `COMPARED_METHODS`; a latent `secret`; the people's true `values` (the same in every run), or else how many
     `people` to draw from the prior; `runs` (zero: theory only); the `seed`; the time in seconds that a design
     may take. `progress(share, words)` is called before every row, with the share of rows that are done.
     An unbiased query is about the population: its people are drawn again in every run, from the `values` if given.
@@ -131,8 +131,8 @@ def simulate(
     """
     known, asked = Prior.of(prior), Histogram() if query is None else query
     for method in methods:
-        if method not in METHODS:
-            raise InvalidInput("methods", method, f"choose from {', '.join(METHODS)}")
+        if method not in COMPARED_METHODS:
+            raise InvalidInput("methods", method, f"choose from {', '.join(COMPARED_METHODS)}")
     if people < 1:
         raise InvalidInput("people", people, "give a larger whole number")
     if runs < 0 or runs == 1:
@@ -159,7 +159,7 @@ def _row(
     """One method at one epsilon, or a note why it does not apply."""
     count = people if truth is None else int(truth.sum())
     try:
-        method = METHODS[name](scenario)
+        method = COMPARED_METHODS[name](scenario)
     except (Infeasible, TooLarge) as error:
         return StudyRow(scenario.epsilon, name, "", people=count, note=str(error))
     found = simulated_error(method.survey, scenario.prior, count, runs, rng, truth)

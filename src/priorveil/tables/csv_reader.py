@@ -90,7 +90,7 @@ def _mark_missing(row: list[str], line: str, delimiter: str) -> Cells:
     return cells
 
 
-def rows(path: Path) -> list[tuple[int, list[str]]]:
+def small_csv_rows(path: Path) -> list[tuple[int, list[str]]]:
     """All rows of a small CSV without a header, as stripped cells with their line numbers.
 
     Blank lines are left out, except in a file of one column, where they are an error: a value may be missing.

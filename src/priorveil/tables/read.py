@@ -182,7 +182,7 @@ def _open_file(source: Path | Any, columns: Sequence[str], batch_rows: int) -> O
     if not hasattr(file, "peek"):
         file = io.BufferedReader(file)
     closing = file if path else nullcontext()
-    with ExitStack() as failed, _errors_name(path or "the stream"):
+    with ExitStack() as failed, _name_in_errors(path or "the stream"):
         failed.enter_context(closing)
         start = file.peek(8)[:8]
         if start.startswith(_PARQUET):
@@ -194,14 +194,14 @@ def _open_file(source: Path | Any, columns: Sequence[str], batch_rows: int) -> O
         failed.pop_all()
 
     def batches() -> Iterator[Batch]:
-        with closing, _errors_name(path or "the stream"):
+        with closing, _name_in_errors(path or "the stream"):
             yield from table.batches
 
     return replace(table, batches=batches())
 
 
 @contextmanager
-def _errors_name(name: str) -> Iterator[None]:
+def _name_in_errors(name: str) -> Iterator[None]:
     """Name the file in its errors, which never show what is in it."""
     try:
         yield
@@ -337,7 +337,7 @@ def _parquet_footers(paths: Iterable[Path]) -> list[Any] | None:
     """The metadata of Parquet files; None if one is another kind of file."""
     found = []
     for path in paths:
-        with open(path, "rb") as file, _errors_name(str(path)):
+        with open(path, "rb") as file, _name_in_errors(str(path)):
             if file.read(4) != _PARQUET:
                 return None
             found.append(pyarrow().parquet.read_metadata(file))

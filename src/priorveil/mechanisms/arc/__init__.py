@@ -2,7 +2,7 @@
 
 A tally (`arc.counting`) counts the reports of each cell of the circle, and posteriors follow from it without the
 channel written out. One order tells neighbours badly apart: to learn a distribution on many values there is
-`priorveil.mechanisms.orders`.
+`priorveil.mechanisms.arc.orders`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from priorveil.mechanisms.arc.certificate import Weights, arc_lifts, fit_line
 from priorveil.mechanisms.arc.counting import ArcCells
 from priorveil.mechanisms.arc.line import DRAWS, ArcLine, draw_places
 from priorveil.mechanisms.estimators import Counts, Moments, PriorCheck, Rows, apply_rows
-from priorveil.mechanisms.interface import MEASURED, Mechanism, in_range, require_writable, single_prior
+from priorveil.mechanisms.interface import MOST_MEASURED, Mechanism, in_range, require_writable, single_prior
 from priorveil.mechanisms.randomness import Words
 from priorveil.notions import Known, Leakage, Secrets
 from priorveil.priors import Array, Ints, Prior
@@ -119,7 +119,7 @@ class Arc(ArcMechanism):
     @property
     def leakage_matrix(self) -> tuple[Array, tuple[int, ...]]:
         """A channel that leaks no less than the reports do, and the reports of its columns."""
-        require_writable(self.size, self.size, MEASURED)  # before the cells, which are more
+        require_writable(self.size, self.size, MOST_MEASURED)  # before the cells, which are more
         return self.cells.leakage_matrix
 
     def draw(self, codes: Ints, words: Words, reports: Ints, total: int) -> None:

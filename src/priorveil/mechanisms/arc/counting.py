@@ -24,7 +24,7 @@ from priorveil.errors import TooLarge
 from priorveil.mechanisms import kernels
 from priorveil.mechanisms.arc.line import ArcLine
 from priorveil.mechanisms.estimators import Counts, Rows
-from priorveil.mechanisms.interface import MEASURED, require_writable
+from priorveil.mechanisms.interface import MOST_MEASURED, require_writable
 from priorveil.mechanisms.kernels import LIMB, LOW
 from priorveil.priors import Array, Ints
 
@@ -174,7 +174,7 @@ class ArcCells:
         m, k, units = self.line, self.line.keep_chance, np.eye(self.line.size)
         long = self.width > 1
         reports = np.concatenate([self.base, (self.base + self.sizes - 1)[m.heavy :][long]])
-        require_writable(m.size, len(reports), MEASURED)
+        require_writable(m.size, len(reports), MOST_MEASURED)
         start, slope = self.window_masses(units)
         masses = np.stack([start, start + slope * (self.width - 1)])
         ends = (1 - k) / m.places + k * np.maximum(masses, 0.0) / max(m.window, 1)

@@ -17,7 +17,7 @@ from byte_source import BytesSource
 from priorveil.errors import InvalidInput, InvalidPrior, OutsideDomain, PlanError
 from priorveil.mechanisms.randomness import GeneratorSource
 from priorveil.plans.values import codes_of
-from priorveil.priors.numbers import MISSING, OUTSIDE, NumberLabels
+from priorveil.priors.number_labels import MISSING, OUTSIDE, NumberLabels
 from strategies import channels, generators
 
 POINTS = [0.0, 0.1, 3.0, 1e6]
