@@ -210,15 +210,15 @@ def learning(quick: bool) -> Iterator[Line]:
     yield Line(
         "compared with the best LDP mechanism", f"at most {above:+.1%}", 0.0, "never above", above <= 0
     )
-    for name, P, told in (
+    for name, P, published in (
         ("six equal values", np.full(6, 1 / 6), (4.8, 16.8)),
         ("(.025 x 4, .9)", SKEWED, (5.8, 11.6)),
     ):
         plan, seconds = timed(pv.Prior(P), 1.0, pv.Distribution())
         response = variance(closed.k_rr_matrix(len(P), 1.0), P)
-        met = abs(plan.expected_mse - told[0]) < 0.05 and abs(response - told[1]) < 0.05
+        met = abs(plan.expected_mse - published[0]) < 0.05 and abs(response - published[1]) < 0.05
         figures = f"{plan.expected_mse:.3f}, randomised response {response:.3f}"
-        yield Line(f"{name}, eps = 1", figures, seconds, f"{told[0]} and {told[1]}", met)
+        yield Line(f"{name}, eps = 1", figures, seconds, f"{published[0]} and {published[1]}", met)
     for name, eps in itertools.product(SHAPES, (1.0,) if quick else (1.0, 2.0)):
         case = f"d = 83, {name}, eps = {eps:g}"
         yield efficient(case, 0.0, 60.0, SHAPES[name](83), eps, pv.Distribution())
@@ -314,7 +314,7 @@ def latent(quick: bool) -> Iterator[Line]:
 
 
 def compared(quick: bool) -> Iterator[Line]:
-    """Beside what was known before: error of a histogram, d = 83"""
+    """Compared with earlier mechanisms and bounds: error of a histogram, d = 83"""
     for name, prior, eps in (
         ("uniform", pv.Prior.uniform(83), 4.0),
         ("Zipf", pv.Prior.zipf(83), 2.0),
@@ -425,7 +425,7 @@ def products(quick: bool) -> Iterator[Line]:
 def simulated(
     plan: pv.Plan, people: np.ndarray, read: Callable[[Any], Any], runs: int, rng: np.random.Generator
 ) -> list[Any]:
-    """What so many surveys of 1,000 people each read."""
+    """The numbers that `read` takes from each of `runs` surveys of 1,000 people."""
     reports = plan.privatize(rng.choice(people, (runs, 1_000)).ravel(), rng).reshape(runs, -1)
     return [read(plan.estimate(plan.tally(row))) for row in reports]
 
@@ -512,7 +512,7 @@ def ranges(d: int) -> np.ndarray:
 
 
 def margins(shape: tuple[int, ...], size: int) -> np.ndarray:
-    """All margins of so many attributes, a row for each cell of a margin."""
+    """All margins of `size` attributes, a row for each cell of a margin."""
     cells = np.indices(shape).reshape(len(shape), -1)
     rows = []
     for kept in itertools.combinations(range(len(shape)), size):
@@ -547,7 +547,7 @@ PARTS = {
 
 
 def table(part: Callable[[bool], Iterator[Line]], quick: bool) -> tuple[str, bool]:
-    """A part as a markdown table, told as it grows, and whether all was met."""
+    """A part as a markdown table, printed line by line, and whether all aims were met."""
     head = ["case", "result", "seconds", "aim", "met"]
     text = [f"## {part.__doc__}", "", f"| {' | '.join(head)} |", "|---|---|---|---|---|"]
     print("\n".join(text), flush=True)

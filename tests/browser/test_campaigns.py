@@ -64,7 +64,7 @@ def test_another_file_is_refused_with_the_reason(
     sign_in(browser, curator)
     browser.see("input[type=file]").send_keys(str(file))
     browser.click("button", "Create campaign")
-    browser.see("[role=alert]", "This file was not taken.")
+    browser.see("[role=alert]", "This file was not accepted.")
     browser.picture("dashboard-refused-file")
 
 

@@ -122,7 +122,7 @@ function answerFields({ labels, numbers }, { code, value }) {
 }
 
 function numberField(bounds, value) {
-  const range = `A number from ${bounds[0]} to ${bounds.at(-1)}. What is beyond counts as the nearest of these two.`;
+  const range = `A number from ${bounds[0]} to ${bounds.at(-1)}. A number outside this range counts as the nearer end.`;
   const attributes = { type: "number", step: "any", name: "answer", required: true, "aria-describedby": "answer-hint" };
   return [
     el("label", { class: "field" }, "Your answer", el("input", { ...attributes, value: value ?? "" })),
@@ -255,7 +255,7 @@ function crowd(plan, shares, code, several) {
         " would answer as you did.",
       ),
     exposure(plan) === null
-      ? el("p", {}, "Whatever you choose, this device may send the very same. It never proves what you chose.")
+      ? el("p", {}, "Whatever you choose, this device may send exactly this. It never proves what you chose.")
       : warning("Your answer is scrambled. ", exposure(plan)),
   );
 }
@@ -297,7 +297,7 @@ function everything(report) {
     el(
       "p",
       {},
-      "The report is the scrambled answer. The id is made by chance for it alone, so that it is counted once. The plan names " +
+      "The report is the scrambled answer. The id is random and used only once, so that the report is counted once. The plan names " +
         "the public rules of the scrambling, and with them your group if there are several. The server keeps these three and " +
         "nothing else. As with any page, your network address is seen while you are connected; it is not kept.",
     ),
@@ -388,7 +388,7 @@ async function deliver(campaign, plan, chosen, button) {
   );
 }
 
-/** Run while the button is off; a report that did not arrive is kept, and offered again. */
+/** Run with the button disabled; a report that did not arrive is kept, and can be sent again. */
 async function working(button, send, campaign) {
   button.disabled = true;
   button.textContent = news.textContent = "Sending…";
@@ -457,7 +457,7 @@ function showUndelivered(campaign) {
 
 function showRefused(error) {
   show(
-    "Your answer was not taken",
+    "Your answer was not accepted",
     warning(`The server refused it: ${error.reason}.`),
     el("p", {}, "Nothing was counted."),
   );

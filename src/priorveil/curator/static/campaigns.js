@@ -95,7 +95,7 @@ function creation(showErrors) {
       location.hash = id;
     } catch (error) {
       if (error.constructor !== Error) throw error;
-      problem.textContent = `This file was not taken. ${error.message}`;
+      problem.textContent = `This file was not accepted. ${error.message}`;
       problem.hidden = false;
     }
   };

@@ -1,15 +1,15 @@
-// What the dashboard asks of the curator. The token stays in this tab.
+// The requests of the dashboard to the curator. The token stays in this tab.
 
 const TOKEN = "priorveil-token"; // in sessionStorage: forgotten when the tab is closed
 
-/** The token is not good, or no longer. */
+/** The token is unknown or no longer valid. */
 export class SignedOut extends Error {}
 
 export const signedIn = () => sessionStorage.getItem(TOKEN) !== null;
 export const signIn = (token) => sessionStorage.setItem(TOKEN, token);
 export const forget = () => sessionStorage.removeItem(TOKEN);
 
-/** The answer to a request about campaigns, if it is a good one. */
+/** The response to a request about campaigns; an error response is thrown. */
 export async function ask(path, options = {}) {
   const token = sessionStorage.getItem(TOKEN);
   if (!/^[!-~]+$/.test(token)) throw new SignedOut(); // no header can carry it, and no curator has it

@@ -102,7 +102,7 @@ function showSignIn(why) {
   field.focus();
 }
 
-/** The list; what stood on the page before goes at once, and a list that cannot be read is tried again. */
+/** The list of campaigns. The old page is cleared at once, and a list that cannot be read is fetched again. */
 async function showCampaigns() {
   document.title = "Campaigns · priorveil";
   put(el("h1", { tabindex: "-1" }, "Campaigns"), el("p", {}, "One moment…"));
@@ -218,7 +218,7 @@ function facts(estimates, counters) {
 
 const level = (value) => (value === Infinity ? "none" : (Math.ceil(value * 1000 - 1e-6) / 1000).toLocaleString("en")); // rounded up
 
-/** Methods that can be had: where reports alone do not determine the answer, only those that trust the prior. */
+/** The available methods: where reports alone do not determine the answer, only those that trust the prior. */
 function methods({ cohorts }) {
   const free = cohorts.every((c) => c.identifiable);
   return Object.entries(METHODS).filter(([name]) => free || name === "auto" || name === "mmse");
@@ -281,7 +281,7 @@ function results(estimates, chosen) {
     ...chosen.notes.map((note) => el("p", { class: "quiet" }, note)),
     chosen.method === "unbiased" &&
       Math.min(...chosen.values) < 0 &&
-      el("p", { class: "quiet" }, "An unbiased estimate of a rare answer can fall below zero: mind its interval."),
+      el("p", { class: "quiet" }, "An unbiased estimate of a rare answer can be below zero: look at its interval."),
   ];
 }
 

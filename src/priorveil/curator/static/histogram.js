@@ -2,7 +2,7 @@
 
 import { el, labelText, number, percent } from "/static/dom.js";
 
-const MOST = 200; // rows on the page; the largest ones, and it says so
+const MOST = 200; // rows on the page: the largest ones, with a note
 
 /** The table of one cohort's estimates; `level` is that of the intervals, `statistic` what the numbers are per person. */
 export function histogram(cohort, level, statistic) {
