@@ -13,7 +13,7 @@ from priorveil.cli import commands
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "commands.md"
 INTRODUCTION = """# Commands
 
-Every command says the same with `--help`. Exit status: 0 all is well, 1 the answer is no, 2 a wrong
+This page shows the `--help` of every command. Exit status: 0 success, 1 the answer is no, 2 a wrong
 argument or file, 130 stopped by ctrl-C.
 """
 

@@ -24,12 +24,12 @@ from priorveil.errors import PriorveilError
 # The commands in the order of the work; each is the function of its name in the module of its name.
 COMMANDS = {
     "demo": "Go from prior to estimate in a minute.",
-    "design": "Find the best mechanism for a PRIOR; certified.",
+    "design": "Find the best mechanism for a PRIOR, and certify it.",
     "inspect": "Show what a PLAN guarantees, and how good it is.",
     "audit": "Measure what a CHANNEL leaks under a PRIOR.",
     "privatize": "Turn a private column of a table into reports, by a PLAN.",
     "estimate": "Estimate from a table of REPORTS made by a PLAN.",
-    "campaign": "Put a question to people, with a PLAN.",
+    "campaign": "Make a campaign, a question to people, from a PLAN.",
     "serve": "Collect reports and estimate while they come in.",
     "recount": "Count all stored reports again and compare with the tallies.",
     "simulate": "Compare mechanisms on your own prior, people and budgets: a table, CSV or a picture.",

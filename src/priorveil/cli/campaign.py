@@ -1,4 +1,4 @@
-"""`priorveil campaign`: the file of a question that people answer, from a plan.
+"""`priorveil campaign`: make the file of a campaign, a question that people answer, from a plan.
 
 Examples
   priorveil campaign plan.json --question "For whom do you work?" --asked-by "The town of Example"
@@ -32,7 +32,7 @@ from priorveil.files import atomic_write
 @click.option("-o", "--output", required=True, type=options.OutputFile(), help="Save the campaign here.")
 @click.option("--force", is_flag=True, help="Replace the output file if it exists.")
 def campaign(plan: Path, output: Path, force: bool, **texts: Any) -> None:
-    """Put a question to people, with a PLAN.
+    """Make a campaign, a question to people, from a PLAN.
 
     PLAN may be a folder with a plan for each group of people.
     """

@@ -187,7 +187,7 @@ def design(
     as_json: bool,
     **rules: Any,
 ) -> None:
-    """Find the best mechanism for a PRIOR; certified.
+    """Find the best mechanism for a PRIOR, and certify it.
 
     Prints what the plan guarantees and how near it is to the best possible one, and saves it for devices and
     curators with -o. A plan that breaks its budget is never made.

@@ -43,7 +43,7 @@ class ReportRefused(PriorveilError):
     """
 
     def __init__(self, reason: str, final: bool = True) -> None:
-        super().__init__(f"the report was not taken: {reason}")
+        super().__init__(f"the report was not accepted: {reason}")
         self.reason = reason
         self.final = final
 

@@ -24,7 +24,7 @@ from priorveil.collect.campaign import Campaign
 from priorveil.collect.wire import ID_BYTES
 from priorveil.curator.service import Service
 from priorveil.curator.store import Damaged, StoredReport, StoreFull, Unavailable
-from priorveil.curator.writer import Busy
+from priorveil.curator.writer import QueueFull
 from priorveil.errors import MissingExtra
 from priorveil.mechanisms.estimators import apply_rows
 from priorveil.plans import schema as plan_schema
@@ -73,7 +73,7 @@ def problem_for(error: BaseException) -> Response:
     match error:
         case HTTPException():
             return problem(error.status_code, error.detail, error.headers)
-        case Busy():
+        case QueueFull():
             return problem(429, str(error), {"retry-after": "1"})
         case StoreFull():
             return problem(507, str(error), {"retry-after": "60"})

@@ -39,7 +39,7 @@ class BatchBody(msgspec.Struct, Generic[T], forbid_unknown_fields=True):
 
 
 class Refusal(msgspec.Struct):
-    """A report that was not taken: its index in the request, its id (None if the report is malformed), and why."""
+    """A report that was not accepted: its index in the request, its id (None if the report is malformed), and why."""
 
     index: int
     id: str | None

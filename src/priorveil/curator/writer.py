@@ -19,7 +19,7 @@ TRANSACTION = 4 << 20  # bytes in one transaction
 _OVERHEAD = 512  # bytes that an upload takes in addition to its reports
 
 
-class Busy(PriorveilError):
+class QueueFull(PriorveilError):
     """The queue is full; the sender should try again soon."""
 
 
@@ -67,10 +67,10 @@ class Writer:
                 last.result()
 
     def submit(self, groups: Sequence[Group]) -> asyncio.Future[None]:
-        """Queue the reports of one request. Raises `Busy` when the queue is full."""
+        """Queue the reports of one request. Raises `QueueFull` when the queue is full."""
         size = _OVERHEAD + sum(len(group.ids) + len(group.words) for group in groups)
         if self.waiting and self.waiting + size > self.capacity:
-            raise Busy("the queue of reports is full")
+            raise QueueFull("the queue of reports is full")
         return self._enqueue(groups, size)
 
     async def flush(self) -> None:

@@ -43,7 +43,7 @@ class Worst:
 
 
 @dataclass(frozen=True, eq=False)
-class Robust:
+class RobustDesign:
     """A channel `Q` (d, K), what it guarantees, and how much better any other could be.
 
     No prior of the set has an error above `worst_mse`; no channel of the cone has its worst error below
@@ -122,7 +122,7 @@ def robust_design(
     oracle: Oracle | None = None,
     most: int = 8_000,
     least: float = 1e-9,
-) -> Robust:
+) -> RobustDesign:
     """The channel of the cone `A` with the least error under the worst prior of a set.
 
     Without an `oracle` the set is the finitely many `priors` (k, d). With one it is a polytope: `oracle(g)` returns a
@@ -179,7 +179,7 @@ def robust_design(
         if math.isinf(best.bound):  # no design yet
             columns = engine.best_mixture(nearby, utility).channel.T
             best = worst_prior(columns, P)
-    return Robust(columns.T, best.bound, min(-bound, best.bound), best.prior, converged)
+    return RobustDesign(columns.T, best.bound, min(-bound, best.bound), best.prior, converged)
 
 
 def _list_rays(A: Array, P: Array, most: int, limits: Limits) -> Array:
