@@ -22,7 +22,7 @@ from priorveil.collect.campaign import FORMAT, LONGEST_TEXT, VERSION, Campaign
 from priorveil.collect.wire import ID_BYTES, JSON, LARGEST_REPORT, PACKED
 from priorveil.curator import create_app
 from priorveil.curator.app import Curator
-from priorveil.curator.responses import METHODS, openapi
+from priorveil.curator.responses import ESTIMATE_METHODS, openapi
 from priorveil.curator.sqlite import SqliteStore
 from priorveil.curator.uploads import LARGEST_BATCH
 
@@ -104,7 +104,7 @@ def test_the_document_states_the_limits_of_the_code() -> None:
     assert schemas["Campaign"]["properties"]["version"] == {"const": VERSION}
     assert schemas["Campaign"]["properties"]["question"]["maxLength"] == LONGEST_TEXT
     asked = openapi()["paths"]["/v1/campaigns/{id}/estimates"]["get"]["parameters"]
-    assert [p["schema"]["enum"] for p in asked if p.get("name") == "method"] == [list(METHODS)]
+    assert [p["schema"]["enum"] for p in asked if p.get("name") == "method"] == [list(ESTIMATE_METHODS)]
     upload = openapi()["paths"]["/v1/campaigns/{id}/reports"]["post"]["requestBody"]["content"]
     assert set(upload) == {JSON, PACKED}
 

@@ -17,7 +17,7 @@ from priorveil.mechanisms.randomness import (
     GeneratorSource,
     SystemSource,
     as_source,
-    blocks,
+    word_blocks,
 )
 from priorveil.mechanisms.table import Table
 
@@ -190,7 +190,7 @@ def test_system_words_never_repeat_between_streams() -> None:
 @pytest.mark.statistical
 def test_every_bit_of_the_bulk_stream_is_fair() -> None:
     """Each of 64 bits set in half of a million words, within 6 deviations (false alarm below 2e-7)."""
-    words = np.concatenate([words.ravel().copy() for _, words in blocks(SystemSource(), 1_000_000, 1)])
+    words = np.concatenate([words.ravel().copy() for _, words in word_blocks(SystemSource(), 1_000_000, 1)])
     ones = [(words >> np.uint64(bit) & np.uint64(1)).sum() for bit in range(64)]
     assert np.abs(np.array(ones, dtype=float) - 500_000).max() < 6 * 500
 
@@ -201,7 +201,7 @@ def test_blocks_hand_out_the_stream_in_order(reports: int, draws: int) -> None:
     reports = min(reports, 200_000 // draws)
     whole = GeneratorSource(np.random.default_rng(7)).words(reports * draws).reshape(reports, draws)
     seen = 0
-    for rows, words in blocks(GeneratorSource(np.random.default_rng(7)), reports, draws):
+    for rows, words in word_blocks(GeneratorSource(np.random.default_rng(7)), reports, draws):
         assert rows.start == seen
         np.testing.assert_array_equal(words, whole[rows])
         seen = rows.stop

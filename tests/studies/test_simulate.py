@@ -97,7 +97,7 @@ def test_sums_and_guesses_are_simulated_too() -> None:
 @pytest.mark.parametrize(
     ("query", "methods"),
     [
-        (pv.Distribution(), tuple(name for name in COMPARED_METHODS if name != "hashing")),  # which is for histograms
+        (pv.Distribution(), tuple(name for name in COMPARED_METHODS if name != "hashing")),  # for histograms
         (pv.Sum([0, 1, 4], unbiased=True), CHANNELS),
         (pv.Linear(np.tri(3)[:2], unbiased=True), CHANNELS),
     ],

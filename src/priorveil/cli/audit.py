@@ -62,9 +62,7 @@ _OF_SECRETS = ("lip", "pufferfish")  # the notions that a secret changes
 @click.option("--notion", type=click.Choice(list(_NOTIONS)), default="lip", help="The privacy notion.")
 @options.prior_format_options
 @click.option("--observed", is_flag=True, help="CHANNEL is a table with the columns `value` and `report`.")
-@click.option(
-    "--samples", type=click.IntRange(1), help="CHANNEL is a plan: run its sampler this many times for each value."
-)
+@click.option("--samples", type=click.IntRange(1), help="CHANNEL is a plan: how often to sample each value.")
 @click.option("--confidence", type=options.SHARE, default=0.99, help="Confidence of levels from samples.")
 @options.JSON
 def audit(

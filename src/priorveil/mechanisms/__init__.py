@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from priorveil.mechanisms.arc import Arc
+from priorveil.mechanisms.arc.orders import Orders
 from priorveil.mechanisms.hashing import PooledHash
 from priorveil.mechanisms.interface import Mechanism
-from priorveil.mechanisms.arc.orders import Orders
 from priorveil.mechanisms.subset import Subset
 from priorveil.mechanisms.table import Grouped, Table
 from priorveil.mechanisms.unary import Unary

@@ -27,7 +27,7 @@ from priorveil.certify import TOTAL, Certifiable, Lifts, lifts
 from priorveil.errors import NOT_SHOWN, InvalidInput
 from priorveil.mechanisms import interface, kernels
 from priorveil.mechanisms.estimators import not_identifiable
-from priorveil.mechanisms.interface import MOST_MEASURED, MOST_ENTRIES, NumberedReports
+from priorveil.mechanisms.interface import MOST_ENTRIES, MOST_MEASURED, NumberedReports
 from priorveil.mechanisms.randomness import WORD, Words
 from priorveil.mechanisms.table import Table
 from priorveil.notions import LDP, Known, Secrets

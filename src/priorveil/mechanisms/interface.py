@@ -108,7 +108,7 @@ class Mechanism(ABC):
     def allowed_reports(self) -> str:
         """Which reports this mechanism makes, in words."""
         return (
-            f"this mechanism reports 0 to {self.outputs - 1}" if self.outputs else "no order of arcs makes this report"
+            f"this mechanism reports 0 to {self.outputs - 1}" if self.outputs else "no order of arcs makes it"
         )
 
     @abstractmethod
