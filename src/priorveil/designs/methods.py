@@ -49,7 +49,7 @@ _ENGINE = 1_500  # values up to which it relies on the engine alone for sets, se
 _SUBSETS = 100_000  # values up to which `auto` tries subset selection for learning a distribution
 _MAX_VALUES_TO_LEARN = 1_000  # values up to which the engine weighs columns for learning a distribution
 _LEARNING_GAP = 1e-6  # the finest gap for learning a distribution
-_BLOCKS = 96  # blocks that the values of a large sum are merged into
+_BLOCKS = 160  # blocks that the values of a large sum are merged into
 
 
 def design(
