@@ -11,7 +11,7 @@ Jiang, Li and Tandon, "Local information privacy and its application to privacy-
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,7 +21,7 @@ import numpy.typing as npt
 from priorveil.channels import Channel
 from priorveil.designs import closed
 from priorveil.errors import Infeasible, InvalidInput, NotIdentifiable, TooLarge
-from priorveil.notions import Leakage, leakage, leakage_bounds
+from priorveil.notions import Known, Leakage, as_known, leakage, leakage_bounds
 from priorveil.priors import Array, Budget, Label, Prior, PriorSet, Secret
 from priorveil.queries import Histogram
 
@@ -88,7 +88,7 @@ class UnaryEncoding:
         Q = base.prod(axis=1) * (own / base).T
         return Channel(Q, labels, ["".join(map(str, row)) for row in bits.tolist()])
 
-    def leakage(self, prior: Prior | PriorSet) -> Leakage:
+    def leakage(self, prior: Known) -> Leakage:
         """All levels for at most 12 values; for more, LIP and LDP are exact and the others upper bounds."""
         if len(prior) <= _MOST_BITS:
             return leakage(self.channel(prior.labels), prior)
@@ -121,7 +121,7 @@ class Published:
 
     claimed: float
     mechanism: Channel | UnaryEncoding
-    prior: Prior | PriorSet
+    prior: Known
     secret: Secret | None = None
     support: Support | None = None
     notion: str = "LIP"
@@ -163,24 +163,19 @@ def rr_lip(prior: Prior | Sequence[float], epsilon: float) -> Published:
 
     It satisfies LIP only where every `P[x] >= tau`. Elsewhere a rare value leaks
     `log(e**-eps + (1 - e**-eps) / min(P))` upwards.
+    For a function of the value (Corollary 1), push the prior forward.
 
     >>> form = rr_lip([0.1, 0.2, 0.7], 1.0)
     >>> round(form.claimed, 3), round(form.leakage.lip, 3)
     (1.0, 1.9)
+    >>> prior = Prior({"a": 0.25, "b": 0.25, "c": 0.5})
+    >>> form = rr_lip(prior.push(lambda value: "c" if value == "c" else "other"), 1.0)
+    >>> form.channel.inputs, form.excess < 1e-12
+    (('other', 'c'), True)
     """
     P, eps = Prior.of(prior), _epsilon(epsilon)
     channel = Channel(closed.rr_lip_matrix(P.probabilities, math.exp(-eps)), P.labels, P.labels)
     return Published(eps, channel, P)
-
-
-def rr_lip_of(prior: Prior, function: Callable[[Label], Label], epsilon: float) -> Published:
-    """RR-LIP of a function of the value (Corollary 1): Theorem 3 on the pushed-forward prior.
-
-    >>> form = rr_lip_of(Prior({"a": 0.25, "b": 0.25, "c": 0.5}), lambda v: v == "c" and "c" or "other", 1.0)
-    >>> form.channel.inputs, form.excess < 1e-12
-    (('other', 'c'), True)
-    """
-    return rr_lip(prior.push(function), epsilon)
 
 
 def lh_lip(
@@ -270,28 +265,22 @@ def binary_bounded(lowest: float, highest: float, epsilon: float) -> Published:
     return Published(math.log(e), channel, known)
 
 
-def ue_lip(prior: Prior | Sequence[float], epsilon: float) -> Published:
+def ue_lip(prior: Known | Sequence[float], epsilon: float) -> Published:
     """UE-LIP (Theorem 4): unary encoding that depends on the rarest value only.
 
     `q01 = (1 - m) / (e**eps - 2 m + 1)` with `m = min(P)`, and `q10 = 1/2`. It is private and tight, but not
-    optimal.
+    optimal. For a set of priors (Corollary 2) `m` is the smallest probability in the set.
 
     >>> form = ue_lip(Prior.uniform(83), 4.0)
     >>> round(form.leakage.lip, 9), round(form.mse, 3)
     (4.0, 0.869)
-    """
-    return ue_lip_bounded(Prior.of(prior), epsilon)
-
-
-def ue_lip_bounded(priors: Prior | PriorSet, epsilon: float) -> Published:
-    """UE-LIP for a set of priors (Corollary 2): Theorem 4 with the smallest probability in the set.
-
-    >>> ue_lip_bounded(PriorSet([[0.2, 0.8], [0.5, 0.5]]), 1.0).leakage.lip.__round__(9)
+    >>> ue_lip(PriorSet([[0.2, 0.8], [0.5, 0.5]]), 1.0).leakage.lip.__round__(9)
     1.0
     """
-    eps, light = _epsilon(epsilon), float(_least_masses(priors).min())
+    known, eps = as_known(prior), _epsilon(epsilon)
+    light = float(_least_masses(known).min())
     zero_to_one = (1 - light) / (math.exp(eps) - 2 * light + 1) if light < 1 else 0.5
-    return Published(eps, UnaryEncoding(zero_to_one, 0.5), priors)
+    return Published(eps, UnaryEncoding(zero_to_one, 0.5), known)
 
 
 # -- LDP mechanisms that it compares with (section 5.4) ----------------------------------------------------
@@ -358,7 +347,7 @@ def _prior_or_all(values: int | Prior) -> Prior | PriorSet:
     return values if isinstance(values, Prior) else PriorSet.all(values)
 
 
-def _least_masses(prior: Prior | PriorSet) -> Array:
+def _least_masses(prior: Known) -> Array:
     """The smallest probability of each value."""
     return prior.extremes(np.eye(len(prior)))[0]
 
