@@ -62,11 +62,8 @@ def priors(settings: Settings) -> Outcome:
 # -- figure 8: from 10 to 50 values ------------------------------------------------------------------------
 
 _DOMAIN_STYLES: dict[str, Style] = {
-    **{method: METHOD_STYLES[method] for method in ("none", *_LDP)},
-    "published-rr-half": ("published", "sky", "RR-LIP at ε/2, published"),
-    **{method: METHOD_STYLES[method] for method in (*_PUBLISHED, *_FORMS, "best")},
-    "hashing": ("certified", "red", "LH, certified"),
-    "unary": ("certified", "green", "UE, certified"),
+    method: (METHOD_STYLES | FIGURE_STYLES["domain"])[method]
+    for method in ("none", *_LDP, "published-rr-half", *_PUBLISHED, *_FORMS, "best")
 }
 
 
