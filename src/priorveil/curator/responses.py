@@ -53,7 +53,6 @@ _CLIENT = Path(__file__).parents[3] / "clients/js/priorveil.js"  # in a checkout
 _log = logging.getLogger(__name__)
 
 _PRIVACY = ("lip", "lip_lower", "lip_upper", "ldp")
-_ROWS = 100_000  # in a row group of an export
 ESTIMATE_METHODS: tuple[Method, ...] = get_args(Method)
 
 
@@ -180,7 +179,8 @@ async def _file(request: Request, name: str | None = None) -> Response:
 def parquet_pieces(campaign: Campaign, pages: AsyncIterator[list[StoredReport]]) -> AsyncIterator[bytes]:
     """The pieces of a Parquet file: id, cohort, plan, and the report as a number (a row of bits: as bytes).
 
-    The file is made while it is sent, so memory stays flat. Raises `MissingExtra` at once, not while it is sent.
+    The file is made while it is sent, a row group for each page, so memory stays flat. Raises `MissingExtra` at once,
+    not while it is sent.
     """
     pa = pyarrow()
     numbers = all(plan.mechanism.width == 0 for plan in campaign.plans.values())
@@ -199,15 +199,11 @@ def parquet_pieces(campaign: Campaign, pages: AsyncIterator[list[StoredReport]])
         return pa.table(columns, schema=schema)
 
     async def pieces() -> AsyncIterator[bytes]:
-        sink, waiting = _Sink(), list[StoredReport]()
+        sink = _Sink()
         with pa.parquet.ParquetWriter(sink, schema) as writer:
             async for page in pages:
-                waiting += page
-                if len(waiting) >= _ROWS:
-                    writer.write_table(table(waiting))
-                    waiting = []
-                    yield sink.take_written()
-            writer.write_table(table(waiting))
+                writer.write_table(table(page))
+                yield sink.take_written()
         yield sink.take_written()
 
     return pieces()

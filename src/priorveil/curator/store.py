@@ -44,7 +44,7 @@ _ADD_CELLS = """
     ON CONFLICT (plan, cell) DO UPDATE SET count = tallies.count + excluded.count
 """
 
-_PAGE = 10_000  # rows that an export reads at once
+_PAGE = 20_000  # rows that are read at once, and in a row group of an export
 _OF_CAMPAIGN = "(SELECT number FROM campaigns WHERE id = $1)"
 NUMBERS = f"SELECT id, campaign, number FROM plans WHERE campaign = {_OF_CAMPAIGN}"
 _ADD_PLAN = f"INSERT INTO plans (campaign, id) VALUES ({_OF_CAMPAIGN}, $2) ON CONFLICT DO NOTHING"
@@ -221,7 +221,7 @@ class Store(ABC):
     # -- reports and tallies ---------------------------------------------------------------------------------
 
     async def reports(self, campaign: Campaign) -> AsyncIterator[list[StoredReport]]:
-        """All reports of a campaign, sorted by id, some thousand at a time."""
+        """All reports of a campaign, sorted by id, some thousands at a time."""
         last = b""
         while rows := await self._fetch(_REPORTS, campaign.id, last, _PAGE):
             yield [tuple(row) for row in rows]
