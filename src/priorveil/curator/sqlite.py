@@ -8,7 +8,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
@@ -54,7 +54,7 @@ class SqliteStore(Store):
         super().__init__(str(Path(path)), create, number="integer", **dialect)
         self.path = Path(path).resolve()  # a file under two names has one lock
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="priorveil-writer")
-        self._lock: BinaryIO | None = None
+        self._opened = ExitStack()  # the lock and the connection
         self._connection: sqlite3.Connection | None = None
         self._files: list[tuple[int, int]] = []
 
@@ -66,24 +66,23 @@ class SqliteStore(Store):
 
     async def close(self) -> None:
         """Finish the work under way, then close the file."""
-        await self._in_thread(self._close)
+        await self._in_thread(self._opened.close)
         self._thread.shutdown()
 
     def _open(self) -> None:
         self._check_path()
         try:
-            self._lock = _open_lock(self._sibling(".lock"))
+            self._opened.enter_context(_open_lock(self._sibling(".lock")))
         except OSError as error:
             problem = f"no file can be created in {self.path.parent} ({error.strerror})"
             raise self._invalid(f"{problem}: choose another folder") from error
-        self._connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
-        version = self._schema_version(self._connection)
+        db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
+        self._connection = self._opened.enter_context(closing(db))
+        version = self._schema_version(db)
         for setting in _SETTINGS:
-            self._connection.execute(f"PRAGMA {setting}")
+            db.execute(f"PRAGMA {setting}")
         if version == 0:
-            self._connection.executescript(
-                f"BEGIN IMMEDIATE; {self._schema} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
-            )
+            db.executescript(f"BEGIN IMMEDIATE; {self._schema} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
         self._files = self._find_files()
 
     def _check_path(self) -> None:
@@ -106,12 +105,6 @@ class SqliteStore(Store):
 
     def _sibling(self, ending: str) -> Path:
         return self.path.parent / f"{self.path.name}{ending}"
-
-    def _close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-        if self._lock is not None:
-            self._lock.close()
 
     async def ready(self) -> None:
         """Return if a transaction can be opened."""
