@@ -102,7 +102,7 @@ class Cone(Notion):
 
         They are `e**eps row' - row` for all ordered pairs of compared rows.
         """
-        prior, bound = as_known(prior), math.exp(min(budget.lower, budget.upper))
+        bound = math.exp(min(budget.lower, budget.upper))
         groups = self.compared_rows(np.eye(len(prior)), prior.labels, prior, secret)
         pairs = [pair for rows, _ in groups for pair in permutations(rows, 2)]
         return np.array([bound * second - first for first, second in pairs]).reshape(-1, len(prior))
@@ -153,7 +153,6 @@ class LIP(Cone):
 
     def inequalities(self, budget: Budget, prior: Known, secret: Secrets = None) -> Array:
         """`T r >= lo (p r)` and `T r <= hi (p r)`, for every secret and every corner of the prior set."""
-        prior = as_known(prior)
         scenes = secret_means(secret, np.eye(len(prior)), prior.labels)
         pairs = [(row, p) for p in prior.vertices() for rows, _ in scenes for row in rows]
         down = [row - budget.lo * p for row, p in pairs if math.isfinite(budget.lower)]
@@ -337,20 +336,19 @@ def leakage(
     MIL             0.4055  best guess, averaged over reports, any prior
     MIP             0.1308  mutual information, in nats
     """
-    used = Channel.of(channel).drop_unused()
-    prior = _align(as_known(prior), used)
-    lower, upper = LIP().sides(used, prior, secret)
+    used, known = _channel_and_prior(channel, prior, "leakage")
+    lower, upper = LIP().sides(used, known, secret)
     di = None
     with suppress(TooLarge):
-        di = DI().epsilon(used, prior)
+        di = DI().epsilon(used, known)
     return Leakage(
         lip_lower=lower,
         lip_upper=upper,
         ldp=LDP().epsilon(used),
         mil=MIL().epsilon(used),
-        mip=MIP().epsilon(used, prior) if prior.members else None,
+        mip=MIP().epsilon(used, known) if known.members else None,
         di=di,
-        pufferfish=Pufferfish().epsilon(used, prior, secret),
+        pufferfish=Pufferfish().epsilon(used, known, secret),
     )
 
 
@@ -411,21 +409,21 @@ def scenarios(secret: Secret | Sequence[Secret]) -> tuple[Secret, ...]:
     return secrets
 
 
-def _align(prior: Known, channel: Channel) -> Known:
-    """The prior with its values in the channel's order; a set of priors must have that order already."""
-    if isinstance(prior, Prior):
-        return channel.align(prior)
-    if channel.align(prior.centre).labels != prior.labels:
-        raise InvalidInput("prior", prior.labels[:5], "give its values in the order of the channel's")
-    return prior
+def _channel_and_prior(
+    channel: Channel | npt.ArrayLike, prior: Known | Sequence[float] | None, measure: str
+) -> tuple[Channel, Known]:
+    """The channel without unused reports, and the prior in its order; an error without a prior.
 
-
-def _channel_and_prior(channel: Channel, prior: Known | None, notion: str) -> tuple[Channel, Known]:
-    """The channel without unused reports, and the prior in its order; an error without a prior."""
+    A set of priors must have that order already.
+    """
     if prior is None:
-        raise InvalidInput("prior", None, f"{notion} is measured against a prior: give one, or a PriorSet")
-    used = Channel.of(channel).drop_unused()
-    return used, _align(as_known(prior), used)
+        raise InvalidInput("prior", None, f"{measure} is measured against a prior: give one, or a PriorSet")
+    used, known = Channel.of(channel).drop_unused(), as_known(prior)
+    if isinstance(known, Prior):
+        return used, used.align(known)
+    if used.align(known.centre).labels != known.labels:
+        raise InvalidInput("prior", known.labels[:5], "give its values in the order of the channel's")
+    return used, known
 
 
 def secret_means(secret: Secrets, columns: Exact, names: Names) -> NamedRows:
@@ -459,8 +457,6 @@ def _worst_pair(columns: Array, names: Names, outputs: Names) -> Breach:
 
 
 def _mutual_information(channel: Channel, prior: Prior) -> float:
-    joint = prior.probabilities[:, None] * channel.matrix
-    happens = joint > 0
     with np.errstate(divide="ignore", invalid="ignore"):
-        nats = joint * np.log(channel.lift(prior))
-    return max(0.0, float(nats[happens].sum()))
+        nats = prior.probabilities[:, None] * channel.matrix * np.log(channel.lift(prior))
+    return max(0.0, float(np.nansum(nats)))  # what never happens is zero times infinity

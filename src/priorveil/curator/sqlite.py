@@ -82,7 +82,9 @@ class SqliteStore(Store):
         for setting in _SETTINGS:
             db.execute(f"PRAGMA {setting}")
         if version == 0:
-            db.executescript(f"BEGIN IMMEDIATE; {self._schema} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
+            db.executescript(
+                f"BEGIN IMMEDIATE; {self._schema} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
+            )
         self._files = self._find_files()
 
     def _check_path(self) -> None:
