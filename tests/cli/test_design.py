@@ -494,7 +494,7 @@ def test_pictures(files: Path) -> None:
     run("design", "counts.csv", "--counts", "--epsilon", 1, "-o", "plan.json", "--plot", "plan.svg")
     assert "<svg" in (files / "plan.svg").read_text()
     status, _, err = run("inspect", "plan.json", "--plot", "plan.png", "--json")
-    assert (status, err) == (0, "Drawn in plan.png.\n")
+    assert (status, err) == (0, "Picture saved as plan.png.\n")
     assert (files / "plan.png").read_bytes().startswith(b"\x89PNG")
 
 

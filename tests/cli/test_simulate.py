@@ -230,7 +230,7 @@ def test_a_picture(folder: Path, query: str, budgets: tuple[object, ...]) -> Non
     pytest.importorskip("matplotlib")
     task = ("simulate", "prior.csv", *budgets, "--query", query, "--runs", 3, "--people", 100)
     status, out, err = run(*task, "--plot", "study.png")
-    assert (status, err) == (0, "Drawn in study.png.\n") and out.startswith("epsilon,method")
+    assert (status, err) == (0, "Picture saved as study.png.\n") and out.startswith("epsilon,method")
     assert (folder / "study.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -335,7 +335,7 @@ def save_plot(figure: Figure, path: Path) -> None:
 
     complete = plots.save(figure, path)
     boxes = "" if complete else " Its font lacks some letters of the names; they are shown as boxes."
-    click.echo(f"Drawn in {path}.{boxes}", err=True)
+    click.echo(f"Picture saved as {path}.{boxes}", err=True)
 
 
 def draw_plan(plan: Plan, path: Path) -> None:

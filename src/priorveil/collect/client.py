@@ -174,7 +174,7 @@ class Client:
         return kept.report
 
     def _note(self, kept: StoredAnswer) -> None:
-        """Store the new state of an answer, if possible: the answer itself is stored, and may be sent twice."""
+        """Store the new state of an answer. If that fails, the answer stays stored as it was, and may be sent again."""
         with suppress(PriorveilError):
             self._memory.keep(kept)
 

@@ -62,7 +62,7 @@ class ColumnSpace(ABC):
 
     @abstractmethod
     def ends(self, columns: Array) -> Array:
-        """The sum of the two entries that each value of a vertex can have, next to these columns."""
+        """For each value, the sum of its two possible entries at vertices near these columns."""
 
     @abstractmethod
     def vertices(self) -> Array:
@@ -122,7 +122,7 @@ class LdpCone(ColumnSpace):
         return self._normalise(np.where(large, self.ratio, 1.0))
 
     def ends(self, columns: Array) -> Array:
-        """The sum of the two entries of a vertex near each column."""
+        """For each value, the sum of its two possible entries at a vertex near each column."""
         return np.asarray((1 + self.ratio) * columns.min(axis=1, keepdims=True))
 
     def vertices(self) -> Array:

@@ -192,7 +192,7 @@ def _best_for_ones(prior: Prior, odds: list[Fraction]) -> int:
 
 
 def _best_size(error: Callable[[int], float], starts: Iterable[int], values: int, stop: Stop) -> int:
-    """The size with the least error: of few values among all sizes, else uphill and downhill from the best start."""
+    """The size with the least error: of all sizes if there are few values, else by local search from the best start."""
     best = min(range(1, values) if values <= _MOST_TRIED else sorted(starts), key=error)
     for step in (1, -1):
         while 1 <= best + step < values and not stop() and error(best + step) < error(best):

@@ -333,7 +333,7 @@ class SecondMoments:
     # -- the proof: arithmetic with room for its rounding, whatever the search returned ------------------------
 
     def largest(self, M: Array, dual: Array, price: float) -> float:
-        """At least the largest `<M M', Y>` in the set; entries of `M` may be wrong by a few roundings."""
+        """An upper bound on `<M M', Y>` in the set; entries of `M` may be wrong by a few roundings."""
         d, k = M.shape
         if not (np.isfinite(M).all() and np.isfinite(dual).all() and 0 <= price < math.inf):
             return math.inf
@@ -353,7 +353,7 @@ class SecondMoments:
         return np.append(np.maximum(own * self.low, own * self.high), price * self.total)
 
     def least_variance(self, centred: Array, M: Array, dual: Array, price: float) -> float:
-        """At most the least variance of the centred rows: `(tr W M)^2` over the largest `<M M', Y>`."""
+        """A lower bound on the variance of the centred rows: `(tr W M)^2` over the largest `<M M', Y>`."""
         largest, room = self.largest(M, dual, price), (M.size + 8) * _ROUNDOFF
         off_centre = np.abs(centred @ self.prior) + room * (np.abs(centred) @ self.prior)
         wrong = (room * np.abs(centred) + off_centre[:, None]) / self.unit
@@ -370,7 +370,7 @@ def _project_out(matrix: Array, unit: Array) -> Array:
 
 
 def _largest_eigenvalue(matrix: Array) -> float:
-    """At least the largest eigenvalue of a symmetric matrix.
+    """An upper bound on the eigenvalues of a symmetric matrix.
 
     If `t I - matrix` has a Cholesky factor in floating point then no eigenvalue of it is below
     `-(d + 1) u / (1 - (d + 1) u)` times its trace (Rump, Verification of positive definiteness, 2006).

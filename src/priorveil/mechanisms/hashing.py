@@ -176,7 +176,7 @@ class PooledHash(NumberedReports):
         return self.matrix, None
 
     def blocks(self, method: str) -> Iterable[tuple[slice, Array]]:
-        """The channel: for posteriors the reports of some seeds at a time, for what inverts it all of it."""
+        """The channel in parts: a few seeds at a time for posteriors, all at once for methods that invert it."""
         if method == "mmse":
             return self._parts()
         if self._large:

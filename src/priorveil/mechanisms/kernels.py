@@ -128,7 +128,7 @@ def _count_numbers(numbers: Ints, counts: Ints) -> None:
 
 @with_twin(_count_numbers)
 def count_numbers(numbers: Ints, counts: Ints) -> None:
-    """Add to `counts[n]` how often the number n came; numbers without a count are passed over."""
+    """Add to `counts[n]` how often the number n came; numbers without a count are ignored."""
     for i in range(numbers.size):
         if 0 <= numbers[i] < counts.size:
             counts[numbers[i]] += 1

@@ -92,7 +92,7 @@ class Table(NumberedReports):
         return _shared_rows(self.weights)
 
     def draw(self, codes: Ints, words: Words, reports: Ints, total: int) -> None:
-        """Fill `reports` for valid codes. A single draw is compared with its whole row, whatever it is."""
+        """Fill `reports` for valid codes. A single report compares its draw with the whole row, whatever the value."""
         column = np.ascontiguousarray(words[:, 0])
         if total == 1:
             draws = column >> np.uint64(64 - TOTAL_BITS)
@@ -140,9 +140,9 @@ def make_guide(thresholds: Words, span_bits: int = TOTAL_BITS) -> Guide:
 
 
 def _shared_rows(weights: Ints) -> tuple[np.uint64, Guide] | None:
-    """What is added on the diagonal to one common row, and its guide, if the rows are made so, as those of k-RR.
+    """If every row is one common row plus a number on the diagonal, as for k-RR: that number, and the row's guide.
 
-    Truth or a draw from the prior is another example. None may have less on the diagonal than the common row.
+    Reporting the truth or a draw from the prior is another example. None for all other tables.
     """
     size = weights.shape[0]
     if size < 3 or weights.shape[1] != size:
@@ -265,7 +265,7 @@ class Grouped(NumberedReports):
         return self.table.answer(method, counts, mass.astype(np.float64), rows[:, first], population)
 
     def blocks(self, method: str) -> Iterable[tuple[slice, Array]]:
-        """The channel: for posteriors its columns one at a time, since there are many values and few reports."""
+        """The channel in parts: for posteriors column by column, since there are many values and few reports."""
         if method != "mmse":
             return super().blocks(method)
         Q = self.table.matrix

@@ -1,7 +1,7 @@
 """The arc mechanism: values as arcs of a circle, a report as a window on it (`arc.line`).
 
 A tally (`arc.counting`) counts the reports of each cell of the circle, and posteriors follow from it without the
-channel written out. One order tells neighbours badly apart: to learn a distribution on many values there is
+channel written out. Reports in one order hardly distinguish neighbours: to learn a distribution on many values, use
 `priorveil.mechanisms.arc.orders`.
 """
 
@@ -149,8 +149,8 @@ class Arc(ArcMechanism):
     def identifies(self) -> bool:
         """Whether reports alone determine the distribution.
 
-        One order tells neighbours apart so badly that for large domains the answer is no: with 1,000 values and 10,000
-        people a share would be known to ±2 at best.
+        Reports in one order hardly distinguish neighbours, so for large domains the answer is no: with 1,000 values and
+        10,000 people a share would be known to ±2 at best.
         """
         return not self._large and identifiable(self.matrix)
 

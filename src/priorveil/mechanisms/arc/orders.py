@@ -1,6 +1,6 @@
 """Arcs on a circle in thousands of public orders: the mechanism that learns a distribution on many values.
 
-Under one order a report tells neighbours on the circle badly apart. Here the order of a report is drawn from a public
+Reports in one order hardly distinguish neighbours on the circle. Here the order of a report is drawn from a public
 pool, without looking at the value.
 
 **The orders** are never written out. An order is named by a `seed` and a `multiplier`. The `n` values of the circle are
@@ -8,7 +8,7 @@ sorted by `kernels.splitmix64(seed + (x + 1) * STEP mod 2**64)`, ties by code, w
 they are sorted by `multiplier * rank mod p`, `p` the least prime above `n`. So a walk around the circle visits the
 ranks `step, 2 step, ...` modulo `p`, `step` the inverse of the multiplier. Under one order a report estimates the slow
 waves around the circle well and the fast ones badly; multiplying ranks turns fast waves into slow ones, and the
-multipliers `1 .. (p - 1) / 2` treat all alike. So they do what takes several times as many random orders.
+multipliers `1 .. (p - 1) / 2` treat all alike. Several times as many random orders would be needed for the same.
 
 **The sampler.** A report takes four words, whatever the value is. The lowest bits of the first are the index of the
 order (their number is a power of two); the others are the three words of `arc.line`. The report is `index * 2**bits +
