@@ -78,7 +78,7 @@ class NumberLabels(tuple[Any, ...]):
         bounds, lower = np.array(self.bounds), self._cells_of(numbers)
         codes = lower
         if self.rounds:
-            codes = lower + _round_up(self._within(numbers), bounds[lower], bounds[lower + 1], words)
+            codes = lower + _rounds_up(self._within(numbers), bounds[lower], bounds[lower + 1], words)
         inside = (self.outside == "ends") | (numbers >= bounds[0]) & (numbers <= bounds[-1])
         return np.where(np.isnan(numbers), MISSING, np.where(inside, codes, OUTSIDE)).astype(np.int64)
 
@@ -144,7 +144,7 @@ def _intervals(edges: Sequence[float]) -> list[str]:
     return [*texts[:-1], texts[-1].replace(")", "]")]
 
 
-def _round_up(x: Array, low: Array, high: Array, words: DrawWords) -> npt.NDArray[np.bool_]:
+def _rounds_up(x: Array, low: Array, high: Array, words: DrawWords) -> npt.NDArray[np.bool_]:
     """Whether each number is rounded up: true with probability exactly `(x - low) / (high - low)`.
 
     A random word is the beginning of a uniform number, which is compared with the probability. Floats decide unless

@@ -81,10 +81,10 @@ class Batch:
         """The number of the row after the last one."""
         return self.first + self.rows + len(self.broken)
 
-    def refused(self, indices: Mapping[str, Indices]) -> dict[str, Rows]:
+    def refused_rows(self, indices: Mapping[str, Indices]) -> dict[str, Rows]:
         """The numbers of refused rows by reason, given their indices in the columns; broken lines included.
 
-        >>> Batch({}, 2, first=110, broken=np.array([111])).refused({"missing": np.array([0, 1])})
+        >>> Batch({}, 2, first=110, broken=np.array([111])).refused_rows({"missing": np.array([0, 1])})
         {'wrong number of columns': array([111]), 'missing': array([110, 112])}
         """
         if not len(self.broken):

@@ -210,7 +210,7 @@ class BatchCounter:
         for batch, tallies, refused in in_threads(lambda job: self._count(*job), parts, threads):
             for key, tally in tallies.items():
                 self._tallies[key] = self._tallies[key] + tally if key in self._tallies else tally
-            self.log.add(batch.refused(refused))
+            self.log.add(batch.refused_rows(refused))
             yield batch.end
 
     def tallies(self) -> Tallies:

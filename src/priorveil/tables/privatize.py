@@ -89,7 +89,7 @@ def privatize_table(
         nonlocal count
         # One thread draws, in the order of the rows, so that a seed gives the same reports and ids.
         for batch, made, parts in in_threads(perturb, table.batches, 1):
-            log.add(batch.refused(made.refused))
+            log.add(batch.refused_rows(made.refused))
             count += len(made.indices)
             if len(made.indices):
                 yield parts

@@ -109,7 +109,7 @@ def _open_arrow(
     """Arrow batches as batches of at most `most` rows, none of them empty."""
     types = {name: _without_views(schema.field(name).type) for name in names}
 
-    def cut() -> Iterator[Batch]:
+    def cut_batches() -> Iterator[Batch]:
         first = 0
         for batch in batches:
             given = {name: batch.column(name) for name in types}
@@ -121,7 +121,7 @@ def _open_arrow(
                 yield Batch(part, count, first)
                 first += count
 
-    return OpenTable(types, cut(), rows)
+    return OpenTable(types, cut_batches(), rows)
 
 
 def _without_views(kind: Any) -> Any:

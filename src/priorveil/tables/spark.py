@@ -131,7 +131,7 @@ def tally(
     `refused` returns the rows themselves.
     """
     plans = columns.plans_by_cohort(plan, cohort)
-    made_by = _plan_column(df, assume_plan)
+    made_by = _plan_column_name(df, assume_plan)
     numbers = [T.StructField(name, T.LongType()) for name in ("plan", "index", "amount")]
     group = T.StructField("group", T.StringType() if by is None else df.schema[by].dataType)
 
@@ -154,7 +154,7 @@ def refused(
 ) -> DataFrame:
     """The rows that `tally` does not count, with the reason in the column `reason`."""
     plans = columns.plans_by_cohort(plan, cohort)
-    made_by = _plan_column(df, assume_plan)
+    made_by = _plan_column_name(df, assume_plan)
     if REASON in df.columns:
         raise InvalidInput(
             "df", NOT_SHOWN, f"its column {REASON!r} has the name of the reason: rename the column"
@@ -169,7 +169,7 @@ def refused(
     return df.mapInArrow(run, T.StructType([*df.schema.fields, T.StructField(REASON, T.StringType())]))
 
 
-def _plan_column(df: DataFrame, assume_plan: bool) -> str | None:
+def _plan_column_name(df: DataFrame, assume_plan: bool) -> str | None:
     """The column that names the plan of a report; None if that is not checked."""
     if not assume_plan and PLAN not in df.columns:
         raise no_plan_column(f"the data frame has {', '.join(df.columns)}")

@@ -356,7 +356,7 @@ class Orders(ArcMechanism):
         """The statistics `rows @ histogram`, or the histogram for None."""
         if method == "mmse":
             return self._posterior(counts, prior, rows)
-        linear, histogram = self._unbiased(counts, rows, population)
+        linear, histogram = self._unbiased_answer(counts, rows, population)
         if method != "mle":
             return linear
         N = float(counts[0])
@@ -390,7 +390,7 @@ class Orders(ArcMechanism):
         more = self._lift_excess(counts) * (self.spread - k**2) / (k * self.spread)
         return np.maximum(1 + more / N, 0.0) if N > 0 else np.ones(self.size)
 
-    def _unbiased(self, counts: Counts, rows: Rows, population: bool) -> tuple[Moments, Array]:
+    def _unbiased_answer(self, counts: Counts, rows: Rows, population: bool) -> tuple[Moments, Array]:
         """`J**-1` times the sum of the lifts: the statistics, and the histogram.
 
         Its covariance is `N J**-1` where the prior is right. Where it is wrong, every value is scaled by its noise.
