@@ -153,7 +153,7 @@ class Mechanism(ABC):
 
     @abstractmethod
     def prior_check(self, counts: Ints, prior: Array) -> PriorCheck | None:
-        """The check of the counts against the prior; None if there are too few reports, or without information."""
+        """The check of the counts against the prior; None if reports are too few, or carry no information."""
 
     @abstractmethod
     def answer(self, method: str, counts: Counts, prior: Array, rows: Rows, population: bool) -> Moments:
