@@ -925,3 +925,47 @@ def test_many_attributes_are_pointed_to_drawn_margins(files: Path) -> None:
         *task, *itertools.chain(*columns)
     )
     assert advice not in refused(*task, *columns[0], "--column", "nothing")
+
+
+def test_a_column_of_numbers_is_pointed_to_its_range(private: Path) -> None:
+    advice = "If these are numbers, give their public range: --numbers LOW:HIGH"
+    assert advice in refused("design", "private.csv", "--column", "spend", "--epsilon", 1)
+    assert advice not in refused("design", "private.csv", "--column", "work", "--epsilon", 1)
+
+
+def test_a_sample_outside_the_range_is_refused_by_its_row(files: Path) -> None:
+    (files / "sample.csv").write_text("age\n10\n\n60\n190\n")
+    task = (
+        "design",
+        "sample.csv",
+        "--column",
+        "age",
+        "--values",
+        "public",
+        "--numbers",
+        "0:100:3",
+        "--epsilon",
+        1,
+    )
+    status, _, err = run(*task)
+    assert (
+        status == 2 and "sample.csv: row 4: age is no number of the range" in err and "--outside ends" in err
+    )
+    assert run(*task, "--outside", "ends")[0] == 0
+    assert run(*task[:-4], "--numbers", "0:200:3", "--epsilon", 1)[0] == 0
+    (files / "sample.csv").write_text("age\n10\nmuch\n")
+    assert "row 2: age is no number" in refused(*task, "--outside", "ends")
+
+
+def test_rare_cells_of_several_attributes_are_not_to_be_merged(files: Path) -> None:
+    (files / "people.csv").write_text("a,b\n" + "x,y\nx,z\nw,y\nw,z\n" * 20)
+    both = ("--column", "a", "--column", "b")
+    task = ("design", "people.csv", "--query", "margins", "--margin", "a, b", "--epsilon", 1)
+    assert "shares: w, y 0.25; w, z 0.25; x, y 0.25; x, z 0.25." in str(read(*task, *both)["notice"])
+    (files / "people.csv").write_text("a,b\n" + "x,y\nx,z\nw,y\n" * 20 + "w,z\n" * 5)
+    told = refused(*task, *both)
+    assert (
+        "1 of 4 cells has fewer than 10 people" in told
+        and "--allow-rare" in told
+        and "--merge-rare" not in told
+    )

@@ -138,7 +138,7 @@ def test_several_columns_of_a_table_follow_the_same_rules():
     columns["car"][-1] = "two"  # two cells of fewer than ten people, one of them of nobody
     for rules, says in [
         ({}, "1 of 6 cells"),
-        ({"smoothing": 1}, "3 of 6 values"),
+        ({"smoothing": 1}, "3 of 6 cells"),
         ({"impossible": "leave out"}, "2 of 5"),
     ]:
         with pytest.raises(InvalidInput, match=says):

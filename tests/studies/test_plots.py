@@ -79,8 +79,9 @@ def test_sums_are_lines_of_one_picture() -> None:
     alone = drawn(found(4, 0, query)).axes
     assert len(alone) == 1 and alone[0].get_xlabel() == "sum"
     together = drawn(found(4, 3, query), "town").axes
-    assert len(together) == 1 and together[0].get_xlabel() == "mean per person"
-    assert together[0].get_yticklabels()[0].get_text() == "everybody (600 reports)"
+    assert len(together) == 1 and together[0].get_xlabel() == "mean per person (reports in brackets)"
+    names = [tick.get_text() for tick in together[0].get_yticklabels()]
+    assert names == ["everybody (600)", "town 0 (200)", "town 1 (200)", "town 2 (200)"]
 
 
 def test_the_prior_expects_the_sum_that_is_estimated() -> None:

@@ -85,6 +85,10 @@ if TYPE_CHECKING:
     from priorveil.priors.number_labels import Outside
     from priorveil.queries import Query
 
+_Range = tuple[
+    float, float, int | None
+]  # the ends of a range of numbers, and how many points it has (None: choose)
+
 _NOTIONS = {name.lower(): notion for name, notion in CONES.items()}
 _METHODS = ("auto", "closed", "arc", "columns", "unary", "subset", "hashing")
 _GRID_QUERIES = ("mean", "sum")  # numbers are rounded for these, and put into cells for others
@@ -103,10 +107,8 @@ _DRAW_MARGINS = (
 )
 
 
-def _number_range(
-    context: click.Context, parameter: click.Parameter, text: str | None
-) -> tuple[float, float, int | None] | None:
-    """Return the ends of a range of numbers, and how many points to put on it (None: choose)."""
+def _number_range(context: click.Context, parameter: click.Parameter, text: str | None) -> _Range | None:
+    """Read LOW:HIGH or LOW:HIGH:POINTS."""
     if text is None:
         return None
     low, _, rest = text.partition(":")
@@ -169,7 +171,7 @@ def design(
     prior: Path | None,
     prior_format: files.PriorFormat,
     columns: tuple[str, ...],
-    numbers: tuple[float, float, int | None] | None,
+    numbers: _Range | None,
     outside: Outside,
     secret: Path | None,
     secret_column: str | None,
@@ -263,22 +265,25 @@ def _read_values(
     return known, latent, f"{published} {_DRAW_MARGINS}" if many else published
 
 
-def _read_sample(path: Path | None, columns: tuple[str, ...], values: str | None) -> list[float] | None:
+def _read_sample(
+    path: Path | None, columns: tuple[str, ...], values: str | None, numbers: _Range, outside: Outside
+) -> list[float] | None:
     """Return the numbers in a column of a public sample; None without a column."""
     if not columns:
         return None
     if path is None or len(columns) > 1 or values != "public":
-        advice = "a plan publishes how common its numbers are: say --values public if that is so"
-        raise click.UsageError(f"--numbers with --column needs one column of a public sample. {advice}")
+        advice = "a plan publishes how common its numbers are: say --values public if they are public already"
+        raise click.UsageError(f"--numbers with --column needs one column of a public sample, since {advice}")
     rows = files.read_people(path, *columns)
     for row, (word,) in rows:
-        if not is_number(word):
-            raise click.ClickException(f"{path}: row {row}: {columns[0]} is not a number")
+        if not is_number(word) or (outside == "refuse" and not numbers[0] <= float(word) <= numbers[1]):
+            advice = "correct it, change --numbers, or add --outside ends"
+            raise click.ClickException(f"{path}: row {row}: {columns[0]} is no number of the range: {advice}")
     return [float(word) for _, (word,) in rows]
 
 
 def _read_numbers(
-    numbers: tuple[float, float, int | None],
+    numbers: _Range,
     outside: Outside,
     path: Path | None,
     form: files.PriorFormat,
@@ -296,7 +301,8 @@ def _read_numbers(
 
     low, high, points = numbers
     make, usual = (Prior.grid, _POINTS) if query.kind in _GRID_QUERIES else (Prior.cells, _EDGES)
-    known: dict[str, Any] = {"sample": _read_sample(path, columns, values), "outside": outside}
+    sample = _read_sample(path, columns, values, numbers, outside)
+    known: dict[str, Any] = {"sample": sample, "outside": outside}
     if path is not None and not columns:
         given = form.read(path)
         bounds = np.linspace(low, high, points or len(given) + (make == Prior.cells))
@@ -336,7 +342,10 @@ def _count_people(
         domain = files.labels_of(_allowed_values(values))
         people = files.match_labels(rows, domain, path, "--values")
     rules: dict[str, Any] = {"public": values == "public", "allow_rare": allow_rare}
-    with files.reading(path, _DRAW_MARGINS if len(columns) > 2 else ""):
+    advice = _DRAW_MARGINS if len(columns) > 2 else ""
+    if len(columns) == 1 and all(is_number(word) for _, (word, *_) in rows):
+        advice = "If these are numbers, give their public range: --numbers LOW:HIGH"
+    with files.reading(path, advice):
         prior = Prior.from_values(
             people,
             domain,
@@ -365,12 +374,7 @@ def _publication(
     prior: Prior, secret: Secret | None, column: str, merged: str | None, prior_epsilon: float | None
 ) -> str:
     """Return what a plan with this prior will publish about the people."""
-    from priorveil.priors.labels import label_text
-
-    pairs = list(zip(prior.labels, prior.probabilities, strict=True))
-    shown = ", ".join(f"{label_text(label)} {share:.2g}" for label, share in pairs[: files.SHOWN_VALUES])
-    if len(pairs) > files.SHOWN_VALUES:
-        shown += f" and {len(pairs) - files.SHOWN_VALUES:,} more"
+    shown = files.first_labels(prior.labels, prior.probabilities.tolist())
     text = f"The plan will publish {plural(len(prior), 'value')} of {column!r} and their shares: {shown}."
     if secret is not None:
         text += f" It will also publish the shares for each of {plural(len(secret), 'secret')}."

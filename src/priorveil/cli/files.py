@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from priorveil.priors.labels import Impossible
     from priorveil.tables import RefusedRows
 
-SHOWN_VALUES = 10  # of a plan, that are shown to people
+_SHOWN_VALUES = 10  # of a plan, that are shown to people
 _FIRST_ROWS = 5  # refused for one reason, that are shown
 
 _MISSING = ("na", "n/a", "null", "none")  # never the head of a column of numbers
@@ -165,12 +165,15 @@ def _require_width(count: int, labels: Sequence[Label]) -> None:
         raise ValueError(f"{sizes}: give one for each of {first_labels(labels)}")
 
 
-def first_labels(labels: Sequence[Label]) -> str:
-    """Return the first few labels of a prior or a plan, which are public, in one line."""
+def first_labels(labels: Sequence[Label], shares: Sequence[float] | None = None) -> str:
+    """Return the first few labels of a prior or a plan, which are public, in one line; with their shares if given."""
     from priorveil.priors.labels import label_text
 
-    shown = ", ".join(map(label_text, labels[:SHOWN_VALUES]))
-    return shown + (", ..." if len(labels) > SHOWN_VALUES else "")
+    texts = list(map(label_text, labels[:_SHOWN_VALUES]))
+    if shares is not None:
+        texts = [f"{text} {share:.2g}" for text, share in zip(texts, shares, strict=False)]
+    more = f" and {len(labels) - len(texts):,} more" if len(labels) > len(texts) else ""
+    return ("; " if isinstance(labels[0], tuple) else ", ").join(texts) + more
 
 
 def value_order(values: Sequence[Label], labels: Sequence[Label]) -> list[int]:

@@ -149,7 +149,7 @@ class QueryChoice:
 
     def _margins(self, prior: Prior) -> list[list[str]]:
         """Return the attributes of each margin: by default each attribute alone."""
-        return [margin.split(",") for margin in self.margin or prior.names or ()]
+        return [[name.strip() for name in margin.split(",")] for margin in self.margin or prior.names or ()]
 
     def _amounts(self, prior: Prior) -> list[float]:
         """Return the number that each value stands for: by default its label."""

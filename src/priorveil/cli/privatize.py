@@ -101,5 +101,6 @@ def _domain(plans: Plan | Mapping[str, Plan]) -> str:
 
     labels = next(iter(plans.values())).labels if isinstance(plans, Mapping) else plans.labels
     if isinstance(labels, NumberLabels):
-        return f"numbers from {labels.bounds[0]:,.12g} to {labels.bounds[-1]:,.12g}"
+        ends = f"numbers from {labels.bounds[0]:,.12g} to {labels.bounds[-1]:,.12g}"
+        return f"{ends}; a plan made with --outside ends counts others at the nearest end"
     return files.first_labels(labels)

@@ -217,7 +217,8 @@ for counts, use Prior.from_counts
         if domain is None and not public:
             disclosure.require_few_values(len(counts))
         if not public and not allow_rare and prior_epsilon is None:
-            disclosure.require_no_rare(list(counts.values()), merged=merge_rare is not None)
+            what = "value" if names is None else "cell"
+            disclosure.require_no_rare(list(counts.values()), merge_rare is not None, what)
         rounded = disclosure.round_weights(cls.from_counts(counts, smoothing=smoothing).weights)
         return cls._exact(rounded, counts if names is None else AttributeLabels.of(counts, names))
 

@@ -138,7 +138,7 @@ def _precision_panel(axes: Axes, plan: Plan) -> None:
     panel, draw = plan_panel(plan), draw_function(plan)
     panel = _sums_panel([panel], plan) if plan.query.kind == "sum" else panel.per_person("percent")
     draw(axes, panel, plan, "95 % interval")
-    axes.set_title(f"to expect from {panel.people:,} people, with 95 % intervals")
+    axes.set_title(f"to expect from {panel.people:,} people,\nwith 95 % intervals")
 
 
 def _error_panel(axes: Axes, curve: curves.Rows, none: float, here: float) -> None:
@@ -360,8 +360,9 @@ def _sums_panel(panels: Sequence[Panel], plan: Plan) -> Panel:
     unit = "mean per person" if several or plan.reference.points is not None else "sum"
     if unit != "sum":
         panels = [panel.per_person(unit) for panel in panels]
-    names = [f"{p.title} ({plural(p.people, 'report')})" for p in panels] if several else [unit.split()[0]]
-    return Panel("", names, np.hstack([panel.numbers for panel in panels]), panels[0].people, unit)
+    shown = f"{unit} (reports in brackets)" if several else unit
+    names = [f"{p.title.split(' = ')[-1]} ({p.people:,})" for p in panels] if several else [unit.split()[0]]
+    return Panel("", names, np.hstack([panel.numbers for panel in panels]), panels[0].people, shown)
 
 
 def _shown_names(panel: Panel) -> list[str]:
