@@ -130,6 +130,20 @@ def test_estimates_of_cohorts_keep_their_covariance(method) -> None:
     assert both.contrast({"a": 1}).std_error == pytest.approx(both.std_error[0])
 
 
+@pytest.mark.parametrize("make", [pv.Prior.grid, lambda points, shares: pv.Prior(shares, points)])
+def test_cohorts_on_other_numbers_are_never_matched_by_position(make) -> None:
+    """The points 0, 1, 2 of one cohort are numbers, not the positions of 0, 1, 4."""
+    parts = []
+    for points, value in (([0, 1, 2], 1), ([0, 1, 4], 2 if make is pv.Prior.grid else 4)):
+        plan = pv.design(make(points, [0.3, 0.4, 0.3]), 1.0, pv.Sum(points, unbiased=True))
+        parts.append(plan.estimate(plan.tally(plan.privatize([value] * 5_000, np.random.default_rng(0)))))
+    both = combine_estimates(parts)
+    assert both.proportions[0] == pytest.approx(sum(part.mean().value for part in parts) / 2)
+    for ask in (both.mean, both.variance):
+        with pytest.raises(InvalidInput, match="about different values: ask each of them"):
+            ask()
+
+
 def test_an_estimate_without_a_tally_has_no_contrasts() -> None:
     bare = Estimate(np.ones(2), np.ones(2), "mmse", "", 3, ("a", "b"))
     with pytest.raises(InvalidInput, match="not read from the tally"):

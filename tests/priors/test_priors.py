@@ -505,6 +505,16 @@ def test_numbers_as_names_are_names() -> None:
     assert leakage(channel, prior) == leakage(channel, Prior([0.1, 0.2, 0.7]))
 
 
+def test_points_of_a_grid_are_not_positions() -> None:
+    first, second = (Prior.grid([0, 1, last], [0.3, 0.4, 0.3]) for last in (2, 4))
+    for labels in (first.labels, (0.0, 1.0, 2.0)):
+        with pytest.raises(InvalidPrior, match=r"no value 2\.0"):
+            second.align_to(labels)
+    with pytest.raises(InvalidInput, match=r"no value 2\.0"):
+        leakage(Channel(np.eye(3), first.labels), second)
+    assert second.align_to(range(3)) is second
+
+
 @pytest.mark.parametrize(
     ("thing", "name"),
     [

@@ -125,12 +125,10 @@ class Reading:
 
         Their columns are in the order of `labels`: the values, perhaps of another cohort, or the query's statistics.
         """
-        own = np.empty_like(weights)
-        try:
-            own[:, list(label_positions(self.prior.labels if of_values else self.labels, labels))] = weights
-        except (KeyError, IndexError) as error:
-            advice = "they are about different values: ask each of them"
-            raise InvalidInput("estimates", NOT_SHOWN, advice) from error
+        mine = self.prior.labels if of_values else self.labels
+        if set(mine) != set(labels):
+            raise InvalidInput("estimates", NOT_SHOWN, "they are about different values: ask each of them")
+        own = np.take(weights, label_positions(labels, mine), axis=1)
         return own if of_values or self.rows is None else own @ self.rows
 
     def rounding(self, row: Array) -> float:

@@ -242,7 +242,7 @@ def label_positions(
     """The position of each `wanted` label among as many `labels`; `KeyError` with a label that is missing.
 
     Labels match if their `name` is the same (`str`: if they are written the same way). They match by position only
-    where the names differ and one side is 0, 1, 2, ...
+    where the names differ and one side has the default labels 0, 1, 2, ...; the points of a grid are never positions.
 
     >>> label_positions(["a", "b"], ["b", "a"]), label_positions([1, 0], [0, 1])
     ([1, 0], [1, 0])
@@ -254,6 +254,9 @@ def label_positions(
         return positions
     index = dict(zip(map(name, labels), positions, strict=True))
     names = [name(label) for label in wanted]
-    if index.keys() != set(names) and tuple(positions) in (tuple(labels), tuple(wanted)):
+    sides = [
+        tuple(side) for side in (labels, wanted) if isinstance(side[0], int)
+    ]  # 0.0 is the point of a grid
+    if tuple(positions) in sides and index.keys() != set(names):
         return positions
     return [index[label] for label in names]
