@@ -86,9 +86,9 @@ class Mechanism(ABC):
     def draw(self, codes: Ints, words: Words, reports: npt.NDArray[Any], total: int) -> None:
         """Fill a block of reports for valid codes, with a row of random words each; all blocks have `total` reports."""
 
-    @abstractmethod
     def accepts(self, reports: npt.NDArray[Any]) -> Mask:
-        """Which reports this mechanism can have made."""
+        """Which reports this mechanism can have made: the numbers below `outputs`, if not stated otherwise."""
+        return in_range(reports, self.outputs or 0)
 
     def report_array(self, reports: npt.ArrayLike) -> npt.NDArray[Any]:
         """The reports as an array of the right shape and type."""
@@ -197,10 +197,6 @@ class NumberedReports(Mechanism):
     @abstractmethod
     def outputs(self) -> int:
         """How many different reports there are."""
-
-    def accepts(self, reports: npt.NDArray[Any]) -> Mask:
-        """Which reports this mechanism can have made."""
-        return in_range(reports, self.outputs)
 
     def accumulate(self, reports: npt.ArrayLike) -> Ints:
         """How often each report came."""

@@ -23,7 +23,7 @@ from priorveil.mechanisms.arc.certificate import Weights, arc_lifts, fit_line
 from priorveil.mechanisms.arc.counting import ArcCells
 from priorveil.mechanisms.arc.line import DRAWS, ArcLine, draw_places
 from priorveil.mechanisms.estimators import Counts, Moments, PriorCheck, Rows, apply_rows
-from priorveil.mechanisms.interface import MOST_MEASURED, Mechanism, in_range, require_writable, single_prior
+from priorveil.mechanisms.interface import MOST_MEASURED, Mechanism, require_writable, single_prior
 from priorveil.mechanisms.randomness import Words
 from priorveil.notions import Known, Leakage, Secrets
 from priorveil.priors import Array, Ints, Prior
@@ -125,10 +125,6 @@ class Arc(ArcMechanism):
     def draw(self, codes: Ints, words: Words, reports: Ints, total: int) -> None:
         """Fill `reports` for valid codes."""
         reports[:] = self.line_reports(words, self.line.starts[codes], codes)
-
-    def accepts(self, reports: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        """Which reports this mechanism can have made."""
-        return in_range(reports, self.outputs)
 
     def accumulate(self, reports: npt.ArrayLike) -> Ints:
         """The counts of the cells and the sums of their places; see `arc.counting`."""
