@@ -177,8 +177,7 @@ class PostgresStore(Store):
     # -- connections -----------------------------------------------------------------------------------------
 
     async def _fetch(self, statement: str, *arguments: object) -> list[Any]:
-        rows: list[Any] = await self._retry(lambda: self._pool.fetch(statement, *arguments), patience=2.0)
-        return rows
+        return list(await self._retry(lambda: self._pool.fetch(statement, *arguments), patience=2.0))
 
     async def _change(self, *statements: tuple[Any, ...]) -> list[list[Any]]:
         async def change() -> list[list[Any]]:

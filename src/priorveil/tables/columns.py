@@ -320,9 +320,7 @@ def _arrow_reports(column: Column, width: int) -> Parsed | None:
     whole = column.drop_null() if column.null_count else column
     if not width and pa.types.is_integer(kind):
         return _buffer(whole, kind.to_pandas_dtype(), 1)[:, 0].astype(np.int64, copy=False), present, present
-    if width and (
-        pa.types.is_fixed_size_binary(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
-    ):
+    if width and kind in (pa.binary(), pa.large_binary(), pa.binary(8 * width)):
         try:
             rows = whole.cast(pa.binary(8 * width))
         except pa.ArrowInvalid:  # some entries have another length
