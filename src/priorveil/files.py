@@ -140,36 +140,26 @@ def _sync_folder(folder: Path) -> None:
 
 _DELIMITERS = ";\t,"
 _QUOTED = re.compile(r'"[^"]*"')
-_HINT = re.compile(r"\ufeff?\"?sep=([,;\t])\"?[^\S\n]*(\n|$)", re.IGNORECASE)
+_HINT = re.compile(r"\ufeff?\"?sep=([,;\t])\"?[^\S\r\n]*([\r\n]|$)", re.IGNORECASE)
 
 
-def csv_delimiter(text: str) -> str:
-    r"""The delimiter of a CSV text: semicolon, tab or comma.
+def csv_delimiter(text: str) -> tuple[str, int]:
+    r"""The delimiter of a CSV text (semicolon, tab or comma), and the number of lines at the top that only name it.
 
     A first line such as `sep=;` (Excel writes it) decides. Otherwise it is the mark that occurs in most lines, outside
     quotes; commas where none occurs in more than half of them. Semicolons win ties, since commas also occur in numbers.
 
     >>> csv_delimiter("a;1\nb;2\n"), csv_delimiter("a;b,1\nc,2\n"), csv_delimiter("a;0,5\nb;0,5\n")
-    (';', ',', ';')
-    >>> csv_delimiter("a; b\nc\nd\n"), csv_delimiter("sep=;\na,b\n")
-    (',', ';')
+    ((';', 0), (',', 0), (';', 0))
+    >>> csv_delimiter("a; b\nc\nd\n"), csv_delimiter("sep=;\na,b\n"), csv_delimiter("sep;other\n")
+    ((',', 0), (';', 1), (';', 0))
     """
-    if hint := delimiter_hint(text):
-        return hint
+    if hint := _HINT.match(text):
+        return hint[1], 1
     lines = [line for line in _QUOTED.sub('""', text).splitlines() if line.strip()]
     frequency = {mark: sum(mark in line for line in lines) for mark in _DELIMITERS}
     best = max(_DELIMITERS, key=lambda mark: frequency[mark])
-    return best if 2 * frequency[best] > len(lines) else ","
-
-
-def delimiter_hint(text: str) -> str | None:
-    r"""The delimiter that the first line names for Excel, or None if it is an ordinary line.
-
-    >>> delimiter_hint("sep=;\na;b\n"), delimiter_hint("sep;other\n")
-    (';', None)
-    """
-    hint = _HINT.match(text)
-    return hint[1] if hint else None
+    return best if 2 * frequency[best] > len(lines) else ",", 0
 
 
 def delimiter_advice(names: Sequence[str]) -> str:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from priorveil.errors import NOT_SHOWN, InvalidInput
-from priorveil.files import csv_delimiter, delimiter_hint
+from priorveil.files import csv_delimiter
 
 Cells = list[str | None]
 
@@ -57,9 +57,7 @@ def read_rows(file: Any) -> Iterator[tuple[int, Cells]]:
 def _parse(text: io.TextIOWrapper) -> Iterator[tuple[int, Cells]]:
     unread = iter(partial(text.readline, _LONGEST_LINE), "")
     sample = list(islice(unread, _SAMPLE))
-    hint = delimiter_hint("".join(sample[:1]))
-    delimiter = hint or csv_delimiter("".join(sample))
-    skipped = 0 if hint is None else 1
+    delimiter, skipped = csv_delimiter("".join(sample))
     raw: list[str] = []
     last: list[str] = []  # the lines of the last row
 
