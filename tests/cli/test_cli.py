@@ -264,3 +264,11 @@ def test_a_folder_that_cannot_be_written_to_is_found_before_the_work(tmp_path: P
     assert [line for line in lines if not any(words in line for words in refusals)] == []
     assert all(line.startswith("2 error: ") for line in lines[2:])
     assert list((tmp_path / "locked").iterdir()) == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_fits_a_terminal_of_80_columns(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Except for the commands of examples, which people copy."""
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = run(name, "--help")[1].splitlines()
+    assert [line for line in lines if len(line) > 80 and "priorveil" not in line] == []

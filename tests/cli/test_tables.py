@@ -242,7 +242,7 @@ def test_notes_on_numbers(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
     told = " ".join(text.split())
     assert "Numbers below 0 were counted as 0, numbers above 1,000 as 1,000." in told
     assert "all numbers from 0 to 1,000 are equally common." in told
-    assert f"LDP at {flat.certificate.ldp:.4g} for everybody" in told and "public sample" in told
+    assert f"LDP at {flat.certificate.ldp:.6g} for everybody" in told and "public sample" in told
     assert all(note in told for note in record["notes"]) and len(record["notes"]) == 4
     known = pv.Prior.grid([0, 500, 1_000], [0.8, 0.1, 0.1])  # the check fails too, but this prior was given
     plan = pv.design(known, 1.0, pv.Sum([0, 500, 1_000], unbiased=True))

@@ -1,13 +1,14 @@
 """`priorveil audit`: what a channel leaks under a prior.
 
 Files
-  CHANNEL  Pr(report | value). CSV: a line for each value, numbers alone or with
-           labels (first line: the reports; first column: the values).
-           JSON: a list of rows, or {"inputs": [..], "outputs": [..], "matrix": [[..], ..]};
-           or a plan.
-  PRIOR    What is known about one person's value. CSV: lines of label,probability
-           (or numbers alone). JSON: {"label": probability, ..} or a list.
-  --secret Pr(value | secret), a line for each secret, in the same forms as CHANNEL.
+  CHANNEL  Pr(report | value). CSV: a line for each value, numbers alone or
+           with labels (first line: the reports; first column: the values).
+           JSON: a list of rows, or a plan, or
+           {"inputs": [..], "outputs": [..], "matrix": [[..], ..]}.
+  PRIOR    What is known about one person's value. CSV: lines of
+           label,probability (or numbers alone).
+           JSON: {"label": probability, ..} or a list.
+  --secret Pr(value | secret), a line for each secret, in a form of CHANNEL.
 
 Examples
   priorveil audit channel.csv prior.csv
@@ -19,10 +20,10 @@ Examples
   priorveil audit channel.csv counts.csv --counts --smoothing 1
       a prior from counts, one added to each (Laplace)
   priorveil audit channel.csv prior.csv --secret given.csv --epsilon 1 --json
-      what a report reveals about something behind the value, for a program to read
+      what a report reveals about something behind the value, as JSON
   priorveil audit seen.csv prior.csv --observed --epsilon 1
-      a sampler that was observed: a line for each report, columns `value` and `report`;
-      exit status 1 if the reports refute the budget
+      a sampler that was observed: a line for each report, columns `value` and
+      `report`; exit status 1 if the reports refute the budget
   priorveil audit plan.json prior.csv --samples 1000000
       a plan's own sampler, run a million times for each value
 

@@ -5,7 +5,8 @@ Examples
   --purpose "To plan buses" -o campaign.json
       then give campaign.json to the dashboard of `priorveil serve`
   priorveil campaign plans/ --question "For whom do you work?" -o campaign.json
-      a plan for each group of people, named by its file; people choose their group, which is sent as it is
+      a plan for each group of people, named by its file; people choose their
+      group, which is sent as it is
 """
 
 from __future__ import annotations

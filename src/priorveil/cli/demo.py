@@ -2,11 +2,11 @@
 
 Examples
   priorveil demo
-      from prior to estimate; on a desktop, the dashboard stays open until ctrl-C
+      on a desktop, the dashboard stays open until ctrl-C
   priorveil demo --no-browser
       ends by itself
   priorveil demo --browser
-      stays until ctrl-C in any case, for instance on a server that you reach with ssh -L
+      stays until ctrl-C in any case, for instance on a server, with ssh -L
 """
 
 from __future__ import annotations

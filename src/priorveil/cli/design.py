@@ -1,24 +1,27 @@
 """`priorveil design`: the best mechanism that a budget allows.
 
 Files
-  PRIOR    What is known about one person's value. CSV: lines of label,probability
-           (or numbers alone); with a header also level,level,..,probability for
-           several attributes. JSON: {"label": probability, ..} or a list.
+  PRIOR    What is known about one person's value. CSV: lines of
+           label,probability (or numbers alone); with a header also
+           level,level,..,probability for several attributes.
+           JSON: {"label": probability, ..} or a list.
            With --counts the numbers are counts, which must be public already;
-           with --column it is data, a line for each person (CSV with a header, also
-           .csv.gz; Parquet).
-  --secret Pr(value | secret). CSV: first line the values, first column the secrets.
+           with --column it is data, a line for each person (CSV with a
+           header, also .csv.gz; Parquet).
+  --secret Pr(value | secret). CSV: first line the values, first column the
+           secrets.
 
 Queries
   histogram     how many people have each value; estimates lean on the prior
-  distribution  the same, learned from reports alone: the prior never biases it
+  distribution  the same from reports alone: the prior never biases it
   sum           the sum of a number that each value stands for (--amounts)
   mean          the mean of a number (--numbers)
-  quantiles     the quantiles of a number, and the share up to each edge (--numbers)
+  quantiles     the quantiles of a number, and cumulative shares (--numbers)
   linear        any weighted sums of the counts: the rows of --matrix
   cumulative    how many people have each value or one before it
-  ranges        how many people have a value from one to another, for all pairs
-  margins       how many people have each combination of levels of some attributes (--margin)
+  ranges        how many people have a value from one to another, all pairs
+  margins       how many people have each combination of levels of some
+                attributes (--margin)
   guess         which value a person has
 
 Examples
@@ -31,7 +34,7 @@ Examples
   priorveil design people.csv --column work --merge-rare other --epsilon 1 -o plan.json
       a prior from a column of data
   priorveil design people.csv --column work --values work.txt --prior-epsilon 0.5 --epsilon 1 -o plan.json
-      the same with noise: differentially private, and the list of values is public
+      the same with noise: differentially private, and the values are public
   priorveil design people.csv --column work --secret-column income --epsilon 1 -o plan.json
       report the work, protect the income behind it
   priorveil design people.csv --column age --column smokes --query margins --epsilon 1 -o plan.json
@@ -41,27 +44,29 @@ Examples
   priorveil design --numbers 0:100 --query mean --epsilon 1 -o plan.json
       the mean of a number from 0 to 100; the grid is chosen by expected error
   priorveil design sample.csv --column age --values public --numbers 0:100:21 --query quantiles --epsilon 1 -o plan.json
-      quantiles of an age, in 20 cells; a public sample says how common ages are
+      quantiles of an age, in 20 cells; a public sample is the prior
 
 Numbers
-  --numbers LOW:HIGH:POINTS puts this many points on the range. For mean and sum each
-  number is rounded to one of the two points next to it at random, so that its mean is
-  kept. For other queries the points are the edges of cells. The range is public.
-  PRIOR gives a probability for each point or cell, one on each line, or with --column
-  a public sample. Without PRIOR all numbers of the range are assumed to be equally
-  common.
+  --numbers LOW:HIGH:POINTS puts this many points on the range, which is
+  public. For mean and sum each number is rounded to one of the two points
+  next to it at random, so that its mean is kept. For other queries the
+  points are the edges of cells: 0:100:21 has 20 cells of width 5. PRIOR
+  gives a probability for each point or cell, one on each line, or with
+  --column a public sample. Without PRIOR all numbers of the range are
+  assumed to be equally common.
 
 LIP and the prior
-  LIP limits how far a report moves the belief of somebody who believes PRIOR. For
-  everybody else the LDP level holds, which every plan states too. If nothing is known,
-  promise LDP: --notion ldp. If there is a public sample, use it as PRIOR.
+  LIP limits how far a report moves the belief of somebody who believes
+  PRIOR. For everybody else the LDP level holds, which every plan states
+  too. If nothing is known, promise LDP: --notion ldp. If there is a public
+  sample, use it as PRIOR.
 
 A prior from data
-  A plan is public, and it holds the values of --column and their shares. So more
-  than 100 distinct values are refused, and values of fewer than 10 people too,
-  unless you declare them public, merge them or allow them. Shares are rounded to
-  two significant digits. This is no guarantee; --prior-epsilon gives one.
-  People without a value are left out.
+  A plan is public, and it holds the values of --column and their shares. So
+  more than 100 distinct values are refused, and values of fewer than 10
+  people too, unless you declare them public, merge them or allow them.
+  Shares are rounded to two significant digits. This is no guarantee;
+  --prior-epsilon gives one. People without a value are left out.
 
 Look at the result with: priorveil inspect plan.json. Ctrl-C keeps the best certified plan so far.
 The first row of data is row 1.
@@ -214,10 +219,11 @@ def design(
         known, latent, notice = _read_values(prior, prior_format, columns, secret_column, rules)
     if latent is None:
         latent, known = files.read_secret(secret, known, prior_format.normalise, mix)
+    asked = query.of(known)
     if notice is not None and not as_json:
         screen.open_console(stderr=piped).print(notice, style="yellow")
     search = {"method": method, "time_limit": time_limit, "gap": gap}
-    plan, interrupted = _run(known, radius, budget, query.of(known), latent, notion, **search)
+    plan, interrupted = _run(known, radius, budget, asked, latent, notion, **search)
     if piped:
         click.echo(plan.to_json().encode(), nl=False)
     elif output is not None:

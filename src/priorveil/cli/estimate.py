@@ -2,7 +2,8 @@
 
 Examples
   priorveil estimate plan.json reports.parquet
-      the histogram or the sum, with 95 % intervals; of numbers also the mean or quantiles
+      the histogram or the sum, with 95 % intervals; of numbers also the mean
+      or quantiles
   priorveil estimate plan.json reports/ --by town --csv > towns.csv
       an estimate for every town, each with its own interval
   priorveil estimate plan.json reports.csv --method unbiased --json
@@ -154,7 +155,7 @@ def _notes(found: TableEstimate) -> list[str]:
     if allclose(plan.reference.probabilities, flat / flat.sum()):
         notes.append(
             f"The prior of the plan assumes that all numbers from {low} to {high} are equally common. Its LIP level "
-            f"holds for somebody who believes that, LDP at {plan.certificate.ldp:.4g} for everybody. If the prior "
+            f"holds for somebody who believes that, LDP at {plan.certificate.ldp:.6g} for everybody. If the prior "
             "check fails, design the next plan with a public sample of numbers, or for --notion ldp."
         )
     return notes

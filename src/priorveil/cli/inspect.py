@@ -2,7 +2,7 @@
 
 Examples
   priorveil inspect plan.json
-      its levels, its error next to others, and whether reports determine the answer
+      its levels, its error, and whether reports determine the answer
   priorveil inspect plan.json --plot plan.png
       a picture of the channel, and of the error against epsilon
   priorveil inspect plan.json --json

@@ -73,10 +73,11 @@ REFUSED = click.option("--refused", "refused_file", type=OutputFile(), help="Lis
 
 TABLES_HELP = """Tables
   Parquet, Arrow or CSV (also in gzip), recognised by their content: a file, a
-  folder of files (folders named column=value give a column), a pattern in quotes,
-  or - for standard input (Arrow or CSV). In a CSV an empty cell is a missing value.
-  PLAN is a plan; or, with --cohort COLUMN, a folder with a plan VALUE.json for
-  each value of that public column (%2F for / in a value, as in addresses)."""
+  folder of files (folders named column=value give a column), a pattern in
+  quotes, or - for standard input (Arrow or CSV). In a CSV an empty cell is a
+  missing value.
+  PLAN is a plan; or, with --cohort COLUMN, a folder with a plan VALUE.json
+  for each value of that public column (%2F for / in a value, as in URLs)."""
 
 
 def epilog(module_doc: str | None, *paragraphs: str) -> str:
@@ -107,6 +108,7 @@ def prior_format_options(command: Command) -> Command:
 QUERY_NAMES = (
     "histogram", "distribution", "cumulative", "ranges", "margins", "sum", "mean", "quantiles", "linear", "guess",
 )  # fmt: skip
+_NAMES = f"What is asked: {', '.join(QUERY_NAMES)}."
 NUMBER_QUERIES = ("mean", "quantiles")  # these need --numbers
 _FOR_QUERY = {"amounts": "sum", "margin": "margins", "matrix": "linear"}  # options of one query each
 
@@ -163,7 +165,7 @@ class QueryChoice:
 def query_options(command: Command) -> Command:
     """Add the options of the query; the command gets a `QueryChoice`."""
 
-    @click.option("--query", type=click.Choice(QUERY_NAMES), default="histogram", help="The query.")
+    @click.option("--query", type=click.Choice(QUERY_NAMES), default="histogram", metavar="NAME", help=_NAMES)
     @click.option("--unbiased", is_flag=True, help="The prior never biases the answer: the reports decide.")
     @click.option(
         "--amounts", metavar="0,1,2", help="For sum: a number for each value of PRIOR.  [default: its label]"

@@ -2,7 +2,7 @@
 
 Examples
   priorveil privatize plan.json people.csv --column answer -o reports.parquet
-      a report for every row, with an id of its own; all other columns stay behind
+      a report for every row, with its own id; all other columns stay behind
   priorveil privatize plan.json people.csv --column age --column smokes -o reports.parquet
       a plan on two attributes
   priorveil privatize plan.json 'day-*.parquet' --column answer --keep town -o reports.parquet

@@ -1,14 +1,17 @@
 """`priorveil simulate`: the experiments of the paper, on your own prior and people.
 
 Files
-  PRIOR    What is known about one person's value. CSV: lines of label,probability
-           (or numbers alone); with a header also level,level,..,probability for
-           several attributes. JSON: {"label": probability, ..} or a list.
+  PRIOR    What is known about one person's value. CSV: lines of
+           label,probability (or numbers alone); with a header also
+           level,level,..,probability for several attributes.
+           JSON: {"label": probability, ..} or a list.
            With --counts the numbers are counts.
-  --data   A table with the people's true values, labels of PRIOR, in --column (CSV
-           with a header, also .csv.gz; Parquet); one --column for each attribute.
+  --data   A table with the people's true values, labels of PRIOR, in --column
+           (CSV with a header, also .csv.gz; Parquet); one --column for each
+           attribute.
            Without it people are drawn from the prior.
-  --secret Pr(value | secret). CSV: first line the values, first column the secrets.
+  --secret Pr(value | secret). CSV: first line the values, first column the
+           secrets.
 
 Examples
   priorveil simulate prior.csv --epsilon 1 --epsilon 2 --epsilon 3

@@ -415,8 +415,8 @@ def draw_curve(axes: Axes, panel: Panel, plan: Plan, words: str) -> None:
     axes.fill_between(
         x, low, high, step=None if edges is not None else "post", color=COLOURS["sky"], alpha=0.4, linewidth=0
     )
-    axes.plot(x, values, color=COLOURS["blue"], drawstyle=style, label=words)
     axes.plot(x, expected, color=COLOURS["grey"], linewidth=0.9, drawstyle=style, label=_PRIOR)
+    axes.plot(x, values, color=COLOURS["blue"], drawstyle=style, label=words)
     if panel.quantiles:
         shares, numbers, least, most = np.array(panel.quantiles).T
         _dots(axes, numbers, shares, "quartiles", least, most)
