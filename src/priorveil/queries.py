@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,53 @@ from priorveil.priors.number_labels import number_text
 from priorveil.priors.prior import as_matrix
 
 _MOST_ENTRIES = 1 << 26  # of a matrix that is written out
+
+
+class Statistics(NamedTuple):
+    """The names of statistics, and a row of weights over the `values` for each; None stands for the identity."""
+
+    labels: Sequence[Label]
+    values: Sequence[Label] = ()
+    rows: Array | None = None
+
+    def weights(self, labels: Sequence[Label], values: Sequence[Label]) -> Array:
+        """The weights of these values in the statistics with these names."""
+        rows, columns = ({name: at for at, name in enumerate(names)} for names in (self.labels, self.values))
+        W = np.eye(len(columns)) if self.rows is None else self.rows
+        return np.asarray(W[np.ix_([rows[label] for label in labels], [columns[value] for value in values])])
+
+
+def require_same_statistics(argument: str, parts: Iterable[tuple[str, Statistics]]) -> None:
+    """Refuse statistics that cannot be added up: with different names, or with different weights of the same value.
+
+    The order of names and values does not matter. A value that only some parts have may have any weight: sums over
+    different values can be added up.
+
+    >>> parts = {cohort: Statistics(["sum"], labels, np.eye(1, 2)) for cohort, labels in (("A", "ab"), ("B", "ba"))}
+    >>> require_same_statistics("cohorts", parts.items())
+    Traceback (most recent call last):
+    priorveil.errors.InvalidInput: cohorts: the statistic 'sum' has other weights in B than in A; \
+use the same query, for values in the same order
+    """
+    (name, first), *others = parts
+    for other, part in others:
+        if odd := set(part.labels) ^ set(first.labels):
+            label = next(label for label in (*part.labels, *first.labels) if label in odd)
+            has, lacks = (name, other) if label in first.labels else (other, name)
+            advice = f"they have different labels: the statistic {label!r} of {has} is missing in {lacks}"
+            raise InvalidInput(argument, NOT_SHOWN, f"{advice}; use the same query and values for all")
+        known = set(part.values)
+        shared = [value for value in first.values if value in known]
+        if not shared or (part.rows is first.rows is None and known == set(part.labels)):
+            continue  # nothing to compare, or two histograms
+        own, theirs = (each.weights(first.labels, shared) for each in (first, part))
+        differ = ~np.isclose(own, theirs, rtol=1e-9, atol=0).all(axis=1)
+        if differ.any():
+            label = first.labels[int(differ.argmax())]
+            advice = f"the statistic {label!r} has other weights in {other} than in {name}"
+            raise InvalidInput(
+                argument, NOT_SHOWN, f"{advice}; use the same query, for values in the same order"
+            )
 
 
 class Query(ABC):
@@ -62,6 +109,10 @@ class Query(ABC):
     def statistic_labels(self, labels: Sequence[Label]) -> tuple[Label, ...]:
         """The names of the numbers in an answer, given the labels of the values."""
         return tuple(labels)
+
+    def statistics(self, prior: Prior) -> Statistics:
+        """The numbers in an answer: their names, and their weights of the values."""
+        return Statistics(self.statistic_labels(prior.labels), prior.labels, self.rows(prior))
 
     def require_fits(self, prior: Prior) -> None:
         """Raise `InvalidInput` if the query is not about the values of this prior."""

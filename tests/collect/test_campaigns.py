@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from conftest import PRIOR
-from priorveil import Distribution, Histogram, Prior, design
+from priorveil import Distribution, Histogram, Prior, Sum, design
 from priorveil.collect.campaign import Campaign, ask, read_time, stamp
 from priorveil.collect.wire import pack_report, report_to_json, unpack_reports
 from priorveil.errors import InvalidInput, PlanError, UnknownVersion
@@ -103,6 +103,13 @@ def test_cohorts_are_told_apart_by_their_plans(campaign: Campaign) -> None:
     other = ask("Smoke?", Prior({"yes": 0.2, "no": 0.8})).plan_for(None)
     with pytest.raises(InvalidInput, match="same labels"):
         Campaign("Work?", {"a": plan, "b": other})
+    total = design(PRIOR, 1.0, Sum(range(len(PRIOR))))
+    with pytest.raises(InvalidInput, match="the statistic 'sum' of cohort 'b' is missing in cohort 'a'"):
+        Campaign("Work?", {"a": plan, "b": total})
+    with pytest.raises(
+        InvalidInput, match="the statistic 'sum' has other weights in cohort 'b' than in cohort 'a'"
+    ):
+        Campaign("Work?", {"a": total, "b": design(PRIOR, 1.0, Sum(range(1, len(PRIOR) + 1)))})
     with pytest.raises(InvalidInput, match="cohort"):
         campaign.plan_for("nobody")
 

@@ -18,6 +18,7 @@ from priorveil.mechanisms.table import Grouped, Table
 from priorveil.plans.estimate import Estimate, Reading, combine_estimates
 from priorveil.plans.statistic import quantile_of, ratio_of
 from priorveil.plans.tally import Tally
+from priorveil.tables import privatize_table
 from sample_plans import LABELS, PAIRS, PRIOR, TRUTH, VALUES, pair_plan
 from strategies import generators
 
@@ -142,6 +143,39 @@ def test_cohorts_on_other_numbers_are_never_matched_by_position(make) -> None:
     for ask in (both.mean, both.variance):
         with pytest.raises(InvalidInput, match="about different values: ask each of them"):
             ask()
+
+
+@pytest.mark.parametrize(
+    ("ask", "statistic"),
+    [
+        (lambda prior: pv.Linear.cumulative(prior, unbiased=True), "up to a"),
+        (lambda prior: pv.Linear(np.eye(3), names=["x", "y", "z"], unbiased=True), "x"),
+        (lambda prior: pv.Linear([[1, 0, 0], [0, 1, 0]], unbiased=True), 0),
+        (lambda prior: pv.Sum([1, 2, 3], unbiased=True), "sum"),
+    ],
+)
+def test_cohorts_that_mean_something_else_by_a_statistic_are_not_added_up(ask, statistic) -> None:
+    plans, again = [], pv.Prior({"c": 0.2, "a": 0.3, "b": 0.5})
+    for prior in (pv.Prior({"a": 0.2, "b": 0.3, "c": 0.5}), again):
+        plans.append(pv.design(prior, 2.0, ask(prior)))
+    parts = [plan.estimate(plan.tally(plan.privatize(["a", "c"]))) for plan in plans]
+    with pytest.raises(InvalidInput, match=rf"statistic {statistic!r} has other weights in estimates\[1\]"):
+        combine_estimates(parts)
+    with pytest.raises(
+        InvalidInput, match=f"statistic {statistic!r} has other weights in cohort 'new' than in cohort 'old'"
+    ):
+        privatize_table(
+            {"v": ["a"], "age": ["old"]}, dict(zip(("old", "new"), plans, strict=True)), "v", cohort="age"
+        )
+
+
+def test_the_same_statistics_are_added_up_whatever_the_order_of_the_values() -> None:
+    W, order = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 0.0]]), [2, 0, 1]
+    parts = []
+    for query, labels in ((pv.Linear(W), "abc"), (pv.Linear(W[::-1, order], names=[1, 0]), "cab")):
+        plan = pv.design(pv.Prior([0.2, 0.3, 0.5], labels), 2.0, query)
+        parts.append(plan.estimate(plan.tally(plan.privatize(list("abc")))))
+    assert combine_estimates(parts).values == pytest.approx(parts[0].values + parts[1].values[::-1])
 
 
 def test_an_estimate_without_a_tally_has_no_contrasts() -> None:

@@ -385,7 +385,7 @@ def test_estimates_are_added_up_label_by_label() -> None:
     both = combine_estimates([a, b])
     assert both.labels == ("x", "y", "z") and both.values.tolist() == [12.0, 23.0, 31.0]
     assert (both.std_error**2 - a.std_error**2).tolist() == pytest.approx([4.0, 9.0, 1.0])
-    with pytest.raises(InvalidInput, match="'z' is in one of them only"):
+    with pytest.raises(InvalidInput, match=r"'w' of estimates\[1\] is missing in estimates\[0\]"):
         combine_estimates([a, answer([1.0, 2.0, 3.0], ("x", "y", "w"))])
 
 

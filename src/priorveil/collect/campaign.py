@@ -19,7 +19,7 @@ from priorveil.plans import Plan
 from priorveil.plans import document as doc
 from priorveil.priors import Budget, Label, NumberLabels
 from priorveil.priors.labels import labels_document
-from priorveil.queries import Distribution, Query
+from priorveil.queries import Distribution, Query, require_same_statistics
 
 VERSION = 1
 FORMAT = "priorveil-campaign"
@@ -218,6 +218,10 @@ def _check_cohorts(cohorts: Mapping[str, Plan]) -> None:
     if isinstance(plans[0].labels, NumberLabels) and plans[0].labels.outside != "ends":
         advice = "a number outside the range would send nothing, which is an answer"
         raise InvalidInput("cohorts", names, advice, Hint("outside", "ends", purpose="in the prior"))
+    statistics = (
+        (f"cohort {name!r}", plan.query.statistics(plan.reference)) for name, plan in cohorts.items()
+    )
+    require_same_statistics("cohorts", statistics)
     if len({plan.id for plan in plans}) < len(plans):
         advice = "two cohorts have the same plan, so their reports look alike: give each its own"
         raise InvalidInput("cohorts", names, advice)

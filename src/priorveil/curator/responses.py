@@ -28,7 +28,7 @@ from priorveil.curator.writer import QueueFull
 from priorveil.errors import MissingExtra
 from priorveil.mechanisms.estimators import apply_rows
 from priorveil.plans import schema as plan_schema
-from priorveil.plans.estimate import Estimate, Method, combine_estimates
+from priorveil.plans.estimate import Method, combine_estimates
 from priorveil.plans.tally import Tally
 from priorveil.tables.columns import pyarrow
 from priorveil.tables.write import plan_field
@@ -113,6 +113,7 @@ def campaign_estimates(
         }
         for name, plan in campaign.cohorts.items()
     ]
+    total = combine_estimates([*estimates.values()]) if len(estimates) == len(cohorts) else None
     return {
         "campaign": campaign.id,
         "question": campaign.question,
@@ -121,15 +122,8 @@ def campaign_estimates(
         "leans_on_prior": campaign.leans_on_prior,
         "reports": sum(tally.reports for tally in tallies.values()),
         "cohorts": cohorts,
-        "total": _total(list(estimates.values()), level) if len(estimates) == len(cohorts) else None,
+        "total": total.record(level) if total else None,
     }
-
-
-def _total(estimates: list[Estimate], level: float) -> dict[str, Any] | None:
-    """All cohorts together, if they ask for the same statistics."""
-    if any(set(estimate.labels) != set(estimates[0].labels) for estimate in estimates):
-        return None
-    return combine_estimates(estimates).record(level)
 
 
 def metrics(service: Service) -> str:

@@ -29,6 +29,7 @@ from priorveil.plans.statistic import Statistic, quantile_of, ratio_of
 from priorveil.plans.tally import Tally, Weighted
 from priorveil.priors import Array, AttributeLabels, Label, Prior
 from priorveil.priors.labels import aligned_texts, as_label, label_positions
+from priorveil.queries import Statistics, require_same_statistics
 
 Method = Literal["auto", "mmse", "unbiased", "mle"]
 Weights = Sequence[float] | Sequence[Label] | Mapping[Label, float] | npt.NDArray[Any]
@@ -562,7 +563,8 @@ def percent(share: float) -> str:
 def combine_estimates(estimates: Sequence[Estimate]) -> Estimate:
     """The estimate over several groups of people: values and variances add up, label by label.
 
-    All need the same labels; the answer has them in the order of the first. Its method is "mixed" where theirs differ.
+    All need the same statistics; the answer has them in the order of the first. Its method is "mixed" where theirs
+    differ.
 
     >>> one = Estimate(np.array([1.0]), np.array([3.0]), "mmse", "", 1, ("a",))
     >>> combine_estimates([one, replace(one, std_error=np.array([4.0]))]).std_error.tolist()
@@ -571,13 +573,12 @@ def combine_estimates(estimates: Sequence[Estimate]) -> Estimate:
     if not estimates:
         raise InvalidInput("estimates", estimates, "give at least one")
     first = estimates[0]
-    for estimate in estimates:
-        if odd := set(estimate.labels) ^ set(first.labels):
-            name = next(label for label in (*first.labels, *estimate.labels) if label in odd)
-            advice = f"they have different labels: {name!r} is in one of them only"
-            raise InvalidInput("estimates", NOT_SHOWN, advice)
-        if estimate.histogram != first.histogram:
-            raise InvalidInput("estimates", NOT_SHOWN, "some are histograms and some are not; use one query")
+    if any(estimate.histogram != first.histogram for estimate in estimates):
+        raise InvalidInput("estimates", NOT_SHOWN, "some are histograms and some are not; use one query")
+    named = [(f"estimates[{index}]", estimate) for index, estimate in enumerate(estimates)]
+    parts = [(name, Statistics(r.labels, r.prior.labels, r.rows)) for name, e in named for r in e.readings]
+    parts += [(name, Statistics(e.labels)) for name, e in named if not e.readings]
+    require_same_statistics("estimates", parts)
     sums = _add_moments([e._in_order(first.labels) for e in estimates])
     checks = [e.prior_check for e in estimates if e.prior_check is not None]
     changes = [e.noticeable_change for e in estimates if e.prior_check is not None]

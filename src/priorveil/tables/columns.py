@@ -24,6 +24,7 @@ from priorveil.plans import Plan
 from priorveil.plans.values import Codes
 from priorveil.priors import AttributeLabels, Label, NumberLabels
 from priorveil.priors.labels import label_parts
+from priorveil.queries import require_same_statistics
 
 Column = list[str | None] | Any  # of a CSV, or an Arrow array
 Indices = npt.NDArray[np.int64]  # of rows in a batch, counted from 0
@@ -385,23 +386,9 @@ def plans_by_cohort(plan: Plans, cohort: str | None) -> dict[Any, Plan]:
     if len({one.mechanism.width for one in plan.values()}) > 1:
         advice = "their reports do not fit into one column: use plans of one kind, or a table for each cohort"
         raise InvalidInput("plan", NOT_SHOWN, advice)
+    statistics = ((f"cohort {key!r}", one.query.statistics(one.reference)) for key, one in plan.items())
+    require_same_statistics("plan", statistics)
     return dict(plan)
-
-
-def require_same_statistics(plans: Mapping[Any, Plan]) -> None:
-    """Refuse plans whose estimates cannot be added up, before any report is made.
-
-    The order of their labels does not matter. Sums can be added up whatever their values are.
-    """
-    (name, first), *others = plans.items()
-    labels = first.query.statistic_labels(first.labels)
-    for other, plan in others:
-        own = plan.query.statistic_labels(plan.labels)
-        if odd := set(own) ^ set(labels):
-            statistic = next(label for label in (*own, *labels) if label in odd)
-            has, lacks = (other, name) if statistic in own else (name, other)
-            advice = f"the statistic {statistic!r} of cohort {has!r} is missing in {lacks!r}"
-            raise InvalidInput("plan", NOT_SHOWN, f"{advice}: use the same query and values for all")
 
 
 def cohort_codes(batch: Batch, cohort: str | None, plans: Mapping[Any, Plan]) -> Codes:

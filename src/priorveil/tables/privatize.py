@@ -69,7 +69,6 @@ def privatize_table(
     ['report_id', 'plan', 'report']
     """
     plans = columns.plans_by_cohort(plan, cohort)
-    columns.require_same_statistics(plans)
     private = private_columns(column, plans)
     kept = kept_columns(keep, private, cohort)
     target = Path(out) if isinstance(out, str | os.PathLike) else out
