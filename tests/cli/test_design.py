@@ -675,7 +675,9 @@ def test_the_commands_of_a_page_run(files: Path, page: str) -> None:
     (files / "census.csv").write_text("".join(f"{label},{1000 * share}\n" for label, share in WORK.items()))
     (files / "people.csv").write_text("work\n" + "Private\n" * 60 + "Self\n" * 30 + "None\n" * 10)
     (files / "channel.csv").write_text("0.5,0.5\n" * len(WORK))
-    for line in block.splitlines():
+    for name in ("sample.csv", "incomes.csv"):
+        (files / name).write_text("income\n" + "".join(f"{income}\n" for income in range(-500, 120_000, 700)))
+    for line in block.replace("\\\n", "").splitlines():
         name, *arguments = shlex.split(line, comments=True)
         assert name == "priorveil"
         status, _, err = run(*arguments)
