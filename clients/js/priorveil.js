@@ -21,7 +21,7 @@ export class PriorveilError extends Error {
   }
 }
 
-/** The curator answered, and did not take the report, or has no such campaign; `reason` says why. */
+/** The curator answered and did not accept the report, or has no such campaign; `reason` says why. */
 export class ReportRefused extends PriorveilError {
   constructor(reason, message = reason, field = "report") {
     super(field, message);
@@ -52,9 +52,9 @@ export function canonical(value) {
   if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
   if (value !== null && typeof value === "object") {
     const members = Object.keys(value).sort(byCodePoint);
-    return `{${members.map((key) => `${quoted(key)}:${canonical(value[key])}`).join(",")}}`;
+    return `{${members.map((key) => `${quoteText(key)}:${canonical(value[key])}`).join(",")}}`;
   }
-  if (typeof value === "string") return quoted(value);
+  if (typeof value === "string") return quoteText(value);
   if (typeof value === "number") {
     need(Number.isSafeInteger(value), "document", "numbers should be whole and below 2**53");
     return String(value);
@@ -63,7 +63,7 @@ export function canonical(value) {
   return String(value);
 }
 
-function quoted(text) {
+function quoteText(text) {
   need(!/\p{Surrogate}/u.test(text), "document", "half a surrogate pair is not text");
   return JSON.stringify(text);
 }
@@ -99,7 +99,7 @@ async function checkId(document, expected) {
 
 const MOST_DIGITS = 4300; // longer whole numbers are not read by Python either
 
-/** Refuse what is no object, or has other fields than these. */
+/** Refuse anything that is not an object with exactly these fields. */
 function checkFields(object, names, field) {
   need(object !== null && typeof object === "object" && !Array.isArray(object), field || "file", "should be an object");
   const place = (name) => (field ? `${field}.${name}` : name);
@@ -107,7 +107,7 @@ function checkFields(object, names, field) {
   for (const name of Object.keys(object)) need(names.includes(name), place(name), "is not known here");
 }
 
-const names = (table, kind) => typeof kind === "string" && Object.hasOwn(table, kind);
+const hasKind = (table, kind) => typeof kind === "string" && Object.hasOwn(table, kind);
 
 /** A whole number, zero or more, from the text that stands for it in a document. */
 function whole(text, field) {
@@ -130,7 +130,7 @@ function index(number, field) {
 /** A real number from its text, which has one spelling only. */
 function real(text, field) {
   const value = text === "inf" ? Infinity : typeof text === "string" ? Number(text) : NaN;
-  need(!Number.isNaN(value) && spelt(value) === text, field, "should be a number, as Python spells it");
+  need(!Number.isNaN(value) && numberText(value) === text, field, "should be a number, as Python spells it");
   return value;
 }
 
@@ -141,7 +141,7 @@ function notNegative(text, field) {
 }
 
 /** The shortest text that reads back to the same float, as Python writes it. */
-function spelt(value) {
+function numberText(value) {
   if (!Number.isFinite(value)) return value > 0 ? "inf" : "-inf";
   const sign = value < 0 || Object.is(value, -0) ? "-" : "";
   const [, first, rest, power] = Math.abs(value).toExponential().match(/^(\d)\.?(\d*)e([+-]\d+)$/);
@@ -189,7 +189,7 @@ export function freshId() {
 
 const ONE = [1n, 1n];
 const PLACES = 320n; // binary places of an enclosure of e**level
-const MOST_LEVEL = 1000; // larger levels are held against this one, which is stricter
+const MOST_LEVEL = 1000; // larger levels are compared with this one, which is stricter
 
 const sum = (list) => list.reduce((a, b) => a + b, 0n);
 const ceil = (a, b) => (a + b - 1n) / b;
@@ -200,7 +200,7 @@ const smallest = (list) => list.reduce((a, b) => (b < a ? b : a));
 const largest = (list) => list.reduce((a, b) => (a < b ? b : a));
 
 /** A float as the fraction it is. */
-function exactly(value) {
+function exactFraction(value) {
   let [scaled, denominator] = [value, 1n];
   while (!Number.isInteger(scaled)) [scaled, denominator] = [scaled * 2, denominator * 2n];
   return [BigInt(scaled), denominator];
@@ -209,7 +209,7 @@ function exactly(value) {
 /** Fractions proven to lie below and above `e**level`, for a level of zero or more. */
 export function expBounds(level) {
   if (level === 0) return [ONE, ONE];
-  const [n, d] = exactly(Math.min(level, MOST_LEVEL));
+  const [n, d] = exactFraction(Math.min(level, MOST_LEVEL));
   const halvings = BigInt(n / d).toString(2).length + 8;
   const low = (n << PLACES) / (d << BigInt(halvings));
   let [below, above] = [series(low, 0n), series(low + 1n, 1n)];
@@ -265,7 +265,7 @@ class Table {
     const good = (row) => row.length === this.outputs && row.every((w) => w >= 0n) && sum(row) === TOTAL;
     need(this.weights.every(good), "mechanism.weights", `rows should add up to 2**${TOTAL_BITS}`);
     need(
-      transposed(this.weights).every((c) => sum(c) > 0n),
+      transpose(this.weights).every((c) => sum(c) > 0n),
       "mechanism.weights",
       "an output never happens",
     );
@@ -338,13 +338,13 @@ function scan(row, word) {
   return report;
 }
 
-const transposed = (rows) => rows[0].map((_, y) => rows.map((row) => row[y]));
+const transpose = (rows) => rows[0].map((_, y) => rows.map((row) => row[y]));
 const dot = (a, b) => a.reduce((total, value, i) => total + value * b[i], 0n);
 
 /** The exact extremes of a table: the lift of the secret (without one, of the value itself), and the ratio in a column. */
 function tableLifts(rows, priors, secret) {
   const found = { lowest: ONE, highest: ONE, ldp: ONE };
-  for (const column of transposed(rows)) {
+  for (const column of transpose(rows)) {
     const chances = secret ? secret.map((t) => [dot(t, column), sum(t)]) : column.map((w) => [w, 1n]);
     const [bottom, top] = [least(chances), most(chances)];
     for (const prior of priors) {
@@ -410,9 +410,9 @@ class ArcLine {
   }
 
   sample(code, [coin, place, shift]) {
-    const told = this.starts[code] + ((place * this.lengths[code]) >> 64n);
+    const own = this.starts[code] + ((place * this.lengths[code]) >> 64n);
     const fresh = place >> (64n - this.bits);
-    const t = coin < this.keep ? told : fresh;
+    const t = coin < this.keep ? own : fresh;
     let moved = t - this.start - ((shift * this.window) >> 64n);
     if (moved < 0n) moved += this.circumference;
     return t < this.start ? this.#owner(t) : this.heavy + Number(moved);
@@ -432,13 +432,13 @@ class ArcLine {
     const owned = report < this.heavy;
     const size = owned ? Number(this.#ownPlaces(report)) : 1;
     return this.lengths.map((length, x) => {
-      const told = owned ? (x === this.order[report] ? size / Number(length) : 0) : this.#told(x, report);
-      return ((1 - keep) * size) / places + keep * told;
+      const chance = owned ? (x === this.order[report] ? size / Number(length) : 0) : this.#circleChance(x, report);
+      return ((1 - keep) * size) / places + keep * chance;
     });
   }
 
-  /** The chance that value `x`, told, ends on this place of the circle: its places within the window, over both. */
-  #told(x, report) {
+  /** The chance that value `x`, if it is used, ends on this place of the circle: its places within the window, over both. */
+  #circleChance(x, report) {
     const [from, length] = [BigInt(report - this.heavy), this.lengths[x]];
     const [first, last] = [largest([this.starts[x] - this.start, 0n]), this.starts[x] + length - this.start];
     let inside = overlap(from, from + this.window, first, last);
@@ -523,7 +523,7 @@ function checkSegments({ lengths, owners }) {
 
 /**
  * Arcs of a circle in many public orders. A report takes one more word, the first, which picks the order; see the Python
- * modules `priorveil.mechanisms.orders`, and `arc.line`, which says how orders are made of seeds and multipliers.
+ * modules `priorveil.mechanisms.arc.orders`, and `arc.line`, which says how orders are made of seeds and multipliers.
  */
 class Orders {
   static ofValue = true;
@@ -622,7 +622,7 @@ class Unary {
   sample(code, words) {
     let bits = 0n;
     for (let block = 0; block < this.width; block += 1) {
-      bits |= this.#mixed(words.slice(block * this.noiseBits, (block + 1) * this.noiseBits)) << BigInt(64 * block);
+      bits |= this.#mixNoise(words.slice(block * this.noiseBits, (block + 1) * this.noiseBits)) << BigInt(64 * block);
     }
     bits &= (1n << BigInt(this.size)) - 1n;
     const kept = words.at(-1) >> 2n < TOTAL - this.drop ? 1n : 0n;
@@ -631,7 +631,7 @@ class Unary {
     return hex(Uint8Array.from({ length: 8 * this.width }, (_, i) => Number((bits >> BigInt(8 * i)) & 255n)));
   }
 
-  #mixed(levels) {
+  #mixNoise(levels) {
     return levels.reduce((bits, word, level) => ((this.noise >> BigInt(level)) & 1n ? bits | word : bits & word), 0n);
   }
 
@@ -770,9 +770,9 @@ class PooledHash {
   }
 
   /** The group of every value under a seed. */
-  #assigned(i) {
+  #groupsOf(i) {
     const [a, b] = coefficients(this.seeds[i]);
-    return this.weights.map((_, x) => this.groups[i][hashed(a, b, x, this.bins)]);
+    return this.weights.map((_, x) => this.groups[i][hashBin(a, b, x, this.bins)]);
   }
 
   /** The truth, or with probability `fresh / 2**62` a draw from the prior: the row of a group under a seed. */
@@ -786,12 +786,12 @@ class PooledHash {
 
   sample(code, [pick, word]) {
     const i = Number(pick & BigInt(this.seeds.length - 1));
-    const assigned = this.#assigned(i);
+    const assigned = this.#groupsOf(i);
     return i * this.reported + scan(this.#table(assigned)[assigned[code]], word);
   }
 
   likelihoods(report) {
-    const assigned = this.#assigned(Math.floor(report / this.reported));
+    const assigned = this.#groupsOf(Math.floor(report / this.reported));
     const table = this.#table(assigned);
     return assigned.map((group) => Number(table[group][report % this.reported]) / Number(TOTAL) / this.seeds.length);
   }
@@ -805,13 +805,13 @@ class PooledHash {
 
   /** The seed is public, so each is a channel of its own, on the groups that hold some value. */
   #seedLifts(i, prior) {
-    const assigned = this.#assigned(i);
+    const assigned = this.#groupsOf(i);
     const masses = massOf(assigned, prior, this.reported);
     const filled = masses.map((_, g) => g).filter((g) => masses[g] > 0n);
     const table = this.#table(assigned);
     const rows = filled.map((g) => table[g]);
-    const columns = transposed(rows).filter((column) => sum(column) > 0n);
-    return tableLifts(transposed(columns), [filled.map((g) => masses[g])], null);
+    const columns = transpose(rows).filter((column) => sum(column) > 0n);
+    return tableLifts(transpose(columns), [filled.map((g) => masses[g])], null);
   }
 }
 
@@ -829,7 +829,7 @@ function coefficients(seed) {
   return [mix(first), mix((first + STEP) & MASK)];
 }
 
-const hashed = (a, b, x, bins) => Number(((((a * BigInt(x) + b) & MASK) >> 32n) * BigInt(bins)) >> 32n);
+const hashBin = (a, b, x, bins) => Number(((((a * BigInt(x) + b) & MASK) >> 32n) * BigInt(bins)) >> 32n);
 
 const MECHANISMS = {
   table: Table,
@@ -921,7 +921,7 @@ const PLAN = [
 
 /** Read a plan from its document or text: check its id, prove its certificate again, or refuse it with the field. */
 export async function readPlan(given, { id } = {}) {
-  const document = frozen(parsed(given));
+  const document = deepFreeze(parseDocument(given));
   need(document.format === "priorveil-plan", "format", "not a plan");
   need(document.version === 1, "version", "not known here; this client reads 1");
   checkFields(document, PLAN, "");
@@ -931,7 +931,7 @@ export async function readPlan(given, { id } = {}) {
   nameOf(document.query, "query"); // a device samples; what is asked matters to those who read the reports
   const size = values.labels.length;
   const mechanism = readMechanism(document, size);
-  return new Plan(document, values, mechanism, certified(document, size, mechanism));
+  return new Plan(document, values, mechanism, proveCertificate(document, size, mechanism));
 }
 
 /** The names of the values, and for numbers the rule by which a number becomes one. */
@@ -939,14 +939,14 @@ function readLabels(given) {
   if (Array.isArray(given)) return { labels: namesOf(given, "labels"), numbers: null };
   const kind = given?.kind;
   if (kind === "attributes") return { labels: cellsOf(given), numbers: null };
-  need(names(NUMBERS, kind), "labels", "should be different names, or the numbers of a grid or of cells");
+  need(hasKind(NUMBERS, kind), "labels", "should be different names, or the numbers of a grid or of cells");
   checkFields(given, ["kind", NUMBERS[kind], "outside"], "labels");
   need(["refuse", "ends"].includes(given.outside), "labels.outside", "should be refuse or ends");
   need(Array.isArray(given[NUMBERS[kind]]), "labels", "should be a list of numbers");
   const bounds = Object.freeze(given[NUMBERS[kind]].map((text) => real(text, "labels")));
   const sound = (v, i) => Math.abs(v) <= LARGEST_NUMBER && !Object.is(v, -0) && (i === 0 || v > bounds[i - 1]);
   need(bounds.length > 1 && bounds.every(sound), "labels", "should be two or more increasing numbers");
-  const text = bounds.map((v) => spelt(v).replace(/\.0$/, ""));
+  const text = bounds.map((v) => numberText(v).replace(/\.0$/, ""));
   const last = text.length - 2;
   const cells = text.slice(1).map((end, i) => `[${text[i]}, ${end}${i === last ? "]" : ")"}`);
   const numbers = Object.freeze({ kind, bounds, outside: given.outside });
@@ -971,7 +971,7 @@ function numberCode({ kind, bounds, outside }, value, source) {
  * fraction. One word nearly always suffices.
  */
 function roundsUp(x, low, high, source) {
-  const [[xn, xd], [ln, ld], [hn, hd]] = [x, low, high].map(exactly);
+  const [[xn, xd], [ln, ld], [hn, hd]] = [x, low, high].map(exactFraction);
   const denominator = (hn * ld - ln * hd) * xd;
   let rest = (xn * ld - ln * xd) * hd;
   for (;;) {
@@ -1026,7 +1026,7 @@ function nameOf(part, field) {
 /** The sampler of a plan, if it can be certified for what the plan promises. */
 function readMechanism({ mechanism: parameters, prior, secret, notion }, size) {
   const kind = parameters?.kind;
-  need(names(MECHANISMS, kind), "mechanism", "of an unknown kind");
+  need(hasKind(MECHANISMS, kind), "mechanism", "of an unknown kind");
   const made = MECHANISMS[kind];
   checkFields(parameters, ["kind", ...made.fields], "mechanism");
   const mechanism = new made(parameters);
@@ -1038,7 +1038,7 @@ function readMechanism({ mechanism: parameters, prior, secret, notion }, size) {
 }
 
 /** A document, from its text or as it is. */
-function parsed(given) {
+function parseDocument(given) {
   let document = given;
   if (typeof given === "string") {
     let plain = false;
@@ -1057,12 +1057,12 @@ function parsed(given) {
 const DEEPEST = 32; // more levels than any document has
 
 /** A copy that nobody can change after it was checked. */
-function frozen(value, level = 0) {
+function deepFreeze(value, level = 0) {
   if (value === null || typeof value !== "object") return value;
   need(level < DEEPEST, "file", "nested too deeply");
   const copy = Array.isArray(value)
-    ? value.map((member) => frozen(member, level + 1))
-    : Object.fromEntries(Object.entries(value).map(([k, v]) => [k, frozen(v, level + 1)]));
+    ? value.map((member) => deepFreeze(member, level + 1))
+    : Object.fromEntries(Object.entries(value).map(([k, v]) => [k, deepFreeze(v, level + 1)]));
   return Object.freeze(copy);
 }
 
@@ -1073,7 +1073,7 @@ const LARGEST_LEVEL = 700; // of a budget: beyond it only infinity, which promis
  * The levels that could be proven: all that the certificate states, or LDP alone; an error if one of them is not as stated,
  * or the budget is broken.
  */
-function certified(document, size, mechanism) {
+function proveCertificate(document, size, mechanism) {
   const { lower, upper } = readBudget(document.budget);
   const [priors, secret] = [readPriors(document.prior, size), readSecret(document.secret, size)];
   const notion = readNotion(document.notion);
@@ -1125,7 +1125,7 @@ const PRIORS = { fixed: ["weights"], finite: ["members"], interval: ["lower", "u
 
 /** The priors that the certificate is about, where they can be listed; else null. */
 function readPriors(prior, size) {
-  need(names(PRIORS, prior?.kind), "prior", "of an unknown kind");
+  need(hasKind(PRIORS, prior?.kind), "prior", "of an unknown kind");
   checkFields(prior, ["kind", ...PRIORS[prior.kind]], "prior");
   if (prior.kind === "fixed") return [readWeights(prior.weights, size)];
   if (prior.kind === "finite") {
@@ -1187,7 +1187,7 @@ function readSecret(secret, size) {
   });
 }
 
-/** A row that adds up to one, but for the rounding of floats. */
+/** A row that adds up to one, up to the rounding of floats. */
 function distribution(row, size) {
   const { integers, total, one } = shares(row, size, "secret.rows");
   const off = total > one ? total - one : one - total;
@@ -1200,7 +1200,7 @@ function shares(row, size, field) {
   need(Array.isArray(row) && row.length === size, field, "should have a number for each value");
   const numbers = row.map((text) => notNegative(text, field));
   need(numbers.every(Number.isFinite), field, "should be finite numbers");
-  const fractions = numbers.map(exactly);
+  const fractions = numbers.map(exactFraction);
   const one = largest(fractions.map(([, d]) => d)); // powers of two
   const integers = fractions.map(([n, d]) => n * (one / d));
   return { numbers, integers, total: sum(integers), one };
@@ -1244,7 +1244,7 @@ const LONGEST_TEXT = 2000;
 
 /** Read a campaign from its document or text: check its id and every plan in it, or refuse it with the field. */
 export async function readCampaign(given, { id } = {}) {
-  const document = frozen(parsed(given));
+  const document = deepFreeze(parseDocument(given));
   need(document.format === "priorveil-campaign", "format", "not a campaign");
   need(document.version === 1, "version", "not known here; this client reads 1");
   checkFields(document, CAMPAIGN, "");
@@ -1338,20 +1338,20 @@ export class Client {
   /** What is remembered: the report in the form in which it leaves, and whether it was delivered; or null. */
   async remembered() {
     const { id } = await this.campaign();
-    const text = await this.#stored("getItem", id);
-    return (text ?? null) === null ? null : this.#recalled(text);
+    const text = await this.#useStorage("getItem", id);
+    return (text ?? null) === null ? null : this.#readRecord(text);
   }
 
-  /** A record that cannot be read is an error: answering afresh could tell more than one report does. */
-  #recalled(text) {
+  /** A record that cannot be read is an error: a second answer could reveal more than one report does. */
+  #readRecord(text) {
     let record = null;
     try {
       record = JSON.parse(text);
     } catch {
-      // said below
+      // the error is raised below
     }
     const plan = Object.values(this.#campaign.plans).find((p) => p.id === record?.plan);
-    need(plan?.accepts(record.report), "storage", "what was remembered cannot be read; clear it to answer afresh");
+    need(plan?.accepts(record.report), "storage", "what was remembered cannot be read; clear it to answer again");
     return Object.freeze(record);
   }
 
@@ -1359,7 +1359,7 @@ export class Client {
   async prepare(value, cohort) {
     const plan = (await this.campaign()).planFor(cohort);
     plan.code(value); // also a replay refuses what is not an answer
-    return leaving((await this.remembered()) ?? this.#drawn(plan, value));
+    return wireReport((await this.remembered()) ?? this.#drawReport(plan, value));
   }
 
   /** Perturb the value here, remember the report, and send it; the receipt says whether it is a replay. */
@@ -1369,11 +1369,11 @@ export class Client {
     plan.code(value);
     return inTurn(keyOf(campaign.id), async () => {
       const before = await this.remembered();
-      const drawn = before ?? this.#drawn(plan, value);
-      const kept = before ?? (await this.#first(drawn));
+      const drawn = before ?? this.#drawReport(plan, value);
+      const kept = before ?? (await this.#storeFirst(drawn));
       this.#words.clear();
-      await this.#delivered(kept);
-      return { report: leaving(kept), replayed: before !== null || kept.id !== drawn.id };
+      await this.#deliverOnce(kept);
+      return { report: wireReport(kept), replayed: before !== null || kept.id !== drawn.id };
     });
   }
 
@@ -1382,39 +1382,39 @@ export class Client {
     const { id } = await this.campaign();
     return inTurn(keyOf(id), async () => {
       const known = await this.remembered();
-      if (known !== null) await this.#delivered(known);
+      if (known !== null) await this.#deliverOnce(known);
       return known !== null;
     });
   }
 
   /** The report that this client's words make of an answer. */
-  #drawn(plan, value) {
+  #drawReport(plan, value) {
     if (!this.#words.has(plan.id)) this.#words.set(plan.id, { id: freshId(), words: systemWords(plan.draws) });
     const { id, words } = this.#words.get(plan.id);
     return { id, plan: plan.id, report: plan.privatize(value, keptWords(words)) };
   }
 
-  /** Remember a first report. What the storage then holds is the answer: another's, should it have come first. */
-  async #first(drawn) {
+  /** Remember a first report. What the storage then holds is the answer: that of another tab, if it came first. */
+  async #storeFirst(drawn) {
     const text = JSON.stringify({ ...drawn, delivered: false });
-    await this.#stored(typeof this.#storage?.addItem === "function" ? "addItem" : "setItem", this.#campaign.id, text);
+    await this.#useStorage(typeof this.#storage?.addItem === "function" ? "addItem" : "setItem", this.#campaign.id, text);
     const kept = await this.remembered();
     need(kept !== null, "storage", `what was written is not there. ${UNSENT}`);
     return kept;
   }
 
-  async #delivered(known) {
+  async #deliverOnce(known) {
     if (known.delivered) return;
-    await this.#send(leaving(known));
+    await this.#send(wireReport(known));
     try {
-      await this.#stored("setItem", this.#campaign.id, JSON.stringify({ ...known, delivered: true }));
+      await this.#useStorage("setItem", this.#campaign.id, JSON.stringify({ ...known, delivered: true }));
     } catch {
       // It has arrived and is still remembered: all that can follow is the same report again, which is not counted.
     }
   }
 
-  /** What the storage answers; where there is none, or it fails, an error in our own words. */
-  async #stored(verb, id, ...text) {
+  /** Call the storage; where there is none, or it fails, raise an error of our own. */
+  async #useStorage(verb, id, ...text) {
     const usable = ["getItem", "setItem"].every((name) => typeof this.#storage?.[name] === "function");
     need(usable, "storage", `there is nowhere to remember the report. ${UNSENT} ${ADVICE}`);
     try {
@@ -1427,7 +1427,7 @@ export class Client {
   }
 
   async #download() {
-    const answer = await this.#tried(this.url, { headers: { accept: "application/json" }, credentials: "omit" });
+    const answer = await this.#fetchWithRetries(this.url, { headers: { accept: "application/json" }, credentials: "omit" });
     if (answer.status !== 200 || !answer.kind.startsWith("application/json"))
       throw new ReportRefused(`there is no campaign at this address (${answer.status})`, undefined, "campaign");
     return answer.text;
@@ -1442,20 +1442,23 @@ export class Client {
       credentials: "omit",
       referrerPolicy: "no-referrer",
     };
-    const answer = await this.#tried(`${this.url}/reports`, request);
-    const told = heard(answer.text);
-    if (!answer.ok) throw new ReportRefused(words(told?.title) ?? `status ${answer.status}`, words(told?.detail));
-    const refusals = Array.isArray(told?.refused) ? told.refused : null;
-    if (told?.accepted === 1 && refusals?.length === 0) return;
-    const reason = refusals?.length === 1 ? words(refusals[0]?.reason) : undefined;
+    const answer = await this.#fetchWithRetries(`${this.url}/reports`, request);
+    const receipt = parseJson(answer.text);
+    if (!answer.ok) {
+      const title = textOrNothing(receipt?.title) ?? `status ${answer.status}`;
+      throw new ReportRefused(title, textOrNothing(receipt?.detail));
+    }
+    const refusals = Array.isArray(receipt?.refused) ? receipt.refused : null;
+    if (receipt?.accepted === 1 && refusals?.length === 0) return;
+    const reason = refusals?.length === 1 ? textOrNothing(refusals[0]?.reason) : undefined;
     if (reason === undefined) throw new Undelivered("the response did not come from a curator"); // a hotel's sign-in page, say
     throw new ReportRefused(reason);
   }
 
   /** The answer to a request, which is tried again while the network or the curator is busy. */
-  async #tried(url, request) {
+  async #fetchWithRetries(url, request) {
     for (let attempt = 1; ; attempt += 1) {
-      const answer = await this.#answered(url, request);
+      const answer = await this.#fetchOnce(url, request);
       if (answer !== null && !BUSY.has(answer.status)) return answer;
       if (attempt === ATTEMPTS) {
         throw new Undelivered(
@@ -1469,7 +1472,7 @@ export class Client {
   }
 
   /** One answer, read to its end; null where the connection fails or breaks off. */
-  async #answered(url, request) {
+  async #fetchOnce(url, request) {
     const signal = AbortSignal.timeout(Math.min(1000 * this.#timeout, LONGEST_TIMER));
     try {
       const response = await this.#fetch(url, { ...request, signal });
@@ -1494,10 +1497,10 @@ function keptWords(words) {
   };
 }
 
-const words = (text) => (typeof text === "string" ? text : undefined);
+const textOrNothing = (text) => (typeof text === "string" ? text : undefined);
 
-/** What a text says in JSON; null where it is none. */
-function heard(text) {
+/** The value of a text in JSON; null if it is not JSON. */
+function parseJson(text) {
   try {
     return JSON.parse(text);
   } catch {
@@ -1505,8 +1508,8 @@ function heard(text) {
   }
 }
 
-/** Exactly what leaves the device. */
-const leaving = ({ id, plan, report }) => Object.freeze({ id, plan, report });
+/** The report exactly as it is sent. */
+const wireReport = ({ id, plan, report }) => Object.freeze({ id, plan, report });
 const sleep = (seconds) =>
   new Promise((done) => {
     setTimeout(done, 1000 * seconds);
@@ -1532,15 +1535,15 @@ const REPORTS = "reports"; // the one table of the database
 /** IndexedDB, whose transactions are ordered across tabs and workers: of several first reports one stands, and all see it. */
 const databaseStorage = {
   async getItem(key) {
-    return (await transacted("readonly", (reports) => reports.get(key))).result ?? null;
+    return (await transact("readonly", (reports) => reports.get(key))).result ?? null;
   },
 
   async setItem(key, text) {
-    await transacted("readwrite", (reports) => reports.put(text, key));
+    await transact("readwrite", (reports) => reports.put(text, key));
   },
 
   async addItem(key, text) {
-    await transacted("readwrite", (reports) => {
+    await transact("readwrite", (reports) => {
       const adding = reports.add(text, key);
       adding.onerror = (event) => {
         if (adding.error.name === "ConstraintError") event.preventDefault(); // one is there and stays: not a failure
@@ -1551,11 +1554,11 @@ const databaseStorage = {
 };
 
 /**
- * A request whose transaction has ended well, and is on the disk. The database is opened for this alone: no tab holds up who
- * clears it, or goes on with one that is gone.
+ * A request whose transaction has succeeded and is on the disk. The database is opened for this request only: so no tab
+ * blocks its deletion, or goes on with a database that was deleted.
  */
-async function transacted(mode, act) {
-  const database = await opened();
+async function transact(mode, act) {
+  const database = await openDatabase();
   try {
     return await new Promise((done, failed) => {
       const transaction = database.transaction(REPORTS, mode, { durability: "strict" });
@@ -1568,7 +1571,7 @@ async function transacted(mode, act) {
   }
 }
 
-function opened() {
+function openDatabase() {
   return new Promise((done, failed) => {
     const request = globalThis.indexedDB.open("priorveil", 1);
     request.onupgradeneeded = () => request.result.createObjectStore(REPORTS);
