@@ -71,7 +71,7 @@ def test_another_file_is_refused_with_the_reason(
 def test_a_campaign_is_closed_only_when_that_is_confirmed(browser: Any, curator: Any) -> None:
     curator.answered("ending", [0] * 40)
     sign_in(browser, curator, "ending")
-    browser.see("main p", "can fall below zero")
+    browser.see("main p", "can be below zero")
     browser.click("#close")
     browser.see("dialog h2", "Close this campaign?")
     browser.picture("dashboard-close")
