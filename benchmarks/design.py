@@ -448,12 +448,13 @@ def constrained(quick: bool) -> Iterator[Line]:
     """Shares that are not negative: N times the squared error of mle and of unbiased, 50,000 people, Zipf, eps = 1"""
     N, rng, LDP = 50_000, np.random.default_rng(1), {"notion": pv.LDP()}
     settings: list[tuple[str, dict[str, Any], tuple[int, ...]]] = [
-        ("columns", {}, (83,)), ("closed", LDP, (1_296,)), ("hashing", {}, (83,)),
+        ("columns", {}, (83,)), ("closed", LDP, (1_296,)), ("hashing", {}, (83, 400)),
         ("arc", {}, (83, 400, 1_000, 10_000)), ("unary", {}, (83, 400, 10_000)), ("subset", LDP, (83, 400, 1_000)),
     ]  # fmt: skip
     for method, options, sizes in settings:
         for d in sizes[:1] if quick else sizes:
-            plan = pv.design(pv.Prior.zipf(d), 1.0, pv.Distribution(), method=method, **options)
+            query = pv.Histogram() if method == "hashing" else pv.Distribution()
+            plan = pv.design(pv.Prior.zipf(d), 1.0, query, method=method, **options)
             # nobody has every third value
             truth = np.where(np.arange(d) % 3 == 1, 0.0, plan.reference.probabilities)
             truth /= truth.sum()

@@ -196,13 +196,15 @@ def rays(A: Array, P: Array) -> Array:
     d = len(P)
     rows = np.vstack([A, np.eye(d)])
     rows = rows[np.abs(rows).max(axis=1) > 0]
-    rows = np.unique(np.round(rows / np.abs(rows).max(axis=1, keepdims=True), 13), axis=0)
+    rows = rows / np.abs(rows).max(axis=1, keepdims=True)
+    rows = rows[np.unique(np.round(rows, 13), axis=0, return_index=True)[1]]
     chosen = np.array(list(itertools.combinations(range(len(rows)), d - 1)), dtype=int).reshape(-1, d - 1)
     systems = np.concatenate([rows[chosen], np.broadcast_to(P, (len(chosen), 1, d))], axis=1)
     solvable = np.abs(np.linalg.det(systems)) > 1e-12
     side = np.broadcast_to(np.eye(d)[-1][:, None], (int(solvable.sum()), d, 1))
     found = np.linalg.solve(systems[solvable], side)[:, :, 0]
-    kept = found[(found @ rows.T >= -1e-9).all(axis=1)]
+    found[np.abs(found) < 1e-12] = 0.0  # a tight `r >= 0`
+    kept = found[(found @ rows.T >= -1e-11 * (np.abs(found) @ np.abs(rows).T)).all(axis=1)]
     return kept[np.unique(np.round(kept, 10), axis=0, return_index=True)[1]]
 
 
@@ -273,10 +275,20 @@ def least_variance(columns: Array, W: Array) -> float:
     _, sizes, turned = np.linalg.svd(W @ V)
     T = (sizes[:, None] * turned[: len(sizes)])[sizes > 1e-10 * sizes[0]]
     Z = (columns - 1) @ V
-    root = np.linalg.inv(np.linalg.cholesky(Z.T @ Z / len(Z))).T  # makes the mean of z z' the identity
+    K, (k, n) = len(Z), T.shape
+    weights = scipy.optimize.linprog(  # of a channel, the least one as large as can be
+        np.append(np.zeros(K), -1.0),
+        A_ub=np.hstack([-np.eye(K), np.ones((K, 1))]),
+        b_ub=np.zeros(K),
+        A_eq=np.hstack([np.vstack([Z.T, np.ones(K)]), np.zeros((n + 1, 1))]),
+        b_eq=np.eye(n + 1)[-1],
+    ).x[:-1]
+    root = np.linalg.inv(
+        np.linalg.cholesky(Z.T @ (Z * weights[:, None]))
+    ).T  # its information is the identity
     Z, T = Z @ root, T @ root
     unit = float((T**2).sum())
-    T, (K, n), k = T / math.sqrt(unit), Z.shape, len(T)
+    T = T / math.sqrt(unit)
     cost = np.concatenate([-2 * T.T.ravel(), np.zeros(n), [1.0]])
     both = (Z[:, :, None] * Z[:, None, :]).reshape(K, -1)
 
@@ -302,7 +314,10 @@ def least_variance(columns: Array, W: Array) -> float:
             H[: n * k, : n * k] += 2 * np.kron((both / s[:, None]).sum(axis=0).reshape(n, n), np.eye(k))
             slope = cost / mu - G.sum(axis=0)
             scale = 1 / np.sqrt(np.diag(H))
-            step = -scale * np.linalg.solve(H * np.outer(scale, scale), scale * slope)
+            scaled = H * np.outer(scale, scale) + 1e-13 * np.eye(
+                len(H)
+            )  # it may be singular but for rounding
+            step = -scale * np.linalg.solve(scaled, scale * slope)
             now, length, decrement = barrier(x, mu), 1.0, float(-slope @ step)
             while barrier(x + length * step, mu) > now - 0.1 * length * mu * decrement and length > 1e-6:
                 length /= 2
