@@ -305,6 +305,17 @@ def test_cumulative_counts_and_ranges_are_named_after_their_ends():
     assert Linear.cumulative(Prior.cells([-1, 0.5, 10], [0.5, 0.5])).names == ("below 0.5", "up to 10")
 
 
+@pytest.mark.parametrize("ask", [Linear.cumulative, Linear.ranges])
+def test_shares_up_to_a_number_are_not_asked_of_rounded_numbers(ask):
+    """Up to 0 would hold the numbers up to 1 that were rounded down."""
+    grid = Prior.grid([0, 1, 2], [0.3, 0.4, 0.3])
+    with pytest.raises(InvalidInput, match=r"rounded to its grid.*Prior\.cells"):
+        ask(grid)
+    with pytest.raises(InvalidInput, match="rounded to its grid"):
+        ask(Prior.uniform(3)).require_fits(grid)
+    ask(Prior.cells([0, 1, 2], [0.5, 0.5]))
+
+
 def test_margins_follow_the_labels_even_where_cells_are_left_out():
     cells = {
         ("young", "no", 1): 0.25,

@@ -206,7 +206,9 @@ class Linear(Query):
         if edges is not None:  # only the last cell holds its upper edge
             texts = list(map(number_text, edges[1:].tolist()))
             names = [*(f"below {text}" for text in texts[:-1]), f"up to {texts[-1]}"]
-        return Linear({"kind": "cumulative", "values": len(prior)}, names, unbiased)
+        query = Linear({"kind": "cumulative", "values": len(prior)}, names, unbiased)
+        query.require_fits(prior)
+        return query
 
     @classmethod
     def ranges(cls, prior: Prior, unbiased: bool = False) -> Linear:
@@ -218,7 +220,9 @@ class Linear(Query):
         texts = [label_text(label) for label in prior.labels]
         pairs = zip(*np.triu_indices(len(prior)), strict=True)
         names = [texts[a] if a == b else f"{texts[a]} to {texts[b]}" for a, b in pairs]
-        return Linear({"kind": "ranges", "values": len(prior)}, names, unbiased)
+        query = Linear({"kind": "ranges", "values": len(prior)}, names, unbiased)
+        query.require_fits(prior)
+        return query
 
     @classmethod
     def margins(
@@ -280,7 +284,12 @@ class Linear(Query):
         return ("sum",) if self.kind == "sum" else tuple(range(len(self.matrix)))
 
     def require_fits(self, prior: Prior) -> None:
-        """Raise `InvalidInput` if the matrix has another number of values."""
+        """Raise `InvalidInput` if the matrix has another number of values, or needs numbers that were not rounded."""
+        if self.structure["kind"] in ("cumulative", "ranges") and prior.points is not None:
+            hint = Hint("Prior.cells", purpose="for shares and quantiles of numbers")
+            raise InvalidInput(
+                "prior", prior, "numbers are rounded to its grid, which moves these shares", hint
+            )
         if self.matrix is not None and self.matrix.shape[1] != len(prior):
             argument, size = "values" if self.kind == "sum" else "matrix", self.matrix.shape[1]
             advice = f"{size} numbers; give {len(prior)} numbers, one for each value of the prior"

@@ -348,8 +348,11 @@ def test_cells_have_quantiles_and_grids_have_means() -> None:
     low, high = found.interval()
     assert low <= np.median(numbers) <= high and {low, high} <= {0, 1, 2, 4, 8} and low < found.value < high
     estimate = on_grid.estimate(on_grid.tally(on_grid.privatize(numbers, rng)))
-    with pytest.raises(InvalidInput, match="rounded at random"):
-        estimate.quantile(0.5)
+    for points in (None, [0, 1, 4]):
+        with pytest.raises(InvalidInput, match=r"rounded at random.*Prior\.cells"):
+            estimate.quantile(0.5, points)
+    assert any("after numbers were rounded at random" in note for note in estimate.notes)
+    assert not any("rounded" in note for note in in_cells.estimate(in_cells.tally([0])).notes)
     with pytest.raises(InvalidInput, match="are cells"):
         in_cells.estimate(in_cells.tally([0])).mean()
     spread = estimate.variance()

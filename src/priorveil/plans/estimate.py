@@ -302,11 +302,10 @@ class Estimate:
 
         Its interval needs no model: it has the numbers, or the whole cells, whose cumulative share may be `q`.
         """
-        prior = self._read[0].prior
-        if numbers is None and prior.points is not None:
-            advice = "they were rounded at random, which moves quantiles; use Prior.cells"
-            raise InvalidInput("numbers", numbers, advice)
-        cells = prior.edges if numbers is None else None
+        if self._rounded:
+            advice = "numbers were rounded at random, which moves quantiles; use Prior.cells"
+            raise InvalidInput("estimate", NOT_SHOWN, advice)
+        cells = self._read[0].prior.edges if numbers is None else None
         low, high = (self._numbers(numbers)[0],) * 2 if cells is None else (cells[:-1], cells[1:])
         order = np.argsort(low, kind="stable")
         up_to = np.empty((len(low) - 1, len(low)))
@@ -322,6 +321,11 @@ class Estimate:
             advice = "it was not read from the tally of a plan, so nothing else can be read from it"
             raise InvalidInput("estimate", NOT_SHOWN, advice)
         return self.readings
+
+    @property
+    def _rounded(self) -> bool:
+        """Whether some of the numbers were rounded at random to the points of a grid."""
+        return any(reading.prior.points is not None for reading in self.readings)
 
     @property
     def _domain(self) -> tuple[Label, ...]:
@@ -406,6 +410,10 @@ class Estimate:
     def notes(self) -> tuple[str, ...]:
         """The method, what it assumes, and the prior check with its limits, in a sentence or two each."""
         notes = [f"Method {self.method}: assumes {self.assumes}.", self._check_note()]
+        if self._rounded and self.histogram:
+            notes.append(
+                "The counts are those of the points of a grid, after numbers were rounded at random."
+            )
         if self.unbiased_difference is not None:
             notes.append(
                 "The answer of method unbiased, which does not use the prior, is up to "
