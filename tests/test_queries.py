@@ -346,6 +346,25 @@ def test_bad_margins_are_refused(attributes):
         Linear.margins(Prior.uniform(4), attributes)
 
 
+@pytest.mark.parametrize("unbiased", [False, True])
+def test_a_written_identity_fits_priors_of_its_size_only(unbiased):
+    for names in (None, ["x", "y", "z"]):
+        query = Linear(np.eye(3), names=names, unbiased=unbiased)
+        query.require_fits(Prior.uniform(3))
+        for ask in (query.require_fits, query.ceiling, lambda prior, query=query: design(prior, 1.0, query)):
+            with pytest.raises(InvalidInput, match="3 numbers; give 4 numbers"):
+                ask(Prior.uniform(4))
+    with pytest.raises(InvalidInput, match="3 numbers; give 4 numbers"):
+        read_query(query.document()).require_fits(Prior.uniform(4))
+
+
+@pytest.mark.parametrize("names", [["x", "y"], ["x", "y", "x"], ["x", "y", "z", "w"]])
+@pytest.mark.parametrize("matrix", [np.eye(3), np.tri(3)])
+def test_every_statistic_has_a_name_of_its_own(matrix, names):
+    with pytest.raises(InvalidInput, match=r"names.*give 3 different names, one for each row"):
+        Linear(matrix, names=names)
+
+
 def test_special_cases_are_linear_queries():
     assert Linear(np.eye(3)) == Histogram() != Distribution() == Histogram(unbiased=True)
     assert Linear(np.eye(3), unbiased=True).kind == "distribution"

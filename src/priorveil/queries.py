@@ -22,10 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.channels import Channel
-from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, TooLarge
+from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, TooLarge, plural
 from priorveil.priors import Array, Budget, Label, Prior
 from priorveil.priors.budget import window_mass
-from priorveil.priors.labels import AttributeLabels, label_from_json, label_text, label_to_json
+from priorveil.priors.labels import AttributeLabels, as_label, label_from_json, label_text, label_to_json
 from priorveil.priors.number_labels import number_text
 from priorveil.priors.prior import as_matrix
 
@@ -178,10 +178,15 @@ class Linear(Query):
         names: Iterable[Label] | None = None,
         unbiased: bool = False,
     ) -> None:
-        self.names, self.unbiased = None if names is None else tuple(names), bool(unbiased)
+        self.names, self.unbiased = None if names is None else tuple(map(as_label, names)), bool(unbiased)
         self.structure = matrix if isinstance(matrix, Mapping) else _structure(matrix)
-        if self.names is not None and self.matrix is not None and len(self.names) != len(self.matrix):
-            raise InvalidInput("names", self.names, "give one name for each row of the matrix")
+        # The size of an identity; zero fits any prior.
+        self._size = len(self.names or ()) if isinstance(matrix, Mapping) else np.shape(matrix)[1]
+        rows = self._size if self.matrix is None else len(self.matrix)
+        if self.names is not None and not len(self.names) == len(set(self.names)) == rows:
+            raise InvalidInput(
+                "names", self.names, f"give {plural(rows, 'different name')}, one for each row"
+            )
         if unbiased:
             of = "values" if self.matrix is None else "statistics"
             self.error_unit = f"variance per person, summed over the {of}"
@@ -290,8 +295,9 @@ class Linear(Query):
             raise InvalidInput(
                 "prior", prior, "numbers are rounded to its grid, which moves these shares", hint
             )
-        if self.matrix is not None and self.matrix.shape[1] != len(prior):
-            argument, size = "values" if self.kind == "sum" else "matrix", self.matrix.shape[1]
+        size = self._size if self.matrix is None else self.matrix.shape[1]
+        if size not in (0, len(prior)):
+            argument = "values" if self.kind == "sum" else "matrix"
             advice = f"{size} numbers; give {len(prior)} numbers, one for each value of the prior"
             raise InvalidInput(argument, NOT_SHOWN, advice)
 
