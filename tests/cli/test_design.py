@@ -877,6 +877,8 @@ def test_labels_of_a_prior_of_numbers_are_those_of_the_range(files: Path) -> Non
     ):
         told = refused("design", "grades.csv", "--numbers", "0:100", "--query", query, "--epsilon", 1)
         assert told.startswith("error: grades.csv: ") and first in told and "numbers alone" in told
+    told = refused("design", "grades.csv", "--numbers", "0:4", "--query", "mean", "--epsilon", 1)
+    assert "'0' is missing" in told  # though these points look like positions
     told = refused("design", "grades.csv", "--numbers", "0:100:3", "--query", "mean", "--epsilon", 1)
     assert "the prior has 3 values, this file has 5: give one for each of 0, 50, 100" in told
     (files / "points.csv").write_text("100,0.1\n50,0.2\n0,0.7\n")

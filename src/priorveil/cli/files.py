@@ -247,12 +247,7 @@ class PriorFormat:
     counts: bool
     smoothing: float | None
     normalise: bool
-    leave_out: bool = False
-
-    @property
-    def impossible(self) -> Impossible:
-        """What happens to cells of probability zero, of several attributes."""
-        return "leave out" if self.leave_out else "refuse"
+    impossible: Impossible  # cells of probability zero, of several attributes
 
     def read(self, path: Path) -> Prior:
         """Read a prior from CSV lines `label,number` or `number`, or from a JSON mapping or list.

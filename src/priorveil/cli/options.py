@@ -18,6 +18,7 @@ from priorveil.files import is_number, write_problem
 
 if TYPE_CHECKING:
     from priorveil.priors import Budget, Prior
+    from priorveil.priors.labels import Impossible
     from priorveil.queries import Query
 
 Command = Callable[..., Any]
@@ -100,7 +101,8 @@ def prior_format_options(command: Command) -> Command:
     def wrapper(
         counts: bool, smoothing: float | None, normalise: bool, leave_out: bool, **others: Any
     ) -> Any:
-        return command(prior_format=PriorFormat(counts, smoothing, normalise, leave_out), **others)
+        impossible: Impossible = "leave out" if leave_out else "refuse"
+        return command(prior_format=PriorFormat(counts, smoothing, normalise, impossible), **others)
 
     return wrapper
 
