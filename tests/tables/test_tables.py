@@ -493,8 +493,8 @@ def test_folders_in_a_pattern_give_columns(tmp_path: Path) -> None:
     assert made is not None and made["town"].to_pylist() == ["A", "B b"]
 
 
-def test_only_a_csv_is_packed(tmp_path: Path) -> None:
-    for name in ("r.parquet.gz", "r.gz"):
+def test_only_a_csv_is_packed_and_no_stream_is_called_feather(tmp_path: Path) -> None:
+    for name in ("r.parquet.gz", "r.gz", "r.feather"):
         with pytest.raises(InvalidInput, match=r"ends in .*\.csv\.gz"):
             privatize_table({"x": ["a"]}, COLUMNS, "x", tmp_path / name)
     privatize_table({"x": ["a"]}, COLUMNS, "x", tmp_path / "r.gz", format="parquet")

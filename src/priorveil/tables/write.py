@@ -22,7 +22,7 @@ from priorveil.tables.columns import ID_BYTES, PLAN, REPORT, REPORT_ID, Column, 
 Format = Literal["parquet", "csv", "arrow"]
 Columns = Mapping[str, Column | npt.NDArray[Any]]  # also integers, or rows of bytes
 
-_ENDINGS = {"parquet": (".parquet", ".pq"), "csv": (".csv", ".csv.gz"), "arrow": (".arrow", ".feather")}
+_ENDINGS = {"parquet": (".parquet", ".pq"), "csv": (".csv", ".csv.gz"), "arrow": (".arrow",)}
 
 
 def format_of(path: Path) -> Format:
