@@ -542,6 +542,10 @@ def test_ldp_beside_a_plan_of_many_values() -> None:
     learnt = pv.design(prior, 1.0, pv.Distribution(), time_limit=1)
     rival = best_ldp(learnt)
     assert rival is not None and rival.expected_mse <= pv.Distribution().error(k_rr.channel, prior)
+    prior, total = pv.Prior.zipf(101), pv.Sum(np.arange(101.0), unbiased=True)
+    rival = best_ldp(pv.design(prior, 1.0, total, method="unary"))
+    unary = pv.design(prior, 1.0, total, notion=pv.LDP(), method="unary")
+    assert rival is not None and rival.expected_mse < 0.5 * unary.expected_mse
 
 
 def test_the_gap_that_is_shown() -> None:

@@ -36,7 +36,6 @@ Form = Callable[[Prior, float], Published]
 _HASHES = 20  # public hash functions that people draw from, where a form does not give a number
 _ROOM = 1e-9  # share of the budget that is left for rounding
 _MOST_SEARCHED = 30  # values for which the best LDP mechanism is searched
-_MOST_COMPARED = 100  # values for which the best of all LDP mechanisms is found quickly
 _MOST_CURVED = 5_000  # values for which the error of LDP is computed at every budget of a curve
 _STEPS = (0.25, 0.5, 1.0, 1.5, 2.0)  # budgets of a curve, in units of the plan's
 
@@ -267,15 +266,12 @@ def best_ldp(plan: Plan, seconds: float = 10.0) -> Plan | None:
     """The best LDP plan known for the query of a plan, at the smaller side of its budget; None if there is none.
 
     It protects the value itself, whatever anyone knows, and needs no prior for that. Small domains are searched for at
-    most `seconds`; on large ones only unary encoding is quick, except for learning a distribution.
+    most `seconds`; on large ones the first design that is found has to do.
     """
-    epsilon, values = min(plan.budget.lower, plan.budget.upper), len(plan.prior)
-    method: Literal["auto", "unary"] = "auto"
-    if values > _MOST_COMPARED and plan.query.kind != "distribution":
-        method = "unary"
-    limit = seconds if values <= _MOST_SEARCHED else 0.0
+    epsilon = min(plan.budget.lower, plan.budget.upper)
+    limit = seconds if len(plan.prior) <= _MOST_SEARCHED else 0.0
     try:
-        return design(plan.prior, epsilon, plan.query, notion=LDP(), method=method, time_limit=limit)
+        return design(plan.prior, epsilon, plan.query, notion=LDP(), time_limit=limit)
     except (Infeasible, TooLarge):
         return None
 
