@@ -27,6 +27,20 @@ def test_the_search_converges_in_few_rounds(size: int, people: int, rng) -> None
     assert one.shares.min() >= 0 and one.shares.sum() == pytest.approx(1)
 
 
+@pytest.mark.parametrize("odds", [1.5, np.e, 50.0])
+def test_many_values_take_few_rounds_too(odds: float) -> None:
+    """The gap proves how good the answer is; most values have no people, and their shares go to zero."""
+    rng, d = np.random.default_rng(4), 800
+    Q = np.where(rng.random((d, d)) < 1 / (1 + odds), odds, 1.0)
+    Q /= Q.sum(axis=1, keepdims=True)
+    truth = np.where(np.arange(d) < 20, 1 / 20, 0.0)
+    law = truth @ Q
+    found = most_likely(rng.multinomial(50_000, law / law.sum()).astype(float), Q, np.full(d, 1 / d))
+    assert found.converged and found.rounds < 40
+    assert found.shares.min() >= 0 and found.shares.sum() == pytest.approx(1)
+    assert odds < 50 or found.shares[:20].sum() > 0.8
+
+
 @pytest.mark.parametrize("law", [unary_law(3.0, 0.3), unary_law(8.0, 0.1), subset_law(3.0, 12, 4)])
 @given(generators)
 def test_ones_are_fitted_as_by_the_general_search(law: BitLaw, rng) -> None:

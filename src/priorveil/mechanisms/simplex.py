@@ -6,8 +6,8 @@ search stops by this gap: its stopping rule is a proof.
 
 A barrier `-b sum(log p)` keeps all shares positive, and `b` falls round by round. Each round is one primal-dual Newton
 step, in coordinates scaled by `sqrt(p)`. In these the curvature of a likelihood lies between zero and one whatever the
-shares are, so conjugate gradients are fast where the matrix is too large to be written out. The loss has to bring the
-sum of the shares to one by itself, as `sum(p) - mean of log-likelihood` does.
+shares are, so conjugate gradients find the step fast, and the matrix of the curvature is never written out. The loss
+has to bring the sum of the shares to one by itself, as `sum(p) - mean of log-likelihood` does.
 """
 
 from __future__ import annotations
@@ -69,8 +69,7 @@ def most_likely(counts: Array, Q: Array, start: Array) -> Minimum:
         barrier = lowered * float(p @ dual) / len(p)
         root = np.sqrt(p)
         scaled = root[:, None] * Q * (np.sqrt(n) / law)
-        curvature = scaled @ scaled.T + np.diag(dual)
-        step = root * np.linalg.solve(curvature, barrier / root - root * gradient)
+        step = root * _newton_step(scaled, dual, barrier / root - root * gradient)
         dual_step = (barrier - dual * step) / p - dual
         length, dual_length = _longest(p, step), _longest(dual, dual_step)
         most = value - barrier * float(np.log(p).sum()) + 1e-13 * abs(value)
@@ -82,6 +81,15 @@ def most_likely(counts: Array, Q: Array, start: Array) -> Minimum:
         # After full steps the barrier may fall fast; after short ones the shares are better centred first.
         lowered = 0.02 if min(length, dual_length) > 0.9 else 0.2 if min(length, dual_length) > 0.3 else 0.5
     return found
+
+
+def _newton_step(scaled: Array, dual: Array, target: Array) -> Array:
+    """The solution `x` of `(scaled scaled' + diag(dual)) x = target`, up to a small residual."""
+    diagonal = (scaled**2).sum(axis=1) + dual
+    enough = _RESIDUAL**2 * float(target @ (target / diagonal))
+    return conjugate_gradients(
+        lambda x: scaled @ (x @ scaled) + dual * x, target, lambda rest: rest / diagonal, enough
+    )
 
 
 def conjugate_gradients(
