@@ -27,6 +27,7 @@ from priorveil.queries import (
     Sum,
     identifiable,
     read_query,
+    variance,
 )
 from strategies import budgets, channels, generators, levels, priors, sizes
 
@@ -363,6 +364,21 @@ def test_a_written_identity_fits_priors_of_its_size_only(unbiased):
 def test_every_statistic_has_a_name_of_its_own(matrix, names):
     with pytest.raises(InvalidInput, match=r"names.*give 3 different names, one for each row"):
         Linear(matrix, names=names)
+
+
+@pytest.mark.parametrize("scale", [1e-10, 1.0, 1e10])
+@pytest.mark.parametrize(
+    ("row", "known"), [([1, 0, 0], False), ([1, -1, 0], True), ([1, 1, 1], True), ([3, 2, 2.5], True)]
+)
+def test_whether_a_statistic_is_estimable_does_not_depend_on_its_unit(row, known, scale):
+    channel, P = np.array([[0.7, 0.3], [0.3, 0.7], [0.5, 0.5]]), np.array([0.2, 0.3, 0.5])
+    for offset in (0.0, 0.7):
+        found = variance(channel, P, scale * (np.array([row]) + offset))
+        assert math.isfinite(found) == known
+        if known:
+            assert found == pytest.approx(
+                scale**2 * variance(channel, P, np.array([row], float)), rel=1e-6, abs=1e-9 * scale**2
+            )
 
 
 def test_special_cases_are_linear_queries():

@@ -684,7 +684,8 @@ def lift_variance(columns: Array, weights: Array, rows: Array | None = None) -> 
     known = singular > noise * max(1.0, float(singular[0]))
     wanted = rows @ V
     coordinates = wanted @ directions[known].T
-    if np.abs(wanted - coordinates @ directions[known]).max() > 1e-9 * max(1.0, float(np.abs(wanted).max())):
+    lost, size = (np.abs(part).max(axis=1) for part in (wanted - coordinates @ directions[known], wanted))
+    if (lost > 1e-9 * size + noise * np.abs(rows).max(axis=1)).any():
         return math.inf
     return float(((coordinates / singular[known]) ** 2).sum())
 
