@@ -113,6 +113,24 @@ def test_a_margin_may_have_any_mechanism_and_a_single_cell() -> None:
     assert mixed.estimate(mixed.tally(reports))["b",].values.sum() == pytest.approx(50, abs=30)
 
 
+def test_one_person_may_give_single_values(survey: MarginPlans) -> None:
+    person = {name: f"{name}0" for name in SIZES}
+    ((names, report),) = survey.privatize(person, np.random.default_rng(0))
+    assert survey.tally([(names, report)])[names].reports == 1
+    with pytest.raises(OutsideDomain):
+        survey.privatize(dict.fromkeys(SIZES, "?"))
+
+
+def test_of_a_margin_that_nobody_was_asked_about_nothing_is_known(survey: MarginPlans) -> None:
+    found = survey.estimate(survey.tally([(("age",), 0)] * 9))
+    unknown = found["age", "smokes"]
+    assert found["age",].total == 9 and np.isfinite(found["age",].std_error).all()
+    assert [set(ends.tolist()) for ends in unknown.interval()] == [{-math.inf}, {math.inf}]
+    for ask in (lambda: unknown.proportions, lambda: unknown.margin("age"), lambda: unknown.covariance):
+        with pytest.raises(InvalidInput):
+            ask()
+
+
 def test_bad_input(survey: MarginPlans, tmp_path: Path) -> None:
     pair = prior(("age", "smokes"))
     leaning = pv.design([0.5, 0.3, 0.2], 1.0, pv.Histogram())

@@ -367,6 +367,19 @@ def test_of_nobody_nothing_is_known_for_certain(kind: str, query: str, method) -
         assert found.prior_check is None and found.reports == 0
 
 
+@pytest.mark.parametrize(
+    "numbers", [pv.Prior.cells([0, 1, 2, 8], [0.5, 0.3, 0.2]), pv.Prior.grid([0, 1, 8], [0.5, 0.3, 0.2])]
+)
+@pytest.mark.parametrize("method", ["mmse", "unbiased", "mle"])
+def test_of_nobody_no_share_is_known(numbers: pv.Prior, method) -> None:
+    plan = pv.design(numbers, 1.0, pv.Distribution())
+    found = plan.estimate(plan.tally([]), method)
+    asks = [lambda: found.proportions, lambda: found.mean([1, 2, 3]), lambda: found.variance([1, 2, 3])]
+    for ask in (*asks, *([lambda: found.quantile(0.5)] if numbers.edges is not None else [])):
+        with pytest.raises(InvalidInput, match="reports: they add up to 0; shares, means and quantiles need"):
+            ask()
+
+
 def test_estimates_of_cohorts_combine() -> None:
     chosen = PLANS["columns"]
     parts = [chosen.estimate(chosen.tally(chosen.privatize([0, 1, 2] * n))) for n in (20, 30)]

@@ -107,7 +107,8 @@ class MarginPlans:
     ) -> list[tuple[Names, Any]]:
         """For each person the names of a margin, drawn at random, and a report about it.
 
-        `table` has a column for each attribute, by name: a data frame, an Arrow table or a mapping.
+        `table` has a column for each attribute, by name: a data frame, an Arrow table or a mapping. For one person it
+        may have single values.
         """
         source = as_source(rng)
         columns = {name: _column(table, name) for names in self.plans for name in names}
@@ -135,11 +136,18 @@ class MarginPlans:
         return {names: self.plans[names].tally(group) for names, group in groups.items()}
 
     def estimate(self, tallies: Mapping[Names, Tally]) -> dict[Names, Estimate]:
-        """The counts of each margin over all people, from the reports of those who were asked about it."""
+        """The counts of each margin over all people, from the reports of those who were asked about it.
+
+        Of a margin that nobody was asked about nothing is known: its standard errors are infinite.
+        """
         people = sum(tally.reports for tally in tallies.values())
-        return {
+        found = {
             names: self.plans[names].estimate(_for_all(tally, people)) for names, tally in tallies.items()
         }
+        for names, answer in found.items():
+            if not answer.reports:
+                found[names] = replace(answer, std_error=np.full_like(answer.values, np.inf), readings=())
+        return found
 
     def save(self, path: str | Path) -> None:
         """Write all plans and shares to a JSON file, replacing an older one."""
@@ -167,7 +175,7 @@ class MarginPlans:
 
 def _column(table: Any, name: str) -> np.ndarray[Any, np.dtype[np.object_]]:
     try:
-        return np.asarray(table[name], dtype=object)
+        return np.atleast_1d(np.asarray(table[name], dtype=object))
     except (KeyError, IndexError) as error:
         raise InvalidInput("table", NOT_SHOWN, f"it has no column {name!r}") from error
 

@@ -200,10 +200,12 @@ class Estimate:
 
     @property
     def _whole(self) -> float:
-        """The number of reports, or the total weight."""
-        whole = max(self.reports, 1) if self.total is None else self.total
+        """The number of reports, or the total weight; of nobody no share or mean is known."""
+        whole = self.reports if self.total is None else self.total
         if whole <= 0:
-            raise InvalidInput("weights", NOT_SHOWN, f"they add up to {whole:g}; shares need a positive sum")
+            argument = "reports" if self.total is None else "weights"
+            advice = f"they add up to {whole:g}; shares, means and quantiles need a positive sum"
+            raise InvalidInput(argument, NOT_SHOWN, advice)
         return whole
 
     def interval(self, level: float = 0.95) -> tuple[Array, Array]:
@@ -275,7 +277,8 @@ class Estimate:
     def mean(self, numbers: Sequence[float] | None = None) -> Statistic:
         """The mean per person of a number for each value: by default the labels, if they are numbers.
 
-        Where numbers were rounded to a grid, this is the mean of the numbers themselves.
+        Where numbers were rounded to a grid, the mean of the labels is that of the numbers themselves. The mean of
+        other `numbers`, such as squares, is that of the points after rounding.
         """
         points, centre = self._numbers(numbers)
         sums = self._sums((points - centre)[None])
