@@ -646,9 +646,14 @@ def tangent(dimension: int) -> Array:
     >>> bool(np.allclose(V.T @ V, np.eye(2))), bool(np.allclose(V.sum(0), 0))
     (True, True)
     """
-    mirror = np.full(dimension, 1 / math.sqrt(dimension))
+    return _tangent_coordinates(np.eye(dimension))
+
+
+def _tangent_coordinates(rows: Array) -> Array:
+    """`rows @ tangent(d)` for rows (K, d), without a matrix of that basis: it is a reflection."""
+    mirror = np.full(rows.shape[1], 1 / math.sqrt(rows.shape[1]))
     mirror[0] += 1.0
-    return np.asarray((np.eye(dimension) - 2 * np.outer(mirror, mirror) / (mirror @ mirror))[:, 1:])
+    return np.asarray((rows - np.outer(rows @ mirror, 2 * mirror / (mirror @ mirror)))[:, 1:])
 
 
 def variance(channel: Array, prior: Array, rows: Array | None = None) -> float:
@@ -672,9 +677,8 @@ def lift_variance(columns: Array, weights: Array, rows: Array | None = None) -> 
     if columns.shape[1] == 1:
         return 0.0  # one value: its frequency is known
     if rows is None and len(columns) < columns.shape[1]:
-        return math.inf  # fewer reports than values; a basis of a large domain would not fit into memory
-    V = tangent(columns.shape[1])
-    scaled = np.sqrt(weights)[:, None] * ((columns - 1.0) @ V)
+        return math.inf  # fewer reports than values
+    scaled = np.sqrt(weights)[:, None] * _tangent_coordinates(columns - 1.0)
     noise = 8 * max(scaled.shape) * np.finfo(float).eps
     if rows is None:
         singular = np.linalg.svd(scaled, compute_uv=False)
@@ -682,7 +686,7 @@ def lift_variance(columns: Array, weights: Array, rows: Array | None = None) -> 
         return float((1 / singular**2).sum()) if known.all() else math.inf
     _, singular, directions = np.linalg.svd(scaled, full_matrices=False)
     known = singular > noise * max(1.0, float(singular[0]))
-    wanted = rows @ V
+    wanted = _tangent_coordinates(rows)
     coordinates = wanted @ directions[known].T
     lost, size = (np.abs(part).max(axis=1) for part in (wanted - coordinates @ directions[known], wanted))
     if (lost > 1e-9 * size + noise * np.abs(rows).max(axis=1)).any():

@@ -358,6 +358,14 @@ class TestLargeDomains:
         with pytest.raises(TooLarge, match="unary"):
             pv.design(pv.Prior.uniform(5000), 1.0, pv.Distribution(), method="columns")
 
+    @pytest.mark.parametrize("notion", [pv.LIP(), pv.LDP()])
+    def test_unbiased_sum_over_more_values_than_the_engine_learns(self, notion: pv.LIP | pv.LDP) -> None:
+        prior, query = pv.Prior.zipf(1_200), pv.Sum(range(1_200), unbiased=True)
+        plan = pv.design(prior, 1.0, query, notion=notion)
+        assert plan.method == "columns"
+        assert plan.efficiency >= 0.95
+        assert pv.Plan.from_json(plan.to_json()).expected_mse == plan.expected_mse
+
 
 class TestDistribution:
     def test_figures(self) -> None:

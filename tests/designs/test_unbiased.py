@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from priorveil.designs import unbiased
-from priorveil.designs.box_pricing import Box
+from priorveil.designs.box_pricing import Box, LdpCone
 from priorveil.designs.engine import Limits
 from priorveil.designs.unbiased import best_learning, best_weights, information_bound, uniform_variance
 from priorveil.errors import Infeasible, NotIdentifiable
@@ -258,6 +258,61 @@ class TestStatistics:
         found = best_learning(Box(P, *box(1.0)), Limits(0.05), np.arange(18.0)[None])
         assert np.allclose(found.weights @ found.columns, 1, atol=1e-11)
         assert found.gap <= 0.05
+
+    @given(seeds, st.sampled_from([0.5, 1.0, 3.0]), st.booleans())
+    @settings(max_examples=30, deadline=None)
+    @example(0, 1.0, True)
+    def test_a_sum_by_exact_pricing_is_that_of_all_vertices(
+        self, seed: int, epsilon: float, pairwise: bool
+    ) -> None:
+        """Numbers are rounded to a coarse grid here, which costs little; the bound holds for all the values."""
+        rng, (lo, hi) = np.random.default_rng(seed), box(epsilon)
+        P = rng.dirichlet(np.full(9, 2.0)) * 0.9 + 0.01
+        P, row = P / P.sum(), rng.integers(-5, 6, 9) + 0.0
+        space = LdpCone(P, hi) if pairwise else Box(P, lo, hi)
+        exact = best_weights(P, space.vertices(), Limits(1e-7), row[None])
+        fine = unbiased._Generation(space, Limits(1e-6), unbiased.Statistics(9, row[None])).run()
+        assert fine.value == pytest.approx(exact.value, rel=1e-4)
+        assert exact.value * (1 - 1e-4) <= fine.bound <= exact.value * (1 + 1e-7)
+        points = np.unique(row)[[0, len(np.unique(row)) // 2, -1]]
+        coarse = unbiased._rounded_sum(space, Limits(1e-6), row, np.unique(points))
+        assert np.allclose(coarse.weights @ coarse.columns, 1, atol=1e-9)
+        assert coarse.bound <= exact.value * (1 + 1e-7) <= coarse.value * (1 + 1e-6)
+        columns = coarse.columns
+        if pairwise:
+            assert (columns.max(axis=1) <= hi * columns.min(axis=1) * (1 + 1e-12)).all()
+        else:
+            assert lo * (1 - 1e-12) <= columns.min() <= columns.max() <= hi * (1 + 1e-12)
+
+    @pytest.mark.parametrize("pairwise", [False, True])
+    @pytest.mark.parametrize("d", [100, 1200])
+    def test_a_sum_over_many_values_is_no_worse_than_rounding_to_both_ends(
+        self, d: int, pairwise: bool
+    ) -> None:
+        P, row, (lo, hi) = 1 / np.arange(1.0, d + 1), np.arange(d) + 0.0, box(1.0)
+        P /= P.sum()
+        found = best_learning(LdpCone(P, hi) if pairwise else Box(P, lo, hi), Limits(1e-3), row[None])
+        up = row / (d - 1)
+        ends = np.array([1 - P @ up, P @ up])
+        binary = best_weights(ends, (LdpCone(ends, hi) if pairwise else Box(ends, lo, hi)).vertices())
+        two = binary.columns @ np.array([1 - up, up])
+        assert np.allclose(binary.weights @ two, 1)
+        assert found.value <= lift_variance(two, binary.weights, row[None]) * (1 + 1e-6)
+        assert found.bound >= 0.95 * found.value
+        assert len(found.weights) <= 200
+
+    def test_numbers_of_a_sum_at_the_far_end_may_be_nearly_impossible(self) -> None:
+        P = np.append(np.full(60, (1 - 1e-18) / 60), 1e-18)
+        found = best_learning(Box(P, *box(1.0)), Limits(1e-3), np.arange(61.0)[None])
+        assert found.columns.min() >= math.exp(-1) * (1 - 1e-12)
+        assert np.allclose(found.weights @ found.columns, 1, atol=1e-9)
+
+    @pytest.mark.parametrize("rows", [None, np.arange(20.0)[None], np.tri(20)])
+    def test_a_budget_without_a_lower_side(self, rows: np.ndarray | None) -> None:
+        """Its variance is at most that of the symmetric budget, and at least that of the truth."""
+        P = np.arange(1.0, 21) / 210
+        free, both = (best_learning(Box(P, lo, math.e), Limits(1e-2), rows) for lo in (0.0, math.exp(-1)))
+        assert variance(np.eye(20), P, rows) <= free.value <= both.value * 1.02
 
     def test_ranges_of_twelve_values(self) -> None:
         d = 12

@@ -24,10 +24,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -45,11 +45,11 @@ _GRID = 24  # first points of a sum
 _EDGE = 1e-12
 
 
+@dataclass(frozen=True)
 class ColumnSpace(ABC):
     """Allowed columns `r` with `P . r = 1`, over which linear functions are maximised at once."""
 
     prior: Array
-    listed: ClassVar[int]  # values up to which `vertices` lists all
 
     @property
     def box(self) -> Box | None:
@@ -64,17 +64,17 @@ class ColumnSpace(ABC):
     def ends(self, columns: Array) -> Array:
         """For each value, the sum of its two possible entries at vertices near these columns."""
 
-    @abstractmethod
-    def vertices(self) -> Array:
-        """All extreme columns (K, d)."""
-
-    @abstractmethod
-    def merge(self, labels: Labels) -> ColumnSpace:
+    def merge(self, labels: Labels) -> Self:
         """The columns that are constant on blocks of values."""
+        return replace(self, prior=np.bincount(labels, self.prior).astype(np.float64))
 
     def chance(self, count: int, rng: np.random.Generator) -> Array:
         """Random vertices."""
         return self.best(rng.random((count, len(self.prior))) * self.prior)
+
+    def slack(self, duals: Array, rest: float) -> float:
+        """Room for rounding in `duals . r + rest`: `|duals| . r` is at most the largest `|duals| / P`."""
+        return _SLACK * (float((np.abs(duals) / self.prior).max()) + rest)
 
     def climb(self, columns: Array, M: Array, m: Array) -> Array:
         """Local search for the largest `r' M r - m . r`, all columns (K, d) at once.
@@ -105,9 +105,8 @@ class LdpCone(ColumnSpace):
     array([[0.66666667, 2.        , 0.66666667]])
     """
 
-    prior: Array
     ratio: float
-    listed: ClassVar[int] = 12
+    listed: ClassVar[int] = 12  # values up to which `vertices` lists all
 
     def best(self, scores: Array) -> Array:
         """For each row of `scores` the column with the largest `scores . r`.
@@ -125,6 +124,10 @@ class LdpCone(ColumnSpace):
         """For each value, the sum of its two possible entries at a vertex near each column."""
         return np.asarray((1 + self.ratio) * columns.min(axis=1, keepdims=True))
 
+    def reach(self, directions: Array) -> Array:
+        """How far each direction (K, d), of mean zero, leads from the constant column."""
+        return np.asarray((self.ratio - 1) / (directions.max(axis=1) - self.ratio * directions.min(axis=1)))
+
     def vertices(self) -> Array:
         """All extreme columns (K, d), for up to 14 values: two entries, or one if there is one value.
 
@@ -134,10 +137,6 @@ class LdpCone(ColumnSpace):
         """
         sets = subsets(len(self.prior))
         return self._normalise(np.where(sets[1 : max(2, len(sets) - 1)], self.ratio, 1.0))
-
-    def merge(self, labels: Labels) -> LdpCone:
-        """The columns that are constant on blocks of values."""
-        return LdpCone(np.bincount(labels, self.prior).astype(np.float64), self.ratio)
 
     def _normalise(self, columns: Array) -> Array:
         return np.asarray(columns / (columns @ self.prior)[:, None])
@@ -154,7 +153,6 @@ class Box(ColumnSpace):
     array([[0.75, 2.  , 0.5 ]])
     """
 
-    prior: Array
     lo: float
     hi: float
     listed: ClassVar[int] = 14
@@ -167,7 +165,7 @@ class Box(ColumnSpace):
     @property
     def ratio(self) -> float:
         """Columns of LDP with this ratio are in the box."""
-        return min(self.hi, 1 / self.lo)
+        return min(self.hi, 1 / self.lo if self.lo > 0 else math.inf)
 
     @cached_property
     def caps(self) -> Array:
@@ -180,10 +178,6 @@ class Box(ColumnSpace):
         """The prior mass that an output can point at."""
         return float(window_mass(self.lo, self.hi))
 
-    def merge(self, labels: Labels) -> Box:
-        """The box of blocks of values."""
-        return Box(np.bincount(labels, self.prior).astype(np.float64), self.lo, self.hi)
-
     def columns(self, shares: Array) -> Array:
         """The columns `r` of capped distributions `f` (K, d)."""
         return np.asarray(self.lo + (1.0 - self.lo) * shares / self.prior)
@@ -191,11 +185,6 @@ class Box(ColumnSpace):
     def fill(self, scores: Array) -> Array:
         """For each row of `scores` the capped distribution that scores best: a fractional knapsack."""
         return fill(scores, np.broadcast_to(self.caps, scores.shape), np.ones(len(scores)))
-
-    def slack(self, duals: Array, rest: float) -> float:
-        """Room for rounding in `duals . r + rest`, where `|duals| . r` is at most the largest mean of `|duals| / P`."""
-        size = np.abs(duals) / self.prior
-        return _SLACK * (min(float(size.max()), float(size @ self.caps)) + rest)
 
     def duals(self, costs: Array) -> Array:
         """Duals that cost `c . f`, up to a constant."""
@@ -230,6 +219,11 @@ class Box(ColumnSpace):
     def ends(self, columns: Array) -> Array:
         """The sum of the least and the largest entry that each value can have."""
         return np.asarray(2 * self.lo + self.caps * (1 - self.lo) / self.prior)
+
+    def reach(self, directions: Array) -> Array:
+        """How far each direction (K, d), of mean zero, leads from the constant column."""
+        up, down = (self.hi - 1) / directions.max(axis=1), (1 - self.lo) / -directions.min(axis=1)
+        return np.asarray(np.minimum(up, down))
 
 
 def subsets(d: int) -> Labels:
@@ -315,24 +309,26 @@ class SumPricing:
     value is cut where the chord does.
     """
 
-    box: Box
+    space: ColumnSpace
     values: Array
 
     def utility(self, columns: Array) -> Array:
         """`phi` of each row of `columns` (K, d)."""
-        return np.asarray((columns @ (self.values * self.box.prior)) ** 2)
+        return np.asarray((columns @ (self.values * self.space.prior)) ** 2)
 
     def closed_form_duals(self) -> Array:
         """Duals that prove `MSE >= Var(X) (1 - (1 - lo)^2)`; the values should be centred."""
-        return self.box.duals((1.0 - self.box.lo) ** 2 * self.values**2)
+        box = self.space.box
+        assert box is not None
+        return box.duals((1.0 - box.lo) ** 2 * self.values**2)
 
     def price(self, duals: Array, exact: bool) -> Priced:
         """Vertices around the maximum of `phi(r) - duals . r`, and the maximum."""
-        score = self.values * self.box.prior
-        ends = self.box.best(np.array([-score, score])) @ score
+        score = self.values * self.space.prior
+        ends = self.space.best(np.array([-score, score])) @ score
         z, bound = np.linspace(ends[0], ends[1], _GRID), math.inf
-        columns = self.box.best(2.0 * z[:, None] * score - duals)
-        slack = self.box.slack(duals, float(np.abs(ends).max()) ** 2)
+        columns = self.space.best(2.0 * z[:, None] * score - duals)
+        slack = self.space.slack(duals, float(np.abs(ends).max()) ** 2)
         for _ in range(60):
             slope, base = 2.0 * (columns @ score), -(columns @ duals)
             best = float((slope**2 / 4.0 + base).max())
@@ -344,7 +340,7 @@ class SumPricing:
             new_z = middle[top > best + slack]
             if not len(new_z):
                 break
-            new = self.box.best(2.0 * new_z[:, None] * score - duals)
+            new = self.space.best(2.0 * new_z[:, None] * score - duals)
             order = np.argsort(np.concatenate([z, new_z]), kind="stable")
             z, columns = np.concatenate([z, new_z])[order], np.vstack([columns, new])[order]
         columns = distinct_rows(columns)

@@ -47,7 +47,8 @@ _PATIENCE = 2.0  # seconds that the search for a bound has at least
 _GROUPED = 200_000  # values up to which `auto` tries the engine under LIP, with values in groups
 _ENGINE = 1_500  # values up to which it relies on the engine alone for sets, secrets and convex functions
 _SUBSETS = 100_000  # values up to which `auto` tries subset selection for learning a distribution
-_MAX_VALUES_TO_LEARN = 1_000  # values up to which the engine weighs columns for learning a distribution
+_MAX_VALUES_TO_LEARN = 1_000  # values up to which the engine weighs columns for learning several statistics
+_MAX_VALUES_TO_SUM = 20_000  # the same for one unbiased sum
 _LEARNING_GAP = 1e-6  # the finest gap for learning a distribution
 _BLOCKS = 160  # blocks that the values of a large sum are merged into
 
@@ -126,6 +127,7 @@ def _candidates(problem: Problem) -> dict[str, float]:
         known = _LDP_STATISTICS if kind == "linear" else _LDP_ENGINE
         if learns:
             known = _MAX_TABLE_VALUES if simple and kind != "distribution" else _LDP_LEARNING
+            known = _MAX_VALUES_TO_SUM if simple and kind == "sum" else known
         names = ["columns", "unary", "subset"] if d <= known else ["unary", "subset"]
         # Where subset selection knows its error, writing it out as a table gains nothing.
         names += ["closed"] if d > known and (kind == "convex" or not simple) else []
@@ -247,11 +249,10 @@ def _robust_plan(problem: Problem, limits: Limits) -> Plan:
 
 def _learning_plan(problem: Problem, limits: Limits) -> Plan:
     """The channel with the least variance of the statistics, read without the prior."""
-    if len(problem.prior) > _MAX_VALUES_TO_LEARN:
-        raise TooLarge(
-            f"{len(problem.prior):,} values: the engine learns up to {_MAX_VALUES_TO_LEARN:,}",
-            Hint("method", "unary"),
-        )
+    most = _MAX_VALUES_TO_SUM if problem.query.kind == "sum" else _MAX_VALUES_TO_LEARN
+    if len(problem.prior) > most:
+        message = f"{len(problem.prior):,} values: the engine learns up to {most:,}"
+        raise TooLarge(message, Hint("method", "unary"))
     within = replace(limits, target=max(limits.target, _LEARNING_GAP))
     rows = problem.query.rows(problem.reference)
     if rows is not None and not np.ptp(rows, axis=1).any():

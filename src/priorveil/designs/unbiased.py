@@ -31,8 +31,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.linalg
 
-from priorveil.designs.box_pricing import Box, LdpCone
-from priorveil.designs.engine import Labels, Limits, Solution, Stop, basic_weights, distinct_rows, never
+from priorveil.designs.box_pricing import Box, LdpCone, SumPricing
+from priorveil.designs.engine import (
+    Labels,
+    Limits,
+    Priced,
+    Solution,
+    Stop,
+    basic_weights,
+    distinct_rows,
+    never,
+)
 from priorveil.designs.relaxation import SecondMoments, unbiased_bound
 from priorveil.errors import Infeasible, NotIdentifiable
 from priorveil.priors import Array
@@ -46,10 +55,11 @@ _MOST_GROUPS = 12  # groups of values for which a part of the statistics is desi
 _EVEN_ROUNDS, _EVEN_STARTS = 24, 60
 _EXCHANGES = 4_000  # rounds of exchanges within the blocks of equal values
 _HELD = 1e-7  # size of a direction, relative to the largest, from which weights are corrected along it
-_SHRUNK = 1e-3  # what is added to `S`, relative to its mean, to look for columns
+_SHRUNK, _SHRUNK_SUM = 1e-3, 1e-9  # what is added to `S`, relative to its mean, to look for columns
+_GRID = 32  # points of a grid that the numbers of a sum are rounded to
 _RANK = 1e-12  # singular values below this, relative to the largest, are zero
 _EXACT = 20_000  # vertices of the box that are still listed
-_POOL = 20  # columns per value that column generation may hold
+_POOL, _SUM_POOL = 20, 6  # columns per value that column generation may hold
 _FINE = Limits(1e-6)
 _SECONDS = 45.0  # the default time limit
 _RELAXED = 500  # values up to which the relaxation is solved; its bound costs d^3 a step
@@ -76,9 +86,18 @@ class Statistics:
         """The coordinates of lifts (K, d)."""
         return np.asarray((lifts - 1.0) @ self.basis)
 
-    def variance(self, lifts: Array, weights: Array) -> float:
-        """N times the variance of the statistics, summed."""
-        return lift_variance(lifts, weights, self.rows)
+    def duals(self, lifts: Array, weights: Array) -> Array:
+        """The rows of `T S^-1 V'` and, last, `V nu`: they prove the best bound if the weights are the best."""
+        Z, T = self.directions(lifts), self.targets
+        S, root = Z.T @ (Z * weights[:, None]), np.sqrt(weights)
+        # where no statistic needs a direction, `S` may be singular
+        shrunk = 0.0 if T is None else (_SHRUNK if len(T) > 1 else _SHRUNK_SUM) * float(np.diag(S).mean())
+        inverse = np.linalg.inv(S + shrunk * np.eye(len(S)))
+        slopes = self.basis @ (inverse if T is None else inverse @ T.T)
+        squares = ((lifts @ slopes) ** 2).sum(axis=1)
+        C = np.hstack([Z, np.ones((len(Z), 1))]) * root[:, None]
+        nu = np.linalg.lstsq(C, squares * root, rcond=None)[0]
+        return np.vstack([slopes.T, self.basis @ nu[:-1]])
 
 
 def _solution(
@@ -106,7 +125,7 @@ def best_weights(prior: Array, columns: Array, limits: Limits = _FINE, rows: Arr
     state = _interior_point(directions, target, limits.over, targets)
     late = state.value - state.bound > target * state.value
     again = state if late else _reduce(directions, state, target, targets)
-    spread = statistics.variance(lifts[again.used], again.weights)
+    spread = lift_variance(lifts[again.used], again.weights, rows)
     bound = min(state.bound, spread)
     with suppress(KeyboardInterrupt):  # it is done anyway
         limits.report(state.iterations, spread, bound)
@@ -269,10 +288,10 @@ def best_learning(space: Box | LdpCone, limits: Limits | None = None, rows: Arra
     15.709
     """
     limits = limits or Limits(1e-5, time.monotonic() + _SECONDS)
-    prior, box, statistics = space.prior, space.box, Statistics(len(space.prior), rows)
+    prior, box = space.prior, space.box
     if box and box.caps.min() >= 1.0:  # every value is heavy: one output each, and no channel does better
         columns = box.columns(np.eye(len(prior)))
-        best = statistics.variance(columns, prior)
+        best = lift_variance(columns, prior, rows)
         return _solution(columns, prior, best, best, 0, 1.0)
     if len(prior) <= space.listed:
         vertices = space.vertices()
@@ -280,7 +299,52 @@ def best_learning(space: Box | LdpCone, limits: Limits | None = None, rows: Arra
             return best_weights(prior, vertices, limits, rows)
     if box and rows is None and len(prior) > box.listed and np.ptp(prior) <= 1e-15:
         return _rotations(box, limits.target)
-    return _Generation(space, limits, statistics).run()
+    if rows is not None and len(rows) == 1 and len(points := _grid(prior, rows[0])) < len(prior):
+        return _rounded_sum(space, limits, rows[0], points)
+    return _Generation(space, limits, Statistics(len(prior), rows)).run()
+
+
+def _grid(prior: Array, row: Array) -> Array:
+    """The different numbers of a row; if there are many, those that cut mass and variance together into even parts."""
+    points, places = np.unique(row, return_inverse=True)
+    if len(points) <= _GRID:
+        return np.asarray(points)
+    squares = prior * (row - prior @ row) ** 2
+    before = np.cumsum(np.bincount(places, prior + squares / squares.sum()))
+    cuts = np.searchsorted(before, np.linspace(0.0, 2.0, _GRID))
+    return np.asarray(points[np.unique(np.minimum(np.append(cuts, len(points)), len(points) - 1))])
+
+
+def _rounded_sum(space: Box | LdpCone, limits: Limits, row: Array, points: Array) -> Solution:
+    """The best channel for a sum over many values: each number is first rounded to a grid, at random, to keep its mean.
+
+    A lift of a value is a mean of two lifts of the grid, so the channel is as private as that of the grid. The duals of
+    the grid, interpolated, prove a bound for all the values.
+    """
+    above = np.clip(np.searchsorted(points, row, side="right"), 1, len(points) - 1)
+    share, values = (row - points[above - 1]) / (points[above] - points[above - 1]), np.arange(len(row))
+    rounding = np.zeros((len(row), len(points)))
+    rounding[values, above - 1], rounding[values, above] = 1 - share, share
+    merged = replace(space, prior=space.prior @ rounding)
+    found = best_learning(merged, limits, points[None])
+    duals = found.duals
+    if not len(duals):  # all columns were listed
+        duals = Statistics(len(points), points[None]).duals(found.columns, found.weights)
+    duals = space.prior * np.array([np.interp(row, points, dual) for dual in duals / merged.prior])
+    columns, centred = found.columns @ rounding.T, row - space.prior @ row
+    spread = lift_variance(columns, found.weights, row[None])
+    bound = min(_sum_bound(space, centred, duals)[0], spread)
+    return _solution(columns, found.weights, spread, bound, found.iterations, limits.target)
+
+
+def _sum_bound(space: Box | LdpCone, centred: Array, duals: Array) -> tuple[float, Priced]:
+    """The variance `(a . m)^2 / max_r [(m . r)^2 - nu . r]` that no channel goes below, and columns near the maximum.
+
+    `m` and `nu` are the duals (2, d), moved so that they sum to zero: any prove a bound.
+    """
+    slopes, costs = duals - duals.sum(axis=1, keepdims=True) * space.prior
+    priced = SumPricing(space, slopes / space.prior).price(costs, exact=True)
+    return float(centred @ slopes) ** 2 / priced.bound, priced
 
 
 def _rotations(box: Box, target: float) -> Solution:
@@ -335,35 +399,42 @@ class _Generation:
     limits: Limits
     statistics: Statistics
 
+    @property
+    def row(self) -> Array | None:
+        """The row of a sum, less its mean; None for several statistics."""
+        rows = self.statistics.rows
+        return None if rows is None or len(rows) > 1 else rows[0] - self.space.prior @ rows[0]
+
     def run(self) -> Solution:
         rng, target = np.random.default_rng(0), self.limits.target
-        pool, rounds, fine = self._seeds(rng), 0, 3e-3
-        best, bound, half = None, 0.0, self.limits.within(1 / 2)
+        pool, rounds, fine, last = self._seeds(rng), 0, 3e-3 if self.row is None else 1e-6, False
+        best, bound, half, duals = None, 0.0, self.limits.within(1 / 2), np.empty(0)
         try:
             while True:
                 begin = time.monotonic()
-                state, found = self._weigh(pool, bound, rounds, fine)
+                state, found = self._weigh(pool, rounds, fine, last)
                 pause = 2.5 * (time.monotonic() - begin)
                 if best is None:
                     best = found  # in case ctrl-C ends the search for a bound
-                    bound = 0.0  # of other columns than a box it is searched for later
-                    if self.space.box is not None:
+                    # of other columns than a box it is searched for later
+                    if self.space.box is not None and self.row is None:
                         bound = information_bound(self.space.box, half.over, self.statistics.rows)
-                    proven = min(bound, found.value)
-                    found = _solution(found.columns, found.weights, found.value, proven, rounds, target)
-                best = found if found.value <= best.value else best
+                best = found if found.value <= best.value * (1 + 2 * target * last) else best
                 self.limits.report(rounds, best.value, bound)
-                if fine < 1e-3 or self.limits.over():
+                if last or self.limits.over():
                     break
-                fresh = self._price(pool, state, rng)
+                fresh, proven = self._price(pool, state, rng)
+                if proven > bound:
+                    bound, duals = proven, self.statistics.duals(pool, state.weights)
                 late = time.monotonic() + pause > self.limits.deadline
-                if best.gap <= target or not len(fresh) or late:
-                    fine, fresh = 1e-5, fresh[:0]
+                if bound >= best.value * (1 - target) or not len(fresh) or late:
+                    fine, fresh, last = min(fine, 1e-5), fresh[:0], True
                 pool, rounds = np.vstack([self._prune(pool, state, len(fresh)), fresh]), rounds + 1
         except KeyboardInterrupt:
             if best is None:
                 raise
-        return best
+        found = _solution(best.columns, best.weights, best.value, min(bound, best.value), rounds, target)
+        return replace(found, duals=duals)
 
     def _limit(self) -> int:
         """How many columns the pool may hold."""
@@ -377,6 +448,12 @@ class _Generation:
         space, d = self.space, len(self.space.prior)
         response = 1.0 + (space.ratio - 1.0) * np.eye(d)
         response /= (response @ space.prior)[:, None]
+        if self.row is not None:
+            ranks = np.argsort(np.argsort(self.row))
+            away = (ranks - ranks[:, None]) % d * space.prior
+            ends = np.array([self.row, -self.row])  # rounding to both ends of the range, at random
+            linear = 1 + space.reach(ends)[:, None] * ends
+            return distinct_rows(np.vstack([response, linear, space.best(away), space.best(-away)]))
         if self.statistics.rows is not None:
             chance = space.chance(2 * d if self.statistics.targets is not None else self._limit() // 2, rng)
             return np.vstack([response, chance, *self._block_columns(), *self._even_columns(chance, rng)])
@@ -422,40 +499,46 @@ class _Generation:
             if 3 * count >= _EVEN_ROUNDS:
                 yield distinct_rows(found)
 
-    def _weigh(self, pool: Array, bound: float, rounds: int, fine: float) -> tuple[_State, Solution]:
-        """The best weights for the pool, solved as finely as asked."""
-        statistics = self.statistics
-        state = _interior_point(statistics.directions(pool), fine, self.limits.over, statistics.targets)
-        used = state.weights > 0
-        spread = statistics.variance(pool[used], state.weights[used])
-        target = self.limits.target
-        return state, _solution(pool[used], state.weights[used], spread, min(bound, spread), rounds, target)
+    def _weigh(self, pool: Array, rounds: int, fine: float, last: bool) -> tuple[_State, Solution]:
+        """The best weights for the pool, solved as finely as asked; the last ones of a sum have few columns."""
+        statistics, target = self.statistics, self.limits.target
+        directions = statistics.directions(pool)
+        state = _interior_point(directions, fine, self.limits.over, statistics.targets)
+        few = last and self.row is not None
+        kept = _reduce(directions, state, target, statistics.targets) if few else state
+        columns, weights = pool[kept.used][kept.weights > 0], kept.weights[kept.weights > 0]
+        spread = lift_variance(columns, weights, statistics.rows)
+        return state, _solution(columns, weights, spread, 0.0, rounds, target)
 
     def _prune(self, pool: Array, state: _State, fresh: int) -> Array:
-        """The columns that carry weight, the heaviest first where there are too many."""
+        """The columns that carry weight, the heaviest first where there are too many; for a sum also idle ones.
+
+        The exact search of a sum returns the same columns again and again if those are forgotten.
+        """
         order = np.argsort(-state.weights, kind="stable")
-        carrying = int((state.weights > 1e-2 / len(pool)).sum())
+        carrying = (
+            int((state.weights > 1e-2 / len(pool)).sum()) if self.row is None else _SUM_POOL * pool.shape[1]
+        )
         return pool[np.sort(order[: min(carrying, max(self._limit() - fresh, 4 * pool.shape[1]))])]
 
-    def _price(self, pool: Array, state: _State, rng: np.random.Generator) -> Array:
-        """Columns that tell more, the best first: `r' M r - m . r > t`, `M = V S^-1 T' T S^-1 V'`, `m = V nu`."""
-        V, Z, T = self.statistics.basis, self.statistics.directions(pool), self.statistics.targets
-        S = Z.T @ (Z * state.weights[:, None])
-        # where no statistic needs a direction, `S` may be singular
-        inverse = np.linalg.inv(S if T is None else S + _SHRUNK * float(np.diag(S).mean()) * np.eye(len(S)))
-        half = V @ (inverse if T is None else inverse @ T.T)
-        M = half @ half.T
-        q = ((pool @ M) * pool).sum(1)
-        C = np.hstack([Z, np.ones((len(Z), 1))]) * np.sqrt(state.weights)[:, None]
-        nu = np.linalg.lstsq(C, q * np.sqrt(state.weights), rcond=None)[0]
-        m = V @ nu[:-1]
-        starts = np.vstack([self.space.chance(600, rng), pool[state.weights > 1e-2 / len(pool)]])
-        found = self.space.climb(starts, M, m)
-        worth = ((found @ M - m) * found).sum(1) + m.sum() - nu[-1]
-        order = np.argsort(-worth)
-        _, first = np.unique(np.round(found[order], 9), axis=0, return_index=True)
-        order = order[np.sort(first)]
-        return np.asarray(found[order[worth[order] > 1e-4 * state.value][: 3 * len(m)]])
+    def _price(self, pool: Array, state: _State, rng: np.random.Generator) -> tuple[Array, float]:
+        """Columns that tell more, the best first: `r' M r - m . r > t`, `M = V S^-1 T' T S^-1 V'`, `m = V nu`.
+
+        The search is exact for a single row, and proves a bound; otherwise it is local, and the bound zero.
+        """
+        duals = self.statistics.duals(pool, state.weights)
+        half, m = duals[:-1].T, duals[-1]
+        level, bound = float(state.weights @ ((pool @ half) ** 2).sum(axis=1)), 0.0
+        if self.row is None:
+            starts = np.vstack([self.space.chance(600, rng), pool[state.weights > 1e-2 / len(pool)]])
+            found = self.space.climb(starts, half @ half.T, m)
+        else:
+            bound, priced = _sum_bound(self.space, self.row, duals)
+            found = priced.columns
+        worth = ((found @ half) ** 2).sum(axis=1) - found @ m - level
+        least = (1e-4 if self.row is None else self.limits.target / 10) * state.value
+        order = np.argsort(-worth)[: int((worth > least).sum())]
+        return distinct_rows(found[order])[: 3 * len(m)], bound
 
 
 def information_bound(box: Box, should_stop: Stop = never, rows: Array | None = None) -> float:
