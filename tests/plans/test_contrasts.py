@@ -210,8 +210,12 @@ def test_what_the_reports_do_not_determine_is_refused(mechanism: Grouped | None)
     assert estimate.contrast([1, -1]).std_error == pytest.approx(2 * estimate.std_error[0])
     assert estimate.ratio(["a", "b"], LABELS).value == pytest.approx(estimate.proportions[0])
     assert estimate.mean([3, 3, 1, 1, 1]).value == pytest.approx(1 + 2 * estimate.proportions[0])
-    for ask in (lambda: estimate.ratio(["a"], ["a", "b"]), lambda: estimate.mean(VALUES)):
-        with pytest.raises(NotIdentifiable, match="statistics asked for"):
+    for ask, named in (
+        (lambda: estimate.ratio(["a"], ["a", "b"]), "a, b"),
+        (lambda: estimate.ratio(["a", "b"], ["c"]), "a, b, c"),
+        (lambda: estimate.mean(VALUES), "a, b, c, d, e"),
+    ):
+        with pytest.raises(NotIdentifiable, match=f"do not determine the statistics of {named};"):
             ask()
 
 

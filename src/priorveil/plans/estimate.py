@@ -28,7 +28,7 @@ from priorveil.mechanisms.estimators import DOUBTFUL, Moments, Rows, normal_widt
 from priorveil.plans.statistic import Statistic, quantile_of, ratio_of
 from priorveil.plans.tally import Tally, Weighted
 from priorveil.priors import Array, AttributeLabels, Label, Prior
-from priorveil.priors.labels import aligned_texts, as_label, label_positions
+from priorveil.priors.labels import aligned_texts, as_label, label_positions, label_text
 from priorveil.queries import Statistics, require_same_statistics
 
 Method = Literal["auto", "mmse", "unbiased", "mle"]
@@ -352,8 +352,10 @@ class Estimate:
         labels = self._domain if of_values else self.labels
         try:
             sums = _add_moments([r.moments(r.align(rows, labels, of_values)) for r in self._read])
-        except NotIdentifiable:
-            raise not_identifiable(["asked for"]) from None
+        except NotIdentifiable as error:
+            used = rows[list(error.statistics) or slice(None)].any(axis=0)
+            named = [label_text(labels[at]) for at in np.flatnonzero(used)]
+            raise not_identifiable([f"of {', '.join(named[:5])}{', ...' * (len(named) > 5)}"]) from None
         if of_values and (not self.histogram or self.labels != labels):
             return sums
         center = rows @ self._center  # projected, or with offsets
