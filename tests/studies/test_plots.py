@@ -235,6 +235,7 @@ def test_margins_are_rows_with_a_line_between_them() -> None:
     axes = drawn(estimated(JOINT, query, np.arange(2_000) % 4)).axes[0]
     names = [tick.get_text() for tick in axes.get_yticklabels()]
     assert names == ["age=young", "age=old", "smokes=yes", "smokes=no"]
+    assert axes.get_ylabel() == "age, smokes"
     assert [line.get_ydata()[0] for line in axes.get_lines() if len(set(line.get_ydata())) == 1][-1] == 1.5
 
 

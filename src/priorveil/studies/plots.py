@@ -66,12 +66,18 @@ def save(figure: Figure, path: Path) -> bool:
 
 
 def short_name(label: Label) -> str:
-    """A name that has room next to an axis: the middle of a long one is left out.
+    """A name that has room next to an axis: attributes of a margin, or the middle, are left out of a long one.
 
     >>> short_name("a"), short_name("professional, scientific and technical services")
     ('a', 'professional, sc…ical services')
+    >>> short_name("work=Private-not-for-profit, income=>=80K")
+    'Private-not-for-profit, >=80K'
     """
     word = " ".join(label_text(label).split())
+    if (
+        len(word) > _LONGEST_NAME and word.count("=") > 1
+    ):  # levels of a margin matter more than its attributes
+        word = ", ".join(part.partition("=")[2] or part for part in word.split(", "))
     word = word if len(word) <= _LONGEST_NAME else f"{word[: _LONGEST_NAME - 14]}…{word[-13:]}"
     return word.replace("$", r"\$")  # matplotlib would read a formula
 
@@ -391,9 +397,9 @@ def draw_rows(axes: Axes, panel: Panel, plan: Plan, words: str) -> None:
     axes.set_xlabel("" if panel.unit == "percent" else panel.unit)
     axes.xaxis.set_major_formatter(_AXES.get(panel.unit, "{x:,.6g}"))
     rows = plan.query.rows(plan.reference)
-    if rows is None:
+    if shares:
         axes.set_ylabel(", ".join(plan.reference.names or ()))
-    elif shares:  # a margin ends where every value has been counted equally often
+    if shares and rows is not None:  # a margin ends where every value has been counted equally often
         ends = np.flatnonzero(np.ptp(np.cumsum(rows, axis=0), axis=1) == 0)
         for row in ends[:-1]:
             axes.axhline(row + 0.5, color="black", linewidth=0.6)
