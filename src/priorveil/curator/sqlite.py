@@ -19,14 +19,7 @@ from priorveil.files import lock_file
 
 T = TypeVar("T")
 
-# Random ids touch a page each: small pages and rare checkpoints keep the amount of written data small.
-_SETTINGS = (
-    "page_size = 1024",
-    "journal_mode = WAL",
-    "synchronous = FULL",
-    "wal_autocheckpoint = 64000",
-    "cache_size = -65536",
-)
+_SETTINGS = Path(__file__).with_name("sqlite.sql").read_text(encoding="utf-8")
 
 # Each of these is one statement for a whole group: Python's lock is released once, not once for each report.
 _PLACES = """
@@ -79,8 +72,7 @@ class SqliteStore(Store):
         db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
         self._connection = self._opened.enter_context(closing(db))
         version = self._schema_version(db)
-        for setting in _SETTINGS:
-            db.execute(f"PRAGMA {setting}")
+        db.executescript(_SETTINGS)
         if version == 0:
             db.executescript(
                 f"BEGIN IMMEDIATE; {self._schema} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
