@@ -35,13 +35,7 @@ LEVEL = "real LIP level (nats)"
 _FILE = tomllib.loads(Path(__file__).with_name("styles.toml").read_text(encoding="utf-8"))
 MOST_TEXTS = 64  # cells of a map that hold their texts
 COLOURS: dict[str, str] = _FILE["colours"]
-STYLES: dict[str, dict[str, Any]] = {
-    "published": {"linestyle": (0, (4, 2)), "linewidth": 1.3, "markerfacecolor": "white"},
-    "certified": {"linestyle": "-", "linewidth": 1.3},
-    "best": {"linestyle": "-", "linewidth": 2.4},
-    "ldp": {"linestyle": (0, (1, 1.4)), "linewidth": 1.6},
-    "baseline": {"linestyle": "-", "linewidth": 0.9},
-}
+STYLES: dict[str, dict[str, Any]] = _FILE["lines"]
 # The styles of the methods of `priorveil.studies.compare`, and those of figures that have their own.
 METHOD_STYLES: dict[str, Style] = _FILE["methods"]
 FIGURE_STYLES: dict[str, dict[str, Style]] = _FILE["figures"]
