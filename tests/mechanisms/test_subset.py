@@ -16,7 +16,7 @@ from kernels_here import needs_numba
 from priorveil.certify import TOTAL
 from priorveil.errors import ForeignReport, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms import Subset, kernels
-from priorveil.mechanisms.bit_estimators import influence_squares, subset_information, subset_law
+from priorveil.mechanisms.bit_estimators import scored_form, subset_information, subset_law
 from priorveil.mechanisms.estimators import reports_moments
 from priorveil.mechanisms.randomness import GeneratorSource
 from priorveil.queries import variance
@@ -108,7 +108,10 @@ def test_information_is_that_of_all_subsets(size: int, members: int, epsilon: fl
     J = subset_information(law, P)
     np.testing.assert_allclose(J, lifts @ Q.T, rtol=1e-9)
     rows = np.random.default_rng(1).normal(size=(3, size))
-    np.testing.assert_allclose(influence_squares(law, P, rows), (rows @ lifts) ** 2 @ Q.T, rtol=1e-6)
+    for x, one in enumerate(np.eye(size)):
+        found, products = scored_form(law, P, one), (rows @ lifts * Q[x]) @ (rows @ lifts).T
+        np.testing.assert_allclose(found.covariance(rows), products, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(found.variances(rows), np.diag(products), rtol=1e-6)
 
 
 @pytest.mark.parametrize("method", ["mmse", "unbiased"])

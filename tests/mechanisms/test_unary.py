@@ -18,7 +18,7 @@ from priorveil.certify import TOTAL, Lifts, within
 from priorveil.designs.encodings import best_unary, largest_odds, unary_on_curve
 from priorveil.errors import ForeignReport, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms import bit_reports, kernels
-from priorveil.mechanisms.bit_estimators import exponential_sum, guess_gain, posterior_error, unary_law
+from priorveil.mechanisms.bit_estimators import exponential_sum, guess_gain, posterior_form, unary_law
 from priorveil.mechanisms.randomness import GeneratorSource, SystemSource
 from priorveil.mechanisms.unary import Unary, smallest_mass
 from priorveil.priors import Budget, Prior, PriorSet
@@ -229,8 +229,8 @@ def test_the_integral_is_the_sum_over_all_reports(size: int, q01: float, log_odd
     values = rng.normal(size=size)
     histogram, total, guess = listed(P, q01, R, values)
     law = unary_law(R, q01)
-    assert 1 - posterior_error(law, P, None).sum() == pytest.approx(histogram, rel=1e-11)
-    assert values**2 @ P - posterior_error(law, P, values[None])[0] == pytest.approx(
+    assert 1 - posterior_form(law, P).variances(None).sum() == pytest.approx(histogram, rel=1e-11)
+    assert values**2 @ P - posterior_form(law, P).variances(values[None])[0] == pytest.approx(
         total, rel=1e-10, abs=1e-13
     )
     assert guess_gain(law, P) == pytest.approx(guess, rel=1e-11)
@@ -269,10 +269,11 @@ def test_designs_keep_and_use_their_budget(size: int, lower: float, upper: float
     tighter = Budget(lower * 0.999, upper * 0.999)
     assert not within(lifts, tighter)
     P, R = prior.probabilities, float(design.odds)
-    nothing, error = 1 - float(P @ P), posterior_error(design.law, P, None).sum()
+    nothing, error = 1 - float(P @ P), posterior_form(design.law, P).variances(None).sum()
     for q01 in np.linspace(0.01, 0.99, 25):
         assert (
-            nothing - posterior_error(unary_law(R, q01), P, None).sum() <= (nothing - error) * 1.002 + 1e-12
+            nothing - posterior_form(unary_law(R, q01), P).variances(None).sum()
+            <= (nothing - error) * 1.002 + 1e-12
         )
 
 

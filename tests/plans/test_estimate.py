@@ -15,10 +15,8 @@ from priorveil.errors import InvalidInput, NotIdentifiable
 from priorveil.mechanisms.estimators import (
     PriorCheck,
     cells_check,
-    posterior_moments,
     reports_moments,
     split_prior,
-    unbiased_moments,
 )
 from priorveil.mechanisms.simplex import most_likely
 from priorveil.mechanisms.table import TOTAL, Table
@@ -44,11 +42,11 @@ def answer(values: list[float], labels: tuple[str, ...] | None = None) -> Estima
 def test_mmse_adds_up_posteriors(prior: pv.Prior, channel: pv.Channel, rng) -> None:
     counts = rng.integers(0, 50, channel.shape[1]).astype(float)
     P, posterior = prior.probabilities, channel.posterior(prior)
-    found = posterior_moments(counts, channel.matrix, P)
+    found = reports_moments("mmse", counts, channel.matrix, P, None, False)
     assert found.mean == pytest.approx(posterior @ counts)
     assert found.mean.sum() == pytest.approx(counts.sum())
     scores = rng.normal(size=4)
-    summed = posterior_moments(counts, channel.matrix, P, scores[None])
+    summed = reports_moments("mmse", counts, channel.matrix, P, scores[None], False)
     assert summed.mean[0] == pytest.approx(scores @ found.mean, abs=1e-9)
     assert (summed.variance >= 0).all() and (found.variance >= -1e-12).all()
 
@@ -58,7 +56,7 @@ def test_unbiased_inverts_the_channel(rng) -> None:
     """Fed with the mean of the counts it returns the people, whatever the prior it was told."""
     Q = 0.5 * np.eye(4) + 0.5 * rng.dirichlet(np.ones(4), 4)
     people, P = 1e9 * rng.integers(1, 1000, 4), rng.dirichlet(np.full(4, 5.0))
-    found = unbiased_moments(people @ Q, Q, P, None, False)
+    found = reports_moments("unbiased", people @ Q, Q, P, None, False)
     assert found.mean == pytest.approx(people, abs=1e-6 * people.sum())
     noise = sum(n * (np.diag(q) - np.outer(q, q)) for n, q in zip(people, Q, strict=True))
     inverse = np.linalg.inv(Q)
@@ -78,7 +76,7 @@ def test_a_rare_report_that_tells_much_is_not_forgotten_where_it_is_missing() ->
     inside, missing = [], 0
     for truth in people:
         counts = sum(rng.multinomial(n, row) for n, row in zip(truth, Q, strict=True))
-        found = unbiased_moments(counts.astype(float), Q, P, None, False)
+        found = reports_moments("unbiased", counts.astype(float), Q, P, None, False)
         inside.append(np.abs(found.mean - truth) <= 1.96 * np.sqrt(found.variance))
         missing += counts[2] == 0
     assert missing > 0.7 * len(people)

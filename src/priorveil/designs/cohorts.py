@@ -22,6 +22,7 @@ from priorveil.errors import NOT_SHOWN, CertificateError, ForeignReport, Invalid
 from priorveil.mechanisms.arc.batch import posteriors, row_levels, sample_batch
 from priorveil.mechanisms.arc.line import DRAWS
 from priorveil.mechanisms.estimators import PriorCheck, mean_check
+from priorveil.mechanisms.interface import integer_column
 from priorveil.mechanisms.randomness import Source, as_source, word_blocks
 from priorveil.notions import LIP
 from priorveil.plans import Plan
@@ -159,7 +160,7 @@ class Cohorts:
         check asks whether posteriors are, on average, the priors. Parts can be read one by one and put together
         by `priorveil.plans.estimate.combine_estimates`.
         """
-        column = _integers("reports", reports)
+        column = integer_column("reports", reports)
         mine = self._row_of(rows, len(column))
         foreign = np.flatnonzero((column < 0) | (column >= self.lines.outputs[mine]))
         if foreign.size:
@@ -176,9 +177,8 @@ class Cohorts:
         for part in arcs.row_slices(len(column), len(self.labels)):
             posterior, w = posteriors(self.lines, self.priors, mine[part], column[part]), c[part]
             moved += (posterior - self.priors[mine[part]]).sum(axis=0)
-            means, squares = (
-                (posterior, posterior) if a is None else posterior @ np.stack([a, a**2])[:, :, None]
-            )
+            powers = None if a is None else np.stack([a, a**2])[:, :, None]
+            means, squares = (posterior, posterior) if powers is None else posterior @ powers
             values += w @ means
             variance += w**2 @ np.maximum(squares - means**2, 0.0)
         check = self._mean_check(moved, mine)
@@ -215,22 +215,13 @@ class Cohorts:
         return mean_check(beyond, variance, rise, fall, masses / max(len(mine), 1))
 
     def _row_of(self, rows: npt.ArrayLike | None, people: int) -> Ints:
-        mine = np.arange(len(self)) if rows is None else _integers("rows", rows)
+        mine = np.arange(len(self)) if rows is None else integer_column("rows", rows)
         if len(mine) != people:
             advice = "say with rows= to which row each belongs"
             raise InvalidInput("rows", NOT_SHOWN, f"{len(mine)} entries for {people} people; {advice}")
         if people and not (mine.min() >= 0 and mine.max() < len(self)):
             raise InvalidInput("rows", (int(mine.min()), int(mine.max())), f"rows are 0 to {len(self) - 1}")
         return mine
-
-
-def _integers(argument: str, numbers: npt.ArrayLike) -> Ints:
-    """A column of whole numbers."""
-    column = np.atleast_1d(numbers)
-    if column.ndim != 1 or (column.size and column.dtype.kind not in "iu"):
-        advice = f"{column.dtype} {column.shape}; give a column of whole numbers"
-        raise InvalidInput(argument, NOT_SHOWN, advice)
-    return column.astype(np.int64)
 
 
 def _valid_priors(priors: npt.ArrayLike) -> Array:

@@ -26,17 +26,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from priorveil.mechanisms import estimators
-from priorveil.mechanisms.estimators import Moments, Rows, apply_rows, squared_rows
+from priorveil.mechanisms.estimators import LinearAnswer, Numbers, QuadraticForm, known_form
 from priorveil.mechanisms.simplex import Minimum
 from priorveil.priors import Array
-
-Weights = npt.NDArray[Any]  # real or complex numbers
 
 _NEGLIGIBLE = 80.0  # minus the logarithm of a weight that is small enough to be left out
 _BITWISE = (
@@ -103,8 +99,8 @@ class BitLaw:
         falling = np.cumprod((self.values - self.members - passed) / (self.values - 1 - passed))
         return self.share * np.concatenate([[1.0], falling])
 
-    def tilted_bits(self, P: Array, power: int = 1) -> tuple[Weights, Weights]:
-        """Weights `w` and chances `h` (nodes, d) of independent bits.
+    def tilted_bits(self, P: Array, power: int = 1) -> tuple[Numbers, Numbers]:
+        """Numbers `w` and chances `h` (nodes, d) of independent bits.
 
         For a function `g` that is linear in every bit, the mean of `g(y) / (1 + c m(y))**power` under `B` is the real
         part of `sum_i w_i E_i[g]`, where under `E_i` bit `x` is set with the "chance" `h[i, x]`.
@@ -127,8 +123,8 @@ class BitLaw:
         chances = (tilts / (1 - share + tilts)).reshape(-1, len(values))
         return weights[kept], chances[kept][:, place]
 
-    def _fourier_sum(self) -> tuple[Weights, Weights]:
-        """Phases and logarithms of weights of a Fourier sum over the reports that have as many set bits as a subset.
+    def _fourier_sum(self) -> tuple[Numbers, Numbers]:
+        """Phases, and logarithms of weights, which together pick the reports with as many set bits as a subset has.
 
         Of `d` bits, each set with this share, `k` are set. Counts that differ by `length` are confused, but they are
         many standard deviations away. Large angles weigh nothing: the bits cancel out.
@@ -183,7 +179,7 @@ def exponential_sum(least: float, most: float, power: int) -> tuple[Array, Array
     return nodes, np.asarray(found * nodes**power, dtype=np.float64)
 
 
-# -- expected errors ---------------------------------------------------------------------------------------
+# -- covariances -----------------------------------------------------------------------------------------
 
 
 def set_chances(law: BitLaw, shares: Array) -> Array:
@@ -191,27 +187,23 @@ def set_chances(law: BitLaw, shares: Array) -> Array:
     return np.asarray(law.q + law.contrast * shares)
 
 
-def posterior_error(law: BitLaw, P: Array, rows: Rows) -> Array:
-    """The expected variance of every statistic given the whole report; for None of the indicators of the values.
+def posterior_form(law: BitLaw, P: Array) -> QuadraticForm:
+    """The expected covariance of a person's indicators given the whole report.
 
-    For a row `a` of mean zero this is `a^2 . P - E[E[a | y]^2]`, where the second term is
-    `E_B[(c sum_x a_x P_x y_x)^2 / (1 + c m)] / (1 + c share)`. Under the tilted law the bits are independent, so the
-    square has a mean and a variance.
+    A row `a` has the posterior mean `sum_x a_x P_x (1 + c y_x) / (1 + c m)`. Its expected variance is `a^2 . P` less
+    the mean of the square under the prior, `E_B[(sum_x a_x P_x (1 + c y_x))^2 / (1 + c m)] / (1 + c share)`. Under the
+    tilted law the bits are independent, so the square has a mean and a variance.
 
     >>> law, P = subset_law(2.0, 3, 1), np.array([0.5, 0.3, 0.2])
-    >>> bool(np.allclose(posterior_error(law, P, None), P - P**2 * np.diag(subset_information(law, P))))
+    >>> bool(np.allclose(posterior_form(law, P).variances(None), P - P**2 * np.diag(subset_information(law, P))))
     True
-    >>> posterior_error(unary_law(1.0, 0.5), np.array([0.5, 0.5]), np.array([[0.0, 1.0]])).round(12).tolist()
+    >>> posterior_form(unary_law(1.0, 0.5), np.array([0.5, 0.5])).variances(np.array([[0.0, 1.0]])).round(12).tolist()
     [0.25]
     """
     c, (w, h) = law.odds - 1, law.tilted_bits(P)
-    if rows is None:
-        square = P**2 * (w @ (1 + (c**2 + 2 * c) * h)).real
-        return np.asarray(P - square / law.scale)
-    centred = rows - (rows @ P)[:, None]
-    each = c * centred * P
-    square = (((each @ h.T) ** 2 + each**2 @ (h * (1 - h)).T) @ w).real
-    return np.asarray(centred**2 @ P - square / law.scale)
+    own = P - (c * P) ** 2 * (w @ (h * (1 - h))).real / law.scale
+    means = P * (1 + c * h)
+    return QuadraticForm(own, means, means, -w / law.scale, center=P)
 
 
 def guess_gain(law: BitLaw, P: Array) -> float:
@@ -264,32 +256,30 @@ def subset_information(law: BitLaw, P: Array) -> Array:
     return np.asarray(J / law.scale)
 
 
-def influence_squares(law: BitLaw, P: Array, influence: Array) -> Array:
-    """`E[(a . r)^2 | x]` for every row `a` of `influence` and every value `x`: rows times values.
+def scored_form(law: BitLaw, P: Array, shares: Array) -> QuadraticForm:
+    """The mean of `r r'` over people with these shares, `r` the lifts of a report under `P`.
 
-    Given the bit of `x`, the sum over the other bits has a mean and a variance.
+    Given the bit of a person's own value, the sum over the other bits has a mean and a variance.
     """
     c, (w, h) = law.odds - 1, law.tilted_bits(P, power=2)
-    steps = c * influence
-    means = influence.sum(axis=1) + h @ steps.T
-    squares = means**2 + (h * (1 - h)) @ (steps**2).T
-    if_set = (squares.T * w) @ h + 2 * steps * ((means.T * w) @ (h * (1 - h)))
-    if_set += steps**2 * (w @ (h * (1 - h) * (1 - 2 * h)))
-    mean = (squares.T @ w).real[:, None] + c * if_set.real
-    return np.asarray(mean / law.scale)
+    noise, held = h * (1 - h), w * (1 + c * (h @ shares))
+    own = c**2 * (held @ noise) + c**3 * shares * (w @ (noise * (1 - 2 * h)))
+    left, right = np.tile(1 + c * h, (2, 1)), np.concatenate([1 + c * h, shares * noise])
+    weights = np.concatenate([held, 2 * c**2 * w])
+    return QuadraticForm(own.real / law.scale, left, right, weights / law.scale)
 
 
-def bitwise_error(law: BitLaw, P: Array, rows: Rows) -> Array:
-    """The expected error of every statistic, for posteriors that use only each value's own bit."""
-    chances = set_chances(law, P)
-    if_set, if_clear = _single_bit_posteriors(law, P)
-    if rows is None:
-        return np.asarray(P - chances * if_set**2 - (1 - chances) * if_clear**2)
-    # The error of a row `a` is the variance of `a_X - sum_x each_x y_x`.
-    each = rows * (if_set - if_clear)
-    cross = law.q * each.sum(axis=1) * (rows @ P) + law.contrast * ((rows * each) @ P)
-    square = rows**2 @ P - 2 * cross + _second_moments(law, P, each)
-    return np.asarray(np.maximum(square - (rows @ P - each @ chances) ** 2, 0.0))
+def bitwise_form(law: BitLaw, P: Array) -> QuadraticForm:
+    """The expected squared error of indicators of posteriors that use only each value's own bit.
+
+    The error of a row `a` is the variance of `a_X - sum_x a_x step_x y_x`, with `step` what a set bit adds.
+    """
+    chances, (if_set, if_clear) = set_chances(law, P), _single_bit_posteriors(law, P)
+    step = if_set - if_clear
+    own = P - 2 * law.contrast * step * P + step**2 * (chances - law.t - 2 * law.u * P)
+    mean = P - step * chances
+    left, right = np.stack([P, step, step * P, mean]), np.stack([step, step, step, mean])
+    return QuadraticForm(own, left, right, np.array([-2 * law.q, law.t, 2 * law.u, -1.0]))
 
 
 def _single_bit_posteriors(law: BitLaw, P: Array) -> tuple[Array, Array]:
@@ -298,17 +288,12 @@ def _single_bit_posteriors(law: BitLaw, P: Array) -> tuple[Array, Array]:
     return P * law.p / chances, P * (1 - law.p) / (1 - chances)
 
 
-def _second_moments(law: BitLaw, shares: Array, rows: Rows) -> Array:
-    """`E[(a . y)^2]` for every row `a`; None stands for the identity.
-
-    `E[y y']` has the chances of bits on the diagonal, and those of pairs elsewhere.
-    """
-    chances, t, u = set_chances(law, shares), law.t, law.u
-    if rows is None:
-        return chances
-    total = rows.sum(axis=1)
-    own = rows**2 @ (chances - t - 2 * u * shares)
-    return np.asarray(own + t * total**2 + 2 * u * total * (rows @ shares))
+def ones_form(law: BitLaw, shares: Array) -> QuadraticForm:
+    """The mean of `n n'` over people with these shares, where `n = (y - q) / (p - q)` is what a report adds."""
+    q, k, t, u, one = law.q, law.contrast, law.t, law.u, np.ones_like(shares)
+    own = (set_chances(law, shares) - t - 2 * u * shares) / k**2
+    weights = np.array([t - q**2, 2 * (u - q * k)]) / k**2
+    return QuadraticForm(own, np.stack([one, shares]), np.stack([one, one]), weights)
 
 
 # -- estimates ---------------------------------------------------------------------------------------------
@@ -327,48 +312,30 @@ class BitCounts(NamedTuple):
         return np.asarray(self.base + (law.odds - 1) * self.scores)
 
 
-def scored_posteriors(law: BitLaw, counts: BitCounts, P: Array, rows: Rows) -> Moments:
-    """Posteriors given whole reports, added up; the variance is the expected posterior variance."""
-    error = np.maximum(posterior_error(law, P, rows), 0.0)
-    return Moments(apply_rows(rows, P * counts.lifts(law)), counts.reports * error)
-
-
-def bitwise_posteriors(law: BitLaw, counts: BitCounts, P: Array, rows: Rows) -> Moments:
+def bitwise_posteriors(law: BitLaw, counts: BitCounts, P: Array) -> LinearAnswer:
     """Posteriors given each value's own bit, added up."""
     if_set, if_clear = _single_bit_posteriors(law, P)
     histogram = counts.ones * if_set + (counts.reports - counts.ones) * if_clear
-    error = counts.reports * bitwise_error(law, P, rows)
-    return Moments(apply_rows(rows, histogram), error, assumes=_BITWISE)
+    return LinearAnswer(histogram, counts.reports, (bitwise_form(law, P),), _BITWISE)
 
 
-def scored_moments(
-    law: BitLaw, counts: BitCounts, P: Array, inverse: Array, rows: Rows, population: bool
-) -> Moments:
+def scored_answer(law: BitLaw, counts: BitCounts, P: Array, inverse: Array, population: bool) -> LinearAnswer:
     """The sum of `J^-1 r` over the reports; `inverse` is `J^-1` at the prior `P` of the scores."""
-    N, influence = counts.reports, apply_rows(rows, inverse)
-    shares = inverse @ counts.lifts(law) / (N or 1.0)
-    square = influence_squares(law, P, influence) @ shares
-    return Moments(influence @ counts.lifts(law), _unbiased_spread(square, rows, shares, N, population))
+    histogram = inverse @ counts.lifts(law)
+    shares = histogram / (counts.reports or 1.0)
+    squares = scored_form(law, P, shares)._replace(through=inverse)
+    return LinearAnswer(histogram, counts.reports, (squares, known_form(shares, population)))
 
 
-def ones_moments(law: BitLaw, counts: BitCounts, rows: Rows, population: bool) -> Moments:
+def ones_answer(law: BitLaw, counts: BitCounts, population: bool) -> LinearAnswer:
     """`(ones - N q) / (p - q)`, with the variance of the reports; with `population`, people are a sample."""
     N = counts.reports
-    n = (counts.ones - N * law.q) / law.contrast
-    shares = n / (N or 1.0)
-    # The estimate of a person is (a . y - q sum(a)) / (p - q): its second moment follows from that of a . y.
-    shift = law.q * (1.0 if rows is None else rows.sum(axis=1))
-    mean = apply_rows(rows, set_chances(law, shares))
-    square = (_second_moments(law, shares, rows) - 2 * shift * mean + shift**2) / law.contrast**2
-    return Moments(apply_rows(rows, n), _unbiased_spread(square, rows, shares, N, population))
+    histogram = (counts.ones - N * law.q) / law.contrast
+    shares = histogram / (N or 1.0)
+    return LinearAnswer(histogram, N, (ones_form(law, shares), known_form(shares, population)))
 
 
-def _unbiased_spread(per_person: Array, rows: Rows, shares: Array, N: float, population: bool) -> Array:
-    """The variance of an unbiased answer from its second moment per person; see `estimators.known_part`."""
-    return np.asarray(N * np.maximum(per_person - estimators.known_part(rows, shares, 1.0, population), 0.0))
-
-
-def balanced_moments(law: BitLaw, counts: BitCounts, P: Array, rows: Rows, population: bool) -> Moments:
+def balanced_answer(law: BitLaw, counts: BitCounts, P: Array, population: bool) -> LinearAnswer:
     """The unbiased answer made to add up to the reports: to first order at `P`, the most likely answer.
 
     With `w` in proportion to `s (1 - s)` at `P`, adding up to one, it is `n - w (sum of n - N)`, which is unbiased
@@ -380,13 +347,10 @@ def balanced_moments(law: BitLaw, counts: BitCounts, P: Array, rows: Rows, popul
     chances = set_chances(law, P)
     w = chances * (1 - chances) / float((chances * (1 - chances)).sum())
     balanced = n - w * (n.sum() - N)
-    spread = noise * (1 - 2 * w) + w**2 * noise.sum()
-    if rows is not None:
-        spread = (rows - (rows @ w)[:, None]) ** 2 @ noise
-    if population:
-        share = balanced / (N or 1.0)
-        spread = spread + N * (apply_rows(squared_rows(rows), share) - apply_rows(rows, share) ** 2)
-    return Moments(apply_rows(rows, balanced), np.maximum(spread, 0.0))
+    share = balanced / (N or 1.0)
+    left, right = np.stack([noise, w, share]), np.stack([w, w, share])
+    weights = np.array([-2.0, noise.sum(), -N * population])
+    return LinearAnswer(balanced, 1.0, (QuadraticForm(noise + population * balanced, left, right, weights),))
 
 
 def most_likely_ones(law: BitLaw, counts: BitCounts) -> Minimum:

@@ -22,8 +22,8 @@ import numpy.typing as npt
 from priorveil.certify import TOTAL, Certifiable, Certificate, Lifts
 from priorveil.errors import NOT_SHOWN, ForeignReport, Hint, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms import bit_estimators, estimators, kernels
-from priorveil.mechanisms.bit_estimators import BitCounts, BitLaw, ones_variance, posterior_error, set_chances
-from priorveil.mechanisms.estimators import Counts, Moments, PriorCheck, Rows
+from priorveil.mechanisms.bit_estimators import BitCounts, BitLaw, ones_variance, set_chances
+from priorveil.mechanisms.estimators import Counts, LinearAnswer, Moments, PriorCheck, Rows
 from priorveil.mechanisms.interface import MEASURE_WITHOUT, Mechanism
 from priorveil.mechanisms.kernels import Words32
 from priorveil.mechanisms.randomness import WORD, Words
@@ -138,29 +138,37 @@ class BitReports(Mechanism):
 
     def answer(self, method: str, counts: Counts, prior: Array, rows: Rows, population: bool) -> Moments:
         """The statistics `rows @ histogram`, or the histogram for None; see `bit_estimators`."""
-        law, parts = self.law, self._counts(counts)
-        if method == "mmse":
-            if self.reads_whole_reports and self.fits(prior):
-                return bit_estimators.scored_posteriors(law, parts, prior, rows)
-            return bit_estimators.bitwise_posteriors(law, parts, prior, rows)
-        if not self.identifies():
-            raise estimators.not_identifiable()
-        if method == "unbiased":
-            return self.unbiased_answer(parts, rows, population)
-        linear = self.balanced_answer(parts, prior, rows, population)
+        parts = self._counts(counts)
+        linear = self._answer(method, parts, prior, population).moments(rows)
         if method != "mle":
             return linear
-        found = bit_estimators.most_likely_ones(law, parts)
+        found = bit_estimators.most_likely_ones(self.law, parts)
         moments = estimators.constrained_moments(linear, found, parts.reports, rows)
         return replace(moments, assumes=bit_estimators.COMPOSITE)
 
-    def unbiased_answer(self, counts: BitCounts, rows: Rows, population: bool) -> Moments:
-        """The answer that inverts the noise of each bit."""
-        return bit_estimators.ones_moments(self.law, counts, rows, population)
+    def covariance(self, method: str, counts: Counts, prior: Array, rows: Rows, population: bool) -> Array:
+        """The covariance of the statistics that `answer` gives."""
+        return self._answer(method, self._counts(counts), prior, population).covariance(rows)
 
-    def balanced_answer(self, counts: BitCounts, prior: Array, rows: Rows, population: bool) -> Moments:
+    def _answer(self, method: str, counts: BitCounts, prior: Array, population: bool) -> LinearAnswer:
+        if method == "mmse":
+            if self.reads_whole_reports and self.fits(prior):
+                form = bit_estimators.posterior_form(self.law, prior)
+                return LinearAnswer(prior * counts.lifts(self.law), counts.reports, (form,))
+            return bit_estimators.bitwise_posteriors(self.law, counts, prior)
+        if not self.identifies():
+            raise estimators.not_identifiable()
+        if method == "unbiased":
+            return self.unbiased_answer(counts, population)
+        return self.balanced_answer(counts, prior, population)
+
+    def unbiased_answer(self, counts: BitCounts, population: bool) -> LinearAnswer:
+        """The answer that inverts the noise of each bit."""
+        return bit_estimators.ones_answer(self.law, counts, population)
+
+    def balanced_answer(self, counts: BitCounts, prior: Array, population: bool) -> LinearAnswer:
         """The best unbiased answer whose histogram adds up to the reports."""
-        return self.unbiased_answer(counts, rows, population)
+        return self.unbiased_answer(counts, population)
 
     def prior_check(self, counts: Ints, prior: Array) -> PriorCheck | None:
         """The check of the counts of ones against the prior."""
@@ -184,8 +192,8 @@ class BitReports(Mechanism):
             return float(answer.variance.sum())
         if query.kind == "convex":
             return None
-        error = posterior_error if self.reads_whole_reports else bit_estimators.bitwise_error
-        return max(0.0, float(error(self.law, P, query.centred_rows(prior)).sum()))
+        form = bit_estimators.posterior_form if self.reads_whole_reports else bit_estimators.bitwise_form
+        return max(0.0, float(form(self.law, P).variances(query.centred_rows(prior)).sum()))
 
     def learning_error(self, P: Array) -> float:
         """N times the variance of the unbiased distribution, summed over the values."""

@@ -1,8 +1,8 @@
 """Reading counts of reports: means and variances of answers, and the check of the prior.
 
-* `posterior_moments` (mmse) adds up posteriors. It is best when the prior is right, and leans towards it when not.
-* `unbiased_moments` inverts the channel: it is right on average, whatever the truth is.
-* `most_likely` (mle) finds the distribution under which the reports are most likely.
+* **mmse** adds up posteriors. It is best when the prior is right, and leans towards it when not.
+* **unbiased** inverts the channel: it is right on average, whatever the truth is.
+* **mle** (`most_likely`) finds the distribution under which the reports are most likely.
 
 An answer is `rows @ histogram` for a matrix `rows` with a column per value; None stands for the identity.
 
@@ -39,6 +39,7 @@ from priorveil.priors import Array, Ints
 from priorveil.queries import Distribution, information
 
 Counts = npt.NDArray[Any]  # of reports: integers from `accumulate`, or floats from `weigh`
+Numbers = npt.NDArray[Any]  # real or complex
 Rows = Array | None  # a matrix of statistics with a column per value; None stands for the identity
 
 _RANK = 1e-10  # eigenvalues of the information below this are not identified
@@ -50,9 +51,8 @@ _LEVEL = 2.3263478740408408  # the normal quantile of 1 - DOUBTFUL
 _LEAST_EXPECTED = 5.0  # reports that carry the score of a block, as `score_check` counts them
 _MOST_BLOCKS = 128
 _MOST_ENTRIES = 1 << 21  # of the joint law of blocks and cells
-_LEAST_VARIATION = (
-    1e-9  # directions in which reports vary less than this, relative to the largest, are rounding
-)
+# Directions in which reports vary less than this, relative to the largest, are rounding.
+_LEAST_VARIATION = 1e-9
 _SILENT = 1e-14  # reports that vary less than this in all directions carry no information
 
 
@@ -89,98 +89,106 @@ def apply_rows(rows: Rows, values: Array) -> Array:
     return values if rows is None else np.asarray(rows @ values)
 
 
-def squared_rows(rows: Rows) -> Array | None:
-    """The entries of `rows` squared; those of the identity are its own."""
-    return None if rows is None else rows**2
+class QuadraticForm(NamedTuple):
+    """The matrix `C = diag(diagonal) + sum_k weights[k] left[k] right[k]'`, or the symmetric real part of it.
 
-
-def diagonal_of(rows: Rows, covariance: Array) -> Array:
-    """The diagonal of `rows @ covariance @ rows.T`.
-
-    >>> diagonal_of(np.array([[1.0, 1.0]]), np.eye(2)).tolist()
-    [2.0]
+    It is the covariance of the counts of the values, and is never written out. Rows of statistics are multiplied by
+    `through` first, if that is given; or the `center` of each is subtracted, where `C 1 = 0` and rounding would matter.
     """
-    return np.diag(covariance) if rows is None else np.asarray(((rows @ covariance) * rows).sum(axis=1))
+
+    diagonal: Array
+    left: Numbers
+    right: Numbers
+    weights: Numbers
+    through: Array | None = None
+    center: Array | None = None
+
+    def variances(self, rows: Rows) -> Array:
+        """`a C a'` for every row `a`; None stands for the identity."""
+        if rows is None and self.through is None:
+            return np.asarray(self.diagonal + (self.weights @ (self.left * self.right)).real)
+        a = self._prepare(rows)
+        left = a @ self.left.T
+        right = left if self.right is self.left else a @ self.right.T
+        return np.asarray(a**2 @ self.diagonal + ((left * right) @ self.weights).real)
+
+    def covariance(self, rows: Rows) -> Array:
+        """`rows C rows'`."""
+        a = self._prepare(rows)
+        cross = ((a @ self.left.T * self.weights) @ (a @ self.right.T).T).real
+        return np.asarray((a * self.diagonal) @ a.T + (cross + cross.T) / 2)
+
+    def _prepare(self, rows: Rows) -> Array:
+        a = np.eye(len(self.diagonal)) if rows is None else rows
+        if self.center is not None:
+            a = a - (a @ self.center)[:, None]
+        return a if self.through is None else a @ self.through
+
+
+def known_form(shares: Array, population: bool) -> QuadraticForm:
+    """What is added to the mean of squares over people with these shares, to give a covariance.
+
+    It is `-diag(shares)` for the people themselves, and `-shares shares'` for a population.
+    """
+    each = shares[None]
+    return QuadraticForm(-shares * (not population), each, each, np.array([-1.0 * population]))
+
+
+class LinearAnswer(NamedTuple):
+    """A histogram that is linear in the counts of reports, and its covariance: `people` times the sum of some forms."""
+
+    histogram: Array
+    people: float
+    forms: tuple[QuadraticForm, ...]
+    assumes: str | None = None
+
+    def moments(self, rows: Rows) -> Moments:
+        """The statistics `rows @ histogram`, or the histogram for None, with their variances."""
+        variance = self.people * np.sum([form.variances(rows) for form in self.forms], axis=0)
+        return Moments(apply_rows(rows, self.histogram), np.maximum(variance, 0.0), assumes=self.assumes)
+
+    def covariance(self, rows: Rows) -> Array:
+        """The covariance of the statistics."""
+        return np.asarray(self.people * np.sum([form.covariance(rows) for form in self.forms], axis=0))
 
 
 def reports_moments(
     method: str, counts: Array, Q: Array, prior: Array, rows: Rows, population: bool
 ) -> Moments:
-    """The answer of a method to the counts of reports that came through the channel `Q`."""
-    if method == "mmse":
-        return posterior_moments(counts, Q, prior, rows)
-    linear = unbiased_moments(counts, Q, prior, rows, population)
+    """The answer of a method to the counts of reports that came through the channel `Q`.
+
+    >>> reports_moments("mmse", np.array([2.0, 0.0]), np.eye(2), np.array([0.5, 0.5]), None, False).mean.tolist()
+    [2.0, 0.0]
+    """
+    linear = reports_answer(method, counts, Q, prior, rows, population).moments(rows)
     if method != "mle":
         return linear
     return constrained_moments(linear, most_likely(counts, Q, prior), float(counts.sum()), rows)
 
 
-def posterior_moments(counts: Array, Q: Array, prior: Array, rows: Rows = None) -> Moments:
-    """The mmse answer: sums over reports of posterior means and variances.
-
-    >>> posterior_moments(np.array([2.0, 0.0]), np.eye(2), np.array([0.5, 0.5])).mean.tolist()
-    [2.0, 0.0]
-    """
-    joint = prior[:, None] * Q
-    law = joint.sum(axis=0)
-    possible = law > 0
-    posterior, n = joint[:, possible] / law[possible], counts[possible]
-    mean, square = apply_rows(rows, posterior), apply_rows(squared_rows(rows), posterior)
-    return Moments(mean @ n, np.maximum(square - mean**2, 0.0) @ n)
-
-
-def unbiased_moments(counts: Array, Q: Array, prior: Array, rows: Rows, population: bool) -> Moments:
-    """The best linear unbiased answer at the prior: the sum of `J**-1 r_y` over the reports.
-
-    Its variance is the noise of the reports given the people; with `population`, the people are a sample, and the
-    variance of sampling is added. A rare report may carry much information and be missing by chance, so for the
-    variance counts near zero are shrunk towards their expectation under the prior (`_shrink`).
-    """
-    influence, shrunk = _influence(counts, Q, prior, rows)
-    histogram = influence @ shrunk
-    # Everybody is counted without error: the shrunk counts are measured by their own sum.
-    known = known_part(rows, histogram, float(histogram.sum()), population)
-    variance = apply_rows(rows, influence) ** 2 @ shrunk - known
-    return Moments(apply_rows(rows, influence @ counts), np.maximum(variance, 0.0))
-
-
-def reports_covariance(
+def reports_answer(
     method: str, counts: Array, Q: Array, prior: Array, rows: Rows, population: bool
-) -> Array:
-    """The covariance of the statistics; its diagonal is the variance of `reports_moments`."""
-    W = np.eye(len(prior)) if rows is None else rows
-    if method == "mmse":
-        posterior = prior[:, None] * _lifts(Q, prior)
-        means = W @ posterior
-        return np.asarray((W * (posterior @ counts)) @ W.T - (means * counts) @ means.T)
-    influence, shrunk = _influence(counts, Q, prior, rows)
-    scores, histogram = W @ influence, influence @ shrunk
-    known = (W * histogram) @ W.T
-    if population:
-        known = np.outer(W @ histogram, W @ histogram) / (float(histogram.sum()) or 1.0)
-    return np.asarray((scores * shrunk) @ scores.T - known)
+) -> LinearAnswer:
+    """The mmse answer, or the best unbiased one, from which all `rows` can be read.
 
-
-def _lifts(Q: Array, prior: Array) -> Array:
-    """`r_y`, the columns of the channel over the law of the reports; zero for reports that never happen."""
-    law = prior @ Q
-    return np.divide(Q, law, out=np.zeros_like(Q), where=law > 0)
-
-
-def _influence(counts: Array, Q: Array, prior: Array, rows: Rows) -> tuple[Array, Array]:
-    """`J**-1 r_y` for every report, and the shrunk counts."""
-    inverse = invert_information(information(Q, prior), prior, rows)
-    return inverse @ _lifts(Q, prior), _shrink(counts, float(counts.sum()) * (prior @ Q))
-
-
-def known_part(rows: Rows, histogram: Array, N: float, population: bool) -> Array:
-    """What is subtracted from the sum of squares over reports to give a variance.
-
-    For the `N` people themselves it is `rows**2 @ histogram`, for a population `(rows @ histogram)**2 / N`.
+    The mmse answer adds up posteriors. The unbiased one is the best linear one at the prior: the sum of `J**-1 r_y`
+    over the reports, `r_y` their lifts. Its variance is the noise of the reports given the people; with `population`,
+    the people are a sample, and the variance of sampling is added. A rare report may carry much information and be
+    missing by chance, so for the variance counts near zero are shrunk towards their expectation (`_shrink`).
     """
-    if not population:
-        return apply_rows(squared_rows(rows), histogram)
-    return np.asarray(apply_rows(rows, histogram) ** 2 / (N or 1.0))
+    law = prior @ Q
+    lifts = np.divide(Q, law, out=np.zeros_like(Q), where=law > 0)
+    if method == "mmse":
+        posteriors = (prior[:, None] * lifts).T
+        histogram = counts @ posteriors
+        spread = QuadraticForm(histogram, posteriors, posteriors, -counts, center=prior)
+        return LinearAnswer(histogram, 1.0, (spread,))
+    scores = (invert_information(information(Q, prior), prior, rows) @ lifts).T
+    shrunk = _shrink(counts, float(counts.sum()) * law)
+    histogram = shrunk @ scores
+    people = float(histogram.sum()) or 1.0  # everybody is counted without error: not the sum of the counts
+    noise = QuadraticForm(np.zeros_like(prior), scores, scores, shrunk / people)
+    return LinearAnswer(counts @ scores, people, (noise, known_form(histogram / people, population)))
 
 
 def _shrink(counts: Array, expected: Array) -> Array:

@@ -92,7 +92,7 @@ class Mechanism(ABC):
 
     def report_array(self, reports: npt.ArrayLike) -> npt.NDArray[Any]:
         """The reports as an array of the right shape and type."""
-        return _integer_column("reports", reports)
+        return integer_column("reports", reports)
 
     def check_reports(self, reports: npt.ArrayLike) -> npt.NDArray[Any]:
         """The reports as an array; a `ForeignReport` if there is one that this mechanism cannot have made."""
@@ -163,18 +163,9 @@ class Mechanism(ABC):
         `balanced`, is the unbiased answer on which the intervals of mle rest: its histogram adds up to the reports.
         """
 
+    @abstractmethod
     def covariance(self, method: str, counts: Counts, prior: Array, rows: Rows, population: bool) -> Array:
-        """The covariance of the statistics that `answer` gives.
-
-        Variances are quadratic in the rows, so those of the sums of two rows give it.
-        """
-        W = np.eye(len(prior)) if rows is None else rows
-        own = self.answer(method, counts, prior, W, population).variance
-        found, pairs = np.diag(own), np.stack(np.triu_indices(len(W), 1))
-        for part in np.array_split(pairs, 1 + pairs.shape[1] * len(prior) // _QUICK, axis=1):
-            both = self.answer(method, counts, prior, W[part].sum(axis=0), population).variance
-            found[*part] = found[*part[::-1]] = (both - own[part].sum(axis=0)) / 2
-        return found
+        """The covariance of the statistics that `answer` gives, for arguments that `answer` accepts."""
 
     @abstractmethod
     def error(self, query: Query, prior: Prior) -> float | None:
@@ -248,10 +239,8 @@ class NumberedReports(Mechanism):
     def covariance(self, method: str, counts: Counts, prior: Array, rows: Rows, population: bool) -> Array:
         """The covariance of the statistics, from the scores of the reports."""
         n, others = counts.astype(np.float64), (prior, rows, population)
-        parts = [
-            estimators.reports_covariance(method, n[part], Q, *others) for part, Q in self.blocks(method)
-        ]
-        return np.asarray(np.sum(parts, axis=0))
+        parts = [estimators.reports_answer(method, n[part], Q, *others) for part, Q in self.blocks(method)]
+        return np.asarray(np.sum([part.covariance(rows) for part in parts], axis=0))
 
     def error(self, query: Query, prior: Prior) -> float | None:
         """The expected error per person of the channel, unless the channel is large."""
@@ -300,7 +289,7 @@ def check_codes(codes: npt.ArrayLike, size: int) -> Ints:
     priorveil.errors.OutsideDomain: values[1] is outside the domain (codes 0 to 2): \
 correct or remove it before privatising
     """
-    array = _integer_column("values", codes)
+    array = integer_column("values", codes)
     inside = in_range(array, size)
     if not inside.all():
         raise OutsideDomain(int(np.argmin(inside)), f"codes 0 to {size - 1}")
@@ -314,10 +303,11 @@ def in_range(reports: npt.NDArray[Any], outputs: int) -> Mask:
     [True, False, False]
     """
     # As unsigned integers, negative numbers are the largest: one comparison checks both ends.
-    return np.asarray(_integer_column("reports", reports).view(np.uint64) < outputs)
+    return np.asarray(integer_column("reports", reports).view(np.uint64) < outputs)
 
 
-def _integer_column(argument: str, values: npt.ArrayLike) -> Ints:
+def integer_column(argument: str, values: npt.ArrayLike) -> Ints:
+    """A column of whole numbers as a contiguous array of 64-bit integers."""
     array = np.asarray(values)
     if array.size == 0:
         array = array.astype(np.int64)

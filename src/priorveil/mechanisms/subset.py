@@ -32,7 +32,7 @@ from priorveil.errors import Hint, Infeasible, InvalidInput
 from priorveil.mechanisms import bit_estimators, kernels
 from priorveil.mechanisms.bit_estimators import BitCounts, BitLaw
 from priorveil.mechanisms.bit_reports import BitReports
-from priorveil.mechanisms.estimators import Moments, Rows
+from priorveil.mechanisms.estimators import LinearAnswer
 from priorveil.mechanisms.randomness import WORD, Words
 from priorveil.notions import Known
 from priorveil.priors import Array, Ints
@@ -115,13 +115,12 @@ class Subset(BitReports):
         """Whether there are few enough values to compute the expected error of posteriors."""
         return self.size <= MOST_SCORED
 
-    def unbiased_answer(self, counts: BitCounts, rows: Rows, population: bool) -> Moments:
+    def unbiased_answer(self, counts: BitCounts, population: bool) -> LinearAnswer:
         """The answer from the scores, or from the counts of ones."""
         if self.uses_scores:
-            return bit_estimators.scored_moments(
-                self.law, counts, self.scoring_prior, self._inverse, rows, population
-            )
-        return super().unbiased_answer(counts, rows, population)
+            prior, inverse = self.scoring_prior, self._inverse
+            return bit_estimators.scored_answer(self.law, counts, prior, inverse, population)
+        return super().unbiased_answer(counts, population)
 
     def learning_error(self, P: Array) -> float:
         """N times the variance of the unbiased distribution, summed over the values."""

@@ -26,9 +26,9 @@ import numpy as np
 from priorveil.certify import TOTAL
 from priorveil.errors import InvalidInput
 from priorveil.mechanisms import kernels
-from priorveil.mechanisms.bit_estimators import BitCounts, BitLaw, balanced_moments, unary_law
+from priorveil.mechanisms.bit_estimators import BitCounts, BitLaw, balanced_answer, unary_law
 from priorveil.mechanisms.bit_reports import BitReports
-from priorveil.mechanisms.estimators import Moments, Rows
+from priorveil.mechanisms.estimators import LinearAnswer
 from priorveil.mechanisms.randomness import Words
 from priorveil.notions import Known
 from priorveil.priors import Array, Ints, Prior
@@ -86,9 +86,9 @@ class Unary(BitReports):
         coins = self.noise, self.noise_bits, np.uint64(TOTAL - self.drop), np.uint64(self._tail)
         kernels.flip_bits(codes, words, *coins, reports, work=total * self.draws_per_report)
 
-    def balanced_answer(self, counts: BitCounts, prior: Array, rows: Rows, population: bool) -> Moments:
+    def balanced_answer(self, counts: BitCounts, prior: Array, population: bool) -> LinearAnswer:
         """The counts of ones, less their excess over the reports."""
-        return balanced_moments(self.law, counts, prior, rows, population)
+        return balanced_answer(self.law, counts, prior, population)
 
     def extreme_masses(self, prior: Known) -> tuple[Fraction, Fraction]:
         """Those of the rarest value, and of all others; for a set of priors, of the rarest anywhere in the set."""

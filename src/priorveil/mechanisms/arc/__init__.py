@@ -176,6 +176,13 @@ class Arc(ArcMechanism):
         n = counts[0].astype(np.float64)
         return estimators.reports_moments(method, n, self.matrix, prior, rows, population)
 
+    def covariance(self, method: str, counts: Counts, prior: Array, rows: Rows, population: bool) -> Array:
+        """The covariance of the statistics that `answer` gives."""
+        if method == "mmse" and self.fits(prior):
+            return self.cells.posterior_covariance(counts, prior, rows)
+        n = counts[0].astype(np.float64)
+        return estimators.reports_answer(method, n, self.matrix, prior, rows, population).covariance(rows)
+
     def error(self, query: Query, prior: Prior) -> float | None:
         """The expected error per person at the prior of the layout: the posterior variance of expected reports.
 

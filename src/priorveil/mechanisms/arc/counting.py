@@ -242,19 +242,22 @@ class ArcCells:
         which is what a posterior variance assumes anyway. So the lifts and their squares are summed for such reports;
         both are of the same reports, so that no variance is below zero.
         """
+        if rows is not None:
+            return np.array([self.posterior_covariance(tally, prior, row[None])[0, 0] for row in rows])
         m, k, counts = self.line, self.line.keep_chance, tally[0].astype(np.float64)
         lifts = self._lift_sums(counts, counts * (self.sizes - 1) / 2)
-        if rows is not None:
-            return np.array([self._row_variance(counts, lifts, prior, row) for row in rows])
         squares = (k * m.places / m.lengths) ** 2 * self._squared_coverage(counts)
         squares += (1 - k) * (2 * lifts - counts.sum() * (1 - k))
         return np.asarray(prior * lifts - prior**2 * squares)
 
-    def _row_variance(self, counts: Array, lifts: Array, prior: Array, row: Array) -> float:
-        m, w = self.line, self.width
-        a = row - row @ prior
-        start, slope = self.window_masses(a * prior)
-        owned = (a * prior / m.lengths)[m.owners] ** 2
-        shared = start**2 + start * slope * (w - 1) + slope**2 * (w - 1) * (2 * w - 1) / 6
-        mean = m.places**2 * np.append(owned, shared / max(m.window, 1) ** 2)
-        return float(a * a * prior @ lifts - m.keep_chance**2 * (counts @ mean))
+    def posterior_covariance(self, tally: Counts, prior: Array, rows: Rows) -> Array:
+        """The same covariances of all pairs of rows."""
+        counts, W = tally[0].astype(np.float64), np.eye(len(prior)) if rows is None else rows
+        m, w, (own, c) = self.line, self.width, np.split(counts, [self.line.heavy])
+        a = W - (W @ prior)[:, None]
+        owned, (start, slope) = (a * prior / m.lengths)[:, m.owners], self.window_masses(a * prior)
+        middle = start + slope * (w - 1) / 2
+        shared = (middle * c) @ middle.T + (slope * (c * (w**2 - 1) / 12)) @ slope.T
+        means = (owned * own) @ owned.T + shared / max(m.window, 1) ** 2
+        lifts = self._lift_sums(counts, counts * (self.sizes - 1) / 2)
+        return np.asarray((a * prior * lifts) @ a.T - (m.keep_chance * m.places) ** 2 * means)

@@ -26,7 +26,7 @@ out and inverted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -41,7 +41,7 @@ from priorveil.mechanisms.arc import ArcMechanism
 from priorveil.mechanisms.arc.certificate import Weights, fit_line
 from priorveil.mechanisms.arc.counting import ArcCells
 from priorveil.mechanisms.arc.line import DRAWS, ArcLine
-from priorveil.mechanisms.estimators import Counts, Moments, PriorCheck, Rows, apply_rows, diagonal_of
+from priorveil.mechanisms.estimators import Counts, Moments, PriorCheck, Rows, apply_rows, known_form
 from priorveil.mechanisms.interface import in_range, require_writable
 from priorveil.mechanisms.kernels import STEP, splitmix64
 from priorveil.mechanisms.randomness import Words
@@ -309,10 +309,14 @@ class Orders(ArcMechanism):
 
     def quadratic_forms(self, rows: Array) -> Array:
         """`a' J**-1 a` for every row `a`."""
+        return np.array([a @ solved for a, solved in zip(rows, self._solve_rows(rows), strict=True)])
+
+    def _solve_rows(self, rows: Array) -> Iterable[Array]:
+        """`J**-1 a` for every row `a`, close enough for a variance."""
         if self.inverse is not None:
-            return diagonal_of(rows, self.inverse)
+            return np.asarray(rows @ self.inverse)
         sizes = np.sqrt([a @ self._near_inverse.times(a) for a in rows])
-        return np.array([a @ self.solve(a, _ROUGH * size) for a, size in zip(rows, sizes, strict=True)])
+        return (self.solve(a, _ROUGH * size) for a, size in zip(rows, sizes, strict=True))
 
     @cached_property
     def _trace(self) -> float:
@@ -364,6 +368,18 @@ class Orders(ArcMechanism):
         found = estimators.constrained_moments(linear, Minimum(shares, 1, 0.0), N, rows)
         return replace(found, assumes=_NEAREST)
 
+    def covariance(self, method: str, counts: Counts, prior: Array, rows: Rows, population: bool) -> Array:
+        """The covariance of the statistics that `answer` gives."""
+        N, W = float(counts[0]), np.eye(self.size) if rows is None else rows
+        if method == "mmse":
+            centred = (W - (W @ prior)[:, None]) * prior
+            known = centred @ np.array([self.information_times(v) for v in centred]).T
+            return np.asarray(N * (centred / prior @ centred.T - known))
+        scaled, mean = np.sqrt(self._noise(counts)) * W, self._unbiased_answer(counts, W[:1], population)[1]
+        solved = np.array(list(self._solve_rows(scaled)))
+        found = (scaled @ solved.T + solved @ scaled.T) / 2
+        return np.asarray(N * (found + known_form(mean / (N or 1.0), population).covariance(W)))
+
     def _posterior(self, counts: Counts, prior: Array, rows: Rows) -> Moments:
         """Sums over reports of posterior means, and of posterior variances as the prior expects them."""
         if not self.fits(prior):
@@ -399,10 +415,10 @@ class Orders(ArcMechanism):
         mean = N * self.shares + self.solve(
             self._lift_excess(counts), _TOLERANCE * (max(N, 0.0) * self.size) ** 0.5
         )
-        known = estimators.known_part(rows, mean, N, population)
+        known = known_form(mean / (N or 1.0), population).variances(rows)
         scaled = None if rows is None else np.sqrt(noise) * rows
         squares = noise * self.inverse_diagonal if scaled is None else self.quadratic_forms(scaled)
-        return Moments(apply_rows(rows, mean), np.maximum(N * squares - known, 0.0)), mean
+        return Moments(apply_rows(rows, mean), np.maximum(N * (squares + known), 0.0)), mean
 
     def prior_check(self, counts: Ints, prior: Array) -> PriorCheck | None:
         """The check of the counts against the prior of the layout."""
