@@ -98,6 +98,10 @@ class Query(ABC):
         """The estimator that `method="auto"` stands for."""
         return "unbiased" if self.unbiased else "mmse"
 
+    def title(self, prior: Prior) -> str:
+        """What is asked for, in a few words."""
+        return self.kind
+
     def rows(self, prior: Prior) -> Array | None:
         """The matrix of the statistics (m, d), or None for the identity, which is never written out."""
         return None
@@ -261,6 +265,30 @@ class Linear(Query):
         if self.matrix is None:
             return "distribution" if self.unbiased else "histogram"
         return "sum" if len(self.matrix) == 1 else "linear"
+
+    def title(self, prior: Prior) -> str:
+        """What is asked for, in a few words.
+
+        >>> prior = Prior.joint({("a", 1): 0.2, ("a", 2): 0.3, ("b", 1): 0.1, ("b", 2): 0.4}, names=("letter", "digit"))
+        >>> Linear.margins(prior, ["letter", ("letter", "digit")]).title(prior)
+        'margins (letter, letter x digit)'
+        >>> Linear.cumulative(prior).title(prior), Sum([0, 1, 1, 2]).title(prior), Linear(np.eye(4)[:2]).title(prior)
+        ('cumulative shares', 'sum', '2 statistics')
+        >>> grid = Prior.grid([0, 10, 30], [0.3, 0.4, 0.3])
+        >>> Sum(grid.points).title(grid)
+        'mean'
+        """
+        structure = self.structure["kind"]
+        if structure == "margins":
+            texts, known = (str(name).split(", ") for name in self.names or ()), prior.names or ()
+            names = ([n for part in text if (n := part.partition("=")[0]) in known] for text in texts)
+            tables = list(dict.fromkeys(map(" x ".join, names)))
+            return f"margins ({', '.join(tables[:3])}{', ...' * (len(tables) > 3)})"
+        if self.kind == "sum" and self.matrix is not None:
+            points = prior.points
+            return "mean" if points is not None and np.array_equal(self.matrix[0], points) else "sum"
+        several = {"identity": self.kind, "cumulative": "cumulative shares", "ranges": "ranges"}
+        return several.get(structure) or f"{len(self.statistic_labels(()))} statistics"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Linear) and self.document() == other.document()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -116,6 +117,34 @@ def test_statistics_of_a_query_and_ratios_of_values() -> None:
         assert found == pytest.approx(same)
         found, same = (getattr(e.mean(VALUES), name) for e in (asked, histogram))
         assert found == pytest.approx(same)
+
+
+def test_ratios_take_the_labels_of_statistics() -> None:
+    joint = pv.Prior.joint(
+        {(a, b): 0.25 for a in ("young", "old") for b in ("yes", "no")}, names=("age", "smokes")
+    )
+    cases = [
+        (PRIOR, pv.Linear.cumulative(PRIOR), ["up to b"], ["up to d"], ["a", "b"], ["a", "b", "c", "d"]),
+        (PRIOR, pv.Linear.ranges(PRIOR), ["b to c"], {"a to d": 2}, ["b", "c"], {x: 2 for x in "abcd"}),
+        (
+            joint, pv.Linear.margins(joint, ["age", ("age", "smokes")]), ["age=old, smokes=yes"], ["age=old"],
+            [("old", "yes")], [("old", "yes"), ("old", "no")],
+        ),
+    ]  # fmt: skip
+    for prior, query, top, bottom, few, many in cases:
+        plan = pv.design(prior, 1.5, query)
+        codes = np.random.default_rng(2).choice(len(prior), 900)
+        asked = plan.estimate(plan.tally(plan.privatize(codes, np.random.default_rng(2))))
+        of_values = asked.ratio(few, many)
+        for found in (asked.ratio(top, bottom), asked.ratio(top, many), asked.ratio(few, bottom)):
+            assert found.value == pytest.approx(of_values.value)
+            assert found.interval() == pytest.approx(of_values.interval())
+        assert asked.contrast({asked.labels[0]: 1}).value == pytest.approx(asked.values[0])
+        for ask, others in ((asked.ratio, [many]), (asked.contrast, [])):
+            with pytest.raises(InvalidInput, match=re.escape(repr(asked.labels[0]))):
+                ask(["nobody"], *others)
+    age = asked.margin("age")
+    assert age.ratio(["old"], ["old", "young"]).value == pytest.approx(age.values[1] / age.values.sum())
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -268,11 +297,12 @@ def test_margins_are_sums_over_the_other_attributes(query: pv.Query) -> None:
     both = combine_estimates([estimate, estimate])
     assert both.margin("age").std_error == pytest.approx(2**0.5 * age.std_error)
     assert estimate.margin(("smokes", "age")).margin("age").values == pytest.approx(age.values)
-    for wrong in ("height", (), ("age", "height")):
-        with pytest.raises(InvalidInput, match="attributes"):
-            estimate.margin(wrong)
-    with pytest.raises(InvalidInput, match="attributes"):
-        estimate_of("table", "Histogram", "mmse").margin("age")
+    assert estimate.margin("smokes", "age").labels == estimate.margin(("smokes", "age")).labels
+    for wrong in (("height",), (), ("age", "height"), ("age", "age"), (3,)):
+        with pytest.raises(InvalidInput, match="choose different ones"):
+            estimate.margin(*wrong)
+    with pytest.raises(InvalidInput, match=r"Prior\.joint"):
+        estimate_of("table", "Histogram", "mmse").margin("age", "smokes")
 
 
 # -- ratios --------------------------------------------------------------------------------------------------
@@ -357,8 +387,9 @@ def test_cells_have_quantiles_and_grids_have_means() -> None:
             estimate.quantile(0.5, points)
     assert any("after numbers were rounded at random" in note for note in estimate.notes)
     assert not any("rounded" in note for note in in_cells.estimate(in_cells.tally([0])).notes)
-    with pytest.raises(InvalidInput, match="are cells"):
-        in_cells.estimate(in_cells.tally([0])).mean()
+    for ask in (Estimate.mean, Estimate.variance):
+        with pytest.raises(InvalidInput, match=r"are cells.*Prior\.grid.*prior\.edges"):
+            ask(in_cells.estimate(in_cells.tally([0])))
     spread = estimate.variance()
     assert spread.interval()[0] < numbers.var() < spread.interval()[1]
     assert spread.value - spread.interval()[0] == pytest.approx(9 / 4 + spread.interval()[1] - spread.value)
@@ -477,6 +508,82 @@ def test_statistics_by_mle_have_the_intervals_of_the_unbiased_ones() -> None:
     assert both.interval()[1] == pytest.approx(
         np.maximum(np.clip(2 * likely.center + 1.95996 * both.std_error, 0, 120), both.values), rel=1e-4
     )
+
+
+def test_statistics_carry_the_method_and_the_warning_of_their_estimate() -> None:
+    prior = pv.Prior.joint({(a, b): 0.25 for a in "pq" for b in "xy"}, names=("a", "b"))
+    plan, rng = pv.design(prior, 2.0, pv.Histogram()), np.random.default_rng(4)
+    tally = plan.tally(plan.privatize([0] * 3_000, rng))
+    for method, warned in (("mmse", True), ("unbiased", False)):
+        estimate = plan.estimate(tally, method)  # type: ignore[arg-type]
+        assert (estimate.warning is not None) == warned
+        row = [0.0, 1.0, 2.0, 3.0]
+        for found in (
+            estimate.contrast(row), estimate.ratio([("p", "x")], [("p", "x"), ("p", "y")]), estimate.mean(row),
+            estimate.variance(row), estimate.quantile(0.9, row), estimate.margin("a"),
+        ):  # fmt: skip
+            assert (found.method, found.warning) == (method, estimate.warning)
+            assert ("contradict the prior" in str(found)) == warned and method in str(found)
+
+
+@pytest.mark.parametrize(("epsilon", "people"), [(1.0, 400), (2.0, 1_000)])
+def test_the_standard_error_of_a_quantile_is_not_too_small(epsilon: float, people: int) -> None:
+    """Numbers are spread evenly in each cell. The interval shrinks with the level, and never below one cell.
+
+    The standard error takes the larger one of both edges of the cell, so it is somewhat too large: by 8 to 22 % in
+    simulations of this kind. The standard deviation of 300 values is known to 4 %.
+    """
+    edges = np.linspace(0.0, 1_000_000.0, 21)
+    prior, rng = pv.Prior.cells(edges, np.full(20, 1 / 20)), np.random.default_rng(9)
+    plan = pv.design(prior, epsilon, pv.Linear.cumulative(prior, unbiased=True), gap=0.1)
+    reports = plan.privatize(rng.uniform(0, 1e6, 300 * people), rng).reshape(300, people)
+    found = [plan.estimate(plan.tally(part)).quantile(0.3) for part in reports]
+    values, errors = np.array([(one.value, one.std_error) for one in found]).T
+    assert 0.95 < np.sqrt(np.mean(errors**2)) / values.std() < 1.35
+    assert np.mean([one.interval()[0] <= 300_000 <= one.interval()[1] for one in found]) > 0.94
+    widths = np.array([[np.diff(one.interval(level))[0] for level in (0.5, 0.8, 0.95)] for one in found])
+    assert (np.diff(widths) >= 0).all() and (widths > 49_999).all()  # whole cells
+    assert widths[:, 0].mean() < 0.8 * widths[:, 2].mean()
+    for one in found:
+        assert one.cell is not None and one.cell[0] <= one.value <= one.cell[1]
+        assert one.cell[1] - one.cell[0] == pytest.approx(50_000) and set(one.interval()) <= set(edges)
+    points, shares = np.arange(3.0), np.array([0.2, 0.6, 1.0])
+    sure = quantile_of(0.5, points, points, shares, shares, np.array([0.01, 0.01, 0.0]))
+    assert sure.std_error == 0 and sure.cell is None
+
+
+@pytest.mark.parametrize("kind", ["table", "unary", "subset"])
+def test_projected_counts_are_covered_zeros_included(kind: str) -> None:
+    """600 collections: 94 % or more; a coverage of 95 % falls below 91.4 % for one seed in ten thousand."""
+    plan, rng, people, times = pair_plan(kind, "Distribution"), np.random.default_rng(6), 300, 600
+    law = np.array([0.7, 0.0, 0.3, 0.0, 0.0])
+    drawn = rng.choice(5, (times, people), p=law)
+    reports = plan.privatize(drawn.ravel(), rng).reshape(
+        times, people, *((-1,) if plan.mechanism.width else ())
+    )
+    inside, far = [], []
+    for told in reports:
+        unbiased = plan.estimate(plan.tally(told))
+        found = unbiased.project()
+        low, high = found.interval()
+        assert (low >= 0).all() and (high <= people).all() and (low <= found.values).all()
+        inside.append((low <= people * law) & (people * law <= high))
+        contrast = found.contrast([0, 1, 0, -1, 0])
+        assert contrast.value == pytest.approx(found.values[1] - found.values[3])
+        far.append(contrast.interval()[0] <= 0 <= contrast.interval()[1])
+        units = [found.contrast(unit).interval() for unit in np.eye(5)]
+        assert np.allclose(np.array(units).T, [low, high], atol=1e-6)
+    covered = np.mean(inside, axis=0)
+    assert (covered > 0.914).all() and (covered[[1, 3, 4]] > 0.94).all() and np.mean(far) > 0.914
+
+
+def test_counts_of_weights_below_zero_are_not_projected_and_those_of_nobody_are_zero() -> None:
+    plan = pair_plan("table", "Distribution")
+    tally = plan.tally(plan.privatize([0, 1, 2], np.random.default_rng(0)), weights=[-1.0, 2.0, 3.0])
+    with pytest.raises(InvalidInput, match="weights: some are below zero"):
+        plan.estimate(tally).project()
+    nobody = plan.estimate(plan.tally([])).project()
+    assert not nobody.values.any() and nobody.contrast([1, 0, 0, 0, -1]).interval() == (0, 0)
 
 
 @pytest.mark.parametrize("kind", ["unary", "arc", "subset"])

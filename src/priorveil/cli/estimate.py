@@ -206,6 +206,8 @@ def _print_warning(console: Console, estimate: Estimate, title: str) -> None:
 
 
 def _print_table(console: Console, estimate: Estimate, level: float, title: str) -> None:
+    from priorveil.priors.number_labels import readable_number
+
     _print_warning(console, estimate, title)
     console.print(f"{title}reports: {estimate.reports:,}", style="italic")
     names, shown, rows = estimate.readings[0].prior.names, estimate.largest(), _rows(estimate, level)
@@ -215,18 +217,18 @@ def _print_table(console: Console, estimate: Estimate, level: float, title: str)
     margin_of = [margins.index(tuple(cell)) for cell in cells]
     for margin, indices in groupby(sorted(shown, key=margin_of.__getitem__), key=margin_of.__getitem__):
         heads = margins[margin]
-        lines = [(*cells[i].values(), *_figures(rows[i], ",.1f")) for i in indices]
+        lines = [(*cells[i].values(), *(f"{number:,.1f}" for number in _figures(rows[i]))) for i in indices]
         screen.print_table(console, (*heads, *ends), lines, "l" * len(heads) + "rrr")
     if len(shown) < len(rows):
         console.print(f"and {len(rows) - len(shown):,} more with smaller estimates; --csv lists all")
     if further := _further_rows(estimate, level):
-        lines = [(row[0], *_figures(row, ",.5g")) for row in further]
+        lines = [(row[0], *(readable_number(number, 5) for number in _figures(row))) for row in further]
         screen.print_table(console, ("numbers", *ends), lines, "lrrr")
 
 
-def _figures(row: tuple[Any, ...], form: str) -> list[str]:
-    """Return the estimate and both ends of its interval as text."""
-    return [format(number, form) for number in (row[1], *row[3:])]
+def _figures(row: tuple[Any, ...]) -> tuple[float, ...]:
+    """Return the estimate and both ends of its interval."""
+    return (row[1], *row[3:])
 
 
 def _cells(label: Label, names: tuple[str, ...] | None) -> dict[str, str]:

@@ -16,6 +16,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from numbers import Real
 from typing import Any, Literal
 
@@ -25,6 +26,7 @@ import numpy.typing as npt
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, NotIdentifiable, TooLarge
 from priorveil.mechanisms import Mechanism
 from priorveil.mechanisms.estimators import DOUBTFUL, Moments, Rows, normal_width, not_identifiable
+from priorveil.mechanisms.simplex import nearest_shares
 from priorveil.plans.statistic import Statistic, quantile_of, ratio_of
 from priorveil.plans.tally import Tally, Weighted
 from priorveil.priors import Array, AttributeLabels, Label, Prior
@@ -37,6 +39,8 @@ Weights = Sequence[float] | Sequence[Label] | Mapping[Label, float] | npt.NDArra
 _FREE = ("unbiased", "unbiased, projected", "mle", "mle, projected")  # methods that do not lean on the prior
 
 _NOTABLE = 1.2  # a gain of mle that is worth a sentence
+QUICK = 512  # values up to which the unbiased answer is computed next to the one that leans on the prior
+_ROUNDING = 1e-12  # a sum of counts below this share of the largest is zero
 _MOST_SHOWN = 50  # values that are printed
 _MOST_PAIRED = 2_000  # statistics whose covariance is written out
 _RECORDED = "reports method assumes converged prior_check noticeable_change unseen_changes unbiased_difference warning"
@@ -120,6 +124,21 @@ class Reading:
         if not self.population or self.method == "mmse" or not weighted.least >= 0 < weighted.total:
             return np.zeros_like(found.mean)
         return np.asarray(squared.linear / self.tally.reports - found.linear / weighted.total)
+
+    def unbiased_difference(self, answer: Array) -> float | None:
+        """The largest difference of the unbiased answer from this mmse one, in standard errors of the unbiased one.
+
+        None for other methods, where reports do not determine the answer, and beyond 512 values.
+        """
+        if self.method != "mmse" or not self.tally.reports or len(self.prior) > QUICK:
+            return None
+        try:
+            unbiased = replace(self, method="unbiased").moments(self.rows)
+        except (NotIdentifiable, TooLarge):
+            return None
+        known = unbiased.variance > 0
+        differences = np.abs(unbiased.mean - answer)[known] / np.sqrt(unbiased.variance[known])
+        return float(differences.max(initial=0.0))
 
     def align(self, weights: Array, labels: tuple[Label, ...], of_values: bool = True) -> Array:
         """The weights, a row for each sum, with columns for the counts of this reading's values.
@@ -250,29 +269,35 @@ class Estimate:
 
         A list of labels, or a mapping from labels to weights, does as well; what it leaves out has the weight zero.
         """
-        return _single(self._sums(_weights_of("weights", weights, self.labels)[None], of_values=False))
+        sums = self._sums(_weights_of("weights", weights, self.labels)[None], of_values=False)
+        return self._with_method(_single(sums))
 
-    def margin(self, attributes: str | Sequence[str]) -> Estimate:
-        """The counts of the levels of an attribute, or of the combinations of several, summed over the others."""
+    def margin(self, *attributes: str | list[str] | tuple[str, ...]) -> Estimate:
+        """The counts of the levels of an attribute, or of the combinations of several, summed over the others.
+
+        Several are given as `margin("age", "smokes")`, or in a list.
+        """
         domain = self._domain
+        given = (names if isinstance(names, list | tuple) else [names] for names in attributes)
+        names = tuple(chain.from_iterable(given))
         if not isinstance(domain, AttributeLabels):
             advice = "the prior has no names of attributes; use Prior.joint"
-            raise InvalidInput("attributes", attributes, advice)
-        cells, rows = domain.margin((attributes,) if isinstance(attributes, str) else tuple(attributes))
+            raise InvalidInput("attributes", names, advice)
+        cells, rows = domain.margin(names)
         labels, sums = tuple(c[0] if len(c) == 1 else c for c in cells), self._sums(rows)
-        return replace(
-            self, values=sums.mean, std_error=np.sqrt(sums.variance), center=sums.center, limits=sums.limits,
-            labels=labels, readings=tuple(replace(r, rows=r.align(rows, domain), labels=labels) for r in self._read),
-            histogram=True, unbiased_difference=None, mle_gain=None,
-        )  # fmt: skip
+        readings = tuple(replace(r, rows=r.align(rows, domain), labels=labels) for r in self._read)
+        parts = [r.unbiased_difference(r.moments(r.rows).mean) for r in readings if r.method == "mmse"]
+        found = replace(self, labels=labels, readings=readings, unbiased_difference=_largest_known(parts))
+        return replace(_with_moments(found, sums), histogram=True)
 
     def ratio(self, top: Weights, bottom: Weights) -> Statistic:
-        """The people in `top` as a share of those in `bottom`: each a list of values, or a weight for each value.
+        """The people in `top` as a share of those in `bottom`: each a list of labels, or a weight for each value.
 
-        The interval is Fieller's. It is unbounded where the reports do not tell the denominator from zero.
+        Labels are those of the values, or of the statistics of the query. The interval is Fieller's. It is unbounded
+        where the reports do not tell the denominator from zero.
         """
-        rows = [_weights_of(name, w, self._domain) for name, w in (("top", top), ("bottom", bottom))]
-        return ratio_of(*self._pair(*rows))
+        sums = self._pair(self._value_weights("top", top), self._value_weights("bottom", bottom))
+        return self._with_method(ratio_of(*sums))
 
     def mean(self, numbers: Sequence[float] | None = None) -> Statistic:
         """The mean per person of a number for each value: by default the labels, if they are numbers.
@@ -283,7 +308,8 @@ class Estimate:
         points, centre = self._numbers(numbers)
         sums = self._sums((points - centre)[None])
         rounding = sum(reading.rounding(points - centre) for reading in self._read)
-        return _single(replace(sums, variance=sums.variance + rounding), centre, self._whole)
+        total = replace(sums, variance=sums.variance + rounding)
+        return self._with_method(_single(total, centre, self._whole))
 
     def variance(self, numbers: Sequence[float] | None = None) -> Statistic:
         """The variance between people of a number for each value; its standard error by the delta method.
@@ -295,10 +321,10 @@ class Estimate:
         (value, found), mean = (x[0] - x[1] ** 2 for x in sums / self._whole), sums[1, 1] / self._whole
         slope = np.array([1.0, -2 * mean])
         rounding = sum(reading.rounding((points - centre - mean) ** 2) for reading in self._read)
-        error = float(slope @ covariance @ slope) + rounding
+        error = max(float(slope @ covariance @ slope) + rounding, 0.0) ** 0.5 / self._whole
         steps = np.diff(points) if self._read[0].prior.points is not None else np.zeros(1)
         excess = float((steps**2).max(initial=0.0)) / 4
-        return Statistic(float(value), max(error, 0.0) ** 0.5 / self._whole, float(found), excess=excess)
+        return self._with_method(Statistic(float(value), error, float(found), excess=excess))
 
     def quantile(self, q: float, numbers: Sequence[float] | None = None) -> Statistic:
         """The number that the share `q` of people does not exceed; `quantile(0.5)` is the median.
@@ -316,7 +342,11 @@ class Estimate:
         sums = self._sums(up_to)
         shares, linear = (np.append(x / self._whole, 1.0) for x in (sums.mean, sums.linear))
         errors = np.append(sums.variance**0.5 / self._whole, 0.0)
-        return quantile_of(q, low[order], high[order], shares, linear, errors)
+        return self._with_method(quantile_of(q, low[order], high[order], shares, linear, errors))
+
+    def _with_method(self, statistic: Statistic) -> Statistic:
+        """The statistic with the method and the warning of this estimate."""
+        return replace(statistic, method=self.method, warning=self.warning)
 
     @property
     def _read(self) -> tuple[Reading, ...]:
@@ -335,15 +365,25 @@ class Estimate:
         """The values that people have; for a histogram these are the labels."""
         return self._read[0].prior.labels
 
+    def _value_weights(self, argument: str, given: Weights) -> Array:
+        """A weight for each value; the label of a statistic stands for the row of that statistic."""
+        rows, domain, values = self._read[0].rows, self._domain, set(self._domain)
+        own = [] if rows is None else [i for i, label in enumerate(self.labels) if label not in values]
+        weights = _weights_of(argument, given, domain, [self.labels[i] for i in own])
+        return weights if rows is None else weights[: len(domain)] + weights[len(domain) :] @ rows[own]
+
     def _numbers(self, numbers: Sequence[float] | None) -> tuple[Array, float]:
         """A number for each value, and their mean under the prior.
 
         Numbers are centred before they are added up: some estimates do not add up to the number of reports.
         """
         if numbers is None and not all(isinstance(label, int | float) for label in self._domain):
-            kind = "not numbers" if self._read[0].prior.edges is None else "cells"
-            advice = f"the values are {kind}: give one number for each value"
-            raise InvalidInput("numbers", numbers, advice)
+            if self._read[0].prior.edges is None:
+                raise InvalidInput("numbers", numbers, "the values are not numbers: give one for each value")
+            advice = "the values are cells, and nothing is known about where in its cell a number is"
+            grid = Hint("Prior.grid", purpose="for an unbiased mean")
+            middle = Hint("mean((prior.edges[1:] + prior.edges[:-1]) / 2)", purpose="for a biased one")
+            raise InvalidInput("numbers", numbers, advice, grid, middle)
         points = _weights_of("numbers", self._domain if numbers is None else numbers, self._domain)
         return points, float(self._read[0].prior.probabilities @ points)
 
@@ -358,8 +398,10 @@ class Estimate:
             raise not_identifiable([f"of {', '.join(named[:5])}{', ...' * (len(named) > 5)}"]) from None
         if of_values and (not self.histogram or self.labels != labels):
             return sums
-        center = rows @ self._center  # projected, or with offsets
-        limits = None if sums.limits is None else sums.limits + center - sums.linear
+        center, limits = rows @ self._center, sums.limits  # with offsets
+        if limits is None and self.limits is not None:  # projected
+            limits = self.limits.max() * np.stack([rows.min(axis=1), rows.max(axis=1)])
+        limits = None if limits is None else limits + center - sums.linear
         return replace(sums, mean=rows @ self.values, center=center, limits=limits)
 
     def _pair(self, first: Array, second: Array) -> tuple[Array, Array]:
@@ -388,6 +430,9 @@ class Estimate:
     def project(self) -> Estimate:
         """The nearest histogram without negative counts (Euclidean projection). It is biased, so it is a separate step.
 
+        Intervals stay where they are, as those of mle do: around the answer before the projection, cut off at zero and
+        at all people. They reach to the new value, so they hold as often as before, zeros included.
+
         >>> e = Estimate(np.array([-1.0, 4.0]), np.ones(2), "unbiased", "", 3, ("a", "b"))
         >>> e.project().values.tolist()
         [0.0, 3.0]
@@ -395,7 +440,12 @@ class Estimate:
         if not self.histogram:
             advice = "only a histogram can be projected; a sum may be negative"
             raise InvalidInput("estimate", NOT_SHOWN, advice)
-        return replace(self, values=_project(self.values), method=f"{self.method}, projected")
+        if any(r.tally.weighted and r.tally.weighted.least < 0 for r in self.readings):
+            raise InvalidInput("weights", NOT_SHOWN, "some are below zero: counts may be so too")
+        everybody = self.reports if self.total is None else self.total
+        limits = np.outer([0.0, everybody], np.ones(len(self.values)))
+        values, method = _project(self.values), f"{self.method}, projected"
+        return replace(self, values=values, method=method, center=self._center, limits=limits)
 
     @property
     def warning(self) -> str | None:
@@ -481,8 +531,10 @@ def _single(sums: Moments, shift: float = 0.0, whole: float = 1.0) -> Statistic:
     return Statistic(value, float(sums.variance[0]) ** 0.5 / whole, center, (float(least), float(most)))
 
 
-def _weights_of(argument: str, given: Weights, labels: tuple[Label, ...]) -> Array:
+def _weights_of(argument: str, given: Weights, labels: Sequence[Label], more: Sequence[Label] = ()) -> Array:
     """A weight for each label: as given, or one for each label of a list, or those of a mapping.
+
+    A list or a mapping may name `more` labels, whose weights come last.
 
     >>> _weights_of("weights", ["b"], ("a", "b")), _weights_of("weights", [2, 3], ("a", "b"))
     (array([0., 1.]), array([2., 3.]))
@@ -493,9 +545,11 @@ def _weights_of(argument: str, given: Weights, labels: tuple[Label, ...]) -> Arr
         weights = dict(zip(labels, given, strict=True))
     else:
         weights = dict.fromkeys(map(as_label, given), 1.0)
-    row = np.array([weights.get(label, 0.0) for label in labels], dtype=np.float64)
-    if not set(weights) <= set(labels) or not np.isfinite(row).all():
-        advice = f"give one finite number for each of the {len(labels)} labels, or a list of labels"
+    known = (*labels, *more)
+    row = np.array([weights.get(label, 0.0) for label in known], dtype=np.float64)
+    if not set(weights) <= set(known) or not np.isfinite(row).all():
+        some = ", ".join(map(repr, [*labels[:3], *more[:3]]))
+        advice = f"give a finite number for each of {len(labels)} labels, or a list of labels such as {some}"
         raise InvalidInput(argument, given, advice)
     return row
 
@@ -507,13 +561,9 @@ def _p_text(p: float) -> str:
 def _project(values: Array) -> Array:
     """The nearest non-negative vector with the same sum; zeros where that is not positive."""
     total = float(values.sum())
-    if total <= 0:
+    if total <= _ROUNDING * float(np.abs(values).max()):
         return np.zeros_like(values)
-    falling = np.sort(values)[::-1]
-    over = (np.cumsum(falling) - total) / np.arange(1, len(values) + 1)
-    shift = over[np.flatnonzero(falling > over)[-1]]
-    projected: Array = np.maximum(values - shift, 0.0)
-    return projected
+    return total * nearest_shares(values / total, np.ones_like(values))
 
 
 @dataclass(frozen=True)
@@ -598,11 +648,7 @@ def combine_estimates(estimates: Sequence[Estimate]) -> Estimate:
     differences = [e.unbiased_difference for e in estimates if e.method not in _FREE]
     unweighted = all(e.total is None for e in estimates)
     return replace(
-        first,
-        values=sums.mean,
-        std_error=np.sqrt(sums.variance),
-        center=sums.center,
-        limits=sums.limits,
+        _with_moments(first, sums),
         method=first.method if len({e.method for e in estimates}) == 1 else "mixed",
         assumes="; ".join(dict.fromkeys(e.assumes for e in estimates)),
         reports=sum(e.reports for e in estimates),
@@ -610,11 +656,16 @@ def combine_estimates(estimates: Sequence[Estimate]) -> Estimate:
         noticeable_change=_largest_known(changes),
         unseen_changes=next((e.unseen_changes for e in estimates if e.unseen_changes is not None), None),
         unbiased_difference=_largest_known(differences),
-        mle_gain=None,
         converged=all(e.converged for e in estimates),
         total=None if unweighted else sum(e.reports if e.total is None else e.total for e in estimates),
         readings=sum((e.readings for e in estimates), ()) if all(e.readings for e in estimates) else (),
     )
+
+
+def _with_moments(estimate: Estimate, sums: Moments) -> Estimate:
+    """The estimate with other values, errors and intervals."""
+    mean, error, ends = sums.mean, np.sqrt(sums.variance), sums.limits
+    return replace(estimate, values=mean, std_error=error, center=sums.center, limits=ends, mle_gain=None)
 
 
 def _add_moments(parts: Sequence[Moments]) -> Moments:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -27,15 +27,21 @@ from priorveil.mechanisms.randomness import Source, as_source
 from priorveil.mechanisms.simplex import expected_gain
 from priorveil.notions import Known, Leakage, Secrets
 from priorveil.plans.document import content_id, parse, plan_document, prove, read_fields
-from priorveil.plans.estimate import ASSUMES, AVERAGE, Estimate, Method, Precision, Reading, percent
+from priorveil.plans.estimate import ASSUMES, AVERAGE, QUICK, Estimate, Method, Precision, Reading, percent
 from priorveil.plans.tally import Tally, Weighted, numbers_per_report, select_reports
 from priorveil.plans.values import Column, codes_of, is_single
 from priorveil.priors import Array, Budget, Label, Prior
+from priorveil.priors.number_labels import readable_number
 from priorveil.queries import Query, gain_share
 
 # Laws of reports that differ in later digits only were equal before they were rounded to integers.
 _LAW_DIGITS = 9
-_QUICK = 512  # values up to which the unbiased answer is computed next to the one that leans on the prior
+_IDENTIFIES = {  # by whether reports alone determine the distribution, and whether the query is unbiased
+    (True, True): "yes: reports alone determine it, even if the prior is wrong",
+    (True, False): "yes, by method unbiased; the usual estimate leans on the prior",
+    (False, True): "no, only the statistics asked for",
+    (False, False): "no: estimates lean on the prior",
+}
 _MOST_COMPARED = 10_000  # values up to which the errors of unbiased and mle are compared
 
 
@@ -226,7 +232,7 @@ class Plan:
             prior_check=check and check.p_value,
             noticeable_change=check and check.noticeable_change,
             unseen_changes=check and self._unseen_changes(check.directions),
-            unbiased_difference=_unbiased_difference(reading, moments) if method == "mmse" else None,
+            unbiased_difference=reading.unbiased_difference(moments.mean),
             rounds=moments.rounds,
             converged=moments.converged,
             shortfall=moments.shortfall,
@@ -297,7 +303,7 @@ class Plan:
     @cached_property
     def _same_law(self) -> tuple[Label, Label] | None:
         """Two values whose reports follow the same law, the likeliest; None beyond 512 values, or if there are none."""
-        if len(self.labels) > _QUICK:
+        if len(self.labels) > QUICK:
             return None
         order = np.argsort(-self.reference.probabilities, kind="stable")
         try:
@@ -348,9 +354,10 @@ class Plan:
 
     def __repr__(self) -> str:
         c = self.certificate
+        title, error = self.query.title(self.reference), readable_number(self.expected_mse, 4)
         return (
-            f"Plan({self.query.kind} on {len(self.labels)} values, {self.method}, "
-            f"LIP {c.lip:.4g}, LDP {c.ldp:.4g}, error {self.expected_mse:.4g}, efficiency {self.efficiency:.2%})"
+            f"Plan({title} on {len(self.labels)} values, {self.method}, "
+            f"LIP {c.lip:.4g}, LDP {c.ldp:.4g}, error {error}, efficiency {self.efficiency:.2%})"
         )
 
     def __str__(self) -> str:
@@ -361,12 +368,8 @@ class Plan:
     def summary(self) -> list[tuple[str, str]]:
         """The most important facts about the plan, as pairs of name and text."""
         c, behind = self.certificate, "" if self.secret is None else ", for the secret behind the value"
-        alone = "yes: reports alone determine it, even if the prior is wrong"
-        partly = (
-            "no, only the statistics asked for" if self.query.unbiased else "no: estimates lean on the prior"
-        )
-        identifies = alone if self.identifiable else partly
-        asked = f"{self.query.kind} of {plural(len(self.labels), 'value')}, {c.notion} at {self.budget}"
+        title, words = self.query.title(self.reference), _IDENTIFIES[self.identifiable, self.query.unbiased]
+        asked = f"{title} of {plural(len(self.labels), 'value')}, {c.notion} at {self.budget}"
         facts = [("asked", asked), ("method", f"{self.method}: {self.why}")]
         if not isinstance(self.prior, Prior):
             facts.append(("holds for", f"every prior of {self.prior}"))
@@ -377,26 +380,13 @@ class Plan:
             ("LIP, certified", f"{c.lip:.6g} (down {c.lip_lower:.6g}, up {c.lip_upper:.6g}){behind}"),
             ("LDP, whatever is known", f"{c.ldp:.6g}"),
             ("precision", str(self.precision)),
-            ("expected error", f"{self.expected_mse:.6g}, {self.query.error_unit}"),
-            ("error without reports", f"{self.no_report:.6g}"),
-            ("proven lower bound", f"no plan has an error below {self.lower_bound:.6g}"),
+            ("expected error", f"{readable_number(self.expected_mse)}, {self.query.error_unit}"),
+            ("error without reports", readable_number(self.no_report)),
+            ("proven lower bound", f"no plan has an error below {readable_number(self.lower_bound)}"),
             ("efficiency", f"at least {percent(self.efficiency)} of the possible gain"),
-            ("identifies the distribution", identifies),
+            ("identifies the distribution", words),
             ("id", "(cannot be saved)" if self.query.kind == "convex" else self.id),
         ]
-
-
-def _unbiased_difference(reading: Reading, prior_based: Moments) -> float | None:
-    """The largest difference of the unbiased answer from this one, in standard errors of the unbiased one."""
-    if not reading.tally.reports or len(reading.prior) > _QUICK:
-        return None
-    try:
-        unbiased = replace(reading, method="unbiased").moments(reading.rows)
-    except (NotIdentifiable, TooLarge):
-        return None
-    known = unbiased.variance > 0
-    differences = np.abs(unbiased.mean - prior_based.mean)[known] / np.sqrt(unbiased.variance[known])
-    return float(differences.max(initial=0.0))
 
 
 def _mle_gain(reading: Reading, moments: Moments) -> float | None:

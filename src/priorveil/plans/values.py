@@ -18,7 +18,7 @@ from priorveil.files import is_number
 from priorveil.mechanisms.randomness import Source, as_source
 from priorveil.priors import Array, AttributeLabels, Ints, Label, Mask, NumberLabels
 from priorveil.priors.labels import label_text
-from priorveil.priors.number_labels import MISSING, OUTSIDE
+from priorveil.priors.number_labels import MISSING, OUTSIDE, readable_number
 
 _HUGE = 1e300  # beyond every range of numbers; a larger whole number may not fit into a float
 
@@ -183,7 +183,7 @@ def _are_positions(labels: Sequence[Label]) -> bool:
 
 def _describe(labels: Sequence[Label]) -> str:
     if isinstance(labels, NumberLabels):
-        return f"numbers from {labels.bounds[0]:g} to {labels.bounds[-1]:g}"
+        return f"numbers from {readable_number(labels.bounds[0])} to {readable_number(labels.bounds[-1])}"
     if _are_positions(labels):
         return f"0 to {len(labels) - 1}"
     shown = ("; " if _are_tuples(labels) else ", ").join(map(label_text, labels[:6]))

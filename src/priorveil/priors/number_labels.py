@@ -102,7 +102,8 @@ class NumberLabels(tuple[Any, ...]):
         """Raise `InvalidInput` if one of the numbers is missing or refused; it is never shown."""
         bad = np.isnan(numbers) | (self.outside == "refuse") & (self._within(numbers) != numbers)
         if bad.any():
-            advice = f"missing, or outside the range from {self.bounds[0]:g} to {self.bounds[-1]:g}"
+            low, high = map(readable_number, (self.bounds[0], self.bounds[-1]))
+            advice = f"missing, or outside the range from {low} to {high}"
             hint = Hint("outside", "ends", purpose="to count it at the nearest end")
             raise InvalidInput(f"{argument}[{int(np.argmax(bad))}]", NOT_SHOWN, advice, hint)
 
@@ -137,6 +138,15 @@ class NumberLabels(tuple[Any, ...]):
 def number_text(number: float) -> str:
     """A number as people write it: 10 rather than 10.0, and 0.6 rather than 0.6000000000000001."""
     return f"{number:.12g}"
+
+
+def readable_number(number: float, digits: int = 6) -> str:
+    """A number with at least so many significant digits, and commas between thousands.
+
+    >>> readable_number(123456.7), readable_number(1e5), readable_number(0.25)
+    ('123,457', '100,000', '0.25')
+    """
+    return f"{number:,.0f}" if 10 ** (digits - 1) <= abs(number) < 1e15 else f"{number:,.{digits}g}"
 
 
 def _intervals(edges: Sequence[float]) -> list[str]:

@@ -307,10 +307,10 @@ def title_lines(found: TableEstimate, by: str | None, width: int) -> Iterator[st
     plans, everybody = list(found.tallies.plans.values()), found.everybody
     levels = sorted({f"{p.certificate.notion} at {p.budget}" for p in plans})
     level = levels[0] if len(levels) == 1 else f"{levels[0]} to {levels[-1]}"
-    query, reports = plans[0].query.kind.capitalize(), plural(everybody.reports, "report")
-    query = "Statistics" if query == "Linear" else query
+    title = f"{plans[0].query.title(plans[0].reference)}, {everybody.method} reading"
+    about = f"{title[0].upper()}{title[1:]} of {plural(everybody.reports, 'report')}, {level}"
     yield from textwrap.wrap(f"Warning: {everybody.warning}" if everybody.warning else "", width)
-    yield from textwrap.wrap(f"{query} by {everybody.method} from {reports}, {level}", width)
+    yield from textwrap.wrap(about, width)
     if len(found.groups) >= _MOST_PANELS:
         yield f"the {_MOST_PANELS - 1} largest of {len(found.groups):,} groups by {by}"
     yield from textwrap.wrap(f"intervals assume {everybody.assumes}", width)
