@@ -100,6 +100,9 @@ _GRID_QUERIES = ("mean", "sum")  # numbers are rounded for these, and put into c
 _POINTS, _EDGES = 11, 21  # of a grid and of cells, if --numbers does not say how many
 _FULL_BAR = 1e-4  # the gap at which the progress bar is full, without --gap
 _MANY_CELLS = 300  # beyond this, margins that are drawn for each person have a smaller error
+_ABOUT_NUMBERS = (
+    "--query mean, --query quantiles and --outside are about numbers: give their range, --numbers LOW:HIGH"
+)
 _FLAT = (
     "No prior is given, so the plan assumes that all numbers of the range are equally common. Its LIP level holds for "
     "somebody who believes this; for everybody else only the LDP level holds. Estimates lean on it too, unless the "
@@ -213,7 +216,8 @@ def design(
         latent, form = None, (prior_format, columns, rules["values"])
         known, notice = _read_numbers(numbers, outside, prior, *form, query, budget, notion)
     else:
-        _refuse_without_numbers(query.kind, outside)
+        if outside != "refuse" or query.kind in options.NUMBER_QUERIES:
+            raise click.UsageError(_ABOUT_NUMBERS)
         if secret is not None and secret_column is not None:
             raise click.UsageError("--secret-column takes the secret from the data: leave --secret out")
         known, latent, notice = _read_values(prior, prior_format, columns, secret_column, rules)
@@ -236,16 +240,6 @@ def design(
         screen.print_json({**screen.plan_record(plan), **outcome})
     else:
         _print(plan, interrupted, output, piped)
-
-
-def _refuse_without_numbers(kind: str, outside: Outside) -> None:
-    """Refuse queries and options that need the range of --numbers."""
-    if outside != "refuse":
-        raise click.UsageError("--outside is for the range of --numbers: give both")
-    if kind in options.NUMBER_QUERIES:
-        raise click.UsageError(
-            f"--query {kind} is about numbers: give their public range, --numbers LOW:HIGH"
-        )
 
 
 def _read_values(
