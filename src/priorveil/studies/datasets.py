@@ -38,8 +38,9 @@ class DataFile:
     sha256: str | None = None
 
 
-_LIST = Path(__file__).with_name("datasets.toml").read_text(encoding="utf-8")
-DATA_FILES = {name: DataFile(**fields) for name, fields in tomllib.loads(_LIST).items()}
+_LIST = tomllib.loads(Path(__file__).with_name("datasets.toml").read_text(encoding="utf-8"))
+_MERGED: dict[str, list[str]] = _LIST.pop("work classes")
+DATA_FILES = {name: DataFile(**fields) for name, fields in _LIST.items()}
 
 
 @dataclass(frozen=True)
@@ -70,13 +71,6 @@ class CheckIns:
         return np.asarray(rows * side + columns)
 
 
-# The paper's four work classes, with the names that both surveys merge into them.
-_MERGED = {
-    "Private": ("Private", "Private-for-profit", "Private-not-for-profit"),
-    "Self-employed": ("Self-emp-inc", "Self-emp-not-inc"),
-    "Government": ("Federal-gov", "Local-gov", "State-gov"),
-    "No pay": ("Without-pay", "Never-worked"),
-}
 WORK_CLASSES = tuple(_MERGED)
 _CLASS_OF = {name: work for work, names in _MERGED.items() for name in names}
 
