@@ -19,23 +19,8 @@ from priorveil.files import lock_file
 
 T = TypeVar("T")
 
-_SETTINGS = Path(__file__).with_name("sqlite.sql").read_text(encoding="utf-8")
-
-# Each of these is one statement for a whole group: Python's lock is released once, not once for each report.
-_PLACES = """
-    WITH RECURSIVE places (place) AS (
-        SELECT 0 UNION ALL SELECT place + 1 FROM places WHERE place + 1 < :reports
-    )
-"""
-_KNOWN = f"""{_PLACES}
-    SELECT json_group_array(place) FROM places WHERE EXISTS (
-        SELECT 1 FROM submissions WHERE campaign = :campaign AND id = substr(:ids, 16 * place + 1, 16)
-    )
-"""
-_INSERT = f"""{_PLACES}
-    INSERT INTO submissions (campaign, id, plan, words)
-    SELECT :campaign, substr(:ids, 16 * place + 1, 16), :plan, substr(:words, :size * place + 1, :size) FROM places
-"""
+_STATEMENTS = Path(__file__).with_name("sqlite.sql").read_text(encoding="utf-8")
+_SETTINGS, _KNOWN, _INSERT = _STATEMENTS.split("\n\n")
 
 
 class SqliteStore(Store):

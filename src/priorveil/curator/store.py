@@ -36,27 +36,13 @@ from priorveil.plans.tally import Tally
 
 SCHEMA_VERSION = 3
 _SCHEMA = Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
-
-# Cells are locked in the same order in all writers, to avoid deadlocks.
-_ADD_CELLS = """
-    INSERT INTO tallies (plan, cell, count)
-    SELECT CAST($1 AS integer), CAST(key AS integer), CAST(value AS bigint) FROM {json_each}($2) WHERE true ORDER BY 2
-    ON CONFLICT (plan, cell) DO UPDATE SET count = tallies.count + excluded.count
-"""
-
+_STATEMENTS = Path(__file__).with_name("store.sql").read_text(encoding="utf-8")
+_ADD_CELLS, _REPORTS, _REFUSE = _STATEMENTS.split("\n\n")
 _PAGE = 20_000  # rows that are read at once, and in a row group of an export
 _OF_CAMPAIGN = "(SELECT number FROM campaigns WHERE id = $1)"
 NUMBERS = f"SELECT id, campaign, number FROM plans WHERE campaign = {_OF_CAMPAIGN}"
 _ADD_PLAN = f"INSERT INTO plans (campaign, id) VALUES ({_OF_CAMPAIGN}, $2) ON CONFLICT DO NOTHING"
 _TALLIES = f"SELECT id, cell, count FROM tallies JOIN plans ON number = plan WHERE campaign = {_OF_CAMPAIGN}"
-_REPORTS = f"""
-    SELECT submissions.id, plans.id, words FROM submissions JOIN plans ON plans.number = plan
-    WHERE submissions.campaign = {_OF_CAMPAIGN} AND submissions.id > $2 ORDER BY submissions.id LIMIT $3
-"""
-_REFUSE = """
-    INSERT INTO refusals (campaign, reason, count) VALUES ($1, $2, $3)
-    ON CONFLICT (campaign, reason) DO UPDATE SET count = refusals.count + excluded.count
-"""
 
 
 StoredReport = tuple[bytes, str, bytes]  # the id, the plan's id, and the packed report

@@ -1,0 +1,13 @@
+-- Add to the cells of a tally. Cells are locked in the same order in all writers, to avoid deadlocks.
+INSERT INTO tallies (plan, cell, count)
+SELECT CAST($1 AS integer), CAST(key AS integer), CAST(value AS bigint) FROM {json_each}($2) WHERE true ORDER BY 2
+ON CONFLICT (plan, cell) DO UPDATE SET count = tallies.count + excluded.count
+
+-- The reports of a campaign after an id, in the order of their ids.
+SELECT submissions.id, plans.id, words FROM submissions JOIN plans ON plans.number = plan
+WHERE submissions.campaign = (SELECT number FROM campaigns WHERE id = $1) AND submissions.id > $2
+ORDER BY submissions.id LIMIT $3
+
+-- Add to the number of refused reports.
+INSERT INTO refusals (campaign, reason, count) VALUES ($1, $2, $3)
+ON CONFLICT (campaign, reason) DO UPDATE SET count = refusals.count + excluded.count
