@@ -657,9 +657,34 @@ class TestLimitsBeyondTheBox:
         assert plan.certificate.lip <= 1.0
         assert plan.lower_bound <= plan.expected_mse < plan.no_report
 
-    def test_what_is_too_large_stays_too_large(self) -> None:
-        with pytest.raises(TooLarge):
-            pv.design(epsilon=1.0, query=pv.Distribution(), method="columns", **self.learner(30))
+    @pytest.mark.parametrize("notion", [pv.LIP(), pv.LDP(), pv.Pufferfish()])
+    def test_learning_behind_a_secret_with_too_many_columns(self, notion: pv.LIP) -> None:
+        """No plan is worse than that of LDP for the value itself, which protects any secret."""
+        known, query = self.learner(16), pv.Sum(range(16), unbiased=True)
+        plan = pv.design(epsilon=1.0, query=query, notion=notion, method="columns", time_limit=10, **known)
+        value = pv.design(known["prior"], 1.0, query, notion=pv.LDP())
+        assert notion.epsilon(plan.channel, plan.prior, plan.secret) <= 1.0
+        assert 0 < plan.lower_bound <= plan.expected_mse <= value.expected_mse * (1 + 1e-4)
+
+    @pytest.mark.parametrize("query", [pv.Sum(range(16), unbiased=True), pv.Distribution()])
+    def test_learning_over_a_set_is_nearly_as_good_as_for_one_prior(self, query: pv.Linear) -> None:
+        prior = pv.Prior.zipf(16)
+        one, several = (
+            pv.design(known, 1.0, query, time_limit=10) for known in (prior, pv.PriorSet.ball(prior, 0.01))
+        )
+        assert several.certificate.lip <= 1.0
+        assert one.lower_bound <= several.expected_mse <= 1.15 * one.expected_mse
+        assert several.efficiency >= 0.85
+
+    @pytest.mark.parametrize("query", [pv.Sum(range(16), unbiased=True), pv.Distribution()])
+    def test_ldp_of_the_value_is_the_same_for_a_set(self, query: pv.Linear) -> None:
+        prior = pv.Prior.zipf(16)
+        one, several = (
+            pv.design(known, 1.0, query, notion=pv.LDP(), time_limit=10)
+            for known in (prior, pv.PriorSet.ball(prior, 0.01))
+        )
+        assert several.expected_mse <= one.expected_mse * (1 + 1e-3)
+        assert several.efficiency >= 0.95
 
 
 def lopsided() -> tuple[pv.Prior, pv.Budget, pv.Sum, pv.Secret]:

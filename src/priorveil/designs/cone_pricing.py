@@ -121,11 +121,11 @@ def _adjacent_pairs(on: Mask, above: Index, below: Index, d: int, stop: Stop) ->
     return i[good], j[good]
 
 
-def nearby_columns(A: Array, P: Array) -> Array:
+def nearby_columns(A: Array, P: Array, others: Array | None = None) -> Array:
     """Allowed columns that need no solver: the constant one, and from there towards each value and away from it.
 
     Each goes as far as the cone does, so they mix to channels that tell all values apart: a start for the engine, and
-    an answer where there is no time for the best one.
+    an answer where there is no time for the best one. Others (K, d), with `P @ r = 1`, are directions too.
 
     >>> nearby_columns(np.array([[-1.0, 3.0], [3.0, -1.0]]), np.array([0.5, 0.5])).round(9)
     array([[1. , 1. ],
@@ -134,13 +134,13 @@ def nearby_columns(A: Array, P: Array) -> Array:
            [0.5, 1.5],
            [1.5, 0.5]])
     """
-    slack = A.sum(axis=1)[:, None]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        up = np.where(A < 0, slack / -A, np.inf).min(axis=0, initial=np.inf)
-        down = np.where(A > 0, slack / A, np.inf).min(axis=0, initial=np.inf)
-    steps = np.vstack([np.diag(np.clip(up, 0.0, 1 / P)), -np.diag(np.clip(down, 0.0, 1.0))])
-    columns = 1.0 + (1 - 1e-12) * np.vstack([np.zeros(len(P)), steps])
-    return np.asarray(columns / (columns @ P)[:, None])
+    towards = np.eye(len(P)) - P[:, None]
+    directions = np.vstack([towards, -towards, *([] if others is None else [others - 1.0])])
+    rows = np.vstack([A, np.eye(len(P))])
+    moves, slack = directions @ rows.T, np.maximum(rows.sum(axis=1), 0.0)
+    steps = np.divide(slack, -moves, out=np.full_like(moves, np.inf), where=moves < 0).min(axis=1)
+    steps = np.where(np.isfinite(steps), steps, 0.0)  # the constant column again
+    return np.vstack([np.ones(len(P)), 1.0 + (1 - 1e-12) * steps[:, None] * directions])
 
 
 class Program:

@@ -30,7 +30,7 @@ from priorveil.notions import Known, Secrets
 from priorveil.plans import Plan
 from priorveil.plans.document import DesignMethod
 from priorveil.priors import Array, Budget, Ints, Prior
-from priorveil.queries import Linear, Query
+from priorveil.queries import Linear, Query, variance
 
 Method = Literal["auto"] | DesignMethod
 
@@ -43,12 +43,13 @@ _LDP_ENGINE = 30  # values up to which `auto` tries the engine under LDP
 _LDP_STATISTICS = 64  # the same for several statistics: simple mechanisms spend the budget on single values
 _LDP_LEARNING = 12  # the same for learning a distribution under LDP
 _PROVEN = 0.999  # efficiency from which no better bound is searched for
-_PATIENCE = 2.0  # seconds that the search for a bound has at least
+_PATIENCE = 2.0  # seconds that the search for a bound, or the last weights, have at least
 _GROUPED = 200_000  # values up to which `auto` tries the engine under LIP, with values in groups
 _ENGINE = 1_500  # values up to which it relies on the engine alone for sets, secrets and convex functions
 _SUBSETS = 100_000  # values up to which `auto` tries subset selection for learning a distribution
 _MAX_VALUES_TO_LEARN = 1_000  # values up to which the engine weighs columns for learning several statistics
 _MAX_VALUES_TO_SUM = 20_000  # the same for one unbiased sum
+_LISTING = 0.2  # the share of the time for listing extreme columns to learn from
 _LEARNING_GAP = 1e-6  # the finest gap for learning a distribution
 _BLOCKS = 160  # blocks that the values of a large sum are merged into
 
@@ -123,14 +124,15 @@ def _candidates(problem: Problem) -> dict[str, float]:
     d, kind, learns = len(problem.prior), problem.query.kind, problem.query.unbiased
     if problem.notion.name == "LDP":
         # The engine may be stopped early, so simple mechanisms compete with it. They are for the value itself.
-        simple = _pairwise(problem)
+        simple, single = _pairwise(problem), isinstance(problem.prior, Prior)
         known = _LDP_STATISTICS if kind == "linear" else _LDP_ENGINE
         if learns:
-            known = _MAX_TABLE_VALUES if simple and kind != "distribution" else _LDP_LEARNING
+            # subset selection learns a distribution nearly as well, under one prior
+            known = _LDP_LEARNING if simple and single and kind == "distribution" else _MAX_TABLE_VALUES
             known = _MAX_VALUES_TO_SUM if simple and kind == "sum" else known
         names = ["columns", "unary", "subset"] if d <= known else ["unary", "subset"]
         # Where subset selection knows its error, writing it out as a table gains nothing.
-        names += ["closed"] if d > known and (kind == "convex" or not simple) else []
+        names += ["closed"] if d > known and (kind == "convex" or not (simple and single)) else []
         return dict.fromkeys(names, _OPTIMAL)
     few = _MAX_TABLE_VALUES if problem.box and kind != "convex" else _ENGINE
     if d <= few or (problem.box and kind == "guess"):
@@ -176,8 +178,8 @@ def _box(problem: Problem) -> Box:
 
 
 def _pairwise(problem: Problem) -> bool:
-    """Whether the problem is LDP of the value itself, under one prior."""
-    return problem.notion.name == "LDP" and problem.secret is None and isinstance(problem.prior, Prior)
+    """Whether the problem is LDP of the value itself, which no prior matters for."""
+    return problem.notion.name == "LDP" and problem.secret is None
 
 
 def _best_channel(problem: Problem, limits: Limits) -> tuple[Solution, str]:
@@ -264,10 +266,8 @@ def _learning_plan(problem: Problem, limits: Limits) -> Plan:
         elif _pairwise(problem):
             solution = unbiased.best_learning(LdpCone(problem.P, math.exp(problem.level)), within, rows)
         else:
-            solution = unbiased.best_weights(problem.P, _extreme_columns(problem, within), within, rows)
-    except (TooLarge, KeyboardInterrupt) as cause:
-        if isinstance(cause, TooLarge) and not limits.over():
-            raise
+            solution = _learning_in_cone(problem, within, rows)
+    except KeyboardInterrupt:
         nearby = cone_pricing.nearby_columns(problem.cone, problem.P)
         solution = unbiased.best_weights(problem.P, nearby, Limits().without_time(), rows)
         solution = replace(solution, bound=0.0, gap=1.0)  # what is proven holds for these columns alone
@@ -277,19 +277,42 @@ def _learning_plan(problem: Problem, limits: Limits) -> Plan:
     return problem.table_plan(solution.channel, solution.bound, "columns", why)
 
 
-def _with_ldp_bound(problem: Problem, plan: Plan, limits: Limits) -> Plan:
-    """The plan with a better lower bound, if it is for linear statistics under LDP and too little is proven.
+def _learning_in_cone(problem: Problem, limits: Limits, rows: Array | None) -> Solution:
+    """The best weights for all extreme columns of any cone, or for columns near the best ones of simpler cones.
 
-    The search for a bound has at least `_PATIENCE` seconds: the engine may have used all the time.
+    Those are LDP and, for LIP, the box of the reference prior. Without a secret the box holds the cone, so its bound is
+    proven here too; for any cone the truth proves one.
     """
+    P, lip = problem.P, problem.notion.bounds_lifts
+    try:
+        columns = _extreme_columns(problem, limits.within(_LISTING))
+        return unbiased.best_weights(P, columns, limits, rows)
+    except TooLarge:
+        spaces: list[Box | LdpCone] = [*([_box(problem)] if lip else []), LdpCone(P, math.exp(problem.level))]
+    found = [unbiased.best_learning(space, limits.within(1 / 2), rows) for space in spaces]
+    bound = found[0].bound if lip and problem.secret is None else variance(np.eye(len(P)), P, rows)
+    others = np.vstack([each.columns for each in found])
+    columns = cone_pricing.nearby_columns(problem.cone, P, others)
+    solution = unbiased.best_weights(P, columns, replace(_patient(limits), progress=None), rows)
+    bound = min(bound, solution.value)
+    return replace(solution, bound=bound, gap=1 - bound / solution.value)
+
+
+def _patient(limits: Limits) -> Limits:
+    """The same limits with at least `_PATIENCE` seconds: the engine may have used all the time."""
+    return replace(limits, deadline=max(limits.deadline, time.monotonic() + _PATIENCE))
+
+
+def _with_ldp_bound(problem: Problem, plan: Plan, limits: Limits) -> Plan:
+    """The plan with a better lower bound, if it is for linear statistics under LDP and too little is proven."""
     query, P = plan.query, problem.P
-    applies = plan.notion.name == "LDP" and plan.secret is None and (query.unbiased or query.kind == "linear")
-    if not applies or not isinstance(plan.prior, Prior) or plan.efficiency > _PROVEN:
+    leaning = query.kind == "linear" and isinstance(plan.prior, Prior)
+    if not (_pairwise(problem) and (query.unbiased or leaning)) or plan.efficiency > _PROVEN:
         return plan
-    patient = replace(limits, deadline=max(limits.deadline, time.monotonic() + _PATIENCE))
+    patient = _patient(limits)
     try:
         if query.kind == "distribution":
-            bound = ldp_variance_bound(P, problem.level, limits.over)
+            bound = ldp_variance_bound(P, problem.level, patient.over)
         elif len(P) <= _MAX_TABLE_VALUES:
             rows = problem.centred_rows
             bound = ldp_bound(P, factor_above(problem.level), rows, query.unbiased, patient.over)
