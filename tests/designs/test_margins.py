@@ -113,6 +113,14 @@ def test_a_margin_may_have_any_mechanism_and_a_single_cell() -> None:
     assert mixed.estimate(mixed.tally(reports))["b",].values.sum() == pytest.approx(50, abs=30)
 
 
+def test_a_ledger_takes_single_plans_and_points_to_the_certificate(survey: MarginPlans) -> None:
+    ledger = pv.Ledger(prior(("age", "smokes")))
+    for ask in (ledger.would, ledger.spend):
+        with pytest.raises(InvalidInput, match=r"type MarginPlans; give one Plan .*see their certificate"):
+            ask(survey)  # type: ignore[arg-type]
+    assert not ledger.spent
+
+
 def test_one_person_may_give_single_values(survey: MarginPlans) -> None:
     person = {name: f"{name}0" for name in SIZES}
     ((names, report),) = survey.privatize(person, np.random.default_rng(0))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from priorveil.channels import Channel
-from priorveil.errors import BudgetExceeded, Infeasible, InvalidInput, TooLarge
+from priorveil.errors import NOT_SHOWN, BudgetExceeded, Infeasible, InvalidInput, TooLarge
 from priorveil.notions import Known, Secrets, as_known, leakage, scenarios
 from priorveil.plans import Plan
 from priorveil.priors import Budget, NumberLabels, Prior
@@ -105,6 +105,11 @@ class Ledger:
 
     def _after(self, plan: Plan) -> tuple[Channel | None, JointLeakage]:
         """The joint channel, if it can be written out, and the level after a report by this plan."""
+        if not isinstance(plan, Plan):
+            advice = (
+                f"type {type(plan).__name__}; give one Plan (of plans drawn at random, see their certificate)"
+            )
+            raise InvalidInput("plan", NOT_SHOWN, advice)
         if set(plan.labels) != set(self.prior.labels):
             raise InvalidInput("plan", plan.labels, "it is about other values than this ledger's prior")
         joint = self._joint_with(plan)
