@@ -119,9 +119,8 @@ class Channel(ReadOnly):
         rows = second._aligned_rows(self.inputs, "other", "one for each value")
         d, reports = self.shape[0], self.shape[1] * second.shape[1]
         if d * reports > _JOINT_ENTRIES:
-            raise TooLarge(
-                f"the joint channel would have {d} x {reports} entries; the limit is {_JOINT_ENTRIES}"
-            )
+            size = f"{d} x {reports} entries"
+            raise TooLarge(f"the joint channel would have {size}; the limit is {_JOINT_ENTRIES}")
         joint = (self.matrix[:, :, None] * rows[:, None, :]).reshape(d, reports)
         return Channel(_rows_to_one(joint), self.inputs)
 
@@ -132,9 +131,8 @@ class Channel(ReadOnly):
         try:
             return self.matrix[label_positions(self.inputs, labels)]
         except KeyError as missing:
-            raise InvalidChannel(
-                argument, list(self.inputs)[:5], f"it has no row for {missing.args[0]!r}"
-            ) from None
+            advice = f"it has no row for {missing.args[0]!r}"
+            raise InvalidChannel(argument, list(self.inputs)[:5], advice) from None
 
     def to_json(self) -> str:
         """The channel as JSON: `{"inputs": [...], "outputs": [...], "matrix": [[...], ...]}`."""
@@ -180,9 +178,8 @@ class Channel(ReadOnly):
         """
         known = Prior.of(prior)
         if len(known) != self.shape[0]:
-            raise InvalidChannel(
-                "prior", plural(len(known), "value"), f"the channel has {plural(self.shape[0], 'row')}"
-            )
+            advice = f"the channel has {plural(self.shape[0], 'row')}"
+            raise InvalidChannel("prior", plural(len(known), "value"), advice)
         return known.align_to(self.inputs)
 
 

@@ -73,10 +73,10 @@ use the same query, for values in the same order
         differ = ~np.isclose(own, theirs, rtol=1e-9, atol=0).all(axis=1)
         if differ.any():
             label = first.labels[int(differ.argmax())]
-            advice = f"the statistic {label!r} has other weights in {other} than in {name}"
-            raise InvalidInput(
-                argument, NOT_SHOWN, f"{advice}; use the same query, for values in the same order"
+            advice = (
+                f"the statistic {label!r} has other weights in {other} than in {name}; use the same query"
             )
+            raise InvalidInput(argument, NOT_SHOWN, f"{advice}, for values in the same order")
 
 
 class Query(ABC):
@@ -188,9 +188,8 @@ class Linear(Query):
         self._size = len(self.names or ()) if isinstance(matrix, Mapping) else np.shape(matrix)[1]
         rows = self._size if self.matrix is None else len(self.matrix)
         if self.names is not None and not len(self.names) == len(set(self.names)) == rows:
-            raise InvalidInput(
-                "names", self.names, f"give {plural(rows, 'different name')}, one for each row"
-            )
+            advice = f"give {plural(rows, 'different name')}, one for each row"
+            raise InvalidInput("names", self.names, advice)
         if unbiased:
             of = "values" if self.matrix is None else "statistics"
             self.error_unit = f"variance per person, summed over the {of}"
@@ -320,9 +319,8 @@ class Linear(Query):
         """Raise `InvalidInput` if the matrix has another number of values, or needs numbers that were not rounded."""
         if self.structure["kind"] in ("cumulative", "ranges") and prior.points is not None:
             hint = Hint("Prior.cells", purpose="for shares and quantiles of numbers")
-            raise InvalidInput(
-                "prior", prior, "numbers are rounded to its grid, which moves these shares", hint
-            )
+            advice = "numbers are rounded to its grid, which moves these shares"
+            raise InvalidInput("prior", prior, advice, hint)
         size = self._size if self.matrix is None else self.matrix.shape[1]
         if size not in (0, len(prior)):
             argument = "values" if self.kind == "sum" else "matrix"
@@ -592,9 +590,8 @@ def _margin_rows(groups: Sequence[Sequence[int]]) -> Array:
 
 def _require_writable(values: int, statistics: int) -> int:
     if values * statistics > _MOST_ENTRIES:
-        raise TooLarge(
-            f"{statistics:,} statistics of {values:,} values are too many to write out: ask for fewer"
-        )
+        size = f"{statistics:,} statistics of {values:,} values"
+        raise TooLarge(f"{size} are too many to write out: ask for fewer")
     return values
 
 

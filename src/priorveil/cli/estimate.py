@@ -122,12 +122,11 @@ def _further_rows(estimate: Estimate, level: float) -> list[tuple[Any, ...]]:
     """Return the rows of the mean of numbers on a grid, or of the quantiles of numbers in cells; otherwise none."""
     prior = estimate.readings[0].prior
     found: dict[str, Statistic] = {}
-    with suppress(
-        NotIdentifiable, InvalidInput
-    ):  # reports may not determine it, or cohorts have other numbers
+    # Reports may not determine it, there may be none, or cohorts may have other numbers.
+    with suppress(NotIdentifiable, InvalidInput):
         if prior.points is not None:
             found = {"mean": estimate.mean()}
-        elif prior.edges is not None and estimate.reports:
+        elif prior.edges is not None:
             found = {f"quantile {share:g}": estimate.quantile(share) for share in _QUANTILES}
     return [(name, one.value, one.std_error, *one.interval(level)) for name, one in found.items()]
 

@@ -75,9 +75,8 @@ class MarginPlans:
         if not self.plans or not all(plan.query.unbiased for plan in self.plans.values()):
             raise InvalidInput("plans", list(self.plans), "give plans for unbiased queries, at least one")
         if len(self.shares) != len(self.plans) or min(self.shares) < 1 or sum(self.shares) != PARTS:
-            raise InvalidInput(
-                "shares", self.shares, f"give whole numbers that add up to {PARTS}, one a plan"
-            )
+            advice = f"give whole numbers that add up to {PARTS}, one a plan"
+            raise InvalidInput("shares", self.shares, advice)
 
     @classmethod
     def of(cls, plans: Mapping[Names, Plan]) -> MarginPlans:
@@ -91,10 +90,8 @@ class MarginPlans:
     def certificate(self) -> Certificate:
         """What is proven of a report about any margin: the largest of the levels."""
         proven = [plan.certificate for plan in self.plans.values()]
-        levels = (
-            max(getattr(c, name) for c in proven) for name in ("lip_lower", "lip_upper", "ldp", "level")
-        )
-        return Certificate(proven[0].notion, *levels)
+        names = ("lip_lower", "lip_upper", "ldp", "level")
+        return Certificate(proven[0].notion, *(max(getattr(c, name) for c in proven) for name in names))
 
     @property
     def expected_mse(self) -> float:

@@ -106,10 +106,8 @@ class Ledger:
     def _after(self, plan: Plan) -> tuple[Channel | None, JointLeakage]:
         """The joint channel, if it can be written out, and the level after a report by this plan."""
         if not isinstance(plan, Plan):
-            advice = (
-                f"type {type(plan).__name__}; give one Plan (of plans drawn at random, see their certificate)"
-            )
-            raise InvalidInput("plan", NOT_SHOWN, advice)
+            advice = "give one Plan (of plans drawn at random, see their certificate)"
+            raise InvalidInput("plan", NOT_SHOWN, f"type {type(plan).__name__}; {advice}")
         if set(plan.labels) != set(self.prior.labels):
             raise InvalidInput("plan", plan.labels, "it is about other values than this ledger's prior")
         joint = self._joint_with(plan)
