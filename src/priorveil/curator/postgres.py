@@ -11,6 +11,7 @@ import shlex
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from operator import itemgetter
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -24,10 +25,8 @@ with needs_extra("postgres"):
 
 T = TypeVar("T")
 
-_POSTGRES_SCHEMA = """
-    ALTER TABLE tallies SET (fillfactor = 50); -- cells change all the time, and a new version stays on its page
-    CREATE TABLE schema_version (version integer NOT NULL);
-"""
+_STATEMENTS = Path(__file__).with_name("postgres.sql").read_text(encoding="utf-8")
+_POSTGRES_SCHEMA, _INSERT = _STATEMENTS.split("\n\n")
 _SCHEMA_LOCK, _WRITER_LOCK = 0x70760001, 0x70760002  # advisory locks of ours
 
 _SETTINGS = {
@@ -49,12 +48,6 @@ _LOST = (
     asyncpg.TransactionRollbackError,
     asyncpg.LockNotAvailableError,  # the database has a limit on waiting for locks
 )
-
-_INSERT = """
-    INSERT INTO submissions (campaign, id, words, plan)
-    SELECT * FROM unnest($1::integer[], $2::bytea[], $3::bytea[], $4::integer[])
-    ON CONFLICT DO NOTHING RETURNING plan, words
-"""
 
 
 class PostgresStore(Store):
