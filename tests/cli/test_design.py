@@ -605,7 +605,6 @@ def test_a_plan_is_replaced_only_by_force(files: Path) -> None:
             ("simulate", "counts.csv", "--counts", "--data", "one.png", "--column", "n", "--plot", "one.png"),
             "--plot and --data",
         ),
-        (("reproduce", "1", "--markdown", "out/report.html", "--out", "out"), "--markdown and"),
     ],
 )
 def test_no_command_writes_over_what_it_reads_or_writes(

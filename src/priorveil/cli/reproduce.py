@@ -29,7 +29,7 @@ from pathlib import Path
 
 import click
 
-from priorveil.cli import files, options, screen
+from priorveil.cli import options, screen
 from priorveil.errors import plural
 
 
@@ -43,10 +43,7 @@ from priorveil.errors import plural
     help="Folder for pictures, numbers and the report.",
 )
 @options.SEED
-@click.option(
-    "--markdown", type=options.OutputFile(), help="Write a page of Markdown too, with its pictures."
-)
-def reproduce(figures: tuple[str, ...], quick: bool, out: Path, seed: int, markdown: Path | None) -> int:
+def reproduce(figures: tuple[str, ...], quick: bool, out: Path, seed: int) -> int:
     """Make the figures of the paper again, as printed and with the guarantee kept.
 
     FIGURE is a number or a name; all of them if none is given. For each, a PNG, an SVG and the numbers as
@@ -56,7 +53,6 @@ def reproduce(figures: tuple[str, ...], quick: bool, out: Path, seed: int, markd
 
     chosen = catalogue.figure_names(figures)
     options.require_plots()
-    files.require_distinct({}, {"the report": out / "report.html", "--markdown": markdown})
     out.mkdir(parents=True, exist_ok=True)
     sections: list[catalogue.Section] = []
     with screen.interruptible(), screen.progress_bar("drawing") as advance:
@@ -65,8 +61,6 @@ def reproduce(figures: tuple[str, ...], quick: bool, out: Path, seed: int, markd
             sections.append(catalogue.make_figure(name, Settings(quick, seed), out))
     run = f"{'quick' if quick else 'full'} run, seed {seed}"
     page = catalogue.write_html(sections, out, run)
-    if markdown is not None:
-        catalogue.write_markdown(sections, markdown, run)
     missing = [section for section in sections if not section.picture]
     for section in missing:
         click.echo(f"figure {section.number}: {section.remarks[0]}", err=True)

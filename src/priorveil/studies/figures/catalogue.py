@@ -1,4 +1,4 @@
-"""The catalogue of the figures, and how it is written: pictures, numbers, and a page in HTML or Markdown.
+"""The catalogue of the figures, and how it is written: pictures, numbers, and a page in HTML.
 
 `text.md` has a section for each figure: its name and title, the caption, remarks, and claims of the paper (name, claim,
 why). The words of an `Outcome` are filled in.
@@ -16,7 +16,6 @@ from typing import Any
 from priorveil import __version__
 from priorveil.errors import DataNotFound, InvalidInput
 from priorveil.studies import curves, plots
-from priorveil.studies.datasets import DATA_FILES
 from priorveil.studies.figures import Outcome, Settings, surveys, theory
 from priorveil.studies.simulate import csv_text
 
@@ -35,7 +34,7 @@ FIGURES: dict[str, Callable[[Settings], Outcome]] = {
     "census": surveys.census,
 }
 _HEAD, *_SECTIONS = Path(__file__).with_name("text.md").read_text(encoding="utf-8").split("\n## ")
-_TITLE, _INTRODUCTION, _DATA = _HEAD.strip("# \n").split("\n\n")
+_TITLE, _INTRODUCTION, DATA_TEXT = _HEAD.strip("# \n").split("\n\n")
 _VERDICTS = {True: "Claims of the paper that survive", False: "Claims of the paper that do not"}
 _PAGE = Path(__file__).with_name("page.html").read_text(encoding="utf-8").replace("TITLE", _TITLE)
 
@@ -116,7 +115,7 @@ def make_figure(name: str, settings: Settings, folder: Path) -> Section:
 # -- pages -------------------------------------------------------------------------------------------------
 
 
-def _blocks(
+def page_blocks(
     sections: Sequence[Section], run: str, address: Callable[[Section], str]
 ) -> Iterator[tuple[str, Any]]:
     """The parts of the page, each with its kind; `address` is where the PNG of a section is."""
@@ -142,11 +141,6 @@ def _html_table(rows: Sequence[Sequence[str]]) -> str:
     return f"<table><tr>{'</tr><tr>'.join(lines)}</tr></table>"
 
 
-def _markdown_table(rows: Sequence[Sequence[str]]) -> str:
-    head, *rest = ([cell.replace("|", "\\|") for cell in row] for row in rows)
-    return "\n".join(f"| {' | '.join(line)} |" for line in (head, ["---"] * len(head), *rest))
-
-
 _HTML: dict[str, Callable[[Any], str]] = {
     "title": lambda text: f"<h1>{escape(text)}</h1>",
     "text": lambda text: f"<p>{escape(text)}</p>",
@@ -157,14 +151,6 @@ _HTML: dict[str, Callable[[Any], str]] = {
     "list": lambda lines: "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>",
     "table": _html_table,
 }
-_MARKDOWN: dict[str, Callable[[Any], str]] = {
-    "title": "# {}".format,
-    "text": str,
-    "heading": "## {}".format,
-    "picture": lambda picture: "![{}]({})\n\n*{}*".format(*picture),
-    "list": lambda lines: "\n".join(f"- {line}" for line in lines),
-    "table": _markdown_table,
-}
 
 
 def write_html(sections: Sequence[Section], folder: Path, run: str) -> Path:
@@ -173,22 +159,7 @@ def write_html(sections: Sequence[Section], folder: Path, run: str) -> Path:
     def address(section: Section) -> str:
         return "data:image/png;base64," + base64.b64encode(section.picture).decode("ascii")
 
-    parts = [_HTML[kind](content) for kind, content in _blocks(sections, run, address)]
+    parts = [_HTML[kind](content) for kind, content in page_blocks(sections, run, address)]
     target = folder / "report.html"
     target.write_text("".join([_PAGE, *parts, "</html>\n"]), encoding="utf-8")
     return target
-
-
-def write_markdown(sections: Sequence[Section], page: Path, run: str) -> None:
-    """Write the same as a page of Markdown, with the PNGs in a folder `figures` next to it."""
-    folder = page.parent / "figures"
-    folder.mkdir(parents=True, exist_ok=True)
-    for section in sections:
-        if section.picture:
-            (folder / f"{section.stem}.png").write_bytes(section.picture)
-    files = [(f"`{source.file}`", source.about, f"<{source.home}>") for source in DATA_FILES.values()]
-    data = ("heading", "Data"), ("text", _DATA), ("table", [("file", "what", "home"), *files])
-    blocks = [*_blocks(sections, run, lambda section: f"figures/{section.stem}.png"), *data]
-    page.write_text(
-        "\n\n".join(_MARKDOWN[kind](content) for kind, content in blocks) + "\n", encoding="utf-8"
-    )
