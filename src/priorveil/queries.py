@@ -366,10 +366,10 @@ class Linear(Query):
         return np.asarray(columns**2 @ P**2 if rows is None else (((columns * P) @ rows.T) ** 2).sum(axis=1))
 
     def no_report(self, prior: Prior) -> float:
-        """The error of the prior alone; infinite for an unbiased query, which learns nothing without reports."""
-        if self.unbiased:
-            return math.inf
+        """The error of the prior alone; infinite for an unbiased query, unless its statistics are the same for all."""
         P = prior.probabilities
+        if self.unbiased:
+            return variance(np.ones((len(P), 1)), P, self.matrix)
         return _pairs_error(P[:, None]) if self.matrix is None else super().no_report(prior)
 
     def error(self, channel: Channel, prior: Prior) -> float:

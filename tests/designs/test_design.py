@@ -687,6 +687,24 @@ class TestLimitsBeyondTheBox:
         assert several.efficiency >= 0.95
 
 
+@pytest.mark.parametrize("notion", [pv.LIP(), pv.LDP()])
+def test_unbiased_statistics_that_are_the_same_for_all_reload(notion: pv.LIP) -> None:
+    plan = pv.design(pv.Prior([0.1, 0.2, 0.3, 0.4]), 1.0, pv.Sum([5] * 4, unbiased=True), notion=notion)
+    assert plan.no_report == plan.expected_mse == 0
+    assert pv.Plan.from_json(plan.to_json()) == plan
+
+
+def test_an_error_that_rounds_below_zero_is_zero() -> None:
+    """A secret that every report may tell all about: the bound on the worst error was -6.5e-17."""
+    rng = np.random.default_rng(2)
+    prior = pv.Prior.from_counts(rng.integers(5, 50, 4))
+    secret = pv.Secret.from_joint(rng.dirichlet([50, 50], 4).T * prior.probabilities)
+    ball, query = pv.PriorSet.ball(prior, 0.02), pv.Linear.cumulative(prior)
+    plan = pv.design(ball, pv.Budget(1.0, 2.0), query, secret=secret)
+    assert plan.expected_mse >= 0
+    assert pv.Plan.from_json(plan.to_json()).expected_mse == plan.expected_mse
+
+
 def lopsided() -> tuple[pv.Prior, pv.Budget, pv.Sum, pv.Secret]:
     """A column that speaks for the second value alone goes a million times as far as the others."""
     T = [[0.0012, 0.0, 0.0026, 0.9962], [0.1343, 1.11e-06, 0.8568, 0.00889889]]

@@ -181,8 +181,13 @@ class TestSolve:
         assert best_weights(P, rays).value == pytest.approx(best, rel=1e-5)
 
     def test_refuses_columns_that_cannot_tell(self) -> None:
-        with pytest.raises(NotIdentifiable):
-            best_weights(np.full(3, 1 / 3), np.array([[1.0, 1, 2], [2, 2, 1.0]]))
+        P, columns = np.full(3, 1 / 3), np.array([[1.0, 1, 2], [2, 2, 1.0]])
+        with pytest.raises(NotIdentifiable, match="do not determine the values 0, 1:"):
+            best_weights(P, columns)
+        rows = np.array([[0.0, 0, 1], [0, 1, 0], [1, 1, 0], [1, 0, 1]])
+        with pytest.raises(NotIdentifiable, match="do not determine the statistics 1, 3:") as refusal:
+            best_weights(P, columns, rows=rows)
+        assert refusal.value.statistics == (1, 3)
 
     def test_refuses_columns_that_make_no_channel(self) -> None:
         with pytest.raises(Infeasible):

@@ -51,11 +51,6 @@ class ColumnSpace(ABC):
 
     prior: Array
 
-    @property
-    def box(self) -> Box | None:
-        """The columns as a box, if they are one."""
-        return None
-
     @abstractmethod
     def best(self, scores: Array) -> Array:
         """For each row of `scores` the column with the largest `scores . r`."""
@@ -156,11 +151,6 @@ class Box(ColumnSpace):
     lo: float
     hi: float
     listed: ClassVar[int] = 14
-
-    @property
-    def box(self) -> Box:
-        """The box itself."""
-        return self
 
     @property
     def ratio(self) -> float:
@@ -318,9 +308,8 @@ class SumPricing:
 
     def closed_form_duals(self) -> Array:
         """Duals that prove `MSE >= Var(X) (1 - (1 - lo)^2)`; the values should be centred."""
-        box = self.space.box
-        assert box is not None
-        return box.duals((1.0 - box.lo) ** 2 * self.values**2)
+        assert isinstance(self.space, Box)
+        return self.space.duals((1.0 - self.space.lo) ** 2 * self.values**2)
 
     def price(self, duals: Array, exact: bool) -> Priced:
         """Vertices around the maximum of `phi(r) - duals . r`, and the maximum."""

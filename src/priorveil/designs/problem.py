@@ -119,7 +119,7 @@ class Problem:
             return self.query.error(channel, self.reference)
         if self.prior.members:
             return max(self.query.error(channel, p) for p in self.prior.members)
-        return self.unit * self.worst(channel).bound
+        return max(0.0, self.unit * self.worst(channel).bound)
 
     def worst(self, channel: Channel) -> robust.Worst:
         """The prior of a polytope with the largest error, in units of `unit`, and a proven bound on it."""

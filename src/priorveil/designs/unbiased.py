@@ -59,10 +59,10 @@ _SHRUNK, _SHRUNK_SUM = 1e-3, 1e-9  # what is added to `S`, relative to its mean,
 _GRID = 32  # points of a grid that the numbers of a sum are rounded to
 _RANK = 1e-12  # singular values below this, relative to the largest, are zero
 _EXACT = 20_000  # vertices of the box that are still listed
-_POOL, _SUM_POOL = 20, 6  # columns per value that column generation may hold
+_POOL, _SUM_POOL = 20, 200  # columns per value that column generation may hold, and columns for a sum
 _FINE = Limits(1e-6)
+_MOST_ROUNDS = 500  # of column generation, in case it finds the same columns again and again
 _SECONDS = 45.0  # the default time limit
-_RELAXED = 500  # values up to which the relaxation is solved; its bound costs d^3 a step
 
 
 class Statistics:
@@ -122,7 +122,16 @@ def best_weights(prior: Array, columns: Array, limits: Limits = _FINE, rows: Arr
     lifts = columns / (columns @ prior)[:, None]
     statistics, target = Statistics(len(prior), rows), limits.target
     directions, targets = statistics.directions(lifts), statistics.targets
-    state = _interior_point(directions, target, limits.over, targets)
+    try:
+        state = _interior_point(directions, target, limits.over, targets)
+    except NotIdentifiable:
+        kind, wanted = ("values", np.eye(len(prior))) if rows is None else ("statistics", rows)
+        equal = np.ones(len(lifts))
+        lost = [n for n, row in enumerate(wanted) if math.isinf(lift_variance(lifts, equal, row[None]))]
+        named = f"the {kind} {', '.join(map(str, lost))}"
+        error = NotIdentifiable(f"the columns do not determine {named}: allow more, or lean on the prior")
+        error.statistics = tuple(lost)
+        raise error from None
     late = state.value - state.bound > target * state.value
     again = state if late else _reduce(directions, state, target, targets)
     spread = lift_variance(lifts[again.used], again.weights, rows)
@@ -203,9 +212,7 @@ def _span(directions: Array, targets: Array | None) -> tuple[Array, Array | None
     if len(within) == directions.shape[1]:
         return directions, targets
     if targets is None or np.abs(targets - targets @ within.T @ within).max() > _ESTIMABLE:
-        raise NotIdentifiable(
-            "the allowed columns do not determine the statistics: allow more, or lean on the prior"
-        )
+        raise NotIdentifiable("the columns do not determine the statistics")
     return directions @ within.T, targets @ within.T
 
 
@@ -288,7 +295,7 @@ def best_learning(space: Box | LdpCone, limits: Limits | None = None, rows: Arra
     15.709
     """
     limits = limits or Limits(1e-5, time.monotonic() + _SECONDS)
-    prior, box = space.prior, space.box
+    prior, box = space.prior, space if isinstance(space, Box) else None
     if box and box.caps.min() >= 1.0:  # every value is heavy: one output each, and no channel does better
         columns = box.columns(np.eye(len(prior)))
         best = lift_variance(columns, prior, rows)
@@ -417,8 +424,8 @@ class _Generation:
                 if best is None:
                     best = found  # in case ctrl-C ends the search for a bound
                     # of other columns than a box it is searched for later
-                    if self.space.box is not None and self.row is None:
-                        bound = information_bound(self.space.box, half.over, self.statistics.rows)
+                    if isinstance(self.space, Box) and self.row is None:
+                        bound = information_bound(self.space, half.over, self.statistics.rows)
                 best = found if found.value <= best.value * (1 + 2 * target * last) else best
                 self.limits.report(rounds, best.value, bound)
                 if last or self.limits.over():
@@ -426,7 +433,7 @@ class _Generation:
                 fresh, proven = self._price(pool, state, rng)
                 if proven > bound:
                     bound, duals = proven, self.statistics.duals(pool, state.weights)
-                late = time.monotonic() + pause > self.limits.deadline
+                late = time.monotonic() + pause > self.limits.deadline or rounds >= _MOST_ROUNDS
                 if bound >= best.value * (1 - target) or not len(fresh) or late:
                     fine, fresh, last = min(fine, 1e-5), fresh[:0], True
                 pool, rounds = np.vstack([self._prune(pool, state, len(fresh)), fresh]), rounds + 1
@@ -438,7 +445,7 @@ class _Generation:
 
     def _limit(self) -> int:
         """How many columns the pool may hold."""
-        return min(_POOL * len(self.space.prior), 2500)
+        return min(_POOL * len(self.space.prior), 2500 if self.row is None else _SUM_POOL)
 
     def _seeds(self, rng: np.random.Generator) -> Array:
         """Randomised response, which makes a channel within any budget, random columns, and each value's own.
@@ -449,11 +456,9 @@ class _Generation:
         response = 1.0 + (space.ratio - 1.0) * np.eye(d)
         response /= (response @ space.prior)[:, None]
         if self.row is not None:
-            ranks = np.argsort(np.argsort(self.row))
-            away = (ranks - ranks[:, None]) % d * space.prior
             ends = np.array([self.row, -self.row])  # rounding to both ends of the range, at random
             linear = 1 + space.reach(ends)[:, None] * ends
-            return distinct_rows(np.vstack([response, linear, space.best(away), space.best(-away)]))
+            return np.vstack([response, linear])
         if self.statistics.rows is not None:
             chance = space.chance(2 * d if self.statistics.targets is not None else self._limit() // 2, rng)
             return np.vstack([response, chance, *self._block_columns(), *self._even_columns(chance, rng)])
@@ -516,9 +521,7 @@ class _Generation:
         The exact search of a sum returns the same columns again and again if those are forgotten.
         """
         order = np.argsort(-state.weights, kind="stable")
-        carrying = (
-            int((state.weights > 1e-2 / len(pool)).sum()) if self.row is None else _SUM_POOL * pool.shape[1]
-        )
+        carrying = int((state.weights > (1e-2 / len(pool) if self.row is None else 0.0)).sum())
         return pool[np.sort(order[: min(carrying, max(self._limit() - fresh, 4 * pool.shape[1]))])]
 
     def _price(self, pool: Array, state: _State, rng: np.random.Generator) -> tuple[Array, float]:
@@ -556,8 +559,6 @@ def information_bound(box: Box, should_stop: Stop = never, rows: Array | None = 
     prior, lo, hi = box.prior, box.lo, box.hi
     if np.ptp(prior) <= 1e-15:
         return uniform_variance(len(prior), lo, hi)
-    if len(prior) > _RELAXED:
-        return variance_bound(prior, lo, hi)
     relaxed = unbiased_bound(SecondMoments.of_box(box), np.eye(len(prior)), should_stop)
     return max(relaxed, variance_bound(prior, lo, hi))
 
