@@ -723,6 +723,13 @@ def test_cells_of_zero_in_a_file_need_a_decision(files: Path) -> None:
     for choice, size in ((("--leave-out",), 3), (("--smoothing", 1), 4)):
         assert run(*task, *choice)[0] == 0
         assert len(pv.Plan.load("plan.json").labels) == size
+    for name, lines, options in (
+        ("shares", "a,0.5\nb,0\nc,0.5\n", ()),
+        ("people", "a,5\nb,0\nc,5\n", ("--counts",)),
+    ):
+        (files / f"{name}.csv").write_text(lines)
+        assert run("design", f"{name}.csv", *options, "--leave-out", *task[3:])[0] == 0
+        assert pv.Plan.load("plan.json").labels == ("a", "c")
 
 
 def test_several_columns_of_people_are_designed_for_and_privatized(files: Path) -> None:
@@ -867,6 +874,10 @@ def test_without_a_prior_the_command_says_what_it_assumes(files: Path) -> None:
     (files / "sample.csv").write_text("age\n10\n60\n90\n")
     sample = ("design", "sample.csv", "--column", "age", "--values", "public", "--numbers", "0:100:3")
     assert read(*sample, "--epsilon", 1)["notice"] is None
+    told = refused(*sample[:-1], "0:5:3", "--outside", "ends", "--query", "quantiles", "--epsilon", 1)
+    assert "no mass there: choose a range without empty parts" in told
+    for option in (("--smoothing", 1), ("--leave-out",)):
+        assert "a range that the sample fills" in refused(*sample, *option, "--epsilon", 1)
 
 
 def test_the_grid_of_a_mean_is_chosen_for_its_notion(files: Path) -> None:

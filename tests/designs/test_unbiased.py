@@ -16,7 +16,8 @@ from priorveil.designs.box_pricing import Box, LdpCone
 from priorveil.designs.engine import Limits
 from priorveil.designs.unbiased import best_learning, best_weights, information_bound, uniform_variance
 from priorveil.errors import Infeasible, NotIdentifiable
-from priorveil.queries import lift_variance, variance, variance_bound
+from priorveil.priors import Prior
+from priorveil.queries import Linear, lift_variance, variance, variance_bound
 from references import subset_selection_matrix
 
 SKEWED = np.array([0.025, 0.025, 0.025, 0.025, 0.9])
@@ -398,3 +399,13 @@ def test_no_time_ends_column_generation_with_the_first_weights() -> None:
     first = best_learning(box, Limits(1e-5).without_time())
     assert first.iterations == 0
     assert first.bound <= first.value == pytest.approx(variance(first.channel, box.prior), rel=1e-9)
+
+
+def test_of_many_ranges_only_some_are_designed_for_alone() -> None:
+    """Every range has best columns of its own. All of them together would take longer than the whole search."""
+    prior = Prior.zipf(40)
+    rows = Linear.ranges(prior, unbiased=True).rows(prior)
+    assert rows is not None and len(rows) == 820
+    box = Box(prior.probabilities, math.exp(-1), math.exp(1))
+    parts = list(unbiased._Generation(box, Limits(), unbiased.Statistics(40, rows))._block_columns())
+    assert 100 <= len(parts) <= 200

@@ -600,3 +600,15 @@ def test_the_covariance_of_a_thousand_statistics_is_a_few_products(kind, method)
     C, row = estimate.covariance, rng.normal(size=size)
     assert np.diag(C) == pytest.approx(estimate.std_error**2, rel=1e-6, abs=1e-6)
     assert estimate.contrast(row).std_error ** 2 == pytest.approx(row @ C @ row, rel=1e-6)
+
+
+def test_of_many_statistics_the_first_are_printed() -> None:
+    prior = pv.Prior.zipf(60)
+    plan = pv.design(prior, 1.0, pv.Linear.cumulative(prior), time_limit=1)
+    lines = str(
+        plan.estimate(plan.tally(plan.privatize([3] * 100, rng=np.random.default_rng(1))))
+    ).splitlines()
+    assert [line.split("  ")[0] for line in lines if line.startswith("up to ")] == [
+        f"up to {i}" for i in range(50)
+    ]
+    assert "and 10 more" in lines

@@ -43,8 +43,8 @@ Examples
       the prior is known up to 0.05 in total variation
   priorveil design --numbers 0:100 --query mean --epsilon 1 -o plan.json
       the mean of a number from 0 to 100; the grid is chosen by expected error
-  priorveil design sample.csv --column age --values public --numbers 0:100:21 --query quantiles --epsilon 1 -o plan.json
-      quantiles of an age, in 20 cells; a public sample is the prior
+  priorveil design sample.csv --column age --values public --numbers 15:95:17 --query quantiles --epsilon 1 -o plan.json
+      quantiles of an age, in 16 cells; a public sample is the prior
 
 Numbers
   --numbers LOW:HIGH:POINTS puts this many points on the range, which is
@@ -301,6 +301,9 @@ def _read_numbers(
 
     low, high, points = numbers
     make, usual = (Prior.grid, _POINTS) if query.kind in _GRID_QUERIES else (Prior.cells, _EDGES)
+    if columns and (form.smoothing is not None or form.impossible != "refuse"):
+        advice = "choose a range that the sample fills, or fewer points"
+        raise click.UsageError(f"--smoothing and --leave-out are not for a sample of numbers: {advice}")
     sample = _read_sample(path, columns, values, numbers, outside)
     known: dict[str, Any] = {"sample": sample, "outside": outside}
     if path is not None and not columns:

@@ -151,7 +151,7 @@ def _notes(found: TableEstimate) -> list[str]:
     if plan.labels.outside == "ends":
         notes.append(f"Numbers below {low} were counted as {low}, numbers above {high} as {high}.")
     flat = plan.labels.density_masses(lambda number: 1.0)
-    if allclose(plan.reference.probabilities, flat / flat.sum()):
+    if plan.notion.bounds_lifts and allclose(plan.reference.probabilities, flat / flat.sum()):
         notes.append(
             f"The prior of the plan assumes that all numbers from {low} to {high} are equally common. Its LIP level "
             f"holds for somebody who believes that, LDP at {plan.certificate.ldp:.6g} for everybody. If the prior "
@@ -219,7 +219,7 @@ def _print_table(console: Console, estimate: Estimate, level: float, title: str)
         lines = [(*cells[i].values(), *(f"{number:,.1f}" for number in _figures(rows[i]))) for i in indices]
         screen.print_table(console, (*heads, *ends), lines, "l" * len(heads) + "rrr")
     if len(shown) < len(rows):
-        console.print(f"and {len(rows) - len(shown):,} more with smaller estimates; --csv lists all")
+        console.print(f"and {len(rows) - len(shown):,} more; --csv lists all")
     if further := _further_rows(estimate, level):
         lines = [(row[0], *(readable_number(number, 5) for number in _figures(row))) for row in further]
         screen.print_table(console, ("numbers", *ends), lines, "lrrr")

@@ -261,6 +261,8 @@ class PriorFormat:
         with reading(path):
             is_json = path.suffix.lower() == ".json"
             cells, names = _json_cells(path) if is_json else _csv_cells(_csv_rows(path))
+            if names is None and self.impossible == "leave out":
+                cells = {value: number for value, number in cells.items() if number}
             if self.counts:
                 return Prior.from_counts(cells, None, self.smoothing, names, self.impossible)
             mass = math.fsum(cells.values()) if self.normalise else 1.0

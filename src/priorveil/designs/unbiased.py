@@ -51,6 +51,7 @@ from priorveil.queries import gain_share, lift_variance, tangent, variance_bound
 _LEAST_WEIGHT = 0.03  # of a direction in the coordinates, relative to the largest
 _ESTIMABLE = 1e-6  # how far outside the span of the columns a statistic may lie by rounding
 _RIDGE = 0.2  # of directions that no target needs: what keeps `S` regular until the gap is closed
+_MOST_PARTS = 200  # parts of the statistics whose best columns are among the first ones
 _MOST_GROUPS = 12  # groups of values for which a part of the statistics is designed alone
 _EVEN_ROUNDS, _EVEN_STARTS = 24, 60
 _EXCHANGES = 4_000  # rounds of exchanges within the blocks of equal values
@@ -469,12 +470,14 @@ class _Generation:
     def _block_columns(self) -> Iterator[Array]:
         """The best columns for a part of the statistics: a single row, or rows that add up to a constant (a margin).
 
-        A part that has the same numbers for several values is designed for groups of these.
+        A part that has the same numbers for several values is designed for groups of these. Of many parts, such as all
+        ranges, only some are.
         """
         rows = self.statistics.rows
         assert rows is not None
         ends = np.flatnonzero(np.ptp(np.cumsum(rows, axis=0), axis=1) < 1e-9) + 1
-        for block in [*np.split(rows, ends), *np.split(rows, len(rows))]:
+        parts = [*np.split(rows, ends), *np.split(rows, len(rows))]
+        for block in parts[:: 1 + len(parts) // _MOST_PARTS]:
             _, first, groups = np.unique(block, axis=1, return_index=True, return_inverse=True)
             if 1 < len(first) <= min(_MOST_GROUPS, len(self.space.prior) - 1):
                 merged = self.space.merge(groups.ravel())

@@ -514,14 +514,15 @@ class Estimate:
         for name, i in zip(names, shown, strict=True):
             lines.append(f"{name} {self.values[i]:>12.1f} {low[i]:>12.1f} {high[i]:>12.1f}")
         if len(shown) < len(self.labels):
-            lines.append(f"and {len(self.labels) - len(shown):,} more with smaller estimates")
+            lines.append(f"and {len(self.labels) - len(shown):,} more")
         return "\n".join([*lines, *self.notes])
 
     def largest(self) -> list[int]:
-        """The indices of the values to print: all in their order, or of more than 50 the largest."""
+        """What to print, by index: all in their order; of more than 50 the largest counts, or the first statistics."""
         if len(self.labels) <= _MOST_SHOWN:
             return list(range(len(self.labels)))
-        return list(map(int, np.argsort(-self.values, kind="stable")[:_MOST_SHOWN]))
+        order = np.argsort(-self.values, kind="stable") if self.histogram else np.arange(_MOST_SHOWN)
+        return list(map(int, order[:_MOST_SHOWN]))
 
 
 def _single(sums: Moments, shift: float = 0.0, whole: float = 1.0) -> Statistic:

@@ -297,7 +297,7 @@ for counts, use Prior.from_counts
         else:
             return cls(probabilities, labels)
         if not (mass > 0).all():
-            advice = f"no mass there: leave it out, or use fewer of the {labels.kind}'s numbers"
+            advice = "no mass there: choose a range without empty parts, or fewer points"
             raise InvalidPrior("probabilities", labels[int(np.argmin(mass > 0))], advice)
         return cls(mass / mass.sum(), labels)
 
