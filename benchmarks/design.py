@@ -190,6 +190,12 @@ def sums(quick: bool) -> Iterator[Line]:
         yield efficient(case, 0.995, 30.0, SHAPES[name](100), eps, query)
     for d in () if quick else (200, 1_000, 100_000):
         yield efficient(f"d = {d:,}, Zipf, eps = 1", 0.0, 60.0, pv.Prior.zipf(d), 1.0, pv.Sum(np.arange(d)))
+    for d, notion in () if quick else itertools.product((200, 1_200), (pv.LIP(), pv.LDP())):
+        case, query = (
+            f"d = {d:,}, Zipf, eps = 1, unbiased, {notion.name}",
+            pv.Sum(np.arange(d), unbiased=True),
+        )
+        yield efficient(case, 0.75, 60.0, pv.Prior.zipf(d), 1.0, query, notion=notion)
 
 
 def learning(quick: bool) -> Iterator[Line]:

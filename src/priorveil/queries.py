@@ -32,7 +32,7 @@ from priorveil.priors.prior import as_matrix
 _MOST_ENTRIES = 1 << 26  # of a matrix that is written out
 
 
-class Statistics(NamedTuple):
+class LabelledRows(NamedTuple):
     """The names of statistics, and a row of weights over the `values` for each; None stands for the identity."""
 
     labels: Sequence[Label]
@@ -46,13 +46,13 @@ class Statistics(NamedTuple):
         return np.asarray(W[np.ix_([rows[label] for label in labels], [columns[value] for value in values])])
 
 
-def require_same_statistics(argument: str, parts: Iterable[tuple[str, Statistics]]) -> None:
+def require_same_statistics(argument: str, parts: Iterable[tuple[str, LabelledRows]]) -> None:
     """Refuse statistics that cannot be added up: with different names, or with different weights of the same value.
 
     The order of names and values does not matter. A value that only some parts have may have any weight: sums over
     different values can be added up.
 
-    >>> parts = {cohort: Statistics(["sum"], labels, np.eye(1, 2)) for cohort, labels in (("A", "ab"), ("B", "ba"))}
+    >>> parts = {cohort: LabelledRows(["sum"], labels, np.eye(1, 2)) for cohort, labels in (("A", "ab"), ("B", "ba"))}
     >>> require_same_statistics("cohorts", parts.items())
     Traceback (most recent call last):
     priorveil.errors.InvalidInput: cohorts: the statistic 'sum' has other weights in B than in A; \
@@ -114,9 +114,9 @@ class Query(ABC):
         """The names of the numbers in an answer, given the labels of the values."""
         return tuple(labels)
 
-    def statistics(self, prior: Prior) -> Statistics:
+    def statistics(self, prior: Prior) -> LabelledRows:
         """The numbers in an answer: their names, and their weights of the values."""
-        return Statistics(self.statistic_labels(prior.labels), prior.labels, self.rows(prior))
+        return LabelledRows(self.statistic_labels(prior.labels), prior.labels, self.rows(prior))
 
     def require_fits(self, prior: Prior) -> None:
         """Raise `InvalidInput` if the query is not about the values of this prior."""

@@ -31,7 +31,7 @@ from priorveil.plans.statistic import Statistic, quantile_of, ratio_of
 from priorveil.plans.tally import Tally, Weighted
 from priorveil.priors import Array, AttributeLabels, Label, Prior
 from priorveil.priors.labels import aligned_texts, as_label, label_positions, label_text
-from priorveil.queries import Statistics, require_same_statistics
+from priorveil.queries import LabelledRows, require_same_statistics
 
 Method = Literal["auto", "mmse", "unbiased", "mle"]
 Weights = Sequence[float] | Sequence[Label] | Mapping[Label, float] | npt.NDArray[Any]
@@ -639,9 +639,9 @@ def combine_estimates(estimates: Sequence[Estimate]) -> Estimate:
     first = estimates[0]
     if any(estimate.histogram != first.histogram for estimate in estimates):
         raise InvalidInput("estimates", NOT_SHOWN, "some are histograms and some are not; use one query")
-    named = [(f"estimates[{index}]", estimate) for index, estimate in enumerate(estimates)]
-    parts = [(name, Statistics(r.labels, r.prior.labels, r.rows)) for name, e in named for r in e.readings]
-    parts += [(name, Statistics(e.labels)) for name, e in named if not e.readings]
+    named = [(f"estimates[{index}]", e) for index, e in enumerate(estimates)]
+    parts = [(name, LabelledRows(r.labels, r.prior.labels, r.rows)) for name, e in named for r in e.readings]
+    parts += [(name, LabelledRows(e.labels)) for name, e in named if not e.readings]
     require_same_statistics("estimates", parts)
     sums = _add_moments([e._in_order(first.labels) for e in estimates])
     checks = [e.prior_check for e in estimates if e.prior_check is not None]
