@@ -231,12 +231,12 @@ def test_an_address_of_nobody_and_a_folder_that_is_not_there_are_said(tmp_path: 
 @pytest.mark.parametrize(
     "content", [b"", b"\n", b"short", b"two words of a token", "tök\u2010en".encode() * 9]
 )
-def test_weak_tokens(tmp_path: Path, content: bytes) -> None:
+def test_a_token_that_protects_nothing_is_not_taken(tmp_path: Path, content: bytes) -> None:
     file, store = tmp_path / "token", tmp_path / "a.db"
     file.write_bytes(content)
     status, output, complaint = ended("serve", "--store", str(store), "--token-file", str(file))
     assert (status, output) == (2, "") and not store.exists()
-    assert complaint.startswith(f"error: token-file = '{file}': ") and complaint.count("\n") == 1
+    assert complaint.startswith(f"error: --token-file {file}: ") and complaint.count("\n") == 1
     assert "two words" not in complaint
 
 

@@ -18,7 +18,6 @@ from pathlib import Path
 import click
 
 from priorveil.cli import options
-from priorveil.errors import InvalidInput
 
 STORE = click.option(
     "--store",
@@ -66,5 +65,5 @@ def _read_token(file: Path) -> str:
     token = file.read_bytes().strip()
     if not _TOKEN.fullmatch(token):
         advice = "it must hold one token, 16 or more ASCII characters without spaces: openssl rand -base64 32"
-        raise InvalidInput("token-file", str(file), advice)
+        raise click.UsageError(f"--token-file {file}: {advice}")
     return token.decode("ascii")
