@@ -181,7 +181,8 @@ def query_options(command: Command) -> Command:
     @click.option(
         "--matrix",
         type=INPUT_FILE,
-        help="For linear: a CSV with a row of numbers for each statistic, a column for each value of PRIOR.",
+        help="For linear: a CSV with a row of numbers for each statistic, a column for each value of PRIOR; "
+        "with or without names of both.",
     )
     @functools.wraps(command)
     def wrapper(query: str, unbiased: bool, amounts: Any, margin: Any, matrix: Any, **others: Any) -> Any:

@@ -33,7 +33,7 @@ _TOKEN = re.compile(rb"[!-~]{16,}")  # what a header can hold, and long enough n
 @STORE
 @click.option("--host", default="127.0.0.1", help="The address to listen on.")
 @click.option("--port", default=8000, type=click.IntRange(0, 65535), help="The port to listen on.")
-@click.option("--new-token", is_flag=True, help="Make and print another curator token.")
+@click.option("--new-token", is_flag=True, help="Make and print another curator token, then serve.")
 @click.option(
     "--token-file",
     type=options.INPUT_FILE,

@@ -273,7 +273,8 @@ def _learning_plan(problem: Problem, limits: Limits) -> Plan:
         solution = replace(solution, bound=0.0, gap=1.0)  # what is proven holds for these columns alone
     size = f"{len(solution.weights):,} reports"
     least = "A-optimal for learning the distribution" if rows is None else "L-optimal for the statistics"
-    why = f"{least}, {size}, gap {max(solution.gap, 0.0):.2g}"
+    gap = f", gap {max(solution.gap, 0.0):.2g}" if solution.bound > 0 else ""  # a bound may be found later
+    why = f"{least}, {size}{gap}"
     return problem.table_plan(solution.channel, solution.bound, "columns", why)
 
 

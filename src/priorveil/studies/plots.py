@@ -66,18 +66,17 @@ def save(figure: Figure, path: Path) -> bool:
 
 
 def short_name(label: Label) -> str:
-    """A name that has room next to an axis: attributes of a margin, or the middle, are left out of a long one.
+    """A name that has room next to an axis: only the levels of a margin of several attributes, and a long name cut.
 
     >>> short_name("a"), short_name("professional, scientific and technical services")
     ('a', 'professional, sc…ical services')
-    >>> short_name("work=Private-not-for-profit, income=>=80K")
-    'Private-not-for-profit, >=80K'
+    >>> short_name("work=Private, income=>=80K"), short_name("income=>=80K")
+    ('Private, >=80K', 'income=>=80K')
     """
     word = " ".join(label_text(label).split())
-    if (
-        len(word) > _LONGEST_NAME and word.count("=") > 1
-    ):  # levels of a margin matter more than its attributes
-        word = ", ".join(part.partition("=")[2] or part for part in word.split(", "))
+    parts = word.split(", ")
+    if len(parts) > 1 and all("=" in part for part in parts):  # the attributes are next to the axis
+        word = ", ".join(part.partition("=")[2] for part in parts)
     word = word if len(word) <= _LONGEST_NAME else f"{word[: _LONGEST_NAME - 14]}…{word[-13:]}"
     return word.replace("$", r"\$")  # matplotlib would read a formula
 
