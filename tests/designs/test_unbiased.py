@@ -409,3 +409,19 @@ def test_of_many_ranges_only_some_are_designed_for_alone() -> None:
     box = Box(prior.probabilities, math.exp(-1), math.exp(1))
     parts = list(unbiased._Generation(box, Limits(), unbiased.Statistics(40, rows))._block_columns())
     assert 100 <= len(parts) <= 200
+
+
+def test_weights_lost_to_rounding_end_a_search_with_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two-way margins of 2^5 under LDP lost them after 28 seconds, and with them the whole plan."""
+    solve, rounds = unbiased._interior_point, itertools.count()
+
+    def fails_later(*arguments: object, **options: object) -> object:
+        if next(rounds) == 2:
+            raise Infeasible("no weights")
+        return solve(*arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(unbiased, "_interior_point", fails_later)
+    prior = Prior.zipf(20).probabilities
+    found = best_learning(Box(prior, math.exp(-1), math.exp(1)), Limits(1e-5))
+    assert next(rounds) == 3
+    assert np.allclose(found.weights @ found.columns, 1.0) and 0.5 * found.value < found.bound <= found.value

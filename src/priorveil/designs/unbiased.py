@@ -438,7 +438,7 @@ class _Generation:
                 if bound >= best.value * (1 - target) or not len(fresh) or late:
                     fine, fresh, last = min(fine, 1e-5), fresh[:0], True
                 pool, rounds = np.vstack([self._prune(pool, state, len(fresh)), fresh]), rounds + 1
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, Infeasible):  # stopped, or weights lost to rounding: the best so far does
             if best is None:
                 raise
         found = _solution(best.columns, best.weights, best.value, min(bound, best.value), rounds, target)
