@@ -381,6 +381,7 @@ def test_the_tally_gives_exactly_what_the_reports_give(weights, tenths, bits, ra
     assert cells.law(P) == pytest.approx(P @ merged)
 
     once = cells.tally(np.arange(m.outputs))
+    assert cells.lift_sums(once) == pytest.approx((posterior / P[:, None]).sum(axis=1))
     a = np.sin(np.outer([1, 2], np.arange(len(P))))
     spread = (posterior * (1 - posterior)).sum(axis=1)
     assert cells.posterior_variances(once, P, None) == pytest.approx(spread)

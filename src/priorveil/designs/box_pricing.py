@@ -180,6 +180,10 @@ class Box(ColumnSpace):
         """Duals that cost `c . f`, up to a constant."""
         return np.asarray(costs * self.prior / (1.0 - self.lo))
 
+    def sum_duals(self, values: Array) -> Array:
+        """Duals that prove `MSE >= Var(X) (1 - (1 - lo)^2)` for the sum of values with mean zero."""
+        return self.duals((1.0 - self.lo) ** 2 * values**2)
+
     def vertices(self) -> Array:
         """All extreme columns (K, d), for up to 14 values: every value at `lo` or at its cap, but one.
 
@@ -305,11 +309,6 @@ class SumPricing:
     def utility(self, columns: Array) -> Array:
         """`phi` of each row of `columns` (K, d)."""
         return np.asarray((columns @ (self.values * self.space.prior)) ** 2)
-
-    def closed_form_duals(self) -> Array:
-        """Duals that prove `MSE >= Var(X) (1 - (1 - lo)^2)`; the values should be centred."""
-        assert isinstance(self.space, Box)
-        return self.space.duals((1.0 - self.space.lo) ** 2 * self.values**2)
 
     def price(self, duals: Array, exact: bool) -> Priced:
         """Vertices around the maximum of `phi(r) - duals . r`, and the maximum."""

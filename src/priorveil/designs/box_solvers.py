@@ -126,13 +126,13 @@ def best_sum(box: box_pricing.Box, values: Array, limits: Limits = UNLIMITED) ->
     0.25
     """
     pricing, prior = box_pricing.SumPricing(box, values), box.prior
-    duals, start = pricing.closed_form_duals(), [_windows(box, values), seeds(box)]
+    duals, start = box.sum_duals(values), [_windows(box, values), seeds(box)]
     if len(prior) > _BLOCKS:
         labels = neighbour_groups(prior, values, max(_BLOCKS, len(prior) // 4))
         merged = box.merge(labels)
         centres = np.bincount(labels, prior * values) / merged.prior
         coarse = best_sum(merged, centres, limits.within(1 / 3))
-        above = coarse.duals - box_pricing.SumPricing(merged, centres).closed_form_duals()
+        above = coarse.duals - merged.sum_duals(centres)
         order = np.argsort(centres)
         duals = duals + prior * np.interp(values, centres[order], (above / merged.prior)[order])
         start.append(coarse.columns[:, labels])
