@@ -43,7 +43,7 @@ _SHIFT = 46
 _MOST_SHARED = (1 << 16) - 1
 # Reports are read twice, to score and to add: as many at a time as stay in the processor's cache. If a report is wider
 # than a cache line, its words are transposed first, into rows of a length that is no power of two.
-_BLOCK_WORDS = 1 << 15
+_BLOCK_WORDS = 1 << 16
 _MOST_IN_BLOCK = 1 << 13
 _CACHE_LINE = 8  # words
 _PADDING = 24
@@ -264,7 +264,9 @@ class BitReports(Mechanism):
 
     def accepts(self, reports: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """Which reports this mechanism can have made: those with no bit beyond the last value."""
-        return np.asarray(self.report_array(reports)[:, -1] <= np.uint64(self._tail))
+        words = self.report_array(reports)
+        # Where words have no such bits, they are not read.
+        return words[:, -1] <= np.uint64(self._tail) if self.size % 64 else np.ones(len(words), dtype=bool)
 
     @cached_property
     def scoring_prior(self) -> Array:
