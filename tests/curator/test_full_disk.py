@@ -95,7 +95,8 @@ def fills_and_recovers(url: str, disk: Path, folder: Path, campaign: Campaign, r
         answers = [sender.send() for _ in range(100) if not sender.refused]
         assert len(answers) > 1, "some still fitted"
         full = answers[-1]
-        assert (full.status_code, full.headers["content-type"]) == (507, "application/problem+json")
+        kind = full.status_code, full.headers["content-type"]
+        assert kind == (507, "application/problem+json"), server.log.read_text()[-2000:]
         assert (
             full.json()["status"] == 507 and "full" in full.json()["detail"] and full.headers["retry-after"]
         )
