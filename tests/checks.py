@@ -29,7 +29,7 @@ NOTIONS = [cls() for cls in _public(notions, "epsilon", "holds") if cls not in B
 CONES = [notion for notion in NOTIONS if isinstance(notion, notions.Cone)]
 QUERIES = [
     cls
-    for cls in _public(queries, "error", "floor")
+    for cls in _public(queries, "error", "closed_form_bound")
     if issubclass(cls, queries.Query) and cls is not queries.Query
 ]
 
@@ -124,7 +124,7 @@ def check_information(query: queries.Query, channel: Channel, then: Channel, pri
     assert at_most(query.error(Channel.identity(len(prior)), prior), error)
 
 
-def check_floor(query: queries.Query, channel: Channel, prior: Prior) -> None:
+def check_closed_form_bound(query: queries.Query, channel: Channel, prior: Prior) -> None:
     """The free bound lies below the error of a channel that keeps the budget, whichever side is finite."""
     lower, upper = notions.LIP().sides(channel, prior)
     within = [Budget(lower, upper), Budget(lower + 0.1, math.inf)] if math.isfinite(lower) else []

@@ -17,7 +17,7 @@ from checks import (
     QUERIES,
     as_cone,
     at_most,
-    check_floor,
+    check_closed_form_bound,
     check_information,
     check_post_processing,
     check_relabelling,
@@ -133,7 +133,7 @@ def test_knowing_less_never_helps(query, data):
 def test_no_channel_beats_the_free_bound(query, data):
     prior = data.draw(priors())
     channel = data.draw(channels(len(prior), positive=data.draw(st.booleans())))
-    check_floor(make_query(query, len(prior)), channel, prior)
+    check_closed_form_bound(make_query(query, len(prior)), channel, prior)
 
 
 # LIP and LDP
