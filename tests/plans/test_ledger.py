@@ -85,6 +85,23 @@ def test_the_bound_covers_what_is_too_large_to_measure(seed: int) -> None:
     assert ledger.level.ldp <= sum(plan.certificate.ldp for plan in arcs) + 1e-12
 
 
+def test_averages_over_reports_are_never_measured() -> None:
+    """The channel of arcs in many orders averages over the places of a cell, and two reports leak more than it."""
+    prior = pv.Prior.uniform(4)
+    plan = plan_of(prior, 1.0, pv.Distribution(), method="arc")
+    assert plan.mechanism.kind == "orders"
+    columns = plan.leakage_channel.matrix  # up to scale, those of single reports
+    pairs = (columns[:, :, None] * columns[:, None, :]).reshape(4, -1)
+    lifts = pairs / (prior.probabilities @ pairs)
+    ledger = Ledger(prior)
+    ledger.spend(plan)
+    ledger.spend(plan)
+    assert -math.log(lifts.min()) > joint_level([plan, plan], prior)[0] + 1e-3
+    assert -math.log(lifts.min()) <= ledger.level.lip_lower
+    assert math.log(lifts.max()) <= ledger.level.lip_upper
+    assert not ledger.level.exact
+
+
 def test_repeating_an_answer_is_free() -> None:
     prior = pv.Prior([0.5, 0.3, 0.2])
     plan, ledger = plan_of(prior, 0.5), Ledger(prior, limit=0.6)

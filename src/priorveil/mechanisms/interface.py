@@ -35,6 +35,7 @@ class Mechanism(ABC):
     """
 
     kind: ClassVar[str]
+    averages: ClassVar[bool] = False  # whether a column of `matrix` averages over reports that differ
 
     @property
     @abstractmethod
@@ -65,7 +66,7 @@ class Mechanism(ABC):
     def leakage_matrix(self) -> tuple[Array, tuple[int, ...] | None]:
         """A channel to measure levels on, which leaks no less than the reports, and the reports of its columns.
 
-        This is `matrix`, unless that averages over reports. None stands for the numbers of the columns.
+        This is `matrix`, unless that `averages` over reports. None stands for the numbers of the columns.
         """
         return self.matrix, None
 
@@ -108,7 +109,9 @@ class Mechanism(ABC):
     def allowed_reports(self) -> str:
         """Which reports this mechanism makes, in words."""
         return (
-            f"this mechanism reports 0 to {self.outputs - 1}" if self.outputs else "no order of arcs makes it"
+            f"this mechanism reports 0 to {self.outputs - 1}"
+            if self.outputs
+            else "this mechanism never makes it"
         )
 
     @abstractmethod

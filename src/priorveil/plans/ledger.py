@@ -20,7 +20,6 @@ from priorveil.plans import Plan
 from priorveil.priors import Budget, NumberLabels, Prior
 
 _MOST_ENTRIES = 2_000_000  # a joint channel with more entries is not written out
-_AVERAGED = ("arc",)  # their matrices average over reports, and would understate the leakage
 _ROUNDING = 1e-9  # joint levels are measured in floats, so they are raised by this share
 
 
@@ -119,10 +118,11 @@ class Ledger:
     def _joint_with(self, plan: Plan) -> Channel | None:
         """The joint channel of all reports so far and one by this plan; None if it is too large to write out.
 
-        Numbers are rounded again for each report, so they have none: the joint channel of the grid can leak less.
+        A matrix that averages over reports would understate the leakage. Numbers are rounded again for each report, so
+        they have no joint channel: that of the grid can leak less.
         """
         rounds = isinstance(plan.labels, NumberLabels) and plan.labels.rounds
-        if self._joint is None or plan.mechanism.kind in _AVERAGED or rounds:
+        if self._joint is None or plan.mechanism.averages or rounds:
             return None
         try:
             entries = self._joint.matrix.size * plan.channel.shape[1]

@@ -75,7 +75,7 @@ def from_plan(plan: Plan, scenario: Scenario) -> ComparedMethod:
 
     if scenario.query.kind != "guess":
         survey = _squared_error(estimate, scenario)
-    elif plan.mechanism.kind != "arc":
+    elif not plan.mechanism.averages:
         survey = _wrong_share(plan.channel, scenario.prior)
     else:  # the tally of an arc keeps the cell of a report, a guess needs its exact place
         survey = _unknown_error

@@ -38,6 +38,7 @@ class ArcMechanism(Mechanism):
     """What a mechanism with one order and one with many orders share."""
 
     line: ArcLine
+    averages: ClassVar[bool] = True  # over the places of a cell
     every_order: ClassVar[bool] = False  # whether the certificate has to hold for every order
 
     @property
