@@ -114,7 +114,13 @@ def test_help_loads_no_command() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = json.loads(done.stderr)
     ours = [m for m in loaded if m.startswith("priorveil")]
-    assert set(ours) == {"priorveil", "priorveil.cli", "priorveil.cli.screen", "priorveil.errors"}
+    assert set(ours) == {
+        "priorveil",
+        "priorveil.cli",
+        "priorveil.cli.screen",
+        "priorveil.errors",
+        "priorveil.interrupts",
+    }
     assert not {"rich", "numpy"} & set(loaded)
 
 

@@ -14,6 +14,8 @@ import shlex
 import signal
 import subprocess
 import sys
+import tarfile
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
@@ -581,6 +583,26 @@ def test_ctrl_c_saves_the_best_plan_so_far(files: Path, monkeypatch: pytest.Monk
     assert "stopped early" in plan.why
 
 
+def test_a_second_ctrl_c_gives_up_at_once(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Designs take KeyboardInterrupt as the wish for a quick answer; the second one is not for them."""
+
+    def press_twice(share: float, state: str) -> None:
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+
+    @contextmanager
+    def press(words: str) -> Iterator[Callable[[float, str], None]]:
+        yield press_twice
+
+    monkeypatch.setattr(screen, "progress_bar", press)
+    (files / "zipf.csv").write_text("\n".join(repr(1 / k) for k in range(1, 61)))
+    task = ("design", "zipf.csv", "--normalise", "--epsilon", 4, "--gap", 0, "-o", "plan.json")
+    for query in ("histogram", "distribution"):
+        status, out, err = run(*task, "--query", query)
+        assert (status, out) == (130, "") and err.endswith("\nstopped\n")
+        assert not (files / "plan.json").exists()
+
+
 def test_a_plan_is_replaced_only_by_force(files: Path) -> None:
     task = ("design", "prior.csv", "--epsilon", 1, "-o", "plan.json")
     assert run(*task)[0] == 0
@@ -719,7 +741,9 @@ def test_cells_of_zero_in_a_file_need_a_decision(files: Path) -> None:
     (files / "cross.csv").write_text("age,smokes,people\nyoung,yes,20\nyoung,no,30\nold,no,50\n")
     task = ("design", "cross.csv", "--counts", "--epsilon", 1, "-o", "plan.json", "--force")
     status, _, err = run(*task)
-    assert status != 0 and "--smoothing NUMBER" in err and "--leave-out" in err
+    assert (
+        status == 2 and "use --smoothing 1, which needs --counts or --column;" in err and "--leave-out" in err
+    )
     for choice, size in ((("--leave-out",), 3), (("--smoothing", 1), 4)):
         assert run(*task, *choice)[0] == 0
         assert len(pv.Plan.load("plan.json").labels) == size
@@ -730,6 +754,41 @@ def test_cells_of_zero_in_a_file_need_a_decision(files: Path) -> None:
         (files / f"{name}.csv").write_text(lines)
         assert run("design", f"{name}.csv", *options, "--leave-out", *task[3:])[0] == 0
         assert pv.Plan.load("plan.json").labels == ("a", "c")
+
+
+def test_the_advice_for_cells_of_zero_works_at_once(files: Path) -> None:
+    """Of each kind of PRIOR: probabilities, counts and people."""
+    (files / "shares.csv").write_text("age,smokes,share\nyoung,yes,0.2\nyoung,no,0.3\nold,no,0.5\n")
+    (files / "counts.csv").write_text("age,smokes,people\nyoung,yes,20\nyoung,no,30\nold,no,50\n")
+    (files / "people.csv").write_text(
+        "age,smokes\n" + "young,yes\n" * 20 + "young,no\n" * 30 + "old,no\n" * 50
+    )
+    columns = ("--column", "age", "--column", "smokes", "--values", "public")
+    for task, extra in (
+        (("shares.csv",), ()),
+        (("counts.csv", "--counts"), ("--smoothing", 1)),
+        (("people.csv", *columns), ("--smoothing", 1)),
+    ):
+        told = refused("design", *task, "--epsilon", 1)
+        assert "use --smoothing 1, which needs --counts or --column; to" in told and "use --leave-out" in told
+        assert run("design", *task, "--epsilon", 1, *(extra or ("--leave-out",)))[0] == 0
+
+
+@pytest.mark.parametrize("name", ["prior.zip", "prior.tar.gz", "prior.json", "prior.bin"])
+def test_a_file_that_is_no_text_is_called_so(files: Path, name: str) -> None:
+    (files / "inside.csv").write_text("a,0.5\nb,0.5\n")
+    if name == "prior.zip":
+        with zipfile.ZipFile(name, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.write("inside.csv")
+    elif name == "prior.tar.gz":
+        with tarfile.open(name, "w:gz") as packed:
+            packed.add("inside.csv")
+    else:
+        (files / name).write_bytes(
+            gzip.compress(b"[0.5, 0.5]") if name == "prior.json" else bytes(range(256))
+        )
+    told = refused("design", name, "--epsilon", 1)
+    assert f"{name}: " in told and "not UTF-8 text" in told and "unpack" in told
 
 
 def test_several_columns_of_people_are_designed_for_and_privatized(files: Path) -> None:

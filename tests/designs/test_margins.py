@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -157,3 +158,32 @@ def test_bad_input(survey: MarginPlans, tmp_path: Path) -> None:
     ):
         with pytest.raises(error):
             call()
+
+
+def test_ctrl_c_keeps_the_best_plans_and_a_second_one_gives_up() -> None:
+    """One ctrl-C stops the search for all margins, not only for the one that is being designed."""
+    zipf = pv.Prior.zipf(40)
+    priors = {("first",): zipf, ("second",): zipf, ("third",): zipf}
+    calls: list[str] = []
+
+    def press_once(names: tuple[str, ...], rounds: int, error: float, bound: float) -> None:
+        calls.extend(names)
+        if len(calls) == 1:
+            signal.raise_signal(signal.SIGINT)
+
+    def press(*_: object) -> None:
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+
+    found = design_margins(priors, 1.0, progress=press_once)
+    assert found.certificate.lip <= 1 and set(calls) <= {"first", "second", "third"}
+    assert max(calls.count(name) for (name,) in priors) <= 2
+    with pytest.raises(KeyboardInterrupt):
+        design_margins(priors, 1.0, progress=press)
+
+
+def test_it_prints_the_share_of_people_asked_about_each_margin(survey: MarginPlans) -> None:
+    shown = repr(survey)
+    assert shown.startswith("MarginPlans(LIP 1, LDP 2; asked about: age x smokes ")
+    printed = [float(part.split()[-2]) for part in shown.partition("; ")[2].rstrip(")").split(", ")]
+    assert printed == pytest.approx([100 * share / PARTS for share in survey.shares], abs=0.051)

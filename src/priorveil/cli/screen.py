@@ -6,19 +6,18 @@ import io
 import json
 import math
 import os
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from threading import Event
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from priorveil.errors import Hint, PriorveilError, level_text
+from priorveil.errors import NOT_TEXT, Hint, PriorveilError, level_text
+from priorveil.interrupts import end_on_interrupt
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,7 +35,7 @@ FUNCTION_OPTIONS = {
     "Prior.from_counts": "--counts, or --normalise if they are rounded figures",
     "Prior.from_counts(smoothing=1)": "--counts --smoothing 1",
     "Prior.joint": "--column for each, or a file with a column for each",
-    "smoothing=...": "--smoothing NUMBER",
+    "smoothing=1 (0.001 for probabilities)": "--smoothing 1, which needs --counts or --column",
     "impossible='leave out'": "--leave-out",
     "domain=[...]": "--values FILE, with one on each line",
     "public=True": "--values public",
@@ -47,6 +46,7 @@ FUNCTION_OPTIONS = {
     "secret.nearest(prior)": "--mix",
     "plan.levels": "priorveil inspect or audit --samples",
     "assume_plan=True": "--assume-plan",
+    "outside='ends' in the prior": "priorveil design --outside ends to make the plan again",
 }
 
 
@@ -64,6 +64,8 @@ def option_advice(hint: Hint) -> str:
 
 def error_text(error: Exception) -> str:
     """Return the message of an error, with options in the place of arguments."""
+    if isinstance(error, UnicodeDecodeError):
+        return NOT_TEXT
     return error.text(option_advice) if isinstance(error, PriorveilError) else str(error)
 
 
@@ -159,38 +161,11 @@ def plan_record(plan: Plan) -> dict[str, object]:
 # -- progress ----------------------------------------------------------------------------------------------
 
 
-class _Stopped(BaseException):
-    """Ctrl-C under a name that designs do not catch."""
-
-
-@contextmanager
-def _on_interrupt(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    before = signal.signal(signal.SIGINT, handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Let ctrl-C end this block at once. A design in it would take KeyboardInterrupt as the wish for a quick answer."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise _Stopped
-
-    try:
-        with _on_interrupt(stop):
-            yield
-    except _Stopped:
-        raise KeyboardInterrupt from None
-
-
 @contextmanager
 def waiting(words: str) -> Iterator[None]:
     """Show on a terminal what the command is waiting for."""
     terminal = sys.stderr.isatty()
-    with interruptible(), open_console(stderr=True).status(words) if terminal else nullcontext():
+    with end_on_interrupt(), open_console(stderr=True).status(words) if terminal else nullcontext():
         yield
 
 
@@ -242,15 +217,12 @@ def design_bar(
     """
     from priorveil.queries import gain_share
 
-    target, gap, interrupted = min(max(target, 1e-12), 0.5), 1.0, Event()
+    target, gap = min(max(target, 1e-12), 0.5), 1.0
 
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        if interrupted.is_set():
-            raise KeyboardInterrupt
-        interrupted.set()
+    def announce() -> None:
         click.echo("stopping at the best plan so far; ctrl-C again to give up", err=True)
 
-    with _on_interrupt(interrupt), progress_bar("designing") as advance:
+    with end_on_interrupt(announce) as interrupted, progress_bar("designing") as advance:
 
         def update(rounds: int, error: float, bound: float) -> None:
             nonlocal gap

@@ -16,17 +16,20 @@ is least for `s_j` in proportion to `sqrt(v_j)`, and then `(sum_j sqrt(v_j))**2 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from priorveil.certify import TOTAL, Certificate
+from priorveil.designs.engine import Stop, never
 from priorveil.designs.methods import design
 from priorveil.errors import NOT_SHOWN, ForeignReport, InvalidInput
 from priorveil.files import atomic_write
+from priorveil.interrupts import end_on_interrupt
 from priorveil.mechanisms import Table
 from priorveil.mechanisms.randomness import Source, as_source
 from priorveil.notions import Known, as_known
@@ -44,23 +47,35 @@ _LEAST = 1e-5  # the least share, relative to the largest: a margin with a singl
 _FORMAT, _VERSION = "priorveil-margins", 1
 
 
-def design_margins(priors: Mapping[Names, Known], epsilon: float | Budget, **options: Any) -> MarginPlans:
+def design_margins(
+    priors: Mapping[Names, Known],
+    epsilon: float | Budget,
+    *,
+    progress: Callable[[Names, int, float, float], None] | None = None,
+    should_stop: Stop = never,
+    **options: Any,
+) -> MarginPlans:
     """Plans for margins, from reports alone, and the shares of people to ask about each that have the least error.
 
-    `priors` maps the names of the attributes of a margin to its prior; the `options` are those of `design`.
+    `priors` maps the names of the attributes of a margin to its prior; the `options` are those of `design`. It calls
+    `progress(names, round, error, bound)` as it goes. The first ctrl-C keeps the best certified plans so far, the
+    second one gives up.
 
     >>> from priorveil import Prior
-    >>> pair = Prior.joint({("a", 0): 0.4, ("a", 1): 0.1, ("b", 0): 0.2, ("b", 1): 0.3}, names=("x", "y"))
-    >>> found = design_margins({("x", "y"): pair, ("z",): Prior([0.3, 0.7], ["no", "yes"])}, epsilon=1.0)
-    >>> found.certificate.lip <= 1, [round(share / PARTS, 2) for share in found.shares]
-    (True, [0.62, 0.38])
+    >>> pair = Prior.joint({("a", 0): 0.4, ("a", 1): 0.1, ("b", 0): 0.2, ("b", 1): 0.3}, names=("age", "sex"))
+    >>> design_margins({("age", "sex"): pair, ("home",): Prior([0.3, 0.7], ["own", "rent"])}, epsilon=1.0)
+    MarginPlans(LIP 1, LDP 2; asked about: age x sex 62.3 %, home 37.7 %)
     """
     plans = {}
-    for names, prior in priors.items():
-        own = as_known(prior).centre.names
-        if not isinstance(names, tuple) or names != (own or names) or (own is None and len(names) != 1):
-            raise InvalidInput("priors", names, f"give a tuple of the prior's attributes, {own or ('name',)}")
-        plans[names] = design(prior, epsilon, Distribution(), **options)
+    with end_on_interrupt(on_first=lambda: None) as interrupted:
+        for names, prior in priors.items():
+            own = as_known(prior).centre.names
+            if not isinstance(names, tuple) or names != (own or names) or (own is None and len(names) != 1):
+                advice = f"give a tuple of the prior's attributes, {own or ('name',)}"
+                raise InvalidInput("priors", names, advice)
+            options["progress"] = progress and partial(progress, names)
+            options["should_stop"] = lambda: interrupted.is_set() or should_stop()
+            plans[names] = design(prior, epsilon, Distribution(), **options)
     return MarginPlans.of(plans)
 
 
@@ -85,6 +100,11 @@ class MarginPlans:
         roots = np.maximum(roots, _LEAST * max(1.0, float(roots.max(initial=0.0))))
         ends = np.rint(np.cumsum(roots) / roots.sum() * PARTS).astype(np.int64)
         return cls(dict(plans), tuple(np.diff(ends, prepend=0).tolist()))
+
+    def __repr__(self) -> str:
+        asked = zip(map(" x ".join, self.plans), self.shares, strict=True)
+        shares = ", ".join(f"{names} {100 * share / PARTS:.1f} %" for names, share in asked)
+        return f"MarginPlans(LIP {self.certificate.lip:.4g}, LDP {self.certificate.ldp:.4g}; asked about: {shares})"
 
     @property
     def certificate(self) -> Certificate:
