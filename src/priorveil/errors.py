@@ -30,6 +30,7 @@ from contextlib import contextmanager
 from typing import Any
 
 NOT_SHOWN = object()  # in place of a value that cannot or must not be shown: the advice describes it
+NOT_TEXT = "this is not UTF-8 text: save it as UTF-8, and unpack an archive (.zip, .xlsx) first"
 
 _LONGEST = 80
 

@@ -65,7 +65,16 @@ def test_a_value_that_is_mistyped_is_not_taken_for_a_header(folder: Path) -> Non
 def test_other_broken_files(folder: Path) -> None:
     (folder / "wide.csv").write_text("1,2,3\n4,5,6\n")
     assert "label,number" in refused("simulate", "wide.csv", *QUICK)
-    assert "a sum needs a number for each value" in refused("simulate", "prior.csv", "--query", "sum", *QUICK)
+    told = refused("simulate", "prior.csv", "--query", "sum", *QUICK)
+    assert "--query sum needs a number for each value of PRIOR: give --amounts" in told
+
+
+@pytest.mark.parametrize("query", ["mean", "quantiles"])
+def test_words_have_no_mean_and_no_quantiles(folder: Path, query: str) -> None:
+    told = refused("simulate", "prior.csv", "--query", query, *QUICK)
+    assert f"--query {query} needs a number for each value of PRIOR: use --query" in told
+    (folder / "ages.csv").write_text("10,0.5\n20,0.3\n30,0.2\n")
+    assert rows("ages.csv", "--query", query, "--eps", 1, "--method", "best", "--runs", 0)
 
 
 def test_labels_that_are_numbers_are_summed(folder: Path) -> None:

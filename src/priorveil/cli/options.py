@@ -149,6 +149,8 @@ class QueryChoice:
             "linear": lambda: Linear(*read_matrix(self.matrix, prior), self.unbiased),
             "guess": Guess,
         }
+        if self.kind == "quantiles" and prior.edges is None:
+            self._amounts(prior)  # refuses words
         return make[self.kind]()
 
     def _margins(self, prior: Prior) -> list[list[str]]:
@@ -159,8 +161,9 @@ class QueryChoice:
         """Return the number that each value stands for: by default its label."""
         numbers = list(map(str, prior.labels)) if self.amounts is None else self.amounts.split(",")
         if not all(map(is_number, numbers)):
-            advice = "give --amounts, such as 0,1,2"
-            raise click.UsageError(f"a sum needs a number for each value of PRIOR: {advice}")
+            others = "use --query histogram, distribution or cumulative for values that are words"
+            advice = "give --amounts, such as 0,1,2" if self.kind == "sum" else others
+            raise click.UsageError(f"--query {self.kind} needs a number for each value of PRIOR: {advice}")
         return [float(number) for number in numbers]
 
 

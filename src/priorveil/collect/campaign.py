@@ -217,7 +217,8 @@ def _check_cohorts(cohorts: Mapping[str, Plan]) -> None:
         raise InvalidInput("cohorts", names, "the plans should have the same labels, in the same order")
     if isinstance(plans[0].labels, NumberLabels) and plans[0].labels.outside != "ends":
         advice = "a number outside the range would send nothing, which is an answer"
-        raise InvalidInput("cohorts", names, advice, Hint("outside", "ends", purpose="in the prior"))
+        hint = Hint("outside='ends' in the prior", purpose="to count it at the nearest end")
+        raise InvalidInput("cohorts", names, advice, hint)
     statistics = (
         (f"cohort {name!r}", plan.query.statistics(plan.reference)) for name, plan in cohorts.items()
     )

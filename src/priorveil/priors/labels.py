@@ -20,7 +20,7 @@ Impossible = Literal["refuse", "leave out"]
 
 _MOST_CELLS = 1_000_000  # combinations of levels
 _LEAVE_OUT = Hint("impossible='leave out'", purpose="to declare that they cannot happen")
-_SMOOTH = Hint("smoothing=...", purpose="to add a number to every cell")
+_SMOOTH = Hint("smoothing=1 (0.001 for probabilities)", purpose="to add a number to every cell")
 
 
 def as_label(label: Hashable) -> Label:

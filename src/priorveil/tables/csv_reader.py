@@ -18,7 +18,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, cast
 
-from priorveil.errors import NOT_SHOWN, InvalidInput
+from priorveil.errors import NOT_SHOWN, NOT_TEXT, InvalidInput
 from priorveil.files import csv_delimiter
 
 Cells = list[str | None]
@@ -43,7 +43,7 @@ def read_rows(file: Any) -> Iterator[tuple[int, Cells]]:
     try:
         yield from _parse(text)
     except UnicodeDecodeError:
-        raise InvalidInput("data", NOT_SHOWN, "this is not UTF-8 text: save it as UTF-8 first") from None
+        raise InvalidInput("data", NOT_SHOWN, NOT_TEXT) from None
     except (EOFError, zlib.error, gzip.BadGzipFile):
         raise InvalidInput("data", NOT_SHOWN, "the file is damaged: it cannot be read to the end") from None
     except csv.Error:
@@ -57,6 +57,8 @@ def read_rows(file: Any) -> Iterator[tuple[int, Cells]]:
 def _parse(text: io.TextIOWrapper) -> Iterator[tuple[int, Cells]]:
     unread = iter(partial(text.readline, _LONGEST_LINE), "")
     sample = list(islice(unread, _SAMPLE))
+    if "\0" in "".join(sample):  # such as a tar file, whose names are text
+        raise InvalidInput("data", NOT_SHOWN, NOT_TEXT)
     delimiter, skipped = csv_delimiter("".join(sample))
     raw: list[str] = []
     last: list[str] = []  # the lines of the last row
