@@ -196,7 +196,7 @@ def test_the_mixture_serves_latent_secrets() -> None:
 
 def test_a_method_from_a_channel_measures_it() -> None:
     method = from_channel(pv.Channel([[0.75, 0.25], [0.25, 0.75]]), Scenario(pv.Prior([0.5, 0.5]), 1.0))
-    assert method.lip == pytest.approx(math.log(2))
+    assert method.levels.lip == pytest.approx(math.log(2))
     _, low, high = simulated_error(method.survey, pv.Prior([0.5, 0.5]), 1_000, 400, np.random.default_rng(0))
     assert low <= method.expected <= high
     mean, _, _ = simulated_error(method.survey, pv.Prior([0.5, 0.5]), 10, 1, np.random.default_rng(0))

@@ -22,7 +22,7 @@ from priorveil.errors import Infeasible, NotIdentifiable, TooLarge
 from priorveil.mechanisms import Table
 from priorveil.mechanisms.estimators import apply_rows, invert_information
 from priorveil.mechanisms.randomness import as_source
-from priorveil.notions import LDP, LIP, leakage
+from priorveil.notions import LDP, LIP, Leakage, leakage, leakage_bounds
 from priorveil.plans import Plan
 from priorveil.plans.tally import Counts
 from priorveil.priors import Array, Budget, Prior, Secret
@@ -53,15 +53,14 @@ class Scenario:
 
 @dataclass(frozen=True, eq=False)
 class ComparedMethod:
-    """One method in a scenario: its `expected` error per person, a proven `bound`, its levels, and a `survey`.
+    """One method in a scenario: its `expected` error per person, its `levels`, a `survey`, and a proven `bound`.
 
     `survey(counts, rng)` simulates one survey. It takes how many people have each value, and returns the
     squared error of the answer per person (for a guess, the share of wrong ones).
     """
 
     expected: float
-    lip: float
-    ldp: float
+    levels: Leakage | Certificate
     survey: Survey
     bound: float = math.nan
 
@@ -79,8 +78,7 @@ def from_plan(plan: Plan, scenario: Scenario) -> ComparedMethod:
         survey = _wrong_share(plan.channel, scenario.prior)
     else:  # the tally of an arc keeps the cell of a report, a guess needs its exact place
         survey = _unknown_error
-    proof = plan.certificate
-    return ComparedMethod(plan.expected_mse, proof.lip, proof.ldp, survey, plan.lower_bound)
+    return ComparedMethod(plan.expected_mse, plan.certificate, survey, plan.lower_bound)
 
 
 def from_channel(channel: Channel, scenario: Scenario) -> ComparedMethod:
@@ -91,17 +89,17 @@ def from_channel(channel: Channel, scenario: Scenario) -> ComparedMethod:
     prior, query, live = scenario.prior, scenario.query, channel.drop_unused()
     levels, error = leakage(channel, prior, scenario.secret), query.error(channel, prior)
     if query.kind == "guess":
-        return ComparedMethod(error, levels.lip, levels.ldp, _wrong_share(channel, prior))
+        return ComparedMethod(error, levels, _wrong_share(channel, prior))
     try:
         histograms = _unbiased_histograms(live, scenario) if query.unbiased else live.posterior(prior)
     except NotIdentifiable:
-        return ComparedMethod(error, levels.lip, levels.ldp, _unknown_error)
+        return ComparedMethod(error, levels, _unknown_error)
 
     def estimate(truth: Counts, rng: np.random.Generator) -> Array:
         histogram = histograms @ rng.multinomial(truth, live.matrix).sum(axis=0)
         return apply_rows(query.rows(prior), histogram)
 
-    return ComparedMethod(error, levels.lip, levels.ldp, _squared_error(estimate, scenario))
+    return ComparedMethod(error, levels, _squared_error(estimate, scenario))
 
 
 def _unbiased_histograms(channel: Channel, scenario: Scenario) -> Array:
@@ -179,7 +177,7 @@ def _design_method(
 def _certified_rr_method(scenario: Scenario) -> ComparedMethod:
     form, budget = published.rr_lip(scenario.prior, scenario.epsilon), Budget(scenario.epsilon)
     channel, proof = certified_mixture(form.channel, scenario.prior, budget, scenario.secret)
-    return replace(from_channel(channel, scenario), lip=proof.lip, ldp=proof.ldp)
+    return replace(from_channel(channel, scenario), levels=proof)
 
 
 def _channel_method(form: Form, scenario: Scenario) -> ComparedMethod:
@@ -211,8 +209,7 @@ def _unary_method(form: Form, scenario: Scenario) -> ComparedMethod:
         return np.asarray(ones * if_one + (people - ones) * if_zero)
 
     expected = _context_free_error(support, scenario) if scenario.query.unbiased else found.mse
-    levels = found.leakage
-    return ComparedMethod(expected, levels.lip, levels.ldp, _squared_error(estimate, scenario))
+    return ComparedMethod(expected, found.leakage, _squared_error(estimate, scenario))
 
 
 def _context_free_method(scenario: Scenario) -> ComparedMethod:
@@ -225,8 +222,8 @@ def _context_free_method(scenario: Scenario) -> ComparedMethod:
     def estimate(truth: Counts, rng: np.random.Generator) -> Array:
         return support.counts(rng.multinomial(truth, Q).sum(axis=0), int(truth.sum()))
 
-    expected, levels = _context_free_error(support, scenario), form.leakage
-    return ComparedMethod(expected, levels.lip, levels.ldp, _squared_error(estimate, scenario))
+    expected = _context_free_error(support, scenario)
+    return ComparedMethod(expected, form.leakage, _squared_error(estimate, scenario))
 
 
 def _context_free_error(support: published.Support, scenario: Scenario) -> float:
@@ -238,7 +235,7 @@ def _context_free_error(support: published.Support, scenario: Scenario) -> float
 
 def _no_report_method(scenario: Scenario) -> ComparedMethod:
     silent = Channel(np.ones((len(scenario.prior), 1)), scenario.prior.labels)
-    return replace(from_channel(silent, scenario), lip=0.0, ldp=0.0)
+    return replace(from_channel(silent, scenario), levels=leakage_bounds(0.0, 0.0, 0.0, scenario.prior))
 
 
 COMPARED_METHODS: dict[str, Callable[[Scenario], ComparedMethod]] = {

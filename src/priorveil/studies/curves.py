@@ -88,7 +88,7 @@ def line(axes: Axes, style: Style, x: Array, y: Array, bound: Array | None = Non
     """Draw a curve in its style. A proven lower bound is shaded, up to the curve and below."""
     kind, colour, label = style
     ink = COLOURS[colour]
-    axes.plot(x, y, color=ink, label=label, marker=marker or None, **{"markersize": 3.5, **STYLES[kind]})
+    axes.plot(x, y, color=ink, label=label, **{"marker": marker or None, "markersize": 3.5, **STYLES[kind]})
     if bound is not None:
         axes.fill_between(x, bound, y, color=ink, alpha=0.25, linewidth=0)
         axes.fill_between(x, 0, bound, color=ink, alpha=0.06, linewidth=0)

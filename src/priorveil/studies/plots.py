@@ -41,6 +41,7 @@ _LONGEST_NAME = 30  # letters
 _MOST_ROWS = 40  # names of values in a map
 _MOST_REPORTS = 20  # reports that have their numbers below a map
 _COMPARED = 4  # values that decide the order of reports
+_PEOPLE = 10_000  # for what is expected of a plan
 _DOTS = 150  # to the inch
 # Without dates, the same plot is the same file.
 _METADATA: dict[str, dict[str, str | None]] = {
@@ -91,13 +92,12 @@ def plan_plot(plan: Plan, curve: curves.Rows) -> Figure:
         lift = plan.channel.drop_unused().lift(plan.reference)
     except TooLarge:
         lift = None
-    step = math.ceil(len(plan.labels) / _MOST_ROWS)
-    height = 3.4 if lift is None else max(3.4, 0.8 + 0.115 * math.ceil(len(plan.labels) / step))
+    places, names = _ticks(plan.labels, _MOST_ROWS)
+    height = 3.4 if lift is None else max(3.4, 0.8 + 0.115 * len(places))
     figure, axes = curves.canvas(1, 1 if lift is None else 3, width=4.6, height=height)
     if lift is not None:
         _belief_map(axes[0, 0], plan, lift)
-        names = [short_name(label) for label in plan.labels[::step]]
-        axes[0, 0].set_yticks(range(0, len(plan.labels), step), names)
+        axes[0, 0].set_yticks(places, names)
         axes[0, 0].set_ylabel(", ".join(plan.reference.names or ()))
         _precision_panel(axes[0, 2], plan)
     errors = axes[0, min(1, axes.size - 1)]
@@ -140,24 +140,26 @@ def _belief_map(axes: Axes, plan: Plan, lift: Array) -> None:
 
 def _precision_panel(axes: Axes, plan: Plan) -> None:
     """What a plan is expected to learn, in the picture that fits its query."""
-    panel, draw = plan_panel(plan), draw_function(plan)
+    expected = apply_rows(plan.query.rows(plan.reference), _PEOPLE * plan.reference.probabilities)
+    width = _PEOPLE * normal_width(0.95, "level") * plan.std_error(_PEOPLE)
+    numbers = np.array([expected, expected - width, expected + width, expected])
+    panel = Panel("", plan.query.statistic_labels(plan.labels), numbers, _PEOPLE)
     panel = _sums_panel([panel], plan) if plan.query.kind == "sum" else panel.per_person("percent")
-    draw(axes, panel, plan, "95 % interval")
-    axes.set_title(f"to expect from {panel.people:,} people,\nwith 95 % intervals")
+    draw_function(plan)(axes, panel, plan, "95 % interval")
+    axes.set_title(f"to expect from {_PEOPLE:,} people,\nwith 95 % intervals")
 
 
 def _error_panel(axes: Axes, curve: curves.Rows, none: float, here: float) -> None:
     """Error against epsilon: the best design with its bound, LDP, and no report."""
-    ldp = [row for row in curve if not math.isnan(row["ldp"])]
-    epsilons, errors, bounds = (curves.column(curve, key) for key in ("epsilon", "mse", "bound"))
+    keys = ("epsilon", "mse", "bound", "ldp")
+    epsilons, errors, bounds, ldp = (curves.column(curve, key) for key in keys)
     curves.line(axes, ("best", "blue", "best design, its bound shaded"), epsilons, errors, bounds, "o")
-    if ldp:
-        across, above = (curves.column(ldp, key) for key in ("epsilon", "ldp"))
-        curves.line(axes, ("ldp", "red", "LDP at the same epsilon"), across, above, marker="s")
-    least, most = float(bounds.min()), float(errors.max())
+    if not np.isnan(ldp).all():
+        curves.line(axes, ("ldp", "red", "LDP at the same epsilon"), epsilons, ldp, marker="s")
+    least = float(bounds.min())
     if math.isinf(none):
         curves.log_scale(axes)
-        axes.set_ylim(least / 1.3, 1.3 * max([most, *(row["ldp"] for row in ldp)]))
+        axes.set_ylim(least / 1.3, 1.3 * float(np.nanmax([errors, ldp])))
     else:
         curves.line(axes, ("baseline", "grey", "no report"), epsilons, np.full(len(curve), none))
         low = 0.0 if least < 0.6 * none else least - 0.1 * (none - least)
@@ -246,14 +248,6 @@ def estimate_panel(title: str, estimate: Estimate, level: float) -> Panel:
             points = tuple((q, x.value, *x.interval(level)) for q, x in found.items())
             return replace(panel, quantiles=points)
     return panel
-
-
-def plan_panel(plan: Plan, people: int = 10_000) -> Panel:
-    """What a plan is expected to learn from this many people who follow its prior, with 95 % intervals."""
-    expected = apply_rows(plan.query.rows(plan.reference), people * plan.reference.probabilities)
-    width = people * normal_width(0.95, "level") * plan.std_error(people)
-    numbers = np.array([expected, expected - width, expected + width, expected])
-    return Panel("", plan.query.statistic_labels(plan.labels), numbers, people)
 
 
 @curves.house_style()
@@ -370,10 +364,10 @@ def _sums_panel(panels: Sequence[Panel], plan: Plan) -> Panel:
     return Panel("", names, np.hstack([panel.numbers for panel in panels]), panels[0].people, shown)
 
 
-def _shown_names(panel: Panel) -> list[str]:
-    """The names of the statistics; of too many only some."""
-    most = _MOST_NAMES_EACH if panel.unit == "percent" else _MOST_NAMES
-    return [short_name(label) for label in panel.labels[:: math.ceil(len(panel.labels) / most)]]
+def _ticks(labels: Sequence[Label], most: int) -> tuple[range, list[str]]:
+    """Places on an axis, and the names to write there: at most this many, evenly spaced."""
+    places = range(0, len(labels), math.ceil(len(labels) / most))
+    return places, [short_name(labels[place]) for place in places]
 
 
 def draw_rows(axes: Axes, panel: Panel, plan: Plan, words: str) -> None:
@@ -381,7 +375,7 @@ def draw_rows(axes: Axes, panel: Panel, plan: Plan, words: str) -> None:
 
     Margins of several attributes are apart from each other.
     """
-    at, names, shares = np.arange(len(panel.labels)), _shown_names(panel), panel.unit in _AXES
+    at, shares = np.arange(len(panel.labels)), panel.unit in _AXES
     values, low, high, expected = panel.numbers
     if shares:  # other numbers may lie far from zero
         bars = axes.stairs(expected, np.arange(len(at) + 1) - 0.5, orientation="horizontal", fill=True)
@@ -392,7 +386,7 @@ def draw_rows(axes: Axes, panel: Panel, plan: Plan, words: str) -> None:
     _dots(axes, values, at, words, low, high)
     axes.set_ylim(len(at) - 0.4, -0.6)
     axes.grid(False, axis="y")
-    axes.set_yticks(at[:: math.ceil(len(at) / len(names))], names)
+    axes.set_yticks(*_ticks(panel.labels, _MOST_NAMES_EACH if panel.unit == "percent" else _MOST_NAMES))
     axes.set_xlabel("" if panel.unit == "percent" else panel.unit)
     axes.xaxis.set_major_formatter(_AXES.get(panel.unit, "{x:,.6g}"))
     rows = plan.query.rows(plan.reference)
@@ -430,9 +424,7 @@ def draw_curve(axes: Axes, panel: Panel, plan: Plan, words: str) -> None:
     axes.xaxis.set_major_formatter("{x:,.6g}")
     axes.locator_params(axis="x", nbins=5)
     if edges is None:
-        step = math.ceil(count / _MOST_TICKS)
-        names = [short_name(label) for label in plan.labels[:count:step]]
-        axes.set_xticks(range(0, count, step), names, rotation=30, ha="right")
+        axes.set_xticks(*_ticks(plan.labels[:count], _MOST_TICKS), rotation=30, ha="right")
 
 
 def draw_map(axes: Axes, panel: Panel, plan: Plan, words: str) -> None:

@@ -165,7 +165,7 @@ def _row(
     found = simulated_error(method.survey, scenario.prior, count, runs, rng, truth)
     return StudyRow(
         scenario.epsilon, name, METHOD_STYLES[name][0], method.expected, method.bound, *found,
-        method.lip, method.ldp, count, runs,
+        method.levels.lip, method.levels.ldp, count, runs,
     )  # fmt: skip
 
 

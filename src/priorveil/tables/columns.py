@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cache
-from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -95,7 +94,9 @@ class Batch:
 
 
 def take(column: Column, indices: Indices) -> Column:
-    """Some rows of a column."""
+    """Some rows of a column, by ascending indices."""
+    if len(indices) == len(column):
+        return column
     if isinstance(column, list):
         return [column[index] for index in indices.tolist()]
     return column.take(pyarrow().array(indices))
@@ -114,13 +115,11 @@ def distinct(column: Column) -> tuple[list[Any], Indices]:
     pa = pyarrow()
     if pa.types.is_nested(column.type):
         raise InvalidInput("column", NOT_SHOWN, f"type {column.type}; choose one of text, numbers or dates")
+    if pa.types.is_dictionary(column.type) and column.dictionary.null_count:
+        column = column.dictionary_decode()  # the dictionary holds the gap itself
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    entries = encoded.dictionary.to_pylist()
     indices = encoded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
-    if None in entries:  # a dictionary may hold the gap itself
-        gaps = np.array([entry is None for entry in [*entries, None]])
-        indices = np.where(gaps[indices], -1, indices)
-    return entries, indices
+    return encoded.dictionary.drop_null().to_pylist(), indices
 
 
 def holds_only(column: Column, entry: str) -> bool:
@@ -142,8 +141,7 @@ def look_up(column: Column, code: Callable[[Any], int], missing: int) -> Codes:
     [1, 0, 2, 1]
     """
     words, indices = distinct(column)
-    codes = [missing if word is None else code(word) for word in words]
-    return np.asarray(np.array([*codes, missing], dtype=np.int64)[indices])
+    return np.asarray(np.array([*map(code, words), missing], dtype=np.int64)[indices])
 
 
 def _present_rows(column: Any) -> npt.NDArray[np.bool_]:
@@ -211,7 +209,7 @@ def cell_codes(parts: Sequence[Column], labels: Sequence[Label], source: Source 
 def _number_codes(column: Column, labels: NumberLabels, source: Source) -> Codes:
     """The codes of a column of numbers, which may be written as text."""
     entries, rows = distinct(column)
-    found = [None if entry is None else _number(str(entry).strip()) for entry in entries]
+    found = [_number(str(entry).strip()) for entry in entries]
     numbers = np.array([*(np.nan if number is None else float(number) for number in found), np.nan])
     foreign = [number is None and entry == entry for number, entry in zip(found, entries, strict=True)]
     codes = labels.codes(numbers[rows], source.words)
@@ -341,7 +339,7 @@ def _buffer(column: Any, dtype: Any, width: int) -> npt.NDArray[Any]:
 def _parse_reports(column: Column, width: int) -> Parsed:
     """As `_arrow_reports`, for text and other types: each different entry is parsed once."""
     words, indices = distinct(column)
-    kinds = {str, bytes, NoneType} if width else {str, int, float, NoneType}
+    kinds = {str, bytes} if width else {str, int, float}
     if wrong := {type(word) for word in words} - kinds:
         advice = (
             f"a column of {wrong.pop().__name__}; this plan reports {'bytes' if width else 'whole numbers'}"
@@ -356,16 +354,16 @@ def _parse_reports(column: Column, width: int) -> Parsed:
     return reports[position[indices[readable]]], readable, indices >= 0
 
 
-def _parse_number(word: str | float | None) -> int | None:
+def _parse_number(word: str | float) -> int | None:
     if isinstance(word, str):
         return int(word) if _REPORT_NUMBER.fullmatch(word) else None
-    return int(word) if word is not None and abs(word) < _EXACT and word == int(word) else None
+    return int(word) if abs(word) < _EXACT and word == int(word) else None
 
 
-def _parse_bits(word: str | bytes | None, width: int) -> bytes | None:
+def _parse_bits(word: str | bytes, width: int) -> bytes | None:
     if isinstance(word, str):
         return bytes.fromhex(word) if len(word) == 16 * width and _HEX.fullmatch(word) else None
-    return word if word is not None and len(word) == 8 * width else None
+    return word if len(word) == 8 * width else None
 
 
 # -- the plans of cohorts ----------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from priorveil.mechanisms.randomness import GeneratorSource, Source, as_source
 from priorveil.plans import Plan
 from priorveil.plans.values import Codes
 from priorveil.tables import columns, write
-from priorveil.tables.columns import PLAN, REPORT, REPORT_ID, Batch, Column, Indices, Plans, take
+from priorveil.tables.columns import PLAN, REPORT, REPORT_ID, Batch, Indices, Plans, take
 from priorveil.tables.read import Progress, in_threads, open_table
 
 _FEW_REPORTS = 1 << 15  # different ones; a dictionary makes these smaller
@@ -80,7 +80,7 @@ def privatize_table(
     def perturb(batch: Batch) -> tuple[Batch, Reports, write.Columns]:
         made = make_reports(batch, private, cohort, plans, source)
         id_column = {REPORT_ID: random_ids(len(made.indices), source)} if ids else {}
-        public = _public_columns(batch, kept, made.indices)
+        public = {name: take(batch.columns[name], made.indices) for name in kept}
         made_by = write.plan_column(made.plans, plans.values(), as_text)
         return batch, made, {**id_column, **public, PLAN: made_by, REPORT: made.reports}
 
@@ -111,14 +111,6 @@ def privatize_table(
         else:
             write.write_arrow(schema, batches(), file, kind, _random_columns(plans))
     return Privatized(count, log.result())
-
-
-def _public_columns(batch: Batch, kept: Sequence[str], indices: Indices) -> dict[str, Column]:
-    """The columns in `kept`, of the rows that have a report."""
-    public = {name: batch.columns[name] for name in kept}
-    if len(indices) == batch.rows:
-        return public
-    return {name: take(values, indices) for name, values in public.items()}
 
 
 def private_columns(column: str | Sequence[str], plans: Mapping[Any, Plan]) -> list[str]:
@@ -170,7 +162,7 @@ def make_reports(
     missing, spelling, outside, indices, reports = [], [], [], [], []
     for number, plan in enumerate(plans.values()):
         own = np.flatnonzero(plan_codes == number)
-        parts = values if len(own) == batch.rows else [take(column, own) for column in values]
+        parts = [take(column, own) for column in values]
         codes = columns.cell_codes(parts, plan.labels, source)
         missing.append(own[codes == columns.ABSENT])
         unknown = own[codes == columns.OUTSIDE_DOMAIN]

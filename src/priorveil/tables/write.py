@@ -126,8 +126,7 @@ def _cells(name: str, column: Column | npt.NDArray[Any]) -> list[str]:
     if isinstance(column, np.ndarray) and column.ndim == 1:
         return list(map(str, column.tolist()))
     if isinstance(column, np.ndarray):
-        digits, width = column.tobytes().hex(), 2 * column.itemsize * column.shape[1]
-        return [digits[start : start + width] for start in range(0, len(digits), width)]
+        return column.tobytes().hex(" ", column.itemsize * column.shape[1]).split()
     if not isinstance(column, list) and pyarrow().types.is_nested(column.type):
         raise InvalidInput("out", NOT_SHOWN, f"CSV cannot hold lists such as {name!r}: write Parquet instead")
     words, indices = distinct(column)
@@ -136,8 +135,6 @@ def _cells(name: str, column: Column | npt.NDArray[Any]) -> list[str]:
 
 
 def _cell(entry: Any) -> str:
-    if entry is None:
-        return ""
     text = entry.hex() if isinstance(entry, bytes) else str(entry)
     quoted = not text or text != text.strip() or any(mark in text for mark in '",;\t\r\n')
     return '"' + text.replace('"', '""') + '"' if quoted else text

@@ -35,6 +35,7 @@ FIGURES: dict[str, Callable[[Settings], Outcome]] = {
 }
 _HEAD, *_SECTIONS = Path(__file__).with_name("text.md").read_text(encoding="utf-8").split("\n## ")
 _TITLE, _INTRODUCTION, DATA_TEXT = _HEAD.strip("# \n").split("\n\n")
+_TEXTS = dict(section.split(": ", 1) for section in _SECTIONS)  # by the names of the figures
 _VERDICTS = {True: "Claims of the paper that survive", False: "Claims of the paper that do not"}
 _PAGE = Path(__file__).with_name("page.html").read_text(encoding="utf-8").replace("TITLE", _TITLE)
 
@@ -60,8 +61,7 @@ class Section:
     @property
     def title(self) -> str:
         """Number and title."""
-        heading, _ = _SECTIONS[self.number - 1].split("\n", 1)
-        return f"Figure {self.number}. {heading.removeprefix(f'{self.name}: ')}"
+        return f"Figure {self.number}. {_TEXTS[self.name].splitlines()[0]}"
 
     @property
     def stem(self) -> str:
@@ -85,8 +85,7 @@ def figure_names(chosen: Sequence[str]) -> list[str]:
 
 def describe(name: str, outcome: Outcome) -> Section:
     """The section of a figure, without its picture: its text, with the words of the outcome filled in."""
-    (text,) = (section for section in _SECTIONS if section.startswith(f"{name}: "))
-    _, caption, remarks, claims = text.format(**outcome.words).strip().split("\n\n")
+    _, caption, remarks, claims = _TEXTS[name].format(**outcome.words).strip().split("\n\n")
     cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in claims.splitlines()]
     return Section(
         name,

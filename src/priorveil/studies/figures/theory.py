@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -156,11 +155,6 @@ def _draw_order(rows: Rows) -> curves.Figure:
 
 # One case in which the published point keeps the budget, and that of figure 1, in which it does not.
 _REGIONS = (([0.4, 0.6], 1.0), ([0.2, 0.8], 0.6))
-_MARKS: dict[str, tuple[str, str, int, str]] = {  # marker, colour, size, label
-    "published": ("o", "red", 12, "published (Theorem 3)"),
-    "best": ("*", "green", 10, "best LIP"),
-    "ldp": ("s", "orange", 6, "RR-LDP"),
-}
 
 
 def regions(settings: Settings) -> Outcome:
@@ -226,10 +220,7 @@ def _draw_regions(rows: Rows) -> curves.Figure:
         contours = panel.contour(q0, q1, variance, 8, colors=COLOURS["grey"], linewidths=0.6)
         panel.clabel(contours, fontsize=6, fmt="%.2f")
         for row in (row for row in rows if row["epsilon"] == epsilon):
-            mark, colour, size, label = _MARKS[row["kind"]]
-            style: dict[str, Any] = {"color": COLOURS[colour], "markersize": size, "label": label}
-            style |= {"markerfacecolor": "none", "markeredgewidth": 1.8} if mark == "o" else {}
-            panel.plot(row["q01"], row["q10"], mark, clip_on=False, zorder=6, **style)
+            curves.line(panel, FIGURE_STYLES["regions"][row["kind"]], row["q01"], row["q10"])
         title = f"prior ({P[0]}, {P[1]}), ε = {epsilon:g}"
         panel.set(xlabel="Pr(report 1 | value 0)", ylabel="Pr(report 0 | value 1)")
         panel.set(title=title, xlim=(0, 1), ylim=(0, 1))
@@ -405,7 +396,7 @@ def _binary_rows(epsilon: float) -> dict[str, Row]:
 # -- figure 9: hash functions on 20 values -----------------------------------------------------------------
 
 _VALUES, _HASH_EPSILON = 20, 1.0
-_HEAVY, _BEST = "hashing, certified", "best LIP design"
+_HASH_STYLES = FIGURE_STYLES["hashing"]
 
 
 def rising_prior(size: int) -> Prior:
@@ -431,7 +422,7 @@ def hashing(settings: Settings) -> Outcome:
     words = {"count": count, "best_size": best_size, "leaks": (min(leaks), max(leaks))}
     words |= {"most": max(row["bins"] for row in rows if row["valid"])}
     return Outcome(
-        [*rows, {"method": _HEAVY, **heavy}, {"method": _BEST, **best}],
+        [*rows, {"method": _HASH_STYLES["heavy"][2], **heavy}, {"method": _HASH_STYLES["best"][2], **best}],
         lambda: _draw_hashing(rows, certified, heavy, best),
         {"best size": 12 <= best_size <= 16, "differ": spread > 1e-4},
         words | {"heavy": math.sqrt(heavy["mse"]), "best": math.sqrt(best["mse"])},
@@ -450,17 +441,15 @@ def _hash_row(prior: Prior, size: int, assignment: list[int]) -> Row:
 def _draw_hashing(rows: Rows, certified: dict[int, Array], heavy: Row, best: Row) -> curves.Figure:
     figure, axes = curves.canvas(2, 1, width=4.6, height=2.6, sharex=True)
     top, bottom = axes[:, 0]
-    for valid, colour, verb in ((False, COLOURS["orange"], "breaks"), (True, COLOURS["red"], "keeps")):
-        style: dict[str, Any] = {"color": colour, "markerfacecolor": colour if valid else "none"}
-        style |= {"label": f"published, {verb} ε", "markersize": 3, "markeredgewidth": 0.6}
-        bins = column(rows, "bins", valid=valid)
-        top.plot(bins, np.sqrt(column(rows, "mse", valid=valid)), "o", **style)
-        bottom.plot(bins, column(rows, "lip", valid=valid), "o", **style)
+    for valid, name in ((False, "breaks"), (True, "keeps")):
+        bins, errors, levels = (column(rows, key, valid=valid) for key in ("bins", "mse", "lip"))
+        curves.line(top, _HASH_STYLES[name], bins, np.sqrt(errors))
+        curves.line(bottom, _HASH_STYLES[name], bins, levels)
     means = np.sqrt([errors.mean() for errors in certified.values()])
     sizes, floor = np.array(list(certified)), 0.99 * math.sqrt(column(rows, "mse").min())
-    curves.line(top, ("certified", "blue", "mixed to keep ε, mean"), sizes, means)
-    curves.line(top, ("certified", "green", _HEAVY), sizes, np.full(_VALUES, math.sqrt(heavy["mse"])))
-    curves.line(top, ("best", "black", _BEST), sizes, np.full(_VALUES, math.sqrt(best["mse"])))
+    curves.line(top, _HASH_STYLES["mixed"], sizes, means)
+    curves.line(top, _HASH_STYLES["heavy"], sizes, np.full(_VALUES, math.sqrt(heavy["mse"])))
+    curves.line(top, _HASH_STYLES["best"], sizes, np.full(_VALUES, math.sqrt(best["mse"])))
     top.axhspan(floor, math.sqrt(best["bound"]), color="black", alpha=0.06, linewidth=0)
     top.set(ylabel=curves.ROOT_ERROR, ylim=(floor, None))
     curves.shade_violations(bottom, [0.5, _VALUES + 0.5], [_HASH_EPSILON, _HASH_EPSILON])
