@@ -82,9 +82,11 @@ use the same query, for values in the same order
 class Query(ABC):
     """What every query answers. The defaults are those of a prior-based query about all the values.
 
-    `unbiased` says whether the reports alone decide the answer, `error_unit` what the error is, in a few words.
+    `linear` says whether the answer is `rows @ counts` and its error that of `Linear`, `unbiased` whether the reports
+    alone decide the answer, `error_unit` what the error is, in a few words.
     """
 
+    linear: bool = False
     unbiased: bool = False
     error_unit: str = "mean square error per person"
 
@@ -175,6 +177,8 @@ class Linear(Query):
     >>> Linear([[1, 0, 0], [1, 1, 0]]).no_report(Prior([0.2, 0.3, 0.5])).__round__(6)
     0.41
     """
+
+    linear = True
 
     def __init__(
         self,

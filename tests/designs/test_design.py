@@ -21,6 +21,7 @@ from priorveil.designs.engine import Solution
 from priorveil.errors import CertificateError, DataNotFound, Infeasible, InvalidInput, InvalidSecret, TooLarge
 from priorveil.queries import Query, variance
 from priorveil.studies import datasets
+from sample_plans import PRIOR, named_plan
 
 Array = np.ndarray
 INF = math.inf
@@ -900,6 +901,18 @@ def test_a_query_without_a_solver_is_not_priced_as_a_histogram() -> None:
     assert plan.lower_bound <= same.expected_mse - same.no_report + plan.no_report
     with pytest.raises(Infeasible, match="one prior"):
         pv.design(pv.PriorSet([prior, pv.Prior([1 / 15] * 15)]), 1.0, Entropy())
+
+
+@pytest.mark.parametrize("method", ["unary", "subset", "arc"])
+def test_no_mechanism_states_the_error_of_a_histogram_for_another_query(method: str) -> None:
+    """Nor does `auto` prefer it for an error that it does not have."""
+    with pytest.raises(Infeasible):
+        pv.design(pv.Prior.zipf(8), 1.0, Entropy(), method=method)
+    assert named_plan(method).mechanism.error(Entropy(), PRIOR) is None
+    for size in (8, 40):
+        plan = pv.design(pv.Prior.zipf(size), 1.0, Entropy(), notion=pv.LDP(), time_limit=0.0)
+        assert plan.method in ("columns", "closed")
+        assert plan.expected_mse == pytest.approx(Entropy().error(plan.channel, plan.reference), rel=1e-9)
 
 
 @pytest.mark.parametrize("time_limit", [0.0, 1.0])

@@ -30,7 +30,7 @@ from priorveil.notions import Known, Secrets
 from priorveil.plans import Plan
 from priorveil.plans.document import DesignMethod
 from priorveil.priors import Array, Budget, Ints, Prior
-from priorveil.queries import Linear, Query, variance
+from priorveil.queries import Query, variance
 
 Method = Literal["auto"] | DesignMethod
 
@@ -122,6 +122,7 @@ def best_plan(problem: Problem, limits: Limits) -> Plan:
 def _candidates(problem: Problem) -> dict[str, float]:
     """The methods that `auto` compares, and for each the efficiency from which no other is tried."""
     d, kind, learns = len(problem.prior), problem.query.kind, problem.query.unbiased
+    solved = learns or kind in _SOLVERS
     if problem.notion.name == "LDP":
         # The engine may be stopped early, so simple mechanisms compete with it. They are for the value itself.
         simple, single = _pairwise(problem), isinstance(problem.prior, Prior)
@@ -132,16 +133,16 @@ def _candidates(problem: Problem) -> dict[str, float]:
             known = _MAX_VALUES_TO_SUM if simple and kind == "sum" else known
         names = ["columns", "unary", "subset"] if d <= known else ["unary", "subset"]
         # Where subset selection knows its error, writing it out as a table gains nothing.
-        names += ["closed"] if d > known and (kind == "convex" or not (simple and single)) else []
+        names += ["closed"] if d > known and not (solved and simple and single) else []
         return dict.fromkeys(names, _OPTIMAL)
-    few = _MAX_TABLE_VALUES if problem.box and kind != "convex" else _ENGINE
+    few = _MAX_TABLE_VALUES if problem.box and solved else _ENGINE
     if d <= few or (problem.box and kind == "guess"):
         return {"columns": _OPTIMAL}
     if not problem.box or (learns and kind != "distribution"):
         return {"columns": _OPTIMAL, "unary": _OPTIMAL}
     if learns:
         return dict.fromkeys(["arc", "unary", "subset"] if d <= _SUBSETS else ["arc", "unary"], _OPTIMAL)
-    return {"arc": 0.995} | ({"columns": _OPTIMAL} if d <= _GROUPED and kind != "convex" else {})
+    return {"arc": 0.995} | ({"columns": _OPTIMAL} if d <= _GROUPED and solved else {})
 
 
 def columns_plan(problem: Problem, limits: Limits) -> Plan:
@@ -227,7 +228,7 @@ def _cone_pricing(problem: Problem, stop: Stop) -> Pricing:
 
     if query.kind == "guess":
         return cone_pricing.ConeGuessPricing(A, P, utility, P[None], stop, nothing)
-    if not isinstance(query, Linear):
+    if not query.linear:
         return cone_pricing.ConePricing(A, P, utility, stop, nothing)
     rows = query.centred_rows(prior)
     scores = np.eye(len(P)) if rows is None else rows

@@ -16,10 +16,10 @@ from priorveil.channels import Channel
 from priorveil.designs import robust
 from priorveil.errors import CertificateError, Hint, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms import Mechanism, Table
-from priorveil.notions import LIP, Cone, Known, Secrets, as_known, scenarios
+from priorveil.notions import CONES, LIP, Cone, Known, Secrets, as_known, scenarios
 from priorveil.plans import Plan
 from priorveil.priors import Array, Budget, Prior, PriorSet
-from priorveil.queries import Linear, Query
+from priorveil.queries import QUERIES, Query
 
 # How far a float computation of a bound may be off, relatively: bounds are lowered by this.
 SLACK = 1e-12
@@ -48,12 +48,9 @@ class Problem:
         """Create the problem; raises `InvalidInput` if the arguments do not fit together."""
         prior, budget, notion = as_known(prior), Budget.of(epsilon), LIP() if notion is None else notion
         if not isinstance(notion, Cone):
-            raise InvalidInput(
-                "notion", notion, "design for LIP(), LDP(), Pufferfish() or DI(): those are cones"
-            )
+            raise InvalidInput("notion", notion, f"design for one of {', '.join(CONES)}")
         if not isinstance(query, Query):
-            advice = "give Histogram(), Sum(values), Linear(matrix), Guess(), Convex(gain) or Distribution()"
-            raise InvalidInput("query", query, advice)
+            raise InvalidInput("query", query, f"give one of {', '.join(QUERIES)} or Convex")
         budget.require_positive()
         problem = cls(prior, budget, query, secret, notion)
         query.require_fits(problem.reference)
@@ -148,7 +145,7 @@ class Problem:
         """The query in the form that the robust design needs."""
         if self.query.kind == "guess":
             return robust.GuessTask()
-        if not isinstance(self.query, Linear) or self.query.unbiased:
+        if not self.query.linear or self.query.unbiased:
             name = self.query.kind.capitalize()
             raise Infeasible(f"{name} is designed for one prior: give a Prior, not a PriorSet")
         rows = self.query.rows(self.reference)

@@ -190,7 +190,7 @@ class BitReports(Mechanism):
                 "unbiased", self.expected_counts(P, 1), P, query.rows(prior), population=True
             )
             return float(answer.variance.sum())
-        if query.kind == "convex":
+        if not query.linear:
             return None
         form = bit_estimators.posterior_form if self.reads_whole_reports else bit_estimators.bitwise_form
         return max(0.0, float(form(self.law, P).variances(query.centred_rows(prior)).sum()))

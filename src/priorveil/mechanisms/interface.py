@@ -108,11 +108,9 @@ class Mechanism(ABC):
     @property
     def allowed_reports(self) -> str:
         """Which reports this mechanism makes, in words."""
-        return (
-            f"this mechanism reports 0 to {self.outputs - 1}"
-            if self.outputs
-            else "this mechanism never makes it"
-        )
+        if self.outputs is None:
+            return "this mechanism never makes it"
+        return f"this mechanism reports 0 to {self.outputs - 1}"
 
     @abstractmethod
     def accumulate(self, reports: npt.ArrayLike) -> Ints:

@@ -113,11 +113,11 @@ def _unknown_error(truth: Counts, rng: np.random.Generator) -> float:
 
 
 def _squared_error(estimate: Callable[[Counts, np.random.Generator], Array], scenario: Scenario) -> Survey:
-    """The squared error of an estimate of the statistics, per person; unknown for a convex query.
+    """The squared error of an estimate of the statistics, per person; unknown for a query that is not linear.
 
     An unbiased query asks about the population, which the counts describe: the people are a sample of it.
     """
-    if scenario.query.kind == "convex":
+    if not scenario.query.linear:
         return _unknown_error
     rows = scenario.query.rows(scenario.prior)
 

@@ -190,7 +190,7 @@ class Arc(ArcMechanism):
         Where the prior is right reports are uniform within their cells, so it is exact.
         """
         P = prior.probabilities
-        if not self.fits(P) or query.unbiased or query.kind in ("guess", "convex"):
+        if not self.fits(P) or query.unbiased or not query.linear:
             return None
         variances = self.cells.posterior_variances(self.cells.law(P)[None], P, query.centred_rows(prior))
         return max(0.0, float(variances.sum()))
