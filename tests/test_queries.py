@@ -394,7 +394,7 @@ def test_special_cases_are_linear_queries():
     ]
     assert Sum([1, 2]).statistic_labels("ab") == ("sum",)
     assert Linear([[1, 2], [2, 2]], names=("x", "y")).statistic_labels("ab") == ("x", "y")
-    assert Linear([[1, 2], [2, 2]]).statistic_labels("ab") == (0, 1)
+    assert Linear([[1, 2], [2, 2]]).statistic_labels("ab") == ("row 1", "row 2")
 
 
 @pytest.mark.parametrize("matrix", [[], [[]], [1, 2], [["a"]], [[math.nan]], [[1, 2], [3]], None])

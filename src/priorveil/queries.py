@@ -116,6 +116,11 @@ class Query(ABC):
         """The names of the numbers in an answer, given the labels of the values."""
         return tuple(labels)
 
+    def counts_people(self, prior: Prior) -> bool:
+        """Whether every statistic is a number of people: all its weights are zero or one."""
+        rows = self.rows(prior)
+        return rows is None or bool(np.isin(rows, (0.0, 1.0)).all())
+
     def statistics(self, prior: Prior) -> LabelledRows:
         """The numbers in an answer: their names, and their weights of the values."""
         return LabelledRows(self.statistic_labels(prior.labels), prior.labels, self.rows(prior))
@@ -314,10 +319,10 @@ class Linear(Query):
         return None if self.matrix is None else self.matrix - (prior.probabilities @ self.matrix.T)[:, None]
 
     def statistic_labels(self, labels: Sequence[Label]) -> tuple[Label, ...]:
-        """The names; by default the labels of the values, `sum` for a single row, or the numbers of the rows."""
+        """The names; by default the labels of the values, `sum` for a single row, or `row 1`, `row 2`, ..."""
         if self.names or self.matrix is None:
             return self.names or tuple(labels)
-        return ("sum",) if self.kind == "sum" else tuple(range(len(self.matrix)))
+        return ("sum",) if self.kind == "sum" else tuple(f"row {n}" for n in range(1, len(self.matrix) + 1))
 
     def require_fits(self, prior: Prior) -> None:
         """Raise `InvalidInput` if the matrix has another number of values, or needs numbers that were not rounded."""

@@ -896,6 +896,28 @@ def test_the_matrix_of_a_linear_query(tmp_path: Path, monkeypatch: pytest.Monkey
         assert status == 2 and err.startswith("error: "), err
 
 
+@pytest.mark.parametrize(
+    ("labels", "text", "names"),
+    [
+        ("abc", "c,b,a\n1,2,3\n0,0,1\n", ("row 1", "row 2")),
+        ("abc", "first,3,2,1\nsecond,1,0,0\n", ("first", "second")),
+        ("abc", "3,2,1\n1,0,0\n", None),
+        ("012", "first,3,2,1\nsecond,1,0,0\n", ("first", "second")),
+        ("012", "name,2,1,0\nfirst,1,2,3\nsecond,0,0,1\n", ("first", "second")),
+    ],
+)
+def test_a_matrix_may_have_a_header_or_names_of_its_rows(
+    files: Path, labels: str, text: str, names: tuple[str, ...] | None
+) -> None:
+    share = zip(labels, (0.5, 0.3, 0.2), strict=True)
+    (files / "three.csv").write_text("".join(f"{label},{p}\n" for label, p in share))
+    (files / "matrix.csv").write_text(text)
+    task = ("design", "three.csv", "--query", "linear", "--matrix", "matrix.csv", "--epsilon", 1)
+    status, _, err = run(*task, "-o", "plan.json")
+    assert status == 0, err
+    assert pv.Plan.load("plan.json").query == pv.Linear([[3, 2, 1], [1, 0, 0]], names)
+
+
 def test_people_in_place_of_a_prior_are_not_shown(tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text("name,illness\nAnn,asthma\nBob,gout\n")
     shown = refused("design", str(tmp_path / "people.csv"), "--epsilon", "1")

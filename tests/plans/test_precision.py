@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -59,7 +61,28 @@ def test_a_leaning_plan_says_what_its_precision_rests_on() -> None:
         "if the prior is right"
     )
     assert leaning.population is None
-    assert str(leaning).startswith("reports alone do not determine the population; leaning on the prior, ")
+    start = "reports of 10,000 people alone do not determine the population; leaning on the prior, "
+    assert str(leaning).startswith(start)
+
+
+@pytest.mark.parametrize(
+    "query", [pv.Linear.cumulative(PRIOR, unbiased=True), pv.Sum([0, 10, 20, 50, 90], True)]
+)
+def test_an_interval_that_holds_all_possible_values_is_not_stated(query: pv.Linear) -> None:
+    """The half width of a share is never a hundred points, nor that of an average wider than its range."""
+    weak, strong = (pv.design(PRIOR, epsilon, query) for epsilon in (0.002, 1.0))
+    assert weak.precision.population is None
+    assert str(weak.precision) == "reports of 10,000 people alone do not determine the population"
+    assert weak.expected_precision(10**10).population is not None
+    assert strong.precision.population is not None
+
+
+def test_weighted_sums_are_stated_per_person() -> None:
+    plan = pv.design(PRIOR, 1.5, pv.Linear([[0, 1, 2, 5, 9], [1, 0, 0, 0, 0]], unbiased=True))
+    assert plan.precision.population == pytest.approx(1.959964 * plan.std_error(10_000).max())
+    assert re.search(
+        r"every statistic is known to ±0\.\d+ per person or better \(95 %\)$", str(plan.precision)
+    )
 
 
 def test_wrong_numbers_are_refused() -> None:

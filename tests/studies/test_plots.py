@@ -278,3 +278,22 @@ def test_statistics_that_determine_no_quantiles_are_drawn_without_them() -> None
     prior = pv.Prior.cells([0, 1, 2, 3], [0.5, 0.3, 0.2])
     found = estimated(prior, pv.Linear([[1, 0, 0], [0, 1, 1]], unbiased=True), [0.5] * 300 + [2.5] * 200)
     assert len(drawn(found).axes[0].get_yticklabels()) == 2
+
+
+@pytest.mark.parametrize("groups", [0, 2])
+def test_weighted_sums_are_not_people(groups: int) -> None:
+    what = found(3, groups, pv.Linear([[0, 1, 5], [2, -1, 0]], unbiased=True))
+    axes = drawn(what, "town" if groups else None).axes[0]
+    assert axes.get_xlabel() == ("weighted sum per person" if groups else "weighted sum")
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["row 1", "row 2"]
+    scale = what.everybody.reports if groups else 1
+    assert axes.containers[0].lines[0].get_xdata() == pytest.approx(what.everybody.values / scale)
+    plan = what.tallies.plans[None]
+    expected = plots.plan_plot(plan, [{"epsilon": 2.0, "mse": 1.0, "bound": 1.0, "ldp": 2.0}]).axes[2]
+    assert expected.get_xlabel() == "weighted sum per person"
+
+
+def test_a_single_row_of_a_matrix_keeps_its_name() -> None:
+    prior = pv.Prior([0.5, 0.3, 0.2], labels=["a", "b", "c"])
+    what = estimated(prior, pv.Linear([[0, 1, 5]], names=["score"]), ["a", "b", "c"] * 100)
+    assert [tick.get_text() for tick in drawn(what).axes[0].get_yticklabels()] == ["score"]

@@ -145,11 +145,19 @@ def _csv_matrix(rows: list[Line]) -> tuple[Any, ...]:
 
 
 def read_matrix(path: Path | None, prior: Prior) -> tuple[list[list[float]], list[Label] | None]:
-    """Read the matrix of a linear query, with or without labels on both sides, and the names of its rows."""
+    """Read the matrix of a linear query, with or without a header and a first column of names; and those names."""
+    from priorveil.priors.labels import label_text
+
     if path is None:
         raise click.UsageError("--query linear needs its numbers: give --matrix FILE")
     with reading(path):
-        matrix, *labels = _csv_matrix(_csv_rows(path))
+        rows, texts = _csv_rows(path), [label_text(label) for label in prior.labels]
+        line, head = rows[0]
+        if len(head) == len(texts) and not all(map(is_number, head)):  # a header alone
+            rows = [(line, [f"row {n}" if n else "", *cells]) for n, (line, cells) in enumerate(rows)]
+        elif len(head) == len(texts) + 1 and all(map(is_number, head[1:])) and set(head[1:]) != set(texts):
+            rows = [(line, ["", *texts]), *rows]  # names of the rows alone
+        matrix, *labels = _csv_matrix(rows)
         if not labels:
             _require_width(len(matrix[0]), prior.labels)
             return matrix, None

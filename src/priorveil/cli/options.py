@@ -185,7 +185,7 @@ def query_options(command: Command) -> Command:
         "--matrix",
         type=INPUT_FILE,
         help="For linear: a CSV with a row of numbers for each statistic, a column for each value of PRIOR; "
-        "with or without names of both.",
+        "with or without a header, and names in the first column.",
     )
     @functools.wraps(command)
     def wrapper(query: str, unbiased: bool, amounts: Any, margin: Any, matrix: Any, **others: Any) -> Any:

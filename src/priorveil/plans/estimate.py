@@ -571,10 +571,10 @@ def _project(values: Array) -> Array:
 class Precision:
     """The largest half width among the statistics, expected from these people under the prior; prints as a sentence.
 
-    `population` is for the population that the people are drawn from, read without the prior; None where reports
-    alone do not determine it. `these_people` is for the people who reported, read with the prior, and holds if the
-    prior is right: the population's shares are then the prior's, and need no estimate. It is None for a plan that does
-    not lean on the prior. Half widths of shares are shares; other statistics have the unit of the query.
+    `population` is for the population that the people are drawn from, read without the prior; None where reports of
+    so many people do not determine it. `these_people` is for the people who reported, read with the prior, and holds
+    if the prior is right: the population's shares are then the prior's, and need no estimate. It is None for a plan
+    that does not lean on the prior. Half widths of shares are shares; other statistics have the unit of the query.
     """
 
     people: int
@@ -589,7 +589,7 @@ class Precision:
 
     def __str__(self) -> str:
         people = f"{self.people:,} people"
-        sentence = "reports alone do not determine the population"
+        sentence = f"reports of {people} alone do not determine the population"
         if self.population is not None:
             sentence = f"with {people} {self._known('', self.population)}"
         if self.these_people is None:
@@ -599,7 +599,8 @@ class Precision:
 
     def _known(self, among: str, half_width: float) -> str:
         each, better = ("the", "") if self.statistic == AVERAGE else ("every", " or better")
-        width = f"{round_up(100 * half_width)} points" if self.statistic == "share" else round_up(half_width)
+        units = {"share": f"{round_up(100 * half_width)} points", AVERAGE: round_up(half_width)}
+        width = units.get(self.statistic, f"{round_up(half_width)} per person")
         return f"{each} {self.statistic}{among} is known to ±{width}{better} ({100 * self.confidence:g} %)"
 
 

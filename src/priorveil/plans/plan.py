@@ -280,8 +280,10 @@ class Plan:
             with suppress(NotIdentifiable, TooLarge):
                 errors = self.expected_std_error("unbiased", people, population=True)
                 population = width * float(errors.max())
-        rows = self.query.rows(self.reference)
-        shares = rows is None or bool(np.isin(rows, (0.0, 1.0)).all())
+        rows, shares = self.query.rows(self.reference), self.query.counts_people(self.reference)
+        widest = 1.0 if rows is None else float(np.ptp(rows, axis=1).max())
+        if population is not None and population > widest / 2:
+            population = None  # the interval holds all possible values
         statistic = AVERAGE if self.query.kind == "sum" else "share" if shares else "statistic"
         return Precision(people, confidence, population, leaning, statistic)
 

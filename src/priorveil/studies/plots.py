@@ -49,7 +49,7 @@ _METADATA: dict[str, dict[str, str | None]] = {
     ".svg": {"Creator": "priorveil", "Date": None},
     ".pdf": {"Creator": "priorveil", "CreationDate": None},
 }
-_PRIOR = "what the prior expects"
+_PRIOR, _WEIGHTED = "what the prior expects", "weighted sum"
 _AXES = {"people": "{x:,.0f}", "percent": "{x:g} %"}  # the numbers on an axis of counts or shares
 
 
@@ -144,7 +144,7 @@ def _precision_panel(axes: Axes, plan: Plan) -> None:
     width = _PEOPLE * normal_width(0.95, "level") * plan.std_error(_PEOPLE)
     numbers = np.array([expected, expected - width, expected + width, expected])
     panel = Panel("", plan.query.statistic_labels(plan.labels), numbers, _PEOPLE)
-    panel = _sums_panel([panel], plan) if plan.query.kind == "sum" else panel.per_person("percent")
+    (panel,) = _in_units([panel], plan, per_person=True)
     draw_function(plan)(axes, panel, plan, "95 % interval")
     axes.set_title(f"to expect from {_PEOPLE:,} people,\nwith 95 % intervals")
 
@@ -318,10 +318,7 @@ def statistics_figure(panels: Sequence[Panel], plan: Plan, words: str) -> Figure
     Sums of groups are the rows of one panel, per person, so that groups of any size compare.
     """
     draw = draw_function(plan)
-    if plan.query.kind == "sum":
-        panels = [_sums_panel(panels, plan)]
-    elif len(panels) > 1 or draw is not draw_rows:
-        panels = [panel.per_person("percent") for panel in panels]
+    panels = _in_units(panels, plan, len(panels) > 1 or draw is not draw_rows)
     count, across = len(panels), min(len(panels), _MOST_ACROSS)
     down = math.ceil(count / across)
     figure, axes = curves.canvas(down, across, sharex=True, sharey=True)
@@ -353,14 +350,26 @@ def draw_function(plan: Plan) -> Callable[[Axes, Panel, Plan, str], None]:
     return draw_curve if len(rows) > 1 and np.array_equal(rows, np.tri(*rows.shape)) else draw_rows
 
 
+def _in_units(panels: Sequence[Panel], plan: Plan, per_person: bool) -> Sequence[Panel]:
+    """The panels in the unit of their statistics: people or percent of them, or else sums or means."""
+    if plan.query.kind == "sum":
+        return [_sums_panel(panels, plan)]
+    people = plan.query.counts_people(plan.reference)
+    if per_person:
+        return [panel.per_person("percent" if people else _WEIGHTED + " per person") for panel in panels]
+    return panels if people else [replace(panel, unit=_WEIGHTED) for panel in panels]
+
+
 def _sums_panel(panels: Sequence[Panel], plan: Plan) -> Panel:
     """A sum, or the mean of a number; or a row for the mean of each group."""
     several = len(panels) > 1
     unit = "mean per person" if several or plan.reference.points is not None else "sum"
     if unit != "sum":
         panels = [panel.per_person(unit) for panel in panels]
-    shown = f"{unit} (reports in brackets)" if several else unit
-    names = [f"{p.title.split(' = ')[-1]} ({p.people:,})" for p in panels] if several else [unit.split()[0]]
+    shown, names = unit, panels[0].labels if unit == "sum" else ["mean"]
+    if several:
+        shown = f"{unit} (reports in brackets)"
+        names = [f"{panel.title.split(' = ')[-1]} ({panel.people:,})" for panel in panels]
     return Panel("", names, np.hstack([panel.numbers for panel in panels]), panels[0].people, shown)
 
 

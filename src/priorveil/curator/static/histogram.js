@@ -98,7 +98,8 @@ export function widest({ lower, upper, reports }, statistic) {
   const scaled = statistic === "share" ? 100 * half : half;
   const step = 10 ** (Math.floor(Math.log10(scaled)) - 1);
   const width = scaled > 0 ? Math.ceil((scaled / step) * (1 - 1e-12)) * step : 0;
-  return width.toLocaleString("en", { maximumSignificantDigits: 2 }) + (statistic === "share" ? " points" : "");
+  const unit = { share: " points", statistic: " per person" }[statistic] ?? "";
+  return width.toLocaleString("en", { maximumSignificantDigits: 2 }) + unit;
 }
 
 /** An amount to the second digit of its half width. */
