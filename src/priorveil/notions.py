@@ -23,6 +23,7 @@ import numpy.typing as npt
 from priorveil.channels import Channel
 from priorveil.errors import Infeasible, InvalidInput, TooLarge, level_text
 from priorveil.priors import Array, Budget, Label, Prior, PriorSet, Secret
+from priorveil.priors.budget import window_mass
 
 Known = Prior | PriorSet
 Secrets = Secret | Sequence[Secret] | None
@@ -365,10 +366,9 @@ def leakage_bounds(lip_lower: float, lip_upper: float, ldp: float, prior: Known)
     di = None
     with suppress(TooLarge), np.errstate(divide="ignore"):
         di = ldp + max(float(np.log(p.max() / p.min())) for p in prior.vertices())
-    lo, rise = math.exp(-lip_lower), math.expm1(lip_upper)
-    # How often a lift is `hi`, if it is never in between.
-    high = (1 - lo) / (1 - lo + rise) if rise > 0 else 0.0
-    mip = high * (1 + rise) * lip_upper - (1 - high) * lo * (lip_lower if lo > 0 else 0.0)
+    lo, hi = math.exp(-lip_lower), math.exp(lip_upper)
+    high = float(window_mass(lo, hi))  # how often a lift is `hi`, if it is never in between
+    mip = high * hi * lip_upper - (1 - high) * lo * (lip_lower if lo > 0 else 0.0)
     return Leakage(
         lip_lower=lip_lower,
         lip_upper=lip_upper,

@@ -413,8 +413,7 @@ class Linear(Query):
             return self.ceiling(prior) * (1 / kept if self.unbiased else 1 - kept)
         if self.unbiased:
             return variance_bound(P, lo, budget.hi)
-        own = P * _complement(P)
-        return float(np.maximum(own * lo * (2 - lo), own - P**2 * (1 - lo) * _hi_minus_one(budget)).sum())
+        return float(histogram_bound(P * _complement(P), P, lo, budget.upper))
 
 
 class Histogram(Linear):
@@ -501,7 +500,7 @@ class Guess(Query):
     def closed_form_bound(self, prior: Prior, budget: Budget) -> float:
         """One less the largest posterior, `max_x P[x] lo + min(P[x] (hi - lo), 1 - lo)`."""
         left = self.no_report(prior)
-        return max(budget.lo * left, left - float(prior.probabilities.max()) * _hi_minus_one(budget))
+        return max(budget.lo * left, left - float(prior.probabilities.max() * _hi_minus_one(budget.upper)))
 
 
 @dataclass(frozen=True)
@@ -637,9 +636,16 @@ def _complement(P: Array) -> Array:
     return others
 
 
-def _hi_minus_one(budget: Budget) -> float:
-    """`hi - 1`, exact for small levels."""
-    return math.expm1(budget.upper) if math.isfinite(budget.hi) else math.inf
+def _hi_minus_one(upper: Array | float) -> Array:
+    """`hi - 1`, exact for small levels, and finite: beyond 700 no level is a bound."""
+    return np.asarray(np.expm1(np.minimum(upper, 700.0)))
+
+
+def histogram_bound(own: Array, P: Array, lo: Array | float, upper: Array | float) -> Array:
+    """The closed-form bound on the error of a histogram, given `own = P (1 - P)`; of each row, if there are several."""
+    return np.asarray(
+        np.maximum(own * lo * (2 - lo), own - P**2 * (1 - lo) * _hi_minus_one(upper)).sum(axis=-1)
+    )
 
 
 def gain_share(error: float, lower_bound: float, no_report: float, rounding: float | None = None) -> float:

@@ -36,6 +36,7 @@ from priorveil.designs.problem import Problem
 from priorveil.errors import Hint, Infeasible, TooLarge
 from priorveil.mechanisms import Arc, Orders
 from priorveil.mechanisms.arc.batch import PLACES, ArcBatch, fit_batch, row_windows
+from priorveil.mechanisms.arc.counting import squared_overlap
 from priorveil.plans import Plan
 from priorveil.priors import Array, Budget, Ints
 from priorveil.priors.budget import window_mass
@@ -208,18 +209,6 @@ def zigzag_orders(order: Ints, heavy: Ints) -> Ints:
 def centre_values(P: Array, values: Array) -> Array:
     """Values less their mean under each row's prior."""
     return np.asarray(values - (P @ values)[:, None])
-
-
-def squared_overlap(p: Array, tau: float | Array, L: float | Array) -> Array:
-    """`E[b_x^2]` of light values of mass `p` on a circle of length `L`.
-
-    `b_x(u)` rises over a length `p`, stays at one, and falls again, so it is `tau - p / 3` while `L >= tau + p`. On a
-    tighter circle the same holds for `1 - b_x`, the share of `x` in the gap of length `c = L - tau`: it is
-    `L - 2 c + (c / p)^2 (p - c / 3)`.
-    """
-    c = np.maximum(L - tau, 0.0)
-    tight = L - 2 * c + (np.minimum(c, p) / p) ** 2 * (p - c / 3)
-    return np.where(tau + p <= L, tau - p / 3, tight)
 
 
 class Segments(NamedTuple):

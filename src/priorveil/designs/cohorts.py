@@ -31,7 +31,7 @@ from priorveil.plans.tally import numbers_per_report
 from priorveil.plans.values import Column, codes_of
 from priorveil.priors import Array, Budget, Ints, Label, Prior
 from priorveil.priors.prior import as_matrix
-from priorveil.queries import Histogram, Query
+from priorveil.queries import Histogram, Query, histogram_bound
 
 _ROUNDING = 2.0**-44  # more than floats change a posterior or its variance, as a share of the prior
 _UNSEEN = (
@@ -107,10 +107,8 @@ class Cohorts:
         lo = np.exp(-self.lower)
         if self.query.kind == "sum":
             return np.asarray(self.no_report * (1 - (1 - lo) ** 2))
-        capped = np.where(self.upper < 700, (np.exp(np.minimum(self.upper, 700.0)) - lo) * (1 - lo), np.inf)
-        most = np.minimum(capped[:, None], (1 - lo[:, None]) ** 2 / self.priors)
-        squares = (lo**2 + 2 * lo * (1 - lo))[:, None] + most
-        return np.asarray(np.maximum(0.0, 1 - (self.priors**2 * squares).sum(axis=1)))
+        own = self.priors * (1 - self.priors)
+        return np.maximum(0.0, histogram_bound(own, self.priors, lo[:, None], self.upper[:, None]))
 
     # -- run -----------------------------------------------------------------------------------------------
 

@@ -30,7 +30,7 @@ from priorveil.notions import Known, Secrets
 from priorveil.plans import Plan
 from priorveil.plans.document import DesignMethod
 from priorveil.priors import Array, Budget, Ints, Prior
-from priorveil.queries import Query, variance
+from priorveil.queries import Query, gain_share, variance
 
 Method = Literal["auto"] | DesignMethod
 
@@ -297,7 +297,7 @@ def _learning_in_cone(problem: Problem, limits: Limits, rows: Array | None) -> S
     columns = cone_pricing.nearby_columns(problem.cone, P, others)
     solution = unbiased.best_weights(P, columns, replace(_patient(limits), progress=None), rows)
     bound = min(bound, solution.value)
-    return replace(solution, bound=bound, gap=1 - bound / solution.value)
+    return replace(solution, bound=bound, gap=1 - gain_share(solution.value, bound, math.inf))
 
 
 def _patient(limits: Limits) -> Limits:

@@ -39,7 +39,7 @@ from priorveil.errors import Hint, InvalidInput, NotIdentifiable, TooLarge
 from priorveil.mechanisms import estimators, kernels
 from priorveil.mechanisms.arc import ArcMechanism
 from priorveil.mechanisms.arc.certificate import Weights, fit_line
-from priorveil.mechanisms.arc.counting import ArcCells
+from priorveil.mechanisms.arc.counting import ArcCells, squared_overlap
 from priorveil.mechanisms.arc.line import DRAWS, ArcLine
 from priorveil.mechanisms.estimators import Counts, Moments, PriorCheck, Rows, apply_rows, known_form
 from priorveil.mechanisms.interface import in_range, require_writable
@@ -248,16 +248,10 @@ class Orders(ArcMechanism):
 
     @cached_property
     def spread(self) -> Array:
-        """The variance of the lift of every value, `J_xx - 1`: the same in every order.
-
-        The integral of a squared overlap over the circle is `W**2 p + (c(p) - c(0)) / 3` with `c(a) = max(0, W - a)**3
-        + max(0, a + W - L)**3`.
-        """
-        m, light, p = self.line, self._light, self.shares[self._light]
-        W, L = m.window / m.places, m.circumference / m.places
-        cubes = np.maximum(W - p, 0.0) ** 3 + np.maximum(p + W - L, 0.0) ** 3 - W**3
-        squares = 1 / self.shares
-        squares[light] = (W**2 * p + cubes / 3) / (p * W) ** 2
+        """The variance of the lift of every value, `J_xx - 1`: the same in every order."""
+        m, light, squares = self.line, self._light, 1 / self.shares
+        window, circle = m.window / m.places, m.circumference / m.places
+        squares[light] = squared_overlap(self.shares[light], window, circle) / window**2
         return np.asarray(m.keep_chance**2 * (squares - 1))
 
     def information_times(self, v: Array) -> Array:
