@@ -26,7 +26,6 @@ from priorveil.priors.prior import exact_product
 TOTAL = 2**62  # what every row of a table adds up to: fits a signed 64-bit integer, and a draw of 62 bits
 
 IntegerTable = npt.NDArray[np.int64]
-Certifiable = Cone  # a notion that can be designed for and certified
 
 _MIXING_SHARES: tuple[float, ...] = (0.0, *(10.0**-k for k in np.arange(15.0, 3.75, -0.25)))
 _ROW_TOLERANCE = 1e-6  # how far from one the sum of a row of a solver's channel may be
@@ -132,7 +131,7 @@ def log_above(ratio: Fraction | None) -> float:
         return guess
 
 
-def certificate(lifts: Lifts, notion: Certifiable | None = None) -> Certificate:
+def certificate(lifts: Lifts, notion: Cone | None = None) -> Certificate:
     """The certificate of proven extremes.
 
     >>> certificate(Lifts(Fraction(1, 2), Fraction(2), Fraction(4))).lip.__round__(6)
@@ -145,7 +144,7 @@ def certificate(lifts: Lifts, notion: Certifiable | None = None) -> Certificate:
     return Certificate(notion.name, lower, upper, ldp, level)
 
 
-def within(lifts: Lifts, budget: Budget, notion: Certifiable | None = None) -> bool:
+def within(lifts: Lifts, budget: Budget, notion: Cone | None = None) -> bool:
     """Whether proven extremes keep a budget, decided in exact arithmetic."""
     if notion is None or notion.bounds_lifts:
         above = math.isinf(budget.lower) or lifts.lowest >= exp_above(-budget.lower)
@@ -154,9 +153,7 @@ def within(lifts: Lifts, budget: Budget, notion: Certifiable | None = None) -> b
     return math.isinf(bound) or (lifts.ratio is not None and lifts.ratio <= exp_below(bound))
 
 
-def lifts(
-    table: IntegerTable, prior: Known, secret: Secrets = None, notion: Certifiable | None = None
-) -> Lifts:
+def lifts(table: IntegerTable, prior: Known, secret: Secrets = None, notion: Cone | None = None) -> Lifts:
     """The exact extremes of an integer table.
 
     >>> lifts(np.array([[3, 1], [1, 3]]), Prior([0.5, 0.5]))
@@ -177,7 +174,7 @@ def certify_table(
     prior: Known,
     epsilon: float | Budget,
     secret: Secrets = None,
-    notion: Certifiable | None = None,
+    notion: Cone | None = None,
 ) -> Certificate:
     """The certificate of an integer table, or a `CertificateError` that says where it breaks the budget.
 
@@ -270,7 +267,7 @@ def certified_table(
     prior: Known,
     budget: Budget,
     secret: Secrets = None,
-    notion: Certifiable | None = None,
+    notion: Cone | None = None,
 ) -> tuple[IntegerTable, Certificate]:
     """An integer table as near to `Q` as the budget allows, and its certificate.
 

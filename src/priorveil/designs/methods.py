@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from priorveil.certify import Certifiable, certified_table
+from priorveil.certify import certified_table
 from priorveil.designs import box_solvers, cone_pricing, robust, unbiased
 from priorveil.designs.arcs import arc_plan
 from priorveil.designs.box_pricing import Box, LdpCone, SumPricing
@@ -26,7 +26,7 @@ from priorveil.designs.problem import SLACK, Problem
 from priorveil.designs.relaxation import best_linear, factor_above, ldp_bound, ldp_variance_bound
 from priorveil.errors import Hint, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms import Grouped, Table
-from priorveil.notions import Known, Secrets
+from priorveil.notions import Cone, Known, Secrets
 from priorveil.plans import Plan
 from priorveil.plans.document import DesignMethod
 from priorveil.priors import Array, Budget, Ints, Prior
@@ -59,7 +59,7 @@ def design(
     epsilon: float | Budget,
     query: Query,
     secret: Secrets = None,
-    notion: Certifiable | None = None,
+    notion: Cone | None = None,
     method: Method = "auto",
     *,
     gap: float | None = None,

@@ -34,7 +34,7 @@ class Problem:
     budget: Budget
     query: Query
     secret: Secrets
-    notion: certify.Certifiable
+    notion: Cone
 
     @classmethod
     def of(
@@ -43,7 +43,7 @@ class Problem:
         epsilon: float | Budget,
         query: Query,
         secret: Secrets = None,
-        notion: certify.Certifiable | None = None,
+        notion: Cone | None = None,
     ) -> Problem:
         """Create the problem; raises `InvalidInput` if the arguments do not fit together."""
         prior, budget, notion = as_known(prior), Budget.of(epsilon), LIP() if notion is None else notion
@@ -54,7 +54,9 @@ class Problem:
         budget.require_positive()
         problem = cls(prior, budget, query, secret, notion)
         query.require_fits(problem.reference)
-        _require_secret_fits(secret, prior)
+        if isinstance(prior, Prior):
+            for each in () if secret is None else scenarios(secret):
+                each.require_fits(prior)
         notion.require_feasible(budget, prior)
         return problem
 
@@ -195,12 +197,3 @@ class Problem:
             hint = Hint("method", "columns")
             raise CertificateError(f"the {method} mechanism breaks its budget after rounding", hint)
         return self.plan(mechanism, certify.certificate(extremes, self.notion), expected, 0.0, method, why)
-
-
-def _require_secret_fits(secret: Secrets, prior: Known) -> None:
-    for s in () if secret is None else scenarios(secret):
-        if s.rows.shape[1] != len(prior):
-            advice = f"its rows need {len(prior)} numbers, one for each value"
-            raise InvalidInput("secret", s.rows.shape, advice)
-        if isinstance(prior, Prior):
-            s.require_fits(prior)

@@ -19,7 +19,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.certify import TOTAL, Certifiable, Certificate, Lifts
+from priorveil.certify import TOTAL, Certificate, Lifts
 from priorveil.errors import NOT_SHOWN, ForeignReport, Hint, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms import bit_estimators, estimators, kernels
 from priorveil.mechanisms.bit_estimators import BitCounts, BitLaw, ones_variance, set_chances
@@ -27,7 +27,7 @@ from priorveil.mechanisms.estimators import Counts, LinearAnswer, Moments, Prior
 from priorveil.mechanisms.interface import MEASURE_WITHOUT, Mechanism
 from priorveil.mechanisms.kernels import Words32
 from priorveil.mechanisms.randomness import WORD, Words
-from priorveil.notions import Known, Leakage, Secrets
+from priorveil.notions import Cone, Known, Leakage, Secrets
 from priorveil.priors import Array, Ints, Prior
 from priorveil.queries import Query
 
@@ -218,7 +218,7 @@ class BitReports(Mechanism):
     def extreme_masses(self, prior: Known) -> tuple[Fraction, Fraction]:
         """The smallest and the largest prior mass of the set bits of a report that has bits set and bits clear."""
 
-    def lifts(self, prior: Known, secret: Secrets, notion: Certifiable) -> Lifts:
+    def lifts(self, prior: Known, secret: Secrets, notion: Cone) -> Lifts:
         """The exact extremes: a set bit where the others are rarest, a clear bit where the set ones are commonest.
 
         They are `R / (1 + (R - 1) m)` and `1 / (1 + (R - 1) m)` (Theorem 4 of the paper, for unary encoding).

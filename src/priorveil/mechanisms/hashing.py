@@ -23,14 +23,14 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.certify import TOTAL, Certifiable, Lifts, lifts
+from priorveil.certify import TOTAL, Lifts, lifts
 from priorveil.errors import NOT_SHOWN, InvalidInput
 from priorveil.mechanisms import interface, kernels
 from priorveil.mechanisms.estimators import not_identifiable
 from priorveil.mechanisms.interface import MOST_ENTRIES, MOST_MEASURED, NumberedReports
 from priorveil.mechanisms.randomness import WORD, Words
 from priorveil.mechanisms.table import Table
-from priorveil.notions import LDP, Known, Secrets
+from priorveil.notions import LDP, Cone, Known, Secrets
 from priorveil.priors import Array, Ints, Prior
 
 # Entries of the channel that are written out at a time.
@@ -204,7 +204,7 @@ class PooledHash(NumberedReports):
         """Whether there are fewer reports than values, or more entries than are written out."""
         return self.outputs < self.size or self.size * self.outputs > MOST_ENTRIES
 
-    def lifts(self, prior: Known, secret: Secrets, notion: Certifiable) -> Lifts:
+    def lifts(self, prior: Known, secret: Secrets, notion: Cone) -> Lifts:
         """The exact extremes over all seeds: the seed is public, so each seed is a channel of its own."""
         known = interface.single_prior(prior, secret, notion, self.kind)
         masses = exact_group_masses(self.seeds, self.groups, known.weights)

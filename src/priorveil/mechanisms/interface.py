@@ -11,13 +11,13 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.certify import Certifiable, Certificate, Lifts
+from priorveil.certify import Certificate, Lifts
 from priorveil.channels import Channel
 from priorveil.errors import ForeignReport, Hint, Infeasible, InvalidInput, OutsideDomain, TooLarge
 from priorveil.mechanisms import estimators, kernels
 from priorveil.mechanisms.estimators import Counts, Moments, PriorCheck, Rows
 from priorveil.mechanisms.randomness import WORD, Source, Words, word_blocks
-from priorveil.notions import Known, Leakage, Secrets, leakage, leakage_bounds
+from priorveil.notions import Cone, Known, Leakage, Secrets, leakage, leakage_bounds
 from priorveil.priors import Array, Ints, Mask, Prior
 from priorveil.queries import Query, identifiable
 
@@ -137,7 +137,7 @@ class Mechanism(ABC):
         """What `accumulate` gives on average for this many people who follow the prior, as far as `answer` uses it."""
 
     @abstractmethod
-    def lifts(self, prior: Known, secret: Secrets, notion: Certifiable) -> Lifts:
+    def lifts(self, prior: Known, secret: Secrets, notion: Cone) -> Lifts:
         """The exact extremes of the sampled law."""
 
     def levels(self, prior: Known, secret: Secrets, proven: Certificate) -> Leakage:
@@ -265,7 +265,7 @@ plan.levels
         )
 
 
-def single_prior(prior: Known, secret: Secrets, notion: Certifiable, kind: str) -> Prior:
+def single_prior(prior: Known, secret: Secrets, notion: Cone, kind: str) -> Prior:
     """The prior, for mechanisms whose exact certificate needs one prior and no secret behind the value."""
     if secret is not None or not isinstance(prior, Prior) or not notion.implies_lip:
         message = f"{kind} is certified for LIP or LDP of the value itself under one prior"

@@ -22,13 +22,13 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.certify import TOTAL, Certifiable, Certificate, Lifts, lifts
+from priorveil.certify import TOTAL, Certificate, Lifts, lifts
 from priorveil.errors import NOT_SHOWN, InvalidChannel, InvalidInput
 from priorveil.mechanisms import kernels
 from priorveil.mechanisms.estimators import Counts, Moments, PriorCheck, Rows, not_identifiable
 from priorveil.mechanisms.interface import NumberedReports, require_writable, single_prior
 from priorveil.mechanisms.randomness import Words
-from priorveil.notions import LIP, Known, Leakage, Secrets
+from priorveil.notions import LIP, Cone, Known, Leakage, Secrets
 from priorveil.priors import Array, Ints, Prior
 
 TOTAL_BITS = 62
@@ -103,7 +103,7 @@ class Table(NumberedReports):
             own, guide = self._common_row
             kernels.scan_shared(codes, column, own, *guide, reports, work=total)
 
-    def lifts(self, prior: Known, secret: Secrets, notion: Certifiable) -> Lifts:
+    def lifts(self, prior: Known, secret: Secrets, notion: Cone) -> Lifts:
         """The exact extremes, under any prior, set of priors, secret and notion."""
         return lifts(self.weights, prior, secret, notion)
 
@@ -215,7 +215,7 @@ class Grouped(NumberedReports):
         """Fill `reports` for valid codes."""
         self.table.draw(self.rows[codes], words, reports, total)
 
-    def lifts(self, prior: Known, secret: Secrets, notion: Certifiable) -> Lifts:
+    def lifts(self, prior: Known, secret: Secrets, notion: Cone) -> Lifts:
         """The exact extremes: all values of a group have its row, so the groups' prior decides."""
         return self.table.lifts(
             self.group_prior(single_prior(prior, secret, notion, self.kind)), None, notion

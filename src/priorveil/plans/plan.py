@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.certify import Certifiable, Certificate
+from priorveil.certify import Certificate
 from priorveil.channels import Channel
 from priorveil.errors import NOT_SHOWN, InvalidInput, NotIdentifiable, PlanError, TooLarge, plural
 from priorveil.files import atomic_write
@@ -25,7 +25,7 @@ from priorveil.mechanisms import Mechanism
 from priorveil.mechanisms.estimators import Moments, normal_width, not_identifiable
 from priorveil.mechanisms.randomness import Source, as_source
 from priorveil.mechanisms.simplex import expected_gain
-from priorveil.notions import Known, Leakage, Secrets
+from priorveil.notions import Cone, Known, Leakage, Secrets
 from priorveil.plans.document import content_id, parse, plan_document, prove, read_fields
 from priorveil.plans.estimate import ASSUMES, AVERAGE, QUICK, Estimate, Method, Precision, Reading, percent
 from priorveil.plans.tally import Tally, Weighted, numbers_per_report, select_reports
@@ -59,7 +59,7 @@ class Plan:
     query: Query
     mechanism: Mechanism
     certificate: Certificate
-    notion: Certifiable
+    notion: Cone
     secret: Secrets
     expected_mse: float
     lower_bound: float

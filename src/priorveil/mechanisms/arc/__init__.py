@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.certify import Certifiable, Certificate, Lifts
+from priorveil.certify import Certificate, Lifts
 from priorveil.errors import TooLarge
 from priorveil.mechanisms import estimators
 from priorveil.mechanisms.arc.certificate import Weights, arc_lifts, fit_line
@@ -25,7 +25,7 @@ from priorveil.mechanisms.arc.line import DRAWS, ArcLine, draw_places
 from priorveil.mechanisms.estimators import Counts, Moments, PriorCheck, Rows, apply_rows
 from priorveil.mechanisms.interface import MOST_MEASURED, Mechanism, require_writable, single_prior
 from priorveil.mechanisms.randomness import Words
-from priorveil.notions import Known, Leakage, Secrets
+from priorveil.notions import Cone, Known, Leakage, Secrets
 from priorveil.priors import Array, Ints, Prior
 from priorveil.queries import Query, identifiable
 
@@ -59,7 +59,7 @@ class ArcMechanism(Mechanism):
         own, rounding = self.shares, 1e-9 + (self.size + 1) / self.line.places
         return prior.shape == own.shape and bool(np.all(np.abs(prior - own) <= rounding))
 
-    def lifts(self, prior: Known, secret: Secrets, notion: Certifiable) -> Lifts:
+    def lifts(self, prior: Known, secret: Secrets, notion: Cone) -> Lifts:
         """Proven bounds on the lifts, for LIP or LDP of the value itself."""
         weights = single_prior(prior, secret, notion, self.kind).weights
         return arc_lifts(self.line, weights, self.every_order)
