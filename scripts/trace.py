@@ -93,8 +93,8 @@ def parquet_estimate(trace: Trace) -> None:
             values = np.random.default_rng(seed).integers(0, 4, 1000)
             privatize_table({"value": values}, plan, "value", path, replace=True)
             trace.on = on
-            with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
-                cli.main(["estimate", str(Path(folder) / "plan.json"), str(path)])
+            with contextlib.redirect_stdout(io.StringIO()):
+                cli.run(["estimate", str(Path(folder) / "plan.json"), str(path)])
 
 
 JOBS: dict[str, Callable[[Trace], None]] = {

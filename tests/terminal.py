@@ -7,7 +7,7 @@ from contextlib import redirect_stderr, redirect_stdout
 
 import pytest
 
-from priorveil.cli import main
+from priorveil.__main__ import main
 
 
 def run(*arguments: object) -> tuple[int, str, str]:

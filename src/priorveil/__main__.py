@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 
-def main() -> None:
-    """Run the command line and exit with its status; ctrl-C ends it in one line, also while libraries load."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a command and exit with its status. An error, or ctrl-C, ends it in one line, also while libraries load."""
     try:
         import priorveil.cli
 
-        priorveil.cli.main()
+        sys.exit(priorveil.cli.run(arguments))
     except KeyboardInterrupt:
         sys.stderr.write("stopped\n")
         sys.exit(130)

@@ -109,8 +109,8 @@ def test_help_teaches_by_examples(name: str) -> None:
 
 
 def test_help_loads_no_command() -> None:
-    code = "import sys, json\nfrom priorveil.cli import main\ntry: main(['--help'])\n"
-    code += "except SystemExit: print(json.dumps(sorted(sys.modules)), file=sys.stderr)"
+    code = "import sys, json\nfrom priorveil.cli import run\nassert run(['--help']) == 0\n"
+    code += "print(json.dumps(sorted(sys.modules)), file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = json.loads(done.stderr)
     ours = [m for m in loaded if m.startswith("priorveil")]

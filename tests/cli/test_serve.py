@@ -244,7 +244,7 @@ def test_a_token_that_protects_nothing_is_not_taken(tmp_path: Path, content: byt
 def test_the_password_of_a_database_is_not_told(postgres: PostgresServer, shape: str) -> None:
     scheme, _, place = postgres.url(f"told{free_port()}").partition("://")
     store = f"{scheme}://{shape.format(*place.split('@'))}"
-    code = "import sys; from priorveil.cli import main; main(sys.argv[1:])"
+    code = "import sys; from priorveil.__main__ import main; main(sys.argv[1:])"
     command = [sys.executable, "-c", code, "serve", "--store", store, "--port", "0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
@@ -256,7 +256,7 @@ def test_the_password_of_a_database_is_not_told(postgres: PostgresServer, shape:
 
 
 def test_ctrl_c_ends_the_server_quietly(tmp_path: Path) -> None:
-    code = "import sys; from priorveil.cli import main; main(sys.argv[1:])"
+    code = "import sys; from priorveil.__main__ import main; main(sys.argv[1:])"
     command = [sys.executable, "-c", code, "serve", "--store", str(tmp_path / "a.db"), "--port", "0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
@@ -271,7 +271,7 @@ def test_ctrl_c_ends_the_server_quietly(tmp_path: Path) -> None:
 def test_ctrl_c_twice_ends_it_at_once_and_quietly(store_url: str, campaign: Campaign) -> None:
     """Somebody sends all the time, and somebody else never ends: the second ctrl-C does not wait for either."""
     filled(store_url, campaign, spoil=False)
-    code = "import sys; from priorveil.cli import main; main(sys.argv[1:])"
+    code = "import sys; from priorveil.__main__ import main; main(sys.argv[1:])"
     command = [sys.executable, "-c", code, "serve", "--store", store_url, "--port", "0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
@@ -309,7 +309,7 @@ def test_ctrl_c_twice_ends_it_at_once_and_quietly(store_url: str, campaign: Camp
 
 @pytest.mark.parametrize("library", ["starlette", "msgspec", "granian"])
 def test_serving_without_the_extra_names_it(tmp_path: Path, library: str) -> None:
-    code = f"import sys; sys.modules[{library!r}] = None; from priorveil.cli import main; main(sys.argv[1:])"
+    code = f"import sys; sys.modules[{library!r}] = None; from priorveil.__main__ import main; main(sys.argv[1:])"
     told = [sys.executable, "-c", code, "serve", "--store", str(tmp_path / "a.db"), "--port", "0"]
     left = subprocess.run(told, capture_output=True, text=True, check=False, timeout=60)
     assert left.returncode == 2

@@ -80,16 +80,6 @@ def commands(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command and exit with its status; an error is one line, never a traceback."""
-    try:
-        status = run(arguments)
-    except KeyboardInterrupt:
-        sys.stderr.write("stopped\n")
-        status = 130
-    sys.exit(status)
-
-
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its status. An error is one line on standard error; ctrl-C is KeyboardInterrupt."""
     try:

@@ -18,7 +18,8 @@ Queries
   mean          the mean of a number (--numbers)
   quantiles     the quantiles of a number, and cumulative shares (--numbers)
   linear        any weighted sums of the counts: the rows of --matrix
-  cumulative    how many people have each value or one before it
+  cumulative    how many people have each value or one before it, in the order
+                of PRIOR (of --column: sorted, or as --values lists them)
   ranges        how many people have a value from one to another, all pairs
   margins       how many people have each combination of levels of some
                 attributes (--margin)
@@ -90,9 +91,8 @@ if TYPE_CHECKING:
     from priorveil.priors.number_labels import Outside
     from priorveil.queries import Query
 
-_Range = tuple[
-    float, float, int | None
-]  # the ends of a range of numbers, and how many points it has (None: choose)
+# The ends of a range of numbers, and how many points it has (None: choose).
+_Range = tuple[float, float, int | None]
 
 _NOTIONS = {name.lower(): notion for name, notion in CONES.items()}
 _METHODS = ("auto", "closed", "arc", "columns", "unary", "subset", "hashing")
@@ -109,9 +109,10 @@ _FLAT = (
     "query is unbiased. If nothing is known, promise LDP: --notion ldp. If something is, give a PRIOR, or a public "
     "sample with --column NAME --values public."
 )
-_DRAW_MARGINS = (
-    "If tables of a few of these attributes are enough, ask each person about one of them, drawn at random: "
-    'design_margins({("age", "smokes"): prior, ...}, epsilon) in Python, see "Many attributes" in docs/choosing.md'
+_MARGINS = (
+    "If tables of a few of these attributes are enough, ask each person about one of them, drawn at random. In Python: "
+    "priorveil.designs.design_margins({{names: priorveil.Prior.from_table(people, names) for names in {}}}, epsilon), "
+    'see "Many attributes" in docs/choosing.md'
 )
 
 
@@ -262,7 +263,7 @@ def _read_values(
     known, latent = _count_people(path, columns, secret_column, form, **rules)
     published = _publication(known, latent, ", ".join(columns), rules["merge_rare"], rules["prior_epsilon"])
     many = len(columns) > 2 and len(known) > _MANY_CELLS
-    return known, latent, f"{published} {_DRAW_MARGINS}" if many else published
+    return known, latent, f"{published} {_margins_advice(columns)}" if many else published
 
 
 def _read_sample(
@@ -326,14 +327,13 @@ def _count_people(
     secret_column: str | None,
     prior_format: files.PriorFormat,
     values: str | None,
-    merge_rare: str | None,
-    allow_rare: bool,
-    prior_epsilon: float | None,
+    **rules: Any,
 ) -> tuple[Prior, Secret | None]:
     """Return the prior of columns with a row for each person, and the secret of another column, if any."""
     from priorveil.priors import Prior, Secret
 
-    if secret_column is not None and prior_epsilon is not None:
+    merge_rare, public = rules["merge_rare"], values == "public"
+    if secret_column is not None and rules["prior_epsilon"] is not None:
         raise click.UsageError("--prior-epsilon adds no noise to --secret-column: give a public --secret")
     if len(columns) > 1 and (values not in (None, "public") or merge_rare is not None):
         raise click.UsageError("--values (but public) and --merge-rare are for one --column")
@@ -341,29 +341,26 @@ def _count_people(
     parts = [files.labels_of(column) for column in zip(*(cells for _, cells in rows), strict=True)]
     people = parts[0] if len(columns) == 1 else list(zip(*parts[: len(columns)], strict=True))
     domain = None
-    if values is not None and values != "public":
+    if values is not None and not public:
         domain = files.labels_of(_allowed_values(values))
         people = files.match_labels(rows, domain, path, "--values")
-    rules: dict[str, Any] = {"public": values == "public", "allow_rare": allow_rare}
-    advice = _DRAW_MARGINS if len(columns) > 2 else ""
+    rules |= {"names": columns if len(columns) > 1 else None, "impossible": prior_format.impossible}
+    advice = _margins_advice(columns) if len(columns) > 2 else ""
     if len(columns) == 1 and all(is_number(word) for _, (word, *_) in rows):
         advice = "If these are numbers, give their public range: --numbers LOW:HIGH"
     with files.reading(path, advice):
-        prior = Prior.from_values(
-            people,
-            domain,
-            prior_format.smoothing,
-            merge_rare=merge_rare,
-            prior_epsilon=prior_epsilon,
-            names=columns if len(columns) > 1 else None,
-            impossible=prior_format.impossible,
-            **rules,
-        )
+        prior = Prior.from_values(people, domain, prior_format.smoothing, public=public, **rules)
         if secret_column is None:
             return prior, None
         reported = [merge_rare if label not in prior.labels else label for label in people]
-        secret = Secret.from_columns(parts[-1], reported, prior.labels, **rules)
+        allowed = {"public": public, "allow_rare": rules["allow_rare"]}
+        secret = Secret.from_columns(parts[-1], reported, prior.labels, **allowed)
         return secret.nearest(prior), secret  # the rows are rounded, so the prior has to move a little
+
+
+def _margins_advice(columns: tuple[str, ...]) -> str:
+    """Return how to ask for pairs of columns instead of all of them at once."""
+    return _MARGINS.format([columns[:2], columns[1:3]])
 
 
 def _allowed_values(values: str) -> list[str]:

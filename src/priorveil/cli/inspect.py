@@ -59,6 +59,7 @@ def inspect(plan: Path, plot: Path | None, as_json: bool) -> None:
 
 def _print(plan: Plan, rival: Plan | None) -> None:
     from priorveil.plans.estimate import percent
+    from priorveil.priors.number_labels import readable_number
     from priorveil.queries import gain_share
 
     facts = plan.summary()
@@ -67,7 +68,8 @@ def _print(plan: Plan, rival: Plan | None) -> None:
         kind = "the best LDP" if _is_best(rival) else "LDP"
         share = max(0.0, gain_share(rival.expected_mse, plan.lower_bound, plan.no_report))
         gain = f"{percent(share)} of the possible gain ({rival.method})"
-        facts.append((f"{kind} at epsilon {smaller:.4g}", f"expected error {rival.expected_mse:.6g}, {gain}"))
+        error = f"expected error {readable_number(rival.expected_mse)}"
+        facts.append((f"{kind} at epsilon {smaller:.4g}", f"{error}, {gain}"))
     console = screen.open_console()
     console.print("This plan was proven again.", style="bold")
     screen.print_table(console, ("", ""), facts)

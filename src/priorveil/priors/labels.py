@@ -254,9 +254,8 @@ def label_positions(
         return positions
     index = dict(zip(map(name, labels), positions, strict=True))
     names = [name(label) for label in wanted]
-    sides = [
-        tuple(side) for side in (labels, wanted) if isinstance(side[0], int)
-    ]  # 0.0 is the point of a grid
+    # A float 0.0 is the point of a grid, not a position.
+    sides = [tuple(side) for side in (labels, wanted) if isinstance(side[0], int)]
     if tuple(positions) in sides and index.keys() != set(names):
         return positions
     return [index[label] for label in names]
