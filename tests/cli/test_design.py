@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr
@@ -692,21 +693,55 @@ def test_a_long_design_shows_its_gap(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "gap 0.2, round 2" in shown.getvalue()
 
 
+def page_commands(page: str) -> list[list[str]]:
+    """The arguments of the commands on a page that work on files."""
+    text = (Path(__file__).parent.parent.parent / page).read_text(encoding="utf-8")
+    [block] = re.findall(r"^```sh\n(priorveil design.*?)^```", text, re.MULTILINE | re.DOTALL)
+    lines = [shlex.split(line, comments=True) for line in block.replace("\\\n", "").splitlines()]
+    assert {name for name, *_ in lines} == {"priorveil"}
+    return [arguments for _, *arguments in lines]
+
+
 @pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
 def test_the_commands_of_a_page_run(files: Path, page: str) -> None:
     pytest.importorskip("matplotlib")
-    text = (Path(__file__).parent.parent.parent / page).read_text(encoding="utf-8")
-    [block] = re.findall(r"^```sh\n(priorveil design.*?)^```", text, re.MULTILINE | re.DOTALL)
     (files / "census.csv").write_text("".join(f"{label},{1000 * share}\n" for label, share in WORK.items()))
     (files / "people.csv").write_text("work\n" + "Private\n" * 60 + "Self\n" * 30 + "None\n" * 10)
     (files / "channel.csv").write_text("0.5,0.5\n" * len(WORK))
     for name in ("sample.csv", "incomes.csv"):
         (files / name).write_text("income\n" + "".join(f"{income}\n" for income in range(-500, 120_000, 700)))
-    for line in block.replace("\\\n", "").splitlines():
-        name, *arguments = shlex.split(line, comments=True)
-        assert name == "priorveil"
+    for arguments in page_commands(page):
         status, _, err = run(*arguments)
         assert status == 0, err
+
+
+PLAIN_INSTALL = """
+import json, sys
+sys.modules.update(dict.fromkeys(json.loads(sys.argv[1])))  # none of these can be imported
+from priorveil.cli import run
+for arguments in json.loads(sys.argv[2]):
+    assert run(arguments) == 0, arguments
+"""
+
+
+def test_the_commands_of_the_readme_need_no_extra(files: Path) -> None:
+    declared = tomllib.loads((Path(__file__).parent.parent.parent / "pyproject.toml").read_text())["project"]
+    basic = {re.split("[<>=[]", name)[0] for name in declared["dependencies"]}
+    every = {
+        re.split("[<>=[]", name)[0] for extra in declared["optional-dependencies"].values() for name in extra
+    }
+    extras = sorted(name.replace("-", "_") for name in every - basic - {"priorveil"})
+    assert {"matplotlib", "pyarrow", "numba", "starlette"} <= set(extras)
+    (files / "people.csv").write_text("work\n" + "Private\n" * 60 + "Self\n" * 30 + "None\n" * 10)
+    (files / "channel.csv").write_text("0.5,0.5\n" * len(WORK))
+    command = [
+        sys.executable,
+        "-c",
+        PLAIN_INSTALL,
+        json.dumps(extras),
+        json.dumps(page_commands("README.md")),
+    ]
+    subprocess.run(command, check=True, cwd=files, stdout=subprocess.DEVNULL)
 
 
 def test_the_command_offers_every_design_method() -> None:
