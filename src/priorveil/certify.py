@@ -199,9 +199,8 @@ def _refusal(
 ) -> CertificateError:
     """The error for a table that breaks its budget. Floats only locate the breach; the decision was exact."""
     if proven.notion != "LIP":
-        return CertificateError(
-            f"{proven.notion} level {proven.level:.6g} is above {min(budget.lower, budget.upper):.6g}"
-        )
+        bound = min(budget.lower, budget.upper)
+        return CertificateError(f"{proven.notion} level {proven.level:.6g} is above {bound:.6g}")
     down, up = LIP().worst(Channel.from_weights(table), prior, secret)
     breach, level, bound = (
         (up, proven.lip_upper, budget.upper)
@@ -228,8 +227,7 @@ def _valid_table(table: IntegerTable, prior: Known) -> IntegerTable:
 def _mean_extremes(W: IntegerTable, prior: Known) -> tuple[list[Fraction], list[Fraction]]:
     """The smallest and largest mean of each column over the priors, exactly."""
     if isinstance(prior, Prior):
-        law = exact_product([prior.weights], W)[0]
-        means = [Fraction(v, prior.total) for v in law]
+        means = [Fraction(v, prior.total) for v in exact_product([prior.weights], W)[0]]
         return means, means
     pairs = [prior.exact_extremes(column) for column in W.T.tolist()]
     return [low for low, _ in pairs], [high for _, high in pairs]
@@ -313,9 +311,8 @@ def round_rows(Q: npt.NDArray[np.float64]) -> IntegerTable:
 def _require_channel(Q: npt.NDArray[np.float64], size: int) -> None:
     """Refuse what a failed solver may return: an array that is not even nearly a channel."""
     if Q.ndim != 2 or len(Q) != size or not np.isfinite(Q).all():
-        raise CertificateError(
-            f"the solver did not return a channel, but an array {Q.shape} for {size} values"
-        )
+        problem = f"the solver did not return a channel, but an array {Q.shape} for {size} values"
+        raise CertificateError(problem)
     off = float(np.abs(np.maximum(Q, 0.0).sum(axis=1) - 1).max())
     if off > _ROW_TOLERANCE:
         raise CertificateError(f"the solver did not return a channel: a row sums to one only up to {off:.2g}")

@@ -311,9 +311,8 @@ class Leakage:
             ("MIL", self.mil, "best guess, averaged over reports, any prior"),
             ("MIP", self.mip, "mutual information, in nats"),
         ]
-        return [
-            (n, level, f"{text} (an upper bound)" if n in self.bounds else text) for n, level, text in rows
-        ]
+        notes = dict.fromkeys(self.bounds, " (an upper bound)")
+        return [(name, level, text + notes.get(name, "")) for name, level, text in rows]
 
     def __str__(self) -> str:
         lines = [f"{'notion':<12} {'level':>9}  meaning"]

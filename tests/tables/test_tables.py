@@ -355,7 +355,7 @@ def test_folders_patterns_and_partitions(tmp_path: Path) -> None:
 def test_rows_are_numbered_over_files_and_broken_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(read_module, "_CSV_ROWS", 6)  # several batches even here
+    monkeypatch.setattr(read_module, "_SMALL_BATCH", 6)  # several batches even here
     lines = ["a,1"] * 20
     lines[3], lines[7], lines[8], lines[15] = "z,1", "a", "a,1,1", ",1"
     for name in ("0.csv", "1.csv"):

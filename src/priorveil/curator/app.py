@@ -142,9 +142,8 @@ class Curator:
             if kind not in _READERS:
                 raise HTTPException(415, f"send reports as {JSON} or {PACKED}")
             body = await self._body(request, self.limits.body)
-            return json_response(
-                await self.service.store_upload(_READERS[kind], body, live), headers=_ANY_ORIGIN
-            )
+            receipt = await self.service.store_upload(_READERS[kind], body, live)
+            return json_response(receipt, headers=_ANY_ORIGIN)
         except Exception as error:
             response = problem_for(error)
             response.headers.update(_ANY_ORIGIN)
@@ -240,8 +239,7 @@ class Curator:
         level = _level(request.query_params.get("level", "0.95"))
         if method not in responses.ESTIMATE_METHODS:
             raise HTTPException(400, f"method: choose one of {', '.join(responses.ESTIMATE_METHODS)}")
-        tallies = await self.service.store.tallies(live.campaign)
-        asked = live.campaign, tallies, method, level
+        asked = live.campaign, await self.service.store.tallies(live.campaign), method, level
         try:
             estimates = await asyncio.to_thread(responses.campaign_estimates, *asked)
         except PriorveilError as error:

@@ -35,6 +35,7 @@ _SETTINGS = {
     "tcp_keepalives_idle": "30",
     "tcp_keepalives_interval": "10",
 }
+_OPTIONS: dict[str, Any] = {"command_timeout": 60, "server_settings": _SETTINGS}
 _PATIENCE = 10.0  # seconds in which a lost connection should come back
 _LOST = (
     OSError,
@@ -65,9 +66,7 @@ class PostgresStore(Store):
     async def open(self) -> None:
         """Connect, and make the tables if there are none."""
         try:
-            self._pool = await asyncpg.create_pool(
-                self._address, min_size=0, max_size=4, command_timeout=60, server_settings=_SETTINGS
-            )
+            self._pool = await asyncpg.create_pool(self._address, min_size=0, max_size=4, **_OPTIONS)
             async with self._pool.acquire() as db, db.transaction():
                 await self._prepare_schema(db)
         except PriorveilError:
@@ -123,9 +122,7 @@ class PostgresStore(Store):
     async def _connect_writer(self) -> Any:
         """The connection that writes. It holds a shared lock, by which `replace_tallies` knows of it."""
         if self._writer is None or self._writer.is_closed():
-            db = await asyncpg.connect(
-                self._address, command_timeout=60, timeout=10, server_settings=_SETTINGS
-            )
+            db = await asyncpg.connect(self._address, timeout=10, **_OPTIONS)
             try:
                 await db.execute("SELECT pg_advisory_lock_shared($1)", _WRITER_LOCK)
             except BaseException:

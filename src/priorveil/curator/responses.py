@@ -128,14 +128,9 @@ def campaign_estimates(
 
 def metrics(service: Service) -> str:
     """Counters since the process started, and what is waiting, in Prometheus' text format."""
-    writer = service.writer
     samples = {
-        "reports_stored_total": writer.stored,
-        "reports_duplicate_total": writer.duplicates,
-        "transactions_total": writer.transactions,
-        "transaction_failures_total": writer.failures,
-        "transaction_seconds_total": writer.seconds,
-        "queue_bytes": writer.waiting,
+        **{f"{name}_total": number for name, number in service.writer.totals.items()},
+        "queue_bytes": service.writer.waiting,
         **{f'reports_refused_total{{reason="{why}"}}': n for why, n in service.refusals.items()},
         **{f'responses_total{{status="{status}"}}': n for status, n in service.statuses.items()},
     }

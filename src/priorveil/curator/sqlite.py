@@ -59,9 +59,8 @@ class SqliteStore(Store):
         version = self._schema_version(db)
         db.executescript(_SETTINGS)
         if version == 0:
-            db.executescript(
-                f"BEGIN IMMEDIATE; {self._schema} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
-            )
+            statements = f"{self._schema} PRAGMA user_version = {SCHEMA_VERSION};"
+            db.executescript(f"BEGIN IMMEDIATE; {statements} COMMIT;")
         self._files = self._find_files()
 
     def _check_path(self) -> None:

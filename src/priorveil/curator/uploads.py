@@ -116,9 +116,8 @@ def read_packed(body: bytes, campaign: str, plans: Mapping[str, Plan], reason: s
     if plan is not None:
         upload.add(Group(campaign, plan.id, plan.mechanism, ids, words), range(count))
     else:
-        upload.refused.extend(
-            Refusal(i, ids[wire.ID_BYTES * i : wire.ID_BYTES * (i + 1)].hex(), reason) for i in range(count)
-        )
+        names = ids.hex(" ", wire.ID_BYTES).split()
+        upload.refused.extend(Refusal(i, name, reason) for i, name in enumerate(names))
     return upload
 
 

@@ -17,6 +17,7 @@ from priorveil.errors import PriorveilError
 CAPACITY = 16 << 20  # bytes in the queue
 TRANSACTION = 4 << 20  # bytes in one transaction
 _OVERHEAD = 512  # bytes that an upload takes in addition to its reports
+_TOTALS = "reports_stored reports_duplicate transactions transaction_failures transaction_seconds"
 
 
 class QueueFull(PriorveilError):
@@ -36,17 +37,13 @@ class PendingUpload:
 class Writer:
     """Collects uploads and commits them, one transaction after the other.
 
-    `transactions`, `failures`, `stored`, `duplicates` and `seconds` count what it has done since it started.
+    `totals` counts what it has done since it started, by the names of the metrics.
     """
 
     store: Store
     capacity: int = CAPACITY
     waiting: int = 0  # bytes in the queue and in the transaction under way
-    transactions: int = 0
-    failures: int = 0
-    stored: int = 0
-    duplicates: int = 0
-    seconds: float = 0.0
+    totals: dict[str, float] = field(default_factory=lambda: dict.fromkeys(_TOTALS.split(), 0))
     _queue: asyncio.Queue[PendingUpload] = field(default_factory=asyncio.Queue)
     _task: asyncio.Task[None] | None = None
     _stopping: bool = False
@@ -101,15 +98,15 @@ class Writer:
             groups = merge_groups(group for upload in batch for group in upload.groups)
             stored = await self.store.commit(groups) if groups else 0
         except Exception as error:  # every sender must learn of it, whatever it is
-            self.failures += 1
+            self.totals["transaction_failures"] += 1
             for upload in batch:
                 if not upload.done.done():
                     upload.done.set_exception(error)
             return
-        self.transactions += 1
-        self.stored += stored
-        self.duplicates += sum(group.size for group in groups) - stored
-        self.seconds += time.perf_counter() - start
+        self.totals["transactions"] += 1
+        self.totals["reports_stored"] += stored
+        self.totals["reports_duplicate"] += sum(group.size for group in groups) - stored
+        self.totals["transaction_seconds"] += time.perf_counter() - start
         for upload in batch:
             if not upload.done.done():  # the sender may have gone; the reports are stored all the same
                 upload.done.set_result(None)

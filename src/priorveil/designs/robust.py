@@ -78,7 +78,6 @@ class SquaredErrorTask:
         return cone_pricing.ConeSquaresPricing(A, P, utility, self.V, priors, stop, linear)
 
 
-@dataclass(frozen=True)
 class GuessTask:
     """Probability of a wrong guess."""
 

@@ -179,9 +179,8 @@ def _lifts(own: Array, others: Array, P: Array) -> Array:
 
 def _range(low: Array, high: Array, has_upper_bounds: bool) -> LevelRange:
     """The largest of some levels; none is below zero."""
-    return LevelRange(
-        max(0.0, float(low.max())), max(0.0, float(high.max())) if has_upper_bounds else math.inf
-    )
+    most = max(0.0, float(high.max())) if has_upper_bounds else math.inf
+    return LevelRange(max(0.0, float(low.max())), most)
 
 
 def observed_leakage(
@@ -192,9 +191,8 @@ def observed_leakage(
     >>> observed_leakage(["a", "b"] * 500, [0, 1] * 500, Prior({"a": 0.5, "b": 0.5})).lip.low > 0.5
     True
     """
-    rows, columns = (
-        {label: i for i, label in enumerate(found)} for found in (prior.labels, dict.fromkeys(reports))
-    )
+    rows = {label: i for i, label in enumerate(prior.labels)}
+    columns = {report: i for i, report in enumerate(dict.fromkeys(reports))}
     counts = np.zeros((len(rows), len(columns)), dtype=np.int64)
     np.add.at(counts, ([rows[value] for value in values], [columns[report] for report in reports]), 1)
     return sampled_leakage(counts, prior, confidence)

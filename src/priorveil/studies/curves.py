@@ -169,7 +169,5 @@ def legend(figure: Figure, *panels: Axes, columns: int = 2) -> None:
     for axes in panels or tuple(figure.axes):
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
-    figure.legend(
-        list(handles.values()), list(handles), loc="outside lower center", ncols=columns, frameon=False,
-        fontsize=7, handlelength=2.6, columnspacing=1.2,
-    )  # fmt: skip
+    spaces = {"handlelength": 2.6, "columnspacing": 1.2}
+    figure.legend(handles.values(), handles, loc="outside lower center", ncols=columns, **spaces)

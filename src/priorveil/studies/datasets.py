@@ -19,10 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from priorveil.errors import DataNotFound
-from priorveil.priors import Array, Ints
+from priorveil.priors import Array, Ints, Mask
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ class CheckIns:
     user: Ints
     latitude: Array
     longitude: Array
-    latest: npt.NDArray[np.bool_]
+    latest: Mask
     whole: bool
 
     def districts(self, side: int) -> Ints:

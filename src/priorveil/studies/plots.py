@@ -42,7 +42,7 @@ _MOST_ROWS = 40  # names of values in a map
 _MOST_REPORTS = 20  # reports that have their numbers below a map
 _COMPARED = 4  # values that decide the order of reports
 _PEOPLE = 10_000  # for what is expected of a plan
-_DOTS = 150  # to the inch
+
 # Without dates, the same plot is the same file.
 _METADATA: dict[str, dict[str, str | None]] = {
     ".png": {"Software": "priorveil"},
@@ -62,7 +62,7 @@ def save(figure: Figure, path: Path) -> bool:
         atomic_write(path, True) as file,
     ):
         warnings.simplefilter("always")
-        figure.savefig(file, format=suffix[1:], dpi=_DOTS, metadata=_METADATA[suffix])
+        figure.savefig(file, format=suffix[1:], metadata=_METADATA[suffix])
     return not any("missing from font" in str(warning.message) for warning in caught)
 
 
@@ -167,7 +167,7 @@ def _error_panel(axes: Axes, curve: curves.Rows, none: float, here: float) -> No
     axes.axvline(here, color="black", linewidth=0.8, alpha=0.5)
     axes.set_xlabel("epsilon (the line: this plan)")
     axes.set_title("error against epsilon")
-    axes.legend(frameon=False)
+    axes.legend()
 
 
 # -- studies -----------------------------------------------------------------------------------------------

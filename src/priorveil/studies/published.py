@@ -79,9 +79,8 @@ class UnaryEncoding:
         """All `2**d` reports, named by their bits. More than 12 values raise `TooLarge`."""
         d = len(labels)
         if d > _MOST_BITS:
-            raise TooLarge(
-                f"unary encoding of {d} values has 2**{d} reports: at most {_MOST_BITS} are listed"
-            )
+            size = f"unary encoding of {d} values has 2**{d} reports"
+            raise TooLarge(f"{size}: at most {_MOST_BITS} are listed")
         bits = (np.arange(2**d)[:, None] >> np.arange(d)[::-1]) & 1
         base = np.where(bits, self.zero_to_one, 1 - self.zero_to_one)
         own = np.where(bits, 1 - self.one_to_zero, self.one_to_zero)
@@ -242,9 +241,8 @@ def release_symbol(
     with np.errstate(divide="ignore"):
         level = float(np.abs(np.log(secret.rows[:, a] / P.probabilities[a])).max())
     if level > eps:
-        raise Infeasible(
-            f"Proposition 1 does not apply: releasing {symbol!r} alone leaks {level:.4g}, above {eps:.4g}"
-        )
+        leak = f"releasing {symbol!r} alone leaks {level:.4g}, above {eps:.4g}"
+        raise Infeasible(f"Proposition 1 does not apply: {leak}")
     own = np.arange(len(P)) == a
     channel = Channel(np.column_stack([own, ~own]), P.labels, [str(symbol), f"not {symbol}"])
     return Published(eps, channel, P, secret)

@@ -195,9 +195,8 @@ def cell_codes(parts: Sequence[Column], labels: Sequence[Label], source: Source 
     levels = list(labels.levels.values())
     given = np.stack([value_codes(part, level) for part, level in zip(parts, levels, strict=True)])
     sizes = [len(level) for level in levels]
-    own = np.ravel_multi_index(
-        [[level.index(cell[i]) for cell in labels] for i, level in enumerate(levels)], sizes
-    )
+    places = [[level.index(cell[i]) for cell in labels] for i, level in enumerate(levels)]
+    own = np.ravel_multi_index(places, sizes)
     order = np.argsort(own)
     cells = np.ravel_multi_index(np.maximum(given, 0), sizes)
     codes = order[np.minimum(np.searchsorted(own[order], cells), len(own) - 1)]
@@ -241,13 +240,11 @@ def _entry_codes(labels: Sequence[Label]) -> Callable[[Any], int]:
     def code_of(entry: Any) -> int:
         if entry != entry:
             return ABSENT
-        text = str(entry)
-        if isinstance(entry, bool):
-            as_number = integers.get(Decimal(entry), OUTSIDE_DOMAIN)
-            return written.get(text, written.get(text.lower(), as_number))
-        by_value = integers if isinstance(entry, str) else numbers
-        as_number = by_value.get(_number(text.strip()), OUTSIDE_DOMAIN)
-        return written.get(text, written.get(text.strip(), as_number))
+        text, is_bool = str(entry), isinstance(entry, bool)
+        other_text = text.lower() if is_bool else text.strip()
+        number = Decimal(entry) if is_bool else _number(other_text)
+        by_value = integers if isinstance(entry, str | bool) else numbers
+        return written.get(text, written.get(other_text, by_value.get(number, OUTSIDE_DOMAIN)))
 
     return code_of
 
@@ -341,9 +338,8 @@ def _parse_reports(column: Column, width: int) -> Parsed:
     words, indices = distinct(column)
     kinds = {str, bytes} if width else {str, int, float}
     if wrong := {type(word) for word in words} - kinds:
-        advice = (
-            f"a column of {wrong.pop().__name__}; this plan reports {'bytes' if width else 'whole numbers'}"
-        )
+        own = "bytes" if width else "whole numbers"
+        advice = f"a column of {wrong.pop().__name__}; this plan reports {own}"
         raise InvalidInput("reports", NOT_SHOWN, advice)
     parsed = [_parse_bits(word, width) if width else _parse_number(word) for word in words]
     known: list[Any] = [report for report in parsed if report is not None]

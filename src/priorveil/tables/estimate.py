@@ -200,7 +200,7 @@ class BatchCounter:
         self.other_plans: set[str] = set()
         self._ids = list({plan.id for plan in self.plans.values()})
         self._accumulate = [_accumulator(plan.mechanism, self.rows) for plan in self.plans.values()]
-        self._groups: dict[Hashable, int] = {}
+        self._groups: dict[Hashable, int] = {None: 0}  # of rows without a group
         self._tallies: dict[tuple[int, int], Tally] = {}
 
     def count(self, batches: Iterable[Batch], threads: int = 0) -> Iterator[int]:
@@ -215,7 +215,7 @@ class BatchCounter:
 
     def tallies(self) -> Tallies:
         """The tallies so far."""
-        cohorts, groups = list(self.plans), list(self._groups) or [None]
+        cohorts, groups = list(self.plans), list(self._groups)
         by = {(cohorts[cohort], groups[group]): tally for (cohort, group), tally in self._tallies.items()}
         return Tallies(self.plans, by, self.log.result())
 
@@ -236,10 +236,8 @@ class BatchCounter:
         if names is not None:
             cohorts = self._check_plans(names, cohorts)
         if self.by is not None:
-            groups = columns.look_up(batch.columns[self.by], self._group, -1)
-            if (groups < 0).any():
-                groups = np.where(groups < 0, self._group(None), groups)
-        keys = (cohorts - min(_REASONS)) * max(len(self._groups), 1) + groups
+            groups = columns.look_up(batch.columns[self.by], self._group, self._groups[None])
+        keys = (cohorts - min(_REASONS)) * len(self._groups) + groups
         if int(keys.max(initial=0)) < 1 << 16:
             keys = keys.astype(np.uint16)  # small numbers are sorted several times as fast
         order = np.argsort(keys, kind="stable")
@@ -261,7 +259,7 @@ class BatchCounter:
     def _group(self, name: Any) -> int:
         """The number of a group."""
         name = math.nan if name != name else name  # all NaN values are one group
-        if name not in self._groups and len(self._groups) >= _MOST_GROUPS:
+        if name not in self._groups and len(self._groups) > _MOST_GROUPS:
             raise TooLarge(f"{self.by!r} has more than {_MOST_GROUPS:,} values: group by something coarser")
         return self._groups.setdefault(name, len(self._groups))
 

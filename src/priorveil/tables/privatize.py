@@ -101,9 +101,8 @@ def privatize_table(
     types = {name: table.types[name] for name in kept}
     schema = None if as_text else write.report_schema(types, ids, plans.values())
     if target is None:
-        in_memory = columns.pyarrow().Table.from_batches(
-            (write.to_arrow(b, schema) for b in batches()), schema
-        )
+        made = (write.to_arrow(batch, schema) for batch in batches())
+        in_memory = columns.pyarrow().Table.from_batches(made, schema)
         return Privatized(count, log.result(), in_memory)
     with write.open_output(target, kind, replace, whole=strict) as file:
         if as_text:

@@ -30,8 +30,7 @@ from priorveil.tables.csv_reader import Cells, read_rows
 Progress = Callable[[int, int | None, float | None], None]
 
 _PARQUET, _ARROW_FILE, _ARROW_STREAM = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
-_CSV_ROWS = 1 << 16  # in a batch, at most
-_LAZY_ROWS = 1 << 16  # of a lazy table in one step
+_SMALL_BATCH = 1 << 16  # rows, of a CSV or of a lazy table
 _BUFFER = 1 << 20  # bytes of a Parquet column read at a time
 _LARGEST_GROUP = 128 << 20  # bytes of a row group, all columns, that is decoded in one step
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
@@ -71,7 +70,7 @@ def open_table(data: Any, columns: Sequence[str], batch_rows: int) -> OpenTable:
 
 def text_columns(path: Path, *names: str) -> tuple[list[str], ...]:
     """Whole columns of a file as text, empty where an entry is missing. A broken line is an error."""
-    table = open_table(path, names, _CSV_ROWS)
+    table = open_table(path, names, _SMALL_BATCH)
     found: dict[str, list[str]] = {name: [] for name in names}
     for batch in table.batches:
         if len(batch.broken):
@@ -157,7 +156,7 @@ def _stream_of(data: Any, columns: Sequence[str]) -> Any:
     if hasattr(data, "collect_batches"):  # a lazy table of polars
         lazy = data.select(_select(data.collect_schema().names(), columns))
         schema = lazy.collect_schema().to_frame().to_arrow().schema
-        parts = lazy.collect_batches(chunk_size=_LAZY_ROWS, lazy=True)
+        parts = lazy.collect_batches(chunk_size=_SMALL_BATCH, lazy=True)
         batches = (batch for part in parts for batch in part.to_arrow().cast(schema).to_batches())
         return pa.RecordBatchReader.from_batches(schema, batches)
     if hasattr(data, "scanner"):
@@ -190,7 +189,7 @@ def _open_file(source: Path | Any, columns: Sequence[str], batch_rows: int) -> O
         elif start.startswith((_ARROW_FILE, _ARROW_STREAM)):
             table = _open_ipc(file, start, columns, batch_rows)
         else:
-            table = _open_csv(file, path, columns, min(batch_rows, _CSV_ROWS))
+            table = _open_csv(file, path, columns, min(batch_rows, _SMALL_BATCH))
         failed.pop_all()
 
     def batches() -> Iterator[Batch]:

@@ -155,9 +155,8 @@ def refused(
     plans = columns.plans_by_cohort(plan, cohort)
     made_by = _plan_column_name(df, assume_plan)
     if REASON in df.columns:
-        raise InvalidInput(
-            "df", NOT_SHOWN, f"its column {REASON!r} has the name of the reason: rename the column"
-        )
+        advice = f"its column {REASON!r} has the name of the reason: rename the column"
+        raise InvalidInput("df", NOT_SHOWN, advice)
 
     def run(batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
         counter = BatchCounter(plans, column, cohort=cohort, made_by=made_by)

@@ -126,13 +126,12 @@ def page_blocks(
         if section.picture:
             yield "picture", (section.title, address(section), section.caption)
         yield "list", section.remarks
+    claims = [(str(section.number), *claim) for section in sections for claim in section.claims]
     for verdict, heading in _VERDICTS.items():
-        claims = [
-            (str(s.number), claim, why) for s in sections for claim, kept, why in s.claims if kept is verdict
-        ]
-        if claims:
+        rows = [(number, claim, why) for number, claim, kept, why in claims if kept is verdict]
+        if rows:
             yield "heading", heading
-            yield "table", [("figure", "claim", "why"), *claims]
+            yield "table", [("figure", "claim", "why"), *rows]
 
 
 def _html_table(rows: Sequence[Sequence[str]]) -> str:

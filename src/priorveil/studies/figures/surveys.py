@@ -139,10 +139,8 @@ def district_counts(checkins: datasets.CheckIns) -> tuple[Prior, Counts]:
     The prior counts all earlier check-ins. The districts that were visited most keep their own value; all the
     others are one value, "elsewhere".
     """
-    cells = checkins.districts(SIDE)
-    visits, last = (
-        np.bincount(cells[kept], minlength=SIDE**2) for kept in (~checkins.latest, checkins.latest)
-    )
+    cells, is_last = checkins.districts(SIDE), checkins.latest
+    visits, last = (np.bincount(cells[kept], minlength=SIDE**2) for kept in (~is_last, is_last))
     own = np.argsort(-visits, kind="stable")[:DISTRICTS]
     earlier, latest = (np.append(counts[own], counts.sum() - counts[own].sum()) for counts in (visits, last))
     labels = [*(f"{cell // SIDE}/{cell % SIDE}" for cell in own), "elsewhere"]
@@ -260,7 +258,7 @@ def _draw_gowalla(
         panel.plot(ends, ends, color="black", linewidth=0.8)
         panel.set(xscale="log", yscale="log", xlim=ends, ylim=ends, title=f"{title}, ε = {SHOWN:g}")
         panel.set_xlabel("users in the district, truth")
-        panel.legend(frameon=False, fontsize=7, loc="upper left")
+        panel.legend(loc="upper left")
     axes[2, 0].set_ylabel("users, estimated")
     curves.legend(figure, axes[0, 0], axes[0, 1], axes[1, 1], columns=4)
     return figure

@@ -9,7 +9,7 @@ import numpy as np
 
 from priorveil.channels import Channel
 from priorveil.designs import design
-from priorveil.notions import LDP, LIP, Pufferfish, leakage
+from priorveil.notions import LDP, LIP, Known, Pufferfish, leakage
 from priorveil.priors import Array, Budget, Prior, PriorSet, Secret
 from priorveil.queries import Guess, Histogram
 from priorveil.studies import curves, published
@@ -256,15 +256,13 @@ def parameters(settings: Settings) -> Outcome:
     truth = {key: np.diag(channel.matrix) for key, channel in channels.items() if key[0] != "best"}
     leak = found["published", 1.0]["lip"]
     shown = {(_TITLES[kind], eps): channel for (kind, eps), channel in channels.items()}
+    certified = channels["certified", 1.0].matrix
     verdicts = {
         "more truth": all((truth[kind, 3.0] > truth[kind, 1.0]).all() for kind in ("certified", "ldp")),
-        "rare as likely": bool(
-            (channels["certified", 1.0].matrix[:2, 2] > truth["certified", 1.0][:2]).all()
-        ),
+        "rare as likely": bool((certified[:2, 2] > np.diag(certified)[:2]).all()),
     }
-    return Outcome(
-        rows, lambda: _draw_channels(_TERNARY, shown), verdicts, {"leak": leak, "factor": math.exp(leak)}
-    )
+    words = {"leak": leak, "factor": math.exp(leak)}
+    return Outcome(rows, lambda: _draw_channels(_TERNARY, shown), verdicts, words)
 
 
 def _ternary_channels(epsilon: float) -> dict[str, Channel]:
@@ -351,9 +349,8 @@ def bounded_priors(settings: Settings) -> Outcome:
     mixed = [0.6 * rng.dirichlet(np.ones(5), size=5) + 0.4 * copy for _ in range(3)]
     secrets = [_random_secret(_FIVE, given / given.sum(axis=1, keepdims=True)) for given in mixed]
     rows = sweep(epsilons, {"latent": partial(_latent_rows, secrets), "binary": _binary_rows}, _STYLES)
-    lip, pufferfish, ldp, half = (
-        column(rows, "mse", case="latent", method=m) for m in ("bp-lip", "pufferfish", "ldp", "bp-lip-half")
-    )
+    methods = ("bp-lip", "pufferfish", "ldp", "bp-lip-half")
+    lip, pufferfish, ldp, half = (column(rows, "mse", case="latent", method=m) for m in methods)
     budgets, leaks = (column(rows, key, case="binary", method="published") for key in ("epsilon", "lip"))
     broken = budgets[leaks > budgets + 1e-9]
     verdicts = {
@@ -494,25 +491,24 @@ def _binary_guesses(epsilon: float) -> dict[str, Row]:
     best = Channel(align_reports(design(known, epsilon, Histogram()).channel.matrix))
     form, ldp = published.binary_bounded(0.0, _MOST, epsilon), published.k_rr(middle, epsilon)
     channels = {"published": form.channel, "certified": best, "ldp": ldp.channel}
-    rows = _guess_rows(channels, middle, {m: LIP().epsilon(channels[m], known) for m in channels})
+    rows = _guess_rows(channels, middle, known)
     return {**rows, "best": {"wrong": Guess().error(best, middle), "lip": rows["certified"]["lip"]}}
 
 
 def _guesses(prior: Prior, epsilon: float) -> dict[str, Row]:
     form, ldp = published.rr_lip(prior, epsilon), published.k_rr(prior, epsilon)
-    certified, proof = certified_mixture(form.channel, prior, Budget(epsilon))
+    certified, _ = certified_mixture(form.channel, prior, Budget(epsilon))
     plan = design(prior, epsilon, Guess(), time_limit=10)
     channels = {"published": form.channel, "certified": certified, "ldp": ldp.channel}
-    levels = {"published": form.leakage.lip, "certified": proof.lip, "ldp": ldp.leakage.lip}
     best = {"wrong": plan.expected_mse, "bound": plan.lower_bound, "lip": plan.certificate.lip}
-    return {**_guess_rows(channels, prior, levels), "best": best}
+    return {**_guess_rows(channels, prior, prior), "best": best}
 
 
-def _guess_rows(channels: dict[str, Channel], prior: Prior, levels: dict[str, float]) -> dict[str, Row]:
+def _guess_rows(channels: dict[str, Channel], prior: Prior, known: Known) -> dict[str, Row]:
     """The share of wrong guesses: the report is the guess, the best guess from LDP, and that from no report."""
-    rows = {
-        method: {"wrong": 1 - float(prior.probabilities @ np.diag(channel.matrix)), "lip": levels[method]}
-        for method, channel in channels.items()
-    }
-    rows["ldp-guess"] = {"wrong": Guess().error(channels["ldp"], prior), "lip": levels["ldp"]}
+    rows = {}
+    for method, channel in channels.items():
+        wrong = 1 - float(prior.probabilities @ np.diag(channel.matrix))
+        rows[method] = {"wrong": wrong, "lip": LIP().epsilon(channel, known)}
+    rows["ldp-guess"] = {**rows["ldp"], "wrong": Guess().error(channels["ldp"], prior)}
     return {**rows, "none": {"wrong": Guess().no_report(prior), "lip": 0.0}}
