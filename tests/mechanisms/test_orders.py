@@ -291,23 +291,48 @@ def test_intervals_hold_for_rare_values_and_few_reports() -> None:
     assert zero == 0
 
 
-def test_conjugate_gradients_give_what_the_inverse_gives(monkeypatch: pytest.MonkeyPatch) -> None:
-    m, P, N = pool(100), pv.Prior.zipf(100).probabilities, 20_000
+@pytest.mark.parametrize(
+    ("weights", "epsilon", "close", "rough"),
+    [
+        ([1 / x for x in range(1, 101)], 1.0, 1e-3, 0.06),
+        ([1 / x for x in range(1, 101)], 4.0, 1e-3, 0.06),
+        ([400.0] + [1.0] * 99, 4.0, 1e-3, 0.06),
+        ([400.0] + [1.0] * 99, 0.3, 1e-2, 0.06),
+        ([400.0, 400.0, 200.0] + [1.0] * 97, 1.0, 1e-2, 0.12),
+    ],
+    ids=["zipf", "owners", "one owner", "one long arc", "two long arcs"],
+)
+def test_conjugate_gradients_give_what_the_inverse_gives(
+    weights: list[float], epsilon: float, close: float, rough: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where one value or two are so likely that others hardly share the circle; and with a few products only."""
+    prior, N = pv.Prior(np.array(weights) / sum(weights)), 20_000
+    m, P = pv.design(prior, epsilon, pv.Distribution(), method="arc").mechanism, prior.probabilities
+    assert isinstance(m, Orders)
     _, tally = told(m, P[::-1] * 0.4 + 0.6 / 100, N, 3)
-    rows = np.linspace(-1, 2, 100)[None]
+    rows = np.stack([np.linspace(-1, 2, 100), np.arange(100) < 10, np.arange(100) == 50])
     exact = [m.answer("unbiased", tally, P, r, True) for r in (None, rows)]
-    inverse, variance = m.inverse, m.variance()
+    inverse, variance, covariance = m.inverse, m.variance(), m.covariance("unbiased", tally, P, rows, True)
     monkeypatch.setattr(orders, "_WRITTEN_OUT", 1)
-    large = Orders(m.line, m.count)
-    for right, found in zip(
-        exact, (large.answer("unbiased", tally, P, r, True) for r in (None, rows)), strict=True
-    ):
-        error = np.sqrt(right.variance)
-        assert found.mean / error == pytest.approx(right.mean / error, abs=1e-3)
-        assert found.variance == pytest.approx(right.variance, rel=0.06)
-    assert large.variance() == pytest.approx(variance, rel=5e-3)
+    large, products, product = Orders(m.line, m.count), [], Orders.information_times
+
+    def count_product(mechanism: Orders, v: np.ndarray) -> np.ndarray:
+        products.append(v)
+        return product(mechanism, v)
+
+    monkeypatch.setattr(Orders, "information_times", count_product)
+    for right, r, near in zip(exact, (None, rows), (rough, 3e-3), strict=True):
+        found, error = large.answer("unbiased", tally, P, r, True), np.sqrt(right.variance)
+        assert found.mean / error == pytest.approx(right.mean / error, abs=close)
+        assert found.variance == pytest.approx(right.variance, rel=near)
+    likely, signs = np.count_nonzero(P >= 0.25), -(-orders._SIGNS // 100)
+    assert len(products) <= 2 * (signs + len(rows)) + 8 * (2 + likely)
+    scale = np.sqrt(np.diag(covariance))
+    difference = large.covariance("unbiased", tally, P, rows, True) - covariance
+    assert np.abs(difference / np.outer(scale, scale)).max() < 3e-3
+    assert large.variance() == pytest.approx(variance, rel=5e-3 if close == 1e-3 else 0.04)
     assert inverse is not None
-    assert large.inverse_diagonal == pytest.approx(np.diag(inverse), rel=0.06)
+    assert large.inverse_diagonal == pytest.approx(np.diag(inverse), rel=rough)
 
 
 def test_shares_that_are_not_negative() -> None:

@@ -89,13 +89,13 @@ def _newton_step(scaled: Array, dual: Array, target: Array) -> Array:
     enough = _RESIDUAL**2 * float(target @ (target / diagonal))
     return conjugate_gradients(
         lambda x: scaled @ (x @ scaled) + dual * x, target, lambda rest: rest / diagonal, enough
-    )
+    )[0]
 
 
 def conjugate_gradients(
     product: Callable[[Array], Array], target: Array, condition: Callable[[Array], Array], enough: float
-) -> Array:
-    """The solution `x` of `product(x) = target`, from zero on.
+) -> tuple[Array, Array]:
+    """The solution `x` of `product(x) = target`, from zero on, and the residual `target - product(x)`.
 
     `condition` is a product with about the inverse of the matrix: the search ends when it measures a residual `r` as
     `r . condition(r) <= enough`.
@@ -111,7 +111,7 @@ def conjugate_gradients(
         image = product(direction)
         length = size / float(direction @ image)
         solution, residual = solution + length * direction, residual - length * image
-    return solution
+    return solution, residual
 
 
 def _longest(x: Array, step: Array) -> float:

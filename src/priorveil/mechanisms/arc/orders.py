@@ -26,7 +26,7 @@ out and inverted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -50,13 +50,13 @@ from priorveil.priors import Array, Ints, Mask, Prior
 from priorveil.queries import Query
 
 _WRITTEN_OUT = 128  # values up to which the information is written out
-_LIKELY = 0.1  # share from which the variance of one of many values is computed exactly
+_LIKELY = 0.25  # share from which the variance of one of many values is computed by itself
 _SIGNS = 2_048  # random signs that measure a trace
 _BITS = 36  # of the line: with 2**14 orders a report has 50, and sums of overlaps fit 64 for 2**27 reports
 _MOST_ORDERS = 1 << 16
 _ARCS = 1 << 18  # arcs that are laid on a line at a time
-_TOLERANCE = 1e-3  # of conjugate gradients, relative to the noise of the reports
-_ROUGH = 1e-2  # the same for a variance, whose error is the square of it
+_TOLERANCE = 1e-2  # of conjugate gradients, relative to the noise of the reports; a last step divides it by five to ten
+_ROUGH = 0.2  # the same for a variance, whose error is the square of it, and smaller by a last step too
 _NEAREST = (
     "nothing about the prior: the answer is the distribution nearest to that of method unbiased, in the metric of its "
     "precision; the intervals are those of method unbiased, within what shares can be"
@@ -80,15 +80,15 @@ class _Walks(NamedTuple):
 
 
 class _LowRank(NamedTuple):
-    """The matrix `diag(diagonal) + U' S U`."""
+    """The symmetric matrix `diag(diagonal) + U' S U`."""
 
     diagonal: Array
     U: Array
     S: Array
 
     def times(self, v: Array) -> Array:
-        """The product with a vector."""
-        return np.asarray(self.diagonal * v + self.U.T @ (self.S @ (self.U @ v)))
+        """The product with a vector, or with every row of a matrix."""
+        return np.asarray(self.diagonal * v + v @ self.U.T @ self.S @ self.U)
 
     def inverse(self) -> _LowRank:
         """The inverse, by Woodbury's formula."""
@@ -274,13 +274,18 @@ class Orders(ArcMechanism):
     def _near(self) -> _LowRank:
         """A matrix close to `J`.
 
-        Off the diagonal random orders have `J_xy - 1` near `s - q_x - q_y`, with `q = P diag(J - 1)` and `s =
-        P . q`: this is what `J P = 1` asks for, up to squares of `P`.
+        Off the diagonal `1 - J_xy` is the same number `h` for all pairs with an owner, or with a value that half of the
+        people have; for other pairs random orders have about `a_x + a_y`. Both follow from `J P = 1` and the diagonal.
         """
-        q = self.spread * self.shares
-        s = float(q @ self.shares)
-        U, S = np.stack([np.ones(self.size), q]), np.array([[1 + s, -1.0], [-1.0, 0.0]])
-        return _LowRank(self.spread + 2 * q - s, U, S)
+        P, q = self.shares, self.spread * self.shares
+        light = (P < 0.45) & ~np.isin(np.arange(self.size), self.line.owners)
+        h, rest = float((q / (1 - P))[~light].max(initial=0.0)), float(P[light].sum())
+        left, own = np.maximum(rest - 2 * P, 0.02 * rest), q - (1 - rest) * h
+        weights = light * P / left
+        a = light * (own - weights @ own / (1 + weights.sum())) / left
+        S = np.array([[1 - h, 0.0, 0.0], [0.0, h, -1.0], [0.0, -1.0, 0.0]])
+        pairs = _LowRank(np.zeros(self.size), np.stack([np.ones(self.size), light, a]), S)
+        return pairs._replace(diagonal=1 + self.spread - pairs.entries())
 
     @cached_property
     def _near_inverse(self) -> _LowRank:
@@ -296,21 +301,28 @@ class Orders(ArcMechanism):
         return estimators.invert_information(root[:, None] * information * root, self.shares)
 
     def solve(self, b: Array, error: float) -> Array:
-        """`J**-1 b`, if there are many values up to an error of this size, as `J` measures it."""
+        """`J**-1 b`, if there are many values up to an error below this size, as `J` measures it."""
         if self.inverse is not None:
             return np.asarray(self.inverse @ b)
-        return conjugate_gradients(self.information_times, b, self._near_inverse.times, error**2)
+        near = self._near_inverse.times
+        solution, residual = conjugate_gradients(self.information_times, b, near, error**2)
+        return solution + near(residual)  # a step that needs no further product with `J`
 
     def quadratic_forms(self, rows: Array) -> Array:
         """`a' J**-1 a` for every row `a`."""
-        return np.array([a @ solved for a, solved in zip(rows, self._solve_rows(rows), strict=True)])
+        return np.array([self._inverse_products(a[None])[0, 0] for a in rows])
 
-    def _solve_rows(self, rows: Array) -> Iterable[Array]:
-        """`J**-1 a` for every row `a`, close enough for a variance."""
+    def _inverse_products(self, rows: Array) -> Array:
+        """`a' J**-1 b` for all rows `a` and `b`, close enough for variances.
+
+        Where `a = J x + r` and `b = J y + s`, it is `x' b + r' y + r' J**-1 s`, and `r` and `s` are small.
+        """
         if self.inverse is not None:
-            return np.asarray(rows @ self.inverse)
-        sizes = np.sqrt([a @ self._near_inverse.times(a) for a in rows])
-        return (self.solve(a, _ROUGH * size) for a, size in zip(rows, sizes, strict=True))
+            return np.asarray(rows @ self.inverse @ rows.T)
+        near = self._near_inverse.times
+        found = [conjugate_gradients(self.information_times, a, near, _ROUGH**2 * a @ near(a)) for a in rows]
+        x, r = np.array(found).swapaxes(0, 1)
+        return np.asarray(x @ rows.T + r @ (x + near(r)).T)
 
     @cached_property
     def _trace(self) -> float:
@@ -370,9 +382,10 @@ class Orders(ArcMechanism):
             known = centred @ np.array([self.information_times(v) for v in centred]).T
             return np.asarray(N * (centred / prior @ centred.T - known))
         scaled, mean = np.sqrt(self._noise(counts)) * W, self._unbiased_answer(counts, W[:1], population)[1]
-        solved = np.array(list(self._solve_rows(scaled)))
-        found = (scaled @ solved.T + solved @ scaled.T) / 2
-        return np.asarray(N * (found + known_form(mean / (N or 1.0), population).covariance(W)))
+        found = self._inverse_products(scaled)
+        return np.asarray(
+            N * ((found + found.T) / 2 + known_form(mean / (N or 1.0), population).covariance(W))
+        )
 
     def _posterior(self, counts: Counts, prior: Array, rows: Rows) -> Moments:
         """Sums over reports of posterior means, and of posterior variances as the prior expects them."""
@@ -420,7 +433,7 @@ class Orders(ArcMechanism):
             return None
         m, parts, N = self.line, estimators.split_prior(prior), float(counts[0])
         masses = parts.sum(axis=1)
-        covariance = np.array([self._near.times(part) for part in parts]) @ parts.T - np.outer(masses, masses)
+        covariance = self._near.times(parts) @ parts.T - np.outer(masses, masses)
         free = np.eye(len(parts)) - masses[:, None]  # the lifts of a report add up to one under the prior
         widths = np.maximum(m.lengths, np.where(np.isin(np.arange(self.size), m.owners), 0, m.window))
         largest = m.keep_chance * np.maximum(m.places / widths - 1, 1.0)
