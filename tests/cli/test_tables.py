@@ -22,7 +22,7 @@ import priorveil as pv
 
 pa = pytest.importorskip("pyarrow")
 
-from priorveil import cli  # noqa: E402
+from priorveil.__main__ import main  # noqa: E402
 from priorveil.designs import design_mean  # noqa: E402
 from priorveil.tables import estimate_table  # noqa: E402
 
@@ -50,7 +50,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def run(*arguments: str) -> int:
     """The exit status of a command in this process."""
     with pytest.raises(SystemExit) as done:
-        cli.main(arguments)
+        main(arguments)
     return int(done.value.code or 0)
 
 
