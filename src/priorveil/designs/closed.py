@@ -47,8 +47,8 @@ def binary(A: Array) -> Array:
     is convex in the column gains by splitting into them. So this one channel is optimal for every convex
     utility *and every prior at once*; for a set of priors, put the inequalities of all of them into `A`.
     For equal priors a column with the posterior `t` of `x = 1` is `(1 - t, t)`, and each row of `A` is one linear
-    inequality in `t`. The interval holds 1/2 because a constant column says nothing.
-    Output 1 is the one that speaks for `x = 1`. If nothing but the constant column is allowed, K = 1.
+    inequality in `t`. The interval holds 1/2, because the constant column is always allowed.
+    Output 1 makes `x = 1` more likely. If nothing but the constant column is allowed, K = 1.
 
     >>> binary(np.array([[-1.0, 3.0], [3.0, -1.0]]))
     array([[0.75, 0.25],

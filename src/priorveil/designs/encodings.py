@@ -6,10 +6,10 @@ free point, `q01`. `best_unary` takes the point with the least error, with as fe
 **Subsets.** Privacy fixes the odds `R` of a set of `k` values: `e^eps` for LDP; for LIP the largest odds that keep both
 sides, for the `k` rarest and the `k` commonest values. What is left is `k`, which is a search over whole numbers.
 
-**Hashing.** Theorem 3 on groups of bins is valid iff every group has mass at least `tau`, and then tells
-`sum_x P_x^2 (1 + (1-lo)^2 (1/p_group(x) - 1))` about the histogram: groups should be as light as is allowed.
+**Hashing.** Theorem 3 on groups of bins is valid iff every group has mass at least `tau`. Its gain for a
+histogram is then `sum_x P_x^2 (1 + (1-lo)^2 (1/p_group(x) - 1))`: groups should be as light as is allowed.
 For every seed tried, `best_pool` fills groups with bins until they are just heavy enough, and it keeps the
-number of bins, the number of groups and the seeds that tell most.
+number of bins, the number of groups and the seeds with the largest gain.
 """
 
 from __future__ import annotations
@@ -248,7 +248,7 @@ def best_pool(prior: Prior, budget: Budget, seeds: int = 256) -> tuple[PooledHas
 
 
 def _pools(P: Array, budget: Budget, wanted: int, bins: int) -> Iterator[_SeedPool]:
-    """For every number of groups that seeds with this many bins reach, the seeds that tell most."""
+    """For every number of groups that seeds with this many bins reach, the seeds with the largest gain."""
     tries = np.arange(max(wanted, min(_TRIES * wanted, _MOST_HASHES // P.size)), dtype=np.uint64)
     rows = zip(bin_masses(tries, P, bins).tolist(), bin_masses(tries, P**2, bins).tolist(), strict=True)
     found = [group_bins(masses, squares, budget.tau * (1 + _MARGIN)) for masses, squares in rows]

@@ -259,7 +259,7 @@ class Estimate:
             message = f"the covariance of {size:,} statistics has too many entries to write out"
             raise TooLarge(message, Hint("estimate.contrast(weights)", purpose="to compute single entries"))
         found = np.zeros((size, size))
-        for reading in self._read:
+        for reading in self._own_readings:
             order = list(label_positions(reading.labels, self.labels))
             found += reading.covariance()[np.ix_(order, order)]
         return found
@@ -285,7 +285,7 @@ class Estimate:
             raise InvalidInput("attributes", names, advice)
         cells, rows = domain.margin(names)
         labels, sums = tuple(c[0] if len(c) == 1 else c for c in cells), self._sums(rows)
-        readings = tuple(replace(r, rows=r.align(rows, domain), labels=labels) for r in self._read)
+        readings = tuple(replace(r, rows=r.align(rows, domain), labels=labels) for r in self._own_readings)
         parts = [r.unbiased_difference(r.moments(r.rows).mean) for r in readings if r.method == "mmse"]
         found = replace(self, labels=labels, readings=readings, unbiased_difference=_largest_known(parts))
         return replace(_with_moments(found, sums), histogram=True)
@@ -307,7 +307,7 @@ class Estimate:
         """
         points, centre = self._numbers(numbers)
         sums = self._sums((points - centre)[None])
-        rounding = sum(reading.rounding(points - centre) for reading in self._read)
+        rounding = sum(reading.rounding(points - centre) for reading in self._own_readings)
         total = replace(sums, variance=sums.variance + rounding)
         return self._with_method(_single(total, centre, self._whole))
 
@@ -320,9 +320,9 @@ class Estimate:
         sums, covariance = self._pair((points - centre) ** 2, points - centre)
         (value, found), mean = (x[0] - x[1] ** 2 for x in sums / self._whole), sums[1, 1] / self._whole
         slope = np.array([1.0, -2 * mean])
-        rounding = sum(reading.rounding((points - centre - mean) ** 2) for reading in self._read)
+        rounding = sum(reading.rounding((points - centre - mean) ** 2) for reading in self._own_readings)
         error = max(float(slope @ covariance @ slope) + rounding, 0.0) ** 0.5 / self._whole
-        steps = np.diff(points) if self._read[0].prior.points is not None else np.zeros(1)
+        steps = np.diff(points) if self._own_readings[0].prior.points is not None else np.zeros(1)
         excess = float((steps**2).max(initial=0.0)) / 4
         return self._with_method(Statistic(float(value), error, float(found), excess=excess))
 
@@ -331,10 +331,10 @@ class Estimate:
 
         Its interval needs no model: it has the numbers, or the whole cells, whose cumulative share may be `q`.
         """
-        if self._rounded:
+        if self._has_grid:
             advice = "numbers were rounded at random, which moves quantiles; use Prior.cells"
             raise InvalidInput("estimate", NOT_SHOWN, advice)
-        cells = self._read[0].prior.edges if numbers is None else None
+        cells = self._own_readings[0].prior.edges if numbers is None else None
         low, high = (self._numbers(numbers)[0],) * 2 if cells is None else (cells[:-1], cells[1:])
         order = np.argsort(low, kind="stable")
         up_to = np.empty((len(low) - 1, len(low)))
@@ -349,25 +349,26 @@ class Estimate:
         return replace(statistic, method=self.method, warning=self.warning)
 
     @property
-    def _read(self) -> tuple[Reading, ...]:
+    def _own_readings(self) -> tuple[Reading, ...]:
+        """The readings; an error if there are none."""
         if not self.readings:
             advice = "it was not read from the tally of a plan, so nothing else can be read from it"
             raise InvalidInput("estimate", NOT_SHOWN, advice)
         return self.readings
 
     @property
-    def _rounded(self) -> bool:
+    def _has_grid(self) -> bool:
         """Whether some of the numbers were rounded at random to the points of a grid."""
         return any(reading.prior.points is not None for reading in self.readings)
 
     @property
     def _domain(self) -> tuple[Label, ...]:
         """The values that people have; for a histogram these are the labels."""
-        return self._read[0].prior.labels
+        return self._own_readings[0].prior.labels
 
     def _value_weights(self, argument: str, given: Weights) -> Array:
         """A weight for each value; the label of a statistic stands for the row of that statistic."""
-        rows, domain, values = self._read[0].rows, self._domain, set(self._domain)
+        rows, domain, values = self._own_readings[0].rows, self._domain, set(self._domain)
         own = [] if rows is None else [i for i, label in enumerate(self.labels) if label not in values]
         weights = _weights_of(argument, given, domain, [self.labels[i] for i in own])
         return weights if rows is None else weights[: len(domain)] + weights[len(domain) :] @ rows[own]
@@ -378,20 +379,20 @@ class Estimate:
         Numbers are centred before they are added up: some estimates do not add up to the number of reports.
         """
         if numbers is None and not all(isinstance(label, int | float) for label in self._domain):
-            if self._read[0].prior.edges is None:
+            if self._own_readings[0].prior.edges is None:
                 raise InvalidInput("numbers", numbers, "the values are not numbers: give one for each value")
             advice = "the values are cells, and nothing is known about where in its cell a number is"
             grid = Hint("Prior.grid", purpose="for an unbiased mean")
             middle = Hint("mean((prior.edges[1:] + prior.edges[:-1]) / 2)", purpose="for a biased one")
             raise InvalidInput("numbers", numbers, advice, grid, middle)
         points = _weights_of("numbers", self._domain if numbers is None else numbers, self._domain)
-        return points, float(self._read[0].prior.probabilities @ points)
+        return points, float(self._own_readings[0].prior.probabilities @ points)
 
     def _sums(self, rows: Array, of_values: bool = True) -> Moments:
         """Weighted sums of the counts of all values, or of `values`: a row of weights for each."""
         labels = self._domain if of_values else self.labels
         try:
-            sums = _add_moments([r.moments(r.align(rows, labels, of_values)) for r in self._read])
+            sums = _add_moments([r.moments(r.align(rows, labels, of_values)) for r in self._own_readings])
         except NotIdentifiable as error:
             used = rows[list(error.statistics) or slice(None)].any(axis=0)
             named = [label_text(labels[at]) for at in np.flatnonzero(used)]
@@ -465,7 +466,7 @@ class Estimate:
     def notes(self) -> tuple[str, ...]:
         """The method, what it assumes, and the prior check with its limits, in a sentence or two each."""
         notes = [f"Method {self.method}: assumes {self.assumes}.", self._check_note()]
-        if self._rounded and self.histogram:
+        if self._has_grid and self.histogram:
             notes.append(
                 "The counts are those of the points of a grid, after numbers were rounded at random."
             )
@@ -591,13 +592,13 @@ class Precision:
         people = f"{self.people:,} people"
         sentence = f"reports of {people} alone do not determine the population"
         if self.population is not None:
-            sentence = f"with {people} {self._known('', self.population)}"
+            sentence = f"with {people} {self._sentence('', self.population)}"
         if self.these_people is None:
             return sentence
-        leaning = self._known(f" among {people}", self.these_people)
+        leaning = self._sentence(f" among {people}", self.these_people)
         return f"{sentence}; leaning on the prior, {leaning}, if the prior is right"
 
-    def _known(self, among: str, half_width: float) -> str:
+    def _sentence(self, among: str, half_width: float) -> str:
         each, better = ("the", "") if self.statistic == AVERAGE else ("every", " or better")
         units = {"share": f"{round_up(100 * half_width)} points", AVERAGE: round_up(half_width)}
         width = units.get(self.statistic, f"{round_up(half_width)} per person")

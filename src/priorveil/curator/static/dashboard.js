@@ -16,7 +16,7 @@ const METHODS = {
 const main = document.querySelector("#main");
 const news = document.querySelector("#news");
 const leave = document.querySelector("#leave");
-let openCampaign = null; // the campaign on the page: { id, method, cohort, seen, timer }
+let openCampaign = null; // the campaign on the page: { id, method, cohort, lastText, timer }
 let again = 0; // the timer of a list that could not be read
 
 leave.addEventListener("click", () => signOut());
@@ -57,7 +57,7 @@ function trouble(error) {
   let box = main.querySelector("#trouble");
   if (box === null) main.prepend((box = el("p", { id: "trouble", class: "warning", role: "alert" })));
   if (box.textContent !== text) box.textContent = text;
-  if (openCampaign?.seen === null) main.querySelector("#question").textContent = "Nothing to show yet";
+  if (openCampaign?.lastText === null) main.querySelector("#question").textContent = "Nothing to show yet";
 }
 
 function signOut(why) {
@@ -123,7 +123,7 @@ async function listed(place) {
 // -- watching one campaign -----------------------------------------------------------------------------------------------
 
 async function watch(id) {
-  openCampaign = { id, method: "auto", cohort: "", seen: null, timer: 0 };
+  openCampaign = { id, method: "auto", cohort: "", lastText: null, timer: 0 };
   put(
     el("p", {}, el("a", { href: "#" }, "All campaigns")),
     el("h1", { tabindex: "-1", id: "question", dir: "auto" }, "One moment…"),
@@ -149,9 +149,9 @@ async function refresh(view) {
 
 function draw(view, estimates, counters) {
   const text = JSON.stringify([estimates, counters, view.method, view.cohort]);
-  if (text === view.seen) return;
-  const fresh = view.seen === null;
-  view.seen = text;
+  if (text === view.lastText) return;
+  const fresh = view.lastText === null;
+  view.lastText = text;
   const focused = document.activeElement?.id;
   const came = `${number(estimates.reports)} ${estimates.reports === 1 ? "report" : "reports"}`;
   document.title = `${came} · ${estimates.question}`;
