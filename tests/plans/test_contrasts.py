@@ -179,7 +179,7 @@ def test_cohorts_on_other_numbers_are_never_matched_by_position(make) -> None:
     [
         (lambda prior: pv.Linear.cumulative(prior, unbiased=True), "up to a"),
         (lambda prior: pv.Linear(np.eye(3), names=["x", "y", "z"], unbiased=True), "x"),
-        (lambda prior: pv.Linear([[1, 0, 0], [0, 1, 0]], unbiased=True), 0),
+        (lambda prior: pv.Linear([[1, 0, 0], [0, 1, 0]], unbiased=True), "row 1"),
         (lambda prior: pv.Sum([1, 2, 3], unbiased=True), "sum"),
     ],
 )
@@ -201,7 +201,10 @@ def test_cohorts_that_mean_something_else_by_a_statistic_are_not_added_up(ask, s
 def test_the_same_statistics_are_added_up_whatever_the_order_of_the_values() -> None:
     W, order = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 0.0]]), [2, 0, 1]
     parts = []
-    for query, labels in ((pv.Linear(W), "abc"), (pv.Linear(W[::-1, order], names=[1, 0]), "cab")):
+    for query, labels in (
+        (pv.Linear(W), "abc"),
+        (pv.Linear(W[::-1, order], names=["row 2", "row 1"]), "cab"),
+    ):
         plan = pv.design(pv.Prior([0.2, 0.3, 0.5], labels), 2.0, query)
         parts.append(plan.estimate(plan.tally(plan.privatize(list("abc")))))
     assert combine_estimates(parts).values == pytest.approx(parts[0].values + parts[1].values[::-1])
