@@ -83,6 +83,18 @@ def test_column_generation_agrees_with_enumeration(seed: int) -> None:
         assert (A @ found.channel).min() > -1e-9
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("task", [GuessTask(), SquaredErrorTask(np.eye(4))], ids=["guess", "histogram"])
+def test_a_prior_without_mass_on_a_value_is_priced_too(task: Task) -> None:
+    """A corner of a ball or an interval may leave values out; a programme that is scaled by it never ends."""
+    priors = np.array([[0.25, 0.25, 0.25, 0.25], [0.5, 0.5, 0.0, 0.0]])
+    A = np.vstack([lip_rows(p, np.exp(-1.0), np.exp(1.0)) for p in priors])
+    exact = robust_design(A, priors, task)
+    found = robust_design(A, priors, task, Limits(deadline=time.monotonic() + 5), most=1)
+    assert found.worst_mse == pytest.approx(exact.worst_mse, abs=1e-7)
+    assert exact.worst_mse - 1e-4 < found.lower_bound <= exact.worst_mse + 1e-9
+
+
 def test_one_prior_is_the_ordinary_design() -> None:
     P = np.array([0.1, 0.2, 0.3, 0.4])
     A = lip_rows(P, np.exp(-1.0), np.exp(1.0))

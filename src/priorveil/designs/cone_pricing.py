@@ -195,6 +195,11 @@ class Program:
         return w / w.sum() / self.P, float(np.max(cost + y @ rows))
 
 
+def _program_of(A: Array, p: Array) -> Program | None:
+    """The programme of a prior of a set; None if it gives a value no mass: the programme is scaled by the prior."""
+    return Program(A, p) if p.all() else None
+
+
 class ConePricing:
     """Pricing of any convex utility over the cone `A`, by climbing from vertex to vertex and by branch and bound.
 
@@ -353,9 +358,9 @@ class ConeSquaresPricing(ConePricing):
         self.C, self.D = np.concatenate([V * p for p in priors]), np.repeat(priors, len(V), axis=0)
         self.terms, ends = len(V), []
         for p in priors:
-            program = self.program if np.array_equal(p, P) else Program(A, p)
+            program = self.program if np.array_equal(p, P) else _program_of(A, p)
             for row in V:
-                if stop():  # no programme: what holds for any r >= 0
+                if program is None or stop():  # what holds for any r >= 0
                     ends.append((row.min(), row.max()))
                 else:
                     ends.append((-program.maximise(-row * p)[1], program.maximise(row * p)[1]))
@@ -406,8 +411,10 @@ class ConeGuessPricing(ConePricing):
         super().__init__(A, P, utility, stop, linear)
         self.priors, highest = priors, []
         for p in priors:
-            program = Program(A, p)  # without time: no share of the largest term is above one
-            tops = (1.0 if stop() else program.maximise(p * unit)[1] for unit in np.eye(len(P)))
+            program = _program_of(A, p)  # without one, or time: no share of the largest term is above one
+            tops = (
+                1.0 if program is None or stop() else program.maximise(p * unit)[1] for unit in np.eye(len(P))
+            )
             highest.append(max(tops))
         self.highest = np.array(highest)
 
