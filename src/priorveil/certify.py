@@ -202,11 +202,8 @@ def _refusal(
         bound = min(budget.lower, budget.upper)
         return CertificateError(f"{proven.notion} level {proven.level:.6g} is above {bound:.6g}")
     down, up = LIP().worst(Channel.from_weights(table), prior, secret)
-    breach, level, bound = (
-        (up, proven.lip_upper, budget.upper)
-        if proven.lip_upper > budget.upper
-        else (down, proven.lip_lower, budget.lower)
-    )
+    breach = up if proven.lip_upper > budget.upper else down
+    level, bound = getattr(proven, f"lip_{breach.side}"), getattr(budget, str(breach.side))
     place = f"secret {breach.secret}, report {breach.report}, level {level:.4f} above {bound:.6g}"
     return CertificateError(f"the {breach.side} side is broken: {place}", breach=breach)
 

@@ -115,6 +115,7 @@ def inputs(values: list[Any]) -> dict[str, Any]:
         "mapping": {"answer": column},
         "arrow": table,
         "batches": in_parts(values),
+        "batch": pa.record_batch({"answer": column}),
         "data set": ds.dataset(table),
         "scanner": ds.dataset(table).scanner(),
         "categories": pa.table({"answer": column.dictionary_encode()}),
@@ -245,6 +246,12 @@ def test_numbers_that_are_written_as_labels_are_never_codes() -> None:
     assert value_codes(pa.array([1, 2, 0]), ["1", "2"]).tolist() == [0, 1, -2]
     assert value_codes(["0.5", "1", "1.5"], ["0.5", "1.5"]).tolist() == [0, -2, 1]
     assert value_codes(pa.array([1, 1.0]), ["1", "1.0", "01"]).tolist() == [1, 1]
+
+
+def test_a_dictionary_that_holds_the_gap_itself() -> None:
+    column = pa.DictionaryArray.from_arrays(pa.array([2, 1, None, 0]), pa.array(["a", None, "b"]))
+    assert value_codes(column, ["a", "b"]).tolist() == [1, -1, -1, 0]
+    assert value_codes(pa.nulls(2), ["a", "b"]).tolist() == [-1, -1]
 
 
 def test_other_values_are_labels_as_they_are_written() -> None:

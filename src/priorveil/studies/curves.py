@@ -120,20 +120,19 @@ def method_lines(
             )  # fmt: skip
 
 
-def level_lines(
-    axes: Axes, rows: Rows, styles: Mapping[str, Style], y: str = "lip", top: float | None = None
-) -> None:
+def level_lines(axes: Axes, rows: Rows, styles: Mapping[str, Style], y: str = "lip") -> None:
     """Draw real LIP levels against the budget, with the part of the plane above the budget shaded."""
     method_lines(axes, rows, styles, y)
     budgets = np.unique(column(rows, "epsilon"))
-    shade_violations(axes, budgets, budgets, top)
+    shade_violations(axes, budgets, budgets)
     axes.set(xlabel=BUDGET, ylabel=LEVEL)
 
 
-def shade_violations(axes: Axes, x: npt.ArrayLike, budget: npt.ArrayLike, top: float | None = None) -> None:
-    """Shade the part above the budget, up to `top` or a little above everything drawn."""
-    top = max(axes.get_ylim()[1] * 1.06, float(np.max(budget)) * 1.12) if top is None else top
-    axes.fill_between(x, budget, top, color=COLOURS["red"], alpha=0.10, linewidth=0)
+def shade_violations(axes: Axes, x: npt.ArrayLike, budget: npt.ArrayLike) -> None:
+    """Shade the part above the budget; the axes end a little above everything drawn."""
+    top = max(axes.get_ylim()[1] * 1.06, float(np.max(budget)) * 1.12)
+    # The shade goes on beyond the axes, whose ends a figure may move.
+    axes.fill_between(x, budget, 10 * top, color=COLOURS["red"], alpha=0.10, linewidth=0)
     axes.plot(x, budget, color=COLOURS["grey"], linewidth=0.8, zorder=1)
     axes.set_ylim(0, top)
     text = axes.text(0.02, 0.97, "breaks the budget", fontsize=7, color=COLOURS["red"], va="top")

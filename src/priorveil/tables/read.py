@@ -142,8 +142,6 @@ def _open_object(data: Any, columns: Sequence[str], batch_rows: int) -> OpenTabl
             data = pa.table(dict(data))
         except (pa.ArrowInvalid, pa.ArrowTypeError):  # its message shows a value, which may be private
             raise InvalidInput("data", NOT_SHOWN, _MIXED) from None
-    if isinstance(data, pa.RecordBatch):
-        data = pa.Table.from_batches([data])
     rows = getattr(data, "num_rows", getattr(data, "height", None))
     known = rows if isinstance(rows, int) else None  # pandas gives a column of this name: private values
     reader = _stream_of(data, columns)

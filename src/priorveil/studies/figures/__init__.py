@@ -81,7 +81,6 @@ def draw_pairs(
     case: str = "case",
     y: str = "mse",
     level: str = "lip",
-    top: float | None = None,
     log: bool = False,
 ) -> curves.Figure:
     """Two panels for each title, errors above real levels, and one legend below them all.
@@ -100,7 +99,7 @@ def draw_pairs(
             curves.log_scale(errors)
         else:
             errors.set_ylim(0, None)
-        curves.level_lines(levels, own, shown, level, top)
+        curves.level_lines(levels, own, shown, level)
     if not wide:  # narrow panels have room for short names, and for those of the first axes only
         for panel in axes[:, 1:].flat:
             panel.set_ylabel("")

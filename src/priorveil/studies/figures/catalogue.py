@@ -87,12 +87,8 @@ def describe(name: str, outcome: Outcome) -> Section:
     """The section of a figure, without its picture: its text, with the words of the outcome filled in."""
     _, caption, remarks, claims = _TEXTS[name].format(**outcome.words).strip().split("\n\n")
     cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in claims.splitlines()]
-    return Section(
-        name,
-        caption,
-        tuple(line.removeprefix("- ") for line in remarks.splitlines()),
-        tuple((claim, outcome.verdicts[key], why) for key, claim, why in cells),
-    )
+    verdicts = tuple((claim, outcome.verdicts[key], why) for key, claim, why in cells)
+    return Section(name, caption, tuple(line.removeprefix("- ") for line in remarks.splitlines()), verdicts)
 
 
 def make_figure(name: str, settings: Settings, folder: Path) -> Section:

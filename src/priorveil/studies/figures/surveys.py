@@ -168,12 +168,8 @@ def gowalla(settings: Settings) -> Outcome:
         "distance": 0.5 * float(np.abs(truth / people - prior.probabilities).sum()),
     }
     verdicts, numbers = _gowalla_verdicts(study, prior)
-    return Outcome(
-        [*study.table(), *real],
-        lambda: _draw_gowalla(study, prior, truth, real, estimates[SHOWN]),
-        verdicts,
-        words | _real_words(real) | numbers,
-    )
+    draw = partial(_draw_gowalla, study, prior, truth, real, estimates[SHOWN])
+    return Outcome([*study.table(), *real], draw, verdicts, words | _real_words(real) | numbers)
 
 
 def _real_surveys(
@@ -336,14 +332,11 @@ def _census_rows(
 
 
 def _draw_census(rows: Rows) -> curves.Figure:
-    work = [
-        {**row, "method": "work", "mse": math.nan, "income_lip": row["work_lip"]}
-        for row in rows
-        if row["method"] == "published"
-    ]
+    printed = [row for row in rows if row["method"] == "published"]
+    work = [{**row, "method": "work", "mse": math.nan, "income_lip": row["work_lip"]} for row in printed]
     styles = {**_STYLES, "work": ("published", "pink", "published: level of work class")}
     leaking = ("published", "value", "pufferfish", "best", "ldp", "work")
-    figure = draw_pairs([*rows, *work], _SURVEYS, styles, leaking, "survey", level="income_lip", top=30.0)
+    figure = draw_pairs([*rows, *work], _SURVEYS, styles, leaking, "survey", level="income_lip")
     ticks = [0.05, 0.1, 0.3, 1, 3]
     for panel in figure.axes[2:]:
         panel.set(xscale="log", yscale="log", ylim=(0.01, 30.0))

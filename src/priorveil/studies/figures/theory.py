@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from itertools import product
 
 import numpy as np
 
@@ -41,12 +42,10 @@ def introduction(settings: Settings) -> Outcome:
         rows.append({**shown, **found, "error": math.sqrt(found["mse"])})
     ldp, printed, theorem, best = rows
     no_report = math.sqrt(Histogram().no_report(_BINARY))
-    return Outcome(
-        rows,
-        lambda: _draw_channels(_BINARY, {(name, _EPSILON): channels[name][1] for name in channels}),
-        {"fewer flips": best["flips"] < ldp["flips"], "smaller error": best["error"] <= ldp["error"]},
-        {"ldp": ldp, "printed": printed, "theorem": theorem, "best": best, "no_report": no_report},
-    )
+    panels = {(name, _EPSILON): channel for name, (_, channel) in channels.items()}
+    verdicts = {"fewer flips": best["flips"] < ldp["flips"], "smaller error": best["error"] <= ldp["error"]}
+    words = {"ldp": ldp, "printed": printed, "theorem": theorem, "best": best, "no_report": no_report}
+    return Outcome(rows, lambda: _draw_channels(_BINARY, panels), verdicts, words)
 
 
 def _off_diagonal(Q: Array) -> dict[str, float]:
@@ -112,11 +111,8 @@ def _random_levels(rng: np.random.Generator) -> Row:
     own, latent = leakage(channel, P), leakage(channel, P, secret)
     spread = float(np.log(P.probabilities.max() / P.probabilities.min()))
     levels = {name: getattr(own, name) for name in ("lip", "ldp", "mil", "mip", "di")}
-    levels |= {
-        "latent_lip": latent.lip,
-        "pufferfish": latent.pufferfish,
-        "di_less_spread": levels["di"] - spread,
-    }
+    levels |= {"latent_lip": latent.lip, "pufferfish": latent.pufferfish}
+    levels["di_less_spread"] = levels["di"] - spread
     worst = LIP().epsilon(channel, PriorSet.all(d))
     return {"values": d, "reports": k, **levels, "worst_case_lip": worst, "prior_spread": spread}
 
@@ -244,9 +240,7 @@ _TITLES = {
 
 def parameters(settings: Settings) -> Outcome:
     """Figure 4: Pr(report | value) for the prior (0.1, 0.2, 0.7) at two epsilons."""
-    channels = {
-        (kind, eps): channel for eps in (1.0, 3.0) for kind, channel in _ternary_channels(eps).items()
-    }
+    channels = _ternary_channels(1.0) | _ternary_channels(3.0)
     found = {key: channel_row(channel, _TERNARY) for key, channel in channels.items()}
     rows = [
         {"epsilon": eps, "kind": kind, **found[kind, eps]} | {"value": x + 1, "report": y, "probability": q}
@@ -265,15 +259,16 @@ def parameters(settings: Settings) -> Outcome:
     return Outcome(rows, lambda: _draw_channels(_TERNARY, shown), verdicts, words)
 
 
-def _ternary_channels(epsilon: float) -> dict[str, Channel]:
+def _ternary_channels(epsilon: float) -> dict[tuple[str, float], Channel]:
+    """The channels by kind and budget."""
     form, best = published.rr_lip(_TERNARY, epsilon).channel, design(_TERNARY, epsilon, Histogram()).channel
     certified, _ = certified_mixture(form, _TERNARY, Budget(epsilon))
     order = np.lexsort((-best.output_law(_TERNARY), best.lift(_TERNARY).argmax(axis=0)))
     return {
-        "published": form,
-        "certified": Channel(certified.matrix, _TERNARY.labels, _TERNARY.labels),
-        "best": Channel(best.matrix[:, order], best.inputs, "abc"[: len(order)]),
-        "ldp": published.k_rr(_TERNARY, epsilon).channel,
+        ("published", epsilon): form,
+        ("certified", epsilon): Channel(certified.matrix, _TERNARY.labels, _TERNARY.labels),
+        ("best", epsilon): Channel(best.matrix[:, order], best.inputs, "abc"[: len(order)]),
+        ("ldp", epsilon): published.k_rr(_TERNARY, epsilon).channel,
     }
 
 
@@ -294,9 +289,7 @@ def correlation(settings: Settings) -> Outcome:
     epsilons = np.linspace(0.25, 3.5, 9 if settings.quick else 27).tolist()
     rows = [
         {"values": size, "rho": rho, "epsilon": epsilon, **row}
-        for size in CORRELATED_PRIORS
-        for rho in _RHOS
-        for epsilon in epsilons
+        for size, rho, epsilon in product(CORRELATED_PRIORS, _RHOS, epsilons)
         for row in _correlation_rows(size, rho, epsilon)
     ]
 
@@ -418,12 +411,11 @@ def hashing(settings: Settings) -> Outcome:
     leaks = [row["lip"] for row in rows if 12 <= row["bins"] <= 16]
     words = {"count": count, "best_size": best_size, "leaks": (min(leaks), max(leaks))}
     words |= {"most": max(row["bins"] for row in rows if row["valid"])}
-    return Outcome(
-        [*rows, {"method": _HASH_STYLES["heavy"][2], **heavy}, {"method": _HASH_STYLES["best"][2], **best}],
-        lambda: _draw_hashing(rows, certified, heavy, best),
-        {"best size": 12 <= best_size <= 16, "differ": spread > 1e-4},
-        words | {"heavy": math.sqrt(heavy["mse"]), "best": math.sqrt(best["mse"])},
-    )
+    words |= {"heavy": math.sqrt(heavy["mse"]), "best": math.sqrt(best["mse"])}
+    designs = [{"method": _HASH_STYLES[name][2], **row} for name, row in (("heavy", heavy), ("best", best))]
+    verdicts = {"best size": 12 <= best_size <= 16, "differ": spread > 1e-4}
+    draw = partial(_draw_hashing, rows, certified, heavy, best)
+    return Outcome([*rows, *designs], draw, verdicts, words)
 
 
 def _hash_row(prior: Prior, size: int, assignment: list[int]) -> Row:
