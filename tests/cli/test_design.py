@@ -708,6 +708,10 @@ def test_the_commands_of_a_page_run(files: Path, page: str) -> None:
     (files / "census.csv").write_text("".join(f"{label},{1000 * share}\n" for label, share in WORK.items()))
     (files / "people.csv").write_text("work\n" + "Private\n" * 60 + "Self\n" * 30 + "None\n" * 10)
     (files / "channel.csv").write_text("0.5,0.5\n" * len(WORK))
+    (files / "table.csv").write_text(
+        "education,income,count\nlow,<=50K,40\nlow,>50K,9\nhigh,<=50K,20\nhigh,>50K,30\n"
+    )
+    (files / "graduates.csv").write_text("education,income\n" + "low,<=50K\n" * 60 + "high,>50K\n" * 40)
     for name in ("sample.csv", "incomes.csv"):
         (files / name).write_text("income\n" + "".join(f"{income}\n" for income in range(-500, 120_000, 700)))
     for arguments in page_commands(page):

@@ -178,6 +178,14 @@ def test_a_picture_warns_first_of_a_contradicted_prior(people: list[int], warns:
     assert lines[0].startswith("Warning: The reports contradict the prior") == warns
 
 
+def test_a_picture_names_groups_that_contradict_the_prior() -> None:
+    plan = pv.design(pv.Prior([0.6, 0.3, 0.1]), 1.0, pv.Histogram())
+    people = [0] * 6000 + [1] * 3000 + [2] * 1000 + [2] * 200
+    table = {"report": plan.privatize(people, np.random.default_rng(1)), "town": ["A"] * 10_000 + ["B"] * 200}
+    lines = list(plots.title_lines(estimate_table(table, plan, by="town", assume_plan=True), "town", 80))
+    assert "Warning: reports contradict the prior where town is B" in lines
+
+
 # -- the picture that fits the query -----------------------------------------------------------------------
 
 

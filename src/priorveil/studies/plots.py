@@ -36,6 +36,7 @@ _MOST_PANELS = 24
 _MOST_NAMES = 100  # values that have their names in a histogram
 _MOST_NAMES_EACH = 30  # the same where there are several panels
 _MOST_ACROSS = 4  # panels in a row
+_NAMED_GROUPS = 3  # that contradict the prior
 _MOST_TICKS = 12  # names below a curve
 _LONGEST_NAME = 30  # letters
 _MOST_ROWS = 40  # names of values in a map
@@ -296,13 +297,16 @@ def _expected_statistics(estimate: Estimate) -> Array:
 
 
 def title_lines(found: TableEstimate, by: str | None, width: int) -> Iterator[str]:
-    """A warning if there is one, the query, the method, the reports and the level, and what the intervals assume."""
+    """Warnings, also of groups; the query, the method, the reports and the level; and what the intervals assume."""
     plans, everybody = list(found.tallies.plans.values()), found.everybody
     levels = sorted({f"{p.certificate.notion} at {p.budget}" for p in plans})
     level = levels[0] if len(levels) == 1 else f"{levels[0]} to {levels[-1]}"
     title = f"{plans[0].query.title(plans[0].reference)}, {everybody.method} reading"
     about = f"{title[0].upper()}{title[1:]} of {plural(everybody.reports, 'report')}, {level}"
     yield from textwrap.wrap(f"Warning: {everybody.warning}" if everybody.warning else "", width)
+    if wrong := [str(group) for group, each in found.groups.items() if each.warning]:
+        listed = ", ".join(wrong[:_NAMED_GROUPS]) + ", ..." * (len(wrong) > _NAMED_GROUPS)
+        yield from textwrap.wrap(f"Warning: reports contradict the prior where {by} is {listed}", width)
     yield from textwrap.wrap(about, width)
     if len(found.groups) >= _MOST_PANELS:
         yield f"the {_MOST_PANELS - 1} largest of {len(found.groups):,} groups by {by}"
