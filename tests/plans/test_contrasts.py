@@ -228,6 +228,30 @@ def test_a_projected_estimate_reads_the_projected_counts() -> None:
     assert projected.ratio(["a"], LABELS).value == pytest.approx(projected.proportions[0])
 
 
+def test_margins_and_ratios_of_a_projected_estimate_read_its_counts() -> None:
+    """Whether the cells or their margin were projected; a margin of projected counts does not tell single cells."""
+    cells = [(age, town) for age in ("young", "middle", "old") for town in "ABC"]
+    prior = pv.Prior.joint(dict.fromkeys(cells, 1 / 9), names=("age", "town"))
+    plan = pv.design(prior, 0.5, pv.Distribution())
+    estimate = plan.estimate(plan.tally(plan.privatize(cells[:3] * 100, np.random.default_rng(2))))
+    projected = estimate.project()
+    of_cells, of_ages = projected.margin("age"), estimate.margin("age").project()
+    assert estimate.margin("age").values.min() < 0 == of_ages.values.min()
+    assert (projected.values == 0).any() and of_cells.values.min() > 0
+    for found in (of_cells, of_ages):
+        counts = dict(zip(found.labels, found.values, strict=True))
+        both = counts["old"] + counts["young"]
+        assert found.ratio(["old"], ["old", "young"]).value == pytest.approx(counts["old"] / both)
+        assert found.margin("age").values == pytest.approx(found.values)
+        assert found.contrast(["young"]).value == counts["young"]
+        with pytest.raises(InvalidInput, match=r"projected.*ask the estimate of all values"):
+            found.ratio([cells[0]], ["young"])
+    young = [count for cell, count in zip(projected.labels, projected.values, strict=True) if "young" in cell]
+    assert of_cells.values[of_cells.labels.index("young")] == pytest.approx(sum(young))
+    not_projected = estimate.margin("age").ratio([cells[0]], ["young"])
+    assert not_projected.value == pytest.approx(estimate.ratio([cells[0]], cells[:3]).value)
+
+
 @pytest.mark.parametrize(
     "mechanism", [pair_plan("grouped", "Histogram").mechanism, None], ids=["grouped", "table"]
 )
@@ -394,6 +418,8 @@ def test_cells_have_quantiles_and_grids_have_means() -> None:
         with pytest.raises(InvalidInput, match=r"are cells.*Prior\.grid.*prior\.edges"):
             ask(in_cells.estimate(in_cells.tally([0])))
     spread = estimate.variance()
+    assert spread.rounding_bias == 9 / 4 and "rounding_bias=2.25" in repr(spread)
+    assert estimate.mean().rounding_bias == 0
     assert spread.interval()[0] < numbers.var() < spread.interval()[1]
     assert spread.value - spread.interval()[0] == pytest.approx(9 / 4 + spread.interval()[1] - spread.value)
 

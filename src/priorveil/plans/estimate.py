@@ -314,7 +314,8 @@ class Estimate:
     def variance(self, numbers: Sequence[float] | None = None) -> Statistic:
         """The variance between people of a number for each value; its standard error by the delta method.
 
-        Rounding to a grid adds at most a quarter of the squared step, and the interval allows for all of it.
+        Rounding to a grid adds to it, at most a quarter of the squared step. This bound is the `rounding_bias` of the
+        answer. Its value is the variance of the rounded numbers, and its interval that of the numbers themselves.
         """
         points, centre = self._numbers(numbers)
         sums, covariance = self._pair((points - centre) ** 2, points - centre)
@@ -323,8 +324,8 @@ class Estimate:
         rounding = sum(reading.rounding((points - centre - mean) ** 2) for reading in self._own_readings)
         error = max(float(slope @ covariance @ slope) + rounding, 0.0) ** 0.5 / self._whole
         steps = np.diff(points) if self._own_readings[0].prior.points is not None else np.zeros(1)
-        excess = float((steps**2).max(initial=0.0)) / 4
-        return self._with_method(Statistic(float(value), error, float(found), excess=excess))
+        bias = float((steps**2).max(initial=0.0)) / 4
+        return self._with_method(Statistic(float(value), error, bias, float(found)))
 
     def quantile(self, q: float, numbers: Sequence[float] | None = None) -> Statistic:
         """The number that the share `q` of people does not exceed; `quantile(0.5)` is the median.
@@ -389,15 +390,28 @@ class Estimate:
         return points, float(self._own_readings[0].prior.probabilities @ points)
 
     def _sums(self, rows: Array, of_values: bool = True) -> Moments:
-        """Weighted sums of the counts of all values, or of `values`: a row of weights for each."""
-        labels = self._domain if of_values else self.labels
+        """Weighted sums of the counts of all values, or of `values`: a row of weights for each.
+
+        The sums of a histogram, or of a margin, are those of its own counts. So they are projected if these are; what
+        the counts do not determine is read from the tally, but not once they are projected.
+        """
+        labels, cells = self._domain if of_values else self.labels, self._own_readings[0].rows
+        if of_values and self.histogram:
+            own = rows if cells is None else rows[:, cells.argmax(axis=1)]
+            if cells is None or np.array_equal(own @ cells, rows):
+                return self._sums(own, of_values=False)
+            if "projected" in self.method:
+                advice = (
+                    "its counts were projected and do not tell single values: ask the estimate of all values"
+                )
+                raise InvalidInput("estimate", NOT_SHOWN, advice)
         try:
             sums = _add_moments([r.moments(r.align(rows, labels, of_values)) for r in self._own_readings])
         except NotIdentifiable as error:
             used = rows[list(error.statistics) or slice(None)].any(axis=0)
             named = [label_text(labels[at]) for at in np.flatnonzero(used)]
             raise not_identifiable([f"of {', '.join(named[:5])}{', ...' * (len(named) > 5)}"]) from None
-        if of_values and (not self.histogram or self.labels != labels):
+        if of_values:
             return sums
         center, limits = rows @ self._center, sums.limits  # with offsets
         if limits is None and self.limits is not None:  # projected
@@ -530,7 +544,8 @@ def _single(sums: Moments, shift: float = 0.0, whole: float = 1.0) -> Statistic:
     """The only sum as a statistic: divided by `whole`, and then moved by `shift`."""
     value, center = (shift + float(x[0]) / whole for x in (sums.mean, sums.linear))
     least, most = (-math.inf, math.inf) if sums.limits is None else shift + sums.limits[:, 0] / whole
-    return Statistic(value, float(sums.variance[0]) ** 0.5 / whole, center, (float(least), float(most)))
+    error, limits = float(sums.variance[0]) ** 0.5 / whole, (float(least), float(most))
+    return Statistic(value, error, center=center, limits=limits)
 
 
 def _weights_of(argument: str, given: Weights, labels: Sequence[Label], more: Sequence[Label] = ()) -> Array:

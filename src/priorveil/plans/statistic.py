@@ -25,10 +25,11 @@ Ends = tuple[float, float]
 class Statistic:
     """A number: its `value`, its `std_error` and its `interval`; the `method` and the `warning` of its estimate.
 
-    The interval is normal, around the `center` (by default the value), within the `limits`, and lower by the `excess`
-    that the value may have. Where `ends` is given, it maps the width of a normal interval, in standard errors on each
-    side, to the ends of this one. An interval always reaches to the value. If the value was interpolated within a cell
-    of numbers, `cell` has its edges.
+    The value is that of the rounded numbers if numbers were rounded to a grid: that of the numbers themselves may be
+    smaller by up to `rounding_bias`, and the interval is about the numbers themselves. The interval is normal, around
+    the `center` (by default the value), within the `limits`. Where `ends` is given, it maps the width of a normal
+    interval, in standard errors on each side, to the ends of this one. An interval always reaches to the value. If the
+    value was interpolated within a cell of numbers, `cell` has its edges.
 
     >>> Statistic(3.0, 0.5).interval(0.95)[1].__round__(2)
     3.98
@@ -36,9 +37,9 @@ class Statistic:
 
     value: float
     std_error: float
+    rounding_bias: float = 0.0
     center: float | None = field(default=None, repr=False)
     limits: Ends = field(default=(-math.inf, math.inf), repr=False)
-    excess: float = field(default=0.0, repr=False)
     ends: Callable[[float], Ends] | None = field(default=None, repr=False)
     cell: Ends | None = field(default=None, repr=False)
     method: str = ""
@@ -49,7 +50,7 @@ class Statistic:
         width = normal_width(level, "level")
         if self.ends is None:
             center = self.value if self.center is None else self.center
-            low, high = center - self.excess - width * self.std_error, center + width * self.std_error
+            low, high = center - width * self.std_error - self.rounding_bias, center + width * self.std_error
         else:
             low, high = self.ends(width)
         return min(max(low, self.limits[0]), self.value), max(min(high, self.limits[1]), self.value)
