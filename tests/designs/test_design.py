@@ -848,6 +848,16 @@ class TestLinear:
         assert plan.expected_mse == plan.lower_bound == 0.0 and plan.channel.matrix.shape == (3, 1)
         assert plan.estimate(plan.tally([0] * 7)).values == pytest.approx([14, 7])
 
+    @pytest.mark.parametrize(
+        "known", [pv.Prior.uniform(2), pv.Prior.zipf(4), pv.PriorSet.ball([0.3, 0.7], 0.1)]
+    )
+    @pytest.mark.parametrize("notion", [pv.LIP(), pv.LDP()])
+    def test_no_budget_is_spent_on_it_where_the_answer_leans_on_the_prior(self, known, notion) -> None:
+        for method in ("auto", "columns"):
+            plan = pv.design(known, 1.0, pv.Sum([3.0] * len(known)), notion=notion, method=method)
+            assert plan.certificate.lip == plan.certificate.ldp == 0 and "the same for all" in plan.why
+            assert plan.estimate(plan.tally([0] * 7)).values == pytest.approx([21])
+
     def test_what_is_not_designed_is_refused(self) -> None:
         prior = pv.Prior.uniform(3)
         for method in ("arc", "hashing"):

@@ -96,6 +96,8 @@ def design(
 
 def best_plan(problem: Problem, limits: Limits) -> Plan:
     """What `auto` means: a closed form that is optimal, else the method with the least expected error."""
+    if _same_for_all(problem):
+        return columns_plan(problem, limits)
     if len(problem.prior) <= 2 or problem.all_heavy:
         return closed_plan(problem)
     candidates = _candidates(problem)
@@ -145,8 +147,17 @@ def _candidates(problem: Problem) -> dict[str, float]:
     return {"arc": 0.995} | ({"columns": _OPTIMAL} if d <= _GROUPED and solved else {})
 
 
+def _same_for_all(problem: Problem) -> bool:
+    """Whether every person adds the same to the statistics."""
+    rows = problem.query.rows(problem.reference)
+    return rows is not None and not np.ptp(rows, axis=1).any()
+
+
 def columns_plan(problem: Problem, limits: Limits) -> Plan:
     """The best channel that enumeration or column generation finds, with its proven bound."""
+    if _same_for_all(problem):
+        why = "the statistics are the same for all, so reports say nothing"
+        return problem.table_plan(np.ones((len(problem.P), 1)), 0.0, "columns", why)
     if problem.query.unbiased:
         return _learning_plan(problem, limits)
     if not isinstance(problem.prior, Prior):
@@ -258,9 +269,6 @@ def _learning_plan(problem: Problem, limits: Limits) -> Plan:
         raise TooLarge(message, Hint("method", "unary"))
     within = replace(limits, target=max(limits.target, _LEARNING_GAP))
     rows = problem.query.rows(problem.reference)
-    if rows is not None and not np.ptp(rows, axis=1).any():
-        why = "the statistics are the same for all"
-        return problem.table_plan(np.ones((len(problem.P), 1)), 0.0, "columns", why)
     try:
         if problem.box:
             solution = unbiased.best_learning(_box(problem), within, rows)
