@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import signal
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -116,7 +117,7 @@ def test_a_margin_may_have_any_mechanism_and_a_single_cell() -> None:
 
 def test_a_ledger_takes_single_plans_and_points_to_the_certificate(survey: MarginPlans) -> None:
     ledger = pv.Ledger(prior(("age", "smokes")))
-    for ask in (ledger.would, ledger.spend):
+    for ask in (ledger.would, ledger.spend, partial(ledger.spend, replay=True)):
         with pytest.raises(InvalidInput, match=r"type MarginPlans; give one Plan .*see their certificate"):
             ask(survey)  # type: ignore[arg-type]
     assert not ledger.spent

@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 
 import priorveil as pv
 from priorveil.mechanisms.bit_estimators import BitCounts, BitLaw, most_likely_ones, subset_law, unary_law
-from priorveil.mechanisms.simplex import most_likely
+from priorveil.mechanisms.simplex import expected_gain, most_likely
 from priorveil.plans.tally import Tally
 from strategies import generators
+
+pytestmark = pytest.mark.filterwarnings("error")
 
 
 @given(st.integers(2, 30), st.integers(1, 5_000), generators)
@@ -74,6 +76,14 @@ def test_intervals_cover_values_that_nobody_has(method) -> None:
         errors += [((e.proportions - truth) ** 2).sum() for e in (likely, unbiased)]
     assert (covered / 600 > 0.94 - 4 * np.sqrt(0.95 * 0.05 / 600)).all()
     assert np.mean(shorter) > 0.8 and errors[1] > 2 * errors[0]
+
+
+def test_a_value_without_a_standard_error_hardly_changes_the_gain() -> None:
+    """Few reports may leave a variance of zero."""
+    shares, errors = np.array([0.3, 0.3, 0.2, 0.2, 0.0]), np.array([0.0, 0.1, 0.1, 0.1, 0.1])
+    nearly = np.where(errors > 0, errors, 1e-4)
+    assert expected_gain(shares, errors) == pytest.approx(expected_gain(shares, nearly), rel=1e-3)
+    assert expected_gain(shares, errors) > 1.1
 
 
 @pytest.mark.parametrize(("people", "least", "most"), [(300, 2.0, 8.0), (2_000_000, 0.99, 1.2)])

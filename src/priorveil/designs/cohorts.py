@@ -44,7 +44,8 @@ class Cohorts:
     """A certified arc mechanism for every row of `priors`: for one person, or for people who share a row.
 
     Arguments: `priors` (K, d), a distribution in each row; `epsilon`, a number or a `Budget` for everyone, or
-    one number for each row; `query`, a `Histogram` or a `Sum`; `labels`, the names of the d values.
+    one number for each row (a person may choose zero: their report then says nothing, and counts as their prior);
+    `query`, a `Histogram` or a `Sum`; `labels`, the names of the d values.
 
     `levels` are bounds, an entry for each row; a row that would break its budget is refused. They are worked
     out in floats and rest on an error analysis: every step is rounded up by a stated slack

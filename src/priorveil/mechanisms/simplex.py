@@ -130,6 +130,7 @@ def expected_gain(shares: Array, std_error: Array) -> float:
     >>> expected_gain(np.full(99, 1 / 99), np.full(99, 0.1)) > 5
     True
     """
+    std_error = np.maximum(std_error, 1e-6 * std_error.max())  # weights have to be positive
     variance, normal = std_error[:, None] ** 2, NormalDist()
     nodes = np.array([normal.inv_cdf((i + 0.5) / _NODES) for i in range(_NODES)])
     noisy = shares[:, None] + std_error[:, None] * nodes / nodes.std()
@@ -140,7 +141,7 @@ def expected_gain(shares: Array, std_error: Array) -> float:
 
 
 def nearest_shares(estimate: Array, weights: Array) -> Array:
-    """The distribution that is nearest to an estimate, squares divided by `weights`.
+    """The distribution that is nearest to an estimate, squares divided by positive `weights`.
 
     It is `max(0, estimate - t weights)`: a value is zero from `t = estimate / weights` on.
 

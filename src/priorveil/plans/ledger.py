@@ -87,6 +87,7 @@ class Ledger:
 
         With `replay` the remembered report of this plan is sent again, which costs nothing.
         """
+        _require_plan(plan)
         if replay:
             if all(entry.plan != plan.id for entry in self.spent):
                 raise InvalidInput("replay", plan.id, "no report of this plan was made yet")
@@ -104,9 +105,7 @@ class Ledger:
 
     def _after(self, plan: Plan) -> tuple[Channel | None, JointLeakage]:
         """The joint channel, if it can be written out, and the level after a report by this plan."""
-        if not isinstance(plan, Plan):
-            advice = "give one Plan (of plans drawn at random, see their certificate)"
-            raise InvalidInput("plan", NOT_SHOWN, f"type {type(plan).__name__}; {advice}")
+        _require_plan(plan)
         if set(plan.labels) != set(self.prior.labels):
             raise InvalidInput("plan", plan.labels, "it is about other values than this ledger's prior")
         joint = self._joint_with(plan)
@@ -161,6 +160,12 @@ class Ledger:
             return plan.prior.align_to(self.prior.labels) == self.prior and self.secret is None
         own, theirs = (None if s is None else scenarios(s) for s in (self.secret, plan.secret))
         return plan.prior == self.prior and own == theirs
+
+
+def _require_plan(plan: object) -> None:
+    if not isinstance(plan, Plan):
+        advice = "give one Plan (of plans drawn at random, see their certificate)"
+        raise InvalidInput("plan", NOT_SHOWN, f"type {type(plan).__name__}; {advice}")
 
 
 def _needed_limit(level: JointLeakage) -> str:
