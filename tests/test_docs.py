@@ -20,7 +20,7 @@ from priorveil.errors import DataNotFound
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-BESIDE = [*ROOT.glob("*.md"), *ROOT.glob("benchmarks/*.md"), *ROOT.glob("clients/js/*.md")]  # links alone
+OTHER_PAGES = [*ROOT.glob("*.md"), *ROOT.glob("benchmarks/*.md"), *ROOT.glob("clients/js/*.md")]  # links alone
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 READ = re.compile(r"^```py(?:thon)?\n(.*?)^```", re.MULTILINE | re.DOTALL)  # also what cannot be run here
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
@@ -108,7 +108,7 @@ def lost(page: Path) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("page", sorted({*PAGES, *BESIDE}), ids=named)
+@pytest.mark.parametrize("page", sorted({*PAGES, *OTHER_PAGES}), ids=named)
 def test_links_lead_somewhere(page: Path) -> None:
     assert lost(page) == []
 
