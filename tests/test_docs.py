@@ -20,7 +20,11 @@ from priorveil.errors import DataNotFound
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-OTHER_PAGES = [*ROOT.glob("*.md"), *ROOT.glob("benchmarks/*.md"), *ROOT.glob("clients/js/*.md")]  # links alone
+OTHER_PAGES = [
+    *ROOT.glob("*.md"),
+    *ROOT.glob("benchmarks/*.md"),
+    *ROOT.glob("clients/js/*.md"),
+]  # links alone
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 READ = re.compile(r"^```py(?:thon)?\n(.*?)^```", re.MULTILINE | re.DOTALL)  # also what cannot be run here
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)

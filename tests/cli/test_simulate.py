@@ -107,6 +107,27 @@ def test_people_with_several_attributes(folder: Path) -> None:
     )
 
 
+def test_values_of_people_are_found_as_in_any_table(folder: Path) -> None:
+    """A number may be written in several ways, as in `priorveil privatize`."""
+    (folder / "doses.csv").write_text("7,0.5\n8,0.5\n")
+    (folder / "table.csv").write_text("dose\n7\n07\n8.00\n8\n")
+    task = (
+        "doses.csv",
+        "--eps",
+        1,
+        "--method",
+        "none",
+        "--runs",
+        2,
+        "--data",
+        "table.csv",
+        "--column",
+        "dose",
+    )
+    (row,) = rows(*task)
+    assert row["people"] == "4" and float(row["measured"]) == pytest.approx(0, abs=1e-12)
+
+
 def test_ones_own_people(folder: Path) -> None:
     people = ["a"] * 5 + ["b"] * 3 + ["c"] * 2
     (folder / "table.csv").write_text("town,work\n" + "".join(f"x,{value}\n" for value in people))

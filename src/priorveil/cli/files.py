@@ -70,18 +70,19 @@ def read_people(path: Path, *columns: str) -> list[tuple[int, tuple[str, ...]]]:
 def match_labels(
     rows: list[tuple[int, tuple[str, ...]]], labels: Sequence[Label], path: Path, owner: str
 ) -> list[Label]:
-    """Return the labels of `owner` that are written as the first cells of numbered rows: a cell for each attribute.
+    """Return the labels of `owner` that are in the first cells of numbered rows: a cell for each attribute.
 
-    Any other value is refused by its row; it is private and not shown.
+    They are found as in any table of values. Any other value is refused by its row; it is private and not shown.
     """
     from priorveil.priors.labels import label_parts
+    from priorveil.tables.columns import cell_codes
 
-    written = {tuple(map(str, label_parts(label))): label for label in labels}
-    width = len(next(iter(written)))
-    for row, cells in rows:
-        if cells[:width] not in written:
+    columns = [[cells[place] for _, cells in rows] for place in range(len(label_parts(labels[0])))]
+    codes = cell_codes(columns, labels).tolist()
+    for (row, _), code in zip(rows, codes, strict=True):
+        if code < 0:
             raise click.ClickException(f"{path}: row {row}: {owner} has no such value: correct one of them")
-    return [written[cells[:width]] for _, cells in rows]
+    return [labels[code] for code in codes]
 
 
 def labels_of(words: Sequence[str]) -> list[Label]:
