@@ -957,6 +957,12 @@ def test_a_matrix_may_have_a_header_or_names_of_its_rows(
     assert pv.Plan.load("plan.json").query == pv.Linear([[3, 2, 1], [1, 0, 0]], names)
 
 
+def test_a_number_too_many_is_not_the_name_of_a_row(files: Path) -> None:
+    (files / "matrix.csv").write_text("1,2,3,4,5\n2,2,2,2,2\n")
+    task = ("design", "prior.csv", "--query", "linear", "--matrix", "matrix.csv", "--epsilon", 1)
+    assert len(WORK) == 4 and "the prior has 4 values, this file has 5" in refused(*task)
+
+
 def test_people_in_place_of_a_prior_are_not_shown(tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text("name,illness\nAnn,asthma\nBob,gout\n")
     shown = refused("design", str(tmp_path / "people.csv"), "--epsilon", "1")

@@ -154,9 +154,10 @@ def read_matrix(path: Path | None, prior: Prior) -> tuple[list[list[float]], lis
     with reading(path):
         rows, texts = _csv_rows(path), [label_text(label) for label in prior.labels]
         line, head = rows[0]
-        if len(head) == len(texts) and not all(map(is_number, head)):  # a header alone
+        numbers = [is_number(cell) for cell in head]
+        if len(head) == len(texts) and not all(numbers):  # a header alone
             rows = [(line, [f"row {n}" if n else "", *cells]) for n, (line, cells) in enumerate(rows)]
-        elif len(head) == len(texts) + 1 and all(map(is_number, head[1:])) and set(head[1:]) != set(texts):
+        elif numbers == [False] + [True] * len(texts) and set(head[1:]) != set(texts):
             rows = [(line, ["", *texts]), *rows]  # names of the rows alone
         matrix, *labels = _csv_matrix(rows)
         if not labels:
