@@ -942,7 +942,7 @@ def test_the_matrix_of_a_linear_query(tmp_path: Path, monkeypatch: pytest.Monkey
         ("abc", "first,3,2,1\nsecond,1,0,0\n", ("first", "second")),
         ("abc", "3,2,1\n1,0,0\n", None),
         ("012", "first,3,2,1\nsecond,1,0,0\n", ("first", "second")),
-        ("012", "name,2,1,0\nfirst,1,2,3\nsecond,0,0,1\n", ("first", "second")),
+        ("012", ",2,1,0\nfirst,1,2,3\nsecond,0,0,1\n", ("first", "second")),
     ],
 )
 def test_a_matrix_may_have_a_header_or_names_of_its_rows(
@@ -955,6 +955,13 @@ def test_a_matrix_may_have_a_header_or_names_of_its_rows(
     status, _, err = run(*task, "-o", "plan.json")
     assert status == 0, err
     assert pv.Plan.load("plan.json").query == pv.Linear([[3, 2, 1], [1, 0, 0]], names)
+
+
+def test_a_line_that_may_be_a_header_or_numbers_is_refused(files: Path) -> None:
+    (files / "three.csv").write_text("0,0.5\n1,0.3\n2,0.2\n")
+    (files / "matrix.csv").write_text("score,0,1,2\nrare,0,0,1\n")
+    told = refused("design", "three.csv", "--query", "linear", "--matrix", "matrix.csv", "--epsilon", 1)
+    assert "line 1 may be a header or not: leave the first cell of a header empty" in told
 
 
 def test_a_number_too_many_is_not_the_name_of_a_row(files: Path) -> None:

@@ -157,8 +157,12 @@ def read_matrix(path: Path | None, prior: Prior) -> tuple[list[list[float]], lis
         numbers = [is_number(cell) for cell in head]
         if len(head) == len(texts) and not all(numbers):  # a header alone
             rows = [(line, [f"row {n}" if n else "", *cells]) for n, (line, cells) in enumerate(rows)]
-        elif numbers == [False] + [True] * len(texts) and set(head[1:]) != set(texts):
-            rows = [(line, ["", *texts]), *rows]  # names of the rows alone
+        elif head[0] and numbers == [False] + [True] * len(texts):  # names of the rows alone
+            if set(head[1:]) == set(texts):
+                raise ValueError(
+                    f"line {line} may be a header or not: leave the first cell of a header empty"
+                )
+            rows = [(line, ["", *texts]), *rows]
         matrix, *labels = _csv_matrix(rows)
         if not labels:
             _require_width(len(matrix[0]), prior.labels)
