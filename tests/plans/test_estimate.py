@@ -225,6 +225,38 @@ def test_every_estimate_says_what_it_assumes(method) -> None:
     assert found.method == method and "prior" in found.assumes
 
 
+def test_counts_below_zero_are_explained_until_they_are_projected() -> None:
+    plan = pv.design(pv.Prior.uniform(8), 1.0, pv.Distribution())
+    few, rare = (
+        plan.estimate(plan.tally(plan.privatize([0] * n, np.random.default_rng(1)))) for n in (40, 40_000)
+    )
+    assert (few.values < 0).any() and (few.interval()[1] >= 0).all() and (rare.values < 0).any()
+    extreme = replace(rare, values=rare.values - 10 * rare.std_error)
+    for found, whole in ((few, False), (extreme, True)):
+        (note,) = (note for note in found.notes if "can be below zero" in note)
+        assert "project()" in note and ("whole interval" in note) == whole
+    quiet = (
+        few.project(),
+        plan.estimate(plan.tally([0] * 40), "mle"),
+        plan.estimate(plan.tally([]), "unbiased"),
+    )
+    assert not any("below zero" in note for found in quiet for note in found.notes)
+
+
+def test_numbers_at_the_ends_and_flat_priors_are_in_the_notes() -> None:
+    """Of every estimate from the plan, of all cohorts together, and of a margin or projection of it."""
+    labels = pv.Prior.cells([0, 10, 20, 1_000], [0.01, 0.01, 0.98], outside="ends")
+    plan = pv.design(labels, 1.0, pv.Distribution())
+    found = plan.estimate(plan.tally(plan.privatize([-3.0, 15.0, 5_000.0])))
+    both = combine_estimates([found, found])
+    for one in (found, both, found.project()):
+        assert one.notes[-2:] == found.remarks and len(found.remarks) == 2
+    assert found.remarks[0] == "Numbers below 0 were counted as 0, numbers above 1,000 as 1,000."
+    assert f"LDP at {plan.certificate.ldp:.6g} for everybody" in found.remarks[1]
+    given = pv.design(pv.Prior.cells([0, 10, 20, 1_000], [0.2, 0.3, 0.5]), 1.0, pv.Distribution())
+    assert not given.estimate(given.tally([0])).remarks
+
+
 def test_unknown_methods_are_refused() -> None:
     with pytest.raises(InvalidInput, match="mmse, unbiased or mle"):
         PLANS["columns"].estimate(PLANS["columns"].tally([0]), method="best")  # type: ignore[arg-type]

@@ -138,31 +138,9 @@ def _record(estimate: Estimate, level: float) -> dict[str, Any]:
     return {**estimate.record(level), "statistics": further}
 
 
-def _notes(found: TableEstimate) -> list[str]:
-    """Return what the estimate assumes. Of numbers also what counts at the ends, and what a flat prior means."""
-    from numpy import allclose
-
-    from priorveil.priors import NumberLabels
-
-    plan, notes = next(iter(found.tallies.plans.values())), list(found.everybody.notes)
-    if not isinstance(plan.labels, NumberLabels):
-        return notes
-    low, high = (f"{end:,.12g}" for end in (plan.labels.bounds[0], plan.labels.bounds[-1]))
-    if plan.labels.outside == "ends":
-        notes.append(f"Numbers below {low} were counted as {low}, numbers above {high} as {high}.")
-    flat = plan.labels.density_masses(lambda number: 1.0)
-    if plan.notion.bounds_lifts and allclose(plan.reference.probabilities, flat / flat.sum()):
-        notes.append(
-            f"The prior of the plan assumes that all numbers from {low} to {high} are equally common. Its LIP level "
-            f"holds for somebody who believes that, LDP at {plan.certificate.ldp:.6g} for everybody. If the prior "
-            "check fails, design the next plan with a public sample of numbers, or for --notion ldp."
-        )
-    return notes
-
-
 def _print_json(found: TableEstimate, by: str | None, level: float) -> None:
     """Print an object with everybody, the groups and the refused rows."""
-    record = {"level": level, **_record(found.everybody, level), "notes": _notes(found)}
+    record = {"level": level, **_record(found.everybody, level)}
     if by is not None:
         record["by"] = by
         record["groups"] = [{"group": group, **_record(each, level)} for group, each in found.groups.items()]
@@ -186,7 +164,7 @@ def _print_csv(found: TableEstimate, by: str | None, level: float) -> None:
     for group, estimate in [(None, found.everybody)] if by is None else found.groups.items():
         rows = [*_rows(estimate, level), *_further_rows(estimate, level)]
         lines.writerows([*([] if by is None else [group]), *row] for row in rows)
-    for note in _notes(found):
+    for note in found.everybody.notes:
         console.print(note)
 
 
@@ -195,7 +173,7 @@ def _print_tables(found: TableEstimate, by: str | None, level: float) -> None:
     console = screen.open_console()
     for title, estimate in _parts(found, by):
         _print_table(console, estimate, level, title)
-    for note in _notes(found):
+    for note in found.everybody.notes:
         console.print(note)
 
 

@@ -189,7 +189,7 @@ class Estimate:
     It is None for other methods, where reports alone do not determine the answer, and beyond 512 values.
     `mle_gain` is how many times smaller the squared error of an mle histogram is expected to be than that of the
     unbiased one, if the prior is about right: it is large where there are many values and few people.
-    `warning` and `notes` put all this into words.
+    `warning` and `notes` put all this into words; `notes` end with the `remarks` of the plan.
     """
 
     values: Array
@@ -211,6 +211,7 @@ class Estimate:
     center: Array | None = None
     limits: Array | None = None
     mle_gain: float | None = None
+    remarks: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def proportions(self) -> Array:
@@ -500,7 +501,13 @@ class Estimate:
         if not self.converged:
             lacking = f"the mean log-likelihood may lack {self.shortfall or 0:.1g}"
             notes.append(f"The search stopped early: {lacking}.")
-        return tuple(notes)
+        if self.histogram and self.limits is None and self.total is None and (self.values < 0).any():
+            whole = ", even with its whole interval" if (self.interval()[1] < 0).any() else ""
+            notes.append(
+                f"An unbiased estimate of a rare value can be below zero{whole}: its share is near zero. Method mle, "
+                "or project(), gives counts that are not."
+            )
+        return (*notes, *self.remarks)
 
     def _check_note(self) -> str:
         if self.prior_check is None:
@@ -677,6 +684,7 @@ def combine_estimates(estimates: Sequence[Estimate]) -> Estimate:
         converged=all(e.converged for e in estimates),
         total=None if unweighted else sum(e.reports if e.total is None else e.total for e in estimates),
         readings=sum((e.readings for e in estimates), ()) if all(e.readings for e in estimates) else (),
+        remarks=tuple(dict.fromkeys(chain.from_iterable(e.remarks for e in estimates))),
     )
 
 

@@ -30,7 +30,7 @@ from priorveil.plans.document import content_id, parse, plan_document, prove, re
 from priorveil.plans.estimate import ASSUMES, AVERAGE, QUICK, Estimate, Method, Precision, Reading, percent
 from priorveil.plans.tally import Tally, Weighted, numbers_per_report, select_reports
 from priorveil.plans.values import Column, codes_of, is_single
-from priorveil.priors import Array, Budget, Label, Prior
+from priorveil.priors import Array, Budget, Label, NumberLabels, Prior
 from priorveil.priors.number_labels import readable_number
 from priorveil.queries import Query, gain_share
 
@@ -240,6 +240,7 @@ class Plan:
             histogram=rows is None,
             mle_gain=_mle_gain(reading, moments),
             readings=(reading,),
+            remarks=self._number_remarks(),
             center=None if moments.center is None else moments.center + offset,
             limits=None if moments.limits is None else moments.limits + offset,
         )
@@ -286,6 +287,22 @@ class Plan:
             population = None  # the interval holds all possible values
         statistic = AVERAGE if self.query.kind == "sum" else "share" if shares else "statistic"
         return Precision(people, confidence, population, leaning, statistic)
+
+    def _number_remarks(self) -> tuple[str, ...]:
+        """What to know about numbers that were counted at the ends of the range, and about a flat prior of numbers."""
+        if not isinstance(self.labels, NumberLabels):
+            return ()
+        remarks, flat = [], self.labels.density_masses(lambda number: 1.0)
+        low, high = (f"{end:,.12g}" for end in (self.labels.bounds[0], self.labels.bounds[-1]))
+        if self.labels.outside == "ends":
+            remarks.append(f"Numbers below {low} were counted as {low}, numbers above {high} as {high}.")
+        if self.notion.bounds_lifts and np.allclose(self.reference.probabilities, flat / flat.sum()):
+            remarks.append(
+                f"The prior of the plan assumes that all numbers from {low} to {high} are equally common. Its LIP "
+                f"level holds for somebody who believes that, LDP at {self.certificate.ldp:.6g} for everybody. If the "
+                "prior check fails, design the next plan with a public sample of numbers, or for LDP."
+            )
+        return tuple(remarks)
 
     def _unseen_changes(self, directions: int) -> str | None:
         """Which changes a prior check in this many directions does not notice, in a sentence."""

@@ -279,9 +279,6 @@ function results(estimates, chosen) {
     histogram(chosen, estimates.level, statistic),
     !chosen.warning && el("p", { id: "reached" }, reached(estimates.level, chosen, statistic)),
     ...chosen.notes.map((note) => el("p", { class: "quiet" }, note)),
-    chosen.method === "unbiased" &&
-      Math.min(...chosen.values) < 0 &&
-      el("p", { class: "quiet" }, "An unbiased estimate of a rare answer can be below zero: look at its interval."),
   ];
 }
 
