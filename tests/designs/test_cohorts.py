@@ -310,3 +310,27 @@ def test_a_row_that_breaks_its_budget_makes_no_plan() -> None:
 
 def test_a_crowd_says_what_it_is() -> None:
     assert repr(Cohorts([[0.5, 0.5]], 1.0)).startswith("Cohorts(1 row of 2 values, LIP 1 to 1")
+
+
+@pytest.mark.parametrize("query", [pv.Histogram(), pv.Sum(VALUES[:3])], ids=["histogram", "sum"])
+def test_cohorts_are_read_by_every_method(query: pv.Linear) -> None:
+    """A named method keeps the covariance; unbiased and mle are right although both priors are wrong."""
+    crowd, rng = Cohorts([[0.5, 0.3, 0.2], [0.3, 0.3, 0.4]], [2.0, 3.0], query), np.random.default_rng(8)
+    codes, rows = rng.choice(3, 20_000, p=[0.1, 0.2, 0.7]), np.repeat([0, 1], 10_000)
+    weights = rng.uniform(0.5, 2.0, codes.size)
+    reports = crowd.privatize(codes, rng, rows)
+    usual = crowd.estimate(reports, rows, weights)
+    one_hot = np.eye(3)[codes] if query.matrix is None else np.array(VALUES[:3])[codes, None]
+    for method in ("mmse", "unbiased", "mle"):
+        found = crowd.estimate(reports, rows, weights, method=method)  # type: ignore[arg-type]
+        assert found.method == method and found.total == pytest.approx(weights.sum())
+        assert np.diag(found.covariance) == pytest.approx(found.std_error**2)
+        if method == "mmse":
+            assert found.values == pytest.approx(usual.values) and found.std_error == pytest.approx(
+                usual.std_error
+            )
+        else:
+            assert (np.abs(found.values - weights @ one_hot) < 4 * found.std_error).all()
+    with pytest.raises(InvalidInput, match="method"):
+        crowd.estimate(reports, rows, method="exact")  # type: ignore[arg-type]
+    assert crowd.estimate([], [], method="unbiased").values.tolist() == [0.0] * len(usual.values)

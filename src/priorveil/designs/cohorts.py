@@ -10,7 +10,7 @@ Where a few cohorts each have a plan from `design`, `priorveil.plans.estimate.co
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -26,7 +26,7 @@ from priorveil.mechanisms.interface import integer_column
 from priorveil.mechanisms.randomness import Source, as_source, word_blocks
 from priorveil.notions import LIP
 from priorveil.plans import Plan
-from priorveil.plans.estimate import ASSUMES, WEIGHTED, Estimate
+from priorveil.plans.estimate import ASSUMES, WEIGHTED, Estimate, Method, combine_estimates
 from priorveil.plans.tally import numbers_per_report
 from priorveil.plans.values import Column, codes_of
 from priorveil.priors import Array, Budget, Ints, Label, Prior
@@ -151,6 +151,7 @@ class Cohorts:
         rows: npt.ArrayLike | None = None,
         weights: npt.ArrayLike | None = None,
         offsets: npt.ArrayLike | None = None,
+        method: Method = "auto",
     ) -> Estimate:
         """The histogram, or the sum of `c_i a(x_i) + b_i`, over everybody: posterior means, added up (mmse).
 
@@ -158,6 +159,10 @@ class Cohorts:
         adds up the weights of the people who have each value. The variance is that of the posteriors. The prior
         check asks whether posteriors are, on average, the priors. Parts can be read one by one and put together
         by `priorveil.plans.estimate.combine_estimates`.
+
+        A `method` by name (mmse, unbiased or mle) reads the reports of each row by the plan of that row. This takes
+        longer, and is meant for up to some thousand rows. The answer keeps its covariance, so contrasts, ratios and
+        the like can be read from it.
         """
         column = integer_column("reports", reports)
         mine = self._row_of(rows, len(column))
@@ -171,6 +176,9 @@ class Cohorts:
         everyone = np.ones(len(column), dtype=bool)
         c = numbers_per_report("weights", 1.0 if weights is None else weights, everyone)
         b = numbers_per_report("offsets", 0.0 if offsets is None else offsets, everyone)
+        if method != "auto":
+            numbers = (None if weights is None else c, None if offsets is None else b)
+            return self._estimate_by_row(column, mine, numbers, method)
         a, moved = self._scores, np.zeros(len(self.labels))
         values, variance = np.zeros((2, len(moved) if a is None else 1))
         for part in arcs.row_slices(len(column), len(self.labels)):
@@ -194,6 +202,17 @@ class Cohorts:
             total=None if weights is None else float(c.sum()),
             histogram=a is None,
         )
+
+    def _estimate_by_row(
+        self, reports: Ints, mine: Ints, numbers: Sequence[Array | None], method: Method
+    ) -> Estimate:
+        """The estimates of the rows, added up; `numbers` are weights and offsets."""
+        parts = []
+        for row in np.unique(mine).tolist() or [0]:
+            plan, own = self.plan(row), mine == row
+            weights, offsets = (None if each is None else each[own] for each in numbers)
+            parts.append(plan.estimate(plan.tally(reports[own], weights, offsets), method))
+        return combine_estimates(parts)
 
     def _mean_check(self, moved: Array, mine: Ints) -> PriorCheck | None:
         """The test that posteriors average to the priors.
