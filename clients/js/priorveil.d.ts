@@ -20,7 +20,7 @@ export class ReportRefused extends PriorveilError {
 }
 
 /** The report could not be delivered for now. It is kept, and sending again sends the same report. */
-export class Undelivered extends PriorveilError {
+export class NotSent extends PriorveilError {
   constructor(message: string);
 }
 

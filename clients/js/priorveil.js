@@ -31,10 +31,10 @@ export class ReportRefused extends PriorveilError {
 }
 
 /** The report could not be delivered for now. It is kept, and sending again sends the same report. */
-export class Undelivered extends PriorveilError {
+export class NotSent extends PriorveilError {
   constructor(message) {
     super("network", message);
-    this.name = "Undelivered";
+    this.name = "NotSent";
   }
 }
 
@@ -1451,7 +1451,7 @@ export class Client {
     const refusals = Array.isArray(receipt?.refused) ? receipt.refused : null;
     if (receipt?.accepted === 1 && refusals?.length === 0) return;
     const reason = refusals?.length === 1 ? textOrNothing(refusals[0]?.reason) : undefined;
-    if (reason === undefined) throw new Undelivered("the response did not come from a curator"); // a hotel's sign-in page, say
+    if (reason === undefined) throw new NotSent("the response did not come from a curator"); // a hotel's sign-in page, say
     throw new ReportRefused(reason);
   }
 
@@ -1461,7 +1461,7 @@ export class Client {
       const answer = await this.#fetchOnce(url, request);
       if (answer !== null && !BUSY.has(answer.status)) return answer;
       if (attempt === ATTEMPTS) {
-        throw new Undelivered(
+        throw new NotSent(
           answer === null ? "the curator cannot be reached" : `the curator is busy (${answer.status})`,
         );
       }
@@ -1481,7 +1481,7 @@ export class Client {
       return { status, ok, kind, retryAfter, text: await response.text() };
     } catch {
       // Another attempt would take as long.
-      if (signal.aborted) throw new Undelivered(`the curator did not answer within ${this.#timeout} seconds`);
+      if (signal.aborted) throw new NotSent(`the curator did not answer within ${this.#timeout} seconds`);
       return null;
     }
   }

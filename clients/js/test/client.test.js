@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { test } from "node:test";
 
-import { Client, PriorveilError, ReportRefused, Undelivered, contentId, readCampaign } from "../priorveil.js";
+import { Client, NotSent, PriorveilError, ReportRefused, contentId, readCampaign } from "../priorveil.js";
 
 const plan = (name) => JSON.parse(readFileSync(new URL(`../vectors/${name}.json`, import.meta.url), "utf8")).plan;
 
@@ -233,7 +233,7 @@ test("one that fails does not hold up the next", async () => {
     client(c, store).answer("Private"),
     client(c, store).answer("None"),
   ]);
-  assert.ok(first.reason instanceof Undelivered);
+  assert.ok(first.reason instanceof NotSent);
   assert.equal(second.value.replayed, true);
   assert.equal(new Set(c.sent.map((request) => request.body)).size, 1);
 });
@@ -241,7 +241,7 @@ test("one that fails does not hold up the next", async () => {
 test("an undelivered report is kept and sent again as it was", async () => {
   const [c, store] = [await curator({ answers: Array(5).fill("down") }), storage()];
   const one = client(c, store);
-  await assert.rejects(one.answer("Private"), Undelivered);
+  await assert.rejects(one.answer("Private"), NotSent);
   assert.equal(one.waits.length, 4);
   one.waits.forEach((seconds, i) => assert.ok(seconds >= 0.25 * 2 ** i && seconds <= 0.5 * 2 ** i));
   assert.equal((await one.remembered()).delivered, false);
@@ -267,7 +267,7 @@ test("an answer that is not the curator's leaves the report undelivered", async 
   for (const stranger of ["<html>Welcome to our hotel</html>", [], { accepted: 1 }, none, ...receipts]) {
     const c = await curator({ answers: [stranger] });
     const store = storage();
-    await assert.rejects(client(c, store).answer("Private"), Undelivered);
+    await assert.rejects(client(c, store).answer("Private"), NotSent);
     assert.equal((await client(c, store).remembered()).delivered, false);
     assert.equal(await client(c, store).deliver(), true);
     assert.equal(new Set(c.sent.map((request) => request.body)).size, 1);
@@ -317,7 +317,7 @@ test("a download that breaks off is tried again, and told as undelivered", async
     const options = { storage: storage(), wait: async (s) => waits.push(s) };
     assert.equal((await new Client(url, options).campaign()).question, "Where do you work?");
     assert.equal(waits.length, 3);
-    await assert.rejects(new Client(url, options).campaign(), Undelivered);
+    await assert.rejects(new Client(url, options).campaign(), NotSent);
   });
 });
 
@@ -325,13 +325,13 @@ test("a receipt that breaks off leaves the report to be sent again as it was", a
   const post = (response) => breaking(response, '{"accepted":1,"refused":[]}');
   await listening({ post }, async (url) => {
     const one = new Client(url, { storage: storage(), wait: async () => {} });
-    await assert.rejects(one.answer("Private"), Undelivered);
+    await assert.rejects(one.answer("Private"), NotSent);
     assert.equal((await one.remembered()).delivered, false);
   });
 });
 
 test("a request ends with its time, whether nothing comes or a little at a time", async () => {
-  const late = (error) => error instanceof Undelivered && /did not answer within 0.2 seconds/.test(error.message);
+  const late = (error) => error instanceof NotSent && /did not answer within 0.2 seconds/.test(error.message);
   for (const slow of [silent, trickling]) {
     await listening({ get: slow }, async (url) => {
       await assert.rejects(new Client(url, { storage: storage(), timeout: 0.2 }).campaign(), late);

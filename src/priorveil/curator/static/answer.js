@@ -1,6 +1,6 @@
 // The respondent's page: learn who asks and why, choose, see what will be sent, send. Nothing is sent before the last step.
 
-import { Client, PriorveilError, ReportRefused, Undelivered } from "/static/priorveil.js";
+import { Client, NotSent, PriorveilError, ReportRefused } from "/static/priorveil.js";
 import { el, factor, labelText, moment, number, percent } from "/static/dom.js";
 
 const MANY = 20; // answers beyond which a list to pick from is easier than buttons
@@ -38,7 +38,7 @@ async function begin() {
   const known = await client.remembered();
   if (known?.delivered) return showThanks(campaign, known, true);
   if (status.state !== "open") return showShut(campaign, status.state);
-  if (known !== null) return showUndelivered(campaign);
+  if (known !== null) return showNotSent(campaign);
   return showQuestion(campaign);
 }
 
@@ -396,7 +396,7 @@ async function working(button, send, campaign) {
     await send();
   } catch (error) {
     if (error instanceof ReportRefused) showRefused(error);
-    else if (error instanceof Undelivered) showUndelivered(campaign);
+    else if (error instanceof NotSent) showNotSent(campaign);
     else showBroken(error);
   }
 }
@@ -429,7 +429,7 @@ function showThanks(campaign, report, before) {
   );
 }
 
-function showUndelivered(campaign) {
+function showNotSent(campaign) {
   const button = el(
     "button",
     {
@@ -472,7 +472,7 @@ function showShut(campaign, state) {
 }
 
 function showBroken(error) {
-  if (error instanceof Undelivered)
+  if (error instanceof NotSent)
     return show("No connection", warning("The question could not be fetched. Please try again later."));
   if (error.field === "campaign" || error.field === "url")
     return show("There is no such question", el("p", {}, "Please check the link that you were given."));
