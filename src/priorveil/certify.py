@@ -97,8 +97,6 @@ def exp_above(level: float) -> Fraction:
 
 
 def _enclosure(level: float) -> tuple[Fraction, Fraction]:
-    if level == 0:
-        return Fraction(1), Fraction(1)
     with ctx.workprec(_BITS):
         ball = arb(level).exp() * arb(_SCALE)
         low, high = _exact_end(ball.lower().floor()), _exact_end(ball.upper().ceil())
@@ -300,8 +298,7 @@ def round_rows(Q: npt.NDArray[np.float64]) -> IntegerTable:
     True
     """
     W = np.floor(Q * float(TOTAL)).astype(np.int64)
-    left = TOTAL - W.sum(axis=1)
-    W[np.arange(len(W)), W.argmax(axis=1)] += left
+    W[np.arange(len(W)), W.argmax(axis=1)] += TOTAL - W.sum(axis=1)
     return W
 
 

@@ -184,13 +184,11 @@ class Channel(ReadOnly):
 
 
 def _require_stochastic(Q: Array) -> None:
-    if not np.isfinite(Q).all() or (Q < 0).any():
-        x, y = (int(i) for i in np.argwhere(~np.isfinite(Q) | (Q < 0))[0])
+    for x, y in np.argwhere(~np.isfinite(Q) | (Q < 0)).tolist():
         raise InvalidChannel(f"matrix[{x}][{y}]", float(Q[x, y]), "probabilities are finite, zero or more")
     mass = Q.sum(axis=1)
-    off = np.abs(mass - 1)
-    if (off > _ROWS_ADD_UP).any():
-        x = int(off.argmax())
+    x = int(np.abs(mass - 1).argmax())
+    if abs(mass[x] - 1) > _ROWS_ADD_UP:
         hint = Hint("Channel.from_weights", purpose="for weights or rounded figures")
         raise InvalidChannel(f"matrix[{x}]", float(mass[x]), "this row does not add up to one", hint)
 

@@ -114,7 +114,7 @@ def test_nothing_valid_is_below_the_bound(name: str) -> None:
 def picture(name: str) -> Any:
     with curves.house_style():
         drawn = outcome(name).draw()
-    drawn.canvas.draw()
+    drawn.draw_without_rendering()
     return drawn
 
 

@@ -58,11 +58,9 @@ def canvas(
     `width` and `height` are in inches, for each panel.
     """
     with house_style():
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
-        FigureCanvasAgg(figure)
         return figure, figure.subplots(rows, columns, squeeze=False, **options)
 
 

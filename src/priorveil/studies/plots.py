@@ -59,10 +59,9 @@ def save(figure: Figure, path: Path) -> bool:
     suffix = path.suffix.lower()
     with (
         curves.house_style(),
-        warnings.catch_warnings(record=True) as caught,
+        warnings.catch_warnings(record=True, action="always") as caught,
         atomic_write(path, True) as file,
     ):
-        warnings.simplefilter("always")
         figure.savefig(file, format=suffix[1:], metadata=_METADATA[suffix])
     return not any("missing from font" in str(warning.message) for warning in caught)
 

@@ -259,8 +259,7 @@ def binary_bounded(lowest: float, highest: float, epsilon: float) -> Published:
     """
     known, e = PriorSet.interval([1 - highest, lowest], [1 - lowest, highest]), math.exp(_epsilon(epsilon))
     q01, q10 = highest / (highest - lowest + e), (1 - lowest) / (highest - lowest + e)
-    channel = Channel([[1 - q01, q01], [q10, 1 - q10]])
-    return Published(math.log(e), channel, known)
+    return Published(math.log(e), Channel([[1 - q01, q01], [q10, 1 - q10]]), known)
 
 
 def ue_lip(prior: Known | Sequence[float], epsilon: float) -> Published:
@@ -304,8 +303,7 @@ def oue(values: int | Prior, epsilon: float) -> Published:
     """
     prior, eps = _prior_or_all(values), _epsilon(epsilon)
     encoding = UnaryEncoding(1 / (math.exp(eps) + 1), 0.5)
-    support = Support(0.5, encoding.zero_to_one)
-    return Published(eps, encoding, prior, None, support, "LDP")
+    return Published(eps, encoding, prior, None, Support(0.5, encoding.zero_to_one), "LDP")
 
 
 def olh(

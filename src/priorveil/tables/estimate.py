@@ -65,21 +65,16 @@ class Tallies:
 
         Its labels, and those of a `prior` without names, are in the order of the first plan.
         """
-        known = None if prior is None else self._with_labels(Prior.of(prior))
+        known, labels = None if prior is None else Prior.of(prior), [p.labels for p in self.plans.values()]
+        if known is not None and len(set(labels)) > 1 and len(known) == len(labels[0]):
+            known = Prior.from_counts(known.align_to(labels[0]).weights, labels[0])
         # A group may be NaN, which equals itself only inside a tuple.
         wanted = {key: tally for key, tally in self.by.items() if not only or key[1:] == (only["group"],)}
         estimates = []
         for cohort, plan in self.plans.items():
             own = [tally for (key, _), tally in wanted.items() if key == cohort]
-            estimates.append(plan.estimate(sum(own[1:], own[0]) if own else plan.tally([]), method, known))
+            estimates.append(plan.estimate(sum(own, plan.tally([])), method, known))
         return combine_estimates(estimates)
-
-    def _with_labels(self, prior: Prior) -> Prior:
-        """The prior with the labels of the first plan, if plans order their labels differently."""
-        labels = next(iter(self.plans.values())).labels
-        if len({plan.labels for plan in self.plans.values()}) == 1 or len(labels) != len(prior):
-            return prior
-        return Prior.from_counts(prior.align_to(labels).weights, labels)
 
 
 @dataclass(frozen=True, eq=False)

@@ -161,8 +161,7 @@ def make_reports(
     missing, spelling, outside, indices, reports = [], [], [], [], []
     for number, plan in enumerate(plans.values()):
         own = np.flatnonzero(plan_codes == number)
-        parts = [take(column, own) for column in values]
-        codes = columns.cell_codes(parts, plan.labels, source)
+        codes = columns.cell_codes([take(column, own) for column in values], plan.labels, source)
         missing.append(own[codes == columns.ABSENT])
         unknown = own[codes == columns.OUTSIDE_DOMAIN]
         known = columns.other_spellings([take(column, unknown) for column in values], plan.labels)
