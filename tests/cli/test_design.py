@@ -871,12 +871,12 @@ def test_options_of_queries_go_together(files: Path, options: tuple[str, ...], s
 @pytest.mark.parametrize(
     ("arguments", "labels", "asked"),
     [
-        (["--numbers", "0:100", "--query", "mean"], (0.0, 50.0, 100.0), "mean of 3 values"),
-        (["--numbers", "0:8:5", "--query", "mean"], (0.0, 2.0, 4.0, 6.0, 8.0), "mean of 5 values"),
+        (["--numbers", "0:100", "--query", "mean"], (0.0, 50.0, 100.0), "mean of a number, 3 points"),
+        (["--numbers", "0:8:5", "--query", "mean"], (0.0, 2.0, 4.0, 6.0, 8.0), "mean of a number, 5 points"),
         (
             ["--numbers", "0:4:3", "--query", "quantiles"],
             ("[0, 2)", "[2, 4]"),
-            "cumulative shares of 2 values",
+            "cumulative shares of a number, 2 cells",
         ),
     ],
 )

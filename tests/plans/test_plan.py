@@ -414,9 +414,9 @@ def test_a_summary_names_what_is_asked_for_and_what_leans_on_the_prior() -> None
         ),
         (joint, pv.Linear.ranges(joint), "ranges of 4 values"),
         (joint, pv.Linear.cumulative(joint, unbiased=True), "cumulative shares of 4 values"),
-        (grid, pv.Sum(grid.labels, unbiased=True), "mean of 3 values"),
-        (grid, pv.Sum([0, 1, 0]), "sum of 3 values"),
-        (grid, pv.Histogram(), "histogram of 3 values"),
+        (grid, pv.Sum(grid.labels, unbiased=True), "mean of a number, 3 points"),
+        (grid, pv.Sum([0, 1, 0]), "sum of a number, 3 points"),
+        (grid, pv.Histogram(), "histogram of a number, 3 points"),
     ):
         plan = pv.design(prior, 2.0, query)
         facts = dict(plan.summary())

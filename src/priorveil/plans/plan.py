@@ -388,7 +388,10 @@ class Plan:
         """The most important facts about the plan, as pairs of name and text."""
         c, behind = self.certificate, "" if self.secret is None else ", for the secret behind the value"
         title, words = self.query.title(self.reference), _IDENTIFIES[self.identifiable, self.query.unbiased]
-        asked = f"{title} of {plural(len(self.labels), 'value')}, {c.notion} at {self.budget}"
+        domain = plural(len(self.labels), "value")
+        if isinstance(self.labels, NumberLabels):
+            domain = f"a number, {len(self.labels):,} {'points' if self.labels.rounds else 'cells'}"
+        asked = f"{title} of {domain}, {c.notion} at {self.budget}"
         facts = [("asked", asked), ("method", f"{self.method}: {self.why}")]
         if not isinstance(self.prior, Prior):
             facts.append(("holds for", f"every prior of {self.prior}"))
