@@ -124,7 +124,7 @@ def best_plan(problem: Problem, limits: Limits) -> Plan:
 def _candidates(problem: Problem) -> dict[str, float]:
     """The methods that `auto` compares, and for each the efficiency from which no other is tried."""
     d, kind, learns = len(problem.prior), problem.query.kind, problem.query.unbiased
-    solved = learns or kind in _SOLVERS
+    has_solver = learns or kind in _SOLVERS
     if problem.notion.name == "LDP":
         # The engine may be stopped early, so simple mechanisms compete with it. They are for the value itself.
         simple, single = _pairwise(problem), isinstance(problem.prior, Prior)
@@ -135,16 +135,16 @@ def _candidates(problem: Problem) -> dict[str, float]:
             known = _MAX_VALUES_TO_SUM if simple and kind == "sum" else known
         names = ["columns", "unary", "subset"] if d <= known else ["unary", "subset"]
         # Where subset selection knows its error, writing it out as a table gains nothing.
-        names += ["closed"] if d > known and not (solved and simple and single) else []
+        names += ["closed"] if d > known and not (has_solver and simple and single) else []
         return dict.fromkeys(names, _OPTIMAL)
-    few = _MAX_TABLE_VALUES if problem.box and solved else _ENGINE
+    few = _MAX_TABLE_VALUES if problem.box and has_solver else _ENGINE
     if d <= few or (problem.box and kind == "guess"):
         return {"columns": _OPTIMAL}
     if not problem.box or (learns and kind != "distribution"):
         return {"columns": _OPTIMAL, "unary": _OPTIMAL}
     if learns:
         return dict.fromkeys(["arc", "unary", "subset"] if d <= _SUBSETS else ["arc", "unary"], _OPTIMAL)
-    return {"arc": 0.995} | ({"columns": _OPTIMAL} if d <= _GROUPED and solved else {})
+    return {"arc": 0.995} | ({"columns": _OPTIMAL} if d <= _GROUPED and has_solver else {})
 
 
 def _same_for_all(problem: Problem) -> bool:
