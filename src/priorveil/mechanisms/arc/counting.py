@@ -267,13 +267,13 @@ def squared_overlap(p: Array, window: float | Array, circle: float | Array) -> A
     """The integral of the squared share of an arc of length `p` that a window holds, as it goes round a circle.
 
     The overlap rises over the length of the shorter one, stays at it, and falls again: the integral of its square is
-    `s**2 (l - s / 3)`, with `s` the shorter and `l` the longer of both, while both fit on the circle. On a tighter one
-    the same holds for the part of the arc in the gap of length `c = circle - window`, `1` less the share.
+    `s**2 (l - s / 3)`, with `s` the shorter and `l` the longer of both, while both fit on the circle. Otherwise they
+    hold some of each other wherever they are, and the rest of the overlap is that of what is left of both.
 
     >>> squared_overlap(np.array([0.1, 0.5]), 0.3, 1.0).round(6).tolist()  # window - p / 3; (w / p)^2 (p - w / 3)
     [0.266667, 0.144]
     """
-    c, shorter = np.maximum(circle - window, 0.0), np.minimum(p, window)
-    loose = (shorter / p) ** 2 * (np.maximum(p, window) - shorter / 3)
-    tight = circle - 2 * c + (np.minimum(c, p) / p) ** 2 * (p - c / 3)
-    return np.where(window + p <= circle, loose, tight)
+    always = np.maximum(p + window - circle, 0.0)
+    shorter, longer = np.minimum(p, window) - always, np.maximum(p, window) - always
+    a, s = always / p, shorter / p
+    return np.asarray(a**2 * circle + 2 * a * s * longer + s**2 * (longer - shorter / 3))
