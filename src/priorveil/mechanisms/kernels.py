@@ -458,6 +458,7 @@ def add_smoothed(
     n = lengths.shape[1]
     ends, lost, gained = np.zeros(n + 2), np.zeros(n + 1), np.zeros(n + 1)
     height, at_rank = np.zeros(n + 1), np.zeros(n, np.int64)
+    none, one, turn = np.uint64(0), np.uint64(1), np.uint64(n)
     for i in range(steps.size):
         seed, step, rank, count = seeds[i], steps[i], 0, 0
         for _ in range(prime - 1):
@@ -469,28 +470,29 @@ def add_smoothed(
                 count += 1
         around = float(ends[n])
         ends[n + 1] = 2 * around
-        first, last, mass = 0, 0, 0.0
-        while last < n - 1 and ends[last + 1] <= window:
-            mass += height[last] * (ends[last + 1] - ends[last])
-            last += 1
-        mass += height[last] * (window - ends[last])
-        begun, reach, place, once, twice = last, window, 0.0, 0.0, 0.0
+        begun, mass = 0, 0.0
+        while begun < n - 1 and ends[begun + 1] <= window:
+            mass += height[begun] * (ends[begun + 1] - ends[begun])
+            begun += 1
+        mass += height[begun] * (window - ends[begun])
+        reach, place, once, twice = window, 0.0, 0.0, 0.0
+        first, last = none, np.uint64(begun)  # unsigned: a signed index is tested for being negative
         for _ in range(2 * n):
-            loses = ends[first + 1] <= ends[last + 1] - reach
-            there = ends[first + 1] if loses else ends[last + 1] - reach
+            loses = ends[first + one] <= ends[last + one] - reach
+            there = ends[first + one] if loses else ends[last + one] - reach
             t, slope = there - place, height[last] - height[first]
             twice += t * (once + t * (mass / 2 + t * slope / 6))
             once += t * (mass + t * slope / 2)
             mass += t * slope
             place = there
             if loses:
-                first += 1
+                first += one
                 lost[first] = twice
             else:
-                last += 1
+                last += one
                 gained[last] = twice
-            if last == n:
-                last, reach = 0, reach - around
+            if last == turn:
+                last, reach = none, reach - around
         gained[0] = gained[n]
         for j in range(begun + 1):  # these were gained a turn later
             gained[j] -= twice
