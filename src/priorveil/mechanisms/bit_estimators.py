@@ -274,7 +274,7 @@ def bitwise_form(law: BitLaw, P: Array) -> QuadraticForm:
 
     The error of a row `a` is the variance of `a_X - sum_x a_x step_x y_x`, with `step` what a set bit adds.
     """
-    chances, (if_set, if_clear) = set_chances(law, P), _single_bit_posteriors(law, P)
+    chances, (if_set, if_clear) = set_chances(law, P), single_bit_posteriors(law, P)
     step = if_set - if_clear
     own = P - 2 * law.contrast * step * P + step**2 * (chances - law.t - 2 * law.u * P)
     mean = P - step * chances
@@ -282,7 +282,7 @@ def bitwise_form(law: BitLaw, P: Array) -> QuadraticForm:
     return QuadraticForm(own, left, right, np.array([-2 * law.q, law.t, 2 * law.u, -1.0]))
 
 
-def _single_bit_posteriors(law: BitLaw, P: Array) -> tuple[Array, Array]:
+def single_bit_posteriors(law: BitLaw, P: Array) -> tuple[Array, Array]:
     """The probability of each value if its bit is set, and if it is clear."""
     chances = set_chances(law, P)
     return P * law.p / chances, P * (1 - law.p) / (1 - chances)
@@ -314,7 +314,7 @@ class BitCounts(NamedTuple):
 
 def bitwise_posteriors(law: BitLaw, counts: BitCounts, P: Array) -> LinearAnswer:
     """Posteriors given each value's own bit, added up."""
-    if_set, if_clear = _single_bit_posteriors(law, P)
+    if_set, if_clear = single_bit_posteriors(law, P)
     histogram = counts.ones * if_set + (counts.reports - counts.ones) * if_clear
     return LinearAnswer(histogram, counts.reports, (bitwise_form(law, P),), _BITWISE)
 

@@ -20,6 +20,7 @@ from priorveil.channels import Channel
 from priorveil.designs import design
 from priorveil.errors import Infeasible, NotIdentifiable, TooLarge
 from priorveil.mechanisms import Table
+from priorveil.mechanisms.bit_estimators import single_bit_posteriors
 from priorveil.mechanisms.estimators import apply_rows, invert_information
 from priorveil.mechanisms.randomness import as_source
 from priorveil.notions import LDP, LIP, Leakage, leakage, leakage_bounds
@@ -198,7 +199,7 @@ def _unary_method(form: Form, scenario: Scenario) -> ComparedMethod:
         raise Infeasible("the printed unary encoding is for a histogram of the value itself")
     found = form(scenario.prior, scenario.epsilon)
     encoding = cast(UnaryEncoding, found.mechanism)
-    if_one, if_zero, _ = encoding.bit_posteriors(scenario.prior.probabilities)
+    if_one, if_zero = single_bit_posteriors(encoding.law, scenario.prior.probabilities)
     support = published.Support(1 - encoding.one_to_zero, encoding.zero_to_one)
 
     def estimate(truth: Counts, rng: np.random.Generator) -> Array:

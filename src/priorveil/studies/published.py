@@ -21,6 +21,7 @@ import numpy.typing as npt
 from priorveil.channels import Channel
 from priorveil.designs import closed
 from priorveil.errors import Infeasible, InvalidInput, NotIdentifiable, TooLarge
+from priorveil.mechanisms.bit_estimators import BitLaw, bitwise_form, unary_law
 from priorveil.notions import Known, Leakage, as_known, leakage, leakage_bounds
 from priorveil.priors import Array, Budget, Label, Prior, PriorSet, Secret
 from priorveil.queries import Histogram
@@ -75,6 +76,11 @@ class UnaryEncoding:
         q01, q10 = self.zero_to_one, self.one_to_zero
         return (1 - q01) * (1 - q10) / (q01 * q10)
 
+    @property
+    def law(self) -> BitLaw:
+        """The law of its reports."""
+        return unary_law(self.ratio, self.zero_to_one)
+
     def channel(self, labels: tuple[Label, ...]) -> Channel:
         """All `2**d` reports, named by their bits. More than 12 values raise `TooLarge`."""
         d = len(labels)
@@ -100,14 +106,7 @@ class UnaryEncoding:
 
         `sum_k P_k - P_k**2 ((1 - q10)**2 / Pr(1) + q10**2 / Pr(0))`.
         """
-        P = prior.probabilities
-        if_one, if_zero, one = self.bit_posteriors(P)
-        return float((P - if_one**2 * one - if_zero**2 * (1 - one)).sum())
-
-    def bit_posteriors(self, P: Array) -> tuple[Array, Array, Array]:
-        """For each value: its probability given that its bit is one, given that it is zero, and `Pr(1)`."""
-        one = P * (1 - self.one_to_zero) + (1 - P) * self.zero_to_one
-        return P * (1 - self.one_to_zero) / one, P * self.one_to_zero / (1 - one), one
+        return float(bitwise_form(self.law, prior.probabilities).variances(None).sum())
 
 
 @dataclass(frozen=True)
