@@ -187,23 +187,18 @@ def certify_table(
     priorveil.errors.CertificateError: the lower side is broken: secret 0, report 1, level 0.6931 above 0.69
     """
     budget, extremes = Budget.of(epsilon), lifts(table, prior, secret, notion)
-    if not within(extremes, budget, notion):
-        raise _refusal(table, as_known(prior), budget, secret, certificate(extremes, notion))
-    return certificate(extremes, notion)
-
-
-def _refusal(
-    table: IntegerTable, prior: Known, budget: Budget, secret: Secrets, proven: Certificate
-) -> CertificateError:
-    """The error for a table that breaks its budget. Floats only locate the breach; the decision was exact."""
+    proven = certificate(extremes, notion)
+    if within(extremes, budget, notion):
+        return proven
     if proven.notion != "LIP":
         bound = min(budget.lower, budget.upper)
-        return CertificateError(f"{proven.notion} level {proven.level:.6g} is above {bound:.6g}")
-    down, up = LIP().worst(Channel.from_weights(table), prior, secret)
+        raise CertificateError(f"{proven.notion} level {proven.level:.6g} is above {bound:.6g}")
+    # Floats only locate the breach; the decision was exact.
+    down, up = LIP().worst(Channel.from_weights(table), as_known(prior), secret)
     breach = up if proven.lip_upper > budget.upper else down
     level, bound = getattr(proven, f"lip_{breach.side}"), getattr(budget, str(breach.side))
     place = f"secret {breach.secret}, report {breach.report}, level {level:.4f} above {bound:.6g}"
-    return CertificateError(f"the {breach.side} side is broken: {place}", breach=breach)
+    raise CertificateError(f"the {breach.side} side is broken: {place}", breach=breach)
 
 
 def _valid_table(table: IntegerTable, prior: Known) -> IntegerTable:
@@ -235,10 +230,8 @@ def _secret_extremes(
     means: Exact = np.vstack([rows for rows, _ in secret_means(secret, W, range(len(W)))])
     bottoms, tops = means.min(axis=0).tolist(), means.max(axis=0).tolist()
     if 0 in least:
-        raise CertificateError(
-            "cannot be certified: under one prior of the set, a possible report has probability zero; "
-            "remove that prior"
-        )
+        problem = "under one prior of the set, a possible report has probability zero"
+        raise CertificateError(f"cannot be certified: {problem}; remove that prior")
     lowest = min(Fraction(b) / m for b, m in zip(bottoms, most, strict=True))
     highest = max(Fraction(t) / m for t, m in zip(tops, least, strict=True))
     return lowest, highest
@@ -285,10 +278,9 @@ def certified_table(
         if within(extremes, budget, notion):
             return table, certificate(extremes, notion)
     reached = certificate(extremes)
-    raise CertificateError(
-        f"the designed channel cannot be repaired: it leaks {reached.lip_lower:.6g} downwards and "
-        f"{reached.lip_upper:.6g} upwards, the budget is {budget.lower:.6g} and {budget.upper:.6g}"
-    )
+    leak = f"it leaks {reached.lip_lower:.6g} downwards and {reached.lip_upper:.6g} upwards"
+    allowance = f"the budget is {budget.lower:.6g} and {budget.upper:.6g}"
+    raise CertificateError(f"the designed channel cannot be repaired: {leak}, {allowance}")
 
 
 def round_rows(Q: npt.NDArray[np.float64]) -> IntegerTable:

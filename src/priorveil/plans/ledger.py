@@ -95,10 +95,9 @@ class Ledger:
         joint, level = self._after(plan)
         if self.limit is not None and not level.within(self.limit):
             advice = "send a remembered report again" if self.spent else _needed_limit(level)
-            raise BudgetExceeded(
-                f"answering would leak {level.lip_lower:.4g} downwards and {level.lip_upper:.4g} upwards, "
-                f"the limit is {self.limit.lower:.4g} and {self.limit.upper:.4g}: {advice}"
-            )
+            leak = f"answering would leak {level.lip_lower:.4g} downwards and {level.lip_upper:.4g} upwards"
+            limit = f"the limit is {self.limit.lower:.4g} and {self.limit.upper:.4g}"
+            raise BudgetExceeded(f"{leak}, {limit}: {advice}")
         self.spent = (*self.spent, LedgerEntry(plan.id, self._own_level(plan), plan.certificate.ldp))
         self._joint, self.level = joint, level
         return level
@@ -139,10 +138,9 @@ class Ledger:
     def _bound(self, plan: Plan) -> JointLeakage:
         """The bound for the value itself: `min(2 sum - max, sum of LDP levels)`, on both sides."""
         if self.secret is not None:
-            raise Infeasible(
-                "for a latent secret levels cannot be added, and the joint channel cannot be measured: "
-                "answer fewer questions, or use plans with fewer different reports"
-            )
+            problem = "for a latent secret levels cannot be added, and the joint channel cannot be measured"
+            advice = "answer fewer questions, or use plans with fewer different reports"
+            raise Infeasible(f"{problem}: {advice}")
         lips = [entry.lip for entry in self.spent] + [self._own_level(plan)]
         ldp = math.fsum(entry.ldp for entry in self.spent) + plan.certificate.ldp
         together = math.inf if math.inf in lips else 2 * math.fsum(lips) - max(lips)

@@ -309,15 +309,11 @@ class Plan:
         if self.identifiable and directions >= len(self.labels) - 1:
             return None
         if self.identifiable:
-            return (
-                "The prior check does not look at all values one by one: a change among rare or neighbouring ones can "
-                "pass, however large."
-            )
+            unseen = "a change among rare or neighbouring ones can pass, however large"
+            return f"The prior check does not look at all values one by one: {unseen}."
         example = "" if self._same_law is None else ", for instance {} and {}".format(*self._same_law)
-        return (
-            f"The reports do not tell all values apart{example}: the prior check never notices a change among those, "
-            "however large."
-        )
+        unseen = "the prior check never notices a change among those, however large"
+        return f"The reports do not tell all values apart{example}: {unseen}."
 
     @cached_property
     def _same_law(self) -> tuple[Label, Label] | None:
@@ -374,10 +370,8 @@ class Plan:
     def __repr__(self) -> str:
         c = self.certificate
         title, error = self.query.title(self.reference), readable_number(self.expected_mse, 4)
-        return (
-            f"Plan({title} on {len(self.labels)} values, {self.method}, "
-            f"LIP {c.lip:.4g}, LDP {c.ldp:.4g}, error {error}, efficiency {self.efficiency:.2%})"
-        )
+        about = f"{title} on {len(self.labels)} values, {self.method}, LIP {c.lip:.4g}, LDP {c.ldp:.4g}"
+        return f"Plan({about}, error {error}, efficiency {self.efficiency:.2%})"
 
     def __str__(self) -> str:
         facts = self.summary()

@@ -108,10 +108,8 @@ def find(*names: str) -> Path:
     It is checked against its SHA-256.
     """
     last = DATA_FILES[names[-1]]
-    where = (
-        f"{last.about} is at {last.home}: put the file {last.file} into a folder and name the folder in "
-        "the environment variable PRIORVEIL_DATA"
-    )
+    advice = "into a folder and name the folder in the environment variable PRIORVEIL_DATA"
+    where = f"{last.about} is at {last.home}: put the file {last.file} {advice}"
     for source in map(DATA_FILES.__getitem__, names):
         for file in (folder / source.file for folder in folders()):
             if file.is_file():

@@ -100,9 +100,7 @@ def plan_plot(plan: Plan, curve: curves.Rows) -> Figure:
         axes[0, 0].set_yticks(places, names)
         axes[0, 0].set_ylabel(", ".join(plan.reference.names or ()))
         _precision_panel(axes[0, 2], plan)
-    errors = axes[0, min(1, axes.size - 1)]
-    _error_panel(errors, curve, plan.no_report, min(plan.budget.lower, plan.budget.upper))
-    errors.set_ylabel(plan.query.error_unit)
+    _error_panel(axes[0, min(1, axes.size - 1)], curve, plan)
     return figure
 
 
@@ -149,9 +147,9 @@ def _precision_panel(axes: Axes, plan: Plan) -> None:
     axes.set_title(f"to expect from {_PEOPLE:,} people,\nwith 95 % intervals")
 
 
-def _error_panel(axes: Axes, curve: curves.Rows, none: float, here: float) -> None:
+def _error_panel(axes: Axes, curve: curves.Rows, plan: Plan) -> None:
     """Error against epsilon: the best design with its bound, LDP, and no report."""
-    keys = ("epsilon", "mse", "bound", "ldp")
+    none, keys = plan.no_report, ("epsilon", "mse", "bound", "ldp")
     epsilons, errors, bounds, ldp = (curves.column(curve, key) for key in keys)
     curves.line(axes, ("best", "blue", "best design, its bound shaded"), epsilons, errors, bounds, "o")
     if not np.isnan(ldp).all():
@@ -164,8 +162,8 @@ def _error_panel(axes: Axes, curve: curves.Rows, none: float, here: float) -> No
         curves.line(axes, ("baseline", "grey", "no report"), epsilons, np.full(len(curve), none))
         low = 0.0 if least < 0.6 * none else least - 0.1 * (none - least)
         axes.set_ylim(low, none + 0.05 * (none - low))
-    axes.axvline(here, color="black", linewidth=0.8, alpha=0.5)
-    axes.set_xlabel("epsilon (the line: this plan)")
+    axes.axvline(min(plan.budget.lower, plan.budget.upper), color="black", linewidth=0.8, alpha=0.5)
+    axes.set(xlabel="epsilon (the line: this plan)", ylabel=plan.query.error_unit)
     axes.set_title("error against epsilon")
     axes.legend()
 
@@ -393,6 +391,7 @@ def draw_rows(axes: Axes, panel: Panel, plan: Plan, words: str) -> None:
         bars = axes.stairs(expected, np.arange(len(at) + 1) - 0.5, orientation="horizontal", fill=True)
         bars.set(color=COLOURS["grey"], alpha=0.3, label=_PRIOR, zorder=3)
         axes.axvline(0, color="black", linewidth=0.6, zorder=1)  # estimates may be below zero
+        axes.set_ylabel(", ".join(plan.reference.names or ()))
     else:
         axes.plot(expected, at, "|", label=_PRIOR, color=COLOURS["grey"], markersize=10, markeredgewidth=2)
     _dots(axes, values, at, words, low, high)
@@ -402,8 +401,6 @@ def draw_rows(axes: Axes, panel: Panel, plan: Plan, words: str) -> None:
     axes.set_xlabel("" if panel.unit == "percent" else panel.unit)
     axes.xaxis.set_major_formatter(_AXES.get(panel.unit, "{x:,.6g}"))
     rows = plan.query.rows(plan.reference)
-    if shares:
-        axes.set_ylabel(", ".join(plan.reference.names or ()))
     if shares and rows is not None:  # a margin ends where every value has been counted equally often
         ends = np.flatnonzero(np.ptp(np.cumsum(rows, axis=0), axis=1) == 0)
         for row in ends[:-1]:
