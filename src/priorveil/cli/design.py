@@ -262,8 +262,9 @@ def _read_values(
         raise click.UsageError("--column counts people itself: leave --counts and --normalise out")
     known, latent = _count_people(path, columns, secret_column, form, **rules)
     published = _publication(known, latent, ", ".join(columns), rules["merge_rare"], rules["prior_epsilon"])
-    many = len(columns) > 2 and len(known) > _MANY_CELLS
-    return known, latent, f"{published} {_margins_advice(columns)}" if many else published
+    if len(columns) > 2 and len(known) > _MANY_CELLS:
+        published += f" {_MARGINS.format([columns[:2], columns[1:3]])}"
+    return known, latent, published
 
 
 def _read_sample(
@@ -345,7 +346,7 @@ def _count_people(
         domain = files.labels_of(_allowed_values(values))
         people = files.match_labels(rows, domain, path, "--values")
     rules |= {"names": columns if len(columns) > 1 else None, "impossible": prior_format.impossible}
-    advice = _margins_advice(columns) if len(columns) > 2 else ""
+    advice = _MARGINS.format([columns[:2], columns[1:3]]) if len(columns) > 2 else ""
     if len(columns) == 1 and all(is_number(word) for _, (word, *_) in rows):
         advice = "If these are numbers, give their public range: --numbers LOW:HIGH"
     with files.reading(path, advice):
@@ -356,11 +357,6 @@ def _count_people(
         allowed = {"public": public, "allow_rare": rules["allow_rare"]}
         secret = Secret.from_columns(parts[-1], reported, prior.labels, **allowed)
         return secret.nearest(prior), secret  # the rows are rounded, so the prior has to move a little
-
-
-def _margins_advice(columns: tuple[str, ...]) -> str:
-    """Return how to ask for pairs of columns instead of all of them at once."""
-    return _MARGINS.format([columns[:2], columns[1:3]])
 
 
 def _allowed_values(values: str) -> list[str]:
@@ -374,7 +370,9 @@ def _publication(
     prior: Prior, secret: Secret | None, column: str, merged: str | None, prior_epsilon: float | None
 ) -> str:
     """Return what a plan with this prior will publish about the people."""
-    shown = files.first_labels(prior.labels, prior.probabilities.tolist())
+    from priorveil.priors.labels import first_labels
+
+    shown = first_labels(prior.labels, prior.probabilities.tolist())
     text = f"The plan will publish {plural(len(prior), 'value')} of {column!r} and their shares: {shown}."
     if secret is not None:
         text += f" It will also publish the shares for each of {plural(len(secret), 'secret')}."

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from priorveil.priors.labels import Impossible
     from priorveil.tables import RefusedRows
 
-_SHOWN_VALUES = 10  # of a plan, that are shown to people
 _FIRST_ROWS = 5  # refused for one reason, that are shown
 
 _MISSING = ("na", "n/a", "null", "none")  # never the head of a column of numbers
@@ -108,9 +107,7 @@ def _csv_rows(path: Path) -> list[Line]:
 def _line_number(line: int, cell: str, advice: str = _NUMBERS) -> float:
     if not (is_number(cell) and math.isfinite(float(cell))):
         # A word may be a person's value, if people were given instead of a prior.
-        is_word = any(map(str.isalpha, cell)) and not any(map(str.isdigit, cell))
-        known = cell.lower().strip("+-") in (*_MISSING, "nan", "inf")
-        shown = "a word" if is_word and not known else repr(cell)
+        shown = "a word" if _is_word(cell) else repr(cell)
         raise ValueError(f"line {line}: {shown} is not a number: {advice}")
     return float(cell)
 
@@ -174,25 +171,16 @@ def read_matrix(path: Path | None, prior: Prior) -> tuple[list[list[float]], lis
 
 def _require_width(count: int, labels: Sequence[Label]) -> None:
     """Refuse a file that does not have one entry for each label of the prior."""
+    from priorveil.priors.labels import first_labels
+
     if count != len(labels):
         sizes = f"the prior has {plural(len(labels), 'value')}, this file has {count}"
         raise ValueError(f"{sizes}: give one for each of {first_labels(labels)}")
 
 
-def first_labels(labels: Sequence[Label], shares: Sequence[float] | None = None) -> str:
-    """Return the first few labels of a prior or a plan, which are public, in one line; with their shares if given."""
-    from priorveil.priors.labels import label_text
-
-    texts = list(map(label_text, labels[:_SHOWN_VALUES]))
-    if shares is not None:
-        texts = [f"{text} {share:.2g}" for text, share in zip(texts, shares, strict=False)]
-    more = f" and {len(labels) - len(texts):,} more" if len(labels) > len(texts) else ""
-    return ("; " if isinstance(labels[0], tuple) else ", ").join(texts) + more
-
-
 def value_order(values: Sequence[Label], labels: Sequence[Label]) -> list[int]:
     """Return the position of each label of a prior among the values of a file, where 0 may be written for 0.0."""
-    from priorveil.priors.labels import label_positions, label_text
+    from priorveil.priors.labels import first_labels, label_positions, label_text
 
     _require_width(len(values), labels)
     try:
@@ -298,7 +286,7 @@ def _csv_cells(rows: list[Line]) -> tuple[dict[Any, Any], list[str] | None]:
     """Return the number of each value in a CSV file, and the names of the attributes if there are several."""
     if len(rows) == 1 and len(rows[0][1]) > 2:
         rows = [(1, [cell]) for cell in rows[0][1]]  # all numbers on one line
-    head = rows[0][1] if len(rows) > 1 and _is_head(rows[0][1][-1]) else None
+    head = rows[0][1] if len(rows) > 1 and _is_word(rows[0][1][-1]) else None
     rows = rows if head is None else rows[1:]
     widths = {len(row) for _, row in rows}
     numeric = all(is_number(row[-1]) for _, row in rows)  # otherwise a row is a person
@@ -313,10 +301,10 @@ def _csv_cells(rows: list[Line]) -> tuple[dict[Any, Any], list[str] | None]:
     return dict(zip(values, numbers, strict=True)), names
 
 
-def _is_head(cell: str) -> bool:
-    """Return whether a cell is the head of a column of numbers: a word, and not one for a missing number."""
+def _is_word(cell: str) -> bool:
+    """Return whether a cell is a word, such as the head of a column, and not one for a missing number."""
     word = any(map(str.isalpha, cell)) and not any(map(str.isdigit, cell))
-    return word and not is_number(cell) and cell.lower() not in _MISSING
+    return word and not is_number(cell) and cell.lower().strip("+-") not in _MISSING
 
 
 # -- writing -----------------------------------------------------------------------------------------------

@@ -97,10 +97,9 @@ def privatize(
 
 def _domain(plans: Plan | Mapping[str, Plan]) -> str:
     """Return the range of numbers or the first few values of the plans' domain, which is public."""
+    from priorveil.plans.values import describe_domain
     from priorveil.priors import NumberLabels
 
     labels = next(iter(plans.values())).labels if isinstance(plans, Mapping) else plans.labels
-    if isinstance(labels, NumberLabels):
-        ends = f"numbers from {labels.bounds[0]:,.12g} to {labels.bounds[-1]:,.12g}"
-        return f"{ends}; a plan made with --outside ends counts others at the nearest end"
-    return files.first_labels(labels)
+    advice = "; a plan made with --outside ends counts others at the nearest end"
+    return describe_domain(labels) + (advice if isinstance(labels, NumberLabels) else "")

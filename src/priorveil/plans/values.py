@@ -17,7 +17,7 @@ from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, OutsideDomain
 from priorveil.files import is_number
 from priorveil.mechanisms.randomness import Source, as_source
 from priorveil.priors import Array, AttributeLabels, Ints, Label, Mask, NumberLabels
-from priorveil.priors.labels import label_text
+from priorveil.priors.labels import first_labels
 from priorveil.priors.number_labels import MISSING, OUTSIDE, readable_number
 
 _HUGE = 1e300  # beyond every range of numbers; a larger whole number may not fit into a float
@@ -50,7 +50,7 @@ def codes_of(
     codes = _encode(values, labels, as_source(source))
     foreign = np.flatnonzero(codes == OUTSIDE)
     if foreign.size:
-        raise OutsideDomain(int(foreign[0]), _describe(labels))
+        raise OutsideDomain(int(foreign[0]), describe_domain(labels))
     absent = codes == MISSING
     if missing == "pass":
         return np.where(absent, 0, codes), absent
@@ -181,10 +181,10 @@ def _are_positions(labels: Sequence[Label]) -> bool:
     return tuple(labels) == tuple(range(len(labels)))
 
 
-def _describe(labels: Sequence[Label]) -> str:
+def describe_domain(labels: Sequence[Label]) -> str:
+    """The range of numbers, or the first few labels, which are public."""
     if isinstance(labels, NumberLabels):
         return f"numbers from {readable_number(labels.bounds[0])} to {readable_number(labels.bounds[-1])}"
     if _are_positions(labels):
         return f"0 to {len(labels) - 1}"
-    shown = ("; " if _are_tuples(labels) else ", ").join(map(label_text, labels[:6]))
-    return shown + (f", ... {len(labels)} labels" if len(labels) > 6 else "")
+    return first_labels(labels)

@@ -19,6 +19,7 @@ Label = Level | tuple[Level, ...]
 Impossible = Literal["refuse", "leave out"]
 
 _MOST_CELLS = 1_000_000  # combinations of levels
+_FIRST = 10  # labels that are shown
 _LEAVE_OUT = Hint("impossible='leave out'", purpose="to declare that they cannot happen")
 _SMOOTH = Hint("smoothing=1 (0.001 for probabilities)", purpose="to add a number to every cell")
 
@@ -63,6 +64,21 @@ def label_text(label: Label) -> str:
     ('18-24, yes', '7', '50')
     """
     return ", ".join(number_text(p) if isinstance(p, float) else str(p) for p in label_parts(label))
+
+
+def first_labels(labels: Sequence[Label], shares: Sequence[float] | None = None) -> str:
+    """The first few labels of a prior or a plan, which are public, in one line; with their shares if given.
+
+    >>> first_labels(["a", "b"], [0.25, 0.75]), first_labels([("young", "yes"), ("old", "no")])
+    ('a 0.25, b 0.75', 'young, yes; old, no')
+    >>> first_labels(range(12))
+    '0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more'
+    """
+    texts = list(map(label_text, labels[:_FIRST]))
+    if shares is not None:
+        texts = [f"{text} {share:.2g}" for text, share in zip(texts, shares, strict=False)]
+    more = f" and {len(labels) - len(texts):,} more" if len(labels) > len(texts) else ""
+    return ("; " if isinstance(labels[0], tuple) else ", ").join(texts) + more
 
 
 def aligned_texts(labels: Sequence[Label]) -> list[str]:
