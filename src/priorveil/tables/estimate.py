@@ -73,7 +73,8 @@ class Tallies:
         estimates = []
         for cohort, plan in self.plans.items():
             own = [tally for (key, _), tally in wanted.items() if key == cohort]
-            estimates.append(plan.estimate(sum(own, plan.tally([])), method, known))
+            tally = sum(own[1:], own[0]) if own else plan.tally([])
+            estimates.append(plan.estimate(tally, method, known))
         return combine_estimates(estimates)
 
 
