@@ -160,7 +160,14 @@ def lifts(table: IntegerTable, prior: Known, secret: Secrets = None, notion: Con
     prior = as_known(prior)
     W = _valid_table(table, prior)
     least, most = _mean_extremes(W, prior)
-    lowest, highest = _secret_extremes(W, least, most, secret)
+    if 0 in least:
+        problem = "under one prior of the set, a possible report has probability zero"
+        raise CertificateError(f"cannot be certified: {problem}; remove that prior")
+    # The probability of each report, given each secret.
+    means: Exact = np.vstack([rows for rows, _ in secret_means(secret, W, prior.labels)])
+    bottoms, tops = means.min(axis=0).tolist(), means.max(axis=0).tolist()
+    lowest = min(Fraction(b) / m for b, m in zip(bottoms, most, strict=True))
+    highest = max(Fraction(t) / m for t, m in zip(tops, least, strict=True))
     ratio = None
     if notion is not None and not notion.bounds_lifts:
         ratio = _largest_ratio([rows for rows, _ in notion.compared_rows(W, prior.labels, prior, secret)])
@@ -221,20 +228,6 @@ def _mean_extremes(W: IntegerTable, prior: Known) -> tuple[list[Fraction], list[
         return means, means
     pairs = [prior.exact_extremes(column) for column in W.T.tolist()]
     return [low for low, _ in pairs], [high for _, high in pairs]
-
-
-def _secret_extremes(
-    W: IntegerTable, least: Sequence[Fraction], most: Sequence[Fraction], secret: Secrets
-) -> tuple[Fraction, Fraction]:
-    """The smallest and largest lift of any secret, over all columns and priors."""
-    means: Exact = np.vstack([rows for rows, _ in secret_means(secret, W, range(len(W)))])
-    bottoms, tops = means.min(axis=0).tolist(), means.max(axis=0).tolist()
-    if 0 in least:
-        problem = "under one prior of the set, a possible report has probability zero"
-        raise CertificateError(f"cannot be certified: {problem}; remove that prior")
-    lowest = min(Fraction(b) / m for b, m in zip(bottoms, most, strict=True))
-    highest = max(Fraction(t) / m for t, m in zip(tops, least, strict=True))
-    return lowest, highest
 
 
 def _largest_ratio(groups: Sequence[Exact]) -> Fraction | None:

@@ -24,6 +24,8 @@ from priorveil.tables.columns import ABSENT, OUTSIDE_DOMAIN, PLAN, REPORT, Batch
 from priorveil.tables.read import Progress, in_threads, only_text, open_table, thread_count
 
 _Part = tuple[int, int, Indices | None]  # cohort, group (both by number), rows of a batch (None: all)
+# A batch, its tallies by cohort and group, and the indices of its refused rows by reason.
+_BatchTallies = tuple[Batch, dict[tuple[int, int], Tally], dict[str, Indices]]
 
 _MOST_GROUPS = 100_000
 _OTHER = OUTSIDE_DOMAIN - 1
@@ -259,9 +261,7 @@ class BatchCounter:
             raise TooLarge(f"{self.by!r} has more than {_MOST_GROUPS:,} values: group by something coarser")
         return self._groups.setdefault(name, len(self._groups))
 
-    def _count(
-        self, batch: Batch, parts: Iterable[_Part]
-    ) -> tuple[Batch, dict[tuple[int, int], Tally], dict[str, Indices]]:
+    def _count(self, batch: Batch, parts: Iterable[_Part]) -> _BatchTallies:
         """The tallies of a batch, and the indices of its refused rows by reason."""
         plans, tallies = list(self.plans.values()), {}
         refused: dict[str, list[Any]] = defaultdict(list)

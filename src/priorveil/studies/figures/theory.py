@@ -189,11 +189,9 @@ def binary_levels(prior: Prior, q0: Array, q1: Array) -> tuple[Array, Array]:
     one, other = np.array([1 - q0, q0]), np.array([q1, 1 - q1])  # of both reports, given each value
     with np.errstate(divide="ignore", invalid="ignore"):
         law = P[0] * one + P[1] * other
-        down, up, ldp = (
-            np.nan_to_num(np.abs(np.log(x / y)), posinf=50).max(axis=0)
-            for x, y in ((one, law), (other, law), (one, other))
-        )
-    return np.maximum(down, up), ldp
+        ratios = np.array([one / law, other / law, one / other])
+        levels = np.nan_to_num(np.abs(np.log(ratios)), posinf=50).max(axis=1)
+    return levels[:2].max(axis=0), levels[2]
 
 
 def estimate_variance(prior: Prior, q0: Array, q1: Array) -> Array:
