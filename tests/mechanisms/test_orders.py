@@ -335,6 +335,29 @@ def test_conjugate_gradients_give_what_the_inverse_gives(
     assert large.inverse_diagonal == pytest.approx(np.diag(inverse), rel=rough)
 
 
+def test_many_statistics_of_many_values_take_no_product_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their variances come from the matrix nearby, within 5 %; the answer itself and the trace take a few."""
+    m, P = pool(100), pv.Prior.zipf(100).probabilities
+    _, tally = told(m, P, 20_000, 3)
+    rows = np.tri(100)[9:89]
+    exact, covariance = (ask("unbiased", tally, P, rows, True) for ask in (m.answer, m.covariance))
+    monkeypatch.setattr(orders, "_WRITTEN_OUT", 1)
+    monkeypatch.setattr(orders, "_SIGNS", 99)
+    large, products, product = Orders(m.line, m.count), [], Orders.information_times
+
+    def count_product(mechanism: Orders, v: np.ndarray) -> np.ndarray:
+        products.append(v)
+        return product(mechanism, v)
+
+    monkeypatch.setattr(Orders, "information_times", count_product)
+    found = large.answer("unbiased", tally, P, rows, True)
+    assert found.variance == pytest.approx(exact.variance, rel=0.05)
+    assert found.mean == pytest.approx(exact.mean, abs=1e-3 * math.sqrt(exact.variance.max()))
+    assert len(products) <= 6
+    scale = np.sqrt(np.outer(exact.variance, exact.variance))
+    assert np.abs((large.covariance("unbiased", tally, P, rows, True) - covariance) / scale).max() < 0.05
+
+
 def test_shares_that_are_not_negative() -> None:
     m, P, N = pool(), pv.Prior.zipf(40).probabilities, 1000
     _, tally = told(m, P, N, 3)

@@ -51,7 +51,8 @@ from priorveil.queries import Query
 
 _WRITTEN_OUT = 128  # values up to which the information is written out
 _LIKELY = 0.25  # share from which the variance of one of many values is computed by itself
-_SIGNS = 2_048  # random signs that measure a trace
+_SIGNS = 2_048  # random signs that measure a trace; beyond as many values, a product with the information takes long
+_FEW = 8  # statistics up to which their variances are worth a product each
 _BITS = 36  # of the line: with 2**14 orders a report has 50, and sums of overlaps fit 64 for 2**27 reports
 _MOST_ORDERS = 1 << 16
 _ARCS = 1 << 18  # arcs that are laid on a line at a time
@@ -310,6 +311,8 @@ class Orders(ArcMechanism):
 
     def quadratic_forms(self, rows: Array) -> Array:
         """`a' J**-1 a` for every row `a`."""
+        if self._near_suffices(rows):
+            return np.asarray((rows * self._scaled_inverse.times(rows)).sum(axis=1))
         return np.array([self._inverse_products(a[None])[0, 0] for a in rows])
 
     def _inverse_products(self, rows: Array) -> Array:
@@ -319,10 +322,23 @@ class Orders(ArcMechanism):
         """
         if self.inverse is not None:
             return np.asarray(rows @ self.inverse @ rows.T)
+        if self._near_suffices(rows):
+            return np.asarray(rows @ self._scaled_inverse.times(rows).T)
         near = self._near_inverse.times
         found = [conjugate_gradients(self.information_times, a, near, _ROUGH**2 * a @ near(a)) for a in rows]
         x, r = np.array(found).swapaxes(0, 1)
         return np.asarray(x @ rows.T + r @ (x + near(r)).T)
+
+    def _near_suffices(self, rows: Array) -> bool:
+        """Whether a product with `J` for each row would take minutes; a matrix nearby is within a few percent."""
+        return self.size > _SIGNS and len(rows) > _FEW
+
+    @cached_property
+    def _scaled_inverse(self) -> _LowRank:
+        """The inverse nearby, with the trace of `J**-1`: what orders add to variances is spread evenly."""
+        near = self._near_inverse
+        scale = self._trace / near.entries().sum()
+        return near._replace(diagonal=scale * near.diagonal, S=scale * near.S)
 
     @cached_property
     def _trace(self) -> float:
