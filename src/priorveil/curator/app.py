@@ -64,11 +64,8 @@ class Curator:
         self.service = Service(store, Writer(store, limits.waiting))
         self.limits = limits
         self.routes = self._routes()
-        self._others = Starlette(
-            routes=self.routes,
-            lifespan=self._lifespan,
-            exception_handlers=dict.fromkeys((HTTPException, PriorveilError, Exception), _problem),
-        )
+        handlers = dict.fromkeys((HTTPException, PriorveilError, Exception), _problem)
+        self._others = Starlette(routes=self.routes, lifespan=self._lifespan, exception_handlers=handlers)
         self._others.router.redirect_slashes = False  # a redirect would repeat the host that was sent
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

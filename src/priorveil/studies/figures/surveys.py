@@ -18,7 +18,7 @@ from priorveil.priors import Array, Prior, Secret
 from priorveil.queries import Distribution, Histogram
 from priorveil.studies import curves, datasets, published
 from priorveil.studies.compare import Scenario, from_plan
-from priorveil.studies.curves import COLOURS, FIGURE_STYLES, METHOD_STYLES, Rows, Style, below, column
+from priorveil.studies.curves import COLOURS, FIGURE_STYLES, METHOD_STYLES, Rows, below, column
 from priorveil.studies.figures import Outcome, Row, Settings, channel_row, draw_pairs, sweep
 from priorveil.studies.figures.theory import CORRELATED_PRIORS, FIVE_VALUES, correlated_secret, rising_prior
 from priorveil.studies.simulate import Study, simulate, simulated_error
@@ -61,10 +61,8 @@ def priors(settings: Settings) -> Outcome:
 
 # -- figure 8: from 10 to 50 values ------------------------------------------------------------------------
 
-_DOMAIN_STYLES: dict[str, Style] = {
-    method: (METHOD_STYLES | FIGURE_STYLES["domain"])[method]
-    for method in ("none", *_LDP, "published-rr-half", *_PUBLISHED, *_FORMS, "best")
-}
+_DOMAIN_METHODS = ("none", *_LDP, "published-rr-half", *_PUBLISHED, *_FORMS, "best")
+_DOMAIN_STYLES = {m: (METHOD_STYLES | FIGURE_STYLES["domain"])[m] for m in _DOMAIN_METHODS}
 
 
 def domain(settings: Settings) -> Outcome:
@@ -161,15 +159,19 @@ def gowalla(settings: Settings) -> Outcome:
         rows, estimates[epsilon] = _real_surveys(prior, truth, epsilon, limit, settings)
         real += rows
     part = "the Gowalla check-ins within New York City (the full file is not on this machine)"
+    shown = {row["method"].split(",")[0]: row for row in real if row["epsilon"] == SHOWN}
+    check = shown["best"]["prior_check"]
     words = {
         "data": "the whole Gowalla data set" if checkins.whole else part,
         "checkins": len(checkins.user),
         "users": people,
         "distance": 0.5 * float(np.abs(truth / people - prior.probabilities).sum()),
+        "real": {method: row["measured"] for method, row in shown.items()},
+        "check": "p < 0.0001" if check < 1e-4 else f"p = {check}",
     }
     verdicts, numbers = _gowalla_verdicts(study, prior)
     draw = partial(_draw_gowalla, study, prior, truth, real, estimates[SHOWN])
-    return Outcome([*study.table(), *real], draw, verdicts, words | _real_words(real) | numbers)
+    return Outcome([*study.table(), *real], draw, verdicts, words | numbers)
 
 
 def _real_surveys(
@@ -193,14 +195,6 @@ def _real_surveys(
         row = {"epsilon": epsilon, "method": method, "measured": error, "people": people, "runs": 1}
         rows.append(row | ({"prior_check": first.prior_check} if method.startswith("best") else {}))
     return rows, estimates
-
-
-def _real_words(real: Rows) -> Row:
-    """The errors of the surveys of real districts, by method, and the check of the prior."""
-    at = {row["method"].split(",")[0]: row for row in real if row["epsilon"] == SHOWN}
-    check = at["best"]["prior_check"]
-    words = "p < 0.0001" if check < 1e-4 else f"p = {check}"
-    return {"real": {method: row["measured"] for method, row in at.items()}, "check": words}
 
 
 def _gowalla_verdicts(study: Study, prior: Prior) -> tuple[dict[str, bool], Row]:
