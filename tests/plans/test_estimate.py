@@ -605,3 +605,32 @@ def test_statistics_are_read_where_the_distribution_is_not_identified() -> None:
     with pytest.raises(NotIdentifiable, match="the statistics common;") as refused:
         both.estimate(replace(tally, plan=both.id))
     assert refused.value.statistics == ("common",)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    ("method", "prior", "shares"),
+    [
+        ("columns", [0.0005, 0.4995, 0.5], [0.3, 0.35, 0.35]),  # far more people have the first value
+        ("unary", [0.3, 0.3, 0.4], [0.0, 0.0, 1.0]),  # nobody has it, and hardly any bit is set
+        ("subset", [0.3, 0.3, 0.4], [0.0, 0.0, 1.0]),
+    ],
+)
+def test_intervals_of_a_few_people_hold_where_the_prior_is_far_off(method, prior, shares):
+    """At least 90 % of 300: with a coverage of 95 % fewer hold about once in 10,000 times."""
+    plan = pv.design(pv.Prior(prior), 7.0, pv.Distribution(), method=method)
+    rng, people = np.random.default_rng(0), 100 if method == "columns" else 30
+    truth, covered = people * shares[0], 0
+    for _ in range(300):
+        reports = plan.privatize(rng.choice(3, people, p=shares), rng=rng)
+        low, high = plan.estimate(plan.tally(reports)).interval()
+        covered += low[0] <= truth <= high[0]
+    assert covered >= 270
+
+
+@pytest.mark.parametrize("method", ["columns", "unary", "subset"])
+def test_no_count_is_certain_after_one_report(method):
+    plan = pv.design(pv.Prior([0.2, 0.3, 0.5]), 1.0, pv.Distribution(), method=method)
+    tally = plan.tally(plan.privatize([0], rng=np.random.default_rng(0)))
+    for read in ("unbiased", "mle"):
+        assert plan.estimate(tally, method=read).std_error.min() > 0.1

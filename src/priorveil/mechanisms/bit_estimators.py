@@ -30,8 +30,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from priorveil.mechanisms.estimators import LinearAnswer, Numbers, QuadraticForm, known_form
-from priorveil.mechanisms.simplex import Minimum
+from priorveil.mechanisms.estimators import LinearAnswer, Numbers, QuadraticForm, known_form, shrink
+from priorveil.mechanisms.simplex import Minimum, nearest_shares
 from priorveil.priors import Array
 
 _NEGLIGIBLE = 80.0  # minus the logarithm of a weight that is small enough to be left out
@@ -311,6 +311,12 @@ class BitCounts(NamedTuple):
         """The sum of the lifts of every value, under the prior of the scores."""
         return np.asarray(self.base + (law.odds - 1) * self.scores)
 
+    def shares(self, law: BitLaw, P: Array) -> Array:
+        """A distribution for variances: near the unbiased one, and never so far from `P` that no noise is left."""
+        N = self.reports or 1.0
+        ones = shrink(self.ones, max(N, 0.0) * set_chances(law, P))
+        return nearest_shares((ones / N - law.q) / law.contrast, np.ones_like(P))
+
 
 def bitwise_posteriors(law: BitLaw, counts: BitCounts, P: Array) -> LinearAnswer:
     """Posteriors given each value's own bit, added up."""
@@ -321,17 +327,15 @@ def bitwise_posteriors(law: BitLaw, counts: BitCounts, P: Array) -> LinearAnswer
 
 def scored_answer(law: BitLaw, counts: BitCounts, P: Array, inverse: Array, population: bool) -> LinearAnswer:
     """The sum of `J^-1 r` over the reports; `inverse` is `J^-1` at the prior `P` of the scores."""
-    histogram = inverse @ counts.lifts(law)
-    shares = histogram / (counts.reports or 1.0)
+    histogram, shares = inverse @ counts.lifts(law), counts.shares(law, P)
     squares = scored_form(law, P, shares)._replace(through=inverse)
     return LinearAnswer(histogram, counts.reports, (squares, known_form(shares, population)))
 
 
-def ones_answer(law: BitLaw, counts: BitCounts, population: bool) -> LinearAnswer:
+def ones_answer(law: BitLaw, counts: BitCounts, P: Array, population: bool) -> LinearAnswer:
     """`(ones - N q) / (p - q)`, with the variance of the reports; with `population`, people are a sample."""
-    N = counts.reports
+    N, shares = counts.reports, counts.shares(law, P)
     histogram = (counts.ones - N * law.q) / law.contrast
-    shares = histogram / (N or 1.0)
     return LinearAnswer(histogram, N, (ones_form(law, shares), known_form(shares, population)))
 
 
@@ -341,16 +345,15 @@ def balanced_answer(law: BitLaw, counts: BitCounts, P: Array, population: bool) 
     With `w` in proportion to `s (1 - s)` at `P`, adding up to one, it is `n - w (sum of n - N)`, which is unbiased
     too; the noise of the bits of a report is independent, so its variances are those of weighted sums.
     """
-    N = counts.reports
+    N, share = counts.reports, counts.shares(law, P)
     n = (counts.ones - N * law.q) / law.contrast
-    noise = (n * law.p * (1 - law.p) + (N - n) * law.q * (1 - law.q)) / law.contrast**2
+    noise = N * (share * law.p * (1 - law.p) + (1 - share) * law.q * (1 - law.q)) / law.contrast**2
     chances = set_chances(law, P)
     w = chances * (1 - chances) / float((chances * (1 - chances)).sum())
     balanced = n - w * (n.sum() - N)
-    share = balanced / (N or 1.0)
     left, right = np.stack([noise, w, share]), np.stack([w, w, share])
     weights = np.array([-2.0, noise.sum(), -N * population])
-    return LinearAnswer(balanced, 1.0, (QuadraticForm(noise + population * balanced, left, right, weights),))
+    return LinearAnswer(balanced, 1.0, (QuadraticForm(noise + population * N * share, left, right, weights),))
 
 
 def most_likely_ones(law: BitLaw, counts: BitCounts) -> Minimum:

@@ -159,16 +159,16 @@ class BitReports(Mechanism):
         if not self.identifies():
             raise estimators.not_identifiable()
         if method == "unbiased":
-            return self.unbiased_answer(counts, population)
+            return self.unbiased_answer(counts, prior, population)
         return self.balanced_answer(counts, prior, population)
 
-    def unbiased_answer(self, counts: BitCounts, population: bool) -> LinearAnswer:
+    def unbiased_answer(self, counts: BitCounts, prior: Array, population: bool) -> LinearAnswer:
         """The answer that inverts the noise of each bit."""
-        return bit_estimators.ones_answer(self.law, counts, population)
+        return bit_estimators.ones_answer(self.law, counts, prior, population)
 
     def balanced_answer(self, counts: BitCounts, prior: Array, population: bool) -> LinearAnswer:
         """The best unbiased answer whose histogram adds up to the reports."""
-        return self.unbiased_answer(counts, population)
+        return self.unbiased_answer(counts, prior, population)
 
     def prior_check(self, counts: Ints, prior: Array) -> PriorCheck | None:
         """The check of the counts of ones against the prior."""

@@ -174,7 +174,7 @@ def reports_answer(
     The mmse answer adds up posteriors. The unbiased one is the best linear one at the prior: the sum of `J**-1 r_y`
     over the reports, `r_y` their lifts. Its variance is the noise of the reports given the people; with `population`,
     the people are a sample, and the variance of sampling is added. A rare report may carry much information and be
-    missing by chance, so for the variance counts near zero are shrunk towards their expectation (`_shrink`).
+    missing by chance, so for the variance counts near zero are shrunk towards their expectation (`shrink`).
     """
     law = prior @ Q
     lifts = np.divide(Q, law, out=np.zeros_like(Q), where=law > 0)
@@ -184,22 +184,22 @@ def reports_answer(
         spread = QuadraticForm(histogram, posteriors, posteriors, -counts, center=prior)
         return LinearAnswer(histogram, 1.0, (spread,))
     scores = (invert_information(information(Q, prior), prior, rows) @ lifts).T
-    shrunk = _shrink(counts, float(counts.sum()) * law)
+    shrunk = shrink(counts, float(counts.sum()) * law)
     histogram = shrunk @ scores
     people = float(histogram.sum()) or 1.0  # everybody is counted without error: not the sum of the counts
     noise = QuadraticForm(np.zeros_like(prior), scores, scores, shrunk / people)
     return LinearAnswer(counts @ scores, people, (noise, known_form(histogram / people, population)))
 
 
-def _shrink(counts: Array, expected: Array) -> Array:
+def shrink(counts: Array, expected: Array) -> Array:
     """Counts shrunk towards the expected ones, as if one report of each cell had been seen before.
 
-    The mean is kept where the expectation is right; large counts hardly change.
+    No count changes by one or more, so that an expectation which is far too small does not make a variance small.
 
-    >>> _shrink(np.array([0.0, 1.0, 1000.0]), np.array([0.3, 0.3, 900.0])).round(2).tolist()
-    [0.23, 0.46, 999.89]
+    >>> shrink(np.array([0.0, 1.0, 1000.0]), np.array([0.3, 0.3, 0.3])).round(2).tolist()
+    [0.23, 0.65, 999.0]
     """
-    return np.asarray(expected * (counts + 1) / (expected + 1))
+    return np.asarray(counts + (expected - counts) / (1 + np.maximum(counts, expected)))
 
 
 def invert_information(scaled: Array, p: Array, rows: Rows = None) -> Array:

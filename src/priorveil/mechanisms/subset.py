@@ -115,12 +115,12 @@ class Subset(BitReports):
         """Whether there are few enough values to compute the expected error of posteriors."""
         return self.size <= MOST_SCORED
 
-    def unbiased_answer(self, counts: BitCounts, population: bool) -> LinearAnswer:
+    def unbiased_answer(self, counts: BitCounts, prior: Array, population: bool) -> LinearAnswer:
         """The answer from the scores, or from the counts of ones."""
         if self.uses_scores:
-            prior, inverse = self.scoring_prior, self._inverse
-            return bit_estimators.scored_answer(self.law, counts, prior, inverse, population)
-        return super().unbiased_answer(counts, population)
+            own, inverse = self.scoring_prior, self._inverse
+            return bit_estimators.scored_answer(self.law, counts, own, inverse, population)
+        return super().unbiased_answer(counts, prior, population)
 
     def learning_error(self, P: Array) -> float:
         """N times the variance of the unbiased distribution, summed over the values."""
