@@ -18,6 +18,8 @@ from priorveil.designs.box_pricing import Box, LdpCone
 from priorveil.designs.engine import best_mixture
 from priorveil.designs.relaxation import (
     SecondMoments,
+    box_sides,
+    diagonal_bound,
     identity_bound,
     ldp_bound,
     leaning_bound,
@@ -180,13 +182,47 @@ def test_it_ends_when_asked() -> None:
         return len(rounds) >= 3
 
     assert 0 < unbiased_bound(moments, np.eye(30), stop) <= unbiased_bound(moments, np.eye(30))
-    assert len(rounds) == 4  # the second search makes one round
+    assert len(rounds) == 3
+    P, largest = moments.prior, moments.unit**2
+    assert 0 < diagonal_bound(P, largest, np.eye(30), stop) <= diagonal_bound(P, largest, np.eye(30))
+    assert len(rounds) == 4
 
 
-def test_diagonal_duals_are_nearly_as_good_for_many_values(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_diagonal_duals_are_nearly_as_good_for_many_values() -> None:
     P, W = pv.Prior.zipf(60).probabilities, np.tri(60)
     moments = SecondMoments.of_box(Box(P, math.exp(-1), math.e))
     full = unbiased_bound(moments, W)
-    monkeypatch.setattr(relaxation, "_MOST_VALUES", 59)
-    assert 0.99 * full <= unbiased_bound(moments, W) <= full
-    assert 0.99 * full <= unbiased_bound(SecondMoments.of_box(Box(P, math.exp(-1), math.e)), W) <= full
+    assert diagonal_bound(P, moments.unit**2, W) == pytest.approx(full, rel=1e-3)
+
+
+@given(seeds, st.sampled_from([0.1, 1.0, 3.0]))
+@settings(max_examples=60, deadline=None)
+def test_no_channel_beats_a_diagonal_bound(seed: int, epsilon: float) -> None:
+    box, W, _ = case(seed)
+    P, (above, below) = box.prior, box_sides(box)
+    assert diagonal_bound(P, above * below, W) <= least_variance(box, W, box.vertices()) * (1 + 1e-9)
+    factor = math.exp(epsilon)
+    least = least_variance(box, W, LdpCone(P, factor).vertices()) * (1 + 1e-9)
+    largest = np.full(len(P), (factor - 1) ** 2 / (4 * factor))
+    assert diagonal_bound(P, largest, W, fixed=True) <= least
+
+
+@pytest.mark.parametrize("noise", [1e-12, 1e-3, 10.0])
+def test_a_diagonal_bound_needs_no_trust_in_the_eigenvectors(
+    noise: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    P, W, rng, search = pv.Prior.zipf(12).probabilities, np.tri(12), np.random.default_rng(0), np.linalg.eigh
+    box = Box(P, math.exp(-1), math.e)
+    above, below = box_sides(box)
+    right, least = diagonal_bound(P, above * below, W), least_variance(box, W, box.vertices())
+
+    def corrupt(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        values, vectors = search(matrix)
+        return values * np.exp(noise * rng.normal(size=len(values))), vectors + noise * rng.normal(
+            size=vectors.shape
+        )
+
+    monkeypatch.setattr(np.linalg, "eigh", corrupt)
+    wrong = diagonal_bound(P, above * below, W)
+    assert wrong <= least
+    assert wrong == pytest.approx(right, rel=1e-6) if noise < 1e-9 else wrong < right

@@ -15,9 +15,9 @@ from priorveil.designs import unbiased
 from priorveil.designs.box_pricing import Box, LdpCone
 from priorveil.designs.engine import Limits
 from priorveil.designs.unbiased import best_learning, best_weights, information_bound, uniform_variance
-from priorveil.errors import Infeasible, NotIdentifiable
+from priorveil.errors import Infeasible, NotIdentifiable, TooLarge
 from priorveil.priors import Prior
-from priorveil.queries import Linear, lift_variance, variance, variance_bound
+from priorveil.queries import lift_variance, variance, variance_bound
 from references import subset_selection_matrix
 
 SKEWED = np.array([0.025, 0.025, 0.025, 0.025, 0.9])
@@ -249,7 +249,7 @@ class TestStatistics:
         W = np.hstack(levels).T + 0.0 if shape == "margins" else np.tri(24)
         P = np.full(24, 1 / 24)
         seen: list[int] = []
-        limits = Limits(1e-3, progress=lambda n, *_: seen.append(n), should_stop=lambda: len(seen) > 4)
+        limits = Limits(1e-3, progress=lambda n, *_: seen.append(n), should_stop=lambda: len(seen) > 9)
         found = best_learning(Box(P, lo, hi), limits, W)
         whole = best_learning(Box(P, lo, hi), Limits(1e-2))
         assert np.allclose(found.weights @ found.columns, 1, atol=1e-11)
@@ -277,7 +277,9 @@ class TestStatistics:
         P, row = P / P.sum(), rng.integers(-5, 6, 9) + 0.0
         space = LdpCone(P, hi) if pairwise else Box(P, lo, hi)
         exact = best_weights(P, space.vertices(), Limits(1e-7), row[None])
-        fine = unbiased._Generation(space, Limits(1e-6), unbiased.Statistics(9, row[None])).run()
+        fine = unbiased._Generation(
+            space, Limits(1e-6), unbiased.Statistics(9, row[None]), [np.arange(9)]
+        ).run()
         assert fine.value == pytest.approx(exact.value, rel=1e-4)
         assert exact.value * (1 - 1e-4) <= fine.bound <= exact.value * (1 + 1e-7)
         points = np.unique(row)[[0, len(np.unique(row)) // 2, -1]]
@@ -401,14 +403,41 @@ def test_no_time_ends_column_generation_with_the_first_weights() -> None:
     assert first.bound <= first.value == pytest.approx(variance(first.channel, box.prior), rel=1e-9)
 
 
-def test_of_many_ranges_only_some_are_designed_for_alone() -> None:
-    """Every range has best columns of its own. All of them together would take longer than the whole search."""
-    prior = Prior.zipf(40)
-    rows = Linear.ranges(prior, unbiased=True).rows(prior)
-    assert rows is not None and len(rows) == 820
-    box = Box(prior.probabilities, math.exp(-1), math.exp(1))
-    parts = list(unbiased._Generation(box, Limits(), unbiased.Statistics(40, rows))._block_columns())
-    assert 100 <= len(parts) <= 200
+@pytest.mark.parametrize("pairwise", [False, True])
+def test_margins_of_many_cells_are_read_from_all_reports(pairwise: bool) -> None:
+    """At most a half of what tables drawn at random would have, and nothing beats the bound."""
+    bits = (np.arange(256)[:, None] >> np.arange(8)) & 1
+    W = np.vstack([np.eye(4)[:, 2 * bits[:, i] + bits[:, j]] for i, j in itertools.combinations(range(8), 2)])
+    P, (lo, hi) = np.full(256, 1 / 256), box(1.0)
+    space = LdpCone(P, hi) if pairwise else Box(P, lo, hi)
+    found = best_learning(space, Limits(1e-3), W)
+    four = best_learning(space.merge(np.arange(256) % 4)).value
+    assert np.allclose(found.weights @ found.columns, 1, atol=1e-9)
+    assert found.value == pytest.approx(variance(channel_of(found.columns, found.weights), P, W), rel=1e-6)
+    assert found.value <= 0.5 * 28**2 * four
+    assert pairwise or 0.7 * found.value <= found.bound <= found.value
+    if pairwise:
+        assert (found.columns.max(axis=1) <= hi * found.columns.min(axis=1) * (1 + 1e-12)).all()
+    else:
+        assert lo * (1 - 1e-12) <= found.columns.min() <= found.columns.max() <= hi * (1 + 1e-12)
+
+
+def test_values_that_count_the_same_are_merged() -> None:
+    """Three shares of overlapping groups of 1,200 values: nothing else about the values matters."""
+    rng = np.random.default_rng(1)
+    W, P = rng.integers(0, 2, (3, 1200)) + 0.0, rng.dirichlet(np.ones(1200))
+    found = best_learning(Box(P, *box(1.0)), Limits(1e-5), W)
+    kinds, places = np.unique(W, axis=1, return_inverse=True)
+    exact = best_learning(Box(np.bincount(places.ravel(), P), *box(1.0)), Limits(1e-5), kinds)
+    assert found.value == pytest.approx(exact.value, rel=1e-4)
+    assert found.bound >= found.value * (1 - 1e-4)
+    assert len(np.unique(found.columns, axis=1).T) == 8
+
+
+def test_statistics_that_tell_too_many_values_apart_are_refused() -> None:
+    W, P = np.random.default_rng(1).normal(size=(3, 1200)), np.full(1200, 1 / 1200)
+    with pytest.raises(TooLarge, match="put values in cells"):
+        best_learning(Box(P, *box(1.0)), rows=W)
 
 
 def test_weights_lost_to_rounding_end_a_search_with_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:

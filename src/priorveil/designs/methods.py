@@ -48,7 +48,10 @@ _GROUPED = 200_000  # values up to which `auto` tries the engine under LIP, with
 _ENGINE = 1_500  # values up to which it relies on the engine alone for sets, secrets and convex functions
 _SUBSETS = 100_000  # values up to which `auto` tries subset selection for learning a distribution
 _MAX_VALUES_TO_LEARN = 1_000  # values up to which the engine weighs columns for learning several statistics
-_MAX_VALUES_TO_SUM = 20_000  # the same for one unbiased sum
+_MAX_VALUES_TO_SUM = 20_000  # the same for one unbiased sum, and for few statistics
+_FEW_STATISTICS = 400  # so many can be learnt on many values, and more are not searched for a bound under LDP
+# For a table with many entries the exact check takes long, and mixing this much beforehand makes it pass at once.
+_MANY_ENTRIES, _MIXED = 1_000_000, 1e-12
 _LISTING = 0.2  # the share of the time for listing extreme columns to learn from
 _LEARNING_GAP = 1e-6  # the finest gap for learning a distribution
 _BLOCKS = 160  # blocks that the values of a large sum are merged into
@@ -132,7 +135,7 @@ def _candidates(problem: Problem) -> dict[str, float]:
         if learns:
             # subset selection learns a distribution nearly as well, under one prior
             known = _LDP_LEARNING if simple and single and kind == "distribution" else _MAX_TABLE_VALUES
-            known = _MAX_VALUES_TO_SUM if simple and kind == "sum" else known
+            known = _MAX_VALUES_TO_SUM if simple and kind != "distribution" else known
         names = ["columns", "unary", "subset"] if d <= known else ["unary", "subset"]
         # Where subset selection knows its error, writing it out as a table gains nothing.
         names += ["closed"] if d > known and not (has_solver and simple and single) else []
@@ -263,12 +266,14 @@ def _robust_plan(problem: Problem, limits: Limits) -> Plan:
 
 def _learning_plan(problem: Problem, limits: Limits) -> Plan:
     """The channel with the least variance of the statistics, read without the prior."""
-    most = _MAX_VALUES_TO_SUM if problem.query.kind == "sum" else _MAX_VALUES_TO_LEARN
+    rows, simple = problem.query.rows(problem.reference), problem.box or _pairwise(problem)
+    few = rows is not None and (simple or len(rows) == 1) and len(rows) <= _FEW_STATISTICS
+    most = _MAX_VALUES_TO_SUM if few else _MAX_VALUES_TO_LEARN
     if len(problem.prior) > most:
-        message = f"{len(problem.prior):,} values: the engine learns up to {most:,}"
+        asked = "a distribution" if rows is None else f"{len(rows):,} statistics"
+        message = f"{len(problem.prior):,} values: the engine learns {asked} of up to {most:,}"
         raise TooLarge(message, Hint("method", "unary"))
     within = replace(limits, target=max(limits.target, _LEARNING_GAP))
-    rows = problem.query.rows(problem.reference)
     try:
         if problem.box:
             solution = unbiased.best_learning(_box(problem), within, rows)
@@ -283,8 +288,10 @@ def _learning_plan(problem: Problem, limits: Limits) -> Plan:
     size = f"{len(solution.weights):,} reports"
     least = "A-optimal for learning the distribution" if rows is None else "L-optimal for the statistics"
     gap = f", gap {max(solution.gap, 0.0):.2g}" if solution.bound > 0 else ""  # a bound may be found later
-    why = f"{least}, {size}{gap}"
-    return problem.table_plan(solution.channel, solution.bound, "columns", why)
+    why, Q = f"{least}, {size}{gap}", solution.channel
+    if Q.size > _MANY_ENTRIES:
+        Q = (1 - _MIXED) * Q + _MIXED * (problem.P @ Q)
+    return problem.table_plan(Q, solution.bound, "columns", why)
 
 
 def _learning_in_cone(problem: Problem, limits: Limits, rows: Array | None) -> Solution:
@@ -323,11 +330,11 @@ def _with_ldp_bound(problem: Problem, plan: Plan, limits: Limits) -> Plan:
     try:
         if query.kind == "distribution":
             bound = ldp_variance_bound(P, problem.level, patient.over)
-        elif len(P) <= _MAX_TABLE_VALUES:
-            rows = problem.centred_rows
-            bound = ldp_bound(P, factor_above(problem.level), rows, query.unbiased, patient.over)
         else:
-            return plan
+            rows = problem.centred_rows
+            if (min(rows.shape) if query.unbiased else len(P)) > _FEW_STATISTICS:
+                return plan
+            bound = ldp_bound(P, factor_above(problem.level), rows, query.unbiased, patient.over)
     except KeyboardInterrupt:
         return plan  # it is certified, and only its bound is weaker
     return replace(plan, lower_bound=min(max(plan.lower_bound, bound * (1 - SLACK)), plan.expected_mse))

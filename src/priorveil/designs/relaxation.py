@@ -20,7 +20,7 @@ where `t` is the largest eigenvalue of `M M' - L` on the vectors orthogonal to `
 a bound**, and the search for good ones needs no trust. It alternates between two projections (ADMM): clip
 the matrix to its bounds, then project it onto the positive semidefinite ones; the dual collects what the projections
 remove. For an unbiased query the matrix is `[[Y, W'], [W, T]]`, and then the trace of `T` is at least the variance.
-Diagonal `L` alone are nearly as good for many values, and much cheaper.
+Diagonal `L` alone (`diagonal_bound`) are nearly as good for many values, and much cheaper.
 Under LDP the bounds `a` and `b` differ, and so does the last inequality (`SecondMoments.of_ldp`), which holds for any
 weights of the values: the best ones are found with the dual (`ldp_duals`). All lengths are in units in which each
 `Y_xx` is at most one.
@@ -45,8 +45,8 @@ _ROUNDS = 600  # of the search for a dual
 _EVERY = 20  # rounds after which a bound is computed
 _CLOSE = 1e-6  # change in a round, relative to the matrix, at which the search ends
 _CUT = 1e-3, 1.0  # the gap and the seconds for the largest sum of all `Y_xx`
-_DIAGONAL_ROUNDS = 8
-_MOST_VALUES = 300  # beyond, unbiased queries have diagonal duals and no cut
+_DIAGONAL_ROUNDS = 30
+MOST_VALUES = 300  # beyond, bounds are diagonal and have no cut
 _TANGENT = 1e-4  # eigenvalues below this share of their mean have the tangent for their root, under LDP
 _MOST_SEARCHED, _MOST_LEVEL = 1_000, 12.0  # values and levels for which a bound on learning is searched for
 _ROUNDOFF = 2.0**-52
@@ -98,14 +98,46 @@ def unbiased_bound(moments: SecondMoments, W: Array, stop: Stop = never) -> floa
     >>> bool(0 <= 1 - unbiased_bound(moments, np.eye(3)) / exact < 1e-4)
     True
     """
+    nothing = np.zeros((len(moments.prior),) * 2)
+    return _largest_proven(moments, W, lambda rows: moments.duals(nothing, rows, stop))
 
-    def search(rows: Array) -> Iterator[tuple[Array, float]]:
-        d = rows.shape[1]
-        yield from moments.diagonal_duals(rows, stop)
-        if d <= _MOST_VALUES:
-            yield from moments.duals(np.zeros((d, d)), rows, stop)
 
-    return _largest_proven(moments, W, search)
+def diagonal_bound(P: Array, largest: Array, W: Array, stop: Stop = never, fixed: bool = False) -> float:
+    """As `unbiased_bound`, from bounds `largest` (d,) on `Y_xx` alone: for many values, and without large matrices.
+
+    With `L = diag(w)` and `M = L^(1/2) C` the matrix `M M'` is at most `L` times the largest eigenvalue of `C' C`, so
+    any `C` and `w` prove `(tr W M)^2 / (that eigenvalue * sum_x w_x largest_x)`. The best `C` has orthonormal columns;
+    the best `w` is searched for: a value gets more weight where `Y_xx` would be above its bound. If the weights are
+    `fixed` they are `P`, and only the mean of `Y_xx` under the prior has to be within that of the bounds.
+
+    >>> P = np.full(4, 0.25)
+    >>> round(diagonal_bound(P, np.full(4, (np.e - 1) * (1 - 1 / np.e)), np.eye(4)), 4)
+    2.0715
+    """
+    unit, (m, d) = np.sqrt(largest), W.shape
+    centred = (W - (W @ P)[:, None]) / unit
+    left, sizes, right = np.linalg.svd(centred, full_matrices=False)
+    kept = sizes > 1e-9 * sizes[0]
+    if not kept.any():
+        return 0.0
+    rows, left = right[kept] * sizes[kept][:, None], left[:, kept]
+    weights, bound, room = P if fixed else np.ones(d), 0.0, 4 * (m + d + 64) * _ROUNDOFF
+    wrong = room * (np.abs(centred) + 2 * np.abs(W).max(axis=1, keepdims=True) / unit)
+    for _ in range(1 if fixed else _DIAGONAL_ROUNDS):
+        half = rows * np.sqrt(weights)
+        values, U = np.linalg.eigh(half @ half.T)
+        roots = np.sqrt(np.maximum(values, 1e-12 * values[-1] + 1e-300))
+        C = left @ ((U / roots) @ (U.T @ half))
+        scaled = C * np.sqrt(weights)
+        trace = float((centred * scaled).sum() - (wrong * np.abs(scaled)).sum())
+        gram = C @ C.T if m <= d else C.T @ C
+        size = (_largest_eigenvalue(gram) + room * float((C**2).sum())) * float(weights.sum()) * (1 + room)
+        bound = max(bound, trace**2 / size if trace > 0 else 0.0)
+        if stop():
+            break
+        moments = ((U.T @ rows) ** 2 / roots[:, None]).sum(axis=0)
+        weights = weights * moments / moments.mean()
+    return bound
 
 
 def _largest_proven(moments: SecondMoments, W: Array, search: Search) -> float:
@@ -127,7 +159,12 @@ def _largest_proven(moments: SecondMoments, W: Array, search: Search) -> float:
 
 
 def ldp_bound(P: Array, factor: float, W: Array, unbiased: bool, stop: Stop = never) -> float:
-    """The better of the bounds above under LDP: an error that no channel with `r_x <= factor * r_z` goes below."""
+    """The better of the bounds above under LDP: an error that no channel with `r_x <= factor * r_z` goes below.
+
+    For many values it is diagonal, from the cut of `SecondMoments.of_ldp` with `h = P`.
+    """
+    if unbiased and len(P) > MOST_VALUES:
+        return diagonal_bound(P, np.full(len(P), (factor - 1) ** 2 / (4 * factor)), W, stop, fixed=True)
     moments = SecondMoments.of_ldp(P, factor, P)
     if not unbiased:
         return leaning_bound(moments, W, stop)
@@ -173,6 +210,12 @@ def factor_above(epsilon: float) -> float:
     return math.inf if epsilon > 700 else math.nextafter(float(exp_above(epsilon)), math.inf)
 
 
+def box_sides(box: Box) -> tuple[Array, Array]:
+    """How far each entry of a column may be above one, and below."""
+    P, lo, hi = box.prior, box.lo, box.hi
+    return np.minimum(hi - 1, (1 - P) * (1 - lo) / P), np.minimum(1 - lo, (1 - P) * (hi - 1) / P)
+
+
 class SecondMoments:
     """The set `K`, in units in which each `Y_xx` is at most one.
 
@@ -192,10 +235,9 @@ class SecondMoments:
     @classmethod
     def of_box(cls, box: Box) -> SecondMoments:
         """For the columns of a box; the cut is the largest trace that the engine proves, for up to 300 values."""
-        P, lo, hi = box.prior, box.lo, box.hi
-        above = np.minimum(hi - 1, (1 - P) * (1 - lo) / P)
-        moments = cls(P, above, np.minimum(1 - lo, (1 - P) * (hi - 1) / P))
-        if len(P) > _MOST_VALUES:
+        P = box.prior
+        moments = cls(P, *box_sides(box))
+        if len(P) > MOST_VALUES:
             return moments
         squares = 1 / moments.unit**2
         weights = squares / P**2
@@ -269,24 +311,6 @@ class SecondMoments:
         price = (g - 1) * float(found.x[d:].sum()) / self.total
         yield np.diag(found.x[:d]) + price * self.cut, price
 
-    def diagonal_duals(self, rows: Array, stop: Stop) -> Iterator[tuple[Array, float]]:
-        """Better and better diagonal duals for the least `tr T`: they use the bounds of `Y_xx` alone.
-
-        The best `Y` for given weights is known; a value gets more weight where `Y_xx` is above its bound.
-        """
-        weights = np.ones(rows.shape[1])
-        for _ in range(_DIAGONAL_ROUNDS):
-            dual = np.diag(weights)
-            price = float(weights.min())
-            pays = self._payments(dual, price).sum() < self._payments(dual, 0.0).sum()
-            yield dual, price if pays else 0.0
-            if stop():
-                return
-            values, U = np.linalg.eigh((rows * weights) @ rows.T)
-            turned = U.T @ rows
-            moments = (turned**2 / np.sqrt(np.maximum(values, 1e-12 * values[-1]))[:, None]).sum(axis=0)
-            weights = weights * moments / moments.mean()
-
     def duals(self, cost: Array, rows: Array, stop: Stop) -> Iterator[tuple[Array, float]]:
         """Better and better duals of `min <cost, Y> + tr T` with `[[Y, rows'], [rows, T]]` positive semidefinite.
 
@@ -344,13 +368,9 @@ class SecondMoments:
         size += d * np.abs(excess).max() * self.null
         room = (k + d + 8) * _ROUNDOFF * float(np.linalg.norm(size))
         rest = max(_largest_eigenvalue(_project_out(excess, self.null)) + room, 0.0) * d * (1 + 1e-12)
-        paid = self._payments(dual, price)
+        # what the dual pays for the bound of each entry, and for the cut
+        paid = np.append(np.maximum(own * self.low, own * self.high), price * self.total)
         return float(paid.sum() + (d**2 + 8) * _ROUNDOFF * np.abs(paid).sum() + rest)
-
-    def _payments(self, dual: Array, price: float) -> Array:
-        """What the dual pays for the bound of each entry, and for the cut: their sum is at least `<dual, Y>`."""
-        own = dual - price * self.cut
-        return np.append(np.maximum(own * self.low, own * self.high), price * self.total)
 
     def least_variance(self, centred: Array, M: Array, dual: Array, price: float) -> float:
         """A lower bound on the variance of the centred rows: `(tr W M)^2` over the largest `<M M', Y>`."""

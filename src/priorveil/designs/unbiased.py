@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -42,8 +42,8 @@ from priorveil.designs.engine import (
     distinct_rows,
     never,
 )
-from priorveil.designs.relaxation import SecondMoments, unbiased_bound
-from priorveil.errors import Infeasible, NotIdentifiable
+from priorveil.designs.relaxation import MOST_VALUES, SecondMoments, box_sides, diagonal_bound, unbiased_bound
+from priorveil.errors import Infeasible, NotIdentifiable, TooLarge
 from priorveil.priors import Array
 from priorveil.priors.budget import window_mass
 from priorveil.queries import gain_share, lift_variance, tangent, variance_bound
@@ -51,8 +51,10 @@ from priorveil.queries import gain_share, lift_variance, tangent, variance_bound
 _LEAST_WEIGHT = 0.03  # of a direction in the coordinates, relative to the largest
 _ESTIMABLE = 1e-6  # how far outside the span of the columns a statistic may lie by rounding
 _RIDGE = 0.2  # of directions that no target needs: what keeps `S` regular until the gap is closed
-_MOST_PARTS = 200  # parts of the statistics whose best columns are among the first ones
-_MOST_GROUPS = 12  # groups of values for which a part of the statistics is designed alone
+_MOST_SEARCHED = 150  # values beyond which all columns for margins look at one of them
+_MOST_GROUPS = 1_000  # values that a margin, or other statistics, may tell apart
+_PROGRESS = 3e-4  # the share of the variance that a round of search in margins has to save
+_MOST_ENTRIES = 3_500_000  # of the table of a channel
 _EVEN_ROUNDS, _EVEN_STARTS = 24, 60
 _EXCHANGES = 4_000  # rounds of exchanges within the blocks of equal values
 _HELD = 1e-7  # size of a direction, relative to the largest, from which weights are corrected along it
@@ -62,6 +64,8 @@ _RANK = 1e-12  # singular values below this, relative to the largest, are zero
 _EXACT = 20_000  # vertices of the box that are still listed
 _POOL, _SUM_POOL = 20, 200  # columns per value that column generation may hold, and columns for a sum
 _FINE = Limits(1e-6)
+# The square of the number of columns, times their length, that are weighed in a second; seconds for that, at least.
+_SPEED, _PATIENCE = 1.5e8, 2.5
 _MOST_ROUNDS = 500  # of column generation, in case it finds the same columns again and again
 _SECONDS = 45.0  # the default time limit
 
@@ -71,15 +75,16 @@ class Statistics:
 
     The coordinates of a lift are `z = basis' (r - 1)`, those of the statistics `targets` (k, d - 1): their variance is
     `tr(T S^-1 T')`. The basis makes `T` the identity, which is written None, where `B = V' W' W V` is well-conditioned.
-    `roots` are those of the eigenvalues of `B`, relative to the largest.
+    `roots` are those of the eigenvalues of `B`, relative to the largest. If all lifts and rows lie in
+    a `plane`, given by an orthonormal basis (d, n) of vectors that sum to zero, coordinates in it are enough.
     """
 
-    def __init__(self, size: int, rows: Array | None = None) -> None:
-        self.rows = rows
-        _, roots, vectors = np.linalg.svd(np.eye(size - 1) if rows is None else rows @ tangent(size))
-        self.roots: Array = np.concatenate([roots, np.zeros(size)])[: size - 1] / roots[0]
+    def __init__(self, size: int, rows: Array | None = None, plane: Array | None = None) -> None:
+        self.rows, plane = rows, tangent(size) if plane is None else plane
+        _, roots, vectors = np.linalg.svd(np.eye(size - 1) if rows is None else rows @ plane)
+        self.roots: Array = np.concatenate([roots, np.zeros(size)])[: plane.shape[1]] / roots[0]
         scale = np.maximum(self.roots, _LEAST_WEIGHT)
-        self.basis: Array = tangent(size) @ (vectors.T / roots[0]) / scale
+        self.basis: Array = plane @ (vectors.T / roots[0]) / scale
         targets = np.diag(self.roots / scale)[self.roots > _RANK]
         self.targets: Array | None = None if (self.roots == scale).all() else targets
 
@@ -154,15 +159,15 @@ class _State:
 
 
 def _interior_point(
-    directions: Array, target: float, stop: Stop = never, targets: Array | None = None, limit: int = 200
+    directions: Array, target: float, stop: Stop = never, targets: Array | None = None, required: bool = True
 ) -> _State:
     """Newton's method on the optimality conditions, primal and dual together.
 
     With `q_y = |T S^-1 z_y|^2` they read `s_y = nu . z_y + t - q_y >= 0`, `lam_y s_y = 0` and the
     equations of the weights; each round asks for `lam_y s_y = mu` with a smaller `mu`. (`nu` holds
     `t` last.) Any round's bound is proven, but only its last weights make a channel: after a `stop` request it
-    goes on until they do. Directions that no target needs get a `ridge` as additional targets, which shrinks with the
-    gap; it is not part of the value, and any `T S^-1` proves a bound.
+    goes on until they do if they are `required`, and gives up otherwise. Directions that no target needs get a `ridge`
+    as additional targets, which shrinks with the gap; it is not part of the value, and any `T S^-1` proves a bound.
     """
     best: _State | None = None
     Z, T = _span(directions, targets)
@@ -172,7 +177,7 @@ def _interior_point(
     side = np.eye(n + 1)[-1]
     lam = 1 / np.maximum((Z**2).sum(1), 1e-6)  # long columns end up with little weight
     lam, nu, slack, step = lam / lam.sum(), np.zeros(n + 1), np.empty(0), 0.0
-    for iteration in range(limit):
+    for iteration in range(200):
         values, U = np.linalg.eigh(Z.T @ (Z * lam[:, None]))
         if values[0] <= 0:
             break
@@ -187,8 +192,10 @@ def _interior_point(
         if np.abs(missing).max() < 1e-10:
             if best is None or bound / value > best.bound / best.value:
                 best = _State(lam, np.arange(K), value / scale**2, bound / scale**2, iteration)
-            if value - bound <= target * value or stop():
+            if value - bound <= target * value:
                 break
+        if (best is not None or not required) and stop():
+            break
         mu = float(lam @ slack) / K * (0.1 if step > 0.5 else 0.5)
         ridge = min(ridge, _RIDGE * math.sqrt(float(lam @ slack) / float((1 / values).sum())))
         try:
@@ -287,7 +294,8 @@ def best_learning(space: Box | LdpCone, limits: Limits | None = None, rows: Arra
     """The channel of allowed columns from which `rows @ shares` are learnt best; by default the distribution.
 
     Exact for small domains (all vertices); rotations of a few blocks for equal values; column generation
-    otherwise, until the `limits` (a gap of 1e-5 and 45 seconds) or ctrl-C (then the best so far).
+    otherwise, until the `limits` (a gap of 1e-5 and 45 seconds) or ctrl-C (then the best so far). Values that count the
+    same in all statistics are merged, which loses nothing. For margins columns that look at one of them come first.
 
     >>> P = np.array([0.025, 0.025, 0.025, 0.025, 0.9])
     >>> round(best_learning(Box(P, np.exp(-1.0), np.exp(1.0))).value, 3)
@@ -307,9 +315,44 @@ def best_learning(space: Box | LdpCone, limits: Limits | None = None, rows: Arra
             return best_weights(prior, vertices, limits, rows)
     if box and rows is None and len(prior) > box.listed and np.ptp(prior) <= 1e-15:
         return _rotations(box, limits.target)
-    if rows is not None and len(rows) == 1 and len(points := _grid(prior, rows[0])) < len(prior):
+    values = [np.arange(len(prior))]
+    if rows is None:
+        return _Generation(space, limits, Statistics(len(prior)), values).run()
+    if len(rows) == 1 and len(points := _grid(prior, rows[0])) < len(prior):
         return _rounded_sum(space, limits, rows[0], points)
-    return _Generation(space, limits, Statistics(len(prior), rows)).run()
+    if (groups := _groups(rows)).max() + 1 < len(prior):
+        first = np.unique(groups, return_index=True)[1]
+        found = best_learning(space.merge(groups), limits, rows[:, first])
+        return replace(found, columns=found.columns[:, groups])
+    start, views = None, list(map(_groups, _blocks(rows)))
+    if max(groups.max() for groups in views) >= _MOST_GROUPS:
+        raise TooLarge(f"the statistics tell more than {_MOST_GROUPS:,} values apart: put values in cells")
+    if len(views) > 1:
+        levels = np.vstack(list(map(_levels, views)))
+        plane = scipy.linalg.orth((levels - levels.mean(axis=1, keepdims=True)).T, rcond=1e-10)
+        alone = len(prior) > _MOST_SEARCHED
+        share = limits if alone else limits.within(1 / 3)
+        start = _Generation(space, share, Statistics(len(prior), rows, plane), views).run()
+        if alone:
+            return start
+    return _Generation(space, limits, Statistics(len(prior), rows), values, start).run()
+
+
+def _blocks(rows: Array) -> list[Array]:
+    """The rows that differ between values, in parts that add up to a constant, such as margins; the last may not."""
+    rows = rows[np.ptp(rows, axis=1) > 0]
+    ends = np.flatnonzero(np.ptp(np.cumsum(rows, axis=0), axis=1) < 1e-9) + 1
+    return [block for block in np.split(rows, ends) if len(block)]
+
+
+def _groups(block: Array) -> Labels:
+    """The group of each value: those with the same numbers in all rows of a block."""
+    return np.unique(block, axis=1, return_inverse=True)[1].ravel()
+
+
+def _levels(groups: Labels) -> Array:
+    """A row for each group, with ones for its values."""
+    return np.equal.outer(np.arange(groups.max() + 1), groups).astype(np.float64)
 
 
 def _grid(prior: Array, row: Array) -> Array:
@@ -401,11 +444,17 @@ def _flatten(blocks: Array, rng: np.random.Generator) -> None:
 
 @dataclass
 class _Generation:
-    """Column generation: solve for the weights, look for columns that tell more, repeat."""
+    """Column generation: solve for the weights, look for columns that tell more, repeat.
+
+    Columns are constant on the groups of one of the `views`; the values themselves may be the only view. The
+    statistics need coordinates for such columns only. `start` is a solution to improve on.
+    """
 
     space: Box | LdpCone
     limits: Limits
     statistics: Statistics
+    views: Sequence[Labels]
+    start: Solution | None = None
 
     @property
     def row(self) -> Array | None:
@@ -415,18 +464,20 @@ class _Generation:
 
     def run(self) -> Solution:
         rng, target = np.random.default_rng(0), self.limits.target
-        pool, rounds, fine, last = self._seeds(rng), 0, 3e-3 if self.row is None else 1e-6, False
-        best, bound, half, duals = None, 0.0, self.limits.within(1 / 2), np.empty(0)
+        fine, last, duals = 3e-3 if self.row is None else 1e-6, False, np.empty(0)
+        best = self.start or self._simple()
+        rounds, bound = best.iterations, best.bound
         try:
-            while True:
+            # of other columns than a box it is searched for later
+            if isinstance(self.space, Box) and self.row is None and self.start is None:
+                bound = information_bound(self.space, self.limits.within(1 / 2).over, self.statistics.rows)
+            pool = self._seeds(best.columns, rng)
+            possible = len(pool) > len(best.columns)  # in the time that is left
+            while possible:
                 begin = time.monotonic()
                 state, found = self._weigh(pool, rounds, fine, last)
                 pause = 2.5 * (time.monotonic() - begin)
-                if best is None:
-                    best = found  # in case ctrl-C ends the search for a bound
-                    # of other columns than a box it is searched for later
-                    if isinstance(self.space, Box) and self.row is None:
-                        bound = information_bound(self.space, half.over, self.statistics.rows)
+                stalled = len(self.views) > 1 and found.value > best.value * (1 - _PROGRESS)
                 best = found if found.value <= best.value * (1 + 2 * target * last) else best
                 self.limits.report(rounds, best.value, bound)
                 if last or self.limits.over():
@@ -435,53 +486,59 @@ class _Generation:
                 if proven > bound:
                     bound, duals = proven, self.statistics.duals(pool, state.weights)
                 late = time.monotonic() + pause > self.limits.deadline or rounds >= _MOST_ROUNDS
-                if bound >= best.value * (1 - target) or not len(fresh) or late:
+                if bound >= best.value * (1 - target) or not len(fresh) or late or stalled:
                     fine, fresh, last = min(fine, 1e-5), fresh[:0], True
                 pool, rounds = np.vstack([self._prune(pool, state, len(fresh)), fresh]), rounds + 1
-        except (KeyboardInterrupt, Infeasible):  # stopped, or weights lost to rounding: the best so far does
-            if best is None:
-                raise
+        except (KeyboardInterrupt, Infeasible):
+            pass  # stopped, or weights lost to rounding: the best so far does
         found = _solution(best.columns, best.weights, best.value, min(bound, best.value), rounds, target)
         return replace(found, duals=duals)
 
     def _limit(self) -> int:
         """How many columns the pool may hold."""
-        return min(_POOL * len(self.space.prior), 2500 if self.row is None else _SUM_POOL)
+        size, directions = self.statistics.basis.shape
+        most = 2500 if self.row is None else _SUM_POOL
+        return int(min(_POOL * (directions + 1), most, _MOST_ENTRIES // size))
 
-    def _seeds(self, rng: np.random.Generator) -> Array:
-        """Randomised response, which makes a channel within any budget, random columns, and each value's own.
+    def _simple(self) -> Solution:
+        """Randomised response of the values, or of a view drawn at random: a channel within any budget."""
+        parts, lengths = [], []
+        for groups in self.views:
+            prior, odds = self.space.merge(groups).prior, self.space.ratio - 1
+            lengths.append(1 + odds * prior)
+            parts.append((1 + odds * np.eye(len(prior)))[:, groups] / lengths[-1][:, None])
+        columns = np.vstack(parts)
+        weights = np.concatenate([each / each.sum() / len(lengths) for each in lengths])
+        spread = lift_variance(columns, weights, self.statistics.rows)
+        return _solution(columns, weights, spread, 0.0, 0, self.limits.target)
 
-        For other statistics than the distribution: those of `_block_columns` and `_even_columns` instead of the own.
+    def _seeds(self, start: Array, rng: np.random.Generator) -> Array:
+        """Columns to start from and other ones, not more than can be weighed in the time that is left."""
+        others, left = np.vstack([start[:0], *self._others(rng)]), self.limits.deadline - time.monotonic()
+        affordable = math.sqrt(_SPEED * min(max(left, _PATIENCE), 1e6) / self.statistics.basis.shape[1])
+        most = int(affordable) - len(start)
+        return np.vstack([start, others[:: -(-len(others) // most) or 1] if most > 0 else start[:0]])
+
+    def _others(self, rng: np.random.Generator) -> Iterator[Array]:
+        """Random columns and, for the distribution, each value's own.
+
+        For other statistics than the distribution: those of `_even_columns` instead of the own; for a sum columns that
+        are linear in its row.
         """
         space, d = self.space, len(self.space.prior)
-        response = 1.0 + (space.ratio - 1.0) * np.eye(d)
-        response /= (response @ space.prior)[:, None]
-        if self.row is not None:
+        if len(self.views) > 1:
+            for groups in self.views:
+                yield space.merge(groups).chance(3 * int(groups.max() + 1), rng)[:, groups]
+        elif self.row is not None:
             ends = np.array([self.row, -self.row])  # rounding to both ends of the range, at random
-            linear = 1 + space.reach(ends)[:, None] * ends
-            return np.vstack([response, linear])
-        if self.statistics.rows is not None:
+            yield 1 + space.reach(ends)[:, None] * ends
+        elif self.statistics.rows is not None:
             chance = space.chance(2 * d if self.statistics.targets is not None else self._limit() // 2, rng)
-            return np.vstack([response, chance, *self._block_columns(), *self._even_columns(chance, rng)])
-        chance = space.chance(max(self._limit() // 2, 2 * d), rng)
-        own = space.best((np.eye(d) + 1e-3 * rng.random((d, d))) * space.prior)
-        return np.vstack([own, chance, response])
-
-    def _block_columns(self) -> Iterator[Array]:
-        """The best columns for a part of the statistics: a single row, or rows that add up to a constant (a margin).
-
-        A part that has the same numbers for several values is designed for groups of these. Of many parts, such as all
-        ranges, only some are.
-        """
-        rows = self.statistics.rows
-        assert rows is not None
-        ends = np.flatnonzero(np.ptp(np.cumsum(rows, axis=0), axis=1) < 1e-9) + 1
-        parts = [*np.split(rows, ends), *np.split(rows, len(rows))]
-        for block in parts[:: 1 + len(parts) // _MOST_PARTS]:
-            _, first, groups = np.unique(block, axis=1, return_index=True, return_inverse=True)
-            if 1 < len(first) <= min(_MOST_GROUPS, len(self.space.prior) - 1):
-                merged = self.space.merge(groups.ravel())
-                yield best_learning(merged, Limits(1e-4), block[:, first]).columns[:, groups.ravel()]
+            yield chance
+            yield from self._even_columns(chance, rng)
+        else:
+            yield space.chance(max(self._limit() // 2, 2 * d), rng)
+            yield space.best((np.eye(d) + 1e-3 * rng.random((d, d))) * space.prior)
 
     def _even_columns(self, start: Array, rng: np.random.Generator) -> Iterator[Array]:
         """Columns that are best where `S` is a multiple of one on each eigenspace of `B`.
@@ -502,6 +559,8 @@ class _Generation:
             half = statistics.basis * (weights / level)
             M = half @ half.T
             found = self.space.climb(self.space.chance(_EVEN_STARTS, rng), M, nothing)
+            if self.limits.over():
+                return
             worth = ((found @ M) * found).sum(1)
             level = level + (spread(found[worth >= 0.999 * worth.max()]) - level) * 2 / (count + 3)
             if 3 * count >= _EVEN_ROUNDS:
@@ -511,12 +570,12 @@ class _Generation:
         """The best weights for the pool, solved as finely as asked; the last ones of a sum have few columns."""
         statistics, target = self.statistics, self.limits.target
         directions = statistics.directions(pool)
-        state = _interior_point(directions, fine, self.limits.over, statistics.targets)
+        required = rounds == (self.start.iterations if self.start else 0)
+        state = _interior_point(directions, fine, self.limits.over, statistics.targets, required)
         few = last and self.row is not None
         kept = _reduce(directions, state, target, statistics.targets) if few else state
         columns, weights = pool[kept.used][kept.weights > 0], kept.weights[kept.weights > 0]
-        spread = lift_variance(columns, weights, statistics.rows)
-        return state, _solution(columns, weights, spread, 0.0, rounds, target)
+        return state, _solution(columns, weights, kept.value, 0.0, rounds, target)
 
     def _prune(self, pool: Array, state: _State, fresh: int) -> Array:
         """The columns that carry weight, the heaviest first where there are too many; for a sum also idle ones.
@@ -525,7 +584,8 @@ class _Generation:
         """
         order = np.argsort(-state.weights, kind="stable")
         carrying = int((state.weights > (1e-2 / len(pool) if self.row is None else 0.0)).sum())
-        return pool[np.sort(order[: min(carrying, max(self._limit() - fresh, 4 * pool.shape[1]))])]
+        least = 4 * (1 + self.statistics.basis.shape[1])
+        return pool[np.sort(order[: min(carrying, max(self._limit() - fresh, least))])]
 
     def _price(self, pool: Array, state: _State, rng: np.random.Generator) -> tuple[Array, float]:
         """Columns that tell more, the best first: `r' M r - m . r > t`, `M = V S^-1 T' T S^-1 V'`, `m = V nu`.
@@ -535,16 +595,22 @@ class _Generation:
         duals = self.statistics.duals(pool, state.weights)
         half, m = duals[:-1].T, duals[-1]
         level, bound = float(state.weights @ ((pool @ half) ** 2).sum(axis=1)), 0.0
-        if self.row is None:
-            starts = np.vstack([self.space.chance(600, rng), pool[state.weights > 1e-2 / len(pool)]])
-            found = self.space.climb(starts, half @ half.T, m)
-        else:
-            bound, priced = _sum_bound(self.space, self.row, duals)
-            found = priced.columns
-        worth = ((found @ half) ** 2).sum(axis=1) - found @ m - level
         least = (1e-4 if self.row is None else self.limits.target / 10) * state.value
-        order = np.argsort(-worth)[: int((worth > least).sum())]
-        return distinct_rows(found[order])[: 3 * len(m)], bound
+        count, most = (600, 3 * len(m)) if len(self.views) == 1 else (200, 40)
+        starts = [pool[state.weights > 1e-2 / len(pool)]] if len(self.views) == 1 else []
+        fresh = []
+        for groups in self.views:
+            space, levels = self.space.merge(groups), _levels(groups)
+            slopes, costs = levels @ half, levels @ m
+            if self.row is None:
+                found = space.climb(np.vstack([space.chance(count, rng), *starts]), slopes @ slopes.T, costs)
+            else:
+                bound, priced = _sum_bound(space, self.row, duals)
+                found = priced.columns
+            worth = ((found @ slopes) ** 2).sum(axis=1) - found @ costs - level
+            order = np.argsort(-worth)[: int((worth > least).sum())]
+            fresh.append(distinct_rows(found[order])[:most][:, groups])
+        return np.vstack(fresh), bound
 
 
 def information_bound(box: Box, should_stop: Stop = never, rows: Array | None = None) -> float:
@@ -557,13 +623,14 @@ def information_bound(box: Box, should_stop: Stop = never, rows: Array | None = 
     >>> bool(abs(information_bound(Box(P, np.exp(-2.0), np.exp(2.0))) / exact - 1) < 1e-6)
     True
     """
-    if rows is not None:
-        return unbiased_bound(SecondMoments.of_box(box), rows, should_stop)
-    prior, lo, hi = box.prior, box.lo, box.hi
-    if np.ptp(prior) <= 1e-15:
-        return uniform_variance(len(prior), lo, hi)
-    relaxed = unbiased_bound(SecondMoments.of_box(box), np.eye(len(prior)), should_stop)
-    return max(relaxed, variance_bound(prior, lo, hi))
+    prior, W = box.prior, np.eye(len(box.prior)) if rows is None else rows
+    if rows is None and np.ptp(prior) <= 1e-15:
+        return uniform_variance(len(prior), box.lo, box.hi)
+    above, below = box_sides(box)
+    bound = diagonal_bound(prior, above * below, W, should_stop)
+    if len(prior) <= MOST_VALUES:
+        bound = max(bound, unbiased_bound(SecondMoments.of_box(box), W, should_stop))
+    return bound if rows is not None else max(bound, variance_bound(prior, box.lo, box.hi))
 
 
 def uniform_variance(dimension: int, lo: float, hi: float) -> float:
