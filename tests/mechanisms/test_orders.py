@@ -460,3 +460,18 @@ def test_auto_learns_equally_likely_values_with_subsets() -> None:
     found = pv.design(pv.Prior.uniform(320), 1.0, pv.Distribution())
     assert found.method == "subset"
     assert found.efficiency >= 0.998
+
+
+def test_no_count_is_certain_after_a_few_reports() -> None:
+    """Intervals of ten people hold for most values, also where the prior is far off."""
+    prior = pv.Prior.from_counts([round(1e6 / x) for x in range(1, 151)])
+    plan = pv.design(prior, 3.0, pv.Distribution(), method="arc")
+    rng, covered = np.random.default_rng(0), []
+    for people in [1] * 10 + [10] * 10:
+        tally = plan.tally(plan.privatize(np.full(people, 149), rng))
+        found = plan.estimate(tally)
+        assert found.std_error.min() > 0
+        assert found.std_error**2 == pytest.approx(np.diag(found.covariance), rel=0.2)
+        low, high = found.interval()
+        covered.append((low <= people * (np.arange(150) == 149)) & (high >= people * (np.arange(150) == 149)))
+    assert np.mean(covered) > 0.95

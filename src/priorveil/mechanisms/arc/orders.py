@@ -386,8 +386,8 @@ class Orders(ArcMechanism):
         if method != "mle":
             return linear
         N = float(counts[0])
-        shares = nearest_shares(histogram / N, 1 / self.spread) if N > 0 else self.shares
-        found = estimators.constrained_moments(linear, Minimum(shares, 1, 0.0), N, rows)
+        nearest = Minimum(self._distribution(histogram, N), 1, 0.0)
+        found = estimators.constrained_moments(linear, nearest, N, rows)
         return replace(found, assumes=_NEAREST)
 
     def covariance(self, method: str, counts: Counts, prior: Array, rows: Rows, population: bool) -> Array:
@@ -400,8 +400,12 @@ class Orders(ArcMechanism):
         scaled, mean = np.sqrt(self._noise(counts)) * W, self._unbiased_answer(counts, W[:1], population)[1]
         found = self._inverse_products(scaled)
         return np.asarray(
-            N * ((found + found.T) / 2 + known_form(mean / (N or 1.0), population).covariance(W))
+            N * ((found + found.T) / 2 + known_form(self._distribution(mean, N), population).covariance(W))
         )
+
+    def _distribution(self, histogram: Array, people: float) -> Array:
+        """The distribution nearest to an unbiased histogram, in the metric of its precision."""
+        return nearest_shares(histogram / people, 1 / self.spread) if people > 0 else self.shares
 
     def _posterior(self, counts: Counts, prior: Array, rows: Rows) -> Moments:
         """Sums over reports of posterior means, and of posterior variances as the prior expects them."""
@@ -423,11 +427,13 @@ class Orders(ArcMechanism):
     def _noise(self, counts: Counts) -> Array:
         """How large the squares `(r - 1)**2` of the reports are, relative to those that the prior expects.
 
-        Their sum is linear in the overlaps where a window is anywhere around its arcs.
+        Their sum is linear in the overlaps where a window is anywhere around its arcs. Where few reports are expected
+        to meet an arc, it is shrunk towards one.
         """
         k, N = self.line.keep_chance, float(counts[0])
         more = self._lift_excess(counts) * (self.spread - k**2) / (k * self.spread)
-        return np.maximum(1 + more / N, 0.0) if N > 0 else np.ones(self.size)
+        noise, meeting = np.maximum(1 + more / (N or 1.0), 0.0), max(N, 0.0) / (1 + self.spread / k**2)
+        return estimators.shrink(noise * meeting, meeting) / meeting if N > 0 else np.ones(self.size)
 
     def _unbiased_answer(self, counts: Counts, rows: Rows, population: bool) -> tuple[Moments, Array]:
         """`J**-1` times the sum of the lifts: the statistics, and the histogram.
@@ -438,7 +444,7 @@ class Orders(ArcMechanism):
         mean = N * self.shares + self.solve(
             self._lift_excess(counts), _TOLERANCE * (max(N, 0.0) * self.size) ** 0.5
         )
-        known = known_form(mean / (N or 1.0), population).variances(rows)
+        known = known_form(self._distribution(mean, N), population).variances(rows)
         scaled = None if rows is None else np.sqrt(noise) * rows
         squares = noise * self.inverse_diagonal if scaled is None else self.quadratic_forms(scaled)
         return Moments(apply_rows(rows, mean), np.maximum(N * (squares + known), 0.0)), mean
