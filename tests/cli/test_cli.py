@@ -119,7 +119,6 @@ def test_help_loads_no_command() -> None:
         "priorveil.cli",
         "priorveil.cli.screen",
         "priorveil.errors",
-        "priorveil.interrupts",
     }
     assert not {"rich", "numpy"} & set(loaded)
 

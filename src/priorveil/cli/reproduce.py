@@ -31,7 +31,6 @@ import click
 
 from priorveil.cli import options, screen
 from priorveil.errors import plural
-from priorveil.interrupts import end_on_interrupt
 
 
 @click.command(epilog=options.epilog(__doc__))
@@ -56,7 +55,7 @@ def reproduce(figures: tuple[str, ...], quick: bool, out: Path, seed: int) -> in
     options.require_plots()
     out.mkdir(parents=True, exist_ok=True)
     sections: list[catalogue.Section] = []
-    with end_on_interrupt(), screen.progress_bar("drawing") as advance:
+    with screen.end_on_interrupt(), screen.progress_bar("drawing") as advance:
         for name in chosen:
             advance(len(sections) / len(chosen), name)
             sections.append(catalogue.make_figure(name, Settings(quick, seed), out))

@@ -6,18 +6,19 @@ import io
 import json
 import math
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from threading import Event
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from priorveil.errors import NOT_TEXT, Hint, PriorveilError, level_text
-from priorveil.interrupts import end_on_interrupt
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -159,6 +160,33 @@ def plan_record(plan: Plan) -> dict[str, object]:
 
 
 # -- progress ----------------------------------------------------------------------------------------------
+
+
+class _Ended(BaseException):
+    """Ctrl-C under a name that designs do not catch: they take KeyboardInterrupt as the wish for a quick answer."""
+
+
+@contextmanager
+def end_on_interrupt(on_first: Callable[[], None] | None = None) -> Iterator[Event]:
+    """Let ctrl-C end this block at once, with KeyboardInterrupt.
+
+    With `on_first` the first ctrl-C only calls it and sets the event that the block gets, and the second one ends it.
+    """
+    pressed = Event()
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        if on_first is None or pressed.is_set():
+            raise _Ended
+        pressed.set()
+        on_first()
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield pressed
+    except _Ended:
+        raise KeyboardInterrupt from None
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

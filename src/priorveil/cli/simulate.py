@@ -37,7 +37,6 @@ from typing import TYPE_CHECKING
 import click
 
 from priorveil.cli import files, options, screen
-from priorveil.interrupts import end_on_interrupt
 
 if TYPE_CHECKING:
     from priorveil.studies.simulate import Study
@@ -107,7 +106,7 @@ def simulate(
         people = files.match_labels(files.read_people(data, *columns), known.labels, data, "the prior")
     names = methods or ("best", "published-rr", "rr", "ldp-rr", "none")
     files.require_distinct({"PRIOR": prior, "--secret": secret, "--data": data}, {"--plot": plot})
-    with end_on_interrupt(), screen.progress_bar("simulating") as advance:
+    with screen.end_on_interrupt(), screen.progress_bar("simulating") as advance:
         study = simulation.simulate(
             known, epsilons, question, names, secret=latent, values=people, progress=advance, **settings
         )

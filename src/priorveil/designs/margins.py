@@ -25,11 +25,9 @@ from typing import Any
 import numpy as np
 
 from priorveil.certify import TOTAL, Certificate
-from priorveil.designs.engine import Stop, never
 from priorveil.designs.methods import design
 from priorveil.errors import NOT_SHOWN, ForeignReport, InvalidInput
 from priorveil.files import atomic_write
-from priorveil.interrupts import end_on_interrupt
 from priorveil.mechanisms import Table
 from priorveil.mechanisms.randomness import Source, as_source
 from priorveil.notions import Known, as_known
@@ -52,14 +50,13 @@ def design_margins(
     epsilon: float | Budget,
     *,
     progress: Callable[[Names, int, float, float], None] | None = None,
-    should_stop: Stop = never,
     **options: Any,
 ) -> MarginPlans:
     """Plans for margins, from reports alone, and the shares of people to ask about each that have the least error.
 
     `priors` maps the names of the attributes of a margin to its prior; the `options` are those of `design`. It calls
-    `progress(names, round, error, bound)` as it goes. The first ctrl-C keeps the best certified plans so far, the
-    second one gives up.
+    `progress(names, round, error, bound)` as it goes. Ctrl-C keeps the best plan so far of the margin at hand, and goes
+    on with the next.
 
     >>> from priorveil import Prior
     >>> pair = Prior.joint({("a", 0): 0.4, ("a", 1): 0.1, ("b", 0): 0.2, ("b", 1): 0.3}, names=("age", "sex"))
@@ -67,15 +64,12 @@ def design_margins(
     MarginPlans(LIP 1, LDP 2; asked about: age x sex 62.3 %, home 37.7 %)
     """
     plans = {}
-    with end_on_interrupt(on_first=lambda: None) as interrupted:
-        for names, prior in priors.items():
-            own = as_known(prior).centre.names
-            if not isinstance(names, tuple) or names != (own or names) or (own is None and len(names) != 1):
-                advice = f"give a tuple of the prior's attributes, {own or ('name',)}"
-                raise InvalidInput("priors", names, advice)
-            options["progress"] = progress and partial(progress, names)
-            options["should_stop"] = lambda: interrupted.is_set() or should_stop()
-            plans[names] = design(prior, epsilon, Distribution(), **options)
+    for names, prior in priors.items():
+        own = as_known(prior).centre.names
+        if not isinstance(names, tuple) or names != (own or names) or (own is None and len(names) != 1):
+            raise InvalidInput("priors", names, f"give a tuple of the prior's attributes, {own or ('name',)}")
+        own_progress = progress and partial(progress, names)
+        plans[names] = design(prior, epsilon, Distribution(), progress=own_progress, **options)
     return MarginPlans.of(plans)
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import signal
 from contextlib import suppress
-from threading import Thread
 
 import pytest
 
-from priorveil.interrupts import end_on_interrupt
+from priorveil.cli.screen import end_on_interrupt
 
 
 def press() -> None:
@@ -34,16 +33,3 @@ def test_the_first_one_may_ask_for_a_quick_end() -> None:
         press()
         raise AssertionError("still running")
     assert asked == [1]
-
-
-def test_other_threads_are_left_alone() -> None:
-    done: list[bool] = []
-
-    def work() -> None:
-        with end_on_interrupt(lambda: None) as interrupted:
-            done.append(interrupted.is_set())
-
-    thread = Thread(target=work)
-    thread.start()
-    thread.join()
-    assert done == [False]
