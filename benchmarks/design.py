@@ -35,8 +35,8 @@ import numpy as np
 
 import priorveil as pv
 from priorveil.designs import closed, design_margins
-from priorveil.mechanisms.estimators import invert_information
-from priorveil.queries import information, variance
+from priorveil.mechanisms.estimators import unbiased_scores
+from priorveil.queries import variance
 from priorveil.studies.datasets import _adult_rows, find
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -520,7 +520,7 @@ def largest_variance(d: int, eps: float, known: float) -> Line:
     query = pv.Linear.cumulative(prior, unbiased=True)
     plan, seconds = timed(prior, eps, query, notion=pv.LDP(), time_limit=120)
     Q, P = plan.channel.matrix, prior.probabilities
-    scores = W @ invert_information(information(Q, P), P, rows=W) @ plan.channel.lift(prior)
+    scores = W @ unbiased_scores(Q, P, W).T
     largest = float((Q @ (scores**2).sum(axis=0) - (W**2).sum(axis=0)).max())
     case = f"cumulative, d = {d}, LDP, eps = {eps:g}, largest over the values"
     return Line(case, f"{largest:.1f}", seconds, f"{known}", largest < known)

@@ -667,18 +667,6 @@ def gain_share(error: float, lower_bound: float, no_report: float, rounding: flo
     return (no_report - error) / achievable
 
 
-def information(Q: Array, P: Array) -> Array:
-    """The Fisher information `D J D` with `D = diag(sqrt(P))`: eigenvalues from 0 to 1, the largest 1.
-
-    >>> information(np.eye(2), np.array([0.5, 0.5])).tolist()
-    [[1.0, 0.0], [0.0, 1.0]]
-    """
-    law = P @ Q
-    used = law > 0
-    scaled = np.sqrt(P)[:, None] * Q[:, used] / np.sqrt(law[used])
-    return np.asarray(scaled @ scaled.T)
-
-
 def tangent(dimension: int) -> Array:
     """An orthonormal basis (d, d - 1) of the vectors that sum to zero.
 

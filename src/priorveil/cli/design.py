@@ -99,7 +99,6 @@ _METHODS = ("auto", "closed", "arc", "columns", "unary", "subset", "hashing")
 _GRID_QUERIES = ("mean", "sum")  # numbers are rounded for these, and put into cells for others
 _POINTS, _EDGES = 11, 21  # of a grid and of cells, if --numbers does not say how many
 _FULL_BAR = 1e-4  # the gap at which the progress bar is full, without --gap
-_MANY_CELLS = 300  # beyond this, margins that are drawn for each person have a smaller error
 _ABOUT_NUMBERS = (
     "--query mean, --query quantiles and --outside are about numbers: give their range, --numbers LOW:HIGH"
 )
@@ -262,8 +261,6 @@ def _read_values(
         raise click.UsageError("--column counts people itself: leave --counts and --normalise out")
     known, latent = _count_people(path, columns, secret_column, form, **rules)
     published = _publication(known, latent, ", ".join(columns), rules["merge_rare"], rules["prior_epsilon"])
-    if len(columns) > 2 and len(known) > _MANY_CELLS:
-        published += f" {_MARGINS.format([columns[:2], columns[1:3]])}"
     return known, latent, published
 
 

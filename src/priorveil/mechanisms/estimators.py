@@ -36,13 +36,13 @@ from flint import arb
 from priorveil.errors import Hint, InvalidInput, NotIdentifiable
 from priorveil.mechanisms.simplex import Minimum, most_likely
 from priorveil.priors import Array, Ints
-from priorveil.queries import Distribution, information
+from priorveil.queries import Distribution
 
 Counts = npt.NDArray[Any]  # of reports: integers from `accumulate`, or floats from `weigh`
 Numbers = npt.NDArray[Any]  # real or complex
 Rows = Array | None  # a matrix of statistics with a column per value; None stands for the identity
 
-_RANK = 1e-10  # eigenvalues of the information below this are not identified
+IDENTIFIED = 1e-10  # eigenvalues of the information below this are not identified
 _ESTIMABLE = 1e-6  # the part of a statistic that may lie in other directions, by rounding
 
 DOUBTFUL = 0.01  # a p-value below this makes the prior doubtful
@@ -177,13 +177,12 @@ def reports_answer(
     missing by chance, so for the variance counts near zero are shrunk towards their expectation (`shrink`).
     """
     law = prior @ Q
-    lifts = np.divide(Q, law, out=np.zeros_like(Q), where=law > 0)
     if method == "mmse":
-        posteriors = (prior[:, None] * lifts).T
+        posteriors = (prior[:, None] * _lifts(Q, law)).T
         histogram = counts @ posteriors
         spread = QuadraticForm(histogram, posteriors, posteriors, -counts, center=prior)
         return LinearAnswer(histogram, 1.0, (spread,))
-    scores = (invert_information(information(Q, prior), prior, rows) @ lifts).T
+    scores = unbiased_scores(Q, prior, rows)
     shrunk = shrink(counts, float(counts.sum()) * law)
     histogram = shrunk @ scores
     people = float(histogram.sum()) or 1.0  # everybody is counted without error: not the sum of the counts
@@ -202,20 +201,31 @@ def shrink(counts: Array, expected: Array) -> Array:
     return np.asarray(counts + (expected - counts) / (1 + np.maximum(counts, expected)))
 
 
-def invert_information(scaled: Array, p: Array, rows: Rows = None) -> Array:
-    """`J**-1` from `sqrt(p) J sqrt(p)`, on the directions whose eigenvalues are larger than zero.
+def unbiased_scores(Q: Array, prior: Array, rows: Rows = None) -> Array:
+    """What each report adds to the best unbiased histogram at the prior, `J**-1 r` (K, d), `r` its lifts.
 
-    That is enough for `rows` without a part in the other directions; any other row is refused.
+    `J` is inverted on the directions in which it is larger than zero. That is enough for `rows` without a part in the
+    other directions; any other row is refused.
     """
-    size, vectors = np.linalg.eigh(scaled)
-    half, known = np.sqrt(p)[:, None] * vectors, size > _RANK
-    if not known.all():
+    law = prior @ Q
+    lifts, root = _lifts(Q, law), np.sqrt(prior)[:, None]
+    basis, factor = np.linalg.qr(root * lifts * np.sqrt(law))  # there may be far fewer reports than values
+    size, vectors = np.linalg.eigh(factor @ factor.T)
+    known = size > IDENTIFIED
+    directions = basis @ vectors[:, known]
+    if known.sum() < len(prior):
         if rows is None:
             raise not_identifiable()
-        lost = np.abs(rows @ half[:, ~known]).max(axis=1) > _ESTIMABLE * np.sqrt(rows**2 @ p)
-        if lost.any():
+        scaled = rows * root.T
+        others = np.linalg.norm(scaled - scaled @ directions @ directions.T, axis=1)
+        if (lost := others > _ESTIMABLE * np.linalg.norm(scaled, axis=1)).any():
             raise not_identifiable(np.flatnonzero(lost).tolist())
-    return np.asarray((half[:, known] / size[known]) @ half[:, known].T)
+    half = root * directions
+    return np.asarray(((half / size[known]) @ (half.T @ lifts)).T)
+
+
+def _lifts(Q: Array, law: Array) -> Array:
+    return np.divide(Q, law, out=np.zeros_like(Q), where=law > 0)
 
 
 def not_identifiable(statistics: Sequence[object] = ()) -> NotIdentifiable:

@@ -21,13 +21,13 @@ from priorveil.designs import design
 from priorveil.errors import Infeasible, NotIdentifiable, TooLarge
 from priorveil.mechanisms import Table
 from priorveil.mechanisms.bit_estimators import single_bit_posteriors
-from priorveil.mechanisms.estimators import apply_rows, invert_information
+from priorveil.mechanisms.estimators import apply_rows, unbiased_scores
 from priorveil.mechanisms.randomness import as_source
 from priorveil.notions import LDP, LIP, Leakage, leakage, leakage_bounds
 from priorveil.plans import Plan
 from priorveil.plans.tally import Counts
 from priorveil.priors import Array, Budget, Prior, Secret
-from priorveil.queries import Histogram, Query, information
+from priorveil.queries import Histogram, Query
 from priorveil.studies import published
 from priorveil.studies.published import Published, UnaryEncoding
 
@@ -92,7 +92,9 @@ def from_channel(channel: Channel, scenario: Scenario) -> ComparedMethod:
     if query.kind == "guess":
         return ComparedMethod(error, levels, _wrong_share(channel, prior))
     try:
-        histograms = _unbiased_histograms(live, scenario) if query.unbiased else live.posterior(prior)
+        histograms = live.posterior(prior)
+        if query.unbiased:
+            histograms = unbiased_scores(live.matrix, prior.probabilities, query.rows(prior)).T
     except NotIdentifiable:
         return ComparedMethod(error, levels, _unknown_error)
 
@@ -101,12 +103,6 @@ def from_channel(channel: Channel, scenario: Scenario) -> ComparedMethod:
         return apply_rows(query.rows(prior), histogram)
 
     return ComparedMethod(error, levels, _squared_error(estimate, scenario))
-
-
-def _unbiased_histograms(channel: Channel, scenario: Scenario) -> Array:
-    """What each report adds to the histogram from which unbiased statistics are read, a column for each report."""
-    P, rows = scenario.prior.probabilities, scenario.query.rows(scenario.prior)
-    return invert_information(information(channel.matrix, P), P, rows=rows) @ channel.lift(scenario.prior)
 
 
 def _unknown_error(truth: Counts, rng: np.random.Generator) -> float:

@@ -299,7 +299,10 @@ class Orders(ArcMechanism):
             return None
         root = np.sqrt(self.shares)
         information = np.array([self.information_times(unit) for unit in np.eye(self.size)])
-        return estimators.invert_information(root[:, None] * information * root, self.shares)
+        scaled = root[:, None] * information * root
+        if np.linalg.eigvalsh(scaled)[0] <= estimators.IDENTIFIED:
+            raise estimators.not_identifiable()
+        return np.asarray(root[:, None] * np.linalg.inv(scaled) * root)
 
     def solve(self, b: Array, error: float) -> Array:
         """`J**-1 b`, if there are many values up to an error below this size, as `J` measures it."""
