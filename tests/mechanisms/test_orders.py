@@ -475,3 +475,10 @@ def test_no_count_is_certain_after_a_few_reports() -> None:
         low, high = found.interval()
         covered.append((low <= people * (np.arange(150) == 149)) & (high >= people * (np.arange(150) == 149)))
     assert np.mean(covered) > 0.95
+
+
+@pytest.mark.parametrize("method", ["unbiased", "mle", "mmse"])
+def test_the_only_value_is_known(method) -> None:
+    plan = pv.design(pv.Prior([1.0]), 1.0, pv.Distribution(), method="arc")
+    found = plan.estimate(plan.tally(plan.privatize([0] * 5)), method)
+    assert (found.values.tolist(), found.std_error.tolist()) == ([5.0], [0.0])

@@ -408,7 +408,9 @@ class Orders(ArcMechanism):
 
     def _distribution(self, histogram: Array, people: float) -> Array:
         """The distribution nearest to an unbiased histogram, in the metric of its precision."""
-        return nearest_shares(histogram / people, 1 / self.spread) if people > 0 else self.shares
+        if people <= 0 or self.size == 1:
+            return self.shares
+        return nearest_shares(histogram / people, 1 / self.spread)
 
     def _posterior(self, counts: Counts, prior: Array, rows: Rows) -> Moments:
         """Sums over reports of posterior means, and of posterior variances as the prior expects them."""
@@ -434,9 +436,11 @@ class Orders(ArcMechanism):
         to meet an arc, it is shrunk towards one.
         """
         k, N = self.line.keep_chance, float(counts[0])
+        if N <= 0 or self.size == 1:  # the lift of the only value never varies
+            return np.ones(self.size)
         more = self._lift_excess(counts) * (self.spread - k**2) / (k * self.spread)
-        noise, meeting = np.maximum(1 + more / (N or 1.0), 0.0), max(N, 0.0) / (1 + self.spread / k**2)
-        return estimators.shrink(noise * meeting, meeting) / meeting if N > 0 else np.ones(self.size)
+        noise, meeting = np.maximum(1 + more / N, 0.0), N / (1 + self.spread / k**2)
+        return estimators.shrink(noise * meeting, meeting) / meeting
 
     def _unbiased_answer(self, counts: Counts, rows: Rows, population: bool) -> tuple[Moments, Array]:
         """`J**-1` times the sum of the lifts: the statistics, and the histogram.
