@@ -285,3 +285,15 @@ def test_no_published_table_does_better(query: pv.Query, epsilon: float) -> None
     for members in (1, 2):
         table = pv.Channel(subset_selection_matrix(60, epsilon, members))
         assert best <= query.error(table, prior) * (1 + 1e-9)
+
+
+def test_a_set_of_priors_is_certified_at_its_worst_member() -> None:
+    """Each side by the definition; the first member is the worst downwards, the second one upwards."""
+    members = pv.PriorSet([[0.6, 0.2, 0.1, 0.05, 0.05], [0.38, 0.3, 0.3, 0.01, 0.01], [0.2] * 5])
+    mechanism = Subset(np.ones(5, dtype=np.int64), subset_size=2, keep=3 * TOTAL // 4)
+    held = [[x in subset for subset in combinations(range(5), 2)] for x in range(5)]
+    law = np.where(held, float(mechanism.odds), 1.0)
+    lifts = [law / (prior.probabilities @ law) for prior in members.members]
+    found = mechanism.lifts(members, None, pv.LIP())
+    assert float(found.lowest) == pytest.approx(min(lift.min() for lift in lifts))
+    assert float(found.highest) == pytest.approx(max(lift.max() for lift in lifts))

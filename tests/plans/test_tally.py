@@ -193,3 +193,11 @@ def test_a_text_of_another_format_is_refused() -> None:
     ):
         with pytest.raises(InvalidInput, match="not a tally"):
             Tally.from_json(json.dumps({**read, **change}))
+
+
+def test_weights_below_zero_are_remembered_in_a_sum_of_tallies() -> None:
+    plan = pv.design(pv.Prior([0.5, 0.3, 0.2]), 1.0, pv.Distribution())
+    parts = [plan.tally([0, 1], weights=weights) for weights in ([1.0, 2.0], [-1.0, 2.0])]
+    for whole in (parts[0] + parts[1], parts[1] + parts[0]):
+        with pytest.raises(InvalidInput, match="below zero"):
+            plan.estimate(whole, "mle")
