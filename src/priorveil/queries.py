@@ -580,10 +580,6 @@ def _dense_rows(rows: npt.ArrayLike) -> Array:
     return W
 
 
-def _cumulative_rows(values: int) -> Array:
-    return np.tri(_require_writable(values, values))
-
-
 def _range_rows(values: int) -> Array:
     x = np.arange(_require_writable(values, values * (values + 1) // 2))
     first, last = np.triu_indices(values)
@@ -606,7 +602,7 @@ def _require_writable(values: int, statistics: int) -> int:
 # How the rows of a matrix are written out, by its kind; those of the identity never are.
 MATRICES: dict[str, Callable[..., Any]] = {
     "identity": lambda: None,
-    "cumulative": _cumulative_rows,
+    "cumulative": lambda values: np.tri(_require_writable(values, values)),
     "ranges": _range_rows,
     "margins": _margin_rows,
     "dense": _dense_rows,
@@ -643,9 +639,8 @@ def _hi_minus_one(upper: Array | float) -> Array:
 
 def histogram_bound(own: Array, P: Array, lo: Array | float, upper: Array | float) -> Array:
     """The closed-form bound on the error of a histogram, given `own = P (1 - P)`; of each row, if there are several."""
-    return np.asarray(
-        np.maximum(own * lo * (2 - lo), own - P**2 * (1 - lo) * _hi_minus_one(upper)).sum(axis=-1)
-    )
+    errors = np.maximum(own * lo * (2 - lo), own - P**2 * (1 - lo) * _hi_minus_one(upper))
+    return np.asarray(errors.sum(axis=-1))
 
 
 def gain_share(error: float, lower_bound: float, no_report: float, rounding: float | None = None) -> float:

@@ -831,6 +831,19 @@ class TestLinear:
             assert plan.efficiency >= 1 - 2e-6
             assert (plan.std_error(1) ** 2).sum() == pytest.approx(plan.expected_mse, rel=1e-6)
 
+    @pytest.mark.parametrize(("levels", "proven"), [((6, 5, 4), 0.8), ((11, 11, 10), 0.0)])
+    def test_margins_of_many_cells_that_lean_on_the_prior(
+        self, levels: tuple[int, ...], proven: float
+    ) -> None:
+        """The search starts from columns that learn the margins; beyond 1,000 cells these are the answer."""
+        shares = np.random.default_rng(1).dirichlet(np.full(math.prod(levels), 3.0))
+        prior = pv.Prior.joint(dict(zip(np.ndindex(levels), shares, strict=True)), names=("a", "b", "c"))
+        query = pv.Linear.margins(prior, [("a",), ("b",), ("c",)])
+        plan = pv.design(prior, 1.0, query, time_limit=4.0)
+        assert plan.certificate.lip <= 1.0 and plan.efficiency > proven
+        assert plan.expected_mse == pytest.approx(query.error(plan.channel, prior), rel=1e-9)
+        assert plan.lower_bound <= plan.expected_mse < 0.97 * plan.no_report
+
     def test_unbiased_statistics_under_ldp_beat_workload_factorization(self) -> None:
         """Its public code reaches 549.8 for the people themselves, at a uniform prior (McKenna et al. 2020)."""
         groups = [
@@ -838,7 +851,7 @@ class TestLinear:
         ]
         query = pv.Linear(np.concatenate([np.eye(4)[:, g.ravel()] for g in groups]), unbiased=True)
         prior = pv.Prior.uniform(32)
-        plan = pv.design(prior, 1.0, query, notion=pv.LDP(), time_limit=1.0)
+        plan = pv.design(prior, 1.0, query, notion=pv.LDP(), time_limit=4.0)
         assert plan.certificate.ldp <= 1.0 and plan.method == "columns"
         assert plan.expected_mse == pytest.approx(query.error(plan.channel, prior), rel=1e-6)
         assert plan.lower_bound <= plan.expected_mse < 380 + query.ceiling(prior)

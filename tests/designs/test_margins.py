@@ -161,17 +161,17 @@ def test_bad_input(survey: MarginPlans, tmp_path: Path) -> None:
             call()
 
 
-def test_ctrl_c_keeps_the_best_plan_of_a_margin_and_progress_names_it() -> None:
+def test_ctrl_c_keeps_the_best_plan_of_a_margin_and_goes_on() -> None:
     zipf, calls = pv.Prior.zipf(40), []
 
-    def press_once(names: tuple[str, ...], rounds: int, error: float, bound: float) -> None:
-        calls.extend(names)
+    def press_once(rounds: int, error: float, bound: float) -> None:
+        calls.append(rounds)
         if len(calls) == 1:
             signal.raise_signal(signal.SIGINT)
 
     found = design_margins({("first",): zipf, ("second",): zipf}, 1.0, progress=press_once, time_limit=5.0)
-    assert found.certificate.lip <= 1 and set(calls) == {"first", "second"}
-    assert calls.count("first") < calls.count("second")
+    first, second = (plan.expected_mse for plan in found.plans.values())
+    assert found.certificate.lip <= 1 and len(calls) > 2 and second < first
 
 
 def test_it_prints_the_share_of_people_asked_about_each_margin(survey: MarginPlans) -> None:

@@ -9,9 +9,11 @@ import os
 import signal
 import sys
 import time
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
+from pathlib import Path
 from threading import Event
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -32,23 +34,7 @@ Advance = Callable[[float | None, str], None]  # takes the share that is done an
 # -- errors ------------------------------------------------------------------------------------------------
 
 # Functions of the library that a hint may name, and the options that do the same.
-FUNCTION_OPTIONS = {
-    "Prior.from_counts": "--counts, or --normalise if they are rounded figures",
-    "Prior.from_counts(smoothing=1)": "--counts --smoothing 1",
-    "Prior.joint": "--column for each, or a file with a column for each",
-    "smoothing=1 (0.001 for probabilities)": "--smoothing 1, which needs --counts or --column",
-    "impossible='leave out'": "--leave-out",
-    "domain=[...]": "--values FILE, with one on each line",
-    "public=True": "--values public",
-    "merge_rare='other'": "--merge-rare other",
-    "allow_rare=True": "--allow-rare",
-    "Channel.from_weights": "--normalise",
-    "Budget(lower, upper)": "--lower or --upper alone",
-    "secret.nearest(prior)": "--mix",
-    "plan.levels": "priorveil inspect or audit --samples",
-    "assume_plan=True": "--assume-plan",
-    "outside='ends' in the prior": "priorveil design --outside ends to make the plan again",
-}
+FUNCTION_OPTIONS = tomllib.loads(Path(__file__).with_name("advice.toml").read_text(encoding="utf-8"))
 
 
 def option_advice(hint: Hint) -> str:

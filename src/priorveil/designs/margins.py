@@ -16,9 +16,8 @@ is least for `s_j` in proportion to `sqrt(v_j)`, and then `(sum_j sqrt(v_j))**2 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,18 +44,11 @@ _LEAST = 1e-5  # the least share, relative to the largest: a margin with a singl
 _FORMAT, _VERSION = "priorveil-margins", 1
 
 
-def design_margins(
-    priors: Mapping[Names, Known],
-    epsilon: float | Budget,
-    *,
-    progress: Callable[[Names, int, float, float], None] | None = None,
-    **options: Any,
-) -> MarginPlans:
+def design_margins(priors: Mapping[Names, Known], epsilon: float | Budget, **options: Any) -> MarginPlans:
     """Plans for margins, from reports alone, and the shares of people to ask about each that have the least error.
 
-    `priors` maps the names of the attributes of a margin to its prior; the `options` are those of `design`. It calls
-    `progress(names, round, error, bound)` as it goes. Ctrl-C keeps the best plan so far of the margin at hand, and goes
-    on with the next.
+    `priors` maps the names of the attributes of a margin to its prior; the `options` are those of `design`. Ctrl-C
+    keeps the best plan so far of the margin at hand, and goes on with the next.
 
     >>> from priorveil import Prior
     >>> pair = Prior.joint({("a", 0): 0.4, ("a", 1): 0.1, ("b", 0): 0.2, ("b", 1): 0.3}, names=("age", "sex"))
@@ -68,8 +60,7 @@ def design_margins(
         own = as_known(prior).centre.names
         if not isinstance(names, tuple) or names != (own or names) or (own is None and len(names) != 1):
             raise InvalidInput("priors", names, f"give a tuple of the prior's attributes, {own or ('name',)}")
-        own_progress = progress and partial(progress, names)
-        plans[names] = design(prior, epsilon, Distribution(), progress=own_progress, **options)
+        plans[names] = design(prior, epsilon, Distribution(), **options)
     return MarginPlans.of(plans)
 
 

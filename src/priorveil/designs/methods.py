@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Literal
 
@@ -50,8 +51,9 @@ _SUBSETS = 100_000  # values up to which `auto` tries subset selection for learn
 _MAX_VALUES_TO_LEARN = 1_000  # values up to which the engine weighs columns for learning several statistics
 _MAX_VALUES_TO_SUM = 20_000  # the same for one unbiased sum, and for few statistics
 _FEW_STATISTICS = 400  # so many can be learnt on many values, and more are not searched for a bound under LDP
-# For a table with many entries the exact check takes long, and mixing this much beforehand makes it pass at once.
-_MANY_ENTRIES, _MIXED = 1_000_000, 1e-12
+_MAX_VALUES_TO_SEARCH = (
+    100  # values up to which statistics that lean on the prior need no columns to start from
+)
 _LISTING = 0.2  # the share of the time for listing extreme columns to learn from
 _LEARNING_GAP = 1e-6  # the finest gap for learning a distribution
 _BLOCKS = 160  # blocks that the values of a large sum are merged into
@@ -183,8 +185,24 @@ _SOLVERS: dict[str, Callable[[Problem, Limits], Solution]] = {
     "histogram": lambda problem, limits: box_solvers.best_histogram(_box(problem), limits),
     "sum": lambda problem, limits: box_solvers.best_sum(_box(problem), problem.scores, limits),
     "guess": lambda problem, limits: box_solvers.best_guess(_box(problem), limits),
-    "linear": lambda problem, limits: best_linear(_box(problem), problem.centred_rows, limits),
+    "linear": lambda problem, limits: _best_linear(problem, limits),
 }
+
+
+def _best_linear(problem: Problem, limits: Limits) -> Solution:
+    """The best channel for statistics. On many values the search starts from columns that learn them best.
+
+    On still more values these columns are the answer: then only the closed-form bound is proven.
+    """
+    box, rows, found = _box(problem), problem.centred_rows, []
+    with suppress(TooLarge):
+        if len(box.prior) > _MAX_VALUES_TO_SEARCH:
+            found = [unbiased.best_learning(box, replace(limits.within(1 / 3), progress=None), rows)]
+    if not found or len(box.prior) <= _MAX_VALUES_TO_LEARN:
+        return best_linear(box, rows, limits, [start.columns for start in found])
+    value = float(found[0].weights @ problem.query.utility(found[0].columns, problem.reference))
+    ceiling = problem.query.ceiling(problem.reference)
+    return replace(found[0], value=value, bound=ceiling, gap=1.0, converged=False)
 
 
 def _box(problem: Problem) -> Box:
@@ -288,10 +306,7 @@ def _learning_plan(problem: Problem, limits: Limits) -> Plan:
     size = f"{len(solution.weights):,} reports"
     least = "A-optimal for learning the distribution" if rows is None else "L-optimal for the statistics"
     gap = f", gap {max(solution.gap, 0.0):.2g}" if solution.bound > 0 else ""  # a bound may be found later
-    why, Q = f"{least}, {size}{gap}", solution.channel
-    if Q.size > _MANY_ENTRIES:
-        Q = (1 - _MIXED) * Q + _MIXED * (problem.P @ Q)
-    return problem.table_plan(Q, solution.bound, "columns", why)
+    return problem.table_plan(solution.channel, solution.bound, "columns", f"{least}, {size}{gap}")
 
 
 def _learning_in_cone(problem: Problem, limits: Limits, rows: Array | None) -> Solution:

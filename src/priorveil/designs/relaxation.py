@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import scipy.optimize
@@ -54,8 +54,10 @@ _ROUNDOFF = 2.0**-52
 Search = Callable[[Array], Iterator[tuple[Array, float]]]
 
 
-def best_linear(box: Box, rows: Array, limits: Limits = UNLIMITED) -> Solution:
+def best_linear(box: Box, rows: Array, limits: Limits = UNLIMITED, starts: Sequence[Array] = ()) -> Solution:
     """The best channel found for centred `rows` of statistics, `phi = |W D r|^2`, with the bound of the relaxation.
+
+    `starts` are columns (K, d) that the search begins with, in addition to simple ones.
 
     >>> best = best_linear(Box(np.array([0.5, 0.5]), lo=0.5, hi=2.0), np.array([[-1.0, 1.0], [0.5, -0.5]]))
     >>> round(best.value, 9), round(best.bound, 4)
@@ -67,7 +69,7 @@ def best_linear(box: Box, rows: Array, limits: Limits = UNLIMITED) -> Solution:
     except KeyboardInterrupt:
         bound, limits = ceiling, limits.without_time()
     pricing = SquaresPricing(box, rows * box.prior)
-    return solve(pricing, seeds(box), limits, bound=bound)
+    return solve(pricing, np.vstack([*starts, seeds(box)]), limits, bound=bound)
 
 
 def leaning_bound(moments: SecondMoments, W: Array, stop: Stop = never) -> float:

@@ -178,7 +178,7 @@ def reports_answer(
     """
     law = prior @ Q
     if method == "mmse":
-        posteriors = (prior[:, None] * _lifts(Q, law)).T
+        posteriors = (prior[:, None] * Q / np.where(law > 0, law, 1.0)).T
         histogram = counts @ posteriors
         spread = QuadraticForm(histogram, posteriors, posteriors, -counts, center=prior)
         return LinearAnswer(histogram, 1.0, (spread,))
@@ -208,7 +208,7 @@ def unbiased_scores(Q: Array, prior: Array, rows: Rows = None) -> Array:
     other directions; any other row is refused.
     """
     law = prior @ Q
-    lifts, root = _lifts(Q, law), np.sqrt(prior)[:, None]
+    lifts, root = Q / np.where(law > 0, law, 1.0), np.sqrt(prior)[:, None]
     basis, factor = np.linalg.qr(root * lifts * np.sqrt(law))  # there may be far fewer reports than values
     size, vectors = np.linalg.eigh(factor @ factor.T)
     known = size > IDENTIFIED
@@ -222,10 +222,6 @@ def unbiased_scores(Q: Array, prior: Array, rows: Rows = None) -> Array:
             raise not_identifiable(np.flatnonzero(lost).tolist())
     half = root * directions
     return np.asarray(((half / size[known]) @ (half.T @ lifts)).T)
-
-
-def _lifts(Q: Array, law: Array) -> Array:
-    return np.divide(Q, law, out=np.zeros_like(Q), where=law > 0)
 
 
 def not_identifiable(statistics: Sequence[object] = ()) -> NotIdentifiable:

@@ -402,9 +402,7 @@ class Estimate:
             if cells is None or np.array_equal(own @ cells, rows):
                 return self._sums(own, of_values=False)
             if "projected" in self.method:
-                advice = (
-                    "its counts were projected and do not tell single values: ask the estimate of all values"
-                )
+                advice = "its projected counts do not tell single values: ask the estimate of all values"
                 raise InvalidInput("estimate", NOT_SHOWN, advice)
         try:
             sums = _add_moments([r.moments(r.align(rows, labels, of_values)) for r in self._own_readings])

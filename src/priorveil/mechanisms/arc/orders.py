@@ -402,9 +402,8 @@ class Orders(ArcMechanism):
             return np.asarray(N * (centred / prior @ centred.T - known))
         scaled, mean = np.sqrt(self._noise(counts)) * W, self._unbiased_answer(counts, W[:1], population)[1]
         found = self._inverse_products(scaled)
-        return np.asarray(
-            N * ((found + found.T) / 2 + known_form(self._distribution(mean, N), population).covariance(W))
-        )
+        known = known_form(self._distribution(mean, N), population).covariance(W)
+        return np.asarray(N * ((found + found.T) / 2 + known))
 
     def _distribution(self, histogram: Array, people: float) -> Array:
         """The distribution nearest to an unbiased histogram, in the metric of its precision."""
