@@ -178,7 +178,7 @@ class Cohorts:
         b = numbers_per_report("offsets", 0.0 if offsets is None else offsets, everyone)
         if method != "auto":
             numbers = (None if weights is None else c, None if offsets is None else b)
-            return self._estimate_by_row(column, mine, numbers, method)
+            return self._by_row(column, mine, numbers, method)
         a, moved = self._scores, np.zeros(len(self.labels))
         values, variance = np.zeros((2, len(moved) if a is None else 1))
         for part in arcs.row_slices(len(column), len(self.labels)):
@@ -203,14 +203,12 @@ class Cohorts:
             histogram=a is None,
         )
 
-    def _estimate_by_row(
-        self, reports: Ints, mine: Ints, numbers: Sequence[Array | None], method: Method
-    ) -> Estimate:
-        """The estimates of the rows, added up; `numbers` are weights and offsets."""
+    def _by_row(self, reports: Ints, mine: Ints, given: Sequence[Array | None], method: Method) -> Estimate:
+        """The estimates of the rows, added up; `given` are weights and offsets."""
         parts = []
         for row in np.unique(mine).tolist() or [0]:
             plan, own = self.plan(row), mine == row
-            weights, offsets = (None if each is None else each[own] for each in numbers)
+            weights, offsets = (None if each is None else each[own] for each in given)
             parts.append(plan.estimate(plan.tally(reports[own], weights, offsets), method))
         return combine_estimates(parts)
 

@@ -522,20 +522,23 @@ class _Generation:
     def _others(self, rng: np.random.Generator) -> Iterator[Array]:
         """Random columns and, for the distribution, each value's own.
 
-        For other statistics than the distribution: those of `_even_columns` instead of the own; for a sum columns that
-        are linear in its row.
+        For other statistics than the distribution: columns that are linear in a row, and for several rows those of
+        `_even_columns`.
         """
         space, d = self.space, len(self.space.prior)
         if len(self.views) > 1:
             for groups in self.views:
                 yield space.merge(groups).chance(3 * int(groups.max() + 1), rng)[:, groups]
-        elif self.row is not None:
-            ends = np.array([self.row, -self.row])  # rounding to both ends of the range, at random
-            yield 1 + space.reach(ends)[:, None] * ends
         elif self.statistics.rows is not None:
-            chance = space.chance(2 * d if self.statistics.targets is not None else self._limit() // 2, rng)
-            yield chance
-            yield from self._even_columns(chance, rng)
+            rows = self.statistics.rows[np.ptp(self.statistics.rows, axis=1) > 0]
+            centred = rows - (rows @ space.prior)[:, None]
+            ends = np.vstack([centred, -centred])  # rounding to both ends of the range of a row, at random
+            yield 1 + space.reach(ends)[:, None] * ends
+            if self.row is None:
+                count = 2 * d if self.statistics.targets is not None else self._limit() // 2
+                chance = space.chance(count, rng)
+                yield chance
+                yield from self._even_columns(chance, rng)
         else:
             yield space.chance(max(self._limit() // 2, 2 * d), rng)
             yield space.best((np.eye(d) + 1e-3 * rng.random((d, d))) * space.prior)

@@ -382,9 +382,10 @@ class Plan:
         """The most important facts about the plan, as pairs of name and text."""
         c, behind = self.certificate, "" if self.secret is None else ", for the secret behind the value"
         title, words = self.query.title(self.reference), _IDENTIFIES[self.identifiable, self.query.unbiased]
-        domain = plural(len(self.labels), "value")
+        domain, there = plural(len(self.labels), "value"), ""
         if isinstance(self.labels, NumberLabels):
-            domain = f"a number, {len(self.labels):,} {'points' if self.labels.rounds else 'cells'}"
+            kind = "points" if self.labels.rounds else "cells"
+            domain, there = f"a number, {len(self.labels):,} {kind}", f" with these {kind}"
         asked = f"{title} of {domain}, {c.notion} at {self.budget}"
         facts = [("asked", asked), ("method", f"{self.method}: {self.why}")]
         if not isinstance(self.prior, Prior):
@@ -398,7 +399,7 @@ class Plan:
             ("precision", str(self.precision)),
             ("expected error", f"{readable_number(self.expected_mse)}, {self.query.error_unit}"),
             ("error without reports", readable_number(self.no_report)),
-            ("proven lower bound", f"no plan has an error below {readable_number(self.lower_bound)}"),
+            ("proven lower bound", f"no plan{there} has an error below {readable_number(self.lower_bound)}"),
             ("efficiency", f"at least {percent(self.efficiency)} of the possible gain"),
             ("identifies the distribution", words),
             ("id", "(cannot be saved)" if self.query.kind == "convex" else self.id),

@@ -135,13 +135,12 @@ def _html_table(rows: Sequence[Sequence[str]]) -> str:
     return f"<table><tr>{'</tr><tr>'.join(lines)}</tr></table>"
 
 
+_FIGURE = '<figure><img alt="{}" src="{}"><figcaption>{}</figcaption></figure>'
 _HTML: dict[str, Callable[[Any], str]] = {
     "title": lambda text: f"<h1>{escape(text)}</h1>",
     "text": lambda text: f"<p>{escape(text)}</p>",
     "heading": lambda text: f"<h2>{escape(text)}</h2>",
-    "picture": lambda picture: '<figure><img alt="{}" src="{}"><figcaption>{}</figcaption></figure>'.format(
-        *map(escape, picture)
-    ),
+    "picture": lambda picture: _FIGURE.format(*map(escape, picture)),
     "list": lambda lines: "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>",
     "table": _html_table,
 }
