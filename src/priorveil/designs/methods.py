@@ -51,9 +51,7 @@ _SUBSETS = 100_000  # values up to which `auto` tries subset selection for learn
 _MAX_VALUES_TO_LEARN = 1_000  # values up to which the engine weighs columns for learning several statistics
 _MAX_VALUES_TO_SUM = 20_000  # the same for one unbiased sum, and for few statistics
 _FEW_STATISTICS = 400  # so many can be learnt on many values, and more are not searched for a bound under LDP
-_MAX_VALUES_TO_SEARCH = (
-    100  # values up to which statistics that lean on the prior need no columns to start from
-)
+_MAX_VALUES_TO_SEARCH = 100  # values up to which leaning statistics are searched for from simple columns
 _LISTING = 0.2  # the share of the time for listing extreme columns to learn from
 _LEARNING_GAP = 1e-6  # the finest gap for learning a distribution
 _BLOCKS = 160  # blocks that the values of a large sum are merged into
