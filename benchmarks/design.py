@@ -16,9 +16,11 @@ from __future__ import annotations
 
 import argparse
 import csv
+import functools
 import gzip
 import itertools
 import math
+import operator
 import os
 import platform
 import sys
@@ -361,8 +363,8 @@ def numbers(quick: bool) -> Iterator[Line]:
         plan, seconds = timed(prior, eps, pv.Sum(points, unbiased=True))
         people = population.clip(points[0], points[-1])
         found = simulated(plan, people, lambda estimate: estimate.mean(), runs, rng)
-        bias = np.mean([f.value for f in found]) - people.mean()
-        noise = np.std([f.value for f in found]) / math.sqrt(runs)
+        large = large_survey(plan, people, 1 if quick else 10, rng).mean()
+        bias, noise = large.value - people.mean(), large.std_error
         share = coverage(found, float(people.mean()))
         spread, others = math.sqrt(plan.expected_mse), ldp_spreads(people, points[0], points[-1], eps)
         same = math.sqrt(pv.design(prior, eps, pv.Sum(points, unbiased=True), notion=pv.LDP()).expected_mse)
@@ -373,7 +375,7 @@ def numbers(quick: bool) -> Iterator[Line]:
         case = f"mean from {points[0]:,.0f} to {points[-1]:,.0f}, eps = {eps:g}"
         met = abs(share - 0.95) <= margin and abs(bias) < 4 * noise and max(spread, same) < min(others)
         yield Line(
-            case, f"{figures}, bias {bias:,.0f} ± {noise:,.0f}, coverage {share:.1%}", seconds,
+            case, f"{figures}, bias {bias:,.0f} (standard error {noise:,.0f}), coverage {share:.1%}", seconds,
             f"unbiased, 95 ± {100 * margin:.0f} %, below both", met,
         )  # fmt: skip
     for eps in (1.0, 2.0):
@@ -393,13 +395,58 @@ def cross_table(quick: bool) -> Iterator[Line]:
     rows = list(_adult_rows(find("adult")))
     people = {"education": [row[3] for row in rows], "income": [row[14].rstrip(".") for row in rows]}
     prior = pv.Prior.from_table(people, ["education", "income"], public=True)
-    cells, margins = pv.Distribution(), pv.Linear.margins(prior, ["education", "income"], unbiased=True)
-    for what, query in (("the whole table", cells), ("both margins", margins)):
+    cells, names = pv.Distribution(), ["education", "income"]
+    margins, both = (pv.Linear.margins(prior, kept, unbiased=True) for kept in (names, [*names, names]))
+    queries = {"the whole table": cells, "both margins": margins, "the table and margins": both}
+    for what, query in queries.items():
         plan, seconds = timed(prior, 1.0, query, time_limit=15.0)
         errors = [each.error(plan.channel, prior) for each in (cells, margins)]
         figures = f"variance of the cells {errors[0]:.3g}, of the margins {errors[1]:.3g}"
         met = plan.efficiency >= 0.9 and seconds < 60
         yield Line(f"plan for {what}", f"{figures}, **{shown(plan.efficiency)}**", seconds, "90 %, 60 s", met)
+    yield from cross_table_surveys(plan, len(rows), 100 if quick else 1_000)
+
+
+def cross_table_surveys(plan: pv.Plan, people: int, surveys: int) -> Iterator[Line]:
+    """The errors of margins and of P(income | education) in simulated surveys of people drawn from the prior."""
+    prior, rng, begin = plan.reference, np.random.default_rng(15), time.process_time()
+    P, codes = prior.probabilities, np.arange(len(prior))
+    samples = [np.repeat(codes, counts) for counts in rng.multinomial(people, P, surveys)]
+    estimates = [plan.estimate(plan.tally(plan.privatize(sample, rng))) for sample in samples]
+    truth, promised = plan.query.rows(prior) @ P, plan.std_error(people)
+    errors = np.array([estimate.proportions for estimate in estimates]) - truth
+    ratio, seconds = (errors**2).mean(axis=0) / promised**2, time.process_time() - begin
+    allowed, sizes = 4 * math.sqrt(2 / surveys), [len(levels) for levels in prior.levels.values()]
+    for name, part in zip(prior.levels, np.split(ratio, np.cumsum(sizes))[:-1], strict=True):
+        figures = f"squared error over expected: {part.min():.2f} to {part.max():.2f}, mean {part.mean():.2f}"
+        met = float(np.abs(part - 1).max()) < allowed
+        case, aim = f"margin of {name}, {surveys:,} surveys of {people:,} people", f"1 ± {allowed:.2f}"
+        yield Line(case, figures, seconds, aim, met)
+    yield income_shares(prior, estimates, promised[: sizes[0]] / truth[: sizes[0]])
+
+
+def income_shares(prior: pv.Prior, estimates: list[pv.Estimate], relative: np.ndarray) -> Line:
+    """P(income | education); `relative` is the expected standard error over the share, for each education."""
+    begin, held, ratio = time.process_time(), [], []
+    P = dict(zip(prior.labels, prior.probabilities, strict=True))
+    for level in prior.levels["education"]:
+        rich, everybody = (level, ">50K"), [(level, "<=50K"), (level, ">50K")]
+        truth = P[rich] / sum(P[cell] for cell in everybody)
+        found = [estimate.ratio([rich], everybody) for estimate in estimates]
+        held.append(coverage(found, truth))
+        error = np.mean([(f.value - truth) ** 2 for f in found])
+        ratio.append(error / np.mean([f.std_error**2 for f in found]))
+    # Where an education may have nobody at all, a share of its people has no standard error, only an interval.
+    sure = np.array(ratio)[relative < 0.25]
+    allowed = 4 * math.sqrt(0.95 * 0.05 / len(estimates))
+    figures = (
+        f"95 % intervals hold {np.mean(held):.1%}, for each education {min(held):.1%} to {max(held):.1%}; "
+        f"squared error over stated: {sure.min():.2f} to {sure.max():.2f} for the {len(sure)} common ones"
+    )
+    met = min(held) >= 0.95 - allowed and float(np.abs(sure - 1).max()) < 0.25
+    aim = f"at least {0.95 - allowed:.1%}, 1 ± 0.25"
+    case = f"P(income over 50K \\| education), {len(held)} shares"
+    return Line(case, figures, time.process_time() - begin, aim, met)
 
 
 def products(quick: bool) -> Iterator[Line]:
@@ -445,6 +492,12 @@ def simulated(
     """The numbers that `read` takes from each of `runs` surveys of 1,000 people."""
     reports = plan.privatize(rng.choice(people, (runs, 1_000)).ravel(), rng).reshape(runs, -1)
     return [read(plan.estimate(plan.tally(row))) for row in reports]
+
+
+def large_survey(plan: pv.Plan, people: np.ndarray, batches: int, rng: np.random.Generator) -> pv.Estimate:
+    """The estimate from batches of four million people: it shows a bias that small surveys cannot tell from chance."""
+    tallies = (plan.tally(plan.privatize(rng.choice(people, 4_000_000), rng)) for _ in range(batches))
+    return plan.estimate(functools.reduce(operator.add, tallies))
 
 
 def coverage(found: list[Any], truth: float) -> float:
