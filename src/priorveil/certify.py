@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -96,6 +97,7 @@ def exp_above(level: float) -> Fraction:
     return _enclosure(level)[1]
 
 
+@lru_cache(maxsize=64)  # a search asks for the same few levels again and again
 def _enclosure(level: float) -> tuple[Fraction, Fraction]:
     with ctx.workprec(_BITS):
         ball = arb(level).exp() * arb(_SCALE)

@@ -30,7 +30,6 @@ from priorveil.certify import TOTAL, exp_above, exp_below
 from priorveil.designs.engine import Stop, never
 from priorveil.designs.problem import Problem
 from priorveil.errors import Hint, Infeasible
-from priorveil.mechanisms.bit_estimators import ones_variance, subset_law
 from priorveil.mechanisms.bit_reports import scoring_masses
 from priorveil.mechanisms.hashing import PooledHash, bin_masses
 from priorveil.mechanisms.randomness import Words
@@ -163,7 +162,7 @@ def subset_plan(problem: Problem, stop: Stop = never) -> Plan:
     def error(k: int) -> float:
         return _error(make(k), problem.query, prior)
 
-    starts = {_best_for_ones(prior, odds), 1}  # with sets of one value it is randomised response
+    starts = {_best_for_ones(len(prior), odds), 1}  # with sets of one value it is randomised response
     if problem.query.kind == "guess":  # any size may be best
         starts |= set(np.unique(np.geomspace(1, len(prior) - 1, 40).astype(int)).tolist())
     size = _best_size(error, starts, len(prior), stop)
@@ -184,11 +183,13 @@ def _odds_of_sizes(problem: Problem, prior: Prior) -> list[Fraction]:
     ]
 
 
-def _best_for_ones(prior: Prior, odds: list[Fraction]) -> int:
-    """The size that is best if only the ones are read, in closed form."""
-    P = prior.probabilities
-    errors = [ones_variance(subset_law(float(R), len(P), k), P) for k, R in enumerate(odds, start=1)]
-    return int(np.argmin(errors)) + 1
+def _best_for_ones(values: int, odds: list[Fraction]) -> int:
+    """The size that is best if only the ones are read: it has the least `ones_variance`."""
+    k, R = np.arange(1, values), np.array(odds, dtype=np.float64)
+    p = R * k / (R * k + values - k)
+    q = (k - p) / (values - 1)
+    noise = values * q * (1 - q) + (p - q) * (1 - 2 * q)
+    return int(np.argmin(np.where(p > q, noise / np.maximum(p - q, 1e-150) ** 2, np.inf))) + 1
 
 
 def _best_size(error: Callable[[int], float], starts: Iterable[int], values: int, stop: Stop) -> int:
