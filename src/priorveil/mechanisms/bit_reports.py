@@ -47,6 +47,7 @@ _BLOCK_WORDS = 1 << 16
 _MOST_IN_BLOCK = 1 << 13
 _CACHE_LINE = 8  # words
 _PADDING = 24
+_BITS_OF_BYTES = np.arange(256)[:, None] >> np.arange(8) & 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,8 +279,7 @@ class BitReports(Mechanism):
         """The mass of the set bits of every byte at every place, `[256 * place + byte]`; `R - 1` per unit of mass."""
         padded = np.zeros((8 * self.width, 8), dtype=np.int64)
         padded.reshape(-1)[: self.size] = self.masses
-        bits = np.arange(256)[:, None] >> np.arange(8) & 1
-        return np.asarray(padded @ bits.T).reshape(-1), float((self.odds - 1) / int(self.masses.sum()))
+        return np.asarray(padded @ _BITS_OF_BYTES.T).reshape(-1), float((self.odds - 1) / int(self.masses.sum()))
 
     @cached_property
     def _scores_by_ones(self) -> Ints | None:
@@ -337,7 +337,7 @@ def _check_masses(masses: npt.ArrayLike) -> Ints:
         raise InvalidInput(
             "masses", NOT_SHOWN, f"{array.dtype} {array.shape}; give a list of two or more integers"
         )
-    if int(array.min()) < 1 or sum(map(int, array)) > TOTAL:
+    if int(array.min()) < 1 or sum(array.tolist()) > TOTAL:
         raise InvalidInput("masses", array, "give positive integers that add up to at most 2**62")
     owned = np.array(array, dtype=np.int64)
     owned.flags.writeable = False
@@ -346,6 +346,4 @@ def _check_masses(masses: npt.ArrayLike) -> Ints:
 
 def sum_by_bit(by_byte: npt.NDArray[Number], size: int) -> npt.NDArray[Number]:
     """Sums by place and value of a byte, as sums over the bytes that have a bit set, for every bit."""
-    places = by_byte.size // 256
-    sums = [by_byte.reshape(places, -1, 2, 1 << bit)[:, :, 1].sum(axis=(1, 2)) for bit in range(8)]
-    return np.stack(sums, axis=1).reshape(-1)[:size]
+    return np.asarray(by_byte.reshape(-1, 256) @ _BITS_OF_BYTES.astype(by_byte.dtype)).reshape(-1)[:size]
