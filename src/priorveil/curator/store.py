@@ -215,11 +215,11 @@ class Store(ABC):
 
     async def tallies(self, campaign: Campaign) -> dict[str, Tally]:
         """The stored tally of each plan."""
-        empty = {id: plan.mechanism.empty_counts() for id, plan in campaign.plans.items()}
-        cells = {id: np.zeros(1 + counts.size, np.int64) for id, counts in empty.items()}
+        shapes = {id: plan.mechanism.counts_shape for id, plan in campaign.plans.items()}
+        cells = {id: np.zeros(1 + int(np.prod(shape)), np.int64) for id, shape in shapes.items()}
         for id, cell, count in await self._fetch(_TALLIES, campaign.id):
             cells[id][cell] = count
-        return {id: Tally(id, row[1:].reshape(empty[id].shape), int(row[0])) for id, row in cells.items()}
+        return {id: Tally(id, row[1:].reshape(shapes[id]), int(row[0])) for id, row in cells.items()}
 
     async def recount(self, campaign: Campaign) -> dict[str, Tally]:
         """The tally of each plan, counted again from the stored reports."""

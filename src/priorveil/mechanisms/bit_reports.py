@@ -279,7 +279,9 @@ class BitReports(Mechanism):
         """The mass of the set bits of every byte at every place, `[256 * place + byte]`; `R - 1` per unit of mass."""
         padded = np.zeros((8 * self.width, 8), dtype=np.int64)
         padded.reshape(-1)[: self.size] = self.masses
-        return np.asarray(padded @ _BITS_OF_BYTES.T).reshape(-1), float((self.odds - 1) / int(self.masses.sum()))
+        return np.asarray(padded @ _BITS_OF_BYTES.T).reshape(-1), float(
+            (self.odds - 1) / int(self.masses.sum())
+        )
 
     @cached_property
     def _scores_by_ones(self) -> Ints | None:
@@ -334,9 +336,8 @@ def scoring_masses(weights: Sequence[int]) -> Ints:
 def _check_masses(masses: npt.ArrayLike) -> Ints:
     array = np.asarray(masses)
     if array.ndim != 1 or array.size < 2 or not np.issubdtype(array.dtype, np.integer):
-        raise InvalidInput(
-            "masses", NOT_SHOWN, f"{array.dtype} {array.shape}; give a list of two or more integers"
-        )
+        advice = f"{array.dtype} {array.shape}; give a list of two or more integers"
+        raise InvalidInput("masses", NOT_SHOWN, advice)
     if int(array.min()) < 1 or sum(array.tolist()) > TOTAL:
         raise InvalidInput("masses", array, "give positive integers that add up to at most 2**62")
     owned = np.array(array, dtype=np.int64)

@@ -6,6 +6,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -128,9 +129,10 @@ class Mechanism(ABC):
         """An empty array for this many reports."""
         return np.empty((count, self.width), WORD) if self.width else np.empty(count, np.int64)
 
-    def empty_counts(self) -> Ints:
-        """What `accumulate` gives for no reports."""
-        return self.accumulate(self.new_reports())
+    @cached_property
+    def counts_shape(self) -> tuple[int, ...]:
+        """The shape of what `accumulate` gives."""
+        return self.accumulate(self.new_reports()).shape
 
     @abstractmethod
     def expected_counts(self, prior: Array, people: int) -> Array:

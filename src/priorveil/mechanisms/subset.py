@@ -126,9 +126,7 @@ class Subset(BitReports):
         """N times the variance of the unbiased distribution, summed over the values."""
         if not self.uses_scores:
             return super().learning_error(P)
-        inverse = (
-            self._inverse if self.fits(P) else np.linalg.inv(bit_estimators.subset_information(self.law, P))
-        )
+        inverse = np.linalg.inv(bit_estimators.subset_information(self.law, P))
         return float(np.trace(inverse) - P @ P)
 
     def extreme_masses(self, prior: Known) -> tuple[Fraction, Fraction]:

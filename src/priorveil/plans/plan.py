@@ -204,7 +204,7 @@ class Plan:
             raise InvalidInput("tally", NOT_SHOWN, advice)
         if tally.plan != self.id:
             raise InvalidInput("tally", tally.plan, f"it belongs to another plan than {self.id}")
-        fits = tally.counts.shape == self.mechanism.empty_counts().shape
+        fits = tally.counts.shape == self.mechanism.counts_shape
         if not fits or self.mechanism.reports_in(tally.counts) != tally.reports:
             raise InvalidInput("tally", tally, "its counts are not those of this plan's reports")
         known = self.reference if prior is None else Prior.of(prior)
