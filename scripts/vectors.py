@@ -3,7 +3,8 @@
     PYTHONPATH=tests python scripts/vectors.py
 
 A vector is a plan, random bytes and a value, and the report they make: one file for each plan in
-clients/js/vectors. Both sides read the files; only this script writes them.
+clients/js/vectors, with some reports that the plan cannot have made. Both sides read the files; only this script
+writes them.
 """
 
 from __future__ import annotations
@@ -141,6 +142,18 @@ def cases(plan: Plan, seed: int) -> list[dict[str, Any]]:
     return listed
 
 
+def foreign_reports(mechanism: Mechanism) -> list[int | str]:
+    """Reports that the mechanism cannot have made, as they would be sent."""
+    if mechanism.width:
+        return ["ff" * 8 * mechanism.width, "0" * 15, "0" * 16 * (mechanism.width + 1)]
+    if isinstance(mechanism, Orders):
+        span, places = mechanism.line.places, mechanism.line.outputs
+        beyond = [places, 2 * span - 1] if places < span else []  # of an order, followed by another one
+        return [*beyond, mechanism.count * span]
+    assert mechanism.outputs is not None
+    return [-1, mechanism.outputs, 2**53]
+
+
 def number_draws(labels: NumberLabels, rng: np.random.Generator) -> Iterator[tuple[float, bytes]]:
     """Numbers on the bounds, next to them and between them, with draws at the threshold of rounding up."""
     for low, high in pairwise(labels.bounds):
@@ -159,7 +172,8 @@ def number_draws(labels: NumberLabels, rng: np.random.Generator) -> Iterator[tup
 def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     for seed, (name, plan) in enumerate(plans()):
-        vector = {"plan": json.loads(plan.to_json()), "cases": cases(plan, seed)}
+        foreign = foreign_reports(plan.mechanism)
+        vector = {"plan": json.loads(plan.to_json()), "foreign": foreign, "cases": cases(plan, seed)}
         text = json.dumps(vector, ensure_ascii=False, indent=None, separators=(",", ":"))
         (FOLDER / f"{name}.json").write_text(
             text.replace('{"code"', '\n{"code"').replace('{"number"', '\n{"number"') + "\n", encoding="utf-8"

@@ -905,8 +905,11 @@ class Plan {
 
   /** Whether this plan can have made a report. */
   accepts(report) {
-    const { outputs, width, size, members } = this.#mechanism;
-    if (width === undefined) return Number.isSafeInteger(report) && report >= 0 && report < outputs;
+    const { outputs, width, size, members, base, span } = this.#mechanism;
+    if (width === undefined) {
+      const inside = Number.isSafeInteger(report) && report >= 0 && report < outputs;
+      return inside && (base === undefined || report % span < base.outputs); // each order has its own places
+    }
     if (typeof report !== "string" || report.length !== 16 * width || !/^[0-9a-f]+$/.test(report)) return false;
     const bits = report.match(/../g).reduceRight((total, byte) => (total << 8n) | BigInt(`0x${byte}`), 0n);
     const ones = bits.toString(2).replaceAll("0", "").length;

@@ -57,5 +57,13 @@ def test_reports_arrive_as_they_were_sent(path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("path", VECTORS, ids=lambda path: path.stem)
+def test_foreign_reports_are_refused(path: Path) -> None:
+    mechanism = read(path)[0].mechanism
+    for report in json.loads(path.read_text(encoding="utf-8"))["foreign"]:
+        words = pack_report(mechanism, report)
+        assert words is None or not mechanism.accepts(unpack_reports(mechanism, words)).any()
+
+
 def test_every_mechanism_has_a_vector() -> None:
     assert {read(path)[0].mechanism.kind for path in VECTORS} == set(MECHANISMS)

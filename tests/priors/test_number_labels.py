@@ -167,8 +167,21 @@ def test_what_makes_no_prior_of_numbers_is_refused() -> None:
     assert "77" not in str(caught.value)
     with pytest.raises(InvalidPrior, match="no mass there"):
         pv.Prior.cells([0, 1, 2], sample=[0.5])
-    with pytest.raises(InvalidInput, match="labels"):
-        pv.Prior.grid([0, 1, 2], [0.5, 0.5])
+    for make, size, probabilities in (
+        (pv.Prior.grid, 3, [0.5, 0.5]),
+        (pv.Prior.cells, 2, [1.0]),
+        (pv.Prior.grid, 3, 7),
+    ):
+        with pytest.raises(InvalidPrior, match=rf"^probabilities = .*: give {size} numbers, one for each"):
+            make([0, 1, 2], probabilities)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("height", [-0.5, float("nan"), float("inf")])
+def test_a_density_is_finite_and_not_negative(height: float) -> None:
+    """Also where the mass of every cell is positive all the same."""
+    for make in (pv.Prior.grid, pv.Prior.cells):
+        with pytest.raises(InvalidPrior, match=rf"^probabilities = {height}: the density at 1\.\d+:"):
+            make([0, 1, 2], lambda x: height if 1.4 < x < 1.5 else 7.0)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ test("there are vectors for every mechanism", () => {
 });
 
 for (const name of vectors) {
-  const { plan: document, cases } = JSON.parse(readFileSync(new URL(name, folder), "utf8"));
+  const { plan: document, cases, foreign } = JSON.parse(readFileSync(new URL(name, folder), "utf8"));
 
   test(`${name}: reports are those of Python, byte for byte`, async () => {
     const plan = await readPlan(document);
@@ -26,6 +26,15 @@ for (const name of vectors) {
       assert.equal(plan.privatize(value, source), report);
       assert.throws(() => source(1), /used up/);
       assert.ok(plan.accepts(report));
+    }
+  });
+
+  test(`${name}: reports that the plan cannot have made are refused`, async () => {
+    const plan = await readPlan(document);
+    assert.ok(foreign.length > 0);
+    for (const report of foreign) {
+      assert.ok(!plan.accepts(report));
+      assert.throws(() => plan.likelihoods(report), /this plan cannot have made it/);
     }
   });
 

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from priorveil.errors import NOT_SHOWN, Hint, InvalidInput
+from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, InvalidPrior
 
 Array = npt.NDArray[np.float64]
 Numbers = Sequence[float] | Array
@@ -96,6 +96,11 @@ class NumberLabels(tuple[Any, ...]):
         half = np.diff(bounds)[:, None] / 2
         x = (bounds[:-1, None] + half * (1 + nodes)).ravel()
         heights = np.array([float(density(v)) for v in x.tolist()])
+        bad = ~(np.isfinite(heights) & (heights >= 0))
+        if bad.any():
+            at = int(np.argmax(bad))
+            advice = f"the density at {number_text(x[at])}: it has to be a finite number, zero or more"
+            raise InvalidPrior("probabilities", float(heights[at]), advice)
         return self.masses(x, heights * (half * weights).ravel())
 
     def require_inside(self, argument: str, numbers: Array) -> None:

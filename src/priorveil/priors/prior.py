@@ -294,6 +294,9 @@ for counts, use Prior.from_counts
             mass = labels.masses(numbers, np.ones(len(numbers)))
         elif callable(probabilities):
             mass = labels.density_masses(probabilities)
+        elif np.size(probabilities) != len(labels):
+            advice = f"give {len(labels)} numbers, one for each point or cell"
+            raise InvalidPrior("probabilities", probabilities, advice)
         else:
             return cls(probabilities, labels)
         if not (mass > 0).all():
