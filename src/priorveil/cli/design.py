@@ -22,7 +22,9 @@ Queries
                 of PRIOR (of --column: sorted, or as --values lists them)
   ranges        how many people have a value from one to another, all pairs
   margins       how many people have each combination of levels of some
-                attributes (--margin)
+                attributes (--margin), in one plan for some thousand cells;
+                for more, ask each person about one table, drawn at random:
+                priorveil.designs.design_margins, in Python only
   guess         which value a person has
 
 Examples
@@ -99,20 +101,6 @@ _METHODS = ("auto", "closed", "arc", "columns", "unary", "subset", "hashing")
 _GRID_QUERIES = ("mean", "sum")  # numbers are rounded for these, and put into cells for others
 _POINTS, _EDGES = 11, 21  # of a grid and of cells, if --numbers does not say how many
 _FULL_BAR = 1e-4  # the gap at which the progress bar is full, without --gap
-_ABOUT_NUMBERS = (
-    "--query mean, --query quantiles and --outside are about numbers: give their range, --numbers LOW:HIGH"
-)
-_FLAT = (
-    "No prior is given, so the plan assumes that all numbers of the range are equally common. Its LIP level holds for "
-    "somebody who believes this; for everybody else only the LDP level holds. Estimates lean on it too, unless the "
-    "query is unbiased. If nothing is known, promise LDP: --notion ldp. If something is, give a PRIOR, or a public "
-    "sample with --column NAME --values public."
-)
-_MARGINS = (
-    "If tables of a few of these attributes are enough, ask each person about one of them, drawn at random. In Python: "
-    "priorveil.designs.design_margins({{names: priorveil.Prior.from_table(people, names) for names in {}}}, epsilon), "
-    'see "Many attributes" in docs/choosing.md'
-)
 
 
 def _number_range(context: click.Context, parameter: click.Parameter, text: str | None) -> _Range | None:
@@ -217,7 +205,7 @@ def design(
         known, notice = _read_numbers(numbers, outside, prior, *form, query, budget, notion)
     else:
         if outside != "refuse" or query.kind in options.NUMBER_QUERIES:
-            raise click.UsageError(_ABOUT_NUMBERS)
+            raise click.UsageError(screen.NOTICES["about numbers"])
         if secret is not None and secret_column is not None:
             raise click.UsageError("--secret-column takes the secret from the data: leave --secret out")
         known, latent, notice = _read_values(prior, prior_format, columns, secret_column, rules)
@@ -316,7 +304,7 @@ def _read_numbers(
         prior = designs.design_mean(low, high, budget, density, notion=_NOTIONS[notion], **known).prior.centre
     else:
         prior = make(np.linspace(low, high, points or usual), density, **known)
-    return prior, _FLAT if path is None and notion != "ldp" else None
+    return prior, screen.NOTICES["no prior"] if path is None and notion != "ldp" else None
 
 
 def _count_people(
@@ -343,7 +331,8 @@ def _count_people(
         domain = files.labels_of(_allowed_values(values))
         people = files.match_labels(rows, domain, path, "--values")
     rules |= {"names": columns if len(columns) > 1 else None, "impossible": prior_format.impossible}
-    advice = _MARGINS.format([columns[:2], columns[1:3]]) if len(columns) > 2 else ""
+    advice = screen.NOTICES["many attributes"] if len(columns) > 2 else ""
+    advice = advice.format([columns[:2], columns[1:3]])
     if len(columns) == 1 and all(is_number(word) for _, (word, *_) in rows):
         advice = "If these are numbers, give their public range: --numbers LOW:HIGH"
     with files.reading(path, advice):

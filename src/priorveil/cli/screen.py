@@ -33,8 +33,10 @@ Advance = Callable[[float | None, str], None]  # takes the share that is done an
 
 # -- errors ------------------------------------------------------------------------------------------------
 
+_ADVICE = tomllib.loads(Path(__file__).with_name("advice.toml").read_text(encoding="utf-8"))
 # Functions of the library that a hint may name, and the options that do the same.
-FUNCTION_OPTIONS = tomllib.loads(Path(__file__).with_name("advice.toml").read_text(encoding="utf-8"))
+FUNCTION_OPTIONS: dict[str, str] = _ADVICE["options"]
+NOTICES: dict[str, str] = _ADVICE["notices"]
 
 
 def option_advice(hint: Hint) -> str:

@@ -96,11 +96,10 @@ class NumberLabels(tuple[Any, ...]):
         half = np.diff(bounds)[:, None] / 2
         x = (bounds[:-1, None] + half * (1 + nodes)).ravel()
         heights = np.array([float(density(v)) for v in x.tolist()])
-        bad = ~(np.isfinite(heights) & (heights >= 0))
-        if bad.any():
-            at = int(np.argmax(bad))
-            advice = f"the density at {number_text(x[at])}: it has to be a finite number, zero or more"
-            raise InvalidPrior("probabilities", float(heights[at]), advice)
+        bad = np.flatnonzero(~(np.isfinite(heights) & (heights >= 0)))
+        if bad.size:
+            advice = f"the density at {number_text(x[bad[0]])}: it has to be a finite number, zero or more"
+            raise InvalidPrior("probabilities", float(heights[bad[0]]), advice)
         return self.masses(x, heights * (half * weights).ravel())
 
     def require_inside(self, argument: str, numbers: Array) -> None:

@@ -108,7 +108,10 @@ def privatize_table(
         if as_text:
             write.write_csv([*([REPORT_ID] if ids else []), *kept, PLAN, REPORT], batches(), file)
         else:
-            write.write_arrow(schema, batches(), file, kind, _random_columns(plans))
+            # Columns that cannot be compressed: ids, and reports unless few of them are different.
+            different = max(plan.mechanism.outputs or _FEW_REPORTS for plan in plans.values())
+            random = [REPORT_ID] if different < _FEW_REPORTS else [REPORT_ID, REPORT]
+            write.write_arrow(schema, batches(), file, kind, random)
     return Privatized(count, log.result())
 
 
@@ -135,12 +138,6 @@ def kept_columns(keep: Sequence[str], private: Sequence[str], cohort: str | None
         if name in (REPORT, REPORT_ID, PLAN):
             raise InvalidInput("keep", name, "this name is used for the reports: rename the column")
     return names
-
-
-def _random_columns(plans: Mapping[Any, Plan]) -> list[str]:
-    """The columns that cannot be compressed: ids, and reports unless few of them are different."""
-    outputs = [plan.mechanism.outputs or _FEW_REPORTS for plan in plans.values()]
-    return [REPORT_ID] if max(outputs) < _FEW_REPORTS else [REPORT_ID, REPORT]
 
 
 @dataclass(frozen=True, eq=False)
