@@ -110,3 +110,21 @@ def test_without_time_the_plan_comes_at_once() -> None:
     plan = pv.design(pv.Prior.zipf(60), 1.0, pv.Distribution(), notion=LDP, time_limit=0)
     assert plan.mechanism.kind == "subset" and 0 < plan.lower_bound < plan.expected_mse
     assert 0 < ldp_variance_bound(pv.Prior.zipf(60).probabilities, 1.0, lambda: True) < plan.expected_mse
+
+
+@pytest.mark.parametrize("query", [pv.Distribution(), pv.Sum(range(16), unbiased=True)])
+def test_a_secret_changes_nothing_under_ldp(query: pv.Linear) -> None:
+    """LDP compares values, so a plan with a secret is as good as one without, and as much is proven of it."""
+    prior = pv.Prior.zipf(16)
+    given = np.random.default_rng(0).dirichlet(np.ones(3), 16)
+    secret = pv.Secret.from_joint((prior.probabilities[:, None] * given).T)
+    plan = pv.design(prior, 1.0, query, secret, pv.LDP(), gap=0.05)
+    alone = pv.design(prior, 1.0, query, notion=pv.LDP(), gap=0.05)
+    assert plan.secret == secret and plan.certificate.ldp <= 1
+    assert plan.efficiency > 0.95 and plan.expected_mse < 1.05 * alone.expected_mse
+
+
+def test_the_closed_form_bound_of_ldp_holds_for_any_secret() -> None:
+    prior, secret = pv.Prior.zipf(40), pv.Secret([pv.Prior.zipf(40).probabilities])
+    plan = pv.design(prior, 1.0, pv.Histogram(), secret, pv.LDP())
+    assert plan.lower_bound == pytest.approx(pv.Histogram().closed_form_bound(prior, pv.Budget(1.0)))

@@ -128,9 +128,9 @@ def _candidates(problem: Problem) -> dict[str, float]:
     """The methods that `auto` compares, and for each the efficiency from which no other is tried."""
     d, kind, learns = len(problem.prior), problem.query.kind, problem.query.unbiased
     has_solver = learns or kind in _SOLVERS
-    if problem.notion.name == "LDP":
+    if _pairwise(problem):
         # The engine may be stopped early, so simple mechanisms compete with it. They are for the value itself.
-        simple, single = _pairwise(problem), isinstance(problem.prior, Prior)
+        simple, single = problem.secret is None, isinstance(problem.prior, Prior)
         known = _LDP_STATISTICS if kind == "linear" else _LDP_ENGINE
         if learns:
             # subset selection learns a distribution nearly as well, under one prior
@@ -209,8 +209,8 @@ def _box(problem: Problem) -> Box:
 
 
 def _pairwise(problem: Problem) -> bool:
-    """Whether the problem is LDP of the value itself, which no prior matters for."""
-    return problem.notion.name == "LDP" and problem.secret is None
+    """Whether the problem is LDP, which compares values: neither a prior nor a secret matters for it."""
+    return problem.notion.name == "LDP"
 
 
 def _best_channel(problem: Problem, limits: Limits) -> tuple[Solution, str]:
@@ -241,7 +241,7 @@ def _extreme_columns(problem: Problem, limits: Limits) -> Array:
     """All extreme columns that the notion allows."""
     if problem.box:
         return _box(problem).vertices()
-    if problem.notion.name == "LDP":
+    if _pairwise(problem):
         if len(problem.prior) > LdpCone.listed:
             raise TooLarge(f"LDP on {len(problem.prior)} values has too many extreme columns to list")
         return LdpCone(problem.P, math.exp(problem.level)).vertices()

@@ -106,8 +106,9 @@ class Problem:
 
     @cached_property
     def closed_form_bound(self) -> float:
-        """A lower bound that needs no solver: that of LIP, also for LDP, which is stricter."""
-        if not (self.notion.implies_lip and self.secret is None and isinstance(self.prior, Prior)):
+        """A lower bound that needs no solver: that of LIP of the value, also for LDP, which is stricter."""
+        of_value = self.notion.implies_lip and (self.secret is None or not self.notion.bounds_lifts)
+        if not (of_value and isinstance(self.prior, Prior)):
             return 0.0
         return self.query.closed_form_bound(self.reference, self.budget) * (1 - SLACK)
 
