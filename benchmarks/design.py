@@ -547,7 +547,7 @@ def constrained(quick: bool) -> Iterator[Line]:
 
 
 def linear(quick: bool) -> Iterator[Line]:
-    """Unbiased linear statistics, equal values: N times the summed variance (LDP: less that of sampling people)"""
+    """Unbiased linear statistics: N times the summed variance (LDP: less that of sampling people)"""
     for name, rows, lip, ldp in CASES:
         prior, query = pv.Prior.uniform(rows.shape[1]), pv.Linear(rows, unbiased=True)
         sampling = query.ceiling(prior)
@@ -565,6 +565,13 @@ def linear(quick: bool) -> Iterator[Line]:
                 yield Line(f"{name}, LDP, eps = {eps:g}", figures, seconds, f"{known}, 120 s", met)
     if not quick:
         yield largest_variance(128, 1.0, 1910.87)
+        for d in (200, 400):
+            prior = pv.Prior.zipf(d)
+            case, query = (
+                f"cumulative, Zipf, d = {d}, LIP, eps = 1",
+                pv.Linear.cumulative(prior, unbiased=True),
+            )
+            yield efficient(case, 0.75, 60.0, prior, 1.0, query)
 
 
 def largest_variance(d: int, eps: float, known: float) -> Line:

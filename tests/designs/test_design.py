@@ -856,6 +856,14 @@ class TestLinear:
         assert plan.expected_mse == pytest.approx(query.error(plan.channel, prior), rel=1e-6)
         assert plan.lower_bound <= plan.expected_mse < 380 + query.ceiling(prior)
 
+    def test_unbiased_cumulative_shares_of_many_values(self) -> None:
+        """The plan for the distribution has seven times as much error for them."""
+        prior = pv.Prior.zipf(180)
+        query = pv.Linear.cumulative(prior, unbiased=True)
+        plan = pv.design(prior, 1.0, query, time_limit=1.0)
+        assert plan.certificate.lip <= 1.0 and plan.efficiency > 0.7
+        assert plan.expected_mse == pytest.approx(query.error(plan.channel, prior), rel=1e-6)
+
     def test_what_is_the_same_for_all_needs_no_report(self) -> None:
         plan = pv.design(pv.Prior.uniform(3), 0.1, pv.Linear([[2, 2, 2], [1, 1, 1]], unbiased=True))
         assert plan.expected_mse == plan.lower_bound == 0.0 and plan.channel.matrix.shape == (3, 1)

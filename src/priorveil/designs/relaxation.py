@@ -45,7 +45,7 @@ _ROUNDS = 600  # of the search for a dual
 _EVERY = 20  # rounds after which a bound is computed
 _CLOSE = 1e-6  # change in a round, relative to the matrix, at which the search ends
 _CUT = 1e-3, 1.0  # the gap and the seconds for the largest sum of all `Y_xx`
-_DIAGONAL_ROUNDS = 30
+_DIAGONAL_ROUNDS, _DIAGONAL_GAIN = 30, 1e-5  # at most so many, each with at least this gain
 MOST_VALUES = 300  # beyond, bounds are diagonal and have no cut
 _TANGENT = 1e-4  # eigenvalues below this share of their mean have the tangent for their root, under LDP
 _MOST_SEARCHED, _MOST_LEVEL = 1_000, 12.0  # values and levels for which a bound on learning is searched for
@@ -134,8 +134,8 @@ def diagonal_bound(P: Array, largest: Array, W: Array, stop: Stop = never, fixed
         trace = float((centred * scaled).sum() - (wrong * np.abs(scaled)).sum())
         gram = C @ C.T if m <= d else C.T @ C
         size = (_largest_eigenvalue(gram) + room * float((C**2).sum())) * float(weights.sum()) * (1 + room)
-        bound = max(bound, trace**2 / size if trace > 0 else 0.0)
-        if stop():
+        before, bound = bound, max(bound, trace**2 / size if trace > 0 else 0.0)
+        if stop() or bound <= before * (1 + _DIAGONAL_GAIN):
             break
         moments = ((U.T @ rows) ** 2 / roots[:, None]).sum(axis=0)
         weights = weights * moments / moments.mean()

@@ -56,6 +56,12 @@ _MOST_GROUPS = 1_000  # values that a margin, or other statistics, may tell apar
 _PROGRESS = 3e-4  # the share of the variance that a round of search in margins has to save
 _MOST_ENTRIES = 3_500_000  # of the table of a channel
 _EVEN_ROUNDS, _EVEN_STARTS = 24, 60
+_SPECTRUM = (
+    0.6  # the power of the roots of `B` for random columns: 0.5, and more since vertices are less smooth
+)
+_FEWEST = (
+    2.2  # columns for each direction: random ones surround the constant column if there are more than two
+)
 _EXCHANGES = 4_000  # rounds of exchanges within the blocks of equal values
 _HELD = 1e-7  # size of a direction, relative to the largest, from which weights are corrected along it
 _SHRUNK, _SHRUNK_SUM = 1e-3, 1e-9  # what is added to `S`, relative to its mean, to look for columns
@@ -464,7 +470,7 @@ class _Generation:
 
     def run(self) -> Solution:
         rng, target = np.random.default_rng(0), self.limits.target
-        fine, last, duals = 3e-3 if self.row is None else 1e-6, False, np.empty(0)
+        fine, last, duals = 1e-3 if self.row is None else 1e-6, False, np.empty(0)
         best = self.start or self._simple()
         rounds, bound = best.iterations, best.bound
         try:
@@ -480,13 +486,14 @@ class _Generation:
                 stalled = len(self.views) > 1 and found.value > best.value * (1 - _PROGRESS)
                 best = found if found.value <= best.value * (1 + 2 * target * last) else best
                 self.limits.report(rounds, best.value, bound)
-                if last or self.limits.over():
+                late = time.monotonic() + pause > self.limits.deadline
+                if last or self.limits.over() or (late and self.row is None):
                     break
                 fresh, proven = self._price(pool, state, rng)
                 if proven > bound:
                     bound, duals = proven, self.statistics.duals(pool, state.weights)
-                late = time.monotonic() + pause > self.limits.deadline or rounds >= _MOST_ROUNDS
-                if bound >= best.value * (1 - target) or not len(fresh) or late or stalled:
+                late = late or stalled or rounds >= _MOST_ROUNDS
+                if bound >= best.value * (1 - target) or not len(fresh) or late:
                     fine, fresh, last = min(fine, 1e-5), fresh[:0], True
                 pool, rounds = np.vstack([self._prune(pool, state, len(fresh)), fresh]), rounds + 1
         except (KeyboardInterrupt, Infeasible):
@@ -513,10 +520,25 @@ class _Generation:
         return _solution(columns, weights, spread, 0.0, 0, self.limits.target)
 
     def _seeds(self, start: Array, rng: np.random.Generator) -> Array:
-        """Columns to start from and other ones, not more than can be weighed in the time that is left."""
-        others, left = np.vstack([start[:0], *self._others(rng)]), self.limits.deadline - time.monotonic()
-        affordable = math.sqrt(_SPEED * min(max(left, _PATIENCE), 1e6) / self.statistics.basis.shape[1])
-        most = int(affordable) - len(start)
+        """The columns to begin with, not more than can be weighed in the time that is left; `start` are simple ones.
+
+        Many different statistics need no others than `_likely_columns`, if so many fit that they mix to a channel.
+        """
+        rows, roots, left = (
+            self.statistics.rows,
+            self.statistics.roots,
+            self.limits.deadline - time.monotonic(),
+        )
+        most = int(math.sqrt(_SPEED * min(max(left, _PATIENCE), 1e6) / len(roots)))
+        if (
+            rows is not None
+            and roots[len(roots) // 2] > _RANK
+            and self.start is None
+            and len(self.views) == 1
+        ):
+            count = min(self._limit(), most)
+            return self._likely_columns(count, rng) if count >= _FEWEST * len(roots) else start
+        others, most = np.vstack([start[:0], *self._others(rng)]), most - len(start)
         return np.vstack([start, others[:: -(-len(others) // most) or 1] if most > 0 else start[:0]])
 
     def _others(self, rng: np.random.Generator) -> Iterator[Array]:
@@ -535,13 +557,23 @@ class _Generation:
             ends = np.vstack([centred, -centred])  # rounding to both ends of the range of a row, at random
             yield 1 + space.reach(ends)[:, None] * ends
             if self.row is None:
-                count = 2 * d if self.statistics.targets is not None else self._limit() // 2
-                chance = space.chance(count, rng)
+                chance = space.chance(2 * d, rng)
                 yield chance
                 yield from self._even_columns(chance, rng)
         else:
             yield space.chance(max(self._limit() // 2, 2 * d), rng)
             yield space.best((np.eye(d) + 1e-3 * rng.random((d, d))) * space.prior)
+
+    def _likely_columns(self, count: int, rng: np.random.Generator) -> Array:
+        """Random vertices with about the second moments of the best channel.
+
+        If only the trace of `S` were bounded, the best one would be a multiple of the root of `B`. Vertices near random
+        directions with these moments are about as good. Orthogonal directions are spread more evenly than others.
+        """
+        roots, n = self.statistics.roots, len(self.statistics.roots)
+        scale = roots**_SPECTRUM * np.maximum(roots, _LEAST_WEIGHT)
+        turns = np.linalg.qr(rng.standard_normal((-(-count // n), n, n)))[0].reshape(-1, n)[:count]
+        return self.space.best((turns * scale) @ self.statistics.basis.T * self.space.prior)
 
     def _even_columns(self, start: Array, rng: np.random.Generator) -> Iterator[Array]:
         """Columns that are best where `S` is a multiple of one on each eigenspace of `B`.
