@@ -424,7 +424,7 @@ def test_expectation_maximisation_learns_another_prior_from_the_tally_alone():
     rng = np.random.default_rng(3)
     P, truth, (lo, hi) = np.full(12, 1 / 12), zipf(12), bounds_at(4.0)
     layout = arc_layout(P, math.exp(-4), math.exp(4))
-    arc = Arc.fit([1] * 12, layout.order, layout.heavy, lo, hi)
+    arc = Arc(fit_line([1] * 12, layout.order, layout.heavy, lo, hi))
     tally = arc.accumulate(arc.sample(rng.choice(12, 60_000, p=truth), GeneratorSource(rng)))
     p = P
     for _ in range(300):

@@ -16,6 +16,7 @@ import priorveil as pv
 from priorveil.certify import round_rows
 from priorveil.errors import InvalidInput, NotIdentifiable, TooLarge
 from priorveil.mechanisms.table import Grouped, Table
+from priorveil.plans import estimate as estimate_module
 from priorveil.plans.estimate import Estimate, Reading, combine_estimates
 from priorveil.plans.statistic import quantile_of, ratio_of
 from priorveil.plans.tally import Tally
@@ -396,6 +397,22 @@ def test_a_quantile_lies_in_its_interval_even_if_noise_makes_shares_fall(shares,
     assert low <= found.value <= high
     wide = found.interval(0.99)
     assert wide[0] <= low and high <= wide[1]
+
+
+def test_quantiles_of_many_values_are_read_from_cells_of_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few more values may be in the interval, and none is lost."""
+    prior, rng = pv.Prior(pv.Prior.zipf(60).probabilities, labels=range(60)), np.random.default_rng(5)
+    plan = pv.design(prior, 1.0, pv.Distribution(), method="unary")
+    found = plan.estimate(plan.tally(plan.privatize(rng.choice(60, 20_000, p=prior.probabilities), rng)))
+    exact = [found.quantile(q) for q in (0.1, 0.5, 0.9)]
+    monkeypatch.setattr(estimate_module, "_MOST_PAIRED", 40)
+    assert len(estimate_module._last_values(prior.probabilities)) < 40
+    for right, q in zip(exact, (0.1, 0.5, 0.9), strict=True):
+        rough, level = found.quantile(q), 0.9
+        assert rough.value == pytest.approx(right.value, abs=2)
+        assert rough.std_error == pytest.approx(right.std_error, abs=1)
+        (low, high), (least, most) = rough.interval(level), right.interval(level)
+        assert least - 3 <= low <= least <= most <= high <= most + 3
 
 
 def test_cells_have_quantiles_and_grids_have_means() -> None:

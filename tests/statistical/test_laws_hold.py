@@ -17,6 +17,7 @@ from scipy.stats import chi2
 import priorveil as pv
 from priorveil.certify import TOTAL
 from priorveil.mechanisms import MECHANISMS, Arc, Grouped, Mechanism, Orders, PooledHash, Subset, Table, Unary
+from priorveil.mechanisms.arc.certificate import fit_line
 from priorveil.mechanisms.bit_reports import BitReports
 from priorveil.mechanisms.randomness import GeneratorSource, as_source
 from references import count_cells
@@ -38,7 +39,7 @@ def small(kind: str) -> Mechanism:
         assert isinstance(pair, Table)
         mechanism = Grouped(np.array([0, 1, 1]), pair)
     elif kind == "arc":
-        mechanism = Arc.fit([5, 2, 2, 1], [0, 1, 2, 3], 1, *bounds)
+        mechanism = Arc(fit_line([5, 2, 2, 1], [0, 1, 2, 3], 1, *bounds))
     elif kind == "orders":
         mechanism = Orders.fit([5, 2, 2, 1], [0], 2, *bounds)
     elif kind == "unary":

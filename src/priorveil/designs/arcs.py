@@ -36,6 +36,7 @@ from priorveil.designs.problem import Problem
 from priorveil.errors import Hint, Infeasible, TooLarge
 from priorveil.mechanisms import Arc, Orders
 from priorveil.mechanisms.arc.batch import PLACES, ArcBatch, fit_batch, row_windows
+from priorveil.mechanisms.arc.certificate import fit_line
 from priorveil.mechanisms.arc.counting import squared_overlap
 from priorveil.plans import Plan
 from priorveil.priors import Array, Budget, Ints
@@ -63,7 +64,7 @@ def _circle_plan(problem: Problem) -> Plan:
     values = problem.scores if kind == "sum" else None
     layout = arc_layout(problem.P, budget.lo, budget.hi, values)
     weights = np.array(prior.weights, dtype=object)
-    mechanism = Arc.fit(weights, layout.order, layout.heavy, *problem.lift_bounds)
+    mechanism = Arc(fit_line(weights, layout.order, layout.heavy, *problem.lift_bounds))
     heavy = layout.heavy
     why = f"arcs on a circle: {heavy} likely values have a report of their own, the others share windows"
     return problem.certified_plan(mechanism, _arc_error(problem, mechanism), "arc", why)

@@ -29,7 +29,7 @@ from priorveil.mechanisms.estimators import DOUBTFUL, Moments, Rows, normal_widt
 from priorveil.mechanisms.simplex import nearest_shares
 from priorveil.plans.statistic import Statistic, quantile_of, ratio_of
 from priorveil.plans.tally import Tally, Weighted
-from priorveil.priors import Array, AttributeLabels, Label, Prior
+from priorveil.priors import Array, AttributeLabels, Ints, Label, Prior
 from priorveil.priors.labels import aligned_texts, as_label, label_positions, label_text
 from priorveil.queries import LabelledRows, require_same_statistics
 
@@ -40,9 +40,8 @@ _FREE = ("unbiased", "unbiased, projected", "mle", "mle, projected")  # methods 
 
 _NOTABLE = 1.2  # a gain of mle that is worth a sentence
 QUICK = 512  # values up to which the unbiased answer is computed next to the one that leans on the prior
-_ROUNDING = 1e-12  # a sum of counts below this share of the largest is zero
 _MOST_SHOWN = 50  # values that are printed
-_MOST_PAIRED = 2_000  # statistics whose covariance is written out
+_MOST_PAIRED = 2_000  # statistics whose covariance is written out, and cells of a quantile
 _RECORDED = "reports method assumes converged prior_check noticeable_change unseen_changes unbiased_difference warning"
 AVERAGE = "average per person"
 
@@ -331,7 +330,8 @@ class Estimate:
     def quantile(self, q: float, numbers: Sequence[float] | None = None) -> Statistic:
         """The number that the share `q` of people does not exceed; `quantile(0.5)` is the median.
 
-        Its interval needs no model: it has the numbers, or the whole cells, whose cumulative share may be `q`.
+        Its interval needs no model: it has the numbers, or the whole cells, whose cumulative share may be `q`. Beyond
+        2,000 values a few neighbours that the prior takes for rare are one cell.
         """
         if self._has_grid:
             advice = "numbers were rounded at random, which moves quantiles; use Prior.cells"
@@ -339,12 +339,14 @@ class Estimate:
         cells = self._own_readings[0].prior.edges if numbers is None else None
         low, high = (self._numbers(numbers)[0],) * 2 if cells is None else (cells[:-1], cells[1:])
         order = np.argsort(low, kind="stable")
-        up_to = np.empty((len(low) - 1, len(low)))
-        up_to[:, order] = np.tri(*up_to.shape)
+        last = _last_values(self._own_readings[0].prior.probabilities[order])
+        low, high = low[order][np.append(0, last + 1)], high[order][np.append(last, -1)]
+        up_to = np.empty((len(last), len(order)))
+        up_to[:, order] = np.arange(len(order)) <= last[:, None]
         sums = self._sums(up_to)
         shares, linear = (np.append(x / self._whole, 1.0) for x in (sums.mean, sums.linear))
         errors = np.append(sums.variance**0.5 / self._whole, 0.0)
-        return self._with_method(quantile_of(q, low[order], high[order], shares, linear, errors))
+        return self._with_method(quantile_of(q, low, high, shares, linear, errors))
 
     def _with_method(self, statistic: Statistic) -> Statistic:
         """The statistic with the method and the warning of this estimate."""
@@ -442,8 +444,9 @@ class Estimate:
         }
 
     def project(self) -> Estimate:
-        """The nearest histogram without negative counts (Euclidean projection). It is biased, so it is a separate step.
+        """The nearest histogram of everybody who reported, without negative counts (Euclidean projection).
 
+        It is biased, so it is a separate step. Where values are many or their errors differ, method mle is better.
         Intervals stay where they are, as those of mle do: around the answer before the projection, cut off at zero and
         at all people. They reach to the new value, so they hold as often as before, zeros included.
 
@@ -452,13 +455,15 @@ class Estimate:
         [0.0, 3.0]
         """
         if not self.histogram:
-            advice = "only a histogram can be projected; a sum may be negative"
+            advice = (
+                "only a histogram can be projected; for statistics of shares that are possible use method mle"
+            )
             raise InvalidInput("estimate", NOT_SHOWN, advice)
         if any(r.tally.weighted and r.tally.weighted.least < 0 for r in self.readings):
             raise InvalidInput("weights", NOT_SHOWN, "some are below zero: counts may be so too")
-        everybody = self.reports if self.total is None else self.total
-        limits = np.outer([0.0, everybody], np.ones(len(self.values)))
-        values, method = _project(self.values), f"{self.method}, projected"
+        everybody, ones = self.reports if self.total is None else self.total, np.ones_like(self.values)
+        values = everybody * nearest_shares(self.values / (everybody or 1.0), ones)
+        limits, method = np.outer([0.0, everybody], ones), f"{self.method}, projected"
         return replace(self, values=values, method=method, center=self._center, limits=limits)
 
     @property
@@ -576,16 +581,18 @@ def _weights_of(argument: str, given: Weights, labels: Sequence[Label], more: Se
     return row
 
 
+def _last_values(prior: Array) -> Ints:
+    """The last value of every cell but the last: all values, or if there are many a few thousand cells of neighbours.
+
+    No cell of several has more than a thousandth of the values, or of the people that the prior expects.
+    """
+    ends = np.arange(len(prior)) / len(prior) + np.cumsum(prior)
+    cells = np.linspace(ends[0], ends[-1], _MOST_PAIRED) if len(prior) > _MOST_PAIRED else ends
+    return np.unique(np.searchsorted(ends, cells))[:-1]
+
+
 def _p_text(p: float) -> str:
     return "p < 0.0001" if p < 1e-4 else f"p = {p:.3g}"
-
-
-def _project(values: Array) -> Array:
-    """The nearest non-negative vector with the same sum; zeros where that is not positive."""
-    total = float(values.sum())
-    if total <= _ROUNDING * float(np.abs(values).max()):
-        return np.zeros_like(values)
-    return total * nearest_shares(values / total, np.ones_like(values))
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -17,19 +16,18 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.certify import Certificate, Lifts
-from priorveil.errors import TooLarge
+from priorveil.errors import Hint, TooLarge
 from priorveil.mechanisms import estimators
-from priorveil.mechanisms.arc.certificate import Weights, arc_lifts, fit_line
+from priorveil.mechanisms.arc.certificate import arc_lifts
 from priorveil.mechanisms.arc.counting import ArcCells
 from priorveil.mechanisms.arc.line import DRAWS, ArcLine, draw_places
 from priorveil.mechanisms.estimators import Counts, Moments, PriorCheck, Rows, apply_rows
-from priorveil.mechanisms.interface import MOST_MEASURED, Mechanism, require_writable, single_prior
+from priorveil.mechanisms.interface import MOST_ENTRIES, Mechanism, single_prior
 from priorveil.mechanisms.randomness import Words
 from priorveil.notions import Cone, Known, Leakage, Secrets
 from priorveil.priors import Array, Ints, Prior
 from priorveil.queries import Query, identifiable
 
-_MOST_WORK = 1 << 38  # multiplications in a product of the channel with itself
 _INVERTED = 1 << 20  # entries of the channel of one order, up to which it is inverted
 
 
@@ -81,8 +79,10 @@ class ArcMechanism(Mechanism):
 class Arc(ArcMechanism):
     """The arc mechanism in one public order.
 
+    >>> from fractions import Fraction
+    >>> from priorveil.mechanisms.arc.certificate import fit_line
     >>> from priorveil.mechanisms.randomness import GeneratorSource
-    >>> arc = Arc.fit([5, 2, 2, 1], [0, 1, 2, 3], 1, Fraction(37, 100), Fraction(271, 100))
+    >>> arc = Arc(fit_line([5, 2, 2, 1], [0, 1, 2, 3], 1, Fraction(37, 100), Fraction(271, 100)))
     >>> tally = arc.accumulate(arc.sample([0] * 500 + [3] * 100, GeneratorSource(np.random.default_rng(1))))
     >>> arc.answer("mmse", tally, np.array([0.5, 0.2, 0.2, 0.1]), None, False).mean.round().tolist()
     [376.0, 88.0, 87.0, 49.0]
@@ -90,13 +90,6 @@ class Arc(ArcMechanism):
 
     kind: ClassVar[str] = "arc"
     draws_per_report = DRAWS
-
-    @classmethod
-    def fit(
-        cls, weights: Weights, order: npt.ArrayLike, heavy: int, lo: Fraction, hi: Fraction | None
-    ) -> Arc:
-        """The least noisy mechanism of one order that proves `lo <= lift <= hi`: see `fit_line`."""
-        return cls(fit_line(weights, order, heavy, lo, hi))
 
     @property
     def outputs(self) -> int:
@@ -120,7 +113,6 @@ class Arc(ArcMechanism):
     @property
     def leakage_matrix(self) -> tuple[Array, tuple[int, ...]]:
         """A channel that leaks no less than the reports do, and the reports of its columns."""
-        require_writable(self.size, self.size, MOST_MEASURED)  # before the cells, which are more
         return self.cells.leakage_matrix
 
     def draw(self, codes: Ints, words: Words, reports: Ints, total: int) -> None:
@@ -168,12 +160,9 @@ class Arc(ArcMechanism):
             return Moments(apply_rows(rows, sums), self.cells.posterior_variances(counts, prior, rows))
         if method != "mmse" and self._large:
             raise estimators.not_identifiable()
-        columns = len(self.cells.base)
-        if self.size**2 * columns > _MOST_WORK:
-            raise TooLarge(
-                f"the channel has {self.size:,} by {columns:,} entries: read reports with "
-                "'mmse' under the plan's own prior"
-            )
+        if self.size * len(self.cells.base) > MOST_ENTRIES:
+            message = f"{self.size:,} values in one order are read under the plan's own prior only"
+            raise TooLarge(message, Hint("prior", None))
         n = counts[0].astype(np.float64)
         return estimators.reports_moments(method, n, self.matrix, prior, rows, population)
 

@@ -171,10 +171,10 @@ class ArcCells:
         >>> matrix[1].tolist(), reports
         ([0.25, 0.3125, 0.125, 0.0625, 0.25], (0, 1, 4, 5, 8))
         """
-        m, k, units = self.line, self.line.keep_chance, np.eye(self.line.size)
-        long = self.width > 1
+        m, k, long = self.line, self.line.keep_chance, self.width > 1
         reports = np.concatenate([self.base, (self.base + self.sizes - 1)[m.heavy :][long]])
         require_writable(m.size, len(reports), MOST_MEASURED)
+        units = np.eye(m.size)
         start, slope = self.window_masses(units)
         masses = np.stack([start, start + slope * (self.width - 1)])
         ends = (1 - k) / m.places + k * np.maximum(masses, 0.0) / max(m.window, 1)

@@ -20,8 +20,8 @@ unbiased answer needs. The curator walks around the circle of every order that c
 
 **Reading.** The answer is `J**-1` times the sum of the lifts, `J` the information of the pool in use, so it is unbiased
 for every pool. `J v` takes `O(d)` steps for each order (`kernels.add_smoothed`). Conjugate gradients solve the system
-in few steps, because `J` is close to a matrix that is simple to invert (`Orders._near`). For few values `J` is written
-out and inverted.
+in few steps, because `J` is close to a matrix that is simple to invert (`Orders._near`), which also gives the variances
+of many statistics at once. For few values `J` is written out and inverted.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ from priorveil.priors import Array, Ints, Mask, Prior
 from priorveil.queries import Query
 
 _WRITTEN_OUT = 128  # values up to which the information is written out
-_LIKELY = 0.25  # share from which the variance of one of many values is computed by itself
-_SIGNS = 2_048  # random signs that measure a trace; beyond as many values, a product with the information takes long
-_FEW = 8  # statistics up to which their variances are worth a product each
+_LIKELY = 0.15  # share from which a value is solved for by itself
+_SIGNS = 2_048  # random signs that measure a trace
+_FEW = 8  # statistics up to which each is worth products with the information, of 0.03 to 10 s
 _BITS = 36  # of the line: with 2**14 orders a report has 50, and sums of overlaps fit 64 for 2**27 reports
 _MOST_ORDERS = 1 << 16
 _ARCS = 1 << 18  # arcs that are laid on a line at a time
@@ -94,8 +94,14 @@ class _LowRank(NamedTuple):
     def inverse(self) -> _LowRank:
         """The inverse, by Woodbury's formula."""
         scaled = self.U / self.diagonal
-        inner = np.linalg.inv(np.linalg.inv(self.S) + scaled @ self.U.T)
+        inner = np.linalg.solve(np.eye(len(self.S)) + self.S @ scaled @ self.U.T, self.S)
         return _LowRank(1 / self.diagonal, scaled, np.asarray(-inner, dtype=np.float64))
+
+    def plus(self, U: Array, S: Array) -> _LowRank:
+        """The sum with another `U' S U`."""
+        size, both = len(self.S), np.pad(self.S, (0, len(S)))
+        both[size:, size:] = S
+        return _LowRank(self.diagonal, np.vstack([self.U, U]), both)
 
     def entries(self) -> Array:
         """The entries on its diagonal."""
@@ -267,8 +273,7 @@ class Orders(ArcMechanism):
         )
         used = v / self.shares
         used[light] = mean
-        for values, sums, sizes in zip(walks.shuffled, smooth, lengths, strict=True):
-            used[values] += sums / (self.count * window**2 * sizes)
+        np.add.at(used, walks.shuffled, smooth / (self.count * window**2 * lengths))
         return np.asarray((1 - k**2) * v.sum() + k**2 * used)
 
     @cached_property
@@ -276,16 +281,21 @@ class Orders(ArcMechanism):
         """A matrix close to `J`.
 
         Off the diagonal `1 - J_xy` is the same number `h` for all pairs with an owner, or with a value that half of the
-        people have; for other pairs random orders have about `a_x + a_y`. Both follow from `J P = 1` and the diagonal.
+        people have. For other pairs random orders have about `a_x + a_y - c P_x P_y`: if an arc is anywhere outside the
+        other, this is its expectation up to third powers of their lengths. `J P = 1` and the diagonal give `h` and `a`.
         """
-        P, q = self.shares, self.spread * self.shares
-        light = (P < 0.45) & ~np.isin(np.arange(self.size), self.line.owners)
+        m, P, q = self.line, self.shares, self.spread * self.shares
+        light = (P < 0.45) & ~np.isin(np.arange(self.size), m.owners)
         h, rest = float((q / (1 - P))[~light].max(initial=0.0)), float(P[light].sum())
-        left, own = np.maximum(rest - 2 * P, 0.02 * rest), q - (1 - rest) * h
+        window, circle = m.window / m.places, m.circumference / m.places
+        c = m.keep_chance**2 * (1 / (2 * window**2) - 2 / (window * circle) + 2 / circle**2) / circle
+        short = light * np.minimum(P, min(window, circle / 4))
+        left = np.maximum(rest - 2 * P, 0.02 * rest)
+        own = q - (1 - rest) * h + c * short * (short @ P - short * P)
         weights = light * P / left
         a = light * (own - weights @ own / (1 + weights.sum())) / left
-        S = np.array([[1 - h, 0.0, 0.0], [0.0, h, -1.0], [0.0, -1.0, 0.0]])
-        pairs = _LowRank(np.zeros(self.size), np.stack([np.ones(self.size), light, a]), S)
+        S = np.array([[1 - h, 0, 0, 0], [0, h, -1, 0], [0, -1, 0, 0], [0, 0, 0, c]])
+        pairs = _LowRank(np.zeros(self.size), np.stack([np.ones(self.size), light, a, short]), S)
         return pairs._replace(diagonal=1 + self.spread - pairs.entries())
 
     @cached_property
@@ -314,34 +324,47 @@ class Orders(ArcMechanism):
 
     def quadratic_forms(self, rows: Array) -> Array:
         """`a' J**-1 a` for every row `a`."""
-        if self._near_suffices(rows):
-            return np.asarray((rows * self._scaled_inverse.times(rows)).sum(axis=1))
-        return np.array([self._inverse_products(a[None])[0, 0] for a in rows])
+        if len(rows) <= _FEW:
+            return np.diag(self._inverse_products(rows))
+        return np.asarray((rows * self._inverse_times(rows)).sum(axis=1))
 
     def _inverse_products(self, rows: Array) -> Array:
         """`a' J**-1 b` for all rows `a` and `b`, close enough for variances.
 
         Where `a = J x + r` and `b = J y + s`, it is `x' b + r' y + r' J**-1 s`, and `r` and `s` are small.
         """
-        if self.inverse is not None:
-            return np.asarray(rows @ self.inverse @ rows.T)
-        if self._near_suffices(rows):
-            return np.asarray(rows @ self._scaled_inverse.times(rows).T)
+        if self.inverse is not None or len(rows) > _FEW:
+            return np.asarray(rows @ self._inverse_times(rows).T)
         near = self._near_inverse.times
         found = [conjugate_gradients(self.information_times, a, near, _ROUGH**2 * a @ near(a)) for a in rows]
         x, r = np.array(found).swapaxes(0, 1)
         return np.asarray(x @ rows.T + r @ (x + near(r)).T)
 
-    def _near_suffices(self, rows: Array) -> bool:
-        """Whether a product with `J` for each row would take minutes; a matrix nearby is within a few percent."""
-        return self.size > _SIGNS and len(rows) > _FEW
+    def _inverse_times(self, rows: Array) -> Array:
+        """`J**-1 a` for every row `a`; if there are many values within a few percent, since solving would take long."""
+        return self._scaled_inverse.times(rows) if self.inverse is None else np.asarray(rows @ self.inverse)
 
     @cached_property
     def _scaled_inverse(self) -> _LowRank:
-        """The inverse nearby, with the trace of `J**-1`: what orders add to variances is spread evenly."""
-        near = self._near_inverse
-        scale = self._trace / near.entries().sum()
-        return near._replace(diagonal=scale * near.diagonal, S=scale * near.S)
+        """The inverse nearby, but right for ones (`J**-1 1 = P`), for likely values and in its trace.
+
+        The columns of `U` are ones and likely values, and `Y = J**-1 U`. With `V = Y (U' Y)**-1`, the inverse is
+        `V Y' + (1 - V U') J**-1 (1 - U V')`; in the second term the one nearby stands for it, scaled.
+        """
+        near, likely = self._near_inverse, np.flatnonzero(self.shares >= _LIKELY)
+        U = np.vstack([np.ones(self.size), np.arange(self.size) == likely[:, None]])
+        Y = np.vstack([self.shares, *(self.solve(u, _TOLERANCE) for u in U[1:])])
+        images, inner = near.times(U), np.linalg.pinv((U @ Y.T + Y @ U.T) / 2)
+        S = np.block([[inner @ images @ U.T @ inner, -inner], [-inner, 0 * inner]])
+        rest = near.plus(np.vstack([Y, images]), S)
+        scale = float((self._trace - np.trace(inner @ Y @ Y.T)) / rest.entries().sum())
+        return rest._replace(diagonal=scale * rest.diagonal, S=scale * rest.S).plus(Y, inner)
+
+    def _information_rows(self, rows: Array) -> Array:
+        """`J v` for every row `v`."""
+        if self.size > _WRITTEN_OUT and len(rows) > _FEW:
+            return self._near.times(rows)
+        return np.array([self.information_times(v) for v in rows])
 
     @cached_property
     def _trace(self) -> float:
@@ -354,19 +377,15 @@ class Orders(ArcMechanism):
             return float(np.trace(self.inverse))
         near = self._near_inverse
         signs = np.random.default_rng(0).choice([-1.0, 1.0], (-(-_SIGNS // self.size), self.size))
-        more = self.quadratic_forms(signs) - [z @ near.times(z) for z in signs]
-        return float(near.entries().sum() + more.mean())
+        more = [self._inverse_products(z[None])[0, 0] - z @ near.times(z) for z in signs]
+        return float(near.entries().sum() + np.mean(more))
 
     @cached_property
     def inverse_diagonal(self) -> Array:
-        """The diagonal of `J**-1`; for many values exact for likely ones, otherwise near, with the right sum."""
+        """The diagonal of `J**-1`; for many values that of a matrix nearby, with the right sum."""
         if self.inverse is not None:
             return np.diag(self.inverse)
-        near, likely = self._near_inverse.entries(), np.flatnonzero(self.shares >= _LIKELY)
-        exact = self.quadratic_forms((np.arange(self.size) == likely[:, None]).astype(np.float64))
-        near *= (self._trace - exact.sum()) / np.delete(near, likely).sum()
-        near[likely] = exact
-        return near
+        return self._scaled_inverse.entries()
 
     def variance(self) -> float:
         """N times the variance of the distribution learnt from N reports, summed over the values."""
@@ -385,12 +404,16 @@ class Orders(ArcMechanism):
         """The statistics `rows @ histogram`, or the histogram for None."""
         if method == "mmse":
             return self._posterior(counts, prior, rows)
-        linear, histogram = self._unbiased_answer(counts, rows, population)
+        N, mean, noise = float(counts[0]), self._histogram(counts), self._noise(counts)
+        shares = self._distribution(mean, N)
+        squares = (
+            noise * self.inverse_diagonal if rows is None else self.quadratic_forms(np.sqrt(noise) * rows)
+        )
+        variance = N * (squares + known_form(shares, population).variances(rows))
+        linear = Moments(apply_rows(rows, mean), np.maximum(variance, 0.0))
         if method != "mle":
             return linear
-        N = float(counts[0])
-        nearest = Minimum(self._distribution(histogram, N), 1, 0.0)
-        found = estimators.constrained_moments(linear, nearest, N, rows)
+        found = estimators.constrained_moments(linear, Minimum(shares, 1, 0.0), N, rows)
         return replace(found, assumes=_NEAREST)
 
     def covariance(self, method: str, counts: Counts, prior: Array, rows: Rows, population: bool) -> Array:
@@ -398,11 +421,10 @@ class Orders(ArcMechanism):
         N, W = float(counts[0]), np.eye(self.size) if rows is None else rows
         if method == "mmse":
             centred = (W - (W @ prior)[:, None]) * prior
-            known = centred @ np.array([self.information_times(v) for v in centred]).T
+            known = centred @ self._information_rows(centred).T
             return np.asarray(N * (centred / prior @ centred.T - known))
-        scaled, mean = np.sqrt(self._noise(counts)) * W, self._unbiased_answer(counts, W[:1], population)[1]
-        found = self._inverse_products(scaled)
-        known = known_form(self._distribution(mean, N), population).covariance(W)
+        found = self._inverse_products(np.sqrt(self._noise(counts)) * W)
+        known = known_form(self._distribution(self._histogram(counts), N), population).covariance(W)
         return np.asarray(N * ((found + found.T) / 2 + known))
 
     def _distribution(self, histogram: Array, people: float) -> Array:
@@ -425,7 +447,7 @@ class Orders(ArcMechanism):
         else:
             centred = rows - (rows @ prior)[:, None]
             total = centred**2 @ prior
-            known = np.array([v @ self.information_times(v) for v in centred * prior])
+            known = (centred * prior * self._information_rows(centred * prior)).sum(axis=1)
         return Moments(apply_rows(rows, mean), float(counts[0]) * np.maximum(total - known, 0.0))
 
     def _noise(self, counts: Counts) -> Array:
@@ -441,23 +463,18 @@ class Orders(ArcMechanism):
         noise, meeting = np.maximum(1 + more / N, 0.0), N / (1 + self.spread / k**2)
         return estimators.shrink(noise * meeting, meeting) / meeting
 
-    def _unbiased_answer(self, counts: Counts, rows: Rows, population: bool) -> tuple[Moments, Array]:
-        """`J**-1` times the sum of the lifts: the statistics, and the histogram.
+    def _histogram(self, counts: Counts) -> Array:
+        """The unbiased histogram: `J**-1` times the sum of the lifts.
 
         Its covariance is `N J**-1` where the prior is right. Where it is wrong, every value is scaled by its noise.
         """
-        N, noise = float(counts[0]), self._noise(counts)
-        mean = N * self.shares + self.solve(
-            self._lift_excess(counts), _TOLERANCE * (max(N, 0.0) * self.size) ** 0.5
-        )
-        known = known_form(self._distribution(mean, N), population).variances(rows)
-        scaled = None if rows is None else np.sqrt(noise) * rows
-        squares = noise * self.inverse_diagonal if scaled is None else self.quadratic_forms(scaled)
-        return Moments(apply_rows(rows, mean), np.maximum(N * (squares + known), 0.0)), mean
+        N = float(counts[0])
+        error = _TOLERANCE * (max(N, 0.0) * self.size) ** 0.5
+        return np.asarray(N * self.shares + self.solve(self._lift_excess(counts), error))
 
     def prior_check(self, counts: Ints, prior: Array) -> PriorCheck | None:
         """The check of the counts against the prior of the layout."""
-        if not self.fits(prior):
+        if not self.fits(prior) or self.size == 1:
             return None
         m, parts, N = self.line, estimators.split_prior(prior), float(counts[0])
         masses = parts.sum(axis=1)
