@@ -136,8 +136,7 @@ class Channel(ReadOnly):
 
     def to_json(self) -> str:
         """The channel as JSON: `{"inputs": [...], "outputs": [...], "matrix": [[...], ...]}`."""
-        fields = {"inputs": self.inputs, "outputs": self.outputs, "matrix": self.matrix.tolist()}
-        return json.dumps(fields)
+        return json.dumps({"inputs": self.inputs, "outputs": self.outputs, "matrix": self.matrix.tolist()})
 
     @classmethod
     def from_json(cls, text: str, normalise: bool = False) -> Self:

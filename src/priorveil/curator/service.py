@@ -142,5 +142,4 @@ class Service:
             try:
                 await self.refresh()
             except Exception as error:  # whatever it was, the next closing must be noticed
-                known = isinstance(error, PriorveilError)
-                _log.warning("%s", error if known else type(error).__name__)
+                _log.warning("%s", error if isinstance(error, PriorveilError) else type(error).__name__)

@@ -102,8 +102,7 @@ class Mechanism(ABC):
         accepted = self.accepts(array)
         if not accepted.all():
             row = int(np.argmin(accepted))
-            given = np.asarray(reports)[row].tolist()
-            raise ForeignReport(f"reports[{row}]", given, self.allowed_reports)
+            raise ForeignReport(f"reports[{row}]", np.asarray(reports)[row].tolist(), self.allowed_reports)
         return array
 
     @property

@@ -126,8 +126,7 @@ class Subset(BitReports):
         """N times the variance of the unbiased distribution, summed over the values."""
         if not self.uses_scores:
             return super().learning_error(P)
-        inverse = np.linalg.inv(bit_estimators.subset_information(self.law, P))
-        return float(np.trace(inverse) - P @ P)
+        return float(np.trace(np.linalg.inv(bit_estimators.subset_information(self.law, P))) - P @ P)
 
     def extreme_masses(self, prior: Known) -> tuple[Fraction, Fraction]:
         """Those of the rarest and of the commonest values, for one prior or a finite set of priors."""
@@ -136,8 +135,7 @@ class Subset(BitReports):
             raise Infeasible(message, Hint("method", "columns"))
         k, ordered = self.subset_size, [(sorted(member.weights), member.total) for member in prior.members]
         lightest = min(Fraction(sum(weights[:k]), total) for weights, total in ordered)
-        heaviest = max(Fraction(sum(weights[-k:]), total) for weights, total in ordered)
-        return lightest, heaviest
+        return lightest, max(Fraction(sum(weights[-k:]), total) for weights, total in ordered)
 
     def parameters(self) -> dict[str, Any]:
         """The three fields; long integers as strings."""

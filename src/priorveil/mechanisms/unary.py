@@ -109,5 +109,4 @@ def smallest_mass(prior: Known) -> Fraction:
     """
     if isinstance(prior, Prior):
         return Fraction(min(prior.weights), prior.total)
-    units = np.eye(len(prior), dtype=np.int64)
-    return min(prior.exact_extremes(unit.tolist())[0] for unit in units)
+    return min(prior.exact_extremes(unit.tolist())[0] for unit in np.eye(len(prior), dtype=np.int64))

@@ -279,8 +279,7 @@ class Plan:
         population = None
         if self.identifiable or self.query.unbiased:
             with suppress(NotIdentifiable, TooLarge):
-                errors = self.expected_std_error("unbiased", people, population=True)
-                population = width * float(errors.max())
+                population = width * float(self.expected_std_error("unbiased", people, population=True).max())
         rows, shares = self.query.rows(self.reference), self.query.counts_people(self.reference)
         widest = 1.0 if rows is None else float(np.ptp(rows, axis=1).max())
         if population is not None and population > widest / 2:

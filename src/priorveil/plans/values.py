@@ -113,8 +113,7 @@ def _encode(values: Any, labels: Sequence[Label], source: Source) -> Codes:
         if isinstance(labels, NumberLabels) and values.dtype.kind in "iuf":
             return labels.codes(values.astype(np.float64), source.words)
         if values.dtype.kind in "iu" and (_are_positions(labels) or not _has_numbers(labels)):
-            inside = (values >= 0) & (values < len(labels))
-            return np.where(inside, values, OUTSIDE).astype(np.int64)
+            return np.where((values >= 0) & (values < len(labels)), values, OUTSIDE).astype(np.int64)
         values = values.tolist()
     if isinstance(values, str | bytes | Mapping | Set) or not isinstance(values, Iterable):
         advice = f"type {type(values).__name__}; give one label or code, or a column of them"
@@ -129,8 +128,7 @@ def _as_floats(values: list[Any]) -> Array:
     for row, value in enumerate(values):
         number = isinstance(value, Real | Decimal) and not isinstance(value, bool | np.bool_)
         if not number and not is_missing(value):
-            advice = f"type {type(value).__name__}; give a number"
-            raise InvalidInput(f"values[{row}]", NOT_SHOWN, advice)
+            raise InvalidInput(f"values[{row}]", NOT_SHOWN, f"type {type(value).__name__}; give a number")
     return np.array([np.nan if is_missing(v) else float(min(max(v, -_HUGE), _HUGE)) for v in values])
 
 

@@ -477,9 +477,8 @@ def exact_product(rows: Sequence[Sequence[int]], table: Ints) -> list[list[int]]
     >>> exact_product([[2**80, 1]], np.array([[1, 0], [3, 1]])) == [[2**80 + 3, 1]]
     True
     """
-    left = fmpz_mat(rows)
-    right = fmpz_mat(table.tolist())
-    return [[int(v) for v in row] for row in (left * right).tolist()]
+    product = fmpz_mat(rows) * fmpz_mat(table.tolist())
+    return [[int(v) for v in row] for row in product.tolist()]
 
 
 def as_distribution(argument: str, probabilities: npt.ArrayLike, zero: bool = False) -> Array:

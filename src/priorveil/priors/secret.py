@@ -104,8 +104,7 @@ class Secret(ReadOnly):
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> Self:
         """Read a secret from its JSON document."""
-        rows = [[float(v) for v in row] for row in document["rows"]]
-        return cls(rows, read_labels(document["labels"]))
+        return cls([[float(v) for v in row] for row in document["rows"]], read_labels(document["labels"]))
 
     def require_fits(self, prior: Prior, tolerance: float = 1e-6) -> None:
         """Raise `InvalidSecret` if no law of `G` gives the prior: it has to be a mixture of the rows."""

@@ -99,8 +99,7 @@ def from_channel(channel: Channel, scenario: Scenario) -> ComparedMethod:
         return ComparedMethod(error, levels, _unknown_error)
 
     def estimate(truth: Counts, rng: np.random.Generator) -> Array:
-        histogram = histograms @ rng.multinomial(truth, live.matrix).sum(axis=0)
-        return apply_rows(query.rows(prior), histogram)
+        return apply_rows(query.rows(prior), histograms @ rng.multinomial(truth, live.matrix).sum(axis=0))
 
     return ComparedMethod(error, levels, _squared_error(estimate, scenario))
 
@@ -167,8 +166,7 @@ def _design_method(
 ) -> ComparedMethod:
     protected = {"notion": LDP()} if ldp else {"secret": scenario.secret}
     asked = scenario.prior, scenario.epsilon, scenario.query
-    plan = design(*asked, **protected, method=method, time_limit=scenario.time_limit)
-    return from_plan(plan, scenario)
+    return from_plan(design(*asked, **protected, method=method, time_limit=scenario.time_limit), scenario)
 
 
 def _certified_rr_method(scenario: Scenario) -> ComparedMethod:

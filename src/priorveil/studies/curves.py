@@ -102,8 +102,7 @@ def method_lines(
     """
     for method, style in styles.items():
         across = column(rows, x, method=method)
-        keys = (y, "bound", "measured", "low", "high")
-        found = [column(rows, key, method=method) for key in keys]
+        found = [column(rows, key, method=method) for key in (y, "bound", "measured", "low", "high")]
         errors, bound, dots, low, high = (np.sqrt(np.maximum(f, 0)) for f in found) if root else found
         if np.isnan(errors).all():
             continue

@@ -243,8 +243,7 @@ def estimate_panel(title: str, estimate: Estimate, level: float) -> Panel:
     if estimate.reports and estimate.readings[0].prior.edges is not None:
         with suppress(NotIdentifiable):  # some statistics of cells do not determine quantiles
             found = {100 * q: estimate.quantile(q) for q in (0.25, 0.5, 0.75)}
-            points = tuple((q, x.value, *x.interval(level)) for q, x in found.items())
-            return replace(panel, quantiles=points)
+            return replace(panel, quantiles=tuple((q, x.value, *x.interval(level)) for q, x in found.items()))
     return panel
 
 

@@ -183,8 +183,7 @@ def simulated_error(
     """
     if runs < 2:
         return math.nan, math.nan, math.nan
-    P = prior.probabilities
-    truths = (rng.multinomial(people, P) if truth is None else truth for _ in range(runs))
+    truths = (rng.multinomial(people, prior.probabilities) if truth is None else truth for _ in range(runs))
     errors = np.array([survey(counts, rng) for counts in truths])
     mean, spread = float(errors.mean()), float(errors.std(ddof=1)) / math.sqrt(runs)
     ratio = math.exp(NormalDist().inv_cdf((1 + _LEVEL) / 2) * spread / mean) if mean > 0 else 1.0

@@ -231,8 +231,7 @@ def _draw_gowalla(
         styles = {m: METHOD_STYLES[m] for m in ("none", *_LDP, *methods)}
         curves.method_lines(panel, rows, styles, "expected", root=True)
         panel.set(title=title, ylabel=curves.ROOT_ERROR, xlabel=curves.BUDGET, ylim=(0, None))
-    leaking = {m: METHOD_STYLES[m] for m in (*_PUBLISHED, "ldp-rr", "hashing")}
-    curves.level_lines(axes[1, 0], rows, leaking)
+    curves.level_lines(axes[1, 0], rows, {m: METHOD_STYLES[m] for m in (*_PUBLISHED, "ldp-rr", "hashing")})
     for method, style in _REAL.items():
         x, y = (column(real, key, method=method) for key in ("epsilon", "measured"))
         curves.line(axes[1, 1], style, x, np.sqrt(y), marker="o")

@@ -409,8 +409,7 @@ def hashing(settings: Settings) -> Outcome:
     words |= {"heavy": math.sqrt(heavy["mse"]), "best": math.sqrt(best["mse"])}
     designs = [{"method": _HASH_STYLES[name][2], **row} for name, row in (("heavy", heavy), ("best", best))]
     verdicts = {"best size": 12 <= best_size <= 16, "differ": spread > 1e-4}
-    draw = partial(_draw_hashing, rows, certified, heavy, best)
-    return Outcome([*rows, *designs], draw, verdicts, words)
+    return Outcome([*rows, *designs], partial(_draw_hashing, rows, certified, heavy, best), verdicts, words)
 
 
 def _hash_row(prior: Prior, size: int, assignment: list[int]) -> Row:
@@ -477,8 +476,7 @@ def _binary_guesses(epsilon: float) -> dict[str, Row]:
     known, middle = PriorSet.interval([1 - _MOST, 0.0], [1.0, _MOST]), Prior([1 - _MOST / 2, _MOST / 2])
     best = Channel(align_reports(design(known, epsilon, Histogram()).channel.matrix))
     form, ldp = published.binary_bounded(0.0, _MOST, epsilon), published.k_rr(middle, epsilon)
-    channels = {"published": form.channel, "certified": best, "ldp": ldp.channel}
-    rows = _guess_rows(channels, middle, known)
+    rows = _guess_rows({"published": form.channel, "certified": best, "ldp": ldp.channel}, middle, known)
     return {**rows, "best": {"wrong": Guess().error(best, middle), "lip": rows["certified"]["lip"]}}
 
 
