@@ -56,12 +56,9 @@ _MOST_GROUPS = 1_000  # values that a margin, or other statistics, may tell apar
 _PROGRESS = 3e-4  # the share of the variance that a round of search in margins has to save
 _MOST_ENTRIES = 3_500_000  # of the table of a channel
 _EVEN_ROUNDS, _EVEN_STARTS = 24, 60
-_SPECTRUM = (
-    0.6  # the power of the roots of `B` for random columns: 0.5, and more since vertices are less smooth
-)
-_FEWEST = (
-    2.2  # columns for each direction: random ones surround the constant column if there are more than two
-)
+# The power of the roots of `B` in random columns (0.5, and more since vertices have edges); columns for each direction,
+# at least: random ones surround the constant column if there are more than two.
+_SPECTRUM, _FEWEST = 0.6, 2.2
 _EXCHANGES = 4_000  # rounds of exchanges within the blocks of equal values
 _HELD = 1e-7  # size of a direction, relative to the largest, from which weights are corrected along it
 _SHRUNK, _SHRUNK_SUM = 1e-3, 1e-9  # what is added to `S`, relative to its mean, to look for columns
@@ -524,18 +521,10 @@ class _Generation:
 
         Many different statistics need no others than `_likely_columns`, if so many fit that they mix to a channel.
         """
-        rows, roots, left = (
-            self.statistics.rows,
-            self.statistics.roots,
-            self.limits.deadline - time.monotonic(),
-        )
+        roots, left = self.statistics.roots, self.limits.deadline - time.monotonic()
         most = int(math.sqrt(_SPEED * min(max(left, _PATIENCE), 1e6) / len(roots)))
-        if (
-            rows is not None
-            and roots[len(roots) // 2] > _RANK
-            and self.start is None
-            and len(self.views) == 1
-        ):
+        several = self.statistics.rows is not None and self.start is None and len(self.views) == 1
+        if several and roots[len(roots) // 2] > _RANK:
             count = min(self._limit(), most)
             return self._likely_columns(count, rng) if count >= _FEWEST * len(roots) else start
         others, most = np.vstack([start[:0], *self._others(rng)]), most - len(start)
