@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 READY  := $(VENV)/.ready
 DEMO   := $(VENV)/.demo
-JOBS   ?= 3
+JOBS   ?= 4
 NAME   ?= --all
 
 export OMP_NUM_THREADS ?= 1
@@ -42,11 +42,11 @@ demo: $(DEMO) ## go from prior to estimate on real data in a minute, with a cura
 
 test: $(READY) ## run all the tests, doctests and documentation examples included
 	@scripts/system-packages
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 coverage: $(READY) ## run all the tests and say which lines they miss (takes half as long again)
 	@scripts/system-packages
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --cov --cov-report=term
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder --cov --cov-report=term
 
 check: $(READY) format-check lint types imports docs test ## everything: format, lint, types, imports, docs, tests
 

@@ -554,5 +554,5 @@ def _overlaps(
     ascending = np.argsort(places)
     sums, moments = (np.append(0, np.cumsum(part[ascending])) for part in (signs, signs * places))
     ends = ends + apart[:, None]
-    before = np.searchsorted(places, ends, sorter=ascending)
+    before = np.searchsorted(places[ascending], ends)
     return np.diff(ends * sums[before] - moments[before], axis=1)
