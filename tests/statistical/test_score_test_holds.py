@@ -49,7 +49,7 @@ def test_mass_moved_to_neighbours_is_noticed_where_there_are_many_kinds_of_repor
     assert np.mean(right < 0.05) < 0.1 and np.mean(right < 0.01) < 0.033
 
 
-LARGE = [("arc", pv.Histogram(), 300), ("unary", pv.Histogram(), 300), ("arc", pv.Distribution(), 300)]
+LARGE = [("arc", pv.Histogram(), 300), ("unary", pv.Histogram(), 300), ("arc", pv.Distribution(), 150)]
 
 
 @pytest.mark.parametrize(("method", "query", "values"), LARGE)

@@ -49,16 +49,16 @@ _VALUES = 20_000  # up to this many: beyond, a pool that tells them apart takes 
 
 
 def arc_plan(problem: Problem) -> Plan:
-    """Arcs on a circle: to learn a distribution in many orders, for anything else in one."""
-    return _orders_plan(problem) if problem.query.kind == "distribution" else _circle_plan(problem)
+    """Arcs on a circle: for unbiased answers in many orders, for others in one."""
+    return _orders_plan(problem) if problem.query.unbiased else _circle_plan(problem)
 
 
 def _circle_plan(problem: Problem) -> Plan:
     """The arc mechanism: any prior, any size, one number a report."""
     prior, kind, budget = problem.one_prior("arc"), problem.query.kind, problem.budget
-    if not problem.box or kind not in ARC_KINDS or problem.query.unbiased:
+    if not problem.box or kind not in ARC_KINDS:
         raise Infeasible(
-            "the method arc is for LIP of the value itself and Histogram, Sum or Distribution",
+            "the method arc is for LIP of the value itself and Histogram, Sum or an unbiased query",
             Hint("method", "columns"),
         )
     values = problem.scores if kind == "sum" else None
@@ -97,7 +97,7 @@ def _orders_plan(problem: Problem) -> Plan:
         f"arcs on a circle in {pool.count:,} public orders, one drawn for each report; "
         f"{len(own)} likely values have a report of their own"
     )
-    return problem.certified_plan(pool, pool.variance(), "arc", why)
+    return problem.certified_plan(pool, pool.variance(problem.query.rows(prior)), "arc", why)
 
 
 def order_count(size: int) -> int:

@@ -43,6 +43,7 @@ _OPTIMAL = 1 - 1e-9  # efficiency of a plan that nothing can improve on
 _LDP_ENGINE = 30  # values up to which `auto` tries the engine under LDP
 _LDP_STATISTICS = 64  # the same for several statistics: simple mechanisms spend the budget on single values
 _LDP_LEARNING = 12  # the same for learning a distribution under LDP
+_ABOVE_SIMPLE = 0.1  # efficiency of unbiased statistics that simple mechanisms hardly reach on many values
 _PROVEN = 0.999  # efficiency from which no better bound is searched for
 _PATIENCE = 2.0  # seconds that the search for a bound, or the last weights, have at least
 _GROUPED = 200_000  # values up to which `auto` tries the engine under LIP, with values in groups
@@ -143,8 +144,10 @@ def _candidates(problem: Problem) -> dict[str, float]:
     few = _MAX_TABLE_VALUES if problem.box and has_solver else _ENGINE
     if d <= few or (problem.box and kind == "guess"):
         return {"columns": _OPTIMAL}
-    if not problem.box or (learns and kind != "distribution"):
+    if not problem.box:
         return {"columns": _OPTIMAL, "unary": _OPTIMAL}
+    if learns and kind != "distribution":
+        return {"columns": _ABOVE_SIMPLE, "arc": _OPTIMAL, "unary": _OPTIMAL}
     if learns:
         return dict.fromkeys(["arc", "unary", "subset"] if d <= _SUBSETS else ["arc", "unary"], _OPTIMAL)
     return {"arc": 0.995} | ({"columns": _OPTIMAL} if d <= _GROUPED and has_solver else {})

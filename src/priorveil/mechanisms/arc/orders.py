@@ -387,9 +387,10 @@ class Orders(ArcMechanism):
             return np.diag(self.inverse)
         return self._scaled_inverse.entries()
 
-    def variance(self) -> float:
-        """N times the variance of the distribution learnt from N reports, summed over the values."""
-        return self._trace - float(self.shares @ self.shares)
+    def variance(self, rows: Rows = None) -> float:
+        """N times the variance of the distribution, or of `rows @ shares`, learnt from N reports; summed."""
+        squares = self._trace if rows is None else float(self.quadratic_forms(rows).sum())
+        return squares - float(np.square(apply_rows(rows, self.shares)).sum())
 
     def identifies(self) -> bool:
         """Whether reports alone determine the distribution: always for many values, which have many orders."""
