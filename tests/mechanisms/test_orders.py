@@ -367,7 +367,8 @@ def test_many_statistics_of_many_values_take_no_product_each(
     monkeypatch.setattr(Orders, "information_times", count_product)
     found = large.answer("unbiased", tally, P, rows, True)
     assert found.variance == pytest.approx(exact.variance, rel=near)
-    assert found.mean == pytest.approx(exact.mean, abs=1e-2 * math.sqrt(exact.variance.max()))
+    close = 1e-3 if near < 0.1 else 1e-2  # of a standard error
+    assert found.mean == pytest.approx(exact.mean, abs=close * math.sqrt(exact.variance.max()))
     assert len(products) <= 6 + 8 * np.count_nonzero(P >= orders._LIKELY)
     scale = np.sqrt(np.outer(exact.variance, exact.variance))
     assert np.abs((large.covariance("unbiased", tally, P, rows, True) - covariance) / scale).max() < near
