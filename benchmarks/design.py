@@ -547,7 +547,7 @@ def constrained(quick: bool) -> Iterator[Line]:
 
 
 def linear(quick: bool) -> Iterator[Line]:
-    """Unbiased linear statistics: N times the summed variance (LDP: less that of sampling people)"""
+    """Unbiased statistics, equal values or Zipf: N times the summed variance (LDP: less that of sampling people)"""
     for name, rows, lip, ldp in CASES:
         prior, query = pv.Prior.uniform(rows.shape[1]), pv.Linear(rows, unbiased=True)
         sampling = query.ceiling(prior)
