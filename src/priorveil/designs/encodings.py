@@ -30,6 +30,7 @@ from priorveil.certify import TOTAL, exp_above, exp_below
 from priorveil.designs.engine import Stop, never
 from priorveil.designs.problem import Problem
 from priorveil.errors import Hint, Infeasible
+from priorveil.mechanisms.bit_estimators import ones_noise, subset_law
 from priorveil.mechanisms.bit_reports import scoring_masses
 from priorveil.mechanisms.hashing import PooledHash, bin_masses
 from priorveil.mechanisms.randomness import Words
@@ -184,12 +185,9 @@ def _odds_of_sizes(problem: Problem, prior: Prior) -> list[Fraction]:
 
 
 def _best_for_ones(values: int, odds: list[Fraction]) -> int:
-    """The size that is best if only the ones are read: it has the least `ones_variance`."""
-    k, R = np.arange(1, values), np.array(odds, dtype=np.float64)
-    p = R * k / (R * k + values - k)
-    q = (k - p) / (values - 1)
-    noise = values * q * (1 - q) + (p - q) * (1 - 2 * q)
-    return int(np.argmin(np.where(p > q, noise / np.maximum(p - q, 1e-150) ** 2, np.inf))) + 1
+    """The size that is best if only the ones are read, in closed form."""
+    noise = [ones_noise(subset_law(float(R), values, k), values) for k, R in enumerate(odds, start=1)]
+    return int(np.argmin(noise)) + 1
 
 
 def _best_size(error: Callable[[int], float], starts: Iterable[int], values: int, stop: Stop) -> int:

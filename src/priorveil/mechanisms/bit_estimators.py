@@ -233,10 +233,15 @@ def ones_variance(law: BitLaw, P: Array) -> float:
     >>> round(ones_variance(subset_law(math.e, 20, 5), np.full(20, 0.05)), 4)
     66.6344
     """
+    return ones_noise(law, len(P)) - float(P @ P)
+
+
+def ones_noise(law: BitLaw, values: int) -> float:
+    """The part of `ones_variance` that is the same for every distribution of so many values."""
     q, contrast = law.q, law.contrast
     if contrast <= 0:  # a bit carries no information
         return math.inf
-    return (len(P) * q * (1 - q) + contrast * (1 - 2 * q)) / contrast**2 - float(P @ P)
+    return (values * q * (1 - q) + contrast * (1 - 2 * q)) / contrast**2
 
 
 def subset_information(law: BitLaw, P: Array) -> Array:
