@@ -567,11 +567,8 @@ def linear(quick: bool) -> Iterator[Line]:
         yield largest_variance(128, 1.0, 1910.87)
         for d in (200, 400):
             prior = pv.Prior.zipf(d)
-            case, query = (
-                f"cumulative, Zipf, d = {d}, LIP, eps = 1",
-                pv.Linear.cumulative(prior, unbiased=True),
-            )
-            yield efficient(case, 0.75, 60.0, prior, 1.0, query)
+            query = pv.Linear.cumulative(prior, unbiased=True)
+            yield efficient(f"cumulative, Zipf, d = {d}, LIP, eps = 1", 0.75, 60.0, prior, 1.0, query)
 
 
 def largest_variance(d: int, eps: float, known: float) -> Line:
