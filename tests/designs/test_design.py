@@ -852,6 +852,16 @@ class TestLinear:
         assert plan.expected_mse == pytest.approx(query.error(plan.channel, prior), rel=1e-9)
         assert plan.lower_bound <= plan.expected_mse < 0.97 * plan.no_report
 
+    @pytest.mark.parametrize("size", [400, 1_500])
+    def test_cumulative_shares_of_many_values_that_lean_on_the_prior(self, size: int) -> None:
+        """Neighbouring values are merged into blocks; the error and the bound are those of all the values."""
+        prior = pv.Prior.zipf(size)
+        query = pv.Linear.cumulative(prior)
+        plan = pv.design(prior, 1.0, query, time_limit=1.0)
+        assert plan.certificate.lip <= 1.0 and plan.efficiency > 0.5  # what is proven without any search
+        assert plan.expected_mse == pytest.approx(query.error(plan.channel, prior), rel=1e-9)
+        assert plan.lower_bound <= plan.expected_mse < 0.81 * plan.no_report
+
     def test_unbiased_statistics_under_ldp_beat_workload_factorization(self) -> None:
         """Its public code reaches 549.8 for the people themselves, at a uniform prior (McKenna et al. 2020)."""
         groups = [

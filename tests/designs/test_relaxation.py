@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 import priorveil as pv
 from priorveil.designs import relaxation
 from priorveil.designs.box_pricing import Box, LdpCone
-from priorveil.designs.engine import best_mixture
+from priorveil.designs.box_solvers import similar_groups
+from priorveil.designs.engine import best_mixture, never
 from priorveil.designs.relaxation import (
     SecondMoments,
     box_sides,
@@ -67,6 +68,22 @@ def test_no_channel_beats_them(seed: int) -> None:
     vertices, moments = box.vertices(), SecondMoments.of_box(box)
     assert leaning_bound(moments, W) <= least_error(box, W, vertices) + 1e-12 * (W**2).max()
     assert unbiased_bound(moments, W) <= least_variance(box, W, vertices) * (1 + 1e-9)
+
+
+@given(seeds, st.integers(2, 4))
+@settings(max_examples=40, deadline=None)
+def test_no_channel_beats_the_bounds_for_many_values(seed: int, count: int) -> None:
+    """Those of single statistics, and of blocks of values; here few values count as many."""
+    box, W, _ = case(seed)
+    centred = W - (W @ box.prior)[:, None]
+    gain = float((centred**2).sum(axis=0) @ box.prior) - least_error(box, W, box.vertices())
+    room = 1e-12 * (W**2).max()
+    assert gain <= relaxation.simple_gain(box, centred) + room
+    groups = similar_groups(box, centred, count)
+    assert groups.max() < count
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(relaxation, "MOST_VALUES", int(groups.max()) + 1)
+        assert gain <= relaxation._largest_gain(box, centred, [groups], never) + room
 
 
 @given(seeds, st.sampled_from([0.1, 0.5, 1.0, 2.0, 4.0]))

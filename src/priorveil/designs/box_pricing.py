@@ -349,8 +349,8 @@ class SquaresPricing:
 
     def price(self, duals: Array, exact: bool) -> Priced:
         """Local maxima of `phi(r) - duals . r`, from starts at random and along the rows; more of them if `exact`."""
-        mixed = self.rng.standard_normal((1000 if exact else 200, len(self.factors))) @ self.factors
-        chance = self.rng.standard_normal((200, len(duals))) * self.box.prior
+        mixed = self.rng.standard_normal((1000 if exact else 50, len(self.factors))) @ self.factors
+        chance = self.rng.standard_normal((50, len(duals))) * self.box.prior
         starts = self.box.best(np.vstack([mixed, chance]))
         columns = distinct_rows(self.box.climb(starts, self.factors.T @ self.factors, duals))
         return Priced(columns, self.utility(columns), math.inf)

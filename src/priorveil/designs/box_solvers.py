@@ -24,6 +24,8 @@ _ROWS = 160  # rows the master is merged down to
 _SPREAD = 2000  # domains up to this size are spread over their symmetry
 _BLOCKS = 48  # sums over more values are first solved on this many blocks, or on a quarter of the values
 _SHIFTS = 200  # starts of one kind
+_DIRECTIONS = 64  # sums of more statistics that their main direction is found from
+_MOST_SUMMED, _SUM_BLOCKS = 300, 160  # values that a sum tells apart, and blocks that more are merged into
 
 
 def best_histogram(box: box_pricing.Box, limits: Limits = UNLIMITED, *, rows: int = _ROWS) -> Solution:
@@ -73,12 +75,7 @@ def best_guess(box: box_pricing.Box, limits: Limits = UNLIMITED, *, rows: int = 
     labels[heaviest[:kept]] = np.arange(kept)
     small = _guess(box.merge(labels), prior[heaviest[: kept + 1]], limits)
     bound, duals = box_pricing.closed_form_guess(box, prior)
-    bound = max(bound, small.value)
-    gap = relative_gap(small.value, bound, float(prior.max()))
-    converged = gap <= limits.target and not small.interrupted
-    return replace(
-        small, columns=small.columns[:, labels], bound=bound, duals=duals, gap=gap, converged=converged
-    )
+    return replace(widen(small, labels, bound, limits, float(prior.max())), duals=duals)
 
 
 def _guess(box: box_pricing.Box, peaks: Array, limits: Limits) -> Solution:
@@ -119,25 +116,36 @@ def _guess_columns(box: box_pricing.Box, peaks: Array) -> tuple[Array, Array]:
 def best_sum(box: box_pricing.Box, values: Array, limits: Limits = UNLIMITED) -> Solution:
     """The best channel for the sum of `values` with mean zero, `phi = (sum_x a_x P_x r_x)^2`.
 
-    The solution on coarse blocks of many values starts the fine problem.
+    The solution on coarse blocks of many values starts the fine problem. Of very many it is the answer: any duals prove
+    a bound for all the values, and those of the blocks, interpolated, prove a good one.
 
     >>> best = best_sum(box_pricing.Box(np.array([0.5, 0.5]), lo=0.5, hi=2.0), np.array([-1.0, 1.0]))
     >>> round(best.value, 9)
     0.25
     """
-    pricing, prior = box_pricing.SumPricing(box, values), box.prior
+    pricing, prior, many = box_pricing.SumPricing(box, values), box.prior, len(box.prior) > _MOST_SUMMED
     duals, start = box.sum_duals(values), [_windows(box, values), seeds(box)]
     if len(prior) > _BLOCKS:
-        labels = neighbour_groups(prior, values, max(_BLOCKS, len(prior) // 4))
+        labels = similar_groups(box, values[None], _SUM_BLOCKS if many else max(_BLOCKS, len(prior) // 4))
         merged = box.merge(labels)
         centres = np.bincount(labels, prior * values) / merged.prior
-        coarse = best_sum(merged, centres, limits.within(1 / 3))
+        coarse = best_sum(merged, centres, limits if many else limits.within(1 / 3))
         above = coarse.duals - merged.sum_duals(centres)
         order = np.argsort(centres)
         duals = duals + prior * np.interp(values, centres[order], (above / merged.prior)[order])
+        if many:
+            return widen(coarse, labels, float(duals.sum()) + pricing.price(duals, exact=True).bound, limits)
         start.append(coarse.columns[:, labels])
         limits = limits.without_time() if coarse.interrupted else limits
     return solve(pricing, np.vstack(start), limits, duals=duals)
+
+
+def widen(found: Solution, labels: Labels, bound: float, limits: Limits, idle: float = 0.0) -> Solution:
+    """A solution on blocks as one on all values, with a bound that is proven for these; `idle` as in `relative_gap`."""
+    bound = max(bound, found.value)
+    converged = limits.target_reached(found.value, bound, idle) and not found.interrupted
+    gap = relative_gap(found.value, bound, idle)
+    return replace(found, columns=found.columns[:, labels], bound=bound, gap=gap, converged=converged)
 
 
 def neighbour_groups(prior: Array, values: Array, count: int) -> Labels:
@@ -154,6 +162,27 @@ def neighbour_groups(prior: Array, values: Array, count: int) -> Labels:
     labels = np.empty(len(prior), np.intp)
     labels[order] = np.cumsum(changes)
     return labels
+
+
+def similar_groups(box: box_pricing.Box, rows: Array, count: int) -> Labels:
+    """At most `count` or so blocks of values that count nearly the same in centred `rows` of statistics.
+
+    They are neighbours in the main direction of the statistics, with about equal shares of the mass and of `P^(1/3)`
+    times the distance to the next value to the power 2/3, half of each: many points for a curve are best spread so.
+
+    >>> similar_groups(box_pricing.Box(np.full(4, 0.25), lo=0.5, hi=2.0), np.array([[1.0, -1.0, 1.1, -1.1]]), 2)
+    array([1, 0, 1, 0])
+    """
+    root = np.sqrt(box.prior)
+    if len(rows) > _DIRECTIONS:
+        rows = np.random.default_rng(0).standard_normal((_DIRECTIONS, len(rows))) @ rows
+    main = np.linalg.svd(rows * root, full_matrices=False)[2][0] / root
+    main = main * np.sign(main @ rows[0] or 1.0)
+    order = np.argsort(main, kind="stable")
+    steps = np.linalg.norm(np.diff(rows[:, order], append=rows[:, order[-1:]]), axis=0)
+    share = np.cbrt(box.prior[order] * steps**2)
+    share[order] = share / (share.sum() or 1.0)
+    return neighbour_groups((box.prior + share) / 2, main, count)
 
 
 def _ranks(numbers: Array) -> Array:

@@ -374,7 +374,7 @@ class _Run:
             self.slopes = np.bincount(self.classes, first).astype(float)[:, None]
         self.basis: highspy.HighsBasis | None = None
         self.weights, self.centre = np.empty(0), np.zeros(d)
-        self.value, self.bound = -math.inf, math.inf
+        self.value, self.bound, self.expected = -math.inf, math.inf, math.inf
         self.iterations, self.interrupted = 0, False
 
     def generate(self, first: Array | None) -> None:
@@ -421,9 +421,11 @@ class _Run:
     def _prove(self, trial: Array, priced: Priced) -> None:
         """Keep the bound that these duals prove, if it is the best so far; room for rounding is added."""
         slopes, _ = split_duals(trial, len(self.classes))
-        bound = float(slopes.sum() + 1e-15 * np.abs(slopes).sum()) + priced.bound
-        if bound < self.bound:
-            self.bound, self.centre = bound, trial
+        total = float(slopes.sum() + 1e-15 * np.abs(slopes).sum())
+        self.bound = min(self.bound, total + priced.bound)
+        expected = total + float(reduced_costs(priced.columns, priced.utilities, trial).max())
+        if expected < self.expected:
+            self.expected, self.centre = expected, trial
 
     def _entries(self) -> Array:
         """The columns as the master sees them: the mean over each class."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import Literal
 
@@ -19,7 +18,7 @@ import numpy as np
 from priorveil.certify import certified_table
 from priorveil.designs import box_solvers, cone_pricing, robust, unbiased
 from priorveil.designs.arcs import arc_plan
-from priorveil.designs.box_pricing import Box, LdpCone, SumPricing
+from priorveil.designs.box_pricing import Box, LdpCone
 from priorveil.designs.closed import closed_plan
 from priorveil.designs.encodings import hashing_plan, subset_plan, unary_plan
 from priorveil.designs.engine import Limits, Pricing, Progress, Solution, Stop, best_mixture, never, solve
@@ -52,10 +51,9 @@ _SUBSETS = 100_000  # values up to which `auto` tries subset selection for learn
 _MAX_VALUES_TO_LEARN = 1_000  # values up to which the engine weighs columns for learning several statistics
 _MAX_VALUES_TO_SUM = 20_000  # the same for one unbiased sum, and for few statistics
 _FEW_STATISTICS = 400  # so many can be learnt on many values, and more are not searched for a bound under LDP
-_MAX_VALUES_TO_SEARCH = 100  # values up to which leaning statistics are searched for from simple columns
 _LISTING = 0.2  # the share of the time for listing extreme columns to learn from
 _LEARNING_GAP = 1e-6  # the finest gap for learning a distribution
-_BLOCKS = 160  # blocks that the values of a large sum are merged into
+_MOST_ENTRIES = 4_000_000  # of columns that are written out at once
 
 
 def design(
@@ -168,14 +166,11 @@ def columns_plan(problem: Problem, limits: Limits) -> Plan:
         return _learning_plan(problem, limits)
     if not isinstance(problem.prior, Prior):
         return _robust_plan(problem, limits)
-    kind, many = problem.query.kind, problem.box and len(problem.prior) > _MAX_TABLE_VALUES
     ceiling = problem.query.ceiling(problem.reference)
     limits = limits.in_units(-1.0, ceiling)  # the values of the engine are utilities
-    if many and kind == "sum":
-        return _merged_sum_plan(problem, limits)
     solution, how = _best_channel(problem, limits)
     bound = ceiling - solution.bound
-    if many and kind in ("histogram", "guess"):
+    if problem.box and len(problem.prior) > _MAX_TABLE_VALUES:
         _, first, groups = np.unique(solution.columns, axis=1, return_index=True, return_inverse=True)
         if len(first) < len(problem.prior):
             return _grouped_plan(problem, solution.channel[first], groups.ravel(), bound, how)
@@ -191,19 +186,10 @@ _SOLVERS: dict[str, Callable[[Problem, Limits], Solution]] = {
 
 
 def _best_linear(problem: Problem, limits: Limits) -> Solution:
-    """The best channel for statistics. On many values the search starts from columns that learn them best.
-
-    On still more values these columns are the answer: then only the closed-form bound is proven.
-    """
-    box, rows, found = _box(problem), problem.centred_rows, []
-    with suppress(TooLarge):
-        if len(box.prior) > _MAX_VALUES_TO_SEARCH:
-            found = [unbiased.best_learning(box, replace(limits.within(1 / 3), progress=None), rows)]
-    if not found or len(box.prior) <= _MAX_VALUES_TO_LEARN:
-        return best_linear(box, rows, limits, [start.columns for start in found])
-    value = float(found[0].weights @ problem.query.utility(found[0].columns, problem.reference))
-    ceiling = problem.query.ceiling(problem.reference)
-    return replace(found[0], value=value, bound=ceiling, gap=1.0, converged=False)
+    """The best channel for statistics, with each margin as a start of the search."""
+    rows = problem.centred_rows
+    margins = unbiased.margin_groups(rows) if len(rows) < len(problem.P) else []
+    return best_linear(_box(problem), rows, limits, margins if len(margins) > 1 else [])
 
 
 def _box(problem: Problem) -> Box:
@@ -237,7 +223,8 @@ def _best_channel(problem: Problem, limits: Limits) -> tuple[Solution, str]:
         solution = solve(_cone_pricing(problem, limits.over), start, limits)
     state = "proven" if solution.converged else "stopped early"
     rounds = f"{solution.iterations} round{'s' * (solution.iterations != 1)}"
-    return solution, f"column generation, {rounds}, {state}: gap {max(solution.gap, 0.0):.2g} of the gain"
+    gap = f"gap {solution.gap:.2g} of the gain" if solution.gap < 1 else "its bound is a closed form"
+    return solution, f"column generation, {rounds}, {state}: {gap}"
 
 
 def _extreme_columns(problem: Problem, limits: Limits) -> Array:
@@ -368,34 +355,11 @@ def _grouped_plan(problem: Problem, Q: Array, groups: Ints, bound: float, why: s
     mechanism, prior = Grouped(groups, Table(weights)), problem.reference
     law = np.bincount(mechanism.rows, problem.P) @ mechanism.table.matrix
     lifts = (mechanism.table.matrix / law).T
-    # one column at a time: all of them may not fit in memory
-    gain = sum(
-        p * problem.query.utility(lift[None, mechanism.rows], prior)[0]
-        for p, lift in zip(law, lifts, strict=True)
-    )
+    # a few columns at a time: all of them may not fit in memory
+    parts = np.array_split(np.arange(len(law)), 1 + len(law) * len(problem.P) // _MOST_ENTRIES)
+    gain = sum(law[y] @ problem.query.utility(lifts[y][:, mechanism.rows], prior) for y in parts)
     expected = max(0.0, problem.query.ceiling(prior) - float(gain))
     return problem.plan(mechanism, proof, expected, bound, "columns", why)
-
-
-def _merged_sum_plan(problem: Problem, limits: Limits) -> Plan:
-    """A sum over many values: neighbours are merged into blocks, which are designed for.
-
-    The blocks have about equal shares of the mass and of the variance, half of each: a rare value that lies
-    far out matters as much as a common one. Any duals prove a bound for all the values; those of the blocks,
-    interpolated, prove a good one.
-    """
-    P, scores, box = problem.P, problem.scores, _box(problem)
-    share = P * (1 + scores**2 / (float(P @ scores**2) or 1.0)) / 2
-    groups = box_solvers.neighbour_groups(share, scores, _BLOCKS).astype(np.int64)
-    merged = box.merge(groups)
-    mass = merged.prior
-    means = np.bincount(groups, P * scores).astype(np.float64) / mass
-    solution = box_solvers.best_sum(merged, means, limits)
-    order = np.argsort(means)
-    duals = P * np.interp(scores, means[order], (solution.duals / mass)[order])
-    gain = float(duals.sum()) + SumPricing(box, scores).price(duals, exact=True).bound
-    why = f"{len(mass)} blocks of neighbouring values, then column generation, {solution.iterations:,} rounds"
-    return _grouped_plan(problem, solution.channel, groups, float(P @ scores**2) - gain, why)
 
 
 METHODS: dict[str, Callable[[Problem, Limits], Plan]] = {

@@ -31,14 +31,16 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import scipy.optimize
+import scipy.sparse
 
 from priorveil.certify import exp_above
 from priorveil.designs.box_pricing import Box, SquaresPricing
-from priorveil.designs.box_solvers import seeds, weighted_histogram
-from priorveil.designs.engine import UNLIMITED, Limits, Solution, Stop, never, solve
+from priorveil.designs.box_solvers import seeds, similar_groups, weighted_histogram, widen
+from priorveil.designs.engine import UNLIMITED, Labels, Limits, Solution, Stop, never, solve
 from priorveil.priors import Array
 
 _ROUNDS = 600  # of the search for a dual
@@ -46,7 +48,9 @@ _EVERY = 20  # rounds after which a bound is computed
 _CLOSE = 1e-6  # change in a round, relative to the matrix, at which the search ends
 _CUT = 1e-3, 1.0  # the gap and the seconds for the largest sum of all `Y_xx`
 _DIAGONAL_ROUNDS, _DIAGONAL_GAIN = 30, 1e-5  # at most so many, each with at least this gain
-MOST_VALUES = 300  # beyond, bounds are diagonal and have no cut
+MOST_VALUES = 300  # beyond, bounds are diagonal or of blocks of values
+_FEW = 24  # values up to which the search starts from simple columns
+_BLOCKS, _BLOCKS_PER_WINDOW = 120, 8  # of many values, at least, and in the mass that an output can point at
 _TANGENT = 1e-4  # eigenvalues below this share of their mean have the tangent for their root, under LDP
 _MOST_SEARCHED, _MOST_LEVEL = 1_000, 12.0  # values and levels for which a bound on learning is searched for
 _ROUNDOFF = 2.0**-52
@@ -54,22 +58,97 @@ _ROUNDOFF = 2.0**-52
 Search = Callable[[Array], Iterator[tuple[Array, float]]]
 
 
-def best_linear(box: Box, rows: Array, limits: Limits = UNLIMITED, starts: Sequence[Array] = ()) -> Solution:
-    """The best channel found for centred `rows` of statistics, `phi = |W D r|^2`, with the bound of the relaxation.
+def best_linear(
+    box: Box, rows: Array, limits: Limits = UNLIMITED, margins: Sequence[Labels] = ()
+) -> Solution:
+    """The best channel found for centred `rows` of statistics, `phi = |W D r|^2`, with a proven bound.
 
-    `starts` are columns (K, d) that the search begins with, in addition to simple ones.
+    `margins` label values (d,) that some of the statistics treat alike.
 
     >>> best = best_linear(Box(np.array([0.5, 0.5]), lo=0.5, hi=2.0), np.array([[-1.0, 1.0], [0.5, -0.5]]))
     >>> round(best.value, 9), round(best.bound, 4)
     (0.3125, 0.3125)
     """
-    ceiling = float((rows**2).sum(axis=0) @ box.prior)
+    groupings = [*margins, *_similar_groups(box, rows)]
     try:
-        bound = ceiling - leaning_bound(SecondMoments.of_box(box), rows, limits.within(1 / 3).over)
+        bound = _largest_gain(box, rows, groupings, limits.within(1 / 3).over)
     except KeyboardInterrupt:
-        bound, limits = ceiling, limits.without_time()
-    pricing = SquaresPricing(box, rows * box.prior)
-    return solve(pricing, np.vstack([*starts, seeds(box)]), limits, bound=bound)
+        bound, limits = simple_gain(box, rows), limits.without_time()
+    found = _search(box, rows, groupings, limits, bound)
+    return widen(found, np.arange(len(box.prior)), bound, limits)
+
+
+def _similar_groups(box: Box, rows: Array) -> list[Labels]:
+    """Blocks of similar values to design for first: a quarter of the values, or of many so many that each is light."""
+    d = len(box.prior)
+    light = min(max(_BLOCKS, _BLOCKS_PER_WINDOW / max(box.tau, 1e-15)), MOST_VALUES)
+    return [similar_groups(box, rows, d // 4 if d <= MOST_VALUES else int(light))] if d > _FEW else []
+
+
+def _search(box: Box, rows: Array, groupings: Sequence[Labels], limits: Limits, bound: float) -> Solution:
+    """Column generation that starts from the best columns for values in groups; of many values these are the answer."""
+    d, found = len(box.prior), list[Solution]()
+    for groups in groupings:
+        parts = len(groupings) - len(found) + (d <= MOST_VALUES)
+        share = replace(limits.within(1 / parts), progress=None)
+        merged, means = box.merge(groups), _block_means(box, rows, groups)
+        part = _search(merged, means, _similar_groups(merged, means), share, bound)
+        found.append(replace(part, columns=part.columns[:, groups]))
+        limits = limits.without_time() if part.interrupted else limits
+    if d > MOST_VALUES:
+        best = max(found, key=lambda part: part.value)
+        limits.report(best.iterations, best.value, bound)
+        return best
+    starts = [np.ones((1, d)), *(part.columns for part in found)] if found else [seeds(box)]
+    pricing = SquaresPricing(box, _fewer_rows(rows) * box.prior)
+    return solve(pricing, np.vstack(starts), limits, bound=bound)
+
+
+def _block_means(box: Box, rows: Array, groups: Labels) -> Array:
+    """The statistics (m, n) of blocks: the means over their values."""
+    shares = box.prior / box.merge(groups).prior[groups]
+    return np.asarray(rows @ scipy.sparse.csr_array((shares, (np.arange(len(groups)), groups))))
+
+
+def _fewer_rows(rows: Array) -> Array:
+    """At most as many rows as values, with the same products of columns."""
+    return rows if len(rows) <= rows.shape[1] else np.asarray(np.linalg.qr(rows, mode="r"))
+
+
+def _largest_gain(box: Box, rows: Array, groupings: Sequence[Labels], stop: Stop) -> float:
+    """A gain `|W D r|^2` that no channel exceeds, for centred rows.
+
+    Of many values the last grouping is into blocks. A channel gains as much from the means of blocks as a channel on
+    the blocks can, and little from the differences within blocks; the root of the gain is a norm, so roots add up.
+    """
+    gain = simple_gain(box, rows)
+    if len(box.prior) <= MOST_VALUES:
+        ceiling = float((rows**2).sum(axis=0) @ box.prior) * (1 + 4 * rows.size * _ROUNDOFF)
+        return min(gain, ceiling - leaning_bound(SecondMoments.of_box(box), _fewer_rows(rows), stop))
+    groups = groupings[-1]
+    means = _block_means(box, rows, groups)
+    within = simple_gain(box, rows - means[:, groups])
+    if within >= gain:
+        return gain
+    return min(gain, (math.sqrt(_largest_gain(box.merge(groups), means, (), stop)) + math.sqrt(within)) ** 2)
+
+
+def simple_gain(box: Box, rows: Array) -> float:
+    """As `_largest_gain`, at once, from bounds on single statistics and on all of them.
+
+    A statistic of variance `v` gains at most `(1 - lo)^2 v`, as in the closed form, and by Minkowski's inequality at
+    most `(sum_x P_x |w_x| a_x)^2` with `a_x^2` the bound on `Y_xx`. In the principal directions of the statistics, of
+    variances `v_k`, it gains `sum_k v_k y_k` with `y_k <= (1 - lo)^2`, and `sum_k y_k` is at most the mean of `a_x^2`.
+    """
+    P, kept = box.prior, (1 - box.lo) ** 2
+    squares = np.multiply(*box_sides(box))
+    alone = np.minimum(kept * (rows**2 @ P), (np.abs(rows) @ (P * np.sqrt(squares))) ** 2)
+    room, gain = 1 + 8 * sum(rows.shape) * _ROUNDOFF, float(alone.sum())
+    if min(rows.shape) <= _MOST_SEARCHED:
+        variances = np.linalg.svd(rows * np.sqrt(P), compute_uv=False) ** 2
+        shares = np.clip(float(P @ squares) * room - kept * np.arange(len(variances)), 0.0, kept)
+        gain = min(gain, float(variances @ shares))
+    return gain * room
 
 
 def leaning_bound(moments: SecondMoments, W: Array, stop: Stop = never) -> float:

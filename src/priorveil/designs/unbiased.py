@@ -327,7 +327,7 @@ def best_learning(space: Box | LdpCone, limits: Limits | None = None, rows: Arra
         first = np.unique(groups, return_index=True)[1]
         found = best_learning(space.merge(groups), limits, rows[:, first])
         return replace(found, columns=found.columns[:, groups])
-    start, views = None, list(map(_groups, _blocks(rows)))
+    start, views = None, margin_groups(rows)
     if max(groups.max() for groups in views) >= _MOST_GROUPS:
         raise TooLarge(f"the statistics tell more than {_MOST_GROUPS:,} values apart: put values in cells")
     if len(views) > 1:
@@ -341,16 +341,22 @@ def best_learning(space: Box | LdpCone, limits: Limits | None = None, rows: Arra
     return _Generation(space, limits, Statistics(len(prior), rows), values, start).run()
 
 
-def _blocks(rows: Array) -> list[Array]:
-    """The rows that differ between values, in parts that add up to a constant, such as margins; the last may not."""
+def margin_groups(rows: Array) -> list[Labels]:
+    """The groups of values that each margin treats alike.
+
+    A margin is a part of the rows that adds up to a constant; the last part may not.
+
+    >>> margin_groups(np.array([[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0], [1.0, 0.0, 1.0, 0.0]]))
+    [array([1, 1, 0, 0]), array([1, 0, 1, 0])]
+    """
     rows = rows[np.ptp(rows, axis=1) > 0]
     ends = np.flatnonzero(np.ptp(np.cumsum(rows, axis=0), axis=1) < 1e-9) + 1
-    return [block for block in np.split(rows, ends) if len(block)]
+    return [_groups(block) for block in np.split(rows, ends) if len(block)]
 
 
-def _groups(block: Array) -> Labels:
-    """The group of each value: those with the same numbers in all rows of a block."""
-    return np.unique(block, axis=1, return_inverse=True)[1].ravel()
+def _groups(rows: Array) -> Labels:
+    """The group of each value: those with the same numbers in all rows."""
+    return np.unique(rows, axis=1, return_inverse=True)[1].ravel()
 
 
 def _levels(groups: Labels) -> Array:
