@@ -62,6 +62,22 @@ def test_any_convex_gain_covers_the_others(data):
         assert general.no_report(prior) == pytest.approx(special.no_report(prior), abs=1e-9)
 
 
+def test_no_channel_is_below_the_bound_of_any_convex_gain():
+    rng = np.random.default_rng(3)
+    for size in (2, 4, 6):
+        prior, level, weights = Prior(rng.dirichlet(np.ones(size))), rng.uniform(0.2, 2.0), rng.random(size)
+        for gain in (lambda p, w=weights: np.abs(p @ w - 0.4), lambda p, w=weights: (w * p**3).sum(axis=1)):
+            plan, bound = (
+                design(prior, level, Convex(gain)),
+                Convex(gain).closed_form_bound(prior, Budget(level)),
+            )
+            assert 0 < bound <= plan.expected_mse * (1 + 1e-9)
+    cubes, likely = Convex(lambda p: (p**3).sum(axis=1)), Prior([0.5, 0.3, 0.2])
+    reached = design(likely, 2.0, cubes)  # every value is likely enough for Theorem 3
+    assert cubes.closed_form_bound(likely, Budget(2.0)) == pytest.approx(reached.expected_mse, rel=1e-9)
+    assert cubes.closed_form_bound(likely, Budget(math.inf, 1.0)) == 0
+
+
 @pytest.mark.parametrize("query", CONVEX, ids=lambda q: q.__name__)
 @given(st.data(), generators, st.floats(0, 1))
 def test_utilities_are_convex(query, data, rng, share):

@@ -88,7 +88,7 @@ def guess(A: Array, P: Array) -> ConeGuessPricing:
 
 def convex(A: Array, P: Array, utility: Utility) -> ConePricing:
     """Pricing of any convex utility for one prior."""
-    return ConePricing(A, P, utility, never, np.zeros((1, len(P))))
+    return ConePricing(Program(A, P), P, utility, never, np.zeros((1, len(P))))
 
 
 @given(seeds)

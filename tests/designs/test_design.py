@@ -342,6 +342,18 @@ class TestLargeDomains:
         others = [pv.design(pv.Prior.zipf(3000), 1.0, pv.Histogram(), method=m) for m in ("arc", "hashing")]
         assert all(plan.expected_mse <= other.expected_mse for other in others)
 
+    @pytest.mark.parametrize("notion", [pv.LIP(), pv.LDP()])
+    def test_a_convex_gain_of_many_values(self, notion: pv.LIP | pv.LDP) -> None:
+        """Values are merged into blocks; a gain of squares loses little against the solver of the histogram."""
+        prior, squares = pv.Prior.zipf(1600), pv.Convex(lambda p: (p**2).sum(axis=1))
+        plan = pv.design(prior, 1.0, squares, notion=notion, time_limit=0.7)
+        certified(plan)
+        known = pv.design(prior, 1.0, pv.Histogram(), notion=notion, time_limit=0.7)
+        assert known.lower_bound <= plan.expected_mse
+        assert plan.no_report - plan.expected_mse > 0.6 * (known.no_report - known.expected_mse)
+        assert plan.efficiency > 0.01
+        assert plan.expected_mse == pytest.approx(squares.error(plan.channel, prior), rel=1e-9)
+
     @pytest.mark.parametrize("level", [1.0, 3.0])
     def test_sums_over_many_values(self, level: float) -> None:
         rng = np.random.default_rng(0)

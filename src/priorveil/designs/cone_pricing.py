@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import heapq
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 import highspy
 import numpy as np
 import numpy.typing as npt
 
 from priorveil.designs import engine
+from priorveil.designs.box_pricing import ColumnSpace
 from priorveil.designs.engine import Priced, Stop, Utility, never
 from priorveil.errors import Infeasible, PriorveilError, TooLarge
 from priorveil.priors import Array, Mask
@@ -195,13 +196,23 @@ class Program:
         return w / w.sum() / self.P, float(np.max(cost + y @ rows))
 
 
+class SortedProgram(NamedTuple):
+    """`max g @ r` over a box or under LDP, where sorting finds the best column."""
+
+    space: ColumnSpace
+
+    def maximise(self, g: Array) -> tuple[Array, float]:
+        """The best `r`, and no bound: the closed form of a convex utility proves more than its corners can."""
+        return self.space.best(g[None])[0], np.inf
+
+
 def _program_of(A: Array, p: Array) -> Program | None:
     """The programme of a prior of a set; None if it gives a value no mass: the programme is scaled by the prior."""
     return Program(A, p) if p.all() else None
 
 
 class ConePricing:
-    """Pricing of any convex utility over the cone `A`, by climbing from vertex to vertex and by branch and bound.
+    """Pricing of any convex utility over the cone of a programme: it climbs from vertex to vertex, branches and bounds.
 
     `utility` maps columns (n, d) to numbers (n,), or to one for each prior (n, k); `phi` is then their sum with the
     shares that the duals hold. When `stop()` says so, every search ends at its first answer.
@@ -213,7 +224,7 @@ class ConePricing:
     Its terms leave out a `linear` part (k, d) of the utilities: these are the terms less `linear @ r`.
 
     >>> A, P = np.array([[-1.0, 3.0], [3.0, -1.0]]), np.array([0.5, 0.5])
-    >>> pricing = ConePricing(A, P, lambda r: np.abs(r - 1) @ P, never, linear=np.zeros((1, 2)))
+    >>> pricing = ConePricing(Program(A, P), P, lambda r: np.abs(r - 1) @ P, never, linear=np.zeros((1, 2)))
     >>> round(pricing.price(np.zeros(2), exact=True).utilities[0], 9)
     np.float64(0.5)
     """
@@ -221,9 +232,10 @@ class ConePricing:
     root: Node = ()
     terms: int = 1
 
-    def __init__(self, A: Array, P: Array, utility: Utility, stop: Stop, linear: Array) -> None:
-        self.P, self.utility, self.stop, self.linear = P, utility, stop, linear
-        self.program = Program(A, P)
+    def __init__(
+        self, program: Program | SortedProgram, P: Array, utility: Utility, stop: Stop, linear: Array
+    ) -> None:
+        self.program, self.P, self.utility, self.stop, self.linear = program, P, utility, stop, linear
         self._starts: dict[bytes, Array] = {}
         self._add_vertices(np.vstack([np.eye(len(P)), -np.eye(len(P))]))
 
@@ -351,10 +363,12 @@ class ConeSquaresPricing(ConePricing):
     0.625
     """
 
+    program: Program
+
     def __init__(
         self, A: Array, P: Array, utility: Utility, V: Array, priors: Array, stop: Stop, linear: Array
     ) -> None:
-        super().__init__(A, P, utility, stop, linear)
+        super().__init__(Program(A, P), P, utility, stop, linear)
         self.C, self.D = np.concatenate([V * p for p in priors]), np.repeat(priors, len(V), axis=0)
         self.terms, ends = len(V), []
         for p in priors:
@@ -405,10 +419,12 @@ class ConeGuessPricing(ConePricing):
     0.75
     """
 
+    program: Program
+
     def __init__(
         self, A: Array, P: Array, utility: Utility, priors: Array, stop: Stop, linear: Array
     ) -> None:
-        super().__init__(A, P, utility, stop, linear)
+        super().__init__(Program(A, P), P, utility, stop, linear)
         self.priors, highest = priors, []
         for p in priors:
             program = _program_of(A, p)  # without one, or time: no share of the largest term is above one

@@ -46,7 +46,8 @@ _ABOVE_SIMPLE = 0.1  # efficiency of unbiased statistics that simple mechanisms 
 _PROVEN = 0.999  # efficiency from which no better bound is searched for
 _PATIENCE = 2.0  # seconds that the search for a bound, or the last weights, have at least
 _GROUPED = 200_000  # values up to which `auto` tries the engine under LIP, with values in groups
-_ENGINE = 1_500  # values up to which it relies on the engine alone for sets, secrets and convex functions
+_ENGINE = 1_500  # values up to which it relies on the engine alone for sets and secrets
+_BLOCKS = 160  # blocks that values are merged into for a convex gain
 _SUBSETS = 100_000  # values up to which `auto` tries subset selection for learning a distribution
 _MAX_VALUES_TO_LEARN = 1_000  # values up to which the engine weighs columns for learning several statistics
 _MAX_VALUES_TO_SUM = 20_000  # the same for one unbiased sum, and for few statistics
@@ -126,7 +127,8 @@ def best_plan(problem: Problem, limits: Limits) -> Plan:
 def _candidates(problem: Problem) -> dict[str, float]:
     """The methods that `auto` compares, and for each the efficiency from which no other is tried."""
     d, kind, learns = len(problem.prior), problem.query.kind, problem.query.unbiased
-    has_solver = learns or kind in _SOLVERS
+    if _any_convex(problem):
+        return {"columns": _OPTIMAL}
     if _pairwise(problem):
         # The engine may be stopped early, so simple mechanisms compete with it. They are for the value itself.
         simple, single = problem.secret is None, isinstance(problem.prior, Prior)
@@ -137,9 +139,9 @@ def _candidates(problem: Problem) -> dict[str, float]:
             known = _MAX_VALUES_TO_SUM if simple and kind != "distribution" else known
         names = ["columns", "unary", "subset"] if d <= known else ["unary", "subset"]
         # Where subset selection knows its error, writing it out as a table gains nothing.
-        names += ["closed"] if d > known and not (has_solver and simple and single) else []
+        names += ["closed"] if d > known and not (simple and single) else []
         return dict.fromkeys(names, _OPTIMAL)
-    few = _MAX_TABLE_VALUES if problem.box and has_solver else _ENGINE
+    few = _MAX_TABLE_VALUES if problem.box else _ENGINE
     if d <= few or (problem.box and kind == "guess"):
         return {"columns": _OPTIMAL}
     if not problem.box:
@@ -148,7 +150,7 @@ def _candidates(problem: Problem) -> dict[str, float]:
         return {"columns": _ABOVE_SIMPLE, "arc": _OPTIMAL, "unary": _OPTIMAL}
     if learns:
         return dict.fromkeys(["arc", "unary", "subset"] if d <= _SUBSETS else ["arc", "unary"], _OPTIMAL)
-    return {"arc": 0.995} | ({"columns": _OPTIMAL} if d <= _GROUPED and has_solver else {})
+    return {"arc": 0.995} | ({"columns": _OPTIMAL} if d <= _GROUPED else {})
 
 
 def _same_for_all(problem: Problem) -> bool:
@@ -170,7 +172,7 @@ def columns_plan(problem: Problem, limits: Limits) -> Plan:
     limits = limits.in_units(-1.0, ceiling)  # the values of the engine are utilities
     solution, how = _best_channel(problem, limits)
     bound = ceiling - solution.bound
-    if problem.box and len(problem.prior) > _MAX_TABLE_VALUES:
+    if len(problem.prior) > _MAX_TABLE_VALUES and (problem.box or _any_convex(problem)):
         _, first, groups = np.unique(solution.columns, axis=1, return_index=True, return_inverse=True)
         if len(first) < len(problem.prior):
             return _grouped_plan(problem, solution.channel[first], groups.ravel(), bound, how)
@@ -192,9 +194,45 @@ def _best_linear(problem: Problem, limits: Limits) -> Solution:
     return best_linear(_box(problem), rows, limits, margins if len(margins) > 1 else [])
 
 
+def _best_convex(problem: Problem, limits: Limits) -> Solution:
+    """The best channel for any convex utility, under LDP too; many values are merged into blocks of neighbours."""
+    query, prior, size = problem.query, problem.reference, len(problem.P)
+    space, groups = _space(problem), np.arange(size)
+    assert space is not None
+    if size > _MAX_TABLE_VALUES:
+        groups = box_solvers.neighbour_groups(problem.P, np.cumsum(problem.P), _BLOCKS)
+        space = space.merge(groups)
+
+    def utility(columns: Array) -> Array:
+        return query.utility(columns[:, groups], prior)
+
+    blocks = np.arange(len(space.prior))
+    arcs = -((blocks - blocks[:, None]) % len(blocks)).astype(float)
+    start = np.vstack([np.ones(len(blocks)), space.best(arcs * space.prior)])
+    program, nothing = cone_pricing.SortedProgram(space), np.zeros((1, len(blocks)))
+    pricing = cone_pricing.ConePricing(program, space.prior, utility, limits.over, nothing)
+    bound = query.ceiling(prior) - problem.closed_form_bound
+    solution = solve(pricing, start, limits, bound=bound)
+    return replace(solution, columns=solution.columns[:, groups])
+
+
 def _box(problem: Problem) -> Box:
     """The columns `lo <= r <= hi`, of a problem that allows just those."""
     return Box(problem.P, problem.budget.lo, problem.budget.hi)
+
+
+def _space(problem: Problem) -> Box | LdpCone | None:
+    """The allowed columns if the best one for a linear function is found by sorting; None for other cones."""
+    if problem.box:
+        return _box(problem)
+    return LdpCone(problem.P, math.exp(problem.level)) if _pairwise(problem) else None
+
+
+def _any_convex(problem: Problem) -> bool:
+    """Whether the query is one that no table of solvers knows, for columns that can be sorted."""
+    known = problem.query.linear or problem.query.kind == "guess"
+    single = problem.secret is None and isinstance(problem.prior, Prior)
+    return single and not known and _space(problem) is not None
 
 
 def _pairwise(problem: Problem) -> bool:
@@ -204,8 +242,9 @@ def _pairwise(problem: Problem) -> bool:
 
 def _best_channel(problem: Problem, limits: Limits) -> tuple[Solution, str]:
     """The best channel for one prior, and how it was found."""
-    solver = _SOLVERS.get(problem.query.kind) if problem.box else None
-    listed = _MAX_VALUES_TO_LIST if solver and problem.query.kind != "linear" else _LISTED_GENERAL
+    kind = problem.query.kind
+    solver = _best_convex if _any_convex(problem) else _SOLVERS.get(kind) if problem.box else None
+    listed = _MAX_VALUES_TO_LIST if kind in _SOLVERS and kind != "linear" else _LISTED_GENERAL
     if not problem.box or len(problem.prior) <= listed:
         try:
             rays = _extreme_columns(problem, limits.within(cone_pricing.LISTING))
@@ -229,13 +268,14 @@ def _best_channel(problem: Problem, limits: Limits) -> tuple[Solution, str]:
 
 def _extreme_columns(problem: Problem, limits: Limits) -> Array:
     """All extreme columns that the notion allows."""
-    if problem.box:
-        return _box(problem).vertices()
-    if _pairwise(problem):
-        if len(problem.prior) > LdpCone.listed:
-            raise TooLarge(f"LDP on {len(problem.prior)} values has too many extreme columns to list")
-        return LdpCone(problem.P, math.exp(problem.level)).vertices()
-    return cone_pricing.extreme_rays(problem.cone, problem.P, stop=limits.over)
+    space = _space(problem)
+    if space is None:
+        return cone_pricing.extreme_rays(problem.cone, problem.P, stop=limits.over)
+    if len(problem.prior) > space.listed:
+        raise TooLarge(
+            f"{problem.notion.name} on {len(problem.prior)} values has too many extreme columns to list"
+        )
+    return space.vertices()
 
 
 def _cone_pricing(problem: Problem, stop: Stop) -> Pricing:
@@ -249,7 +289,7 @@ def _cone_pricing(problem: Problem, stop: Stop) -> Pricing:
     if query.kind == "guess":
         return cone_pricing.ConeGuessPricing(A, P, utility, P[None], stop, nothing)
     if not query.linear:
-        return cone_pricing.ConePricing(A, P, utility, stop, nothing)
+        return cone_pricing.ConePricing(cone_pricing.Program(A, P), P, utility, stop, nothing)
     rows = query.centred_rows(prior)
     scores = np.eye(len(P)) if rows is None else rows
     return cone_pricing.ConeSquaresPricing(A, P, utility, scores, P[None], stop, nothing)
@@ -272,8 +312,8 @@ def _robust_plan(problem: Problem, limits: Limits) -> Plan:
 
 def _learning_plan(problem: Problem, limits: Limits) -> Plan:
     """The channel with the least variance of the statistics, read without the prior."""
-    rows, simple = problem.query.rows(problem.reference), problem.box or _pairwise(problem)
-    few = rows is not None and (simple or len(rows) == 1) and len(rows) <= _FEW_STATISTICS
+    rows, space = problem.query.rows(problem.reference), _space(problem)
+    few = rows is not None and (space is not None or len(rows) == 1) and len(rows) <= _FEW_STATISTICS
     most = _MAX_VALUES_TO_SUM if few else _MAX_VALUES_TO_LEARN
     if len(problem.prior) > most:
         asked = "a distribution" if rows is None else f"{len(rows):,} statistics"
@@ -281,12 +321,10 @@ def _learning_plan(problem: Problem, limits: Limits) -> Plan:
         raise TooLarge(message, Hint("method", "unary"))
     within = replace(limits, target=max(limits.target, _LEARNING_GAP))
     try:
-        if problem.box:
-            solution = unbiased.best_learning(_box(problem), within, rows)
-        elif _pairwise(problem):
-            solution = unbiased.best_learning(LdpCone(problem.P, math.exp(problem.level)), within, rows)
-        else:
+        if space is None:
             solution = _learning_in_cone(problem, within, rows)
+        else:
+            solution = unbiased.best_learning(space, within, rows)
     except KeyboardInterrupt:
         nearby = cone_pricing.nearby_columns(problem.cone, problem.P)
         solution = unbiased.best_weights(problem.P, nearby, Limits().without_time(), rows)
@@ -351,7 +389,9 @@ def _with_ldp_bound(problem: Problem, plan: Plan, limits: Limits) -> Plan:
 def _grouped_plan(problem: Problem, Q: Array, groups: Ints, bound: float, why: str) -> Plan:
     """The certified plan of a channel `Q` on groups of values."""
     shape = Grouped(groups, Table(np.full((int(groups.max()) + 1, 1), 2**62)))
-    weights, proof = certified_table(Q, shape.group_prior(problem.reference), problem.budget)
+    weights, proof = certified_table(
+        Q, shape.group_prior(problem.reference), problem.budget, notion=problem.notion
+    )
     mechanism, prior = Grouped(groups, Table(weights)), problem.reference
     law = np.bincount(mechanism.rows, problem.P) @ mechanism.table.matrix
     lifts = (mechanism.table.matrix / law).T
