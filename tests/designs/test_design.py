@@ -363,6 +363,11 @@ class TestLargeDomains:
         assert plan.efficiency > 0.97
         assert query.error(plan.channel, prior) == pytest.approx(plan.expected_mse, rel=1e-9)
 
+    def test_sums_over_very_many_values(self) -> None:
+        """Only the blocks that values are merged into are searched, so it takes seconds."""
+        plan = pv.design(pv.Prior.zipf(20_000), 3.0, pv.Sum(range(20_000)), method="columns", time_limit=10.0)
+        assert 1 - plan.expected_mse / plan.no_report > 0.999 * (1 - plan.lower_bound / plan.no_report)
+
     def test_learning_many_values(self) -> None:
         prior = pv.Prior.zipf(320)
         plan = pv.design(prior, 2.0, pv.Distribution())

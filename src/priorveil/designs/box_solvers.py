@@ -124,7 +124,7 @@ def best_sum(box: box_pricing.Box, values: Array, limits: Limits = UNLIMITED) ->
     0.25
     """
     pricing, prior, many = box_pricing.SumPricing(box, values), box.prior, len(box.prior) > _MOST_SUMMED
-    duals, start = box.sum_duals(values), [_windows(box, values), seeds(box)]
+    duals, start = box.sum_duals(values), list[Array]()
     if len(prior) > _BLOCKS:
         labels = similar_groups(box, values[None], _SUM_BLOCKS if many else max(_BLOCKS, len(prior) // 4))
         merged = box.merge(labels)
@@ -137,7 +137,7 @@ def best_sum(box: box_pricing.Box, values: Array, limits: Limits = UNLIMITED) ->
             return widen(coarse, labels, float(duals.sum()) + pricing.price(duals, exact=True).bound, limits)
         start.append(coarse.columns[:, labels])
         limits = limits.without_time() if coarse.interrupted else limits
-    return solve(pricing, np.vstack(start), limits, duals=duals)
+    return solve(pricing, np.vstack([_windows(box, values), seeds(box), *start]), limits, duals=duals)
 
 
 def widen(found: Solution, labels: Labels, bound: float, limits: Limits, idle: float = 0.0) -> Solution:
