@@ -264,10 +264,19 @@ def many_values(quick: bool) -> Iterator[Line]:
 
 
 def leaning(quick: bool) -> Iterator[Line]:
-    """Running totals that lean on the prior: proven efficiency"""
+    """Cumulative shares and margins that lean on the prior: proven efficiency"""
     for name, eps in itertools.product(SHAPES, (1.0,) if quick else (1.0, 2.0)):
         prior, case = SHAPES[name](32), f"d = 32, {name}, eps = {eps:g}"
         yield efficient(case, 0.75, 60.0, prior, eps, pv.Linear.cumulative(prior))
+    for d in (400,) if quick else (400, 1_000, 5_000):
+        prior = pv.Prior.zipf(d)
+        yield efficient(f"d = {d:,}, Zipf, eps = 1", 0.75, 60.0, prior, 1.0, pv.Linear.cumulative(prior))
+    for sizes in [(8, 6, 5)] if quick else [(8, 6, 5), (20, 15, 10)]:
+        rng, names = np.random.default_rng(1), tuple("abc")
+        prior = independent(names, [rng.dirichlet(np.full(n, 3.0)) for n in sizes])
+        query = pv.Linear.margins(prior, [(name,) for name in names])
+        case = f"margins of {' x '.join(map(str, sizes))}, Dirichlet, eps = 1"
+        yield efficient(case, 0.75, 60.0, prior, 1.0, query)
 
 
 def ldp(quick: bool) -> Iterator[Line]:
