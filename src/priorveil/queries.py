@@ -23,9 +23,9 @@ import numpy.typing as npt
 
 from priorveil.channels import Channel
 from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, TooLarge, plural
-from priorveil.priors import Array, Budget, Label, Prior
+from priorveil.priors import Array, AttributeLabels, Budget, Label, Prior
 from priorveil.priors.budget import window_mass
-from priorveil.priors.labels import AttributeLabels, as_label, label_from_json, label_text, label_to_json
+from priorveil.priors.labels import as_label, label_from_json, label_text, label_to_json, named_levels
 from priorveil.priors.number_labels import number_text
 from priorveil.priors.prior import as_matrix
 
@@ -297,9 +297,8 @@ class Linear(Query):
         """
         structure = self.structure["kind"]
         if structure == "margins":
-            texts, known = (str(name).split(", ") for name in self.names or ()), prior.names or ()
-            names = ([n for part in text if (n := part.partition("=")[0]) in known] for text in texts)
-            tables = list(dict.fromkeys(map(" x ".join, names)))
+            levels = (named_levels(str(name), prior.names or ()) for name in self.names or ())
+            tables = list(dict.fromkeys(map(" x ".join, levels)))
             return f"margins ({', '.join(tables[:3])}{', ...' * (len(tables) > 3)})"
         if self.kind == "sum" and self.matrix is not None:
             points = prior.points
@@ -720,7 +719,7 @@ def lift_variance(columns: Array, weights: Array, rows: Array | None = None) -> 
     if rows is None and len(columns) < columns.shape[1]:
         return math.inf  # fewer reports than values
     scaled = np.sqrt(weights)[:, None] * _tangent_coordinates(columns - 1.0)
-    noise = 8 * max(scaled.shape) * np.finfo(float).eps
+    noise = rounding_noise(scaled.shape)
     if rows is None:
         singular = np.linalg.svd(scaled, compute_uv=False)
         known = singular > noise * max(1.0, float(singular[0]))
@@ -733,6 +732,11 @@ def lift_variance(columns: Array, weights: Array, rows: Array | None = None) -> 
     if (lost > 1e-9 * size + noise * np.abs(rows).max(axis=1)).any():
         return math.inf
     return float(((coordinates / singular[known]) ** 2).sum())
+
+
+def rounding_noise(shape: tuple[int, ...]) -> float:
+    """The size of a singular value, relative to the largest, that may be zero but for rounding."""
+    return 8 * max(shape) * float(np.finfo(float).eps)
 
 
 def variance_bound(P: Array, lo: float, hi: float) -> float:

@@ -270,7 +270,7 @@ def test_margins_are_tables(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     text, record, lines = answers(pv.design(prior, 2.0, margins), [("old", "c")] * 500, capsys)
     assert record["statistics"] == [] and len(lines) == 6
     assert re.search(r"^age +estimate +99 % low +high\nold +[\d.]+ .*\nyoung +[-\d.]+ ", text, re.MULTILINE)
-    assert re.search(r"^age +kind +estimate +99 % low +high\n(old|young) +c ", text, re.MULTILINE)
+    assert re.search(r"^age +kind +estimate +99 % low +high\nold +a, b .*\nold +c ", text, re.MULTILINE)
     text, _, _ = answers(pv.design(prior, 2.0, pv.Histogram()), [("old", "c")] * 500, capsys)
     assert re.search(r"^age +kind +estimate +99 % low +high\nold +a, b ", text, re.MULTILINE)
 

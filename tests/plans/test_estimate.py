@@ -150,6 +150,27 @@ def test_what_reports_cannot_tell_is_refused_with_advice(name: str, method) -> N
         chosen.estimate(chosen.tally(chosen.privatize([0, 1, 2])), method=method)
 
 
+@pytest.mark.parametrize("grouped", [True, False])
+def test_an_unbiased_answer_that_is_refused_names_what_is_not_determined(grouped: bool) -> None:
+    """The first two values are reported alike; if in groups, the others too."""
+    plan = pair_plan("grouped", "Histogram")
+    if not grouped:
+        rows = np.array([[2, 1, 1], [2, 1, 1], [1, 2, 1], [1, 1, 2]]) * (TOTAL // 4)
+        plan = replace(plan, mechanism=Table(rows), prior=pv.Prior.uniform(["a", "b", "c", "d"]))
+    for query, named in (
+        (pv.Histogram(), "counts of a, b, c, d, e;" if grouped else "counts of a, b;"),
+        (pv.Sum(range(len(plan.labels))), "statistic sum;"),
+        (
+            pv.Linear.cumulative(plan.prior),
+            "statistics up to a, up to c, up to d;" if grouped else "statistic up to a;",
+        ),
+    ):
+        asked = replace(plan, query=query)
+        for method in ("unbiased", "mle"):
+            with pytest.raises(NotIdentifiable, match=f"do not determine the {named}"):
+                asked.estimate(asked.tally([0, 1]), method=method)
+
+
 def test_methods_agree_when_reports_say_it_all() -> None:
     Q, P = np.eye(3), np.array([0.5, 0.3, 0.2])
     for method in ("mmse", "unbiased", "mle"):
@@ -612,7 +633,7 @@ def test_statistics_are_read_where_the_distribution_is_not_identified() -> None:
     both = replace(
         plan, query=pv.Linear([[0, 0, 0, 0, 1], [1, 0, 0, 0, 0]], names=("rare", "common"), unbiased=True)
     )
-    with pytest.raises(NotIdentifiable, match="the statistics common;") as refused:
+    with pytest.raises(NotIdentifiable, match="the statistic common;") as refused:
         both.estimate(replace(tally, plan=both.id))
     assert refused.value.statistics == ("common",)
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import priorveil as pv
+from priorveil.queries import variance
 from sample_plans import PAIRS, PRIOR, pair_plan
 
 LINEAR = [(kind, query) for kind, query in PAIRS if query != "Guess"]
@@ -61,8 +63,35 @@ def test_a_leaning_plan_says_what_its_precision_rests_on() -> None:
         "if the prior is right"
     )
     assert leaning.population is None
-    start = "reports of 10,000 people alone do not determine the population; leaning on the prior, "
-    assert str(leaning).startswith(start)
+    start = "reports alone do not determine the population, however many there are; leaning on the prior, "
+    assert str(leaning).startswith(start) and not leaning.determined
+
+
+def test_a_leaning_plan_may_determine_only_its_statistics() -> None:
+    """The summary says so, and states their precision; and what is stated can be estimated."""
+    groups = pv.Linear([[1, 1, 0, 0, 0], [0, 0, 1, 1, 1]])
+    plan = replace(pair_plan("grouped", "Histogram"), query=groups)
+    facts = dict(plan.summary())
+    assert not plan.identifiable and plan.precision.determined
+    assert facts["identifies the distribution"].startswith(
+        "no, only the statistics asked for, by method unbiased"
+    )
+    assert facts["precision"].startswith("with 10,000 people every share is known to ±")
+    assert plan.estimate(plan.tally([0, 1]), "unbiased").values.sum() == pytest.approx(2)
+
+
+@pytest.mark.parametrize(("size", "epsilon"), [(300, 1.0), (2, 1e-6)])
+def test_what_identifies_is_read_however_many_people_it_takes(size: int, epsilon: float) -> None:
+    """A table of many values, or a weak one, determines the distribution in principle."""
+    plan = pv.design(pv.Prior.zipf(size), epsilon, pv.Histogram())
+    assert plan.identifiable and plan.precision.determined and plan.precision.population is None
+    assert str(plan.precision).startswith("reports of 10,000 people are too few to estimate the population")
+    assert dict(plan.summary())["identifies the distribution"].startswith("yes, by method unbiased")
+    answer = plan.estimate(plan.tally(plan.privatize(np.arange(size))), "unbiased")
+    assert answer.values.sum() == pytest.approx(size) and (answer.std_error > size).any()
+    share, found = plan.reference.probabilities, plan.expected_std_error("unbiased", 10**4, population=True)
+    expected = variance(plan.channel.matrix, share)
+    assert np.sum(found**2) * 10**4 == pytest.approx(expected, rel=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +101,8 @@ def test_an_interval_that_holds_all_possible_values_is_not_stated(query: pv.Line
     """The half width of a share is never a hundred points, nor that of an average wider than its range."""
     weak, strong = (pv.design(PRIOR, epsilon, query) for epsilon in (0.002, 1.0))
     assert weak.precision.population is None
-    assert str(weak.precision) == "reports of 10,000 people alone do not determine the population"
+    few = "reports of 10,000 people are too few to estimate the population without the prior"
+    assert str(weak.precision) == few
     assert weak.expected_precision(10**10).population is not None
     assert strong.precision.population is not None
 

@@ -210,11 +210,8 @@ def _figures(row: tuple[Any, ...]) -> tuple[float, ...]:
 
 def _cells(label: Label, names: tuple[str, ...] | None) -> dict[str, str]:
     """Return the level of each attribute that a label names; of other labels the text, under `value`."""
-    from priorveil.priors.labels import label_text
+    from priorveil.priors.labels import label_text, named_levels
 
-    pairs = [part.partition("=")[::2] for part in str(label).split(", ")]
     if names is not None and isinstance(label, tuple):
         return dict(zip(names, map(str, label), strict=True))
-    if names is not None and all(name in names for name, _ in pairs):
-        return dict(pairs)
-    return {"value": label_text(label)}
+    return named_levels(str(label), names or ()) or {"value": label_text(label)}

@@ -35,14 +35,14 @@ from flint import arb
 
 from priorveil.errors import Hint, InvalidInput, NotIdentifiable
 from priorveil.mechanisms.simplex import Minimum, most_likely
-from priorveil.priors import Array, Ints
-from priorveil.queries import Distribution
+from priorveil.priors import Array, Ints, Label
+from priorveil.priors.labels import first_labels
+from priorveil.queries import Distribution, rounding_noise
 
 Counts = npt.NDArray[Any]  # of reports: integers from `accumulate`, or floats from `weigh`
 Numbers = npt.NDArray[Any]  # real or complex
 Rows = Array | None  # a matrix of statistics with a column per value; None stands for the identity
 
-IDENTIFIED = 1e-10  # eigenvalues of the information below this are not identified
 _ESTIMABLE = 1e-6  # the part of a statistic that may lie in other directions, by rounding
 
 DOUBTFUL = 0.01  # a p-value below this makes the prior doubtful
@@ -207,28 +207,32 @@ def unbiased_scores(Q: Array, prior: Array, rows: Rows = None) -> Array:
     `J` is inverted on the directions in which it is larger than zero. That is enough for `rows` without a part in the
     other directions; any other row is refused.
     """
-    law = prior @ Q
-    lifts, root = Q / np.where(law > 0, law, 1.0), np.sqrt(prior)[:, None]
-    basis, factor = np.linalg.qr(root * lifts * np.sqrt(law))  # there may be far fewer reports than values
-    size, vectors = np.linalg.eigh(factor @ factor.T)
-    known = size > IDENTIFIED
-    directions = basis @ vectors[:, known]
+    law, root = prior @ Q, np.sqrt(prior)[:, None]
+    scale = np.sqrt(np.where(law > 0, law, 1.0))
+    vectors, size, reports = np.linalg.svd(root * Q / scale, full_matrices=False)
+    known = size > rounding_noise(Q.shape)
+    directions = vectors[:, known]
     if known.sum() < len(prior):
         if rows is None:
-            raise not_identifiable()
-        scaled = rows * root.T
-        others = np.linalg.norm(scaled - scaled @ directions @ directions.T, axis=1)
-        if (lost := others > _ESTIMABLE * np.linalg.norm(scaled, axis=1)).any():
+            lost = (directions**2).sum(axis=1) < 1 - _ESTIMABLE**2
+        else:
+            scaled = rows * root.T
+            others = np.linalg.norm(scaled - scaled @ directions @ directions.T, axis=1)
+            lost = others > _ESTIMABLE * np.linalg.norm(scaled, axis=1)
+        if lost.any():
             raise not_identifiable(np.flatnonzero(lost).tolist())
-    half = root * directions
-    return np.asarray(((half / size[known]) @ (half.T @ lifts)).T)
+    return np.asarray((root * directions / size[known] @ (reports[known] / scale)).T)
 
 
-def not_identifiable(statistics: Sequence[object] = ()) -> NotIdentifiable:
-    """The error for an estimate that reports alone cannot give: of these statistics, or of the distribution."""
-    what = f"the statistics {', '.join(map(str, statistics))}" if statistics else "the distribution"
+def not_identifiable(statistics: Sequence[Label] = (), kind: str = "statistics") -> NotIdentifiable:
+    """The error for an estimate that reports alone cannot give: of these statistics, or of the distribution.
+
+    >>> print(not_identifiable(["b", "c"], "counts of").message)
+    reports of this plan do not determine the counts of b, c
+    """
+    what = f"{kind} {first_labels(statistics)}" if statistics else "distribution"
     error = NotIdentifiable(
-        f"reports of this plan do not determine {what}",
+        f"reports of this plan do not determine the {what}",
         Hint("method", "mmse", purpose="to lean on the prior"),
         Hint("query", Distribution(), purpose="to learn the distribution, design another plan"),
     )

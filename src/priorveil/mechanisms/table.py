@@ -260,8 +260,10 @@ class Grouped(NumberedReports):
         if method == "mmse":
             return super().answer(method, counts, prior, rows, population)
         mass, (_, first) = np.bincount(self.rows, prior), np.unique(self.rows, return_index=True)
-        if rows is None or not np.array_equal(rows, rows[:, first][:, self.rows]):
-            raise not_identifiable()
+        if rows is None:
+            raise not_identifiable(np.flatnonzero(np.bincount(self.rows)[self.rows] > 1).tolist())
+        if (lost := (rows != rows[:, first][:, self.rows]).any(axis=1)).any():
+            raise not_identifiable(np.flatnonzero(lost).tolist())
         return self.table.answer(method, counts, mass.astype(np.float64), rows[:, first], population)
 
     def blocks(self, method: str) -> Iterable[tuple[slice, Array]]:

@@ -30,7 +30,7 @@ from priorveil.mechanisms.simplex import nearest_shares
 from priorveil.plans.statistic import Statistic, quantile_of, ratio_of
 from priorveil.plans.tally import Tally, Weighted
 from priorveil.priors import Array, AttributeLabels, Ints, Label, Prior
-from priorveil.priors.labels import aligned_texts, as_label, label_positions, label_text
+from priorveil.priors.labels import aligned_texts, as_label, label_positions, named_levels
 from priorveil.queries import LabelledRows, require_same_statistics
 
 Method = Literal["auto", "mmse", "unbiased", "mle"]
@@ -284,7 +284,14 @@ class Estimate:
             advice = "the prior has no names of attributes; use Prior.joint"
             raise InvalidInput("attributes", names, advice)
         cells, rows = domain.margin(names)
-        labels, sums = tuple(c[0] if len(c) == 1 else c for c in cells), self._sums(rows)
+        try:
+            sums = self._sums(rows)
+        except NotIdentifiable as error:
+            own = dict.fromkeys(" x ".join(named_levels(str(name), domain.names)) for name in self.labels)
+            about = f"; those that can be read are {', '.join(own)}" if all(own) else ""
+            message = f"the plan was not designed to estimate the margin {' x '.join(names)}{about}"
+            raise NotIdentifiable(message, *error.hints) from None
+        labels = tuple(c[0] if len(c) == 1 else c for c in cells)
         readings = tuple(replace(r, rows=r.align(rows, domain), labels=labels) for r in self._own_readings)
         parts = [r.unbiased_difference(r.moments(r.rows).mean) for r in readings if r.method == "mmse"]
         found = replace(self, labels=labels, readings=readings, unbiased_difference=_largest_known(parts))
@@ -410,8 +417,8 @@ class Estimate:
             sums = _add_moments([r.moments(r.align(rows, labels, of_values)) for r in self._own_readings])
         except NotIdentifiable as error:
             used = rows[list(error.statistics) or slice(None)].any(axis=0)
-            named = [label_text(labels[at]) for at in np.flatnonzero(used)]
-            raise not_identifiable([f"of {', '.join(named[:5])}{', ...' * (len(named) > 5)}"]) from None
+            named = [labels[at] for at in np.flatnonzero(used)]
+            raise not_identifiable(named, "statistics of") from None
         if of_values:
             return sums
         center, limits = rows @ self._center, sums.limits  # with offsets
@@ -574,10 +581,12 @@ def _weights_of(argument: str, given: Weights, labels: Sequence[Label], more: Se
         weights = dict.fromkeys(map(as_label, given), 1.0)
     known = (*labels, *more)
     row = np.array([weights.get(label, 0.0) for label in known], dtype=np.float64)
-    if not set(weights) <= set(known) or not np.isfinite(row).all():
-        some = ", ".join(map(repr, [*labels[:3], *more[:3]]))
-        advice = f"give a finite number for each of {len(labels)} labels, or a list of labels such as {some}"
+    if unknown := set(weights) - set(known):
+        some, first = [*more[:3], *labels[:3]], next(x for x in weights if x in unknown)
+        advice = f"no label is {first!r}: give labels such as {str(some)[1:-1]}, or a number for each of {len(labels)}"
         raise InvalidInput(argument, given, advice)
+    if not np.isfinite(row).all():
+        raise InvalidInput(argument, given, "give finite numbers")
     return row
 
 
@@ -599,10 +608,11 @@ def _p_text(p: float) -> str:
 class Precision:
     """The largest half width among the statistics, expected from these people under the prior; prints as a sentence.
 
-    `population` is for the population that the people are drawn from, read without the prior; None where reports of
-    so many people do not determine it. `these_people` is for the people who reported, read with the prior, and holds
-    if the prior is right: the population's shares are then the prior's, and need no estimate. It is None for a plan
-    that does not lean on the prior. Half widths of shares are shares; other statistics have the unit of the query.
+    `population` is for the population that the people are drawn from, read without the prior. It is None if these
+    people are too few, or if reports do not determine the statistics at all (`determined` is False). `these_people` is
+    for the people who reported, read with the prior, and holds if the prior is right: the population's shares are then
+    the prior's, and need no estimate. It is None for a plan that does not lean on the prior. Half widths of shares are
+    shares; other statistics have the unit of the query.
     """
 
     people: int
@@ -610,6 +620,7 @@ class Precision:
     population: float | None
     these_people: float | None
     statistic: str
+    determined: bool
 
     def document(self) -> dict[str, Any]:
         """The numbers and the sentence as JSON."""
@@ -617,7 +628,9 @@ class Precision:
 
     def __str__(self) -> str:
         people = f"{self.people:,} people"
-        sentence = f"reports of {people} alone do not determine the population"
+        sentence = "reports alone do not determine the population, however many there are"
+        if self.determined:
+            sentence = f"reports of {people} are too few to estimate the population without the prior"
         if self.population is not None:
             sentence = f"with {people} {self._sentence('', self.population)}"
         if self.these_people is None:

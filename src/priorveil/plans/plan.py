@@ -40,7 +40,7 @@ _IDENTIFIES = {  # by whether reports alone determine the distribution, and whet
     (True, True): "yes: reports alone determine it, even if the prior is wrong",
     (True, False): "yes, by method unbiased; the usual estimate leans on the prior",
     (False, True): "no, only the statistics asked for",
-    (False, False): "no: estimates lean on the prior",
+    (False, False): "no, only the statistics asked for, by method unbiased; mmse leans on the prior",
 }
 _MOST_COMPARED = 10_000  # values up to which the errors of unbiased and mle are compared
 
@@ -219,7 +219,9 @@ class Plan:
         try:
             moments = reading.moments(rows)
         except NotIdentifiable as error:
-            raise not_identifiable([labels[row] for row in error.statistics]) from None
+            named = [labels[row] for row in error.statistics]
+            kind = "counts of" if rows is None else "statistic" if len(named) == 1 else "statistics"
+            raise not_identifiable(named, kind) from None
         check = self.mechanism.prior_check(tally.counts, aligned.probabilities)
         offset = weighted.offset if weighted else 0.0
         return Estimate(
@@ -276,16 +278,16 @@ class Plan:
         """
         width = normal_width(confidence, "confidence")
         leaning = None if self.query.unbiased else width * float(self.std_error(people).max())
-        population = None
-        if self.identifiable or self.query.unbiased:
-            with suppress(NotIdentifiable, TooLarge):
-                population = width * float(self.expected_std_error("unbiased", people, population=True).max())
+        population, determined = None, False
+        with suppress(NotIdentifiable, TooLarge):
+            population = width * float(self.expected_std_error("unbiased", people, population=True).max())
+            determined = True
         rows, shares = self.query.rows(self.reference), self.query.counts_people(self.reference)
         widest = 1.0 if rows is None else float(np.ptp(rows, axis=1).max())
         if population is not None and population > widest / 2:
             population = None  # the interval holds all possible values
         statistic = AVERAGE if self.query.kind == "sum" else "share" if shares else "statistic"
-        return Precision(people, confidence, population, leaning, statistic)
+        return Precision(people, confidence, population, leaning, statistic, determined)
 
     def _number_remarks(self) -> tuple[str, ...]:
         """What to know about numbers that were counted at the ends of the range, and about a flat prior of numbers."""
@@ -380,7 +382,9 @@ class Plan:
     def summary(self) -> list[tuple[str, str]]:
         """The most important facts about the plan, as pairs of name and text."""
         c, behind = self.certificate, "" if self.secret is None else ", for the secret behind the value"
-        title, words = self.query.title(self.reference), _IDENTIFIES[self.identifiable, self.query.unbiased]
+        title, words = self.query.title(self.reference), "no: estimates lean on the prior"
+        if self.precision.determined:
+            words = _IDENTIFIES[self.identifiable, self.query.unbiased]
         domain, there = plural(len(self.labels), "value"), ""
         if isinstance(self.labels, NumberLabels):
             kind = "points" if self.labels.rounds else "cells"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -79,6 +80,16 @@ def first_labels(labels: Sequence[Label], shares: Sequence[float] | None = None)
         texts = [f"{text} {share:.2g}" for text, share in zip(texts, shares, strict=False)]
     more = f" and {len(labels) - len(texts):,} more" if len(labels) > len(texts) else ""
     return ("; " if isinstance(labels[0], tuple) else ", ").join(texts) + more
+
+
+def named_levels(text: str, names: Sequence[str]) -> dict[str, str]:
+    """The level of each attribute that the name of a cell of a margin has; none for other names of statistics.
+
+    >>> named_levels("age=young, job=cook, baker", ["age", "job"]), named_levels("up to 3", ["age"])
+    ({'age': 'young', 'job': 'cook, baker'}, {})
+    """
+    each = "|".join(map(re.escape, names))
+    return dict(re.findall(rf"(?:^|, )({each})=(.*?)(?=$|, (?:{each})=)", text))
 
 
 def aligned_texts(labels: Sequence[Label]) -> list[str]:

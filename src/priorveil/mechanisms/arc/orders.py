@@ -49,6 +49,7 @@ from priorveil.mechanisms.simplex import Minimum, conjugate_gradients, nearest_s
 from priorveil.priors import Array, Ints, Mask, Prior
 from priorveil.queries import Query
 
+_IDENTIFIED = 1e-10  # eigenvalues of the information below this are not identified
 _WRITTEN_OUT = 128  # values up to which the information is written out
 _LIKELY = 0.15  # share from which a value is solved for by itself
 _SIGNS = 2_048  # random signs that measure a trace
@@ -310,7 +311,7 @@ class Orders(ArcMechanism):
         root = np.sqrt(self.shares)
         information = np.array([self.information_times(unit) for unit in np.eye(self.size)])
         scaled = root[:, None] * information * root
-        if np.linalg.eigvalsh(scaled)[0] <= estimators.IDENTIFIED:
+        if np.linalg.eigvalsh(scaled)[0] <= _IDENTIFIED:
             raise estimators.not_identifiable()
         return np.asarray(root[:, None] * np.linalg.inv(scaled) * root)
 
