@@ -399,6 +399,28 @@ def test_means_and_variances_are_those_of_the_shares() -> None:
         estimate.quantile(1.5)
 
 
+@pytest.mark.parametrize("labels", [("a", "b", "c"), (0, 1, 2)])
+@pytest.mark.parametrize("unbiased", [True, False])
+def test_the_mean_of_a_sum_is_that_of_its_numbers(labels: tuple, unbiased: bool) -> None:
+    """Whatever the labels are, but only if the statistic is an unnamed sum; offsets are not part of it."""
+    prior, numbers = pv.Prior([0.5, 0.3, 0.2], labels), [0, 10, 50]
+    plan = pv.design(prior, 1.0, pv.Sum(numbers, unbiased=unbiased))
+    reports = plan.privatize(np.repeat(np.arange(3), 300), np.random.default_rng(0))
+    asked = plan.estimate(plan.tally(reports))
+    mean = asked.mean()
+    assert mean.value == pytest.approx(asked.proportions[0]) and mean == asked.mean(numbers)
+    assert mean.interval() == pytest.approx(np.ravel(asked.interval()) / 900)
+    moved = plan.estimate(plan.tally(reports, weights=np.full(900, 2.0), offsets=np.ones(900)))
+    assert moved.mean().value == pytest.approx(mean.value)
+    named = replace(plan, query=pv.Linear([numbers], names=["income"], unbiased=unbiased))
+    other = named.estimate(named.tally(reports))
+    if labels == ("a", "b", "c"):
+        with pytest.raises(InvalidInput, match="not numbers"):
+            other.mean()
+    elif not unbiased:
+        assert other.mean() == other.mean([0, 1, 2]) == asked.mean([0, 1, 2])
+
+
 def test_quantiles_of_people_who_tell_the_truth() -> None:
     points = np.array([1.0, 2.0, 5.0, 9.0])
     shares, none = np.cumsum([0.4, 0.1, 0.3, 0.2]), np.zeros(4)

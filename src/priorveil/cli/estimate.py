@@ -125,7 +125,7 @@ def _further_rows(estimate: Estimate, level: float) -> list[tuple[Any, ...]]:
     # Reports may not determine it, there may be none, or cohorts may have other numbers.
     with suppress(NotIdentifiable, InvalidInput):
         if prior.points is not None:
-            found = {"mean": estimate.mean()}
+            found = {"mean": estimate.mean(prior.points.tolist())}
         elif prior.edges is not None:
             found = {f"quantile {share:g}": estimate.quantile(share) for share in _QUANTILES}
     return [(name, one.value, one.std_error, *one.interval(level)) for name, one in found.items()]

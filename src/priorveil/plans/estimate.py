@@ -307,10 +307,11 @@ class Estimate:
         return self._with_method(ratio_of(*sums))
 
     def mean(self, numbers: Sequence[float] | None = None) -> Statistic:
-        """The mean per person of a number for each value: by default the labels, if they are numbers.
+        """The mean per person of a number for each value: by default those of a `Sum`, or else labels that are numbers.
 
-        Where numbers were rounded to a grid, the mean of the labels is that of the numbers themselves. The mean of
-        other `numbers`, such as squares, is that of the points after rounding.
+        The mean of a `Sum` is its total without offsets, divided by the reports or the total weight. Where numbers were
+        rounded to a grid, the mean of the labels is that of the numbers themselves. The mean of other `numbers`, such
+        as squares, is that of the points after rounding.
         """
         points, centre = self._numbers(numbers)
         sums = self._sums((points - centre)[None])
@@ -385,10 +386,13 @@ class Estimate:
         return weights if rows is None else weights[: len(domain)] + weights[len(domain) :] @ rows[own]
 
     def _numbers(self, numbers: Sequence[float] | None) -> tuple[Array, float]:
-        """A number for each value, and their mean under the prior.
+        """A number for each value, and their mean under the prior; by default those that the query sums, or the labels.
 
         Numbers are centred before they are added up: some estimates do not add up to the number of reports.
         """
+        rows = self._own_readings[0].rows
+        if numbers is None and rows is not None and not self.histogram and self.labels == ("sum",):
+            numbers = rows[0].tolist()
         if numbers is None and not all(isinstance(label, int | float) for label in self._domain):
             if self._own_readings[0].prior.edges is None:
                 raise InvalidInput("numbers", numbers, "the values are not numbers: give one for each value")
