@@ -376,6 +376,24 @@ def test_many_statistics_of_many_values_take_no_product_each(
     assert large.covariance("mmse", tally, P, rows, False) == pytest.approx(paired, abs=0.03 * paired.max())
 
 
+def test_further_statistics_of_the_same_tally_take_no_product(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = pool(60)
+    monkeypatch.setattr(orders, "_WRITTEN_OUT", 1)
+    m, P = Orders(small.line, small.count), small.shares
+    tallies = [told(m, P, 2_000, seed)[1] for seed in range(6)]
+    first = [m.answer("unbiased", tally, P, None, True).mean for tally in tallies]
+    kept = first[-1].copy()
+    first[-1][:] = 0.0  # whoever writes into an answer changes no other
+    assert len(m._histograms) == orders._KEPT
+    product = Orders.information_times
+    monkeypatch.setattr(Orders, "information_times", None)
+    again = m.answer("unbiased", tallies[-1], P, np.tri(60), True)
+    assert again.mean == pytest.approx(np.cumsum(kept), abs=1e-9)
+    monkeypatch.setattr(Orders, "information_times", product)
+    other = m.answer("unbiased", tallies[0] + tallies[1], P, None, True)
+    assert other.mean == pytest.approx(first[0] + first[1], abs=0.1 * math.sqrt(other.variance.max()))
+
+
 def test_shares_that_are_not_negative() -> None:
     m, P, N = pool(), pv.Prior.zipf(40).probabilities, 1000
     _, tally = told(m, P, N, 3)

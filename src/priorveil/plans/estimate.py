@@ -147,7 +147,7 @@ class Reading:
         mine = self.prior.labels if of_values else self.labels
         if set(mine) != set(labels):
             raise InvalidInput("estimates", NOT_SHOWN, "they are about different values: ask each of them")
-        own = np.take(weights, label_positions(labels, mine), axis=1)
+        own = weights if mine == labels else np.take(weights, label_positions(labels, mine), axis=1)
         return own if of_values or self.rows is None else own @ self.rows
 
     def rounding(self, row: Array) -> float:
@@ -344,6 +344,15 @@ class Estimate:
         if self._has_grid:
             advice = "numbers were rounded at random, which moves quantiles; use Prior.cells"
             raise InvalidInput("estimate", NOT_SHOWN, advice)
+        curve = self._label_curve if numbers is None else self._cumulative_curve(numbers)
+        return self._with_method(quantile_of(q, *curve))
+
+    @cached_property
+    def _label_curve(self) -> tuple[Array, ...]:
+        return self._cumulative_curve(None)
+
+    def _cumulative_curve(self, numbers: Sequence[float] | None) -> tuple[Array, ...]:
+        """Cells from `low` to `high`, and the shares up to each: as they are, linear, and their standard errors."""
         cells = self._own_readings[0].prior.edges if numbers is None else None
         low, high = (self._numbers(numbers)[0],) * 2 if cells is None else (cells[:-1], cells[1:])
         order = np.argsort(low, kind="stable")
@@ -354,7 +363,7 @@ class Estimate:
         sums = self._sums(up_to)
         shares, linear = (np.append(x / self._whole, 1.0) for x in (sums.mean, sums.linear))
         errors = np.append(sums.variance**0.5 / self._whole, 0.0)
-        return self._with_method(quantile_of(q, low, high, shares, linear, errors))
+        return low, high, shares, linear, errors
 
     def _with_method(self, statistic: Statistic) -> Statistic:
         """The statistic with the method and the warning of this estimate."""

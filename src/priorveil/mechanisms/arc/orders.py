@@ -56,6 +56,7 @@ _SIGNS = 2_048  # random signs that measure a trace
 _FEW = 8  # statistics up to which each is worth products with the information, of 0.03 to 10 s
 _BITS = 36  # of the line: with 2**14 orders a report has 50, and sums of overlaps fit 64 for 2**27 reports
 _MOST_ORDERS = 1 << 16
+_KEPT = 4  # histograms that are kept: those of counts, of weights and of their squares
 _ARCS = 1 << 18  # arcs that are laid on a line at a time
 _TOLERANCE = 1e-2  # of conjugate gradients, relative to the noise of the reports; a last step divides it by five to ten
 _ROUGH = 0.2  # the same for a variance, whose error is the square of it, and smaller by a last step too
@@ -469,10 +470,21 @@ class Orders(ArcMechanism):
         """The unbiased histogram: `J**-1` times the sum of the lifts.
 
         Its covariance is `N J**-1` where the prior is right. Where it is wrong, every value is scaled by its noise.
+        Further statistics of the same counts use it again.
         """
-        N = float(counts[0])
-        error = _TOLERANCE * (max(N, 0.0) * self.size) ** 0.5
-        return np.asarray(N * self.shares + self.solve(self._lift_excess(counts), error))
+        N, key = float(counts[0]), (counts.dtype.kind, counts.tobytes())
+        if key not in self._histograms:
+            error = _TOLERANCE * (max(N, 0.0) * self.size) ** 0.5
+            found = N * self.shares + self.solve(self._lift_excess(counts), error)
+            for old in list(self._histograms)[: 1 - _KEPT]:
+                del self._histograms[old]
+            self._histograms[key] = found
+        return self._histograms[key].copy()
+
+    @cached_property
+    def _histograms(self) -> dict[tuple[str, bytes], Array]:
+        """The last histograms, by their counts."""
+        return {}
 
     def prior_check(self, counts: Ints, prior: Array) -> PriorCheck | None:
         """The check of the counts against the prior of the layout."""
