@@ -171,6 +171,58 @@ def test_an_unbiased_answer_that_is_refused_names_what_is_not_determined(grouped
                 asked.estimate(asked.tally([0, 1]), method=method)
 
 
+def small_priors() -> dict[str, tuple[pv.Prior, list]]:
+    """Priors of one or two values, with the values of some people."""
+    joint = {size: dict.fromkeys([("a", n) for n in range(size)], 1 / size) for size in (1, 2)}
+    return {
+        "one label": (pv.Prior({"only": 1.0}), ["only"] * 3),
+        "one number": (pv.Prior([1.0], [7]), [7] * 3),
+        "one combination": (pv.Prior.joint(joint[1], names=("x", "y")), [("a", 0)] * 3),
+        "one cell": (pv.Prior.cells([0, 10], [1.0]), [0.0, 5.0, 10.0]),
+        "two numbers": (pv.Prior([0.3, 0.7], [7, 9]), [7, 9, 9]),
+        "two combinations": (pv.Prior.joint(joint[2], names=("x", "y")), [("a", 0), ("a", 1)]),
+        "two cells": (pv.Prior.cells([0, 10, 30], [0.5, 0.5]), [0.0, 25.0]),
+        "two points": (pv.Prior.grid([0, 10], [0.5, 0.5]), [0.0, 2.5]),
+    }
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("domain", list(small_priors()))
+@pytest.mark.parametrize("notion", [pv.LIP(), pv.LDP()])
+def test_domains_of_one_or_two_values(domain: str, notion: pv.LIP | pv.LDP) -> None:
+    """Everything works or is refused, without a warning of numpy; a single value is known exactly."""
+    prior, people = small_priors()[domain]
+    numbers = np.arange(len(prior)) + 1.0
+    queries = [pv.Histogram(), pv.Distribution(), pv.Sum(numbers), pv.Sum(numbers, unbiased=True)]
+    if prior.points is None:
+        kinds = (pv.Linear.cumulative, pv.Linear.ranges)
+        queries += [kind(prior, unbiased) for kind in kinds for unbiased in (True, False)]
+    if prior.names:
+        queries += [pv.Linear.margins(prior, ["x", ("x", "y")], unbiased) for unbiased in (True, False)]
+    asked = [
+        *((query, "auto") for query in queries),
+        (pv.Distribution(), "columns"),
+        (pv.Distribution(), "arc"),
+    ]
+    for query, method in asked[:-1] if notion == pv.LDP() else asked:
+        plan = pv.design(prior, 1.0, query, notion=notion, method=method)
+        assert pv.Plan.from_json(plan.to_json()) == plan and str(plan.precision) in str(plan)
+        nobody = plan.estimate(plan.tally(plan.privatize(people[:0])))
+        assert not nobody.values.any() and str(nobody)
+        tally = plan.tally(plan.privatize(people, np.random.default_rng(0)))
+        for found in (plan.estimate(tally, reading) for reading in ("mmse", "unbiased", "mle")):
+            assert np.isfinite(np.concatenate([found.values, *found.interval()])).all() and str(found)
+            mean = found.mean(numbers)
+            assert mean.interval()[0] <= mean.value <= mean.interval()[1]
+            assert found.variance(numbers).std_error >= 0 and np.isfinite(found.covariance).all()
+            if prior.points is None:
+                assert found.quantile(0.5, numbers).value in numbers
+            if prior.names:
+                assert found.margin("x").values == pytest.approx(len(people))
+            if len(prior) == 1:
+                assert (mean.value, mean.std_error) == pytest.approx((1, 0), abs=1e-7)
+
+
 def test_methods_agree_when_reports_say_it_all() -> None:
     Q, P = np.eye(3), np.array([0.5, 0.3, 0.2])
     for method in ("mmse", "unbiased", "mle"):

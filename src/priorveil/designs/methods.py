@@ -156,7 +156,7 @@ def _candidates(problem: Problem) -> dict[str, float]:
 def _same_for_all(problem: Problem) -> bool:
     """Whether every person adds the same to the statistics."""
     rows = problem.query.rows(problem.reference)
-    return rows is not None and not np.ptp(rows, axis=1).any()
+    return len(problem.P) == 1 if rows is None else not np.ptp(rows, axis=1).any()
 
 
 def columns_plan(problem: Problem, limits: Limits) -> Plan:
