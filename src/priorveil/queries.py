@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.channels import Channel
-from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, TooLarge, plural
+from priorveil.errors import NOT_SHOWN, Hint, InvalidInput, TooLarge, plural, short_repr
 from priorveil.priors import Array, AttributeLabels, Budget, Label, Prior
 from priorveil.priors.budget import window_mass
 from priorveil.priors.labels import as_label, label_from_json, label_text, label_to_json, named_levels
@@ -315,7 +315,7 @@ class Linear(Query):
     def __repr__(self) -> str:
         if self.matrix is None:
             return f"{self.kind.capitalize()}()"
-        return f"Linear({self.structure}, names={self.names}, unbiased={self.unbiased})"
+        return f"Linear({short_repr(self.structure)}, {short_repr(self.names)}, unbiased={self.unbiased})"
 
     def rows(self, prior: Prior) -> Array | None:
         """The matrix (m, d), or None for the identity."""

@@ -171,6 +171,17 @@ def test_an_unbiased_answer_that_is_refused_names_what_is_not_determined(grouped
                 asked.estimate(asked.tally([0, 1]), method=method)
 
 
+def test_long_names_of_statistics_stay_apart() -> None:
+    """In the table of an estimate; and the repr of a query with many of them is short."""
+    cells = [("a quite long level", f"another long level, number {n}") for n in range(30)]
+    prior = pv.Prior.joint(dict.fromkeys(cells, 1 / 30), names=("the first", "the second"))
+    query = pv.Linear.margins(prior, ["the second"])
+    labels = query.statistic_labels(prior.labels)
+    lines = str(Estimate(np.ones(30), np.ones(30), "mmse", "", 30, labels)).splitlines()
+    assert len({line.partition("  ")[0] for line in lines[1:31]}) == 30
+    assert len(repr(query)) < 220 and repr(query).startswith("Linear({'kind': 'margins'")
+
+
 def small_priors() -> dict[str, tuple[pv.Prior, list]]:
     """Priors of one or two values, with the values of some people."""
     joint = {size: dict.fromkeys([("a", n) for n in range(size)], 1 / size) for size in (1, 2)}

@@ -93,12 +93,12 @@ def named_levels(text: str, names: Sequence[str]) -> dict[str, str]:
 
 
 def aligned_texts(labels: Sequence[Label]) -> list[str]:
-    """The labels as texts of one width, at least 20; the levels of tuples are columns. Long ones are cut.
+    """The labels as texts of one width, at least 20; the levels of tuples are columns. Very long ones are cut.
 
     >>> aligned_texts([("18-24", "yes"), ("65 and over", "no")])
     ['18-24        yes    ', '65 and over  no     ']
     """
-    rows = [[str(part)[:20] for part in label_parts(label)] for label in labels]
+    rows = [[str(part)[:60] for part in label_parts(label)] for label in labels]
     widths = [max(map(len, column)) for column in zip_longest(*rows, fillvalue="")]
     texts = ["  ".join(map(str.ljust, row, widths)) for row in rows]
     return [text.ljust(max(20, *map(len, texts))) for text in texts]
