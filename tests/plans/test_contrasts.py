@@ -572,6 +572,30 @@ def test_a_prior_without_names_keeps_the_numbers_of_the_plan() -> None:
     assert plan.estimate(tally, prior=[0.3, 0.4, 0.3]).mean() == plan.estimate(tally).mean()
 
 
+def test_a_biased_sum_over_many_values_is_warned_of() -> None:
+    """By mle, or projected, the rare values of a large domain have too large a share: the median is far off.
+
+    The interval is that of the unbiased answer, extended to the value: it still holds the truth.
+    """
+    prior, rng = pv.Prior(pv.Prior.zipf(400).probabilities, labels=range(400)), np.random.default_rng(0)
+    plan = pv.design(prior, 1.0, pv.Distribution(), method="arc")
+    people = rng.choice(400, 20_000, p=prior.probabilities)
+    reports = plan.privatize(people, rng)
+    unbiased, likely = (plan.estimate(plan.tally(reports), method) for method in ("unbiased", "mle"))
+    rare, projected = list(range(100, 400)), unbiased.project()
+    for found, few in ((likely, [0]), (projected, [0]), (unbiased, rare)):
+        assert found.contrast(few).warning is None and found.mean(np.ones(400)).warning is None
+    for found in (likely, projected):
+        assert "use that method" in found.contrast(rare).warning
+        assert found.contrast(rare).interval()[0] < (people >= 100).sum() < found.contrast(rare).value
+        median = found.quantile(0.5)
+        assert median.value > 2 * np.median(people) and "use that method" in median.warning
+        assert median.interval()[0] <= np.median(people) <= median.interval()[1] == median.value
+    curve = replace(plan, query=pv.Linear.cumulative(prior, unbiased=True))
+    for method, noted in (("mle", True), ("unbiased", False)):
+        assert ("use that method" in str(curve.estimate(curve.tally(reports), method))) == noted
+
+
 def test_statistics_by_mle_have_the_intervals_of_the_unbiased_ones() -> None:
     """Few people and many zeros: shares near zero are too large by mle, and the others too small."""
     prior = pv.Prior.joint({(a, b): 1 / 16 for a in "pq" for b in range(8)}, names=("a", "b"))

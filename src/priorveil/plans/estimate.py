@@ -44,6 +44,10 @@ _MOST_SHOWN = 50  # values that are printed
 _MOST_PAIRED = 2_000  # statistics whose covariance is written out, and cells of a quantile
 _RECORDED = "reports method assumes converged prior_check noticeable_change unseen_changes unbiased_difference warning"
 AVERAGE = "average per person"
+_FAR = (
+    "Rare values come out too common if no share is negative, and over many values this adds up: the answer is outside "
+    "the interval of method unbiased. For cumulative shares, quantiles and sums of many values use that method."
+)
 
 ASSUMES = {
     "mmse": "the prior is right: the spread is that of the posterior",
@@ -366,8 +370,9 @@ class Estimate:
         return low, high, shares, linear, errors
 
     def _with_method(self, statistic: Statistic) -> Statistic:
-        """The statistic with the method and the warning of this estimate."""
-        return replace(statistic, method=self.method, warning=self.warning)
+        """The statistic with the method of this estimate and its warning, or a warning that it is biased."""
+        far = self.center is not None and statistic.is_extended
+        return replace(statistic, method=self.method, warning=_FAR if far else self.warning)
 
     @property
     def _own_readings(self) -> tuple[Reading, ...]:
@@ -475,9 +480,7 @@ class Estimate:
         [0.0, 3.0]
         """
         if not self.histogram:
-            advice = (
-                "only a histogram can be projected; for statistics of shares that are possible use method mle"
-            )
+            advice = "only a histogram can be projected; for statistics of possible shares use method mle"
             raise InvalidInput("estimate", NOT_SHOWN, advice)
         if any(r.tally.weighted and r.tally.weighted.least < 0 for r in self.readings):
             raise InvalidInput("weights", NOT_SHOWN, "some are below zero: counts may be so too")
@@ -505,9 +508,7 @@ class Estimate:
         """The method, what it assumes, and the prior check with its limits, in a sentence or two each."""
         notes = [f"Method {self.method}: assumes {self.assumes}.", self._check_note()]
         if self._has_grid and self.histogram:
-            notes.append(
-                "The counts are those of the points of a grid, after numbers were rounded at random."
-            )
+            notes.append("The counts are those of points of a grid, after numbers were rounded at random.")
         if self.unbiased_difference is not None:
             notes.append(
                 "The answer of method unbiased, which does not use the prior, is up to "
@@ -517,10 +518,13 @@ class Estimate:
             which = f"about {self.mle_gain:.1f} times less squared error than unbiased, if the prior is about right"
             notes.append(
                 f"Shares are not negative and add up to one, and mle uses that: it has {which}. On average rare values "
-                "come out too common; for sums over many surveys use unbiased."
+                "come out too common; for sums over many surveys, or many values as in a quantile, use unbiased."
                 if self.method == "mle"
                 else f"Method mle uses that shares are not negative and add up to one: it has {which}."
             )
+        if self.limits is not None and not self.histogram:
+            far = np.abs(self.values - np.clip(self._center, *self.limits)) - 2 * self.std_error
+            notes += [_FAR] * bool((far > 1e-9 * np.abs(self.limits).max()).any())
         if not self.converged:
             lacking = f"the mean log-likelihood may lack {self.shortfall or 0:.1g}"
             notes.append(f"The search stopped early: {lacking}.")

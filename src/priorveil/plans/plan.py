@@ -412,8 +412,7 @@ class Plan:
 def _mle_gain(reading: Reading, moments: Moments) -> float | None:
     """How many times smaller the squared error of mle is expected to be than that of the unbiased histogram."""
     tally, free = reading.tally, reading.method in ("unbiased", "mle")
-    if not free or reading.rows is not None or tally.weighted is not None or not moments.variance.any():
-        return None
-    if len(reading.prior) > _MOST_COMPARED:
+    many = len(reading.prior) > _MOST_COMPARED
+    if many or not free or reading.rows is not None or tally.weighted or not moments.variance.any():
         return None
     return expected_gain(reading.prior.probabilities, np.sqrt(moments.variance) / tally.reports)

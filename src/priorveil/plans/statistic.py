@@ -25,11 +25,12 @@ Ends = tuple[float, float]
 class Statistic:
     """A number: its `value`, its `std_error` and its `interval`; the `method` and the `warning` of its estimate.
 
-    The value is that of the rounded numbers if numbers were rounded to a grid: that of the numbers themselves may be
-    smaller by up to `rounding_bias`, and the interval is about the numbers themselves. The interval is normal, around
-    the `center` (by default the value), within the `limits`. Where `ends` is given, it maps the width of a normal
-    interval, in standard errors on each side, to the ends of this one. An interval always reaches to the value. If the
-    value was interpolated within a cell of numbers, `cell` has its edges.
+    A warning may also say that the value is outside the interval of the unbiased answer. The value is that of the
+    rounded numbers if numbers were rounded to a grid: that of the numbers themselves may be smaller by up to
+    `rounding_bias`, and the interval is about the numbers themselves. The interval is normal, around the `center` (by
+    default the value), within the `limits`. Where `ends` is given, it maps the width of a normal interval, in standard
+    errors on each side, to the ends of this one. An interval always reaches to the value. If the value was interpolated
+    within a cell of numbers, `cell` has its edges.
 
     >>> Statistic(3.0, 0.5).interval(0.95)[1].__round__(2)
     3.98
@@ -47,13 +48,23 @@ class Statistic:
 
     def interval(self, level: float = 0.95) -> Ends:
         """The ends of an interval that holds the true number with this probability."""
+        low, high = self._linear_interval(level)
+        return min(low, self.value), max(high, self.value)
+
+    @property
+    def is_extended(self) -> bool:
+        """Whether the value is outside of the 95 % interval before this reaches to it, by more than rounding."""
+        low, high = self._linear_interval(0.95)
+        return max(low - self.value, self.value - high) > 0.1 * self.std_error + 1e-9 * abs(self.value)
+
+    def _linear_interval(self, level: float) -> Ends:
         width = normal_width(level, "level")
         if self.ends is None:
             center = self.value if self.center is None else self.center
             low, high = center - width * self.std_error - self.rounding_bias, center + width * self.std_error
         else:
             low, high = self.ends(width)
-        return min(max(low, self.limits[0]), self.value), max(min(high, self.limits[1]), self.value)
+        return max(low, self.limits[0]), min(high, self.limits[1])
 
 
 def ratio_of(sums: Array, covariance: Array) -> Statistic:
