@@ -573,9 +573,7 @@ def read_query(document: Mapping[str, Any]) -> Query:
 
 
 # The queries of documents, by name.
-QUERIES: dict[str, type[Any]] = {
-    query.__name__: query for query in (Histogram, Sum, Guess, Distribution, Linear)
-}
+QUERIES: dict[str, type[Any]] = {q.__name__: q for q in (Histogram, Sum, Guess, Distribution, Linear)}
 
 
 def _structure(matrix: npt.ArrayLike) -> dict[str, Any]:

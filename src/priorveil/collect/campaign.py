@@ -219,10 +219,8 @@ def _check_cohorts(cohorts: Mapping[str, Plan]) -> None:
         advice = "a number outside the range would send nothing, which is an answer"
         hint = Hint("outside='ends' in the prior", purpose="to count it at the nearest end")
         raise InvalidInput("cohorts", names, advice, hint)
-    statistics = (
-        (f"cohort {name!r}", plan.query.statistics(plan.reference)) for name, plan in cohorts.items()
-    )
-    require_same_statistics("cohorts", statistics)
+    parts = ((f"cohort {name!r}", plan.query.statistics(plan.reference)) for name, plan in cohorts.items())
+    require_same_statistics("cohorts", parts)
     if len({plan.id for plan in plans}) < len(plans):
         advice = "two cohorts have the same plan, so their reports look alike: give each its own"
         raise InvalidInput("cohorts", names, advice)

@@ -234,9 +234,7 @@ def best_pool(prior: Prior, budget: Budget, seeds: int = 256) -> tuple[PooledHas
     counts = sorted({max(2, math.floor(min(most, fine * fit))) for fine in _FINENESS})
     pools = [pool for bins in counts for pool in _pools(P, budget, seeds, bins)]
     if not pools:
-        problem = (
-            "no hash function splits these values into two groups that are likely enough for this budget"
-        )
+        problem = "no hash function makes two groups of these values that are likely enough for this budget"
         raise Infeasible(problem, Hint("method", "arc", "columns"))
     best = max(pools, key=lambda pool: (pool.seeds.size, pool.gain))
     lo = exp_above(-budget.lower) if math.isfinite(budget.lower) else Fraction(0)

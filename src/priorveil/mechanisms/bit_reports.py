@@ -187,10 +187,8 @@ class BitReports(Mechanism):
         if query.kind == "distribution":
             return self.learning_error(P)
         if query.unbiased:
-            answer = self.answer(
-                "unbiased", self.expected_counts(P, 1), P, query.rows(prior), population=True
-            )
-            return float(answer.variance.sum())
+            found = self.answer("unbiased", self.expected_counts(P, 1), P, query.rows(prior), population=True)
+            return float(found.variance.sum())
         if not query.linear:
             return None
         form = bit_estimators.posterior_form if self.reads_whole_reports else bit_estimators.bitwise_form

@@ -246,7 +246,5 @@ def exact_group_masses(seeds: npt.ArrayLike, groups: Ints, weights: Sequence[int
 def _seed_lifts(table: Ints, masses: Sequence[int]) -> Lifts:
     """The exact extremes of one seed's table, without the groups and reports that never occur."""
     filled = [group for group, mass in enumerate(masses) if mass]
-    rows = table[filled]
-    return lifts(
-        rows[:, rows.any(axis=0)], Prior.from_counts([masses[group] for group in filled]), None, LDP()
-    )
+    rows, prior = table[filled], Prior.from_counts([masses[group] for group in filled])
+    return lifts(rows[:, rows.any(axis=0)], prior, None, LDP())

@@ -217,9 +217,8 @@ class Grouped(NumberedReports):
 
     def lifts(self, prior: Known, secret: Secrets, notion: Cone) -> Lifts:
         """The exact extremes: all values of a group have its row, so the groups' prior decides."""
-        return self.table.lifts(
-            self.group_prior(single_prior(prior, secret, notion, self.kind)), None, notion
-        )
+        known = single_prior(prior, secret, notion, self.kind)
+        return self.table.lifts(self.group_prior(known), None, notion)
 
     def levels(self, prior: Known, secret: Secrets, proven: Certificate) -> Leakage:
         """Those of the groups, which decide the report; for DI the extreme values of each group are compared."""
