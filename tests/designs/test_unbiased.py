@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from priorveil.designs import unbiased
 from priorveil.designs.box_pricing import Box, LdpCone
-from priorveil.designs.engine import Limits
+from priorveil.designs.engine import Limits, never
 from priorveil.designs.unbiased import best_learning, best_weights, information_bound, uniform_variance
 from priorveil.errors import Infeasible, NotIdentifiable, TooLarge
 from priorveil.priors import Prior
@@ -240,6 +241,20 @@ class TestStatistics:
         law = (0.1 * e + 0.9) / (1 + e)
         assert found.value == pytest.approx(law * (1 - law) * ((e + 1) / (e - 1)) ** 2, rel=1e-6)
         assert len(found.weights) == 2
+
+    @pytest.mark.parametrize(("ldp", "most"), [(False, 1_100.0), (True, 4_200.0)])
+    def test_many_columns_need_no_solver_for_their_weights(self, ldp: bool, most: float) -> None:
+        """They are a good answer where no time is left for a search."""
+        P, rows = np.asarray(Prior.zipf(205).probabilities), np.tri(205)
+        space = LdpCone(P, np.e) if ldp else Box(P, np.exp(-1.0), np.e)
+        found = best_learning(space, Limits(1e-3, time.monotonic()), rows)
+        assert np.abs(found.weights @ found.columns - 1).max() < 1e-9 and found.weights.min() >= 0
+        assert found.value == pytest.approx(lift_variance(found.columns, found.weights, rows), rel=1e-6)
+        assert found.bound <= found.value < most
+
+    def test_columns_on_one_side_are_no_channel(self) -> None:
+        with pytest.raises(Infeasible, match="surround"):
+            unbiased._good_weights(np.random.default_rng(0).random((40, 3)), None, never)
 
     @pytest.mark.parametrize("shape", ["margins", "cumulative"])
     def test_more_values_than_can_be_listed(self, shape: str) -> None:
