@@ -384,10 +384,10 @@ class Linear(Query):
 
     def no_report(self, prior: Prior) -> float:
         """The error of the prior alone; infinite for an unbiased query, unless its statistics are the same for all."""
-        P = prior.probabilities
         if self.unbiased:
-            return variance(np.ones((len(P), 1)), P, self.matrix)
-        return _pairs_error(P[:, None]) if self.matrix is None else super().no_report(prior)
+            same = len(prior) == 1 if self.matrix is None else not np.ptp(self.matrix, axis=1).any()
+            return 0.0 if same else math.inf
+        return _pairs_error(prior.probabilities[:, None]) if self.matrix is None else super().no_report(prior)
 
     def error(self, channel: Channel, prior: Prior) -> float:
         """The error per person of a channel, at the prior."""

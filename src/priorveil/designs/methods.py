@@ -147,7 +147,7 @@ def _candidates(problem: Problem) -> dict[str, float]:
     if not problem.box:
         return {"columns": _OPTIMAL, "unary": _OPTIMAL}
     if learns and kind != "distribution":
-        return {"columns": _ABOVE_SIMPLE, "arc": _OPTIMAL, "unary": _OPTIMAL}
+        return {"columns": _ABOVE_SIMPLE, "arc": 0.0, "unary": _OPTIMAL}  # unary is for more values than arcs
     if learns:
         return dict.fromkeys(["arc", "unary", "subset"] if d <= _SUBSETS else ["arc", "unary"], _OPTIMAL)
     return {"arc": 0.995} | ({"columns": _OPTIMAL} if d <= _GROUPED else {})
