@@ -21,6 +21,7 @@ from priorveil.mechanisms.estimators import (
 from priorveil.mechanisms.simplex import most_likely
 from priorveil.mechanisms.table import TOTAL, Table
 from priorveil.plans.estimate import Estimate, combine_estimates
+from priorveil.plans.statistic import Statistic
 from references import likelihood as likelihood_of
 from sample_plans import NAMES, PAIRS, PRIOR, VALUES, named_plan, pair_plan
 from strategies import channels, generators, priors
@@ -288,6 +289,15 @@ def test_unbiased_may_be_negative_and_projection_mends_it() -> None:
     found = chosen.estimate(chosen.tally(chosen.privatize([0] * 60, rng)), method="unbiased")
     assert found.values.min() < 0 <= found.project().values.min()
     assert found.values.sum() == pytest.approx(60) == found.project().values.sum()
+
+
+@pytest.mark.parametrize(("center", "ends"), [(-5.0, (0.0, 1.96)), (-1.0, (0.0, 1.96)), (1.0, (0.0, 2.96))])
+def test_an_answer_below_zero_does_not_leave_an_interval_without_length(center: float, ends) -> None:
+    found = answer([center, 10 - center]).project()
+    assert [float(end[0]) for end in found.interval()] == pytest.approx(ends, abs=0.01)
+    assert found.interval()[1][1] == pytest.approx(10)
+    single = Statistic(max(center, 0.0), 1.0, center=center, limits=(0.0, 10.0))
+    assert single.interval() == pytest.approx(ends, abs=0.01)
 
 
 def test_projected_counts_are_those_of_everybody_who_reported() -> None:

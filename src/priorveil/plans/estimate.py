@@ -234,12 +234,13 @@ class Estimate:
     def interval(self, level: float = 0.95) -> tuple[Array, Array]:
         """The ends of normal intervals, each of which holds its true value with this probability.
 
-        Those of mle are around the unbiased answer, cut off at what is possible, and reach to the value itself.
+        Those of mle are around the possible answer nearest to the unbiased one, cut off at what is possible, and reach
+        to the value itself. So an unbiased answer far below zero does not leave an interval from zero to zero.
         """
         width = normal_width(level, "level") * self.std_error
-        low, high = self._center - width, self._center + width
-        if self.limits is not None:
-            low, high = np.clip(low, *self.limits), np.clip(high, *self.limits)
+        least, most = (-math.inf, math.inf) if self.limits is None else self.limits
+        center = np.clip(self._center, least, most)
+        low, high = np.maximum(center - width, least), np.minimum(center + width, most)
         return np.minimum(low, self.values), np.maximum(high, self.values)
 
     @property
@@ -472,8 +473,9 @@ class Estimate:
         """The nearest histogram of everybody who reported, without negative counts (Euclidean projection).
 
         It is biased, so it is a separate step. Where values are many or their errors differ, method mle is better.
-        Intervals stay where they are, as those of mle do: around the answer before the projection, cut off at zero and
-        at all people. They reach to the new value, so they hold as often as before, zeros included.
+        Intervals follow the rule of mle: around the answer before the projection, or around zero if that is negative,
+        and cut off at zero and at all people. They reach to the new value, so they hold at least as often as before,
+        zeros included.
 
         >>> e = Estimate(np.array([-1.0, 4.0]), np.ones(2), "unbiased", "", 3, ("a", "b"))
         >>> e.project().values.tolist()

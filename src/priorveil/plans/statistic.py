@@ -28,9 +28,10 @@ class Statistic:
     A warning may also say that the value is outside the interval of the unbiased answer. The value is that of the
     rounded numbers if numbers were rounded to a grid: that of the numbers themselves may be smaller by up to
     `rounding_bias`, and the interval is about the numbers themselves. The interval is normal, around the `center` (by
-    default the value), within the `limits`. Where `ends` is given, it maps the width of a normal interval, in standard
-    errors on each side, to the ends of this one. An interval always reaches to the value. If the value was interpolated
-    within a cell of numbers, `cell` has its edges.
+    default the value), or around the nearer of the `limits` if the center is outside them, and cut off at the limits.
+    Where `ends` is given, it maps the width of a normal interval, in standard errors on each side, to the ends of this
+    one. An interval always reaches to the value. If the value was interpolated within a cell of numbers, `cell` has its
+    edges.
 
     >>> Statistic(3.0, 0.5).interval(0.95)[1].__round__(2)
     3.98
@@ -60,7 +61,8 @@ class Statistic:
     def _linear_interval(self, level: float) -> Ends:
         width = normal_width(level, "level")
         if self.ends is None:
-            center = self.value if self.center is None else self.center
+            least, most = self.limits
+            center = min(max(self.value if self.center is None else self.center, least), most)
             low, high = center - width * self.std_error - self.rounding_bias, center + width * self.std_error
         else:
             low, high = self.ends(width)
