@@ -1007,10 +1007,22 @@ def test_without_a_prior_the_command_says_what_it_assumes(files: Path) -> None:
     (files / "sample.csv").write_text("age\n10\n60\n90\n")
     sample = ("design", "sample.csv", "--column", "age", "--values", "public", "--numbers", "0:100:3")
     assert read(*sample, "--epsilon", 1)["notice"] is None
-    told = refused(*sample[:-1], "0:5:3", "--outside", "ends", "--query", "quantiles", "--epsilon", 1)
-    assert "no mass there: choose a range without empty parts" in told
-    for option in (("--smoothing", 1), ("--leave-out",)):
-        assert "a range that the sample fills" in refused(*sample, *option, "--epsilon", 1)
+
+
+def test_empty_parts_of_a_sample_of_numbers_are_named_and_can_be_smoothed(files: Path) -> None:
+    (files / "sample.csv").write_text("age\n10\n60\n60\n")
+    sample = ("design", "sample.csv", "--column", "age", "--values", "public", "--epsilon", 1, "--numbers")
+    for query, empty in (("mean", "100"), ("quantiles", "[25, 50), [75, 100]")):
+        task = (*sample, "0:100:5", "--query", query)
+        told = refused(*task)
+        assert f"probabilities: no mass at {empty}: choose a range without empty parts" in told
+        assert "to add to every count of a sample, use --smoothing 1" in told
+        read(*task, "--smoothing", 1, "-o", "plan.json", "--force")
+        assert min(pv.Plan.load("plan.json").reference.probabilities) == pytest.approx(1 / 8, abs=0.02)
+    read(*sample, "0:100", "--query", "mean", "--smoothing", 1)
+    assert "add --smoothing 1, or choose another range" in refused(*sample, "0:100:3", "--leave-out")
+    told = refused("design", "--numbers", "0:100", "--query", "mean", "--epsilon", 1, "--smoothing", 1)
+    assert "smoothing = 1.0" in told and "give a sample" in told
 
 
 def test_the_grid_of_a_mean_is_chosen_for_its_notion(files: Path) -> None:

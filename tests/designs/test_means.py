@@ -9,6 +9,8 @@ import priorveil as pv
 from priorveil.designs import design_mean
 from priorveil.errors import InvalidPrior
 
+RNG = np.random.default_rng(6)
+
 
 def error_of_the_number(plan: pv.Plan, numbers: np.ndarray) -> float:
     """`E (x - E[point | report])**2` for equally common numbers, from first principles."""
@@ -31,9 +33,34 @@ def test_the_grid_is_the_coarsest_that_loses_little() -> None:
 
 def test_a_sample_with_gaps_gets_a_grid_without_empty_points() -> None:
     plan = design_mean(0, 8, 1.0, sample=[0.0, 1.0, 5.0, 8.0], unbiased=False)
-    assert tuple(plan.labels) == (0.0, 2.0, 4.0, 6.0, 8.0)
-    with pytest.raises(InvalidPrior, match="no mass there"):
+    assert tuple(plan.labels) == (0.0, 1.0, 5.0, 8.0)  # no number is rounded
+    far = design_mean(0, 1_000, 4.0, sample=np.arange(100.0)).labels
+    assert far[-1] == 1_000 and len(far) > 3  # the upper end stays, though no number is near it
+    with pytest.raises(InvalidPrior, match="no mass at 0: "):
         design_mean(0, 8, 1.0, sample=[8.0, 8.0], unbiased=False)
+
+
+@pytest.mark.parametrize(
+    ("notion", "numbers", "by_hand"),
+    [
+        (pv.LDP(), RNG.exponential(20.0, 2_000), [0, 10, 20, 30, 40, 60, 80, 100, 200, 1_000]),
+        (pv.LIP(), RNG.exponential(20.0, 2_000), [0, 5, 10, 15, 20, 30, 40, 60, 80, 1_000]),
+        (pv.LIP(), RNG.uniform(0, 1_000, 2_000), np.linspace(0, 1_000, 17)),
+        (
+            pv.LIP(),
+            np.concatenate([RNG.normal(200, 40, 1_000), RNG.normal(800, 30, 1_000)]),
+            [0, 100, 150, 200, 250, 300, 700, 750, 800, 850, 900, 1_000],
+        ),
+    ],
+)
+def test_no_grid_by_hand_has_less_error(
+    notion: pv.LIP | pv.LDP, numbers: np.ndarray, by_hand: list[float]
+) -> None:
+    """Whether numbers are skewed, equally common or in two groups, with empty parts of the range."""
+    rules = {"sample": [*numbers, 1_000.0], "outside": "ends"}
+    chosen = design_mean(0, 1_000, 4.0, **rules, notion=notion, gap=1e-3)
+    query, prior = pv.Sum(by_hand, unbiased=True), pv.Prior.grid(by_hand, **rules)
+    assert chosen.expected_mse < 1.01 * pv.design(prior, 4.0, query, notion=notion).expected_mse
 
 
 def test_two_points_under_ldp_are_duchis_mechanism() -> None:

@@ -154,6 +154,14 @@ def test_a_density_and_a_sample_give_the_shares_after_rounding() -> None:
     ).probabilities.tolist() == [0.5, 0.5]
 
 
+def test_smoothing_adds_to_every_count_of_a_sample() -> None:
+    ages = pv.Prior.grid([0, 10, 20, 30], sample=[0, 5, 10], smoothing=0.5)
+    assert ages.probabilities.tolist() == [0.4, 0.4, 0.1, 0.1] and ages.points is not None
+    assert pv.Prior.cells([0, 1, 2], sample=[0.5], smoothing=1).weights == (2, 1)
+    with pytest.raises(InvalidInput, match="smoothing = 0: give a positive number"):
+        pv.Prior.cells([0, 1, 2], sample=[0.5], smoothing=0)
+
+
 def test_what_makes_no_prior_of_numbers_is_refused() -> None:
     for points in ([1], [0, 0], [2, 1], [0, np.nan], [0, 1e200], ["a", "b"], [[0, 1], [2, 3]]):
         with pytest.raises(InvalidInput, match=r"points.*give two or more increasing numbers"):
@@ -165,8 +173,12 @@ def test_what_makes_no_prior_of_numbers_is_refused() -> None:
     with pytest.raises(InvalidInput, match=r"sample\[1\]: missing, or outside") as caught:
         pv.Prior.grid([0, 1], sample=[0.5, 77.0])
     assert "77" not in str(caught.value)
-    with pytest.raises(InvalidPrior, match="no mass there"):
+    with pytest.raises(InvalidPrior, match=r"^probabilities: no mass at \[1, 2\]: .*smoothing=1"):
         pv.Prior.cells([0, 1, 2], sample=[0.5])
+    with pytest.raises(InvalidPrior, match=r"^probabilities: no mass at 2, 3: .* or fewer points; "):
+        pv.Prior.grid([0, 1, 2, 3], lambda x: float(x < 1))
+    with pytest.raises(InvalidInput, match=r"smoothing = 1: .*give a sample"):
+        pv.Prior.grid([0, 1], [0.5, 0.5], smoothing=1)
     for make, size, probabilities in (
         (pv.Prior.grid, 3, [0.5, 0.5]),
         (pv.Prior.cells, 2, [1.0]),

@@ -288,9 +288,8 @@ def _read_numbers(
 
     low, high, points = numbers
     make, usual = (Prior.grid, _POINTS) if query.kind in _GRID_QUERIES else (Prior.cells, _EDGES)
-    if columns and (form.smoothing is not None or form.impossible != "refuse"):
-        advice = "choose a range that the sample fills, or fewer points"
-        raise click.UsageError(f"--smoothing and --leave-out are not for a sample of numbers: {advice}")
+    if columns and form.impossible != "refuse":
+        raise click.UsageError("--leave-out is not for numbers: add --smoothing 1, or choose another range")
     sample = _read_sample(path, columns, values, numbers, outside)
     known: dict[str, Any] = {"sample": sample, "outside": outside}
     if path is not None and not columns:
@@ -300,10 +299,11 @@ def _read_numbers(
             order = files.value_order(given.labels, make(bounds, lambda number: 1.0).labels)
         return make(bounds, given.probabilities[order], **known), None
     density = None if columns else lambda number: 1.0  # all numbers are equally common
+    bounds = np.linspace(low, high, points or usual)
     if query.kind == "mean" and points is None:
-        prior = designs.design_mean(low, high, budget, density, notion=_NOTIONS[notion], **known).prior.centre
-    else:
-        prior = make(np.linspace(low, high, points or usual), density, **known)
+        plan = designs.design_mean(low, high, budget, density, notion=_NOTIONS[notion], **known)
+        bounds = np.array(plan.labels)
+    prior = make(bounds, density, smoothing=form.smoothing, **known)
     return prior, screen.NOTICES["no prior"] if path is None and notion != "ldp" else None
 
 

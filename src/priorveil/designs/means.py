@@ -8,14 +8,16 @@ from typing import Any
 import numpy as np
 
 from priorveil.designs.methods import design
-from priorveil.errors import InvalidPrior
+from priorveil.errors import TooLarge
 from priorveil.plans import Plan
 from priorveil.priors import Budget, Prior
-from priorveil.priors.number_labels import Outside
+from priorveil.priors.number_labels import Array, NumberLabels, Outside
 from priorveil.queries import Sum
 
-_STEPS = (1, 2, 4, 8, 16, 32)
-_TOLERANCE = 0.02  # a coarser grid is preferred if its error is larger by at most this share
+_SIZES = (2, 3, 5, 9, 17, 33)  # numbers of points
+_FIRST = 9  # this many points are always tried: fewer may gain little at first
+_TOLERANCE = 0.005  # a coarser grid is preferred if its error is larger by at most this share
+_CELLS = 256  # equal parts of the range in which a density is integrated
 
 
 def design_mean(
@@ -31,28 +33,63 @@ def design_mean(
 ) -> Plan:
     """The plan for the mean of numbers from `low` to `high`, on the coarsest grid with nearly the least error.
 
-    The error is that of the number itself: rounding and noise together. Half the steps are a further rounding, so the
-    best plan of a finer grid is never worse; the number of steps is doubled until that gains little. `density`, or a
-    public `sample`, says how common numbers are, as in `Prior.grid`; the `options` are those of `design`.
+    The error is that of the number itself: rounding and noise together. The step that costs most by rounding is halved
+    again and again, so points are close where numbers are common. A halved step is a further rounding, so the best plan
+    of a finer grid is never worse; the number of points is doubled while that gains enough. `density`, or a public
+    `sample`, says how common numbers are, as in `Prior.grid`; the `options` are those of `design`.
 
     >>> design_mean(0, 100, 1.0, lambda age: 1.0).labels
     (0.0, 50.0, 100.0)
     """
-    numbers = None if sample is None else list(sample)
+    numbers = None if sample is None else np.array(list(sample), dtype=np.float64)
+    Prior.grid([low, high], density, sample=numbers, outside=outside)  # refuses what makes no prior
+    if numbers is not None:
+        known = np.clip(numbers, low, high), np.full(len(numbers), 1 / len(numbers))
+    elif density is not None:
+        known = NumberLabels.of("cells", np.linspace(low, high, _CELLS + 1)).density_nodes(density)
     errors: list[float] = []
     plans: list[Plan] = []
-    for steps in _STEPS:
-        points = np.linspace(low, high, steps + 1)
+    points = np.array([low, high], dtype=np.float64)
+    for size in _SIZES:
+        while len(points) < size:
+            points = _halve_a_step(points, *known)
+        grid, mass = _without_empty_points(points, *known)
+        prior = Prior.grid(grid, mass / mass.sum(), outside=outside)
+        plan = design(prior, epsilon, Sum(grid, unbiased=unbiased), **options)
         try:
-            prior = Prior.grid(points, density, sample=numbers, outside=outside)
-        except InvalidPrior:
-            if not plans:
-                raise
-            break  # too fine: some point has no numbers near it
-        plan = design(prior, epsilon, Sum(points, unbiased=unbiased), **options)
+            # The error of an unbiased query includes what rounding adds to the variance of the values.
+            errors.append(plan.expected_mse if unbiased else _error_of_guesses(plan, *known))
+        except TooLarge:
+            break  # only a closed form with too many reports to list was quick enough for so fine a grid
         plans.append(plan)
-        # The error of an unbiased query includes what rounding adds to the variance of the values.
-        errors.append(plan.expected_mse + (0.0 if unbiased else plan.no_report))
-        if steps > _STEPS[1] and errors[-2] <= errors[-1] * (1 + _TOLERANCE):
+        # Half the steps add a quarter of the variance, so the next gain is about a quarter of this one.
+        if size >= _FIRST and errors[-2] <= errors[-1] * (1 + 4 * _TOLERANCE):
             break
     return plans[int(np.argmax(np.array(errors) <= min(errors) * (1 + _TOLERANCE)))]
+
+
+def _error_of_guesses(plan: Plan, numbers: Array, weights: Array) -> float:
+    """The mean squared distance from a number to the mean of its point given the report."""
+    Q, P, points = plan.channel.matrix, plan.reference.probabilities, np.array(plan.labels)
+    guess = (P * points) @ Q / (P @ Q)
+    cross = NumberLabels.of("grid", points).masses(numbers, weights * numbers) @ Q @ guess
+    return float((weights @ numbers**2 - 2 * cross) / weights.sum() + P @ Q @ guess**2)
+
+
+def _halve_a_step(points: Array, numbers: Array, weights: Array) -> Array:
+    """Add the middle of the step where that lowers the variance of rounding most.
+
+    A new point lowers it by the point's mass times the product of the distances to its neighbours.
+    """
+    half = np.diff(points) / 2
+    finer = np.insert(points, range(1, len(points)), points[:-1] + half)
+    mass = NumberLabels.of("grid", finer, "ends").masses(numbers, weights)
+    best = int(np.argmax(mass[1::2] * half**2))
+    return np.insert(points, best + 1, finer[2 * best + 1])
+
+
+def _without_empty_points(points: Array, numbers: Array, weights: Array) -> tuple[Array, Array]:
+    """Remove points until each has mass; return the others and their masses. The ends stay: they are the range."""
+    while (mass := NumberLabels.of("grid", points, "ends").masses(numbers, weights)).min() <= 0:
+        points = np.delete(points, np.clip(np.argmin(mass), 1, len(points) - 2))
+    return points, mass

@@ -293,7 +293,7 @@ class Plan:
         """What to know about numbers that were counted at the ends of the range, and about a flat prior of numbers."""
         if not isinstance(self.labels, NumberLabels):
             return ()
-        remarks, flat = [], self.labels.density_masses(lambda number: 1.0)
+        remarks, flat = [], self.labels.masses(*self.labels.density_nodes(lambda _: 1.0))
         low, high = (f"{end:,.12g}" for end in (self.labels.bounds[0], self.labels.bounds[-1]))
         if self.labels.outside == "ends":
             remarks.append(f"Numbers below {low} were counted as {low}, numbers above {high} as {high}.")

@@ -89,18 +89,17 @@ class NumberLabels(tuple[Any, ...]):
         down = np.bincount(lower, weights * (1 - up), minlength=len(bounds))
         return np.asarray((down + np.bincount(lower + 1, weights * up, minlength=len(bounds)))[: len(self)])
 
-    def density_masses(self, density: Density) -> Array:
-        """The mass of every label under a density, up to a factor; by a Gauss-Legendre rule in each cell."""
-        bounds = np.array(self.bounds)
+    def density_nodes(self, density: Density) -> tuple[Array, Array]:
+        """Numbers and their weights that stand for a density, by a Gauss-Legendre rule in each cell."""
         nodes, weights = np.polynomial.legendre.leggauss(_NODES)
-        half = np.diff(bounds)[:, None] / 2
-        x = (bounds[:-1, None] + half * (1 + nodes)).ravel()
+        half = np.diff(self.bounds)[:, None] / 2
+        x = (np.array(self.bounds[:-1])[:, None] + half * (1 + nodes)).ravel()
         heights = np.array([float(density(v)) for v in x.tolist()])
         bad = np.flatnonzero(~(np.isfinite(heights) & (heights >= 0)))
         if bad.size:
             advice = f"the density at {number_text(x[bad[0]])}: it has to be a finite number, zero or more"
             raise InvalidPrior("probabilities", float(heights[bad[0]]), advice)
-        return self.masses(x, heights * (half * weights).ravel())
+        return x, heights * (half * weights).ravel()
 
     def require_inside(self, argument: str, numbers: Array) -> None:
         """Raise `InvalidInput` if one of the numbers is missing or refused; it is never shown."""

@@ -250,19 +250,21 @@ for counts, use Prior.from_counts
         *,
         sample: Iterable[float] | None = None,
         outside: Outside = "refuse",
+        smoothing: float | None = None,
     ) -> Self:
         """A prior of numbers, for means: each is rounded at random to a point next to it, so that its mean is kept.
 
         `probabilities` are those of the points, after rounding, or a density (a function of a number, up to a factor).
-        Instead, `sample` is a sample of numbers that is public already: a plan publishes the shares. Numbers outside
-        the range are refused; with `outside="ends"` they count as the first or the last point.
+        Instead, `sample` is a sample of numbers that is public already: a plan publishes the shares. `smoothing` is
+        added to its count at every point, as in `from_counts`; without it a point that no number is rounded to is
+        refused. Numbers outside the range are refused; with `outside="ends"` they count as the first or the last point.
 
         >>> Prior.grid([0, 50, 100], [0.2, 0.5, 0.3]).labels
         (0.0, 50.0, 100.0)
         >>> Prior.grid([0, 50, 100], lambda age: 1.0)
         Prior({0.0: 0.25, 50.0: 0.5, 100.0: 0.25})
         """
-        return cls._of_numbers(NumberLabels.of("grid", points, outside), probabilities, sample)
+        return cls._of_numbers(NumberLabels.of("grid", points, outside), probabilities, sample, smoothing)
 
     @classmethod
     def cells(
@@ -272,6 +274,7 @@ for counts, use Prior.from_counts
         *,
         sample: Iterable[float] | None = None,
         outside: Outside = "refuse",
+        smoothing: float | None = None,
     ) -> Self:
         """A prior of numbers, for cumulative shares and quantiles: each belongs to its cell, without rounding.
 
@@ -281,10 +284,12 @@ for counts, use Prior.from_counts
         >>> Prior.cells([0, 18, 65, 100], [0.2, 0.6, 0.2])
         Prior({'[0, 18)': 0.2, '[18, 65)': 0.6, '[65, 100]': 0.2})
         """
-        return cls._of_numbers(NumberLabels.of("cells", edges, outside), probabilities, sample)
+        return cls._of_numbers(NumberLabels.of("cells", edges, outside), probabilities, sample, smoothing)
 
     @classmethod
-    def _of_numbers(cls, labels: NumberLabels, probabilities: Any, sample: Iterable[float] | None) -> Self:
+    def _of_numbers(
+        cls, labels: NumberLabels, probabilities: Any, sample: Iterable[float] | None, smoothing: float | None
+    ) -> Self:
         if (probabilities is None) == (sample is None):
             advice = "give the probabilities, a density or a sample, and only one of them"
             raise InvalidInput("probabilities", NOT_SHOWN, advice)
@@ -292,16 +297,21 @@ for counts, use Prior.from_counts
             numbers = np.asarray(sample if hasattr(sample, "__len__") else list(sample), dtype=np.float64)
             labels.require_inside("sample", numbers)
             mass = labels.masses(numbers, np.ones(len(numbers)))
+            if smoothing is not None:
+                return cls._smooth(mass.tolist(), labels, smoothing)
+        elif smoothing is not None:
+            raise InvalidInput("smoothing", smoothing, "it is added to the counts of a sample: give a sample")
         elif callable(probabilities):
-            mass = labels.density_masses(probabilities)
+            mass = labels.masses(*labels.density_nodes(probabilities))
         elif np.size(probabilities) != len(labels):
             advice = f"give {len(labels)} numbers, one for each point or cell"
             raise InvalidPrior("probabilities", probabilities, advice)
         else:
             return cls(probabilities, labels)
-        if not (mass > 0).all():
-            advice = "no mass there: choose a range without empty parts, or fewer points"
-            raise InvalidPrior("probabilities", labels[int(np.argmin(mass > 0))], advice)
+        if empty := [label for label, m in zip(labels, mass, strict=True) if m <= 0]:
+            advice = f"no mass at {domains.first_labels(empty)}: choose a range without empty parts, or fewer points"
+            hint = Hint("smoothing", 1, purpose="to add to every count of a sample")
+            raise InvalidPrior("probabilities", NOT_SHOWN, advice, hint)
         return cls(mass / mass.sum(), labels)
 
     @property
