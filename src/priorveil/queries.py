@@ -15,7 +15,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -553,7 +553,6 @@ class Convex(Query):
         return gains
 
 
-@lru_cache(maxsize=4)  # it takes seconds for thousands of values
 def _corner_utility(query: Query, prior: Prior, lo: float) -> float:
     """The utility of the value itself, reported with probability `1 - lo`, and otherwise a draw from the prior."""
     P, values = prior.probabilities, np.arange(_require_writable(len(prior), len(prior)))

@@ -363,6 +363,15 @@ class TestLargeDomains:
         assert plan.efficiency > 0.97
         assert query.error(plan.channel, prior) == pytest.approx(plan.expected_mse, rel=1e-9)
 
+    def test_ctrl_c_while_statistics_of_many_values_are_designed(self) -> None:
+        def interrupt(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        prior = pv.Prior.zipf(310)
+        plan = pv.design(prior, 1.0, pv.Linear.cumulative(prior), progress=interrupt, time_limit=1.0)
+        certified(plan)
+        assert plan.expected_mse < 0.9 * plan.no_report
+
     def test_sums_over_very_many_values(self) -> None:
         """Only the blocks that values are merged into are searched, so it takes seconds."""
         plan = pv.design(pv.Prior.zipf(20_000), 3.0, pv.Sum(range(20_000)), method="columns", time_limit=10.0)
@@ -564,6 +573,33 @@ class TestSurvey:
         else:
             A = pv.LIP().inequalities(pv.Budget(0.1), prior, secret)
             exact(plan, best_error(plan, rays(A, prior.probabilities)))
+
+
+def test_no_extreme_column_of_a_rare_value_is_lost() -> None:
+    """Column generation finds a certified plan with this error, which no bound may exceed."""
+    prior, query = [1e-11, 0.3, 0.3, 0.2, 0.2 - 1e-11], pv.Sum([1e5 * 10**0.5, 0, 1, 2, 3])
+    plan = pv.design(prior, 0.5, query)
+    assert "exact" in plan.why
+    assert plan.lower_bound <= plan.expected_mse == pytest.approx(2.052949, abs=1e-6)
+
+
+def test_a_gain_that_has_changed_is_computed_again() -> None:
+    factor = [1.0]
+    query = pv.Convex(lambda posteriors: factor[0] * (posteriors**2).sum(axis=1))
+    before = pv.design([0.1, 0.2, 0.3, 0.4], 1.0, query)
+    factor[0] = 10.0
+    after = pv.design([0.1, 0.2, 0.3, 0.4], 1.0, query)
+    assert after.expected_mse == pytest.approx(10 * before.expected_mse)
+    assert after.lower_bound == pytest.approx(10 * before.lower_bound)
+
+
+def test_small_budgets() -> None:
+    """A solver's rounding errors are large beside them, and are mixed away."""
+    plan = pv.design(
+        np.random.default_rng(5).dirichlet(np.ones(100)), 1e-4, pv.Sum(range(100)), time_limit=1.0
+    )
+    assert plan.certificate.lip <= 1e-4
+    assert 0.5 * (plan.no_report - plan.lower_bound) < plan.no_report - plan.expected_mse
 
 
 def test_a_robust_design_tells_and_survives_an_interrupt() -> None:
@@ -878,6 +914,28 @@ class TestLinear:
         assert plan.certificate.lip <= 1.0 and plan.efficiency > 0.5  # what is proven without any search
         assert plan.expected_mse == pytest.approx(query.error(plan.channel, prior), rel=1e-9)
         assert plan.lower_bound <= plan.expected_mse < 0.81 * plan.no_report
+
+    @pytest.mark.parametrize("size", [60, 310])
+    def test_statistics_that_lean_on_the_prior_under_ldp(self, size: int) -> None:
+        """Randomised response on two halves is the best known plan for cumulative shares of equal values."""
+        prior = pv.Prior.uniform(size)
+        query = pv.Linear.cumulative(prior)
+        plan = pv.design(prior, 1.0, query, notion=pv.LDP(), time_limit=1.0)
+        halves = np.repeat(np.array([[math.e, 1.0], [1.0, math.e]]) / (1 + math.e), size // 2, axis=0)
+        assert plan.certificate.ldp <= 1.0 and plan.efficiency > 0.5  # what is proven without any search
+        assert plan.no_report - plan.expected_mse > 0.98 * (
+            plan.no_report - query.error(pv.Channel(halves), prior)
+        )
+        assert plan.expected_mse == pytest.approx(query.error(plan.channel, prior), rel=1e-9)
+
+    @pytest.mark.parametrize("secret", [False, True])
+    def test_sums_under_ldp_are_proven_at_any_size(self, secret: bool) -> None:
+        """Whatever the secret is: LDP is about the value."""
+        prior = pv.Prior.zipf(100)
+        parts = prior.probabilities * np.equal.outer([0, 1], np.arange(100) % 2)
+        behind = pv.Secret(parts / parts.sum(axis=1, keepdims=True)) if secret else None
+        plan = pv.design(prior, 1.0, pv.Sum(range(100)), secret=behind, notion=pv.LDP())
+        assert plan.certificate.ldp <= 1.0 and plan.efficiency > 0.999
 
     def test_unbiased_statistics_under_ldp_beat_workload_factorization(self) -> None:
         """Its public code reaches 549.8 for the people themselves, at a uniform prior (McKenna et al. 2020)."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -206,6 +207,14 @@ class TestSolve:
 
 class TestStatistics:
     """Unbiased estimates of `W @ shares`, also where `W` leaves much of the distribution open."""
+
+    def test_many_rows_take_no_matrix_of_rows_by_rows(self) -> None:
+        rows = np.random.default_rng(0).normal(size=(5_000, 40))
+        tracemalloc.start()
+        unbiased.Statistics(40, rows)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 10 * rows.nbytes
 
     @given(seeds, budgets, st.integers(1, 4))
     @settings(max_examples=60, deadline=None)

@@ -59,6 +59,29 @@ class ColumnSpace(ABC):
     def ends(self, columns: Array) -> Array:
         """For each value, the sum of its two possible entries at vertices near these columns."""
 
+    @property
+    @abstractmethod
+    def tau(self) -> float:
+        """The prior mass that an output can point at."""
+
+    @abstractmethod
+    def sides(self) -> tuple[Array, Array]:
+        """How far each entry of a column may be above one, and below."""
+
+    @property
+    @abstractmethod
+    def explained(self) -> float:
+        """The share of the variance of a statistic that no channel explains more of."""
+
+    @property
+    def most_spread(self) -> float:
+        """At least the mean of `(r_x - 1)^2` over values and reports."""
+        return float(self.prior @ np.multiply(*self.sides()))
+
+    def sum_duals(self, values: Array) -> Array:
+        """Duals that prove the closed bound on the sum of values with mean zero."""
+        return np.asarray(self.explained * self.prior * values**2)
+
     def merge(self, labels: Labels) -> Self:
         """The columns that are constant on blocks of values."""
         return replace(self, prior=np.bincount(labels, self.prior).astype(np.float64))
@@ -118,6 +141,31 @@ class LdpCone(ColumnSpace):
     def ends(self, columns: Array) -> Array:
         """For each value, the sum of its two possible entries at a vertex near each column."""
         return np.asarray((1 + self.ratio) * columns.min(axis=1, keepdims=True))
+
+    @property
+    def tau(self) -> float:
+        """The prior mass that an output points at where it tells most of a statistic."""
+        return 1 / (1 + self.ratio)
+
+    def sides(self) -> tuple[Array, Array]:
+        """How far each entry of a column may be above one, and below."""
+        P, rest, more = self.prior, 1 - self.prior, self.ratio - 1
+        return more * rest / (self.ratio * P + rest), more * rest / (P + self.ratio * rest)
+
+    @property
+    def explained(self) -> float:
+        """The share of the variance of a statistic that no channel explains more of.
+
+        For a column with entries from `m` to `ratio m`, and any number `c`, Cauchy and Schwarz give
+        `E_P[w r]^2 = E_P[w (r - c)]^2 <= E_P[w^2 r] E_P[(r - c)^2 / r]`. The best `c` leaves `1 - 1 / E_P[1 / r]`, and
+        `E_P[1 / r]` is at most `(1 + ratio)^2 / (4 ratio)` (Kantorovich).
+        """
+        return ((self.ratio - 1) / (self.ratio + 1)) ** 2
+
+    @property
+    def most_spread(self) -> float:
+        """At least the mean of `(r_x - 1)^2`: with `m` the least entry, `E_P[(r - m)(ratio m - r)]` is not negative."""
+        return (self.ratio - 1) ** 2 / (4 * self.ratio)
 
     def reach(self, directions: Array) -> Array:
         """How far each direction (K, d), of mean zero, leads from the constant column."""
@@ -180,9 +228,19 @@ class Box(ColumnSpace):
         """Duals that cost `c . f`, up to a constant."""
         return np.asarray(costs * self.prior / (1.0 - self.lo))
 
+    def sides(self) -> tuple[Array, Array]:
+        """How far each entry of a column may be above one, and below."""
+        P, lo, hi = self.prior, self.lo, self.hi
+        return np.minimum(hi - 1, (1 - P) * (1 - lo) / P), np.minimum(1 - lo, (1 - P) * (hi - 1) / P)
+
+    @property
+    def explained(self) -> float:
+        """The share of the variance of a statistic that no channel explains more of."""
+        return (1.0 - self.lo) ** 2
+
     def sum_duals(self, values: Array) -> Array:
-        """Duals that prove `MSE >= Var(X) (1 - (1 - lo)^2)` for the sum of values with mean zero."""
-        return self.duals((1.0 - self.lo) ** 2 * values**2)
+        """Duals that prove the closed bound on the sum of values with mean zero."""
+        return self.duals(self.explained * values**2)
 
     def vertices(self) -> Array:
         """All extreme columns (K, d), for up to 14 values: every value at `lo` or at its cap, but one.
@@ -204,7 +262,7 @@ class Box(ColumnSpace):
             shares[:, others] = bits[fits] * self.caps[others]
             shares[:, loose] = np.clip(rest[fits], 0.0, self.caps[loose])
             found.append(shares)
-        return np.clip(self.columns(distinct_rows(np.vstack(found))), self.lo, self.hi)
+        return distinct_rows(np.clip(self.columns(np.vstack(found)), self.lo, self.hi))
 
     def best(self, scores: Array) -> Array:
         """For each row of `scores` the column with the largest `scores . r`."""
@@ -218,6 +276,9 @@ class Box(ColumnSpace):
         """How far each direction (K, d), of mean zero, leads from the constant column."""
         up, down = (self.hi - 1) / directions.max(axis=1), (1 - self.lo) / -directions.min(axis=1)
         return np.asarray(np.minimum(up, down))
+
+
+Space = Box | LdpCone
 
 
 def subsets(d: int) -> Labels:
@@ -339,7 +400,7 @@ class SumPricing:
 class SquaresPricing:
     """`phi(r) = |F r|^2` for any matrix `F` (m, d): local search only, which proves no bound (`relaxation` does)."""
 
-    box: Box
+    space: ColumnSpace
     factors: Array
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
 
@@ -350,9 +411,9 @@ class SquaresPricing:
     def price(self, duals: Array, exact: bool) -> Priced:
         """Local maxima of `phi(r) - duals . r`, from starts at random and along the rows; more of them if `exact`."""
         mixed = self.rng.standard_normal((1000 if exact else 50, len(self.factors))) @ self.factors
-        chance = self.rng.standard_normal((50, len(duals))) * self.box.prior
-        starts = self.box.best(np.vstack([mixed, chance]))
-        columns = distinct_rows(self.box.climb(starts, self.factors.T @ self.factors, duals))
+        chance = self.rng.standard_normal((50, len(duals))) * self.space.prior
+        starts = self.space.best(np.vstack([mixed, chance]))
+        columns = distinct_rows(self.space.climb(starts, self.factors.T @ self.factors, duals))
         return Priced(columns, self.utility(columns), math.inf)
 
 

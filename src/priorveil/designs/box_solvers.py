@@ -17,6 +17,7 @@ from dataclasses import replace
 import numpy as np
 
 from priorveil.designs import box_pricing
+from priorveil.designs.box_pricing import Space
 from priorveil.designs.engine import UNLIMITED, Labels, Limits, Solution, relative_gap, solve
 from priorveil.priors import Array, Mask
 
@@ -25,6 +26,7 @@ _SPREAD = 2000  # domains up to this size are spread over their symmetry
 _BLOCKS = 48  # sums over more values are first solved on this many blocks, or on a quarter of the values
 _SHIFTS = 200  # starts of one kind
 _DIRECTIONS = 64  # sums of more statistics that their main direction is found from
+_MOST_PRINCIPAL = 1_000  # statistics or values of which principal directions are found
 _MOST_SUMMED, _SUM_BLOCKS = 300, 160  # values that a sum tells apart, and blocks that more are merged into
 
 
@@ -113,7 +115,7 @@ def _guess_columns(box: box_pricing.Box, peaks: Array) -> tuple[Array, Array]:
     return box.columns(shares[fits]), weights[fits]
 
 
-def best_sum(box: box_pricing.Box, values: Array, limits: Limits = UNLIMITED) -> Solution:
+def best_sum(box: Space, values: Array, limits: Limits = UNLIMITED) -> Solution:
     """The best channel for the sum of `values` with mean zero, `phi = (sum_x a_x P_x r_x)^2`.
 
     The solution on coarse blocks of many values starts the fine problem. Of very many it is the answer: any duals prove
@@ -134,7 +136,8 @@ def best_sum(box: box_pricing.Box, values: Array, limits: Limits = UNLIMITED) ->
         order = np.argsort(centres)
         duals = duals + prior * np.interp(values, centres[order], (above / merged.prior)[order])
         if many:
-            return widen(coarse, labels, float(duals.sum()) + pricing.price(duals, exact=True).bound, limits)
+            bound = float(duals.sum()) + pricing.price(duals, exact=True).bound
+            return widen(coarse, labels, min(bound, simple_gain(box, values[None])), limits)
         start.append(coarse.columns[:, labels])
         limits = limits.without_time() if coarse.interrupted else limits
     return solve(pricing, np.vstack([_windows(box, values), seeds(box), *start]), limits, duals=duals)
@@ -146,6 +149,23 @@ def widen(found: Solution, labels: Labels, bound: float, limits: Limits, idle: f
     converged = limits.target_reached(found.value, bound, idle) and not found.interrupted
     gap = relative_gap(found.value, bound, idle)
     return replace(found, columns=found.columns[:, labels], bound=bound, gap=gap, converged=converged)
+
+
+def simple_gain(box: Space, rows: Array) -> float:
+    """A gain `|W D r|^2` of centred rows that no channel exceeds, from bounds on single statistics and on all of them.
+
+    A statistic of variance `v` gains at most the share `box.explained` of it, and by Minkowski's inequality at
+    most `(sum_x P_x |w_x| a_x)^2` with `a_x^2` the bound on `Y_xx`. In the principal directions of the statistics, of
+    variances `v_k`, they gain `sum_k v_k y_k` with `y_k` at most this share, and `sum_k y_k <= box.most_spread`.
+    """
+    P, kept, squares = box.prior, box.explained, np.multiply(*box.sides())
+    alone = np.minimum(kept * (rows**2 @ P), (np.abs(rows) @ (P * np.sqrt(squares))) ** 2)
+    room, gain = 1 + 8 * sum(rows.shape) * 2.0**-52, float(alone.sum())
+    if min(rows.shape) <= _MOST_PRINCIPAL:
+        variances = np.linalg.svd(rows * np.sqrt(P), compute_uv=False) ** 2
+        shares = np.clip(box.most_spread * room - kept * np.arange(len(variances)), 0.0, kept)
+        gain = min(gain, float(variances @ shares))
+    return gain * room
 
 
 def neighbour_groups(prior: Array, values: Array, count: int) -> Labels:
@@ -164,7 +184,7 @@ def neighbour_groups(prior: Array, values: Array, count: int) -> Labels:
     return labels
 
 
-def similar_groups(box: box_pricing.Box, rows: Array, count: int) -> Labels:
+def similar_groups(box: Space, rows: Array, count: int) -> Labels:
     """At most `count` or so blocks of values that count nearly the same in centred `rows` of statistics.
 
     They are neighbours in the main direction of the statistics, with about equal shares of the mass and of `P^(1/3)`
@@ -190,7 +210,7 @@ def _ranks(numbers: Array) -> Array:
     return np.argsort(np.argsort(numbers, kind="stable")).astype(float)
 
 
-def seeds(box: box_pricing.Box) -> Array:
+def seeds(box: Space) -> Array:
     """Columns to start from: the constant one, arcs in several orders, and values before the heaviest or lightest.
 
     With all `P >= tau` the second kind is the mechanism of Theorem 3 itself.
@@ -201,16 +221,16 @@ def seeds(box: box_pricing.Box) -> Array:
     rank = _ranks(box.prior)
     orders = [np.arange(d), rank, rng.permutation(d)]
     arcs = [-((order - shift) % d) for order in orders for shift in shifts]
-    alone = np.union1d(shifts, np.flatnonzero(box.caps >= 1.0))
+    alone = np.union1d(shifts, np.flatnonzero(box.prior >= box.tau))
     first = 2.0 * d * np.eye(d)[alone]
-    shares = box.fill(np.vstack([*arcs, first + rank, first - rank]).astype(float))
-    return np.vstack([np.ones(d), box.columns(shares)])
+    scores = np.vstack([*arcs, first + rank, first - rank])
+    return np.vstack([np.ones(d), box.best(scores * box.prior)])
 
 
-def _windows(box: box_pricing.Box, values: Array) -> Array:
+def _windows(box: Space, values: Array) -> Array:
     """Stretches of neighbouring values: right of, left of and around every value, and both far ends."""
     d = len(values)
     away = _ranks(values) - np.linspace(0, d - 1, min(d, _SHIFTS))[:, None]
     right, left = np.where(away >= 0, -away, away - 2 * d), np.where(away <= 0, away, -away - 2 * d)
     around = [-np.abs(away - 0.25), -np.abs(away + 0.25), np.abs(away), -(away % d)]
-    return box.columns(box.fill(np.vstack([right, left, *around])))
+    return box.best(np.vstack([right, left, *around]) * box.prior)

@@ -18,7 +18,7 @@ import numpy as np
 from priorveil.certify import certified_table
 from priorveil.designs import box_solvers, cone_pricing, robust, unbiased
 from priorveil.designs.arcs import arc_plan
-from priorveil.designs.box_pricing import Box, LdpCone
+from priorveil.designs.box_pricing import Box, LdpCone, Space
 from priorveil.designs.closed import closed_plan
 from priorveil.designs.encodings import hashing_plan, subset_plan, unary_plan
 from priorveil.designs.engine import Limits, Pricing, Progress, Solution, Stop, best_mixture, never, solve
@@ -40,7 +40,8 @@ _LISTED_GENERAL = 14  # the same for queries without an exact solver of their ow
 _MAX_TABLE_VALUES = 300  # beyond, `auto` prefers arcs, and values that are treated alike share a row
 _OPTIMAL = 1 - 1e-9  # efficiency of a plan that nothing can improve on
 _LDP_ENGINE = 30  # values up to which `auto` tries the engine under LDP
-_LDP_STATISTICS = 64  # the same for several statistics: simple mechanisms spend the budget on single values
+_LDP_BRANCHED = 20  # values up to which branch and bound proves more of several statistics under LDP
+_SUMS = ("sum", "linear")  # queries that have solvers for LDP too
 _LDP_LEARNING = 12  # the same for learning a distribution under LDP
 _ABOVE_SIMPLE = 0.1  # efficiency of unbiased statistics that simple mechanisms hardly reach on many values
 _PROVEN = 0.999  # efficiency from which no better bound is searched for
@@ -132,7 +133,11 @@ def _candidates(problem: Problem) -> dict[str, float]:
     if _pairwise(problem):
         # The engine may be stopped early, so simple mechanisms compete with it. They are for the value itself.
         simple, single = problem.secret is None, isinstance(problem.prior, Prior)
-        known = _LDP_STATISTICS if kind == "linear" else _LDP_ENGINE
+        known = _LDP_ENGINE
+        if kind in _SUMS and single and not learns:
+            if d > _MAX_TABLE_VALUES:
+                return {"columns": _OPTIMAL}
+            known = _MAX_TABLE_VALUES
         if learns:
             # subset selection learns a distribution nearly as well, under one prior
             known = _LDP_LEARNING if simple and single and kind == "distribution" else _MAX_TABLE_VALUES
@@ -172,33 +177,32 @@ def columns_plan(problem: Problem, limits: Limits) -> Plan:
     limits = limits.in_units(-1.0, ceiling)  # the values of the engine are utilities
     solution, how = _best_channel(problem, limits)
     bound = ceiling - solution.bound
-    if len(problem.prior) > _MAX_TABLE_VALUES and (problem.box or _any_convex(problem)):
+    if len(problem.prior) > _MAX_TABLE_VALUES and problem.secret is None and _space(problem) is not None:
         _, first, groups = np.unique(solution.columns, axis=1, return_index=True, return_inverse=True)
         if len(first) < len(problem.prior):
             return _grouped_plan(problem, solution.channel[first], groups.ravel(), bound, how)
     return problem.table_plan(solution.channel, bound, "columns", how)
 
 
-_SOLVERS: dict[str, Callable[[Problem, Limits], Solution]] = {
-    "histogram": lambda problem, limits: box_solvers.best_histogram(_box(problem), limits),
-    "sum": lambda problem, limits: box_solvers.best_sum(_box(problem), problem.scores, limits),
-    "guess": lambda problem, limits: box_solvers.best_guess(_box(problem), limits),
-    "linear": lambda problem, limits: _best_linear(problem, limits),
-}
-
-
 def _best_linear(problem: Problem, limits: Limits) -> Solution:
     """The best channel for statistics, with each margin as a start of the search."""
     rows = problem.centred_rows
     margins = unbiased.margin_groups(rows) if len(rows) < len(problem.P) else []
-    return best_linear(_box(problem), rows, limits, margins if len(margins) > 1 else [])
+    return best_linear(_sorted_space(problem), rows, limits, margins if len(margins) > 1 else [])
+
+
+_SOLVERS: dict[str, Callable[[Problem, Limits], Solution]] = {
+    "histogram": lambda problem, limits: box_solvers.best_histogram(_box(problem), limits),
+    "sum": lambda problem, limits: box_solvers.best_sum(_sorted_space(problem), problem.scores, limits),
+    "guess": lambda problem, limits: box_solvers.best_guess(_box(problem), limits),
+    "linear": _best_linear,
+}
 
 
 def _best_convex(problem: Problem, limits: Limits) -> Solution:
     """The best channel for any convex utility, under LDP too; many values are merged into blocks of neighbours."""
     query, prior, size = problem.query, problem.reference, len(problem.P)
-    space, groups = _space(problem), np.arange(size)
-    assert space is not None
+    space, groups = _sorted_space(problem), np.arange(size)
     if size > _MAX_TABLE_VALUES:
         groups = box_solvers.neighbour_groups(problem.P, np.cumsum(problem.P), _BLOCKS)
         space = space.merge(groups)
@@ -221,11 +225,18 @@ def _box(problem: Problem) -> Box:
     return Box(problem.P, problem.budget.lo, problem.budget.hi)
 
 
-def _space(problem: Problem) -> Box | LdpCone | None:
+def _space(problem: Problem) -> Space | None:
     """The allowed columns if the best one for a linear function is found by sorting; None for other cones."""
     if problem.box:
         return _box(problem)
     return LdpCone(problem.P, math.exp(problem.level)) if _pairwise(problem) else None
+
+
+def _sorted_space(problem: Problem) -> Space:
+    """The columns of a problem for which `_space` knows them."""
+    space = _space(problem)
+    assert space is not None
+    return space
 
 
 def _any_convex(problem: Problem) -> bool:
@@ -243,7 +254,8 @@ def _pairwise(problem: Problem) -> bool:
 def _best_channel(problem: Problem, limits: Limits) -> tuple[Solution, str]:
     """The best channel for one prior, and how it was found."""
     kind = problem.query.kind
-    solver = _best_convex if _any_convex(problem) else _SOLVERS.get(kind) if problem.box else None
+    solver = _SOLVERS.get(kind) if problem.box or (_pairwise(problem) and kind in _SUMS) else None
+    solver = _best_convex if _any_convex(problem) else solver
     listed = _MAX_VALUES_TO_LIST if kind in _SOLVERS and kind != "linear" else _LISTED_GENERAL
     if not problem.box or len(problem.prior) <= listed:
         try:
@@ -260,6 +272,9 @@ def _best_channel(problem: Problem, limits: Limits) -> tuple[Solution, str]:
     else:
         start = cone_pricing.nearby_columns(problem.cone, problem.P)
         solution = solve(_cone_pricing(problem, limits.over), start, limits)
+    if solver is _best_linear and not problem.box and len(problem.prior) <= _LDP_BRANCHED:
+        within = limits.without_time() if solution.interrupted else limits
+        solution = solve(_cone_pricing(problem, within.over), solution.columns, within, bound=solution.bound)
     state = "proven" if solution.converged else "stopped early"
     rounds = f"{solution.iterations} round{'s' * (solution.iterations != 1)}"
     gap = f"gap {solution.gap:.2g} of the gain" if solution.gap < 1 else "its bound is a closed form"

@@ -31,6 +31,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -38,9 +39,10 @@ import scipy.optimize
 import scipy.sparse
 
 from priorveil.certify import exp_above
-from priorveil.designs.box_pricing import Box, SquaresPricing
-from priorveil.designs.box_solvers import seeds, similar_groups, weighted_histogram, widen
+from priorveil.designs.box_pricing import Box, LdpCone, Space, SquaresPricing
+from priorveil.designs.box_solvers import seeds, similar_groups, simple_gain, weighted_histogram, widen
 from priorveil.designs.engine import UNLIMITED, Labels, Limits, Solution, Stop, never, solve
+from priorveil.errors import Infeasible
 from priorveil.priors import Array
 
 _ROUNDS = 600  # of the search for a dual
@@ -59,7 +61,7 @@ Search = Callable[[Array], Iterator[tuple[Array, float]]]
 
 
 def best_linear(
-    box: Box, rows: Array, limits: Limits = UNLIMITED, margins: Sequence[Labels] = ()
+    box: Space, rows: Array, limits: Limits = UNLIMITED, margins: Sequence[Labels] = ()
 ) -> Solution:
     """The best channel found for centred `rows` of statistics, `phi = |W D r|^2`, with a proven bound.
 
@@ -78,14 +80,14 @@ def best_linear(
     return widen(found, np.arange(len(box.prior)), bound, limits)
 
 
-def _similar_groups(box: Box, rows: Array) -> list[Labels]:
+def _similar_groups(box: Space, rows: Array) -> list[Labels]:
     """Blocks of similar values to design for first: a quarter of the values, or of many so many that each is light."""
     d = len(box.prior)
     light = min(max(_BLOCKS, _BLOCKS_PER_WINDOW / max(box.tau, 1e-15)), MOST_VALUES)
     return [similar_groups(box, rows, d // 4 if d <= MOST_VALUES else int(light))] if d > _FEW else []
 
 
-def _search(box: Box, rows: Array, groupings: Sequence[Labels], limits: Limits, bound: float) -> Solution:
+def _search(box: Space, rows: Array, groupings: Sequence[Labels], limits: Limits, bound: float) -> Solution:
     """Column generation that starts from the best columns for values in groups; of many values these are the answer."""
     d, found = len(box.prior), list[Solution]()
     for groups in groupings:
@@ -97,14 +99,17 @@ def _search(box: Box, rows: Array, groupings: Sequence[Labels], limits: Limits, 
         limits = limits.without_time() if part.interrupted else limits
     if d > MOST_VALUES:
         best = max(found, key=lambda part: part.value)
-        limits.report(best.iterations, best.value, bound)
+        try:
+            limits.report(best.iterations, best.value, bound)
+        except KeyboardInterrupt:
+            return replace(best, interrupted=True)
         return best
     starts = [np.ones((1, d)), *(part.columns for part in found)] if found else [seeds(box)]
     pricing = SquaresPricing(box, _fewer_rows(rows) * box.prior)
     return solve(pricing, np.vstack(starts), limits, bound=bound)
 
 
-def _block_means(box: Box, rows: Array, groups: Labels) -> Array:
+def _block_means(box: Space, rows: Array, groups: Labels) -> Array:
     """The statistics (m, n) of blocks: the means over their values."""
     shares = box.prior / box.merge(groups).prior[groups]
     return np.asarray(rows @ scipy.sparse.csr_array((shares, (np.arange(len(groups)), groups))))
@@ -115,7 +120,7 @@ def _fewer_rows(rows: Array) -> Array:
     return rows if len(rows) <= rows.shape[1] else np.asarray(np.linalg.qr(rows, mode="r"))
 
 
-def _largest_gain(box: Box, rows: Array, groupings: Sequence[Labels], stop: Stop) -> float:
+def _largest_gain(box: Space, rows: Array, groupings: Sequence[Labels], stop: Stop) -> float:
     """A gain `|W D r|^2` that no channel exceeds, for centred rows.
 
     Of many values the last grouping is into blocks. A channel gains as much from the means of blocks as a channel on
@@ -124,31 +129,15 @@ def _largest_gain(box: Box, rows: Array, groupings: Sequence[Labels], stop: Stop
     gain = simple_gain(box, rows)
     if len(box.prior) <= MOST_VALUES:
         ceiling = float((rows**2).sum(axis=0) @ box.prior) * (1 + 4 * rows.size * _ROUNDOFF)
-        return min(gain, ceiling - leaning_bound(SecondMoments.of_box(box), _fewer_rows(rows), stop))
+        with suppress(Infeasible):  # rare values may be lost to rounding
+            gain = min(gain, ceiling - leaning_bound(SecondMoments.of(box), _fewer_rows(rows), stop))
+        return gain
     groups = groupings[-1]
     means = _block_means(box, rows, groups)
     within = simple_gain(box, rows - means[:, groups])
     if within >= gain:
         return gain
     return min(gain, (math.sqrt(_largest_gain(box.merge(groups), means, (), stop)) + math.sqrt(within)) ** 2)
-
-
-def simple_gain(box: Box, rows: Array) -> float:
-    """As `_largest_gain`, at once, from bounds on single statistics and on all of them.
-
-    A statistic of variance `v` gains at most `(1 - lo)^2 v`, as in the closed form, and by Minkowski's inequality at
-    most `(sum_x P_x |w_x| a_x)^2` with `a_x^2` the bound on `Y_xx`. In the principal directions of the statistics, of
-    variances `v_k`, it gains `sum_k v_k y_k` with `y_k <= (1 - lo)^2`, and `sum_k y_k` is at most the mean of `a_x^2`.
-    """
-    P, kept = box.prior, (1 - box.lo) ** 2
-    squares = np.multiply(*box_sides(box))
-    alone = np.minimum(kept * (rows**2 @ P), (np.abs(rows) @ (P * np.sqrt(squares))) ** 2)
-    room, gain = 1 + 8 * sum(rows.shape) * _ROUNDOFF, float(alone.sum())
-    if min(rows.shape) <= _MOST_SEARCHED:
-        variances = np.linalg.svd(rows * np.sqrt(P), compute_uv=False) ** 2
-        shares = np.clip(float(P @ squares) * room - kept * np.arange(len(variances)), 0.0, kept)
-        gain = min(gain, float(variances @ shares))
-    return gain * room
 
 
 def leaning_bound(moments: SecondMoments, W: Array, stop: Stop = never) -> float:
@@ -291,12 +280,6 @@ def factor_above(epsilon: float) -> float:
     return math.inf if epsilon > 700 else math.nextafter(float(exp_above(epsilon)), math.inf)
 
 
-def box_sides(box: Box) -> tuple[Array, Array]:
-    """How far each entry of a column may be above one, and below."""
-    P, lo, hi = box.prior, box.lo, box.hi
-    return np.minimum(hi - 1, (1 - P) * (1 - lo) / P), np.minimum(1 - lo, (1 - P) * (hi - 1) / P)
-
-
 class SecondMoments:
     """The set `K`, in units in which each `Y_xx` is at most one.
 
@@ -314,10 +297,17 @@ class SecondMoments:
         self.null = null / np.linalg.norm(null)
 
     @classmethod
+    def of(cls, space: Space) -> SecondMoments:
+        """For the columns of a box, or of LDP with the cut that queries lean on the prior with."""
+        return (
+            cls.of_box(space) if isinstance(space, Box) else cls.of_ldp(space.prior, space.ratio, space.prior)
+        )
+
+    @classmethod
     def of_box(cls, box: Box) -> SecondMoments:
         """For the columns of a box; the cut is the largest trace that the engine proves, for up to 300 values."""
         P = box.prior
-        moments = cls(P, *box_sides(box))
+        moments = cls(P, *box.sides())
         if len(P) > MOST_VALUES:
             return moments
         squares = 1 / moments.unit**2
@@ -336,8 +326,7 @@ class SecondMoments:
         With `w` the least entry of a column and weights that add up to one, `sum_x h_x (r_x - w)(factor w - r_x) >= 0`,
         so `sum_x h_x r_x^2 <= g (h . r)^2` with `g = (1 + factor)^2 / (4 factor)`, the largest over `w`.
         """
-        c, rest = factor - 1, 1 - P
-        moments = cls(P, c * rest / (factor * P + rest), c * rest / (P + factor * rest))
+        moments = cls(P, *LdpCone(P, factor).sides())
         moments.set_ldp_cut(factor, weights)
         return moments
 

@@ -42,7 +42,7 @@ from priorveil.designs.engine import (
     distinct_rows,
     never,
 )
-from priorveil.designs.relaxation import MOST_VALUES, SecondMoments, box_sides, diagonal_bound, unbiased_bound
+from priorveil.designs.relaxation import MOST_VALUES, SecondMoments, diagonal_bound, unbiased_bound
 from priorveil.errors import Infeasible, NotIdentifiable, TooLarge
 from priorveil.priors import Array
 from priorveil.priors.budget import window_mass
@@ -92,7 +92,8 @@ class Statistics:
 
     def __init__(self, size: int, rows: Array | None = None, plane: Array | None = None) -> None:
         self.rows, plane = rows, tangent(size) if plane is None else plane
-        _, roots, vectors = np.linalg.svd(np.eye(size - 1) if rows is None else rows @ plane)
+        factors = np.eye(size - 1) if rows is None else rows @ plane
+        _, roots, vectors = np.linalg.svd(factors, full_matrices=len(factors) < plane.shape[1])
         self.roots: Array = np.concatenate([roots, np.zeros(size)])[: plane.shape[1]] / roots[0]
         scale = np.maximum(self.roots, _LEAST_WEIGHT)
         self.basis: Array = plane @ (vectors.T / roots[0]) / scale
@@ -715,7 +716,7 @@ def information_bound(box: Box, should_stop: Stop = never, rows: Array | None = 
     prior, W = box.prior, np.eye(len(box.prior)) if rows is None else rows
     if rows is None and np.ptp(prior) <= 1e-15:
         return uniform_variance(len(prior), box.lo, box.hi)
-    above, below = box_sides(box)
+    above, below = box.sides()
     bound = diagonal_bound(prior, above * below, W, should_stop)
     if len(prior) <= MOST_VALUES:
         bound = max(bound, unbiased_bound(SecondMoments.of_box(box), W, should_stop))
