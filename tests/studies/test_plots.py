@@ -214,6 +214,31 @@ def test_a_table_of_two_attributes_is_a_map_with_shares_and_intervals() -> None:
     assert [tick.get_text() for tick in axes.get_yticklabels()] == ["young", "old"]
 
 
+@pytest.mark.parametrize("shape", [(40, 3), (3, 4), (5, 5), (41, 2)])
+def test_a_large_table_is_a_map_with_a_colour_bar_that_marks_what_may_be_noise(
+    shape: tuple[int, int],
+) -> None:
+    """Where intervals have no room; a cell with a cross may have the share that the prior expects."""
+    cells = list(itertools.product(*map(range, shape)))
+    prior = pv.Prior.joint(dict.fromkeys(cells, 1 / len(cells)), names=("a", "b"))
+    people = np.append(np.arange(5_000) % len(cells), np.full(2_000, 3))
+    plan = pv.design(prior, 1.0, pv.Distribution(), method="arc")
+    reports = plan.privatize(people, np.random.default_rng(0))
+    found = estimate_table({"report": reports}, plan, assume_plan=True)
+    axes, *bars = drawn(found).axes
+    if shape in ((40, 3), (3, 4)):
+        assert not bars and len(axes.texts) == len(cells) and not axes.lines
+        return
+    (crosses,), (bar,) = axes.lines, bars
+    assert bar.get_yticklabels()[0].get_text().endswith("%") and not axes.texts
+    low, high = found.everybody.interval()
+    expected = [cell for cell, a, b in zip(cells, low, high, strict=True) if a <= 7_000 / len(cells) <= b]
+    marked = list(zip(crosses.get_ydata(), crosses.get_xdata(), strict=True))
+    assert marked == expected and cells[3] not in marked and len(marked) > len(cells) / 2
+    half = np.median(high - low) / 140
+    assert f"95 % interval about ± {half:.2g}" in axes.get_xlabel() and "prior" in axes.get_xlabel()
+
+
 @pytest.mark.parametrize("towns", [2, 20])
 def test_pictures_of_three_attributes_name_them(towns: int) -> None:
     """A small table is a map with the last attribute across, a large one has a row for each cell."""

@@ -150,10 +150,10 @@ def log_scale(axes: Axes, name: Literal["x", "y"] = "y") -> None:
 def heat_map(
     axes: Axes, shades: Array, texts: npt.NDArray[Any], most: float, cmap: str = "Blues", least: float = 0.0
 ) -> AxesImage:
-    """A map of numbers from `least` to `most`, with a text in each cell unless there are too many."""
+    """A map of numbers from `least` to `most`, with these texts in its cells: an empty array for none."""
     image = axes.imshow(shades, cmap=cmap, vmin=least, vmax=most, aspect="auto", interpolation="nearest")
     axes.grid(False)
-    for (x, y), text in np.ndenumerate(texts) if texts.size <= MOST_TEXTS else ():
+    for (x, y), text in np.ndenumerate(texts):
         colour = "white" if abs(shades[x, y]) > 0.6 * most else "black"
         axes.text(y, x, text, ha="center", va="center", fontsize=7, color=colour)
     return image

@@ -39,7 +39,9 @@ _MOST_ACROSS = 4  # panels in a row
 _NAMED_GROUPS = 3  # that contradict the prior
 _MOST_TICKS = 12  # names below a curve
 _LONGEST_NAME = 30  # letters
+_LONGEST_LINE = 50  # letters of all names below a map
 _MOST_ROWS = 40  # names of values in a map
+_MOST_COLUMNS = 4  # of a map whose cells hold their intervals
 _MOST_REPORTS = 20  # reports that have their numbers below a map
 _COMPARED = 4  # values that decide the order of reports
 _PEOPLE = 10_000  # for what is expected of a plan
@@ -126,7 +128,7 @@ def _belief_map(axes: Axes, plan: Plan, lift: Array) -> None:
     allowed = max(side for side in (plan.budget.lower, plan.budget.upper) if math.isfinite(side))
     largest = float(np.abs(logs).max())  # above the budget if a side is free or the secret is latent
     top = min(max(largest, allowed), 3 * allowed)
-    texts = np.char.mod("\N{MULTIPLICATION SIGN}%.2f", lift)
+    texts = np.char.mod("\N{MULTIPLICATION SIGN}%.2f", lift if lift.size <= curves.MOST_TEXTS else lift[:0])
     image = curves.heat_map(axes, np.clip(logs, -top, top), texts, top, "RdBu_r", -top)
     few = len(order) <= _MOST_REPORTS
     axes.set_xticks(range(len(order)) if few else [], [str(y) for y in order] if few else [])
@@ -319,7 +321,8 @@ def statistics_figure(panels: Sequence[Panel], plan: Plan, words: str) -> Figure
     """
     draw = draw_function(plan)
     panels = _in_units(panels, plan, len(panels) > 1 or draw is not draw_rows)
-    count, across = len(panels), min(len(panels), _MOST_ACROSS)
+    wide = len(panels) == 1 or draw is draw_map
+    count, across = len(panels), min(len(panels), _MOST_ACROSS // 2 if wide else _MOST_ACROSS)
     down = math.ceil(count / across)
     figure, axes = curves.canvas(down, across, sharex=True, sharey=True)
     for spare in axes.flat[count:]:
@@ -332,7 +335,9 @@ def statistics_figure(panels: Sequence[Panel], plan: Plan, words: str) -> Figure
         place.set_ylabel("")
     names = [tick.get_text() for tick in axes[0, 0].get_yticklabels()]
     lines = 10 if draw is draw_curve else len(names)
-    height, width = 0.75 + (0.2 if lines <= _MOST_NAMES_EACH else 0.15) * lines, 2.6 if count > 1 else 5.4
+    turned = [len(tick.get_text()) for tick in axes[0, 0].get_xticklabels() if tick.get_rotation()]
+    each, width = 0.2 if lines <= _MOST_NAMES_EACH else 0.15, 5.4 if wide else 2.6
+    height = 0.75 + each * lines + 0.04 * max(turned, default=0)
     figure.set_size_inches(width * across + 0.06 * max(map(len, names)), height * down + 0.8)
     return figure
 
@@ -340,7 +345,7 @@ def statistics_figure(panels: Sequence[Panel], plan: Plan, words: str) -> Figure
 def draw_function(plan: Plan) -> Callable[[Axes, Panel, Plan, str], None]:
     """How the statistics of a plan are drawn: a map for a table, a curve for cumulative counts, else rows.
 
-    A table of more than two attributes is a map only where all cells have room for their intervals.
+    A table of more than two attributes is a map only if it is small.
     """
     rows = plan.query.rows(plan.reference)
     if rows is None:
@@ -436,16 +441,32 @@ def draw_curve(axes: Axes, panel: Panel, plan: Plan, words: str) -> None:
 
 
 def draw_map(axes: Axes, panel: Panel, plan: Plan, words: str) -> None:
-    """A cell for each combination of levels: the share of people, with its interval. The last attribute is across."""
+    """A cell for each combination of levels: the share of people, with its interval. The last attribute is across.
+
+    Without room for intervals there is a colour bar, and the caption has half the width of a typical one. A cross then
+    marks each cell whose interval includes what the prior expects: most of them, where the differences are noise.
+    """
     *vertical, horizontal = plan.reference.names or ()
     parts = [label_parts(label) for label in panel.labels]
     down, across = list(dict.fromkeys(part[:-1] for part in parts)), list(dict.fromkeys(p[-1] for p in parts))
     shares = np.full((len(down), len(across)), np.nan)
+    cells = [down.index(part[:-1]) for part in parts], [across.index(part[-1]) for part in parts]
+    values, low, high, expected = panel.numbers
+    shares[cells], caption = values, f"{horizontal}\npercent of people; {words}"
     texts = np.full(shares.shape, "", dtype=object)
-    for part, share, low, high in zip(parts, *panel.numbers[:3], strict=True):
-        cell = down.index(part[:-1]), across.index(part[-1])
-        shares[cell], texts[cell] = share, f"{share:.1f} ({low:.1f} to {high:.1f})"
-    curves.heat_map(axes, shares, texts, float(np.nanmax(shares)))
-    axes.set_yticks(range(len(down)), map(short_name, down))
-    axes.set_xticks(range(len(across)), map(short_name, across))
-    axes.set(ylabel=", ".join(vertical), xlabel=f"{horizontal}\npercent of people; {words}")
+    texts[cells] = [f"{share:.1f} ({a:.1f} to {b:.1f})" for share, a, b in panel.numbers[:3].T]
+    roomy = len(across) <= _MOST_COLUMNS and len(down) <= _MOST_ROWS
+    image = curves.heat_map(axes, shares, texts if roomy else texts[:0], float(np.nanmax(shares)))
+    if not roomy:
+        beyond = "min" if values.min() < 0 else "neither"
+        axes.figure.colorbar(image, ax=axes, extend=beyond, format="{x:g} %")
+        caption += f" about ± {np.nanmedian(high - low) / 2:.2g}"
+        if not np.array_equal(values, expected):
+            y, x = np.array(cells)[:, (low <= expected) & (expected <= high)]
+            axes.plot(x, y, "x", color="grey", markersize=3)
+            caption += "\n(crosses: the interval includes what the prior expects; a few miss it by chance)"
+    axes.set_yticks(*_ticks(down, _MOST_NAMES))
+    places, names = _ticks(across, _MOST_TICKS)
+    turned = sum(map(len, names)) > _LONGEST_LINE
+    axes.set_xticks(places, names, rotation=30 * turned, ha="right" if turned else "center")
+    axes.set(ylabel=", ".join(vertical), xlabel=caption)
