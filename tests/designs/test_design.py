@@ -915,6 +915,11 @@ class TestLinear:
         assert plan.expected_mse == pytest.approx(query.error(plan.channel, prior), rel=1e-9)
         assert plan.lower_bound <= plan.expected_mse < 0.81 * plan.no_report
 
+    def test_more_values_than_unbiased_statistics_are_designed_for(self) -> None:
+        prior = pv.Prior.zipf(1_200)
+        plan = pv.design(prior, 1.0, pv.Linear.cumulative(prior, unbiased=True), time_limit=1.0)
+        assert plan.method == "arc" and "at most 1,000 cells" in plan.why
+
     @pytest.mark.parametrize("size", [60, 310])
     def test_statistics_that_lean_on_the_prior_under_ldp(self, size: int) -> None:
         """Randomised response on two halves is the best known plan for cumulative shares of equal values."""

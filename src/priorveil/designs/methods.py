@@ -118,6 +118,9 @@ def best_plan(problem: Problem, limits: Limits) -> Plan:
     if not plans:
         raise Infeasible("no method can do this at this size. " + " | ".join(refusals))
     best = min(plans, key=lambda plan: plan.expected_mse)
+    if problem.query.kind == "linear" and refusals and best.efficiency < _ABOVE_SIMPLE:
+        fewer = f"far from the bound: merge neighbouring values into at most {_MAX_VALUES_TO_LEARN:,} cells"
+        best = replace(best, why=f"{best.why}; {fewer}")
     if len(plans) == 1:
         return best
     bound = min(best.expected_mse, max(plan.lower_bound for plan in plans))
