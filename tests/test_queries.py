@@ -36,7 +36,7 @@ CONVEX = [query for query in QUERIES if not make_query(query, 2).unbiased]
 
 @given(st.data(), st.floats(-3, 3), st.floats(-9, 9))
 def test_errors_by_definition(data, weight, offset):
-    prior = data.draw(priors())
+    weight, offset, prior = round(weight, 40), round(offset, 40), data.draw(priors())
     channel = data.draw(channels(len(prior))).drop_unused()
     joint = prior.probabilities[:, None] * channel.matrix
     posterior, d = joint / joint.sum(axis=0), len(prior)
@@ -459,3 +459,15 @@ def test_the_order_in_which_a_prior_is_written_changes_no_error(query) -> None:
     assert query.error(channel, Prior([0.5, 0.3, 0.2])) == pytest.approx(error, rel=1e-12)
     with pytest.raises(InvalidPrior):
         query.error(channel, Prior({"x": 0.5, "b": 0.3, "c": 0.2}))
+
+
+@pytest.mark.parametrize("unbiased", [False, True])
+@pytest.mark.parametrize("size", [1e160, 1e-160, 10**400, math.inf, math.nan])
+def test_numbers_whose_squares_do_not_fit_into_floats_are_refused(size, unbiased):
+    with pytest.raises(InvalidInput, match=r"^values"):
+        Sum([0, size], unbiased=unbiased)
+    if isinstance(size, float):
+        with pytest.raises(InvalidInput, match=r"^matrix: .* between 1e-50 and 1e50 in size"):
+            Linear([[size, 0.0], [size, size]], unbiased=unbiased)
+    assert Linear([[1e-160, 1.0]], unbiased=unbiased).matrix is not None  # only the largest matters
+    assert Linear([[0.0, 0.0]], unbiased=unbiased).no_report(Prior([0.5, 0.5])) == 0

@@ -324,7 +324,7 @@ class Linear(Query):
     def centred_rows(self, prior: Prior) -> Array | None:
         """The rows less their means under the prior."""
         self.require_fits(prior)
-        return None if self.matrix is None else self.matrix - (prior.probabilities @ self.matrix.T)[:, None]
+        return None if self.matrix is None else centre_rows(self.matrix, prior.probabilities)[0]
 
     def statistic_labels(self, labels: Sequence[Label]) -> tuple[Label, ...]:
         """The names; by default the labels of the values, `sum` for a single row, or `row 1`, `row 2`, ..."""
@@ -392,9 +392,10 @@ class Linear(Query):
     def error(self, channel: Channel, prior: Prior) -> float:
         """The error per person of a channel, at the prior."""
         self.require_fits(prior)
-        P = channel.align(prior).probabilities
+        prior = channel.align(prior)
+        P = prior.probabilities
         if self.unbiased:
-            return variance(channel.matrix, P, self.matrix)
+            return variance(channel.matrix, P, self.centred_rows(prior))
         if self.matrix is not None:
             return super().error(channel, prior)
         return _pairs_error(P[:, None] * channel.drop_unused().matrix)
@@ -469,11 +470,9 @@ class Sum(Linear):
     def __init__(self, values: Iterable[float], unbiased: bool = False) -> None:
         try:
             row = np.array([float(v) for v in values])
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise InvalidInput("values", values, "give one number for each value of the prior") from error
-        if not row.size or not np.isfinite(row).all():
-            raise InvalidInput("values", values, "give finite numbers, one for each value of the prior")
-        super().__init__([row], unbiased=unbiased)
+        super().__init__([_require_size("values", row)], unbiased=unbiased)
 
 
 @dataclass(frozen=True)
@@ -589,9 +588,30 @@ def _structure(matrix: npt.ArrayLike) -> dict[str, Any]:
 
 def _dense_rows(rows: npt.ArrayLike) -> Array:
     W = as_matrix("matrix", rows, InvalidInput, "statistic and a column for each value")
-    if not np.isfinite(W).all():
-        raise InvalidInput("matrix", NOT_SHOWN, "give finite numbers")
-    return W
+    return _require_size("matrix", W)
+
+
+def _require_size(argument: str, numbers: Array) -> Array:
+    """The numbers, if errors can be computed from them: fourth powers of larger ones may not fit into floats."""
+    largest = np.abs(numbers).max(initial=0.0)
+    if not numbers.size or not (largest == 0 or 1e-50 <= largest <= 1e50):
+        advice = "give finite numbers, one for each value, the largest between 1e-50 and 1e50 in size: use another unit"
+        raise InvalidInput(argument, NOT_SHOWN, advice)
+    return numbers
+
+
+def centre_rows(rows: Array, P: Array) -> tuple[Array, Array]:
+    """The rows less their means under a distribution, and the means.
+
+    The first number of each row is subtracted first, since a large part that all numbers share would leave few digits.
+
+    >>> centre_rows(np.array([[1e15, 1e15 + 1]]), np.array([0.75, 0.25]))[0].tolist()
+    [[-0.25, 0.75]]
+    """
+    centred = np.subtract(rows, rows[:, :1], dtype=np.float64)
+    means = centred @ P
+    centred -= means[:, None]
+    return centred, rows[:, 0] + means
 
 
 def _range_rows(values: int) -> Array:

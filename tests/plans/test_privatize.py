@@ -157,3 +157,15 @@ def test_a_device_needs_numpy_and_flint_only(name: str, tmp_path: Path) -> None:
     site_hooks = {"_distutils_hack", "sitecustomize", "usercustomize", "distutils-precedence"}
     loaded = {name for name in done.stdout.split() if not name.startswith(("__editable__", "_"))} - site_hooks
     assert not loaded
+
+
+def test_tables_of_attributes_name_the_column_that_is_wrong() -> None:
+    cells = {("y", "y"): 0.4, ("y", "n"): 0.3, ("n", "y"): 0.2, ("n", "n"): 0.1}
+    plan = pv.design(pv.Prior.joint(cells, names=("p", "q")), 1.0, pv.Histogram())
+    with pytest.raises(InvalidInput, match=r"^values: column q is missing; give p, q$"):
+        plan.privatize({"p": ["y", "n"]})
+    for table in ({"p": ["y", "n"], "q": ["y"]}, {"p": "y", "q": ["y"]}):
+        with pytest.raises(
+            InvalidInput, match=r"^values: give a column for each attribute, all of the same length$"
+        ):
+            plan.privatize(table)

@@ -528,3 +528,17 @@ def test_what_is_known_cannot_be_assigned_again(thing, name) -> None:
     with pytest.raises(AttributeError, match=f"{name} is read-only"):
         setattr(thing, name, None)
     assert copy.deepcopy(thing) == pickle.loads(pickle.dumps(thing)) == thing
+
+
+@pytest.mark.parametrize(
+    ("table", "columns", "message"),
+    [
+        ({"a": [], "b": []}, ["a", "b"], "values: there are no rows"),
+        ({"a": ["x", "y"] * 30}, ["a", "a"], "each only once"),
+        ({"a": ["x", "y"] * 30}, [], "give at least one column"),
+        ({"a": ["x", "y"] * 30, "b": ["x"]}, ["a", "b"], "table: its columns have different lengths"),
+    ],
+)
+def test_tables_that_have_no_joint_prior_are_refused(table, columns, message) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        Prior.from_table(table, columns)

@@ -97,7 +97,7 @@ def _orders_plan(problem: Problem) -> Plan:
         f"arcs on a circle in {pool.count:,} public orders, one drawn for each report; "
         f"{len(own)} likely values have a report of their own"
     )
-    return problem.certified_plan(pool, pool.variance(problem.query.rows(prior)), "arc", why)
+    return problem.certified_plan(pool, pool.variance(problem.query.centred_rows(prior)), "arc", why)
 
 
 def order_count(size: int) -> int:

@@ -179,14 +179,15 @@ class Cohorts:
         if method != "auto":
             numbers = (None if weights is None else c, None if offsets is None else b)
             return self._by_row(column, mine, numbers, method)
-        a, moved = self._scores, np.zeros(len(self.labels))
+        origin = 0.0 if self._scores is None else float(self._scores.mean())
+        a, moved = None if self._scores is None else self._scores - origin, np.zeros(len(self.labels))
         values, variance = np.zeros((2, len(moved) if a is None else 1))
         for part in arcs.row_slices(len(column), len(self.labels)):
             posterior, w = posteriors(self.lines, self.priors, mine[part], column[part]), c[part]
             moved += (posterior - self.priors[mine[part]]).sum(axis=0)
             powers = None if a is None else np.stack([a, a**2])[:, :, None]
             means, squares = (posterior, posterior) if powers is None else posterior @ powers
-            values += w @ means
+            values += w @ (means + origin)
             variance += w**2 @ np.maximum(squares - means**2, 0.0)
         check = self._mean_check(moved, mine)
         return Estimate(

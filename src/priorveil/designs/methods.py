@@ -330,7 +330,10 @@ def _robust_plan(problem: Problem, limits: Limits) -> Plan:
 
 def _learning_plan(problem: Problem, limits: Limits) -> Plan:
     """The channel with the least variance of the statistics, read without the prior."""
-    rows, space = problem.query.rows(problem.reference), _space(problem)
+    rows, space, unit = problem.query.centred_rows(problem.reference), _space(problem), 1.0
+    if rows is not None:  # numbers of the size of shares, for which the tolerances of the solvers are meant
+        unit = float(np.ptp(rows, axis=1).max())
+        rows, limits = rows / unit, limits.in_units(unit**2)
     few = rows is not None and (space is not None or len(rows) == 1) and len(rows) <= _FEW_STATISTICS
     most = _MAX_VALUES_TO_SUM if few else _MAX_VALUES_TO_LEARN
     if len(problem.prior) > most:
@@ -350,7 +353,7 @@ def _learning_plan(problem: Problem, limits: Limits) -> Plan:
     size = f"{len(solution.weights):,} reports"
     least = "A-optimal for learning the distribution" if rows is None else "L-optimal for the statistics"
     gap = f", gap {max(solution.gap, 0.0):.2g}" if solution.bound > 0 else ""  # a bound may be found later
-    return problem.table_plan(solution.channel, solution.bound, "columns", f"{least}, {size}{gap}")
+    return problem.table_plan(solution.channel, unit**2 * solution.bound, "columns", f"{least}, {size}{gap}")
 
 
 def _learning_in_cone(problem: Problem, limits: Limits, rows: Array | None) -> Solution:

@@ -203,7 +203,7 @@ def posterior_form(law: BitLaw, P: Array) -> QuadraticForm:
     c, (w, h) = law.odds - 1, law.tilted_bits(P)
     own = P - (c * P) ** 2 * (w @ (h * (1 - h))).real / law.scale
     means = P * (1 + c * h)
-    return QuadraticForm(own, means, means, -w / law.scale, center=P)
+    return QuadraticForm(own, means, means, -w / law.scale)
 
 
 def guess_gain(law: BitLaw, P: Array) -> float:

@@ -151,9 +151,13 @@ class BitReports(Mechanism):
         """The covariance of the statistics that `answer` gives."""
         return self._answer(method, self._counts(counts), prior, population).covariance(rows)
 
+    def adds_up(self, method: str, prior: Array) -> bool:
+        """Yes, unless posteriors are those of single bits."""
+        return method != "mmse" or (self.reads_whole_reports and self.fits(prior))
+
     def _answer(self, method: str, counts: BitCounts, prior: Array, population: bool) -> LinearAnswer:
         if method == "mmse":
-            if self.reads_whole_reports and self.fits(prior):
+            if self.adds_up(method, prior):
                 form = bit_estimators.posterior_form(self.law, prior)
                 return LinearAnswer(prior * counts.lifts(self.law), counts.reports, (form,))
             return bit_estimators.bitwise_posteriors(self.law, counts, prior)
@@ -187,8 +191,8 @@ class BitReports(Mechanism):
         if query.kind == "distribution":
             return self.learning_error(P)
         if query.unbiased:
-            found = self.answer("unbiased", self.expected_counts(P, 1), P, query.rows(prior), population=True)
-            return float(found.variance.sum())
+            counts, rows = self.expected_counts(P, 1), query.centred_rows(prior)
+            return float(self.answer("unbiased", counts, P, rows, population=True).variance.sum())
         if not query.linear:
             return None
         form = bit_estimators.posterior_form if self.reads_whole_reports else bit_estimators.bitwise_form

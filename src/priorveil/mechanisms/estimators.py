@@ -79,6 +79,11 @@ class Moments:
         """The answer that the variance belongs to: it is linear in the counts of reports."""
         return self.mean if self.center is None else self.center
 
+    def plus(self, constant: Array | float) -> Moments:
+        """The moments of the answers plus a constant each."""
+        moved = {name: getattr(self, name) for name in ("mean", "center", "limits")}
+        return replace(self, **{name: x + constant for name, x in moved.items() if x is not None})
+
 
 def apply_rows(rows: Rows, values: Array) -> Array:
     """`rows @ values`, where None stands for the identity.
@@ -93,7 +98,7 @@ class QuadraticForm(NamedTuple):
     """The matrix `C = diag(diagonal) + sum_k weights[k] left[k] right[k]'`, or the symmetric real part of it.
 
     It is the covariance of the counts of the values, and is never written out. Rows of statistics are multiplied by
-    `through` first, if that is given; or the `center` of each is subtracted, where `C 1 = 0` and rounding would matter.
+    `through` first, if that is given.
     """
 
     diagonal: Array
@@ -101,7 +106,6 @@ class QuadraticForm(NamedTuple):
     right: Numbers
     weights: Numbers
     through: Array | None = None
-    center: Array | None = None
 
     def variances(self, rows: Rows) -> Array:
         """`a C a'` for every row `a`; None stands for the identity."""
@@ -120,8 +124,6 @@ class QuadraticForm(NamedTuple):
 
     def _prepare(self, rows: Rows) -> Array:
         a = np.eye(len(self.diagonal)) if rows is None else rows
-        if self.center is not None:
-            a = a - (a @ self.center)[:, None]
         return a if self.through is None else a @ self.through
 
 
@@ -180,7 +182,7 @@ def reports_answer(
     if method == "mmse":
         posteriors = (prior[:, None] * Q / np.where(law > 0, law, 1.0)).T
         histogram = counts @ posteriors
-        spread = QuadraticForm(histogram, posteriors, posteriors, -counts, center=prior)
+        spread = QuadraticForm(histogram, posteriors, posteriors, -counts)
         return LinearAnswer(histogram, 1.0, (spread,))
     scores = unbiased_scores(Q, prior, rows)
     shrunk = shrink(counts, float(counts.sum()) * law)
@@ -213,12 +215,9 @@ def unbiased_scores(Q: Array, prior: Array, rows: Rows = None) -> Array:
     known = size > rounding_noise(Q.shape)
     directions = vectors[:, known]
     if known.sum() < len(prior):
-        if rows is None:
-            lost = (directions**2).sum(axis=1) < 1 - _ESTIMABLE**2
-        else:
-            scaled = rows * root.T
-            others = np.linalg.norm(scaled - scaled @ directions @ directions.T, axis=1)
-            lost = others > _ESTIMABLE * np.linalg.norm(scaled, axis=1)
+        scaled = (np.eye(len(prior)) if rows is None else rows) * root.T
+        others = np.linalg.norm(scaled - scaled @ directions @ directions.T, axis=1)
+        lost = others > _ESTIMABLE * np.linalg.norm(scaled, axis=1)
         if lost.any():
             raise not_identifiable(np.flatnonzero(lost).tolist())
     return np.asarray((root * directions / size[known] @ (reports[known] / scale)).T)

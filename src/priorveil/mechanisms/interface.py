@@ -165,6 +165,10 @@ class Mechanism(ABC):
         `balanced`, is the unbiased answer on which the intervals of mle rest: its histogram adds up to the reports.
         """
 
+    def adds_up(self, method: str, prior: Array) -> bool:
+        """Whether the histogram of `answer` adds up to the reports, and its covariance agrees with that."""
+        return True
+
     @abstractmethod
     def covariance(self, method: str, counts: Counts, prior: Array, rows: Rows, population: bool) -> Array:
         """The covariance of the statistics that `answer` gives, for arguments that `answer` accepts."""

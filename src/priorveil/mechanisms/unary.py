@@ -86,6 +86,10 @@ class Unary(BitReports):
         coins = self.noise, self.noise_bits, np.uint64(TOTAL - self.drop), np.uint64(self._tail)
         kernels.flip_bits(codes, words, *coins, reports, work=total * self.draws_per_report)
 
+    def adds_up(self, method: str, prior: Array) -> bool:
+        """Not for method unbiased: the numbers of set bits differ."""
+        return method != "unbiased" and super().adds_up(method, prior)
+
     def balanced_answer(self, counts: BitCounts, prior: Array, population: bool) -> LinearAnswer:
         """The counts of ones, less their excess over the reports."""
         return balanced_answer(self.law, counts, prior, population)

@@ -31,7 +31,7 @@ from priorveil.plans.statistic import Statistic, quantile_of, ratio_of
 from priorveil.plans.tally import Tally, Weighted
 from priorveil.priors import Array, AttributeLabels, Ints, Label, Prior
 from priorveil.priors.labels import aligned_texts, as_label, label_positions, named_levels
-from priorveil.queries import LabelledRows, require_same_statistics
+from priorveil.queries import LabelledRows, centre_rows, require_same_statistics
 
 Method = Literal["auto", "mmse", "unbiased", "mle"]
 Weights = Sequence[float] | Sequence[Label] | Mapping[Label, float] | npt.NDArray[Any]
@@ -67,7 +67,9 @@ class Reading:
     """A tally, and how it is read: the mechanism, the method, the prior, and whether people are a sample.
 
     `rows` are the statistics of the query, or None for the histogram, and `labels` their names. The tally holds counts,
-    never single reports.
+    never single reports. With `knows_total` statistics are read from rows less their means under the prior, and the
+    number of people times the mean is added: a part that is the same for all values has no error, and does not take the
+    digits of the others. Only a histogram that does not add up to the reports, and its sums, are read without that.
     """
 
     mechanism: Mechanism
@@ -77,6 +79,7 @@ class Reading:
     population: bool
     rows: Rows
     labels: tuple[Label, ...]
+    knows_total: bool = True
 
     def moments(self, rows: Rows) -> Moments:
         """The statistics `rows @ histogram`, or the histogram for None, with their variances.
@@ -87,28 +90,36 @@ class Reading:
         pseudo-likelihood: it has the right mean even if weights go with values), and intervals are those of the
         unbiased answer.
         """
-        weighted = self.tally.weighted
+        weighted, (centred, means) = self.tally.weighted, self._centre(rows)
         if weighted is None:
-            return self._answer(self.tally.counts, rows)
+            return self._answer(self.tally.counts, centred).plus(self.tally.reports * means)
         if self.method == "mle" and (weighted.least < 0 or weighted.total <= 0):
             advice = "weights below zero, or all zero, have no likelihood: use 'mmse' or 'unbiased'"
             raise InvalidInput("method", "mle", advice)
         squares, scale = self._squares(weighted)
-        found, squared = self._answer(weighted.weights, rows), self._answer(squares, rows)
+        found, squared = self._answer(weighted.weights, centred), self._answer(squares, centred)
         variance = squared.variance + self.tally.reports * self._shift(weighted, found, squared) ** 2
-        return replace(found, variance=scale * variance, assumes=found.assumes or WEIGHTED.get(self.method))
+        assumes = found.assumes or WEIGHTED.get(self.method)
+        return replace(found, variance=scale * variance, assumes=assumes).plus(weighted.total * means)
 
     def covariance(self) -> Array:
         """The covariance of the statistics of the query; that of mle is that of the answer behind its intervals."""
         if self.method == "mle":
             return replace(self, method="balanced").covariance()
-        weighted, P = self.tally.weighted, self.prior.probabilities
+        weighted, rows = self.tally.weighted, self._centre(self.rows)[0]
         counts, scale = (self.tally.counts, 1.0) if weighted is None else self._squares(weighted)
-        found = self.mechanism.covariance(self.method, counts, P, self.rows, self.population)
+        P = self.prior.probabilities
+        found = self.mechanism.covariance(self.method, counts, P, rows, self.population)
         if weighted is None:
             return found
-        shift = self._shift(weighted, *(self._answer(n, self.rows) for n in (weighted.weights, counts)))
+        shift = self._shift(weighted, *(self._answer(n, rows) for n in (weighted.weights, counts)))
         return scale * (found + self.tally.reports * np.outer(shift, shift))
+
+    def _centre(self, rows: Rows) -> tuple[Rows, Array]:
+        """The rows less their means under the prior, and the means; as they are if the total is not known."""
+        if rows is None or not self.knows_total:
+            return rows, np.zeros(1)
+        return centre_rows(rows, self.prior.probabilities)
 
     def _answer(self, counts: npt.NDArray[Any], rows: Rows) -> Moments:
         return self.mechanism.answer(self.method, counts, self.prior.probabilities, rows, self.population)

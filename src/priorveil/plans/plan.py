@@ -215,17 +215,18 @@ class Plan:
         aligned, weighted = known.align_to(self.labels), tally.weighted
         if aligned.labels != self.labels:  # it came without names
             aligned = Prior.from_counts(aligned.weights, self.labels)
-        reading = Reading(self.mechanism, method, tally, aligned, self.query.unbiased, rows, labels)
+        known_total = rows is not None or self.mechanism.adds_up(method, aligned.probabilities)
+        unbiased, offset = self.query.unbiased, weighted.offset if weighted else 0.0
+        reading = Reading(self.mechanism, method, tally, aligned, unbiased, rows, labels, known_total)
         try:
-            moments = reading.moments(rows)
+            moments = reading.moments(rows).plus(offset)
         except NotIdentifiable as error:
             named = [labels[row] for row in error.statistics]
             kind = "counts of" if rows is None else "statistic" if len(named) == 1 else "statistics"
             raise not_identifiable(named, kind) from None
         check = self.mechanism.prior_check(tally.counts, aligned.probabilities)
-        offset = weighted.offset if weighted else 0.0
         return Estimate(
-            values=moments.mean + offset,
+            values=moments.mean,
             std_error=np.sqrt(np.maximum(moments.variance, 0.0)),
             method=method,
             assumes=moments.assumes or ASSUMES[method],
@@ -234,7 +235,7 @@ class Plan:
             prior_check=check and check.p_value,
             noticeable_change=check and check.noticeable_change,
             unseen_changes=check and self._unseen_changes(check.directions),
-            unbiased_difference=reading.unbiased_difference(moments.mean),
+            unbiased_difference=reading.unbiased_difference(moments.mean - offset),
             rounds=moments.rounds,
             converged=moments.converged,
             shortfall=moments.shortfall,
@@ -243,8 +244,8 @@ class Plan:
             mle_gain=_mle_gain(reading, moments),
             readings=(reading,),
             remarks=self._number_remarks(),
-            center=None if moments.center is None else moments.center + offset,
-            limits=None if moments.limits is None else moments.limits + offset,
+            center=moments.center,
+            limits=moments.limits,
         )
 
     def std_error(self, people: int = 10_000) -> Array:
@@ -263,8 +264,7 @@ class Plan:
         """As `std_error`, for any method, and for the population or these people only."""
         if type(people) is bool or not isinstance(people, int | np.integer) or people < 1:
             raise InvalidInput("people", people, "give the number of people, one or more")
-        P = self.reference.probabilities
-        rows = self.query.rows(self.reference)
+        P, rows = self.reference.probabilities, self.query.centred_rows(self.reference)
         expected = self.mechanism.expected_counts(P, people)
         variance = self.mechanism.answer(method, expected, P, rows, population).variance
         return np.asarray(np.sqrt(np.maximum(variance, 0.0)) / people)

@@ -85,12 +85,16 @@ def _attribute_rows(values: Any, names: Sequence[str]) -> Any:
     >>> _attribute_rows({"age": ["old", "young"], "smokes": ["yes", "no"]}, ("age", "smokes"))
     [('old', 'yes'), ('young', 'no')]
     """
-    found = values if isinstance(values, Mapping) else getattr(values, "columns", ())
+    found = values if isinstance(values, Mapping) else getattr(values, "columns", None)
     present = getattr(values, "column_names", found)  # Arrow
-    if not set(names) <= set(present):
+    if present is None:
         return values
-    columns = [values[name] for name in names]
-    return list(zip(*(c.to_pylist() if hasattr(c, "to_pylist") else c for c in columns), strict=True))
+    if absent := [name for name in names if name not in present]:
+        raise InvalidInput("values", NOT_SHOWN, f"column {absent[0]} is missing; give {', '.join(names)}")
+    columns = [c.to_pylist() if hasattr(c, "to_pylist") else c for c in (values[name] for name in names)]
+    if any(map(is_single, columns)) or len(set(map(len, columns))) > 1:
+        raise InvalidInput("values", NOT_SHOWN, "give a column for each attribute, all of the same length")
+    return list(zip(*columns, strict=True))
 
 
 def _encode(values: Any, labels: Sequence[Label], source: Source) -> Codes:

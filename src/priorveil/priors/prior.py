@@ -200,6 +200,8 @@ for counts, use Prior.from_counts
         Prior({'a': 0.257426, 'b': 0.425743, 'other': 0.316832})
         """
         people = domains.people_labels("values", values)
+        if not people and domain is None:
+            raise InvalidInput("values", NOT_SHOWN, "there are no rows; give a value for each person")
         labels, observed = domains.complete_domain(people, domain), Counter(people)
         if names is not None and domain is None and impossible == "refuse":
             labels = domains.all_cells(labels)
@@ -234,10 +236,12 @@ for counts, use Prior.from_counts
         """
         names = [columns] if isinstance(columns, str) else list(columns)
         present = list(getattr(table, "column_names", getattr(table, "columns", table)))
-        for name in names:
-            if name not in present:
-                raise InvalidInput("columns", name, f"the table has {', '.join(map(str, present))}")
+        if not 0 < len(names) == len(set(names) & set(present)):
+            advice = f"the table has {', '.join(map(str, present))}; give at least one column, each only once"
+            raise InvalidInput("columns", columns, advice)
         parts = [domains.people_labels(name, table[name]) for name in names]
+        if len(set(map(len, parts))) > 1:
+            raise InvalidInput("table", NOT_SHOWN, "its columns have different lengths")
         if len(parts) == 1:
             return cls.from_values(parts[0], **rules)
         return cls.from_values(list(zip(*parts, strict=True)), names=names, **rules)

@@ -419,6 +419,10 @@ class Orders(ArcMechanism):
         found = estimators.constrained_moments(linear, Minimum(shares, 1, 0.0), N, rows)
         return replace(found, assumes=_NEAREST)
 
+    def adds_up(self, method: str, prior: Array) -> bool:
+        """Only that of posteriors: the noise of values, which scales their covariance, is estimated one by one."""
+        return method == "mmse"
+
     def covariance(self, method: str, counts: Counts, prior: Array, rows: Rows, population: bool) -> Array:
         """The covariance of the statistics that `answer` gives."""
         N, W = float(counts[0]), np.eye(self.size) if rows is None else rows
