@@ -61,8 +61,7 @@ class Statistic:
     def _linear_interval(self, level: float) -> Ends:
         width = normal_width(level, "level")
         if self.ends is None:
-            least, most = self.limits
-            center = min(max(self.value if self.center is None else self.center, least), most)
+            center = float(np.clip(self.value if self.center is None else self.center, *self.limits))
             low, high = center - width * self.std_error - self.rounding_bias, center + width * self.std_error
         else:
             low, high = self.ends(width)

@@ -349,9 +349,8 @@ def draw_function(plan: Plan) -> Callable[[Axes, Panel, Plan, str], None]:
     """
     rows = plan.query.rows(plan.reference)
     if rows is None:
-        names = plan.reference.names or ()
-        few = len(names) > 2 and len(plan.labels) <= curves.MOST_TEXTS
-        return draw_map if len(names) == 2 or few else draw_rows
+        attributes, small = len(plan.reference.names or ()), len(plan.labels) <= curves.MOST_TEXTS
+        return draw_map if attributes == 2 or (attributes > 2 and small) else draw_rows
     return draw_curve if len(rows) > 1 and np.array_equal(rows, np.tri(*rows.shape)) else draw_rows
 
 
