@@ -400,7 +400,11 @@ class _Run:
             self.limits.report(self.iterations, self.value, self.bound)
             if added:
                 empty_rounds, exact = 0, False
-                duals = self._mix()
+                try:
+                    duals = self._mix()
+                except Infeasible:  # lost to rounding: the columns before mix to a channel
+                    self._keep(np.arange(len(self.weights)))
+                    break
             elif not at_newest:
                 empty_rounds += 1
             elif not exact:
