@@ -224,7 +224,9 @@ def test_a_large_table_is_a_map_with_a_colour_bar_that_marks_what_may_be_noise(
     people = np.append(np.arange(5_000) % len(cells), np.full(2_000, 3))
     plan = pv.design(prior, 1.0, pv.Distribution(), method="arc")
     reports = plan.privatize(people, np.random.default_rng(0))
-    found = estimate_table({"report": reports}, plan, assume_plan=True)
+    found = estimate_table(
+        {"report": reports}, plan, assume_plan=True, method="mle"
+    )  # many intervals begin at zero
     axes, *bars = drawn(found).axes
     if shape in ((40, 3), (3, 4)):
         assert not bars and len(axes.texts) == len(cells) and not axes.lines
@@ -235,8 +237,8 @@ def test_a_large_table_is_a_map_with_a_colour_bar_that_marks_what_may_be_noise(
     expected = [cell for cell, a, b in zip(cells, low, high, strict=True) if a <= 7_000 / len(cells) <= b]
     marked = list(zip(crosses.get_ydata(), crosses.get_xdata(), strict=True))
     assert marked == expected and cells[3] not in marked and len(marked) > len(cells) / 2
-    half = np.median(high - low) / 140
-    assert f"95 % interval about ± {half:.2g}" in axes.get_xlabel() and "prior" in axes.get_xlabel()
+    reach = np.median(np.maximum(high - found.everybody.values, found.everybody.values - low)) / 70
+    assert f"95 % interval about ± {reach:.2g}" in axes.get_xlabel() and "prior" in axes.get_xlabel()
 
 
 @pytest.mark.parametrize("towns", [2, 20])

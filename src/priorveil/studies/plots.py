@@ -442,8 +442,9 @@ def draw_curve(axes: Axes, panel: Panel, plan: Plan, words: str) -> None:
 def draw_map(axes: Axes, panel: Panel, plan: Plan, words: str) -> None:
     """A cell for each combination of levels: the share of people, with its interval. The last attribute is across.
 
-    Without room for intervals there is a colour bar, and the caption has half the width of a typical one. A cross then
-    marks each cell whose interval includes what the prior expects: most of them, where the differences are noise.
+    Without room for intervals there is a colour bar, and the caption says how far a typical one reaches to its longer
+    side. A cross then marks each cell whose interval includes what the prior expects: most of them, where the
+    differences are noise.
     """
     *vertical, horizontal = plan.reference.names or ()
     parts = [label_parts(label) for label in panel.labels]
@@ -459,7 +460,7 @@ def draw_map(axes: Axes, panel: Panel, plan: Plan, words: str) -> None:
     if not roomy:
         beyond = "min" if values.min() < 0 else "neither"
         axes.figure.colorbar(image, ax=axes, extend=beyond, format="{x:g} %")
-        caption += f" about ± {np.nanmedian(high - low) / 2:.2g}"
+        caption += f" about ± {np.nanmedian(np.maximum(values - low, high - values)):.2g}"
         if not np.array_equal(values, expected):
             y, x = np.array(cells)[:, (low <= expected) & (expected <= high)]
             axes.plot(x, y, "x", color="grey", markersize=3)
