@@ -393,12 +393,11 @@ class Linear(Query):
         """The error per person of a channel, at the prior."""
         self.require_fits(prior)
         prior = channel.align(prior)
-        P = prior.probabilities
         if self.unbiased:
-            return variance(channel.matrix, P, self.centred_rows(prior))
+            return variance(channel.matrix, prior.probabilities, self.centred_rows(prior))
         if self.matrix is not None:
             return super().error(channel, prior)
-        return _pairs_error(P[:, None] * channel.drop_unused().matrix)
+        return _pairs_error(prior.probabilities[:, None] * channel.drop_unused().matrix)
 
     def closed_form_bound(self, prior: Prior, budget: Budget) -> float:
         """The closed-form bound of each row, `Var (1 - (1 - lo)**2)`; for unbiased answers `Var / (1 - lo)**2`.

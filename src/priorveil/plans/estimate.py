@@ -537,7 +537,7 @@ class Estimate:
             )
         if self.limits is not None and not self.histogram:
             far = np.abs(self.values - np.clip(self._center, *self.limits)) - 2 * self.std_error
-            notes += [_FAR] * bool((far > 1e-9 * np.abs(self.limits).max()).any())
+            notes += [_FAR] * bool((far > 1e-9 * np.ptp(self.limits, axis=0)).any())
         if not self.converged:
             lacking = f"the mean log-likelihood may lack {self.shortfall or 0:.1g}"
             notes.append(f"The search stopped early: {lacking}.")
