@@ -62,11 +62,8 @@ _SPECTRUM, _FEWEST = 0.6, 2.2
 # Directions of various statistics from which many columns with good weights are a quick answer, and beyond which
 # they are better than the best weights of fewer.
 _FEW_DIRECTIONS, _MOST_WEIGHED = 80, 200
-_STEPS, _REPAIRS, _SHRINK = (
-    5,
-    9,
-    0.1,
-)  # towards good weights; repairs in each step, and the least factor of one
+_STEPS, _REPAIRS = 5, 9  # towards good weights, and repairs in each step
+_SHRINK = 0.1  # the least factor of a weight in a repair
 _EXCHANGES = 4_000  # rounds of exchanges within the blocks of equal values
 _HELD = 1e-7  # size of a direction, relative to the largest, from which weights are corrected along it
 _SHRUNK, _SHRUNK_SUM = 1e-3, 1e-9  # what is added to `S`, relative to its mean, to look for columns
@@ -567,9 +564,8 @@ class _Generation:
         if (count := min(_POOL * n, _MOST_ENTRIES // size)) < _FEWEST * n:
             raise Infeasible("too few columns fit in a table")
         columns = self._likely_columns(count, rng)
-        weights, spread = _good_weights(
-            self.statistics.directions(columns), self.statistics.targets, self.limits.over
-        )
+        directions = self.statistics.directions(columns)
+        weights, spread = _good_weights(directions, self.statistics.targets, self.limits.over)
         return _solution(columns, weights, spread, 0.0, 1, self.limits.target)
 
     def _simple(self) -> Solution:
