@@ -11,8 +11,8 @@ from flint import arb, ctx
 
 import priorveil as pv
 from priorveil.designs.box_pricing import LdpCone
-from priorveil.designs.engine import Limits
-from priorveil.designs.relaxation import identity_bound, ldp_variance_bound
+from priorveil.designs.engine import Limits, best_mixture
+from priorveil.designs.relaxation import identity_bound, ldp_histogram_bound, ldp_variance_bound
 from priorveil.designs.unbiased import best_weights
 from priorveil.mechanisms.bit_estimators import ones_variance, subset_law
 from priorveil.queries import lift_variance
@@ -62,6 +62,22 @@ def test_it_is_below_the_best_channel_and_near_it(seed: int) -> None:
     best = best_weights(P, LdpCone(P, math.exp(epsilon)).vertices(), Limits(1e-6)).value
     bound = ldp_variance_bound(P, epsilon)
     assert 0.85 * best < bound <= best
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_channel_has_a_better_histogram_than_its_bound(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    d, epsilon = int(rng.integers(2, 9)), float(rng.choice([0.01, 0.3, 1.0, 2.0, 5.0]))
+    prior, query = pv.Prior(random_prior(seed, d)), pv.Histogram()
+    columns = LdpCone(prior.probabilities, math.exp(epsilon)).vertices()
+    best = best_mixture(columns, lambda r: query.utility(r, prior)).value
+    gain = query.ceiling(prior) - ldp_histogram_bound(prior.probabilities, math.exp(epsilon))
+    assert best <= gain * (1 + 1e-12) <= 4 * best
+
+
+def test_subset_selection_is_proven_for_histograms_of_equal_values() -> None:
+    plan = pv.design(pv.Prior.uniform(83), 1.0, pv.Histogram(), notion=LDP, method="subset")
+    assert plan.lower_bound <= plan.expected_mse and plan.efficiency > 0.999
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -127,4 +143,5 @@ def test_a_secret_changes_nothing_under_ldp(query: pv.Linear) -> None:
 def test_the_closed_form_bound_of_ldp_holds_for_any_secret() -> None:
     prior, secret = pv.Prior.zipf(40), pv.Secret([pv.Prior.zipf(40).probabilities])
     plan = pv.design(prior, 1.0, pv.Histogram(), secret, pv.LDP())
-    assert plan.lower_bound == pytest.approx(pv.Histogram().closed_form_bound(prior, pv.Budget(1.0)))
+    assert plan.lower_bound == pytest.approx(ldp_histogram_bound(prior.probabilities, math.e))
+    assert plan.lower_bound > pv.Histogram().closed_form_bound(prior, pv.Budget(1.0))

@@ -23,7 +23,13 @@ from priorveil.designs.closed import closed_plan
 from priorveil.designs.encodings import hashing_plan, subset_plan, unary_plan
 from priorveil.designs.engine import Limits, Pricing, Progress, Solution, Stop, best_mixture, never, solve
 from priorveil.designs.problem import SLACK, Problem
-from priorveil.designs.relaxation import best_linear, factor_above, ldp_bound, ldp_variance_bound
+from priorveil.designs.relaxation import (
+    best_linear,
+    factor_above,
+    ldp_bound,
+    ldp_histogram_bound,
+    ldp_variance_bound,
+)
 from priorveil.errors import Hint, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms import Grouped, Table
 from priorveil.notions import Cone, Known, Secrets
@@ -385,13 +391,15 @@ def _patient(limits: Limits) -> Limits:
 def _with_ldp_bound(problem: Problem, plan: Plan, limits: Limits) -> Plan:
     """The plan with a better lower bound, if it is for linear statistics under LDP and too little is proven."""
     query, P = plan.query, problem.P
-    leaning = query.kind == "linear" and isinstance(plan.prior, Prior)
+    leaning = query.kind in ("linear", "histogram") and isinstance(plan.prior, Prior)
     if not (_pairwise(problem) and (query.unbiased or leaning)) or plan.efficiency > _PROVEN:
         return plan
     patient = _patient(limits)
     try:
         if query.kind == "distribution":
             bound = ldp_variance_bound(P, problem.level, patient.over)
+        elif query.kind == "histogram":
+            bound = ldp_histogram_bound(P, factor_above(problem.level))
         else:
             rows = problem.centred_rows
             if (min(rows.shape) if query.unbiased else len(P)) > _FEW_STATISTICS:
