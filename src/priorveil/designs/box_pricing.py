@@ -70,8 +70,8 @@ class ColumnSpace(ABC):
 
     @property
     @abstractmethod
-    def explained(self) -> float:
-        """The share of the variance of a statistic that no channel explains more of."""
+    def most_explained(self) -> float:
+        """The largest share of the variance of a statistic that a channel can explain."""
 
     @property
     def most_spread(self) -> float:
@@ -80,7 +80,7 @@ class ColumnSpace(ABC):
 
     def sum_duals(self, values: Array) -> Array:
         """Duals that prove the closed bound on the sum of values with mean zero."""
-        return np.asarray(self.explained * self.prior * values**2)
+        return np.asarray(self.most_explained * self.prior * values**2)
 
     def merge(self, labels: Labels) -> Self:
         """The columns that are constant on blocks of values."""
@@ -153,8 +153,8 @@ class LdpCone(ColumnSpace):
         return more * rest / (self.ratio * P + rest), more * rest / (P + self.ratio * rest)
 
     @property
-    def explained(self) -> float:
-        """The share of the variance of a statistic that no channel explains more of.
+    def most_explained(self) -> float:
+        """The largest share of the variance of a statistic that a channel can explain.
 
         For a column with entries from `m` to `ratio m`, and any number `c`, Cauchy and Schwarz give
         `E_P[w r]^2 = E_P[w (r - c)]^2 <= E_P[w^2 r] E_P[(r - c)^2 / r]`. The best `c` leaves `1 - 1 / E_P[1 / r]`, and
@@ -234,13 +234,13 @@ class Box(ColumnSpace):
         return np.minimum(hi - 1, (1 - P) * (1 - lo) / P), np.minimum(1 - lo, (1 - P) * (hi - 1) / P)
 
     @property
-    def explained(self) -> float:
-        """The share of the variance of a statistic that no channel explains more of."""
+    def most_explained(self) -> float:
+        """The largest share of the variance of a statistic that a channel can explain."""
         return (1.0 - self.lo) ** 2
 
     def sum_duals(self, values: Array) -> Array:
         """Duals that prove the closed bound on the sum of values with mean zero."""
-        return self.duals(self.explained * values**2)
+        return self.duals(self.most_explained * values**2)
 
     def vertices(self) -> Array:
         """All extreme columns (K, d), for up to 14 values: every value at `lo` or at its cap, but one.

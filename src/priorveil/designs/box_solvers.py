@@ -154,11 +154,11 @@ def widen(found: Solution, labels: Labels, bound: float, limits: Limits, idle: f
 def simple_gain(box: Space, rows: Array) -> float:
     """A gain `|W D r|^2` of centred rows that no channel exceeds, from bounds on single statistics and on all of them.
 
-    A statistic of variance `v` gains at most the share `box.explained` of it, and by Minkowski's inequality at
+    A statistic of variance `v` gains at most the share `box.most_explained` of it, and by Minkowski's inequality at
     most `(sum_x P_x |w_x| a_x)^2` with `a_x^2` the bound on `Y_xx`. In the principal directions of the statistics, of
     variances `v_k`, they gain `sum_k v_k y_k` with `y_k` at most this share, and `sum_k y_k <= box.most_spread`.
     """
-    P, kept, squares = box.prior, box.explained, np.multiply(*box.sides())
+    P, kept, squares = box.prior, box.most_explained, np.multiply(*box.sides())
     alone = np.minimum(kept * (rows**2 @ P), (np.abs(rows) @ (P * np.sqrt(squares))) ** 2)
     room, gain = 1 + 8 * sum(rows.shape) * 2.0**-52, float(alone.sum())
     if min(rows.shape) <= _MOST_PRINCIPAL:

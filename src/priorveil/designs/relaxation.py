@@ -245,13 +245,13 @@ def ldp_histogram_bound(P: Array, factor: float) -> float:
     """The error of a histogram that no channel with `r_x <= factor * r_z` goes below, leaning on the prior.
 
     The gain is `sum_x P_x m_x` with `m_x = P_x Y_xx`, the share of a statistic of variance one that is explained. So
-    `m_x` is at most `explained`, and `P_x a_x b_x`; all of them add up to at most `most_spread`.
+    `m_x` is at most `most_explained`, and `P_x a_x b_x`; all of them add up to at most `most_spread`.
 
     >>> round(ldp_histogram_bound(np.full(20, 0.05), np.e), 4)      # subset selection has 0.9365
     0.9364
     """
     space = LdpCone(-np.sort(-P), factor)
-    most = np.minimum(space.explained, space.prior * np.multiply(*space.sides()))
+    most = np.minimum(space.most_explained, space.prior * np.multiply(*space.sides()))
     filled = np.minimum(np.cumsum(most), space.most_spread)
     gain = float(space.prior @ np.diff(filled, prepend=0.0))
     return 1 - float(P @ P) - gain * (1 + 8 * len(P) * _ROUNDOFF)
