@@ -77,21 +77,19 @@ The first row of data is row 1.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+import priorveil as pv
 from priorveil.cli import files, options, screen
 from priorveil.errors import plural
 from priorveil.files import is_number
 from priorveil.notions import CONES
-
-if TYPE_CHECKING:
-    from priorveil.plans import Plan
-    from priorveil.priors import Budget, Prior, Secret
-    from priorveil.priors.number_labels import Outside
-    from priorveil.queries import Query
+from priorveil.priors.labels import first_labels
+from priorveil.priors.number_labels import Outside
 
 # The ends of a range of numbers, and how many points it has (None: choose).
 _Range = tuple[float, float, int | None]
@@ -101,6 +99,7 @@ _METHODS = ("auto", "closed", "arc", "columns", "unary", "subset", "hashing")
 _GRID_QUERIES = ("mean", "sum")  # numbers are rounded for these, and put into cells for others
 _POINTS, _EDGES = 11, 21  # of a grid and of cells, if --numbers does not say how many
 _FULL_BAR = 1e-4  # the gap at which the progress bar is full, without --gap
+_RULES = ("merge_rare", "allow_rare", "prior_epsilon")  # what a prior from data may publish
 
 
 def _number_range(context: click.Context, parameter: click.Parameter, text: str | None) -> _Range | None:
@@ -166,13 +165,9 @@ def _number_range(context: click.Context, parameter: click.Parameter, text: str 
 def design(
     prior: Path | None,
     prior_format: files.PriorFormat,
-    columns: tuple[str, ...],
-    numbers: _Range | None,
-    outside: Outside,
     secret: Path | None,
-    secret_column: str | None,
     mix: bool,
-    budget: Budget | None,
+    budget: pv.Budget | None,
     query: options.QueryChoice,
     radius: float | None,
     notion: str,
@@ -183,7 +178,7 @@ def design(
     force: bool,
     plot: Path | None,
     as_json: bool,
-    **rules: Any,
+    **data: Any,
 ) -> None:
     """Find the best mechanism for a PRIOR, and certify it.
 
@@ -198,24 +193,21 @@ def design(
         raise click.UsageError("--json and -o - would both be standard output: save the plan to a file")
     files.require_new(force, output)
     files.require_distinct({"PRIOR": prior, "--secret": secret}, {"-o": output, "--plot": plot})
-    if numbers is not None:
-        if secret_column is not None or any(rule for name, rule in rules.items() if name != "values"):
-            raise click.UsageError("--numbers takes a public sample: of these options it needs --values only")
-        latent, form = None, (prior_format, columns, rules["values"])
-        known, notice = _read_numbers(numbers, outside, prior, *form, query, budget, notion)
-    else:
-        if outside != "refuse" or query.kind in options.NUMBER_QUERIES:
-            raise click.UsageError(screen.NOTICES["about numbers"])
-        if secret is not None and secret_column is not None:
-            raise click.UsageError("--secret-column takes the secret from the data: leave --secret out")
-        known, latent, notice = _read_values(prior, prior_format, columns, secret_column, rules)
+    source = PriorSource(prior, prior_format, **data)
+    if secret is not None and source.secret_column is not None:
+        raise click.UsageError("--secret-column takes the secret from the data: leave --secret out")
+    known, latent, notice = source.read(query, budget, notion)
     if latent is None:
         latent, known = files.read_secret(secret, known, prior_format.normalise, mix)
     asked = query.of(known)
     if notice is not None and not as_json:
         screen.open_console(stderr=piped).print(notice, style="yellow")
-    search = {"method": method, "time_limit": time_limit, "gap": gap}
-    plan, interrupted = _run(known, radius, budget, asked, latent, notion, **search)
+    best_plan = pv.design  # loads the solvers: while they load, ctrl-C ends the command
+    search: dict[str, Any] = {"method": method, "time_limit": time_limit, "gap": gap}
+    with screen.design_bar(asked.no_report(known), gap or _FULL_BAR) as (progress, interrupted):
+        search |= {"progress": progress, "should_stop": interrupted.is_set}
+        protected = known if radius is None else pv.PriorSet.ball(known, radius)
+        plan = best_plan(protected, budget, asked, latent, _NOTIONS[notion], **search)
     if piped:
         click.echo(plan.to_json().encode(), nl=False)
     elif output is not None:
@@ -224,175 +216,149 @@ def design(
         files.draw_plan(plan, plot)
     if as_json:
         saved = None if output is None else str(output)
-        outcome = {"notice": notice, "interrupted": interrupted, "saved": saved}
+        outcome = {"notice": notice, "interrupted": interrupted.is_set(), "saved": saved}
         screen.print_json({**screen.plan_record(plan), **outcome})
     else:
-        _print(plan, interrupted, output, piped)
+        _print(plan, interrupted.is_set(), output, piped)
 
 
-def _read_values(
-    path: Path | None,
-    form: files.PriorFormat,
-    columns: tuple[str, ...],
-    secret_column: str | None,
-    rules: dict[str, Any],
-) -> tuple[Prior, Secret | None, str | None]:
-    """Return the prior of a file, or of the people in it with their secret and what the plan publishes of them."""
-    if path is None:
-        raise click.UsageError("give PRIOR, what is known about the values; or --numbers LOW:HIGH")
-    if not columns:
-        if secret_column is not None or any(rules.values()):
-            names = ", ".join(f"--{name.replace('_', '-')}" for name in ("secret_column", *rules))
+@dataclass(frozen=True)
+class PriorSource:
+    """Where the prior of a design comes from: a file of probabilities, people's own values, or a range of numbers."""
+
+    path: Path | None
+    form: files.PriorFormat
+    columns: tuple[str, ...]
+    secret_column: str | None
+    values: str | None
+    merge_rare: str | None
+    allow_rare: bool
+    prior_epsilon: float | None
+    numbers: _Range | None
+    outside: Outside
+
+    def read(
+        self, query: options.QueryChoice, budget: pv.Budget, notion: str
+    ) -> tuple[pv.Prior, pv.Secret | None, str | None]:
+        """Return the prior, the secret of --secret-column, and what the plan assumes or publishes about people."""
+        for_data = ("secret_column", "values", *_RULES)
+        given = {name for name in for_data if getattr(self, name) not in (None, False)}
+        if self.numbers is not None:
+            if given - {"values"}:
+                needed = "of these options it needs --values only"
+                raise click.UsageError(f"--numbers takes a public sample: {needed}")
+            assumed = self.path is None and notion != "ldp"
+            prior = self._read_numbers(self.numbers, query, budget, notion)
+            return prior, None, screen.NOTICES["no prior"] if assumed else None
+        if self.outside != "refuse" or query.kind in options.NUMBER_QUERIES:
+            raise click.UsageError(screen.NOTICES["about numbers"])
+        if self.path is None:
+            raise click.UsageError("give PRIOR, what is known about the values; or --numbers LOW:HIGH")
+        if self.columns:
+            prior, secret = self._count_people(self.path)
+            return prior, secret, self._publication(prior, secret)
+        if given:
+            names = ", ".join(f"--{name.replace('_', '-')}" for name in for_data)
             raise click.UsageError(f"{names} are for priors from data: name the --column")
-        return form.read(path), None, None
-    if form.counts or form.normalise:
-        raise click.UsageError("--column counts people itself: leave --counts and --normalise out")
-    known, latent = _count_people(path, columns, secret_column, form, **rules)
-    published = _publication(known, latent, ", ".join(columns), rules["merge_rare"], rules["prior_epsilon"])
-    return known, latent, published
+        return self.form.read(self.path), None, None
+
+    def _read_numbers(
+        self, numbers: _Range, query: options.QueryChoice, budget: pv.Budget, notion: str
+    ) -> pv.Prior:
+        """Return the prior of a grid for means and sums, of cells for other queries."""
+        import numpy as np
+
+        from priorveil import designs
+
+        low, high, points = numbers
+        make, usual = (pv.Prior.grid, _POINTS) if query.kind in _GRID_QUERIES else (pv.Prior.cells, _EDGES)
+        if self.path is not None and not self.columns:
+            given = self.form.read(self.path)
+            bounds = np.linspace(low, high, points or len(given) + (make == pv.Prior.cells))
+            with files.reading(self.path):
+                order = files.value_order(given.labels, make(bounds, lambda number: 1.0).labels)
+            return make(bounds, given.probabilities[order], outside=self.outside)
+        known: dict[str, Any] = {"sample": self._read_sample(low, high), "outside": self.outside}
+        density = None if self.columns else lambda number: 1.0  # all numbers are equally common
+        bounds = np.linspace(low, high, points or usual)
+        if query.kind == "mean" and points is None:
+            plan = designs.design_mean(low, high, budget, density, notion=_NOTIONS[notion], **known)
+            bounds = np.array(plan.labels)
+        return make(bounds, density, smoothing=self.form.smoothing, **known)
+
+    def _read_sample(self, low: float, high: float) -> list[float] | None:
+        """Return the numbers in a column of a public sample; None without a column."""
+        if not self.columns:
+            return None
+        if self.form.impossible != "refuse":
+            advice = "add --smoothing 1, or choose another range"
+            raise click.UsageError(f"--leave-out is not for numbers: {advice}")
+        if self.path is None or len(self.columns) > 1 or self.values != "public":
+            advice = (
+                "a plan publishes how common its numbers are: say --values public if they are public already"
+            )
+            needed = "--numbers with --column needs one column of a public sample"
+            raise click.UsageError(f"{needed}, since {advice}")
+        rows = files.read_people(self.path, *self.columns)
+        for row, (word,) in rows:
+            if not is_number(word) or (self.outside == "refuse" and not low <= float(word) <= high):
+                problem = f"{self.columns[0]} is no number of the range"
+                advice = "correct it, change --numbers, or add --outside ends"
+                raise click.ClickException(f"{self.path}: row {row}: {problem}: {advice}")
+        return [float(word) for _, (word,) in rows]
+
+    def _count_people(self, path: Path) -> tuple[pv.Prior, pv.Secret | None]:
+        """Return the prior of columns with a row for each person, and the secret of another column, if any."""
+        columns, public = self.columns, self.values == "public"
+        if self.form.counts or self.form.normalise:
+            raise click.UsageError("--column counts people itself: leave --counts and --normalise out")
+        if self.secret_column is not None and self.prior_epsilon is not None:
+            raise click.UsageError("--prior-epsilon adds no noise to --secret-column: give a public --secret")
+        if len(columns) > 1 and (self.values not in (None, "public") or self.merge_rare is not None):
+            raise click.UsageError("--values (but public) and --merge-rare are for one --column")
+        secret_columns = () if self.secret_column is None else (self.secret_column,)
+        rows = files.read_people(path, *columns, *secret_columns)
+        parts = [files.labels_of(column) for column in zip(*(cells for _, cells in rows), strict=True)]
+        people = parts[0] if len(columns) == 1 else list(zip(*parts[: len(columns)], strict=True))
+        domain = None
+        if self.values is not None and not public:
+            file = Path(self.values)
+            text = file.read_text(encoding="utf-8-sig") if file.is_file() else self.values.replace(",", "\n")
+            domain = files.labels_of([word.strip() for word in text.splitlines()])
+            people = files.match_labels(rows, domain, path, "--values")
+        rules: dict[str, Any] = {name: getattr(self, name) for name in _RULES}
+        rules |= {"names": columns if len(columns) > 1 else None, "impossible": self.form.impossible}
+        advice = screen.NOTICES["many attributes"] if len(columns) > 2 else ""
+        advice = advice.format([columns[:2], columns[1:3]])
+        if len(columns) == 1 and all(is_number(word) for _, (word, *_) in rows):
+            advice = "If these are numbers, give their public range: --numbers LOW:HIGH"
+        with files.reading(path, advice):
+            prior = pv.Prior.from_values(people, domain, self.form.smoothing, public=public, **rules)
+            if self.secret_column is None:
+                return prior, None
+            reported = [self.merge_rare if label not in prior.labels else label for label in people]
+            allowed = {"public": public, "allow_rare": self.allow_rare}
+            secret = pv.Secret.from_columns(parts[-1], reported, prior.labels, **allowed)
+            return secret.nearest(prior), secret  # the rows are rounded, so the prior has to move a little
+
+    def _publication(self, prior: pv.Prior, secret: pv.Secret | None) -> str:
+        """Return what a plan with this prior will publish about the people."""
+        shown = first_labels(prior.labels, prior.probabilities.tolist())
+        values = f"{plural(len(prior), 'value')} of {', '.join(self.columns)!r}"
+        text = f"The plan will publish {values} and their shares: {shown}."
+        if secret is not None:
+            text += f" It will also publish the shares for each of {plural(len(secret), 'secret')}."
+        if self.merge_rare is not None and self.merge_rare in map(str, prior.labels):
+            text += f" People with any other value report {self.merge_rare!r}: replace it in their data too."
+        if self.prior_epsilon is None:
+            return f"{text} Shares are rounded; this is no privacy guarantee. --prior-epsilon gives one."
+        return (
+            f"{text} They are differentially private at level {self.prior_epsilon:g}, for one person added or removed, "
+            "if the values were public before. Every run of this command spends that level again."
+        )
 
 
-def _read_sample(
-    path: Path | None, columns: tuple[str, ...], values: str | None, numbers: _Range, outside: Outside
-) -> list[float] | None:
-    """Return the numbers in a column of a public sample; None without a column."""
-    if not columns:
-        return None
-    if path is None or len(columns) > 1 or values != "public":
-        advice = "a plan publishes how common its numbers are: say --values public if they are public already"
-        raise click.UsageError(f"--numbers with --column needs one column of a public sample, since {advice}")
-    rows = files.read_people(path, *columns)
-    for row, (word,) in rows:
-        if not is_number(word) or (outside == "refuse" and not numbers[0] <= float(word) <= numbers[1]):
-            advice = "correct it, change --numbers, or add --outside ends"
-            raise click.ClickException(f"{path}: row {row}: {columns[0]} is no number of the range: {advice}")
-    return [float(word) for _, (word,) in rows]
-
-
-def _read_numbers(
-    numbers: _Range,
-    outside: Outside,
-    path: Path | None,
-    form: files.PriorFormat,
-    columns: tuple[str, ...],
-    values: str | None,
-    query: options.QueryChoice,
-    budget: Budget,
-    notion: str,
-) -> tuple[Prior, str | None]:
-    """Return the prior of a grid for means and sums, of cells for other queries; and a notice if it is assumed."""
-    import numpy as np
-
-    from priorveil import designs
-    from priorveil.priors import Prior
-
-    low, high, points = numbers
-    make, usual = (Prior.grid, _POINTS) if query.kind in _GRID_QUERIES else (Prior.cells, _EDGES)
-    if columns and form.impossible != "refuse":
-        raise click.UsageError("--leave-out is not for numbers: add --smoothing 1, or choose another range")
-    sample = _read_sample(path, columns, values, numbers, outside)
-    known: dict[str, Any] = {"sample": sample, "outside": outside}
-    if path is not None and not columns:
-        given = form.read(path)
-        bounds = np.linspace(low, high, points or len(given) + (make == Prior.cells))
-        with files.reading(path):
-            order = files.value_order(given.labels, make(bounds, lambda number: 1.0).labels)
-        return make(bounds, given.probabilities[order], **known), None
-    density = None if columns else lambda number: 1.0  # all numbers are equally common
-    bounds = np.linspace(low, high, points or usual)
-    if query.kind == "mean" and points is None:
-        plan = designs.design_mean(low, high, budget, density, notion=_NOTIONS[notion], **known)
-        bounds = np.array(plan.labels)
-    prior = make(bounds, density, smoothing=form.smoothing, **known)
-    return prior, screen.NOTICES["no prior"] if path is None and notion != "ldp" else None
-
-
-def _count_people(
-    path: Path,
-    columns: tuple[str, ...],
-    secret_column: str | None,
-    prior_format: files.PriorFormat,
-    values: str | None,
-    **rules: Any,
-) -> tuple[Prior, Secret | None]:
-    """Return the prior of columns with a row for each person, and the secret of another column, if any."""
-    from priorveil.priors import Prior, Secret
-
-    merge_rare, public = rules["merge_rare"], values == "public"
-    if secret_column is not None and rules["prior_epsilon"] is not None:
-        raise click.UsageError("--prior-epsilon adds no noise to --secret-column: give a public --secret")
-    if len(columns) > 1 and (values not in (None, "public") or merge_rare is not None):
-        raise click.UsageError("--values (but public) and --merge-rare are for one --column")
-    rows = files.read_people(path, *columns, *([] if secret_column is None else [secret_column]))
-    parts = [files.labels_of(column) for column in zip(*(cells for _, cells in rows), strict=True)]
-    people = parts[0] if len(columns) == 1 else list(zip(*parts[: len(columns)], strict=True))
-    domain = None
-    if values is not None and not public:
-        domain = files.labels_of(_allowed_values(values))
-        people = files.match_labels(rows, domain, path, "--values")
-    rules |= {"names": columns if len(columns) > 1 else None, "impossible": prior_format.impossible}
-    advice = screen.NOTICES["many attributes"] if len(columns) > 2 else ""
-    advice = advice.format([columns[:2], columns[1:3]])
-    if len(columns) == 1 and all(is_number(word) for _, (word, *_) in rows):
-        advice = "If these are numbers, give their public range: --numbers LOW:HIGH"
-    with files.reading(path, advice):
-        prior = Prior.from_values(people, domain, prior_format.smoothing, public=public, **rules)
-        if secret_column is None:
-            return prior, None
-        reported = [merge_rare if label not in prior.labels else label for label in people]
-        allowed = {"public": public, "allow_rare": rules["allow_rare"]}
-        secret = Secret.from_columns(parts[-1], reported, prior.labels, **allowed)
-        return secret.nearest(prior), secret  # the rows are rounded, so the prior has to move a little
-
-
-def _allowed_values(values: str) -> list[str]:
-    """Return the values of --values, from a list or a file."""
-    file = Path(values)
-    words = file.read_text(encoding="utf-8-sig").splitlines() if file.is_file() else values.split(",")
-    return [word.strip() for word in words]
-
-
-def _publication(
-    prior: Prior, secret: Secret | None, column: str, merged: str | None, prior_epsilon: float | None
-) -> str:
-    """Return what a plan with this prior will publish about the people."""
-    from priorveil.priors.labels import first_labels
-
-    shown = first_labels(prior.labels, prior.probabilities.tolist())
-    text = f"The plan will publish {plural(len(prior), 'value')} of {column!r} and their shares: {shown}."
-    if secret is not None:
-        text += f" It will also publish the shares for each of {plural(len(secret), 'secret')}."
-    if merged is not None and merged in map(str, prior.labels):
-        text += f" People with any other value report {merged!r}: replace it in their data too."
-    if prior_epsilon is None:
-        return f"{text} Shares are rounded; this is no privacy guarantee. --prior-epsilon gives one."
-    return (
-        f"{text} They are differentially private at level {prior_epsilon:g}, for one person added or removed, "
-        "if the values were public before. Every run of this command spends that level again."
-    )
-
-
-def _run(
-    prior: Prior,
-    radius: float | None,
-    budget: Budget,
-    query: Query,
-    secret: Secret | None,
-    notion: str,
-    **search: Any,
-) -> tuple[Plan, bool]:
-    """Design the plan, with a progress bar; return it, and whether ctrl-C ended the search."""
-    from priorveil import designs
-    from priorveil.priors import PriorSet
-
-    known = prior if radius is None else PriorSet.ball(prior, radius)
-    with screen.design_bar(query.no_report(prior), search["gap"] or _FULL_BAR) as (progress, interrupted):
-        search |= {"progress": progress, "should_stop": interrupted.is_set}
-        plan = designs.design(known, budget, query, secret, _NOTIONS[notion], **search)
-    return plan, interrupted.is_set()
-
-
-def _print(plan: Plan, interrupted: bool, output: Path | None, piped: bool) -> None:
+def _print(plan: pv.Plan, interrupted: bool, output: Path | None, piped: bool) -> None:
     console = screen.open_console(stderr=piped)
     screen.print_table(console, ("", ""), plan.summary())
     if interrupted:
