@@ -43,10 +43,9 @@ from priorveil import notions
 from priorveil.channels import Channel
 from priorveil.cli import files, options, screen
 from priorveil.errors import level_text, plural
+from priorveil.priors import Budget, Prior, Secret
 
 if TYPE_CHECKING:
-    from priorveil.notions import Breach
-    from priorveil.priors import Budget, Prior, Secret
     from priorveil.studies.audit import SampledLeakage
 
 _NOTIONS = {name.lower(): notion for name, notion in notions.NOTIONS.items()}
@@ -129,7 +128,7 @@ def _report(
     return int(bool(breaches))
 
 
-def _sentence(notion: str, kind: str, breach: Breach, allowed: float) -> str:
+def _sentence(notion: str, kind: str, breach: notions.Breach, allowed: float) -> str:
     """Say what breaks where; `kind` is "value" or "secret"."""
     name, excess = _NOTIONS[notion].name, f"level {breach.level:.6g}, above {allowed:.6g}"
     if breach.report is None:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+import priorveil as pv
 from priorveil.cli import files, options, screen
 from priorveil.errors import MissingExtra
 
@@ -30,8 +31,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from priorveil.curator.demo import RunningCurator
-    from priorveil.plans import Plan
-    from priorveil.priors import Array, Label, Prior
+    from priorveil.priors import Array, Label
 
 # People by kind of work in two public surveys: the prior, and the people who are asked.
 _KNOWN: dict[Label, int] = {"Private": 33_906, "Self-employed": 5_557, "Government": 6_549, "No pay": 31}
@@ -58,12 +58,10 @@ def demo(plot: Path | None, devices: int, browser: bool | None) -> None:
     """
     import numpy as np
 
-    from priorveil.priors import Prior
-
     console = screen.open_console()
     truth = np.array(list(_ASKED.values()))
     people = np.repeat(np.arange(len(truth)), truth)
-    prior = Prior.from_counts(_KNOWN)
+    prior = pv.Prior.from_counts(_KNOWN)
     _chapter(console, 1, people=len(people))
     rows = [(str(v), f"{p:.2%}") for v, p in zip(prior.labels, prior.probabilities, strict=True)]
     screen.print_table(console, ("the prior", ""), rows, "lr")
@@ -72,19 +70,16 @@ def demo(plot: Path | None, devices: int, browser: bool | None) -> None:
     _serve(console, plan, people, devices, _can_open_browser() if browser is None else browser)
 
 
-def _design(console: Console, prior: Prior) -> Plan:
+def _design(console: Console, prior: pv.Prior) -> pv.Plan:
     """Show that a published mechanism leaks, and design one that does not."""
-    from priorveil.designs import design
-    from priorveil.queries import Distribution
-    from priorveil.studies import published
     from priorveil.studies.compare import best_ldp
 
-    leak = published.rr_lip(prior, _EPSILON)
+    leak = pv.published.rr_lip(prior, _EPSILON)
     _chapter(console, 2, epsilon=_EPSILON, factor=math.exp(_EPSILON))
     console.print(f"  claimed {leak.claimed:.3f}, real {leak.leakage.lip:.3f}", style="red")
     times = math.exp(leak.leakage.lip_upper)
     console.print(f"Who reports the rarest answer is {times:,.0f} times as likely to have it as before.")
-    plan = design(prior, _EPSILON, Distribution())
+    plan = pv.design(prior, _EPSILON, pv.Distribution())
     _chapter(console, 3)
     screen.print_table(console, ("", ""), plan.summary())
     if rival := best_ldp(plan):
@@ -94,7 +89,7 @@ def _design(console: Console, prior: Prior) -> Plan:
 
 
 def _estimate(
-    console: Console, plan: Plan, people: npt.NDArray[np.intp], truth: Array, picture: Path | None
+    console: Console, plan: pv.Plan, people: npt.NDArray[np.intp], truth: Array, picture: Path | None
 ) -> None:
     """Let all people report, and estimate in two ways, prior-based and unbiased."""
     tally = plan.tally(plan.privatize(people))
@@ -119,7 +114,7 @@ def _estimate(
         files.save_plot(plots.truth_plot(panels, truth, plan), picture)
 
 
-def _serve(console: Console, plan: Plan, people: npt.NDArray[np.intp], devices: int, stay: bool) -> None:
+def _serve(console: Console, plan: pv.Plan, people: npt.NDArray[np.intp], devices: int, stay: bool) -> None:
     """Show the same as a service, if what it needs is installed."""
     import numpy as np
 

@@ -18,6 +18,7 @@ from urllib.parse import unquote
 
 import click
 
+import priorveil as pv
 from priorveil.cli.screen import error_text, rows_bar, waiting
 from priorveil.errors import PriorveilError, plural
 from priorveil.files import atomic_write, is_number
@@ -25,9 +26,7 @@ from priorveil.files import atomic_write, is_number
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from priorveil.channels import Channel
-    from priorveil.plans import Plan
-    from priorveil.priors import Label, Prior, Secret
+    from priorveil.priors import Label
     from priorveil.priors.labels import Impossible
     from priorveil.tables import RefusedRows
 
@@ -115,18 +114,16 @@ def _line_number(line: int, cell: str, advice: str = _NUMBERS) -> float:
 # -- channels, secrets and plans ---------------------------------------------------------------------------
 
 
-def read_channel(path: Path, normalise: bool) -> Channel:
+def read_channel(path: Path, normalise: bool) -> pv.Channel:
     """Read a channel from CSV or JSON; of a plan, the one that its levels are measured on."""
-    from priorveil.channels import Channel
-
     with reading(path):
         if path.suffix.lower() != ".json":
-            return (Channel.from_weights if normalise else Channel)(*_csv_matrix(_csv_rows(path)))
+            return (pv.Channel.from_weights if normalise else pv.Channel)(*_csv_matrix(_csv_rows(path)))
         text = path.read_text(encoding="utf-8-sig")
         document = json.loads(text)
         if isinstance(document, dict) and "format" in document:
             return read_plan(path).leakage_channel
-        return Channel.from_json(text, normalise)
+        return pv.Channel.from_json(text, normalise)
 
 
 def _csv_matrix(rows: list[Line]) -> tuple[Any, ...]:
@@ -142,7 +139,7 @@ def _csv_matrix(rows: list[Line]) -> tuple[Any, ...]:
     return matrix, *labels
 
 
-def read_matrix(path: Path | None, prior: Prior) -> tuple[list[list[float]], list[Label] | None]:
+def read_matrix(path: Path | None, prior: pv.Prior) -> tuple[list[list[float]], list[Label] | None]:
     """Read the matrix of a linear query, with or without a header and a first column of names; and those names."""
     from priorveil.priors.labels import label_text
 
@@ -193,20 +190,20 @@ def value_order(values: Sequence[Label], labels: Sequence[Label]) -> list[int]:
     return order
 
 
-def read_secret(path: Path | None, prior: Prior, normalise: bool, mix: bool) -> tuple[Secret | None, Prior]:
+def read_secret(
+    path: Path | None, prior: pv.Prior, normalise: bool, mix: bool
+) -> tuple[pv.Secret | None, pv.Prior]:
     """Read a secret, which has the form of a channel from secrets to values; None without a path.
 
     The prior has to be a mixture of the secret's rows; with `mix` it becomes the nearest one.
     """
-    from priorveil.priors import Secret
-
     if path is None:
         if mix:
             raise click.UsageError("--mix is for the rows of a secret: give --secret")
         return None, prior
     given = read_channel(path, normalise)
     with reading(path):
-        secret = Secret(given.matrix[:, value_order(given.outputs, prior.labels)], given.inputs)
+        secret = pv.Secret(given.matrix[:, value_order(given.outputs, prior.labels)], given.inputs)
         if mix:
             near = secret.nearest(prior)
             distance = abs(near.probabilities - prior.probabilities).sum() / 2
@@ -216,15 +213,13 @@ def read_secret(path: Path | None, prior: Prior, normalise: bool, mix: bool) -> 
     return secret, prior
 
 
-def read_plan(path: Path) -> Plan:
+def read_plan(path: Path) -> pv.Plan:
     """Read a plan and prove it again."""
-    from priorveil.plans import Plan
-
     with reading(path):
-        return Plan.load(path)
+        return pv.Plan.load(path)
 
 
-def read_plans(path: Path, cohort: str | None) -> Plan | dict[str, Plan]:
+def read_plans(path: Path, cohort: str | None) -> pv.Plan | dict[str, pv.Plan]:
     """Read a plan; with `cohort`, the plans of a folder by the names of their files, where %2F is a slash."""
     if path.is_dir() and cohort is None:
         raise click.UsageError(f"{path} is a folder: name the column that chooses a plan, --cohort COLUMN")
@@ -251,13 +246,11 @@ class PriorFormat:
     normalise: bool
     impossible: Impossible  # cells of probability zero, of several attributes
 
-    def read(self, path: Path) -> Prior:
+    def read(self, path: Path) -> pv.Prior:
         """Read a prior from CSV lines `label,number` or `number`, or from a JSON mapping or list.
 
         With a header, lines may begin with the levels of several attributes.
         """
-        from priorveil.priors import Prior
-
         if self.smoothing is not None and not self.counts:
             raise click.UsageError("--smoothing is added to counts: give --counts too")
         with reading(path):
@@ -266,10 +259,10 @@ class PriorFormat:
             if names is None and self.impossible == "leave out":
                 cells = {value: number for value, number in cells.items() if number}
             if self.counts:
-                return Prior.from_counts(cells, None, self.smoothing, names, self.impossible)
+                return pv.Prior.from_counts(cells, None, self.smoothing, names, self.impossible)
             mass = math.fsum(cells.values()) if self.normalise else 1.0
             shares = {value: number / mass for value, number in cells.items()} if mass > 0 else cells
-            return Prior(shares) if names is None else Prior.joint(shares, names, None, self.impossible)
+            return pv.Prior(shares) if names is None else pv.Prior.joint(shares, names, None, self.impossible)
 
 
 def _json_cells(path: Path) -> tuple[dict[Any, Any], None]:
@@ -340,7 +333,7 @@ def save_plot(figure: Figure, path: Path) -> None:
     click.echo(f"Picture saved as {path}.{boxes}", err=True)
 
 
-def draw_plan(plan: Plan, path: Path) -> None:
+def draw_plan(plan: pv.Plan, path: Path) -> None:
     """Write a picture of a plan, with its error at other budgets."""
     from priorveil.studies import compare, plots
 

@@ -14,14 +14,11 @@ The file is not trusted: its certificate is proven again from the integers that 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+import priorveil as pv
 from priorveil.cli import files, options, screen
-
-if TYPE_CHECKING:
-    from priorveil.plans import Plan
 
 _PROVEN = 0.999  # efficiency from which a plan is called the best
 
@@ -57,7 +54,7 @@ def inspect(plan: Path, plot: Path | None, as_json: bool) -> None:
         files.draw_plan(proven, plot)
 
 
-def _print(plan: Plan, rival: Plan | None) -> None:
+def _print(plan: pv.Plan, rival: pv.Plan | None) -> None:
     from priorveil.plans.estimate import percent
     from priorveil.priors.number_labels import readable_number
     from priorveil.queries import gain_share
@@ -79,5 +76,5 @@ def _print(plan: Plan, rival: Plan | None) -> None:
         console.print("LIP and Pufferfish are for the secret; for the value itself, only LDP holds.")
 
 
-def _is_best(plan: Plan) -> bool:
+def _is_best(plan: pv.Plan) -> bool:
     return plan.efficiency > _PROVEN

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from priorveil.cli.files import PriorFormat
+import priorveil as pv
+from priorveil.cli.files import PriorFormat, read_matrix
 from priorveil.errors import MissingExtra
 from priorveil.files import is_number, write_problem
 
 if TYPE_CHECKING:
-    from priorveil.priors import Budget, Prior
     from priorveil.priors.labels import Impossible
     from priorveil.queries import Query
 
@@ -132,32 +132,29 @@ class QueryChoice:
         if self.unbiased and self.kind == "guess":
             raise click.UsageError("--unbiased is not for --query guess")
 
-    def of(self, prior: Prior) -> Query:
+    def of(self, prior: pv.Prior) -> Query:
         """Return the query about the values of a prior."""
-        from priorveil.cli.files import read_matrix
-        from priorveil.queries import Distribution, Guess, Histogram, Linear, Sum
-
         make: dict[str, Callable[[], Query]] = {
-            "histogram": lambda: Histogram(self.unbiased),
-            "distribution": Distribution,
-            "cumulative": lambda: Linear.cumulative(prior, self.unbiased),
-            "ranges": lambda: Linear.ranges(prior, self.unbiased),
-            "margins": lambda: Linear.margins(prior, self._margins(prior), self.unbiased),
-            "sum": lambda: Sum(self._amounts(prior), self.unbiased),
-            "mean": lambda: Sum(self._amounts(prior), unbiased=True),
-            "quantiles": lambda: Linear.cumulative(prior, unbiased=True),
-            "linear": lambda: Linear(*read_matrix(self.matrix, prior), self.unbiased),
-            "guess": Guess,
+            "histogram": lambda: pv.Histogram(self.unbiased),
+            "distribution": pv.Distribution,
+            "cumulative": lambda: pv.Linear.cumulative(prior, self.unbiased),
+            "ranges": lambda: pv.Linear.ranges(prior, self.unbiased),
+            "margins": lambda: pv.Linear.margins(prior, self._margins(prior), self.unbiased),
+            "sum": lambda: pv.Sum(self._amounts(prior), self.unbiased),
+            "mean": lambda: pv.Sum(self._amounts(prior), unbiased=True),
+            "quantiles": lambda: pv.Linear.cumulative(prior, unbiased=True),
+            "linear": lambda: pv.Linear(*read_matrix(self.matrix, prior), self.unbiased),
+            "guess": pv.Guess,
         }
         if self.kind == "quantiles" and prior.edges is None:
             self._amounts(prior)  # refuses words
         return make[self.kind]()
 
-    def _margins(self, prior: Prior) -> list[list[str]]:
+    def _margins(self, prior: pv.Prior) -> list[list[str]]:
         """Return the attributes of each margin: by default each attribute alone."""
         return [[name.strip() for name in margin.split(",")] for margin in self.margin or prior.names or ()]
 
-    def _amounts(self, prior: Prior) -> list[float]:
+    def _amounts(self, prior: pv.Prior) -> list[float]:
         """Return the number that each value stands for: by default its label."""
         numbers = list(map(str, prior.labels)) if self.amounts is None else self.amounts.split(",")
         if not all(map(is_number, numbers)):
@@ -207,14 +204,12 @@ def budget_options(command: Command) -> Command:
     return wrapper
 
 
-def _budget(epsilon: float | None, lower: float | None, upper: float | None, notion: str) -> Budget | None:
+def _budget(epsilon: float | None, lower: float | None, upper: float | None, notion: str) -> pv.Budget | None:
     """Return the budget that the options state. A side that is left out is not bounded."""
-    from priorveil.priors import Budget
-
     if lower is None and upper is None:
-        return None if epsilon is None else Budget.of(epsilon)
+        return None if epsilon is None else pv.Budget.of(epsilon)
     if epsilon is not None:
         raise click.UsageError("give --epsilon, or --lower and --upper, not both")
     if notion != "lip":
         raise click.UsageError(f"--lower and --upper are for lip; {notion} has one level: use --epsilon")
-    return Budget(math.inf if lower is None else lower, math.inf if upper is None else upper)
+    return pv.Budget(math.inf if lower is None else lower, math.inf if upper is None else upper)

@@ -26,15 +26,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+import priorveil as pv
 from priorveil.cli import files, options, screen
 from priorveil.errors import plural
-
-if TYPE_CHECKING:
-    from priorveil.plans import Plan
 
 
 @click.command(epilog=options.epilog(__doc__, options.TABLES_HELP))
@@ -95,7 +93,7 @@ def privatize(
     return files.refusal_status(done.refused, done.reports)
 
 
-def _domain(plans: Plan | Mapping[str, Plan]) -> str:
+def _domain(plans: pv.Plan | Mapping[str, pv.Plan]) -> str:
     """Return the range of numbers or the first few values of the plans' domain, which is public."""
     from priorveil.plans.values import describe_domain
     from priorveil.priors import NumberLabels

@@ -20,13 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import priorveil as pv
 from priorveil.errors import NOT_TEXT, Hint, PriorveilError, level_text
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from priorveil.notions import Leakage
-    from priorveil.plans import Plan
 
 _WIDTH = 100  # of tables that are not shown on a terminal
 Advance = Callable[[float | None, str], None]  # takes the share that is done and a few words
@@ -119,27 +117,25 @@ def _finite(value: Any) -> Any:
 # -- levels and plans --------------------------------------------------------------------------------------
 
 
-def print_levels(console: Console, levels: Leakage) -> None:
+def print_levels(console: Console, levels: pv.Leakage) -> None:
     """Print the level of a channel under every notion, with its meaning."""
     rows = [(name, level_text(level), meaning) for name, level, meaning in levels.rows()]
     print_table(console, ("notion", "level", "meaning"), rows, "lr")
 
 
-def levels_record(levels: Leakage) -> dict[str, object]:
+def levels_record(levels: pv.Leakage) -> dict[str, object]:
     """Return the levels of a channel for a program."""
     return {"lip": levels.lip, **asdict(levels)}
 
 
-def plan_record(plan: Plan) -> dict[str, object]:
+def plan_record(plan: pv.Plan) -> dict[str, object]:
     """Return what a plan guarantees and how good it is, for a program."""
-    from priorveil.priors import Prior
-
     same = ("id", "method", "why", "expected_mse", "lower_bound", "no_report", "efficiency", "identifiable")
     return {
         **{name: getattr(plan, name) for name in same},
         "query": plan.query.kind,
         "values": len(plan.labels),
-        "priors": None if isinstance(plan.prior, Prior) else repr(plan.prior),
+        "priors": None if isinstance(plan.prior, pv.Prior) else repr(plan.prior),
         "budget": {"lower": plan.budget.lower, "upper": plan.budget.upper},
         "notion": plan.certificate.notion,
         "certificate": {k: getattr(plan.certificate, k) for k in ("lip", "lip_lower", "lip_upper", "ldp")},
