@@ -20,11 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.certify import TOTAL, Certificate, Lifts
-from priorveil.errors import NOT_SHOWN, ForeignReport, Hint, Infeasible, InvalidInput, TooLarge
+from priorveil.errors import ForeignReport, Hint, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms import bit_estimators, estimators, kernels
 from priorveil.mechanisms.bit_estimators import BitCounts, BitLaw, ones_variance, set_chances
 from priorveil.mechanisms.estimators import Counts, LinearAnswer, Moments, PriorCheck, Rows
-from priorveil.mechanisms.interface import MEASURE_WITHOUT, Mechanism
+from priorveil.mechanisms.interface import MEASURE_WITHOUT, Mechanism, own_integers
 from priorveil.mechanisms.kernels import Words32
 from priorveil.mechanisms.randomness import WORD, Words
 from priorveil.notions import Cone, Known, Leakage, Secrets
@@ -60,7 +60,11 @@ class BitReports(Mechanism):
     masses: Ints
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "masses", _check_masses(self.masses))
+        masses = own_integers("masses", self.masses, 1)
+        if masses.size < 2 or int(masses.min()) < 1 or sum(masses.tolist()) > TOTAL:
+            advice = "give two or more positive integers that add up to at most 2**62"
+            raise InvalidInput("masses", masses, advice)
+        object.__setattr__(self, "masses", masses)
 
     @property
     @abstractmethod
@@ -333,18 +337,6 @@ def scoring_masses(weights: Sequence[int]) -> Ints:
     """
     total = sum(weights)
     return np.array([max(1, (weight << 50) // total) for weight in weights], dtype=np.int64)
-
-
-def _check_masses(masses: npt.ArrayLike) -> Ints:
-    array = np.asarray(masses)
-    if array.ndim != 1 or array.size < 2 or not np.issubdtype(array.dtype, np.integer):
-        advice = f"{array.dtype} {array.shape}; give a list of two or more integers"
-        raise InvalidInput("masses", NOT_SHOWN, advice)
-    if int(array.min()) < 1 or sum(array.tolist()) > TOTAL:
-        raise InvalidInput("masses", array, "give positive integers that add up to at most 2**62")
-    owned = np.array(array, dtype=np.int64)
-    owned.flags.writeable = False
-    return owned
 
 
 def sum_by_bit(by_byte: npt.NDArray[Number], size: int) -> npt.NDArray[Number]:

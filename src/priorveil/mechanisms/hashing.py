@@ -103,19 +103,20 @@ class PooledHash(NumberedReports):
     draws_per_report = 2  # one for the seed, one for the table
 
     def __post_init__(self) -> None:
-        seeds, groups = np.array(self.seeds, dtype=WORD).reshape(-1), np.array(self.groups)
+        seeds = np.array(self.seeds, dtype=WORD).reshape(-1)
+        groups = interface.own_integers("groups", self.groups, 2)
         if seeds.size == 0 or seeds.size & seeds.size - 1:
             raise InvalidInput("seeds", NOT_SHOWN, f"{seeds.size} seeds; give a power of two of them")
-        if groups.ndim != 2 or groups.shape[0] != seeds.size or groups.dtype.kind not in "iu":
-            raise InvalidInput("groups", groups.shape, f"give {seeds.size} rows of whole numbers")
+        if len(groups) != seeds.size:
+            raise InvalidInput("groups", groups.shape, f"give {seeds.size} rows, one for each seed")
         if groups.min() < 0 or groups.max() >= groups.shape[1]:
             raise InvalidInput("groups", groups, f"give numbers from 0 to {groups.shape[1] - 1}")
         if not 0 <= self.fresh < TOTAL:
             raise InvalidInput("fresh", self.fresh, "give a whole number below 2**62")
         if min(self.weights, default=0) < 1:
             raise InvalidInput("weights", self.weights, "give positive whole numbers, one for every value")
-        for name, array in (("seeds", seeds), ("groups", groups.astype(np.int64))):
-            array.flags.writeable = False
+        seeds.flags.writeable = False
+        for name, array in (("seeds", seeds), ("groups", groups)):
             object.__setattr__(self, name, array)
 
     @cached_property

@@ -23,10 +23,10 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.certify import TOTAL, Certificate, Lifts, lifts
-from priorveil.errors import NOT_SHOWN, InvalidChannel, InvalidInput
+from priorveil.errors import InvalidChannel, InvalidInput
 from priorveil.mechanisms import kernels
 from priorveil.mechanisms.estimators import Counts, Moments, PriorCheck, Rows, not_identifiable
-from priorveil.mechanisms.interface import NumberedReports, require_writable, single_prior
+from priorveil.mechanisms.interface import NumberedReports, own_integers, require_writable, single_prior
 from priorveil.mechanisms.randomness import Words
 from priorveil.notions import LIP, Cone, Known, Leakage, Secrets
 from priorveil.priors import Array, Ints, Prior
@@ -158,16 +158,12 @@ def _shared_rows(weights: Ints) -> tuple[np.uint64, Guide] | None:
 
 
 def _check_weights(weights: Ints) -> Ints:
-    array = np.asarray(weights)
-    if array.ndim != 2 or array.size == 0 or not np.issubdtype(array.dtype, np.integer):
-        raise InvalidChannel("weights", NOT_SHOWN, f"{array.dtype} {array.shape}; give a matrix of integers")
+    array = own_integers("weights", weights, 2)
     if array.min() < 0 or any(sum(map(int, row)) != TOTAL for row in array):
         raise InvalidChannel("weights", array, f"give non-negative rows that add up to 2**{TOTAL_BITS}")
     if not array.any(axis=0).all():
         raise InvalidChannel("weights", array, "remove the outputs that no value ever reports")
-    owned = np.array(array, dtype=np.int64)
-    owned.flags.writeable = False
-    return owned
+    return array
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,13 +183,10 @@ class Grouped(NumberedReports):
     kind: ClassVar[str] = "grouped"
 
     def __post_init__(self) -> None:
-        rows = np.array(self.rows)
-        if rows.ndim != 1 or rows.size == 0 or rows.dtype.kind not in "iu":
-            raise InvalidInput("rows", rows.shape, "give one row number for each value")
+        rows = own_integers("rows", self.rows, 1)
         if not np.array_equal(np.unique(rows), np.arange(self.table.size)):
             raise InvalidInput("rows", rows, f"use each row from 0 to {self.table.size - 1}, and no other")
-        object.__setattr__(self, "rows", rows.astype(np.int64))
-        self.rows.flags.writeable = False
+        object.__setattr__(self, "rows", rows)
 
     @property
     def size(self) -> int:

@@ -33,6 +33,7 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.errors import InvalidInput
+from priorveil.mechanisms.interface import own_integers
 from priorveil.mechanisms.randomness import Words
 from priorveil.priors import Ints
 
@@ -62,10 +63,7 @@ class ArcLine:
 
     def __post_init__(self) -> None:
         for name in ("lengths", "order"):
-            array = np.asarray(getattr(self, name))
-            if array.ndim != 1 or array.size == 0 or not np.issubdtype(array.dtype, np.integer):
-                raise InvalidInput(name, getattr(self, name), "give a list of integers")
-            object.__setattr__(self, name, np.ascontiguousarray(array, dtype=np.int64))
+            object.__setattr__(self, name, own_integers(name, getattr(self, name), 1))
         _check_line(self)
 
     @classmethod
