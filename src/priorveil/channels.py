@@ -157,14 +157,8 @@ class Channel(ReadOnly):
         make = cls.from_weights if normalise else cls
         return make(fields["matrix"], fields.get("inputs"), fields.get("outputs"))
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Channel):
-            return NotImplemented
-        same = self.inputs == other.inputs and self.outputs == other.outputs
-        return same and np.array_equal(self.matrix, other.matrix)
-
-    def __hash__(self) -> int:
-        return hash((self.inputs, self.outputs, self.matrix.tobytes()))
+    def _content(self) -> Hashable:
+        return self.inputs, self.outputs, (self.matrix + 0.0).tobytes()  # without negative zeros
 
     def __repr__(self) -> str:
         return f"Channel({plural(self.shape[0], 'value')}, {plural(self.shape[1], 'report')})"

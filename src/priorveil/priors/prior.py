@@ -27,12 +27,23 @@ NORMALISED = 64 * np.finfo(float).eps  # how far from one the mass may be: the r
 
 
 class ReadOnly:
-    """An object whose attributes are set once."""
+    """An object whose attributes are set once. It equals another one of its type with the same content."""
 
     def __setattr__(self, name: str, value: object) -> None:
         if name in vars(self):
             raise AttributeError(f"{type(self).__name__}.{name} is read-only")
         super().__setattr__(name, value)
+
+    def _content(self) -> Hashable:
+        raise NotImplementedError
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, ReadOnly) and type(self) is type(other) and self._content() == other._content()
+        )
+
+    def __hash__(self) -> int:
+        return hash(self._content())
 
 
 class Prior(ReadOnly):
@@ -410,11 +421,8 @@ for counts, use Prior.from_counts
     def __len__(self) -> int:
         return len(self.probabilities)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Prior) and self.labels == other.labels and self.weights == other.weights
-
-    def __hash__(self) -> int:
-        return hash((self.labels, self.weights))
+    def _content(self) -> Hashable:
+        return self.labels, self.weights
 
     def __repr__(self) -> str:
         P = self.probabilities

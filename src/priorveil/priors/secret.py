@@ -138,11 +138,8 @@ class Secret(ReadOnly):
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Secret) and (self.labels, self.weights) == (other.labels, other.weights)
-
-    def __hash__(self) -> int:
-        return hash((self.labels, self.weights))
+    def _content(self) -> Hashable:
+        return self.labels, self.weights
 
     def __repr__(self) -> str:
         return f"Secret({self.rows.shape[0]} secrets, {self.rows.shape[1]} values)"

@@ -6,7 +6,7 @@ certificate ask for little: where a linear function is smallest (in floats and i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import islice, product
@@ -119,13 +119,7 @@ class PriorSet(ReadOnly):
     def __len__(self) -> int:
         return len(self.labels)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, PriorSet) and self._content() == other._content()
-
-    def __hash__(self) -> int:
-        return hash(self._content())
-
-    def _content(self) -> tuple[tuple[Label, ...], str]:
+    def _content(self) -> Hashable:
         return self.labels, str(self.document())
 
     def __repr__(self) -> str:
