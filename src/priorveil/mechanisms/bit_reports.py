@@ -42,7 +42,7 @@ SCORE = 1 << 30
 _SHIFT = 46
 _MOST_SHARED = (1 << 16) - 1
 # Reports are read twice, to score and to add: as many at a time as stay in the processor's cache. If a report is wider
-# than a cache line, its words are transposed first, into rows of a length that is no power of two.
+# than a cache line, its half words are transposed first, into rows of a length that is no power of two.
 _BLOCK_WORDS = 1 << 16
 _MOST_IN_BLOCK = 1 << 13
 _CACHE_LINE = 8  # words
@@ -303,14 +303,14 @@ class BitReports(Mechanism):
         and scores by value of a byte, and only at the end are bytes resolved into bits. So a report costs two steps
         for every eight values.
         """
-        halves = words.view(np.uint32)[:, : -(-self.size // 32)].T[:, None]
+        rows = words.view(np.uint32)[:, : -(-self.size // 32)]
         if self._scores_by_ones is not None:
             ones = np.bitwise_count(words) @ np.ones(self.width)  # in floats, which multiply fastest
-            return halves, self._scores_by_ones.take(ones.astype(np.int64), mode="clip")
+            return rows.T, self._scores_by_ones.take(ones.astype(np.int64), mode="clip")
+        halves = rows.T
         if self.width >= _CACHE_LINE:
-            columns = np.empty((self.width, len(words) + _PADDING), dtype=WORD)[:, : len(words)]
-            kernels.transpose(words, columns, work=work)
-            halves = columns.view(np.uint32).reshape(*columns.shape, 2).transpose(0, 2, 1)
+            halves = np.empty((rows.shape[1], len(rows) + _PADDING), dtype=np.uint32)[:, : len(rows)]
+            kernels.transpose(rows, halves, work=work)
         scores = np.empty(len(words), dtype=np.int64)
         kernels.score_reports(halves, *self._byte_masses, float(SCORE), scores, work=work)
         return halves, scores

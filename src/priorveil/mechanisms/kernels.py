@@ -231,21 +231,20 @@ def draw_subsets(codes: Ints, words: Words, keep: Word, bounds: Words, last: Wor
                 reports[i, first >> 6] |= one << np.uint64(first & 63)
 
 
-def _transpose(words: Words, columns: Words) -> None:
-    columns[:] = words.T
+def _transpose(halves: Words32, columns: Words32) -> None:
+    columns[:] = halves.T
 
 
 @with_twin(_transpose)
-def transpose(words: Words, columns: Words) -> None:
-    """Put the columns of `words`, which has a row for each report, into the rows of `columns`."""
-    for i in range(words.shape[0]):
-        for column in range(words.shape[1]):
-            columns[column, i] = words[i, column]
+def transpose(halves: Words32, columns: Words32) -> None:
+    """Put the columns of `halves`, which has a row for each report, into the rows of `columns`."""
+    for i in range(halves.shape[0]):
+        for column in range(halves.shape[1]):
+            columns[column, i] = halves[i, column]
 
 
 def _bytes_of(halves: Words32) -> Iterator[Words32]:
-    columns = halves.reshape(halves.shape[0] * halves.shape[1], halves.shape[2])  # there may be no reports
-    return (column >> np.uint32(8 * k) & np.uint32(255) for column in columns for k in range(4))
+    return (column >> np.uint32(8 * k) & np.uint32(255) for column in halves for k in range(4))
 
 
 def _score_reports(halves: Words32, masses: Ints, slope: float, scale: float, scores: Ints) -> None:
@@ -259,22 +258,21 @@ def _score_reports(halves: Words32, masses: Ints, slope: float, scale: float, sc
 def score_reports(halves: Words32, masses: Ints, slope: float, scale: float, scores: Ints) -> None:
     """`scores[i]` = `scale / (1 + slope * m)`, rounded, `m` the mass of the set bits of report `i`.
 
-    `halves[:, :, i]` are the half words of report `i`; `masses[256 * place + byte]` is the mass of the bits of a byte.
+    `halves[:, i]` are the half words of report `i`; `masses[256 * place + byte]` is the mass of the bits of a byte.
     Going through one half word of all reports before the next keeps the part of the table that is in use close to
     the processor.
     """
     low, byte, step, first = np.uint64(255), np.uint64(8), np.uint64(256), np.uint64(0)
     scores[:] = 0
-    for word in range(halves.shape[0]):
-        for side in range(halves.shape[1]):
-            for i in range(scores.size):
-                half, place, mass = np.uint64(halves[word, side, i]), first, np.int64(0)
-                for _ in range(4):
-                    mass += masses[place + (half & low)]
-                    half >>= byte
-                    place += step
-                scores[i] += mass
-            first += np.uint64(1024)
+    for column in range(halves.shape[0]):
+        for i in range(scores.size):
+            half, place, mass = np.uint64(halves[column, i]), first, np.int64(0)
+            for _ in range(4):
+                mass += masses[place + (half & low)]
+                half >>= byte
+                place += step
+            scores[i] += mass
+        first += np.uint64(1024)
     for i in range(scores.size):
         scores[i] = np.int64(np.rint(scale / (1.0 + slope * np.float64(scores[i]))))
 
@@ -290,15 +288,14 @@ def _add_by_byte(halves: Words32, one: int, scores: Ints, sums: Ints) -> None:
 def add_by_byte(halves: Words32, one: int, scores: Ints, sums: Ints) -> None:
     """Add `one + scores[i]` to `sums[256 * place + byte]` for each byte of report `i`; see `score_reports`."""
     low, byte, step, first = np.uint64(255), np.uint64(8), np.uint64(256), np.uint64(0)
-    for word in range(halves.shape[0]):
-        for side in range(halves.shape[1]):
-            for i in range(scores.size):
-                half, place, more = np.uint64(halves[word, side, i]), first, one + scores[i]
-                for _ in range(4):
-                    sums[place + (half & low)] += more
-                    half >>= byte
-                    place += step
-            first += np.uint64(1024)
+    for column in range(halves.shape[0]):
+        for i in range(scores.size):
+            half, place, more = np.uint64(halves[column, i]), first, one + scores[i]
+            for _ in range(4):
+                sums[place + (half & low)] += more
+                half >>= byte
+                place += step
+        first += np.uint64(1024)
 
 
 # -- hashing -----------------------------------------------------------------------------------------------

@@ -106,9 +106,8 @@ class Subset(BitReports):
 
     @cached_property
     def _inverse(self) -> Array:
-        return np.asarray(
-            np.linalg.inv(bit_estimators.subset_information(self.law, self.scoring_prior)), dtype=np.float64
-        )
+        information = bit_estimators.subset_information(self.law, self.scoring_prior)
+        return np.asarray(np.linalg.inv(information), dtype=np.float64)
 
     @property
     def reads_whole_reports(self) -> bool:
