@@ -11,13 +11,13 @@ import io
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from priorveil.errors import Infeasible, InvalidInput, TooLarge
+from priorveil.mechanisms.estimators import normal_width
 from priorveil.mechanisms.randomness import as_source
 from priorveil.plans.tally import Counts
 from priorveil.plans.values import codes_of
@@ -186,7 +186,7 @@ def simulated_error(
     truths = (rng.multinomial(people, prior.probabilities) if truth is None else truth for _ in range(runs))
     errors = np.array([survey(counts, rng) for counts in truths])
     mean, spread = float(errors.mean()), float(errors.std(ddof=1)) / math.sqrt(runs)
-    ratio = math.exp(NormalDist().inv_cdf((1 + _LEVEL) / 2) * spread / mean) if mean > 0 else 1.0
+    ratio = math.exp(normal_width(_LEVEL, "level") * spread / mean) if mean > 0 else 1.0
     return mean, mean / ratio, mean * ratio
 
 

@@ -155,26 +155,22 @@ def make_reports(
 ) -> Reports:
     """The reports of the values in one or several columns. The column `cohort` chooses the plan of each row."""
     values, plan_codes = [batch.columns[name] for name in private], columns.cohort_codes(batch, cohort, plans)
-    missing, spelling, outside, indices, reports = [], [], [], [], []
+    reports = next(iter(plans.values())).mechanism.new_reports(batch.rows)
+    codes, respelled = plan_codes.copy(), np.zeros(batch.rows, dtype=bool)
     for number, plan in enumerate(plans.values()):
         own = np.flatnonzero(plan_codes == number)
-        codes = columns.cell_codes([take(column, own) for column in values], plan.labels, source)
-        missing.append(own[codes == columns.ABSENT])
-        unknown = own[codes == columns.OUTSIDE_DOMAIN]
-        known = columns.other_spellings([take(column, unknown) for column in values], plan.labels)
-        spelling.append(unknown[known])
-        outside.append(unknown[~known])
-        indices.append(own[codes >= 0])
-        reports.append(plan.mechanism.sample(codes[codes >= 0], source))
-    order = np.argsort(np.concatenate(indices), kind="stable") if len(indices) > 1 else slice(None)
-    kept = np.concatenate(indices)[order]
-    refused = {
-        columns.NO_PLAN: np.flatnonzero(plan_codes == columns.OUTSIDE_DOMAIN),
-        columns.MISSING: np.concatenate(missing),
-        columns.SPELLING: np.concatenate(spelling),
-        columns.OUTSIDE: np.concatenate(outside),
-    }
-    return Reports(np.concatenate(reports)[order], kept, plan_codes[kept], refused)
+        codes[own] = columns.cell_codes([take(column, own) for column in values], plan.labels, source)
+        unknown, known = own[codes[own] == columns.OUTSIDE_DOMAIN], own[codes[own] >= 0]
+        respelled[unknown] = columns.other_spellings(
+            [take(column, unknown) for column in values], plan.labels
+        )
+        reports[known] = plan.mechanism.sample(codes[known], source)
+    kept, no_plan = np.flatnonzero(codes >= 0), plan_codes == columns.OUTSIDE_DOMAIN
+    outside = (codes == columns.OUTSIDE_DOMAIN) & ~no_plan & ~respelled
+    refused = {columns.NO_PLAN: no_plan, columns.MISSING: codes == columns.ABSENT}
+    refused |= {columns.SPELLING: respelled, columns.OUTSIDE: outside}
+    indices = {reason: np.flatnonzero(rows) for reason, rows in refused.items()}
+    return Reports(reports[kept], kept, plan_codes[kept], indices)
 
 
 def random_ids(count: int, source: Source) -> npt.NDArray[np.uint8]:
