@@ -62,7 +62,7 @@ def test_a_plan_for_numbers_with_an_offset_promises_the_same(method, unbiased) -
         assert 10_000 * plain.std_error()[0] ** 2 == pytest.approx(plain.expected_mse, rel=1e-3)
 
 
-@pytest.mark.parametrize("kind", ["table", "subset"])
+@pytest.mark.parametrize("kind", ["table", "subset", "orders"])
 def test_the_weights_of_a_contrast_may_have_an_offset(kind) -> None:
     plan, rng = pair_plan(kind, "Distribution"), np.random.default_rng(5)
     estimate = plan.estimate(plan.tally(plan.privatize(rng.choice(5, 2_000, p=TRUTH), rng)))

@@ -454,7 +454,8 @@ class Estimate:
         center, limits = rows @ self._center, sums.limits  # with offsets
         if limits is None and self.limits is not None:  # projected
             limits = self.limits.max() * np.stack([rows.min(axis=1), rows.max(axis=1)])
-        limits = None if limits is None else limits + center - sums.linear
+        if limits is not None:
+            limits = limits + np.where(np.isclose(center, sums.linear), 0.0, center - sums.linear)
         return replace(sums, mean=rows @ self.values, center=center, limits=limits)
 
     def _pair(self, first: Array, second: Array) -> tuple[Array, Array]:

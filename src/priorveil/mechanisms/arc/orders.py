@@ -407,21 +407,30 @@ class Orders(ArcMechanism):
         """The statistics `rows @ histogram`, or the histogram for None."""
         if method == "mmse":
             return self._posterior(counts, prior, rows)
-        N, mean, noise = float(counts[0]), self._histogram(counts), self._noise(counts)
+        N, mean, root = float(counts[0]), self._histogram(counts), np.sqrt(self._noise(counts))
         shares = self._distribution(mean, N)
-        squares = (
-            noise * self.inverse_diagonal if rows is None else self.quadratic_forms(np.sqrt(noise) * rows)
-        )
-        variance = N * (squares + known_form(shares, population).variances(rows))
-        linear = Moments(apply_rows(rows, mean), np.maximum(variance, 0.0))
+        known = known_form(shares, population)
+        if rows is None:
+            ones = (
+                root * self._inverse_times(root[None])[0] - shares
+            )  # the covariance with the sum of all counts
+            variance = root**2 * self.inverse_diagonal + known.variances(None)
+            variance = variance - 2 * self.shares * ones + self.shares**2 * ones.sum()
+        else:
+            centred = self._centre(rows)
+            variance = self.quadratic_forms(root * centred) + known.variances(centred)
+        linear = Moments(apply_rows(rows, mean), N * np.maximum(variance, 0.0))
         if method != "mle":
             return linear
         found = estimators.constrained_moments(linear, Minimum(shares, 1, 0.0), N, rows)
         return replace(found, assumes=_NEAREST)
 
-    def adds_up(self, method: str, prior: Array) -> bool:
-        """Only that of posteriors: the noise of values, which scales their covariance, is estimated one by one."""
-        return method == "mmse"
+    def _centre(self, rows: Array) -> Array:
+        """The rows less their means: the histogram adds up to the reports, so what all values have has no noise.
+
+        The noise of the values is estimated one by one, and would not agree with that.
+        """
+        return np.asarray(rows - (rows @ self.shares)[:, None])
 
     def covariance(self, method: str, counts: Counts, prior: Array, rows: Rows, population: bool) -> Array:
         """The covariance of the statistics that `answer` gives."""
@@ -430,6 +439,7 @@ class Orders(ArcMechanism):
             centred = (W - (W @ prior)[:, None]) * prior
             known = centred @ self._information_rows(centred).T
             return np.asarray(N * (centred / prior @ centred.T - known))
+        W = self._centre(W)
         found = self._inverse_products(np.sqrt(self._noise(counts)) * W)
         known = known_form(self._distribution(self._histogram(counts), N), population).covariance(W)
         return np.asarray(N * ((found + found.T) / 2 + known))
