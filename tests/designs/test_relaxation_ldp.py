@@ -80,6 +80,26 @@ def test_subset_selection_is_proven_for_histograms_of_equal_values() -> None:
     assert plan.lower_bound <= plan.expected_mse and plan.efficiency > 0.999
 
 
+@pytest.mark.parametrize("size", [20, 60, 320])
+def test_histograms_under_ldp_gain_more_than_subset_selection(size: int) -> None:
+    """A short search proves a bound that a longer one, or a search for the same statistics, does not go below."""
+    prior, query = pv.Prior.zipf(size), pv.Histogram()
+    plan = pv.design(prior, 1.0, query, notion=LDP, time_limit=1.0)
+    subsets = pv.design(prior, 1.0, query, notion=LDP, method="subset")
+    assert plan.certificate.ldp <= 1.0 and plan.method == "columns"
+    assert plan.expected_mse == pytest.approx(query.error(plan.channel, prior), rel=1e-9)
+    assert plan.no_report - plan.expected_mse > 1.5 * (plan.no_report - subsets.expected_mse)
+    early = pv.design(prior, 1.0, query, notion=LDP, time_limit=0.0)
+    assert early.lower_bound <= plan.expected_mse and 0.5 < plan.efficiency < 0.95
+
+
+def test_a_secret_does_not_change_histograms_under_ldp() -> None:
+    prior, secret = pv.Prior.zipf(40), pv.Secret([pv.Prior.zipf(40).probabilities])
+    plan = pv.design(prior, 1.0, pv.Histogram(), secret, LDP, time_limit=1.0)
+    alone = pv.design(prior, 1.0, pv.Histogram(), notion=LDP, time_limit=1.0)
+    assert plan.no_report - plan.expected_mse > 0.95 * (plan.no_report - alone.expected_mse)
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_no_random_channel_goes_below_it(seed: int) -> None:
     """Random columns of 14 values, with the best weights: better than what is drawn at random."""
@@ -142,6 +162,6 @@ def test_a_secret_changes_nothing_under_ldp(query: pv.Linear) -> None:
 
 def test_the_closed_form_bound_of_ldp_holds_for_any_secret() -> None:
     prior, secret = pv.Prior.zipf(40), pv.Secret([pv.Prior.zipf(40).probabilities])
-    plan = pv.design(prior, 1.0, pv.Histogram(), secret, pv.LDP())
+    plan = pv.design(prior, 1.0, pv.Histogram(), secret, pv.LDP(), method="closed")
     assert plan.lower_bound == pytest.approx(ldp_histogram_bound(prior.probabilities, math.e))
     assert plan.lower_bound > pv.Histogram().closed_form_bound(prior, pv.Budget(1.0))

@@ -27,7 +27,6 @@ from priorveil.designs.relaxation import (
     best_linear,
     factor_above,
     ldp_bound,
-    ldp_histogram_bound,
     ldp_variance_bound,
 )
 from priorveil.errors import Hint, Infeasible, InvalidInput, TooLarge
@@ -45,10 +44,10 @@ _MAX_VALUES_TO_LIST = 6  # values up to which all extreme columns of a box are l
 _LISTED_GENERAL = 14  # the same for queries without an exact solver of their own
 _MAX_TABLE_VALUES = 300  # beyond, `auto` prefers arcs, and values that are treated alike share a row
 _OPTIMAL = 1 - 1e-9  # efficiency of a plan that nothing can improve on
+_NEAR_OPTIMAL = 0.99  # efficiency of a quick plan from which no search is worth its time
 _LDP_ENGINE = 30  # values up to which `auto` tries the engine under LDP
 _LDP_LEARNING = 12  # the same for learning a distribution
 _LDP_BRANCHED = 20  # values up to which branch and bound proves more of several statistics under LDP
-_SUMS = ("sum", "linear")  # queries that have solvers for LDP too
 _ABOVE_SIMPLE = 0.1  # efficiency of unbiased statistics that simple mechanisms hardly reach on many values
 _PROVEN = 0.999  # efficiency from which no better bound is searched for
 _PATIENCE = 2.0  # seconds that the search for a bound, or the last weights, have at least
@@ -143,7 +142,12 @@ def _candidates(problem: Problem) -> dict[str, float]:
         # The engine may be stopped early, so simple mechanisms compete with it. They are for the value itself.
         simple, single = problem.secret is None, isinstance(problem.prior, Prior)
         known = _LDP_ENGINE
-        if kind in _SUMS and single and not learns:
+        if kind == "histogram" and single:
+            known = _MAX_VALUES_TO_LEARN
+            if simple and d > _LDP_ENGINE:  # subset selection is quick, and the best one for equal values
+                names = ["subset", "unary", "columns"] if d <= known else ["subset", "unary"]
+                return dict.fromkeys(names, _OPTIMAL) | {"subset": _NEAR_OPTIMAL}
+        elif problem.query.linear and single and not learns:
             if d > _MAX_TABLE_VALUES:
                 return {"columns": _OPTIMAL}
             known = _MAX_TABLE_VALUES
@@ -208,6 +212,18 @@ _SOLVERS: dict[str, Callable[[Problem, Limits], Solution]] = {
 }
 
 
+def _ldp_histogram(problem: Problem, limits: Limits) -> Solution:
+    """The best channel for a histogram as statistics. Its utility counts the squares of the prior, too."""
+    squares, values = float(problem.P @ problem.P), np.arange(len(problem.P))
+    found = _best_linear(problem, limits.in_units(1.0, squares))
+    bound = min(found.bound, problem.no_report - problem.closed_form_bound)
+    found = box_solvers.widen(found, values, bound, limits)
+    return replace(found, value=found.value + squares, bound=found.bound + squares)
+
+
+_LDP_SOLVERS = {"histogram": _ldp_histogram, "sum": _SOLVERS["sum"], "linear": _best_linear}
+
+
 def _best_convex(problem: Problem, limits: Limits) -> Solution:
     """The best channel for any convex utility, under LDP too; many values are merged into blocks of neighbours."""
     query, prior, size = problem.query, problem.reference, len(problem.P)
@@ -263,7 +279,7 @@ def _pairwise(problem: Problem) -> bool:
 def _best_channel(problem: Problem, limits: Limits) -> tuple[Solution, str]:
     """The best channel for one prior, and how it was found."""
     kind = problem.query.kind
-    solver = _SOLVERS.get(kind) if problem.box or (_pairwise(problem) and kind in _SUMS) else None
+    solver = _SOLVERS.get(kind) if problem.box else _LDP_SOLVERS.get(kind) if _pairwise(problem) else None
     solver = _best_convex if _any_convex(problem) else solver
     listed = _MAX_VALUES_TO_LIST if kind in _SOLVERS and kind != "linear" else _LISTED_GENERAL
     if not problem.box or len(problem.prior) <= listed:
@@ -281,7 +297,7 @@ def _best_channel(problem: Problem, limits: Limits) -> tuple[Solution, str]:
     else:
         start = cone_pricing.nearby_columns(problem.cone, problem.P)
         solution = solve(_cone_pricing(problem, limits.over), start, limits)
-    if solver is _best_linear and not problem.box and len(problem.prior) <= _LDP_BRANCHED:
+    if solver in (_best_linear, _ldp_histogram) and not problem.box and len(problem.P) <= _LDP_BRANCHED:
         within = limits.without_time() if solution.interrupted else limits
         solution = solve(_cone_pricing(problem, within.over), solution.columns, within, bound=solution.bound)
     state = "proven" if solution.converged else "stopped early"
@@ -391,15 +407,13 @@ def _patient(limits: Limits) -> Limits:
 def _with_ldp_bound(problem: Problem, plan: Plan, limits: Limits) -> Plan:
     """The plan with a better lower bound, if it is for linear statistics under LDP and too little is proven."""
     query, P = plan.query, problem.P
-    leaning = query.kind in ("linear", "histogram") and isinstance(plan.prior, Prior)
+    leaning = query.kind == "linear" and isinstance(plan.prior, Prior)
     if not (_pairwise(problem) and (query.unbiased or leaning)) or plan.efficiency > _PROVEN:
         return plan
     patient = _patient(limits)
     try:
         if query.kind == "distribution":
             bound = ldp_variance_bound(P, problem.level, patient.over)
-        elif query.kind == "histogram":
-            bound = ldp_histogram_bound(P, factor_above(problem.level))
         else:
             rows = problem.centred_rows
             if (min(rows.shape) if query.unbiased else len(P)) > _FEW_STATISTICS:

@@ -14,6 +14,7 @@ from priorveil import certify
 from priorveil.certify import Certificate
 from priorveil.channels import Channel
 from priorveil.designs import robust
+from priorveil.designs.relaxation import factor_above, ldp_histogram_bound
 from priorveil.errors import CertificateError, Hint, Infeasible, InvalidInput, TooLarge
 from priorveil.mechanisms import Mechanism, Table
 from priorveil.notions import CONES, LIP, Cone, Known, Secrets, as_known, scenarios
@@ -106,11 +107,17 @@ class Problem:
 
     @cached_property
     def closed_form_bound(self) -> float:
-        """A lower bound that needs no solver: that of LIP of the value, also for LDP, which is stricter."""
+        """A lower bound that needs no solver: that of LIP of the value, also for LDP, which is stricter.
+
+        Histograms have a better one under LDP.
+        """
         of_value = self.notion.implies_lip and (self.secret is None or not self.notion.bounds_lifts)
         if not (of_value and isinstance(self.prior, Prior)):
             return 0.0
-        return self.query.closed_form_bound(self.reference, self.budget) * (1 - SLACK)
+        bound = self.query.closed_form_bound(self.reference, self.budget)
+        if self.notion.name == "LDP" and self.query.kind == "histogram":
+            bound = max(bound, ldp_histogram_bound(self.P, factor_above(self.level)))
+        return bound * (1 - SLACK)
 
     def error(self, channel: Channel) -> float:
         """The expected error of a channel; over a set of priors, a proven bound on the worst one.
@@ -136,10 +143,9 @@ class Problem:
 
     @property
     def centred_rows(self) -> Array:
-        """The matrix of the statistics, less the means of its rows."""
+        """The matrix of the statistics, less the means of its rows; that of a histogram is written out."""
         rows = self.query.centred_rows(self.reference)
-        assert rows is not None
-        return np.asarray(rows)
+        return np.eye(len(self.P)) - self.P[:, None] if rows is None else np.asarray(rows)
 
     @property
     def scores(self) -> Array:
