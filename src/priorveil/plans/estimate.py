@@ -13,9 +13,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import chain
 from numbers import Real
 from typing import Any, Literal
@@ -62,6 +63,23 @@ WEIGHTED = {
 }
 
 
+@contextmanager
+def single_thread() -> Iterator[None]:
+    """Run a block, or as a decorator a function, with one BLAS thread; then as many as before.
+
+    On a busy machine the threads wait for each other: reading took a hundred times as long with two.
+    """
+    with _linear_algebra().limit(limits=1):
+        yield
+
+
+@cache
+def _linear_algebra() -> Any:
+    from threadpoolctl import ThreadpoolController  # a device, which only reports, needs no such library
+
+    return ThreadpoolController().select(user_api="blas")
+
+
 @dataclass(frozen=True, eq=False)
 class Reading:
     """A tally, and how it is read: the mechanism, the method, the prior, and whether people are a sample.
@@ -102,6 +120,7 @@ class Reading:
         assumes = found.assumes or WEIGHTED.get(self.method)
         return replace(found, variance=scale * variance, assumes=assumes).plus(weighted.total * means)
 
+    @single_thread()
     def covariance(self) -> Array:
         """The covariance of the statistics of the query; that of mle is that of the answer behind its intervals."""
         if self.method == "mle":
@@ -121,6 +140,7 @@ class Reading:
             return rows, np.zeros(1)
         return centre_rows(rows, self.prior.probabilities)
 
+    @single_thread()
     def _answer(self, counts: npt.NDArray[Any], rows: Rows) -> Moments:
         return self.mechanism.answer(self.method, counts, self.prior.probabilities, rows, self.population)
 

@@ -27,7 +27,17 @@ from priorveil.mechanisms.randomness import Source, as_source
 from priorveil.mechanisms.simplex import expected_gain
 from priorveil.notions import Cone, Known, Leakage, Secrets
 from priorveil.plans.document import content_id, parse, plan_document, prove, read_fields
-from priorveil.plans.estimate import ASSUMES, AVERAGE, QUICK, Estimate, Method, Precision, Reading, percent
+from priorveil.plans.estimate import (
+    ASSUMES,
+    AVERAGE,
+    QUICK,
+    Estimate,
+    Method,
+    Precision,
+    Reading,
+    percent,
+    single_thread,
+)
 from priorveil.plans.tally import Tally, Weighted, numbers_per_report, select_reports
 from priorveil.plans.values import Column, codes_of, is_single
 from priorveil.priors import Array, Budget, Label, NumberLabels, Prior
@@ -187,6 +197,7 @@ class Plan:
 
     # -- read ----------------------------------------------------------------------------------------------
 
+    @single_thread()
     def estimate(
         self, tally: Tally, method: Method = "auto", prior: Prior | Sequence[float] | None = None
     ) -> Estimate:
