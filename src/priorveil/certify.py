@@ -20,7 +20,7 @@ from flint import arb, ctx, fmpq
 
 from priorveil.channels import Channel
 from priorveil.errors import CertificateError, InvalidChannel
-from priorveil.notions import LIP, Cone, Exact, Known, Secrets, as_known, secret_means
+from priorveil.notions import LIP, Cone, Exact, Known, LipSides, Secrets, as_known, secret_means
 from priorveil.priors import Budget, Prior
 from priorveil.priors.prior import exact_product
 
@@ -50,7 +50,7 @@ class Lifts:
 
 
 @dataclass(frozen=True)
-class Certificate:
+class Certificate(LipSides):
     """What was proven of a channel: levels in natural logarithms, each rounded up.
 
     `lip` holds for the secret (the value itself unless one was given) under the prior; `ldp` holds for
@@ -62,11 +62,6 @@ class Certificate:
     lip_upper: float
     ldp: float
     level: float
-
-    @property
-    def lip(self) -> float:
-        """The larger of the two sides."""
-        return max(self.lip_lower, self.lip_upper)
 
     def document(self) -> dict[str, str]:
         """The certificate as JSON."""

@@ -276,8 +276,20 @@ class DI(Cone):
         return [(np.array(prior.weights, dtype=object)[:, None] * columns, names)]
 
 
+class LipSides:
+    """The two sides of a level of LIP, and the level."""
+
+    lip_lower: float
+    lip_upper: float
+
+    @property
+    def lip(self) -> float:
+        """The larger of the two sides."""
+        return max(self.lip_lower, self.lip_upper)
+
+
 @dataclass(frozen=True)
-class Leakage:
+class Leakage(LipSides):
     """The levels of one channel under every notion; prints as a table.
 
     Under a set of priors that is not a finite list `mip` is None, and so is `di` if it has too many corners. `bounds`
@@ -293,11 +305,6 @@ class Leakage:
     di: float | None
     pufferfish: float
     bounds: tuple[str, ...] = ()
-
-    @property
-    def lip(self) -> float:
-        """The larger of the two sides."""
-        return max(self.lip_lower, self.lip_upper)
 
     def rows(self) -> list[tuple[str, float | None, str]]:
         """Name, level and meaning of each notion, for tables."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from priorveil.channels import Channel
 from priorveil.errors import NOT_SHOWN, BudgetExceeded, Infeasible, InvalidInput, TooLarge
-from priorveil.notions import Known, Secrets, as_known, leakage, scenarios
+from priorveil.notions import Known, LipSides, Secrets, as_known, leakage, scenarios
 from priorveil.plans import Plan
 from priorveil.priors import Budget, NumberLabels, Prior
 
@@ -24,18 +24,13 @@ _ROUNDING = 1e-9  # joint levels are measured in floats, so they are raised by t
 
 
 @dataclass(frozen=True)
-class JointLeakage:
+class JointLeakage(LipSides):
     """The leakage of several reports together: LIP for the secret, LDP for the value; `exact` unless a bound."""
 
     lip_lower: float = 0.0
     lip_upper: float = 0.0
     ldp: float = 0.0
     exact: bool = True
-
-    @property
-    def lip(self) -> float:
-        """The larger of the two sides."""
-        return max(self.lip_lower, self.lip_upper)
 
     def within(self, limit: Budget) -> bool:
         """Whether both sides are within a limit; a level that is not a number is not."""

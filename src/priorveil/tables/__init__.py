@@ -10,13 +10,5 @@ from priorveil.tables.columns import NothingWritten, RefusedRows
 from priorveil.tables.estimate import TableEstimate, Tallies, estimate_table, tally_table
 from priorveil.tables.privatize import Privatized, privatize_table
 
-__all__ = [
-    "NothingWritten",
-    "Privatized",
-    "RefusedRows",
-    "TableEstimate",
-    "Tallies",
-    "estimate_table",
-    "privatize_table",
-    "tally_table",
-]
+__all__ = ["NothingWritten", "Privatized", "RefusedRows", "TableEstimate", "Tallies"]
+__all__ += ["estimate_table", "privatize_table", "tally_table"]
