@@ -10,7 +10,7 @@ import functools
 import importlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -61,62 +61,63 @@ def compile_loop(loop: Loop) -> Loop | None:
 # -- tables ------------------------------------------------------------------------------------------------
 
 
-def _scan_table(
-    rows: Ints, words: Words, thresholds: Words, guide: Words32, shift: Word, reports: Ints
-) -> None:
+class Guide(NamedTuple):
+    """Partial sums, and where among them the search for a draw with given leading bits begins."""
+
+    thresholds: Words
+    starts: Words32
+    shift: Word
+
+
+def _scan_table(rows: Ints, words: Words, guide: Guide, reports: Ints) -> None:
     draws = words >> np.uint64(2)
-    found = guide[rows, (draws >> shift).astype(np.int64)].astype(np.int64)
-    active = np.flatnonzero(thresholds[rows, found] <= draws)
+    found = guide.starts[rows, (draws >> guide.shift).astype(np.int64)].astype(np.int64)
+    active = np.flatnonzero(guide.thresholds[rows, found] <= draws)
     while active.size:
         found[active] += 1
-        active = active[thresholds[rows[active], found[active]] <= draws[active]]
+        active = active[guide.thresholds[rows[active], found[active]] <= draws[active]]
     reports[:] = found
 
 
 @with_twin(_scan_table)
-def scan_table(
-    rows: Ints, words: Words, thresholds: Words, guide: Words32, shift: Word, reports: Ints
-) -> None:
+def scan_table(rows: Ints, words: Words, guide: Guide, reports: Ints) -> None:
     """`reports[i]` = how many thresholds of row `rows[i]` are at most the draw, from the guide upwards."""
     for i in range(rows.size):
         x = rows[i]
         draw = words[i] >> np.uint64(2)
-        y = np.int64(guide[x, np.int64(draw >> shift)])
+        y = np.int64(guide.starts[x, np.int64(draw >> guide.shift)])
         # Adding the comparison first saves the branch that the processor would guess wrong.
-        y += np.int64(thresholds[x, y] <= draw)
-        while thresholds[x, y] <= draw:
+        y += np.int64(guide.thresholds[x, y] <= draw)
+        while guide.thresholds[x, y] <= draw:
             y += 1
         reports[i] = y
 
 
-def _scan_shared(
-    rows: Ints, words: Words, own: Word, thresholds: Words, guide: Words32, shift: Word, reports: Ints
-) -> None:
+def _scan_shared(rows: Ints, words: Words, own: Word, guide: Guide, reports: Ints) -> None:
     draws = words >> np.uint64(2)
-    begin = thresholds[0, rows]
+    begin = guide.thresholds[0, rows]
     past = draws >= begin
     is_own = past & (draws - begin < own)
     moved = np.where(is_own, np.uint64(0), np.where(past, draws - own, draws))
-    _scan_table(np.zeros_like(rows), moved << np.uint64(2), thresholds[:, 1:], guide, shift, reports)
+    common = guide._replace(thresholds=guide.thresholds[:, 1:])
+    _scan_table(np.zeros_like(rows), moved << np.uint64(2), common, reports)
     reports[is_own] = rows[is_own]
 
 
 @with_twin(_scan_shared)
-def scan_shared(
-    rows: Ints, words: Words, own: Word, thresholds: Words, guide: Words32, shift: Word, reports: Ints
-) -> None:
+def scan_shared(rows: Ints, words: Words, own: Word, guide: Guide, reports: Ints) -> None:
     """As `scan_table`, for rows that are one common row with `own` added on the diagonal."""
     for i in range(rows.size):
         x = rows[i]
         draw = words[i] >> np.uint64(2)
-        start = thresholds[0, x]
+        start = guide.thresholds[0, x]
         past = draw >= start
         is_own = past and draw - start < own
         # An own draw looks up zero, which ends at once, and then takes x instead of what it found.
         moved = np.uint64(0) if is_own else (draw - own if past else draw)
-        y = np.int64(guide[0, np.int64(moved >> shift)])
-        y += np.int64(thresholds[0, y + 1] <= moved)
-        while thresholds[0, y + 1] <= moved:
+        y = np.int64(guide.starts[0, np.int64(moved >> guide.shift)])
+        y += np.int64(guide.thresholds[0, y + 1] <= moved)
+        while guide.thresholds[0, y + 1] <= moved:
             y += 1
         reports[i] = x if is_own else y
 

@@ -17,16 +17,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from priorveil.certify import TOTAL, Certificate, Lifts, lifts
 from priorveil.errors import InvalidChannel, InvalidInput
 from priorveil.mechanisms import kernels
 from priorveil.mechanisms.estimators import Counts, Moments, PriorCheck, Rows, not_identifiable
 from priorveil.mechanisms.interface import NumberedReports, own_integers, require_writable, single_prior
+from priorveil.mechanisms.kernels import Guide
 from priorveil.mechanisms.randomness import Words
 from priorveil.notions import LIP, Cone, Known, Leakage, Secrets
 from priorveil.priors import Array, Ints, Prior
@@ -36,14 +36,6 @@ TOTAL_BITS = 62
 # A guide has two entries for every output: then most draws need at most one comparison.
 _GUIDE_PER_OUTPUT = 2
 _GUIDE_LIMIT = 1 << 24
-
-
-class Guide(NamedTuple):
-    """Partial sums, and where among them the search for a draw with given leading bits begins."""
-
-    thresholds: Words
-    starts: npt.NDArray[np.uint32]
-    shift: np.uint64
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,10 +90,10 @@ class Table(NumberedReports):
             draws = column >> np.uint64(64 - TOTAL_BITS)
             reports[:] = np.count_nonzero(self._thresholds[codes] <= draws[:, None], axis=1)
         elif self._common_row is None:
-            kernels.scan_table(codes, column, *self._guide, reports, work=total)
+            kernels.scan_table(codes, column, self._guide, reports, work=total)
         else:
             own, guide = self._common_row
-            kernels.scan_shared(codes, column, own, *guide, reports, work=total)
+            kernels.scan_shared(codes, column, own, guide, reports, work=total)
 
     def lifts(self, prior: Known, secret: Secrets, notion: Cone) -> Lifts:
         """The exact extremes, under any prior, set of priors, secret and notion."""
