@@ -206,8 +206,8 @@ def design(
     search: dict[str, Any] = {"method": method, "time_limit": time_limit, "gap": gap}
     with screen.design_bar(asked.no_report(known), gap or _FULL_BAR) as (progress, interrupted):
         search |= {"progress": progress, "should_stop": interrupted.is_set}
-        protected = known if radius is None else pv.PriorSet.ball(known, radius)
-        plan = best_plan(protected, budget, asked, latent, _NOTIONS[notion], **search)
+        priors = known if radius is None else pv.PriorSet.ball(known, radius)
+        plan = best_plan(priors, budget, asked, latent, _NOTIONS[notion], **search)
     if piped:
         click.echo(plan.to_json().encode(), nl=False)
     elif output is not None:
@@ -241,15 +241,14 @@ class PriorSource:
         self, query: options.QueryChoice, budget: pv.Budget, notion: str
     ) -> tuple[pv.Prior, pv.Secret | None, str | None]:
         """Return the prior, the secret of --secret-column, and what the plan assumes or publishes about people."""
-        for_data = ("secret_column", "values", *_RULES)
-        given = {name for name in for_data if getattr(self, name) not in (None, False)}
+        data_options = ("secret_column", "values", *_RULES)
+        used_options = {name for name in data_options if getattr(self, name) not in (None, False)}
         if self.numbers is not None:
-            if given - {"values"}:
+            if used_options - {"values"}:
                 needed = "of these options it needs --values only"
                 raise click.UsageError(f"--numbers takes a public sample: {needed}")
-            assumed = self.path is None and notion != "ldp"
             prior = self._read_numbers(self.numbers, query, budget, notion)
-            return prior, None, screen.NOTICES["no prior"] if assumed else None
+            return prior, None, screen.NOTICES["no prior"] if self.path is None and notion != "ldp" else None
         if self.outside != "refuse" or query.kind in options.NUMBER_QUERIES:
             raise click.UsageError(screen.NOTICES["about numbers"])
         if self.path is None:
@@ -257,8 +256,8 @@ class PriorSource:
         if self.columns:
             prior, secret = self._count_people(self.path)
             return prior, secret, self._publication(prior, secret)
-        if given:
-            names = ", ".join(f"--{name.replace('_', '-')}" for name in for_data)
+        if used_options:
+            names = ", ".join(f"--{name.replace('_', '-')}" for name in data_options)
             raise click.UsageError(f"{names} are for priors from data: name the --column")
         return self.form.read(self.path), None, None
 
