@@ -94,14 +94,59 @@ def test_weights_are_numbers_labels_or_a_mapping() -> None:
     ]
     assert found[0] == found[1] == found[2]
     assert estimate.contrast(["b", "d"]).value == estimate.values[[1, 3]].sum()
-    for wrong in (["b", "f"], [1, 2], [1, 2, 3, 4, np.nan]):
-        with pytest.raises(InvalidInput, match="weights"):
+    each = "5 numbers, one for each of a, b, c, d, e"
+    for wrong, advice in (
+        (["b", "f"], "no label is 'f'"),
+        ([1, 2], f"give {each}"),
+        ([1, 2, 3, 4, np.nan], "give finite numbers"),
+        ({"a": "many"}, "give finite numbers"),
+        ([10**400, 1, 1, 1, 1], "give finite numbers"),
+        ("b", f"give a list of labels, also for a single one, or {each}"),
+        (3, "give a list of labels"),
+        (None, "give a list of labels"),
+    ):
+        with pytest.raises(InvalidInput, match=f"^weights = .*: {advice}"):
             estimate.contrast(wrong)
-    with pytest.raises(InvalidInput, match="top"):
+    with pytest.raises(InvalidInput, match=r"^top = "):
         estimate.ratio(["f"], ["a"])
     with pytest.raises(InvalidInput, match="a label is"):
         estimate.contrast([["a"], ["b"]])
     assert estimate.contrast(np.array(LABELS) < "c").value == estimate.contrast(["a", "b"]).value
+
+
+def test_a_list_that_can_be_labels_and_weights_is_refused_by_a_ratio() -> None:
+    prior = pv.Prior({0: 0.7, 1: 0.3})
+    plan = pv.design(prior, 2.0, pv.Distribution())
+    found = plan.estimate(plan.tally(plan.privatize([0, 1, 0] * 500, np.random.default_rng(0))))
+    share = found.proportions[1]
+    for top, bottom in (
+        ([1], {0: 1, 1: 1}),
+        ([1], np.array([1, 1])),
+        ([False, True], [1, 1]),
+        ([1], [1, 1.0]),
+    ):
+        assert found.ratio(top, bottom).value == pytest.approx(share)
+    assert found.ratio([1], np.array([0, 1])).value == 1  # an array has weights
+    for top, bottom, argument in (
+        ([1], [0, 1], "bottom"), ([1], prior.labels, "bottom"), ([1], [1.0, 0.0], "bottom"), ([1, 0], [0], "top"),
+    ):  # fmt: skip
+        with pytest.raises(
+            InvalidInput, match=rf"^{argument} = .*give a mapping {{label: weight}}, or a numpy"
+        ):
+            found.ratio(top, bottom)
+    assert found.contrast([0, 1]).value == pytest.approx(found.values[1])
+
+
+def test_numbers_are_never_labels() -> None:
+    prior = pv.Prior({0: 0.7, 1: 0.2, 2: 0.1})
+    plan = pv.design(prior, 2.0, pv.Distribution())
+    found = plan.estimate(plan.tally(plan.privatize([0, 1, 0, 2] * 500, np.random.default_rng(0))))
+    assert found.mean([2, 1, 0]).value == pytest.approx(found.proportions @ [2, 1, 0])
+    assert found.mean({2: 0, 1: 1, 0: 2}) == found.mean([2, 1, 0])
+    for wrong in ([1], [1, 2], [1, 2, 3, 4], ["a", "b", "c"], "abc", 3, {0: 1, 1: 2}, [1, 2, np.inf]):
+        for ask in (found.mean, found.variance, lambda numbers: found.quantile(0.5, numbers)):
+            with pytest.raises(InvalidInput, match=r"^numbers = .*: give .*numbers, one for each"):
+                ask(wrong)
 
 
 def test_statistics_of_a_query_and_ratios_of_values() -> None:
@@ -443,6 +488,33 @@ def test_a_quantile_lies_in_its_interval_even_if_noise_makes_shares_fall(shares,
     assert wide[0] <= low and high <= wide[1]
 
 
+def test_values_with_the_same_number_are_one_number_of_a_quantile() -> None:
+    """The median of zeros and ones is on the side of the mean, and so is its interval.
+
+    The plan is for the sum: it tells zeros from ones far better than values with the same number.
+    """
+    plan, rng = (
+        pv.design(pv.Prior.uniform(5), 0.5, pv.Sum([0, 0, 1, 1, 1], unbiased=True)),
+        np.random.default_rng(8),
+    )
+    for _ in range(40):
+        found = plan.estimate(plan.tally(plan.privatize(rng.integers(0, 5, 1_000), rng)))
+        for ones in ([0, 0, 1, 1, 1], [1, 0, 1, 0, 0]):
+            median, share = found.quantile(0.5, ones), found.mean(ones)
+            low, high = share.interval()
+            assert median.value == (share.value > 0.5)
+            assert median.interval() == (low > 0.5, high > 0.5)
+        assert found.quantile(0.5).interval() == found.quantile(0.5, [0, 0, 1, 1, 1]).interval()
+        assert found.quantile(0.5, [3] * 5).interval() == (3, 3)
+
+
+def test_cells_of_neighbours_hold_all_values_with_the_same_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(estimate_module, "_MOST_PAIRED", 40)
+    numbers = np.sort(np.random.default_rng(9).integers(0, 30, 600)).astype(float)
+    last = estimate_module._last_values(pv.Prior.zipf(600).probabilities, numbers)
+    assert (numbers[last] < numbers[last + 1]).all() and 10 < len(last) < 30
+
+
 def test_quantiles_of_many_values_are_read_from_cells_of_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few more values may be in the interval, and none is lost."""
     prior, rng = pv.Prior(pv.Prior.zipf(60).probabilities, labels=range(60)), np.random.default_rng(5)
@@ -450,7 +522,7 @@ def test_quantiles_of_many_values_are_read_from_cells_of_neighbours(monkeypatch:
     found = plan.estimate(plan.tally(plan.privatize(rng.choice(60, 20_000, p=prior.probabilities), rng)))
     exact = [found.quantile(q) for q in (0.1, 0.5, 0.9)]
     monkeypatch.setattr(estimate_module, "_MOST_PAIRED", 40)
-    assert len(estimate_module._last_values(prior.probabilities)) < 40
+    assert len(estimate_module._last_values(prior.probabilities, np.arange(60.0))) < 40
     for right, q in zip(exact, (0.1, 0.5, 0.9), strict=True):
         rough, level = replace(found).quantile(q), 0.9  # an estimate keeps its curve of cumulative shares
         assert rough.value == pytest.approx(right.value, abs=2)

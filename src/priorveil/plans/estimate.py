@@ -31,7 +31,7 @@ from priorveil.mechanisms.simplex import nearest_shares
 from priorveil.plans.statistic import Statistic, quantile_of, ratio_of
 from priorveil.plans.tally import Tally, Weighted
 from priorveil.priors import Array, AttributeLabels, Ints, Label, Prior
-from priorveil.priors.labels import aligned_texts, as_label, label_positions, named_levels
+from priorveil.priors.labels import aligned_texts, as_label, first_labels, label_positions, named_levels
 from priorveil.queries import LabelledRows, centre_rows, require_same_statistics
 
 Method = Literal["auto", "mmse", "unbiased", "mle"]
@@ -304,6 +304,7 @@ class Estimate:
         """A weighted sum of `values`, such as a difference of two: `weights` has a number for each label.
 
         A list of labels, or a mapping from labels to weights, does as well; what it leaves out has the weight zero.
+        A list of as many numbers as there are labels has weights, even if the numbers are labels too.
         """
         sums = self._sums(_weights_of("weights", weights, self.labels)[None], of_values=False)
         return self._with_method(_single(sums))
@@ -336,8 +337,9 @@ class Estimate:
     def ratio(self, top: Weights, bottom: Weights) -> Statistic:
         """The people in `top` as a share of those in `bottom`: each a list of labels, or a weight for each value.
 
-        Labels are those of the values, or of the statistics of the query. The interval is Fieller's. It is unbounded
-        where the reports do not tell the denominator from zero.
+        Labels are those of the values, or of the statistics of the query. A list of numbers that can be both labels and
+        weights is refused; a mapping `{label: weight}` or a numpy array of weights is clear. The interval is Fieller's.
+        It is unbounded where the reports do not tell the denominator from zero.
         """
         sums = self._pair(self._value_weights("top", top), self._value_weights("bottom", bottom))
         return self._with_method(ratio_of(*sums))
@@ -374,8 +376,8 @@ class Estimate:
     def quantile(self, q: float, numbers: Sequence[float] | None = None) -> Statistic:
         """The number that the share `q` of people does not exceed; `quantile(0.5)` is the median.
 
-        Its interval needs no model: it has the numbers, or the whole cells, whose cumulative share may be `q`. Beyond
-        2,000 values a few neighbours that the prior takes for rare are one cell.
+        Its interval needs no model: it has the numbers, or the whole cells, whose cumulative share may be `q`. Values
+        with the same number are one; beyond 2,000 values a few neighbours that the prior takes for rare are one cell.
         """
         if self._has_grid:
             advice = "numbers were rounded at random, which moves quantiles; use Prior.cells"
@@ -392,8 +394,9 @@ class Estimate:
         cells = self._own_readings[0].prior.edges if numbers is None else None
         low, high = (self._numbers(numbers)[0],) * 2 if cells is None else (cells[:-1], cells[1:])
         order = np.argsort(low, kind="stable")
-        last = _last_values(self._own_readings[0].prior.probabilities[order])
-        low, high = low[order][np.append(0, last + 1)], high[order][np.append(last, -1)]
+        low, high = low[order], high[order]
+        last = _last_values(self._own_readings[0].prior.probabilities[order], low)
+        low, high = low[np.append(0, last + 1)], high[np.append(last, -1)]
         up_to = np.empty((len(last), len(order)))
         up_to[:, order] = np.arange(len(order)) <= last[:, None]
         sums = self._sums(up_to)
@@ -428,6 +431,11 @@ class Estimate:
         """A weight for each value; the label of a statistic stands for the row of that statistic."""
         rows, domain, values = self._own_readings[0].rows, self._domain, set(self._domain)
         own = [] if rows is None else [i for i, label in enumerate(self.labels) if label not in values]
+        if isinstance(given, list | tuple) and len(given) == len(domain):
+            numbers = {x for x in given if isinstance(x, Real) and not isinstance(x, bool)}
+            if len(numbers & values.union(self.labels)) == len(domain):
+                advice = "these can be labels or weights: give a mapping {label: weight}, or a numpy array of weights"
+                raise InvalidInput(argument, given, advice)
         weights = _weights_of(argument, given, domain, [self.labels[i] for i in own])
         return weights if rows is None else weights[: len(domain)] + weights[len(domain) :] @ rows[own]
 
@@ -446,7 +454,8 @@ class Estimate:
             grid = Hint("Prior.grid", purpose="for an unbiased mean")
             middle = Hint("mean((prior.edges[1:] + prior.edges[:-1]) / 2)", purpose="for a biased one")
             raise InvalidInput("numbers", numbers, advice, grid, middle)
-        points = _weights_of("numbers", self._domain if numbers is None else numbers, self._domain)
+        given: Weights = self._domain if numbers is None else numbers
+        points = _weights_of("numbers", given, self._domain, complete=True)
         return points, float(self._own_readings[0].prior.probabilities @ points)
 
     def _sums(self, rows: Array, of_values: bool = True) -> Moments:
@@ -616,39 +625,54 @@ def _single(sums: Moments, shift: float = 0.0, whole: float = 1.0) -> Statistic:
     return Statistic(value, error, center=center, limits=limits)
 
 
-def _weights_of(argument: str, given: Weights, labels: Sequence[Label], more: Sequence[Label] = ()) -> Array:
+def _weights_of(
+    argument: str, given: Weights, labels: Sequence[Label], more: Sequence[Label] = (), complete: bool = False
+) -> Array:
     """A weight for each label: as given, or one for each label of a list, or those of a mapping.
 
-    A list or a mapping may name `more` labels, whose weights come last.
+    A list or a mapping may name `more` labels, whose weights come last. With `complete` every label needs a number, and
+    a list has numbers only.
 
     >>> _weights_of("weights", ["b"], ("a", "b")), _weights_of("weights", [2, 3], ("a", "b"))
     (array([0., 1.]), array([2., 3.]))
     """
+    known, each = (*labels, *more), f"{len(labels)} numbers, one for each of {first_labels(labels)}"
+    if isinstance(given, str) or not np.iterable(given):
+        labelled = "" if complete else "a list of labels, also for a single one, or "
+        raise InvalidInput(argument, given, f"give {labelled}{each}")
+    entries = list(given.values() if isinstance(given, Mapping) else given)
+    numbers = all(isinstance(entry, Real | np.bool_) for entry in entries)
     if isinstance(given, Mapping):
         weights: Mapping[Any, Any] = given
-    elif len(given) == len(labels) and all(isinstance(weight, Real | np.bool_) for weight in given):
-        weights = dict(zip(labels, given, strict=True))
+    elif numbers and len(entries) == len(labels):
+        weights = dict(zip(labels, entries, strict=True))
+    elif complete or (numbers and not set(entries) <= set(known)):
+        raise InvalidInput(argument, given, f"give {each}")
     else:
-        weights = dict.fromkeys(map(as_label, given), 1.0)
-    known = (*labels, *more)
-    row = np.array([weights.get(label, 0.0) for label in known], dtype=np.float64)
+        weights = dict.fromkeys(map(as_label, entries), 1.0)
     if unknown := set(weights) - set(known):
         some, first = [*more[:3], *labels[:3]], next(x for x in weights if x in unknown)
         advice = f"no label is {first!r}: give labels such as {str(some)[1:-1]}, or a number for each of {len(labels)}"
         raise InvalidInput(argument, given, advice)
+    try:
+        row = np.array([weights.get(label, np.nan if complete else 0.0) for label in known], dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidInput(argument, given, "give finite numbers") from error
     if not np.isfinite(row).all():
-        raise InvalidInput(argument, given, "give finite numbers")
+        raise InvalidInput(
+            argument, given, f"give finite numbers{', one for each value' if complete else ''}"
+        )
     return row
 
 
-def _last_values(prior: Array) -> Ints:
-    """The last value of every cell but the last: all values, or if there are many a few thousand cells of neighbours.
+def _last_values(prior: Array, low: Array) -> Ints:
+    """The last value of every cell but the last: of each number, or if there are many of a few thousand cells.
 
-    No cell of several has more than a thousandth of the values, or of the people that the prior expects.
+    No cell of several numbers has more than a thousandth of the values, or of the people that the prior expects.
     """
     ends = np.arange(len(prior)) / len(prior) + np.cumsum(prior)
     cells = np.linspace(ends[0], ends[-1], _MOST_PAIRED) if len(prior) > _MOST_PAIRED else ends
-    return np.unique(np.searchsorted(ends, cells))[:-1]
+    return np.unique(np.searchsorted(low, low[np.searchsorted(ends, cells)], side="right") - 1)[:-1]
 
 
 def _p_text(p: float) -> str:
