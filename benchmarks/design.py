@@ -6,7 +6,7 @@ of 45 seconds is by the clock on the wall, so on a busy machine long designs sto
 Efficiency is the proven share of the achievable gain, `(no report - error) / (no report - bound)`; for a
 distribution it is `bound / variance`.
 
-    python benchmarks/design.py                  everything, some minutes
+    python benchmarks/design.py                  everything, about half an hour
     python benchmarks/design.py --quick          fewer and smaller instances, for a first look
     python benchmarks/design.py --only sum       one part
     python benchmarks/design.py --write          put the tables that were made into docs/design-figures.md

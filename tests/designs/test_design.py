@@ -1071,3 +1071,13 @@ def test_a_search_under_ldp_that_is_cut_short_is_no_worse_than_subset_selection(
     assert plan.certificate.ldp <= 1.0
     subsets = pv.design(prior, 1.0, pv.Histogram(), notion=pv.LDP(), method="subset").expected_mse
     assert plan.lower_bound <= plan.expected_mse <= subsets + 1e-9
+
+
+@pytest.mark.parametrize("size", [60, 150])
+def test_a_distribution_is_learnt_by_the_better_of_arcs_and_a_table(size: int) -> None:
+    """A table of 150 values has more error than arcs in many orders, however long it is searched for."""
+    prior = pv.Prior.zipf(size)
+    plan = pv.design(prior, 1.0, pv.Distribution(), time_limit=2.0)
+    arcs = pv.design(prior, 1.0, pv.Distribution(), method="arc")
+    assert plan.expected_mse <= arcs.expected_mse and arcs.lower_bound <= plan.lower_bound
+    assert (plan.method == "arc" or size == 60) and plan.efficiency > 0.94

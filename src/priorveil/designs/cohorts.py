@@ -234,7 +234,7 @@ class Cohorts:
     def _row_of(self, rows: npt.ArrayLike | None, people: int) -> Ints:
         mine = np.arange(len(self)) if rows is None else integer_column("rows", rows)
         if len(mine) != people:
-            advice = "say with rows= to which row each belongs"
+            advice = "give the row of each person with rows="
             raise InvalidInput("rows", NOT_SHOWN, f"{len(mine)} entries for {people} people; {advice}")
         if people and not (mine.min() >= 0 and mine.max() < len(self)):
             raise InvalidInput("rows", (int(mine.min()), int(mine.max())), f"rows are 0 to {len(self) - 1}")

@@ -75,7 +75,7 @@ class MarginPlans:
         if not self.plans or not all(plan.query.unbiased for plan in self.plans.values()):
             raise InvalidInput("plans", list(self.plans), "give plans for unbiased queries, at least one")
         if len(self.shares) != len(self.plans) or min(self.shares) < 1 or sum(self.shares) != PARTS:
-            advice = f"give whole numbers that add up to {PARTS}, one a plan"
+            advice = f"give whole numbers that add up to {PARTS}, one for each plan"
             raise InvalidInput("shares", self.shares, advice)
 
     @classmethod

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Literal
 
@@ -46,6 +47,9 @@ _LISTED_GENERAL = 14  # the same for queries without an exact solver of their ow
 _MAX_TABLE_VALUES = 300  # beyond, `auto` prefers arcs, and values that are treated alike share a row
 _OPTIMAL = 1 - 1e-9  # efficiency of a plan that nothing can improve on
 _NEAR_OPTIMAL = 0.99  # efficiency of a quick plan from which no search is worth its time
+_MAX_TABLE_DISTRIBUTION = (
+    120  # values beyond which arcs in many orders learn a distribution better than a table
+)
 _LDP_ENGINE = 30  # values up to which `auto` tries the engine under LDP
 _LDP_LEARNING = 12  # the same for learning a distribution
 _LDP_BRANCHED = 20  # values up to which branch and bound proves more of several statistics under LDP
@@ -131,7 +135,11 @@ def best_plan(problem: Problem, limits: Limits) -> Plan:
         best = replace(best, why=f"{best.why}; {fewer}")
     if len(plans) == 1:
         return best
-    bound = min(best.expected_mse, max(plan.lower_bound for plan in plans))
+    bound = max(plan.lower_bound for plan in plans)
+    if problem.box and problem.query.kind == "distribution" and len(problem.P) <= _MAX_TABLE_VALUES:
+        with suppress(KeyboardInterrupt):  # the plan is certified, and only its bound is weaker
+            bound = max(bound, unbiased.information_bound(_box(problem), limits.over) * (1 - SLACK))
+    bound = min(best.expected_mse, bound)
     compared = ", ".join(f"{plan.method} {plan.expected_mse:.6g}" for plan in plans)
     return replace(best, lower_bound=bound, why=f"{best.why} (the least expected error of: {compared})")
 
@@ -163,14 +171,16 @@ def _candidates(problem: Problem) -> dict[str, float]:
         names += ["closed"] if d > known and not (simple and single) else []
         return dict.fromkeys(names, _OPTIMAL)
     few = _MAX_TABLE_VALUES if problem.box else _ENGINE
+    if problem.box and kind == "distribution" and d > _SMALL:
+        if d <= _MAX_TABLE_DISTRIBUTION or (d <= few and np.ptp(problem.P) == 0):
+            return {"columns": _NEAR_OPTIMAL, "arc": _OPTIMAL}
+        return dict.fromkeys(["arc", "unary", "subset"] if d <= _SUBSETS else ["arc", "unary"], _OPTIMAL)
     if d <= few or (problem.box and kind == "guess"):
         return {"columns": _OPTIMAL}
     if not problem.box:
         return {"columns": _OPTIMAL, "unary": _OPTIMAL}
-    if learns and kind != "distribution":
-        return {"columns": _ABOVE_SIMPLE, "arc": 0.0, "unary": _OPTIMAL}  # unary is for more values than arcs
     if learns:
-        return dict.fromkeys(["arc", "unary", "subset"] if d <= _SUBSETS else ["arc", "unary"], _OPTIMAL)
+        return {"columns": _ABOVE_SIMPLE, "arc": 0.0, "unary": _OPTIMAL}  # unary is for more values than arcs
     return {"arc": 0.995} | ({"columns": _OPTIMAL} if d <= _GROUPED else {})
 
 
@@ -375,10 +385,9 @@ def _learning_plan(problem: Problem, limits: Limits) -> Plan:
         nearby = cone_pricing.nearby_columns(problem.cone, problem.P)
         solution = unbiased.best_weights(problem.P, nearby, Limits().without_time(), rows)
         solution = replace(solution, bound=0.0, gap=1.0)  # what is proven holds for these columns alone
-    size = f"{len(solution.weights):,} reports"
     least = "A-optimal for learning the distribution" if rows is None else "L-optimal for the statistics"
     gap = f", gap {max(solution.gap, 0.0):.2g}" if solution.bound > 0 else ""  # a bound may be found later
-    return problem.table_plan(solution.channel, unit**2 * solution.bound, "columns", f"{least}, {size}{gap}")
+    return problem.table_plan(solution.channel, unit**2 * solution.bound, "columns", least + gap)
 
 
 def _learning_in_cone(problem: Problem, limits: Limits, rows: Array | None) -> Solution:

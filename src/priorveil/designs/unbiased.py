@@ -252,7 +252,7 @@ def _channel_weights(C: Array, lam: Array) -> Array:
         lam = lam * np.maximum(factor, _SHRINK)
         if factor.min() >= _SHRINK:
             return lam
-    raise Infeasible("the columns do not surround the constant one")
+    raise Infeasible("no mixture of these columns is a channel")
 
 
 def _span(directions: Array, targets: Array | None) -> tuple[Array, Array | None]:
@@ -368,7 +368,9 @@ def best_learning(space: Box | LdpCone, limits: Limits | None = None, rows: Arra
         return replace(found, columns=found.columns[:, groups])
     start, views = None, margin_groups(rows)
     if max(groups.max() for groups in views) >= _MOST_GROUPS:
-        raise TooLarge(f"the statistics tell more than {_MOST_GROUPS:,} values apart: put values in cells")
+        raise TooLarge(
+            f"the statistics distinguish more than {_MOST_GROUPS:,} values: merge values into cells"
+        )
     if len(views) > 1:
         levels = np.vstack(list(map(_levels, views)))
         plane = scipy.linalg.orth((levels - levels.mean(axis=1, keepdims=True)).T, rcond=1e-10)
