@@ -321,7 +321,8 @@ def test_no_usable_report_is_an_error(
     assert run("estimate", "plan.json", "r.csv", *extra) == 2
     told = capsys.readouterr()
     *_, last = told.err.splitlines()
-    assert told.out == "" and last.startswith("error: ") and "no report of this plan" in last
+    problem = "no report of this plan" if rows else "'r.csv': there are no reports"
+    assert told.out == "" and last.startswith("error: ") and problem in last
     assert ("refused: 2 rows" in told.err) == ("another plan" in last) == bool(rows)
     assert names(folder) == {"r.csv"}
 
@@ -453,6 +454,21 @@ def test_unseen_changes_are_in_every_form_of_an_estimate(
         printed = capsys.readouterr()
         assert sentence in " ".join((printed.out + printed.err).split())
     assert sentence in json.loads(printed.out)["unseen_changes"]
+
+
+def test_the_advantage_of_mle_is_in_every_form_of_an_estimate(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = pv.design(pv.Prior.uniform(30), 1.0, pv.Distribution(), method="unary")
+    plan.save("many.json")
+    reports = plan.privatize(np.arange(900) % 30, np.random.default_rng(6))
+    write_reports("r.csv", plan, [row.tobytes().hex() for row in reports])
+    gain = plan.estimate(plan.tally(reports)).mle_gain
+    assert gain is not None and gain > 1.5
+    for form in ((), ("--csv",), ("--json",)):
+        assert run("estimate", "many.json", "r.csv", *form) == 0
+        printed = capsys.readouterr()
+        assert f"about {gain:.1f} times less squared error" in " ".join((printed.out + printed.err).split())
 
 
 def test_a_missing_group_is_called_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

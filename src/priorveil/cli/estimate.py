@@ -103,6 +103,8 @@ def _check_reports(found: TableEstimate, source: str) -> None:
     reports = found.everybody.reports
     share = found.refused.counts.get(FOREIGN, 0) / max(1, reports + found.refused.total)
     many = share > _MANY_FOREIGN
+    if not reports and not found.refused.total:
+        raise InvalidInput("reports", source, "there are no reports: the table has no rows")
     if not reports:
         other = "; they were probably made by another plan" if many else ""
         raise InvalidInput("reports", source, f"there is no report of this plan to estimate from{other}")

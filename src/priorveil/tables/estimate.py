@@ -76,7 +76,7 @@ class Tallies:
         for cohort, plan in self.plans.items():
             own = (tally for (key, _), tally in wanted.items() if key == cohort)
             estimates.append(plan.estimate(sum(own, plan.tally([])), method, known))
-        return combine_estimates(estimates)
+        return combine_estimates(estimates) if len(estimates) > 1 else estimates[0]
 
 
 @dataclass(frozen=True, eq=False)
