@@ -24,11 +24,12 @@ from priorveil.errors import ForeignReport, Hint, Infeasible, InvalidInput, TooL
 from priorveil.mechanisms import bit_estimators, estimators, kernels
 from priorveil.mechanisms.bit_estimators import BitCounts, BitLaw, ones_variance, set_chances
 from priorveil.mechanisms.estimators import Counts, LinearAnswer, Moments, PriorCheck, Rows
-from priorveil.mechanisms.interface import MEASURE_WITHOUT, Mechanism, own_integers
+from priorveil.mechanisms.interface import MEASURE_WITHOUT, Mechanism
 from priorveil.mechanisms.kernels import Words32
 from priorveil.mechanisms.randomness import WORD, Words
 from priorveil.notions import Cone, Known, Leakage, Secrets
 from priorveil.priors import Array, Ints, Prior
+from priorveil.priors.prior import own_integers
 from priorveil.queries import Query
 
 Number = TypeVar("Number", np.int64, np.float64)

@@ -32,6 +32,7 @@ from priorveil.mechanisms.randomness import WORD, Words
 from priorveil.mechanisms.table import Table
 from priorveil.notions import LDP, Cone, Known, Secrets
 from priorveil.priors import Array, Ints, Prior
+from priorveil.priors.prior import own_integers
 
 # Entries of the channel that are written out at a time.
 _BLOCK = 1 << 20
@@ -104,7 +105,7 @@ class PooledHash(NumberedReports):
 
     def __post_init__(self) -> None:
         seeds = np.array(self.seeds, dtype=WORD).reshape(-1)
-        groups = interface.own_integers("groups", self.groups, 2)
+        groups = own_integers("groups", self.groups, 2)
         if seeds.size == 0 or seeds.size & seeds.size - 1:
             raise InvalidInput("seeds", NOT_SHOWN, f"{seeds.size} seeds; give a power of two of them")
         if len(groups) != seeds.size:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from priorveil.certify import Certificate, Lifts
 from priorveil.channels import Channel
-from priorveil.errors import NOT_SHOWN, ForeignReport, Hint, Infeasible, InvalidInput, OutsideDomain, TooLarge
+from priorveil.errors import ForeignReport, Hint, Infeasible, InvalidInput, OutsideDomain, TooLarge
 from priorveil.mechanisms import estimators, kernels
 from priorveil.mechanisms.estimators import Counts, Moments, PriorCheck, Rows
 from priorveil.mechanisms.randomness import WORD, Source, Words, word_blocks
@@ -310,21 +310,6 @@ def in_range(reports: npt.NDArray[Any], outputs: int) -> Mask:
     """
     # As unsigned integers, negative numbers are the largest: one comparison checks both ends.
     return np.asarray(integer_column("reports", reports).view(np.uint64) < outputs)
-
-
-def own_integers(argument: str, given: npt.ArrayLike, dimensions: int) -> Ints:
-    """A read-only copy of a list or a matrix of integers, as 64-bit integers.
-
-    >>> own_integers("rows", [0, 1], 1).flags.writeable
-    False
-    """
-    array = np.asarray(given)
-    if array.ndim != dimensions or array.size == 0 or array.dtype.kind not in "iu":
-        kind = "a list" if dimensions == 1 else "a matrix"
-        raise InvalidInput(argument, NOT_SHOWN, f"{array.dtype} {array.shape}; give {kind} of integers")
-    owned = np.array(array, dtype=np.int64)  # numbers from 2**63 on become negative
-    owned.flags.writeable = False
-    return owned
 
 
 def integer_column(argument: str, values: npt.ArrayLike) -> Ints:

@@ -25,11 +25,12 @@ from priorveil.certify import TOTAL, Certificate, Lifts, lifts
 from priorveil.errors import InvalidChannel, InvalidInput
 from priorveil.mechanisms import kernels
 from priorveil.mechanisms.estimators import Counts, Moments, PriorCheck, Rows, not_identifiable
-from priorveil.mechanisms.interface import NumberedReports, own_integers, require_writable, single_prior
+from priorveil.mechanisms.interface import NumberedReports, require_writable, single_prior
 from priorveil.mechanisms.kernels import Guide
 from priorveil.mechanisms.randomness import Words
 from priorveil.notions import LIP, Cone, Known, Leakage, Secrets
 from priorveil.priors import Array, Ints, Prior
+from priorveil.priors.prior import own_integers
 
 TOTAL_BITS = 62
 

@@ -51,7 +51,7 @@ class Tallies:
             return NotImplemented
         both = dict(self.by)
         for key, tally in other.by.items():
-            both[key] = both.get(key, 0) + tally
+            both[key] = both[key] + tally if key in both else tally
         counts = dict(Counter(self.refused.counts) + Counter(other.refused.counts))
         return Tallies({**self.plans, **other.plans}, both, RefusedRows(counts, self.refused.rows))
 
@@ -74,9 +74,10 @@ class Tallies:
         wanted = {key: tally for key, tally in self.by.items() if not only or key[1:] == (only["group"],)}
         estimates = []
         for cohort, plan in self.plans.items():
-            own = (tally for (key, _), tally in wanted.items() if key == cohort)
-            estimates.append(plan.estimate(sum(own, plan.tally([])), method, known))
-        return combine_estimates(estimates) if len(estimates) > 1 else estimates[0]
+            own = [tally for (key, _), tally in wanted.items() if key == cohort]
+            tally = sum(own[1:], own[0]) if own else plan.tally([])
+            estimates.append(plan.estimate(tally, method, known))
+        return combine_estimates(estimates)
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,7 +207,7 @@ class BatchCounter:
         parts = ((batch, list(self._parts(batch))) for batch in batches)
         for batch, tallies, refused in in_threads(lambda job: self._count(*job), parts, threads):
             for key, tally in tallies.items():
-                self._tallies[key] = self._tallies.get(key, 0) + tally
+                self._tallies[key] = self._tallies[key] + tally if key in self._tallies else tally
             self.log.add(batch.refused_rows(refused))
             yield batch.end
 

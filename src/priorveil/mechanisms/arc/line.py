@@ -33,9 +33,9 @@ import numpy as np
 import numpy.typing as npt
 
 from priorveil.errors import InvalidInput
-from priorveil.mechanisms.interface import own_integers
 from priorveil.mechanisms.randomness import Words
 from priorveil.priors import Ints
+from priorveil.priors.prior import own_integers
 
 DRAWS = 3
 MAX_BITS = 52
