@@ -615,6 +615,19 @@ def test_a_reading_that_leans_on_a_contradicted_prior_says_so_first(query: pv.Qu
     assert (found.unbiased_difference is not None) == plan.identifiable
 
 
+@pytest.mark.parametrize("query", [pv.Distribution(), pv.Histogram()])
+def test_a_warning_on_many_values_advises_the_method_that_the_plan_allows(query: pv.Query) -> None:
+    prior, rng = pv.Prior.zipf(600), np.random.default_rng(23)
+    plan = pv.design(prior, 1.0, query)
+    found = plan.estimate(plan.tally(plan.privatize(rng.choice(600, 20_000), rng)), "mmse")
+    assert found.unbiased_difference is None and found.warning is not None
+    assert ("Read the reports with method unbiased" in found.warning) == plan.identifiable
+    assert ("design a plan for the query distribution" in found.warning) == (not plan.identifiable)
+    assert combine_estimates([found, found]).warning == found.warning
+    if query.unbiased:
+        assert plan.identifiable and plan.estimate(found.readings[0].tally).warning is None
+
+
 def test_a_difference_from_the_unbiased_reading_is_in_its_standard_errors() -> None:
     plan, rng = PLANS["distribution"], np.random.default_rng(22)
     tally = plan.tally(plan.privatize(rng.choice(5, 20_000, p=PRIOR.probabilities[::-1]), rng))

@@ -88,6 +88,7 @@ class Reading:
     never single reports. With `knows_total` statistics are read from rows less their means under the prior, and the
     number of people times the mean is added: a part that is the same for all values has no error, and does not take the
     digits of the others. Only a histogram that does not add up to the reports, and its sums, are read without that.
+    `determined` is true if the reports are known to determine the statistics without the prior.
     """
 
     mechanism: Mechanism
@@ -98,6 +99,7 @@ class Reading:
     rows: Rows
     labels: tuple[Label, ...]
     knows_total: bool = True
+    determined: bool = False
 
     def moments(self, rows: Rows) -> Moments:
         """The statistics `rows @ histogram`, or the histogram for None, with their variances.
@@ -329,7 +331,10 @@ class Estimate:
             message = f"the plan was not designed to estimate the margin {' x '.join(names)}{about}"
             raise NotIdentifiable(message, *error.hints) from None
         labels = tuple(c[0] if len(c) == 1 else c for c in cells)
-        readings = tuple(replace(r, rows=r.align(rows, domain), labels=labels) for r in self._own_readings)
+        readings = tuple(
+            replace(r, rows=r.align(rows, domain), labels=labels, determined=r.determined and self.histogram)
+            for r in self._own_readings
+        )
         parts = [r.unbiased_difference(r.moments(r.rows).mean) for r in readings if r.method == "mmse"]
         found = replace(self, labels=labels, readings=readings, unbiased_difference=_largest_known(parts))
         return replace(_with_moments(found, sums), histogram=True)
@@ -537,10 +542,11 @@ class Estimate:
         """What to do if the answer leans on a prior that the reports contradict; None if it does not."""
         if self.method in _FREE or self.prior_check is None or self.prior_check >= DOUBTFUL:
             return None
-        if self.unbiased_difference is None:
-            advice = "Give a better prior, or design a plan for the query distribution"
-        else:
+        determined = bool(self.readings) and all(reading.determined for reading in self.readings)
+        if determined or self.unbiased_difference is not None:
             advice = "Read the reports with method unbiased, or give a better prior"
+        else:
+            advice = "Give a better prior, or design a plan for the query distribution"
         return (
             f"The reports contradict the prior ({_p_text(self.prior_check)}), and this estimate leans on it: the "
             f"truth may be far outside the intervals. {advice}."

@@ -228,7 +228,10 @@ class Plan:
             aligned = Prior.from_counts(aligned.weights, self.labels)
         known_total = rows is not None or self.mechanism.adds_up(method, aligned.probabilities)
         unbiased, offset = self.query.unbiased, weighted.offset if weighted else 0.0
-        reading = Reading(self.mechanism, method, tally, aligned, unbiased, rows, labels, known_total)
+        determined = unbiased or self.identifiable
+        reading = Reading(
+            self.mechanism, method, tally, aligned, unbiased, rows, labels, known_total, determined
+        )
         try:
             moments = reading.moments(rows).plus(offset)
         except NotIdentifiable as error:
