@@ -256,11 +256,37 @@ def test_a_number_outside_the_range_is_refused_with_the_range(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     design_mean(0, 100_000, 1.0, lambda number: 1.0).save("numbers.json")
-    Path("incomes.csv").write_text("income\n50000\n123456\n-7\nmuch\n")
-    assert run("privatize", "numbers.json", "incomes.csv", "--column", "income", "-o", "r.csv") == 1
+    Path("incomes.csv").write_text('income\n50000\n123456\n-7\nmuch\n"12,000"\n')
+    task = ("privatize", "numbers.json", "incomes.csv", "--column", "income", "-o", "r.csv", "--force")
+    domain, advice = "the plan's values are numbers from 0 to 100,000", "--outside ends"
+    assert run(*task) == 1
     said = capsys.readouterr().err
-    assert "3 outside the domain" in said and "the plan's values are numbers from 0 to 100,000" in said
-    assert not any(private in said for private in ("123456", "123,456", "-7", "much"))
+    assert "2 outside the domain: rows 2, 3" in said and "2 not a number: rows 4, 5" in said
+    assert domain in said and advice in said
+    assert not any(private in said for private in ("123456", "123,456", "-7", "much", "12,000"))
+    design_mean(0, 100_000, 1.0, lambda number: 1.0, outside="ends").save("numbers.json")
+    assert run(*task) == 0
+    said = capsys.readouterr().err
+    assert "refused: 2 rows\n  2 not a number" in said and domain in said and advice not in said
+
+
+def test_a_combination_that_was_left_out_is_called_so(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cells = {("Preschool", "<=50K"): 0.2, ("Masters", "<=50K"): 0.3, ("Masters", ">50K"): 0.5}
+    prior = pv.Prior.joint(cells, ("education", "income"), impossible="leave out")
+    pv.design(prior, 1.0, pv.Histogram()).save("joint.json")
+    rows = ["Masters,>50K", "Preschool,>50K", "masters,>50K", "Masters,=50K"]
+    Path("people.csv").write_text("\n".join(["education,income", *rows, ""]))
+    columns = ("--column", "education", "--column", "income")
+    assert run("privatize", "joint.json", "people.csv", *columns, "-o", "r.csv", "--refused", "no.csv") == 1
+    reasons = [
+        "2,a combination that the plan leaves out",
+        "3,another spelling of a value",
+        "4,outside the domain",
+    ]
+    assert Path("no.csv").read_text().splitlines() == ["row,reason", *reasons]
+    assert "the plan's values are Preschool, <=50K; Masters, <=50K" in capsys.readouterr().err
 
 
 def test_margins_are_tables(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

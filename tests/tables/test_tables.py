@@ -281,9 +281,8 @@ def test_several_columns_are_one_value(kind: str, column: list[str]) -> None:
         "polars": lambda: pytest.importorskip("polars").DataFrame(table),
     }[kind]()
     done = privatize_table(data, TWO, column, rng=np.random.default_rng(5))
-    outside = [(row, "outside the domain") for row in (2, 5)]
-    others = [(3, "another spelling of a value"), (4, "missing")]
-    assert list(done.refused.rows) == sorted([*outside, *others])
+    reasons = ["a combination that the plan leaves out", "another spelling of a value", "missing"]
+    assert done.refused.rows == tuple(enumerate([*reasons, "outside the domain"], 2))
     own = [("old", 2), ("young", 1), ("young", 2)]
     assert done.table["report"].to_pylist() == TWO.privatize(own, np.random.default_rng(5)).tolist()
     assert "age" not in done.table.column_names and "dose" not in done.table.column_names
@@ -844,15 +843,18 @@ def test_no_file_without_a_report(suffix: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("as_text", [True, False])
 def test_other_spellings_of_a_value(as_text: bool) -> None:
     plan = pv.design(
-        pv.Prior.uniform(["Self-employed", "état", "a1", "a_1", "10", "+5"]), 1.0, pv.Histogram()
+        pv.Prior.uniform(["Self-employed", "état", "a1", "a_1", "10", "+5", "<=50K", "B-"]),
+        1.0,
+        pv.Histogram(),
     )
-    values = ["self employed", "SELF EMPLOYED", "self employed", "État", "A1", "1.0.", "-5", "e", None, "+5"]
+    others = ["1.0.", "-5", "e", ">50K", "50K", "B+", "B"]
+    values = ["self employed", "SELF EMPLOYED", "<= 50k", "État", "A1", *others, None, "+5"]
     text = "x\n" + "\n".join(value or "" for value in values)
     data = io.BytesIO(text.encode()) if as_text else {"x": values}
     made = privatize_table(data, plan, "x")
     spelling = [(row, "another spelling of a value") for row in range(5)]
-    outside = [(row, "outside the domain") for row in (5, 6, 7)]
-    assert list(made.refused.rows) == [*spelling, *outside, (8, "missing")]
+    outside = [(row, "outside the domain") for row in range(5, 12)]
+    assert list(made.refused.rows) == [*spelling, *outside, (12, "missing")]
     assert "self" not in repr(made)
 
 

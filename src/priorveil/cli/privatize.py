@@ -70,7 +70,7 @@ def privatize(
 ) -> int:
     """Turn a private column of a table into reports, by a PLAN."""
     from priorveil.tables import privatize_table
-    from priorveil.tables.columns import OUTSIDE, SPELLING
+    from priorveil.tables.columns import LEFT_OUT, NOT_A_NUMBER, OUTSIDE, SPELLING
 
     piped = str(out) == "-"
     files.require_new(force, out, refused_file)
@@ -80,8 +80,8 @@ def privatize(
     settings |= {"refused_file": refused_file, "force": force, "replace": force}
     settings |= {"words": "privatizing", "cohort": cohort, "ids": not no_ids}
     done = files.run_on_table(privatize_table, data, plans, column, target, **settings)
-    if done.refused.counts.keys() & {OUTSIDE, SPELLING}:
-        click.echo(f"  the plan's values are {_domain(plans)}", err=True)
+    if done.refused.counts.keys() & {OUTSIDE, SPELLING, LEFT_OUT, NOT_A_NUMBER}:
+        click.echo(f"  the plan's values are {_domain(plans, OUTSIDE in done.refused.counts)}", err=True)
     if as_json:
         screen.print_json({"reports": done.reports, **files.refused_record(done.refused)}, err=piped)
     if done.refused.total and not done.reports:
@@ -93,11 +93,11 @@ def privatize(
     return files.refusal_status(done.refused, done.reports)
 
 
-def _domain(plans: pv.Plan | Mapping[str, pv.Plan]) -> str:
+def _domain(plans: pv.Plan | Mapping[str, pv.Plan], outside: bool) -> str:
     """Return the range of numbers or the first few values of the plans' domain, which is public."""
     from priorveil.plans.values import describe_domain
     from priorveil.priors import NumberLabels
 
     labels = next(iter(plans.values())).labels if isinstance(plans, Mapping) else plans.labels
     advice = "; a plan made with --outside ends counts others at the nearest end"
-    return describe_domain(labels) + (advice if isinstance(labels, NumberLabels) else "")
+    return describe_domain(labels) + (advice if outside and isinstance(labels, NumberLabels) else "")

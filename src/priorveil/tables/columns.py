@@ -40,6 +40,8 @@ MISSING = "missing"
 FOREIGN = "foreign"
 OUTSIDE = "outside the domain"
 SPELLING = "another spelling of a value"
+LEFT_OUT = "a combination that the plan leaves out"
+NOT_A_NUMBER = "not a number"
 NO_PLAN = "no plan for the cohort"
 OTHER_PLAN = "another plan"
 BROKEN = "wrong number of columns"
@@ -52,6 +54,8 @@ _MOST_BYTES = 1 << 25  # of reports in a batch
 _NUMBER = re.compile(r"[+-]?([0-9]{1,40}(\.[0-9]{0,40})?|\.[0-9]{1,40})(e[+-]?[0-9]{1,3})?", re.IGNORECASE)
 _REPORT_NUMBER = re.compile(r"[0-9]{1,18}")
 _HEX = re.compile(r"[0-9a-fA-F]*")
+# What does not matter in a spelling: hyphens between letters, and all marks but the signs of ranges and numbers.
+_PUNCTUATION = re.compile(r"[^\w<>=≤≥+±-]|_|(?<=[^\W\d_])-(?=[^\W\d_])")
 _EXACT = 2.0**53  # up to here every whole number is a float
 
 
@@ -254,26 +258,33 @@ def _number(text: str) -> Decimal | None:
     return Decimal(text) if _NUMBER.fullmatch(text) else None
 
 
-def other_spellings(parts: Sequence[Column], labels: Sequence[Label]) -> npt.NDArray[np.bool_]:
-    """Which values outside the domain are a label with other capitals, spaces or punctuation.
+def outside_reasons(parts: Sequence[Column], labels: Sequence[Label]) -> npt.NDArray[Any]:
+    """Why each of these values is outside the domain.
 
-    Numbers have one spelling: -5 is not +5.
+    Another spelling of a label has other capitals, spaces or punctuation. Numbers have one spelling: -5 is not +5.
 
-    >>> other_spellings([["Yes", "YES!", "maybe", "-5"]], ["yes", "+5"]).tolist()
-    [True, True, False, False]
+    >>> outside_reasons([["YES!", ">50K"]], ["yes", "<=50K"]).tolist()
+    ['another spelling of a value', 'outside the domain']
     """
-    known = {tuple(_letters(str(level)) for level in label_parts(label)) for label in labels}
-    letters = []
-    for part in parts:
-        words, rows = distinct(part)
-        letters.append([_letters(str(words[row])) for row in rows.tolist()])
-    return np.fromiter((cell in known for cell in zip(*letters, strict=True)), dtype=bool)
+    entries = [distinct(part) for part in parts]
+    if isinstance(labels, NumberLabels):
+        ((words, rows),) = entries
+        numbers = (_number(str(word).strip()) for word in words)
+        return np.array([NOT_A_NUMBER if number is None else OUTSIDE for number in numbers], object)[rows]
+    known = {tuple(map(_spelling, label_parts(label))) for label in labels}
+    spellings = [np.array([*map(_spelling, words)], object)[rows] for words, rows in entries]
+    cells = zip(*spellings, strict=True)
+    reasons = np.array([SPELLING if cell in known else OUTSIDE for cell in cells], object)
+    if isinstance(labels, AttributeLabels):
+        levels = zip(parts, labels.levels.values(), strict=True)
+        reasons[np.all([value_codes(part, level) >= 0 for part, level in levels], axis=0)] = LEFT_OUT
+    return reasons
 
 
-def _letters(text: str) -> str:
-    """The letters and digits of a text, without capitals; a text without letters as it is."""
-    has_letters = any(map(str.isalpha, text))
-    return "".join(filter(str.isalnum, text.casefold())) if has_letters else text
+def _spelling(level: Any) -> str:
+    """The letters, digits and signs of a level, without capitals; a text without letters as it is."""
+    text = str(level)
+    return _PUNCTUATION.sub("", text.casefold()) if any(map(str.isalpha, text)) else text
 
 
 # -- reports -----------------------------------------------------------------------------------------------

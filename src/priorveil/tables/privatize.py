@@ -156,20 +156,17 @@ def make_reports(
     """The reports of the values in one or several columns. The column `cohort` chooses the plan of each row."""
     values, plan_codes = [batch.columns[name] for name in private], columns.cohort_codes(batch, cohort, plans)
     reports = next(iter(plans.values())).mechanism.new_reports(batch.rows)
-    codes, other_spelling = plan_codes.copy(), np.zeros(batch.rows, dtype=bool)
+    codes, reasons = plan_codes.copy(), np.full(batch.rows, None, dtype=object)
     for number, plan in enumerate(plans.values()):
         own = np.flatnonzero(plan_codes == number)
         codes[own] = columns.cell_codes([take(column, own) for column in values], plan.labels, source)
         unknown, known = own[codes[own] == columns.OUTSIDE_DOMAIN], own[codes[own] >= 0]
-        other_spelling[unknown] = columns.other_spellings(
-            [take(column, unknown) for column in values], plan.labels
-        )
+        reasons[unknown] = columns.outside_reasons([take(column, unknown) for column in values], plan.labels)
         reports[known] = plan.mechanism.sample(codes[known], source)
-    kept, no_plan = np.flatnonzero(codes >= 0), plan_codes == columns.OUTSIDE_DOMAIN
-    outside = (codes == columns.OUTSIDE_DOMAIN) & ~no_plan & ~other_spelling
-    refused = {columns.NO_PLAN: no_plan, columns.MISSING: codes == columns.ABSENT}
-    refused |= {columns.SPELLING: other_spelling, columns.OUTSIDE: outside}
-    indices = {reason: np.flatnonzero(rows) for reason, rows in refused.items()}
+    reasons[plan_codes == columns.OUTSIDE_DOMAIN] = columns.NO_PLAN
+    reasons[codes == columns.ABSENT] = columns.MISSING
+    kept, refused = np.flatnonzero(codes >= 0), np.flatnonzero(codes < 0)
+    indices = {reason: refused[reasons[refused] == reason] for reason in set(reasons[refused])}
     return Reports(reports[kept], kept, plan_codes[kept], indices)
 
 
