@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import ast
+import io
 import json
 import subprocess
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import click
 import pytest
 
 import priorveil as pv
+from priorveil.__main__ import main
 from priorveil.cli import COMMANDS, commands
 from priorveil.cli.screen import FUNCTION_OPTIONS, option_advice
 from priorveil.errors import Hint
@@ -278,3 +281,33 @@ def test_help_fits_a_terminal_of_80_columns(name: str, monkeypatch: pytest.Monke
     monkeypatch.setenv("COLUMNS", "80")
     lines = run(name, "--help")[1].splitlines()
     assert [line for line in lines if len(line) > 80 and "priorveil" not in line] == []
+
+
+class ClosedPipe(io.StringIO):
+    """Standard output whose reader has ended."""
+
+    def write(self, text: str) -> int:
+        raise BrokenPipeError
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        ["design", "prior.csv", "--epsilon", "1"],
+        ["design", "prior.csv", "--epsilon", "1", "-o", "-"],
+        ["inspect", "plan.json"],
+        ["estimate", "plan.json", "reports.csv", "--assume-plan"],
+        ["simulate", "prior.csv", "--epsilon", "1", "--runs", "0", "--method", "best"],
+    ],
+)
+def test_a_picture_is_saved_before_anything_is_printed(
+    task: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    Path("prior.csv").write_text("a,0.5\nb,0.5\n")
+    pv.design(pv.Prior({"a": 0.5, "b": 0.5}), 1.0, pv.Histogram()).save("plan.json")
+    Path("reports.csv").write_text("report\n0\n1\n")
+    with redirect_stdout(ClosedPipe()), pytest.raises(SystemExit):
+        main([*task, "--plot", "picture.png"])
+    assert Path("picture.png").read_bytes().startswith(b"\x89PNG")

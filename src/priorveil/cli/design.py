@@ -208,12 +208,12 @@ def design(
         search |= {"progress": progress, "should_stop": interrupted.is_set}
         priors = known if radius is None else pv.PriorSet.ball(known, radius)
         plan = best_plan(priors, budget, asked, latent, _NOTIONS[notion], **search)
+    if output is not None and not piped:
+        plan.save(output)
+    if plot is not None:  # before anything is printed, since a pipe may close early
+        files.draw_plan(plan, plot)
     if piped:
         click.echo(plan.to_json().encode(), nl=False)
-    elif output is not None:
-        plan.save(output)
-    if plot is not None:
-        files.draw_plan(plan, plot)
     if as_json:
         saved = None if output is None else str(output)
         outcome = {"notice": notice, "interrupted": interrupted.is_set(), "saved": saved}

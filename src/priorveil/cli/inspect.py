@@ -39,6 +39,8 @@ def inspect(plan: Path, plot: Path | None, as_json: bool) -> None:
     proven = files.read_plan(plan)
     with screen.waiting("looking for the best LDP mechanism"):
         rival = best_ldp(proven)
+    if plot is not None:  # before anything is printed, since a pipe may close early
+        files.draw_plan(proven, plot)
     if as_json:
         record = screen.plan_record(proven)
         record["levels"] = screen.levels_record(proven.levels)
@@ -50,8 +52,6 @@ def inspect(plan: Path, plot: Path | None, as_json: bool) -> None:
         screen.print_json(record)
     else:
         _print(proven, rival)
-    if plot is not None:
-        files.draw_plan(proven, plot)
 
 
 def _print(plan: pv.Plan, rival: pv.Plan | None) -> None:

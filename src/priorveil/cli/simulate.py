@@ -110,14 +110,14 @@ def simulate(
         study = simulation.simulate(
             known, epsilons, question, names, secret=latent, values=people, progress=advance, **settings
         )
+    if plot is not None:  # before anything is printed, since a pipe may close early
+        from priorveil.studies import plots
+
+        files.save_plot(plots.study_plot(study), plot)
     if as_csv or not sys.stdout.isatty():
         click.echo(study.csv(), nl=False)
     else:
         _print(study)
-    if plot is not None:
-        from priorveil.studies import plots
-
-        files.save_plot(plots.study_plot(study), plot)
 
 
 def _print(study: Study) -> None:
