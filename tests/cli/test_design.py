@@ -984,10 +984,17 @@ def test_a_wrong_range_of_numbers_is_one_line(wrong: str) -> None:
     assert status == 2 and err.startswith("error: ") and err.count("\n") == 1, err
 
 
-@pytest.mark.parametrize("numbers", ["10:1", "5:5", "0:10:1", "7", "0:x"])
+@pytest.mark.parametrize("numbers", ["10:1", "5:5", "0:10:1", "7", "0:x", "0:inf", "0:1e308", "0:9:²"])
 def test_a_range_of_numbers_needs_two_ends_and_two_points(numbers: str) -> None:
     told = refused("design", "--numbers", numbers, "--query", "mean", "--epsilon", 1)
     assert "--numbers" in told and "such as 0:100:21" in told
+
+
+@pytest.mark.parametrize("query", ["mean", "quantiles"])
+@pytest.mark.parametrize("points", [30_000, 100_000_000])
+def test_more_points_than_a_design_can_use_are_refused_at_once(points: int, query: str) -> None:
+    told = refused("design", "--numbers", f"0:1:{points}", "--query", query, "--epsilon", 1)
+    assert "20,000 points for a mean and 1,000 for quantiles, or leave POINTS out" in told
 
 
 def test_outside_belongs_to_numbers(files: Path) -> None:

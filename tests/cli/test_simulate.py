@@ -69,6 +69,23 @@ def test_other_broken_files(folder: Path) -> None:
     assert "--query sum needs a number for each value of PRIOR: give --amounts" in told
 
 
+def test_a_range_of_numbers_is_a_prior_and_people_have_numbers(folder: Path) -> None:
+    (found,) = rows("--numbers", "0:10:3", "--query", "mean", *QUICK)
+    prior = pv.Prior.grid([0, 5, 10], lambda number: 1.0)
+    plan = pv.design(prior, 1.0, pv.Sum([0, 5, 10], unbiased=True))
+    assert float(found["expected"]) == pytest.approx(plan.expected_mse, rel=1e-6)
+    assert rows("--numbers", "0:10", "--query", "mean", *QUICK)[0]["expected"]
+    (folder / "three.csv").write_text("0.25\n0.5\n0.25\n")
+    (folder / "people.csv").write_text("income,town\n2.5,A\n7,B\n10,A\n")
+    people = ("--data", "people.csv", "--column", "income")
+    for query in ("mean", "quantiles"):
+        (found,) = rows("three.csv", "--numbers", "0:10", "--query", query, *QUICK, *people)
+        assert found["people"] == "3"
+    task = ("simulate", "--numbers", "0:10", "--query", "mean", *QUICK, "--data", "people.csv", "--column")
+    assert "row 1: town is no number of the range: correct it, or change --numbers" in refused(*task, "town")
+    assert "give PRIOR" in refused("simulate") and "--numbers" in refused("simulate")
+
+
 @pytest.mark.parametrize("query", ["mean", "quantiles"])
 def test_words_have_no_mean_and_no_quantiles(folder: Path, query: str) -> None:
     told = refused("simulate", "prior.csv", "--query", query, *QUICK)

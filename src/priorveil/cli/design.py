@@ -77,6 +77,7 @@ The first row of data is row 1.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -91,28 +92,12 @@ from priorveil.notions import CONES
 from priorveil.priors.labels import first_labels
 from priorveil.priors.number_labels import Outside
 
-# The ends of a range of numbers, and how many points it has (None: choose).
-_Range = tuple[float, float, int | None]
-
 _NOTIONS = {name.lower(): notion for name, notion in CONES.items()}
 _METHODS = ("auto", "closed", "arc", "columns", "unary", "subset", "hashing")
 _GRID_QUERIES = ("mean", "sum")  # numbers are rounded for these, and put into cells for others
 _POINTS, _EDGES = 11, 21  # of a grid and of cells, if --numbers does not say how many
 _FULL_BAR = 1e-4  # the gap at which the progress bar is full, without --gap
 _RULES = ("merge_rare", "allow_rare", "prior_epsilon")  # what a prior from data may publish
-
-
-def _number_range(context: click.Context, parameter: click.Parameter, text: str | None) -> _Range | None:
-    """Read LOW:HIGH or LOW:HIGH:POINTS."""
-    if text is None:
-        return None
-    low, _, rest = text.partition(":")
-    high, _, points = rest.partition(":")
-    readable = is_number(low) and is_number(high) and (points.isdigit() or not points)
-    if readable and float(low) < float(high) and int(points or 2) > 1:
-        return float(low), float(high), int(points) if points else None
-    advice = "give a lower and a higher number, and perhaps how many points (2 or more), such as 0:100:21"
-    raise click.BadParameter(f"{text!r}: {advice}")
 
 
 @click.command(epilog=options.epilog(__doc__))
@@ -131,12 +116,7 @@ def _number_range(context: click.Context, parameter: click.Parameter, text: str 
 @click.option("--merge-rare", metavar="LABEL", help="Merge values of fewer than 10 people into this one.")
 @click.option("--allow-rare", is_flag=True, help="Publish values of fewer than 10 people.")
 @click.option("--prior-epsilon", type=options.POSITIVE, help="Add noise: differential privacy at this level.")
-@click.option(
-    "--numbers",
-    metavar="LOW:HIGH[:POINTS]",
-    callback=_number_range,
-    help="The values are numbers: their range, and how many points to use.",
-)
+@options.NUMBERS
 @click.option(
     "--outside",
     type=click.Choice(["refuse", "ends"]),
@@ -224,18 +204,18 @@ def design(
 
 @dataclass(frozen=True)
 class PriorSource:
-    """Where the prior of a design comes from: a file of probabilities, people's own values, or a range of numbers."""
+    """Where a prior comes from: a file of probabilities, people's own values, or a range of numbers."""
 
     path: Path | None
     form: files.PriorFormat
-    columns: tuple[str, ...]
-    secret_column: str | None
-    values: str | None
-    merge_rare: str | None
-    allow_rare: bool
-    prior_epsilon: float | None
-    numbers: _Range | None
-    outside: Outside
+    columns: tuple[str, ...] = ()
+    secret_column: str | None = None
+    values: str | None = None
+    merge_rare: str | None = None
+    allow_rare: bool = False
+    prior_epsilon: float | None = None
+    numbers: options.NumberRange | None = None
+    outside: Outside = "refuse"
 
     def read(
         self, query: options.QueryChoice, budget: pv.Budget, notion: str
@@ -247,7 +227,7 @@ class PriorSource:
             if used_options - {"values"}:
                 needed = "of these options it needs --values only"
                 raise click.UsageError(f"--numbers takes a public sample: {needed}")
-            prior = self._read_numbers(self.numbers, query, budget, notion)
+            prior = self.read_numbers(self.numbers, query, budget, notion)
             return prior, None, screen.NOTICES["no prior"] if self.path is None and notion != "ldp" else None
         if self.outside != "refuse" or query.kind in options.NUMBER_QUERIES:
             raise click.UsageError(screen.NOTICES["about numbers"])
@@ -261,8 +241,8 @@ class PriorSource:
             raise click.UsageError(f"{names} are for priors from data: name the --column")
         return self.form.read(self.path), None, None
 
-    def _read_numbers(
-        self, numbers: _Range, query: options.QueryChoice, budget: pv.Budget, notion: str
+    def read_numbers(
+        self, numbers: options.NumberRange, query: options.QueryChoice, budget: pv.Budget, notion: str
     ) -> pv.Prior:
         """Return the prior of a grid for means and sums, of cells for other queries."""
         import numpy as np
@@ -298,13 +278,10 @@ class PriorSource:
             )
             needed = "--numbers with --column needs one column of a public sample"
             raise click.UsageError(f"{needed}, since {advice}")
-        rows = files.read_people(self.path, *self.columns)
-        for row, (word,) in rows:
-            if not is_number(word) or (self.outside == "refuse" and not low <= float(word) <= high):
-                problem = f"{self.columns[0]} is no number of the range"
-                advice = "correct it, change --numbers, or add --outside ends"
-                raise click.ClickException(f"{self.path}: row {row}: {problem}: {advice}")
-        return [float(word) for _, (word,) in rows]
+        if self.outside == "ends":
+            low, high = -math.inf, math.inf
+        advice = "correct it, change --numbers, or add --outside ends"
+        return files.read_numbers(self.path, self.columns[0], low, high, advice)
 
     def _count_people(self, path: Path) -> tuple[pv.Prior, pv.Secret | None]:
         """Return the prior of columns with a row for each person, and the secret of another column, if any."""

@@ -65,6 +65,15 @@ def read_people(path: Path, *columns: str) -> list[tuple[int, tuple[str, ...]]]:
     return complete
 
 
+def read_numbers(path: Path, column: str, low: float, high: float, advice: str) -> list[float]:
+    """Read a column of numbers; the first row that has no number from `low` to `high` is an error with the advice."""
+    rows = read_people(path, column)
+    for row, (word,) in rows:
+        if not (is_number(word) and low <= float(word) <= high):
+            raise click.ClickException(f"{path}: row {row}: {column} is no number of the range: {advice}")
+    return [float(word) for _, (word,) in rows]
+
+
 def match_labels(
     rows: list[tuple[int, tuple[str, ...]]], labels: Sequence[Label], path: Path, owner: str
 ) -> list[Label]:

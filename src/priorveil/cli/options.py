@@ -72,6 +72,34 @@ MIX = click.option("--mix", is_flag=True, help="Use the nearest mixture of the s
 COHORT = click.option("--cohort", metavar="COLUMN", help="The public column that chooses the plan.")
 REFUSED = click.option("--refused", "refused_file", type=OutputFile(), help="List refused rows in this CSV.")
 
+NumberRange = tuple[float, float, int | None]  # both ends, and how many points (None: choose)
+_LARGEST = 1e100  # of an end
+_MOST_POINTS, _MOST_CELLS = 20_000, 1_000  # for which designs find good plans: for means, and for quantiles
+
+
+def _number_range(context: click.Context, parameter: click.Parameter, text: str | None) -> NumberRange | None:
+    """Read LOW:HIGH or LOW:HIGH:POINTS."""
+    if text is None:
+        return None
+    low, _, rest = text.partition(":")
+    high, _, points = rest.partition(":")
+    readable = is_number(low) and is_number(high) and (points.isdecimal() or not points)
+    if not readable or not -_LARGEST <= float(low) < float(high) <= _LARGEST or float(points or 2) < 2:
+        ends = "give a lower and a higher number, none beyond 1e100"
+        raise click.BadParameter(f"{text!r}: {ends}, and perhaps 2 or more points, such as 0:100:21")
+    if float(points or 2) > _MOST_POINTS:
+        most = f"at most {_MOST_POINTS:,} points for a mean and {_MOST_CELLS:,} for quantiles"
+        raise click.BadParameter(f"{text!r}: too many points: give {most}, or leave POINTS out")
+    return float(low), float(high), int(points) if points else None
+
+
+NUMBERS = click.option(
+    "--numbers",
+    metavar="LOW:HIGH[:POINTS]",
+    callback=_number_range,
+    help="The values are numbers: their range, and how many points to use.",
+)
+
 TABLES_HELP = """Tables
   Parquet, Arrow or CSV (also in gzip), recognised by their content: a file, a
   folder of files (folders named column=value give a column), a pattern in

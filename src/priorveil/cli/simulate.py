@@ -20,6 +20,9 @@ Examples
       a picture, and the numbers for a program
   priorveil simulate prior.csv --data people.csv --column work --method best --method ldp-rr
       on your own people
+  priorveil simulate --numbers 0:100:11 --query mean --method best --method ldp-best
+      the mean of a number, as in priorveil design; without POINTS, the points
+      that are best at the largest epsilon
 
 The table has the typical (root mean square) error of a survey: of a share in points, of the average per person for
 a sum, and the percentage of wrong guesses. The CSV has squared errors per person. An unbiased query such as
@@ -36,16 +39,21 @@ from typing import TYPE_CHECKING
 
 import click
 
+import priorveil as pv
 from priorveil.cli import files, options, screen
+from priorveil.cli.design import PriorSource
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from priorveil.priors import Label
     from priorveil.studies.simulate import Study
 
 _EPSILONS = (0.5, 1.0, 2.0, 3.0, 4.0)
 
 
 @click.command(epilog=options.epilog(__doc__))
-@click.argument("prior", type=options.INPUT_FILE)
+@click.argument("prior", type=options.INPUT_FILE, required=False)
 @click.option(
     "--epsilon",
     "--eps",
@@ -56,6 +64,7 @@ _EPSILONS = (0.5, 1.0, 2.0, 3.0, 4.0)
     help="Repeatable.",
 )
 @options.query_options
+@options.NUMBERS
 @click.option("--method", "methods", multiple=True, help="A method to compare, named above; repeatable.")
 @options.SECRET
 @options.MIX
@@ -73,9 +82,10 @@ _EPSILONS = (0.5, 1.0, 2.0, 3.0, 4.0)
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV on a terminal too.")
 @options.PLOT
 def simulate(
-    prior: Path,
+    prior: Path | None,
     epsilons: tuple[float, ...],
     query: options.QueryChoice,
+    numbers: options.NumberRange | None,
     methods: tuple[str, ...],
     secret: Path | None,
     mix: bool,
@@ -95,15 +105,24 @@ def simulate(
 
     if (data is None) != (not columns):
         raise click.UsageError("--data is a table, and --column its column of people's values: give both")
-    known = prior_format.read(prior)
+    if numbers is not None:
+        source, largest = PriorSource(prior, prior_format), pv.Budget.of(max(epsilons))
+        known = source.read_numbers(numbers, query, largest, "lip")
+    elif prior is not None:
+        known = prior_format.read(prior)
+    else:
+        raise click.UsageError("give PRIOR, what is known about the values; or --numbers LOW:HIGH")
     question = query.of(known)
     latent, known = files.read_secret(secret, known, prior_format.normalise, mix)
-    people = None
+    people: Sequence[Label] | None = None
     if data is not None:
         wanted = known.names or ("value",)
         if len(columns) != len(wanted):
             raise click.UsageError(f"the prior is of {', '.join(wanted)}: give a --column for each, in order")
-        people = files.match_labels(files.read_people(data, *columns), known.labels, data, "the prior")
+        if numbers is not None:
+            people = files.read_numbers(data, columns[0], *numbers[:2], "correct it, or change --numbers")
+        else:
+            people = files.match_labels(files.read_people(data, *columns), known.labels, data, "the prior")
     names = methods or ("best", "published-rr", "rr", "ldp-rr", "none")
     files.require_distinct({"PRIOR": prior, "--secret": secret, "--data": data}, {"--plot": plot})
     with screen.end_on_interrupt(), screen.progress_bar("simulating") as advance:
