@@ -223,8 +223,8 @@ class Estimate:
     changes it does not notice, however large; None if there are none. `unbiased_difference` says how far an mmse answer
     is from the unbiased one: the largest difference over the statistics, in standard errors of the unbiased one.
     It is None for other methods, where reports alone do not determine the answer, and beyond 512 values.
-    `mle_gain` is how many times smaller the squared error of an mle histogram is expected to be than that of the
-    unbiased one, if the prior is about right: it is large where there are many values and few people.
+    `mle_gain` is how many times smaller the squared error of an mle histogram, or of mle margins, is expected to be than
+    that of unbiased ones, if the prior is about right: it is large where there are many values and few people.
     `warning` and `notes` put all this into words; `notes` end with the `remarks` of the plan.
     """
 
@@ -423,6 +423,12 @@ class Estimate:
         return self.readings
 
     @property
+    def _counts_people(self) -> bool:
+        """Whether all values are numbers of people."""
+        rows = [reading.rows for reading in self.readings if reading.rows is not None]
+        return self.histogram or (bool(rows) and all(np.isin(row, (0, 1)).all() for row in rows))
+
+    @property
     def _has_grid(self) -> bool:
         """Whether some of the numbers were rounded at random to the points of a grid."""
         return any(reading.prior.points is not None for reading in self.readings)
@@ -577,11 +583,12 @@ class Estimate:
         if not self.converged:
             lacking = f"the mean log-likelihood may lack {self.shortfall or 0:.1g}"
             notes.append(f"The search stopped early: {lacking}.")
-        if self.histogram and self.limits is None and self.total is None and (self.values < 0).any():
+        if self.limits is None and self.total is None and (self.values < 0).any() and self._counts_people:
             whole = ", even with its whole interval" if (self.interval()[1] < 0).any() else ""
+            methods = "Method mle, or project()," if self.histogram else "Method mle"
             notes.append(
-                f"An unbiased estimate of a rare value can be below zero{whole}: its share is near zero. Method mle, "
-                "or project(), gives counts that are not."
+                f"An unbiased estimate of a small count can be below zero{whole}: its share is near zero. {methods} "
+                "gives counts that are not."
             )
         return (*notes, *self.remarks)
 

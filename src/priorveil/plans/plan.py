@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from operator import truediv
 from pathlib import Path
 from typing import Any, Literal
 
@@ -424,9 +425,32 @@ class Plan:
 
 
 def _mle_gain(reading: Reading, moments: Moments) -> float | None:
-    """How many times smaller the squared error of mle is expected to be than that of the unbiased histogram."""
-    tally, free = reading.tally, reading.method in ("unbiased", "mle")
-    many = len(reading.prior) > _MOST_COMPARED
-    if many or not free or reading.rows is not None or tally.weighted or not moments.variance.any():
+    """How many times smaller the squared error of mle is expected to be than that of unbiased.
+
+    None for statistics that are not whole tables of counts. Several tables are compared as if each was read alone.
+    """
+    tally, P, variance = reading.tally, reading.prior.probabilities, moments.variance
+    free = reading.method in ("unbiased", "mle")
+    if len(P) > _MOST_COMPARED or not free or tally.weighted or not variance.any():
         return None
-    return expected_gain(reading.prior.probabilities, np.sqrt(moments.variance) / tally.reports)
+    shares = P if reading.rows is None else reading.rows @ P
+    tables = [table for table in _whole_tables(reading.rows) if variance[table].any()]
+    gains = [expected_gain(shares[table], np.sqrt(variance[table]) / tally.reports) for table in tables]
+    sums = [float(variance[table].sum()) for table in tables]
+    return sum(sums) / sum(map(truediv, sums, gains)) if tables else None
+
+
+def _whole_tables(rows: Array | None) -> list[Any]:
+    """The parts of consecutive rows that count everybody once; none if not all rows are in one.
+
+    >>> [part.tolist() for part in _whole_tables(np.array([[1, 1, 0], [0, 0, 1], [1, 0, 1], [0, 1, 0]]))]
+    [[0, 1], [2, 3]]
+    >>> _whole_tables(np.array([[1, 0], [1, 1]]))
+    []
+    """
+    if rows is None:
+        return [slice(None)]
+    counted = np.cumsum(rows, axis=0)
+    ends = np.flatnonzero(np.ptp(counted, axis=1) == 0) + 1
+    once = np.array_equal(counted[ends - 1, 0], np.arange(1, ends.size + 1)) and np.isin(rows, (0, 1)).all()
+    return np.split(np.arange(len(rows)), ends[:-1]) if once and len(rows) in ends else []
