@@ -304,8 +304,8 @@ def test_other_notions(files: Path, notion: str) -> None:
         (("prior.csv", "--epsilon", 1, "--lower", 1), "not both"),
         (("prior.csv", "--epsilon", 1, "--query", "mean"), "mean"),
         (("prior.csv", "--epsilon", 1, "--query", "sum"), "--amounts"),
-        (("prior.csv", "--epsilon", 1, "--query", "sum", "--amounts", "0,1"), "2 numbers; give 4 numbers"),
-        (("prior.csv", "--epsilon", 1, "--query", "sum", "--amounts", "0,x,2,3"), "such as 0,1,2"),
+        (("prior.csv", "--epsilon", 1, "--query", "sum", "--amounts", "0,1"), "--amounts 0,1: 2 numbers; give 4"),
+        (("prior.csv", "--epsilon", 1, "--query", "sum", "--amounts", "0,x,2,3"), "'x' is not a number; give numbers such as 0,1,2"),
         (("prior.csv", "--epsilon", 1, "--amounts", "0,1"), "--query sum"),
         (("prior.csv", "--epsilon", 1, "--values", "Private,Self"), "name the --column"),
         (("prior.csv", "--epsilon", 1, "--method", "closed"), "no closed form fits"),
@@ -349,7 +349,10 @@ def test_a_secret_in_any_kind_of_csv(files: Path, mark: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (";a;b\nlow;0,75;0,25\nhigh;0,3;0,7\n", "line 2: '0,75' is not a number: write numbers as 0.25"),
+        (
+            ";a;b\nlow;0,75;0,25\nhigh;0,3;0,7\n",
+            "line 2, entry 1: '0,75' is not a number: write numbers as 0.25",
+        ),
         (",a,b\nlow,0.75,0.25\nhigh,0.3\n", "line 3 has 2 cells, line 1 has 3"),
         (",a,b\nlow,0.75,0.26\nhigh,0.3,0.7\n", "--normalise"),
         (",a,b\n", "a row for each value"),
@@ -955,6 +958,30 @@ def test_a_matrix_may_have_a_header_or_names_of_its_rows(
     status, _, err = run(*task, "-o", "plan.json")
     assert status == 0, err
     assert pv.Plan.load("plan.json").query == pv.Linear([[3, 2, 1], [1, 0, 0]], names)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        ("m.csv", "1,1,0,x\n", "line 1, entry 4: a word is not a number"),
+        ("m.csv", "1,,0,1\n0,1,1,0\n", "line 1, entry 2: '' is not a number"),
+        ("m.csv", "x,1,0,1\n", "line 1, entry 1: a word is not a number"),
+        ("m.csv", "score,1,0,1,1%\n", "line 1, entry 4: '1%' is not a number"),
+        ("m.json", '[[1, 1, 0, "x"]]', "line 1, entry 4: a word is not a number"),
+        ("m.json", "[1, 1, 0, 1]", "give a list of rows"),
+    ],
+)
+def test_a_bad_cell_of_a_matrix_is_named(files: Path, name: str, text: str, problem: str) -> None:
+    (files / name).write_text(text)
+    told = refused("design", "prior.csv", "--query", "linear", "--matrix", name, "--epsilon", 1)
+    assert told.startswith(f"error: {name}: {problem}")
+
+
+def test_a_matrix_in_json(files: Path) -> None:
+    (files / "m.json").write_text("[[3, 2, 1, 0], [1, 0, 0, 0.5]]")
+    task = ("design", "prior.csv", "--query", "linear", "--matrix", "m.json", "--epsilon", 1)
+    assert run(*task, "-o", "plan.json")[0] == 0
+    assert pv.Plan.load("plan.json").query == pv.Linear([[3, 2, 1, 0], [1, 0, 0, 0.5]])
 
 
 def test_a_line_that_may_be_a_header_or_numbers_is_refused(files: Path) -> None:

@@ -112,7 +112,7 @@ def _csv_rows(path: Path) -> list[Line]:
     return found
 
 
-def _line_number(line: int, cell: str, advice: str = _NUMBERS) -> float:
+def _line_number(line: int | str, cell: str, advice: str = _NUMBERS) -> float:
     if not (is_number(cell) and math.isfinite(float(cell))):
         # A word may be a person's value, if people were given instead of a prior.
         shown = "a word" if _is_word(cell) else repr(cell)
@@ -127,7 +127,9 @@ def read_channel(path: Path, normalise: bool) -> pv.Channel:
     """Read a channel from CSV or JSON; of a plan, the one that its levels are measured on."""
     with reading(path):
         if path.suffix.lower() != ".json":
-            return (pv.Channel.from_weights if normalise else pv.Channel)(*_csv_matrix(_csv_rows(path)))
+            rows = _csv_rows(path)
+            matrix = _csv_matrix(rows, labelled=not is_number(rows[0][1][0]))
+            return (pv.Channel.from_weights if normalise else pv.Channel)(*matrix)
         text = path.read_text(encoding="utf-8-sig")
         document = json.loads(text)
         if isinstance(document, dict) and "format" in document:
@@ -135,15 +137,15 @@ def read_channel(path: Path, normalise: bool) -> pv.Channel:
         return pv.Channel.from_json(text, normalise)
 
 
-def _csv_matrix(rows: list[Line]) -> tuple[Any, ...]:
-    """Return the numbers of a matrix, and if it has them, the labels of its rows and of its columns."""
+def _csv_matrix(rows: list[Line], labelled: bool) -> tuple[Any, ...]:
+    """Return the numbers of a matrix, and if it is labelled, the labels of its rows and of its columns."""
     first, head = rows[0]
-    labelled = not is_number(head[0])
     for line, row in rows:
         if len(row) != len(head):
             raise ValueError(f"line {line} has {plural(len(row), 'cell')}, line {first} has {len(head)}")
     below = rows[labelled:]
-    matrix = [[_line_number(line, cell) for cell in row[labelled:]] for line, row in below]
+    entries = [(line, enumerate(row[labelled:], 1)) for line, row in below]
+    matrix = [[_line_number(f"{line}, entry {n}", cell) for n, cell in row] for line, row in entries]
     labels = (labels_of([row[0] for _, row in below]), labels_of(head[1:])) if labelled else ()
     return matrix, *labels
 
@@ -155,24 +157,33 @@ def read_matrix(path: Path | None, prior: pv.Prior) -> tuple[list[list[float]], 
     if path is None:
         raise click.UsageError("--query linear needs its numbers: give --matrix FILE")
     with reading(path):
-        rows, texts = _csv_rows(path), [label_text(label) for label in prior.labels]
-        line, head = rows[0]
-        numbers = [is_number(cell) for cell in head]
-        if len(head) == len(texts) and not all(numbers):  # a header alone
-            rows = [(line, [f"row {n}" if n else "", *cells]) for n, (line, cells) in enumerate(rows)]
-        elif head[0] and numbers == [False] + [True] * len(texts):  # names of the rows alone
-            if set(head[1:]) == set(texts):
-                raise ValueError(
-                    f"line {line} may be a header or not: leave the first cell of a header empty"
-                )
+        rows = _json_rows(path) if path.suffix.lower() == ".json" else _csv_rows(path)
+        texts, (line, head) = [label_text(label) for label in prior.labels], rows[0]
+        named = len(head) > len(texts) and not is_number(head[0])
+        numbers = [is_number(cell) for cell in head[named:]]
+        is_header = not any(numbers) or set(head[named:]) == set(texts)
+        if named and head[0] and is_header and all(numbers):
+            raise ValueError(f"line {line} may be a header or not: leave the first cell of a header empty")
+        if named and head[0] and not is_header:
             rows = [(line, ["", *texts]), *rows]
-        matrix, *labels = _csv_matrix(rows)
+        elif is_header and not named and not all(numbers):
+            rows = [(line, [f"row {n}" if n else "", *cells]) for n, (line, cells) in enumerate(rows)]
+            named = True
+        matrix, *labels = _csv_matrix(rows, named)
         if not labels:
             _require_width(len(matrix[0]), prior.labels)
             return matrix, None
         names, values = labels
         order = value_order(values, prior.labels)
         return [[row[place] for place in order] for row in matrix], names
+
+
+def _json_rows(path: Path) -> list[Line]:
+    """Return the rows of a JSON matrix as those of a CSV."""
+    rows = json.loads(path.read_text(encoding="utf-8-sig"))
+    if not isinstance(rows, list) or not rows or not all(isinstance(row, list) and row for row in rows):
+        raise ValueError("give a list of rows, such as [[0, 1, 1], [1, 0, 0]]")
+    return [(number, list(map(str, row))) for number, row in enumerate(rows, 1)]
 
 
 def _require_width(count: int, labels: Sequence[Label]) -> None:

@@ -14,8 +14,9 @@ import click
 
 import priorveil as pv
 from priorveil.cli.files import PriorFormat, read_matrix
-from priorveil.errors import MissingExtra
+from priorveil.errors import MissingExtra, plural
 from priorveil.files import is_number, write_problem
+from priorveil.priors.labels import first_labels
 
 if TYPE_CHECKING:
     from priorveil.priors.labels import Impossible
@@ -185,7 +186,17 @@ class QueryChoice:
     def _amounts(self, prior: pv.Prior) -> list[float]:
         """Return the number that each value stands for: by default its label."""
         numbers = list(map(str, prior.labels)) if self.amounts is None else self.amounts.split(",")
-        if not all(map(is_number, numbers)):
+        if self.amounts is not None:
+            if bad := [number for number in numbers if not is_number(number)]:
+                raise click.UsageError(
+                    f"--amounts {self.amounts}: {bad[0]!r} is not a number; give numbers such as 0,1,2"
+                )
+            if len(numbers) != len(prior):
+                wanted = f"give {len(prior):,}, one for each of {first_labels(prior.labels)}"
+                raise click.UsageError(
+                    f"--amounts {self.amounts}: {plural(len(numbers), 'number')}; {wanted}"
+                )
+        elif not all(map(is_number, numbers)):
             others = "use --query histogram, distribution or cumulative for values that are words"
             advice = "give --amounts, such as 0,1,2" if self.kind == "sum" else others
             raise click.UsageError(f"--query {self.kind} needs a number for each value of PRIOR: {advice}")
@@ -210,7 +221,7 @@ def query_options(command: Command) -> Command:
         "--matrix",
         type=INPUT_FILE,
         help="For linear: a CSV with a row of numbers for each statistic, a column for each value of PRIOR; "
-        "with or without a header, and names in the first column.",
+        "with or without a header, and names in the first column. Or a JSON list of rows.",
     )
     @functools.wraps(command)
     def wrapper(query: str, unbiased: bool, amounts: Any, margin: Any, matrix: Any, **others: Any) -> Any:
